@@ -93,7 +93,9 @@ void add_store_options(const Verb& verb, flow::StoreOptions& options) {
                           flow::k_default_history));
 }
 
-void add_filter_options(const Verb& verb, flow::FilterOptions& options) {
+void add_history_options(const Verb& verb, flow::HistoryOptions& history) {
+  add_store_options(verb, history.store);
+  flow::FilterOptions& options = history.filter;
   history::Filter& filter = options.filter;
   verb.option("--project", filter.project, "NAME", "Of this project alone");
   verb.repeated("--cell", filter.cells, "GLOB", "Cells that match ('*' crosses '/'); repeatable");

@@ -2,10 +2,6 @@
 // alone, as it brings CLI11 along.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <CLI/CLI.hpp>
 
 #include "gate/app/program.hpp"
@@ -15,7 +11,7 @@ struct GithubOptions;
 struct MeasureOptions;
 struct ReportFiles;
 struct StoreOptions;
-struct FilterOptions;
+struct HistoryOptions;
 }  // namespace weir::flow
 
 namespace weir::app {
@@ -121,7 +117,7 @@ void add_shard_options(const Verb& verb, flow::MeasureOptions& wanted);
 void add_github_options(const Verb& verb, flow::GithubOptions& options);
 void add_report_files(const Verb& verb, flow::ReportFiles& files);
 void add_store_options(const Verb& verb, flow::StoreOptions& options);
-void add_filter_options(const Verb& verb, flow::FilterOptions& options);
+void add_history_options(const Verb& verb, flow::HistoryOptions& options);
 void add_repository_option(const Verb& verb, std::string& repository);
 
 using AddVerb = void(const Verb& verb);

@@ -1,7 +1,5 @@
 #include "gate/app/program.hpp"
 
-#include <algorithm>
-
 #include "gate/app/options.hpp"
 
 namespace weir::app {
@@ -58,19 +56,9 @@ constexpr VerbEntry k_verbs[] = {
 };
 
 verdict::ExitCode exit_code_of(Code code) {
-  switch (code) {
-    case Code::usage:
-    case Code::config:
-      return verdict::ExitCode::usage;
-    case Code::interrupted:
-      return verdict::ExitCode::interrupted;
-    case Code::data:
-    case Code::io:
-    case Code::unavailable:
-    case Code::internal:
-      break;
-  }
-  return verdict::ExitCode::unmeasured;
+  using verdict::ExitCode;
+  if (code == Code::usage || code == Code::config) return ExitCode::usage;
+  return code == Code::interrupted ? ExitCode::interrupted : ExitCode::unmeasured;
 }
 
 }  // namespace
@@ -114,12 +102,12 @@ int Program::run(int argc, const char* const* argv) {
   constexpr int k_usage = static_cast<int>(verdict::ExitCode::usage);
   try {
     Words words(argv + 1, argv + argc);
-    const auto dashes = std::find(words.begin(), words.end(), "--");
+    const auto dashes = std::ranges::find(words, "--");
     if (dashes != words.end()) {
       words_.assign(dashes + 1, words.end());
       words.erase(dashes, words.end());
     }
-    std::reverse(words.begin(), words.end());  // as the parser wants them
+    std::ranges::reverse(words);  // as the parser wants them
     app.parse(words);
   } catch (const CLI::ParseError& error) {
     // --help and --version arrive here as well, with exit code 0.

@@ -1,6 +1,5 @@
 // What `weir baseline accept` stores, and which stored baseline may judge a candidate; if none, why
 // not.
-#include <algorithm>
 
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"
@@ -47,18 +46,13 @@ Choice made(Choice::Match match, const Baseline& stored, std::string reason) {
 using profile::Measurement;
 using profile::Profile;
 
-class Chosen {
- public:
-  explicit Chosen(std::span<const std::string> globs) : globs_(globs) {}
-  [[nodiscard]] bool all() const { return globs_.empty(); }
+struct Chosen {
+  std::span<const std::string> globs;
+  [[nodiscard]] bool all() const { return globs.empty(); }
   [[nodiscard]] bool holds(std::string_view name) const {
-    return all() || std::ranges::any_of(globs_, [&](const std::string& glob) {
-             return text::glob_match(glob, name);
-           });
+    const auto fits = [&](const std::string& glob) { return text::glob_match(glob, name); };
+    return all() || std::ranges::any_of(globs, fits);
   }
-
- private:
-  std::span<const std::string> globs_;
 };
 
 bool is_count(const Measurement& measured) {
@@ -121,9 +115,7 @@ void accept_session(const Profile& measured, const Chosen& chosen, Baseline& int
   std::vector<Session>& sessions = into.sessions[measured.provenance.machine_class];
   if (!sessions.empty() && sessions.back().engine_build != session.engine_build) sessions.clear();
   // The same run accepted twice is one session: counted twice it would look like agreement.
-  for (const Session& known : sessions) {
-    if (known.samples == session.samples) return;
-  }
+  if (std::ranges::count(sessions, session.samples, &Session::samples) > 0) return;
   sessions.push_back(std::move(session));
   if (sessions.size() > k_sessions_kept) {
     sessions.erase(sessions.begin(), sessions.end() - static_cast<std::ptrdiff_t>(k_sessions_kept));
@@ -140,15 +132,10 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
     if (baseline.cell != cell) continue;
     (baseline.fingerprint == from.fingerprint ? same_cell : others).push_back(&baseline);
   }
-  const auto by_class = [](const Baseline* a, const Baseline* b) {
-    return a->device_class < b->device_class;
-  };
-  std::ranges::sort(same_cell, by_class);
-  std::ranges::sort(others, by_class);
+  std::ranges::sort(same_cell, {}, &Baseline::device_class);
+  std::ranges::sort(others, {}, &Baseline::device_class);
   const auto of_class = [&](const Stored& list) {
-    return std::ranges::find_if(list, [&](const Baseline* baseline) {
-      return baseline->device_class == from.device_class;
-    });
+    return std::ranges::find(list, from.device_class, &Baseline::device_class);
   };
 
   if (const auto found = of_class(same_cell); found != same_cell.end()) {
@@ -235,7 +222,7 @@ Choice choice_of(const profile::Profile& candidate, const profile::Profile& base
 
 Baseline accept(const Profile& measured, const std::optional<Baseline>& old,
                 std::span<const std::string> metric_globs) {
-  const Chosen chosen(metric_globs);
+  const Chosen chosen{metric_globs};
   const profile::Provenance& from = measured.provenance;
   Baseline made;
   // Another fingerprint or device class is another cell: nothing of the old one describes it.

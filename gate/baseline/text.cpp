@@ -9,8 +9,6 @@
 //                    the machine and on the engine's build
 #include "gate/base/text.hpp"
 
-#include <algorithm>
-
 #include "gate/base/json.hpp"
 #include "gate/baseline/baseline.hpp"
 
@@ -66,9 +64,8 @@ std::map<std::string, std::string> sources_of(const Baseline& baseline) {
   std::map<std::string, std::string> sources;
   for (const auto& [base, measurements] : by_base) {
     const std::string& source = measurements.front()->source;
-    const bool agree =
-        std::all_of(measurements.begin(), measurements.end(),
-                    [&source](const auto* measured) { return measured->source == source; });
+    const bool agree = std::ranges::all_of(
+        measurements, [&source](const auto* measured) { return measured->source == source; });
     if (agree) {
       sources[base] = source;
       continue;
@@ -207,7 +204,7 @@ bool valid_class(std::string_view name) {
            c == '_' || c == '-';
   };
   return !name.empty() && name.size() <= k_longest_class && name.front() != '.' &&
-         name.front() != '-' && std::all_of(name.begin(), name.end(), fits);
+         name.front() != '-' && std::ranges::all_of(name, fits);
 }
 
 std::string to_text(const Baseline& baseline) {

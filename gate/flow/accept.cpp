@@ -1,17 +1,8 @@
 #include "gate/flow/accept.hpp"
 
-#include <algorithm>
-#include <memory>
-#include <set>
-
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/allowances.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/flow/repository.hpp"
-#include "gate/flow/stored_baselines.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/unit/metric.hpp"
@@ -104,8 +95,7 @@ bool wants_instructions(const AcceptOptions& options) {
     }
     return glob.starts_with("instructions");
   };
-  return options.metrics.empty() ||
-         std::any_of(options.metrics.begin(), options.metrics.end(), matches);
+  return options.metrics.empty() || std::ranges::any_of(options.metrics, matches);
 }
 
 // The counts of a run that was measured elsewhere, as its journal has them. What it is of is its
@@ -170,9 +160,8 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   }
   WEIR_TRY(Measured earlier, read_measured(job, options.run));
   if (!earlier.interrupted.empty()) return fail(Code::usage, "{}", earlier.interrupted);
-  const bool countable =
-      std::any_of(earlier.profiles.begin(), earlier.profiles.end(),
-                  [](const profile::Profile& profile) { return !profile.counts_skipped; });
+  const bool countable = std::ranges::any_of(
+      earlier.profiles, [](const profile::Profile& profile) { return !profile.counts_skipped; });
   taken.allowed = allowed_ops(*earlier.known.settings);
   taken.veil = earlier.known.veil;
   if (!countable) {
@@ -185,8 +174,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   taken.veil = std::move(fresh.known.veil);
   for (profile::Profile& profile : fresh.profiles) {
     const auto same_cell =
-        std::find_if(earlier.profiles.begin(), earlier.profiles.end(),
-                     [&](const profile::Profile& one) { return one.cell == profile.cell; });
+        std::ranges::find(earlier.profiles, profile.cell, &profile::Profile::cell);
     if (same_cell != earlier.profiles.end()) {
       if (!same_cell->errors.empty()) profile.errors = same_cell->errors;
       WEIR_CHECK(
@@ -268,23 +256,16 @@ std::string blind(const baseline::Baseline& now) {
       text::join(names));
 }
 
-// What storing came to: told, and written as JSON, once it is kept.
-struct Kept {
-  std::string said;
-  Json cells = Json::array();
-  std::size_t accepted = 0, left_out = 0;
-  std::vector<std::string> names;  // of cells whose files changed
-};
-
-Result<Kept> store(const AcceptOptions& options, const Taken& taken, StoredBaselines& stored) {
-  Kept kept;
+Result<Acceptance> store(const AcceptOptions& options, const Taken& taken,
+                         StoredBaselines& stored) {
+  Acceptance acceptance;
   const auto veil_error = [&](Error error) { return veiled(std::move(error), taken.veil); };
-  const auto say = [&](const std::string& text) { kept.said += taken.veil.text(text); };
+  const auto say = [&](const std::string& text) { acceptance.said += taken.veil.text(text); };
   const auto keep = [&](const profile::Profile& profile, std::string_view outcome, const char* what,
                         const std::string& words) {
-    kept.cells.push_back({{"cell", taken.veil.cell(profile.cell).str()},
-                          {"outcome", outcome},
-                          {what, taken.veil.text(words)}});
+    acceptance.cells.push_back({{"cell", taken.veil.cell(profile.cell).str()},
+                                {"outcome", outcome},
+                                {what, taken.veil.text(words)}});
   };
   for (const profile::Profile& profile : taken.profiles) {
     const std::string cell = profile.cell.str();
@@ -293,7 +274,7 @@ Result<Kept> store(const AcceptOptions& options, const Taken& taken, StoredBasel
       say(fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
       keep(profile, skipped ? "skipped" : "left out", "reason", why);
       if (profile.errors.empty()) say(proposal(profile, taken));
-      kept.left_out += skipped ? 0 : 1;
+      acceptance.left_out += skipped ? 0 : 1;
       continue;
     }
     WEIR_TRY(const std::optional<baseline::Baseline> old,
@@ -306,23 +287,30 @@ Result<Kept> store(const AcceptOptions& options, const Taken& taken, StoredBasel
       WEIR_TRY(const std::string path, stored.put(now).map_error(veil_error));
       say(fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
       keep(profile, "accepted", "changes", changes(old, now));
-      kept.cells.back()["path"] = taken.veil.text(path);
+      acceptance.cells.back()["path"] = taken.veil.text(path);
       if (const std::string why = blind(now); !why.empty()) {
         say(fmt::format("    warning: {}\n", why));
-        kept.cells.back()["warning"] = taken.veil.text(why);
+        acceptance.cells.back()["warning"] = taken.veil.text(why);
       }
-      kept.names.push_back(cell);
+      acceptance.names.push_back(cell);
     }
-    ++kept.accepted;
+    ++acceptance.accepted;
   }
-  return kept;
+  return acceptance;
 }
 
-// Onto a branch, whose files are read again where somebody else was faster.
-Result<Kept> store_on_branch(const Job& job, const AcceptOptions& options, const Taken& taken) {
-  WEIR_TRY(const BaselinesPlace place, baselines_place(*options.baselines_ref));
+}  // namespace
+
+Result<Acceptance> store_baselines(const Job& job, const std::optional<std::string>& branch,
+                                   const std::function<Result<Acceptance>(StoredBaselines&)>& store,
+                                   const FinishEdit& finish) {
+  if (!branch) {
+    StoredBaselines stored(job.files(), job.asked.baselines);
+    return store(stored);
+  }
+  WEIR_TRY(const BaselinesPlace place, baselines_place(*branch));
   WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
-  Kept kept;
+  Acceptance acceptance;
   const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
     std::unique_ptr<source::TreeFiles> files;
     if (parent) {
@@ -334,18 +322,21 @@ Result<Kept> store_on_branch(const Job& job, const AcceptOptions& options, const
                                          job.asked.baselines);
     }
     StoredBaselines stored(*files, job.asked.baselines);
-    WEIR_TRY(kept, store(options, taken, stored));
-    return BranchEdit{files->changes(),
-                      kept.names.size() == 1
-                          ? "Accept " + kept.names.front() + " as the baseline"
-                          : fmt::format("Accept {} cells as baselines", kept.names.size())};
+    WEIR_TRY(acceptance, store(stored));
+    BranchEdit made{files->changes(), ""};
+    WEIR_CHECK(finish(place.ref, parent, acceptance, made));
+    return made;
   };
   WEIR_TRY(const std::string commit, edit_branch(*repository, place.ref, edit));
-  kept.said += written_words(place.ref, commit);
-  return kept;
+  acceptance.said += written_words(place.ref, commit);
+  return acceptance;
 }
 
-}  // namespace
+Answer answer_of(Acceptance acceptance, const std::string& summary) {
+  return {acceptance.said + summary,
+          document({{"schema", "weir.accepted/1"}, {"cells", std::move(acceptance.cells)}}),
+          acceptance.left_out == 0 ? ExitCode::pass : ExitCode::unmeasured};
+}
 
 Result<Answer> accept(const Job& asked, const AcceptOptions& options) {
   for (const std::string& glob : options.metrics) {
@@ -373,18 +364,22 @@ Result<Answer> accept(const Job& asked, const AcceptOptions& options) {
     WEIR_TRY(job.rules, rules_of_branch(*options.baselines_ref, job));
   }
   WEIR_TRY(const Taken taken, take(job, options));
-  Kept kept;
-  if (options.baselines_ref) {
-    WEIR_TRY(kept, store_on_branch(job, options, taken));
-  } else {
-    StoredBaselines stored(job.files(), job.asked.baselines);
-    WEIR_TRY(kept, store(options, taken, stored));
-  }
-  for (const std::string& note : taken.notes) kept.said += taken.veil.text(note + "\n");
-  return Answer{kept.said + fmt::format("{} accepted, {} left out\n",
-                                        report::plural(kept.accepted, "cell"), kept.left_out),
-                document({{"schema", "weir.accepted/1"}, {"cells", std::move(kept.cells)}}),
-                kept.left_out == 0 ? ExitCode::pass : ExitCode::unmeasured};
+  WEIR_TRY(
+      Acceptance acceptance,
+      store_baselines(
+          job, options.baselines_ref,
+          [&](StoredBaselines& stored) { return store(options, taken, stored); },
+          [](const auto&, const auto&, const Acceptance& made, BranchEdit& edit) -> Result<void> {
+            edit.message = made.names.size() == 1
+                               ? "Accept " + made.names.front() + " as the baseline"
+                               : fmt::format("Accept {} cells as baselines", made.names.size());
+            return {};
+          }));
+  for (const std::string& note : taken.notes) acceptance.said += taken.veil.text(note + "\n");
+  const std::string summary =
+      fmt::format("{} accepted, {} left out\n", report::plural(acceptance.accepted, "cell"),
+                  acceptance.left_out);
+  return answer_of(std::move(acceptance), summary);
 }
 
 }  // namespace weir::flow

@@ -1,13 +1,10 @@
 #include "gate/flow/allowances.hpp"
 
 #include "gate/base/text.hpp"
+#include "gate/flow/accept.hpp"
 #include "gate/flow/judge.hpp"
-#include "gate/flow/measure.hpp"
-#include "gate/flow/repository.hpp"
-#include "gate/flow/rules.hpp"
 #include "gate/publish/allow.hpp"
 #include "gate/publish/target.hpp"
-#include "gate/publish/url.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/clock.hpp"
@@ -83,36 +80,22 @@ Result<std::shared_ptr<const Allowed>> read_allowed(const AllowedWanted& wanted,
   return allowed;
 }
 
-Json to_json(const Allowed& allowed) {
-  return {{"pull_request", allowed.pull_request},
-          {"head", allowed.head},
-          {"today", allowed.today},
-          {"notes", allowed.notes},
-          {"list", verdict::to_text(allowed.pull_request, allowed.list)}};
-}
-
-Result<Allowed> allowed_from_json(const Json& json) {
-  Allowed allowed;
-  JsonReader read(json, "allowances");
-  allowed.pull_request = read.integer("pull_request");
-  allowed.head = read.string("head");
-  allowed.today = read.string("today");
-  allowed.notes = read.strings("notes");
-  const std::string list = read.string("list");
-  if (auto problem = read.problem()) return tl::unexpected(*problem);
-  WEIR_TRY(allowed.list, verdict::parse_allowances(list, allowed.pull_request));
-  return allowed;
+void fields(Fields& io, Allowed& allowed) {
+  io("pull_request", allowed.pull_request);
+  io("head", allowed.head);
+  io("today", allowed.today);
+  io.always("notes", allowed.notes);
+  std::string list = verdict::to_text(allowed.pull_request, allowed.list);
+  io("list", list);
+  if (!io.reads() || io.problem()) return;
+  auto parsed = verdict::parse_allowances(list, allowed.pull_request);
+  if (!parsed) return io.refuse(std::move(parsed).error());
+  allowed.list = *std::move(parsed);
 }
 
 namespace {
 
 using verdict::Allowance;
-
-struct Stored {
-  std::string text;
-  Json cells = Json::array();
-  std::size_t stored = 0, left_out = 0;
-};
 
 // The cell's true name: allowances made from reports have an alias where it is private.
 std::string true_name(const std::string& shown, const Loaded* loaded) {
@@ -124,7 +107,7 @@ std::string true_name(const std::string& shown, const Loaded* loaded) {
 }
 
 Result<void> store_one(const Allowance& allowance, const Loaded* loaded, StoredBaselines& stored,
-                       Stored& told) {
+                       Acceptance& acceptance) {
   verdict::Allowable what = allowance.what;
   what.cell = true_name(what.cell, loaded);
   WEIR_TRY(const profile::CellKey cell, profile::CellKey::parse(what.cell));
@@ -139,21 +122,14 @@ Result<void> store_one(const Allowance& allowance, const Loaded* loaded, StoredB
   const std::string title =
       fmt::format("{} of {}: {} → {}", what.metric, allowance.what.cell, what.from, what.to);
   const std::string_view outcome = files > 0 ? "accepted" : "left out";
-  told.text += fmt::format(
+  acceptance.said += fmt::format(
       "{:<8}  {}{}\n", outcome, text::printable(title),
       files > 0 ? "" : "\n    no exact count of that value is stored: measure and accept it");
-  told.cells.push_back({{"cell", allowance.what.cell},
-                        {"outcome", outcome},
-                        {"changes", what.metric + " " + what.from + " → " + what.to}});
-  ++(files > 0 ? told.stored : told.left_out);
+  acceptance.cells.push_back({{"cell", allowance.what.cell},
+                              {"outcome", outcome},
+                              {"changes", what.metric + " " + what.from + " → " + what.to}});
+  ++(files > 0 ? acceptance.accepted : acceptance.left_out);
   return {};
-}
-
-Result<Stored> store_all(const std::vector<Allowance>& all, const Loaded* loaded,
-                         StoredBaselines& stored) {
-  Stored told;
-  for (const Allowance& one : all) WEIR_CHECK(store_one(one, loaded, stored, told));
-  return told;
 }
 
 }  // namespace
@@ -178,35 +154,27 @@ Result<Answer> accept_allowed(const AcceptAllowed& wanted, const Job& job) {
   if (job.files().exists(job.asked.config)) {
     WEIR_TRY(loaded, load_config(job));
   }
-  const Loaded* names = loaded ? &*loaded : nullptr;
-  Stored told;
-  if (wanted.baselines_ref) {
-    WEIR_TRY(const BaselinesPlace place, baselines_place(*wanted.baselines_ref));
-    const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
-      if (!parent) return fail(Code::config, "{}: there is no such branch", place.ref);
-      WEIR_TRY(const std::string folder, baselines_folder(git, *parent, place));
-      WEIR_TRY(const auto tree, source::TreeFiles::open(git, *parent, folder, job.asked.baselines));
-      StoredBaselines stored(*tree, job.asked.baselines);
-      WEIR_TRY(told, store_all(all, names, stored));
-      BranchEdit made{tree->changes(),
-                      fmt::format("Accept what pull request {} was allowed", wanted.pull_request)};
-      const std::string path = verdict::allowance_path(wanted.pull_request);
-      if (place.ref == ref && told.left_out == 0) {
-        WEIR_TRY(const auto there, git.entries(*parent, {path}));
-        if (!there.empty()) made.changes[path] = std::nullopt;
-      }
-      return made;
-    };
-    WEIR_TRY(const std::string commit, edit_branch(*repository, place.ref, edit));
-    told.text += written_words(place.ref, commit);
-  } else {
-    StoredBaselines stored(job.files(), job.asked.baselines);
-    WEIR_TRY(told, store_all(all, names, stored));
-  }
-  return Answer{told.text + fmt::format("{} of {} allowances are the baseline now\n", told.stored,
-                                        all.size()),
-                document({{"schema", "weir.accepted/1"}, {"cells", std::move(told.cells)}}),
-                told.left_out == 0 ? ExitCode::pass : ExitCode::unmeasured};
+  const auto store = [&](StoredBaselines& stored) -> Result<Acceptance> {
+    Acceptance acceptance;
+    for (const Allowance& one : all) {
+      WEIR_CHECK(store_one(one, loaded ? &*loaded : nullptr, stored, acceptance));
+    }
+    return acceptance;
+  };
+  const auto finish = [&](const std::string& branch, const std::optional<std::string>& parent,
+                          const Acceptance& acceptance, BranchEdit& edit) -> Result<void> {
+    if (!parent) return fail(Code::config, "{}: there is no such branch", branch);
+    edit.message = fmt::format("Accept what pull request {} was allowed", wanted.pull_request);
+    const std::string path = verdict::allowance_path(wanted.pull_request);
+    if (branch != ref || acceptance.left_out > 0) return {};
+    WEIR_TRY(const auto there, git.entries(*parent, {path}));
+    if (!there.empty()) edit.changes[path] = std::nullopt;
+    return {};
+  };
+  WEIR_TRY(Acceptance acceptance, store_baselines(job, wanted.baselines_ref, store, finish));
+  const std::string summary =
+      fmt::format("{} of {} allowances are the baseline now\n", acceptance.accepted, all.size());
+  return answer_of(std::move(acceptance), summary);
 }
 
 namespace {

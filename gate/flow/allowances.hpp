@@ -1,15 +1,8 @@
 // What a gate's pull request was allowed: read from a branch (--allowances-ref), kept in the run.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "gate/flow/job.hpp"
 #include "gate/flow/post.hpp"
 #include "gate/source/git.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/verdict/allowance.hpp"
 
 namespace weir::flow {
@@ -33,8 +26,7 @@ struct Allowed {
                                                                     const std::string& commit,
                                                                     std::int64_t pull_request);
 
-[[nodiscard]] Json to_json(const Allowed& allowed);
-[[nodiscard]] Result<Allowed> allowed_from_json(const Json& json);
+void fields(Fields& io, Allowed& allowed);
 
 // weir baseline accept --allowances N: what a merged pull request was allowed becomes the baseline.
 struct AcceptAllowed {

@@ -5,10 +5,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/flow/veiled.hpp"
-#include "gate/publish/post.hpp"
 #include "gate/publish/target.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"

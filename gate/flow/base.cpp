@@ -1,8 +1,6 @@
 #include "gate/flow/base.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
@@ -140,9 +138,7 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const Job& job,
   }));
   std::vector<config::Cell> cells;
   for (const run::PreparedCell& cell : candidate) {
-    const auto found = std::find_if(
-        matrix.cells.begin(), matrix.cells.end(),
-        [&](const config::Cell& other) { return other.key.str() == cell.cell.key.str(); });
+    const auto found = std::ranges::find(matrix.cells, cell.cell.key, &config::Cell::key);
     if (found == matrix.cells.end()) {
       return fail(Code::usage,
                   "--against -- {}: it has no placeholder for what {} asks for; give it those of "
@@ -184,28 +180,14 @@ Result<BaseSide> from_own(const Job& job, std::vector<run::PreparedCell>& candid
 
 }  // namespace
 
-Json to_json(const BaseFacts& facts) {
-  Json json = {
-      {"words", facts.words}, {"candidate_dirty", facts.candidate_dirty}, {"notes", facts.notes}};
-  if (!facts.against.spec.empty()) json["spec"] = facts.against.spec;
-  if (!facts.against.command.empty()) json["command"] = facts.against.command;
-  if (facts.commit) json["commit"] = *facts.commit;
-  if (facts.candidate_commit) json["candidate_commit"] = *facts.candidate_commit;
-  return json;
-}
-
-std::optional<BaseFacts> base_facts_from_json(const Json& json) {
-  JsonReader read(json, "against");
-  BaseFacts facts;
-  facts.against.spec = read.optional_string("spec").value_or("");
-  if (read.has("command")) facts.against.command = read.strings("command");
-  facts.words = read.string("words");
-  facts.commit = read.optional_string("commit");
-  facts.candidate_commit = read.optional_string("candidate_commit");
-  facts.candidate_dirty = read.optional_boolean("candidate_dirty").value_or(false);
-  facts.notes = read.strings("notes");
-  if (read.problem()) return std::nullopt;
-  return facts;
+void fields(Fields& io, BaseFacts& facts) {
+  io.sparse("spec", facts.against.spec);
+  io.sparse("command", facts.against.command);
+  io("words", facts.words);
+  io.sparse("commit", facts.commit);
+  io.sparse("candidate_commit", facts.candidate_commit);
+  io.always("candidate_dirty", facts.candidate_dirty);
+  io.always("notes", facts.notes);
 }
 
 Result<BaseSide> make_base_side(const AgainstWanted& wanted, const Job& job,
@@ -300,7 +282,7 @@ std::vector<bool> too_much(const run::PairsPlan& plan) {
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {
     if (plan.cells[i].now) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return seconds_of(plan.cells[a]) < seconds_of(plan.cells[b]);
   });
   std::vector<bool> beyond(plan.cells.size(), false);

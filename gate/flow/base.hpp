@@ -2,13 +2,7 @@
 // what a run has measured of it.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "gate/config/matrix.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/stored_baselines.hpp"
 #include "gate/profile/paired.hpp"
 #include "gate/run/against.hpp"
@@ -43,8 +37,7 @@ struct BaseFacts {
   bool candidate_dirty = false;
   std::vector<std::string> notes;
 };
-[[nodiscard]] Json to_json(const BaseFacts& facts);
-[[nodiscard]] std::optional<BaseFacts> base_facts_from_json(const Json& json);
+void fields(Fields& io, BaseFacts& facts);
 
 // Both sides, ready to be planned. Keep it while the cells are used.
 struct BaseSide {

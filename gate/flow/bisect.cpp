@@ -2,13 +2,9 @@
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/flow/bisect_journal.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/flow/repository.hpp"
-#include "gate/flow/veiled.hpp"
-#include "gate/report/formats.hpp"
-#include "gate/run/progress.hpp"
-#include "gate/source/trees.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -27,6 +23,12 @@ struct Bisected {
   std::optional<verdict::GateVerdict> verdict;
   config::Veil veil;
 };
+
+// Null where it was not tried.
+const BisectStep* step_of(const Bisected& made, const std::string& commit) {
+  const auto found = std::ranges::find(made.steps, commit, &BisectStep::commit);
+  return found == made.steps.end() ? nullptr : &*found;
+}
 
 class Bisector {
  public:
@@ -70,7 +72,9 @@ class Bisector {
     if (wanted_.resume) {
       made_.folder = *wanted_.resume;
       if (made_.folder.empty()) {
-        WEIR_TRY(made_.folder, newest(all));
+        const auto begun = run::list_runs(files_, all, "bisect.jsonl");
+        if (begun.empty()) return fail(Code::usage, "{}: no bisection to go on with", all);
+        made_.folder = begun.back();
       }
       BisectState state;
       WEIR_TRY(journal_, BisectJournal::resume(files_, made_.folder, state));
@@ -105,16 +109,6 @@ class Bisector {
     made_.commits = history_.size();
     for (const std::string& note : made_.asked.notes) say(note);
     return {};
-  }
-
-  [[nodiscard]] Result<std::string> newest(const std::string& all) const {
-    std::string found;
-    for (const std::string& name : files_.list(all).value_or(std::vector<std::string>())) {
-      const std::string folder = sys::join_path(all, name);
-      if (files_.exists(sys::join_path(folder, "bisect.jsonl"))) found = folder;
-    }
-    if (found.empty()) return fail(Code::usage, "{}: no bisection to go on with", all);
-    return found;
   }
 
   static Result<std::string> commit_of(const source::Git& git, const std::string& name) {
@@ -196,10 +190,8 @@ class Bisector {
     return {};
   }
   Result<BisectStep> try_or_known(const std::string& commit) {
-    for (const BisectStep& step : made_.steps) {
-      if (step.commit == commit) return step;
-    }
-    return try_commit(commit, true);
+    const BisectStep* known = step_of(made_, commit);
+    return known != nullptr ? Result<BisectStep>(*known) : try_commit(commit, true);
   }
 
   Result<BisectStep> try_commit(const std::string& commit, bool end) {
@@ -223,8 +215,9 @@ class Bisector {
     step.seconds = clock_.steady() - started;
     WEIR_CHECK(journal_->append(step));
     made_.steps.push_back(step);
-    say(fmt::format("    {}{}{} ({})", to_string(step.tried), step.reason.empty() ? "" : ": ",
-                    step.reason, unit::show_duration(step.seconds)));
+    say(fmt::format("    {}{}{} ({})", name_of(source::k_tried, step.tried),
+                    step.reason.empty() ? "" : ": ", step.reason,
+                    unit::show_duration(step.seconds)));
     return step;
   }
 
@@ -310,12 +303,11 @@ class Bisector {
 
   // Of the newest known bad commit: the first one, where it was found.
   Result<void> take_verdict() {
-    for (const BisectStep& step : made_.steps) {
-      if (step.commit != made_.suspects.front()) continue;
-      made_.bad_subject = step.subject;
-      WEIR_TRY(const Measured measured, read_measured(with_cells(), step.run));
-      WEIR_TRY(made_.verdict, judge(measured));
-    }
+    const BisectStep* step = step_of(made_, made_.suspects.front());
+    if (step == nullptr) return {};
+    made_.bad_subject = step->subject;
+    WEIR_TRY(const Measured measured, read_measured(with_cells(), step->run));
+    WEIR_TRY(made_.verdict, judge(measured));
     return {};
   }
 
@@ -348,19 +340,9 @@ class Bisector {
 
 bool was_found(const Bisected& made) { return made.suspects.size() == 1; }
 
-const BisectStep* step_of(const Bisected& made, const std::string& commit) {
-  for (const BisectStep& step : made.steps) {
-    if (step.commit == commit) return &step;
-  }
-  return nullptr;
-}
-
 std::string tally(const Bisected& made) {
-  std::size_t built = 0, skipped = 0;
-  for (const BisectStep& step : made.steps) {
-    built += step.built ? 1 : 0;
-    skipped += step.tried == source::Tried::skipped ? 1 : 0;
-  }
+  const auto built = std::ranges::count(made.steps, true, &BisectStep::built);
+  const auto skipped = std::ranges::count(made.steps, source::Tried::skipped, &BisectStep::tried);
   return fmt::format("{} of {} commits tried, {} skipped, {} built, {}", made.steps.size(),
                      made.commits + 1, skipped, built, unit::show_duration(made.seconds));
 }
@@ -390,15 +372,16 @@ std::string text_of(const Bisected& made) {
 Json json_of(const Bisected& made, const verdict::GateVerdict& shown) {
   Json steps = Json::array(), suspects = Json::array();
   for (const BisectStep& step : made.steps) {
-    Json json = to_json(step);
+    Json json = write_fields(step);
     json["subject"] = made.veil.text(step.subject);
     steps.push_back(std::move(json));
   }
   for (const std::string& commit : made.suspects) {
     const BisectStep* step = step_of(made, commit);
-    suspects.push_back({{"commit", commit},
-                        {"subject", made.veil.text(step == nullptr ? "" : step->subject)},
-                        {"tried", step == nullptr ? "skipped" : to_string(step->tried)}});
+    suspects.push_back(
+        {{"commit", commit},
+         {"subject", made.veil.text(step == nullptr ? "" : step->subject)},
+         {"tried", step == nullptr ? "skipped" : name_of(source::k_tried, step->tried)}});
   }
   Json json = {
       {"schema", "weir.bisect/1"},       {"result", was_found(made) ? "found" : "undecided"},

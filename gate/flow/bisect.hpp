@@ -2,15 +2,7 @@
 // good one's own program, measured on this machine.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "gate/flow/bisect_journal.hpp"
 #include "gate/flow/job.hpp"
-#include "gate/flow/measure.hpp"
-#include "gate/source/bisection.hpp"
 
 namespace weir::flow {
 struct BisectWanted {

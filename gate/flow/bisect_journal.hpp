@@ -3,11 +3,6 @@
 // of the last line, which is left out.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "gate/base/json.hpp"
 #include "gate/source/bisection.hpp"
 #include "gate/sys/files.hpp"
@@ -31,7 +26,7 @@ struct BisectStep {
   double seconds = 0;  // all of it
   std::string run;     // its folder, "" where nothing was measured
 };
-[[nodiscard]] Json to_json(const BisectStep& step);
+void fields(Fields& io, BisectStep& step);
 
 struct BisectState {
   BisectAsked asked;

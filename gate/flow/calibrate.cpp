@@ -1,14 +1,8 @@
 #include "gate/flow/calibrate.hpp"
 
-#include <algorithm>
-#include <set>
-
 #include "gate/base/hash.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/report/texts.hpp"
-#include "gate/source/base.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/over_depth.hpp"
@@ -20,7 +14,7 @@ constexpr std::uint64_t k_largest_calibration = std::uint64_t{1} << 20;
 
 bool judged_a_time(const verdict::CellVerdict& cell) {
   using verdict::Outcome;
-  return std::any_of(cell.metrics.begin(), cell.metrics.end(), [](const auto& metric) {
+  return std::ranges::any_of(cell.metrics, [](const auto& metric) {
     return metric.metric.kind != unit::Kind::count && metric.limit.mode == verdict::Mode::gate &&
            (metric.limit.max_drop || metric.limit.max_increase) &&
            (metric.verdict == Outcome::pass || metric.verdict == Outcome::fail ||

@@ -1,11 +1,8 @@
 #include "gate/flow/configure.hpp"
 
-#include <algorithm>
-
 #include "gate/adapters/format.hpp"
 #include "gate/adapters/serving.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
@@ -38,7 +35,7 @@ config::Known known_now(const sys::World& world, const std::string& config_file)
     sent.always = adapters::serving::members_sent(api, false);
     for (std::string& member : adapters::serving::members_sent(api, true)) {
       const auto& always = sent.always;
-      if (std::find(always.begin(), always.end(), member) == always.end()) {
+      if (std::ranges::find(always, member) == always.end()) {
         sent.own.push_back(std::move(member));
       }
     }
@@ -50,14 +47,14 @@ Result<void> choose_reference(Loaded& loaded, bool times, bool against) {
   const std::optional<std::string>& reference = loaded.known.settings->gate.reference;
   if (!reference) return {};
   const auto is_it = [&](const config::Cell& cell) { return cell.key.str() == *reference; };
-  const auto here = std::find_if(loaded.cells.begin(), loaded.cells.end(), is_it);
+  const auto here = std::ranges::find_if(loaded.cells, is_it);
   if (against) {
     if (here != loaded.cells.end() && loaded.cells.size() > 1) loaded.cells.erase(here);
     return {};
   }
   if (!times || here != loaded.cells.end()) return {};
   WEIR_TRY(const config::Matrix matrix, config::expand(*loaded.known.settings));
-  std::copy_if(matrix.cells.begin(), matrix.cells.end(), std::back_inserter(loaded.cells), is_it);
+  std::ranges::copy_if(matrix.cells, std::back_inserter(loaded.cells), is_it);
   return {};
 }
 

@@ -1,15 +1,9 @@
 #include "gate/flow/demo.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/sys/clock.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {
@@ -131,13 +125,8 @@ class Demo {
     spec.folder = place_.path();
     spec.unset = {k_variable, "GITHUB_ACTIONS"};
     if (!plant.empty()) spec.env.emplace_back(k_variable, plant);
-    WEIR_TRY(sys::Finished finished, job_.world.processes.run(spec, stop_));
-    if (finished.ended == sys::HowEnded::interrupted || stop_.requested()) {
-      return fail(Code::interrupted, "interrupted");
-    }
-    if (finished.ended == sys::HowEnded::not_started) {
-      return fail(Code::unavailable, "{}: can not be run: {}", argv.front(), finished.start_error);
-    }
+    WEIR_TRY(sys::Finished finished, run_program(job_.world, spec, stop_, true));
+    if (stop_.requested()) return fail(Code::interrupted, "interrupted");
     return finished;
   }
 

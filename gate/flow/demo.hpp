@@ -3,11 +3,7 @@
 // it prints is shown as it comes.
 #pragma once
 
-#include <string>
-
 #include "gate/flow/job.hpp"
-#include "gate/sys/files.hpp"
-#include "gate/sys/interrupts.hpp"
 
 namespace weir::flow {
 struct DemoOptions {

@@ -1,20 +1,13 @@
 #include "gate/flow/device.hpp"
 
-#include <algorithm>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/measure.hpp"
-#include "gate/flow/veiled.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/probes/read/twin_facts.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/probes/twin/blob.h"
 #include "gate/report/texts.hpp"
-#include "gate/sys/files.hpp"
-#include "gate/sys/interrupts.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {
@@ -85,12 +78,11 @@ Result<Answer> hand_out(const Job& job, const DeviceOptions& options, probes::Tw
 }
 
 Result<std::string> descriptions_of_this_machine(sys::World& world, const sys::Stop& stop) {
-  WEIR_TRY(const sys::Finished finished,
-           ask_devices_program({.arguments = {"--describe"},
-                                .env = sys::own_environment(),
-                                .patience_seconds = k_describe_patience_seconds,
-                                .output_limit = k_most_description_bytes},
-                               world, stop));
+  sys::ProcessSpec spec;
+  spec.argv = {"--describe"};
+  spec.timeout_seconds = k_describe_patience_seconds;
+  spec.output_limit = k_most_description_bytes;
+  WEIR_TRY(const sys::Finished finished, ask_devices_program(spec, world, stop));
   if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
     return fail(Code::unavailable,
                 "a Vulkan driver crashed or did not answer when asked for its devices");
@@ -156,9 +148,8 @@ namespace {
 // of the first that asks for Vulkan.
 Result<void> put_twins_in(config::Settings& settings, const std::vector<std::string>& globs,
                           const std::vector<std::string>& known) {
-  const auto base = std::find_if(
-      settings.backends.begin(), settings.backends.end(),
-      [](const config::BackendSettings& backend) { return backend.device == "vulkan"; });
+  const auto base =
+      std::ranges::find(settings.backends, std::string("vulkan"), &config::BackendSettings::device);
   if (base == settings.backends.end()) {
     return fail(Code::config,
                 "{}: no backend with device: vulkan, whose arguments twins could take",

@@ -1,9 +1,6 @@
 // weir device: descriptions of GPUs, for device twins.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {

@@ -1,7 +1,6 @@
 #include "gate/flow/devices.hpp"
 
 #include "gate/base/hash.hpp"
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/read.hpp"
@@ -16,7 +15,7 @@ Result<probes::Places> probe_places(const sys::World& world) {
   return probes::locate(world.files, sys::own_program(), world.environment("WEIR_PROBES"));
 }
 
-Result<sys::Finished> ask_devices_program(const AskDevices& ask, sys::World& world,
+Result<sys::Finished> ask_devices_program(sys::ProcessSpec& spec, sys::World& world,
                                           const sys::Stop& stop) {
   WEIR_TRY(const probes::Places places, probe_places(world));
   if (places.devices_program.empty() && sys::k_on_macos) {
@@ -28,12 +27,7 @@ Result<sys::Finished> ask_devices_program(const AskDevices& ask, sys::World& wor
                 "weir-devices is missing beside the probes in {}: build or install weir again",
                 places.probes);
   }
-  sys::ProcessSpec spec;
-  spec.argv = {places.devices_program};
-  spec.argv.insert(spec.argv.end(), ask.arguments.begin(), ask.arguments.end());
-  spec.env = ask.env;
-  spec.timeout_seconds = ask.patience_seconds;
-  spec.output_limit = ask.output_limit;
+  spec.argv.insert(spec.argv.begin(), places.devices_program);
   return run_program(world, spec, stop, true);
 }
 
@@ -81,30 +75,15 @@ Result<run::DeviceFacts> read_answer(const Api& api, const std::string& text) {
 
 Result<run::DeviceFacts> look_for(const Api& api, const config::Cell& cell, sys::World& world,
                                   const sys::Stop& stop) {
-  WEIR_TRY(const sys::Finished finished,
-           ask_devices_program({.arguments = {api.name},
-                                .env = run::merge_environment(sys::own_environment(), cell.env, {}),
-                                .patience_seconds = k_patience_seconds},
-                               world, stop));
-  switch (finished.ended) {
-    case sys::HowEnded::exited: {
-      if (finished.exit_code == 0) return read_answer(api, finished.out);
-      return absent(api,
-                    fmt::format("the {} loader failed (exit {})", api.title, finished.exit_code));
-    }
-    case sys::HowEnded::signaled:
-      return absent(api, fmt::format("the {} driver crashed (signal {}) when asked for its devices",
-                                     api.title, finished.signal));
-    case sys::HowEnded::timed_out:
-      return absent(api, fmt::format("the {} driver did not answer within {:.0f} s", api.title,
-                                     k_patience_seconds));
-    case sys::HowEnded::output_limit:
-    case sys::HowEnded::interrupted:  // both were told of as errors
-    case sys::HowEnded::not_started:
-      break;
-  }
-  return fail(Code::unavailable, "the {} driver printed without end when asked for its devices",
-              api.title);
+  sys::ProcessSpec spec;
+  spec.argv = {api.name};
+  spec.env = run::merge_environment(sys::own_environment(), cell.env, {});
+  spec.timeout_seconds = k_patience_seconds;
+  spec.output_limit = std::uint64_t{1} << 20;
+  WEIR_TRY(const sys::Finished finished, ask_devices_program(spec, world, stop));
+  const std::string how = failure_words(finished, spec);
+  if (how.empty()) return read_answer(api, finished.out);
+  return absent(api, fmt::format("its driver failed when asked for devices ({})", how));
 }
 
 }  // namespace

@@ -1,20 +1,12 @@
 // weir-devices, which loads the drivers of GPUs so that weir need not.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "gate/base/result.hpp"
 #include "gate/config/matrix.hpp"
 #include "gate/probes/read/locate.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/run/prepare.hpp"
 #include "gate/run/runner.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/process.hpp"
@@ -24,16 +16,10 @@ namespace weir::flow {
 // Where probes and the programs beside them are installed: WEIR_PROBES, else beside weir.
 [[nodiscard]] Result<probes::Places> probe_places(const sys::World& world);
 
-struct AskDevices {
-  std::vector<std::string> arguments;
-  sys::EnvironmentList env;
-  double patience_seconds = 30;
-  std::uint64_t output_limit = std::uint64_t{1} << 20;
-};
-
-// How it ended, and what it printed. Code::unavailable where it is not installed or can not be
-// started, Code::interrupted on Ctrl-C; a driver that crashes or hangs is an answer.
-[[nodiscard]] Result<sys::Finished> ask_devices_program(const AskDevices& ask, sys::World& world,
+// Runs weir-devices with the arguments that `spec` has, and whatever else it says. How it ended,
+// and what it printed. Code::unavailable where it is not installed or can not be started,
+// Code::interrupted on Ctrl-C; a driver that crashes or hangs is an answer.
+[[nodiscard]] Result<sys::Finished> ask_devices_program(sys::ProcessSpec& spec, sys::World& world,
                                                         const sys::Stop& stop);
 
 // Which devices are there, asked before anything is measured.

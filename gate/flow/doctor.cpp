@@ -1,18 +1,15 @@
 #include "gate/flow/doctor.hpp"
 
-#include <algorithm>
-
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
+#include "gate/flow/program.hpp"
 #include "gate/probes/read/fit.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/report/texts.hpp"
 #include "gate/sys/machine_health.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
 #include "gate/unit/device_api.hpp"
 
@@ -28,26 +25,11 @@ Result<std::string> output_of(sys::World& world, std::vector<std::string> argv,
   spec.argv = std::move(argv);
   spec.timeout_seconds = k_doctor_patience_seconds;
   spec.output_limit = std::uint64_t{1} << 20;
-  WEIR_TRY(sys::Finished finished, world.processes.run(spec, stop));
-  const std::string name = sys::file_name_of(spec.argv.front());
-  switch (finished.ended) {
-    case sys::HowEnded::exited:
-      if (finished.exit_code == 0) return std::move(finished.out);
-      return fail(Code::data, "{} failed (exit {})", name, finished.exit_code);
-    case sys::HowEnded::signaled:
-      return fail(Code::data, "the driver crashed when {} asked it (signal {})", name,
-                  finished.signal);
-    case sys::HowEnded::timed_out:
-      return fail(Code::data, "the driver did not answer {} within {:.0f} s", name,
-                  k_doctor_patience_seconds);
-    case sys::HowEnded::output_limit:
-      return fail(Code::data, "{} does not stop printing", name);
-    case sys::HowEnded::not_started:
-      return fail(Code::data, "{} can not be run: {}", name, finished.start_error);
-    case sys::HowEnded::interrupted:
-      break;
-  }
-  return fail(Code::interrupted, "interrupted");
+  WEIR_TRY(sys::Finished finished, run_program(world, spec, stop));
+  const std::string how = failure_words(finished, spec);
+  if (how.empty()) return std::move(finished.out);
+  return fail(Code::data, "{}, which asks the driver: {}", sys::file_name_of(spec.argv.front()),
+              how);
 }
 
 Result<void> read_devices(const std::string& text, report::Diagnosis& diagnosis) {
@@ -85,7 +67,7 @@ void add_layers(const sys::Files& files, const std::string& folder, std::vector<
     const auto layer = json->find("layer");
     if (layer == json->end() || !layer->is_object()) continue;
     const auto layer_name = JsonReader(*layer, name).optional_string("name");
-    if (layer_name && std::find(out.begin(), out.end(), *layer_name) == out.end()) {
+    if (layer_name && std::ranges::find(out, *layer_name) == out.end()) {
       out.push_back(*layer_name);
     }
   }
@@ -176,24 +158,21 @@ Result<std::vector<Patient>> patients(const Job& job, const DoctorOptions& optio
   std::vector<Patient> found;
   std::optional<Loaded> loaded;
   const bool all_by_path =
-      !options.engines.empty() &&
-      std::all_of(options.engines.begin(), options.engines.end(),
-                  [](const std::string& name) { return name.find('/') != std::string::npos; });
+      !options.engines.empty() && std::ranges::all_of(options.engines, [](const std::string& name) {
+        return name.find('/') != std::string::npos;
+      });
   if (!all_by_path && job.files().exists(job.asked.config)) {
     WEIR_TRY(loaded, load_config(job));
   }
   const std::string folder = sys::folder_of(job.asked.config);
-  const auto configured = [&](const std::string& name) -> const config::EngineSettings* {
-    if (!loaded) return nullptr;
-    for (const config::EngineSettings& engine : loaded->known.settings->engines) {
-      if (engine.name == name) return &engine;
-    }
-    return nullptr;
-  };
   for (const std::string& name : options.engines) {
-    const config::EngineSettings* engine = configured(name);
-    found.push_back(engine != nullptr ? patient_of(*engine, folder)
-                                      : Patient{name, name, ".", {}, {}, {}, {}});
+    Patient patient{name, name, ".", {}, {}, {}, {}};
+    if (loaded) {
+      const auto& engines = loaded->known.settings->engines;
+      const auto engine = std::ranges::find(engines, name, &config::EngineSettings::name);
+      if (engine != engines.end()) patient = patient_of(*engine, folder);
+    }
+    found.push_back(std::move(patient));
   }
   if (options.engines.empty() && loaded) {
     for (const config::EngineSettings& engine : loaded->known.settings->engines) {
@@ -203,21 +182,12 @@ Result<std::vector<Patient>> patients(const Job& job, const DoctorOptions& optio
   return found;
 }
 
-const char* word_of(probes::Fit::State state) {
-  switch (state) {
-    case probes::Fit::State::sees:
-      return "sees";
-    case probes::Fit::State::perhaps:
-      return "perhaps";
-    case probes::Fit::State::blind:
-      return "blind";
-    case probes::Fit::State::absent:
-      return "absent";
-    case probes::Fit::State::unused:
-      break;
-  }
-  return "unused";
-}
+using FitState = probes::Fit::State;
+constexpr auto k_fit_words = std::to_array<Name<FitState>>({{FitState::unused, "unused"},
+                                                            {FitState::sees, "sees"},
+                                                            {FitState::perhaps, "perhaps"},
+                                                            {FitState::blind, "blind"},
+                                                            {FitState::absent, "absent"}});
 
 report::DoctorEngine examine(const Patient& patient, const std::vector<std::string>& installed,
                              const sys::World& world) {
@@ -278,9 +248,9 @@ report::DoctorEngine examine(const Patient& patient, const std::vector<std::stri
   std::vector<probes::Fit> fits = probes::judge_fit(*facts, installed);
   fits.push_back(probes::judge_instructions(*facts, ways));
   for (probes::Fit& fit : fits) {
-    const bool asked =
-        std::find(patient.probes.begin(), patient.probes.end(), fit.probe) != patient.probes.end();
-    engine.fits.push_back({fit.probe, word_of(fit.state), fit.how, fit.cure, asked});
+    const bool asked = std::ranges::find(patient.probes, fit.probe) != patient.probes.end();
+    engine.fits.push_back(
+        {fit.probe, std::string(name_of(k_fit_words, fit.state)), fit.how, fit.cure, asked});
   }
   return engine;
 }

@@ -1,19 +1,12 @@
 #include "gate/flow/explain.hpp"
 
-#include <algorithm>
-#include <set>
+#include <ranges>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/explain/compare.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/judge.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/sides.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/model/gguf.hpp"
 #include "gate/report/texts.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -64,9 +57,7 @@ Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys:
 const explain::ModelFacts* ModelHeaders::of(const std::string& model) {
   const auto [entry, fresh] = known_.try_emplace(model);
   if (fresh) {
-    const auto found =
-        std::find_if(settings_.models.begin(), settings_.models.end(),
-                     [&](const config::ModelSettings& one) { return one.name == model; });
+    const auto found = std::ranges::find(settings_.models, model, &config::ModelSettings::name);
     // What is called private keeps its layers to itself too.
     if (found != settings_.models.end() && !found->is_private) {
       const std::string folder = sys::absolute(sys::folder_of(config_file_));
@@ -85,13 +76,10 @@ explain::Options explain_options(const config::Settings& settings) {
 }
 
 explain::AllowedOps allowed_ops_of(const config::Settings& settings, const std::string& engine) {
-  for (const config::EngineSettings& one : settings.engines) {
-    if (one.name != engine) continue;
-    std::set<std::string> allowed;
-    for (const auto& [op, why] : one.cpu_ops_allowed) allowed.insert(op);
-    return allowed;
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(settings.engines, engine, &config::EngineSettings::name);
+  if (found == settings.engines.end()) return std::nullopt;
+  const auto ops = std::views::keys(found->cpu_ops_allowed);
+  return std::set<std::string>(ops.begin(), ops.end());
 }
 
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
@@ -103,7 +91,7 @@ void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Setti
     if (!worth_explaining(cell)) continue;
     auto why = explain::explain(explain::evidence_of(cell), models.of(cell.cell.model), options);
     // What the rules of the config say comes last, and is all kept.
-    const auto own = std::find_if(why.findings.begin(), why.findings.end(), [](const auto& one) {
+    const auto own = std::ranges::find_if(why.findings, [](const auto& one) {
       return one.kind == explain::to_string(explain::Kind::user_rule);
     });
     const auto most = static_cast<std::ptrdiff_t>(k_most_findings);
@@ -212,12 +200,29 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options) {
 
 // --- two sides ---------------------------------------------------------------------------------
 
+struct TwoSides {
+  ProfileFile a, b;
+  std::optional<Measured> run_a{}, run_b{};
+};
+
+Result<TwoSides> read_sides(const Job& job, const std::string& a, const std::string& b) {
+  TwoSides sides;
+  WEIR_TRY(sides.a, read_side(job, a, sides.run_a));
+  WEIR_TRY(sides.b, read_side(job, b, sides.run_b));
+  return sides;
+}
+
+tl::unexpected<Error> nothing_in_common(const Job& job, const std::string& a,
+                                        const std::string& b) {
+  return fail(Code::usage, "{} and {} have no cell in common{}", a, b,
+              job.asked.cells.empty() ? "" : " that --cell selects");
+}
+
 Result<Answer> explain_two(const Job& job, const ExplainOptions& options) {
   WEIR_TRY(Rulebook book, Rulebook::make(job, options));
-  std::optional<Measured> run_a, run_b;
-  WEIR_TRY(const ProfileFile a, read_side(job, options.what[0], run_a));
-  WEIR_TRY(const ProfileFile b, read_side(job, options.what[1], run_b));
-  if (run_b) book.take(*run_b, job.files());
+  WEIR_TRY(const TwoSides sides, read_sides(job, options.what[0], options.what[1]));
+  const ProfileFile &a = sides.a, &b = sides.b;
+  if (sides.run_b) book.take(*sides.run_b, job.files());
   std::vector<Explanation> all;
   if (a.observed.has_value() != b.observed.has_value()) {
     return fail(Code::usage,
@@ -232,10 +237,7 @@ Result<Answer> explain_two(const Job& job, const ExplainOptions& options) {
   for (const auto& [before, after] : cell_pairs(a, b, job)) {
     all.push_back(book.shown(book.explained(explain::evidence_of(*before, *after), after->cell)));
   }
-  if (all.empty()) {
-    return fail(Code::usage, "{} and {} have no cell in common{}", options.what[0], options.what[1],
-                job.asked.cells.empty() ? "" : " that --cell selects");
-  }
+  if (all.empty()) return nothing_in_common(job, options.what[0], options.what[1]);
   return told(job, options, all);
 }
 
@@ -336,24 +338,20 @@ Result<std::vector<Comparison>> comparisons_of(const Job& job, const CompareOpti
   for (const auto& [before, after] : cell_pairs(a, b, job)) {
     all.push_back(comparison_of(names, *before, *after, settings));
   }
-  if (all.empty()) {
-    return fail(Code::usage, "{} and {} have no cell in common{}", options.base, options.candidate,
-                job.asked.cells.empty() ? "" : " that --cell selects");
-  }
+  if (all.empty()) return nothing_in_common(job, options.base, options.candidate);
   return all;
 }
 
 Result<Answer> compare_profiles(const Job& job, const CompareOptions& options) {
   WEIR_CHECK(refuse_reports(options));
-  std::optional<Measured> run_a, run_b;
-  WEIR_TRY(const ProfileFile a, read_side(job, options.base, run_a));
-  WEIR_TRY(const ProfileFile b, read_side(job, options.candidate, run_b));
-  const explain::Options settings = run_b ? explain_options(*run_b->known.settings)
-                                          : explain::Options{explain::default_bands(), {}};
-  WEIR_TRY(auto all, comparisons_of(job, options, a, b, settings));
+  WEIR_TRY(const TwoSides sides, read_sides(job, options.base, options.candidate));
+  const explain::Options settings = sides.run_b ? explain_options(*sides.run_b->known.settings)
+                                                : explain::Options{explain::default_bands(), {}};
+  WEIR_TRY(auto all, comparisons_of(job, options, sides.a, sides.b, settings));
   for (Comparison& one : all) {
-    if (run_a) one = veiled(std::move(one), run_a->known.veil);
-    if (run_b) one = veiled(std::move(one), run_b->known.veil);
+    for (const auto* run : {&sides.run_a, &sides.run_b}) {
+      if (*run) one = veiled(std::move(one), (*run)->known.veil);
+    }
   }
   if (const auto& file = options.files.markdown()) {
     WEIR_CHECK(job.files().write_atomic(

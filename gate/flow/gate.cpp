@@ -1,17 +1,11 @@
 #include "gate/flow/gate.hpp"
 
-#include <set>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/calibrate.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reach.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/source/base.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 namespace {

@@ -1,27 +1,14 @@
 #include "gate/flow/hook.hpp"
 
-#include <algorithm>
-#include <cstdio>
 #include <filesystem>
-#include <memory>
-#include <set>
-
-#include <unistd.h>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reach.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/flow/shards.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/report/formats.hpp"
-#include "gate/run/progress.hpp"
-#include "gate/source/base.hpp"
-#include "gate/source/git.hpp"
-#include "gate/source/trees.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::flow {
@@ -145,8 +132,8 @@ class PushJudge {
     std::vector<CellGroup> groups;
     std::vector<std::string> others;
     for (const CellGroup& group : groups_) {
-      const bool sees = std::any_of(group.cells.begin(), group.cells.end(),
-                                    [&](const std::string& cell) { return cells.contains(cell); });
+      const bool sees = std::ranges::any_of(
+          group.cells, [&](const std::string& cell) { return cells.contains(cell); });
       if (sees) {
         groups.push_back(group);
       } else {
@@ -243,7 +230,7 @@ class PushJudge {
       if (!oldest || time < *oldest) oldest = time;
     }
     WEIR_TRY(const auto tracked, git.tracked_files());
-    return std::none_of(tracked.begin(), tracked.end(), [&](const std::string& name) {
+    return std::ranges::none_of(tracked, [&](const std::string& name) {
       const auto time = fs::last_write_time(sys::join_path(git.top(), name), error);
       return !error && time > *oldest;
     });
@@ -256,14 +243,13 @@ class PushJudge {
     std::vector<CellGroup> groups;
     for (const config::Cell& cell : cells) {
       const std::string name = cell.key.line().str();
-      auto group = std::find_if(groups.begin(), groups.end(),
-                                [&](const CellGroup& other) { return other.name == name; });
+      auto group = std::ranges::find(groups, name, &CellGroup::name);
       if (group == groups.end()) group = groups.insert(groups.end(), CellGroup{name, {}, {}});
       group->cells.insert(cell.key.str());
       const auto seconds = known.find(cell.key.str());
       if (seconds != known.end()) group->seconds = group->seconds.value_or(0) + seconds->second;
     }
-    std::stable_sort(groups.begin(), groups.end(), [](const CellGroup& a, const CellGroup& b) {
+    std::ranges::stable_sort(groups, [](const CellGroup& a, const CellGroup& b) {
       if (a.seconds.has_value() != b.seconds.has_value()) return a.seconds.has_value();
       return a.seconds < b.seconds;
     });

@@ -1,7 +1,7 @@
 #include <filesystem>
 
+#include "gate/base/text.hpp"
 #include "gate/flow/hook.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -11,12 +11,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view k_mark = "# weir's pre-push hook";
 constexpr std::uint64_t k_hook_bytes = 1 << 20;
-
-std::string shell_word(const std::string& word) {
-  std::string result = "'";
-  for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return result + "'";
-}
 
 struct Places {
   explicit Places(const std::string& folder)
@@ -47,7 +41,7 @@ Result<void> rename(const std::string& from, const std::string& to) {
 
 std::string hook_text(const std::string& program, const std::vector<std::string>& words) {
   std::string call;
-  for (const std::string& word : words) call += " " + shell_word(word);
+  for (const std::string& word : words) call += " " + text::shell_word(word);
   return fmt::format(R"(#!/bin/sh
 {}: made by `weir hook install`, removed by `weir hook uninstall`.
 # Counts of what is pushed are held to the merge-base's. WEIR_SKIP=1 or `git push --no-verify`: not now.
@@ -67,7 +61,7 @@ weir={}
 }}
 hand_on | "$weir" hook run{} -- "$@"
 )",
-                     k_mark, shell_word(program), call);
+                     k_mark, text::shell_word(program), call);
 }
 
 Result<bool> put_hook(sys::Files& files, const std::string& folder, const std::string& text) {

@@ -1,7 +1,5 @@
 #include "gate/flow/init.hpp"
 
-#include <algorithm>
-
 #include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/starter.hpp"
@@ -10,10 +8,7 @@
 #include "gate/flow/measure.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/sys/files.hpp"
-#include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::flow {
@@ -66,9 +61,7 @@ std::string processes_text(std::size_t number) {
 
 // How many processes of `pass` a gate starts.
 std::size_t processes(const std::vector<PlannedCommand>& commands, profile::Pass pass) {
-  return static_cast<std::size_t>(
-      std::count_if(commands.begin(), commands.end(),
-                    [&](const PlannedCommand& command) { return command.pass == pass; }));
+  return static_cast<std::size_t>(std::ranges::count(commands, pass, &PlannedCommand::pass));
 }
 
 std::string minutes_text(const std::vector<PlannedCommand>& commands, const Measured& measured) {
@@ -105,10 +98,9 @@ Result<Answer> init_ci(const Job& asked, CiSystem system, bool incomplete) {
   found.file = below(sys::absolute(config), folder);
   const config::Settings& settings = *loaded.known.settings;
   found.minutes = std::max(k_least_minutes, 3 * settings.gate.budget_seconds / 60);
-  found.vulkan = std::any_of(loaded.cells.begin(), loaded.cells.end(),
-                             [](const config::Cell& cell) { return cell.device == "vulkan"; });
-  found.builds = std::any_of(settings.engines.begin(), settings.engines.end(),
-                             [](const config::EngineSettings& one) { return !one.build.empty(); });
+  found.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
+  found.builds = std::ranges::any_of(
+      settings.engines, [](const config::EngineSettings& one) { return !one.build.empty(); });
   WEIR_TRY(const std::string said,
            write_new(system, root,
                      system == CiSystem::github ? config::starter_github(found)
@@ -164,8 +156,8 @@ std::vector<config::StarterEngine> find_engines(const sys::World& world) {
   const std::string path = world.environment("PATH").value_or("/usr/bin:/bin");
   for (const adapters::Adapter& adapter : adapters::table()) {
     // Of llama.cpp one is enough, and llama-bench says most.
-    const bool llama_is_here = std::any_of(
-        found.begin(), found.end(), [](const auto& one) { return one.adapter == "llama-bench"; });
+    const bool llama_is_here =
+        std::ranges::any_of(found, [](const auto& one) { return one.adapter == "llama-bench"; });
     if (adapter.name == "llama-perf" && llama_is_here) continue;
     for (const std::string_view program : adapter.programs) {
       const auto place = find_place(program, path, files);
@@ -183,7 +175,7 @@ bool model_folder(const sys::Files& files, const std::string& path) {
   if (files.kind(path) != sys::Kind::folder) return false;
   if (files.kind(sys::join_path(path, "config.json")) != sys::Kind::file) return false;
   const auto names = files.list(path);
-  return names && std::any_of(names->begin(), names->end(), [](const std::string& name) {
+  return names && std::ranges::any_of(*names, [](const std::string& name) {
            return name.ends_with(".safetensors");
          });
 }

@@ -2,8 +2,6 @@
 // system with a first look at what it will do there.
 #pragma once
 
-#include <string>
-
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {

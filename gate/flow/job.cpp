@@ -1,6 +1,5 @@
 #include "gate/flow/job.hpp"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "gate/base/text.hpp"
@@ -9,7 +8,7 @@
 namespace weir::flow {
 
 bool matches(const std::vector<std::string>& globs, std::string_view name) {
-  return globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
+  return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
            return text::glob_match(glob, name);
          });
 }

@@ -1,16 +1,8 @@
 #include "gate/flow/judge.hpp"
 
-#include <algorithm>
-#include <cstdio>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/explain.hpp"
 #include "gate/flow/shards.hpp"
-#include "gate/flow/veiled.hpp"
-#include "gate/report/formats.hpp"
-#include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
-#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 namespace {
@@ -257,8 +249,7 @@ std::string why_failed(const CellVerdict& cell) {
 }
 
 const CellVerdict* first_with(const verdict::GateVerdict& verdict, Outcome outcome) {
-  const auto found = std::find_if(verdict.cells.begin(), verdict.cells.end(),
-                                  [&](const CellVerdict& cell) { return cell.verdict == outcome; });
+  const auto found = std::ranges::find(verdict.cells, outcome, &CellVerdict::verdict);
   return found == verdict.cells.end() ? nullptr : &*found;
 }
 
@@ -276,11 +267,10 @@ Judged judged_step(const verdict::GateVerdict& verdict) {
   if (const CellVerdict* cell = first_with(verdict, Outcome::inconclusive)) {
     return {Tried::skipped, fmt::format("{} is not decided", cell->cell.str())};
   }
-  const bool judged =
-      std::any_of(verdict.cells.begin(), verdict.cells.end(), [](const CellVerdict& cell) {
-        return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
-               cell.verdict == Outcome::accepted;
-      });
+  const bool judged = std::ranges::any_of(verdict.cells, [](const CellVerdict& cell) {
+    return cell.verdict == Outcome::pass || cell.verdict == Outcome::improved ||
+           cell.verdict == Outcome::accepted;
+  });
   if (!judged) return {Tried::skipped, "nothing could be judged", true};
   return {Tried::good, ""};
 }

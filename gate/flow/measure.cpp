@@ -1,20 +1,12 @@
 #include "gate/flow/measure.hpp"
 
-#include <algorithm>
-#include <map>
-
-#include <unistd.h>
-
 #include "gate/adapters/format.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/rules.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/shards.hpp"
-#include "gate/run/journal.hpp"
-#include "gate/run/runner.hpp"
-#include "gate/source/git.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/verdict/over_depth.hpp"
 
@@ -81,12 +73,12 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
   header.extra["counts_only"] = !wanted.plan.times;
   if (wanted.shard_facts) header.extra["shard"] = run::to_json(*wanted.shard_facts);
   if (ready.base) {
-    header.extra["against"] = to_json(ready.base->facts);
+    header.extra["against"] = write_fields(ready.base->facts);
   } else {
     keep_source(job, stop, header.extra);
   }
-  if (ready.loaded.known.rules) header.extra["rules"] = to_json(*ready.loaded.known.rules);
-  if (job.allowed) header.extra["allowances"] = to_json(*job.allowed);
+  if (ready.loaded.known.rules) header.extra["rules"] = write_fields(*ready.loaded.known.rules);
+  if (job.allowed) header.extra["allowances"] = write_fields(*job.allowed);
 
   std::string folder;
   std::optional<run::Journal> journal;
@@ -116,16 +108,17 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
                       job.world.load, *probing, shown, stop},
                      ready.machine.usable_cores);
   const CachedCounts known(job.files(), ready.base ? ready.base->counts_folder : std::string());
-  std::optional<run::Against> against;
+  std::unique_ptr<run::Sequel> against;
   if (ready.base) {
-    against.emplace(ready.plan, against_options(ready, wanted, job), known, job.world.coin,
-                    [&](const run::PairsPlan& plan) {
-                      for (const std::string& line : words_of(plan, ready.loaded.known.veil)) {
-                        progress->say(line);
-                      }
-                    });
+    against = run::make_against(
+        ready.plan, against_options(ready, wanted, job), known, job.world.coin,
+        [&](const run::PairsPlan& plan) {
+          for (const std::string& line : words_of(plan, ready.loaded.known.veil)) {
+            progress->say(line);
+          }
+        });
   }
-  auto records = runner.run(ready.plan, *journal, against ? &*against : nullptr);
+  auto records = runner.run(ready.plan, *journal, against.get());
   progress->finish();
   if (!records) {
     Error error = std::move(records).error();
@@ -273,10 +266,10 @@ void Interrupted::tell(Measured& measured) const {
 Result<void> take_rules_of_run(const run::RunHeader& header, const config::Known& known,
                                Measured& measured) {
   if (header.extra.is_object() && header.extra.contains("allowances")) {
-    WEIR_TRY(measured.allowed, allowed_from_json(header.extra["allowances"]));
+    WEIR_TRY(measured.allowed, read_fields<Allowed>(header.extra["allowances"], "allowances"));
   }
   if (!header.extra.is_object() || !header.extra.contains("rules")) return {};
-  WEIR_TRY(measured.known.rules, rules_used_from_json(header.extra["rules"]));
+  WEIR_TRY(measured.known.rules, read_fields<RulesUsed>(header.extra["rules"], "rules"));
   const std::string& text = measured.known.rules->config_text;
   if (text.empty()) return {};
   WEIR_TRY(const BaseSettings base, parse_base_settings(text, header.config_file, known));
@@ -307,8 +300,8 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
   const auto matrix = config::expand(*measured.known.settings);
   measured.some_cells = matrix && file.header.cells.size() < matrix->cells.size();
   if (!file.header.base_cells.empty()) {
-    const Json& said = file.header.extra.value("against", Json());
-    const auto facts = base_facts_from_json(said.is_object() ? said : Json::object());
+    const auto facts =
+        read_fields<BaseFacts>(file.header.extra.value("against", Json()), "against");
     if (!facts) {
       return fail(Code::data, "{}: it ran beside a base that its journal does not describe",
                   measured.folder);
@@ -327,13 +320,9 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
     measured.some_cells = true;
     std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
       const profile::CellKey line = profile.cell.line();  // it selects all of its depths
-      return std::none_of(
-          job.asked.cells.begin(), job.asked.cells.end(), [&](const std::string& glob) {
-            return text::glob_match(glob, profile.cell.str()) ||
-                   text::glob_match(glob, measured.known.veil.cell(profile.cell).str()) ||
-                   text::glob_match(glob, line.str()) ||
-                   text::glob_match(glob, measured.known.veil.cell(line).str());
-          });
+      return std::ranges::none_of(std::array{profile.cell, line}, [&](const auto& cell) {
+        return job.asked.wants(cell.str()) || job.asked.wants(measured.known.veil.cell(cell).str());
+      });
     });
     if (measured.profiles.empty()) {
       return fail(Code::usage, "{}: no cell matches {}", measured.folder,

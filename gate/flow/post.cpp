@@ -1,16 +1,12 @@
 #include "gate/flow/post.hpp"
 
-#include <algorithm>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/publish/api.hpp"
 #include "gate/publish/url.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {
@@ -236,9 +232,7 @@ struct Posted {
   std::vector<std::string> notes;
 
   [[nodiscard]] bool failed() const {
-    return std::any_of(parts.begin(), parts.end(), [](const publish::Part& part) {
-      return part.outcome == publish::Part::Outcome::failed;
-    });
+    return std::ranges::count(parts, publish::Part::Outcome::failed, &publish::Part::outcome) > 0;
   }
 };
 
@@ -300,18 +294,15 @@ publish::Texts masked(publish::Texts texts, const Masker& masker) {
 
 std::vector<std::string> wanted_parts(const PostOptions& words) {
   std::vector<std::string> names;
-  if (words.comment) names.emplace_back("comment");
-  if (words.check) names.emplace_back("check run");
-  if (words.status) names.emplace_back("commit status");
+  if (words.parts.comment) names.emplace_back("comment");
+  if (words.parts.check) names.emplace_back("check run");
+  if (words.parts.status) names.emplace_back("commit status");
   return names;
 }
 
 publish::PostOptions options_of(const PostOptions& words) {
-  publish::PostOptions options;
+  publish::PostOptions options = words.parts;
   options.gate = publish::gate_name(words.name);
-  options.comment = words.comment;
-  options.check = words.check;
-  options.status = words.status;
   return options;
 }
 
@@ -349,12 +340,7 @@ std::vector<publish::Part> none_posted(const std::vector<std::string>& names, co
   std::vector<publish::Part> parts;
   parts.reserve(names.size());
   for (const std::string& name : names) {
-    parts.push_back({.name = name,
-                     .outcome = publish::Part::Outcome::failed,
-                     .id = 0,
-                     .url = "",
-                     .reason = why.message,
-                     .warnings = {}});
+    parts.push_back({name, publish::Part::Outcome::failed, 0, "", why.message, {}});
   }
   return parts;
 }

@@ -1,10 +1,6 @@
 // GitHub: the API with what it works on, and the token for it; what is posted where.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "gate/base/secret.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/publish/github.hpp"
@@ -59,7 +55,7 @@ struct PostOptions {
   GithubOptions access;
   std::optional<std::int64_t> pull_request;
   std::optional<std::string> missing_verdict;
-  bool comment = true, check = true, status = true;
+  publish::PostOptions parts;
   bool dry_run = false, fail = false;
   std::string settle = "7s";
 };

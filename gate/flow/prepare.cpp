@@ -1,18 +1,11 @@
-#include <algorithm>
 
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/measure.hpp"
-#include "gate/flow/stored_baselines.hpp"
 #include "gate/probes/read/instructions.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/engine_call.hpp"
-#include "gate/run/engine_run.hpp"
-#include "gate/run/environment.hpp"
-#include "gate/run/preflight.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
 
@@ -46,7 +39,7 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
     if (!ready) {
       if (ready.error().code != Code::config) return tl::unexpected(std::move(ready).error());
       for (std::string& line : text::lines(ready.error().message)) {
-        if (std::find(problems.begin(), problems.end(), line) == problems.end()) {
+        if (std::ranges::find(problems, line) == problems.end()) {
           problems.push_back(std::move(line));
         }
       }
@@ -118,7 +111,7 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
     plan.pairs = true;
   }
   const bool nothing_to_do =
-      !plan.times && std::all_of(cells.begin(), cells.end(), [](const run::PreparedCell& cell) {
+      !plan.times && std::ranges::all_of(cells, [](const run::PreparedCell& cell) {
         return cell.facts.counts_skipped.has_value() && !cell.unavailable;
       });
   if (nothing_to_do) {

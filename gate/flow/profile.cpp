@@ -1,31 +1,22 @@
 #include "gate/flow/profile.hpp"
 
-#include <algorithm>
 #include <ctime>
 
 #include <fmt/chrono.h>
 #include <unistd.h>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/sides.hpp"
-#include "gate/observed/timeline.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/probes/events.h"
 #include "gate/probes/read/fit.hpp"
 #include "gate/probes/read/timeline.hpp"
-#include "gate/report/hiding.hpp"
+#include "gate/report/profile_page.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/run/environment.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/site/site.hpp"
-#include "gate/sys/clock.hpp"
-#include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {
@@ -55,10 +46,8 @@ Result<std::string> page_template(const sys::Files& files) {
   return files.read(sys::join_path(pages, "profile.html"), k_most);
 }
 
-// Writes it whole or not at all, as the next.
-Result<void> write_profile_page(const Job& job, const ProfilePage& page, const std::string& frame,
-                                const observed::Timeline& timeline) {
-  report::PageFacts facts = facts_of(job, page, timeline);
+report::TimelineDocument page_of(const Job& job, const ProfilePage& page,
+                                 const observed::Timeline& timeline) {
   observed::Timeline shown = timeline;
   if (page.privacy == report::Private::hidden) {
     for (std::string& warning : shown.warnings) warning = report::without_places(warning);
@@ -66,25 +55,17 @@ Result<void> write_profile_page(const Job& job, const ProfilePage& page, const s
       process.name = report::without_places(process.name);
     }
   }
-  const report::TimelineDocument document =
-      report::timeline_document(shown, std::move(facts), page.by);
-  WEIR_TRY(const std::string text, report::timeline_page(frame, document));
-  return job.files().write_atomic(page.file, text);
+  return report::timeline_document(shown, facts_of(job, page, timeline), page.by);
 }
 
-// The same of what an engine or a profiler wrote, its ops named `by`: `page.title` is the file's
-// name. Nothing is said of this machine, as the file was not made on it. `moments` is absent where
-// the format has none.
-Result<void> write_observed_page(const Job& job, const ProfilePage& page, observed::GroupBy by,
-                                 const std::string& frame, const observed::Observed& observed,
-                                 const observed::ObservedMoments* moments) {
-  report::PageFacts around;
-  around.title = page.title;
-  around.facts.emplace_back("weir", k_version);
-  WEIR_TRY(const std::string text,
-           report::timeline_page(frame, report::observed_page(observed, moments, std::move(around),
-                                                              {page.privacy, by})));
-  return job.files().write_atomic(page.file, text);
+// Writes the page whole or not at all, and says where.
+Result<void> write_page(const Job& job, const std::string& file,
+                        const report::TimelineDocument& page, Answer& answer) {
+  WEIR_TRY(const std::string frame, page_template(job.files()));
+  WEIR_TRY(const std::string text, report::timeline_page(frame, page));
+  WEIR_CHECK(job.files().write_atomic(file, text));
+  answer.text += fmt::format("\npage {} (open it in a browser)\n", file);
+  return {};
 }
 
 // Where one profile lies.
@@ -150,9 +131,7 @@ Result<Target> target_of_cell(const Job& job, const ProfileOptions& options, con
                 target.veil.text(options.what), target.veil.cell_name(command.cell),
                 target.veil.cell_name(commands.back().cell));
   }
-  const PlannedCommand& longest = *std::max_element(
-      commands.begin(), commands.end(),
-      [](const PlannedCommand& a, const PlannedCommand& b) { return a.length < b.length; });
+  const PlannedCommand& longest = *std::ranges::max_element(commands, {}, &PlannedCommand::length);
   if (longest.in_container) {
     return fail(Code::usage,
                 "{} runs in a container, where weir profile does not reach; weir run counts there",
@@ -180,8 +159,6 @@ Result<void> attach(const ProfileOptions& options, run::Probing& probing, const 
                        target->spec);
 }
 
-constexpr std::string_view k_page_words = "\npage {} (open it in a browser)\n";
-
 // `command` is what was run, as a config hides it; empty for what was recorded before.
 Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::Timeline timeline,
                        const std::string& trace_file, std::vector<std::string> command) {
@@ -200,9 +177,7 @@ Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::
   ProfilePage page = options.page;
   page.command = std::move(command);
   page.by = by;
-  WEIR_TRY(const std::string frame, page_template(job.files()));
-  WEIR_CHECK(write_profile_page(job, page, frame, timeline));
-  answer.text += fmt::format(k_page_words, page.file);
+  WEIR_CHECK(write_page(job, page.file, page_of(job, page, timeline), answer));
   return answer;
 }
 
@@ -224,7 +199,7 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
   job.talk(
       fmt::format("running {} with {}", sys::file_name_of(program), text::join(target.probes)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, target.spec, interrupts.stop()));
-  const std::string failed = ended_words(finished, target.spec);
+  const std::string failed = failure_words(finished, target.spec);
   WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(job.files(), place.events()));
   // What could not be read is kept: it is all there is.
   if (!options.keep && timeline.unread == 0) (void)job.files().remove_tree(place.events());
@@ -253,7 +228,7 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
 
 void add_doubts(std::vector<std::string>& warnings, const std::vector<std::string>& doubts) {
   for (const std::string& doubt : doubts) {
-    if (std::find(warnings.begin(), warnings.end(), doubt) == warnings.end()) {
+    if (std::ranges::find(warnings, doubt) == warnings.end()) {
       warnings.push_back(doubt);
     }
   }
@@ -278,11 +253,13 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
       report::observed_text(observed, style),
       document(observed::to_json(report::without_private(observed, options.page.privacy)))};
   if (options.page.file.empty()) return answer;
+  // Nothing is said of this machine, as the file was not made on it.
   ProfilePage page = options.page;
   page.title = sys::file_name_of(options.what);
-  WEIR_TRY(const std::string frame, page_template(job.files()));
-  WEIR_CHECK(write_observed_page(job, page, style.by, frame, observed, trace ? &moments : nullptr));
-  answer.text += fmt::format(k_page_words, page.file);
+  WEIR_CHECK(write_page(job, options.page.file,
+                        report::observed_page(observed, trace ? &moments : nullptr,
+                                              facts_of(job, page, {}), {page.privacy, style.by}),
+                        answer));
   return answer;
 }
 
@@ -312,7 +289,7 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
   const bool folder = files.kind(options.what) == sys::Kind::folder;
   const auto refuse = [&](std::initializer_list<std::string_view> fitting) -> Result<void> {
     for (const std::string& given : options.given) {
-      if (std::find(fitting.begin(), fitting.end(), given) != fitting.end()) continue;
+      if (std::ranges::find(fitting, given) != fitting.end()) continue;
       return fail(Code::usage, "{} does not apply to {}: it was recorded before", given,
                   options.what);
     }
@@ -349,8 +326,7 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
                 "weir profile takes a FILE, a CELL, or a program behind --\n"
                 "  weir profile -- llama-bench -m model.gguf -n 16");
   }
-  for (const std::string& probe : options.probes) {
-    if (probe != "instructions") continue;
+  if (std::ranges::count(options.probes, "instructions") > 0) {
     return fail(Code::usage, "--probes instructions: those are counted by weir run, not profiled");
   }
   WEIR_CHECK(check_place("--trace", options.trace, files));
@@ -372,8 +348,7 @@ Result<Answer> profile(const Job& job, const ProfileOptions& options) {
   const bool is_command = !options.command.empty();
   if (!is_command && job.files().exists(options.what)) return show_file(job, options);
   WEIR_CHECK(check_grouping(options));
-  for (const std::string& given : options.given) {
-    if (is_command || given != "--timeout") continue;
+  if (!is_command && std::ranges::count(options.given, "--timeout") > 0) {
     return fail(Code::usage, "--timeout is for a program behind --: a cell has its engine's own");
   }
   Place place;

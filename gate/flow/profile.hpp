@@ -1,14 +1,9 @@
 // weir profile --html: the page of a profile, with what this machine is and what was run.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "gate/base/result.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/observed/timeline.hpp"
 #include "gate/report/hiding.hpp"
-#include "gate/report/profile_page.hpp"
 
 namespace weir::flow {
 struct ProfilePage {

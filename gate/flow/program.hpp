@@ -1,10 +1,6 @@
 // Programs that a flow starts: what stands after "--", the probes in it, weir's own helpers.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "gate/config/settings.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/run/runner.hpp"
@@ -29,7 +25,8 @@ namespace weir::flow {
 [[nodiscard]] Result<sys::Finished> run_program(sys::World& world, const sys::ProcessSpec& spec,
                                                 const sys::Stop& stop, bool has_to = false);
 // "" where it ended well, else "it exited with code 2".
-[[nodiscard]] std::string ended_words(const sys::Finished& finished, const sys::ProcessSpec& spec);
+[[nodiscard]] std::string failure_words(const sys::Finished& finished,
+                                        const sys::ProcessSpec& spec);
 // What it said on standard error, as talk.
 void talk_of(const Job& job, const std::string& said);
 

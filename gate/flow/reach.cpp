@@ -1,13 +1,8 @@
 #include "gate/flow/reach.hpp"
 
-#include <algorithm>
-#include <set>
-
 #include <unistd.h>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -138,7 +133,7 @@ Result<Commits> commits_of(const source::Git& git, const std::string& base) {
 std::string text_of(const ReachBetween& between, const Commits& commits, const config::Veil& veil) {
   const auto& cells = between.diff.cells;
   const auto reached =
-      std::count_if(cells.begin(), cells.end(), [](const auto& cell) { return !cell.by.empty(); });
+      std::ranges::count_if(cells, [](const auto& cell) { return !cell.by.empty(); });
   std::string text =
       fmt::format("from {}\n  to {}: {} changed, {} of {} run something of it\n",
                   commits.base_words, commits.head_words, report::plural(between.changed, "file"),

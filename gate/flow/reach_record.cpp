@@ -1,18 +1,12 @@
-#include <algorithm>
 
 #include "gate/base/text.hpp"
-#include "gate/flow/measure.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/reach.hpp"
 #include "gate/probes/read/instructions.hpp"
 #include "gate/profile/reach.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/run/engine_call.hpp"
-#include "gate/run/engine_run.hpp"
-#include "gate/run/journal.hpp"
-#include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {
@@ -90,12 +84,6 @@ const PlannedCommand* command_of(const std::vector<PlannedCommand>& commands,
     }
   }
   return best;
-}
-
-std::string why_failed(const sys::Finished& finished, const sys::ProcessSpec& spec) {
-  if (finished.ended == sys::HowEnded::timed_out) return "it did not end in time";
-  if (finished.ended == sys::HowEnded::output_limit) return "it printed too much";
-  return ended_words(finished, spec);
 }
 
 class Recorder {
@@ -217,7 +205,7 @@ class Recorder {
     spec.argv = probes::under_valgrind(valgrind, folder + "/probes", spec.argv);
     spec.timeout_seconds *= probes::k_valgrind_is_slower;
     WEIR_TRY(const sys::Finished finished, run_program(job_.world, spec, interrupts_.stop()));
-    if (const std::string why = why_failed(finished, spec); !why.empty()) {
+    if (const std::string why = failure_words(finished, spec); !why.empty()) {
       const std::string said =
           run::last_lines(finished.err + probes::valgrind_log(files_, folder + "/probes"));
       return fail(Code::data, "{}{}{}", why, said.empty() ? "" : "\n", said);
@@ -236,7 +224,7 @@ class Recorder {
     take_counted(records_, reach);
     const auto& ran = reach.executed.files;
     // Debug information of others, the C library's for one, has relative names too.
-    const auto own = std::count_if(ran.begin(), ran.end(), [&](const auto& file) {
+    const auto own = std::ranges::count_if(ran, [&](const auto& file) {
       return !file.first.starts_with('/') && files_.exists(sys::join_path(origin_.top, file.first));
     });
     if (ran.empty()) {

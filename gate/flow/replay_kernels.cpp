@@ -1,20 +1,14 @@
-#include <algorithm>
 #include <numeric>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/replay.hpp"
-#include "gate/probes/read/locate.hpp"
 #include "gate/probes/read/read_kernels.hpp"
 #include "gate/probes/recorded_kernels.h"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {
@@ -36,7 +30,7 @@ void take_line(const Json& line, std::vector<report::ReplayedKernel>& kernels, H
     out.device = text::printable(*device);
     out.driver = text::printable(read.optional_string("driver").value_or(""));
     for (const std::string& warning : read.strings("warnings")) {
-      if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end()) {
+      if (std::ranges::find(out.warnings, warning) == out.warnings.end()) {
         out.warnings.push_back(text::printable(warning));
       }
     }
@@ -204,7 +198,7 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
   spec.whole_output = false;
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
-  const std::string ended = ended_words(finished, spec);
+  const std::string ended = failure_words(finished, spec);
   if (!probes::recorded_kernel_files(job.files(), folder)) {
     return fail(Code::unavailable,
                 "{} used no Vulkan device{}: weir doctor {} says what the probe can see", name,

@@ -1,24 +1,15 @@
-#include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/replay.hpp"
 #include "gate/observed/replayed.hpp"
 #include "gate/probes/events.h"
-#include "gate/probes/read/locate.hpp"
 #include "gate/probes/read/read_kernels.hpp"
 #include "gate/probes/read/replay_events.hpp"
 #include "gate/report/profile_texts.hpp"
-#include "gate/run/environment.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
 
 namespace weir::flow {
@@ -29,19 +20,14 @@ constexpr const char* k_on_weir_engine = "weir-engine";
 constexpr int k_most_ends = 16;         // of the program, before the rest is given up
 constexpr double k_start_seconds = 60;  // for opening libraries and filling tensors
 constexpr double k_slowest = 60;        // times what an op is given
+constexpr double k_op_seconds = 0.2;
 constexpr const char* k_cpu = "CPU";
 constexpr std::string_view k_vulkan = "Vulkan";  // ggml's names are this and a number
 
-// Which ops run where.
-struct ReplayAsk {
-  std::string engine;  // folder of its libraries, or weir-engine itself; absolute
-  std::string on;      // as --on says it; "": where each op ran
-  std::int64_t threads = 1;
-  std::int64_t memory_mib = 2048;
-  double seconds = 0.2;             // of each op
+// Which ops run where: `engine`, `threads` and `seconds` as they are to be taken.
+struct ReplayAsk : ReplayOptions {
   std::int64_t constant_bytes = 0;  // weights and caches of the whole step
-  bool any_op = false, any_version = false;
-  std::string folder;  // for files of the moment; exists
+  std::string folder{};             // for files of the moment; exists
 };
 
 // What one run of the program said, line by line.
@@ -106,7 +92,7 @@ std::string last_words(const std::string& err) {
 
 bool is_number(std::string_view digits) {
   return !digits.empty() && digits.size() < 4 &&
-         std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; });
+         std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // Where a node is computed; "" where weir has no way to.
@@ -157,13 +143,13 @@ Result<observed::Replayed> replay_at(const std::string& place, const profile::Re
     // clang-format off
     spec.argv = {program, "--replay", file, "--engine", ask.engine, "--on", place,
                  "--threads", number(ask.threads), "--memory", number(ask.memory_mib),
-                 "--milliseconds", number(std::llround(ask.seconds * 1000)),
+                 "--milliseconds", number(std::llround(*ask.seconds * 1000)),
                  "--constant-bytes", number(ask.constant_bytes),
                  "--any-op", ask.any_op ? "1" : "0", "--any-version", ask.any_version ? "1" : "0",
                  "--from", number(static_cast<std::int64_t>(from))};
     // clang-format on
     spec.timeout_seconds =
-        k_start_seconds + static_cast<double>(out.nodes.size()) * (2 + k_slowest * ask.seconds);
+        k_start_seconds + static_cast<double>(out.nodes.size()) * (2 + k_slowest * *ask.seconds);
     WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop));
     Said said;
     for (const std::string& line : text::lines(finished.out)) {
@@ -171,7 +157,7 @@ Result<observed::Replayed> replay_at(const std::string& place, const profile::Re
       if (json && json->is_object()) take_line(*json, &out, &said);
     }
     if (said.complete && !said.error) break;
-    const std::string how = ended_words(finished, spec) + last_words(finished.err);
+    const std::string how = failure_words(finished, spec) + last_words(finished.err);
     if (said.error || (!said.open && !said.next)) {
       const std::string why = said.error.value_or(how.empty() ? "it said nothing" : how);
       if (from > 0) {
@@ -281,7 +267,7 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   job.talk(fmt::format("running {} with ggml", sys::file_name_of(spec.argv.front())));
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
-  const std::string failed = ended_words(finished, spec);
+  const std::string failed = failure_words(finished, spec);
   if (!failed.empty()) {
     talk_of(job, finished.err);
     return fail(Code::unavailable, "{}: {}; nothing was recorded", options.command.front(), failed);
@@ -363,19 +349,15 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(profile::Replay replay, read_recording(job, options.what));
   WEIR_TRY(const std::size_t index, chosen_step(options, replay));
   profile::ReplayStep step = std::move(replay.steps[index]);
-  ReplayAsk ask;
+  ReplayAsk ask{options};
   ask.constant_bytes = constant_bytes_of(step);
   std::erase_if(step.nodes, [&](const auto& node) { return !wanted(options, node); });
   if (step.nodes.empty()) {
     return fail(Code::usage, "{}: step {} has no op that --op selects", options.what, index + 1);
   }
   WEIR_TRY(ask.engine, engine_of(job, options, replay));
-  ask.on = options.on;
-  ask.threads = options.threads != 0 ? options.threads : replay.threads.value_or(1);
-  ask.memory_mib = options.memory_mib;
-  ask.seconds = options.seconds.value_or(ask.seconds);
-  ask.any_op = options.any_op;
-  ask.any_version = options.any_version;
+  if (ask.threads == 0) ask.threads = replay.threads.value_or(1);
+  ask.seconds = options.seconds.value_or(k_op_seconds);
   WEIR_TRY(const sys::ScratchFolder passing,
            sys::ScratchFolder::make_temporary(job.files(), "weir-replay-"));
   ask.folder = passing.path();
@@ -405,7 +387,7 @@ enum class Work { replaying_ops, replaying_kernels, recording_ops, recording_ker
 
 Result<void> check_given(const ReplayOptions& options, Work work) {
   const auto is_one_of = [](std::string_view name, std::initializer_list<std::string_view> names) {
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::ranges::find(names, name) != names.end();
   };
   const bool recording = work == Work::recording_ops || work == Work::recording_kernels;
   for (const std::string& given : options.given) {

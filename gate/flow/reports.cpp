@@ -2,7 +2,6 @@
 
 #include "gate/flow/program.hpp"
 #include "gate/flow/veiled.hpp"
-#include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
 #include "gate/sys/paths.hpp"
 

@@ -1,8 +1,5 @@
 #include "gate/flow/repository.hpp"
 
-#include <algorithm>
-#include <thread>
-
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -85,10 +82,8 @@ std::string written_words(const std::string& branch, const std::string& commit) 
 
 void add_build(std::vector<source::Build>& builds, const config::Cell& cell) {
   if (cell.engine == nullptr || cell.engine->build.empty()) return;
-  const bool known = std::any_of(builds.begin(), builds.end(), [&](const source::Build& build) {
-    return build.command == cell.engine->build;
-  });
-  if (!known) builds.push_back({cell.engine->name, cell.engine->build});
+  const auto known = std::ranges::count(builds, cell.engine->build, &source::Build::command);
+  if (known == 0) builds.push_back({cell.engine->name, cell.engine->build});
 }
 
 std::vector<source::Build> builds_of_cells(const std::vector<config::Cell>& cells) {

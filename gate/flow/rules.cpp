@@ -1,10 +1,7 @@
 #include "gate/flow/rules.hpp"
 
-#include <algorithm>
-
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/config/veil.hpp"
+#include "gate/config/rules.hpp"
 #include "gate/flow/configure.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"
@@ -166,11 +163,11 @@ Result<BaselinesPlace> baselines_place(const std::string& wanted) {
     std::string path = wanted.substr(colon + 1);
     while (path.ends_with('/')) path.pop_back();
     const auto parts = text::split(path, '/');
-    const bool plain = std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+    const bool plain = std::ranges::none_of(parts, [](const std::string& part) {
       return part == "." || part == ".." || part == ".git";
     });
-    const bool whole = path.empty() || std::none_of(parts.begin(), parts.end(),
-                                                    [](const auto& part) { return part.empty(); });
+    const bool whole =
+        path.empty() || std::ranges::none_of(parts, [](const auto& part) { return part.empty(); });
     if (!plain || !whole) {
       return fail(Code::usage, "--baselines-ref {}: the path is counted from the top of the branch",
                   text::printable(wanted));
@@ -218,36 +215,20 @@ StoredBaselines baselines_of(const Job& job) {
   return {job.files(), job.asked.baselines};
 }
 
-Json to_json(const RulesUsed& used) {
-  Json proposals = Json::array();
-  for (const verdict::Proposal& one : used.proposals) proposals.push_back(verdict::to_json(one));
-  Json json = {{"baselines", used.baselines_words}, {"baselines_commit", used.baselines_commit},
-               {"config_text", used.config_text},   {"proposals", std::move(proposals)},
-               {"not_judged", used.not_judged},     {"notes", used.notes}};
-  if (used.from) json["from"] = {{"ref", used.from->ref}, {"commit", used.from->commit}};
-  return json;
-}
-
-Result<RulesUsed> rules_used_from_json(const Json& json) {
-  RulesUsed used;
-  JsonReader read(json, "rules");
-  used.baselines_words = read.string("baselines");
-  used.baselines_commit = read.string("baselines_commit");
-  used.config_text = read.string("config_text");
-  used.not_judged = read.strings("not_judged");
-  used.notes = read.strings("notes");
-  for (const Json& one : read.array("proposals")) {
-    WEIR_TRY(verdict::Proposal proposal, verdict::proposal_from_json(one));
-    used.proposals.push_back(std::move(proposal));
-    if (used.proposals.size() > verdict::k_most_proposals) break;
-  }
-  if (read.has("from")) {
-    JsonReader from(read.object("from"), "rules.used.from");
-    used.from = verdict::RulesFrom{from.string("ref"), from.string("commit")};
-    if (auto problem = from.problem()) return tl::unexpected(*problem);
-  }
-  if (auto problem = read.problem()) return tl::unexpected(*problem);
-  return used;
+void fields(Fields& io, RulesUsed& used) {
+  io("baselines", used.baselines_words);
+  io("baselines_commit", used.baselines_commit);
+  io("config_text", used.config_text);
+  io.at_most("proposals", verdict::k_most_proposals + 1, "has too many proposals");
+  io("proposals", used.proposals);
+  io.always("not_judged", used.not_judged);
+  io.always("notes", used.notes);
+  if (io.reads() ? !io.has("from") : !used.from) return;
+  if (io.reads()) used.from.emplace();
+  io.object("from", [&](Fields& from) {
+    from("ref", used.from->ref);
+    from("commit", used.from->commit);
+  });
 }
 
 RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,

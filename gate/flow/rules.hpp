@@ -2,14 +2,6 @@
 // (--rules-from, --baselines-ref) in place of the working tree. docs/rules.md.
 #pragma once
 
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "gate/config/matrix.hpp"
-#include "gate/config/rules.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/stored_baselines.hpp"
 #include "gate/verdict/proposal.hpp"
@@ -24,8 +16,7 @@ struct RulesUsed {
   std::vector<verdict::Proposal> proposals;
   std::vector<std::string> not_judged, notes;
 };
-[[nodiscard]] Json to_json(const RulesUsed& used);
-[[nodiscard]] Result<RulesUsed> rules_used_from_json(const Json& json);
+void fields(Fields& io, RulesUsed& used);
 
 // What a commit holds of the rules.
 struct Rules {

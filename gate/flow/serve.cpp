@@ -1,11 +1,7 @@
 #include "gate/flow/serve.hpp"
 
 #ifdef WEIR_SERVE
-#include <algorithm>
-#include <cstddef>
 #include <cstdlib>
-#include <mutex>
-#include <set>
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -14,23 +10,19 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/arrivals.hpp"
-#include "gate/flow/job.hpp"
-#include "gate/flow/post.hpp"
-#include "gate/flow/trend.hpp"
+#include "gate/flow/repository.hpp"
 #include "gate/history/history.hpp"
-#include "gate/history/store.hpp"
 #include "gate/publish/target.hpp"
 #include "gate/publish/url.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/serve/access.hpp"
 #include "gate/serve/server.hpp"
 #include "gate/serve/service.hpp"
 #include "gate/site/site.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/http.hpp"
-#include "gate/sys/interrupts.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"
@@ -38,15 +30,11 @@
 namespace weir::flow {
 namespace {
 
-constexpr std::size_t k_longest_path = 500;  // bytes
+constexpr std::size_t k_longest_path = 500;
 
 // On one line, whatever it was.
 std::string flat(const std::string& text) {
-  std::string one = text::disarm(text::printable(text.substr(0, k_longest_path)));
-  for (char& c : one) {
-    if (c == '\n' || c == '\t') c = ' ';
-  }
-  return one;
+  return text::disarm(report::one_line(text, k_longest_path));
 }
 
 }  // namespace
@@ -191,10 +179,8 @@ Result<Arrivals> arrivals_of(const Job& job, const ServeOptions& options, Log& l
       return fail(Code::usage, "--post {}={}: no OWNER/NAME", text::printable(project),
                   text::printable(repository));
     }
-    const bool judged =
-        std::any_of(gates.begin(), gates.end(),
-                    [&, &name = project](const auto& gate) { return gate.first == name; });
-    if (!judged) {
+    if (std::ranges::find(gates, project, &std::pair<std::string, std::string>::first) ==
+        gates.end()) {
       return fail(Code::usage, "--post {0}={1}: --gate {0}=FOLDER says by what it is judged",
                   text::printable(project), text::printable(repository));
     }
@@ -273,7 +259,7 @@ void notify_systemd(const Job& job, const std::string& state) {
     return;
   }
   address.sun_family = AF_UNIX;
-  std::copy(path.begin(), path.end(), address.sun_path);
+  std::ranges::copy(path, address.sun_path);
   if (path[0] == '@') address.sun_path[0] = '\0';
   const int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
   if (fd < 0) return;

@@ -1,20 +1,11 @@
 #include "gate/flow/shards.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/flow/base.hpp"
-#include "gate/flow/configure.hpp"
-#include "gate/flow/job.hpp"
-#include "gate/flow/rules.hpp"
-#include "gate/flow/stored_baselines.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/texts.hpp"
-#include "gate/run/merge.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -101,20 +92,20 @@ Result<run::ShardFacts> read_plan(const std::string& path, const std::string& co
                                   const sys::Files& files) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_plan));
   const auto named = [&](Error error) { return with_context(path, std::move(error)); };
-  auto json = parse_json(text, {.bytes = k_largest_plan, .depth = 16}).map_error(named);
-  if (!json) return tl::unexpected(std::move(json).error());
-  if (!json->is_object() || json->value("schema", Json()) != k_schema) {
+  const JsonLimits limits{.bytes = k_largest_plan, .depth = 16};
+  WEIR_TRY(const Json json, parse_json(text, limits).map_error(named));
+  if (!json.is_object() || json.value("schema", Json()) != k_schema) {
     return fail(Code::usage, "{} is no plan of weir plan ({})", path, k_schema);
   }
-  auto facts = run::shard_facts({{"shard", json->value("facts", Json::object())}}).map_error(named);
-  if (!facts) return tl::unexpected(std::move(facts).error());
-  if ((*facts)->plan != plan_hash(config_text, **facts)) {
+  WEIR_TRY(auto facts,
+           run::shard_facts({{"shard", json.value("facts", Json::object())}}).map_error(named));
+  if (facts->plan != plan_hash(config_text, *facts)) {
     return fail(Code::usage,
                 "{} was made from another configuration: every shard needs the one it was planned "
                 "with; run weir plan again",
                 path);
   }
-  return **facts;
+  return *std::move(facts);
 }
 
 }  // namespace
@@ -194,9 +185,8 @@ Result<run::ShardFacts> choose_shard(Loaded& loaded, const std::string& shard,
   facts.index = *index;
   std::vector<config::Cell> chosen;
   for (const std::string& name : facts.cells_of(*index)) {
-    const auto found =
-        std::find_if(loaded.cells.begin(), loaded.cells.end(),
-                     [&](const config::Cell& cell) { return cell.key.str() == name; });
+    const auto found = std::ranges::find_if(
+        loaded.cells, [&](const config::Cell& cell) { return cell.key.str() == name; });
     if (found == loaded.cells.end()) {
       return fail(Code::usage, "--shard {}: the plan's {} is not among the selected cells", shard,
                   loaded.known.veil.cell_name(name));
@@ -267,7 +257,7 @@ Result<Answer> merge(const Job& job, const MergeOptions& options) {
     WEIR_CHECK(copy_baselines(base_counts_folder(from), base_counts_folder(folder), files));
     WEIR_CHECK(copy_baselines(baselines_in_run(from), baselines_in_run(folder), files));
   }
-  WEIR_CHECK(files.write_atomic(sys::join_path(folder, std::string(run::k_journal_name)), text));
+  WEIR_CHECK(files.write_atomic(sys::join_path(folder, run::k_journal_name), text));
   return Answer{
       text::printable(fmt::format("{} joined: {}\n  judge it with: weir gate --from {}\n",
                                   report::plural(options.runs.size(), "shard"), folder, folder))};

@@ -2,14 +2,7 @@
 // and the parts' runs joined (weir merge).
 #pragma once
 
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "gate/config/matrix.hpp"
-#include "gate/flow/measure.hpp"
+#include "gate/flow/configure.hpp"
 #include "gate/run/merge.hpp"
 
 namespace weir::flow {

@@ -1,12 +1,9 @@
 #include "gate/flow/sides.hpp"
 
 #include "gate/adapters/chrome_trace_reader.hpp"
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/observed/timeline.hpp"
 #include "gate/probes/read/timeline.hpp"
-#include "gate/run/journal.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -112,7 +109,7 @@ Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files&
 
 bool holds_run(const std::string& path, const sys::Files& files) {
   if (files.kind(path) == sys::Kind::folder) {
-    return files.kind(sys::join_path(path, std::string(run::k_journal_name))) == sys::Kind::file;
+    return files.kind(sys::join_path(path, run::k_journal_name)) == sys::Kind::file;
   }
   if (!path.ends_with(".jsonl")) return false;
   // Engines write JSON lines too; a journal's first one says that it is one.

@@ -1,11 +1,8 @@
 #include "gate/flow/stored_baselines.hpp"
 
-#include <set>
-
 #include "gate/base/text.hpp"
 #include "gate/flow/accept.hpp"
 #include "gate/flow/configure.hpp"
-#include "gate/flow/job.hpp"
 #include "gate/report/texts.hpp"
 #include "gate/sys/paths.hpp"
 

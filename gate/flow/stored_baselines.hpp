@@ -2,9 +2,6 @@
 // baselines/<engine>/<model>/<backend>/<prompt>/<class>.json.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "gate/baseline/baseline.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/profile/cell.hpp"

@@ -1,15 +1,14 @@
 #include "gate/flow/trend.hpp"
 
-#include <algorithm>
 #include <cstdio>
 
 #include "gate/base/text.hpp"
-#include "gate/flow/job.hpp"
+#include "gate/flow/repository.hpp"
 #include "gate/history/history.hpp"
 #include "gate/history/json_lines.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/site/site.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 
@@ -127,31 +126,6 @@ Result<Answer> export_history(const Job& job, const TrendExportOptions& options)
 
 namespace {
 
-std::string padded(std::string text, std::size_t width) {
-  const std::size_t columns = text::columns(text);
-  return columns < width ? text + std::string(width - columns, ' ') : text;
-}
-
-// Columns as wide as their widest text, but for the last.
-std::string table_of(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], text::columns(row[i]));
-    }
-  }
-  std::string table;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += i + 1 < row.size() ? padded(row[i], widths[i]) + "  " : row[i];
-    }
-    table += std::string(line.substr(0, line.find_last_not_of(' ') + 1)) + "\n";
-  }
-  return table;
-}
-
 Json json_of(const history::SeriesSummary& one) {
   return {{"project", one.project},        {"cell", one.cell},
           {"metric", one.metric.name},     {"machine", one.machine},
@@ -161,21 +135,22 @@ Json json_of(const history::SeriesSummary& one) {
 
 }  // namespace
 
-Result<Answer> list_history(const Job& job, const TrendListOptions& options) {
+Result<Answer> list_history(const Job& job, const HistoryOptions& options) {
   WEIR_TRY(const history::Filter filter, filter_of(options.filter));
   WEIR_TRY(const auto store, open_history(job, options.store, false));
   WEIR_TRY(const auto series, store->summaries(filter));
-  std::vector<std::vector<std::string>> rows{
-      {"PROJECT", "CELL", "METRIC", "POINTS", "FIRST", "LAST", "MACHINE"}};
+  constexpr std::size_t k_one_line = 1 << 20;  // a series, however long its names
+  report::TextTable table{
+      .head = {"PROJECT", "CELL", "METRIC", "POINTS", "FIRST", "LAST", "MACHINE"}};
   Json json = Json::array();
   for (const history::SeriesSummary& one : series) {
-    rows.push_back({one.project, one.cell, one.metric.name, fmt::format("{}", one.points),
-                    sys::date_of(one.first), sys::date_of(one.last), one.machine});
+    table.rows.push_back({one.project, one.cell, one.metric.name, fmt::format("{}", one.points),
+                          sys::date_of(one.first), sys::date_of(one.last), one.machine});
     json.push_back(json_of(one));
   }
   return Answer{series.empty() ? fmt::format("{}: nothing kept{}\n", store->name(),
                                              filter.cells.empty() ? "" : " of such cells")
-                               : table_of(rows),
+                               : table.str(0, k_one_line),
                 document(json)};
 }
 

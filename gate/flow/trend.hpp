@@ -1,20 +1,12 @@
 // What the subcommands of weir trend share: which store, which project, which commits are known.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "gate/flow/post.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/history/changes.hpp"
 #include "gate/history/documents.hpp"
 #include "gate/history/order.hpp"
 #include "gate/history/store.hpp"
 #include "gate/publish/issues.hpp"
-#include "gate/sys/files.hpp"
 
 namespace weir::flow {
 inline constexpr const char* k_default_history = ".weir/history.db";
@@ -86,44 +78,35 @@ using history::ChangedHistory, history::Looks, history::read_changes;
 // which way is worse is not known. Another device or machine class alone is no news of the engine.
 [[nodiscard]] bool is_change_to_tell(const history::SeriesChange& change);
 
-struct TrendExportOptions {
+// What of a history a verb looks at.
+struct HistoryOptions {
   StoreOptions store;
   FilterOptions filter;
+};
+
+struct TrendExportOptions : HistoryOptions {
   std::optional<std::string> out;
 };
 
-struct TrendListOptions {
-  StoreOptions store;
-  FilterOptions filter;
-};
-
-struct TrendSiteOptions {
-  StoreOptions store;
-  FilterOptions filter;
+struct TrendSiteOptions : HistoryOptions {
   std::string out, title;
   std::optional<std::string> repo;
   bool no_subjects = false;
 };
 
-struct TrendChangesOptions {
-  StoreOptions store;
-  FilterOptions filter;
+struct TrendChangesOptions : HistoryOptions {
   std::string repository = ".";
   history::ChangesWanted wanted;
   bool once = false, all = false;
   std::string newer;
 };
 
-struct TrendAckOptions {
-  StoreOptions store;
-  FilterOptions filter;
+struct TrendAckOptions : HistoryOptions {
   std::string repository = ".";
   std::string commit, at, reason, who;
 };
 
-struct TrendNotifyOptions {
-  StoreOptions store;
-  FilterOptions filter;
+struct TrendNotifyOptions : HistoryOptions {
   std::string repository;  // "OWNER/NAME"; "": GITHUB_REPOSITORY
   GithubOptions access;
   bool dry_run = false;
@@ -143,7 +126,7 @@ struct TrendImportOptions {
 };
 
 [[nodiscard]] Result<Answer> export_history(const Job& job, const TrendExportOptions& options);
-[[nodiscard]] Result<Answer> list_history(const Job& job, const TrendListOptions& options);
+[[nodiscard]] Result<Answer> list_history(const Job& job, const HistoryOptions& options);
 [[nodiscard]] Result<Answer> write_trend_site(const Job& job, const TrendSiteOptions& options);
 [[nodiscard]] Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options);
 [[nodiscard]] Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options);

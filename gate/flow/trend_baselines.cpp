@@ -1,14 +1,8 @@
-#include <algorithm>
-#include <map>
 
 #include "gate/base/text.hpp"
-#include "gate/baseline/baseline.hpp"
 #include "gate/config/parse.hpp"
-#include "gate/config/veil.hpp"
 #include "gate/flow/configure.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/flow/trend.hpp"
-#include "gate/history/documents.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -67,7 +61,7 @@ using Objects = std::map<std::string, std::string>;  // path -> object
 // ENGINE/MODEL/BACKEND/PROMPT/CLASS.json, wherever the folder of baselines lies.
 bool may_be_baseline(const source::Git::TreeEntry& entry) {
   return entry.kind == source::Git::TreeEntry::Kind::file && entry.path.ends_with(".json") &&
-         std::count(entry.path.begin(), entry.path.end(), '/') >= 4;
+         std::ranges::count(entry.path, '/') >= 4;
 }
 
 class BaselineHistory {
@@ -156,7 +150,7 @@ class BaselineHistory {
 };
 
 bool holds_baselines(const std::vector<source::Git::TreeEntry>& entries, const source::Git& git) {
-  return std::any_of(entries.begin(), entries.end(), [&](const source::Git::TreeEntry& entry) {
+  return std::ranges::any_of(entries, [&](const source::Git::TreeEntry& entry) {
     if (!may_be_baseline(entry)) return false;
     const auto text = git.content(entry.object, k_largest_baseline);
     return text && text->find(baseline::k_schema) != std::string::npos;

@@ -1,15 +1,10 @@
-#include <algorithm>
 
 #include <unistd.h>
 
 #include "gate/base/text.hpp"
-#include "gate/flow/post.hpp"
 #include "gate/flow/trend.hpp"
-#include "gate/history/changes.hpp"
 #include "gate/publish/api.hpp"
-#include "gate/publish/issues.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::flow {
@@ -35,7 +30,7 @@ Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options)
     return (since && read.history.run_of(series.points[change.index]).time < *since) ||
            (!options.all && change.known);
   });
-  const auto news = std::count_if(read.changes.begin(), read.changes.end(), is_change_to_tell);
+  const auto news = std::ranges::count_if(read.changes, is_change_to_tell);
   Json json = Json::array();
   for (const history::SeriesChange& change : read.changes) {
     json.push_back(history::change_json(read.history, change));
@@ -184,9 +179,8 @@ Result<Answer> notify_changes(const Job& job, const TrendNotifyOptions& options)
   }
   WEIR_TRY(const auto posted,
            publish::post_issues(github->api(), repository, wanted, options.issues, github->wait()));
-  const bool failed = std::any_of(posted.begin(), posted.end(), [](const publish::Part& part) {
-    return part.outcome == publish::Part::Outcome::failed;
-  });
+  const bool failed =
+      std::ranges::count(posted, publish::Part::Outcome::failed, &publish::Part::outcome) > 0;
   return Answer{masker.mask(text::printable(words_of_issues(posted))),
                 masker.mask(dump_json(json_of_issues(posted), 1)) + "\n",
                 failed ? ExitCode::unmeasured : ExitCode::pass};

@@ -2,17 +2,12 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/measure.hpp"
-#include "gate/flow/repository.hpp"
 #include "gate/flow/trend.hpp"
-#include "gate/flow/veiled.hpp"
 #include "gate/history/csv.hpp"
-#include "gate/history/documents.hpp"
 #include "gate/history/history.hpp"
 #include "gate/history/json_lines.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/run/journal.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -83,8 +78,7 @@ Result<TrendPart> part_of_run(const Job& job, const std::string& path, const Tre
   const sys::Files& files = job.files();
   const bool folder = files.kind(path) == sys::Kind::folder;
   const std::string home = folder ? path : sys::folder_of(path);
-  const std::string journal =
-      folder ? sys::join_path(path, std::string(run::k_journal_name)) : path;
+  const std::string journal = folder ? sys::join_path(path, run::k_journal_name) : path;
   WEIR_TRY(Measured measured, read_measured(Job{job.world}, home));
   if (!measured.interrupted.empty()) {
     return fail(Code::usage, "{}", measured.known.veil.text(measured.interrupted));
@@ -136,7 +130,7 @@ Result<TrendPart> part_of_verdict(const Job& job, const std::string& path,
 }
 
 bool is_run(const std::string& folder, const sys::Files& files) {
-  return files.kind(sys::join_path(folder, std::string(run::k_journal_name))) == sys::Kind::file;
+  return files.kind(sys::join_path(folder, run::k_journal_name)) == sys::Kind::file;
 }
 
 bool looks_like_verdict(const std::string& path, const sys::Files& files) {

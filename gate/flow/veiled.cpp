@@ -1,7 +1,5 @@
 #include "gate/flow/veiled.hpp"
 
-#include <algorithm>
-
 namespace weir::flow {
 namespace {
 
@@ -15,37 +13,32 @@ void hide(std::vector<std::string>& lines, const config::Veil& veil) {
   for (std::string& line : lines) hide(line, veil);
 }
 
+// Several of them.
+template <class... Texts>
+void hide_all(const config::Veil& veil, Texts&... texts) {
+  (hide(texts, veil), ...);
+}
+
 // A command with aliases in it is no command: all of it goes.
 void hide(verdict::Against& against, const config::Veil& veil) {
   const auto names = [&](const std::string& word) { return veil.text(word) != word; };
-  if (names(against.spec) || std::any_of(against.command.begin(), against.command.end(), names)) {
+  if (names(against.spec) || std::ranges::any_of(against.command, names)) {
     against = {};
   }
 }
 
 void hide(verdict::Finding& finding, const config::Veil& veil) {
-  hide(finding.headline, veil);
-  hide(finding.lines, veil);
-  hide(finding.ops, veil);
-  hide(finding.tensors, veil);
+  hide_all(veil, finding.headline, finding.lines, finding.ops, finding.tensors);
 }
 
 void hide(verdict::CellVerdict& cell, const config::Veil& veil) {
   cell.cell = veil.cell(std::move(cell.cell));
-  hide(cell.reason, veil);
-  hide(cell.base, veil);
+  hide_all(veil, cell.reason, cell.base, cell.kernels_reason, cell.placement_reason,
+           cell.stderr_tail, cell.warnings, cell.notes, cell.counts_skipped,
+           cell.instructions_skipped);
   for (verdict::MetricVerdict& metric : cell.metrics) {
-    hide(metric.reason, veil);
-    hide(metric.limit.reason, veil);
-    hide(metric.warnings, veil);
+    hide_all(veil, metric.reason, metric.limit.reason, metric.warnings);
   }
-  hide(cell.kernels_reason, veil);
-  hide(cell.placement_reason, veil);
-  hide(cell.stderr_tail, veil);
-  hide(cell.warnings, veil);
-  hide(cell.notes, veil);
-  hide(cell.counts_skipped, veil);
-  hide(cell.instructions_skipped, veil);
   for (verdict::Finding& finding : cell.findings) hide(finding, veil);
   if (cell.twin_check) {
     cell.twin_check->against = veil.cell(std::move(cell.twin_check->against));
@@ -63,11 +56,10 @@ verdict::GateVerdict veiled(verdict::GateVerdict verdict, const config::Veil& ve
   hide(verdict.base_source, veil);
   if (verdict.against) hide(*verdict.against, veil);
   for (verdict::Proposal& one : verdict.proposals) {
-    for (std::string* words : {&one.what, &one.from, &one.to}) hide(*words, veil);
+    hide_all(veil, one.what, one.from, one.to);
     for (std::string& cell : one.cells) cell = veil.cell_name(cell);
   }
-  hide(verdict.not_judged, veil);
-  hide(verdict.notes, veil);
+  hide_all(veil, verdict.not_judged, verdict.notes);
   return verdict;
 }
 
@@ -75,20 +67,15 @@ profile::Profile veiled(profile::Profile profile, const config::Veil& veil) {
   if (!veil.hides()) return profile;
   profile.cell = veil.cell(std::move(profile.cell));
   for (auto& [name, measured] : profile.metrics) hide(measured.warnings, veil);
-  hide(profile.placement.reason, veil);
-  hide(profile.work.model, veil);
-  hide(profile.provenance.engine_build, veil);
-  hide(profile.errors, veil);
-  hide(profile.stderr_tail, veil);
-  hide(profile.counts_skipped, veil);
-  hide(profile.instructions_skipped, veil);
+  hide_all(veil, profile.placement.reason, profile.work.model, profile.provenance.engine_build,
+           profile.errors, profile.stderr_tail, profile.counts_skipped,
+           profile.instructions_skipped, profile.warnings);
   if (profile.functions) {
     std::map<std::string, Rational> shown;
     for (const auto& [name, count] : profile.functions->counts) shown[veil.text(name)] = count;
     profile.functions->counts = std::move(shown);
   }
   for (profile::ServerFigure& figure : profile.server) hide(figure.name, veil);
-  hide(profile.warnings, veil);
   return profile;
 }
 
@@ -125,8 +112,7 @@ explain::Explanation veiled(explain::Explanation why, const config::Veil& veil) 
 explain::Comparison veiled(explain::Comparison comparison, const config::Veil& veil) {
   if (!veil.hides()) return comparison;
   for (explain::ComparedSide* side : {&comparison.a, &comparison.b}) {
-    hide(side->name, veil);
-    hide(side->words, veil);
+    hide_all(veil, side->name, side->words);
   }
   for (verdict::Finding& finding : comparison.findings) hide(finding, veil);
   hide(comparison.doubts, veil);

@@ -1,11 +1,7 @@
 #include "gate/load/load.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <deque>
-#include <memory>
-#include <optional>
-#include <utility>
 
 #include "gate/base/text.hpp"
 #include "gate/load/request.hpp"

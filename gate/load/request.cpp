@@ -1,8 +1,5 @@
 #include "gate/load/request.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include <fmt/format.h>
 
 #include "gate/base/hash.hpp"
@@ -218,7 +215,7 @@ void Request::close(double at) {
 void Request::fail(double at, ServedFault fault, std::string_view detail, int status) {
   if (over_) return;
   std::string shown = text::printable(detail.substr(0, k_longest_detail));
-  std::replace(shown.begin(), shown.end(), '\n', ' ');
+  std::ranges::replace(shown, '\n', ' ');
   record_.failure = profile::ServedFailure{fault, status, std::move(shown)};
   if (!text_.empty()) record_.output_digest = hash_hex(text_);
   close(at);

@@ -1,9 +1,6 @@
 #include "gate/run/container.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cctype>
-#include <map>
 
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
@@ -132,8 +129,7 @@ Result<RuntimeCall> carry_by_srun(const config::Arguments& command,
   // value there ends at the first comma.
   std::string exported;
   for (const auto& [name, value] : carried.env) {
-    if (std::find(k_of_every_program.begin(), k_of_every_program.end(), name) ==
-        k_of_every_program.end()) {
+    if (std::ranges::find(k_of_every_program, name) == k_of_every_program.end()) {
       call.env.emplace_back(name, value);
       continue;
     }

@@ -1,6 +1,5 @@
 #include "gate/run/engine_call.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <csignal>
 
@@ -26,8 +25,8 @@ constexpr double k_slurm_seconds = 45;
 constexpr double k_podman_seconds = 5;
 
 bool is_id(std::string_view word) {
-  return !word.empty() && std::all_of(word.begin(), word.end(),
-                                      [](unsigned char c) { return std::isxdigit(c) != 0; });
+  return !word.empty() &&
+         std::ranges::all_of(word, [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
 Ended ended_of(sys::HowEnded how) {
@@ -50,24 +49,13 @@ Ended ended_of(sys::HowEnded how) {
 
 // Why a process measures nothing, whatever it ran in; nothing when it ended as it should.
 std::optional<std::string> failure_of(const sys::Finished& finished, const sys::ProcessSpec& spec) {
-  switch (finished.ended) {
-    case sys::HowEnded::exited:
-      if (finished.exit_code == 0) return std::nullopt;
-      return fmt::format("exited with code {}", finished.exit_code);
-    case sys::HowEnded::signaled:
-      return signal_words(finished.signal);
-    case sys::HowEnded::timed_out:
-      return fmt::format("did not end within {:g} s and was stopped (timeout)",
-                         spec.timeout_seconds);
-    case sys::HowEnded::output_limit:
-      return fmt::format("printed more than {:g} MiB and was stopped (output_limit)",
-                         static_cast<double>(spec.output_limit) / (1 << 20));
-    case sys::HowEnded::not_started:
-      return fmt::format("could not be started: {}", finished.start_error);
-    case sys::HowEnded::interrupted:
-      break;
-  }
-  return "was interrupted";
+  using sys::HowEnded;
+  if (finished.ended == HowEnded::exited && finished.exit_code == 0) return std::nullopt;
+  if (finished.ended == HowEnded::signaled) return signal_words(finished.signal);
+  return sys::ended_words(finished, spec) + (finished.ended == HowEnded::timed_out ? " (timeout)"
+                                             : finished.ended == HowEnded::output_limit
+                                                 ? " (output_limit)"
+                                                 : "");
 }
 
 }  // namespace

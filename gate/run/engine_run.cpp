@@ -1,9 +1,6 @@
 #include "gate/run/engine_run.hpp"
 
-#include <utility>
-
 #include "gate/adapters/format.hpp"
-#include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/instructions.hpp"
 #include "gate/run/engine_call.hpp"

@@ -1,10 +1,5 @@
 #include "gate/run/environment.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <vector>
-
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/blob.h"
 #include "gate/sys/paths.hpp"
@@ -36,15 +31,8 @@ constexpr std::array k_lists = {
     LoaderList{"OPENCL_LAYERS", Place::back, false},
 };
 
-const LoaderList* find(std::string_view name) {
-  for (const LoaderList& list : k_lists) {
-    if (list.name == name) return &list;
-  }
-  return nullptr;
-}
-
 std::vector<std::string> entries(const LoaderList& list, std::string text) {
-  if (list.spaces) std::replace(text.begin(), text.end(), ' ', ':');
+  if (list.spaces) std::ranges::replace(text, ' ', ':');
   std::vector<std::string> all = text::split(text, ':');
   std::erase(all, "");
   return all;
@@ -53,7 +41,7 @@ std::vector<std::string> entries(const LoaderList& list, std::string text) {
 std::string added_to(const LoaderList& list, const std::string& there, const std::string& more) {
   std::vector<std::string> first = entries(list, list.place == Place::front ? more : there);
   for (std::string& entry : entries(list, list.place == Place::front ? there : more)) {
-    if (std::find(first.begin(), first.end(), entry) == first.end()) {
+    if (std::ranges::find(first, entry) == first.end()) {
       first.push_back(std::move(entry));
     }
   }
@@ -75,8 +63,8 @@ sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
   };
   for (const config::Environment* source : {&config, &probes}) {
     for (const auto& [name, value] : *source) {
-      const LoaderList* list = find(name);
-      set[name] = list == nullptr ? value : added_to(*list, current(name), value);
+      const auto* list = std::ranges::find(k_lists, name, &LoaderList::name);
+      set[name] = list == k_lists.end() ? value : added_to(*list, current(name), value);
     }
   }
   return {set.begin(), set.end()};

@@ -1,5 +1,4 @@
 // The first line of a journal, to JSON and back.
-#include <utility>
 
 #include "gate/base/text.hpp"
 #include "gate/run/journal.hpp"

@@ -1,11 +1,7 @@
 #include "gate/run/journal.hpp"
 
-#include <algorithm>
-#include <set>
 #include <tuple>
-#include <utility>
 
-#include "gate/base/text.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -95,27 +91,22 @@ Result<RunFile> parse_run(std::string_view text) {
     };
     ++line_number;
     if (line_number == 1) {
-      auto json = parse_json(line, k_header_limits).map_error(place);
-      if (!json) return tl::unexpected(std::move(json).error());
-      auto header = header_from_json(*json).map_error(place);
-      if (!header) return tl::unexpected(std::move(header).error());
-      run.header = std::move(*header);
+      WEIR_TRY(const Json json, parse_json(line, k_header_limits).map_error(place));
+      WEIR_TRY(run.header, header_from_json(json).map_error(place));
       run.planned = run.header.steps.size();
       places.assign(run.header.steps.size(), -1);
     } else {
       if (line_number > k_most_records + 1) {
         return fail(Code::data, "more than {} records", k_most_records);
       }
-      auto json = parse_json(line, k_record_limits).map_error(place);
-      if (!json) return tl::unexpected(std::move(json).error());
-      if (json->is_object() && json->contains("steps")) {
-        WEIR_CHECK(read_added(*json, run.header).map_error(place));
-        run.ended = (*json)["steps"].empty();
+      WEIR_TRY(const Json json, parse_json(line, k_record_limits).map_error(place));
+      if (json.is_object() && json.contains("steps")) {
+        WEIR_CHECK(read_added(json, run.header).map_error(place));
+        run.ended = json["steps"].empty();
         places.resize(run.header.steps.size(), -1);
       } else {
-        auto record = read_record(*json, run.header).map_error(place);
-        if (!record) return tl::unexpected(std::move(record).error());
-        keep(run.records, places, std::move(*record));
+        WEIR_TRY(auto record, read_record(json, run.header).map_error(place));
+        keep(run.records, places, std::move(record));
       }
     }
     begin = end + 1;
@@ -134,11 +125,13 @@ Result<RunFile> read_run(const sys::Files& files, const std::string& run) {
       [&](Error error) { return with_context(path, std::move(error)); });
 }
 
-std::vector<std::string> list_runs(const sys::Files& files, const std::string& out) {
+std::vector<std::string> list_runs(const sys::Files& files, const std::string& out,
+                                   std::string_view journal) {
   std::vector<std::string> runs;
   for (const std::string& name : files.list(out).value_or(std::vector<std::string>())) {
     std::string folder = sys::join_path(out, name);
-    if (files.kind(journal_path(folder)) == sys::Kind::file) runs.push_back(std::move(folder));
+    if (files.kind(sys::join_path(folder, journal)) == sys::Kind::file)
+      runs.push_back(std::move(folder));
   }
   return runs;
 }

@@ -7,18 +7,8 @@
 // reader leaves out and a resumed run cuts off.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "gate/base/json.hpp"
 #include "gate/profile/record.hpp"
 #include "gate/run/plan.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/machine.hpp"
 
 namespace weir::run {
@@ -60,7 +50,8 @@ struct RunFile {
 [[nodiscard]] Result<RunFile> read_run(const sys::Files& files, const std::string& run);
 
 // The folders of runs below `out`, oldest first (by name, which starts with the time).
-[[nodiscard]] std::vector<std::string> list_runs(const sys::Files& files, const std::string& out);
+[[nodiscard]] std::vector<std::string> list_runs(const sys::Files& files, const std::string& out,
+                                                 std::string_view journal = k_journal_name);
 // The newest; Code::usage when there is none.
 [[nodiscard]] Result<std::string> newest_run(const sys::Files& files, const std::string& out);
 // A folder name for a run that starts now, not in use below `out` yet; the folder is made.

@@ -1,10 +1,5 @@
 #include "gate/run/merge.hpp"
 
-#include <algorithm>
-#include <map>
-#include <set>
-#include <utility>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 
@@ -111,7 +106,7 @@ class Merging {
       merged.started_at = std::min(merged.started_at, shard.run.header.started_at);
       merged.extra["machines"].push_back(to_json(shard.run.header.machine));
       for (const std::string& note : shard.run.header.notes) {
-        if (std::find(merged.notes.begin(), merged.notes.end(), note) == merged.notes.end()) {
+        if (std::ranges::find(merged.notes, note) == merged.notes.end()) {
           merged.notes.push_back(note);
         }
       }
@@ -193,7 +188,7 @@ class Merging {
     Json& all = merged_.extra[of]["notes"];
     if (!all.is_array()) all = Json::array();
     for (const Json& note : notes) {
-      if (std::find(all.begin(), all.end(), note) == all.end()) all.push_back(note);
+      if (std::ranges::find(all, note) == all.end()) all.push_back(note);
     }
   }
 
@@ -266,7 +261,7 @@ Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
       }
       facts.shards.back().push_back(place.get<std::size_t>());
     }
-    if (!std::is_sorted(facts.shards.back().begin(), facts.shards.back().end())) {
+    if (!std::ranges::is_sorted(facts.shards.back())) {
       return fail(Code::data, "shard: its cells are not in the plan's order");
     }
   }
@@ -280,16 +275,15 @@ Result<std::string> merge(std::vector<ShardRun> shards, bool partial) {
   std::vector<std::pair<ShardFacts, ShardRun>> known;
   for (ShardRun& shard : shards) {
     const auto named = [&](Error error) { return with_context(shard.name, std::move(error)); };
-    auto facts = shard_facts(shard.run.header.extra).map_error(named);
-    if (!facts) return tl::unexpected(std::move(facts).error());
-    if (!*facts || (*facts)->index == 0) {
+    WEIR_TRY(auto facts, shard_facts(shard.run.header.extra).map_error(named));
+    if (!facts || facts->index == 0) {
       return fail(Code::usage, "{} is no shard: shards are made by weir run --shard I/N",
                   shard.name);
     }
-    known.emplace_back(std::move(**facts), std::move(shard));
+    known.emplace_back(*std::move(facts), std::move(shard));
   }
   if (known.empty()) return fail(Code::usage, "no runs to join");
-  std::stable_sort(known.begin(), known.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(known, [](const auto& a, const auto& b) {
     return std::pair(a.first.index, a.second.name) < std::pair(b.first.index, b.second.name);
   });
   std::vector<ShardRun> runs;

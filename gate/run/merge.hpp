@@ -2,11 +2,6 @@
 // the plan's order. Pure.
 #pragma once
 
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "gate/run/journal.hpp"
 
 namespace weir::run {

@@ -1,7 +1,6 @@
 #include "gate/run/pairing.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 

@@ -1,11 +1,6 @@
 #include "gate/run/plan.hpp"
 
-#include <algorithm>
-#include <set>
-#include <utility>
-
 #include "gate/base/hash.hpp"
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::run {

@@ -1,13 +1,6 @@
 // What a run does, in order: which cell, which pass, asked for what. Pure.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "gate/run/prepare.hpp"
 
 namespace weir::run {

@@ -1,8 +1,5 @@
 #include "gate/run/preflight.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
@@ -73,7 +70,7 @@ class Preflight {
 
   // In the order they were found, each once: many cells share a program or a model.
   void add(std::string problem) {
-    if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
+    if (std::ranges::find(problems_, problem) == problems_.end()) {
       problems_.push_back(std::move(problem));
     }
   }
@@ -285,7 +282,7 @@ class Preflight {
     for (const std::string& probe : cell.engine->probes) {
       const auto sees = around_.probe_devices.find(probe);
       if (sees == around_.probe_devices.end()) continue;
-      if (std::find(sees->second.begin(), sees->second.end(), cell.device) != sees->second.end()) {
+      if (std::ranges::find(sees->second, cell.device) != sees->second.end()) {
         // Not a library in the engine: processes of their own.
         if (probe == "instructions") {
           instructions = true;

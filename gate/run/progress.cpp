@@ -1,7 +1,7 @@
 #include "gate/run/progress.hpp"
 
-#include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 #include <sys/ioctl.h>
 #include <unistd.h>

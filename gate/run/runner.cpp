@@ -1,20 +1,11 @@
 #include "gate/run/runner.hpp"
 
-#include <algorithm>
-#include <array>
-#include <condition_variable>
 #include <deque>
 #include <list>
-#include <map>
-#include <mutex>
-#include <set>
-#include <thread>
-#include <utility>
 
 #include "gate/run/engine_run.hpp"
 #include "gate/run/schedule.hpp"
 #include "gate/run/server_run.hpp"
-#include "gate/run/starts.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -74,7 +65,7 @@ class Work {
     effects_.progress.finish();
     (void)effects_.files.remove_tree(sys::join_path(folder_, "tmp"));
     if (problem_) return tl::unexpected(std::move(*problem_));
-    std::sort(records_.begin(), records_.end(), [](const RunRecord& a, const RunRecord& b) {
+    std::ranges::sort(records_, [](const RunRecord& a, const RunRecord& b) {
       return std::pair(a.order, a.attempt) < std::pair(b.order, b.attempt);
     });
     return std::move(records_);
@@ -204,15 +195,12 @@ class Work {
   }
 
   [[nodiscard]] bool counts_alone(const Sitting& sitting) const {
-    return std::any_of(sitting.begin(), sitting.end(), [this](const Step* step) {
-      return run::counts_alone(plan_.cell_of(*step));
-    });
+    return std::ranges::any_of(
+        sitting, [this](const Step* step) { return run::counts_alone(plan_.cell_of(*step)); });
   }
 
   void leave_unwanted(Sitting& sitting) const {
-    sitting.erase(std::remove_if(sitting.begin(), sitting.end(),
-                                 [this](const Step* step) { return !wanted(*step); }),
-                  sitting.end());
+    std::erase_if(sitting, [this](const Step* step) { return !wanted(*step); });
   }
 
   void time() {

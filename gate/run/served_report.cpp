@@ -1,13 +1,7 @@
 #include "gate/run/served_report.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
-#include <utility>
-
 #include "gate/adapters/server_metrics.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/served.hpp"
 
 namespace weir::run {
 namespace {

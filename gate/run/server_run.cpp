@@ -1,25 +1,11 @@
 #include "gate/run/server_run.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "gate/adapters/server_metrics.hpp"
 #include "gate/base/text.hpp"
 #include "gate/load/load.hpp"
-#include "gate/profile/counts.hpp"
-#include "gate/profile/record.hpp"
-#include "gate/profile/served.hpp"
-#include "gate/run/plan.hpp"
-#include "gate/run/runner.hpp"
 #include "gate/run/served_report.hpp"
 #include "gate/run/server_start.hpp"
 #include "gate/run/starts.hpp"
-#include "gate/sys/clock.hpp"
 
 namespace weir::run {
 

@@ -1,16 +1,12 @@
 #include "gate/run/server_start.hpp"
 
-#include <algorithm>
 #include <csignal>
-#include <utility>
 
 #include <poll.h>
 
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/run/starts.hpp"
-#include "gate/sys/clock.hpp"
-#include "gate/sys/process.hpp"
 
 namespace weir::run {
 

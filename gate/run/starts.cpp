@@ -1,12 +1,7 @@
 #include "gate/run/starts.hpp"
 
-#include <algorithm>
-#include <map>
-#include <string>
-
 #include "gate/config/placeholders.hpp"
 #include "gate/run/engine_call.hpp"
-#include "gate/run/engine_run.hpp"
 
 namespace weir::run {
 namespace {
@@ -65,7 +60,7 @@ Result<Secret> server_token(const std::string& variable, Secret held) {
   }
   const std::string& text = held.reveal();
   // What a header can hold; a file's last line break is the usual one that can not.
-  if (!std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; })) {
+  if (!std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; })) {
     return fail(Code::config,
                 "{} (token_env) holds a line break, a space or another character that no token "
                 "has; set it to the token alone",

@@ -1,7 +1,5 @@
 #include "gate/source/base.hpp"
 
-#include <algorithm>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
@@ -128,10 +126,8 @@ Result<BaseTree> from_ref(const BaseWanted& wanted, const std::string& config_fo
 
   TreeWanted tree_wanted{chosen.commit, {}, wanted.cache_folder, wanted.build_timeout_seconds};
   for (const Build& build : wanted.builds) {
-    const bool known =
-        std::any_of(tree_wanted.builds.begin(), tree_wanted.builds.end(),
-                    [&](const Build& other) { return other.command == build.command; });
-    if (!known && !build.command.empty()) tree_wanted.builds.push_back(build);
+    const auto known = std::ranges::count(tree_wanted.builds, build.command, &Build::command);
+    if (known == 0 && !build.command.empty()) tree_wanted.builds.push_back(build);
   }
   base.built = !tree_wanted.builds.empty();
   WEIR_TRY(Tree tree, prepare_tree(*git, tree_wanted, effects));

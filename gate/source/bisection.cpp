@@ -1,14 +1,9 @@
 #include "gate/source/bisection.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace weir::source {
 namespace {
-
-constexpr std::pair<Tried, std::string_view> k_names[] = {
-    {Tried::good, "good"}, {Tried::bad, "bad"}, {Tried::skipped, "skipped"}};
 
 std::size_t distance(std::size_t a, std::size_t b) { return a > b ? a - b : b - a; }
 
@@ -29,20 +24,6 @@ double likely_to_build(std::size_t weight, const std::vector<std::size_t>& skipp
 }
 
 }  // namespace
-
-std::string_view to_string(Tried tried) {
-  for (const auto& [value, name] : k_names) {
-    if (value == tried) return name;
-  }
-  return "";
-}
-
-std::optional<Tried> parse_tried(std::string_view text) {
-  for (const auto& [value, name] : k_names) {
-    if (name == text) return value;
-  }
-  return std::nullopt;
-}
 
 Bisection::Bisection(const std::vector<HistoryCommit>& history) {
   for (const HistoryCommit& commit : history) {

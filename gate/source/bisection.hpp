@@ -4,20 +4,14 @@
 // the newest known bad one contains, as git bisect does; merges are followed on all sides. Pure.
 #pragma once
 
-#include <cstddef>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
+#include "gate/base/names.hpp"
 #include "gate/source/git.hpp"
 
 namespace weir::source {
 
 enum class Tried { good, bad, skipped };
-[[nodiscard]] std::string_view to_string(Tried tried);  // "good", "bad", "skipped"
-[[nodiscard]] std::optional<Tried> parse_tried(std::string_view text);
+inline constexpr auto k_tried = std::to_array<Name<Tried>>(
+    {{Tried::good, "good"}, {Tried::bad, "bad"}, {Tried::skipped, "skipped"}});
 
 class Bisection {
  public:

@@ -1,7 +1,6 @@
 #include "gate/source/git.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
@@ -51,7 +50,7 @@ std::optional<CommitFacts> facts_of(std::string_view line) {
 // "--literal-pathspecs" before it is git's own option.
 std::string verb_of(const std::vector<std::string>& arguments) {
   const auto is_verb = [](const std::string& one) { return !one.starts_with("-"); };
-  const auto first = std::find_if(arguments.begin(), arguments.end(), is_verb);
+  const auto first = std::ranges::find_if(arguments, is_verb);
   return first == arguments.end() ? "" : *first;
 }
 
@@ -112,20 +111,14 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how
   spec.timeout_seconds = how.timeout_seconds;
   spec.output_limit = how.output_limit;
   WEIR_TRY(sys::Finished finished, effects_->processes.run(spec, effects_->stop));
-  switch (finished.ended) {
-    case sys::HowEnded::exited:
-    case sys::HowEnded::output_limit:
-      break;
-    case sys::HowEnded::interrupted:
-      return fail(Code::interrupted, "stopped while git {} was running", verb);
-    case sys::HowEnded::timed_out:
-      return fail(Code::io, "git {} in {}: no answer within {} s", verb, spec.folder,
-                  how.timeout_seconds);
-    case sys::HowEnded::not_started:
-      return fail(Code::io, "git {}: can not be started: {}", verb, finished.start_error);
-    case sys::HowEnded::signaled:
-      return fail(Code::io, "git {} in {}: ended by signal {}: {}", verb, spec.folder,
-                  finished.signal, text::trim(text::printable(finished.err)));
+  using sys::HowEnded;
+  if (finished.ended == HowEnded::interrupted) {
+    return fail(Code::interrupted, "stopped while git {} was running", verb);
+  }
+  if (finished.ended != HowEnded::exited && finished.ended != HowEnded::output_limit) {
+    return fail(Code::io, "git {} in {} {}{}{}", verb, spec.folder,
+                sys::ended_words(finished, spec), finished.err.empty() ? "" : ": ",
+                text::trim(text::printable(finished.err)));
   }
   return Answer{finished.exit_code, std::move(finished.out), std::move(finished.err),
                 finished.ended == sys::HowEnded::output_limit};
@@ -235,7 +228,7 @@ Result<std::vector<std::string>> Git::files_of(const std::string& commit) const 
 Result<std::string> Git::subject(const std::string& commit) const {
   WEIR_TRY(std::string subject,
            ask({"show", "--no-patch", "--no-color", "--format=%s", commit, "--"}));
-  std::replace(subject.begin(), subject.end(), '\n', ' ');
+  std::ranges::replace(subject, '\n', ' ');
   return text::printable(subject);
 }
 
@@ -246,11 +239,10 @@ Result<std::string> Git::words(const std::string& commit) const {
 
 Result<void> Git::add_worktree(const std::string& path, const std::string& commit) const {
   // --force: a folder of that name may be known from before, and gone.
-  WEIR_TRY(const Answer answer, call({"worktree", "add", "--detach", "--force", path, commit},
-                                     {.timeout_seconds = k_checkout_seconds}));
-  if (answer.exit_code == 0) return {};
-  return fail(Code::io, "git worktree add {} {}: {}", path, commit,
-              text::trim(text::printable(answer.err)));
+  WEIR_CHECK(whole({"worktree", "add", "--detach", "--force", path, commit},
+                   {.timeout_seconds = k_checkout_seconds},
+                   fmt::format("worktree add {} {}", path, commit)));
+  return {};
 }
 
 Result<void> Git::forget_worktree(const std::string& path) const {
@@ -260,11 +252,10 @@ Result<void> Git::forget_worktree(const std::string& path) const {
 }
 
 Result<void> Git::update_submodules(const std::string& worktree) const {
-  WEIR_TRY(const Answer answer, call({"submodule", "update", "--init", "--recursive"},
-                                     {.timeout_seconds = k_checkout_seconds, .folder = worktree}));
-  if (answer.exit_code == 0) return {};
-  return fail(Code::io, "git submodule update in {}: {}", worktree,
-              text::trim(text::printable(answer.err)));
+  WEIR_CHECK(whole({"submodule", "update", "--init", "--recursive"},
+                   {.timeout_seconds = k_checkout_seconds, .folder = worktree},
+                   fmt::format("submodule update for {}", worktree)));
+  return {};
 }
 
 Result<std::optional<CommitFacts>> Git::head() const {

@@ -1,9 +1,7 @@
 // What commits hold, without checking them out.
-#include <set>
 
 #include "gate/base/text.hpp"
 #include "gate/source/git.hpp"
-#include "gate/sys/files.hpp"
 
 namespace weir::source {
 

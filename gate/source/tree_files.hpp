@@ -1,14 +1,7 @@
 // A folder of one commit as files, without checking it out; what is written stays in memory.
 #pragma once
 
-#include <map>
-#include <memory>
-#include <optional>
-#include <set>
-#include <string>
-
 #include "gate/source/git.hpp"
-#include "gate/sys/files.hpp"
 
 namespace weir::source {
 

@@ -1,11 +1,9 @@
 #include "gate/source/trees.hpp"
 
-#include <algorithm>
-#include <map>
-
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -19,32 +17,11 @@ constexpr std::size_t k_kept_bytes = std::size_t{512} << 10;
 constexpr std::size_t k_shown_lines = 20;
 
 std::string last_lines(const std::string& text) {
-  const std::string shown = text::printable(text);
-  std::vector<std::string> lines = text::lines(text::trim(shown));
-  if (lines.size() > k_shown_lines) {
-    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(k_shown_lines));
-  }
   std::string all;
-  for (const std::string& line : lines) all += "\n  " + line;
-  return all;
-}
-
-std::string how(const sys::Finished& finished, double timeout_seconds) {
-  switch (finished.ended) {
-    case sys::HowEnded::exited:
-      return fmt::format("exited with {}", finished.exit_code);
-    case sys::HowEnded::signaled:
-      return fmt::format("was ended by signal {}", finished.signal);
-    case sys::HowEnded::timed_out:
-      return fmt::format("did not end within {:.0f} s", timeout_seconds);
-    case sys::HowEnded::output_limit:
-      return fmt::format("printed more than {} bytes", k_output_limit);
-    case sys::HowEnded::not_started:
-      return "can not be started: " + finished.start_error;
-    case sys::HowEnded::interrupted:
-      break;
+  for (const std::string& line : report::last_lines(text, k_shown_lines, k_kept_bytes)) {
+    all += "\n  " + line;
   }
-  return "was interrupted";
+  return all;
 }
 
 tl::unexpected<Error> failed(const Build& build, const std::string& folder, const std::string& log,
@@ -67,12 +44,25 @@ tl::unexpected<Error> failed(const Build& build, const std::string& folder, cons
 constexpr std::uint64_t k_record_bytes = 1 << 20;
 constexpr const char* k_schema = "weir.base/1";
 
+}  // namespace
+
 // What is known of a whole tree.
-struct Record {
-  std::string commit, repository;  // for people who look into the cache
+struct TreeRecord {
+  std::string commit, repository;           // for people who look into the cache
+  std::vector<config::Arguments> commands;  // the same
   double build_seconds = 0;
   double used_at = 0;  // since 1970
 };
+static void fields(Fields& io, TreeRecord& record) {
+  io.schema(k_schema, "is no record of a tree");
+  io("commit", record.commit);
+  io("repository", record.repository);
+  io.derived("commands", record.commands);
+  io("build_seconds", record.build_seconds);
+  io("used_at", record.used_at);
+}
+
+namespace {
 
 class Trees {
  public:
@@ -138,40 +128,25 @@ class Trees {
     return fmt::format("base-{}-{}", short_hash(folder_, 8), name);
   }
 
-  [[nodiscard]] std::optional<Record> record_of(const std::string& name) const {
+  [[nodiscard]] std::optional<TreeRecord> record_of(const std::string& name) const {
     const auto text = effects_.files.read(at(name + ".json"), k_record_bytes);
-    if (!text) return std::nullopt;
-    const auto json = parse_json(*text);
-    if (!json || !json->is_object()) return std::nullopt;
-    JsonReader read(*json, name);
-    Record record;
-    const std::string schema = read.string("schema");
-    record.commit = read.string("commit");
-    record.repository = read.string("repository");
-    record.build_seconds = read.number("build_seconds");
-    record.used_at = read.number("used_at");
-    if (read.problem() || schema != k_schema) return std::nullopt;
-    return record;
+    const auto json = text ? parse_json(*text) : tl::unexpected(text.error());
+    auto record = json ? read_fields<TreeRecord>(*json, name) : tl::unexpected(json.error());
+    return record ? std::optional(*std::move(record)) : std::nullopt;
   }
-  [[nodiscard]] Result<void> write(const Record& record) const {
-    Json commands = Json::array();
-    for (const Build& build : wanted_.builds) commands.push_back(build.command);
-    const Json json = {{"schema", k_schema},
-                       {"commit", record.commit},
-                       {"repository", record.repository},
-                       {"commands", std::move(commands)},
-                       {"build_seconds", record.build_seconds},
-                       {"used_at", record.used_at}};
-    return effects_.files.write_atomic(at(name_ + ".json"), dump_json(json, 1) + "\n");
+  [[nodiscard]] Result<void> write(TreeRecord record) const {
+    for (const Build& build : wanted_.builds) record.commands.push_back(build.command);
+    return effects_.files.write_atomic(at(name_ + ".json"),
+                                       dump_json(write_fields(record), 1) + "\n");
   }
 
-  [[nodiscard]] std::optional<Record> whole() const {
+  [[nodiscard]] std::optional<TreeRecord> whole() const {
     if (effects_.files.kind(root()) != sys::Kind::folder) return std::nullopt;
     const auto record = record_of(name_);
     return record && record->commit == wanted_.commit ? record : std::nullopt;
   }
 
-  Result<Tree> taken(Record record, std::shared_ptr<sys::Held> held) {
+  Result<Tree> taken(TreeRecord record, std::shared_ptr<sys::Held> held) {
     Tree tree;
     tree.root = root();
     tree.from_cache = !made_;
@@ -216,7 +191,7 @@ class Trees {
                             wanted_.build_timeout_seconds, effects_));
     }
     made_ = true;
-    Record record;
+    TreeRecord record;
     record.commit = wanted_.commit;
     record.repository = git_.top();
     record.build_seconds = effects_.clock.steady() - begun;
@@ -273,36 +248,21 @@ class Trees {
 }  // namespace
 
 std::string shell_line(const std::vector<std::string>& argv) {
-  std::string line;
+  std::vector<std::string> words;
   for (const std::string& word : argv) {
-    if (!line.empty()) line += ' ';
-    const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-             std::string_view("-_./=:,+@%").find(c) != std::string_view::npos;
-    });
-    if (plain) {
-      line += word;
+    if (text::printable(word) == word && word.find_first_of("\n\t") == std::string::npos) {
+      words.push_back(text::shell_word(word));
       continue;
     }
-    const bool shown_as_it_is =
-        text::printable(word) == word && word.find_first_of("\n\t") == std::string::npos;
-    line += shown_as_it_is ? "'" : "$'";
+    std::string quoted = "$'";
     for (const char c : word) {
-      if (c == '\'') {
-        line += shown_as_it_is ? "'\\''" : "\\'";
-      } else if (shown_as_it_is) {
-        line += c;
-      } else if (c == '\\') {
-        line += "\\\\";
-      } else if (c >= ' ' && c < 127) {
-        line += c;
-      } else {
-        line += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-      }
+      if (c == '\'' || c == '\\') quoted += '\\';
+      quoted += c >= ' ' && c < 127 ? std::string(1, c)
+                                    : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     }
-    line += "'";
+    words.push_back(quoted + "'");
   }
-  return line;
+  return text::join(words, " ");
 }
 
 Result<void> run_builds(const std::vector<Build>& builds, const std::string& folder,
@@ -336,7 +296,10 @@ Result<void> run_builds(const std::vector<Build>& builds, const std::string& fol
       return fail(Code::interrupted, "stopped while the base was being built");
     }
     if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
-      return failed(build, folder, log, how(finished, timeout_seconds), finished);
+      const std::string how = finished.ended == sys::HowEnded::exited
+                                  ? fmt::format("exited with {}", finished.exit_code)
+                                  : sys::ended_words(finished, spec);
+      return failed(build, folder, log, how, finished);
     }
   }
   return {};

@@ -12,8 +12,8 @@ namespace weir::sys {
 namespace {
 
 bool fits_in_a_line(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; });
+  return std::ranges::all_of(
+      text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; });
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ bool CurlHead::take(std::string_view line) {
 bool fits_in_headers(const std::string& method, const std::string& url, const HttpHeaders& headers,
                      const Secret& authorization) {
   return fits_in_a_line(method) && fits_in_a_line(url) && fits_in_a_line(authorization.reveal()) &&
-         std::all_of(headers.begin(), headers.end(), [](const auto& header) {
+         std::ranges::all_of(headers, [](const auto& header) {
            return fits_in_a_line(header.first) && fits_in_a_line(header.second);
          });
 }

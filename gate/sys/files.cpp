@@ -1,19 +1,13 @@
 #include "gate/sys/files.hpp"
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <filesystem>
-#include <mutex>
-#include <system_error>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gate/sys/fd.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #ifdef __linux__
@@ -139,23 +133,10 @@ class RealLog final : public AppendLog {
   std::mutex mutex_;
 };
 
-Result<void> write_renamed(const std::string& path, std::string_view text, bool synced) {
-  const std::string temporary = temporary_name(path);
-  const auto give_up = [&](std::string_view what) {
-    auto error = io_error(path, what);
-    unlink(temporary.c_str());
-    return error;
-  };
-  {
-    const Fd fd = open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-    if (!fd.open()) return io_error(path, "can not be written");
-    if (!write_all(fd.get(), text) || (synced && fsync(fd.get()) != 0)) {
-      return give_up("can not be written");
-    }
-  }
-  if (rename(temporary.c_str(), path.c_str()) != 0) return give_up("can not be replaced");
-  if (synced) sync_folder(folder_of(path));
-  return {};
+Result<void> write_whole(const std::string& path, std::string_view text, bool synced) {
+  WEIR_TRY(FileWriter writer, FileWriter::create(path));
+  WEIR_CHECK(writer.write(text));
+  return writer.finish(synced);
 }
 
 }  // namespace
@@ -173,11 +154,11 @@ Result<std::string> RealFiles::read_prefix(const std::string& path, std::uint64_
 }
 
 Result<void> RealFiles::write_atomic(const std::string& path, std::string_view text) {
-  return write_renamed(path, text, true);
+  return write_whole(path, text, true);
 }
 
 Result<void> RealFiles::write_unsynced(const std::string& path, std::string_view text) {
-  return write_renamed(path, text, false);
+  return write_whole(path, text, false);
 }
 
 Result<std::unique_ptr<AppendLog>> RealFiles::append_log(const std::string& path,
@@ -239,7 +220,7 @@ Result<std::vector<std::string>> RealFiles::list(const std::string& path) const 
     if (names.size() == k_most_names) break;
     names.push_back(entry->path().filename().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 
@@ -322,16 +303,15 @@ FileWriter::~FileWriter() {
 }
 
 Result<void> FileWriter::write(std::string_view bytes) {
-  if (!write_all(fd_.get(), bytes)) return fail(Code::io, "{}: {}", path_, errno_words());
+  if (!write_all(fd_.get(), bytes)) return io_error(path_, "can not be written");
   return {};
 }
 
-Result<void> FileWriter::finish() {
-  if (fsync(fd_.get()) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
-    return fail(Code::io, "{}: {}", path_, errno_words());
-  }
+Result<void> FileWriter::finish(bool synced) {
+  if (synced && fsync(fd_.get()) != 0) return io_error(path_, "can not be written");
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return io_error(path_, "can not be replaced");
   fd_.reset();
-  sync_folder(folder_of(path_));
+  if (synced) sync_folder(folder_of(path_));
   return {};
 }
 

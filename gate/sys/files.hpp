@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -132,8 +131,9 @@ class FileReader {
 };
 
 // Writes a file that may be large, piece by piece: it appears whole under its name, or not at all.
-// A temporary name in the same folder until finish(), which syncs and renames. Destroyed before
-// that, the temporary file is removed. Errors are Code::io with the path. Not thread-safe.
+// A temporary name in the same folder until finish(), which syncs (unless told not to) and renames.
+// Destroyed before that, the temporary file is removed. Errors are Code::io with the path. Not
+// thread-safe.
 class FileWriter {
  public:
   [[nodiscard]] static Result<FileWriter> create(const std::string& path);
@@ -142,7 +142,7 @@ class FileWriter {
   ~FileWriter();
 
   [[nodiscard]] Result<void> write(std::string_view bytes);
-  [[nodiscard]] Result<void> finish();
+  [[nodiscard]] Result<void> finish(bool synced = true);
 
  private:
   FileWriter(std::string path, std::string temporary, Fd fd)

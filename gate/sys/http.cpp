@@ -1,8 +1,5 @@
 #include "gate/sys/http.hpp"
 
-#include <algorithm>
-#include <cstdint>
-
 #include <curl/curl.h>
 
 #include "gate/base/text.hpp"

@@ -3,12 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <tl/expected.hpp>
 

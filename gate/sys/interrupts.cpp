@@ -1,7 +1,6 @@
 #include "gate/sys/interrupts.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <iterator>
 

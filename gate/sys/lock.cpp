@@ -1,17 +1,12 @@
 #include "gate/sys/lock.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "gate/sys/clock.hpp"
-#include "gate/sys/fd.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 
@@ -92,7 +87,7 @@ std::string HostLocks::default_folder() {
 Result<std::unique_ptr<Held>> HostLocks::acquire(
     std::vector<LockWanted> wanted, const Stop& stop,
     const std::function<void(const std::string&)>& waiting) {
-  std::sort(wanted.begin(), wanted.end(), [](const LockWanted& a, const LockWanted& b) {
+  std::ranges::sort(wanted, [](const LockWanted& a, const LockWanted& b) {
     return std::pair(a.name, a.share == Share::shared) <
            std::pair(b.name, b.share == Share::shared);
   });

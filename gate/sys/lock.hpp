@@ -6,8 +6,6 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <string>
 #include <vector>
 
 #include "gate/base/result.hpp"

@@ -5,8 +5,6 @@
 #include <cstdlib>
 #include <map>
 #include <set>
-#include <utility>
-#include <vector>
 
 #include "gate/base/text.hpp"
 
@@ -37,9 +35,8 @@ std::string x86_class(const std::set<std::string, std::less<>>& flags) {
   };
   int level = 1;
   for (const auto& needed : k_levels) {
-    const bool all = std::all_of(needed.begin(), needed.end(), [&](std::string_view flag) {
-      return flags.find(flag) != flags.end();
-    });
+    const bool all = std::ranges::all_of(
+        needed, [&](std::string_view flag) { return flags.find(flag) != flags.end(); });
     if (!all) break;
     ++level;
   }

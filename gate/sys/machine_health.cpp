@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <utility>
 
 #include "gate/base/text.hpp"
 
@@ -97,14 +96,11 @@ class Report {
   // Closes a subject: with nothing said of it, it is fine, or unknown.
   void close(const char* subject, bool known) {
     const auto& all = out_.findings;
-    const bool said = std::any_of(all.begin(), all.end(),
-                                  [&](const HealthFinding& one) { return one.subject == subject; });
+    const bool said = std::ranges::count(all, subject, &HealthFinding::subject) > 0;
     if (!said) (known ? out_.fine : out_.unknown).emplace_back(subject);
   }
   HealthReport finish() {
-    std::stable_sort(
-        out_.findings.begin(), out_.findings.end(),
-        [](const HealthFinding& a, const HealthFinding& b) { return a.weight < b.weight; });
+    std::ranges::stable_sort(out_.findings, {}, &HealthFinding::weight);
     return std::move(out_);
   }
 

@@ -1,13 +1,11 @@
 // What Linux says of the machine: /proc, /etc/os-release, the affinity mask, cgroups.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include <sched.h>
 #include <sys/utsname.h>
 
 #include "gate/base/text.hpp"
-#include "gate/sys/machine.hpp"
 #include "gate/sys/machine_health.hpp"
 
 namespace weir::sys {
@@ -88,7 +86,6 @@ std::optional<std::int64_t> RealMachineLoad::memory_available() const {
 
 namespace {
 
-constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 20;
 constexpr std::size_t k_most_entries = 4096;
 
 // One word or line of /sys; nothing when it is not there.
@@ -148,12 +145,10 @@ void read_load(const Files& files, MachineHealth& health) {
   if (const auto load = word(files, "/proc/loadavg")) {
     health.load = text::to_double(text::split(*load, ' ').front());
   }
-  const auto pressure = [&](const char* of) {
-    return parse_pressure(files.read_prefix(of, 4096).value_or(""));
-  };
+  const auto pressure = [&](const char* of) { return parse_pressure(read_or_empty(files, of)); };
   health.cpu_wait = pressure("/proc/pressure/cpu");
   health.io_wait = pressure("/proc/pressure/io");
-  const std::string memory = files.read_prefix("/proc/meminfo", k_most_bytes).value_or("");
+  const std::string memory = read_or_empty(files, "/proc/meminfo");
   health.memory_bytes = parse_meminfo(memory, "MemTotal");
   health.memory_available = parse_meminfo(memory, "MemAvailable");
   health.swap_total = parse_meminfo(memory, "SwapTotal");
@@ -167,10 +162,9 @@ void read_quota(const Files& files, MachineHealth& health) {
   const auto take = [&](std::optional<double> quota, const std::string& folder) {
     if (!quota || (health.quota && *health.quota <= *quota)) return;
     health.quota = quota;
-    health.throttled = parse_throttled(files.read_prefix(folder + "/cpu.stat", 4096).value_or(""));
+    health.throttled = parse_throttled(read_or_empty(files, folder + "/cpu.stat"));
   };
-  for (const std::string& line :
-       text::lines(files.read_prefix("/proc/self/cgroup", k_most_bytes).value_or(""))) {
+  for (const std::string& line : text::lines(read_or_empty(files, "/proc/self/cgroup"))) {
     const std::vector<std::string> parts = text::split(line, ':');
     if (parts.size() != 3 || parts[2].find("..") != std::string::npos) continue;
     health.looked_for_quota = true;
@@ -179,9 +173,9 @@ void read_quota(const Files& files, MachineHealth& health) {
     if (parts[0] == "0") {
       upwards(path, [&](const std::string& at) {
         const std::string folder = "/sys/fs/cgroup" + at;
-        take(parse_cpu_max(files.read_prefix(folder + "/cpu.max", 4096).value_or("")), folder);
+        take(parse_cpu_max(read_or_empty(files, folder + "/cpu.max")), folder);
       });
-    } else if (std::find(controllers.begin(), controllers.end(), "cpu") != controllers.end()) {
+    } else if (std::ranges::find(controllers, "cpu") != controllers.end()) {
       upwards(path, [&](const std::string& at) {
         const std::string folder = "/sys/fs/cgroup/" + parts[1] + at;
         const auto quota = whole(files, folder + "/cpu.cfs_quota_us");
@@ -194,11 +188,11 @@ void read_quota(const Files& files, MachineHealth& health) {
 }
 
 void read_virtual(const Files& files, MachineHealth& health) {
-  const std::string cpus = files.read_prefix("/proc/cpuinfo", k_most_bytes).value_or("");
+  const std::string cpus = read_or_empty(files, "/proc/cpuinfo");
   for (const std::string& line : text::lines(cpus)) {
     if (!line.starts_with("flags")) continue;
     const auto flags = text::split(line, ' ');
-    health.virtual_machine = std::find(flags.begin(), flags.end(), "hypervisor") != flags.end();
+    health.virtual_machine = std::ranges::find(flags, "hypervisor") != flags.end();
     break;
   }
   const std::string vendor = word(files, "/sys/class/dmi/id/sys_vendor").value_or("");

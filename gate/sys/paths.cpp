@@ -2,9 +2,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <system_error>
-
-#include <unistd.h>
 
 #include "gate/base/text.hpp"
 

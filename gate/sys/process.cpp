@@ -9,16 +9,11 @@
 #include <malloc.h>
 #endif
 
-#include <cerrno>
-#include <system_error>
-
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "gate/sys/fd.hpp"
-#include "gate/sys/perf_events.hpp"
 #include "gate/sys/supervisor.hpp"
 
 extern char** environ;
@@ -56,6 +51,25 @@ Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
     if (taken->exchange(true)) return nullptr;
     return {taken.get(), [taken](void*) { taken->store(false); }};
   });
+}
+
+std::string ended_words(const Finished& finished, const ProcessSpec& spec) {
+  switch (finished.ended) {
+    case HowEnded::exited:
+      return fmt::format("exited with code {}", finished.exit_code);
+    case HowEnded::signaled:
+      return fmt::format("was ended by signal {}", finished.signal);
+    case HowEnded::timed_out:
+      return fmt::format("did not end within {:g} s and was stopped", spec.timeout_seconds);
+    case HowEnded::output_limit:
+      return fmt::format("printed more than {:g} MiB and was stopped",
+                         static_cast<double>(spec.output_limit) / (1 << 20));
+    case HowEnded::not_started:
+      return "could not be started: " + finished.start_error;
+    case HowEnded::interrupted:
+      break;
+  }
+  return "was interrupted";
 }
 
 EnvironmentList own_environment() {

@@ -5,15 +5,9 @@
 // when weir asks, and when weir is gone (also by kill -9). No shell anywhere: argument vectors.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "gate/base/result.hpp"
@@ -80,6 +74,9 @@ struct Finished {
   // Holds the place of a large output in memory: keep no Finished longer than needed.
   std::shared_ptr<void> output_place;
 };
+
+// How it ended, behind the name of what ran: "exited with code 2", "was ended by signal 9".
+[[nodiscard]] std::string ended_words(const Finished& finished, const ProcessSpec& spec);
 
 class Processes {
  public:

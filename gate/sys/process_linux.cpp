@@ -1,4 +1,3 @@
-#include <cerrno>
 #include <climits>
 
 #include <fcntl.h>
@@ -9,9 +8,6 @@
 #include <unistd.h>
 
 #include "gate/base/text.hpp"
-#include "gate/sys/fd.hpp"
-#include "gate/sys/perf_events.hpp"
-#include "gate/sys/process.hpp"
 #include "gate/sys/supervisor.hpp"
 
 namespace weir::sys {

@@ -1,11 +1,6 @@
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <map>
-#include <optional>
-#include <system_error>
-#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +9,6 @@
 
 #include "gate/sys/capture.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/fd.hpp"
 #include "gate/sys/supervisor.hpp"
 
 namespace weir::sys {
@@ -299,20 +293,10 @@ class Running {
       finished.err += killed_at_ ? "\n[weir: killed, but it did not end: it may hang in a driver]\n"
                                  : "\n[weir: the process that watches over it was killed]\n";
     }
-    switch (reason_) {
-      case Reason::none:
-        if (over_limit_) finished.ended = HowEnded::output_limit;
-        break;
-      case Reason::timeout:
-        finished.ended = HowEnded::timed_out;
-        break;
-      case Reason::output:
-        finished.ended = HowEnded::output_limit;
-        break;
-      case Reason::interrupted:
-        finished.ended = HowEnded::interrupted;
-        break;
-    }
+    if (reason_ == Reason::timeout) finished.ended = HowEnded::timed_out;
+    if (reason_ == Reason::interrupted) finished.ended = HowEnded::interrupted;
+    const bool too_much = reason_ == Reason::output || (reason_ == Reason::none && over_limit_);
+    if (too_much) finished.ended = HowEnded::output_limit;
     return finished;
   }
 

@@ -1,16 +1,8 @@
 #include "gate/sys/streams.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstddef>
 #include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <poll.h>
 
@@ -120,8 +112,7 @@ class CurlStreams final : public Streams {
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* user, void*) {
     auto& sockets = static_cast<CurlStreams*>(user)->sockets_;
-    const auto found = std::find_if(sockets.begin(), sockets.end(),
-                                    [&](const pollfd& known) { return known.fd == socket; });
+    const auto found = std::ranges::find(sockets, socket, &pollfd::fd);
     if (what == CURL_POLL_REMOVE) {
       if (found != sockets.end()) sockets.erase(found);
       return 0;

@@ -1,8 +1,6 @@
 #include "gate/sys/supervisor.hpp"
 
-#include <cerrno>
 #include <climits>
-#include <cstdlib>
 
 #include <fcntl.h>
 #include <signal.h>

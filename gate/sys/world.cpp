@@ -1,13 +1,11 @@
 #include "gate/sys/world.hpp"
 
 #include <cstdio>
-#include <mutex>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "gate/sys/clock.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/sys/http.hpp"
 #include "gate/sys/lock.hpp"
 #include "gate/sys/machine.hpp"

@@ -195,10 +195,10 @@ TEST(Rules, AreKeptInARunAsTheyWere) {
   used.baselines_commit = std::string(40, 'b');
   used.not_judged = {"one"};
   used.notes = {"two"};
-  const auto back = rules_used_from_json(to_json(used));
+  const auto back = read_fields<RulesUsed>(write_fields(used), "rules");
   ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(to_json(*back), to_json(used));
-  EXPECT_FALSE(rules_used_from_json(Json::object()));
+  EXPECT_EQ(write_fields(*back), write_fields(used));
+  EXPECT_FALSE(read_fields<RulesUsed>(Json::object(), "rules"));
 }
 
 TEST(Verdict, OfAFileNamesItWhereItIsNone) {

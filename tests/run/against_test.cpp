@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "gate/verdict/over_depth.hpp"
+
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
@@ -123,14 +125,14 @@ struct Duel {
     options.gate = scene->settings->gate;
     options.calibrated_pairs = calibrated;
     options.counts = counts;
-    Against against(plan, options, known, coin,
-                    [this](const PairsPlan& shown) { plans.push_back(shown); });
+    const auto against = make_against(plan, options, known, coin,
+                                      [this](const PairsPlan& shown) { plans.push_back(shown); });
     FakeProcesses fake([this](const sys::ProcessSpec& spec) {
       if (stop_after > 0 && ++started >= stop_after) stop.request();
       return engine(spec);
     });
     return Runner({fake, scene->files, clock, locks, load, probing, progress, stop}, 1)
-        .run(plan, *journal, &against);
+        .run(plan, *journal, against.get());
   }
 
   std::unique_ptr<Scene> scene;

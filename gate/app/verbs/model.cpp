@@ -1,5 +1,4 @@
 // weir model make|twin: small models for engines to run where the real ones are too big or private.
-#include <memory>
 
 #include "gate/app/options.hpp"
 #include "gate/base/text.hpp"

@@ -39,9 +39,9 @@ void add_post(const Verb& verb) {
               "A run's folder, or a verdict.json (default: the newest run below --out)")
       ->type_name("");
   add_where(verb, *words);
-  add_part(verb, "comment", words->comment);
-  add_part(verb, "check", words->check);
-  add_part(verb, "status", words->status);
+  add_part(verb, "comment", words->parts.comment);
+  add_part(verb, "check", words->parts.check);
+  add_part(verb, "status", words->parts.status);
   verb.option("--missing-verdict", words->missing_verdict, "WHY",
               "Where there is no verdict, post that nothing was measured, and why");
   verb.flag("--dry-run", words->dry_run,

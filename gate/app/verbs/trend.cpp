@@ -49,8 +49,7 @@ void add_trend_import(const Verb& trend) {
 void add_trend_export(const Verb& trend) {
   const Verb verb = trend.below("export", "A history as JSON lines");
   auto options = std::make_shared<flow::TrendExportOptions>();
-  add_store_options(verb, options->store);
-  add_filter_options(verb, options->filter);
+  add_history_options(verb, *options);
   verb.option("--out", options->out, "FILE", "Write it there (default: standard output)");
   verb->footer(
       "Examples:\n"
@@ -62,9 +61,8 @@ void add_trend_export(const Verb& trend) {
 
 void add_trend_list(const Verb& trend) {
   const Verb verb = trend.below("list", "One line a series");
-  auto options = std::make_shared<flow::TrendListOptions>();
-  add_store_options(verb, options->store);
-  add_filter_options(verb, options->filter);
+  auto options = std::make_shared<flow::HistoryOptions>();
+  add_history_options(verb, *options);
   verb.takes_json();
   verb->footer("Examples:\n  weir trend list --cell '*/decode'\n  weir trend list --json | jq .");
   verb.runs(options, flow::list_history);
@@ -76,8 +74,7 @@ void add_trend_site(const Verb& trend) {
   verb.option("OUT", options->out, "", "The folder to write them to; it may be new")
       ->type_name("")
       ->required();
-  add_store_options(verb, options->store);
-  add_filter_options(verb, options->filter);
+  add_history_options(verb, *options);
   verb.option("--repo-url", options->repo, "URL",
               "Where commits are shown, at URL/commit/NAME: https://github.com/me/engine");
   verb.option("--title", options->title, "TEXT", "What stands above all pages");

@@ -7,8 +7,7 @@ namespace weir::app {
 void add_trend_changes(const Verb& trend) {
   const Verb verb = trend.below("changes", "Where series changed, and by how much");
   auto options = std::make_shared<flow::TrendChangesOptions>();
-  add_store_options(verb, options->store);
-  add_filter_options(verb, options->filter);
+  add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
   verb.option("--newer", options->newer, "DURATION",
               "Only changes that began within DURATION: 336h");
@@ -35,8 +34,7 @@ void add_trend_changes(const Verb& trend) {
 void add_trend_ack(const Verb& trend) {
   const Verb verb = trend.below("ack", "Say that a change is known, and why");
   auto options = std::make_shared<flow::TrendAckOptions>();
-  add_store_options(verb, options->store);
-  add_filter_options(verb, options->filter);
+  add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
   verb.option("--commit", options->commit, "SHA", "Changes that begin at it (its first digits do)")
       ->check([](const std::string& text) {
@@ -56,8 +54,7 @@ void add_trend_ack(const Verb& trend) {
 void add_trend_notify(const Verb& trend) {
   const Verb verb = trend.below("notify", "One issue on GitHub a change that is news");
   auto options = std::make_shared<flow::TrendNotifyOptions>();
-  add_store_options(verb, options->store);
-  add_filter_options(verb, options->filter);
+  add_history_options(verb, *options);
   add_repository_option(verb, options->checkout);
   verb.option("--repo", options->repository, "OWNER/NAME", "Where to (default: GITHUB_REPOSITORY)");
   verb.preset("--newer", options->newer, "DURATION", "Only changes that began within DURATION");
