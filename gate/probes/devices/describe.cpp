@@ -259,7 +259,7 @@ class Description {
 }  // namespace
 
 Result<Json> describe_vulkan_devices() {
-  WEIR_TRY(const VulkanDevices all, open_vulkan());
+  WEIR_TRY(const VulkanDevices all, open_vulkan(k_program, VK_API_VERSION_1_3));
   if (all.call.vkGetPhysicalDeviceProperties2 == nullptr ||
       all.call.vkGetPhysicalDeviceFeatures2 == nullptr) {
     return fail(Code::unavailable, "this machine's Vulkan loader is older than 1.1");

@@ -1,4 +1,5 @@
-// The Vulkan devices of this machine, for the lists and descriptions of weir-devices.
+// The Vulkan devices of this machine, for the lists and descriptions of weir-devices, and for
+// weir-replay-vulkan.
 #pragma once
 
 #include <vector>
@@ -13,15 +14,21 @@
 
 namespace weir::probes {
 
-// The instance, of the newest version up to 1.3 that the loader has, is left to the end of the
-// process: drivers that crash do so on the way out.
+using VulkanFunctions = VULKAN_HPP_DEFAULT_DISPATCHER_TYPE;
+
+// The loader is opened at run time: a machine without one has no such devices, which is an answer.
+// The instance is left to the end of the process: drivers that crash do so on the way out.
 struct VulkanDevices {
   PFN_vkGetInstanceProcAddr get;
   VkInstance instance;
-  VULKAN_HPP_DEFAULT_DISPATCHER_TYPE call;
+  VulkanFunctions call;
   std::vector<VkPhysicalDevice> devices;
 };
-[[nodiscard]] Result<VulkanDevices> open_vulkan();
+// An instance of that version, of 1.0 where the loader knows no other. Code::unavailable where
+// there is none.
+[[nodiscard]] Result<VulkanDevices> open_vulkan(const char* program, std::uint32_t version);
+
+inline constexpr const char* k_program = "weir-devices";
 
 // Whole descriptions of them (gate/probes/read/twins.hpp reads them).
 [[nodiscard]] Result<Json> describe_vulkan_devices();

@@ -8,7 +8,6 @@
 #include "gate/probes/inject/ggml/state.h"
 #include "gate/probes/inject/writer/calls.h"
 
-#define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
 #define WEIR_CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
 namespace weir_probe {

@@ -153,8 +153,6 @@ void* get_extension_function_for_platform(cl_platform_id platform, const char* n
 
 using namespace weir_probe::opencl;
 
-#define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
-
 WEIR_EXPORTED cl_int clGetLayerInfo(cl_layer_info what, size_t size, void* value,
                                     size_t* size_out) {
   const auto answer = [&](const void* from, size_t needed) {

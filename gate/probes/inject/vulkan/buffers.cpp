@@ -179,7 +179,7 @@ const Hook k_hooks[] = {
 
 }  // namespace
 
-extern const Hooks k_buffer_hooks = hooks_of(k_hooks);
+extern const Hooks k_buffer_hooks = list_of(k_hooks);
 
 Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
   if (buffer->tally_capacity != 0) {
