@@ -214,6 +214,19 @@ void unlink_one(T** first, T* one) {
   if (one->next != nullptr) one->next->previous = one->previous;
 }
 
+// A constant array, however long it is.
+template <class T>
+struct List {
+  const T* first;
+  size_t count;
+  [[nodiscard]] constexpr const T* begin() const { return first; }
+  [[nodiscard]] constexpr const T* end() const { return first + count; }
+};
+template <class T, size_t count>
+constexpr List<T> list_of(const T (&all)[count]) {
+  return {all, count};
+}
+
 // Room for `needed` elements in an array of malloc: it doubles, from `first` up to at most `most`.
 // False where it cannot, the array being as it was.
 template <class T, class Count>

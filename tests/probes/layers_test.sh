@@ -24,7 +24,7 @@ expect() {
   exit 1
 }
 
-for folder in inject/{cuda,ggml,hip,metal,opencl,streams,vulkan,writer} twin instrument devices; do
+for folder in inject/{cuda,ggml,hip,metal,opencl,streams,vulkan,writer} twin instrument; do
   file=gate/probes/$folder/x.cpp
   expect '' "$file" '<string.h>'
   expect '' "$file" '"gate/probes/table.h"'
@@ -44,6 +44,11 @@ expect 'loaded into engines' gate/probes/inject/hip/x.cpp '<vulkan/vulkan.h>'
 expect 'loaded into engines' gate/probes/inject/ggml/x.cpp '<CL/cl.h>'
 expect 'may not' gate/probes/x.h '"gate/probes/inject/writer/file.h"'
 expect 'no folder of the table' gate/probes/inject/x.cpp '"gate/probes/table.h"'
+
+# weir-devices is a program of its own.
+expect '' gate/probes/devices/x.cpp '"gate/base/text.hpp"'
+expect 'belongs to' gate/probes/devices/x.cpp '<nlohmann/json.hpp>'
+expect 'stands below it' gate/probes/devices/x.cpp '"gate/flow/devices.hpp"'
 
 expect '' tools/replay/ggml/x.cpp '"gate/base/text.hpp"'
 expect '' tools/replay/ggml/x.cpp '"tools/replay/program/program.hpp"'

@@ -144,21 +144,6 @@ void tabulate(const Clock& clock, uint64_t serial, uint64_t begin, uint64_t end,
   if (!buffer->open) drop(at);
 }
 
-// Times of many dispatches take several records.
-void write_times(uint32_t queue, uint64_t serial, uint64_t begin, uint64_t end,
-                 const uint64_t* pairs, uint32_t dispatches) {
-  constexpr uint32_t k_pair = 2 * sizeof(uint64_t);
-  constexpr uint32_t k_most = (k_most_event - 64) / k_pair;
-  uint32_t first = 0;
-  do {
-    const uint32_t now = dispatches - first < k_most ? dispatches - first : k_most;
-    const weir_event_times times = {serial, 0, first, begin, end, now, 0};
-    write_event(WEIR_EVENT_TIMES, queue, &times, sizeof times,
-                now == 0 ? nullptr : pairs + size_t{2} * first, now * k_pair);
-    first += now;
-  } while (first < dispatches);
-}
-
 // --- a device's ticks on the CPU's clock
 
 // Nearer pairs say more about how they were taken than about the clocks.
@@ -321,7 +306,7 @@ WEIR_EXPORT void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t beg
   if (!g.attached) tabulate(clock, buffer, begin, end, pairs, dispatches);
   pthread_mutex_unlock(&g.lock);
   if (clock.tick <= 0) warn_of_tick();
-  if (events_on()) write_times(event_queue(queue), buffer, begin, end, pairs, dispatches);
+  if (events_on()) write_times(event_queue(queue), buffer, 0, begin, end, pairs, dispatches);
 }
 
 WEIR_EXPORT void weir_record(const char* label, uint64_t nanoseconds) {
@@ -337,21 +322,17 @@ WEIR_EXPORT void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint
   device = checked_device(device);
   const Locked locked(&g.lock);
   Clock& clock = g.clocks[device];
-  if (clock.pairs == 0) {
-    clock.cpu[0] = cpu_nanoseconds;
-    clock.ticks[0] = gpu_ticks;
-    clock.pairs = 1;
-    tell(device, &clock);
-  } else if (cpu_nanoseconds >= clock.cpu[0] + k_least_apart && gpu_ticks > clock.ticks[0]) {
-    clock.cpu[1] = cpu_nanoseconds;
-    clock.ticks[1] = gpu_ticks;
-    clock.pairs = 2;
-    if (clock.tick <= 0) {
-      clock.tick = static_cast<double>(cpu_nanoseconds - clock.cpu[0]) /
-                   static_cast<double>(gpu_ticks - clock.ticks[0]);
-    }
-    tell(device, &clock);
+  const uint32_t at = clock.pairs == 0 ? 0 : 1;
+  const bool apart = cpu_nanoseconds >= clock.cpu[0] + k_least_apart && gpu_ticks > clock.ticks[0];
+  if (at == 1 && !apart) return;
+  clock.cpu[at] = cpu_nanoseconds;
+  clock.ticks[at] = gpu_ticks;
+  clock.pairs = at + 1;
+  if (at == 1 && clock.tick <= 0) {
+    clock.tick = static_cast<double>(cpu_nanoseconds - clock.cpu[0]) /
+                 static_cast<double>(gpu_ticks - clock.ticks[0]);
   }
+  tell(device, &clock);
 }
 
 WEIR_EXPORT void weir_clock_rate(uint32_t device, double nanoseconds_per_tick) {

@@ -61,6 +61,14 @@ bool is_sync(uint32_t queue) {
                                      __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
+// Something else that counts, in the command buffer of this thread as well.
+template <class Event>
+void marked(uint32_t queue, weir_probe_counter counter, uint16_t kind, const Event& event) {
+  const Mark mark;
+  add(&row_of(mark.thread, queue)->counters[counter], 1);
+  if (mark.thread->buffer != 0 && events_on()) write_event(kind, 0, &event, sizeof event);
+}
+
 }  // namespace
 }  // namespace weir_probe
 
@@ -76,21 +84,11 @@ WEIR_EXPORT void weir_dispatch_groups_on(uint32_t queue, const char* kernel, uin
 }
 
 WEIR_EXPORT void weir_barrier_on(uint32_t queue) {
-  const Mark mark;
-  Thread* thread = mark.thread;
-  add(&row_of(thread, queue)->counters[WEIR_COUNT_BARRIERS], 1);
-  if (thread->buffer == 0 || !events_on()) return;
-  const weir_event_barrier barrier = {};
-  write_event(WEIR_EVENT_BARRIER, 0, &barrier, sizeof barrier);
+  marked(queue, WEIR_COUNT_BARRIERS, WEIR_EVENT_BARRIER, weir_event_barrier{});
 }
 
 WEIR_EXPORT void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes) {
-  const Mark mark;
-  Thread* thread = mark.thread;
-  add(&row_of(thread, queue)->counters[WEIR_COUNT_COPIES], 1);
-  if (thread->buffer == 0 || !events_on()) return;
-  const weir_event_copy copy = {bytes, kind, WEIR_NO_GROUP};
-  write_event(WEIR_EVENT_COPY, 0, &copy, sizeof copy);
+  marked(queue, WEIR_COUNT_COPIES, WEIR_EVENT_COPY, weir_event_copy{bytes, kind, WEIR_NO_GROUP});
 }
 
 WEIR_EXPORT void weir_submit_on(uint32_t queue, uint64_t buffer) {

@@ -238,13 +238,15 @@ std::vector<Fit> judge_mach_o(const ProgramFacts& program,
 // Of a program that is linked with weir's instrument library. Nothing has to be loaded, so what
 // keeps probes out does not keep this one out.
 std::optional<Fit> judge_marks(const ProgramFacts& program) {
-  const auto fit = [&](std::string how) -> Fit {
-    if (program.changes_rights) {
-      return {"instrument", State::blind,
-              "runs with other rights than its caller's, so the library in it ignores WEIR_PROFILE",
-              k_copy};
-    }
-    return {"instrument", State::sees, std::move(how), ""};
+  const auto fit = [&](std::string how) {
+    Fit out = program.changes_rights
+                  ? blind(
+                        "runs with other rights than its caller's, so the library in it ignores "
+                        "WEIR_PROFILE",
+                        k_copy)
+                  : sees(std::move(how));
+    out.probe = "instrument";
+    return out;
   };
   for (const auto* libraries : {&program.libraries, &program.plug_ins}) {
     if (const LoadedLibrary* found = find(*libraries, "libweir_instrument.so")) {
@@ -298,37 +300,36 @@ std::vector<Fit> judge_fit(const ProgramFacts& program, const std::vector<std::s
 }
 
 Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways) {
-  constexpr const char* k_name = "instructions";
+  const auto fit = [](State state, std::string how, std::string cure = "") {
+    return Fit{"instructions", state, std::move(how), std::move(cure)};
+  };
   constexpr const char* k_get_valgrind = "Install valgrind (Debian: apt-get install valgrind)";
   const FileKind kind = program.file.kind;
   if (kind != FileKind::elf && kind != FileKind::script) {
-    return {k_name, State::blind, "neither perf events nor valgrind run such a program", ""};
+    return fit(State::blind, "neither perf events nor valgrind run such a program");
   }
   if (program.changes_rights && (ways.no_perf || ways.wants_valgrind)) {
-    return {k_name, State::blind,
-            "runs with other rights than its caller's, which valgrind can not", k_copy};
+    return fit(State::blind, "runs with other rights than its caller's, which valgrind can not",
+               k_copy);
+  }
+  if (ways.wants_valgrind && !ways.has_valgrind) {
+    return fit(State::blind, "weir.yaml says valgrind, which is not in PATH", k_get_valgrind);
   }
   if (ways.wants_valgrind) {
-    if (!ways.has_valgrind) {
-      return {k_name, State::blind, "weir.yaml says valgrind, which is not in PATH",
-              k_get_valgrind};
-    }
-    return {k_name, State::sees, "by valgrind, some fifty times slower, by function", ""};
+    return fit(State::sees, "by valgrind, some fifty times slower, by function");
   }
-  if (!ways.no_perf) return {k_name, State::sees, "by perf events, from outside", ""};
+  if (!ways.no_perf) return fit(State::sees, "by perf events, from outside");
   const std::vector<std::string> words = text::lines(*ways.no_perf);
   const std::string why = words.empty() ? "" : words.front();
   const std::string cure = words.size() > 1 ? words[1] : "";
-  if (ways.wants_perf) return {k_name, State::blind, "not by perf events: " + why, cure};
+  const std::string not_by_perf = "not by perf events: " + why;
+  if (ways.wants_perf) return fit(State::blind, not_by_perf, cure);
   if (ways.has_valgrind) {
-    return {k_name, State::perhaps,
-            fmt::format("not by perf events: {}; by valgrind where weir.yaml says instructions: "
-                        "valgrind",
-                        why),
-            cure};
+    return fit(State::perhaps,
+               not_by_perf + "; by valgrind where weir.yaml says instructions: valgrind", cure);
   }
-  return {k_name, State::blind, fmt::format("not by perf events: {}; valgrind is not in PATH", why),
-          fmt::format("{}. {}", k_get_valgrind, cure)};
+  return fit(State::blind, not_by_perf + "; valgrind is not in PATH",
+             fmt::format("{}. {}", k_get_valgrind, cure));
 }
 
 }  // namespace weir::probes

@@ -185,21 +185,6 @@ std::vector<bool> devices_that_worked(const ProbeFile& file) {
   return worked;
 }
 
-bool counts_ops(std::string_view counter) {
-  return counter == "ops" || counter == "cpu_ops" || counter == "splits";
-}
-
-void drop_zero(std::map<std::string, std::int64_t>* counts, const char* name) {
-  const auto found = counts->find(name);
-  if (found != counts->end() && found->second == 0) counts->erase(found);
-}
-
-void add_named(const ProbeFile& file, profile::ProbeCounts* out) {
-  for (const auto& [name, count] : file.counters) {
-    add_count(&out->counts[name], did_work(file) ? count : 0);
-  }
-}
-
 void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
   const auto warn = [&](std::uint32_t flag, std::string_view what) {
     if ((file.flags & flag) != 0) {
@@ -266,7 +251,9 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
       (worked[i] ? out.devices : idle)
           .push_back({device.api, device.name, device.type, device.device_class});
     }
-    add_named(file, &out);
+    for (const auto& [name, count] : file.counters) {
+      add_count(&out.counts[name], did_work(file) ? count : 0);
+    }
     any_queue = any_queue || !file.queues.empty();
     if (!did_work(file)) continue;
     any_work = true;
@@ -301,12 +288,18 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     for (const auto& [name, which] : k_of_queues) out.counts[name] = 0;
     for (const auto& [name, which] : k_of_devices) out.counts[name] = 0;
   }
-  if (ops_unseen)
-    std::erase_if(out.counts, [](const auto& item) { return counts_ops(item.first); });
+  if (ops_unseen) {
+    for (const char* name : {"ops", "cpu_ops", "splits"}) out.counts.erase(name);
+  }
   // What an engine never marks it does not count: no number, not 0.
   if (probe == k_marks) {
-    for (const auto& [name, which] : k_of_queues) drop_zero(&out.counts, name);
-    for (const auto& [name, which] : k_of_devices) drop_zero(&out.counts, name);
+    const auto drop_zeros = [&](const auto& names) {
+      for (const auto& [name, which] : names) {
+        if (out.counts.contains(name) && out.counts[name] == 0) out.counts.erase(name);
+      }
+    };
+    drop_zeros(k_of_queues);
+    drop_zeros(k_of_devices);
   }
   out.kernels_named = any_kernel && all_named;
   work.tell(&out);

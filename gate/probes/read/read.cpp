@@ -42,26 +42,20 @@ class ProbeFileReader {
   explicit ProbeFileReader(std::string_view bytes) : bytes_(bytes) {}
 
   Result<void> take(const weir_probe_section& section) {
-    switch (section.kind) {
-      case WEIR_SECTION_DEVICES:
-        return take_all<weir_probe_device>(section);
-      case WEIR_SECTION_QUEUES:
-        return take_all<weir_probe_queue>(section);
-      case WEIR_SECTION_KERNELS:
-        return take_all<weir_probe_kernel>(section);
-      case WEIR_SECTION_COUNTERS:
-        return take_all<weir_probe_named_counter>(section);
-      case WEIR_SECTION_OPS:
-        return take_all<weir_probe_op>(section);
-      case WEIR_SECTION_GRAPHS:
-        return take_all<weir_probe_graph>(section);
-      case WEIR_SECTION_TRANSFERS:
-        return take_all<weir_probe_transfer>(section);
-      case WEIR_SECTION_LAUNCHES:
-        return take_all<weir_probe_launch>(section);
-      default:
-        return {};
+    using Take = Result<void> (ProbeFileReader::*)(const weir_probe_section&);
+    static constexpr std::pair<std::uint32_t, Take> k_kinds[] = {
+        {WEIR_SECTION_DEVICES, &ProbeFileReader::take_all<weir_probe_device>},
+        {WEIR_SECTION_QUEUES, &ProbeFileReader::take_all<weir_probe_queue>},
+        {WEIR_SECTION_KERNELS, &ProbeFileReader::take_all<weir_probe_kernel>},
+        {WEIR_SECTION_COUNTERS, &ProbeFileReader::take_all<weir_probe_named_counter>},
+        {WEIR_SECTION_OPS, &ProbeFileReader::take_all<weir_probe_op>},
+        {WEIR_SECTION_GRAPHS, &ProbeFileReader::take_all<weir_probe_graph>},
+        {WEIR_SECTION_TRANSFERS, &ProbeFileReader::take_all<weir_probe_transfer>},
+        {WEIR_SECTION_LAUNCHES, &ProbeFileReader::take_all<weir_probe_launch>}};
+    for (const auto& [kind, take_entries] : k_kinds) {
+      if (kind == section.kind) return (this->*take_entries)(section);
     }
+    return {};
   }
 
   ProbeFile out;

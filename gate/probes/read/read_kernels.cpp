@@ -23,23 +23,18 @@ class KernelsReader {
   explicit KernelsReader(std::string_view counts) : counts_(counts) {}
 
   Result<void> take(const weir_kernels_record& record, std::string_view bytes) {
-    Bytes body(bytes);
-    switch (record.kind) {
-      case WEIR_KERNELS_DEVICE:
-        return device(record.index, body);
-      case WEIR_KERNELS_EXTENSION:
-        return extension(record.index, body);
-      case WEIR_KERNELS_FEATURES:
-        return features(record.index, body);
-      case WEIR_KERNELS_CODE:
-        return code(record.index, body);
-      case WEIR_KERNELS_PIPELINE:
-        return pipeline(record.index, body);
-      case WEIR_KERNELS_WORK:
-        return work(record.index, body);
-      default:
-        return {};
+    using Take = Result<void> (KernelsReader::*)(std::uint32_t, Bytes);
+    static constexpr std::pair<std::uint32_t, Take> k_kinds[] = {
+        {WEIR_KERNELS_DEVICE, &KernelsReader::device},
+        {WEIR_KERNELS_EXTENSION, &KernelsReader::extension},
+        {WEIR_KERNELS_FEATURES, &KernelsReader::features},
+        {WEIR_KERNELS_CODE, &KernelsReader::code},
+        {WEIR_KERNELS_PIPELINE, &KernelsReader::pipeline},
+        {WEIR_KERNELS_WORK, &KernelsReader::work}};
+    for (const auto& [kind, take_body] : k_kinds) {
+      if (kind == record.kind) return (this->*take_body)(record.index, Bytes(bytes));
     }
+    return {};
   }
   RecordedKernels out;
 

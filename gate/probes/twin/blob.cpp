@@ -140,14 +140,14 @@ void close_twin(Twin* twin) {
   twin->bytes = nullptr;
 }
 
-bool has_extension(const Twin& twin, const char* name) {
+int find_extension(const Twin& twin, const char* name) {
   for (uint32_t i = 0; i < twin.extensions.count; ++i) {
     const uint8_t* at = twin.extensions.at + size_t{i} * twin.extensions.entry_size;
     if (strncmp(reinterpret_cast<const char*>(at), name, VK_MAX_EXTENSION_NAME_SIZE) == 0) {
-      return true;
+      return static_cast<int>(i);
     }
   }
-  return false;
+  return -1;
 }
 
 bool queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out) {

@@ -47,15 +47,9 @@ VkResult enable_extensions(Device* device, const VkDeviceCreateInfo* info) {
   device->enabled = static_cast<bool*>(calloc(have.count + 1, sizeof(bool)));
   if (device->enabled == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
   for (uint32_t i = 0; i < info->enabledExtensionCount; ++i) {
-    bool found = false;
-    for (uint32_t k = 0; k < have.count; ++k) {
-      const auto* name = reinterpret_cast<const char*>(have.at + size_t{k} * have.entry_size);
-      if (strncmp(name, info->ppEnabledExtensionNames[i], VK_MAX_EXTENSION_NAME_SIZE) != 0) {
-        continue;
-      }
-      found = device->enabled[k] = true;
-    }
-    if (!found) return VK_ERROR_EXTENSION_NOT_PRESENT;
+    const int found = find_extension(device->physical->twin, info->ppEnabledExtensionNames[i]);
+    if (found < 0) return VK_ERROR_EXTENSION_NOT_PRESENT;
+    device->enabled[found] = true;
   }
   return VK_SUCCESS;
 }

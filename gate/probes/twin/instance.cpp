@@ -151,14 +151,8 @@ PFN_vkVoidFunction vkGetDeviceProcAddr(VkDevice handle, const char* name) {
     return twin.properties.apiVersion >= since ? entry->function : nullptr;
   }
   if (entry->extension == nullptr) return entry->function;
-  for (uint32_t i = 0; i < twin.extensions.count; ++i) {
-    const uint8_t* at = twin.extensions.at + size_t{i} * twin.extensions.entry_size;
-    if (device->enabled[i] && strncmp(reinterpret_cast<const char*>(at), entry->extension,
-                                      VK_MAX_EXTENSION_NAME_SIZE) == 0) {
-      return entry->function;
-    }
-  }
-  return nullptr;
+  const int extension = find_extension(twin, entry->extension);
+  return extension >= 0 && device->enabled[extension] ? entry->function : nullptr;
 }
 
 #define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))

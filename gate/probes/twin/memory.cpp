@@ -238,11 +238,10 @@ VkResult vkGetMemoryHostPointerPropertiesEXT(VkDevice handle, VkExternalMemoryHa
 
 VkResult vkCreateBuffer(VkDevice, const VkBufferCreateInfo* info, const VkAllocationCallbacks*,
                         VkBuffer* out) {
-  auto* buffer = make_object<Buffer>(out);
-  if (buffer == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  buffer->size = info->size;
-  buffer->usage = info->usage;
-  return VK_SUCCESS;
+  return create<Buffer>(out, [&](Buffer* buffer) {
+    buffer->size = info->size;
+    buffer->usage = info->usage;
+  });
 }
 
 void vkGetBufferMemoryRequirements(VkDevice handle, VkBuffer which, VkMemoryRequirements* out) {

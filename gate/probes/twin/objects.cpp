@@ -77,10 +77,7 @@ VkResult vkCreateGraphicsPipelines(VkDevice device, VkPipelineCache cache, uint3
 
 VkResult vkCreateDescriptorPool(VkDevice, const VkDescriptorPoolCreateInfo* info,
                                 const VkAllocationCallbacks*, VkDescriptorPool* out) {
-  auto* pool = make_object<DescriptorPool>(out);
-  if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  pool->most = info->maxSets;
-  return VK_SUCCESS;
+  return create<DescriptorPool>(out, [&](DescriptorPool* pool) { pool->most = info->maxSets; });
 }
 
 void vkDestroyDescriptorPool(VkDevice, VkDescriptorPool pool, const VkAllocationCallbacks*) {

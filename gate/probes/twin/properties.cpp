@@ -40,19 +40,15 @@ void fill_budget(const Physical& physical, VkPhysicalDeviceMemoryBudgetPropertie
 }
 
 void complete(const Physical& physical, VkBaseOutStructure* at) {
+  const auto fill_ids = [&](auto* ids) {
+    make_uuid(physical, "device", ids->deviceUUID);
+    keep_or_make_uuid(physical, "driver", ids->driverUUID);
+  };
   switch (at->sType) {
-    case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES: {
-      auto* ids = reinterpret_cast<VkPhysicalDeviceVulkan11Properties*>(at);
-      make_uuid(physical, "device", ids->deviceUUID);
-      keep_or_make_uuid(physical, "driver", ids->driverUUID);
-      break;
-    }
-    case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES: {
-      auto* ids = reinterpret_cast<VkPhysicalDeviceIDProperties*>(at);
-      make_uuid(physical, "device", ids->deviceUUID);
-      keep_or_make_uuid(physical, "driver", ids->driverUUID);
-      break;
-    }
+    case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES:
+      return fill_ids(reinterpret_cast<VkPhysicalDeviceVulkan11Properties*>(at));
+    case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES:
+      return fill_ids(reinterpret_cast<VkPhysicalDeviceIDProperties*>(at));
     case VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PCI_BUS_INFO_PROPERTIES_EXT: {
       auto* bus = reinterpret_cast<VkPhysicalDevicePCIBusInfoPropertiesEXT*>(at);
       if (bus->pciDomain + bus->pciBus + bus->pciDevice + bus->pciFunction == 0) {

@@ -74,10 +74,8 @@ using namespace weir_twin;
 
 VkResult vkCreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo*,
                              const VkAllocationCallbacks*, VkCommandPool* out) {
-  auto* pool = make_object<CommandPool>(out);
-  if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  pool->device = object<Device>(device);
-  return VK_SUCCESS;
+  return create<CommandPool>(out,
+                             [&](CommandPool* pool) { pool->device = object<Device>(device); });
 }
 
 void vkDestroyCommandPool(VkDevice, VkCommandPool which, const VkAllocationCallbacks*) {

@@ -31,7 +31,8 @@ struct Twin {
 // False after a line on standard error. `path` need not end with 0.
 bool open_twin(const char* path, size_t length, Twin* out);
 void close_twin(Twin* twin);
-bool has_extension(const Twin& twin, const char* name);
+// Its index in the description, or -1.
+int find_extension(const Twin& twin, const char* name);
 // False when the description has no such family.
 bool queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out);
 // What a struct of a pNext chain is filled with. `bytes` is null for one that is known, yet not
@@ -168,6 +169,14 @@ T* make_object(Handle* out, size_t more = 0) {
   if (made != nullptr) *out = handle_of<Handle>(made);
   return made;
 }
+// For a program: made, then filled by fill(object).
+template <class T, class Handle, class Fill>
+VkResult create(Handle* out, Fill fill, size_t more = 0) {
+  T* made = make_object<T>(out, more);
+  if (made == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
+  fill(made);
+  return VK_SUCCESS;
+}
 // A handle for an object without a state.
 uint64_t made_up();
 
@@ -228,6 +237,11 @@ void advance(Device* device);
 void drop_pending(Device* device);
 // Waits without the processor until ready() or the time is over. True when it was ready.
 bool wait_until(Device* device, uint64_t timeout, bool (*ready)(void*), void* what);
+template <class Ready>
+bool wait_until(Device* device, uint64_t timeout, Ready ready) {
+  const auto call = [](void* of) { return (*static_cast<Ready*>(of))(); };
+  return wait_until(device, timeout, call, &ready);
+}
 
 // --- The driver's functions have Vulkan's own names; their aliases, and where each of them is
 // from, are the registry's. (On Linux they have C's calling convention.)

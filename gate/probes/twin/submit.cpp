@@ -277,16 +277,6 @@ VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence f
   return VK_SUCCESS;
 }
 
-bool queue_is_idle(void* queue) { return static_cast<const Queue*>(queue)->first == nullptr; }
-
-bool device_is_idle(void* of) {
-  auto* device = static_cast<Device*>(of);
-  for (uint32_t i = 0; i < device->queue_count; ++i) {
-    if (device->queues[i].first != nullptr) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 void drop_pending(Device* device) {
@@ -335,12 +325,17 @@ VkResult vkQueueBindSparse(VkQueue queue, uint32_t count, const VkBindSparseInfo
 
 VkResult vkQueueWaitIdle(VkQueue handle) {
   auto* queue = object<Queue>(handle);
-  wait_until(queue->device, UINT64_MAX, queue_is_idle, queue);
+  wait_until(queue->device, UINT64_MAX, [queue] { return queue->first == nullptr; });
   return VK_SUCCESS;
 }
 
 VkResult vkDeviceWaitIdle(VkDevice handle) {
   auto* device = object<Device>(handle);
-  wait_until(device, UINT64_MAX, device_is_idle, device);
+  wait_until(device, UINT64_MAX, [device] {
+    for (uint32_t i = 0; i < device->queue_count; ++i) {
+      if (device->queues[i].first != nullptr) return false;
+    }
+    return true;
+  });
   return VK_SUCCESS;
 }

@@ -10,48 +10,6 @@
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
-namespace {
-
-struct Fences {
-  const VkFence* fences;
-  uint32_t count;
-  bool all;
-};
-
-bool fences_ready(void* of) {
-  const auto* wait = static_cast<const Fences*>(of);
-  uint32_t ready = 0;
-  for (uint32_t i = 0; i < wait->count; ++i) {
-    ready += object<Fence>(wait->fences[i])->signaled ? 1 : 0;
-  }
-  return wait->all ? ready == wait->count : ready != 0;
-}
-
-bool semaphores_ready(void* of) {
-  const auto* wait = static_cast<const VkSemaphoreWaitInfo*>(of);
-  uint32_t ready = 0;
-  for (uint32_t i = 0; i < wait->semaphoreCount; ++i) {
-    ready += object<Semaphore>(wait->pSemaphores[i])->value >= wait->pValues[i] ? 1 : 0;
-  }
-  return (wait->flags & VK_SEMAPHORE_WAIT_ANY_BIT) != 0 ? ready != 0
-                                                        : ready == wait->semaphoreCount;
-}
-
-struct Range {
-  const QueryPool* pool;
-  uint32_t first, count;
-};
-
-bool queries_ready(void* of) {
-  const auto* range = static_cast<const Range*>(of);
-  for (uint32_t i = 0; i < range->count; ++i) {
-    if (!range->pool->queries[range->first + i].available) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 uint64_t size_of_query(const QueryPool& pool, VkQueryResultFlags flags) {
   const uint64_t each = (flags & VK_QUERY_RESULT_64_BIT) != 0 ? 8 : 4;
   return each * (pool.values + ((flags & VK_QUERY_RESULT_WITH_AVAILABILITY_BIT) != 0 ? 1 : 0));
@@ -101,10 +59,9 @@ using namespace weir_twin;
 
 VkResult vkCreateFence(VkDevice, const VkFenceCreateInfo* info, const VkAllocationCallbacks*,
                        VkFence* out) {
-  auto* fence = make_object<Fence>(out);
-  if (fence == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  fence->signaled = (info->flags & VK_FENCE_CREATE_SIGNALED_BIT) != 0;
-  return VK_SUCCESS;
+  return create<Fence>(out, [&](Fence* fence) {
+    fence->signaled = (info->flags & VK_FENCE_CREATE_SIGNALED_BIT) != 0;
+  });
 }
 
 void vkDestroyFence(VkDevice, VkFence fence, const VkAllocationCallbacks*) {
@@ -124,21 +81,24 @@ VkResult vkGetFenceStatus(VkDevice device, VkFence fence) {
 
 VkResult vkWaitForFences(VkDevice device, uint32_t count, const VkFence* fences, VkBool32 all,
                          uint64_t timeout) {
-  Fences wait{fences, count, all != VK_FALSE};
-  return wait_until(object<Device>(device), timeout, fences_ready, &wait) ? VK_SUCCESS : VK_TIMEOUT;
+  const auto ready = [&] {
+    uint32_t signaled = 0;
+    for (uint32_t i = 0; i < count; ++i) signaled += object<Fence>(fences[i])->signaled ? 1 : 0;
+    return all != VK_FALSE ? signaled == count : signaled != 0;
+  };
+  return wait_until(object<Device>(device), timeout, ready) ? VK_SUCCESS : VK_TIMEOUT;
 }
 
 VkResult vkCreateSemaphore(VkDevice, const VkSemaphoreCreateInfo* info,
                            const VkAllocationCallbacks*, VkSemaphore* out) {
-  auto* semaphore = make_object<Semaphore>(out);
-  if (semaphore == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  const auto* type = find_in_chain<VkSemaphoreTypeCreateInfo>(
-      info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
-  if (type != nullptr) {
-    semaphore->timeline = type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE;
-    semaphore->value = semaphore->timeline ? type->initialValue : 0;
-  }
-  return VK_SUCCESS;
+  return create<Semaphore>(out, [&](Semaphore* semaphore) {
+    const auto* type = find_in_chain<VkSemaphoreTypeCreateInfo>(
+        info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
+    if (type != nullptr) {
+      semaphore->timeline = type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE;
+      semaphore->value = semaphore->timeline ? type->initialValue : 0;
+    }
+  });
 }
 
 void vkDestroySemaphore(VkDevice, VkSemaphore semaphore, const VkAllocationCallbacks*) {
@@ -159,9 +119,15 @@ VkResult vkSignalSemaphore(VkDevice device, const VkSemaphoreSignalInfo* info) {
 }
 
 VkResult vkWaitSemaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
-  VkSemaphoreWaitInfo wait = *info;
-  return wait_until(object<Device>(device), timeout, semaphores_ready, &wait) ? VK_SUCCESS
-                                                                              : VK_TIMEOUT;
+  const auto ready = [info] {
+    uint32_t reached = 0;
+    for (uint32_t i = 0; i < info->semaphoreCount; ++i) {
+      reached += object<Semaphore>(info->pSemaphores[i])->value >= info->pValues[i] ? 1 : 0;
+    }
+    const bool any = (info->flags & VK_SEMAPHORE_WAIT_ANY_BIT) != 0;
+    return any ? reached != 0 : reached == info->semaphoreCount;
+  };
+  return wait_until(object<Device>(device), timeout, ready) ? VK_SUCCESS : VK_TIMEOUT;
 }
 
 VkResult vkCreateEvent(VkDevice, const VkEventCreateInfo*, const VkAllocationCallbacks*,
@@ -193,16 +159,18 @@ VkResult vkResetEvent(VkDevice device, VkEvent event) {
 
 VkResult vkCreateQueryPool(VkDevice, const VkQueryPoolCreateInfo* info,
                            const VkAllocationCallbacks*, VkQueryPool* out) {
-  auto* pool = make_object<QueryPool>(out, size_t{info->queryCount} * sizeof(Query));
-  if (pool == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  pool->count = info->queryCount;
-  pool->values = 1;
-  if (info->queryType == VK_QUERY_TYPE_PIPELINE_STATISTICS) {
-    pool->values = static_cast<uint32_t>(__builtin_popcount(info->pipelineStatistics));
-  } else if (info->queryType == VK_QUERY_TYPE_TRANSFORM_FEEDBACK_STREAM_EXT) {
-    pool->values = 2;
-  }
-  return VK_SUCCESS;
+  return create<QueryPool>(
+      out,
+      [&](QueryPool* pool) {
+        pool->count = info->queryCount;
+        pool->values = 1;
+        if (info->queryType == VK_QUERY_TYPE_PIPELINE_STATISTICS) {
+          pool->values = static_cast<uint32_t>(__builtin_popcount(info->pipelineStatistics));
+        } else if (info->queryType == VK_QUERY_TYPE_TRANSFORM_FEEDBACK_STREAM_EXT) {
+          pool->values = 2;
+        }
+      },
+      size_t{info->queryCount} * sizeof(Query));
 }
 
 void vkDestroyQueryPool(VkDevice, VkQueryPool pool, const VkAllocationCallbacks*) {
@@ -222,14 +190,17 @@ VkResult vkGetQueryPoolResults(VkDevice handle, VkQueryPool which, uint32_t firs
   auto* pool = object<QueryPool>(which);
   if (first >= pool->count) return VK_SUCCESS;
   if (count > pool->count - first) count = pool->count - first;
-  Range range{pool, first, count};
-  if ((flags & VK_QUERY_RESULT_WAIT_BIT) != 0) {
-    wait_until(device, UINT64_MAX, queries_ready, &range);
-  }
+  const auto ready = [&] {
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!pool->queries[first + i].available) return false;
+    }
+    return true;
+  };
+  if ((flags & VK_QUERY_RESULT_WAIT_BIT) != 0) wait_until(device, UINT64_MAX, ready);
   const weir_probe::Locked locked(&object<Device>(handle)->lock);
   const uint64_t each = size_of_query(*pool, flags);
   for (uint32_t i = 0; i < count && i * stride + each <= size; ++i) {
     write_query(*pool, pool->queries[first + i], flags, static_cast<uint8_t*>(out) + i * stride);
   }
-  return queries_ready(&range) ? VK_SUCCESS : VK_NOT_READY;
+  return ready() ? VK_SUCCESS : VK_NOT_READY;
 }

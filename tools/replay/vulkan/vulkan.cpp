@@ -18,8 +18,6 @@
 #include <map>
 #include <string_view>
 
-#include <dlfcn.h>
-
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/structs.h"
 #include "gate/sys/files.hpp"
@@ -29,39 +27,11 @@
 namespace weir::replay {
 namespace {
 
-Result<VkInstance> open_instance(std::uint32_t recorded_version, Functions& call) {
-  void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (loader == nullptr) return left_out("no Vulkan loader (libvulkan.so.1)");
-  const auto get =
-      reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
-  if (get == nullptr) return left_out("libvulkan.so.1 is no Vulkan loader");
-  call.init(get);
-  std::uint32_t newest = VK_API_VERSION_1_0;
-  if (call.vkEnumerateInstanceVersion != nullptr) call.vkEnumerateInstanceVersion(&newest);
-  if (call.vkCreateInstance == nullptr || newest < VK_API_VERSION_1_1) {
-    return left_out("the Vulkan loader is too old: 1.1 is needed");
-  }
-  auto application = of_type<vk::ApplicationInfo>();
-  application.pApplicationName = "weir-replay-vulkan";
-  application.apiVersion = std::max(recorded_version, std::uint32_t{VK_API_VERSION_1_1});
-  auto info = of_type<vk::InstanceCreateInfo>();
-  info.pApplicationInfo = &application;
-  VkInstance instance = VK_NULL_HANDLE;
-  if (call.vkCreateInstance(&info, nullptr, &instance) != VK_SUCCESS) {
-    return left_out("no Vulkan driver, or none that can be used");
-  }
-  call.init(vk::Instance(instance));
-  return instance;
-}
-
-Result<void> pick(VkInstance instance, const std::string& wanted, Device& device) {
-  std::uint32_t count = 0;
-  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumeratePhysicalDevices, instance, &count, nullptr));
-  std::vector<VkPhysicalDevice> all(count);
-  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumeratePhysicalDevices, instance, &count, all.data()));
+Result<void> pick(const std::vector<VkPhysicalDevice>& all, const std::string& wanted,
+                  Device& device) {
   std::vector<std::string> names;
   const auto number = text::to_int(wanted);
-  for (std::uint32_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
     auto subgroups = of_type<vk::PhysicalDeviceSubgroupSizeControlProperties>();
     auto driver = of_type<vk::PhysicalDeviceDriverProperties>();
     driver.pNext = &subgroups;
@@ -275,8 +245,14 @@ Result<void> make_tools(std::uint32_t family, Device& device) {
 // none, or none that can time.
 Result<Device> open_device(const probes::RecordedDevice& recorded, const std::string& wanted) {
   Device device;
-  WEIR_TRY(const VkInstance instance, open_instance(recorded.api_version, device.call));
-  WEIR_CHECK(pick(instance, wanted, device));
+  WEIR_TRY(const probes::VulkanDevices all,
+           probes::open_vulkan("weir-replay-vulkan",
+                               std::max<std::uint32_t>(recorded.api_version, VK_API_VERSION_1_1)));
+  device.call = all.call;
+  if (device.call.vkGetPhysicalDeviceProperties2 == nullptr) {
+    return left_out("the Vulkan loader is too old: 1.1 is needed");
+  }
+  WEIR_CHECK(pick(all.devices, wanted, device));
   device.call.vkGetPhysicalDeviceMemoryProperties(device.physical, &device.memory);
   WEIR_TRY(const std::uint32_t family, family_of(device));
   WEIR_CHECK(make_device(recorded, family, device));

@@ -8,18 +8,14 @@
 #include <string>
 #include <vector>
 
-#define VULKAN_HPP_DISPATCH_LOADER_DYNAMIC 1
-#define VULKAN_HPP_DISABLE_ENHANCED_MODE
-#define VULKAN_HPP_NO_SMART_HANDLE
-#include <vulkan/vulkan.hpp>
-
+#include "gate/probes/devices/devices.hpp"
 #include "gate/probes/read/read_kernels.hpp"
 
 #include "tools/replay/program/program.hpp"
 
 namespace weir::replay {
 
-using Functions = VULKAN_HPP_DEFAULT_DISPATCHER_TYPE;
+using Functions = probes::VulkanFunctions;
 
 // A struct of Vulkan's, of T's C type, with its type set: of_type<vk::FenceCreateInfo>().
 template <class T>

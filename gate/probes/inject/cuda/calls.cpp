@@ -43,6 +43,23 @@ void* stream_in(const P& p) {
     return nullptr;
   }
 }
+// The member `a`, or `b` where there is none.
+#define WEIR_EITHER(name, a, b)        \
+  template <class P>                   \
+  auto name(const P& p) {              \
+    if constexpr (requires { p.a; }) { \
+      return p.a;                      \
+    } else {                           \
+      return p.b;                      \
+    }                                  \
+  }
+WEIR_EITHER(function_in, func, f)
+WEIR_EITHER(graph_in, graph, hGraph)
+WEIR_EITHER(event_in, event, hEvent)
+WEIR_EITHER(launched_in, graphExec, hGraph)
+WEIR_EITHER(ended_in, graphExec, hGraphExec)
+WEIR_EITHER(made_in, pGraphExec, phGraphExec)
+
 template <class P>
 constexpr bool k_has_stream = requires(P p) {
   p.stream;
@@ -83,36 +100,25 @@ weir_probe_launch sizes_in(const P& p) {
 template <class P>
 void launch(const Call& call) {
   const auto& p = call.params<P>();
-  const void* function = nullptr;
-  if constexpr (requires { p.func; }) {
-    function = p.func;
-  } else {
-    function = p.f;
-  }
-  const char* name = call.data->symbolName;
+  const auto launch_by = [&](const auto& config) {
+    launched(call.stream(stream_in(config)),
+             {function_in(p), call.data->symbolName, sizes_in(config)});
+  };
   if constexpr (requires { p.config; }) {
-    launched(call.stream(stream_in(*p.config)), {function, name, sizes_in(*p.config)});
+    launch_by(*p.config);
   } else {
-    launched(call.stream(stream_in(p)), {function, name, sizes_in(p)});
+    launch_by(p);
   }
 }
 template <class P>
 void graph_launch(const Call& call) {
   const auto& p = call.params<P>();
-  if constexpr (requires { p.graphExec; }) {
-    launched_graph(call.stream(p.stream), p.graphExec);
-  } else {
-    launched_graph(call.stream(p.hStream), p.hGraph);
-  }
+  launched_graph(call.stream(stream_in(p)), launched_in(p));
 }
 template <class P>
 void instantiate(const Call& call) {
   const auto& p = call.params<P>();
-  if constexpr (requires { p.pGraphExec; }) {
-    graph_was_made(*p.pGraphExec, p.graph);
-  } else {
-    graph_was_made(*p.phGraphExec, p.hGraph);
-  }
+  graph_was_made(*made_in(p), graph_in(p));
 }
 template <class P>
 void graph_update(const Call& call) {
@@ -121,12 +127,7 @@ void graph_update(const Call& call) {
 }
 template <class P>
 void graph_end(const Call& call) {
-  const auto& p = call.params<P>();
-  if constexpr (requires { p.graphExec; }) {
-    graph_ended(p.graphExec);
-  } else {
-    graph_ended(p.hGraphExec);
-  }
+  graph_ended(ended_in(call.params<P>()));
 }
 template <class>
 void capture(const Call&) {
@@ -164,11 +165,7 @@ void poll(const Call& call) {
 template <class P>
 void record(const Call& call) {
   const auto& p = call.params<P>();
-  if constexpr (requires { p.event; }) {
-    recorded(p.event, call.stream(p.stream));
-  } else {
-    recorded(p.hEvent, call.stream(p.hStream));
-  }
+  recorded(event_in(p), call.stream(stream_in(p)));
 }
 template <class P>
 void stream_waits(const Call& call) {
@@ -354,7 +351,7 @@ const char* begin() {
 }  // namespace weir_probe::cuda
 
 // Always answers that all is well: the program shall go on.
-extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
+WEIR_EXPORTED int InitializeInjection() {
   static bool begun;
   if (__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) return 1;
   const char* problem = weir_probe::cuda::begin();

@@ -8,7 +8,6 @@
 #include "gate/probes/inject/ggml/state.h"
 #include "gate/probes/inject/writer/calls.h"
 
-#define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
 #define WEIR_CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
 namespace weir_probe {
@@ -87,10 +86,6 @@ weir_probe_transfer* record_move(Library* library, uint32_t kind, const Tensor* 
   return record(library, kind, get ? memory : nullptr, get ? nullptr : memory, bytes);
 }
 
-weir_probe_transfer* record_fill(Library* library, const Tensor* to, uint64_t bytes) {
-  return record(library, WEIR_TRANSFER_FILL, nullptr, memory_of(library, to), bytes);
-}
-
 void after_fork_in_child() {
   reset_library_lock_after_fork();
   reset_graphs_after_fork();
@@ -130,11 +125,6 @@ class Moving {
   uint64_t bytes_;
   uint64_t begin_;
 };
-
-void tell_wait(uint32_t kind, uint64_t begin) {
-  const weir_event_wait body = {begin, now_nanoseconds(), kind, 0};
-  write_event(WEIR_EVENT_WAIT, UINT32_MAX, &body, sizeof body);
-}
 
 }  // namespace
 
@@ -185,13 +175,13 @@ WEIR_COMPUTES(backend_sched_graph_compute_async, Sched, record_sched_graph, true
 WEIR_COMPUTES(backend_graph_compute, Backend, record_backend_graph, false)
 WEIR_COMPUTES(backend_graph_compute_async, Backend, record_backend_graph, true)
 
-#define WEIR_WAITS(name, On, counter, kind) \
-  WEIR_EXPORTED void ggml_##name(On* on) {  \
-    WEIR_ENTER(name, );                     \
-    count(counter);                         \
-    const uint64_t begin = event_time();    \
-    ggml.name(on);                          \
-    if (begin != 0) tell_wait(kind, begin); \
+#define WEIR_WAITS(name, On, counter, kind)                     \
+  WEIR_EXPORTED void ggml_##name(On* on) {                      \
+    WEIR_ENTER(name, );                                         \
+    count(counter);                                             \
+    const uint64_t begin = event_time();                        \
+    ggml.name(on);                                              \
+    if (begin != 0) write_wait(UINT32_MAX, kind, begin, false); \
   }
 WEIR_WAITS(backend_synchronize, Backend, k_backend_syncs, WEIR_WAIT_BACKEND)
 WEIR_WAITS(backend_event_synchronize, Event, k_event_syncs, WEIR_WAIT_EVENT)
@@ -245,7 +235,8 @@ WEIR_GETS(backend_tensor_get_2d_async,
            size_t copies, size_t stride_tensor, size_t stride_data),
           (backend, from, data, offset, size, copies, stride_tensor, stride_data), size* copies)
 WEIR_MOVES(backend_tensor_memset, (Tensor * to, uint8_t value, size_t offset, size_t size),
-           (to, value, offset, size), t_in_transfer, record_fill(library, to, size), size)
+           (to, value, offset, size), t_in_transfer,
+           record(library, WEIR_TRANSFER_FILL, nullptr, memory_of(library, to), size), size)
 
 WEIR_EXPORTED void* ggml_backend_reg_get_proc_address(Registry* registry, const char* name) {
   WEIR_ENTER(backend_reg_get_proc_address, nullptr);

@@ -5,8 +5,6 @@
 // launched.
 #include "gate/probes/inject/hip/hip.h"
 
-#define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
-
 using namespace weir_probe;
 using namespace weir_probe::hip;
 using namespace weir_probe::streams;

@@ -215,7 +215,7 @@ constexpr Hook k_of_events[] = {
 
 }  // namespace
 
-extern const Hooks k_buffer_hooks = hooks_of(k_of_buffers);
-extern const Hooks k_event_hooks = hooks_of(k_of_events);
+extern const Hooks k_buffer_hooks = list_of(k_of_buffers);
+extern const Hooks k_event_hooks = list_of(k_of_events);
 
 }  // namespace weir_probe::metal

@@ -159,7 +159,7 @@ weir_probe_device describe(id device) {
   return out;
 }
 
-extern const Hooks k_device_hooks = hooks_of(k_of_devices);
-extern const Hooks k_queue_hooks = hooks_of(k_of_queues);
+extern const Hooks k_device_hooks = list_of(k_of_devices);
+extern const Hooks k_queue_hooks = list_of(k_of_queues);
 
 }  // namespace weir_probe::metal

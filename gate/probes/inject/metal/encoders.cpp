@@ -149,6 +149,6 @@ constexpr Hook k_of_encoders[] = {
 
 }  // namespace
 
-extern const Hooks k_encoder_hooks = hooks_of(k_of_encoders);
+extern const Hooks k_encoder_hooks = list_of(k_of_encoders);
 
 }  // namespace weir_probe::metal

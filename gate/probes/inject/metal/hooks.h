@@ -155,14 +155,7 @@ struct Hook {
         Around<around, __LINE__>::methods, &Around<around, __LINE__>::used              \
   }
 
-struct Hooks {
-  const Hook* first;
-  size_t count;
-};
-template <size_t count>
-constexpr Hooks hooks_of(const Hook (&all)[count]) {
-  return {all, count};
-}
+using Hooks = List<Hook>;
 
 // Puts them on the class of `object`, each method once, inherited ones where they are. The caller
 // holds a lock. False where a selector has more classes than there is room for.

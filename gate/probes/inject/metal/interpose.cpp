@@ -40,7 +40,7 @@ bool put(const Hook& hook, Class on) {
 bool put_hooks(const Hooks& hooks, id object) {
   bool room = true;
   before_changes(object);
-  for (size_t i = 0; i < hooks.count; ++i) room = put(hooks.first[i], class_of(object)) && room;
+  for (const Hook& hook : hooks) room = put(hook, class_of(object)) && room;
   after_changes(object);
   return room;
 }
@@ -90,8 +90,6 @@ __attribute__((used, section("__DATA,__interpose"))) const Interpose k_interpose
 }  // namespace
 #else
 // Preloaded, in front of the stand-in that it is tested on.
-#define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
-
 namespace {
 template <class Function>
 Function* next(const char* name) {

@@ -199,22 +199,8 @@ void count_command(Queue* queue, What what) {
   if (queue == nullptr) return;
   uint64_t* counters = queue->entry->counters;
   add(&counters[WEIR_COUNT_SUBMISSIONS], 1);
-  switch (what) {
-    case What::dispatch:
-      add(&counters[WEIR_COUNT_DISPATCHES], 1);
-      break;
-    case What::copy:
-      add(&counters[WEIR_COUNT_COPIES], 1);
-      break;
-    case What::barrier:
-      add(&counters[WEIR_COUNT_BARRIERS], 1);
-      break;
-    case What::marker:
-      add(g.markers, 1);
-      break;
-    case What::other:
-      break;
-  }
+  if (what == What::marker) add(g.markers, 1);
+  if (what < What::marker) add(&counters[static_cast<uint32_t>(what)], 1);
   __atomic_store_n(&queue->pending, 1, __ATOMIC_RELEASE);
   __atomic_store_n(&queue->unflushed, 1, __ATOMIC_RELEASE);
 }

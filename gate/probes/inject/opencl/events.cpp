@@ -175,9 +175,7 @@ void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
   const bool poll = kind == WEIR_WAIT_POLL;
   // Asking once more after what is done is no wait.
   if (!poll || sync) {
-    const weir_event_wait body = {poll && polled != 0 ? polled : begin, now_nanoseconds(), kind,
-                                  sync ? WEIR_WAIT_SYNC : 0};
-    write_event(WEIR_EVENT_WAIT, index_of(queue), &body, sizeof body);
+    write_wait(index_of(queue), kind, poll && polled != 0 ? polled : begin, sync);
   }
   harvest(queue);
 }

@@ -83,10 +83,13 @@ Kernel* describe_kernel(cl_kernel handle) {
   return kernel;
 }
 
+cl_kernel described(cl_kernel kernel) {
+  if (kernel != nullptr) describe_kernel(kernel);
+  return kernel;
+}
+
 cl_kernel create_kernel(cl_program program, const char* name, cl_int* error) {
-  cl_kernel made = g.next.clCreateKernel(program, name, error);
-  if (made != nullptr) describe_kernel(made);
-  return made;
+  return described(g.next.clCreateKernel(program, name, error));
 }
 
 cl_int create_kernels(cl_program program, cl_uint room, cl_kernel* kernels, cl_uint* count) {
@@ -99,9 +102,7 @@ cl_int create_kernels(cl_program program, cl_uint room, cl_kernel* kernels, cl_u
 }
 
 cl_kernel clone_kernel(cl_kernel kernel, cl_int* error) {
-  cl_kernel made = g.next.clCloneKernel(kernel, error);
-  if (made != nullptr) describe_kernel(made);
-  return made;
+  return described(g.next.clCloneKernel(kernel, error));
 }
 
 }  // namespace
@@ -152,8 +153,6 @@ void* get_extension_function_for_platform(cl_platform_id platform, const char* n
 }  // namespace weir_probe::opencl
 
 using namespace weir_probe::opencl;
-
-#define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
 
 WEIR_EXPORTED cl_int clGetLayerInfo(cl_layer_info what, size_t size, void* value,
                                     size_t* size_out) {

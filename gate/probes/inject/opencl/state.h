@@ -110,7 +110,14 @@ Queue* queue_of(cl_command_queue handle);
 // The entry in the file for launches of `kernel` on `device`.
 uint32_t kernel_on(Device* device, cl_kernel handle);
 
-enum class What { dispatch, copy, barrier, marker, other };
+// By the counter of a queue; the others have none there.
+enum class What : uint32_t {
+  dispatch = WEIR_COUNT_DISPATCHES,
+  copy = WEIR_COUNT_COPIES,
+  barrier = WEIR_COUNT_BARRIERS,
+  marker = WEIR_COUNTERS,
+  other
+};
 
 // A command was enqueued with success.
 void count_command(Queue* queue, What what);

@@ -165,13 +165,8 @@ bool add_nodes(Graph* to, void* graph, int depth) {
 
 void graph_was_made(void* exec, void* graph) {
   graph_ended(exec);
-  auto* record = static_cast<Graph*>(calloc(1, sizeof(Graph)));
-  if (record == nullptr) return;
-  if (add_nodes(record, graph, 0) && g.graphs.insert(reinterpret_cast<uint64_t>(exec), record)) {
-    return;
-  }
-  free(record->launches);
-  free(record);
+  auto* record = fresh_record<Graph>(&g.graphs, reinterpret_cast<uint64_t>(exec));
+  if (record != nullptr && !add_nodes(record, graph, 0)) graph_ended(exec);
 }
 
 void graph_ended(void* exec) {

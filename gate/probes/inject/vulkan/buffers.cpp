@@ -104,7 +104,7 @@ void forget_buffers(Device*, VkCommandPool, uint32_t count, const VkCommandBuffe
 }
 
 // Ends what is known of a command buffer's recording.
-void clear(CommandBuffer* buffer) {
+void clear(CommandBuffer* buffer, VkCommandBufferResetFlags = 0) {
   buffer->bound = nullptr;
   buffer->label_depth = 0;
   memset(buffer->counters, 0, sizeof buffer->counters);
@@ -127,8 +127,6 @@ VkResult begin_command_buffer(VkCommandBuffer handle, const VkCommandBufferBegin
   }
   return result;
 }
-
-void reset_buffer(CommandBuffer* buffer, VkCommandBufferResetFlags) { clear(buffer); }
 
 void end_buffer(CommandBuffer* buffer) {
   if (buffer->recording != nullptr) end_stamps(buffer);
@@ -171,7 +169,7 @@ const Hook k_hooks[] = {
     WEIR_AFTER(AllocateCommandBuffers, made_buffers, always),
     WEIR_BEFORE(FreeCommandBuffers, forget_buffers, always),
     WEIR_HOOK(BeginCommandBuffer, begin_command_buffer, always),
-    WEIR_BEFORE(ResetCommandBuffer, reset_buffer, always),
+    WEIR_BEFORE(ResetCommandBuffer, clear, always),
     WEIR_BEFORE(EndCommandBuffer, end_buffer, with_events),
     WEIR_BEFORE(CmdBindPipeline, bind_pipeline, always),
     WEIR_BEFORE(CmdExecuteCommands, execute_commands, always),
@@ -179,7 +177,7 @@ const Hook k_hooks[] = {
 
 }  // namespace
 
-extern const Hooks k_buffer_hooks = hooks_of(k_hooks);
+extern const Hooks k_buffer_hooks = list_of(k_hooks);
 
 Tally* tally_of(CommandBuffer* buffer, Pipeline* pipeline, Label* label) {
   if (buffer->tally_capacity != 0) {

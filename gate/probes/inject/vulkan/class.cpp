@@ -26,18 +26,8 @@ constexpr const char* k_left_out[] = {
 };
 
 const char* type_name(VkPhysicalDeviceType type) {
-  switch (type) {
-    case VK_PHYSICAL_DEVICE_TYPE_CPU:
-      return "cpu";
-    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-      return "discrete";
-    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
-      return "integrated";
-    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-      return "virtual";
-    default:
-      return "other";
-  }
+  constexpr const char* k_types[] = {"other", "integrated", "discrete", "virtual", "cpu"};
+  return type >= 0 && type < 5 ? k_types[type] : k_types[0];
 }
 
 // The fields [first, last] of a struct, all of 32 bits.

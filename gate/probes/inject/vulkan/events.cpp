@@ -170,8 +170,7 @@ void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers)
 }
 
 void log_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
-  const weir_event_wait body = {begin, now_nanoseconds(), kind, sync ? WEIR_WAIT_SYNC : 0};
-  write_event(WEIR_EVENT_WAIT, queue_index(queue), &body, sizeof body);
+  write_wait(queue_index(queue), kind, begin, sync);
 }
 
 }  // namespace weir_probe

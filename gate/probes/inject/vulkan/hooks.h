@@ -17,14 +17,7 @@ struct Hook {
   PFN_vkVoidFunction function;
   When when;
 };
-struct Hooks {
-  const Hook* first;
-  size_t count;
-};
-template <size_t count>
-constexpr Hooks hooks_of(const Hook (&all)[count]) {
-  return {all, count};
-}
+using Hooks = List<Hook>;
 extern const Hooks k_device_hooks, k_submit_hooks, k_sync_hooks, k_kernel_hooks, k_buffer_hooks,
     k_command_hooks, k_object_hooks, k_pipeline_hooks, k_binding_hooks;
 

@@ -283,7 +283,7 @@ const Hook k_hooks[] = {WEIR_BEFORE(CmdBindDescriptorSets, bind_sets, with_kerne
 
 }  // namespace
 
-extern const Hooks k_binding_hooks = hooks_of(k_hooks);
+extern const Hooks k_binding_hooks = list_of(k_hooks);
 
 void keep_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t left_out) {
   KeptDispatch* dispatch = fresh_dispatch(buffer->kept);

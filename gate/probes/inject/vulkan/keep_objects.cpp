@@ -31,7 +31,7 @@ void remember(KeptDevice* kept, VkDescriptorPool pool, VkDescriptorSet handle,
   link_first(&known_pool->first, set);
 }
 
-void empty_pool(KeptDevice* kept, VkDescriptorPool pool) {
+void empty_pool(KeptDevice* kept, VkDescriptorPool pool, VkDescriptorPoolResetFlags = 0) {
   auto* known = kept->pools.get<KeptPool>(number(pool));
   while (known != nullptr && known->first != nullptr) forget_set(kept, known->first);
 }
@@ -121,10 +121,6 @@ void forget_sets(KeptDevice* kept, VkDescriptorPool, uint32_t count, const VkDes
   }
 }
 
-void reset_pool(KeptDevice* kept, VkDescriptorPool pool, VkDescriptorPoolResetFlags) {
-  empty_pool(kept, pool);
-}
-
 void forget_pool(KeptDevice* kept, VkDescriptorPool pool, const VkAllocationCallbacks*) {
   empty_pool(kept, pool);
   free(kept->pools.remove(number(pool)));
@@ -175,7 +171,7 @@ const Hook k_hooks[] = {
     WEIR_BEFORE(DestroyBuffer, kept<forget<&KeptDevice::buffers>>, with_kernels),
     WEIR_AFTER(AllocateDescriptorSets, kept<made_sets>, with_kernels),
     WEIR_BEFORE(FreeDescriptorSets, kept<forget_sets>, with_kernels),
-    WEIR_BEFORE(ResetDescriptorPool, kept<reset_pool>, with_kernels),
+    WEIR_BEFORE(ResetDescriptorPool, kept<empty_pool>, with_kernels),
     WEIR_BEFORE(DestroyDescriptorPool, kept<forget_pool>, with_kernels),
     WEIR_BEFORE(UpdateDescriptorSets, kept<update_sets>, with_kernels),
     WEIR_TWO_NAMES(WEIR_AFTER, CreateDescriptorUpdateTemplate, kept<made_template>, with_kernels),
@@ -189,6 +185,6 @@ const Hook k_hooks[] = {
 
 }  // namespace
 
-extern const Hooks k_object_hooks = hooks_of(k_hooks);
+extern const Hooks k_object_hooks = list_of(k_hooks);
 
 }  // namespace weir_probe

@@ -201,7 +201,7 @@ const Hook k_hooks[] = {
 
 }  // namespace
 
-extern const Hooks k_pipeline_hooks = hooks_of(k_hooks);
+extern const Hooks k_pipeline_hooks = list_of(k_hooks);
 
 bool is_buffer(uint32_t type) {
   return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||

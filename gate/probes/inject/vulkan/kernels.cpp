@@ -208,7 +208,7 @@ const Hook k_hooks[] = {
 
 }  // namespace
 
-extern const Hooks k_kernel_hooks = hooks_of(k_hooks);
+extern const Hooks k_kernel_hooks = list_of(k_hooks);
 
 uint32_t resolve_kernel(Device* device, Pipeline* pipeline, Label* label) {
   if (__atomic_load_n(&pipeline->named, __ATOMIC_RELAXED)) label = nullptr;

@@ -238,8 +238,7 @@ PFN_vkVoidFunction device_function(const char* name) {
                        k_kernel_hooks, k_buffer_hooks,   k_command_hooks,
                        k_object_hooks, k_pipeline_hooks, k_binding_hooks};
   for (const Hooks& hooks : all) {
-    for (size_t i = 0; i < hooks.count; ++i) {
-      const Hook& hook = hooks.first[i];
+    for (const Hook& hook : hooks) {
       if (strcmp(hook.name, name) == 0) return is_on(hook.when) ? hook.function : nullptr;
     }
   }
@@ -285,7 +284,7 @@ const Hook k_hooks[] = {
 
 }  // namespace
 
-extern const Hooks k_device_hooks = hooks_of(k_hooks);
+extern const Hooks k_device_hooks = list_of(k_hooks);
 
 }  // namespace weir_probe
 

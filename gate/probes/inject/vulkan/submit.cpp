@@ -158,6 +158,6 @@ const Hook k_hooks[] = {
 
 }  // namespace
 
-extern const Hooks k_submit_hooks = hooks_of(k_hooks);
+extern const Hooks k_submit_hooks = list_of(k_hooks);
 
 }  // namespace weir_probe

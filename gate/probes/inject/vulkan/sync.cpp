@@ -63,17 +63,20 @@ class Queues {
   uint32_t known_ = 0;
 };
 
-// The queue that was to bring the semaphore to `value`: that of the first signal at or above it.
-Queue* reach_value(Timeline* timeline, uint64_t value) {
-  Queue* queue = nullptr;
-  const Locked locked(&timeline->lock);
-  for (uint32_t i = 0; i < timeline->count; ++i) {
-    if (timeline->signals[i].value < value) continue;
-    queue = timeline->signals[i].queue;
-    break;
+// Under its lock. The queue that is to bring the semaphore to `value`: that of the first signal at
+// or above it, or null.
+Queue* signaller_of(const Timeline& timeline, uint64_t value) {
+  for (uint32_t i = 0; i < timeline.count; ++i) {
+    if (timeline.signals[i].value >= value) return timeline.signals[i].queue;
   }
+  return nullptr;
+}
+
+// The same, once `value` was seen.
+Queue* reach_value(Timeline* timeline, uint64_t value) {
+  const Locked locked(&timeline->lock);
   if (value > timeline->seen) timeline->seen = value;
-  return queue;
+  return signaller_of(*timeline, value);
 }
 
 // A poll answered `value`: it reports done to each queue that has a signal between what was seen
@@ -92,11 +95,7 @@ void report_value(Timeline* timeline, uint64_t value) {
 void not_yet_at(Timeline* timeline, uint64_t value) {
   if (timeline == nullptr || !events_on()) return;
   const Locked locked(&timeline->lock);
-  for (uint32_t i = 0; i < timeline->count; ++i) {
-    if (timeline->signals[i].value < value) continue;
-    Queues::not_yet(timeline->signals[i].queue);
-    break;
-  }
+  Queues::not_yet(signaller_of(*timeline, value));
 }
 
 template <class Next, class Poll>
@@ -235,7 +234,7 @@ const Hook k_hooks[] = {
 
 }  // namespace
 
-extern const Hooks k_sync_hooks = hooks_of(k_hooks);
+extern const Hooks k_sync_hooks = list_of(k_hooks);
 
 bool maybe_sync(Queue* queue) {
   if (queue == nullptr || __atomic_load_n(&queue->pending, __ATOMIC_ACQUIRE) == 0) return false;

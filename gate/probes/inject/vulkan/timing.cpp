@@ -109,25 +109,6 @@ uint64_t* fetch(Device* device, const Stamps& stamps) {
   return ticks;
 }
 
-void write_times(const Stamps& stamps, const uint64_t* ticks) {
-  constexpr uint32_t k_most_groups = 2048;
-  uint32_t first = 0;
-  do {
-    const uint32_t left = stamps.groups - first;
-    weir_event_times times = {};
-    times.serial = stamps.serial;
-    times.order = stamps.order;
-    times.first = first;
-    times.begin = ticks[0];
-    times.end = ticks[stamps.queries - 1];
-    times.groups = left < k_most_groups ? left : k_most_groups;
-    const auto queue = static_cast<uint32_t>(stamps.queue->entry - g.file.queues);
-    write_event(WEIR_EVENT_TIMES, queue, &times, sizeof times, ticks + 1 + size_t{2} * first,
-                times.groups * 2 * static_cast<uint32_t>(sizeof(uint64_t)));
-    first += times.groups;
-  } while (first < stamps.groups);
-}
-
 // Under the timer's lock. Times of an earlier submission may still stand where those of this one
 // will: they lie before its begin, or have been read already.
 bool harvest(Device* device, Stamps* stamps) {
@@ -140,7 +121,8 @@ bool harvest(Device* device, Stamps* stamps) {
     if (((ticks[i] - ticks[0]) & mask) > mask / 2) fresh = false;
   }
   if (fresh) {
-    write_times(*stamps, ticks);
+    write_times(static_cast<uint32_t>(stamps->queue->entry - g.file.queues), stamps->serial,
+                stamps->order, ticks[0], ticks[stamps->queries - 1], ticks + 1, stamps->groups);
     stamps->last_begin = ticks[0];
   }
   free(ticks);

@@ -270,6 +270,25 @@ bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_
   return true;
 }
 
+void write_times(uint32_t queue, uint64_t serial, uint32_t order, uint64_t begin, uint64_t end,
+                 const uint64_t* pairs, uint32_t groups) {
+  constexpr uint32_t k_pair = 2 * sizeof(uint64_t);
+  constexpr uint32_t k_most = (k_most_event - 64) / k_pair;
+  uint32_t first = 0;
+  do {
+    const uint32_t now = groups - first < k_most ? groups - first : k_most;
+    const weir_event_times times = {serial, order, first, begin, end, now, 0};
+    write_event(WEIR_EVENT_TIMES, queue, &times, sizeof times,
+                now == 0 ? nullptr : pairs + size_t{2} * first, now * k_pair);
+    first += now;
+  } while (first < groups);
+}
+
+void write_wait(uint32_t queue, uint32_t kind, uint64_t begin, bool sync) {
+  const weir_event_wait wait = {begin, now_nanoseconds(), kind, sync ? WEIR_WAIT_SYNC : 0};
+  write_event(WEIR_EVENT_WAIT, queue, &wait, sizeof wait);
+}
+
 char* begin_records(uint32_t bytes) {
   Writer* writer = writer_for(bytes);
   return writer == nullptr ? nullptr : end_of(writer);

@@ -32,6 +32,12 @@ inline bool events_on() { return __builtin_expect(g_events_on, 0); }
 constexpr uint32_t k_most_event = 64 * 1024;
 bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
                  const void* tail = nullptr, uint32_t tail_bytes = 0);
+// When the device ran a command buffer, in as many records as its groups take. `pairs`: begin and
+// end of each, all in ticks.
+void write_times(uint32_t queue, uint64_t serial, uint32_t order, uint64_t begin, uint64_t end,
+                 const uint64_t* pairs, uint32_t groups);
+// A wait that ends now; `queue` may be UINT32_MAX.
+void write_wait(uint32_t queue, uint32_t kind, uint64_t begin, bool sync);
 // For many records at once: room for `bytes` (a multiple of 8, at most k_most_event) of whole
 // records, which the caller fills and then publishes. Null when there is no room.
 char* begin_records(uint32_t bytes);

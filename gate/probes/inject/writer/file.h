@@ -11,6 +11,9 @@
 
 #include "gate/probes/format.h"
 
+// What the library shows to others.
+#define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
+
 namespace weir_probe {
 
 // How many entries of each kind a probe has room for; a kind with none has no section.

@@ -1,0 +1,41 @@
+#include <dlfcn.h>
+
+#include "gate/probes/devices/devices.hpp"
+
+namespace weir::probes {
+
+Result<VulkanDevices> open_vulkan(const char* program, std::uint32_t version) {
+  void* loader = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (loader == nullptr) return fail(Code::unavailable, "no Vulkan loader (libvulkan.so.1)");
+  VulkanDevices out{};
+  out.get = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(loader, "vkGetInstanceProcAddr"));
+  if (out.get == nullptr) {
+    return fail(Code::unavailable, "libvulkan.so.1 has no vkGetInstanceProcAddr");
+  }
+  out.call.init(out.get);
+  if (out.call.vkCreateInstance == nullptr) {
+    return fail(Code::unavailable, "libvulkan.so.1 has no vkCreateInstance");
+  }
+  VkApplicationInfo application{};
+  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
+  application.pApplicationName = program;
+  application.apiVersion =
+      out.call.vkEnumerateInstanceVersion == nullptr ? VK_API_VERSION_1_0 : version;
+  VkInstanceCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
+  info.pApplicationInfo = &application;
+  const VkResult created = out.call.vkCreateInstance(&info, nullptr, &out.instance);
+  if (created == VK_ERROR_INCOMPATIBLE_DRIVER) return fail(Code::unavailable, "no Vulkan driver");
+  if (created != VK_SUCCESS) return fail(Code::unavailable, "vkCreateInstance failed");
+  out.call.init(vk::Instance(out.instance));
+  const auto enumerate = out.call.vkEnumeratePhysicalDevices;
+  std::uint32_t count = 64;
+  out.devices.resize(count);
+  if (enumerate == nullptr || enumerate(out.instance, &count, out.devices.data()) < 0) {
+    return fail(Code::unavailable, "vkEnumeratePhysicalDevices failed");
+  }
+  out.devices.resize(count);
+  return out;
+}
+
+}  // namespace weir::probes
