@@ -2,6 +2,10 @@
 // alone, as it brings CLI11 along.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <vector>
+
 #include <CLI/CLI.hpp>
 
 #include "gate/app/program.hpp"

@@ -2,6 +2,11 @@
 // errors leave the program.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
 #include "gate/flow/job.hpp"
 
 namespace weir::app {

@@ -1,8 +1,17 @@
 // What weir baseline accept stores: counted now, taken from a run, or from a downloaded one.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/config/veil.hpp"
+#include "gate/flow/job.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/stored_baselines.hpp"
+#include "gate/profile/profile.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::flow {
 struct AcceptOptions {

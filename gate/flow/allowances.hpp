@@ -1,6 +1,12 @@
 // What a gate's pull request was allowed: read from a branch (--allowances-ref), kept in the run.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/flow/job.hpp"
 #include "gate/flow/post.hpp"
 #include "gate/source/git.hpp"
 #include "gate/verdict/allowance.hpp"

@@ -4,6 +4,17 @@
 
 #ifdef WEIR_SERVE
 
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
 #include <spdlog/logger.h>
 
 #include "gate/flow/job.hpp"

@@ -2,7 +2,13 @@
 // what a run has measured of it.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/config/matrix.hpp"
+#include "gate/flow/job.hpp"
 #include "gate/flow/stored_baselines.hpp"
 #include "gate/profile/paired.hpp"
 #include "gate/run/against.hpp"

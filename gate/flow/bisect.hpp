@@ -2,6 +2,9 @@
 // good one's own program, measured on this machine.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {

@@ -3,6 +3,11 @@
 // of the last line, which is left out.
 #pragma once
 
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "gate/base/json.hpp"
 #include "gate/source/bisection.hpp"
 #include "gate/sys/files.hpp"

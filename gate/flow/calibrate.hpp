@@ -4,7 +4,13 @@
 // that folder.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "gate/flow/measure.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/verdict/calibration.hpp"
 
 namespace weir::flow {
 class Calibrations {

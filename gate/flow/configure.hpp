@@ -1,7 +1,17 @@
 // A configuration, read and expanded: what every flow over cells begins with.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gate/config/matrix.hpp"
 #include "gate/config/settings.hpp"
+#include "gate/config/veil.hpp"
+#include "gate/flow/job.hpp"
 #include "gate/flow/rules.hpp"
 #include "gate/flow/veiled.hpp"
 

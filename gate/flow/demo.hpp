@@ -3,6 +3,8 @@
 // it prints is shown as it comes.
 #pragma once
 
+#include <string>
+
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {

@@ -1,6 +1,9 @@
 // weir device: descriptions of GPUs, for device twins.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {

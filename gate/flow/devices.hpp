@@ -1,6 +1,12 @@
 // weir-devices, which loads the drivers of GPUs so that weir need not.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "gate/base/result.hpp"
 #include "gate/config/matrix.hpp"
 #include "gate/probes/read/locate.hpp"

@@ -4,6 +4,9 @@
 // time limit: one that is missing, crashes or hangs is an answer, never an error.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {

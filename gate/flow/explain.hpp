@@ -1,9 +1,15 @@
 // Models' headers for explanations: which layers a run's models have.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <string>
+
 #include "gate/config/settings.hpp"
 #include "gate/explain/explain.hpp"
 #include "gate/flow/reports.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 // A GGUF file, a config.json, or a folder that holds one of them.

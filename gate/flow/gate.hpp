@@ -4,8 +4,13 @@
 // it fails. These pairs are a run of their own, inside the folder of the run that raised them.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/flow/measure.hpp"
 #include "gate/flow/reports.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 struct ConfirmOptions {

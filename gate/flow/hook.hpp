@@ -1,6 +1,9 @@
 // The local pre-push check: the hook put in place, taken away, and what git starts.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {

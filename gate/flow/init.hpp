@@ -2,6 +2,8 @@
 // system with a first look at what it will do there.
 #pragma once
 
+#include <string>
+
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {

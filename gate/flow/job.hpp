@@ -4,6 +4,13 @@
 // people read goes to standard error.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
 #include "gate/profile/profile.hpp"

@@ -1,8 +1,12 @@
 // From measured profiles to a verdict, and from a verdict to every place that reads it.
 #pragma once
 
+#include <string>
+
 #include "gate/flow/measure.hpp"
+#include "gate/flow/stored_baselines.hpp"
 #include "gate/source/bisection.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 // `files` are those that models lie in, whose headers explain.

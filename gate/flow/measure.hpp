@@ -1,11 +1,18 @@
 // What run, gate and accept share: from the command line to measured profiles.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/flow/allowances.hpp"
 #include "gate/flow/base.hpp"
 #include "gate/flow/configure.hpp"
+#include "gate/profile/profile.hpp"
 #include "gate/run/merge.hpp"
 #include "gate/run/plan.hpp"
+#include "gate/sys/interrupts.hpp"
 #include "gate/sys/machine.hpp"
 #include "gate/sys/process.hpp"
 

@@ -1,6 +1,10 @@
 // GitHub: the API with what it works on, and the token for it; what is posted where.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
+
 #include "gate/base/secret.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/publish/github.hpp"

@@ -1,6 +1,10 @@
 // weir profile --html: the page of a profile, with what this machine is and what was run.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/observed/timeline.hpp"
 #include "gate/report/hiding.hpp"

@@ -1,6 +1,10 @@
 // Programs that a flow starts: what stands after "--", the probes in it, weir's own helpers.
 #pragma once
 
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "gate/config/settings.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/run/runner.hpp"

@@ -2,8 +2,17 @@
 // commits.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/profile/reach_diff.hpp"
+#include "gate/source/git.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 class StoredReach {

@@ -5,6 +5,10 @@
 // weir-replay-vulkan), so that weir need not.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/flow/job.hpp"
 
 namespace weir::flow {

@@ -1,6 +1,11 @@
 // Every place that reads a verdict: the terminal, files, CI systems.
 #pragma once
 
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/config/veil.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/report/document.hpp"

@@ -2,6 +2,12 @@
 // its branches; the builds of its commits.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/config/matrix.hpp"
 #include "gate/source/git.hpp"
 #include "gate/source/trees.hpp"

@@ -2,6 +2,13 @@
 // (--rules-from, --baselines-ref) in place of the working tree. docs/rules.md.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/config/matrix.hpp"
+#include "gate/flow/job.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/stored_baselines.hpp"
 #include "gate/verdict/proposal.hpp"

@@ -2,6 +2,12 @@
 // Code::unavailable in a weir that was built without it.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gate/flow/post.hpp"
 #include "gate/flow/trend.hpp"
 
 namespace weir::flow {

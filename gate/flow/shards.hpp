@@ -2,6 +2,11 @@
 // and the parts' runs joined (weir merge).
 #pragma once
 
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gate/config/matrix.hpp"
 #include "gate/flow/configure.hpp"
 #include "gate/run/merge.hpp"
 

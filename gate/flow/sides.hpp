@@ -1,9 +1,19 @@
 // A file of profiles, or whatever an engine or a profiler wrote.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "gate/adapters/format.hpp"
+#include "gate/base/result.hpp"
+#include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/observed/observed.hpp"
+#include "gate/profile/profile.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::flow {
 struct ProfileFile {

@@ -2,6 +2,9 @@
 // baselines/<engine>/<model>/<backend>/<prompt>/<class>.json.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "gate/baseline/baseline.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/profile/cell.hpp"

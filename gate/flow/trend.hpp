@@ -1,6 +1,12 @@
 // What the subcommands of weir trend share: which store, which project, which commits are known.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/flow/post.hpp"
 #include "gate/history/changes.hpp"
 #include "gate/history/documents.hpp"

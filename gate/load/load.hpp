@@ -9,7 +9,10 @@
 // within the limits below, whole or with a named fault; one that fails takes no other with it.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "gate/adapters/serving.hpp"
 #include "gate/base/secret.hpp"

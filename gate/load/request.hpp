@@ -2,7 +2,14 @@
 // long to wait for what comes next.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "gate/adapters/serving.hpp"
 #include "gate/load/load.hpp"
+#include "gate/profile/served.hpp"
+#include "gate/sys/streams.hpp"
 
 namespace weir::load {
 

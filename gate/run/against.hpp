@@ -7,8 +7,21 @@
 // (verdict/over_depth.hpp). They go on until all of them and the line are decided.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "gate/baseline/baseline.hpp"
+#include "gate/run/pairing.hpp"
+#include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
+#include "gate/sys/clock.hpp"
+#include "gate/verdict/over_depth.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::run {

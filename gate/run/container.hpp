@@ -2,6 +2,12 @@
 // podman, or by Slurm's srun. What weir carries in keeps its path inside. Pure.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/base/result.hpp"
 #include "gate/config/settings.hpp"
 #include "gate/run/prepare.hpp"
 #include "gate/sys/process.hpp"

@@ -2,7 +2,15 @@
 // and what it leaves to be ended.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gate/profile/record.hpp"
 #include "gate/run/container.hpp"
+#include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
 
 namespace weir::run {

@@ -2,6 +2,12 @@
 // makes the record.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gate/profile/record.hpp"
+#include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
 
 namespace weir::run {

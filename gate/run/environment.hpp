@@ -1,6 +1,8 @@
 // The environment of an engine: what weir inherited, and what config and probes put on top. Pure.
 #pragma once
 
+#include <vector>
+
 #include "gate/config/settings.hpp"
 #include "gate/run/prepare.hpp"
 #include "gate/sys/process.hpp"

@@ -7,8 +7,17 @@
 // reader leaves out and a resumed run cuts off.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "gate/profile/record.hpp"
 #include "gate/run/plan.hpp"
+#include "gate/sys/files.hpp"
 #include "gate/sys/machine.hpp"
 
 namespace weir::run {

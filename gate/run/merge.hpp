@@ -2,6 +2,11 @@
 // the plan's order. Pure.
 #pragma once
 
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/run/journal.hpp"
 
 namespace weir::run {

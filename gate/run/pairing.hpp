@@ -6,8 +6,12 @@
 // depends on the commit. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "gate/stats/paired.hpp"
 

@@ -1,6 +1,12 @@
 // What a run does, in order: which cell, which pass, asked for what. Pure.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/run/prepare.hpp"
 
 namespace weir::run {

@@ -2,8 +2,16 @@
 // cell needs to run: programs, models and their headers, prompts, fingerprints.
 #pragma once
 
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "gate/base/secret.hpp"
+#include "gate/config/matrix.hpp"
 #include "gate/run/prepare.hpp"
+#include "gate/sys/files.hpp"
 #include "gate/sys/machine.hpp"
 
 namespace weir::run {

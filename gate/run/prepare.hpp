@@ -1,6 +1,13 @@
 // A cell with everything looked up that running it needs: what preflight makes and a plan holds.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
 #include "gate/config/matrix.hpp"

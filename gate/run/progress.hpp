@@ -1,7 +1,13 @@
 // What people see while it runs, on standard error.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "gate/profile/record.hpp"
 #include "gate/sys/clock.hpp"

@@ -2,13 +2,25 @@
 // journal before it counts.
 #pragma once
 
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
 #include "gate/config/settings.hpp"
 #include "gate/profile/counts.hpp"
+#include "gate/profile/record.hpp"
 #include "gate/run/journal.hpp"
+#include "gate/run/plan.hpp"
 #include "gate/run/progress.hpp"
+#include "gate/sys/clock.hpp"
 #include "gate/sys/http.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/lock.hpp"
+#include "gate/sys/machine.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/streams.hpp"
 

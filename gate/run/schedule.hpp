@@ -3,8 +3,16 @@
 // Pure; not thread-safe.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
 #include <tuple>
+#include <utility>
 
+#include "gate/run/plan.hpp"
 #include "gate/run/starts.hpp"
 
 namespace weir::run {

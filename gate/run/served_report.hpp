@@ -1,6 +1,10 @@
 // What a server's answers say, as the report of a record; and what a prompt is as text. Pure.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <string>
+
 #include "gate/profile/record.hpp"
 #include "gate/profile/served.hpp"
 #include "gate/run/prepare.hpp"

@@ -2,6 +2,16 @@
 // already is asked. Two steps of a pair (`--against`) have both servers up at the same time.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gate/profile/record.hpp"
+#include "gate/run/plan.hpp"
 #include "gate/run/runner.hpp"
 
 namespace weir::run {

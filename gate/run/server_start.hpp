@@ -2,9 +2,20 @@
 // meanwhile are steps (server_run.cpp), of one cell or of several.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gate/base/result.hpp"
 #include "gate/base/secret.hpp"
 #include "gate/config/pattern.hpp"
+#include "gate/profile/record.hpp"
 #include "gate/run/engine_call.hpp"
+#include "gate/run/plan.hpp"
+#include "gate/run/runner.hpp"
+#include "gate/sys/interrupts.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::run {
 

@@ -1,6 +1,11 @@
 // Servers that weir starts: which cells have one, and which steps of a plan share a start. Pure.
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
 #include "gate/base/secret.hpp"
 #include "gate/run/plan.hpp"
 

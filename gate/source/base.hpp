@@ -4,6 +4,13 @@
 // (trees.hpp); a DIR is taken as it is.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/source/git.hpp"
 #include "gate/source/trees.hpp"
 
 namespace weir::source {

@@ -4,6 +4,12 @@
 // the newest known bad one contains, as git bisect does; merges are followed on all sides. Pure.
 #pragma once
 
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/base/names.hpp"
 #include "gate/source/git.hpp"
 

@@ -10,6 +10,14 @@
 // threads.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "gate/base/result.hpp"
 #include "gate/profile/reach_diff.hpp"
 #include "gate/sys/clock.hpp"

@@ -1,7 +1,14 @@
 // A folder of one commit as files, without checking it out; what is written stays in memory.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
 #include "gate/source/git.hpp"
+#include "gate/sys/files.hpp"
 
 namespace weir::source {
 

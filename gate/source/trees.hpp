@@ -6,6 +6,11 @@
 // wanted. The five used last are kept for each repository.
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "gate/config/settings.hpp"
 #include "gate/source/git.hpp"
 

@@ -3,8 +3,13 @@
 // Pure: machine_macos.cpp and machine_health_macos.cpp ask the system, and tests ask anywhere.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
 
+#include "gate/sys/machine.hpp"
 #include "gate/sys/machine_health.hpp"
 
 namespace weir::sys {

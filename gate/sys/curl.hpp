@@ -1,9 +1,13 @@
 // What http.cpp and streams.cpp share of libcurl, which stays in this folder.
 #pragma once
 
+#include <string>
+#include <string_view>
+
 #include <curl/curl.h>
 #include <signal.h>
 
+#include "gate/base/secret.hpp"
 #include "gate/sys/streams.hpp"
 
 namespace weir::sys {

@@ -3,7 +3,10 @@
 // The parse_ functions are pure (text of /proc in, numbers out) and take hostile text.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "gate/sys/files.hpp"
 

@@ -5,8 +5,14 @@
 // machine_findings.hpp says what it means.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "gate/sys/files.hpp"
 #include "gate/sys/machine.hpp"
 
 namespace weir::sys {

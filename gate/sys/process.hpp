@@ -5,9 +5,15 @@
 // when weir asks, and when weir is gone (also by kill -9). No shell anywhere: argument vectors.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gate/base/result.hpp"

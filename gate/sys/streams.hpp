@@ -3,9 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
 
+#include "gate/base/secret.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/http.hpp"
+#include "gate/sys/interrupts.hpp"
 
 namespace weir::sys {
 

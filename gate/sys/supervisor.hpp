@@ -8,8 +8,14 @@
 // (descendants.hpp).
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <memory>
+
 #include <sys/types.h>
 
+#include "gate/sys/interrupts.hpp"
+#include "gate/sys/perf_events.hpp"
 #include "gate/sys/process.hpp"
 
 namespace weir::sys {
