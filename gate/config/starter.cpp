@@ -38,10 +38,13 @@ std::string filled(std::string_view form, const std::map<std::string, std::strin
 struct EngineKind {
   std::string_view adapter;
   std::string_view arguments;
-  bool text = false;                // it takes a text; else a number of prompt tokens
+  // What a prompt is to it: a number of tokens to read or to write, a text, or a number of both.
+  enum class Prompt { tokens, text, both } prompt = Prompt::tokens;
   bool gguf = true, folder = true;  // the models that it loads
   bool metal = false;               // it runs on Apple's devices alone
   std::string_view note = "";
+  // Arguments that choose a device; "": it chooses by itself.
+  std::string_view cpu = "", vulkan = "";
 };
 
 // A name that the config will have, beside what was found.
@@ -79,29 +82,34 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
   return unique;
 }
 
+constexpr std::string_view k_llama_cpu = "-ngl, \"0\", -dev, none", k_llama_vulkan = "-ngl, \"99\"";
+
+// What `weir init` writes for the engines that it knows: one line each.
 constexpr std::array k_engines{
     EngineKind{"llama-bench",
                "-m, \"{model}\", -p, \"{prompt_tokens}\",\n"
                "              -n, \"{tokens}\", -d, \"{depth}\", -r, \"{repeats}\",\n"
                "              -t, \"{threads}\", -o, json",
-               false, true, false},
+               EngineKind::Prompt::tokens, true, false, false, "", k_llama_cpu, k_llama_vulkan},
     EngineKind{"llama-perf",
                "-m, \"{model}\", -p, \"{prompt}\", -n, \"{tokens}\",\n"
                "              -no-cnv, --ignore-eos, -s, \"{seed}\", -t, \"{threads}\"",
-               true, true, false, false,
-               "llama-bench says more where there is one: its prompt is a number of tokens."},
+               EngineKind::Prompt::text, true, false, false,
+               "llama-bench says more where there is one: its prompt is a number of tokens.",
+               k_llama_cpu, k_llama_vulkan},
     EngineKind{"agave",
                "\"{model}\", -n, \"{tokens}\", --seed, \"{seed}\", --json,\n"
                "              \"{args}\", \"{prompt}\"",
-               true, true, true},
+               EngineKind::Prompt::text, true, true, false, "", "--backend, cpu",
+               "--backend, vulkan"},
     EngineKind{"hf2q",
                "generate, --model, \"{model}\", --prompt, \"{prompt}\",\n"
                "              --max-tokens, \"{tokens}\", --temperature, \"0\"",
-               true, true, false, true},
+               EngineKind::Prompt::text, true, false, true},
     EngineKind{"mlx-lm",
                "--model, \"{model}\", -p, \"{prompt_tokens}\", -g, \"{tokens}\",\n"
                "              -n, \"{repeats}\"",
-               false, false, true, true},
+               EngineKind::Prompt::both, false, true, true},
 };
 
 const EngineKind* kind_of(std::string_view adapter) {
@@ -182,18 +190,15 @@ std::string models(const std::vector<NamedModel>& all) {
 
 // "    vulkan: {args: […], engines: {agave: {args: […]}}}"
 std::string backend(std::string_view name, const std::vector<Named>& all,
-                    std::string_view of_llama_args, std::string_view of_agave_args,
-                    std::string_view env) {
+                    std::string_view EngineKind::*args, std::string_view env) {
   std::string each;
   for (const Named& one : all) {
-    const std::string_view args = of_llama(one.engine->adapter)    ? of_llama_args
-                                  : one.engine->adapter == "agave" ? of_agave_args
-                                                                   : "";
-    if (args.empty()) continue;
-    each += fmt::format("{}{}: {{args: [{}]}}", each.empty() ? "" : ", ", one.name, args);
+    if (one.kind == nullptr || (one.kind->*args).empty()) continue;
+    each +=
+        fmt::format("{}{}: {{args: [{}]}}", each.empty() ? "" : ", ", one.name, one.kind->*args);
   }
   const bool alone = all.size() == 1 && of_llama(all.front().engine->adapter);
-  std::string inside = alone          ? fmt::format("args: [{}]", of_llama_args)
+  std::string inside = alone          ? fmt::format("args: [{}]", all.front().kind->*args)
                        : each.empty() ? ""
                                       : fmt::format("engines: {{{}}}", each);
   if (!env.empty()) inside += fmt::format("{}env: {{{}}}", inside.empty() ? "" : ", ", env);
@@ -206,7 +211,10 @@ bool any_engine(const std::vector<Named>& all, bool (*wanted)(const Named&)) {
 bool is_llama(const Named& one) { return of_llama(one.engine->adapter); }
 bool on_metal(const Named& one) { return one.kind != nullptr && one.kind->metal; }
 // What may go to any device, as far as is known.
-bool takes_backends(const Named& one) { return is_llama(one) || one.engine->adapter == "agave"; }
+bool takes_backends(const Named& one) { return one.kind != nullptr && !one.kind->vulkan.empty(); }
+bool takes(const Named& one, EngineKind::Prompt prompt) {
+  return one.kind != nullptr && one.kind->prompt == prompt;
+}
 
 bool has_vulkan_backend(const StarterInput& found, const std::vector<Named>& all) {
   return found.has_vulkan && any_engine(all, takes_backends);
@@ -221,18 +229,18 @@ std::string backends(const StarterInput& found, const std::vector<Named>& all) {
   if (has_cpu_backend(all)) {
     if (llama)
       text += "  # With -ngl 0 alone ggml still sends large products to a GPU that it sees.\n";
-    text += backend("cpu", all, "-ngl, \"0\", -dev, none", "--backend, cpu", "");
+    text += backend("cpu", all, &EngineKind::cpu, "");
   }
   if (any_engine(all, on_metal)) text += "  metal: {}\n";
   if (!has_vulkan_backend(found, all)) return text;
   const bool named = found.vulkan_is_cpu && llama;
   if (named) text += "  # ggml leaves out Vulkan devices that are CPUs, unless they are named.\n";
-  return text + backend("vulkan", all, "-ngl, \"99\"", "--backend, vulkan",
-                        named ? "GGML_VK_VISIBLE_DEVICES: \"0\"" : "");
+  return text +
+         backend("vulkan", all, &EngineKind::vulkan, named ? "GGML_VK_VISIBLE_DEVICES: \"0\"" : "");
 }
 
 bool has_prefill(const std::vector<Named>& all) {
-  return any_engine(all, [](const Named& one) { return one.engine->adapter == "llama-bench"; });
+  return any_engine(all, [](const Named& one) { return takes(one, EngineKind::Prompt::tokens); });
 }
 bool has_decode(const std::vector<Named>& all) {
   return all.empty() || has_prefill(all) ||
@@ -240,8 +248,8 @@ bool has_decode(const std::vector<Named>& all) {
 }
 
 std::string prompts(const std::vector<Named>& all) {
-  const auto takes_text = [](const Named& one) { return one.kind != nullptr && one.kind->text; };
-  const auto of_mlx = [](const Named& one) { return one.engine->adapter == "mlx-lm"; };
+  const auto takes_text = [](const Named& one) { return takes(one, EngineKind::Prompt::text); };
+  const auto takes_both = [](const Named& one) { return takes(one, EngineKind::Prompt::both); };
   std::string text;
   if (has_prefill(all)) text += "  prefill: {prompt_tokens: 64, tokens: 0}\n";
   if (has_decode(all)) text += "  decode: {prompt_tokens: 0, tokens: 32}\n";
@@ -250,7 +258,7 @@ std::string prompts(const std::vector<Named>& all) {
         "  story: {text: \"Tell me a story about a river.\", tokens: 32}   # engines that take "
         "text\n";
   }
-  if (any_engine(all, of_mlx)) text += "  both: {prompt_tokens: 64, tokens: 32}\n";
+  if (any_engine(all, takes_both)) text += "  both: {prompt_tokens: 64, tokens: 32}\n";
   return text;
 }
 
@@ -270,7 +278,7 @@ std::string exclusions(const StarterInput& found, const std::vector<Named>& all,
     if (!takes_backends(one) && has_vulkan_backend(found, all)) leave_out(one, "backend", "vulkan");
     if (!on_metal(one) && metal) leave_out(one, "backend", "metal");
     // It reads a prompt and writes an answer, always both.
-    if (one.engine->adapter != "mlx-lm") continue;
+    if (!takes(one, EngineKind::Prompt::both)) continue;
     if (has_prefill(all)) leave_out(one, "prompt", "prefill");
     if (has_decode(all)) leave_out(one, "prompt", "decode");
   }
