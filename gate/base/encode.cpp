@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "gate/base/text.hpp"
+
 namespace weir {
 namespace {
 
@@ -10,8 +12,7 @@ constexpr std::string_view k_alphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 bool unreserved(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-         c == '.' || c == '_' || c == '~';
+  return text::is_alphanumeric(c) || c == '-' || c == '.' || c == '_' || c == '~';
 }
 
 }  // namespace

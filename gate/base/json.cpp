@@ -3,11 +3,10 @@
 #include <cmath>
 
 namespace weir {
-namespace {
 
 // Checked before parsing, so that no recursion anywhere sees deeper input and nothing is made of
 // more values.
-std::optional<Error> over_limit(std::string_view text, const JsonLimits& limits) {
+static std::optional<Error> over_limit(std::string_view text, const JsonLimits& limits) {
   std::size_t depth = 0, values = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -38,8 +37,6 @@ std::optional<Error> over_limit(std::string_view text, const JsonLimits& limits)
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
@@ -97,6 +94,19 @@ const Json& JsonReader::object(const char* key) {
   if (found != nullptr && found->is_object()) return *found;
   found == nullptr ? complain_missing(key) : complain_of(key, "should be an object");
   return k_empty;
+}
+
+const Json& below(const Json& json, const char* key) {
+  static const Json k_nothing;
+  if (!json.is_object()) return k_nothing;
+  const auto found = json.find(key);
+  return found == json.end() ? k_nothing : *found;
+}
+
+const Json& list_in(const Json& json, const char* key) {
+  static const Json k_empty = Json::array();
+  const Json& value = below(json, key);
+  return value.is_array() ? value : k_empty;
 }
 
 }  // namespace weir

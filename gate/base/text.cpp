@@ -218,8 +218,8 @@ std::string disarm(std::string_view text) {
 }
 
 bool has_form(std::string_view text, std::string_view form) {
-  return std::ranges::equal(
-      text, form, [](char c, char f) { return f == '0' ? c >= '0' && c <= '9' : c == f; });
+  return std::ranges::equal(text, form,
+                            [](char c, char f) { return f == '0' ? is_digit(c) : c == f; });
 }
 
 std::size_t columns(std::string_view utf8) {

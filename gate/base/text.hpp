@@ -9,6 +9,13 @@
 
 namespace weir::text {
 
+// Of ASCII, whatever the locale is.
+[[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
+[[nodiscard]] constexpr bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+[[nodiscard]] constexpr bool is_alphanumeric(char c) { return is_letter(c) || is_digit(c); }
+
 // Matches `name` against a pattern in which '*' stands for any run of characters ('/' included).
 // Case matters. Linear in the product of the lengths, no recursion.
 [[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);

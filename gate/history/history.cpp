@@ -106,9 +106,8 @@ Result<void> check_once(const Run& run) {
   points.reserve(run.points.size());
   for (const Point& point : run.points) points.push_back(&point);
   const auto key = [](const Point* point) { return std::tie(point->cell, point->metric); };
-  std::ranges::sort(points, {}, [&](const Point* one) { return key(one); });
-  const auto twice = std::ranges::adjacent_find(
-      points, [&](const Point* a, const Point* b) { return key(a) == key(b); });
+  std::ranges::sort(points, {}, key);
+  const auto twice = std::ranges::adjacent_find(points, {}, key);
   if (twice == points.end()) return {};
   return fail(Code::data, "{} {} is there twice", (*twice)->cell, (*twice)->metric.name);
 }

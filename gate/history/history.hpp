@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gate/base/json_fwd.hpp"
 #include "gate/base/rational.hpp"
 #include "gate/base/result.hpp"
 #include "gate/profile/profile.hpp"
@@ -53,6 +54,7 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
   friend auto operator<=>(const Place&, const Place&) = default;
 };
+void fields(Fields& io, Place& place);
 
 // One cell's metric in one run.
 struct Point {

@@ -57,7 +57,7 @@ struct MetricField {
   }
 };
 
-static void fields(Fields& io, Place& place) {
+void fields(Fields& io, Place& place) {
   io.sparse("device_class", place.device_class);
   io.sparse("device_name", place.device_name);
   io.sparse("machine_class", place.machine_class);

@@ -92,9 +92,8 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, const Filter& fil
           runs.push_back(std::move(run));
         }
       }));
-  std::ranges::sort(runs, [](const NumberedRun& a, const NumberedRun& b) {
-    return std::tie(a.facts.project, a.facts.time, a.facts.id) <
-           std::tie(b.facts.project, b.facts.time, b.facts.id);
+  std::ranges::sort(runs, {}, [](const NumberedRun& one) {
+    return std::tie(one.facts.project, one.facts.time, one.facts.id);
   });
   return runs;
 }
@@ -244,10 +243,9 @@ Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Fil
                         verdicts.push_back(std::move(one));
                       }
                     }));
-  std::ranges::sort(verdicts, [](const NumberedVerdict& left, const NumberedVerdict& right) {
-    const StoredVerdict &a = left.verdict, &b = right.verdict;
-    return std::tie(a.project, a.time, a.kept_at, a.id, a.run) <
-           std::tie(b.project, b.time, b.kept_at, b.id, b.run);
+  std::ranges::sort(verdicts, {}, [](const NumberedVerdict& numbered) {
+    const StoredVerdict& one = numbered.verdict;
+    return std::tie(one.project, one.time, one.kept_at, one.id, one.run);
   });
   return verdicts;
 }
@@ -257,6 +255,12 @@ Result<std::string> text_of(Database& database, std::int64_t id) {
   WEIR_CHECK(database.read("SELECT content FROM weir_verdict WHERE id = $1", {id},
                            [&](const Row& row) { text = row.text(0); }));
   return text;
+}
+
+// By which what is said of series stands in order.
+template <class Word>
+auto series_of(const Word& one) {
+  return std::tie(one.project, one.cell, one.metric, one.machine);
 }
 
 // What is said of series: its columns begin with project, cell, metric and machine.
@@ -284,12 +288,9 @@ Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, c
                          database, filter, named,
                          "SELECT project, cell, metric, machine, kind, commit_name, time, reason, "
                          "who, at FROM weir_acknowledgement"));
-  std::ranges::sort(all, [](const Acknowledgement& a, const Acknowledgement& b) {
-    const auto key = [](const Acknowledgement& one) {
-      return std::tie(one.project, one.cell, one.metric, one.machine, one.at, one.kind, one.commit,
-                      one.time, one.reason, one.who);
-    };
-    return key(a) < key(b);
+  std::ranges::sort(all, {}, [](const Acknowledgement& one) {
+    return std::tie(one.project, one.cell, one.metric, one.machine, one.at, one.kind, one.commit,
+                    one.time, one.reason, one.who);
   });
   return all;
 }
@@ -352,10 +353,7 @@ Result<std::vector<SeriesSummary>> Store::summaries(const Filter& filter) {
            filter.branch.has_value(), branch, cells.first, cells.last},
           take));
     }
-    std::ranges::sort(all, [](const SeriesSummary& a, const SeriesSummary& b) {
-      return std::tie(a.project, a.cell, a.metric, a.machine) <
-             std::tie(b.project, b.cell, b.metric, b.machine);
-    });
+    std::ranges::sort(all, {}, series_of<SeriesSummary>);
     return all;
   });
 }

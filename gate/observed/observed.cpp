@@ -217,6 +217,4 @@ Result<Observed> observed_from_json(const Json& json) {
 
 std::string_view to_string(Phase phase) { return name_of(k_phases, phase); }
 
-std::optional<Phase> parse_phase(std::string_view text) { return value_of(k_phases, text); }
-
 }  // namespace weir::observed

@@ -195,7 +195,6 @@ struct Observed {
 [[nodiscard]] Result<Observed> observed_from_json(const Json& json);
 
 [[nodiscard]] std::string_view to_string(Phase phase);  // "decode"
-[[nodiscard]] std::optional<Phase> parse_phase(std::string_view text);
 
 // When the events of a trace took place, for a timeline: what an Observed adds up does not say it.
 //

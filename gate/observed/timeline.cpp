@@ -127,9 +127,7 @@ std::optional<double> Coverage::gap() const {
   return 1 - parts / whole;
 }
 
-namespace {
-
-double last_call(const Process& process) {
+static double last_call(const Process& process) {
   double end = 0;
   const auto take = [&](const auto& calls) {
     for (const auto& one : calls) end = std::max(end, one.call.end);
@@ -141,8 +139,6 @@ double last_call(const Process& process) {
   for (const LoneCommand& one : process.commands) end = std::max(end, one.enqueued);
   return end;
 }
-
-}  // namespace
 
 std::optional<Busy> busy(const Timeline& timeline) {
   struct Work {
@@ -193,9 +189,7 @@ Coverage coverage(const Timeline& timeline) {
   return result;
 }
 
-namespace {
-
-ObservedOp row_of(const WorkTime& work) {
+static ObservedOp row_of(const WorkTime& work) {
   ObservedOp row;
   row.kernel = work.name;
   if (work.copy) row.category = "copy";
@@ -207,8 +201,6 @@ ObservedOp row_of(const WorkTime& work) {
   }
   return row;
 }
-
-}  // namespace
 
 Observed observed_of(const Timeline& timeline) {
   Observed observed;

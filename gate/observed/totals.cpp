@@ -145,12 +145,10 @@ std::optional<double> flops_of_product(const ObservedOp& op) {
   return flops;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // The number at `at`, where nothing that belongs to a name follows it.
 std::optional<std::int64_t> number_at(std::string_view name, std::size_t at) {
   std::size_t end = at;
-  while (end < name.size() && is_digit(name[end])) ++end;
+  while (end < name.size() && text::is_digit(name[end])) ++end;
   if (end == at || end - at > 6) return std::nullopt;
   if (end < name.size() && std::string_view(" .:/]()_").find(name[end]) == std::string_view::npos) {
     return std::nullopt;
@@ -270,15 +268,11 @@ void fill_from_shape(ObservedOp& op) {
   if (!op.flops) op.flops = flops_of_product(op);
 }
 
-namespace {
-
-double median_of(std::vector<std::int64_t> values) {
+static double median_of(std::vector<std::int64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return static_cast<double>(*middle);
 }
-
-}  // namespace
 
 std::string figure_name(const ObservedLatency& latency) {
   if (latency.percentile) return fmt::format("p{:g}", *latency.percentile);

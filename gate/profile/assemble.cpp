@@ -185,7 +185,7 @@ void add_once(std::vector<std::string>& lines, const std::string& line) {
 // What each process says with figures of its own is told once.
 void add_alike_once(std::vector<std::string>& lines, const std::string& line) {
   const auto without_numbers = [](std::string text) {
-    std::erase_if(text, [](char c) { return (c >= '0' && c <= '9') || c == '.'; });
+    std::erase_if(text, [](char c) { return text::is_digit(c) || c == '.'; });
     return text;
   };
   const std::string bare = without_numbers(line);

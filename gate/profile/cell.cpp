@@ -12,10 +12,6 @@ constexpr std::size_t k_longest_name = 64;
 constexpr std::size_t k_longest_cell = 8 * k_longest_name;
 constexpr std::string_view k_default_variant = "default";
 
-bool letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
 // The number in "d256" or "c4"; only the one spelling that str() writes.
 std::optional<std::int64_t> suffix_number(std::string_view suffix) {
   const std::string_view digits = suffix.substr(1);
@@ -58,9 +54,10 @@ bool read_engine(std::string_view part, CellKey& key) {
 }  // namespace
 
 bool valid_name(std::string_view name) {
-  if (name.empty() || name.size() > k_longest_name || !letter_or_digit(name.front())) return false;
+  if (name.empty() || name.size() > k_longest_name || !text::is_alphanumeric(name.front()))
+    return false;
   return std::ranges::all_of(
-      name, [](char c) { return letter_or_digit(c) || c == '.' || c == '_' || c == '-'; });
+      name, [](char c) { return text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
 }
 
 CellKey CellKey::line() const {

@@ -8,11 +8,8 @@
 #include "gate/base/text.hpp"
 
 namespace weir::profile {
-namespace {
 
-constexpr std::size_t k_longest_path = 4096;
-
-}  // namespace
+static constexpr std::size_t k_longest_path = 4096;
 
 void add_executed(Executed& executed, const std::string& file, std::string_view function) {
   if (file.empty() || file.size() > k_longest_path) return;
@@ -80,27 +77,15 @@ namespace {
 
 // What is no object, array, text or number where one belongs is as if it were not there: both
 // formats have grown over the years, and what is asked of them is little.
-const Json& member(const Json& json, const char* key) {
-  static const Json nothing;
-  if (!json.is_object()) return nothing;
-  const auto found = json.find(key);
-  return found == json.end() ? nothing : *found;
-}
-
 std::string text_of(const Json& json) {
   return json.is_string() ? text::printable(json.get_ref<const std::string&>()) : std::string();
 }
 
 bool positive(const Json& json) { return json.is_number() && json.get<double>() > 0; }
 
-const Json& list_of(const Json& json) {
-  static const Json nothing = Json::array();
-  return json.is_array() ? json : nothing;
-}
-
-// [line, column, count, has a count, …]
-bool some_segment_ran(const Json& segments) {
-  for (const Json& segment : list_of(segments)) {
+// Each segment is [line, column, count, has a count, …].
+bool some_segment_ran(const Json& file) {
+  for (const Json& segment : list_in(file, "segments")) {
     if (segment.is_array() && segment.size() >= 4 && positive(segment[2]) &&
         segment[3] != Json(false)) {
       return true;
@@ -110,49 +95,48 @@ bool some_segment_ran(const Json& segments) {
 }
 
 void read_llvm(const Json& document, Executed& executed) {
-  for (const Json& data : list_of(member(document, "data"))) {
-    for (const Json& file : list_of(member(data, "files"))) {
-      if (some_segment_ran(member(file, "segments")) ||
-          positive(member(member(member(file, "summary"), "lines"), "covered"))) {
-        add_executed(executed, normal_path(text_of(member(file, "filename"))), "");
+  for (const Json& data : list_in(document, "data")) {
+    for (const Json& file : list_in(data, "files")) {
+      if (some_segment_ran(file) ||
+          positive(below(below(below(file, "summary"), "lines"), "covered"))) {
+        add_executed(executed, normal_path(text_of(below(file, "filename"))), "");
       }
     }
-    for (const Json& function : list_of(member(data, "functions"))) {
-      if (!positive(member(function, "count"))) continue;
-      const Json& names = list_of(member(function, "filenames"));
+    for (const Json& function : list_in(data, "functions")) {
+      if (!positive(below(function, "count"))) continue;
+      const Json& names = list_in(function, "filenames");
       // The first is where it stands; the others are what it took in.
       if (names.empty()) continue;
-      add_executed(executed, normal_path(text_of(names.front())),
-                   text_of(member(function, "name")));
+      add_executed(executed, normal_path(text_of(names.front())), text_of(below(function, "name")));
     }
   }
 }
 
 void read_gcov(const Json& document, Executed& executed) {
-  const std::string folder = text_of(member(document, "current_working_directory"));
-  for (const Json& file : list_of(member(document, "files"))) {
-    const std::string name = text_of(member(file, "file"));
+  const std::string folder = text_of(below(document, "current_working_directory"));
+  for (const Json& file : list_in(document, "files")) {
+    const std::string name = text_of(below(file, "file"));
     if (name.empty()) continue;
     const std::string path =
         normal_path(name.starts_with('/') || folder.empty() ? name : folder + "/" + name);
-    for (const Json& line : list_of(member(file, "lines"))) {
-      if (!positive(member(line, "count"))) continue;
+    for (const Json& line : list_in(file, "lines")) {
+      if (!positive(below(line, "count"))) continue;
       add_executed(executed, path, "");
       break;
     }
-    for (const Json& function : list_of(member(file, "functions"))) {
-      if (!positive(member(function, "execution_count"))) continue;
-      std::string shown = text_of(member(function, "demangled_name"));
-      if (shown.empty()) shown = text_of(member(function, "name"));
+    for (const Json& function : list_in(file, "functions")) {
+      if (!positive(below(function, "execution_count"))) continue;
+      std::string shown = text_of(below(function, "demangled_name"));
+      if (shown.empty()) shown = text_of(below(function, "name"));
       add_executed(executed, path, shown);
     }
   }
 }
 
 Result<void> read_document(const Json& document, Executed& executed) {
-  if (text_of(member(document, "type")) == "llvm.coverage.json.export") {
+  if (text_of(below(document, "type")) == "llvm.coverage.json.export") {
     read_llvm(document, executed);
-  } else if (member(document, "gcc_version").is_string()) {
+  } else if (below(document, "gcc_version").is_string()) {
     read_gcov(document, executed);
   } else {
     return fail(Code::data,

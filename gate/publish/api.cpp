@@ -6,19 +6,6 @@
 
 namespace weir::publish {
 
-const Json& below(const Json& json, const char* key) {
-  static const Json k_nothing;
-  if (!json.is_object()) return k_nothing;
-  const auto found = json.find(key);
-  return found == json.end() ? k_nothing : *found;
-}
-
-const Json& list_in(const Json& json, const char* key) {
-  static const Json k_empty = Json::array();
-  const Json& value = below(json, key);
-  return value.is_array() ? value : k_empty;
-}
-
 std::string text_in(const Json& json, const char* key) {
   const Json& value = below(json, key);
   return value.is_string() ? value.get<std::string>() : "";

@@ -52,10 +52,6 @@ class Api {
 
 // Parts of what the API answered, which may be anything: what is not there or not as it should be
 // is empty. Pure.
-// null where it is no object or has no such part.
-[[nodiscard]] const Json& below(const Json& json, const char* key);
-// An empty one for all else.
-[[nodiscard]] const Json& list_in(const Json& json, const char* key);
 [[nodiscard]] std::string text_in(const Json& json, const char* key);
 [[nodiscard]] std::int64_t number_in(const Json& json, const char* key);  // 0
 // A link to show: "" unless it is http or https without white space.

@@ -16,15 +16,11 @@ namespace {
 constexpr std::size_t k_longest_name = 64;
 constexpr std::string_view k_before = "<!-- ", k_behind = " -->";
 
-bool letter_or_digit(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-}
-
-bool fit_for_name(char c) { return letter_or_digit(c) || c == '.' || c == '_' || c == '-'; }
+bool fit_for_name(char c) { return text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; }
 
 bool is_name(std::string_view name) {
   // "--" could end the comment that hides the marker.
-  return !name.empty() && name.size() <= k_longest_name && letter_or_digit(name.front()) &&
+  return !name.empty() && name.size() <= k_longest_name && text::is_alphanumeric(name.front()) &&
          std::ranges::all_of(name, fit_for_name) && name.find("--") == std::string_view::npos;
 }
 
@@ -295,9 +291,9 @@ std::string gate_name(std::string_view wanted) {
     const char fit = fit_for_name(c) ? c : '-';
     if (fit != '-' || (!name.empty() && name.back() != '-')) name += fit;
   }
-  const std::size_t first =
-      std::min(static_cast<std::size_t>(std::ranges::find_if(name, letter_or_digit) - name.begin()),
-               name.size());
+  const std::size_t first = std::min(
+      static_cast<std::size_t>(std::ranges::find_if(name, text::is_alphanumeric) - name.begin()),
+      name.size());
   name = name.substr(first, 48);
   while (!name.empty() && name.back() == '-') name.pop_back();
   return fmt::format("{}-{}", name.empty() ? "gate" : name, short_hash(wanted));
@@ -340,8 +336,7 @@ bool is_repository(std::string_view text) {
   const auto fit = [](std::string_view part, std::string_view more, std::size_t most) {
     return !part.empty() && part.size() <= most && part != "." && part != ".." &&
            std::ranges::all_of(part, [&](char c) {
-             return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                    more.find(c) != std::string_view::npos;
+             return text::is_alphanumeric(c) || more.find(c) != std::string_view::npos;
            });
   };
   const std::size_t slash = text.find('/');

@@ -102,27 +102,27 @@ std::vector<AlikeCells> groups_of(const Document& document) {
 }
 
 CheckAnnotation annotation_of(const AlikeCells& group, const std::string& path) {
-  CheckAnnotation made;
-  made.path = path;
-  made.level = level_of(group.verdict);
+  CheckAnnotation annotation;
+  annotation.path = path;
+  annotation.level = level_of(group.verdict);
   const std::string word(verdict::to_string(group.verdict));
-  made.message = group.message;
+  annotation.message = group.message;
   if (group.cells.size() == 1) {
-    made.title = fmt::format("{}: {}", word, group.cells.front());
+    annotation.title = fmt::format("{}: {}", word, group.cells.front());
   } else {
     constexpr std::size_t k_most = 20;
-    made.title = fmt::format("{}: {}", word, plural(group.cells.size(), "cell"));
+    annotation.title = fmt::format("{}: {}", word, plural(group.cells.size(), "cell"));
     for (std::size_t i = 0; i < std::min(k_most, group.cells.size()); ++i) {
-      made.message += fmt::format("\n- {}", group.cells[i]);
+      annotation.message += fmt::format("\n- {}", group.cells[i]);
     }
     if (group.cells.size() > k_most) {
-      made.message += fmt::format("\nand {} more", group.cells.size() - k_most);
+      annotation.message += fmt::format("\nand {} more", group.cells.size() - k_most);
     }
   }
-  made.title = clip_utf16(made.title, k_title_limit);
+  annotation.title = clip_utf16(annotation.title, k_title_limit);
   // GitHub takes no annotation without a message.
-  if (made.message.empty()) made.message = made.title;
-  return made;
+  if (annotation.message.empty()) annotation.message = annotation.title;
+  return annotation;
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ struct CompareSection {
   explain::Shift change;
   std::string_view title;
 };
-// In the order in which they are told.
+// In the order in which they are listed.
 constexpr std::array k_compare_sections{
     CompareSection{explain::Shift::fresh, "new"},
     CompareSection{explain::Shift::gone, "gone"},
@@ -49,7 +49,7 @@ struct ComparedMetric {
 const Texts k_none;
 
 // "a, b", "5 shapes".
-std::string told(const Texts& texts, std::string_view many) {
+std::string listed(const Texts& texts, std::string_view many) {
   constexpr std::size_t k_most = 3;
   if (texts.size() > k_most) return plural(texts.size(), many);
   std::string words;
@@ -59,8 +59,8 @@ std::string told(const Texts& texts, std::string_view many) {
 
 // "a → b", or what it is where it did not change.
 std::string moved(const Texts& a, const Texts& b, std::string_view many) {
-  if (a == b || b.empty()) return told(a, many);
-  return a.empty() ? told(b, many) : told(a, many) + std::string(k_arrow) + told(b, many);
+  if (a == b || b.empty()) return listed(a, many);
+  return a.empty() ? listed(b, many) : listed(a, many) + std::string(k_arrow) + listed(b, many);
 }
 
 const Texts& of(const std::optional<ComparedOp>& side, Texts ComparedOp::*what) {
@@ -75,7 +75,7 @@ Texts briefly(const Texts& types) {
   return brief;
 }
 
-// Quantizations: told where they are others, the whole of it only where the first does not tell.
+// Quantizations, where they differ: in full only where their beginnings are the same.
 std::string type_words(const OpChange& op) {
   const Texts& a = of(op.a, &ComparedOp::types);
   const Texts& b = of(op.b, &ComparedOp::types);
@@ -85,18 +85,18 @@ std::string type_words(const OpChange& op) {
 }
 
 Texts lowered(const Texts& names) {
-  Texts made;
-  for (const std::string& name : names) made.insert(text::lower(name));
-  return made;
+  Texts out;
+  for (const std::string& name : names) out.insert(text::lower(name));
+  return out;
 }
 
-// What it is called, where that tells more than the role. One name alone stands in the role's
+// Its names, where they say more than the role. One name alone stands in the role's
 // place.
-std::string name_words(const OpChange& op, bool types_told) {
+std::string name_words(const OpChange& op, bool types_shown) {
   const Texts& a = of(op.a, &ComparedOp::names);
   const Texts& b = of(op.b, &ComparedOp::names);
   const bool both = op.a && op.b;
-  if (both && (types_told || lowered(a) == lowered(b))) return "";
+  if (both && (types_shown || lowered(a) == lowered(b))) return "";
   return both || a.size() + b.size() > 1 ? moved(a, b, "name") : "";
 }
 
@@ -220,7 +220,7 @@ std::string compare_basis(const explain::Comparison& comparison) {
   return words;
 }
 
-// Those that both sides tell; where none is, those of either.
+// Those that both sides have; where there are none, those of either.
 std::vector<ComparedMetric> compare_metrics(const explain::Comparison& comparison) {
   std::vector<ComparedMetric> both, either;
   for (const explain::MetricChange& one : comparison.metrics) {
@@ -251,18 +251,18 @@ struct SectionOf {
 std::vector<SectionOf> sections_of(const Comparison& one, std::size_t most_rows) {
   std::vector<SectionOf> sections;
   for (const CompareSection& section : k_compare_sections) {
-    SectionOf made{section, {}, 0};
+    SectionOf filled{section, {}, 0};
     const std::size_t most =
         section.change == Shift::same ? std::min(most_rows, k_most_same) : most_rows;
     for (const OpChange& op : one.ops) {
       if (op.change != section.change) continue;
-      if (made.shown.size() < most) {
-        made.shown.push_back(&op);
+      if (filled.shown.size() < most) {
+        filled.shown.push_back(&op);
       } else {
-        ++made.left_out;
+        ++filled.left_out;
       }
     }
-    if (!made.shown.empty()) sections.push_back(std::move(made));
+    if (!filled.shown.empty()) sections.push_back(std::move(filled));
   }
   return sections;
 }

@@ -16,15 +16,11 @@
 
 namespace weir::report {
 
-namespace {
-
 // "from public data" or "recorded": how the source begins.
-std::string origin_of(const std::string& source) {
+static std::string origin_of(const std::string& source) {
   const std::string words = one_line(source);
   return words.substr(0, words.find(':'));
 }
-
-}  // namespace
 
 std::string device_list_text(const std::vector<DeviceLine>& devices, int width) {
   if (devices.empty()) {
@@ -108,20 +104,15 @@ Column column_of(const Profile& profile) {
 }
 
 std::vector<Table> tables_of(std::span<const Profile> profiles) {
-  std::vector<std::pair<std::string, Table>> tables;
+  std::vector<Table> tables;
   for (const Profile& profile : profiles) {
     profile::CellKey key = profile.cell;
     const std::string device = one_line(key.backend, 64);
     const std::string title = fmt::format("{} / {} / {}", one_line(key.engine_part(), 64),
                                           one_line(key.model, 64), one_line(key.prompt_part(), 64));
-    auto found =
-        std::ranges::find_if(tables, [&](const auto& table) { return table.first == title; });
-    if (found == tables.end()) {
-      tables.push_back({title, {}});
-      found = tables.end() - 1;
-      found->second.title = title;
-    }
-    Table& table = found->second;
+    const auto found = std::ranges::find(tables, title, &Table::title);
+    Table& table = found == tables.end() ? tables.emplace_back() : *found;
+    table.title = title;
     if (!profile.errors.empty()) {
       table.broken.push_back(fmt::format("{}: {}", device, one_line(profile.errors.front(), 300)));
       continue;
@@ -143,9 +134,7 @@ std::vector<Table> tables_of(std::span<const Profile> profiles) {
       table.columns.push_back(std::move(column));
     }
   }
-  std::vector<Table> out;
-  for (auto& [title, table] : tables) out.push_back(std::move(table));
-  return out;
+  return tables;
 }
 
 // "A" … "Z", then "A2" and on.

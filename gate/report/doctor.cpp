@@ -116,7 +116,7 @@ class Writer {
     for (std::size_t i = 0; i < fits.size(); ++i) {
       const DoctorFit& fit = fits[i];
       std::string probes = fit.probe;
-      // One reason for several probes is told once.
+      // One reason for several probes is printed once.
       const auto alike = [&](const DoctorFit& other) {
         return std::tie(fit.state, fit.how, fit.cure) ==
                    std::tie(other.state, other.how, other.cure) &&

@@ -45,20 +45,20 @@ std::size_t passed_metrics(const CellVerdict& cell) {
 }
 
 CellDocument document_of(const CellVerdict& cell) {
-  CellDocument made{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}};
-  made.kernels = changed_words(cell.kernels);
-  made.functions = function_words(cell.functions);
-  made.ops = changed_words(cell.ops);
+  CellDocument document{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}};
+  document.kernels = changed_words(cell.kernels);
+  document.functions = function_words(cell.functions);
+  document.ops = changed_words(cell.ops);
   for (const MetricVerdict& metric : cell.metrics) {
-    made.rows.push_back({&metric, words(metric)});
-    if (made.reason.empty() && metric.verdict == cell.verdict) made.reason = metric.reason;
+    document.rows.push_back({&metric, words(metric)});
+    if (document.reason.empty() && metric.verdict == cell.verdict) document.reason = metric.reason;
   }
-  made.passed = passed_metrics(cell);
-  for (const MetricRow& row : made.rows) made.worst_first.push_back(&row);
+  document.passed = passed_metrics(cell);
+  for (const MetricRow& row : document.rows) document.worst_first.push_back(&row);
   // Outcome is declared in order of precedence. What is fine keeps its place after what is not.
   const auto rank = [](const MetricRow* row) { return std::min(row->of->verdict, Outcome::pass); };
-  std::ranges::stable_sort(made.worst_first, {}, rank);
-  return made;
+  std::ranges::stable_sort(document.worst_first, {}, rank);
+  return document;
 }
 
 }  // namespace
@@ -82,9 +82,9 @@ Document::Document(const GateVerdict& verdict)
   for (const std::string& part : gate.not_judged) parts.push_back(one_line(part, 200));
   not_judged = text::join(parts);
   base = one_line(gate.base_source, 300);
-  const bool told = gate.base_commit && gate.base_commit->size() >= 7 &&
-                    base.find(gate.base_commit->substr(0, 7)) != std::string::npos;
-  if (gate.base_commit && !told) {
+  const bool named = gate.base_commit && gate.base_commit->size() >= 7 &&
+                     base.find(gate.base_commit->substr(0, 7)) != std::string::npos;
+  if (gate.base_commit && !named) {
     if (!base.empty()) base += ", ";
     base += "commit " + one_line(*gate.base_commit, 12);
   }
@@ -194,10 +194,8 @@ std::string short_rule(const GateVerdict& gate) {
   return out;
 }
 
-namespace {
-
 // With the cell's name where it is about one, which `what` does not name already.
-std::string line_of(const verdict::Proposal& proposal) {
+static std::string line_of(const verdict::Proposal& proposal) {
   std::string line = proposal.words();
   if (proposal.cells_in_all == 1 && !proposal.cells.empty() &&
       proposal.what.find(proposal.cells.front()) == std::string::npos) {
@@ -205,8 +203,6 @@ std::string line_of(const verdict::Proposal& proposal) {
   }
   return one_line(line, 400);
 }
-
-}  // namespace
 
 ProposalWords proposal_words(const verdict::GateVerdict& gate, std::size_t most) {
   ProposalWords words;

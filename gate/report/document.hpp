@@ -105,7 +105,7 @@ struct ChangedWords {
 
 struct CellDocument;
 
-// What several cells say alike, told once.
+// What several cells say alike, listed once.
 struct Shared {
   std::string text;
   std::vector<const CellDocument*> cells;  // in plan order

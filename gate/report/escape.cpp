@@ -19,11 +19,10 @@ bool is_punctuation(char c) {
          (c >= '{' && c <= '~');
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_hex(char c) { return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
-bool is_word(char c) {
-  return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+bool is_hex(char c) {
+  return text::is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
+bool is_word(char c) { return text::is_alphanumeric(c) || c == '_'; }
 
 bool starts_with_any_case(std::string_view text, std::string_view lower) {
   return text.size() >= lower.size() && text::lower(text.substr(0, lower.size())) == lower;
@@ -88,7 +87,7 @@ std::string escaped(char c, bool first) {
 bool ends_list_number(std::string_view line, std::size_t at) {
   if ((line[at] != '.' && line[at] != ')') || at == 0) return false;
   if (at + 1 < line.size() && line[at + 1] != ' ') return false;
-  return std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(at), is_digit);
+  return std::all_of(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(at), text::is_digit);
 }
 
 // In code: what programs look for in the text as it was sent, before anything is rendered: weir's

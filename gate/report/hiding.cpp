@@ -35,13 +35,11 @@ bool ends_word(char c) {
   return std::string_view(" \t\n\r\"'=,()[]<>:;`").find(c) != std::string_view::npos;
 }
 
-bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 bool is_slash(char c) { return c == '/' || c == '\\'; }
 
 // "C:\a", "C:/a"
 bool on_drive(std::string_view text) {
-  return text.size() > 2 && is_letter(text[0]) && text[1] == ':' && is_slash(text[2]);
+  return text.size() > 2 && text::is_letter(text[0]) && text[1] == ':' && is_slash(text[2]);
 }
 
 // "\\host\a"; the file "\a" of the drive too, as one of two backslashes may have been an escape.
@@ -67,7 +65,7 @@ bool certain(std::string_view word) {
   }
   const std::string_view last = last_part(word);
   const std::size_t dot = last.rfind('.');
-  return dot != last.npos && dot + 1 < last.size() && is_letter(last[dot + 1]);
+  return dot != last.npos && dot + 1 < last.size() && text::is_letter(last[dot + 1]);
 }
 
 std::string shown_value(std::string_view word, Value value, Private how) {
@@ -219,9 +217,7 @@ std::string without_places(std::string_view text, Paths which) {
 
 namespace {
 
-bool part_of_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
+bool part_of_word(char c) { return text::is_alphanumeric(c) || c == '_'; }
 
 // A model's file name is no place by itself: it is what the profile is of.
 bool model_file(std::string_view name) {

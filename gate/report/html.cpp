@@ -185,7 +185,7 @@ std::string wrong(const Document& document) {
 std::string matrix(const Document& document) {
   std::string out;
   for (const CellDocument& cell : document.cells) {
-    // Those above are told in full there; here stands their name.
+    // Those above are shown in full there; here stands their name.
     const std::string inside =
         cell.of->verdict <= Outcome::inconclusive ? soft("See above.") : body(cell);
     const std::string summary =
@@ -203,7 +203,7 @@ std::string fact(std::string_view name, std::string_view value) {
   return fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, xml_text(value));
 }
 
-// Values that cells share, each told once.
+// Values that cells share, each listed once.
 template <class Get>
 std::string distinct(const GateVerdict& gate, Get get) {
   std::vector<std::string> values;

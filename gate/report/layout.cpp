@@ -60,7 +60,7 @@ class Filler {
 
  private:
   [[nodiscard]] bool blank() const { return without_trailing_spaces(line_).empty(); }
-  // What kept words together while lines were made is an ordinary space on the page.
+  // What held words together while lines were filled is an ordinary space on the page.
   static void part_words(std::string& line) {
     for (std::size_t at = line.find(k_no_break); at != std::string::npos;
          at = line.find(k_no_break, at + 1)) {
@@ -109,18 +109,24 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t most_line
                                     std::size_t most_bytes) {
   std::string_view tail = text;
   if (tail.size() > most_bytes) tail = tail.substr(tail.size() - most_bytes);
-  std::vector<std::string> kept = text::lines(text::printable(tail));
-  for (std::string& line : kept) std::ranges::replace(line, '\t', ' ');
-  while (!kept.empty() && text::trim(kept.back()).empty()) kept.pop_back();
-  const std::size_t left_in_tail = kept.size() > most_lines ? kept.size() - most_lines : 0;
-  kept.erase(kept.begin(), kept.begin() + static_cast<std::ptrdiff_t>(left_in_tail));
+  std::vector<std::string> lines = text::lines(text::printable(tail));
+  for (std::string& line : lines) std::ranges::replace(line, '\t', ' ');
+  while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
+  const std::size_t left_in_tail = lines.size() > most_lines ? lines.size() - most_lines : 0;
+  lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(left_in_tail));
   const auto before =
       std::count(text.begin(), text.end() - static_cast<std::ptrdiff_t>(tail.size()), '\n');
   const std::size_t left_out = left_in_tail + static_cast<std::size_t>(before);
   if (left_out > 0) {
-    kept.insert(kept.begin(), fmt::format("({} left out)", plural(left_out, "earlier line")));
+    lines.insert(lines.begin(), fmt::format("({} left out)", plural(left_out, "earlier line")));
   }
-  return kept;
+  return lines;
+}
+
+std::string unbroken(std::string_view phrase) {
+  std::string out;
+  for (const char c : phrase) out += c == ' ' ? k_no_break : std::string_view(&c, 1);
+  return out;
 }
 
 std::string pad_right(std::string_view utf8, std::size_t width) {

@@ -22,7 +22,7 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 // points (then it ends in "…").
 [[nodiscard]] std::string one_line(std::string_view text, std::size_t most = 1000);
 
-// The last `most_lines` lines of hostile text within its last `most_bytes`, printable. Tells by a
+// The last `most_lines` lines of hostile text within its last `most_bytes`, printable. Says by a
 // first line "(120 earlier lines left out)" what it cut.
 [[nodiscard]] std::vector<std::string> last_lines(std::string_view text, std::size_t most_lines,
                                                   std::size_t most_bytes = 8192);
@@ -32,6 +32,9 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 // The same, cut out of the middle.
 [[nodiscard]] std::string clip_middle(std::string_view utf8, std::size_t most,
                                       std::string_view mark = k_ellipsis);
+
+// A phrase that wrap() does not break: its spaces are k_no_break.
+[[nodiscard]] std::string unbroken(std::string_view phrase);
 
 [[nodiscard]] std::string pad_right(std::string_view utf8, std::size_t width);
 [[nodiscard]] std::string pad_left(std::string_view utf8, std::size_t width);

@@ -229,7 +229,7 @@ class Markdown {
           fmt::format("| {} | {} | {} |\n", markdown_cell_name(cell, names_), look_of(outcome).tag,
                       passed ? plural(cell.passed, "metric") : markdown_text(cell.reason, 200)));
     }
-    const std::string doubts = told(document_.warnings());
+    const std::string doubts = shared_list(document_.warnings());
     if (lines.empty() && doubts.empty()) return;
     if (gate_.verdict == Outcome::pass && doubts.empty()) {
       pieces_.add(short_line());
@@ -240,11 +240,11 @@ class Markdown {
     if (skipped > 0) summary.push_back(fmt::format("{} skipped", skipped));
     if (!doubts.empty()) summary.emplace_back("doubts about data");
     fold(text::join(summary), "| cell | verdict | what |\n| --- | --- | --- |\n", lines,
-         doubts + told(document_.notes()));
+         doubts + shared_list(document_.notes()));
   }
 
   // A list of what several cells say alike.
-  [[nodiscard]] std::string told(const std::vector<Shared>& all) const {
+  [[nodiscard]] std::string shared_list(const std::vector<Shared>& all) const {
     std::string out;
     for (const Shared& one : all) {
       const std::string cells =

@@ -13,13 +13,7 @@
 namespace weir::report {
 namespace {
 
-// Narrow columns break "5 %" and "12 pairs" apart otherwise.
-std::string unbroken(std::string_view words) {
-  std::string out;
-  for (const char c : words) out += c == ' ' ? std::string(k_no_break) : std::string(1, c);
-  return out;
-}
-
+// Narrow columns break "5 %" and "12 pairs" apart unless they are unbroken().
 std::string row(std::string_view cell, const MetricRow& row) {
   const auto& [metric, all] = row;
   const bool failed = metric->verdict == Outcome::fail;
@@ -122,30 +116,30 @@ std::string markdown_rows(const CellDocument& document, CellNames names) {
 std::vector<Paragraph> markdown_paragraphs(const CellDocument& document) {
   const CellVerdict& cell = *document.of;
   std::vector<Paragraph> out;
-  const auto tell = [&](std::string what, std::string text, std::string behind = "") {
-    const bool told =
+  const auto add = [&](std::string what, std::string text, std::string behind = "") {
+    const bool there =
         std::ranges::any_of(out, [&](const Paragraph& one) { return one.text == text; });
-    if (!text.empty() && !told) {
+    if (!text.empty() && !there) {
       out.push_back({std::move(what), std::move(text), std::move(behind)});
     }
   };
   if (!cell.findings.empty() && cell.verdict < Outcome::pass) {
-    tell("Why", markdown_text(cell.findings.front().headline, 400));
+    add("Why", markdown_text(cell.findings.front().headline, 400));
   }
   if (cell.placement_verdict < Outcome::pass) {
-    tell("Placement", markdown_text(cell.placement_reason, 600));
+    add("Placement", markdown_text(cell.placement_reason, 600));
   }
   if (!cell.kernels.empty() && cell.verdict < Outcome::pass) {
-    tell(fmt::format("Kernels{}", scope_of(cell)), changed_list(document.kernels));
+    add(fmt::format("Kernels{}", scope_of(cell)), changed_list(document.kernels));
   }
   if (!cell.functions.empty() && cell.verdict < Outcome::pass) {
-    tell("Functions", changed_list(document.functions));
+    add("Functions", changed_list(document.functions));
   }
   // Where ops broke the rule, the reason names them.
   if (cell.placement_verdict >= Outcome::pass) {
-    tell("Ops", changed_list(document.ops));
+    add("Ops", changed_list(document.ops));
   }
-  if (cell.verdict != Outcome::error) tell("Note", markdown_text(cell.reason));
+  if (cell.verdict != Outcome::error) add("Note", markdown_text(cell.reason));
   for (const MetricRow& row : document.rows) {
     const MetricVerdict& metric = *row.of;
     if (metric.verdict >= Outcome::pass) continue;
@@ -154,8 +148,8 @@ std::vector<Paragraph> markdown_paragraphs(const CellDocument& document) {
       text += (text.empty() ? "" : "<br>") + strip;
     }
     const auto spread = spread_words(metric);
-    tell(markdown_text(row.words.label), std::move(text),
-         spread.empty() ? "" : markdown_fence(spread));
+    add(markdown_text(row.words.label), std::move(text),
+        spread.empty() ? "" : markdown_fence(spread));
   }
   return out;
 }

@@ -49,9 +49,7 @@ std::string family_name(const unit::Metric& metric, bool& exactly) {
     return "weir_" + metric.name;
   std::string name;
   for (const char c : metric.name.substr(0, 64)) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-    name += plain ? c : '_';
+    name += text::is_alphanumeric(c) ? c : '_';
   }
   exactly = name == metric.name;
   // These ends mean something else than a plain number.

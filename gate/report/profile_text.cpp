@@ -156,15 +156,11 @@ std::string profiles_text(std::span<const Profile> profiles, const ProfileStyle&
 
 using baseline::Baseline;
 
-namespace {
-
-std::size_t sessions_of(const Baseline& stored) {
+static std::size_t sessions_of(const Baseline& stored) {
   std::size_t number = 0;
   for (const auto& [machine, sessions] : stored.sessions) number += sessions.size();
   return number;
 }
-
-}  // namespace
 
 std::string baseline_list(std::span<const Baseline> baselines, int width) {
   if (baselines.empty()) return "No baselines are stored.\n";

@@ -8,17 +8,14 @@
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {
-namespace {
 
-std::string options_of(const ShardsText& plan) {
+static std::string options_of(const ShardsText& plan) {
   std::string words;
   if (plan.config != "weir.yaml") words += " -c " + text::shell_word(plan.config);
   for (const std::string& cell : plan.cells) words += " --cell " + text::shell_word(cell);
   if (plan.counts_only) words += " --counts-only";
   return words + " --plan " + text::shell_word(plan.plan_file);
 }
-
-}  // namespace
 
 std::string shards_text(const ShardsText& plan, std::size_t width) {
   TextTable table{

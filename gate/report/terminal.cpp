@@ -17,10 +17,7 @@ constexpr std::size_t k_detail_indent = 10;
 
 // A phrase that no line break parts, unless it is long anyway.
 std::string kept_together(std::string_view phrase) {
-  if (text::columns(phrase) > 50) return std::string(phrase);
-  std::string out;
-  for (const char c : phrase) out += c == ' ' ? std::string(k_no_break) : std::string(1, c);
-  return out;
+  return text::columns(phrase) > 50 ? std::string(phrase) : unbroken(phrase);
 }
 
 class Terminal {
@@ -153,11 +150,11 @@ class Terminal {
   void metrics(const CellDocument& document, const Rows& rows) {
     const CellVerdict& cell = *document.of;
     const Widths widths = widths_of(rows);
-    bool kernels_told = false;
+    bool kernels_shown = false;
     for (const MetricRow* one : rows) {
       row(cell, *one, widths);
-      if (!kernels_told && adds_up_kernels(cell, one->of->metric) && one->words.differs) {
-        kernels_told = true;
+      if (!kernels_shown && adds_up_kernels(cell, one->of->metric) && one->words.differs) {
+        kernels_shown = true;
         if (style_.verbose && !cell.kernels_reason.empty()) {
           detail(one_line(cell.kernels_reason, 600), k_dim);
         }
@@ -165,7 +162,7 @@ class Terminal {
       }
       if (explained_by_functions(cell, one->of->metric)) changes(document.functions);
     }
-    if (!kernels_told && cell.kernels_verdict < Outcome::pass) {
+    if (!kernels_shown && cell.kernels_verdict < Outcome::pass) {
       broken("kernels   ", cell.kernels_verdict, cell.kernels_reason, document.kernels);
     }
     const auto shown = static_cast<std::size_t>(std::ranges::count_if(
@@ -268,7 +265,7 @@ class Terminal {
     if (!line.empty()) detail(line);
   }
 
-  // Cells that share a verdict and a reason, told once.
+  // Cells that share a verdict and a reason, listed once.
   void group(Outcome outcome) {
     for (const Shared& shared : document_.by_reason(outcome)) {
       if (shared.cells.size() == 1) {

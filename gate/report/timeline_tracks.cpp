@@ -326,16 +326,12 @@ class Trace {
     add({{"ph", "M"}, {"pid", pid}, {"name", "process_name"}, {"args", {{"name", name}}}});
   }
   void name_track(std::uint32_t pid, std::uint64_t track, const std::string& name, int order) {
-    add({{"ph", "M"},
-         {"pid", pid},
-         {"tid", track},
-         {"name", "thread_name"},
-         {"args", {{"name", name}}}});
-    add({{"ph", "M"},
-         {"pid", pid},
-         {"tid", track},
-         {"name", "thread_sort_index"},
-         {"args", {{"sort_index", order}}}});
+    const Json of = {{"ph", "M"}, {"pid", pid}, {"tid", track}};
+    for (Json more : {Json{{"name", "thread_name"}, {"args", {{"name", name}}}},
+                      Json{{"name", "thread_sort_index"}, {"args", {{"sort_index", order}}}}}) {
+      more.update(of);
+      add(more);
+    }
   }
   void slice(std::uint32_t pid, std::uint64_t track, const char* category, const std::string& name,
              const observed::Interval& at, Json args) {

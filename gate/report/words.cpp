@@ -43,6 +43,16 @@ std::string number_words(const unit::Metric& metric, const std::optional<double>
   return minus_sign(unit::show(metric, *value));
 }
 
+// By their sizes, what grew before what shrank.
+std::vector<ChangedWords> largest_first(std::vector<std::pair<double, ChangedWords>> sized) {
+  std::ranges::stable_sort(sized, {}, [](const std::pair<double, ChangedWords>& one) {
+    return std::tuple(one.first <= 0, -std::fabs(one.first), std::string_view(one.second.name));
+  });
+  std::vector<ChangedWords> out;
+  for (auto& [size, words] : sized) out.push_back(std::move(words));
+  return out;
+}
+
 std::optional<Rational> difference(const std::optional<Rational>& baseline,
                                    const std::optional<Rational>& current) {
   return current.value_or(Rational(0)).minus(baseline.value_or(Rational(0)));
@@ -186,11 +196,7 @@ bool explained_by_functions(const verdict::CellVerdict& cell, const unit::Metric
 }
 
 std::vector<ChangedWords> changed_words(const std::vector<Changed>& changed) {
-  struct Sized {
-    double size;
-    ChangedWords words;
-  };
-  std::vector<Sized> sized;
+  std::vector<std::pair<double, ChangedWords>> sized;
   for (const Changed& one : changed) {
     const std::string name = one_line(one.name, k_longest_name);
     if (const auto by = difference(one.baseline, one.current)) {
@@ -202,14 +208,7 @@ std::vector<ChangedWords> changed_words(const std::vector<Changed>& changed) {
                        {fmt::format("{}{}{}", show(from), k_arrow, show(to)), name}});
     }
   }
-  std::ranges::stable_sort(sized, [](const Sized& a, const Sized& b) {
-    if ((a.size > 0) != (b.size > 0)) return a.size > 0;
-    if (std::fabs(a.size) != std::fabs(b.size)) return std::fabs(a.size) > std::fabs(b.size);
-    return a.words.name < b.words.name;
-  });
-  std::vector<ChangedWords> out;
-  for (Sized& one : sized) out.push_back(std::move(one.words));
-  return out;
+  return largest_first(std::move(sized));
 }
 
 std::vector<ChangedWords> function_words(const std::vector<Changed>& changed) {
@@ -221,12 +220,7 @@ std::vector<ChangedWords> function_words(const std::vector<Changed>& changed) {
     if (from > 0 && to > 0) words += fmt::format(" ({})", percent(to / from - 1));
     sized.push_back({std::fabs(to - from), {words, one_line(one.name, k_longest_name)}});
   }
-  std::ranges::stable_sort(sized, [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second.name < b.second.name;
-  });
-  std::vector<ChangedWords> out;
-  for (auto& [size, words] : sized) out.push_back(std::move(words));
-  return out;
+  return largest_first(std::move(sized));
 }
 
 TextTable functions_table(const profile::KernelSet& functions) {

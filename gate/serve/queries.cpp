@@ -132,10 +132,10 @@ Json json_of(const history::StoredVerdict& one, bool full) {
             {"id", one.id},
             {"time", sys::time_of(one.time)},
             {"kept_at", sys::time_of(one.kept_at)},
-            {"outcome", one.outcome}};
-  json["run"] = one.run.empty() ? Json() : Json(one.run);
-  json["commit"] = one.commit ? Json(*one.commit) : Json();
-  json["branch"] = one.branch ? Json(*one.branch) : Json();
+            {"outcome", one.outcome},
+            {"run", one.run.empty() ? Json() : Json(one.run)},
+            {"commit", optional_to_json(one.commit)},
+            {"branch", optional_to_json(one.branch)}};
   if (full) json["verdict"] = parse_json(one.text).value_or(Json());
   return json;
 }
@@ -266,20 +266,6 @@ Result<Page> plan_page(history::Store& store, const Query& query) {
   return page;
 }
 
-void put(Json& json, const char* key, const std::string& text) {
-  if (!text.empty()) json[key] = text;
-}
-
-Json json_of(const history::Place& place) {
-  Json json = Json::object();
-  put(json, "device_class", place.device_class);
-  put(json, "device_name", place.device_name);
-  put(json, "machine_class", place.machine_class);
-  put(json, "machine_name", place.machine_name);
-  put(json, "engine_build", place.engine_build);
-  return json;
-}
-
 Json json_of(const history::Series& series) {
   Json json{{"project", series.project},
             {"cell", series.cell},
@@ -323,7 +309,7 @@ class PageWriter {
  private:
   std::size_t place(std::uint32_t number) {
     const auto [at, fresh] = numbers_.try_emplace(number, places_.size());
-    if (fresh) places_.push_back(json_of(history_.places[number]));
+    if (fresh) places_.push_back(write_fields(history_.places[number]));
     return at->second;
   }
 

@@ -40,27 +40,24 @@ int importance(const history::Metric& metric) {
   return 4;
 }
 
+template <class Value>
+std::size_t place_in(const std::vector<Value>& sorted, const Value& value) {
+  return static_cast<std::size_t>(std::ranges::lower_bound(sorted, value) - sorted.begin());
+}
+
 std::vector<std::size_t> columns_of(const SiteIndex& index) {
   std::vector<std::int64_t> cells(index.metrics.size());
   for (const history::Series& series : index.model.history.series) {
-    const auto at = std::lower_bound(index.metrics.begin(), index.metrics.end(), series.metric);
-    if (at != index.metrics.end() && *at == series.metric) {
-      ++cells[static_cast<std::size_t>(at - index.metrics.begin())];
-    }
+    const std::size_t at = place_in(index.metrics, series.metric);
+    if (at < cells.size() && index.metrics[at] == series.metric) ++cells[at];
   }
   std::vector<std::size_t> order(index.metrics.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
-    return std::pair(importance(index.metrics[a]), -cells[a]) <
-           std::pair(importance(index.metrics[b]), -cells[b]);
+  std::ranges::stable_sort(order, {}, [&](std::size_t metric) {
+    return std::pair(importance(index.metrics[metric]), -cells[metric]);
   });
   order.resize(std::min(order.size(), k_columns));
   return order;
-}
-
-std::size_t metric_at(const SiteIndex& index, const history::Metric& metric) {
-  return static_cast<std::size_t>(
-      std::lower_bound(index.metrics.begin(), index.metrics.end(), metric) - index.metrics.begin());
 }
 
 Json cell_line(const SiteIndex& index, const SiteCell& cell) {
@@ -80,10 +77,8 @@ Json cell_line(const SiteIndex& index, const SiteCell& cell) {
       const double when = index.model.history.run_of(series.points[changes.back().index]).time;
       changed = std::max(changed.value_or(when), when);
     }
-    metrics.push_back(metric_at(index, series.metric));
-    machines.push_back(static_cast<std::size_t>(
-        std::lower_bound(index.machines.begin(), index.machines.end(), series.machine) -
-        index.machines.begin()));
+    metrics.push_back(place_in(index.metrics, series.metric));
+    machines.push_back(place_in(index.machines, series.machine));
   }
   for (auto* list : {&metrics, &machines}) {
     std::ranges::sort(*list);
@@ -207,7 +202,7 @@ Json sparks_json(const SiteIndex& index, std::size_t file) {
       const history::Series& series = index.model.history.series[at];
       const auto& changes = index.changes_of(at);
       lines.push_back(
-          {{"metric", metric_at(index, series.metric)},
+          {{"metric", place_in(index.metrics, series.metric)},
            {"machine", series.machine},
            {"state", series_state(series, changes)},
            {"last", series.points.back().value},

@@ -84,9 +84,9 @@ std::vector<SiteVerdict> read_verdicts(const std::vector<history::StoredVerdict>
     auto gate = verdict::verdict_from_json(*json);
     if (gate) read.push_back({&one, *std::move(gate)});
   }
-  std::ranges::stable_sort(read, [](const SiteVerdict& a, const SiteVerdict& b) {
-    return std::tie(a.stored->project, a.stored->time, a.stored->kept_at, a.stored->id) <
-           std::tie(b.stored->project, b.stored->time, b.stored->kept_at, b.stored->id);
+  std::ranges::stable_sort(read, {}, [](const SiteVerdict& one) {
+    const history::StoredVerdict& stored = *one.stored;
+    return std::tie(stored.project, stored.time, stored.kept_at, stored.id);
   });
   return read;
 }
