@@ -63,6 +63,7 @@ cc -o tinybench "$here/level_zero.c" -L. -lze_loader -Wl,-rpath,"$PWD"
 expect 'tiny.gguf' "$weir" model make tiny.gguf
 expect './tinybench' "$weir" init
 expect '--prompt, "{prompt_tokens}"' cat weir.yaml
+expect 'tinybench/tiny/cpu/prefill' "$weir" plan --guess --shards 1 --format json
 # Device API, and the other five with it: what is counted is what the source does; one more is a failure.
 cat >weir.yaml <<'YAML'
 version: 1
