@@ -2,10 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "gate/config/settings.hpp"
 

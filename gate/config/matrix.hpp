@@ -3,12 +3,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "gate/config/settings.hpp"
 #include "gate/config/veil.hpp"

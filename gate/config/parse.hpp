@@ -5,16 +5,9 @@
 // exception of yaml-cpp, which only yaml.cpp knows, ends there.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
-#include <vector>
 
 #include "gate/base/find.hpp"
 #include "gate/base/result.hpp"

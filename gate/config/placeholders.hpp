@@ -6,9 +6,6 @@
 #pragma once
 
 #include <functional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "gate/config/settings.hpp"
 

@@ -1,9 +1,7 @@
 #include "gate/config/rules.hpp"
 
-#include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"

@@ -7,9 +7,6 @@
 // alone may run on the CPU is its own too: nothing else speaks of it. docs/rules.md. Pure.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "gate/config/matrix.hpp"
 #include "gate/config/settings.hpp"
 #include "gate/verdict/proposal.hpp"

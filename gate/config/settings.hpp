@@ -1,13 +1,6 @@
 // weir.yaml as data: what was written, checked, before the matrix is expanded. Pure.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "gate/base/result.hpp"
 #include "gate/explain/rules.hpp"
 #include "gate/profile/served.hpp"

@@ -1,6 +1,5 @@
 #include "gate/config/starter.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>

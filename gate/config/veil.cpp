@@ -1,6 +1,5 @@
 #include "gate/config/veil.hpp"
 
-#include <algorithm>
 #include <set>
 
 #include "gate/base/find.hpp"

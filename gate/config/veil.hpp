@@ -7,11 +7,7 @@
 // alias.
 #pragma once
 
-#include <map>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "gate/config/settings.hpp"
 #include "gate/profile/cell.hpp"

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
+#include "gate/explain/evidence.hpp"
 #include "gate/explain/names.hpp"
-#include "gate/explain/observed_rows.hpp"
 #include "gate/observed/totals.hpp"
 
 namespace weir::explain {

@@ -7,12 +7,8 @@
 // row. Judges nothing: times of single runs vary. Base units; absent is absent. Pure.
 #pragma once
 
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <variant>
-#include <vector>
 
 #include "gate/base/json_fwd.hpp"
 #include "gate/observed/observed.hpp"

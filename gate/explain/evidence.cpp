@@ -1,6 +1,5 @@
 #include "gate/explain/evidence.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <set>

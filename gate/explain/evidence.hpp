@@ -4,11 +4,6 @@
 // a metric that one side lacks is no difference, and no finding is made from it. Pure.
 #pragma once
 
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "gate/base/rational.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/profile/profile.hpp"
@@ -79,5 +74,26 @@ struct Evidence {
 // either.
 [[nodiscard]] Evidence evidence_of(const observed::Observed& before,
                                    const observed::Observed& after);
+
+// Which rows of two profilers' outputs are held against each other. Used by this module alone.
+
+// Decoding is what is compared, where both sides tell it apart; per token, where both also say how
+// many tokens it was. Then only rows that belong to those tokens count.
+struct Shared {
+  bool decoding = false;
+  bool per_token = false;
+};
+[[nodiscard]] Shared shared_of(const observed::Observed& before, const observed::Observed& after);
+
+struct RowChoice {
+  bool decoding = false;
+  bool of_steps = false;
+  std::int64_t tokens = 1;  // to divide by
+
+  [[nodiscard]] bool takes(const observed::ObservedOp& op) const;
+};
+[[nodiscard]] RowChoice rows_of_side(const observed::Observed& observed, const Shared& shared);
+
+[[nodiscard]] bool names_a_cpu(const std::string& backend);  // "CPU", "BLAS"
 
 }  // namespace weir::explain

@@ -6,11 +6,7 @@
 // no finding. Nothing here judges: verdicts do. Pure.
 #pragma once
 
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "gate/base/json.hpp"
 #include "gate/base/json_fwd.hpp"

@@ -5,10 +5,6 @@
 // Every candidate comes with the chance that random numbers would fit as well. Pure.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "gate/base/rational.hpp"
 #include "gate/explain/model_facts.hpp"
 

@@ -4,12 +4,6 @@
 // says where to look. Files come from strangers: layers, families and names have limits. Pure.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "gate/base/result.hpp"
 #include "gate/model/gguf.hpp"
 

@@ -1,6 +1,5 @@
 #include "gate/explain/names.hpp"
 
-#include <algorithm>
 #include <array>
 #include <map>
 

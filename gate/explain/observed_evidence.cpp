@@ -8,7 +8,6 @@
 
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
-#include "gate/explain/observed_rows.hpp"
 #include "gate/observed/totals.hpp"
 
 namespace weir::explain {

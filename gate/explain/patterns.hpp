@@ -9,13 +9,8 @@
 //   times.cpp     works that take longer each time; rates, times and memory that nothing explains
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <functional>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"

@@ -78,7 +78,7 @@ struct TrendFolder {
     const std::function<void(const std::string&)>& warn);
 
 // Changes of a history, as verbs read and tell them.
-using history::ChangedHistory, history::Looks, history::read_changes;
+using history::ChangedHistory, history::read_changes;
 
 // Whether a nightly job has to say it: nobody has acknowledged it, and it is for the worse, or
 // which way is worse is not known. Another device or machine class alone is no news of the engine.

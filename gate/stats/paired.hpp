@@ -13,10 +13,7 @@
 // docs/decision-rule.md says it in prose; benchmarks/decision_quality measures it. Pure.
 #pragma once
 
-#include <cstddef>
 #include <optional>
-#include <span>
-#include <vector>
 
 #include "gate/stats/evidence.hpp"
 

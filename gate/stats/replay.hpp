@@ -6,10 +6,7 @@
 // Pure; the same seed draws the same replay on every system.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
 #include "gate/stats/paired.hpp"
 

@@ -6,8 +6,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
-#include <vector>
 
 #include "gate/stats/evidence.hpp"
 

@@ -8,12 +8,7 @@
 // Kept as weir.allowances/1, one file a pull request ("allowances/12.json" on a branch). Pure.
 #pragma once
 
-#include <cstdint>
 #include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "gate/verdict/verdict.hpp"
 

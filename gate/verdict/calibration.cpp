@@ -1,9 +1,7 @@
 #include "gate/verdict/calibration.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <set>
 
 #include "gate/base/json.hpp"

@@ -2,12 +2,6 @@
 // and what replays of its pairs say of gates to come. Pure.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "gate/profile/paired.hpp"
 #include "gate/stats/paired.hpp"
 #include "gate/verdict/verdict.hpp"

@@ -2,7 +2,6 @@
 // key is always there; what is absent is null.
 #include "gate/base/json.hpp"
 
-#include <algorithm>
 #include <limits>
 
 #include "gate/base/find.hpp"

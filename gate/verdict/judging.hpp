@@ -9,13 +9,8 @@
 //   cell.cpp         a cell's verdict; gate.cpp: a gate's
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"

@@ -1,11 +1,7 @@
 // Limits: what a metric may do. Parsed by config, resolved here for one metric of one cell.
 #pragma once
 
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "gate/profile/cell.hpp"
 #include "gate/unit/metric.hpp"

@@ -1,9 +1,7 @@
 #include "gate/verdict/over_depth.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <map>
-#include <string>
 
 #include <fmt/format.h>
 

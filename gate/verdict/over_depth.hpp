@@ -11,9 +11,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include "gate/baseline/baseline.hpp"
 #include "gate/profile/assemble.hpp"

@@ -6,11 +6,6 @@
 // once, and is told all the same where it takes something out of the gate. Pure.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "gate/base/json_fwd.hpp"
 #include "gate/base/result.hpp"
 #include "gate/baseline/baseline.hpp"

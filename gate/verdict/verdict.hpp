@@ -4,14 +4,6 @@
 // and the budget are filled in by the caller.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "gate/baseline/baseline.hpp"
 #include "gate/profile/paired.hpp"
 #include "gate/profile/profile.hpp"
