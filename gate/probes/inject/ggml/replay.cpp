@@ -106,9 +106,7 @@ void read_mask(const Functions& ggml, const Tensor* mask, Masks* out) {
 void tell_text(uint32_t which, const char* text) {
   if (text == nullptr) return;
   const size_t size = strlen(text);
-  if (size < 4096) {
-    write_event(WEIR_EVENT_ENGINE, which, text, static_cast<uint32_t>(size) + 1);
-  }
+  if (size < 4096) write_event(WEIR_EVENT_ENGINE, which, text, static_cast<uint32_t>(size) + 1);
 }
 
 void tell_engine(Library* library) {

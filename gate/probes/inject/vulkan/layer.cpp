@@ -70,9 +70,7 @@ void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevi
   uint32_t families_count = 32;
   if (instance.functions.queue_families != nullptr) {
     instance.functions.queue_families(physical, &families_count, families);
-    for (uint32_t i = 0; i < families_count; ++i) {
-      device->family_flags[i] = families[i].queueFlags;
-    }
+    for (uint32_t i = 0; i < families_count; ++i) device->family_flags[i] = families[i].queueFlags;
   }
   const Locked locked(&g.lock);
   device->index = add_device(&g.file, entry);
