@@ -233,9 +233,7 @@ void forget_buffers() {
 }
 
 void reset_buffers() {
-  for (uint32_t i = 0; i < g_label_count; ++i) {
-    g_labels[i].timed = {};
-  }
+  for (uint32_t i = 0; i < g_label_count; ++i) g_labels[i].timed = {};
   for (uint32_t i = 0; i < g_entry_count; ++i) g_entries[i].calls = g_entries[i].total = 0;
 }
 

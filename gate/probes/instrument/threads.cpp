@@ -76,15 +76,6 @@ void too_many(uint32_t flag) {
   if (g.file.header != nullptr) set_flag(&g.file, flag);
 }
 
-weir_probe_device unknown_device() {
-  weir_probe_device device;
-  memset(&device, 0, sizeof device);
-  copy_text(device.type, sizeof device.type, "other");
-  copy_text(device.name, sizeof device.name, "(not declared)");
-  copy_text(device.device_class, sizeof device.device_class, "not-declared");
-  return device;
-}
-
 }  // namespace
 
 const Name* kept_name(Thread* thread, uint64_t hash, const char* text) {
@@ -212,7 +203,8 @@ using namespace weir_probe;
 
 WEIR_EXPORT uint32_t weir_device_declare(const char* api, const char* type, const char* name,
                                          const char* device_class) {
-  weir_probe_device device = unknown_device();
+  weir_probe_device device;
+  memset(&device, 0, sizeof device);
   copy_text(device.api, sizeof device.api, api);
   copy_text(device.type, sizeof device.type, type == nullptr ? "other" : type);
   copy_text(device.name, sizeof device.name, name);

@@ -65,9 +65,7 @@ double DeviceClock::by_pairs(std::uint64_t ticks, double near) const {
   if (pairs_.size() > 1) {
     const std::size_t from = std::min(at, pairs_.size() - 2);
     const double between = ticks_since(pairs_[from].ticks, pairs_[from + 1].ticks);
-    if (between > 0) {
-      rate = static_cast<double>(pairs_[from + 1].cpu - pairs_[from].cpu) / between;
-    }
+    if (between > 0) rate = static_cast<double>(pairs_[from + 1].cpu - pairs_[from].cpu) / between;
     // A rate far from what the device says of itself is a jump of one of the clocks.
     if (rate < tick * 0.99 || rate > tick * 1.01) rate = tick;
   }

@@ -43,11 +43,6 @@ std::string_view text_at(std::string_view table, std::uint64_t at) {
   return table.substr(0, std::min(table.find('\0'), k_longest_name));
 }
 
-void sort_once(std::vector<std::string>& names) {
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-}
-
 class Elf {
  public:
   Elf(const ReadBytes& read, std::span<const std::string_view> prefixes)
@@ -72,7 +67,10 @@ class Elf {
     constexpr std::uint64_t k_fixed_program = 2, k_is_a_program = 0x08000000;
     file_.is_program = number(header, 16, 2) == k_fixed_program || file_.loader.has_value() ||
                        (tag(k_flags_1).value_or(0) & k_is_a_program) != 0;
-    for (auto* names : {&file_.imported, &file_.exported, &file_.inner}) sort_once(*names);
+    for (auto* names : {&file_.imported, &file_.exported, &file_.inner}) {
+      std::sort(names->begin(), names->end());
+      names->erase(std::unique(names->begin(), names->end()), names->end());
+    }
     return std::move(file_);
   }
 

@@ -62,9 +62,7 @@ class ReplayBuilder {
 
   void take_engine(const ProbeEvent& event) {
     std::string* const places[] = {&replay_.version, &replay_.commit, &replay_.library};
-    if (event.index < std::size(places)) {
-      *places[event.index] = text_of(event.body);
-    }
+    if (event.index < std::size(places)) *places[event.index] = text_of(event.body);
   }
 
   void take_step(const ProbeEvent& event) {

@@ -77,29 +77,31 @@ const char* read_twin(Twin* twin) {
   if (header.size != twin->size) return "cut off";
   if (header.section_count > WEIR_TWIN_SECTIONS) return "too many parts";
   memcpy(twin->name, header.name, sizeof twin->name - 1);
-  Section properties{}, features{}, memory{};
+  Section parts[WEIR_TWIN_FLEXIBLE_MATRICES + 1] = {};  // by kind
   for (uint32_t i = 0; i < header.section_count; ++i) {
     const weir_twin_section& section = header.sections[i];
     const uint64_t all = uint64_t{section.entry_size} * section.count;
     if (section.offset > twin->size || all > twin->size - section.offset) {
       return "a part outside of it";
     }
-    const Section found{bytes + section.offset, section.entry_size, section.count};
-    if (section.kind == WEIR_TWIN_PROPERTIES) properties = found;
-    if (section.kind == WEIR_TWIN_FEATURES) features = found;
-    if (section.kind == WEIR_TWIN_MEMORY) memory = found;
-    for (const Part& part : k_parts) {
-      if (part.kind != section.kind) continue;
-      if (found.count != 0 &&
-          (found.entry_size < part.size || (part.exactly && found.entry_size != part.size))) {
-        return "entries that are not of their size";
-      }
-      twin->*part.where = found;
-    }
+    if (section.kind > WEIR_TWIN_FLEXIBLE_MATRICES) continue;  // of a later weir
+    parts[section.kind] = {bytes + section.offset, section.entry_size, section.count};
   }
-  const char* wrong = read_one(properties, sizeof twin->properties, &twin->properties);
-  if (wrong == nullptr) wrong = read_one(features, sizeof twin->features, &twin->features);
-  if (wrong == nullptr) wrong = read_one(memory, sizeof twin->memory, &twin->memory);
+  for (const Part& part : k_parts) {
+    const Section& found = parts[part.kind];
+    if (found.count != 0 &&
+        (found.entry_size < part.size || (part.exactly && found.entry_size != part.size))) {
+      return "entries that are not of their size";
+    }
+    twin->*part.where = found;
+  }
+  const char* wrong =
+      read_one(parts[WEIR_TWIN_PROPERTIES], sizeof twin->properties, &twin->properties);
+  if (wrong == nullptr) {
+    wrong = read_one(parts[WEIR_TWIN_FEATURES], sizeof twin->features, &twin->features);
+  }
+  if (wrong == nullptr)
+    wrong = read_one(parts[WEIR_TWIN_MEMORY], sizeof twin->memory, &twin->memory);
   return wrong == nullptr ? check_contents(twin) : wrong;
 }
 

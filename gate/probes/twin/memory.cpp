@@ -140,9 +140,7 @@ VkMemoryRequirements needs_of(const Twin& twin, uint64_t size, VkBufferUsageFlag
   if ((usage & VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT) != 0) {
     alignment = larger(alignment, limits.minUniformBufferOffsetAlignment);
   }
-  if ((usage & k_texels) != 0) {
-    alignment = larger(alignment, limits.minTexelBufferOffsetAlignment);
-  }
+  if ((usage & k_texels) != 0) alignment = larger(alignment, limits.minTexelBufferOffsetAlignment);
   return {round_up(size, alignment), alignment, usable_types(twin, 0)};
 }
 

@@ -8,13 +8,6 @@ namespace {
 
 const Twin& twin_of(VkPhysicalDevice handle) { return object<Physical>(handle)->twin; }
 
-bool all_zero(const uint8_t* bytes, size_t size) {
-  for (size_t i = 0; i < size; ++i) {
-    if (bytes[i] != 0) return false;
-  }
-  return true;
-}
-
 // Descriptions hold no UUIDs, and programs tell devices apart by them.
 void make_uuid(const Physical& physical, const char* kind, uint8_t* out) {
   uint64_t hash = 0xcbf29ce484222325ULL;
@@ -28,7 +21,8 @@ void make_uuid(const Physical& physical, const char* kind, uint8_t* out) {
 }
 
 void keep_or_make_uuid(const Physical& physical, const char* kind, uint8_t* out) {
-  if (all_zero(out, VK_UUID_SIZE)) make_uuid(physical, kind, out);
+  constexpr uint8_t k_none[VK_UUID_SIZE] = {};
+  if (memcmp(out, k_none, sizeof k_none) == 0) make_uuid(physical, kind, out);
 }
 
 void fill_budget(const Physical& physical, VkPhysicalDeviceMemoryBudgetPropertiesEXT* budget) {

@@ -41,6 +41,14 @@ function addValue(group, a, extension) {
   valuesOf(group).set(a.name, value);
 }
 
+// Those that a version of Vulkan or an extension adds to enums.
+function addValues(required, extension) {
+  for (const e of required.matchAll(/<enum ([^>]*?)\/?>/g)) {
+    const a = attributes(e[1]);
+    addValue(a.extends, a, extension);
+  }
+}
+
 // Commands: first parameter and group (a command and its aliases), and where each is from.
 const commands = new Map();
 for (const m of xml.matchAll(/<command\b([^>]*[^/])?>([^]*?)<\/command>/g)) {
@@ -111,26 +119,18 @@ for (const m of xml.matchAll(/<feature ([^>]*?)>([^]*?)<\/feature>/g)) {
   const minor = Number(a.number.split('.')[1]);
   addCommands(m[2], minor + 1, 'nullptr', true);
   for (const t of m[2].matchAll(/<type ([^>]*?)\/?>/g)) core.set(attributes(t[1]).name, minor);
-  for (const e of m[2].matchAll(/<enum ([^>]*?)\/?>/g)) {
-    const v = attributes(e[1]);
-    if (v.extends) addValue(v.extends, v, undefined);
-  }
+  addValues(m[2], undefined);
 }
 for (const m of xml.matchAll(/<extension ([^>]*?)(?<!\/)>([^]*?)<\/extension>/g)) {
   const a = attributes(m[1]);
-  if (!a.supported?.split(',').includes('vulkan')) {
+  const supported = a.supported?.split(',').includes('vulkan');
+  if (!supported || (a.platform && a.platform !== 'provisional')) {
     for (const t of m[2].matchAll(/<type ([^>]*?)\/?>/g)) elsewhere.add(attributes(t[1]).name);
-    continue;
   }
+  if (!supported) continue;
   if (a.type === 'instance') instanceExtensions.push(a.name);
   if (!a.platform) addCommands(m[2], 0, a.type === 'instance' ? 'nullptr' : `"${a.name}"`, true);
-  if (a.platform && a.platform !== 'provisional') {
-    for (const t of m[2].matchAll(/<type ([^>]*?)\/?>/g)) elsewhere.add(attributes(t[1]).name);
-  }
-  for (const e of m[2].matchAll(/<enum ([^>]*?)\/?>/g)) {
-    const v = attributes(e[1]);
-    if (v.extends) addValue(v.extends, v, a.number);
-  }
+  addValues(m[2], a.number);
 }
 for (const c of newer.commands) {
   if (rows.has(c.name)) continue;

@@ -129,9 +129,7 @@ Result<void> open_cpu(const Kernels& kernels, int threads, Engine& engine) {
   }
   const auto set_threads = reinterpret_cast<void (*)(Backend*, int)>(
       engine.backend_reg_get_proc_address(registry, "ggml_backend_set_n_threads"));
-  if (set_threads == nullptr) {
-    return left_out("{} does not take a number of threads", kernels.name);
-  }
+  if (set_threads == nullptr) return left_out("{} does not take a number of threads", kernels.name);
   set_threads(engine.backend, threads);
   const auto extra_of = reinterpret_cast<BufferType** (*)(Device*)>(
       engine.backend_reg_get_proc_address(registry, "ggml_backend_dev_get_extra_bufts"));
@@ -167,9 +165,7 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
     engine.device_words = words;
   }
   engine.memory = engine.backend_dev_buffer_type(engine.device);
-  if (engine.memory == nullptr) {
-    return left_out("{} can not be used by {}", on, kernels.name);
-  }
+  if (engine.memory == nullptr) return left_out("{} can not be used by {}", on, kernels.name);
   return {};
 }
 

@@ -163,13 +163,19 @@ Result<void> fill(const Engine& ggml, const ReplayNode& node, std::size_t root, 
 
 // --- the node
 
-class Rebuilt final : public Work {
+class NodeGraph final : public Work {
  public:
-  Rebuilt(const Engine& engine, const ReplayNode& node, const Wish& wish)
+  NodeGraph(const Engine& engine, const ReplayNode& node, const Wish& wish)
       : engine_(&engine), node_(&node), mask_open_(wish.mask_open) {}
-  ~Rebuilt() override;
-  Rebuilt(const Rebuilt&) = delete;
-  Rebuilt& operator=(const Rebuilt&) = delete;
+
+  ~NodeGraph() override {
+    if (backend_ != nullptr) engine_->backend_free(backend_);
+    for (Buffer* buffer : buffers_) engine_->backend_buffer_free(buffer);
+    for (const Block& block : blocks_) munmap(block.at, block.bytes);
+    if (context_ != nullptr) engine_->free(context_);
+  }
+  NodeGraph(const NodeGraph&) = delete;
+  NodeGraph& operator=(const NodeGraph&) = delete;
 
   // Before all else.
   Result<void> make(const Wish& wish) {
@@ -201,14 +207,183 @@ class Rebuilt final : public Work {
     Place shared;
   };
 
-  Result<void> measure();
-  Result<void> choose_copies(const Wish& wish);
-  Result<void> build();
-  Result<Tensor*> add_copy();
-  Result<char*> filled(std::size_t root);
-  Result<Place> placed(std::size_t root);
-  void forget_last_block();
-  Result<void> put_rearranged(Tensor* tensor, std::size_t root);
+  // What each root has to hold, and in which kind of memory.
+  Result<void> measure() {
+    const char* op = engine_->op_name(static_cast<int>(node_->op_number));
+    if (op == nullptr || node_->op != op) {
+      return left_out("number {} is {} in this ggml, not {}", node_->op_number,
+                      op == nullptr ? "nothing" : op, node_->op);
+    }
+    spans_.resize(node_->roots.size());
+    for (std::size_t i = 0; i < spans_.size(); ++i) {
+      const profile::ReplayRoot& root = node_->roots[i];
+      spans_[i].rotated = root.constant;
+      spans_[i].begin = root.bytes;
+      for (BufferType* extra : engine_->extra) {
+        const char* name = engine_->backend_buft_name(extra);
+        if (name != nullptr && root.memory == name) spans_[i].rearranged = extra;
+      }
+      // On a device everything lies as its type says; the CPU's kernels also know other ways.
+      const bool plain = engine_->memory != nullptr || root.memory.empty() ||
+                         root.memory == "CPU" || root.memory == "CPU_Mapped" ||
+                         root.memory.starts_with("Vulkan") ||
+                         root.memory.find("Host") != std::string::npos;
+      if (!plain && spans_[i].rearranged == nullptr) {
+        return left_out("it used memory of the kind {}, which is not there", root.memory);
+      }
+    }
+    for (const ReplayTensor& tensor : node_->tensors) {
+      const int type = static_cast<int>(tensor.type_number);
+      const char* name = engine_->type_name(type);
+      if (name == nullptr || tensor.type != name) {
+        return left_out("type {} is {} in this ggml, not {}", type, name == nullptr ? "none" : name,
+                        tensor.type);
+      }
+      const TypeSize size{static_cast<std::int64_t>(engine_->type_size(type)),
+                          engine_->blck_size(type)};
+      const auto end = end_of(tensor, size);
+      const auto root = static_cast<std::size_t>(tensor.root);
+      if (!end || *end > node_->roots[root].bytes) {
+        return left_out("a tensor of it does not lie within its bytes");
+      }
+      if (const std::string why = layout_problem(node_->op, tensor, size); !why.empty()) {
+        return left_out("{}", why);
+      }
+      if (const std::string why = places_problem(*node_, tensor); !why.empty()) {
+        return left_out("{}", why);
+      }
+      Span& span = spans_[root];
+      span.begin = std::min(span.begin, tensor.offset / k_line * k_line);
+      span.end = std::max(span.end, *end);
+      if (span.rearranged != nullptr && tensor.offset != 0) {
+        return left_out("a part of a re-arranged tensor cannot be made alone");
+      }
+    }
+    for (Span& span : spans_) span.begin = std::min(span.begin, span.end);  // looked at by nobody
+    return {};
+  }
+
+  Result<void> choose_copies(const Wish& wish) {
+    std::int64_t each = 0, shared = 0;
+    for (const Span& span : spans_) {
+      (span.rotated ? each : shared) +=
+          up(span.end - span.begin) + static_cast<std::int64_t>(k_slack);
+    }
+    WEIR_TRY(copies_, copies_of(node_->count, each, shared, wish));
+    return {};
+  }
+
+  Result<void> build() {
+    if (engine_->memory != nullptr) {
+      backend_ = engine_->backend_dev_init(engine_->device, nullptr);
+      if (backend_ == nullptr) return left_out("the device takes no work");
+    }
+    const auto copies = static_cast<std::size_t>(copies_);
+    // Those of the node, and for each root one that a device's buffer is filled by.
+    const std::size_t tensors = copies * (node_->tensors.size() + spans_.size()) + 16;
+    context_ = engine_->init({engine_->graph_overhead_custom(tensors, false) +
+                                  (tensors + 16) * engine_->tensor_overhead(),
+                              nullptr, true});
+    if (context_ == nullptr) return left_out("ggml has no memory for its graph");
+    graph_ = engine_->new_graph_custom(context_, tensors, false);
+    for (std::size_t i = 0; i < copies; ++i) {
+      WEIR_TRY(Tensor* const result, add_copy());
+      if (i == 0 && !engine_->backend_dev_supports_op(engine_->device, result)) {
+        return left_out("this ggml does not do it {}",
+                        engine_->memory == nullptr ? "on the CPU" : "on this device");
+      }
+      engine_->build_forward_expand(graph_, result);
+    }
+    if (engine_->graph_n_nodes(graph_) != static_cast<int>(copies)) {
+      return left_out("ggml made another graph of it");
+    }
+    return {};
+  }
+
+  // The node once more: its result, whose sources are tensors without a past.
+  Result<Tensor*> add_copy() {
+    std::vector<Place> own(spans_.size());
+    Tensor* made[profile::k_replay_sources + 1] = {};
+    for (const ReplayTensor& from : node_->tensors) {
+      const auto root = static_cast<std::size_t>(from.root);
+      Span& span = spans_[root];
+      Tensor* tensor =
+          engine_->new_tensor(context_, static_cast<int>(from.type_number), 4, from.ne.data());
+      made[from.slot] = tensor;
+      if (span.rearranged != nullptr) {
+        WEIR_CHECK(put_rearranged(tensor, root));
+        continue;
+      }
+      Place& place = span.rotated ? own[root] : span.shared;
+      if (place.at == nullptr) {
+        WEIR_TRY(place, placed(root));
+      }
+      for (std::size_t i = 0; i < 4; ++i) tensor->nb[i] = static_cast<std::uint64_t>(from.nb[i]);
+      char* const at = place.at + (from.offset - span.begin);
+      if (place.buffer != nullptr) {
+        engine_->backend_tensor_alloc(place.buffer, tensor, at);
+      } else {
+        tensor->data = at;
+      }
+    }
+    Tensor* result = made[0];
+    result->op = static_cast<std::int32_t>(node_->op_number);
+    std::copy(node_->params.begin(), node_->params.end(), std::begin(result->params));
+    result->flags = static_cast<std::int32_t>(node_->flags);
+    for (std::size_t i = 0; i < std::size(result->source); ++i) result->source[i] = made[i + 1];
+    return result;
+  }
+
+  // Fresh memory with what the node reads of a root.
+  Result<char*> filled(std::size_t root) {
+    const Span& span = spans_[root];
+    const auto bytes = static_cast<std::size_t>(up(span.end - span.begin)) + k_slack;
+    void* made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED) return left_out("there are no {} MiB for it", bytes >> 20);
+    char* at = static_cast<char*>(made);
+    blocks_.push_back({at, bytes});
+    // A mapped file lies in small pages.
+    if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(made, bytes, MADV_NOHUGEPAGE);
+    std::memset(at, 0, bytes);
+    WEIR_CHECK(fill(*engine_, *node_, root, mask_open_, {at, span.begin, span.end}));
+    return at;
+  }
+
+  Result<Place> placed(std::size_t root) {
+    WEIR_TRY(char* const data, filled(root));
+    if (engine_->memory == nullptr) return Place{data, nullptr};
+    const std::size_t bytes = blocks_.back().bytes;
+    Buffer* buffer = engine_->backend_buft_alloc_buffer(engine_->memory, bytes);
+    if (buffer == nullptr) return left_out("the device has no {} MiB for it", bytes >> 20);
+    buffers_.push_back(buffer);
+    // ggml writes to tensors: one that is all of the buffer.
+    const std::int64_t ne[4] = {static_cast<std::int64_t>(bytes), 1, 1, 1};
+    Tensor* all = engine_->new_tensor(context_, k_bytes_type, 4, ne);
+    char* const base = static_cast<char*>(engine_->backend_buffer_get_base(buffer));
+    engine_->backend_tensor_alloc(buffer, all, base);
+    engine_->backend_tensor_set(all, data, 0, bytes);
+    forget_last_block();
+    return Place{base, buffer};
+  }
+
+  void forget_last_block() {
+    munmap(blocks_.back().at, blocks_.back().bytes);
+    blocks_.pop_back();
+  }
+
+  Result<void> put_rearranged(Tensor* tensor, std::size_t root) {
+    BufferType* kind = spans_[root].rearranged;
+    Buffer* buffer = engine_->backend_buft_alloc_buffer(
+        kind, engine_->backend_buft_get_alloc_size(kind, tensor));
+    if (buffer == nullptr) return left_out("there is no memory of the kind it used");
+    buffers_.push_back(buffer);
+    engine_->backend_buffer_set_usage(buffer, k_usage_weights);
+    engine_->backend_tensor_alloc(buffer, tensor, engine_->backend_buffer_get_base(buffer));
+    WEIR_TRY(char* const data, filled(root));
+    engine_->backend_tensor_set(tensor, data, 0, engine_->nbytes(tensor));
+    forget_last_block();
+    return {};
+  }
 
   const Engine* engine_;
   const ReplayNode* node_;
@@ -224,190 +399,6 @@ class Rebuilt final : public Work {
   std::int64_t copies_ = 1;
 };
 
-Rebuilt::~Rebuilt() {
-  if (backend_ != nullptr) engine_->backend_free(backend_);
-  for (Buffer* buffer : buffers_) engine_->backend_buffer_free(buffer);
-  for (const Block& block : blocks_) munmap(block.at, block.bytes);
-  if (context_ != nullptr) engine_->free(context_);
-}
-
-// What each root has to hold, and in which kind of memory.
-Result<void> Rebuilt::measure() {
-  const char* op = engine_->op_name(static_cast<int>(node_->op_number));
-  if (op == nullptr || node_->op != op) {
-    return left_out("number {} is {} in this ggml, not {}", node_->op_number,
-                    op == nullptr ? "nothing" : op, node_->op);
-  }
-  spans_.resize(node_->roots.size());
-  for (std::size_t i = 0; i < spans_.size(); ++i) {
-    const profile::ReplayRoot& root = node_->roots[i];
-    spans_[i].rotated = root.constant;
-    spans_[i].begin = root.bytes;
-    for (BufferType* extra : engine_->extra) {
-      const char* name = engine_->backend_buft_name(extra);
-      if (name != nullptr && root.memory == name) spans_[i].rearranged = extra;
-    }
-    // On a device everything lies as its type says; the CPU's kernels also know other ways.
-    const bool plain = engine_->memory != nullptr || root.memory.empty() || root.memory == "CPU" ||
-                       root.memory == "CPU_Mapped" || root.memory.starts_with("Vulkan") ||
-                       root.memory.find("Host") != std::string::npos;
-    if (!plain && spans_[i].rearranged == nullptr) {
-      return left_out("it used memory of the kind {}, which is not there", root.memory);
-    }
-  }
-  for (const ReplayTensor& tensor : node_->tensors) {
-    const int type = static_cast<int>(tensor.type_number);
-    const char* name = engine_->type_name(type);
-    if (name == nullptr || tensor.type != name) {
-      return left_out("type {} is {} in this ggml, not {}", type, name == nullptr ? "none" : name,
-                      tensor.type);
-    }
-    const TypeSize size{static_cast<std::int64_t>(engine_->type_size(type)),
-                        engine_->blck_size(type)};
-    const auto end = end_of(tensor, size);
-    const auto root = static_cast<std::size_t>(tensor.root);
-    if (!end || *end > node_->roots[root].bytes) {
-      return left_out("a tensor of it does not lie within its bytes");
-    }
-    if (const std::string why = layout_problem(node_->op, tensor, size); !why.empty()) {
-      return left_out("{}", why);
-    }
-    if (const std::string why = places_problem(*node_, tensor); !why.empty()) {
-      return left_out("{}", why);
-    }
-    Span& span = spans_[root];
-    span.begin = std::min(span.begin, tensor.offset / k_line * k_line);
-    span.end = std::max(span.end, *end);
-    if (span.rearranged != nullptr && tensor.offset != 0) {
-      return left_out("a part of a re-arranged tensor cannot be made alone");
-    }
-  }
-  for (Span& span : spans_) span.begin = std::min(span.begin, span.end);  // looked at by nobody
-  return {};
-}
-
-Result<void> Rebuilt::choose_copies(const Wish& wish) {
-  std::int64_t each = 0, shared = 0;
-  for (const Span& span : spans_) {
-    (span.rotated ? each : shared) +=
-        up(span.end - span.begin) + static_cast<std::int64_t>(k_slack);
-  }
-  WEIR_TRY(copies_, copies_of(node_->count, each, shared, wish));
-  return {};
-}
-
-// Fresh memory with what the node reads of a root.
-Result<char*> Rebuilt::filled(std::size_t root) {
-  const Span& span = spans_[root];
-  const auto bytes = static_cast<std::size_t>(up(span.end - span.begin)) + k_slack;
-  void* made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (made == MAP_FAILED) return left_out("there are no {} MiB for it", bytes >> 20);
-  char* at = static_cast<char*>(made);
-  blocks_.push_back({at, bytes});
-  // A mapped file lies in small pages.
-  if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(made, bytes, MADV_NOHUGEPAGE);
-  std::memset(at, 0, bytes);
-  WEIR_CHECK(fill(*engine_, *node_, root, mask_open_, {at, span.begin, span.end}));
-  return at;
-}
-
-void Rebuilt::forget_last_block() {
-  munmap(blocks_.back().at, blocks_.back().bytes);
-  blocks_.pop_back();
-}
-
-Result<Rebuilt::Place> Rebuilt::placed(std::size_t root) {
-  WEIR_TRY(char* const data, filled(root));
-  if (engine_->memory == nullptr) return Place{data, nullptr};
-  const std::size_t bytes = blocks_.back().bytes;
-  Buffer* buffer = engine_->backend_buft_alloc_buffer(engine_->memory, bytes);
-  if (buffer == nullptr) return left_out("the device has no {} MiB for it", bytes >> 20);
-  buffers_.push_back(buffer);
-  // ggml writes to tensors: one that is all of the buffer.
-  const std::int64_t ne[4] = {static_cast<std::int64_t>(bytes), 1, 1, 1};
-  Tensor* all = engine_->new_tensor(context_, k_bytes_type, 4, ne);
-  char* const base = static_cast<char*>(engine_->backend_buffer_get_base(buffer));
-  engine_->backend_tensor_alloc(buffer, all, base);
-  engine_->backend_tensor_set(all, data, 0, bytes);
-  forget_last_block();
-  return Place{base, buffer};
-}
-
-Result<void> Rebuilt::put_rearranged(Tensor* tensor, std::size_t root) {
-  BufferType* kind = spans_[root].rearranged;
-  Buffer* buffer =
-      engine_->backend_buft_alloc_buffer(kind, engine_->backend_buft_get_alloc_size(kind, tensor));
-  if (buffer == nullptr) return left_out("there is no memory of the kind it used");
-  buffers_.push_back(buffer);
-  engine_->backend_buffer_set_usage(buffer, k_usage_weights);
-  engine_->backend_tensor_alloc(buffer, tensor, engine_->backend_buffer_get_base(buffer));
-  WEIR_TRY(char* const data, filled(root));
-  engine_->backend_tensor_set(tensor, data, 0, engine_->nbytes(tensor));
-  forget_last_block();
-  return {};
-}
-
-// The node once more: its result, whose sources are tensors without a past.
-Result<Tensor*> Rebuilt::add_copy() {
-  std::vector<Place> own(spans_.size());
-  Tensor* made[profile::k_replay_sources + 1] = {};
-  for (const ReplayTensor& from : node_->tensors) {
-    const auto root = static_cast<std::size_t>(from.root);
-    Span& span = spans_[root];
-    Tensor* tensor =
-        engine_->new_tensor(context_, static_cast<int>(from.type_number), 4, from.ne.data());
-    made[from.slot] = tensor;
-    if (span.rearranged != nullptr) {
-      WEIR_CHECK(put_rearranged(tensor, root));
-      continue;
-    }
-    Place& place = span.rotated ? own[root] : span.shared;
-    if (place.at == nullptr) {
-      WEIR_TRY(place, placed(root));
-    }
-    for (std::size_t i = 0; i < 4; ++i) tensor->nb[i] = static_cast<std::uint64_t>(from.nb[i]);
-    char* const at = place.at + (from.offset - span.begin);
-    if (place.buffer != nullptr) {
-      engine_->backend_tensor_alloc(place.buffer, tensor, at);
-    } else {
-      tensor->data = at;
-    }
-  }
-  Tensor* result = made[0];
-  result->op = static_cast<std::int32_t>(node_->op_number);
-  std::copy(node_->params.begin(), node_->params.end(), std::begin(result->params));
-  result->flags = static_cast<std::int32_t>(node_->flags);
-  for (std::size_t i = 0; i < std::size(result->source); ++i) result->source[i] = made[i + 1];
-  return result;
-}
-
-Result<void> Rebuilt::build() {
-  if (engine_->memory != nullptr) {
-    backend_ = engine_->backend_dev_init(engine_->device, nullptr);
-    if (backend_ == nullptr) return left_out("the device takes no work");
-  }
-  const auto copies = static_cast<std::size_t>(copies_);
-  // Those of the node, and for each root one that a device's buffer is filled by.
-  const std::size_t tensors = copies * (node_->tensors.size() + spans_.size()) + 16;
-  context_ = engine_->init(
-      {engine_->graph_overhead_custom(tensors, false) + (tensors + 16) * engine_->tensor_overhead(),
-       nullptr, true});
-  if (context_ == nullptr) return left_out("ggml has no memory for its graph");
-  graph_ = engine_->new_graph_custom(context_, tensors, false);
-  for (std::size_t i = 0; i < copies; ++i) {
-    WEIR_TRY(Tensor* const result, add_copy());
-    if (i == 0 && !engine_->backend_dev_supports_op(engine_->device, result)) {
-      return left_out("this ggml does not do it {}",
-                      engine_->memory == nullptr ? "on the CPU" : "on this device");
-    }
-    engine_->build_forward_expand(graph_, result);
-  }
-  if (engine_->graph_n_nodes(graph_) != static_cast<int>(copies)) {
-    return left_out("ggml made another graph of it");
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Work>> rebuilt(const Engine& engine, const ReplayNode& node,
@@ -418,7 +409,7 @@ Result<std::unique_ptr<Work>> rebuilt(const Engine& engine, const ReplayNode& no
       return left_out("{}{}", problem, has_rule(node.op) ? "" : " (--any-op replays it)");
     }
   }
-  auto made = std::make_unique<Rebuilt>(engine, node, wish);
+  auto made = std::make_unique<NodeGraph>(engine, node, wish);
   WEIR_CHECK(made->make(wish));
   return made;
 }

@@ -20,18 +20,18 @@ bool is_dynamic(std::uint32_t type) {
 }
 
 // All that one work needs, given back at the end.
-class Made {
+class KernelObjects {
  public:
-  Made(const Device& device, const probes::RecordedKernels& recorded,
-       const probes::RecordedWork& work)
+  KernelObjects(const Device& device, const probes::RecordedKernels& recorded,
+                const probes::RecordedWork& work)
       : device_(device),
         call_(device.call),
         work_(work),
         pipeline_(recorded.pipelines[work.pipeline]),
         code_(recorded.codes[pipeline_.head.code]) {}
-  Made(const Made&) = delete;
-  Made& operator=(const Made&) = delete;
-  ~Made() {
+  KernelObjects(const KernelObjects&) = delete;
+  KernelObjects& operator=(const KernelObjects&) = delete;
+  ~KernelObjects() {
     const VkDevice handle = device_.handle;
     call_.vkDestroyDescriptorPool(handle, pool_, nullptr);
     for (const VkBuffer buffer : buffers_) call_.vkDestroyBuffer(handle, buffer, nullptr);
@@ -45,7 +45,44 @@ class Made {
   }
 
   // What this device can not do.
-  [[nodiscard]] Result<void> fits(std::uint64_t most_memory) const;
+  [[nodiscard]] Result<void> fits(std::uint64_t most_memory) const {
+    std::uint64_t bytes = 0;
+    for (const auto& buffer : work_.buffers) {
+      if (buffer.span > most_memory - bytes) {
+        return left_out("it needs more than {} MiB of memory", most_memory >> 20);
+      }
+      bytes += buffer.span;
+    }
+    const VkPhysicalDeviceLimits& limits = device_.limits;
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (work_.groups[i] > limits.maxComputeWorkGroupCount[i]) {
+        return left_out("this device has no {} groups at once", work_.groups[i]);
+      }
+    }
+    if (pipeline_.head.sets > limits.maxBoundDescriptorSets ||
+        push_bytes() > limits.maxPushConstantsSize) {
+      return left_out("this device has no such layout: {} sets, {} push constants",
+                      pipeline_.head.sets, push_bytes());
+    }
+    for (const auto& one : work_.descriptors) {
+      if (one.buffer == UINT32_MAX) continue;
+      const bool uniform = is_uniform(one.type);
+      const std::uint64_t alignment =
+          uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
+      if (alignment != 0 && one.offset % alignment != 0) {
+        return left_out("this device has no buffers at offset {}", one.offset);
+      }
+      if (one.range > (uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange)) {
+        return left_out("this device binds no {} bytes", one.range);
+      }
+    }
+    const std::uint32_t subgroup = pipeline_.head.subgroup_size;
+    if (subgroup != 0 && (subgroup < device_.least_subgroup || subgroup > device_.most_subgroup)) {
+      return left_out("it asks for subgroups of {}, this device has {} to {}", subgroup,
+                      device_.least_subgroup, device_.most_subgroup);
+    }
+    return {};
+  }
   [[nodiscard]] Result<void> make() {
     WEIR_CHECK(make_layout());
     WEIR_CHECK(make_pipeline());
@@ -57,16 +94,147 @@ class Made {
       call_.vkCmdFillBuffer(device_.commands, buffer, 0, VK_WHOLE_SIZE, 0);
     }
   }
-  void bind() const;
+
+  void bind() const {
+    call_.vkCmdBindPipeline(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, made_);
+    const std::vector<std::uint32_t> offsets(dynamic_);
+    if (!sets_.empty()) {
+      call_.vkCmdBindDescriptorSets(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0,
+                                    static_cast<std::uint32_t>(sets_.size()), sets_.data(),
+                                    dynamic_, offsets.data());
+    }
+    if (push_bytes() == 0) return;
+    std::array<char, WEIR_KERNELS_PUSH_BYTES> push{};
+    std::copy(work_.push.begin(), work_.push.end(), push.begin());
+    call_.vkCmdPushConstants(device_.commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                             push_bytes(), push.data());
+  }
   void dispatch() const {
     call_.vkCmdDispatch(device_.commands, work_.groups[0], work_.groups[1], work_.groups[2]);
   }
 
  private:
-  [[nodiscard]] Result<void> make_layout();
-  [[nodiscard]] Result<void> make_pipeline();
-  [[nodiscard]] Result<void> make_buffers();
-  [[nodiscard]] Result<void> make_sets();
+  [[nodiscard]] Result<void> make_layout() {
+    for (std::uint32_t set = 0; set < pipeline_.head.sets; ++set) {
+      std::vector<VkDescriptorSetLayoutBinding> bindings;
+      for (const auto& one : pipeline_.bindings) {
+        if (one.set != set) continue;
+        const auto type = static_cast<VkDescriptorType>(one.type);
+        bindings.push_back({one.binding, type, one.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
+        if (is_dynamic(one.type)) dynamic_ += one.count;
+      }
+      auto info = of_type<vk::DescriptorSetLayoutCreateInfo>();
+      info.bindingCount = static_cast<std::uint32_t>(bindings.size());
+      info.pBindings = bindings.data();
+      VkDescriptorSetLayout made = VK_NULL_HANDLE;
+      WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateDescriptorSetLayout, device_.handle, &info, nullptr,
+                                  &made));
+      set_layouts_.push_back(made);
+    }
+    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes()};
+    auto info = of_type<vk::PipelineLayoutCreateInfo>();
+    info.setLayoutCount = static_cast<std::uint32_t>(set_layouts_.size());
+    info.pSetLayouts = set_layouts_.data();
+    info.pushConstantRangeCount = range.size == 0 ? 0 : 1;
+    info.pPushConstantRanges = &range;
+    return WEIR_REPLAY_CALL(call_, CreatePipelineLayout, device_.handle, &info, nullptr, &layout_);
+  }
+
+  [[nodiscard]] Result<void> make_pipeline() {
+    auto module = of_type<vk::ShaderModuleCreateInfo>();
+    module.codeSize = code_.words.size() * 4;
+    module.pCode = code_.words.data();
+    WEIR_CHECK(
+        WEIR_REPLAY_CALL(call_, CreateShaderModule, device_.handle, &module, nullptr, &module_));
+    std::vector<VkSpecializationMapEntry> entries;
+    for (const auto& one : pipeline_.constants) entries.push_back({one.id, one.offset, one.size});
+    VkSpecializationInfo special{};
+    special.mapEntryCount = static_cast<std::uint32_t>(entries.size());
+    special.pMapEntries = entries.data();
+    special.dataSize = pipeline_.data.size();
+    special.pData = pipeline_.data.data();
+    auto subgroup = of_type<vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo>();
+    subgroup.requiredSubgroupSize = pipeline_.head.subgroup_size;
+    auto info = of_type<vk::ComputePipelineCreateInfo>();
+    info.flags = pipeline_.head.flags;
+    info.layout = layout_;
+    info.stage = of_type<vk::PipelineShaderStageCreateInfo>();
+    info.stage.flags = pipeline_.head.stage_flags;
+    if (subgroup.requiredSubgroupSize != 0) info.stage.pNext = &subgroup;
+    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    info.stage.module = module_;
+    info.stage.pName = pipeline_.entry_point.c_str();
+    if (!entries.empty()) info.stage.pSpecializationInfo = &special;
+    return WEIR_REPLAY_CALL(call_, CreateComputePipelines, device_.handle, VK_NULL_HANDLE, 1, &info,
+                            nullptr, &made_);
+  }
+
+  [[nodiscard]] Result<void> make_buffers() {
+    for (const auto& one : work_.buffers) {
+      constexpr VkBufferUsageFlags k_kept =
+          VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+      auto info = of_type<vk::BufferCreateInfo>();
+      info.size = (one.span + 3) & ~std::uint64_t{3};  // filled by words
+      info.usage = (one.usage & k_kept) | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+      VkBuffer buffer = VK_NULL_HANDLE;
+      WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateBuffer, device_.handle, &info, nullptr, &buffer));
+      buffers_.push_back(buffer);
+      VkMemoryRequirements needs{};
+      call_.vkGetBufferMemoryRequirements(device_.handle, buffer, &needs);
+      auto memory = of_type<vk::MemoryAllocateInfo>();
+      memory.allocationSize = needs.size;
+      bool found = false;
+      for (std::uint32_t i = 0; i < device_.memory.memoryTypeCount && !found; ++i) {
+        found = (needs.memoryTypeBits & (1U << i)) != 0 &&
+                (device_.memory.memoryTypes[i].propertyFlags &
+                 VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
+        if (found) memory.memoryTypeIndex = i;
+      }
+      if (!found) return left_out("the device has no memory of its own for it");
+      VkDeviceMemory made = VK_NULL_HANDLE;
+      WEIR_CHECK(WEIR_REPLAY_CALL(call_, AllocateMemory, device_.handle, &memory, nullptr, &made));
+      memories_.push_back(made);
+      WEIR_CHECK(WEIR_REPLAY_CALL(call_, BindBufferMemory, device_.handle, buffer, made, 0));
+    }
+    return {};
+  }
+
+  [[nodiscard]] Result<void> make_sets() {
+    if (set_layouts_.empty()) return {};
+    std::map<std::uint32_t, std::uint32_t> types;
+    for (const auto& one : pipeline_.bindings) types[one.type] += one.count;
+    std::vector<VkDescriptorPoolSize> sizes;
+    for (const auto& [type, count] : types) {
+      sizes.push_back({static_cast<VkDescriptorType>(type), count});
+    }
+    if (sizes.empty()) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
+    auto pool = of_type<vk::DescriptorPoolCreateInfo>();
+    pool.maxSets = static_cast<std::uint32_t>(set_layouts_.size());
+    pool.poolSizeCount = static_cast<std::uint32_t>(sizes.size());
+    pool.pPoolSizes = sizes.data();
+    WEIR_CHECK(
+        WEIR_REPLAY_CALL(call_, CreateDescriptorPool, device_.handle, &pool, nullptr, &pool_));
+    auto info = of_type<vk::DescriptorSetAllocateInfo>();
+    info.descriptorPool = pool_;
+    info.descriptorSetCount = pool.maxSets;
+    info.pSetLayouts = set_layouts_.data();
+    sets_.resize(set_layouts_.size());
+    WEIR_CHECK(
+        WEIR_REPLAY_CALL(call_, AllocateDescriptorSets, device_.handle, &info, sets_.data()));
+    for (const auto& one : work_.descriptors) {
+      VkDescriptorBufferInfo buffer{VK_NULL_HANDLE, 0, VK_WHOLE_SIZE};
+      if (one.buffer != UINT32_MAX) buffer = {buffers_[one.buffer], one.offset, one.range};
+      auto write = of_type<vk::WriteDescriptorSet>();
+      write.dstSet = sets_[one.set];
+      write.dstBinding = one.binding;
+      write.dstArrayElement = one.element;
+      write.descriptorCount = 1;
+      write.descriptorType = static_cast<VkDescriptorType>(one.type);
+      write.pBufferInfo = &buffer;
+      call_.vkUpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
+    }
+    return {};
+  }
   [[nodiscard]] std::uint32_t push_bytes() const { return (pipeline_.head.push_bytes + 3) & ~3U; }
 
   const Device& device_;
@@ -85,180 +253,6 @@ class Made {
   std::uint32_t dynamic_ = 0;  // descriptors of dynamic offset, in all sets
 };
 
-Result<void> Made::fits(std::uint64_t most_memory) const {
-  std::uint64_t bytes = 0;
-  for (const auto& buffer : work_.buffers) {
-    if (buffer.span > most_memory - bytes) {
-      return left_out("it needs more than {} MiB of memory", most_memory >> 20);
-    }
-    bytes += buffer.span;
-  }
-  const VkPhysicalDeviceLimits& limits = device_.limits;
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (work_.groups[i] > limits.maxComputeWorkGroupCount[i]) {
-      return left_out("this device has no {} groups at once", work_.groups[i]);
-    }
-  }
-  if (pipeline_.head.sets > limits.maxBoundDescriptorSets ||
-      push_bytes() > limits.maxPushConstantsSize) {
-    return left_out("this device has no such layout: {} sets, {} push constants",
-                    pipeline_.head.sets, push_bytes());
-  }
-  for (const auto& one : work_.descriptors) {
-    if (one.buffer == UINT32_MAX) continue;
-    const bool uniform = is_uniform(one.type);
-    const std::uint64_t alignment =
-        uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
-    if (alignment != 0 && one.offset % alignment != 0) {
-      return left_out("this device has no buffers at offset {}", one.offset);
-    }
-    if (one.range > (uniform ? limits.maxUniformBufferRange : limits.maxStorageBufferRange)) {
-      return left_out("this device binds no {} bytes", one.range);
-    }
-  }
-  const std::uint32_t subgroup = pipeline_.head.subgroup_size;
-  if (subgroup != 0 && (subgroup < device_.least_subgroup || subgroup > device_.most_subgroup)) {
-    return left_out("it asks for subgroups of {}, this device has {} to {}", subgroup,
-                    device_.least_subgroup, device_.most_subgroup);
-  }
-  return {};
-}
-
-Result<void> Made::make_layout() {
-  for (std::uint32_t set = 0; set < pipeline_.head.sets; ++set) {
-    std::vector<VkDescriptorSetLayoutBinding> bindings;
-    for (const auto& one : pipeline_.bindings) {
-      if (one.set != set) continue;
-      const auto type = static_cast<VkDescriptorType>(one.type);
-      bindings.push_back({one.binding, type, one.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-      if (is_dynamic(one.type)) dynamic_ += one.count;
-    }
-    auto info = of_type<vk::DescriptorSetLayoutCreateInfo>();
-    info.bindingCount = static_cast<std::uint32_t>(bindings.size());
-    info.pBindings = bindings.data();
-    VkDescriptorSetLayout made = VK_NULL_HANDLE;
-    WEIR_CHECK(
-        WEIR_REPLAY_CALL(call_, CreateDescriptorSetLayout, device_.handle, &info, nullptr, &made));
-    set_layouts_.push_back(made);
-  }
-  const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes()};
-  auto info = of_type<vk::PipelineLayoutCreateInfo>();
-  info.setLayoutCount = static_cast<std::uint32_t>(set_layouts_.size());
-  info.pSetLayouts = set_layouts_.data();
-  info.pushConstantRangeCount = range.size == 0 ? 0 : 1;
-  info.pPushConstantRanges = &range;
-  return WEIR_REPLAY_CALL(call_, CreatePipelineLayout, device_.handle, &info, nullptr, &layout_);
-}
-
-Result<void> Made::make_pipeline() {
-  auto module = of_type<vk::ShaderModuleCreateInfo>();
-  module.codeSize = code_.words.size() * 4;
-  module.pCode = code_.words.data();
-  WEIR_CHECK(
-      WEIR_REPLAY_CALL(call_, CreateShaderModule, device_.handle, &module, nullptr, &module_));
-  std::vector<VkSpecializationMapEntry> entries;
-  for (const auto& one : pipeline_.constants) entries.push_back({one.id, one.offset, one.size});
-  VkSpecializationInfo special{};
-  special.mapEntryCount = static_cast<std::uint32_t>(entries.size());
-  special.pMapEntries = entries.data();
-  special.dataSize = pipeline_.data.size();
-  special.pData = pipeline_.data.data();
-  auto subgroup = of_type<vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo>();
-  subgroup.requiredSubgroupSize = pipeline_.head.subgroup_size;
-  auto info = of_type<vk::ComputePipelineCreateInfo>();
-  info.flags = pipeline_.head.flags;
-  info.layout = layout_;
-  info.stage = of_type<vk::PipelineShaderStageCreateInfo>();
-  info.stage.flags = pipeline_.head.stage_flags;
-  if (subgroup.requiredSubgroupSize != 0) info.stage.pNext = &subgroup;
-  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = module_;
-  info.stage.pName = pipeline_.entry_point.c_str();
-  if (!entries.empty()) info.stage.pSpecializationInfo = &special;
-  return WEIR_REPLAY_CALL(call_, CreateComputePipelines, device_.handle, VK_NULL_HANDLE, 1, &info,
-                          nullptr, &made_);
-}
-
-Result<void> Made::make_buffers() {
-  for (const auto& one : work_.buffers) {
-    constexpr VkBufferUsageFlags k_kept =
-        VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT | VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
-    auto info = of_type<vk::BufferCreateInfo>();
-    info.size = (one.span + 3) & ~std::uint64_t{3};  // filled by words
-    info.usage = (one.usage & k_kept) | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-    VkBuffer buffer = VK_NULL_HANDLE;
-    WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateBuffer, device_.handle, &info, nullptr, &buffer));
-    buffers_.push_back(buffer);
-    VkMemoryRequirements needs{};
-    call_.vkGetBufferMemoryRequirements(device_.handle, buffer, &needs);
-    auto memory = of_type<vk::MemoryAllocateInfo>();
-    memory.allocationSize = needs.size;
-    bool found = false;
-    for (std::uint32_t i = 0; i < device_.memory.memoryTypeCount && !found; ++i) {
-      found =
-          (needs.memoryTypeBits & (1U << i)) != 0 &&
-          (device_.memory.memoryTypes[i].propertyFlags & VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) != 0;
-      if (found) memory.memoryTypeIndex = i;
-    }
-    if (!found) return left_out("the device has no memory of its own for it");
-    VkDeviceMemory made = VK_NULL_HANDLE;
-    WEIR_CHECK(WEIR_REPLAY_CALL(call_, AllocateMemory, device_.handle, &memory, nullptr, &made));
-    memories_.push_back(made);
-    WEIR_CHECK(WEIR_REPLAY_CALL(call_, BindBufferMemory, device_.handle, buffer, made, 0));
-  }
-  return {};
-}
-
-Result<void> Made::make_sets() {
-  if (set_layouts_.empty()) return {};
-  std::map<std::uint32_t, std::uint32_t> types;
-  for (const auto& one : pipeline_.bindings) types[one.type] += one.count;
-  std::vector<VkDescriptorPoolSize> sizes;
-  for (const auto& [type, count] : types) {
-    sizes.push_back({static_cast<VkDescriptorType>(type), count});
-  }
-  if (sizes.empty()) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
-  auto pool = of_type<vk::DescriptorPoolCreateInfo>();
-  pool.maxSets = static_cast<std::uint32_t>(set_layouts_.size());
-  pool.poolSizeCount = static_cast<std::uint32_t>(sizes.size());
-  pool.pPoolSizes = sizes.data();
-  WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateDescriptorPool, device_.handle, &pool, nullptr, &pool_));
-  auto info = of_type<vk::DescriptorSetAllocateInfo>();
-  info.descriptorPool = pool_;
-  info.descriptorSetCount = pool.maxSets;
-  info.pSetLayouts = set_layouts_.data();
-  sets_.resize(set_layouts_.size());
-  WEIR_CHECK(WEIR_REPLAY_CALL(call_, AllocateDescriptorSets, device_.handle, &info, sets_.data()));
-  for (const auto& one : work_.descriptors) {
-    VkDescriptorBufferInfo buffer{VK_NULL_HANDLE, 0, VK_WHOLE_SIZE};
-    if (one.buffer != UINT32_MAX) buffer = {buffers_[one.buffer], one.offset, one.range};
-    auto write = of_type<vk::WriteDescriptorSet>();
-    write.dstSet = sets_[one.set];
-    write.dstBinding = one.binding;
-    write.dstArrayElement = one.element;
-    write.descriptorCount = 1;
-    write.descriptorType = static_cast<VkDescriptorType>(one.type);
-    write.pBufferInfo = &buffer;
-    call_.vkUpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
-  }
-  return {};
-}
-
-void Made::bind() const {
-  call_.vkCmdBindPipeline(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, made_);
-  const std::vector<std::uint32_t> offsets(dynamic_);
-  if (!sets_.empty()) {
-    call_.vkCmdBindDescriptorSets(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0,
-                                  static_cast<std::uint32_t>(sets_.size()), sets_.data(), dynamic_,
-                                  offsets.data());
-  }
-  if (push_bytes() == 0) return;
-  std::array<char, WEIR_KERNELS_PUSH_BYTES> push{};
-  std::copy(work_.push.begin(), work_.push.end(), push.begin());
-  call_.vkCmdPushConstants(device_.commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes(),
-                           push.data());
-}
-
 // Nothing that comes later starts before all that came earlier is done and seen.
 void wait_between(const Device& device) {
   auto memory = of_type<vk::MemoryBarrier>();
@@ -271,7 +265,7 @@ void wait_between(const Device& device) {
 }
 
 // `runs` timed dispatches in one submission; their seconds.
-Result<std::vector<double>> run(const Device& device, const Made& made, std::uint32_t runs,
+Result<std::vector<double>> run(const Device& device, const KernelObjects& made, std::uint32_t runs,
                                 bool fill) {
   const Functions& call = device.call;
   const VkCommandBuffer commands = device.commands;
@@ -316,8 +310,8 @@ Result<std::vector<double>> run(const Device& device, const Made& made, std::uin
 
 Outcome replay(const Device& device, const probes::RecordedKernels& recorded,
                const probes::RecordedWork& work, const Wishes& wishes) {
-  auto owned = std::make_unique<Made>(device, recorded, work);
-  const Made& made = *owned;
+  auto owned = std::make_unique<KernelObjects>(device, recorded, work);
+  const KernelObjects& made = *owned;
   const auto refused = [&owned](const Error& error, bool lost) {
     if (lost) (void)owned.release();  // the device may still be at it: never taken from under it
     return Outcome{{}, error.message, lost};

@@ -262,9 +262,11 @@ const Known* g_driver_calls[k_most_ids];
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
 __thread int t_depth __attribute__((tls_model("initial-exec")));
 
-void on_call(bool runtime_api, uint32_t id, const void* untyped) {
+void CUPTIAPI called_back(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
+                          const void* untyped) {
   const auto* data = static_cast<const CUpti_CallbackData*>(untyped);
-  const Known* known = id < k_most_ids ? (runtime_api ? g_runtime : g_driver_calls)[id] : nullptr;
+  const Known** by_id = domain == CUPTI_CB_DOMAIN_RUNTIME_API ? g_runtime : g_driver_calls;
+  const Known* known = id < k_most_ids ? by_id[id] : nullptr;
   if (known == nullptr) return;
   if (data->callbackSite == CUPTI_API_ENTER) {
     ++t_depth;
@@ -305,23 +307,13 @@ void* find_cupti() {
   return nullptr;
 }
 
-void CUPTIAPI called_back(void*, CUpti_CallbackDomain domain, CUpti_CallbackId id,
-                          const void* data) {
-  on_call(domain == CUPTI_CB_DOMAIN_RUNTIME_API, id, data);
-}
-
-bool enable(bool runtime_api, uint32_t id) {
-  const auto domain = runtime_api ? CUPTI_CB_DOMAIN_RUNTIME_API : CUPTI_CB_DOMAIN_DRIVER_API;
-  return g_enable(1, g_subscriber, domain, id) == CUPTI_SUCCESS;
-}
-
 template <size_t count>
-bool enable_all(const Known (&list)[count], const Known** by_id, bool runtime_api) {
+bool enable_all(const Known (&list)[count], const Known** by_id, CUpti_CallbackDomain domain) {
   bool any = false;
   for (const Known& known : list) {
     if (known.id >= k_most_ids) continue;
     by_id[known.id] = &known;
-    any = enable(runtime_api, known.id) || any;
+    any = g_enable(1, g_subscriber, domain, known.id) == CUPTI_SUCCESS || any;
   }
   return any;
 }
@@ -342,9 +334,9 @@ const char* begin() {
     default:
       return "CUPTI saw no device";
   }
-  const bool runtime = enable_all(k_runtime, g_runtime, true);
-  return enable_all(k_driver, g_driver_calls, false) || runtime ? nullptr
-                                                                : "CUPTI offers none of the calls";
+  const bool runtime = enable_all(k_runtime, g_runtime, CUPTI_CB_DOMAIN_RUNTIME_API);
+  const bool driver = enable_all(k_driver, g_driver_calls, CUPTI_CB_DOMAIN_DRIVER_API);
+  return driver || runtime ? nullptr : "CUPTI offers none of the calls";
 }
 
 }  // namespace

@@ -178,9 +178,7 @@ weir_probe_op* new_op(Library* library, const Step& step, uint32_t graph, uint64
     const TensorView view(step.tensor);
     for (size_t i = 0; i < WEIR_OP_SOURCES; ++i) {
       const Tensor* source = view.source(i);
-      if (source != nullptr) {
-        fill_operand(library->ggml, source, &entry->source[entry->sources++]);
-      }
+      if (source != nullptr) fill_operand(library->ggml, source, &entry->source[entry->sources++]);
     }
   }
   raise_used(section);
@@ -218,9 +216,7 @@ uint32_t graph_entry(int steps, uint64_t splits, uint64_t cpu_ops) {
   const uint64_t rows = rows_of(steps);
   const uint64_t seed[3] = {rows, splits, static_cast<uint64_t>(steps)};
   uint64_t hash = hash_bytes(k_hash_seed, seed, sizeof seed);
-  for (int i = 0; i < steps; ++i) {
-    hash = mix(hash, g_steps[i].op_hash + g_steps[i].device);
-  }
+  for (int i = 0; i < steps; ++i) hash = mix(hash, g_steps[i].op_hash + g_steps[i].device);
   if (void* known = g_graphs.find(hash)) {
     return static_cast<uint32_t>(static_cast<weir_probe_graph*>(known) - g.file.graphs);
   }

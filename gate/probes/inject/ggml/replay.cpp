@@ -106,16 +106,7 @@ void read_mask(const Functions& ggml, const Tensor* mask, Masks* out) {
 void tell_text(uint32_t which, const char* text) {
   if (text == nullptr) return;
   const size_t size = strlen(text);
-  if (size < 4096) {
-    write_event(WEIR_EVENT_ENGINE, which, text, static_cast<uint32_t>(size) + 1);
-  }
-}
-
-void tell_engine(Library* library) {
-  const Functions& ggml = library->ggml;
-  tell_text(0, ask(ggml.version));
-  tell_text(1, ask(ggml.commit));
-  tell_text(2, file_of(reinterpret_cast<const void*>(ggml.graph_node)));
+  if (size < 4096) write_event(WEIR_EVENT_ENGINE, which, text, static_cast<uint32_t>(size) + 1);
 }
 
 void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
@@ -228,7 +219,10 @@ void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, G
   const int all = library->ggml.graph_n_nodes(graph);
   if (!g_engine_told) {
     g_engine_told = true;
-    tell_engine(library);
+    const Functions& ggml = library->ggml;
+    tell_text(0, ask(ggml.version));
+    tell_text(1, ask(ggml.commit));
+    tell_text(2, file_of(reinterpret_cast<const void*>(ggml.graph_node)));
   }
   uint64_t hash = hash_bytes(k_hash_seed, &kind, sizeof kind);
   for (int i = 0; i < count; ++i) hash = hash_bytes(hash, &steps[i].hash, sizeof steps[i].hash);

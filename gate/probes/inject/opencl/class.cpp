@@ -61,12 +61,6 @@ uint64_t hash_of_words(const char* words) {
   return sum;
 }
 
-void hash_text_answer(const Asker& ask, cl_device_info what, Hash* hash) {
-  char* text = ask.text(what);
-  hash->value(text == nullptr ? 0 : hash_of_words(text));
-  free(text);
-}
-
 uint64_t hash_features(const Asker& ask, cl_device_type type) {
   constexpr cl_device_info k_words[] = {CL_DEVICE_VERSION, CL_DEVICE_OPENCL_C_VERSION,
                                         CL_DEVICE_EXTENSIONS, CL_DEVICE_PROFILE};
@@ -88,7 +82,11 @@ uint64_t hash_features(const Asker& ask, cl_device_type type) {
                                        CL_DEVICE_QUEUE_ON_HOST_PROPERTIES};
   Hash hash(k_recipe);
   hash.value(type);
-  for (const cl_device_info what : k_words) hash_text_answer(ask, what, &hash);
+  for (const cl_device_info what : k_words) {
+    char* text = ask.text(what);
+    hash.value(text == nullptr ? 0 : hash_of_words(text));
+    free(text);
+  }
   for (const cl_device_info what : k_sizes) hash.value(ask.value<size_t>(what));
   for (const cl_device_info what : k_numbers) hash.value(ask.value<cl_uint>(what));
   for (const cl_device_info what : k_wide) hash.value(ask.value<cl_ulong>(what));

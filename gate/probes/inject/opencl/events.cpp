@@ -174,9 +174,7 @@ void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
   const uint64_t polled = queue->polled.take();
   const bool poll = kind == WEIR_WAIT_POLL;
   // Asking once more after what is done is no wait.
-  if (!poll || sync) {
-    write_wait(index_of(queue), kind, poll && polled != 0 ? polled : begin, sync);
-  }
+  if (!poll || sync) write_wait(index_of(queue), kind, poll && polled != 0 ? polled : begin, sync);
   harvest(queue);
 }
 

@@ -111,14 +111,6 @@ const KeptLayout* keep_layout(const VkDescriptorSetLayoutCreateInfo& info) {
   });
 }
 
-uint64_t room_for(const VkSpecializationInfo* special, uint32_t bindings) {
-  uint64_t bytes = sizeof(weir_kernels_pipeline) + bindings * sizeof(weir_kernels_binding);
-  if (special != nullptr) {
-    bytes += special->mapEntryCount * sizeof(weir_kernels_constant) + special->dataSize;
-  }
-  return bytes;
-}
-
 // The record of a pipeline, but for the code's index.
 void fill(KeptPipeline* made, const Device* device, const VkComputePipelineCreateInfo& info,
           uint32_t bindings) {
@@ -243,7 +235,10 @@ KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& i
   if (special != nullptr && (special->dataSize > k_most || special->mapEntryCount > k_most / 64)) {
     return nullptr;
   }
-  const uint64_t bytes = room_for(special, bindings);
+  uint64_t bytes = sizeof(weir_kernels_pipeline) + bindings * sizeof(weir_kernels_binding);
+  if (special != nullptr) {
+    bytes += special->mapEntryCount * sizeof(weir_kernels_constant) + special->dataSize;
+  }
   auto* made = static_cast<KeptPipeline*>(calloc(1, sizeof(KeptPipeline) + bytes));
   if (made == nullptr) return nullptr;
   made->layout = *layout;

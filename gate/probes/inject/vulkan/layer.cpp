@@ -56,13 +56,6 @@ Info* link_in(const void* next, VkStructureType type) {
   return nullptr;
 }
 
-void fetch_next(Device* device, PFN_vkGetDeviceProcAddr get) {
-  device->get = get;
-  for (uint32_t i = 0; i < g_next_count; ++i) {
-    device->next[i] = get(device->handle, g_next_names[i]);
-  }
-}
-
 void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevice physical) {
   weir_probe_device entry;
   (void)describe_device(instance.functions, physical, &entry);
@@ -70,9 +63,7 @@ void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevi
   uint32_t families_count = 32;
   if (instance.functions.queue_families != nullptr) {
     instance.functions.queue_families(physical, &families_count, families);
-    for (uint32_t i = 0; i < families_count; ++i) {
-      device->family_flags[i] = families[i].queueFlags;
-    }
+    for (uint32_t i = 0; i < families_count; ++i) device->family_flags[i] = families[i].queueFlags;
   }
   const Locked locked(&g.lock);
   device->index = add_device(&g.file, entry);
@@ -175,7 +166,8 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   device->handle = *out;
   device->key = dispatch_key(*out);
   pthread_mutex_init(&device->pipelines_lock, nullptr);
-  fetch_next(device, get);
+  device->get = get;
+  for (uint32_t i = 0; i < g_next_count; ++i) device->next[i] = get(*out, g_next_names[i]);
   write_device_entry(device, *instance, physical);
   if (keeping()) keep_device(device, info, instance->api_version);
   start_timer(device, instance->handle, get_instance, physical, with_clock);

@@ -185,7 +185,7 @@ struct Timeline {
 
 // The functions below this layer that it calls: each file names its own (hooks.h), and all of them
 // are fetched when a device is made.
-constexpr uint32_t k_most_next = 128;
+constexpr uint32_t k_most_next = 256;
 
 struct Device {
   Device* next_device;
