@@ -475,20 +475,20 @@ class Expansion {
 Result<Matrix> expand(const Settings& settings) { return Expansion(settings).run(); }
 
 Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::string> globs,
-                                 const Veil& veil) {
+                                 const Redactor& redactor) {
   std::vector<Cell> chosen;
   // What each cell answers to: its name, what is shown for it, and the name of the line that is
   // fitted over its depths.
   std::vector<std::vector<std::string>> names;
   std::vector<std::string> shown;
   for (const Cell& cell : matrix.cells) {
-    shown.push_back(veil.cell(cell.key).str());
+    shown.push_back(redactor.cell(cell.key).str());
     names.push_back({cell.key.str(), shown.back()});
     if (!cell.key.depth && !cell.key.concurrency) continue;
     profile::CellKey line = cell.key.line();
     line.concurrency.reset();
     names.back().push_back(line.str());
-    names.back().push_back(veil.cell(line).str());
+    names.back().push_back(redactor.cell(line).str());
   }
   const auto answers_to = [](const std::vector<std::string>& mine, const std::string& glob) {
     return std::any_of(mine.begin(), mine.end(),

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
+#include "gate/config/redactor.hpp"
 #include "gate/config/settings.hpp"
-#include "gate/config/veil.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/profile/cell.hpp"
 #include "gate/profile/record.hpp"
@@ -53,12 +53,12 @@ struct Matrix {
 // limit entry matches nothing, a limit makes no sense for a metric, or no cell is left.
 [[nodiscard]] Result<Matrix> expand(const Settings& settings);
 
-// Cells whose names, or what `veil` shows for them, match any of `globs` ('*' crosses '/'); all
+// Cells whose names, or what `redactor` shows for them, match any of `globs` ('*' crosses '/'); all
 // when empty. A name without "@d256" selects every depth. A glob that matches nothing is
 // Code::usage with the nearest names.
 [[nodiscard]] Result<std::vector<Cell>> select(const Matrix& matrix,
                                                std::span<const std::string> globs,
-                                               const Veil& veil = {});
+                                               const Redactor& redactor = {});
 
 // What placeholders are filled with besides a cell's own dimensions.
 struct Filling {

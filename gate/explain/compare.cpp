@@ -25,7 +25,7 @@ struct WorkRow {
 };
 
 struct WorkRows {
-  ComparedSide side;
+  ComparedInput side;
   std::string per;  // "token", "prefill", "" of all
   std::vector<WorkRow> rows;
   std::vector<MetricChange> metrics;  // with `a` filled in
@@ -52,8 +52,8 @@ std::string kind_of(const ObservedOp& op) {
   return device ? "" : op.category;
 }
 
-ComparedSide side_of(const Observed& observed) {
-  ComparedSide side;
+ComparedInput side_of(const Observed& observed) {
+  ComparedInput side;
   side.format = observed.format;
   const auto& context = observed.context;
   for (const auto* part : {&context.engine, &context.engine_build, &context.model, &context.backend,

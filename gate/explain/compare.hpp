@@ -61,7 +61,7 @@ struct MetricChange {
 };
 
 // Who is compared, in words of its own; hostile until shown.
-struct ComparedSide {
+struct ComparedInput {
   std::string name;                    // of the file or cell
   std::string format;                  // "vk-perf-logger", "weir"
   std::string words;                   // "llama.cpp · tiny.gguf · Vulkan"
@@ -69,7 +69,7 @@ struct ComparedSide {
 };
 
 struct Comparison {
-  ComparedSide a, b;
+  ComparedInput a, b;
   bool decoding = false;      // only what decodes is compared
   std::string per;            // what calls and times are of: "token", "prefill"; "": all
   std::vector<OpChange> ops;  // by change, then the largest first

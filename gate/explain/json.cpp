@@ -74,7 +74,7 @@ static void fields(Fields& io, MetricChange& change) {
   io.sparse("b", change.b);
 }
 
-static void side_fields(Fields& io, ComparedSide& side, std::optional<double>& seconds) {
+static void side_fields(Fields& io, ComparedInput& side, std::optional<double>& seconds) {
   io("name", side.name);
   io("format", side.format);
   io("words", side.words);

@@ -16,7 +16,7 @@ struct Taken {
   std::vector<profile::Profile> profiles;
   std::map<std::string, AllowedOps> allowed;  // by engine, as the config has it
   std::vector<std::string> notes;
-  config::Veil veil;  // over all that is said
+  config::Redactor redactor;  // over all that is said
 };
 
 // "exact" is a promise: so many fresh processes of this engine agreed.
@@ -109,7 +109,7 @@ Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
   const std::set<std::string> known = names_of(loaded.cells);
   Taken taken;
   taken.allowed = allowed_ops(*loaded.known.settings);
-  taken.veil = loaded.known.veil;
+  taken.redactor = loaded.known.redactor;
   std::set<std::string> machines;
   for (profile::Profile& profile : measured.profiles) {
     if (!known.contains(profile.cell.str())) {
@@ -154,7 +154,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
     wanted.plan.times = !job.asked.counts_only;
     WEIR_TRY(Measured measured, measure(job.asked.counts_only ? counting : job, wanted));
     taken.allowed = allowed_ops(*measured.known.settings);
-    taken.veil = std::move(measured.known.veil);
+    taken.redactor = std::move(measured.known.redactor);
     taken.profiles = std::move(measured.profiles);
     return taken;
   }
@@ -163,7 +163,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   const bool countable = std::ranges::any_of(
       earlier.profiles, [](const profile::Profile& profile) { return !profile.counts_skipped; });
   taken.allowed = allowed_ops(*earlier.known.settings);
-  taken.veil = earlier.known.veil;
+  taken.redactor = earlier.known.redactor;
   if (!countable) {
     taken.profiles = std::move(earlier.profiles);
     return taken;
@@ -171,7 +171,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   wanted.plan.times = false;
   WEIR_TRY(Measured fresh, measure(counting, wanted));
   taken.allowed = allowed_ops(*fresh.known.settings);
-  taken.veil = std::move(fresh.known.veil);
+  taken.redactor = std::move(fresh.known.redactor);
   for (profile::Profile& profile : fresh.profiles) {
     const auto same_cell =
         std::ranges::find(earlier.profiles, profile.cell, &profile::Profile::cell);
@@ -179,7 +179,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
       if (!same_cell->errors.empty()) profile.errors = same_cell->errors;
       WEIR_CHECK(
           add_times(profile, *same_cell, earlier.folder, taken.notes).map_error([&](Error error) {
-            return veiled(std::move(error), taken.veil);
+            return redacted(std::move(error), taken.redactor);
           }));
     }
     taken.profiles.push_back(std::move(profile));
@@ -259,13 +259,13 @@ std::string blind(const baseline::Baseline& now) {
 Result<Acceptance> store(const AcceptOptions& options, const Taken& taken,
                          StoredBaselines& stored) {
   Acceptance acceptance;
-  const auto veil_error = [&](Error error) { return veiled(std::move(error), taken.veil); };
-  const auto say = [&](const std::string& text) { acceptance.said += taken.veil.text(text); };
+  const auto redact_error = [&](Error error) { return redacted(std::move(error), taken.redactor); };
+  const auto say = [&](const std::string& text) { acceptance.said += taken.redactor.text(text); };
   const auto keep = [&](const profile::Profile& profile, std::string_view outcome, const char* what,
                         const std::string& words) {
-    acceptance.cells.push_back({{"cell", taken.veil.cell(profile.cell).str()},
+    acceptance.cells.push_back({{"cell", taken.redactor.cell(profile.cell).str()},
                                 {"outcome", outcome},
-                                {what, taken.veil.text(words)}});
+                                {what, taken.redactor.text(words)}});
   };
   for (const profile::Profile& profile : taken.profiles) {
     const std::string cell = profile.cell.str();
@@ -277,20 +277,21 @@ Result<Acceptance> store(const AcceptOptions& options, const Taken& taken,
       acceptance.left_out += skipped ? 0 : 1;
       continue;
     }
-    WEIR_TRY(const std::optional<baseline::Baseline> old,
-             stored.of_class(profile.cell, profile.provenance.device_class).map_error(veil_error));
+    WEIR_TRY(
+        const std::optional<baseline::Baseline> old,
+        stored.of_class(profile.cell, profile.provenance.device_class).map_error(redact_error));
     const baseline::Baseline now = baseline::accept(profile, old, options.metrics);
     if (old && baseline::to_text(*old) == baseline::to_text(now)) {
       say(fmt::format("same      {}\n", cell));
       keep(profile, "same", "changes", "");
     } else {
-      WEIR_TRY(const std::string path, stored.put(now).map_error(veil_error));
+      WEIR_TRY(const std::string path, stored.put(now).map_error(redact_error));
       say(fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
       keep(profile, "accepted", "changes", changes(old, now));
-      acceptance.cells.back()["path"] = taken.veil.text(path);
+      acceptance.cells.back()["path"] = taken.redactor.text(path);
       if (const std::string why = blind(now); !why.empty()) {
         say(fmt::format("    warning: {}\n", why));
-        acceptance.cells.back()["warning"] = taken.veil.text(why);
+        acceptance.cells.back()["warning"] = taken.redactor.text(why);
       }
       acceptance.names.push_back(cell);
     }
@@ -375,7 +376,7 @@ Result<Answer> accept(const Job& asked, const AcceptOptions& options) {
                                : fmt::format("Accept {} cells as baselines", made.names.size());
             return {};
           }));
-  for (const std::string& note : taken.notes) acceptance.said += taken.veil.text(note + "\n");
+  for (const std::string& note : taken.notes) acceptance.said += taken.redactor.text(note + "\n");
   const std::string summary =
       fmt::format("{} accepted, {} left out\n", report::plural(acceptance.accepted, "cell"),
                   acceptance.left_out);

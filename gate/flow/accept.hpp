@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gate/config/veil.hpp"
+#include "gate/config/redactor.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/stored_baselines.hpp"

@@ -101,7 +101,7 @@ using verdict::Allowance;
 std::string true_name(const std::string& shown, const Loaded* loaded) {
   if (loaded == nullptr) return shown;
   for (const config::Cell& cell : loaded->cells) {
-    if (loaded->known.veil.cell(cell.key).str() == shown) return cell.key.str();
+    if (loaded->known.redactor.cell(cell.key).str() == shown) return cell.key.str();
   }
   return shown;
 }

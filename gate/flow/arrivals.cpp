@@ -21,10 +21,10 @@ Job job_in(sys::World& world, const std::string& folder) {
 }
 
 // What comes has aliases for private names; baselines go by the true ones.
-void unveil(const Loaded& loaded, std::vector<profile::Profile>& profiles) {
+void restore_names(const Loaded& loaded, std::vector<profile::Profile>& profiles) {
   std::map<std::string, profile::CellKey> true_names;
   for (const config::Cell& cell : loaded.cells) {
-    true_names.emplace(loaded.known.veil.cell(cell.key).str(), cell.key);
+    true_names.emplace(loaded.known.redactor.cell(cell.key).str(), cell.key);
   }
   for (profile::Profile& one : profiles) {
     if (const auto found = true_names.find(one.cell.str()); found != true_names.end()) {
@@ -58,7 +58,7 @@ Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
   if (!loaded) return fail(Code::config, "the configuration of this project can not be read here");
   Measured measured;
   measured.profiles.assign(profiles.begin(), profiles.end());
-  unveil(*loaded, measured.profiles);
+  restore_names(*loaded, measured.profiles);
   measured.some_cells = measured.profiles.size() < loaded->cells.size();
   measured.known = std::move(loaded->known);
   measured.known.notes.clear();
@@ -69,7 +69,7 @@ Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
   auto verdict = judge_stored(measured, stored, policy_of(measured, false), world_.files);
   if (!verdict) return fail(Code::config, "a baseline of this project can not be read here");
   verdict->run.reset();
-  return veiled(*std::move(verdict), measured.known.veil);
+  return redacted(*std::move(verdict), measured.known.redactor);
 }
 
 namespace {

@@ -51,7 +51,7 @@ Result<void> all_run_here(const std::vector<run::PreparedCell>& cells) {
 
 // The base's cells with the programs of `tree`, and both sides' by paths of equal length.
 Result<void> put_beside(const source::BaseTree& tree, const Job& job,
-                        std::vector<run::PreparedCell>& candidate, BaseSide& side) {
+                        std::vector<run::PreparedCell>& candidate, PreparedBase& side) {
   side.cells = candidate;
   const std::string out = place_of_links(job);
   for (std::size_t i = 0; i < candidate.size(); ++i) {
@@ -69,8 +69,9 @@ Result<void> put_beside(const source::BaseTree& tree, const Job& job,
   return {};
 }
 
-Result<BaseSide> from_tree(const AgainstWanted& wanted, const Job& job, const config::Veil& veil,
-                           std::vector<run::PreparedCell>& candidate, const sys::Stop& stop) {
+Result<PreparedBase> from_tree(const BaseRequest& wanted, const Job& job,
+                               const config::Redactor& redactor,
+                               std::vector<run::PreparedCell>& candidate, const sys::Stop& stop) {
   WEIR_CHECK(all_run_here(candidate));
   source::BaseWanted base_wanted;
   base_wanted.spec = wanted.spec;
@@ -80,13 +81,13 @@ Result<BaseSide> from_tree(const AgainstWanted& wanted, const Job& job, const co
   WEIR_TRY(
       source::BaseTree tree,
       source::prepare_base(base_wanted, effects_of(job.world, stop, [&](const std::string& line) {
-                             job.talk(veil.text(line));
+                             job.talk(redactor.text(line));
                            })));
   if (wanted.other_commit && tree.commit && tree.commit == tree.candidate_commit &&
       !tree.candidate_dirty) {
     return fail(Code::unavailable, "{} is what was measured: nothing lies between", tree.words);
   }
-  BaseSide side;
+  PreparedBase side;
   side.facts = {{wanted.spec, {}},     tree.words,           tree.commit,
                 tree.candidate_commit, tree.candidate_dirty, tree.notes};
   side.held = tree.held;
@@ -98,10 +99,10 @@ Result<BaseSide> from_tree(const AgainstWanted& wanted, const Job& job, const co
 }
 
 // Two commits, of which neither is the user's checkout.
-Result<BaseSide> from_commits(const TwoCommits& commits, const Job& job,
-                              std::vector<run::PreparedCell>& candidate) {
+Result<PreparedBase> from_commits(const TwoCommits& commits, const Job& job,
+                                  std::vector<run::PreparedCell>& candidate) {
   const source::BaseTree& tree = commits.base;
-  BaseSide side;
+  PreparedBase side;
   side.facts = {{}, tree.words, tree.commit, tree.candidate_commit, false, tree.notes};
   side.held = tree.held;
   side.counts_folder = commits.counts_folder;
@@ -109,10 +110,10 @@ Result<BaseSide> from_commits(const TwoCommits& commits, const Job& job,
   return side;
 }
 
-Result<BaseSide> from_command(const AgainstWanted& wanted, const Job& job,
-                              const config::Settings& settings,
-                              std::vector<run::PreparedCell>& candidate,
-                              const PrepareCells& prepare) {
+Result<PreparedBase> from_command(const BaseRequest& wanted, const Job& job,
+                                  const config::Settings& settings,
+                                  std::vector<run::PreparedCell>& candidate,
+                                  const PrepareCells& prepare) {
   std::set<std::string> engines;
   for (const run::PreparedCell& cell : candidate) engines.insert(cell.cell.key.engine);
   if (engines.size() != 1) {
@@ -122,7 +123,7 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const Job& job,
                 engines.size(),
                 text::join(std::vector<std::string>(engines.begin(), engines.end())));
   }
-  BaseSide side;
+  PreparedBase side;
   side.settings = std::make_unique<config::Settings>(settings);
   for (config::EngineSettings& engine : side.settings->engines) {
     if (engine.name != *engines.begin()) continue;
@@ -164,8 +165,8 @@ Result<BaseSide> from_command(const AgainstWanted& wanted, const Job& job,
 }
 
 // A/A: the same program, by two paths of equal length.
-Result<BaseSide> from_own(const Job& job, std::vector<run::PreparedCell>& candidate) {
-  BaseSide side;
+Result<PreparedBase> from_own(const Job& job, std::vector<run::PreparedCell>& candidate) {
+  PreparedBase side;
   side.facts.words = "the same program by another path";
   side.cells = candidate;
   const std::string out = place_of_links(job);
@@ -190,13 +191,14 @@ void fields(Fields& io, BaseFacts& facts) {
   io.always("notes", facts.notes);
 }
 
-Result<BaseSide> make_base_side(const AgainstWanted& wanted, const Job& job,
-                                const config::Settings& settings, const config::Veil& veil,
-                                std::vector<run::PreparedCell>& candidate,
-                                const PrepareCells& prepare, const sys::Stop& stop) {
+Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
+                                  const config::Settings& settings,
+                                  const config::Redactor& redactor,
+                                  std::vector<run::PreparedCell>& candidate,
+                                  const PrepareCells& prepare, const sys::Stop& stop) {
   if (wanted.commits) return from_commits(*wanted.commits, job, candidate);
   if (wanted.own) return from_own(job, candidate);
-  return wanted.command.empty() ? from_tree(wanted, job, veil, candidate, stop)
+  return wanted.command.empty() ? from_tree(wanted, job, redactor, candidate, stop)
                                 : from_command(wanted, job, settings, candidate, prepare);
 }
 
@@ -244,7 +246,7 @@ Beside measured_beside(const BaseFacts& facts, const run::RunHeader& header,
   return beside;
 }
 
-std::vector<std::string> keep_base_counts(const BaseSide& base, const run::RunHeader& header,
+std::vector<std::string> keep_base_counts(const PreparedBase& base, const run::RunHeader& header,
                                           const std::vector<profile::RunRecord>& records,
                                           const std::string& run_folder, sys::Files& files) {
   std::vector<std::string> told;
@@ -307,7 +309,7 @@ std::string pairs_words(const run::PlannedPairs& cell, bool beyond) {
 
 }  // namespace
 
-std::vector<std::string> words_of(const run::PairsPlan& plan, const config::Veil& veil) {
+std::vector<std::string> words_of(const run::PairsPlan& plan, const config::Redactor& redactor) {
   std::vector<std::string> lines;
   const std::vector<bool> beyond = too_much(plan);
   const auto trouble = [&](std::size_t i) { return !plan.cells[i].now || beyond[i]; };
@@ -325,7 +327,7 @@ std::vector<std::string> words_of(const run::PairsPlan& plan, const config::Veil
     if (plan.cells.size() > k_most_lines && (!trouble(i) || shown >= k_most_lines)) continue;
     ++shown;
     const auto key = profile::CellKey::parse(cell.cell);
-    lines.push_back(fmt::format("  {}: {}", key ? veil.cell(*key).str() : cell.cell,
+    lines.push_back(fmt::format("  {}: {}", key ? redactor.cell(*key).str() : cell.cell,
                                 pairs_words(cell, beyond[i])));
   }
   if (not_now > shown) lines.push_back(fmt::format("  … and {} more", not_now - shown));

@@ -27,7 +27,7 @@ struct TwoCommits {
   std::string counts_folder;           // of counts known by the base's commit
 };
 
-struct AgainstWanted {
+struct BaseRequest {
   std::string spec;                  // REF or DIR; "" with a command
   std::vector<std::string> command;  // what stands behind "--"
   bool own = false;                  // neither: the candidate's own program, by another path
@@ -46,7 +46,7 @@ struct BaseFacts {
 void fields(Fields& io, BaseFacts& facts);
 
 // Both sides, ready to be planned. Keep it while the cells are used.
-struct BaseSide {
+struct PreparedBase {
   BaseFacts facts;
   std::vector<run::PreparedCell> cells;        // the base's, in the candidate's order
   std::unique_ptr<config::Settings> settings;  // of a base command, whose cells point into it
@@ -60,11 +60,11 @@ using PrepareCells =
 
 // Finds the base, builds it where that is configured, and points both sides' programs through
 // paths of equal length: `candidate` is changed too. Takes as long as a build.
-[[nodiscard]] Result<BaseSide> make_base_side(const AgainstWanted& wanted, const Job& job,
-                                              const config::Settings& settings,
-                                              const config::Veil& veil,
-                                              std::vector<run::PreparedCell>& candidate,
-                                              const PrepareCells& prepare, const sys::Stop& stop);
+[[nodiscard]] Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
+                                                const config::Settings& settings,
+                                                const config::Redactor& redactor,
+                                                std::vector<run::PreparedCell>& candidate,
+                                                const PrepareCells& prepare, const sys::Stop& stop);
 
 // Counts by commit from the cache, or those that were copied into a run's folder.
 class CachedCounts final : public run::KnownCounts {
@@ -96,7 +96,7 @@ struct Beside {
 // Keeps what was counted of the base for the next run, and what was known of it for this one.
 // What could not be kept is told; the run loses nothing by it.
 [[nodiscard]] std::vector<std::string> keep_base_counts(
-    const BaseSide& base, const run::RunHeader& header,
+    const PreparedBase& base, const run::RunHeader& header,
     const std::vector<profile::RunRecord>& records, const std::string& run_folder,
     sys::Files& files);
 // Where a run's folder holds the latter.
@@ -106,6 +106,6 @@ struct Beside {
 
 // The plan of pairs, for people: a line each.
 [[nodiscard]] std::vector<std::string> words_of(const run::PairsPlan& plan,
-                                                const config::Veil& veil);
+                                                const config::Redactor& redactor);
 
 }  // namespace weir::flow

@@ -18,10 +18,10 @@ struct Bisected {
   std::vector<std::string> suspects;
   std::size_t commits = 0;  // that the bad one contains and the good one does not
   double seconds = 0;       // of this call
-  // The newest known bad commit, of `suspects` the first, beside the good one; not veiled.
+  // The newest known bad commit, of `suspects` the first, beside the good one; not redacted.
   std::string bad_subject;
   std::optional<verdict::GateVerdict> verdict;
-  config::Veil veil;
+  config::Redactor redactor;
 };
 
 // Null where it was not tried.
@@ -54,7 +54,7 @@ class Bisector {
 
   Result<Loaded> load() {
     WEIR_TRY(Loaded loaded, load_config(with_cells()));
-    made_.veil = loaded.known.veil;
+    made_.redactor = loaded.known.redactor;
     const std::string hash = short_hash(loaded.text, 16);
     if (made_.asked.config_hash.empty()) made_.asked.config_hash = hash;
     if (hash != made_.asked.config_hash) {
@@ -227,7 +227,7 @@ class Bisector {
     if (error.message.starts_with(k_base)) {
       error.message.replace(0, k_base.size(), "does not build: ");
     }
-    return veiled(std::move(error), made_.veil);
+    return redacted(std::move(error), made_.redactor);
   }
   // The job with the cells that the bisection was begun with.
   [[nodiscard]] Job with_cells() const {
@@ -272,12 +272,12 @@ class Bisector {
     MeasureOptions wanted;
     wanted.plan.counts = !made_.asked.times;
     wanted.plan.times = made_.asked.times;
-    wanted.against = AgainstWanted{.spec = "", .command = {}, .commits = commits};
+    wanted.against = BaseRequest{.spec = "", .command = {}, .commits = commits};
     // What a killed bisection had measured of this commit is not measured again.
     const auto measured = measure_or_resume([this] { return load(); }, inner, wanted);
     if (!measured) {
       // A commit without the program, say. Of an end that is a mistake of the configuration.
-      Error error = veiled(measured.error(), made_.veil);
+      Error error = redacted(measured.error(), made_.redactor);
       if (end || error.code != Code::config) return tl::unexpected(std::move(error));
       step.reason = "can not be run: " + text::first_line(error.message);
       return {};
@@ -291,7 +291,7 @@ class Bisector {
                   made_.asked.times ? "" : " (--times looks at the times)");
     }
     step.tried = judged.tried;
-    step.reason = made_.veil.text(judged.reason);
+    step.reason = made_.redactor.text(judged.reason);
     return {};
   }
 
@@ -313,7 +313,7 @@ class Bisector {
 
   // --- telling
 
-  void say(const std::string& line) const { job_.talk(made_.veil.text(line)); }
+  void say(const std::string& line) const { job_.talk(made_.redactor.text(line)); }
   [[nodiscard]] std::string time_left(std::size_t steps) const {
     double seconds = 0, tried = 0;
     for (const BisectStep& step : made_.steps) {
@@ -366,21 +366,21 @@ std::string text_of(const Bisected& made) {
   }
   text += fmt::format("({}; {})\n", tally(made), made.folder);
   for (const std::string& note : made.asked.notes) text += fmt::format("note: {}\n", note);
-  return made.veil.text(text);
+  return made.redactor.text(text);
 }
 
 Json json_of(const Bisected& made, const verdict::GateVerdict& shown) {
   Json steps = Json::array(), suspects = Json::array();
   for (const BisectStep& step : made.steps) {
     Json json = write_fields(step);
-    json["subject"] = made.veil.text(step.subject);
+    json["subject"] = made.redactor.text(step.subject);
     steps.push_back(std::move(json));
   }
   for (const std::string& commit : made.suspects) {
     const BisectStep* step = step_of(made, commit);
     suspects.push_back(
         {{"commit", commit},
-         {"subject", made.veil.text(step == nullptr ? "" : step->subject)},
+         {"subject", made.redactor.text(step == nullptr ? "" : step->subject)},
          {"tried", step == nullptr ? "skipped" : name_of(source::k_tried, step->tried)}});
   }
   Json json = {
@@ -409,7 +409,7 @@ Result<Answer> bisect(const Job& job, const BisectWanted& wanted) {
     return fail(Code::usage, "weir bisect GOOD BAD: a commit that is good, and one that is bad");
   }
   WEIR_TRY(const Bisected made, Bisector(job, wanted).run());
-  const verdict::GateVerdict shown = veiled(*made.verdict, made.veil);
+  const verdict::GateVerdict shown = redacted(*made.verdict, made.redactor);
   return Answer{text_of(made) + "\n" + verdict_text(job, shown), document(json_of(made, shown)),
                 was_found(made) ? ExitCode::pass : ExitCode::unmeasured};
 }

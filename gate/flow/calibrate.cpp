@@ -104,17 +104,17 @@ void tell_calibration(const Measured& measured, const Calibrations& calibrations
 
 namespace {
 
-Result<AgainstWanted> wanted_base(const CalibrateOptions& options) {
+Result<BaseRequest> wanted_base(const CalibrateOptions& options) {
   const std::vector<std::string>& words = options.words;
   if (!options.against) {
-    if (words.empty()) return AgainstWanted{.spec = "", .command = {}, .own = true};
+    if (words.empty()) return BaseRequest{.spec = "", .command = {}, .own = true};
     return fail(Code::usage, "words behind \"--\" are another build: --against -- COMMAND…");
   }
   if (options.against->empty() == words.empty()) {
     return fail(Code::usage,
                 "--against takes another build of the same source: a REF, a DIR, or -- COMMAND…");
   }
-  return AgainstWanted{*options.against, words};
+  return BaseRequest{*options.against, words};
 }
 
 Error of_calibration(Error error, const CalibrateOptions& options) {
@@ -174,10 +174,10 @@ Result<Answer> calibrate(const Job& asked, const CalibrateOptions& options) {
   if (options.budget) {
     WEIR_TRY(budget_seconds, unit::parse_duration_seconds(*options.budget));
   }
-  const config::Veil veil = loaded.known.veil;
+  const config::Redactor redactor = loaded.known.redactor;
   WEIR_TRY(const Measured measured,
            measure_loaded(std::move(loaded), job, wanted).map_error([&](Error error) {
-             return of_calibration(veiled(std::move(error), veil), options);
+             return of_calibration(redacted(std::move(error), redactor), options);
            }));
   job.talk(fmt::format("replaying {} gates", options.replays));
   const verdict::Calibration made = judge(job, measured, options, budget);
@@ -195,7 +195,7 @@ Result<Answer> calibrate(const Job& asked, const CalibrateOptions& options) {
     const auto path = kept.keep(cell);
     if (!path) job.talk("weir: the calibration is not kept: " + path.error().message);
   }
-  const verdict::Calibration shown = veiled(made, veil);
+  const verdict::Calibration shown = redacted(made, redactor);
   const bool fits = made.holds || !measured.known.settings->gate.fail_on_inconclusive;
   return Answer{report::calibration_text(shown, {job.width(), job.colored()}),
                 document(verdict::to_json(shown)),

@@ -68,7 +68,7 @@ Result<Configured> configured(const std::string& text, const std::string& file,
   WEIR_TRY(config::Settings settings, config::parse_settings(text, file, known));
   made.settings = std::make_unique<config::Settings>(std::move(settings));
   made.file = file;
-  made.veil = config::Veil(*made.settings, sys::absolute(sys::folder_of(file)));
+  made.redactor = config::Redactor(*made.settings, sys::absolute(sys::folder_of(file)));
   return made;
 }
 
@@ -86,8 +86,8 @@ Result<Loaded> load_config(const Job& job) {
     loaded.known.rules =
         apply_rules(*job.rules, matrix, job.folder(), job.asked.cells, *loaded.known.settings);
   }
-  WEIR_TRY(loaded.cells, veil_errors(loaded.known.veil, [&] {
-             return config::select(matrix, job.asked.cells, loaded.known.veil);
+  WEIR_TRY(loaded.cells, redact_errors(loaded.known.redactor, [&] {
+             return config::select(matrix, job.asked.cells, loaded.known.redactor);
            }));
   loaded.known.notes = std::move(matrix.notes);
   return loaded;

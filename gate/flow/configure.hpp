@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "gate/config/matrix.hpp"
+#include "gate/config/redactor.hpp"
 #include "gate/config/settings.hpp"
-#include "gate/config/veil.hpp"
 #include "gate/flow/job.hpp"
+#include "gate/flow/redacted.hpp"
 #include "gate/flow/rules.hpp"
-#include "gate/flow/veiled.hpp"
 
 namespace weir::flow {
 
@@ -27,7 +27,7 @@ struct Configured {
   std::unique_ptr<config::Settings> settings;
   std::string file;                    // as reports name it
   std::optional<std::string> place{};  // where it lies, where reports name it by something else
-  config::Veil veil;                   // over all that is shown
+  config::Redactor redactor;           // over all that is shown
   std::vector<std::string> notes;      // of the matrix, or of a run
   std::optional<RulesUsed> rules{};    // in place of the configuration's own
 };
@@ -50,8 +50,8 @@ struct Loaded {
 
 // What an error of `work` says of private names stays here.
 template <class Work>
-auto veil_errors(const config::Veil& veil, const Work& work) {
-  return work().map_error([&](Error error) { return veiled(std::move(error), veil); });
+auto redact_errors(const config::Redactor& redactor, const Work& work) {
+  return work().map_error([&](Error error) { return redacted(std::move(error), redactor); });
 }
 
 // gate.reference, the pinned workload, runs beside whatever is timed against stored samples,

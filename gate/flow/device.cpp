@@ -181,15 +181,15 @@ Result<Answer> show_device_matrix(const Job& job, const DeviceMatrixOptions& opt
   config::Settings& settings = *loaded.known.settings;
   WEIR_CHECK(put_twins_in(settings, options.twins, known_twins(job.world, job.folder())));
   WEIR_TRY(config::Matrix matrix, config::expand(settings));
-  const config::Veil veil = loaded.known.veil;
-  WEIR_TRY(loaded.cells, config::select(matrix, job.asked.cells, veil));
+  const config::Redactor redactor = loaded.known.redactor;
+  WEIR_TRY(loaded.cells, config::select(matrix, job.asked.cells, redactor));
   MeasureOptions wanted;
   wanted.plan.times = false;
   wanted.plan.instruction_processes = 0;
-  WEIR_TRY(Measured measured, veil_errors(veil, [&] {
+  WEIR_TRY(Measured measured, redact_errors(redactor, [&] {
              return measure_loaded(std::move(loaded), job.below("devices"), wanted);
            }));
-  veil_profiles(measured);
+  redact_profiles(measured);
   if (!options.html.empty()) {
     WEIR_CHECK(
         job.files().write_atomic(options.html, report::device_matrix_html(measured.profiles)));

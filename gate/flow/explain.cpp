@@ -4,7 +4,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
-#include "gate/flow/sides.hpp"
+#include "gate/flow/profile_files.hpp"
 #include "gate/model/gguf.hpp"
 #include "gate/report/texts.hpp"
 #include "gate/sys/paths.hpp"
@@ -143,7 +143,7 @@ struct Rulebook {
     return explain::explain(evidence, model_of(cell), settings);
   }
   [[nodiscard]] Explanation shown(Explanation why) const {
-    return run != nullptr ? veiled(std::move(why), run->known.veil) : why;
+    return run != nullptr ? redacted(std::move(why), run->known.redactor) : why;
   }
 };
 
@@ -207,8 +207,8 @@ struct TwoSides {
 
 Result<TwoSides> read_sides(const Job& job, const std::string& a, const std::string& b) {
   TwoSides sides;
-  WEIR_TRY(sides.a, read_side(job, a, sides.run_a));
-  WEIR_TRY(sides.b, read_side(job, b, sides.run_b));
+  WEIR_TRY(sides.a, read_profiles(job, a, sides.run_a));
+  WEIR_TRY(sides.b, read_profiles(job, b, sides.run_b));
   return sides;
 }
 
@@ -262,8 +262,8 @@ Result<Answer> compare_runs(const Job& job, const CompareOptions& options) {
       judge_against(candidate, base, policy_of(candidate, false), job.files());
   verdict.run.reset();  // a comparison is not the run's own verdict
   // What either side calls private stays so.
-  return publish_verdict(job, options.files, veiled(verdict, base.known.veil),
-                         candidate.known.veil);
+  return publish_verdict(job, options.files, redacted(verdict, base.known.redactor),
+                         candidate.known.redactor);
 }
 
 // --- two profiles ------------------------------------------------------------------------------
@@ -350,7 +350,7 @@ Result<Answer> compare_profiles(const Job& job, const CompareOptions& options) {
   WEIR_TRY(auto all, comparisons_of(job, options, sides.a, sides.b, settings));
   for (Comparison& one : all) {
     for (const auto* run : {&sides.run_a, &sides.run_b}) {
-      if (*run) one = veiled(std::move(one), (*run)->known.veil);
+      if (*run) one = redacted(std::move(one), (*run)->known.redactor);
     }
   }
   if (const auto& file = options.files.markdown()) {

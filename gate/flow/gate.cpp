@@ -85,14 +85,14 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
       suspected.size() == 1 ? "1 cell is" : fmt::format("{} cells are", suspected.size()), *ref));
   MeasureOptions wanted;
   wanted.plan.counts = false;
-  wanted.against = AgainstWanted{.spec = *ref, .command = {}, .own = false, .other_commit = true};
-  config::Veil veil;
+  wanted.against = BaseRequest{.spec = *ref, .command = {}, .own = false, .other_commit = true};
+  config::Redactor redactor;
   // A run that was interrupted in its pairs goes on with these, where they are of the same cells.
   auto measured = measure_or_resume(
       [&]() -> Result<Loaded> {
         WEIR_TRY(Loaded loaded, load_config(job));
         loaded.cells = chosen(std::move(loaded.cells), suspected);
-        veil = loaded.known.veil;
+        redactor = loaded.known.redactor;
         return loaded;
       },
       inner, wanted);
@@ -100,7 +100,7 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
     pairs.measured = alone(std::move(*measured));
     return pairs;
   }
-  const Error error = veiled(std::move(measured).error(), veil);
+  const Error error = redacted(std::move(measured).error(), redactor);
   if (error.code == Code::interrupted) {
     return fail(Code::interrupted,
                 "interrupted in the pairs that were to confirm a drop; go on with: --resume {}",
@@ -113,7 +113,7 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
 
 namespace {
 
-Result<std::optional<AgainstWanted>> against_wanted(const GateOptions& options) {
+Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
   const std::vector<std::string>& words = options.words;
   if (!options.against) {
     if (words.empty()) return std::nullopt;
@@ -136,7 +136,7 @@ Result<std::optional<AgainstWanted>> against_wanted(const GateOptions& options) 
   if (!options.against->empty() && !words.empty()) {
     return fail(Code::usage, "--against takes one base: a REF or DIR, or -- COMMAND…");
   }
-  return AgainstWanted{*options.against, words};
+  return BaseRequest{*options.against, words};
 }
 
 Result<Measured> obtain(const Job& job, const GateOptions& options) {
@@ -211,14 +211,14 @@ Result<Answer> gate(const Job& asked, const GateOptions& options) {
                                              : judge(job, options, measured, stored, policy));
   tell_reach(measured, job, verdict);
   tell_calibration(measured, Calibrations(job.files()), verdict);
-  return publish_verdict(job, options.files, verdict, measured.known.veil);
+  return publish_verdict(job, options.files, verdict, measured.known.redactor);
 }
 
 namespace {
 
 Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
   WEIR_TRY(Loaded loaded, load_config(job));
-  const config::Veil veil = loaded.known.veil;
+  const config::Redactor redactor = loaded.known.redactor;
   WEIR_TRY(const auto commands,
            planned_commands(std::move(loaded), job, wanted, {job.asked.out, ""}));
   Json planned = Json::array();
@@ -228,10 +228,10 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
     std::vector<std::string> words;
     for (const auto& [name, value] : command.spec.env) {
       env[name] = value;
-      words.push_back(fmt::format("{}={}", name, text::shell_word(veil.text(value))));
+      words.push_back(fmt::format("{}={}", name, text::shell_word(redactor.text(value))));
     }
     for (const std::string& word : command.spec.argv) {
-      words.push_back(text::shell_word(veil.text(word)));
+      words.push_back(text::shell_word(redactor.text(word)));
     }
     planned.push_back({{"cell", command.cell},
                        {"pass", profile::to_string(command.pass)},
@@ -247,11 +247,11 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
 Result<Answer> run_matrix(const Job& job, const RunOptions& options) {
   MeasureOptions wanted = options.wanted;
   wanted.plan.times = !job.asked.counts_only;
-  if (options.against) wanted.against = AgainstWanted{.spec = *options.against, .command = {}};
+  if (options.against) wanted.against = BaseRequest{.spec = *options.against, .command = {}};
   WEIR_TRY(wanted.output_places, places_of(job));
   if (options.dry_run) return dry_run(job, wanted);
   WEIR_TRY(Measured measured, measure(job, wanted));
-  veil_profiles(measured);
+  redact_profiles(measured);
   return profiles_answer(report::profiles_text(measured.profiles, {.width = job.width()}) +
                              fmt::format("run {}\n", measured.folder),
                          measured.profiles);

@@ -32,7 +32,7 @@ class PushJudge {
 
   Result<ExitCode> run(const std::vector<source::Pushed>& pushed) {
     WEIR_TRY(const Loaded loaded, load_config(job_));
-    veil_ = loaded.known.veil;
+    redactor_ = loaded.known.redactor;
     builds_ = builds_of_cells(loaded.cells);
     groups_ = groups_of(loaded.cells);
     place_ = job_.folder();
@@ -53,7 +53,7 @@ class PushJudge {
     std::vector<CellGroup> groups;  // that may see what changed, the cheapest first
   };
 
-  void say(const std::string& line) const { job_.answer("weir: " + veil_.text(line) + "\n"); }
+  void say(const std::string& line) const { job_.answer("weir: " + redactor_.text(line) + "\n"); }
 
   // The trees of a pushed commit and its base; nothing, and said why, where one is not there.
   Result<std::optional<Sides>> sides_of(const source::Pushed& one, const Loaded& loaded,
@@ -303,7 +303,7 @@ class PushJudge {
       }
       judged.tried == source::Tried::bad ? ++broken : ++passed;
       if (judged.tried == source::Tried::bad) {
-        job_.answer(verdict_text(job_, veiled(*verdict, veil_)));
+        job_.answer(verdict_text(job_, redacted(*verdict, redactor_)));
       }
     }
     spent_ += clock_.steady() - since_;
@@ -326,7 +326,7 @@ class PushJudge {
     MeasureOptions wanted;
     wanted.plan.times = false;
     wanted.limit_seconds = left();  // whether it measures, hangs, or waits for a device
-    wanted.against = AgainstWanted{.spec = "", .command = {}, .commits = sides.commits};
+    wanted.against = BaseRequest{.spec = "", .command = {}, .commits = sides.commits};
     auto measured = measure_loaded(std::move(loaded), inner, wanted);
     if (!measured) {
       if (measured.error().code == Code::interrupted) return tl::unexpected(measured.error());
@@ -346,7 +346,7 @@ class PushJudge {
   sys::Files& files_;
   const sys::Clock& clock_;
   double spent_ = 0, since_ = 0;  // seconds of measuring before; when it began again
-  config::Veil veil_;
+  config::Redactor redactor_;
   std::vector<source::Build> builds_;
   std::vector<CellGroup> groups_;
   std::string place_, cache_;

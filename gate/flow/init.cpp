@@ -118,7 +118,7 @@ Result<Answer> init_ci(const Job& asked, CiSystem system, bool incomplete) {
   MeasureOptions wanted;
   wanted.plan.times = false;
   WEIR_TRY(Measured measured, measure(job, wanted));
-  veil_profiles(measured);
+  redact_profiles(measured);
   job.say("\n" + report::profiles_text(measured.profiles, {.width = job.width()}));
   WEIR_TRY(Loaded again, load_config(job));
   wanted.plan.times = true;

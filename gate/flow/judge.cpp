@@ -17,7 +17,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     of_allowances = verdict::apply_allowances(
         allowed.list,
         {allowed.pull_request, allowed.head, allowed.today,
-         [&](const profile::CellKey& cell) { return measured.known.veil.cell(cell).str(); }},
+         [&](const profile::CellKey& cell) { return measured.known.redactor.cell(cell).str(); }},
         cells);
     of_allowances.insert(of_allowances.end(), allowed.notes.begin(), allowed.notes.end());
   }
@@ -58,7 +58,7 @@ Result<std::vector<baseline::Baseline>> stored_of(const profile::CellKey& cell,
                                                   const StoredBaselines& stored,
                                                   const Measured& measured) {
   return stored.of_cell(cell).map_error(
-      [&](Error error) { return veiled(std::move(error), measured.known.veil); });
+      [&](Error error) { return redacted(std::move(error), measured.known.redactor); });
 }
 
 // By the cells of `measured.beside`: false_alarm is divided among the metrics that were paired, and

@@ -103,7 +103,7 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
 
   WEIR_TRY(const auto probing, make_probing(job.world));
   const auto progress = run::make_progress(job.world.clock, job.shown.quiet, job.colored(2));
-  VeiledProgress shown(*progress, ready.loaded.known.veil);
+  RedactedProgress shown(*progress, ready.loaded.known.redactor);
   run::Runner runner({job.world.processes, job.files(), job.world.clock, job.world.locks,
                       job.world.load, *probing, shown, stop},
                      ready.machine.usable_cores);
@@ -113,7 +113,7 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
     against = run::make_against(
         ready.plan, against_options(ready, wanted, job), known, job.world.coin,
         [&](const run::PairsPlan& plan) {
-          for (const std::string& line : words_of(plan, ready.loaded.known.veil)) {
+          for (const std::string& line : words_of(plan, ready.loaded.known.redactor)) {
             progress->say(line);
           }
         });
@@ -161,9 +161,9 @@ void tell_shard(Measured& measured) {
       fmt::format("shard {}: a part of the matrix", measured.shard->name()));
 }
 
-void veil_profiles(Measured& measured) {
+void redact_profiles(Measured& measured) {
   for (profile::Profile& profile : measured.profiles) {
-    profile = veiled(std::move(profile), measured.known.veil);
+    profile = redacted(std::move(profile), measured.known.redactor);
   }
 }
 
@@ -197,8 +197,8 @@ Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
     WEIR_TRY(whole.shard_facts,
              choose_shard(loaded, *wanted.shard, wanted.plan_file, wanted.plan.times, job.files()));
   }
-  const config::Veil veil = loaded.known.veil;
-  return veil_errors(veil, [&] { return measure_loaded(std::move(loaded), job, whole); });
+  const config::Redactor redactor = loaded.known.redactor;
+  return redact_errors(redactor, [&] { return measure_loaded(std::move(loaded), job, whole); });
 }
 
 namespace {
@@ -321,7 +321,8 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
     std::erase_if(measured.profiles, [&](const profile::Profile& profile) {
       const profile::CellKey line = profile.cell.line();  // it selects all of its depths
       return std::ranges::none_of(std::array{profile.cell, line}, [&](const auto& cell) {
-        return job.asked.wants(cell.str()) || job.asked.wants(measured.known.veil.cell(cell).str());
+        return job.asked.wants(cell.str()) ||
+               job.asked.wants(measured.known.redactor.cell(cell).str());
       });
     });
     if (measured.profiles.empty()) {

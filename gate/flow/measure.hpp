@@ -20,7 +20,7 @@ namespace weir::flow {
 struct MeasureOptions {
   run::PlanOptions plan;
   std::optional<std::string> resume;  // "" is the newest run
-  std::optional<AgainstWanted> against = std::nullopt;
+  std::optional<BaseRequest> against = std::nullopt;
   std::size_t least_pairs = 0;                      // of each cell beside it, decided or not
   std::optional<std::string> shard = std::nullopt;  // "3/16"
   std::string plan_file = {};                       // of weir plan
@@ -54,7 +54,7 @@ struct Measured {
 };
 
 // Aliases in place of private names in its profiles, before they are shown.
-void veil_profiles(Measured& measured);
+void redact_profiles(Measured& measured);
 
 // Says of a shard that it is a part of the matrix; nothing of another run.
 void tell_shard(Measured& measured);
@@ -101,7 +101,7 @@ struct Ready {
   Loaded loaded;
   run::Plan plan;
   sys::Machine machine;
-  std::optional<BaseSide> base;
+  std::optional<PreparedBase> base;
 };
 
 // Looks at devices, programs and places, makes twins and the base's side. Fails with Code::config

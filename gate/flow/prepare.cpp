@@ -106,8 +106,8 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
     const auto prepare_more = [&](const std::vector<config::Cell>& more) {
       return prepare(more, surroundings, job.world, stop);
     };
-    WEIR_TRY(ready.base, make_base_side(*wanted.against, job, *ready.loaded.known.settings,
-                                        ready.loaded.known.veil, cells, prepare_more, stop));
+    WEIR_TRY(ready.base, prepare_base(*wanted.against, job, *ready.loaded.known.settings,
+                                      ready.loaded.known.redactor, cells, prepare_more, stop));
     plan.pairs = true;
   }
   const bool nothing_to_do =
@@ -131,10 +131,10 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Job& j
                                                      const MeasureOptions& wanted,
                                                      const PlannedPlaces& places) {
   const sys::Interrupts interrupts;
-  const config::Veil veil = loaded.known.veil;
+  const config::Redactor redactor = loaded.known.redactor;
   MeasureOptions only_shown = wanted;
   only_shown.starts = false;
-  WEIR_TRY(const Ready ready, veil_errors(veil, [&] {
+  WEIR_TRY(const Ready ready, redact_errors(redactor, [&] {
              return make_ready(std::move(loaded), job, only_shown, interrupts.stop());
            }));
   std::vector<PlannedCommand> commands;

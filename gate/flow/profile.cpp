@@ -7,8 +7,8 @@
 
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
+#include "gate/flow/profile_files.hpp"
 #include "gate/flow/program.hpp"
-#include "gate/flow/sides.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/probes/events.h"
 #include "gate/probes/read/fit.hpp"
@@ -78,8 +78,8 @@ struct Place {
 struct Target {
   sys::ProcessSpec spec;
   std::vector<std::string> probes;
-  bool on_twin = false;  // its times mean nothing
-  config::Veil veil;     // of a cell
+  bool on_twin = false;       // its times mean nothing
+  config::Redactor redactor;  // of a cell
 };
 
 // Those that see something in the program, of what is installed; all that are where its file tells
@@ -112,30 +112,30 @@ Result<Target> target_of_cell(const Job& job, const ProfileOptions& options, con
   wanted.plan.instruction_processes = 0;  // nothing is attached to those
   Target target;
   WEIR_TRY(Loaded loaded, load_config(common));
-  target.veil = loaded.known.veil;
+  target.redactor = loaded.known.redactor;
   for (const config::Cell& cell : loaded.cells) {
     if (!cell.engine->server) continue;
     return fail(Code::usage,
                 "{} is a server's, which weir profile does not send prompts to\n"
                 "  weir run measures it, and weir profile RUN shows all that it saw",
-                target.veil.cell_name(cell.key.str()));
+                target.redactor.cell_name(cell.key.str()));
   }
   WEIR_TRY(const auto commands,
            planned_commands(std::move(loaded), common, wanted, {place.out(), place.events()}));
   if (commands.empty()) {
-    return fail(Code::usage, "nothing would be counted in {}", target.veil.text(options.what));
+    return fail(Code::usage, "nothing would be counted in {}", target.redactor.text(options.what));
   }
   for (const PlannedCommand& command : commands) {
     if (command.cell == commands.back().cell) continue;
     return fail(Code::usage, "\"{}\" names more than one cell: {} and {}",
-                target.veil.text(options.what), target.veil.cell_name(command.cell),
-                target.veil.cell_name(commands.back().cell));
+                target.redactor.text(options.what), target.redactor.cell_name(command.cell),
+                target.redactor.cell_name(commands.back().cell));
   }
   const PlannedCommand& longest = *std::ranges::max_element(commands, {}, &PlannedCommand::length);
   if (longest.in_container) {
     return fail(Code::usage,
                 "{} runs in a container, where weir profile does not reach; weir run counts there",
-                target.veil.cell_name(longest.cell));
+                target.redactor.cell_name(longest.cell));
   }
   target.spec = longest.spec;
   target.probes = longest.probes;
@@ -190,7 +190,7 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
   } else if (target.probes.empty()) {
     target.probes = fitting_probes(job, target.spec.argv.front(), *probing, place.events());
   }
-  const std::string program = target.veil.text(target.spec.argv.front());
+  const std::string program = target.redactor.text(target.spec.argv.front());
   if (target.probes.empty()) {
     return fail(Code::unavailable, "no probe can see {}: weir doctor {} says why", program,
                 program);
@@ -205,14 +205,14 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
   if (!options.keep && timeline.unread == 0) (void)job.files().remove_tree(place.events());
   (void)job.files().remove_tree(place.out());
   for (observed::Process& process : timeline.processes) {
-    process.name = target.veil.text(process.name);
+    process.name = target.redactor.text(process.name);
   }
-  for (std::string& warning : timeline.warnings) warning = target.veil.text(warning);
+  for (std::string& warning : timeline.warnings) warning = target.redactor.text(warning);
   if (target.on_twin) {
     timeline.warnings.emplace_back("a twin runs nothing: device work is counted without times");
   }
   if (!failed.empty()) {
-    talk_of(job, target.veil.text(finished.err));
+    talk_of(job, target.redactor.text(finished.err));
     timeline.warnings.insert(timeline.warnings.begin(), failed);
   } else if (timeline.processes.empty()) {
     timeline.warnings.insert(timeline.warnings.begin(),
@@ -220,7 +220,7 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
   }
   const std::string trace = options.trace.empty() ? place.folder + "/trace.json" : options.trace;
   std::vector<std::string> command = target.spec.argv;
-  for (std::string& word : command) word = target.veil.text(word);
+  for (std::string& word : command) word = target.redactor.text(word);
   WEIR_TRY(Answer answer, outcome(job, options, std::move(timeline), trace, std::move(command)));
   if (!failed.empty()) answer.code = ExitCode::unmeasured;
   return answer;
@@ -298,7 +298,7 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
   if (holds_run(options.what, files)) {
     WEIR_CHECK(refuse({}));
     std::optional<Measured> run;
-    WEIR_TRY(ProfileFile read, read_side(job, options.what, run));
+    WEIR_TRY(ProfileFile read, read_profiles(job, options.what, run));
     return measured_answer(job, std::move(read.profiles));
   }
   if (folder) {

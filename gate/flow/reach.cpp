@@ -130,7 +130,8 @@ Result<Commits> commits_of(const source::Git& git, const std::string& base) {
   return commits;
 }
 
-std::string text_of(const ReachBetween& between, const Commits& commits, const config::Veil& veil) {
+std::string text_of(const ReachBetween& between, const Commits& commits,
+                    const config::Redactor& redactor) {
   const auto& cells = between.diff.cells;
   const auto reached =
       std::ranges::count_if(cells, [](const auto& cell) { return !cell.by.empty(); });
@@ -140,7 +141,7 @@ std::string text_of(const ReachBetween& between, const Commits& commits, const c
                   reached, report::plural(cells.size(), "cell"));
   std::vector<std::string> unknown;
   for (const profile::ReachedCell& cell : cells) {
-    const std::string name = veil.cell_name(cell.cell);
+    const std::string name = redactor.cell_name(cell.cell);
     if (!cell.unknown.empty()) unknown.push_back(fmt::format("  {}: {}\n", name, cell.unknown));
     if (cell.by.empty()) continue;
     text += fmt::format("\n{}\n", name);
@@ -166,14 +167,15 @@ std::string text_of(const ReachBetween& between, const Commits& commits, const c
   return text;
 }
 
-Json json_of(const ReachBetween& between, const Commits& commits, const config::Veil& veil) {
+Json json_of(const ReachBetween& between, const Commits& commits,
+             const config::Redactor& redactor) {
   Json cells = Json::array();
   for (const profile::ReachedCell& cell : between.diff.cells) {
     Json by = Json::array();
     for (const profile::Touched& touched : cell.by) {
       by.push_back({{"file", touched.file}, {"why", touched.why}});
     }
-    cells.push_back({{"cell", veil.cell_name(cell.cell)},
+    cells.push_back({{"cell", redactor.cell_name(cell.cell)},
                      {"reached", !cell.by.empty()},
                      {"by", std::move(by)},
                      {"unknown", cell.unknown.empty() ? Json(nullptr) : Json(cell.unknown)}});
@@ -191,16 +193,16 @@ Result<Answer> diff(const Job& job, const ReachOptions& options) {
   WEIR_TRY(const ReachBetween between,
            reach_between(git, commits.base, commits.head, reach_cells(loaded.cells),
                          StoredReach(job.files(), job.asked.out)));
-  const config::Veil& veil = loaded.known.veil;
+  const config::Redactor& redactor = loaded.known.redactor;
   std::string text;
   if (options.format == "cells") {
     for (const profile::ReachedCell& cell : between.diff.cells) {
-      if (!cell.by.empty()) text += veil.cell_name(cell.cell) + "\n";
+      if (!cell.by.empty()) text += redactor.cell_name(cell.cell) + "\n";
     }
   } else {
-    text = text_of(between, commits, veil);
+    text = text_of(between, commits, redactor);
   }
-  return Answer{text, document(json_of(between, commits, veil))};
+  return Answer{text, document(json_of(between, commits, redactor))};
 }
 
 }  // namespace

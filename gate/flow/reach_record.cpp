@@ -93,7 +93,7 @@ class Recorder {
 
   Result<Answer> record(const std::vector<std::string>& coverage) {
     WEIR_TRY(Loaded loaded, load_config(job_));
-    veil_ = loaded.known.veil;
+    redactor_ = loaded.known.redactor;
     const std::vector<ReachCell> cells = reach_cells(loaded.cells);
     if (!coverage.empty() && cells.size() != 1) {
       return fail(Code::usage,
@@ -166,7 +166,7 @@ class Recorder {
     WEIR_TRY(const auto commands, planned_commands(std::move(loaded), job_, wanted,
                                                    {folder + "/out", folder + "/probes"}));
     for (const ReachCell& cell : cells) {
-      const std::string name = veil_.cell_name(cell.cell);
+      const std::string name = redactor_.cell_name(cell.cell);
       const PlannedCommand* command = command_of(commands, cell.cell);
       if (command == nullptr) {
         job_.talk(name + ": nothing of it can run here: not recorded");
@@ -186,7 +186,7 @@ class Recorder {
         if (executed.error().code == Code::interrupted) {
           return tl::unexpected(std::move(executed).error());
         }
-        job_.talk(veil_.text(
+        job_.talk(redactor_.text(
             fmt::format("{}: {}: not recorded", name, text::printable(executed.error().message))));
         continue;
       }
@@ -231,12 +231,12 @@ class Recorder {
       job_.talk(
           fmt::format("{}: its engine has no debug information (build it with -g): "
                       "every change will reach it",
-                      veil_.cell_name(cell)));
+                      redactor_.cell_name(cell)));
     }
     WEIR_CHECK(stored_.put(reach));
     ++recorded_;
     job_.talk(fmt::format("{}: {} source files, {} of them found below the repository's top, {}",
-                          veil_.cell_name(cell), ran.size(), own,
+                          redactor_.cell_name(cell), ran.size(), own,
                           reach.kernels ? fmt::format("{} kernels", reach.kernels->size())
                                         : std::string("kernels unknown")));
     return {};
@@ -246,7 +246,7 @@ class Recorder {
   sys::Files& files_;
   const sys::Interrupts interrupts_;
   StoredReach stored_;
-  config::Veil veil_;
+  config::Redactor redactor_;
   Origin origin_;
   std::vector<profile::RunRecord> records_;
   std::size_t recorded_ = 0;

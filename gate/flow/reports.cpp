@@ -1,7 +1,7 @@
 #include "gate/flow/reports.hpp"
 
 #include "gate/flow/program.hpp"
-#include "gate/flow/veiled.hpp"
+#include "gate/flow/redacted.hpp"
 #include "gate/report/formats.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -57,8 +57,9 @@ std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
 }
 
 Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
-                               const verdict::GateVerdict& judged, const config::Veil& veil) {
-  const verdict::GateVerdict verdict = veiled(judged, veil);
+                               const verdict::GateVerdict& judged,
+                               const config::Redactor& redactor) {
+  const verdict::GateVerdict verdict = redacted(judged, redactor);
   const std::string json = document(verdict::to_json(verdict));
   if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
     WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, "verdict.json"), json));

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gate/config/veil.hpp"
+#include "gate/config/redactor.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/formats.hpp"
@@ -27,12 +27,12 @@ struct ReportFiles {
 [[nodiscard]] Result<std::vector<std::string>> places_of(const Job& job,
                                                          const ReportFiles& wanted = {});
 
-// Says all of it with `veil` over private names: the terminal's text, --json, the files that were
-// asked for, the run's own verdict.json, and, on GitHub, annotations and the job summary. The
+// Says all of it with `redactor` over private names: the terminal's text, --json, the files that
+// were asked for, the run's own verdict.json, and, on GitHub, annotations and the job summary. The
 // answer has the verdict's exit code alone.
 [[nodiscard]] Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
                                              const verdict::GateVerdict& judged,
-                                             const config::Veil& veil);
+                                             const config::Redactor& redactor);
 // A verdict as the terminal shows it, which names the commands `verbs`.
 [[nodiscard]] std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
                                        const report::Verbs& verbs = {});

@@ -245,7 +245,7 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
     config::Edits edits =
         config::compare_rules(*rules.settings, base_cells ? *base_cells : none, head, matrix);
     // What is private there may stand in the head's own text no more.
-    const config::Veil veil(*rules.settings, config_folder);
+    const config::Redactor redactor(*rules.settings, config_folder);
     std::erase_if(edits.removed, [&](const auto& cell) { return !matches(globs, cell); });
     if (!edits.removed.empty()) {
       const std::size_t number = edits.removed.size();
@@ -254,10 +254,10 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
     }
     for (verdict::Proposal& one : edits.proposals) used.proposals.push_back(std::move(one));
     for (verdict::Proposal& one : used.proposals) {
-      one.what = veil.text(one.what);
-      one.from = veil.text(one.from);
-      one.to = veil.text(one.to);
-      for (std::string& cell : one.cells) cell = veil.cell_name(cell);
+      one.what = redactor.text(one.what);
+      one.from = redactor.text(one.from);
+      one.to = redactor.text(one.to);
+      for (std::string& cell : one.cells) cell = redactor.cell_name(cell);
     }
     config::take_rules(*rules.settings, head);
   }

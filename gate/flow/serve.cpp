@@ -375,9 +375,9 @@ Result<Answer> add_token(const Job& job, const TokenOptions& options) {
   history::StoredToken wanted;
   wanted.project = options.project;
   wanted.scopes = text::join(options.scopes, " ");
-  wanted.name = options.name.empty() ? "" : history::kept_name(options.name);
+  wanted.name = options.name.empty() ? "" : history::stored_name(options.name);
   wanted.made_at = now;
-  if (history::kept_name(wanted.project) != wanted.project) {
+  if (history::stored_name(wanted.project) != wanted.project) {
     return fail(Code::usage, "--project: no name that a project could have");
   }
   WEIR_TRY(wanted.expires_at, expiry_of(options.expires, now));

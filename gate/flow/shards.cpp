@@ -189,7 +189,7 @@ Result<run::ShardFacts> choose_shard(Loaded& loaded, const std::string& shard,
         loaded.cells, [&](const config::Cell& cell) { return cell.key.str() == name; });
     if (found == loaded.cells.end()) {
       return fail(Code::usage, "--shard {}: the plan's {} is not among the selected cells", shard,
-                  loaded.known.veil.cell_name(name));
+                  loaded.known.redactor.cell_name(name));
     }
     chosen.push_back(*found);
   }
@@ -241,7 +241,7 @@ Result<std::string> joined(const Job& job, const MergeOptions& options, double& 
                    "these runs are no whole plan; their configuration can not "
                    "be read here, so what is private in it is not known"};
     }
-    return veiled(std::move(error), known ? known->veil : config::Veil());
+    return redacted(std::move(error), known ? known->redactor : config::Redactor());
   });
 }
 
@@ -287,7 +287,7 @@ Result<std::map<std::string, KnownTimes>> known_of(const Job& job,
 }
 
 report::ShardsText text_of(const Job& job, const ShardPlan& plan, const ShardPlanOptions& options,
-                           const config::Veil& veil) {
+                           const config::Redactor& redactor) {
   report::ShardsText text;
   text.plan_file = options.plan;
   text.config = job.asked.config;
@@ -299,7 +299,7 @@ report::ShardsText text_of(const Job& job, const ShardPlan& plan, const ShardPla
   for (std::size_t i = 0; i < plan.shards.size(); ++i) {
     std::vector<std::string> cells;
     for (const std::string& cell : plan.facts.cells_of(i + 1))
-      cells.push_back(veil.cell_name(cell));
+      cells.push_back(redactor.cell_name(cell));
     text.shards.push_back({plan.shards[i].runner, std::move(cells), plan.shards[i].seconds});
   }
   return text;
@@ -314,7 +314,7 @@ Result<Answer> plan(const Job& job, const ShardPlanOptions& options) {
            plan_shards(loaded, options.shards, !job.asked.counts_only, times));
   const std::string json = document(to_json(made));
   WEIR_CHECK(job.files().write_atomic(options.plan, json));
-  const report::ShardsText text = text_of(job, made, options, loaded.known.veil);
+  const report::ShardsText text = text_of(job, made, options, loaded.known.redactor);
   job.world.terminal.write(
       1, text::disarm(text::printable(
              options.format == "json"     ? json

@@ -32,24 +32,24 @@ Result<std::string> config_for(const TrendFolder& where, const std::string& top,
 }
 
 // What a configuration says is private; Code::config where it can not be read and may say so.
-Result<config::Veil> veil_from(const std::string& text, const std::string& config,
-                               const sys::World& world) {
+Result<config::Redactor> redactor_from(const std::string& text, const std::string& config,
+                                       const sys::World& world) {
   config::Known known = known_now(world, config);
   known.today.clear();  // what has expired since is private all the same
   auto made = configured(text, config, known);
-  if (made) return std::move(made->veil);
-  if (text.find("private") == std::string::npos) return config::Veil();
+  if (made) return std::move(made->redactor);
+  if (text.find("private") == std::string::npos) return config::Redactor();
   return fail(Code::config, "it can not be read, so what is private in it is not known");
 }
 
 // Aliases in place of what any of these calls private.
-void hide(const std::vector<config::Veil>& veils, baseline::Baseline& one) {
+void hide(const std::vector<config::Redactor>& redactors, baseline::Baseline& one) {
   auto cell = profile::CellKey::parse(one.cell);
-  for (const config::Veil& veil : veils) {
-    if (cell) cell = veil.cell(*std::move(cell));
+  for (const config::Redactor& redactor : redactors) {
+    if (cell) cell = redactor.cell(*std::move(cell));
     for (auto& [machine, sessions] : one.sessions) {
       for (baseline::Session& session : sessions) {
-        session.engine_build = veil.text(session.engine_build);
+        session.engine_build = redactor.text(session.engine_build);
       }
     }
   }
@@ -66,12 +66,13 @@ bool may_be_baseline(const source::Git::TreeEntry& entry) {
 
 class BaselineHistory {
  public:
-  BaselineHistory(const source::Git& git, std::string folder, std::string config, config::Veil veil,
-                  const sys::World& world, const std::function<void(const std::string&)>& warn)
+  BaselineHistory(const source::Git& git, std::string folder, std::string config,
+                  config::Redactor redactor, const sys::World& world,
+                  const std::function<void(const std::string&)>& warn)
       : git_(git),
         folder_(std::move(folder)),
         config_(std::move(config)),
-        veil_(std::move(veil)),
+        redactor_(std::move(redactor)),
         world_(world),
         warn_(warn) {}
 
@@ -83,7 +84,7 @@ class BaselineHistory {
       if (may_be_baseline(entry)) now[entry.path] = entry.object;
     }
     std::vector<history::BaselineChange> changes;
-    const std::optional<std::vector<config::Veil>> veils = veils_of(commit);
+    const std::optional<std::vector<config::Redactor>> redactors = redactors_of(commit);
     for (const auto& [path, object] : now) {
       const auto old = before_.find(path);
       if (old != before_.end() && old->second == object) continue;
@@ -93,15 +94,15 @@ class BaselineHistory {
       if (old != before_.end()) {
         WEIR_TRY(known, read(commit, path, old->second));
       }
-      if (!veils) {
+      if (!redactors) {
         warn_(
             fmt::format("{}: its {} can not be read, so what is private in it is not known; "
                         "left out",
                         source::short_commit(commit), k_config_name));
         break;
       }
-      hide(*veils, *after);
-      if (known) hide(*veils, *known);
+      hide(*redactors, *after);
+      if (known) hide(*redactors, *known);
       changes.push_back({std::move(known), *std::move(after)});
     }
     before_ = std::move(now);
@@ -117,36 +118,37 @@ class BaselineHistory {
     auto parsed = baseline::parse(text);
     if (parsed) return *std::move(parsed);
     warn_(fmt::format("{} {}: left out: {}", source::short_commit(commit),
-                      veil_.text(text::printable(path)), veil_.text(parsed.error().message)));
+                      redactor_.text(text::printable(path)),
+                      redactor_.text(parsed.error().message)));
     return std::nullopt;
   }
 
   // Now's, and that of the commit: what was private then is so still. Nothing where the commit's
   // can not be read.
-  std::optional<std::vector<config::Veil>> veils_of(const std::string& commit) {
-    std::vector<config::Veil> veils{veil_};
+  std::optional<std::vector<config::Redactor>> redactors_of(const std::string& commit) {
+    std::vector<config::Redactor> redactors{redactor_};
     const auto text = source::file_of(git_, commit, config_, k_largest_config);
     if (!text) return std::nullopt;
-    if (!*text) return veils;  // it had none
-    if (**text == last_text_) return last_veils_;
-    auto veil = veil_from(**text, sys::join_path(git_.top(), config_), world_);
+    if (!*text) return redactors;  // it had none
+    if (**text == last_text_) return last_redactors_;
+    auto redactor = redactor_from(**text, sys::join_path(git_.top(), config_), world_);
     last_text_ = **text;
-    last_veils_.reset();
-    if (veil) {
-      veils.push_back(*std::move(veil));
-      last_veils_ = std::move(veils);
+    last_redactors_.reset();
+    if (redactor) {
+      redactors.push_back(*std::move(redactor));
+      last_redactors_ = std::move(redactors);
     }
-    return last_veils_;
+    return last_redactors_;
   }
 
   const source::Git& git_;
   std::string folder_, config_;
-  config::Veil veil_;
+  config::Redactor redactor_;
   const sys::World& world_;
   const std::function<void(const std::string&)>& warn_;
   Objects before_;
   std::string last_text_;
-  std::optional<std::vector<config::Veil>> last_veils_;
+  std::optional<std::vector<config::Redactor>> last_redactors_;
 };
 
 bool holds_baselines(const std::vector<source::Git::TreeEntry>& entries, const source::Git& git) {
@@ -176,13 +178,14 @@ Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
   }
   WEIR_TRY(const std::string config, config_for(where, git.top(), job.files()));
   WEIR_TRY(const std::string text, job.files().read(config, k_largest_config));
-  WEIR_TRY(config::Veil veil, veil_from(text, config, job.world).map_error([&](Error error) {
-    return with_context(config, std::move(error));
-  }));
+  WEIR_TRY(config::Redactor redactor,
+           redactor_from(text, config, job.world).map_error([&](Error error) {
+             return with_context(config, std::move(error));
+           }));
   const std::string shown = sys::real_path(config).value_or(sys::absolute(config));
   const std::string config_in_git =
       shown.starts_with(git.top() + "/") ? shown.substr(git.top().size() + 1) : k_config_name;
-  BaselineHistory history(git, inner, config_in_git, std::move(veil), job.world, warn);
+  BaselineHistory history(git, inner, config_in_git, std::move(redactor), job.world, warn);
   WEIR_TRY(const auto head, git.head());
   for (const source::CommitFacts& commit : commits) {
     WEIR_TRY(const auto changes, history.changes(commit.name));
@@ -192,9 +195,9 @@ Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
     run.commit = commit.name;
     run.commit_time = commit.time;
     run.branch = facts.branch ? facts.branch : head ? head->branch : std::nullopt;
-    if (run.branch) run.branch = history::kept_name(*run.branch);
+    if (run.branch) run.branch = history::stored_name(*run.branch);
     run.time = commit.time;
-    if (facts.machine) run.machine = history::kept_name(*facts.machine);
+    if (facts.machine) run.machine = history::stored_name(*facts.machine);
     TrendPart part{fmt::format("baselines of {}", source::short_commit(commit.name)), {}, {}};
     part.batch.runs = history::runs_of(run, changes);
     if (!part.batch.runs.empty()) WEIR_CHECK(take(std::move(part)));

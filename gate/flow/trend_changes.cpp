@@ -81,8 +81,8 @@ Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options
                            ? sys::time_of(one.time).starts_with(options.at)
                            : one.commit && one.commit->starts_with(options.commit);
     if (!meant || change.known) continue;
-    one.reason = history::kept_name(options.reason);
-    one.who = history::kept_name(who);
+    one.reason = history::stored_name(options.reason);
+    one.who = history::stored_name(who);
     one.at = job.world.clock.now();
     const history::Series& series = read.history.series[change.series];
     text += fmt::format("{} {} on {}: {} at {}\n", one.cell, one.metric, one.machine,

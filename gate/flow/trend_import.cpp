@@ -25,7 +25,7 @@ Result<std::string> id_of_run(const std::string& journal, const sys::Files& file
 }
 
 std::optional<std::string> name_or_nothing(const std::optional<std::string>& text) {
-  return text && !text->empty() ? std::optional(history::kept_name(*text)) : std::nullopt;
+  return text && !text->empty() ? std::optional(history::stored_name(*text)) : std::nullopt;
 }
 
 // Of the commit that the command line names, where a repository here knows it.
@@ -62,7 +62,7 @@ void take_commit(const Job& job, const Measured& measured, const run::RunHeader&
   }
   if (given.branch) facts.branch = given.branch;
   facts.commit = name_or_nothing(facts.commit);
-  if (facts.branch) facts.branch = measured.known.veil.text(*facts.branch);
+  if (facts.branch) facts.branch = measured.known.redactor.text(*facts.branch);
   facts.branch = name_or_nothing(facts.branch);
   if (facts.commit && !facts.commit_time) facts.commit_time = time_of_commit(job, *facts.commit);
 }
@@ -81,7 +81,7 @@ Result<TrendPart> part_of_run(const Job& job, const std::string& path, const Tre
   const std::string journal = folder ? sys::join_path(path, run::k_journal_name) : path;
   WEIR_TRY(Measured measured, read_measured(Job{job.world}, home));
   if (!measured.interrupted.empty()) {
-    return fail(Code::usage, "{}", measured.known.veil.text(measured.interrupted));
+    return fail(Code::usage, "{}", measured.known.redactor.text(measured.interrupted));
   }
   WEIR_TRY(const run::RunFile file, run::read_run(files, home));
   history::RunFacts facts;
@@ -89,20 +89,20 @@ Result<TrendPart> part_of_run(const Job& job, const std::string& path, const Tre
   WEIR_TRY(facts.id, id_of_run(journal, files));
   facts.source = history::Source::run;
   facts.time = given.time.value_or(file.header.started_at);
-  facts.machine = given.machine ? history::kept_name(*given.machine)
+  facts.machine = given.machine ? history::stored_name(*given.machine)
                                 : history::machine_of(file.header.machine.name());
   facts.weir_version = name_or_nothing(file.header.weir_version).value_or("");
   take_commit(job, measured, file.header, given, facts);
-  veil_profiles(measured);
+  redact_profiles(measured);
 
   TrendPart part{path, {}, {}};
   const std::string verdict_path = sys::join_path(home, k_verdict_name);
   if (files.kind(verdict_path) == sys::Kind::file) {
     auto verdict = verdict_in_file(verdict_path, files);
     if (verdict) {
-      part.batch.verdicts.push_back(
-          history::stored_verdict(facts, facts.id, veiled(*std::move(verdict), measured.known.veil),
-                                  job.world.clock.now()));
+      part.batch.verdicts.push_back(history::stored_verdict(
+          facts, facts.id, redacted(*std::move(verdict), measured.known.redactor),
+          job.world.clock.now()));
     } else {
       part.warnings.push_back(
           fmt::format("{}: left out: {}", verdict_path, verdict.error().message));
@@ -321,14 +321,14 @@ Result<void> import_csv(const Job& job, const std::string& path, const TrendImpo
   WEIR_TRY(const history::CsvTable table,
            history::CsvTable::parse(
                text, options.facts.project,
-               options.facts.machine ? history::kept_name(*options.facts.machine) : std::string())
+               options.facts.machine ? history::stored_name(*options.facts.machine) : std::string())
                .map_error(in_file));
   for (const std::string& warning : table.warnings()) {
     print_error(job.world, {Code::data, fmt::format("{}: {}", path, warning)});
   }
   for (std::size_t i = 0; i < table.runs(); ++i) {
     history::Run run = table.run(i);
-    if (options.facts.branch) run.facts.branch = history::kept_name(*options.facts.branch);
+    if (options.facts.branch) run.facts.branch = history::stored_name(*options.facts.branch);
     WEIR_CHECK(keeper.put(std::move(run)));
   }
   return keeper.flush();
@@ -363,7 +363,7 @@ Result<void> check_wanted(TrendImportOptions& options) {
                   text::printable(*options.time));
     }
   }
-  options.facts.project = history::kept_name(options.facts.project);
+  options.facts.project = history::stored_name(options.facts.project);
   return {};
 }
 

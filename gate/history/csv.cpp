@@ -178,8 +178,8 @@ class CsvReading {
     }
     CsvTable::Row row;
     WEIR_TRY(row.group, group());
-    row.cell = number(cells_, kept_name(field(Column::cell)), table_.cells_);
-    row.metric = number(metrics_, kept_name(field(Column::metric)), table_.metrics_);
+    row.cell = number(cells_, stored_name(field(Column::cell)), table_.cells_);
+    row.metric = number(metrics_, stored_name(field(Column::metric)), table_.metrics_);
     WEIR_CHECK(read_value(row));
     table_.rows_.push_back(row);
     return {};
@@ -216,8 +216,8 @@ class CsvReading {
     facts.project = project_;
     facts.source = Source::csv;
     facts.time = *when + 0.0;
-    if (!field(Column::commit).empty()) facts.commit = kept_name(field(Column::commit));
-    facts.machine = field(Column::machine).empty() ? machine_ : kept_name(field(Column::machine));
+    if (!field(Column::commit).empty()) facts.commit = stored_name(field(Column::commit));
+    facts.machine = field(Column::machine).empty() ? machine_ : stored_name(field(Column::machine));
     // However a time is written, it is the same run.
     facts.id = hash_hex(
         fmt::format("csv\n{}\n{}\n{}", facts.commit.value_or(""), facts.time, facts.machine));

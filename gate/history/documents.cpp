@@ -13,7 +13,7 @@ namespace weir::history {
 namespace {
 
 // Of what may be unknown.
-std::string kept_text(const std::string& text) { return text.empty() ? "" : kept_name(text); }
+std::string kept_text(const std::string& text) { return text.empty() ? "" : stored_name(text); }
 
 Place place_of(const profile::Provenance& from) {
   return {kept_text(from.device_class), kept_text(from.device_name), kept_text(from.machine_class),
@@ -32,7 +32,7 @@ std::optional<Point> point_of(const std::string& cell, const profile::Measuremen
               measured.exact,
               {},
               place};
-  point.metric.name = kept_name(point.metric.name);
+  point.metric.name = stored_name(point.metric.name);
   for (const double sample : measured.samples) {
     if (std::isfinite(sample) && point.samples.size() < k_most_samples) {
       point.samples.push_back(sample);
@@ -84,15 +84,15 @@ void add_sessions(const BaselineChange& change, const std::string& machine_class
     profile::Measurement measured;
     measured.metric.name = name;
     measured.samples = std::move(values);
-    if (auto point = point_of(kept_name(change.after.cell), measured, place)) {
-      point->metric = metric_named(kept_name(name));
+    if (auto point = point_of(stored_name(change.after.cell), measured, place)) {
+      point->metric = metric_named(stored_name(name));
       run.points.push_back(std::move(*point));
     }
   }
 }
 
 std::optional<std::string> kept_or_nothing(const std::optional<std::string>& text) {
-  return text && !text->empty() ? std::optional(kept_name(*text)) : std::nullopt;
+  return text && !text->empty() ? std::optional(stored_name(*text)) : std::nullopt;
 }
 
 // The folders of runs begin with their time: "20261120-093015".
@@ -119,7 +119,7 @@ Result<RunFacts> facts_of(const GivenFacts& given, std::optional<std::string> co
   if (!time) time = around.otherwise;
   if (!time) return fail(Code::usage, "nothing in it says when it was measured: --time does");
   facts.time = *time;
-  if (given.machine) facts.machine = kept_name(*given.machine);
+  if (given.machine) facts.machine = stored_name(*given.machine);
   return facts;
 }
 
@@ -128,14 +128,14 @@ Result<RunFacts> facts_of(const GivenFacts& given, std::optional<std::string> co
 std::string machine_of(std::string_view machine_name) {
   const std::size_t comma = machine_name.rfind(',');
   if (comma == std::string_view::npos) return kept_text(std::string(machine_name));
-  return kept_name(text::trim(machine_name.substr(0, comma)));
+  return stored_name(text::trim(machine_name.substr(0, comma)));
 }
 
 Run run_of(RunFacts facts, std::span<const profile::Profile> profiles) {
   Run run{std::move(facts), {}};
   for (const profile::Profile& profile : profiles) {
     const Place place = place_of(profile.provenance);
-    const std::string cell = kept_name(profile.cell.str());
+    const std::string cell = stored_name(profile.cell.str());
     for (const auto& [name, measured] : profile.metrics) {
       if (auto point = point_of(cell, measured, place)) run.points.push_back(std::move(*point));
     }
@@ -160,7 +160,7 @@ Run run_of(RunFacts facts, const verdict::GateVerdict& verdict) {
         measured.exact = Rational(static_cast<std::int64_t>(*one.current));
       }
       if (!measured.exact && one.current) measured.samples = {*one.current};
-      if (auto point = point_of(kept_name(cell.cell.str()), measured, place)) {
+      if (auto point = point_of(stored_name(cell.cell.str()), measured, place)) {
         point->samples.clear();  // it is a middle, no sample
         run.points.push_back(std::move(*point));
       }
@@ -194,7 +194,7 @@ std::vector<Run> runs_of(const RunFacts& facts, std::span<const BaselineChange> 
     const baseline::Baseline& after = change.after;
     const Place place{kept_text(after.device_class), kept_text(after.device_name), "", "", ""};
     for (const auto& [name, measured] : after.counts) {
-      if (auto point = point_of(kept_name(after.cell), measured, place)) {
+      if (auto point = point_of(stored_name(after.cell), measured, place)) {
         run_at("counts", after.device_class).points.push_back(std::move(*point));
       }
     }

@@ -20,8 +20,8 @@ namespace weir::history {
 
 // What weir measured, as runs of a history: profiles of a run, a verdict, stored baselines. Pure.
 //
-// What comes in has aliases in place of private names already (app/veiled.hpp): nothing here knows
-// the true ones.
+// What comes in has aliases in place of private names already (app/redacted.hpp): nothing here
+// knows the true ones.
 
 // Every metric that has a number, of cells whose other pass failed too. `facts` as they are; its
 // id is the caller's.

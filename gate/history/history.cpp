@@ -181,7 +181,7 @@ std::string_view to_string(Source source) { return name_of(k_sources, source); }
 
 std::optional<Source> parse_source(std::string_view text) { return value_of(k_sources, text); }
 
-std::string kept_name(std::string_view bytes) {
+std::string stored_name(std::string_view bytes) {
   if (is_name(bytes)) return std::string(bytes);
   constexpr std::size_t k_room = k_longest_name - k_hash_digits - 1;
   std::string kept;

@@ -3,7 +3,7 @@
 //
 // Base units, as everywhere (unit/metric.hpp). Absent is absent; of texts, "" is "not known". Names
 // (of projects, cells, metrics, machines, branches …) are any printable UTF-8 of 1 to
-// k_longest_name bytes: kept_name() makes one of any bytes. Private names never get here: whoever
+// k_longest_name bytes: stored_name() makes one of any bytes. Private names never get here: whoever
 // imports puts aliases in their place (documents.hpp). Pure.
 #pragma once
 
@@ -160,7 +160,7 @@ struct History {
 // Any bytes as a name: printable UTF-8 stays as it is. Else what can not be shown reads "<80>" by
 // its bytes, and "~" with a hash of all of them follows, so that no two become one. What comes
 // back comes back unchanged.
-[[nodiscard]] std::string kept_name(std::string_view bytes);
+[[nodiscard]] std::string stored_name(std::string_view bytes);
 
 // The median; of an even number the middle of the two. REQUIRES: some.
 [[nodiscard]] double middle_of(std::vector<double> values);
@@ -168,8 +168,8 @@ struct History {
 // How much a run holds, in bytes: what is held to k_largest_run.
 [[nodiscard]] std::size_t weight(const Run& run);
 
-// Is it fit to be kept: names that kept_name() leaves alone and of a length that is allowed, finite
-// numbers, not too many, each cell and metric once? Code::data says what is not.
+// Is it fit to be kept: names that stored_name() leaves alone and of a length that is allowed,
+// finite numbers, not too many, each cell and metric once? Code::data says what is not.
 [[nodiscard]] Result<void> check(const Run& run);
 [[nodiscard]] Result<void> check(const StoredVerdict& verdict);
 [[nodiscard]] Result<void> check(const Acknowledgement& acknowledgement);

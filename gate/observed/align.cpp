@@ -231,7 +231,7 @@ std::vector<Command*> sent_by(const GraphRun& run, Process& process,
 void align_process(Process& process, Alignment& alignment, std::set<std::string>& told) {
   // The same graph sends the same kernels again and again.
   std::map<std::pair<std::uint32_t, std::vector<std::string>>, Aligned> seen;
-  const std::vector<bool> again = told_again(process);
+  const std::vector<bool> again = repeated_queues(process);
   for (const GraphRun& run : process.graph_runs) {
     if (run.graph >= process.graphs.size()) continue;
     std::vector<const Node*> nodes;

@@ -93,7 +93,7 @@ Seen seen_on(const Process& process, bool marked) {
 
 }  // namespace
 
-std::vector<bool> told_again(const Process& process) {
+std::vector<bool> repeated_queues(const Process& process) {
   const Seen own = seen_on(process, false), marks = seen_on(process, true);
   const bool both = own.work && marks.work;
   const bool marks_win = marks.timed && !own.timed;
@@ -105,7 +105,7 @@ std::vector<bool> told_again(const Process& process) {
 std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   TimelineRows rows;
   for (const Process& process : timeline.processes) {
-    const std::vector<bool> again = told_again(process);
+    const std::vector<bool> again = repeated_queues(process);
     for (const Submission& submission : process.submissions) {
       if (is_again(again, submission.queue)) continue;
       for (const BufferWork& buffer : submission.buffers) count_buffer(rows, by, buffer);
@@ -173,7 +173,7 @@ std::optional<Busy> busy(const Timeline& timeline) {
 Coverage coverage(const Timeline& timeline) {
   Coverage result;
   for (const Process& process : timeline.processes) {
-    const std::vector<bool> again = told_again(process);
+    const std::vector<bool> again = repeated_queues(process);
     for (const Submission& submission : process.submissions) {
       if (is_again(again, submission.queue)) continue;
       for (const BufferWork& buffer : submission.buffers) {

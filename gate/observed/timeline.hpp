@@ -123,7 +123,7 @@ struct Process {
 // By index of a queue: whether its work is work that another probe saw as well. An engine's marks
 // tell again what the device's own probe saw, and that probe's times are the device's; they stand
 // alone where it saw nothing, or had no times and the marks do.
-[[nodiscard]] std::vector<bool> told_again(const Process& process);
+[[nodiscard]] std::vector<bool> repeated_queues(const Process& process);
 
 // How the dispatches of a device match the nodes of the graphs that sent them (align.hpp).
 struct Alignment {
@@ -154,9 +154,9 @@ struct WorkTime {
   std::uint64_t bytes = 0;
 };
 
-// Everything devices did, each piece of work once (told_again()), most time first, then most calls,
-// then by name. Dispatches go by the name of their kernel, or by the op they compute where that is
-// known.
+// Everything devices did, each piece of work once (repeated_queues()), most time first, then most
+// calls, then by name. Dispatches go by the name of their kernel, or by the op they compute where
+// that is known.
 enum class By { kernel, op };
 [[nodiscard]] std::vector<WorkTime> work_times(const Timeline& timeline, By by = By::kernel);
 

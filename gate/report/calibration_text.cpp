@@ -63,7 +63,7 @@ class CalibrationWriter {
   }
 
   void runs(const CalibratedMetric& metric, const char* side,
-            const std::optional<verdict::RunsLie>& lie) {
+            const std::optional<verdict::RunSpread>& lie) {
     if (!lie) return;
     line(side, fmt::format("{}; 8 of 10 runs lie between {} and {}",
                            unit::show(metric.metric, lie->median),

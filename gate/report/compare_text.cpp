@@ -188,7 +188,7 @@ std::string compare_what(const OpChange& op, const CompareColumns& columns) {
 }
 
 // "old.txt: llama.cpp · Vulkan (vk-perf-logger)".
-std::string compare_side(const explain::ComparedSide& side) {
+std::string compare_side(const explain::ComparedInput& side) {
   std::string words = one_line(side.name, 200);
   add(words, ": ", one_line(side.words, 200));
   return fmt::format("{} ({})", words, one_line(side.format, 60));

@@ -95,7 +95,7 @@ std::string_view mark_at(const Histogram& all, double end) {
   return end == 0 ? k_no_change_mark : "";
 }
 
-std::string runs_words(const unit::Metric& metric, const verdict::RunsLie& runs) {
+std::string runs_words(const unit::Metric& metric, const verdict::RunSpread& runs) {
   const auto one = [&](double value) {
     return std::isfinite(value) && value > 0 ? unit::show(metric, value)
                                              : std::string("did not end");

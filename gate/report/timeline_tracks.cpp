@@ -143,7 +143,7 @@ class ProcessPage {
       threads_[thread] = page_->track(own_, Kind::cpu, thread_words(thread));
     }
     const auto [work, copies] = used_queues();
-    const std::vector<bool> again = observed::told_again(process_);
+    const std::vector<bool> again = observed::repeated_queues(process_);
     for (std::uint32_t i = 0; i < process_.queues.size(); ++i) {
       const observed::Queue& queue = process_.queues[i];
       if (again[i]) {
@@ -383,7 +383,7 @@ Json command_args(const Command& command) {
 class ProcessTracks {
  public:
   ProcessTracks(const Process& process, Trace* trace)
-      : process_(process), trace_(trace), again_(observed::told_again(process)) {}
+      : process_(process), trace_(trace), again_(observed::repeated_queues(process)) {}
 
   void draw() {
     const std::uint32_t pid = process_.pid;

@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view k_schema = "weir.run/1";
 
 // A list in the order of the fields.
-struct AskedNumbers {
+struct GivenNumbers {
   profile::Asked& value;
   void put(Json& slot) const {
     slot = {value.prompt_tokens, value.tokens, value.repeats, value.depth};
@@ -44,7 +44,7 @@ static void fields(Fields& io, Step& step) {
   io.check(cell >= 0, "names no cell");
   if (io.reads()) step.cell = static_cast<std::size_t>(cell);
   io("pass", profile::pass_field(step.pass, "names no pass"));
-  io("asked", AskedNumbers{step.asked});
+  io("asked", GivenNumbers{step.asked});
   io.sparse("instructions", step.instructions);
   io.sparse("twin_fill", step.twin_fill);
   io.unless("side", profile::side_field(step.side, "names no side"), profile::Side::candidate);

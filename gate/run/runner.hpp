@@ -47,7 +47,7 @@ class Probing {
 
 // How engines that serve are spoken to: every step makes connections of its own, for steps may run
 // side by side.
-struct Speaking {
+struct Connections {
   std::function<std::unique_ptr<sys::Streams>(const sys::Clock&)> streams =
       [](const sys::Clock& clock) {
         // Servers close connections that they kept a while (llama-server after 5 s), just when the
@@ -71,7 +71,7 @@ struct Effects {
   Probing& probing;
   Progress& progress;
   const sys::Stop& stop;
-  Speaking speaking{};
+  Connections connections{};
 };
 
 // What a run does when its plan is carried out, decided by what was measured so far.

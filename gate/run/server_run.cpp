@@ -49,7 +49,7 @@ class ServerStep {
   // Sends what is not measured, and reads what the probes count until then.
   [[nodiscard]] bool warm_up() {
     const Turn turn(*this);
-    streams_ = effects_.speaking.streams(effects_.clock);
+    streams_ = effects_.connections.streams(effects_.clock);
     if (settings_.warm_up > 0 && !drive(settings_.warm_up, std::nullopt)) return false;
     requests_.clear();
     if (!settings_.metrics.empty()) metrics_before_ = ask_metrics();
@@ -201,11 +201,11 @@ class ServerStep {
   // What it says of itself under `metrics`; nothing, and a warning, where it does not.
   [[nodiscard]] std::optional<adapters::ServerMetrics> ask_metrics() {
     constexpr double k_connect = 1, k_answer = 5;
-    const auto answer = effects_.speaking.http()->send(start_.get(start_.metrics_url()),
-                                                       {.connect_seconds = k_connect,
-                                                        .total_seconds = k_answer,
-                                                        .body_bytes = std::size_t{4} << 20},
-                                                       start_.over());
+    const auto answer = effects_.connections.http()->send(start_.get(start_.metrics_url()),
+                                                          {.connect_seconds = k_connect,
+                                                           .total_seconds = k_answer,
+                                                           .body_bytes = std::size_t{4} << 20},
+                                                          start_.over());
     if (answer && answer->status == 200) return adapters::read_server_metrics(answer->body);
     const std::string why =
         answer ? fmt::format("HTTP {}", answer->status) : answer.error().message;

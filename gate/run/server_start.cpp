@@ -177,7 +177,7 @@ std::optional<ServerStart::Failed> ServerStart::begin(double seconds) {
     }
     fill_urls(std::to_string(port));
     if (const auto named = port_of_this_machine(url_);
-        starts_ && named && !effects_.speaking.is_free(*named)) {
+        starts_ && named && !effects_.connections.is_free(*named)) {
       if (*named == port && tried < k_ports_tried) continue;
       return Failed{fmt::format("something listens at {} already, and would be asked in place of "
                                 "the server that weir starts: end it, or write {{port}}",
@@ -192,7 +192,7 @@ std::optional<ServerStart::Failed> ServerStart::begin(double seconds) {
       is_up_ = true;
       return std::nullopt;
     }
-    if (!is_gone() || tried == k_ports_tried || effects_.speaking.is_free(port)) {
+    if (!is_gone() || tried == k_ports_tried || effects_.connections.is_free(port)) {
       return failed;
     }
     // Somebody else has the port by now: that is no fault of the server's.
@@ -240,7 +240,7 @@ Result<sys::Finished> ServerStart::stop() {
 }
 
 std::optional<ServerStart::Failed> ServerStart::wait_until_up(double deadline) {
-  const auto http = effects_.speaking.http();
+  const auto http = effects_.connections.http();
   deadline = std::min(deadline, effects_.clock.steady() + settings_.ready_seconds);
   std::string last = "nothing was answered";
   for (;;) {

@@ -40,8 +40,8 @@ CalibratedMetric calibrated(const profile::PairedMetric& paired, const Limit& li
   made.tolerate = rule.tolerate;
   made.worst = rule.limit;
   made.noise = stats::pair_noise(pairs);
-  made.base = runs_lie(paired, pairs, &stats::Pair::base);
-  made.candidate = runs_lie(paired, pairs, &stats::Pair::candidate);
+  made.base = run_spread(paired, pairs, &stats::Pair::base);
+  made.candidate = run_spread(paired, pairs, &stats::Pair::candidate);
   stats::PairedTest test(rule);
   for (const stats::Pair& pair : pairs) test.add(pair);
   made.decision = test.decision();

@@ -24,7 +24,7 @@ struct CalibratedMetric {
   // Of the log ratio of the two runs of a pair (stats::pair_noise). 0.05: about 5 %; may be
   // infinite.
   double noise = 0;
-  std::optional<RunsLie> base, candidate;  // in the metric's unit
+  std::optional<RunSpread> base, candidate;  // in the metric's unit
   // What the gate itself said of the two sides, and its evidence (log maxima, natural).
   stats::Decision decision = stats::Decision::undecided;
   std::int64_t decided_after = 0;

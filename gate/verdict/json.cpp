@@ -94,7 +94,7 @@ static void fields(Fields& io, Limit& limit) {
 }
 
 // Numbers that are not finite are written as null: those runs did not end.
-void fields(Fields& io, RunsLie& runs) {
+void fields(Fields& io, RunSpread& runs) {
   constexpr double k_never = std::numeric_limits<double>::infinity();
   if (io.reads()) runs = {k_never, k_never, k_never, k_never};
   io.always("fast", Short{runs.fast});
@@ -167,7 +167,7 @@ void fields(Fields& io, Finding& finding) {
   finding.lines.erase(finding.lines.begin());
 }
 
-static void fields(Fields& io, TwinDiffers& differs) {
+static void fields(Fields& io, TwinDifference& differs) {
   io("name", differs.name);
   io.always("twin", differs.twin);
   io.always("real", differs.real);

@@ -29,8 +29,8 @@ void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair
         pair.base && pair.candidate && *pair.base > 0 && (*pair.candidate > 0 || !metric.line_unit);
     made.ratios.push_back(both ? std::optional(*pair.candidate / *pair.base) : std::nullopt);
   }
-  made.baseline_runs = runs_lie(metric, pairs, &stats::Pair::base);
-  made.current_runs = runs_lie(metric, pairs, &stats::Pair::candidate);
+  made.baseline_runs = run_spread(metric, pairs, &stats::Pair::base);
+  made.current_runs = run_spread(metric, pairs, &stats::Pair::candidate);
   const auto spreads = stats::compare_spreads(pairs);
   if (spreads && spreads->p <= stats::k_suspect_spread && spreads->ratio > 0 &&
       std::isfinite(spreads->ratio)) {
@@ -126,14 +126,14 @@ double change_of(const unit::Metric& metric, double effect) {
   return std::expm1(metric.better == unit::Better::higher ? -effect : effect);
 }
 
-std::optional<RunsLie> runs_lie(const profile::PairedMetric& metric,
-                                std::span<const stats::Pair> pairs, double stats::Pair::*side) {
+std::optional<RunSpread> run_spread(const profile::PairedMetric& metric,
+                                    std::span<const stats::Pair> pairs, double stats::Pair::*side) {
   std::vector<double> all;
   for (const stats::Pair& pair : pairs) all.push_back(pair.*side);
   const auto spread = stats::spread_of(all);
   if (!spread) return std::nullopt;
-  return RunsLie{number_of(metric, spread->p10), number_of(metric, spread->median),
-                 number_of(metric, spread->mean), number_of(metric, spread->p90)};
+  return RunSpread{number_of(metric, spread->p10), number_of(metric, spread->median),
+                   number_of(metric, spread->mean), number_of(metric, spread->p90)};
 }
 
 std::optional<stats::PairedRule> paired_rule(const Limit& limit,

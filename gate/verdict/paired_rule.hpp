@@ -23,9 +23,9 @@ namespace weir::verdict {
 [[nodiscard]] double change_of(const unit::Metric& metric, double effect);
 
 // Where the runs of one side lie, in the metric's unit; absent without pairs.
-[[nodiscard]] std::optional<RunsLie> runs_lie(const profile::PairedMetric& metric,
-                                              std::span<const stats::Pair> pairs,
-                                              double stats::Pair::*side);
+[[nodiscard]] std::optional<RunSpread> run_spread(const profile::PairedMetric& metric,
+                                                  std::span<const stats::Pair> pairs,
+                                                  double stats::Pair::*side);
 
 // A limit on how much a time, memory or rate may change (max_drop, max_increase); nothing where
 // `limit` has none or is switched off. Amounts that are plain numbers are taken of the base

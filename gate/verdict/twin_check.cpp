@@ -102,7 +102,7 @@ void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) 
     }
   }
   // What loading took comes behind what each token takes.
-  std::ranges::stable_partition(check.differences, [](const TwinDiffers& one) {
+  std::ranges::stable_partition(check.differences, [](const TwinDifference& one) {
     const auto metric = unit::find_metric(one.name);
     return !metric || metric->scope != unit::Scope::fixed;
   });
@@ -123,9 +123,9 @@ void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check)
                                 [](const auto& one) { return one.twin.has_value(); });
 }
 
-std::string told(const std::vector<TwinDiffers>& all, bool of_metrics) {
+std::string told(const std::vector<TwinDifference>& all, bool of_metrics) {
   std::vector<std::string> words;
-  for (const TwinDiffers& one : all) {
+  for (const TwinDifference& one : all) {
     if (words.size() == k_most_told) break;
     const auto metric = of_metrics ? unit::find_metric(one.name) : std::nullopt;
     const auto number = [&](const std::optional<Rational>& count) {

@@ -37,14 +37,14 @@ struct Changed {
 
 // Where the processes of one side lie, in the metric's unit: the fastest tenth, the middle, the
 // mean, the slowest tenth. Those that did not end are infinitely slow.
-struct RunsLie {
+struct RunSpread {
   double fast = 0, median = 0, mean = 0, slow = 0;
 };
-void fields(Fields& io, RunsLie& runs);
+void fields(Fields& io, RunSpread& runs);
 
 // A count or kernel of a device twin that is another on the device itself. Absent on a side: it was
 // not counted there.
-struct TwinDiffers {
+struct TwinDifference {
   std::string name;  // of the metric or kernel
   std::optional<Rational> twin, real;
 };
@@ -57,7 +57,7 @@ struct TwinCheck {
   std::vector<std::string> about;  // how the two differ otherwise: driver version, arguments, …
   std::int64_t compared = 0;       // counts
   bool kernels_compared = false;   // both were named, and neither varied
-  std::vector<TwinDiffers> differences, kernels;
+  std::vector<TwinDifference> differences, kernels;
 
   [[nodiscard]] bool equal() const { return differences.empty() && kernels.empty(); }
 };
@@ -86,7 +86,7 @@ struct MetricVerdict : Ruling {
   std::optional<std::int64_t> pairs, more_pairs;
   std::optional<double> more_seconds{};  // about how long the latter would take
   std::vector<std::optional<double>> ratios{};
-  std::optional<RunsLie> baseline_runs{}, current_runs{};
+  std::optional<RunSpread> baseline_runs{}, current_runs{};
   std::optional<double> spread_ratio{};
   Limit limit;
   // Against stored samples its limit on the change fails, and nothing else does: pairs may tell

@@ -8,7 +8,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/config/matrix.hpp"
-#include "gate/config/veil.hpp"
+#include "gate/config/redactor.hpp"
 
 #include "tests/config/parse_text.hpp"
 
@@ -193,8 +193,9 @@ TEST(Container, HidesThePrivateEnginesImageAndNotDocker) {
       "private: true, command: [secret, -n, '{tokens}'], container: {runtime: docker, image: "
       "reg.example/team/hidden:7}"));
   ASSERT_TRUE(settings) << settings.error().message;
-  const Veil veil(*settings, "/p");
-  const std::string shown = veil.text("docker run reg.example/team/hidden:7 secret: no hidden:7");
+  const Redactor redactor(*settings, "/p");
+  const std::string shown =
+      redactor.text("docker run reg.example/team/hidden:7 secret: no hidden:7");
   EXPECT_THAT(shown, HasSubstr("docker run engine-"));
   EXPECT_EQ(shown.find("hidden"), std::string::npos) << shown;
   EXPECT_EQ(shown.find("secret"), std::string::npos) << shown;
@@ -228,15 +229,15 @@ TEST(Container, HidesThePrivateEnginesImageByEachOfItsNames) {
   for (const Case& one : cases) {
     const auto settings = parse_text(with_engine(std::string("private: true, ") + one.engine));
     ASSERT_TRUE(settings) << settings.error().message;
-    const Veil veil(*settings, "/p");
+    const Redactor redactor(*settings, "/p");
     for (const char* text : one.hidden) {
-      const std::string seen = veil.text(text);
+      const std::string seen = redactor.text(text);
       EXPECT_THAT(seen, HasSubstr("engine-")) << text;
       for (const char* word : {"hidden", "classified", "0f3c"}) {
         EXPECT_EQ(seen.find(word), std::string::npos) << text << ": " << seen;
       }
     }
-    for (const char* text : one.shown) EXPECT_EQ(veil.text(text), text);
+    for (const char* text : one.shown) EXPECT_EQ(redactor.text(text), text);
   }
 }
 

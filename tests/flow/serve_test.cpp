@@ -113,7 +113,7 @@ class Arriving : public testing::Test {
     Job job{world()};
     job.asked.config = folder_ + "/weir.yaml";
     const auto loaded = load_config(job);
-    return loaded->known.veil.cell(*profile::CellKey::parse("falcon/tiny/cpu/decode")).str();
+    return loaded->known.redactor.cell(*profile::CellKey::parse("falcon/tiny/cpu/decode")).str();
   }
 
   [[nodiscard]] sys::World& world() { return real_.world(); }

@@ -1,11 +1,11 @@
 // Files of profiles, and what engines and profilers wrote.
-#include "gate/flow/sides.hpp"
-
 #include <filesystem>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "gate/flow/profile_files.hpp"
 
 namespace weir::flow {
 namespace {
@@ -140,7 +140,7 @@ TEST(Sides, OfJsonLinesAreNoRunsWhereAnEngineWroteThem) {
   EXPECT_FALSE(holds_run(data + "llama-bench.jsonl", files));
   EXPECT_FALSE(holds_run(data, files)) << "a folder without a journal";
   std::optional<Measured> run;
-  const auto read = read_side(Job{real.world()}, data + "llama-bench.jsonl", run);
+  const auto read = read_profiles(Job{real.world()}, data + "llama-bench.jsonl", run);
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_TRUE(read->observed.has_value());
   EXPECT_FALSE(run);

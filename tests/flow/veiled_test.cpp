@@ -1,10 +1,9 @@
 // What a verdict tells of a base program, with private names in it.
-#include "gate/flow/veiled.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/json.hpp"
+#include "gate/flow/redacted.hpp"
 
 #include "tests/config/parse_text.hpp"
 
@@ -16,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-config::Veil veil() {
+config::Redactor redactor() {
   auto settings = config::parse_text(
       "version: 1\n"
       "engines:\n"
@@ -26,14 +25,14 @@ config::Veil veil() {
       "backends: {cpu: {}}\n"
       "prompts: {decode: {tokens: 8}}\n");
   EXPECT_TRUE(settings) << settings.error().message;
-  return config::Veil(*settings, "/home/us");
+  return config::Redactor(*settings, "/home/us");
 }
 
-TEST(Veiled, ABaseCommandWithAPrivateNameIsTakenOutWhole) {
+TEST(Redacted, ABaseCommandWithAPrivateNameIsTakenOutWhole) {
   verdict::GateVerdict gate;
   gate.base_source = "the command old/run-falcon -m weights/acme-secret.gguf";
   gate.against = verdict::Against{"", {"old/run-falcon", "-m", "weights/acme-secret.gguf"}};
-  const auto shown = veiled(gate, veil());
+  const auto shown = redacted(gate, redactor());
   EXPECT_THAT(shown.base_source, Not(HasSubstr("falcon")));
   EXPECT_THAT(shown.base_source, Not(HasSubstr("secret")));
   ASSERT_TRUE(shown.against) << "that there is a base program is no secret";
@@ -41,22 +40,22 @@ TEST(Veiled, ABaseCommandWithAPrivateNameIsTakenOutWhole) {
   EXPECT_EQ(dump_json(verdict::to_json(shown)).find("secret"), std::string::npos);
 }
 
-TEST(Veiled, ASubjectThatNamesAPrivateModelHasItsAlias) {
+TEST(Redacted, ASubjectThatNamesAPrivateModelHasItsAlias) {
   verdict::GateVerdict gate;
   gate.base_source = "merge-base of HEAD and acme-13b, 1a2b3c4 \"Tune for acme-13b\"";
   gate.against = verdict::Against{"acme-13b", {}};
-  const auto shown = veiled(gate, veil());
+  const auto shown = redacted(gate, redactor());
   EXPECT_THAT(shown.base_source, Not(HasSubstr("acme")));
   EXPECT_EQ(shown.against->spec, "");
 }
 
-TEST(Veiled, ABaseThatNamesNothingPrivateStays) {
+TEST(Redacted, ABaseThatNamesNothingPrivateStays) {
   verdict::GateVerdict gate;
   gate.against = verdict::Against{"", {"./old", "-m", "{model}"}};
-  EXPECT_THAT(veiled(gate, veil()).against->command, ElementsAre("./old", "-m", "{model}"));
+  EXPECT_THAT(redacted(gate, redactor()).against->command, ElementsAre("./old", "-m", "{model}"));
 }
 
-TEST(Veiled, AnExplanationNamesNothingPrivate) {
+TEST(Redacted, AnExplanationNamesNothingPrivate) {
   explain::Explanation why;
   why.cell = "falcon/acme-13b/cpu/decode";
   verdict::Finding rule;
@@ -65,7 +64,7 @@ TEST(Veiled, AnExplanationNamesNothingPrivate) {
   why.findings = {rule};
   why.doubts = {"acme-13b ends in the middle"};
   EXPECT_NE(dump_json(explain::to_json(why)).find("acme"), std::string::npos);
-  const std::string shown = dump_json(explain::to_json(veiled(why, veil())));
+  const std::string shown = dump_json(explain::to_json(redacted(why, redactor())));
   EXPECT_THAT(shown, Not(HasSubstr("acme")));
   EXPECT_THAT(shown, Not(HasSubstr("falcon")));
   EXPECT_THAT(shown, HasSubstr("see the runbook"));

@@ -92,8 +92,8 @@ INSTANTIATE_TEST_SUITE_P(Table, CsvField,
                                          Quoting{" spaces stay ", " spaces stay "},
                                          Quoting{"\"\"\"\"", "\""},
                                          // What can not be shown is written out, with a hash.
-                                         Quoting{"\"two\nlines\"", kept_name("two\nlines")},
-                                         Quoting{"\x80", kept_name("\x80")}));
+                                         Quoting{"\"two\nlines\"", stored_name("two\nlines")},
+                                         Quoting{"\x80", stored_name("\x80")}));
 
 struct Wrong {
   std::string text, says;

@@ -18,7 +18,7 @@ namespace {
 TEST(Names, StayAsTheyAreWhereTheyCanBeShown) {
   for (const char* name :
        {"llama.cpp/tiny/vulkan/decode", "größe", "漢字", "a b", "a\\b'c\"d;--"}) {
-    EXPECT_EQ(kept_name(name), name);
+    EXPECT_EQ(stored_name(name), name);
   }
 }
 
@@ -37,9 +37,9 @@ TEST(Names, AreWrittenOutWhereTheyCanNotBeShownAndNeverRunTogether) {
                                      "\xED\xA0\x80"};
   std::set<std::string> kept;
   for (const std::string& name : odd) {
-    const std::string one = kept_name(name);
+    const std::string one = stored_name(name);
     EXPECT_TRUE(kept.insert(one).second) << one;
-    EXPECT_EQ(kept_name(one), one);  // what is kept is kept
+    EXPECT_EQ(stored_name(one), one);  // what is kept is kept
     EXPECT_LE(one.size(), k_longest_name);
     EXPECT_TRUE(check(run_at("id", 0, {time_point(one, 1)})).has_value()) << one;
   }
@@ -50,7 +50,7 @@ TEST(Names, OfAnyBytesAreNames) {
   for (int i = 0; i < 10'000; ++i) {
     std::string bytes;
     for (std::size_t n = random() % 24; n > 0; --n) bytes += static_cast<char>(random() % 256);
-    EXPECT_TRUE(check(run_at("id", 0, {time_point(kept_name(bytes), 1)})).has_value());
+    EXPECT_TRUE(check(run_at("id", 0, {time_point(stored_name(bytes), 1)})).has_value());
   }
 }
 

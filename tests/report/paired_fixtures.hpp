@@ -101,8 +101,8 @@ inline GateVerdict beside_open() {
       "the candidate's runs spread 6.1 x as wide as the base's, and they do not agree: fastest "
       "tenth +31.0 %, middle -5.0 %, mean -4.2 %, slowest tenth -34.0 %";
   unlike.metrics[5].spread_ratio = 6.1;
-  unlike.metrics[5].baseline_runs = verdict::RunsLie{30.1, 28.6, 28.5, 26.9};
-  unlike.metrics[5].current_runs = verdict::RunsLie{39.4, 27.2, 27.3, 17.8};
+  unlike.metrics[5].baseline_runs = verdict::RunSpread{30.1, 28.6, 28.5, 26.9};
+  unlike.metrics[5].current_runs = verdict::RunSpread{39.4, 27.2, 27.3, 17.8};
   gate.verdict = Outcome::inconclusive;
   gate.not_judged = {"throughput not decided in 2 of 2 cells"};
   gate.totals = {{"inconclusive", 2}};

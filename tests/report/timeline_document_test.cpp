@@ -206,7 +206,7 @@ TEST(PageOfATimeline, TakesTheEnginesMarksWhereTheDeviceHasNoTimes) {
   const auto work = observed::work_times(timeline), alone = observed::work_times(a_token());
   ASSERT_EQ(work.size(), alone.size());
   EXPECT_DOUBLE_EQ(work[0].seconds, alone[0].seconds);
-  EXPECT_EQ(observed::told_again(timeline.processes[0]), (std::vector<bool>{true, false}));
+  EXPECT_EQ(observed::repeated_queues(timeline.processes[0]), (std::vector<bool>{true, false}));
 }
 
 TEST(PageOfATimeline, TellsWorkWithoutTimesInATable) {

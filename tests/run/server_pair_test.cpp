@@ -117,9 +117,9 @@ class ServerPair : public testing::Test {
     processes_.started.clear();
     std::size_t made = 0;
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
-    effects.speaking.is_free = [](int) { return true; };  // what listens is the test's
-    effects.speaking.http = [this] { return std::make_unique<Up>(processes_); };
-    effects.speaking.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
+    effects.connections.is_free = [](int) { return true; };  // what listens is the test's
+    effects.connections.http = [this] { return std::make_unique<Up>(processes_); };
+    effects.connections.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
       // Warmed up in the order of their slots.
       const bool base = (made++ == 0) == base_first;
       return std::make_unique<Logged>(clock_, base ? 'b' : 'c', log_,

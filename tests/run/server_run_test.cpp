@@ -92,10 +92,10 @@ class ServerRun : public testing::Test {
   RunRecord run(const Step& step) {
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
     // What listens at there() is the test's own.
-    effects.speaking.is_free = [this](int port) {
+    effects.connections.is_free = [this](int port) {
       return server_.url().ends_with(fmt::format(":{}", port)) || sys::is_free(port);
     };
-    effects.speaking.http = [] { return std::make_unique<Up>(); };
+    effects.connections.http = [] { return std::make_unique<Up>(); };
     auto record = run_server(effects, "/out", {&plan_.cell_of(step), &step});
     EXPECT_TRUE(record) << record.error().message;
     EXPECT_TRUE(!record || *record) << "stopped";
@@ -171,8 +171,8 @@ class SharedStart : public ServerRun {
 
   std::vector<RunRecord> run_all() {
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
-    effects.speaking.is_free = [](int) { return true; };  // what listens is the test's
-    effects.speaking.http = [] { return std::make_unique<Up>(); };
+    effects.connections.is_free = [](int) { return true; };  // what listens is the test's
+    effects.connections.http = [] { return std::make_unique<Up>(); };
     ServedSoFar told;
     told.begins = [&](const Step& step) { begun_.push_back(step.order); };
     told.whole = [&](const RunRecord& record) {

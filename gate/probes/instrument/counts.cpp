@@ -13,7 +13,7 @@ weir_probe_kernel* kernel_of(Thread* thread, uint32_t queue, const char* name) {
   const uint64_t key = mix(hash, queue);
   auto* known = thread->rows.get<weir_probe_kernel>(key);
   if (known != nullptr) {
-    const Name* kept = queue < k_most_queues ? kept_name(thread, key, name) : nullptr;
+    const Name* kept = queue < k_most_queues ? stored_name(thread, key, name) : nullptr;
     if (kept != nullptr) {
       *seen_at(thread, name, queue) = {name, queue, kept, known, row_of(thread, queue)};
     }

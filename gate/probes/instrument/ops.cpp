@@ -186,7 +186,7 @@ const Name* name_of_scope(Thread* thread, const char* text, uint64_t where, Name
   const bool whole = copy_text(cut, sizeof cut, text);
   if (!whole) set_flag(&g.file, WEIR_PROBE_NAMES_TRUNCATED);
   const uint64_t hash = hash_bytes(k_hash_seed ^ k_kind_salt ^ (where << 32), cut, sizeof cut);
-  const Name* name = kept_name(thread, hash, cut);
+  const Name* name = stored_name(thread, hash, cut);
   if (name == nullptr) {
     unkept->hash = hash;
     copy_text(unkept->text, sizeof unkept->text, cut);

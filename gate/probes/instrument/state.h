@@ -272,7 +272,7 @@ inline bool is_seen(const Seen& seen, const char* text, uint64_t where) {
 }
 // The name kept under a hash, made of `text` when it is not yet; null where there is no room for
 // it.
-const Name* kept_name(Thread* thread, uint64_t hash, const char* text);
+const Name* stored_name(Thread* thread, uint64_t hash, const char* text);
 
 uint64_t hash_text(const char* text, uint64_t salt);
 inline uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(a, &b, sizeof b); }

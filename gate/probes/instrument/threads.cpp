@@ -78,7 +78,7 @@ void too_many(uint32_t flag) {
 
 }  // namespace
 
-const Name* kept_name(Thread* thread, uint64_t hash, const char* text) {
+const Name* stored_name(Thread* thread, uint64_t hash, const char* text) {
   const uint64_t key = mix(k_name_salt, hash);
   auto* known = thread->rows.get<Name>(key);
   if (known != nullptr) return known;

@@ -136,8 +136,8 @@ TEST_P(StoreTest, TakesNoNameForAnythingButAName) {
                                        "NULL",
                                        "%s$1?1:name@x",
                                        "größe 漢字 🙂",
-                                       kept_name("\x80\xFF\x01"),
-                                       kept_name(std::string("a\0b", 3)),
+                                       stored_name("\x80\xFF\x01"),
+                                       stored_name(std::string("a\0b", 3)),
                                        "../../etc/passwd",
                                        "*",
                                        std::string(k_longest_name, 'n')};
@@ -357,7 +357,7 @@ TEST_P(Export, ComesBackByteForByteFromEitherDatabase) {
     run.facts.project = i % 3 == 0 ? "größe" : "B";
     run.points[0].value = 1.0 / (i + 1);
     run.points[0].samples = {};
-    run.points[1].cell = kept_name(std::string(1, static_cast<char>(i)));
+    run.points[1].cell = stored_name(std::string(1, static_cast<char>(i)));
     runs.push_back(std::move(run));
   }
   value_of(

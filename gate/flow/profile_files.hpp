@@ -37,8 +37,8 @@ struct ProfileFile {
 
 // Of a run also its profiles with private names hidden, and the run itself into `measured`. A
 // folder of probe files is what was observed.
-[[nodiscard]] Result<ProfileFile> read_side(const Job& job, const std::string& path,
-                                            std::optional<Measured>& measured);
+[[nodiscard]] Result<ProfileFile> read_profiles(const Job& job, const std::string& path,
+                                                std::optional<Measured>& measured);
 
 // Cells of one name; where both sides have one cell each, these two whatever their names. Pointers
 // into `a` and `b`.

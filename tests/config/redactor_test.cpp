@@ -1,5 +1,5 @@
 // What `private: true` hides, and that everything else is left alone.
-#include "gate/config/veil.hpp"
+#include "gate/config/redactor.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -35,33 +35,33 @@ class Hiding : public testing::Test {
     return std::move(*settings);
   }
   const Settings settings_ = settings_of(k_config);
-  const Veil veil_{settings_, "/home/us/project"};
+  const Redactor redactor_{settings_, "/home/us/project"};
 };
 
 TEST_F(Hiding, GivesEachPrivateNameAnAliasOfItsKind) {
-  const std::string name = veil_.cell_name("falcon/acme-13b/cpu/contract@d256");
+  const std::string name = redactor_.cell_name("falcon/acme-13b/cpu/contract@d256");
   EXPECT_THAT(name,
               MatchesRegex("engine-[0-9a-f]{4}/model-[0-9a-f]{4}/cpu/prompt-[0-9a-f]{4}@d256"));
-  EXPECT_EQ(veil_.cell_name("open/public/cpu/decode"), "open/public/cpu/decode");
+  EXPECT_EQ(redactor_.cell_name("open/public/cpu/decode"), "open/public/cpu/decode");
   EXPECT_TRUE(profile::CellKey::parse(name)) << "an alias is a name like any other";
 }
 
 TEST_F(Hiding, KeepsTheAliasWhereverTheEntryStands) {
-  const Veil other(settings_of("version: 1\n"
-                               "engines: {e: {command: [e, '{model}', '{tokens}'],\n"
-                               "  output: llama-bench}}\n"
-                               "models: {z: {path: z, private: true}, a: a,\n"
-                               "         acme-13b: {path: elsewhere, private: true}}\n"
-                               "backends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"),
-                   "/other/place");
+  const Redactor other(settings_of("version: 1\n"
+                                   "engines: {e: {command: [e, '{model}', '{tokens}'],\n"
+                                   "  output: llama-bench}}\n"
+                                   "models: {z: {path: z, private: true}, a: a,\n"
+                                   "         acme-13b: {path: elsewhere, private: true}}\n"
+                                   "backends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"),
+                       "/other/place");
   profile::CellKey key;
   key.model = "acme-13b";
-  EXPECT_EQ(other.cell(key).model, veil_.cell(key).model);
+  EXPECT_EQ(other.cell(key).model, redactor_.cell(key).model);
 }
 
 TEST_F(Hiding, TakesNamesPathsAndPromptsOutOfText) {
   profile::CellKey key{"falcon", "default", "acme-13b", "cpu", "contract", {}, {}};
-  key = veil_.cell(key);
+  key = redactor_.cell(key);
   struct Case {
     const char* text;
     std::string want;
@@ -84,9 +84,9 @@ TEST_F(Hiding, TakesNamesPathsAndPromptsOutOfText) {
       {"", ""},
   };
   for (const Case& one : k_cases) {
-    const std::string hidden = veil_.text(one.text);
+    const std::string hidden = redactor_.text(one.text);
     EXPECT_EQ(hidden, one.want);
-    EXPECT_EQ(veil_.text(hidden), hidden) << "hidden twice is hidden once";
+    EXPECT_EQ(redactor_.text(hidden), hidden) << "hidden twice is hidden once";
   }
 }
 
@@ -96,20 +96,20 @@ TEST_F(Hiding, GivesTwoNamesTwoAliases) {
   for (int i = 0; i < 600; ++i) {
     settings.models.push_back({fmt::format("m{}", i), "p", {}, true, ""});
   }
-  const Veil veil(settings, "/");
+  const Redactor redactor(settings, "/");
   std::set<std::string> seen;
   for (const ModelSettings& model : settings.models) {
     profile::CellKey key;
     key.model = model.name;
-    seen.insert(veil.cell(key).model);
+    seen.insert(redactor.cell(key).model);
   }
   EXPECT_EQ(seen.size(), 600U);
 }
 
 TEST(NothingPrivate, IsHidden) {
-  EXPECT_FALSE(Veil().hides());
-  EXPECT_EQ(Veil().text("model-1a2b"), "model-1a2b");
-  EXPECT_EQ(Veil().cell_name("a/b/c/d"), "a/b/c/d");
+  EXPECT_FALSE(Redactor().hides());
+  EXPECT_EQ(Redactor().text("model-1a2b"), "model-1a2b");
+  EXPECT_EQ(Redactor().cell_name("a/b/c/d"), "a/b/c/d");
 }
 
 }  // namespace

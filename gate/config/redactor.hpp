@@ -14,11 +14,11 @@
 
 namespace weir::config {
 
-class Veil {
+class Redactor {
  public:
-  Veil() = default;  // hides nothing
+  Redactor() = default;  // hides nothing
   // `folder` is the absolute folder of the config, from which its paths count.
-  Veil(const Settings& settings, std::string_view folder);
+  Redactor(const Settings& settings, std::string_view folder);
 
   [[nodiscard]] bool hides() const { return !words_.empty(); }
   [[nodiscard]] profile::CellKey cell(profile::CellKey key) const;

@@ -1,4 +1,4 @@
-#include "gate/config/veil.hpp"
+#include "gate/config/redactor.hpp"
 
 #include <set>
 
@@ -62,7 +62,7 @@ bool stands_at(std::string_view text, std::size_t at, std::string_view word) {
 
 }  // namespace
 
-Veil::Veil(const Settings& settings, std::string_view folder)
+Redactor::Redactor(const Settings& settings, std::string_view folder)
     : engines_(aliases_of("engine", settings.engines)),
       models_(aliases_of("model", settings.models)),
       prompts_(aliases_of("prompt", settings.prompts)) {
@@ -106,11 +106,12 @@ Veil::Veil(const Settings& settings, std::string_view folder)
                    [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
 }
 
-void Veil::add(std::string word, const std::string& alias) {
+void Redactor::add(std::string word, const std::string& alias) {
   if (!word.empty()) words_.emplace_back(std::move(word), alias);
 }
 
-void Veil::add_path(const std::string& path, std::string_view folder, const std::string& alias) {
+void Redactor::add_path(const std::string& path, std::string_view folder,
+                        const std::string& alias) {
   const std::string written = normal(path);
   const std::string file = written.substr(written.rfind('/') + 1);  // npos + 1 is 0
   add(path, alias);
@@ -123,8 +124,8 @@ void Veil::add_path(const std::string& path, std::string_view folder, const std:
   }
 }
 
-Arguments Veil::add_container(const EngineSettings& engine, std::string_view folder,
-                              const std::string& alias) {
+Arguments Redactor::add_container(const EngineSettings& engine, std::string_view folder,
+                                  const std::string& alias) {
   const ContainerSettings& container = *engine.container;
   const bool srun = container.runtime == Runtime::srun;
   Arguments options = container.args, command = engine.command;
@@ -153,7 +154,8 @@ Arguments Veil::add_container(const EngineSettings& engine, std::string_view fol
   return command;
 }
 
-void Veil::add_image(const std::string& image, std::string_view folder, const std::string& alias) {
+void Redactor::add_image(const std::string& image, std::string_view folder,
+                         const std::string& alias) {
   if (image.empty() || image.find('{') != std::string::npos) return;
   add_path(image, folder, alias);
   if (image.starts_with('/') || image.starts_with('.')) return;  // a file, or a folder
@@ -173,7 +175,7 @@ void Veil::add_image(const std::string& image, std::string_view folder, const st
   }
 }
 
-void Veil::add_places(std::string word, const std::string& alias) {
+void Redactor::add_places(std::string word, const std::string& alias) {
   // What every machine has tells nothing, and hiding it would spoil the rest.
   static const std::set<std::string> k_everywhere{"bin",  "dev",  "etc", "lib", "lib64",
                                                   "proc", "sbin", "sys", "usr"};
@@ -193,7 +195,7 @@ void Veil::add_places(std::string word, const std::string& alias) {
   }
 }
 
-profile::CellKey Veil::cell(profile::CellKey key) const {
+profile::CellKey Redactor::cell(profile::CellKey key) const {
   const auto hide = [](const Aliases& aliases, std::string& name) {
     name = look_up(aliases, name, name);
   };
@@ -203,12 +205,12 @@ profile::CellKey Veil::cell(profile::CellKey key) const {
   return key;
 }
 
-std::string Veil::cell_name(const std::string& name) const {
+std::string Redactor::cell_name(const std::string& name) const {
   const auto key = profile::CellKey::parse(name);
   return key ? cell(*key).str() : text(name);
 }
 
-std::string Veil::text(std::string_view text) const {
+std::string Redactor::text(std::string_view text) const {
   if (words_.empty()) return std::string(text);
   std::string shown;
   for (std::size_t at = 0; at < text.size();) {

@@ -1,4 +1,4 @@
-#include "gate/flow/sides.hpp"
+#include "gate/flow/profile_files.hpp"
 
 #include "gate/adapters/chrome_trace_reader.hpp"
 #include "gate/base/text.hpp"
@@ -117,13 +117,13 @@ bool holds_run(const std::string& path, const sys::Files& files) {
   return begin && begin->substr(0, begin->find('\n')).find("\"weir.run/") != std::string::npos;
 }
 
-Result<ProfileFile> read_side(const Job& job, const std::string& path,
-                              std::optional<Measured>& measured) {
+Result<ProfileFile> read_profiles(const Job& job, const std::string& path,
+                                  std::optional<Measured>& measured) {
   if (holds_run(path, job.files())) {
     Job every = job;
     every.asked.cells.clear();
     WEIR_TRY(Measured run, read_measured(every, path));
-    veil_profiles(run);
+    redact_profiles(run);
     ProfileFile read;
     read.profiles = run.profiles;
     measured = std::move(run);
