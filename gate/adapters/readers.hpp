@@ -2,15 +2,10 @@
 // alone.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "gate/adapters/format.hpp"
 #include "gate/adapters/json_pieces.hpp"
