@@ -2,20 +2,14 @@
 // chrome_trace_reader.cpp alone. Pure.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <limits>
 #include <map>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <utility>
-#include <vector>
 
 #include "gate/adapters/chrome_event.hpp"
 #include "gate/adapters/format.hpp"

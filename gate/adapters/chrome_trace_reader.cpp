@@ -263,11 +263,7 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace chrome
 
-const Format k_chrome = {"chrome-trace",
-                         "Chrome trace events: Tracy, rocprof, PyTorch, ggml, weir",
-                         {{85, {"\"traceEvents\""}}},
-                         chrome::read,
-                         {},
-                         chrome::recognises};
+const Format k_chrome("chrome-trace", "Chrome trace events: Tracy, rocprof, PyTorch, ggml, weir",
+                      chrome::read, {{85, {"\"traceEvents\""}}}, {}, chrome::recognises);
 
 }  // namespace weir::adapters

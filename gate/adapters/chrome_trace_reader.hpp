@@ -12,7 +12,6 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include "gate/base/result.hpp"
 #include "gate/observed/observed.hpp"

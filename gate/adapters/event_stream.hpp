@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <functional>
-#include <string>
 #include <string_view>
 
 #include "gate/base/result.hpp"

@@ -6,11 +6,7 @@
 // ends in the middle: what was whole is read, and a warning says that the rest is missing. Pure.
 #pragma once
 
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "gate/adapters/printed.hpp"
 #include "gate/base/result.hpp"
@@ -78,14 +74,25 @@ struct Mark {
 };
 
 struct Format {
-  std::string_view name;    // "agave"
-  std::string_view what;    // one line for people
-  std::vector<Mark> marks;  // the first that fits counts
+  using Read = Result<Observed> (*)(const Printed& printed);
+  using Recognise = int (*)(const Printed& printed);
+  Format(std::string_view name_, std::string_view what_, Read read_, std::vector<Mark> marks_,
+         Adapter adapter_ = {}, Recognise recognises_ = nullptr)
+      : name(name_),
+        what(what_),
+        read(read_),
+        marks(std::move(marks_)),
+        adapter(std::move(adapter_)),
+        recognises(recognises_) {}
+
+  std::string_view name;  // "agave"
+  std::string_view what;  // one line for people
   // What is found. Fails with Code::data where the document as a whole can not be read.
-  Result<Observed> (*read)(const Printed& printed);
-  Adapter adapter{};
-  // How sure the text is of this format by what no mark says; 0: not at all.
-  int (*recognises)(const Printed& printed) = nullptr;
+  Read read;
+  std::vector<Mark> marks;  // the first that fits counts
+  Adapter adapter;
+  // How sure the text is of this format by what no mark says; 0: not at all. May be null.
+  Recognise recognises;
 };
 
 [[nodiscard]] const std::vector<Format>& formats();

@@ -3,12 +3,7 @@
 // spoil what was whole before it. And documents as a whole, which must be small. Pure.
 #pragma once
 
-#include <cstddef>
 #include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "gate/base/json.hpp"
 

@@ -409,9 +409,8 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::agave
 
-const weir::adapters::Format weir::adapters::k_agave = {
-    "agave",
-    "Agave's statistics, profile table, counters, --json and agave-bench",
+const weir::adapters::Format weir::adapters::k_agave(
+    "agave", "Agave's statistics, profile table, counters, --json and agave-bench", agave::read,
     {{90, {"\xE2\x94\x80\xE2\x94\x80 Profile (", "^agave "}},
      {85, {"\"tok_per_sec\"", "\"ns_median\"", "\"kv_heads\" & \"file_size_human\""}},
      {70, {"^Metal counters:", "^Metal: ", "Metal stats:"}},
@@ -419,6 +418,4 @@ const weir::adapters::Format weir::adapters::k_agave = {
      {40,
       {"^Error: failed to open ' & ': error.", "^Valid options: auto, cpu, metal",
        "^Valid kernels: gemv_f32"}}},
-    agave::read,
-    Adapter("agave", 4, "agave", Counts::asked),
-    agave::recognises};
+    Adapter("agave", 4, "agave", Counts::asked), agave::recognises);

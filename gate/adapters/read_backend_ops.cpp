@@ -240,15 +240,13 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::backend_ops
 
-const weir::adapters::Format weir::adapters::k_backend_ops = {
-    "test-backend-ops",
-    "test-backend-ops, console, sql or csv",
+const weir::adapters::Format weir::adapters::k_backend_ops(
+    "test-backend-ops", "test-backend-ops, console, sql or csv", backend_ops::read,
     {{95,
       {"^\"backend_name\",\"op_name\",\"op_params\",\"test_mode\"",
        "INSERT INTO test_backend_ops"}},
      {85, {"^Testing  & ^Backend 1/"}},
-     {60, {" us/run - ", "make_test_cases_from_file", "Unable to read test file"}}},
-    backend_ops::read};
+     {60, {" us/run - ", "make_test_cases_from_file", "Unable to read test file"}}});
 
 // test-export-graph-ops: which ops a model's graphs have, one a line. It tells shapes and types;
 // how often each occurs and how long it takes is not in it.
@@ -334,6 +332,6 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::graph_ops
 
-const weir::adapters::Format weir::adapters::k_graph_ops = {
-    "graph-ops",          "test-export-graph-ops: the ops of a model", {}, graph_ops::read, {},
-    graph_ops::recognises};
+const weir::adapters::Format weir::adapters::k_graph_ops(
+    "graph-ops", "test-export-graph-ops: the ops of a model", graph_ops::read, {}, {},
+    graph_ops::recognises);

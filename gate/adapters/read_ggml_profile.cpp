@@ -191,12 +191,10 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::ggml_profile
 
-const weir::adapters::Format weir::adapters::k_ggml_profile = {
-    "ggml-profiler",
-    "llama.cpp's profiler of all backends, JSON",
+const weir::adapters::Format weir::adapters::k_ggml_profile(
+    "ggml-profiler", "llama.cpp's profiler of all backends, JSON", ggml_profile::read,
     {{95, {"\"profiler\": \"ggml\"", "\"profiler\":\"ggml\""}},
-     {60, {"\"backend_id\" & \"duration_ns\""}}},
-    ggml_profile::read};
+     {60, {"\"backend_id\" & \"duration_ns\""}}});
 
 // The same profiler's summary (GGML_PROFILE=1) and its table (a file that ends in .txt).
 //
@@ -301,8 +299,6 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::ggml_profile_text
 
-const weir::adapters::Format weir::adapters::k_ggml_profile_text = {
-    "ggml-profiler-text",
-    "the same profiler's summary or table",
-    {{85, {"^=== Profiling Summary ==="}}, {70, {"^[OP  ] backend "}}},
-    ggml_profile_text::read};
+const weir::adapters::Format weir::adapters::k_ggml_profile_text(
+    "ggml-profiler-text", "the same profiler's summary or table", ggml_profile_text::read,
+    {{85, {"^=== Profiling Summary ==="}}, {70, {"^[OP  ] backend "}}});

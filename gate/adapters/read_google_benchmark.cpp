@@ -134,8 +134,6 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::google_benchmark
 
-const weir::adapters::Format weir::adapters::k_google_benchmark = {
-    "google-benchmark",
-    "Google Benchmark, JSON",
-    {{90, {"\"library_build_type\"", "\"benchmarks\" & \"real_time\""}}},
-    google_benchmark::read};
+const weir::adapters::Format weir::adapters::k_google_benchmark(
+    "google-benchmark", "Google Benchmark, JSON", google_benchmark::read,
+    {{90, {"\"library_build_type\"", "\"benchmarks\" & \"real_time\""}}});

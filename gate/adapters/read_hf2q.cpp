@@ -208,11 +208,9 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::hf2q
 
-const weir::adapters::Format weir::adapters::k_hf2q = {
-    "hf2q",
-    "profile lines of hf2q and mlx-native",
+const weir::adapters::Format weir::adapters::k_hf2q(
+    "hf2q", "profile lines of hf2q and mlx-native", hf2q::read,
     {{90, {"[CB_PROFILE", "[GREEDY_PROFILE]", "[DECODE_PROFILE]"}},
      {70, {"^DeepSeek-V4 "}},
      {60, {"[mlx-native] ", "^--- mlx-native", "^Decode tok/s:"}}},
-    hf2q::read,
-    Adapter("hf2q", 5, "hf2q", Counts::asked)};
+    Adapter("hf2q", 5, "hf2q", Counts::asked));

@@ -156,13 +156,11 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace llama_bench_json
 
-const Format k_llama_bench_json = {
-    "llama-bench",
-    "llama-bench -o json or jsonl",
+const Format k_llama_bench_json(
+    "llama-bench", "llama-bench -o json or jsonl", llama_bench_json::read,
     {{90, {"\"n_gen\": & \"avg_ns\":", "\"n_gen\": & \"build_commit\":"}},
      {60, {"^llama_bench: error:"}}},
-    llama_bench_json::read,
-    Adapter("llama-bench", 1, "llama-bench", Counts::none, read_llama_bench)};
+    Adapter("llama-bench", 1, "llama-bench", Counts::none, read_llama_bench));
 
 namespace llama_bench_table {
 namespace {
@@ -292,13 +290,11 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace llama_bench_table
 
-const Format k_llama_bench_table = {
-    "llama-bench-table",
-    "llama-bench -o csv, sql or md",
-    {{90, {"^build_commit,build_number,", "INSERT INTO llama_bench ("}},
-     {60, {"CREATE TABLE IF NOT EXISTS llama_bench"}}},
-    llama_bench_table::read,
-    Adapter("llama-bench-table", 2),
-    llama_bench_table::recognises};
+const Format k_llama_bench_table("llama-bench-table", "llama-bench -o csv, sql or md",
+                                 llama_bench_table::read,
+                                 {{90,
+                                   {"^build_commit,build_number,", "INSERT INTO llama_bench ("}},
+                                  {60, {"CREATE TABLE IF NOT EXISTS llama_bench"}}},
+                                 Adapter("llama-bench-table", 2), llama_bench_table::recognises);
 
 }  // namespace weir::adapters

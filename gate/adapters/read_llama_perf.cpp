@@ -120,15 +120,14 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::llama_perf
 
-const weir::adapters::Format weir::adapters::k_llama_perf = {
-    "llama-perf",
-    "timings llama.cpp's programs and its server print at their end",
+const weir::adapters::Format weir::adapters::k_llama_perf(
+    "llama-perf", "timings llama.cpp's programs and its server print at their end",
+    llama_perf::read,
     {{80,
       {"^llama_perf_context_print:", "^llama_print_timings:", "^common_perf_print:",
        "^slot print_timing:"}},
      {30, {"^llama_completion: error:", "^llama_model_load: error", "^llama_bench: error:"}}},
-    llama_perf::read,
-    Adapter("llama-perf", 3, "llama-completion")};
+    Adapter("llama-perf", 3, "llama-completion"));
 
 // Replies of llama-server: /completion and chat, whole or streamed ("data: {…}"), with `timings`.
 //
@@ -256,8 +255,6 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::llama_server
 
-const weir::adapters::Format weir::adapters::k_llama_server = {
-    "llama-server",
-    "replies of llama-server, with timings",
-    {{85, {"\"timings\" & \"predicted_n\""}}},
-    llama_server::read};
+const weir::adapters::Format weir::adapters::k_llama_server(
+    "llama-server", "replies of llama-server, with timings", llama_server::read,
+    {{85, {"\"timings\" & \"predicted_n\""}}});

@@ -55,9 +55,7 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::mlx_lm
 
-const weir::adapters::Format weir::adapters::k_mlx_lm = {
-    "mlx-lm",
-    "mlx_lm.benchmark",
-    {{85, {"prompt_tps= & generation_tps="}}, {70, {"^Timing with prompt_tokens="}}},
-    mlx_lm::read,
-    Adapter("mlx-lm", 6, "mlx_lm.benchmark")};
+const weir::adapters::Format weir::adapters::k_mlx_lm("mlx-lm", "mlx_lm.benchmark", mlx_lm::read,
+                                                      {{85, {"prompt_tps= & generation_tps="}},
+                                                       {70, {"^Timing with prompt_tokens="}}},
+                                                      Adapter("mlx-lm", 6, "mlx_lm.benchmark"));

@@ -120,9 +120,7 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::ollama
 
-const weir::adapters::Format weir::adapters::k_ollama = {
-    "ollama",
-    "replies of Ollama, and ollama run --verbose",
+const weir::adapters::Format weir::adapters::k_ollama(
+    "ollama", "replies of Ollama, and ollama run --verbose", ollama::read,
     {{85, {"\"eval_duration\"", "\"total_duration\""}}, {80, {"^eval count: & ^eval duration:"}}},
-    ollama::read,
-    Adapter("ollama", 7)};
+    Adapter("ollama", 7));

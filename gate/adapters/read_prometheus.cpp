@@ -230,7 +230,6 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::prometheus
 
-const weir::adapters::Format weir::adapters::k_prometheus = {
-    "prometheus", "Prometheus text: /metrics of llama-server, vLLM, Agave, …",
-    {},           prometheus::read,
-    {},           prometheus::recognises};
+const weir::adapters::Format weir::adapters::k_prometheus(
+    "prometheus", "Prometheus text: /metrics of llama-server, vLLM, Agave, …", prometheus::read, {},
+    {}, prometheus::recognises);

@@ -123,8 +123,6 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::sched_debug
 
-const weir::adapters::Format weir::adapters::k_sched_debug = {
-    "sched-debug",
-    "GGML_SCHED_DEBUG=1 or 2: splits and nodes",
-    {{85, {"## SPLIT #"}}},
-    sched_debug::read};
+const weir::adapters::Format weir::adapters::k_sched_debug(
+    "sched-debug", "GGML_SCHED_DEBUG=1 or 2: splits and nodes", sched_debug::read,
+    {{85, {"## SPLIT #"}}});

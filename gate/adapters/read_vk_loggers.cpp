@@ -190,10 +190,9 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::vk_perf
 
-const weir::adapters::Format weir::adapters::k_vk_perf = {"vk-perf-logger",
-                                                          "GGML_VK_PERF_LOGGER, also concurrent",
-                                                          {{95, {"^Vulkan Timings:"}}},
-                                                          vk_perf::read};
+const weir::adapters::Format weir::adapters::k_vk_perf("vk-perf-logger",
+                                                       "GGML_VK_PERF_LOGGER, also concurrent",
+                                                       vk_perf::read, {{95, {"^Vulkan Timings:"}}});
 
 // GGML_VK_SYNC_LOGGER: every node and every barrier of each graph, in order.
 namespace weir::adapters::vk_sync {
@@ -266,5 +265,5 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::vk_sync
 
-const weir::adapters::Format weir::adapters::k_vk_sync = {
-    "vk-sync-logger", "GGML_VK_SYNC_LOGGER", {}, vk_sync::read, {}, vk_sync::recognises};
+const weir::adapters::Format weir::adapters::k_vk_sync("vk-sync-logger", "GGML_VK_SYNC_LOGGER",
+                                                       vk_sync::read, {}, {}, vk_sync::recognises);

@@ -13,10 +13,8 @@ constexpr std::pair<std::string_view, std::string_view> k_latencies[] = {
     {"e2el", "end_to_end_latency_seconds"}};
 
 unit::Metric latency_metric(std::string_view name) {
-  for (const auto& [short_name, metric] : k_latencies) {
-    if (short_name == name) return time_named(metric);
-  }
-  return own_time(fmt::format("{}_seconds", name));
+  const auto* known = first_of(k_latencies, [&](const auto& one) { return one.first == name; });
+  return known ? time_named(known->second) : own_time(fmt::format("{}_seconds", name));
 }
 
 // "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms"
@@ -30,19 +28,13 @@ std::optional<ObservedLatency> latency_of(const std::string& key, double ms) {
   ObservedLatency latency;
   latency.metric = latency_metric(name);
   latency.seconds = ms / 1e3;
-  if (figure == "mean" || figure == "median") {
-    latency.figure = figure;
-  } else if (figure == "std") {
-    latency.figure = "stddev";
-  } else if (figure[0] == 'p') {
-    latency.percentile = printed_number(std::string_view(figure).substr(1));
-    if (!latency.percentile || *latency.percentile <= 0 || *latency.percentile >= 100)
-      return std::nullopt;
-    latency.figure = "percentile";
-  } else {
-    return std::nullopt;
-  }
-  return latency;
+  static const std::map<std::string, std::string> k_figures{
+      {"mean", "mean"}, {"median", "median"}, {"std", "stddev"}};
+  latency.figure = look_up(k_figures, figure, "percentile");
+  if (latency.figure != "percentile") return latency;
+  latency.percentile = figure[0] == 'p' ? printed_number(figure.substr(1)) : std::nullopt;
+  const bool fits = latency.percentile && *latency.percentile > 0 && *latency.percentile < 100;
+  return fits ? std::optional(latency) : std::nullopt;
 }
 
 void read_settings(const Json& json, ObservedCase& one, Observed& observed) {
@@ -118,8 +110,6 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::vllm
 
-const weir::adapters::Format weir::adapters::k_vllm = {
-    "vllm",
-    "vllm bench serve --save-result",
-    {{85, {"\"request_throughput\"", "\"total_output_tokens\""}}},
-    vllm::read};
+const weir::adapters::Format weir::adapters::k_vllm(
+    "vllm", "vllm bench serve --save-result", vllm::read,
+    {{85, {"\"request_throughput\"", "\"total_output_tokens\""}}});

@@ -10,12 +10,9 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::weir_observed
 
-const weir::adapters::Format weir::adapters::k_weir_observed = {
-    "weir",
-    "weir.observed/1, as weir writes it",
-    {{90, {"\"weir.observed/1\""}}},
-    weir_observed::read,
-    Adapter("weir-observed", 8, "", Counts::always)};
+const weir::adapters::Format weir::adapters::k_weir_observed(
+    "weir", "weir.observed/1, as weir writes it", weir_observed::read,
+    {{90, {"\"weir.observed/1\""}}}, Adapter("weir-observed", 8, "", Counts::always));
 
 // weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, as
 // probes saw them.
@@ -63,7 +60,7 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::weir_timeline
 
-const weir::adapters::Format weir::adapters::k_weir_timeline = {"weir-timeline",
-                                                                "weir profile --json of a program",
-                                                                {{90, {"\"weir.timeline/"}}},
-                                                                weir_timeline::read};
+const weir::adapters::Format weir::adapters::k_weir_timeline("weir-timeline",
+                                                             "weir profile --json of a program",
+                                                             weir_timeline::read,
+                                                             {{90, {"\"weir.timeline/"}}});

@@ -5,13 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <map>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <type_traits>
-#include <vector>
 
 #include "gate/adapters/format.hpp"
 #include "gate/adapters/json_pieces.hpp"

@@ -3,12 +3,7 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "gate/profile/record.hpp"
 

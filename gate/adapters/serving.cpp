@@ -36,11 +36,6 @@ std::optional<std::string> error_of(const Json& json) {
   return shown(words != nullptr ? *words : dump_json(*error));
 }
 
-template <class T>
-void take_newer(std::optional<T>& known, const std::optional<T>& newer) {
-  if (newer) known = newer;
-}
-
 }  // namespace
 
 std::span<const Api> apis() { return k_apis; }
@@ -61,7 +56,7 @@ std::vector<std::string> members_sent(const Api& api, bool own_fields) {
   ask.own_fields = own_fields;
   const auto add = [&](const auto& self, const Json& json, const std::string& path) -> void {
     for (const auto& [name, value] : json.items()) {
-      const std::string member = path.empty() ? name : path + "." + name;
+      const std::string member = path.empty() ? name : fmt::format("{}.{}", path, name);
       if (value.is_object()) {
         self(self, value, member);
       } else if (!holds(names, member)) {
@@ -90,14 +85,13 @@ std::string error_words(std::string_view body) {
 }
 
 void merge(profile::ServedReport& known, const profile::ServedReport& newer) {
-  take_newer(known.prompt_tokens, newer.prompt_tokens);
-  take_newer(known.cached_tokens, newer.cached_tokens);
-  take_newer(known.output_tokens, newer.output_tokens);
-  take_newer(known.prompt_seconds, newer.prompt_seconds);
-  take_newer(known.output_seconds, newer.output_seconds);
-  take_newer(known.finish, newer.finish);
-  take_newer(known.model, newer.model);
-  take_newer(known.build, newer.build);
+  using Report = profile::ServedReport;
+  const auto take = [&](auto... parts) {
+    ((newer.*parts ? void(known.*parts = newer.*parts) : void()), ...);
+  };
+  take(&Report::prompt_tokens, &Report::cached_tokens, &Report::output_tokens,
+       &Report::prompt_seconds, &Report::output_seconds, &Report::finish, &Report::model,
+       &Report::build);
 }
 
 Result<Piece> piece_of(std::string_view data,

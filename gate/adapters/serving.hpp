@@ -4,13 +4,6 @@
 // Where each of these stands: docs/engines-that-serve.md.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "gate/adapters/event_stream.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"

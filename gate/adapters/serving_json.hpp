@@ -3,10 +3,6 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
 
 #include "gate/adapters/serving.hpp"
 #include "gate/base/find.hpp"
