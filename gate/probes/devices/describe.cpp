@@ -95,7 +95,7 @@ Json struct_of(const weir_struct& as, const char* bytes) {
     } else if (field.array) {
       value = Json::array();
       for (std::uint32_t i = 0; i < field.count; ++i) {
-        value.push_back(value_of(field, at + i * field.element_size));
+        value.push_back(value_of(field, at + std::size_t{i} * field.element_size));
       }
     } else {
       value = value_of(field, at);
