@@ -337,7 +337,7 @@ Result<void> import_csv(const Job& job, const std::string& path, const TrendImpo
 Result<void> import_lines(const std::string& path, const sys::Files& files, Keeper& keeper) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_series));
   const auto put = [&](auto value) { return keeper.put(std::move(value)); };
-  auto done = history::read_lines(text, {put, put, put, put});
+  auto done = history::read_lines(text, {put, put, put});
   // What stood before a line that is wrong is kept.
   WEIR_CHECK(keeper.flush());
   return done.map_error([&](Error error) { return with_context(path, std::move(error)); });
