@@ -47,7 +47,9 @@ Watched watch(std::span<const double> values, std::size_t place, double offset =
     rule.add(std::log(values[i]));
     if (i < place || seen.behind > 0 || rule.alerts().empty()) continue;
     const stats::Alert& last = rule.alerts().back();
-    if (last.night != i || last.place + 8 < place) continue;
+    // A slope that is seen at last may be told from the first night on.
+    const bool elsewhere = kind_of(last) == stats::ChangeKind::step && last.place + 8 < place;
+    if (last.night != i || elsewhere) continue;
     seen.behind = i + 1 - place;
     seen.first = kind_of(last);
     which = rule.alerts().size() - 1;
