@@ -85,8 +85,8 @@ std::vector<SiteVerdict> read_verdicts(const std::vector<history::StoredVerdict>
     if (gate) read.push_back({&one, *std::move(gate)});
   }
   std::ranges::stable_sort(read, {}, [](const SiteVerdict& one) {
-    const history::StoredVerdict& stored = *one.stored;
-    return std::tie(stored.project, stored.time, stored.kept_at, stored.id);
+    const history::StoredVerdict& of = *one.stored;
+    return std::tie(of.project, of.time, of.kept_at, of.id);
   });
   return read;
 }
