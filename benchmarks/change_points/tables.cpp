@@ -39,7 +39,8 @@ stats::ChangeKind kind_of(const stats::Alert& alert) {
                                                 : stats::ChangeKind::drift;
 }
 
-Watched watch(std::span<const double> values, std::size_t place, double offset = 0) {
+Watched watch(std::span<const double> values, std::size_t place, double offset = 0,
+              bool drifts = false) {
   Watched seen;
   stats::TrendRule rule(offset);
   std::size_t which = 0;
@@ -48,7 +49,8 @@ Watched watch(std::span<const double> values, std::size_t place, double offset =
     if (i < place || seen.behind > 0 || rule.alerts().empty()) continue;
     const stats::Alert& last = rule.alerts().back();
     // A slope that is seen at last may be told from the first night on.
-    const bool elsewhere = kind_of(last) == stats::ChangeKind::step && last.place + 8 < place;
+    const bool anywhere = drifts && kind_of(last) == stats::ChangeKind::drift;
+    const bool elsewhere = !anywhere && last.place + 8 < place;
     if (last.night != i || elsewhere) continue;
     seen.behind = i + 1 - place;
     seen.first = kind_of(last);
@@ -211,7 +213,7 @@ std::string drift_table(const Bench& bench, std::size_t trials) {
       const auto found = shares(bench, noise, trials, 5, [&](Random& random) {
         const auto values =
             make_series(noise, history + 137, {{history, 0, -0.001}}, bench.times, random);
-        const Watched seen = watch(values, history);
+        const Watched seen = watch(values, history, 0, true);
         Held held;
         for (const std::size_t night : {40U, 80U, 120U}) {
           held.push_back(seen.behind > 0 && seen.behind <= night);
