@@ -46,79 +46,6 @@ inline const void* behind_a_stranger(const void* next) {
   return &stranger;
 }
 
-// Functions that a later version took over, and those that one has with structs for arguments.
-#define STAND_IN_TWO(X, name) X(name) X(name##KHR)
-#define STAND_IN_THREE(X, name) X(name) X(name##2) X(name##2KHR)
-
-// What the driver has: names without "vk".
-#define STAND_IN_FUNCTIONS(X)                      \
-  X(DestroyDevice)                                 \
-  X(GetDeviceQueue)                                \
-  X(GetDeviceQueue2)                               \
-  STAND_IN_THREE(X, QueueSubmit)                   \
-  X(QueueBindSparse)                               \
-  X(QueueWaitIdle)                                 \
-  X(DeviceWaitIdle)                                \
-  X(DestroyFence)                                  \
-  X(WaitForFences)                                 \
-  X(GetFenceStatus)                                \
-  X(CreateSemaphore)                               \
-  X(DestroySemaphore)                              \
-  STAND_IN_TWO(X, WaitSemaphores)                  \
-  STAND_IN_TWO(X, GetSemaphoreCounterValue)        \
-  STAND_IN_TWO(X, SignalSemaphore)                 \
-  X(CreateShaderModule)                            \
-  X(DestroyShaderModule)                           \
-  X(CreateComputePipelines)                        \
-  X(DestroyPipeline)                               \
-  X(CreateCommandPool)                             \
-  X(DestroyCommandPool)                            \
-  X(ResetCommandPool)                              \
-  X(AllocateCommandBuffers)                        \
-  X(FreeCommandBuffers)                            \
-  X(BeginCommandBuffer)                            \
-  X(ResetCommandBuffer)                            \
-  X(EndCommandBuffer)                              \
-  X(CmdPushConstants)                              \
-  STAND_IN_THREE(X, CmdWaitEvents)                 \
-  X(CmdBeginDebugUtilsLabelEXT)                    \
-  X(CmdEndDebugUtilsLabelEXT)                      \
-  X(CmdDebugMarkerBeginEXT)                        \
-  X(CmdDebugMarkerEndEXT)                          \
-  X(CmdBindPipeline)                               \
-  X(CmdDispatch)                                   \
-  X(CmdDispatchIndirect)                           \
-  STAND_IN_TWO(X, CmdDispatchBase)                 \
-  STAND_IN_THREE(X, CmdPipelineBarrier)            \
-  STAND_IN_THREE(X, CmdCopyBuffer)                 \
-  STAND_IN_THREE(X, CmdCopyImage)                  \
-  STAND_IN_THREE(X, CmdCopyBufferToImage)          \
-  STAND_IN_THREE(X, CmdCopyImageToBuffer)          \
-  X(CmdCopyQueryPoolResults)                       \
-  STAND_IN_THREE(X, CmdBlitImage)                  \
-  STAND_IN_THREE(X, CmdResolveImage)               \
-  X(CmdFillBuffer)                                 \
-  X(CmdUpdateBuffer)                               \
-  X(CmdExecuteCommands)                            \
-  X(CreateBuffer)                                  \
-  X(DestroyBuffer)                                 \
-  X(CreateDescriptorSetLayout)                     \
-  X(CreatePipelineLayout)                          \
-  X(DestroyPipelineLayout)                         \
-  X(AllocateDescriptorSets)                        \
-  X(FreeDescriptorSets)                            \
-  X(ResetDescriptorPool)                           \
-  X(DestroyDescriptorPool)                         \
-  X(UpdateDescriptorSets)                          \
-  STAND_IN_TWO(X, CreateDescriptorUpdateTemplate)  \
-  STAND_IN_TWO(X, DestroyDescriptorUpdateTemplate) \
-  STAND_IN_TWO(X, UpdateDescriptorSetWithTemplate) \
-  X(CmdBindDescriptorSets)                         \
-  X(CmdPushDescriptorSetKHR)                       \
-  X(CmdPushDescriptorSetWithTemplateKHR)           \
-  X(SetDebugUtilsObjectNameEXT)                    \
-  X(DebugMarkerSetObjectNameEXT)
-
 class StandIn {
  public:
   inline static StandInDriver driver;
@@ -165,10 +92,9 @@ class StandIn {
                       &device) != VK_SUCCESS) {
       fatal("no device");
     }
-#define STAND_IN_FETCH(name) \
-  vk.name = reinterpret_cast<PFN_vk##name>(get_device_(device, "vk" #name));
-    STAND_IN_FUNCTIONS(STAND_IN_FETCH)
-#undef STAND_IN_FETCH
+#define WEIR_FETCH(name) vk.name = reinterpret_cast<PFN_vk##name>(get_device_(device, "vk" #name));
+    WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_FETCH)
+#undef WEIR_FETCH
     for (std::uint32_t i = 0; i < 2; ++i) vk.GetDeviceQueue(device, 0, i, &queues[i]);
   }
   ~StandIn() {
@@ -232,11 +158,7 @@ class StandIn {
   VkInstance instance = VK_NULL_HANDLE;
   VkDevice device = VK_NULL_HANDLE;
   VkQueue queues[2] = {};
-  struct {
-#define STAND_IN_DECLARE(name) PFN_vk##name name = nullptr;
-    STAND_IN_FUNCTIONS(STAND_IN_DECLARE)
-#undef STAND_IN_DECLARE
-  } vk;
+  weir_probe::NextDevice vk{};
   inline static std::atomic<std::int64_t> query_pools_alive = 0;
   inline static std::atomic<std::uint64_t> strangers = 0;  // structures unknown to it that it saw
 
@@ -416,9 +338,9 @@ class StandIn {
   static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice, const char* name) {
     static const std::map<std::string, PFN_vkVoidFunction> functions = [] {
       std::map<std::string, PFN_vkVoidFunction> all;
-#define STAND_IN_ADD(function) all["vk" #function] = untyped(&Nothing<PFN_vk##function>::call);
-      STAND_IN_FUNCTIONS(STAND_IN_ADD)
-#undef STAND_IN_ADD
+#define WEIR_ADD(function) all["vk" #function] = untyped(&Nothing<PFN_vk##function>::call);
+      WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_ADD)
+#undef WEIR_ADD
       all["vkCreateCommandPool"] = untyped(&make_pool);
       all["vkCreateSemaphore"] = untyped(&make_semaphore);
       all["vkCreateComputePipelines"] = untyped(&make_pipelines);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "gate/base/text.hpp"
 #include "gate/probes/read/bytes.hpp"
 
 namespace weir::probes {
@@ -28,8 +29,7 @@ Result<Counters> counters_of(const std::uint64_t (&from)[WEIR_COUNTERS]) {
 std::string class_of(const weir_probe_device& entry) {
   std::string out = text_of(entry.device_class);
   for (char& c : out) {
-    const bool fits = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                      c == '-' || c == '_' || c == '.';
+    const bool fits = text::is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
     if (!fits) c = '-';
   }
   if (!out.empty() && out.front() == '.') out.front() = '-';

@@ -26,30 +26,13 @@ PFN_vkVoidFunction untyped(Function function) {
   return reinterpret_cast<PFN_vkVoidFunction>(function);
 }
 
-template <size_t n>
-struct Text {
-  char letters[n];
-  constexpr Text(const char (&text)[n]) {  // NOLINT: made from a literal
-    for (size_t i = 0; i < n; ++i) letters[i] = text[i];
-  }
-};
-
-// All names of functions that some file calls below this layer; filled before the library is
-// entered.
-extern const char* g_next_names[k_most_next];
-extern uint32_t g_next_count;
-inline uint32_t add_next(const char* name) {
-  g_next_names[g_next_count] = name;
-  return g_next_count++;
-}
 // A function below this layer.
-template <class F, Text name>
+template <class F, F NextDevice::*member>
 struct Below {
   using Function = F;
-  static inline const uint32_t place = add_next(name.letters);
-  static F of(const Device* device) { return reinterpret_cast<F>(device->next[place]); }
+  static F of(const Device* device) { return device->next.*member; }
 };
-#define WEIR_NEXT(name) Below<PFN_vk##name, "vk" #name>
+#define WEIR_NEXT(name) Below<PFN_vk##name, &NextDevice::name>
 
 // Before<WEIR_NEXT(DestroyFence), note>: note(device, the other arguments), then the call goes
 // down. Where there is none below (of names, see get_device_proc_addr) that is all.
@@ -76,11 +59,12 @@ struct Before<Next, note, R (*)(VkCommandBuffer, A...)> {
     note(buffer, arguments...);
     const auto next = Next::of(buffer->device);
     if constexpr (__is_same(R, void)) {
-      if (next != nullptr) next(handle, arguments...);
-      if (buffer->recording != nullptr) serialize(buffer);
-    } else {
-      return next(handle, arguments...);
+      if (__builtin_expect(buffer->recording != nullptr, 0)) {
+        if (next != nullptr) next(handle, arguments...);
+        return serialize(buffer);
+      }
     }
+    return next == nullptr ? R() : next(handle, arguments...);
   }
 };
 

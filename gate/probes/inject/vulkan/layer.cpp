@@ -10,8 +10,6 @@
 namespace weir_probe {
 
 Globals g = {};
-const char* g_next_names[k_most_next];
-uint32_t g_next_count;
 
 namespace {
 
@@ -54,6 +52,13 @@ Info* link_in(const void* next, VkStructureType type) {
     if (at->sType == type && at->function == VK_LAYER_LINK_INFO) return const_cast<Info*>(at);
   }
   return nullptr;
+}
+
+void fetch_next(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) {
+#define WEIR_FETCH(name) next->name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));
+  WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_FETCH)
+  WEIR_TIMER_FUNCTIONS(WEIR_FETCH)
+#undef WEIR_FETCH
 }
 
 void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevice physical) {
@@ -167,7 +172,7 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   device->key = dispatch_key(*out);
   pthread_mutex_init(&device->pipelines_lock, nullptr);
   device->get = get;
-  for (uint32_t i = 0; i < g_next_count; ++i) device->next[i] = get(*out, g_next_names[i]);
+  fetch_next(&device->next, get, *out);
   write_device_entry(device, *instance, physical);
   if (keeping()) keep_device(device, info, instance->api_version);
   start_timer(device, instance->handle, get_instance, physical, with_clock);

@@ -183,16 +183,102 @@ struct Timeline {
   Signal signals[k_signals];  // the newest, in rising order of value
 };
 
-// The functions below this layer that it calls: each file names its own (hooks.h), and all of them
-// are fetched when a device is made.
-constexpr uint32_t k_most_next = 256;
+// Functions that a later version took over, and those that one has with structs for arguments.
+#define WEIR_IN_TWO(X, name) X(name) X(name##KHR)
+#define WEIR_IN_THREE(X, name) X(name) X(name##2) X(name##2KHR)
+
+// Where the layer stands in front (hooks.h): name without "vk".
+#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X)      \
+  X(DestroyDevice)                                \
+  X(GetDeviceQueue)                               \
+  X(GetDeviceQueue2)                              \
+  WEIR_IN_THREE(X, QueueSubmit)                   \
+  X(QueueBindSparse)                              \
+  X(QueueWaitIdle)                                \
+  X(DeviceWaitIdle)                               \
+  X(DestroyFence)                                 \
+  X(WaitForFences)                                \
+  X(GetFenceStatus)                               \
+  X(CreateSemaphore)                              \
+  X(DestroySemaphore)                             \
+  WEIR_IN_TWO(X, WaitSemaphores)                  \
+  WEIR_IN_TWO(X, GetSemaphoreCounterValue)        \
+  WEIR_IN_TWO(X, SignalSemaphore)                 \
+  X(CreateShaderModule)                           \
+  X(DestroyShaderModule)                          \
+  X(CreateComputePipelines)                       \
+  X(DestroyPipeline)                              \
+  X(CreateCommandPool)                            \
+  X(DestroyCommandPool)                           \
+  X(ResetCommandPool)                             \
+  X(AllocateCommandBuffers)                       \
+  X(FreeCommandBuffers)                           \
+  X(BeginCommandBuffer)                           \
+  X(ResetCommandBuffer)                           \
+  X(EndCommandBuffer)                             \
+  X(CmdPushConstants)                             \
+  WEIR_IN_THREE(X, CmdWaitEvents)                 \
+  X(CmdBeginDebugUtilsLabelEXT)                   \
+  X(CmdEndDebugUtilsLabelEXT)                     \
+  X(CmdDebugMarkerBeginEXT)                       \
+  X(CmdDebugMarkerEndEXT)                         \
+  X(CmdBindPipeline)                              \
+  X(CmdDispatch)                                  \
+  X(CmdDispatchIndirect)                          \
+  WEIR_IN_TWO(X, CmdDispatchBase)                 \
+  WEIR_IN_THREE(X, CmdPipelineBarrier)            \
+  WEIR_IN_THREE(X, CmdCopyBuffer)                 \
+  WEIR_IN_THREE(X, CmdCopyImage)                  \
+  WEIR_IN_THREE(X, CmdCopyBufferToImage)          \
+  WEIR_IN_THREE(X, CmdCopyImageToBuffer)          \
+  X(CmdCopyQueryPoolResults)                      \
+  WEIR_IN_THREE(X, CmdBlitImage)                  \
+  WEIR_IN_THREE(X, CmdResolveImage)               \
+  X(CmdFillBuffer)                                \
+  X(CmdUpdateBuffer)                              \
+  X(CmdExecuteCommands)                           \
+  X(CreateBuffer)                                 \
+  X(DestroyBuffer)                                \
+  X(CreateDescriptorSetLayout)                    \
+  X(CreatePipelineLayout)                         \
+  X(DestroyPipelineLayout)                        \
+  X(AllocateDescriptorSets)                       \
+  X(FreeDescriptorSets)                           \
+  X(ResetDescriptorPool)                          \
+  X(DestroyDescriptorPool)                        \
+  X(UpdateDescriptorSets)                         \
+  WEIR_IN_TWO(X, CreateDescriptorUpdateTemplate)  \
+  WEIR_IN_TWO(X, DestroyDescriptorUpdateTemplate) \
+  WEIR_IN_TWO(X, UpdateDescriptorSetWithTemplate) \
+  X(CmdBindDescriptorSets)                        \
+  X(CmdPushDescriptorSetKHR)                      \
+  X(CmdPushDescriptorSetWithTemplateKHR)          \
+  X(SetDebugUtilsObjectNameEXT)                   \
+  X(DebugMarkerSetObjectNameEXT)
+
+// What the layer itself asks of a driver besides.
+#define WEIR_TIMER_FUNCTIONS(X) \
+  X(CreateQueryPool)            \
+  X(DestroyQueryPool)           \
+  X(GetQueryPoolResults)        \
+  X(CmdResetQueryPool)          \
+  X(CmdWriteTimestamp)
+
+// The functions below this layer, fetched once when a device is made. Each at a place that is known
+// when this is compiled: recording a command reads one.
+struct NextDevice {
+#define WEIR_DECLARE(name) PFN_vk##name name;
+  WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_DECLARE)
+  WEIR_TIMER_FUNCTIONS(WEIR_DECLARE)
+#undef WEIR_DECLARE
+};
 
 struct Device {
   Device* next_device;
   VkDevice handle;
   uint64_t key;  // the loader's dispatch pointer, shared by the device's queues and command buffers
   PFN_vkGetDeviceProcAddr get;  // below this layer
-  PFN_vkVoidFunction next[k_most_next];
+  NextDevice next;
   uint32_t index;
   weir_probe_device* entry;
   VkQueueFlags family_flags[32];
