@@ -116,7 +116,8 @@ std::string sensitivity_table(const Bench& bench, std::size_t trials) {
     const auto found = shares(bench, "sensitivity", trials / 5, 4, [&](Random& random) {
       const auto values =
           make_series("normal@0.005", k_before + 8, {{k_before, -3, 0}}, bench.times, random);
-      const std::size_t behind = watch(values, k_before, k_offset_each * sensitivity).behind;
+      const std::size_t behind =
+          watch(values, k_before, stats::k_offset_of_sensitivity * sensitivity).behind;
       Held held;
       for (const std::size_t points : {3U, 4U, 5U, 8U}) {
         held.push_back(behind > 0 && behind <= points);

@@ -37,7 +37,7 @@ Method run_anew(std::string name, std::function<Places(std::span<const double>)>
 Method weir_method(int sensitivity) {
   Method method;
   method.name = "weir";
-  const double offset = k_offset_each * sensitivity;
+  const double offset = stats::k_offset_of_sensitivity * sensitivity;
   method.nightly = [offset](std::span<const double> values,
                             const std::function<bool(std::size_t)>& fits) {
     stats::TrendRule rule(offset);

@@ -28,7 +28,6 @@ struct Method {
 [[nodiscard]] Method weir_method(int sensitivity = 0);
 [[nodiscard]] Method otava_method();
 [[nodiscard]] Method pelt_method();
-inline constexpr double k_offset_each = -0.2;
 
 struct Bench {
   std::vector<Recorded> times;

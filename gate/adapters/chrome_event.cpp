@@ -15,7 +15,6 @@ constexpr std::size_t k_most_numbers = 1000;
 constexpr std::size_t k_longest_event = JsonPieceLimits{}.piece_bytes;
 
 bool json_space(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
-bool json_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Bytes of a text that stand for themselves: neither its end, an escape, a control character (which
 // JSON forbids) nor a part of a longer UTF-8 sequence.
@@ -254,7 +253,7 @@ class Scanner {
       }
       at_ += 8;
     }
-    while (at_ < end_ && json_digit(*at_)) ++at_;
+    while (at_ < end_ && text::is_digit(*at_)) ++at_;
     return static_cast<std::size_t>(at_ - from);
   }
 
@@ -320,7 +319,7 @@ std::optional<double> event_number(std::string_view value) {
 std::string event_id(std::string_view value) {
   if (value.empty() || value == "null") return "";
   if (is_text(value)) return shown_text(unescaped(value), 100);
-  if (value.size() <= 18 && std::all_of(value.begin(), value.end(), json_digit))
+  if (value.size() <= 18 && std::all_of(value.begin(), value.end(), text::is_digit))
     return std::string(value);
   const auto parsed = parse_json(value);
   return parsed ? dump_json(*parsed).substr(0, 100) : "";

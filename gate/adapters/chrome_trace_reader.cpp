@@ -4,6 +4,7 @@
 
 #include "gate/adapters/chrome_totals.hpp"
 #include "gate/adapters/readers.hpp"
+#include "gate/base/text.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -14,10 +15,9 @@ constexpr std::int64_t k_long_clock = 1'000'000'000;  // microseconds: what begi
 // Its phase, one character; '\0' where it has none.
 char phase_of(const ChromeEvent& event) {
   const std::string_view phase = event.phase;
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  if (phase.size() == 3 && letter(phase[1])) return phase[1];  // as every tracer writes it
-  const auto text = event_text(phase);
-  return text && text->size() == 1 ? text->front() : '\0';
+  if (phase.size() == 3 && text::is_letter(phase[1])) return phase[1];  // as every tracer writes it
+  const auto words = event_text(phase);
+  return words && words->size() == 1 ? words->front() : '\0';
 }
 
 // A time as whole microseconds and the rest: a number holds no fractions of one that counts from
@@ -176,7 +176,7 @@ class ChromeTraceReader::Reading {
         version != members.end() && version->is_number()) {
       version_ = dump_json(*version);
     }
-    const Json& devices = json_list(members, "deviceProperties");
+    const Json& devices = list_in(members, "deviceProperties");
     if (!devices.empty() && devices.front().is_object()) {
       context_.device = json_text(devices.front(), "name");
     }

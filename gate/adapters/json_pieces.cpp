@@ -8,15 +8,13 @@
 namespace weir::adapters {
 namespace {
 
-bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
 // Some programs write NaN, inf and the like as bare words, which is no JSON: null in their place.
 std::string without_bare_words(std::string_view piece) {
   std::string made;
   bool in_string = false;
   for (std::size_t at = 0; at < piece.size();) {
     const char c = piece[at];
-    if (in_string || !(letter(c) || c == '-')) {
+    if (in_string || !(text::is_letter(c) || c == '-')) {
       made += c;
       if (in_string && c == '\\' && at + 1 < piece.size()) made += piece[++at];
       if (c == '"') in_string = !in_string;
@@ -24,7 +22,7 @@ std::string without_bare_words(std::string_view piece) {
       continue;
     }
     std::size_t end = at + 1;
-    while (end < piece.size() && letter(piece[end])) ++end;
+    while (end < piece.size() && text::is_letter(piece[end])) ++end;
     const std::string word = text::lower(piece.substr(at, end - at));
     const std::string_view bare = std::string_view(word).substr(word[0] == '-' ? 1 : 0);
     const bool none = bare == "nan" || bare == "inf" || bare == "infinity";

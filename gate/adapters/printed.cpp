@@ -7,11 +7,9 @@
 namespace weir::adapters {
 namespace {
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
-
 std::size_t digits_at(std::string_view text, std::size_t at) {
   std::size_t end = at;
-  while (end < text.size() && digit(text[end])) ++end;
+  while (end < text.size() && text::is_digit(text[end])) ++end;
   return end - at;
 }
 
@@ -64,13 +62,13 @@ Printed::Part Printed::clean(std::string_view text) {
       ++at;
       continue;
     }
-    if (digit(c) && !after_digit) {
+    if (text::is_digit(c) && !after_digit) {
       if (const std::size_t prefix = log_prefix_at(text, at); prefix > 0) {
         at += prefix;
         continue;
       }
     }
-    after_digit = digit(c);
+    after_digit = text::is_digit(c);
     part.clean += c;
     ++at;
   }
@@ -135,7 +133,7 @@ std::string shown_text(std::string_view text, std::size_t most) {
 
 bool names_op(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
-    return (c >= 'A' && c <= 'Z') || digit(c) || c == '_';
+    return (c >= 'A' && c <= 'Z') || text::is_digit(c) || c == '_';
   });
 }
 
@@ -187,7 +185,8 @@ bool Scan::take(std::string_view literal) {
 std::optional<double> Scan::number() {
   const std::string_view text = behind_blanks();
   std::size_t end = !text.empty() && (text[0] == '-' || text[0] == '+') ? 1 : 0;
-  while (end < text.size() && (digit(text[end]) || text[end] == '.' || text[end] == ',')) ++end;
+  while (end < text.size() && (text::is_digit(text[end]) || text[end] == '.' || text[end] == ','))
+    ++end;
   if (end > 0 && end < text.size() && (text[end] == 'e' || text[end] == 'E')) {
     std::size_t exponent = end + 1;
     if (exponent < text.size() && (text[exponent] == '-' || text[exponent] == '+')) ++exponent;

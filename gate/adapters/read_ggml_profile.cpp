@@ -29,10 +29,10 @@ void shape_with_types(const Json& record, ObservedOp& op) {
     if (shape.empty()) return;
     shapes.push_back(shape);
   }
-  for (const std::int64_t type : sizes_of(json_list(record, "type_src"))) {
+  for (const std::int64_t type : sizes_of(list_in(record, "type_src"))) {
     types.push_back(type_text(type));
   }
-  const std::string result = shape_text(sizes_of(json_list(record, "ne")));
+  const std::string result = shape_text(sizes_of(list_in(record, "ne")));
   if (shapes.empty() || result.empty()) return;
   op.shape = text::join(shapes, ",") + "->" + result;
   const std::string out = type_text(json_whole(record, "out_type").value_or(-1));
@@ -44,7 +44,7 @@ void shape_of_sources(const Json& record, ObservedOp& op) {
   std::vector<std::string> shapes;
   for (const char* key : {"ne_src0", "ne_src1", "ne_src2", "ne"}) {
     if (key == std::string_view("ne") && !shapes.empty()) break;
-    std::string shape = shape_text(sizes_of(json_list(record, key)));
+    std::string shape = shape_text(sizes_of(list_in(record, key)));
     if (!shape.empty()) shapes.push_back(std::move(shape));
   }
   op.shape = text::join(shapes, ",");
@@ -133,7 +133,7 @@ class Rows {
 
 std::map<std::int64_t, std::string> backends_of(const Json& json, Observed& observed) {
   std::map<std::int64_t, std::string> backends;
-  for (const Json& backend : json_list(json, "backends")) {
+  for (const Json& backend : list_in(json, "backends")) {
     if (!backend.is_object() || backends.size() > 64) continue;
     const auto id = json_whole(backend, "id");
     const auto name = json_text(backend, "name");

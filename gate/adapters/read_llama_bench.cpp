@@ -131,7 +131,7 @@ BenchFields fields_of(const Json& json) {
 
 std::vector<double> samples_of(const Json& json) {
   std::vector<double> samples;
-  for (const Json& sample : json_list(json, "samples_ns")) {
+  for (const Json& sample : list_in(json, "samples_ns")) {
     if (sample.is_number() && samples.size() < k_most_rows) samples.push_back(sample.get<double>());
   }
   return samples;

@@ -80,7 +80,7 @@ void read_result(const Json& json, Observed& observed) {
     timing_of(one.timings, metric).mean = rate;
   }
   // The companion of the result: lists of every request, in seconds.
-  for (const Json& seconds : json_list(json, "ttfts")) {
+  for (const Json& seconds : list_in(json, "ttfts")) {
     if (seconds.is_number())
       add_sample(one.timings, "time_to_first_token_seconds", seconds.get<double>());
   }

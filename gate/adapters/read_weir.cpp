@@ -48,10 +48,10 @@ Result<Observed> read(const Printed& printed) {
   }
   Observed observed;
   observed.format = "weir-timeline";
-  for (const Json& kernel : json_list(json, "kernels")) {
+  for (const Json& kernel : list_in(json, "kernels")) {
     if (auto row = row_of(kernel)) keep_row(observed.ops, *std::move(row), observed);
   }
-  for (const Json& warning : json_list(json, "warnings")) {
+  for (const Json& warning : list_in(json, "warnings")) {
     if (warning.is_string()) add_warning(observed, shown_text(warning.get<std::string>(), 600));
   }
   if (observed.ops.empty()) return nothing_found("weir profile --json: no device did anything");

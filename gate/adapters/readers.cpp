@@ -140,12 +140,6 @@ bool json_flag(const Json& object, const char* key) {
   return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
-const Json& json_list(const Json& object, const char* key) {
-  static const Json k_none = Json::array();
-  const auto found = object.find(key);
-  return found != object.end() && found->is_array() ? *found : k_none;
-}
-
 std::string json_shown(const Json& value) {
   return value.is_string() ? shown_text(value.get_ref<const std::string&>()) : dump_json(value);
 }

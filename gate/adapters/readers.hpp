@@ -126,7 +126,6 @@ std::optional<double> json_number(const Json& object, const char* key);
 std::optional<std::int64_t> json_whole(const Json& object, const char* key);  // at least 0
 std::optional<std::string> json_text(const Json& object, const char* key);    // shown_text
 bool json_flag(const Json& object, const char* key);                          // true there
-const Json& json_list(const Json& object, const char* key);  // an empty one where there is none
 // A text as it is shown, any other value as JSON.
 std::string json_shown(const Json& value);
 

@@ -16,8 +16,7 @@ constexpr std::size_t k_most_names = 256;
 constexpr std::size_t k_longest_text = std::size_t{4} << 20;
 
 bool name_char(char c, bool first) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':' ||
-         (!first && c >= '0' && c <= '9');
+  return text::is_letter(c) || c == '_' || c == ':' || (!first && text::is_digit(c));
 }
 
 class MetricsReading {

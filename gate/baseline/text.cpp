@@ -200,8 +200,7 @@ static void fields(Fields& io, Baseline& baseline) {
 
 bool valid_class(std::string_view name) {
   const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
+    return text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
   };
   return !name.empty() && name.size() <= k_longest_class && name.front() != '.' &&
          name.front() != '-' && std::ranges::all_of(name, fits);

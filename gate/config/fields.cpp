@@ -1,4 +1,5 @@
 
+#include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/placeholders.hpp"
 
@@ -19,11 +20,8 @@ std::string shown(std::string_view text) {
 }  // namespace
 
 bool variable_name(std::string_view name) {
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !name.empty() && !(name[0] >= '0' && name[0] <= '9') &&
-         std::all_of(name.begin(), name.end(), fits);
+  const auto fits = [](char c) { return text::is_alphanumeric(c) || c == '_'; };
+  return !name.empty() && !text::is_digit(name[0]) && std::all_of(name.begin(), name.end(), fits);
 }
 
 void Problems::add(Place at, std::string message) { found_.emplace_back(at, std::move(message)); }

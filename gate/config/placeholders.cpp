@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "gate/base/text.hpp"
+
 namespace weir::config {
 namespace {
 
-bool letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-bool inner(char c) { return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '-'; }
+bool inner(char c) { return text::is_alphanumeric(c) || c == '_' || c == '-'; }
 
 struct Found {
   std::size_t from = 0;  // of the first brace
@@ -19,7 +20,7 @@ struct Found {
 // "{word}" beginning at `at`, which holds '{'.
 std::optional<Found> word_at(std::string_view text, std::size_t at) {
   std::size_t end = at + 1;
-  if (end >= text.size() || !letter(text[end])) return std::nullopt;
+  if (end >= text.size() || !text::is_letter(text[end])) return std::nullopt;
   while (end < text.size() && inner(text[end])) ++end;
   if (end >= text.size() || text[end] != '}') return std::nullopt;
   return Found{at, end + 1, text.substr(at + 1, end - at - 1), false};

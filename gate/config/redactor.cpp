@@ -48,8 +48,7 @@ std::string normal(std::string_view path) {
 
 bool of_a_word(char c) {
   const auto byte = static_cast<unsigned char>(c);
-  return c == '_' || byte >= 0x80U || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-         (c >= 'a' && c <= 'z');
+  return c == '_' || byte >= 0x80U || text::is_alphanumeric(c);
 }
 
 bool stands_at(std::string_view text, std::size_t at, std::string_view word) {

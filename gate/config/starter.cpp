@@ -63,7 +63,7 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
   constexpr std::size_t k_longest = 56;  // leaves room for a number
   std::string name;
   for (const char c : wanted) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    const bool plain = text::is_alphanumeric(c);
     const bool inside = c == '.' || c == '_' || c == '-';
     if (plain || (inside && !name.empty())) {
       name += c;

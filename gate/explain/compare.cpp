@@ -74,7 +74,7 @@ WorkRow op_row(const std::string& named) {
   WorkRow row;
   for (const std::string& word : text::split(named, ' ')) {
     const bool sides = word.find("->") != std::string::npos;
-    const bool digit = !word.empty() && word.front() >= '0' && word.front() <= '9';
+    const bool digit = !word.empty() && text::is_digit(word.front());
     std::string& into = !sides ? row.name : digit ? row.shape : row.type;
     into += (into.empty() ? "" : " ") + word;
   }

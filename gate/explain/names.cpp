@@ -11,8 +11,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool digit(char c) { return c >= '0' && c <= '9'; }
-
 // "f16", "bf16", "q4", "iq2", "i64", "p021", "f16acc", "wg512", "x4": letters of a type or size and
 // a number.
 bool type_or_size(std::string_view word) {
@@ -22,7 +20,7 @@ bool type_or_size(std::string_view word) {
   for (const std::string_view head : k_heads) {
     if (!word.starts_with(head)) continue;
     const std::string_view rest = word.substr(head.size());
-    const auto behind = std::ranges::find_if_not(rest, digit);
+    const auto behind = std::ranges::find_if_not(rest, text::is_digit);
     if (behind != rest.begin() && rest.end() - behind <= 4) return true;
   }
   return false;
@@ -34,7 +32,7 @@ bool variant_word(std::string_view word) {
       "norepeat", "aligned", "small", "large",     "medium", "acc",       "dp",
       "subgroup", "wave",    "simd",  "simdgroup", "int",    "quant",     "half",
       "float",    "bfloat",  "fp",    "opt",       "wg",     "unaligned", "coopmat"};
-  return (!word.empty() && std::ranges::all_of(word, digit)) || type_or_size(word) ||
+  return (!word.empty() && std::ranges::all_of(word, text::is_digit)) || type_or_size(word) ||
          weir::holds(k_words, word);
 }
 

@@ -91,8 +91,7 @@ std::string last_words(const std::string& err) {
 }
 
 bool is_number(std::string_view digits) {
-  return !digits.empty() && digits.size() < 4 &&
-         std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  return !digits.empty() && digits.size() < 4 && std::ranges::all_of(digits, text::is_digit);
 }
 
 // Where a node is computed; "" where weir has no way to.

@@ -103,7 +103,7 @@ struct TrendSiteOptions : HistoryOptions {
 struct TrendChangesOptions : HistoryOptions {
   std::string repository = ".";
   history::ChangesWanted wanted;
-  bool once = false, all = false;
+  bool all = false;
   std::string newer;
 };
 

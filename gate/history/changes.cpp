@@ -134,8 +134,7 @@ std::string_view to_string(SeriesChangeKind kind) {
 }
 
 stats::ChangePolicy policy_of(const ChangesWanted& wanted, std::size_t series) {
-  constexpr double k_each = -0.2;  // of the thresholds
-  double offset = k_each * wanted.sensitivity;
+  double offset = stats::k_offset_of_sensitivity * wanted.sensitivity;
   if (wanted.false_alarm || wanted.any_series) {
     const double share = wanted.false_alarm.value_or(stats::yearly_false_alarms(offset));
     const double many =

@@ -20,7 +20,7 @@ namespace weir::history {
 
 // What weir measured, as runs of a history: profiles of a run, a verdict, stored baselines. Pure.
 //
-// What comes in has aliases in place of private names already (app/redacted.hpp): nothing here
+// What comes in has aliases in place of private names already (flow/redacted.hpp): nothing here
 // knows the true ones.
 
 // Every metric that has a number, of cells whose other pass failed too. `facts` as they are; its

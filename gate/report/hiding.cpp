@@ -72,7 +72,7 @@ std::string shown_value(std::string_view word, Value value, Private how) {
   if (value == Value::secret) return std::string(k_hidden);
   if (how == Private::shown) return text::shell_word(one_line(word));
   // "512", "512,1024", "16-64+16": how many tokens of a prompt, not a prompt.
-  const bool number = !word.empty() && word.front() >= '0' && word.front() <= '9' &&
+  const bool number = !word.empty() && text::is_digit(word.front()) &&
                       word.find_first_not_of("0123456789.,+-*x") == word.npos;
   const bool long_text = word.size() > k_longest_word || word.find_first_of(" \t\n\r") != word.npos;
   // An address is no path: who it is goes, by the same rule as a path's folder.

@@ -106,10 +106,11 @@ bool left_its_band(const history::Series& series) {
   if (history::is_exact(series) || series.points.size() < k_least) return false;
   std::vector<double> values;
   for (const history::SeriesPoint& point : series.points) values.push_back(point.value);
-  const auto before = std::span<const double>(values).first(values.size() - k_last);
   const double level = *stats::median(std::span<const double>(values).last(k_last));
-  return level < *stats::quantile(before, k_outside) ||
-         level > *stats::quantile(before, 1 - k_outside);
+  values.resize(values.size() - k_last);
+  std::ranges::sort(values);
+  return level < stats::quantile_of_sorted(values, k_outside) ||
+         level > stats::quantile_of_sorted(values, 1 - k_outside);
 }
 
 }  // namespace

@@ -54,6 +54,9 @@ struct ChangePolicy {
   double interval_level = 0.05;  // low … high miss the size with this chance; 0 < … < 1
 };
 
+// What each step of a sensitivity from 0 to 4 adds to ChangePolicy::offset.
+inline constexpr double k_offset_of_sensitivity = -0.2;
+
 // Of series without a change the share that shows one in 365 nights: simulated on normal,
 // independent noise between -0.8 and 0, and continued on a logarithmic scale beyond. Falls with
 // `offset`.

@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "gate/base/text.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
@@ -17,8 +18,7 @@ constexpr double k_retry_seconds = 0.05;
 
 std::string file_name(std::string name) {
   for (char& c : name) {
-    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                      c == '.' || c == '_' || c == '-';
+    const bool fine = text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
     if (!fine) c = '-';
   }
   return (name.empty() ? "lock" : name.substr(0, 200)) + ".lock";

@@ -14,8 +14,7 @@ namespace {
 std::string name_part(std::string_view text) {
   std::string part;
   for (const char c : text) {
-    const bool fine = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                      c == '.' || c == '_';
+    const bool fine = text::is_alphanumeric(c) || c == '.' || c == '_';
     if (fine) {
       part += c;
     } else if (!part.empty() && part.back() != '-') {

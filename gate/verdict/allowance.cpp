@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -265,7 +266,6 @@ std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowanc
 }
 
 // --- weir.allowances/1, both ways: what is read is anybody's until it is parsed
-// -------------------
 
 namespace {
 
@@ -280,8 +280,7 @@ bool is_hex(std::string_view text) {
 
 bool is_login(std::string_view text) {
   return !text.empty() && text.size() <= 100 && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_' || c == '[' || c == ']' || c == '.';
+    return text::is_alphanumeric(c) || c == '-' || c == '_' || c == '[' || c == ']' || c == '.';
   });
 }
 

@@ -330,7 +330,6 @@ std::string words(const CalibratedCell& cell) {
 }
 
 // --- weir.calibration/1, and weir.calibrated_cell/1 as it is stored
-// --------------------------------
 
 namespace {
 

@@ -210,11 +210,9 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
 }
 
 bool is_day(std::string_view text) {
-  if (text.size() != 10 || text[4] != '-' || text[7] != '-') return false;
+  if (!text::has_form(text, "0000-00-00")) return false;
   const auto part = [&](std::size_t from, std::size_t size) {
-    const std::string_view digits = text.substr(from, size);
-    const bool plain = digits.find_first_not_of("0123456789") == std::string_view::npos;
-    return plain ? text::to_int(digits).value_or(-1) : -1;
+    return text::to_int(text.substr(from, size)).value_or(0);
   };
   const long long year = part(0, 4), month = part(5, 2), day = part(8, 2);
   if (year < 1 || month < 1 || month > 12 || day < 1) return false;

@@ -19,7 +19,7 @@ void add_trend_changes(const Verb& trend) {
       ->check(CLI::Range(1e-9, 0.5));
   verb.flag("--any-series", options->wanted.any_series,
             "That share is of any series at all, not of each");
-  verb.flag("--once", options->once, "")->group("");  // every night is a look now
+  verb->add_flag("--once")->group("");  // taken and of no use: every night is a look
   verb.takes_json();
   verb->footer(
       "Examples:\n"

@@ -1,0 +1,164 @@
+#include "gate/config/check_matrix.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/placeholders.hpp"
+#include "gate/unit/metric.hpp"
+#include "gate/verdict/limits.hpp"
+
+namespace weir::config {
+namespace {
+
+bool has_amount(const verdict::LimitEntry& entry) {
+  return entry.max_drop || entry.max_increase || entry.max_decrease || entry.max || entry.min;
+}
+
+// Every metric that a cell of the engine can have and that the entry may name. Those fitted over
+// depths need a list of them.
+std::vector<unit::Metric> metrics_of(const EngineSettings& engine, bool has_depths,
+                                     const verdict::LimitEntry& entry) {
+  std::vector<unit::Metric> metrics;
+  for (const std::string& name : unit::metric_names()) {
+    const auto metric = unit::find_metric(name);
+    if (metric && (has_depths || !unit::over_context(*metric))) metrics.push_back(*metric);
+  }
+  for (const ValueRule& rule : engine.generic.values) {
+    if (rule.custom) metrics.push_back(*rule.custom);
+  }
+  for (const std::string& pattern : entry.metrics) {
+    const auto metric = unit::find_metric(pattern);
+    // Names that nobody knows before the engine runs.
+    if (metric && (metric->scope == unit::Scope::at_length || unit::names_work(pattern))) {
+      metrics.push_back(*metric);
+    }
+  }
+  return metrics;
+}
+
+// Whether metrics of single ops and kernels that `pattern` fits can come up in a cell at all:
+// probes count kernels of devices and ops of the CPU; times, and all else, an engine has to print.
+bool is_told(const std::string& pattern, const Cell& cell) {
+  const bool cpu = cell.device == "cpu";
+  if (pattern.starts_with(cpu ? "op_calls:" : "kernel_calls:")) return true;
+  if (cell.adapter != "generic") return cell.adapter != "llama-bench";  // others print profiles
+  const auto& rules = cell.engine->generic.values;
+  return std::any_of(rules.begin(), rules.end(),
+                     [&](const ValueRule& rule) { return text::glob_match(pattern, rule.metric); });
+}
+
+std::optional<std::string> told_by_nobody(const verdict::LimitEntry& entry,
+                                          std::span<const Cell> cells) {
+  for (const std::string& pattern : entry.metrics) {
+    if (!unit::names_work(pattern)) continue;
+    const bool told = std::any_of(cells.begin(), cells.end(), [&](const Cell& cell) {
+      return entry.match.fits(cell.key) && is_told(pattern, cell);
+    });
+    if (told) continue;
+    return fmt::format(
+        "nobody tells \"{}\" in the cells that this limit matches: probes count kernel_calls of "
+        "devices and op_calls of the CPU, the rest is what an engine prints",
+        pattern);
+  }
+  return std::nullopt;
+}
+
+// An entry over many metrics holds each of them to what of it makes sense there; one that is named
+// has to make sense, and a pattern has to for some.
+std::optional<std::string> complaint(const verdict::LimitEntry& entry,
+                                     std::span<const Cell> cells) {
+  if (entry.metrics.empty() && (entry.max || entry.min)) {
+    return "max and min need \"metrics\": one number does not suit all of them";
+  }
+  bool fits_a_cell = false;
+  bool covers = false;
+  bool makes_sense = false;
+  std::optional<std::string> why_not;
+  // What metrics depend on: the engine, and whether there are depths to fit over.
+  std::set<std::pair<const EngineSettings*, bool>> seen;
+  for (const Cell& cell : cells) {
+    if (!entry.match.fits(cell.key)) continue;
+    fits_a_cell = true;
+    const bool has_depths = cell.key.depth.has_value();
+    if (!seen.insert({cell.engine, has_depths}).second) continue;
+    for (const unit::Metric& metric : metrics_of(*cell.engine, has_depths, entry)) {
+      if (!entry.covers(cell.key, metric.name)) continue;
+      covers = true;
+      const auto why = verdict::nonsense(entry, metric);
+      if (why && holds(entry.metrics, metric.name)) return why;
+      if (why && !why_not) why_not = why;
+      makes_sense = makes_sense || !why;
+    }
+    for (const char* special : {"kernels", "placement"}) {
+      if (!entry.covers(cell.key, special)) continue;
+      covers = true;
+      makes_sense = makes_sense || !has_amount(entry);
+      if (holds(entry.metrics, special) && has_amount(entry)) {
+        return fmt::format("\"{}\" is no number: it takes exact and mode alone", special);
+      }
+    }
+  }
+  if (!fits_a_cell) return "this limit matches no cell of the matrix";
+  if (!covers) return "no engine that this limit matches has such a metric";
+  if (auto why = told_by_nobody(entry, cells)) return why;
+  return makes_sense ? std::nullopt : why_not;
+}
+
+// A server is asked over HTTP: for a prompt and at least one token.
+std::optional<std::string> server_misfit(const Cell& cell) {
+  if (cell.depth != 0) return "a server has no depth to be asked for";
+  if (cell.tokens == 0) return "a server is asked for at least one token, and the prompt for none";
+  if (!cell.text && !cell.prompt_file && cell.prompt_tokens == 0) {
+    return "a server wants a prompt: text, file or prompt_tokens";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> misfit(const Cell& cell, const Combination& of,
+                                  const Settings& settings) {
+  const auto has = [&](std::string_view name) { return uses(cell.command, cell.env, name); };
+  const auto no_placeholder = [](std::string_view name) {
+    return fmt::format("the command has no {{{}}}", name);
+  };
+  const std::optional<ServerSettings>& server = of.engine->server;
+  const Extra of_model = of.model->extra.for_engine(of.engine->name);
+  const bool model_matters =
+      settings.models.size() > 1 && !has("model") && of_model.args.empty() && of_model.env.empty();
+  if (model_matters) return "the command has no {model}, so that all models would be the same";
+  if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
+  if (server) return server_misfit(cell);
+  if (has("port")) return "{port} is for engines that serve (kind: server)";
+  if (!of.prompt->concurrency.empty() || of.prompt->rate || of.prompt->requests) {
+    return "concurrency, rate and requests are asked of servers (kind: server)";
+  }
+  if (cell.prompt_tokens != 0 && !has("prompt_tokens")) return no_placeholder("prompt_tokens");
+  if (cell.tokens != 0 && !has("tokens")) return no_placeholder("tokens");
+  if (cell.depth != 0 && !has("depth")) return no_placeholder("depth");
+  if (cell.text && !has("prompt") && !has("prompt_file")) {
+    return "the command takes no text (it has neither {prompt} nor {prompt_file})";
+  }
+  if (cell.prompt_file && !has("prompt_file")) return no_placeholder("prompt_file");
+  if (!cell.text && !cell.prompt_file && (has("prompt") || has("prompt_file"))) {
+    return "the command wants a text, and the prompt has none";
+  }
+  return std::nullopt;
+}
+
+Result<void> check_limits(const Settings& settings, std::span<const Cell> cells) {
+  std::vector<std::string> complaints;
+  for (const verdict::LimitEntry& entry : settings.limits) {
+    if (const auto why = complaint(entry, cells)) {
+      complaints.push_back(fmt::format("{}: {}", entry.source, *why));
+    }
+  }
+  if (!complaints.empty()) return fail(Code::config, "{}", text::join(complaints, "\n"));
+  return {};
+}
+
+}  // namespace weir::config
