@@ -36,6 +36,7 @@ struct Baseline {
   std::vector<std::int64_t> lengths;
   std::map<std::string, profile::Measurement> counts;  // by metric name; exact or nearly exact
   std::optional<profile::KernelSet> kernels;
+  std::optional<profile::KernelSet> graph_ops{};  // with kernels; explain, are never gated
   std::optional<profile::KernelSet> functions{};  // with instructions; explains, is never gated
   profile::Placement placement;
   profile::WorkDone work;

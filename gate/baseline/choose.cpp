@@ -94,7 +94,10 @@ void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into
     instructions = instructions || measurement.metric.base == "instructions";
   }
   // Kernels are what the dispatches are made of: one without the other would contradict itself.
-  if (dispatches || chosen.holds("kernels")) into.kernels = measured.kernels;
+  if (dispatches || chosen.holds("kernels")) {
+    into.kernels = measured.kernels;
+    into.graph_ops = measured.graph_ops;
+  }
   if (instructions || (chosen.all() && !keeps_instructions)) into.functions = measured.functions;
   if (chosen.all() || chosen.holds("placement")) {
     into.placement = measured.placement;

@@ -10,11 +10,14 @@
 
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
-#include "gate/explain/names.hpp"
 #include "gate/observed/totals.hpp"
+#include "gate/profile/kernel_name.hpp"
 
 namespace weir::explain {
 namespace {
+
+using profile::Role;
+using profile::role_of;
 
 // Work of one name, type, shape and backend.
 struct WorkRow {

@@ -12,19 +12,6 @@ namespace {
 // `to_cpu`, in all that follows: the work left the device; else it came back, and all is the other
 // way round.
 
-bool product_word(const std::string& word) {
-  return word.find("mat") != std::string::npos || word == "gemv" || word == "gemm" ||
-         word == "mv" || word == "mm";
-}
-
-// A product, or attention: what a model's time goes to, and never a part of a small kernel.
-bool large_work(const KernelName& name) {
-  return std::ranges::any_of(name.words, [](const std::string& word) {
-    return product_word(word) || word.starts_with("attn") || word.starts_with("attention") ||
-           word == "sdpa";
-  });
-}
-
 // How much went and how much came.
 struct Balance {
   double went = 0, came = 0;
@@ -74,7 +61,7 @@ bool broad_fall(const std::vector<Move>& kernels, bool to_cpu) {
   bool product = false;
   for (const Move* move : one_way(kernels, !to_cpu)) {
     kinds.insert(move->parsed.base());
-    product = product || std::ranges::any_of(move->parsed.words, product_word);
+    product = product || is_product(move->parsed);
   }
   return product && kinds.size() >= 4 && balance_of(kernels, to_cpu).fell();
 }

@@ -17,9 +17,12 @@
 #include "gate/explain/evidence.hpp"
 #include "gate/explain/explain.hpp"
 #include "gate/explain/fit.hpp"
-#include "gate/explain/names.hpp"
+#include "gate/profile/kernel_name.hpp"
 
 namespace weir::explain {
+
+using profile::kernel_name;
+using profile::KernelName;
 
 inline constexpr Rational k_none;
 

@@ -310,6 +310,7 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
   add_own_counts(facts, counted, profile);
   const bool device_probed = std::ranges::any_of(probes, of_a_device);
   if (!device_probed) add_op_kernels(facts, counted, profile);
+  add_graph_ops(facts, counted, profile);
   check_graphs(facts, counted, profile);
   place(facts, device_probe(facts, probes, counted), counted, profile);
 

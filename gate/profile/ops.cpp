@@ -99,17 +99,17 @@ bool is_complete(const std::vector<const ProbeCounts*>& probes) {
   });
 }
 
-std::string kernel_name(const OpKey& key, bool with_shape) {
-  std::string name = key.op;
-  if (!key.type.empty()) name += " " + key.type;
-  if (with_shape && !key.shape.empty()) name += " " + key.shape;
-  return name;
+std::string typed(const OpKey& key) {
+  return key.type.empty() ? key.op : fmt::format("{} {}", key.op, key.type);
+}
+std::string shaped(const OpKey& key) {
+  return key.shape.empty() ? typed(key) : fmt::format("{} {}", typed(key), key.shape);
 }
 
-KernelFit fit_ops(const Series& series, Sweep sweep, bool with_shape) {
+KernelFit fit_ops(const Series& series, Sweep sweep, std::string (*name_of)(const OpKey&)) {
   KernelSeries named;
   for (const auto& [key, points] : series) {
-    auto& sums = named[kernel_name(key, with_shape)];
+    auto& sums = named[name_of(key)];
     if (sums.empty()) {
       sums = points;
       continue;
@@ -147,15 +147,26 @@ void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& pro
   if (facts.sweep == Sweep::overlapping) return;  // as in add_kernels
   const Series series = series_of(facts, counted);
   if (series.empty() || profile.kernels) return;
-  KernelFit fit = fit_ops(series, facts.sweep, true);
+  KernelFit fit = fit_ops(series, facts.sweep, shaped);
   if (facts.sweep != Sweep::none && fit.set.scope == unit::Scope::at_length) {
     // Shapes that grow with the context: the ops alone may still be the same for every token.
-    KernelFit shapeless = fit_ops(series, facts.sweep, false);
+    KernelFit shapeless = fit_ops(series, facts.sweep, typed);
     if (shapeless.set.scope != unit::Scope::at_length) fit = std::move(shapeless);
   }
   fit.set.named = facts.kernels_gated;
   profile.kernels = std::move(fit.set);
   for (const std::string& note : fit.notes) add_once(profile.warnings, note);
+}
+
+void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& profile) {
+  const bool line = facts.sweep == Sweep::tokens || facts.sweep == Sweep::repeats;
+  if (facts.device == "cpu" || !line || !is_complete(seen(counted))) return;
+  Series on_devices = series_of(facts, counted);
+  std::erase_if(on_devices, [](const auto& item) { return item.first.on_cpu; });
+  KernelFit fit = fit_ops(on_devices, facts.sweep, [](const OpKey& key) { return key.op; });
+  if (fit.set.varies || fit.set.scope == unit::Scope::at_length) return;
+  fit.set.named = true;
+  if (!fit.set.counts.empty()) profile.graph_ops = std::move(fit.set);
 }
 
 void check_graphs(const CellFacts& facts, const Records& counted, Profile& profile) {

@@ -90,6 +90,9 @@ struct OpWork {
 // kernels are on a device.
 void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& profile);
 
+// Adds the ops that devices computed, where all are known and each token or prefill has the same.
+void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& profile);
+
 // Holds what a token's graph says of itself against the slopes; a disagreement is a warning.
 void check_graphs(const CellFacts& facts, const Records& counted, Profile& profile);
 

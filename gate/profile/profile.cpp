@@ -114,6 +114,7 @@ static void fields(Fields& io, Profile& profile) {
     for (Measurement& one : metrics) profile.metrics[std::string(one.metric.name)] = std::move(one);
   }
   io.always("kernels", profile.kernels, "kernels");
+  io.always("graph_ops", profile.graph_ops, "kernels");
   io.always("functions", profile.functions, "kernels");
   io("placement", profile.placement);
   io("work", profile.work);

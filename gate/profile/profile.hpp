@@ -106,6 +106,9 @@ struct Profile {
   Provenance provenance;
   std::map<std::string, Measurement> metrics;  // by metric name
   std::optional<KernelSet> kernels;
+  // Ops of the engine's graphs that its devices computed, by name, where a probe saw all of them:
+  // what kernels were sent for. They explain a change of kernels and are never gated.
+  std::optional<KernelSet> graph_ops{};
   // Instructions per token or prefill by function, the largest ones, where valgrind counted them:
   // they explain a change of instructions_per_… and decide nothing.
   std::optional<KernelSet> functions{};

@@ -58,6 +58,8 @@ std::string annotation_message(const CellDocument& document) {
   if (cell.placement_verdict < Outcome::pass) {
     lines.push_back("placement: " + one_line(cell.placement_reason, 300));
   }
+  if (kernels_stand_alone(cell) && cell.kernels_verdict < Outcome::fresh)
+    lines.push_back("kernels: " + one_line(cell.kernels_reason, 300));
   for (const MetricRow* row : document.worst_first) {
     // A new cell has one reason; that none of its metrics can be judged follows from it.
     if (cell.verdict == Outcome::fresh && !lines.empty()) break;

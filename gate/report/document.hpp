@@ -66,6 +66,9 @@ struct MetricWords {
 // ops.
 [[nodiscard]] bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metric);
 
+// The kernels broke a rule, and that count did not: they have a line of their own.
+[[nodiscard]] bool kernels_stand_alone(const verdict::CellVerdict& cell);
+
 // The count of instructions that the cell's changed functions are part of.
 [[nodiscard]] bool explained_by_functions(const verdict::CellVerdict& cell,
                                           const unit::Metric& metric);

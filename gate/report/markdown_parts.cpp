@@ -101,14 +101,12 @@ std::string markdown_rows(const CellDocument& document, CellNames names) {
   if (cell.placement_verdict < Outcome::pass) {
     out += special_row(name(), "placement", moved_ops(cell));
   }
-  bool counted = false;
+  if (kernels_stand_alone(cell)) {
+    out += special_row(name(), "kernels", markdown_text(cell.kernels_reason, 200));
+  }
   for (const MetricRow* one : document.worst_first) {
     if (one->of->verdict >= Outcome::pass) continue;
-    counted = counted || adds_up_kernels(cell, one->of->metric);
     out += row(name(), *one);
-  }
-  if (cell.kernels_verdict < Outcome::pass && !counted) {
-    out += special_row(name(), "kernels", markdown_text(cell.kernels_reason, 200));
   }
   return out;
 }

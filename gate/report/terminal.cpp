@@ -150,7 +150,10 @@ class Terminal {
   void metrics(const CellDocument& document, const Rows& rows) {
     const CellVerdict& cell = *document.of;
     const Widths widths = widths_of(rows);
-    bool kernels_shown = false;
+    bool kernels_shown = kernels_stand_alone(cell);
+    if (kernels_shown) {
+      broken("kernels   ", cell.kernels_verdict, cell.kernels_reason, document.kernels);
+    }
     for (const MetricRow* one : rows) {
       row(cell, *one, widths);
       if (!kernels_shown && adds_up_kernels(cell, one->of->metric) && one->words.differs) {
@@ -161,9 +164,6 @@ class Terminal {
         changes(document.kernels);
       }
       if (explained_by_functions(cell, one->of->metric)) changes(document.functions);
-    }
-    if (!kernels_shown && cell.kernels_verdict < Outcome::pass) {
-      broken("kernels   ", cell.kernels_verdict, cell.kernels_reason, document.kernels);
     }
     const auto shown = static_cast<std::size_t>(std::ranges::count_if(
         rows, [](const MetricRow* row) { return row->of->verdict == Outcome::pass; }));

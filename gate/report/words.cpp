@@ -190,6 +190,13 @@ bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metri
   return metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches");
 }
 
+bool kernels_stand_alone(const verdict::CellVerdict& cell) {
+  if (cell.kernels_verdict >= verdict::Outcome::pass) return false;
+  return std::ranges::none_of(cell.metrics, [&](const verdict::MetricVerdict& metric) {
+    return adds_up_kernels(cell, metric.metric) && metric.verdict == cell.kernels_verdict;
+  });
+}
+
 bool explained_by_functions(const verdict::CellVerdict& cell, const unit::Metric& metric) {
   return !cell.functions.empty() && metric.base == "instructions" &&
          (metric.scope == unit::Scope::per_token || metric.scope == unit::Scope::per_prefill);

@@ -3,6 +3,7 @@
 
 #include "gate/unit/metric.hpp"
 #include "gate/verdict/judging.hpp"
+#include "gate/verdict/kernel_paths.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -36,8 +37,14 @@ bool alike(const KernelSet& a, const KernelSet& b) {
   return a.scope == b.scope && a.length == b.length;
 }
 
+// Those that belong to the same unit of work as `kernels`; null where they are not known.
+const Numbers* graph_ops(const std::optional<KernelSet>& ops, const KernelSet& kernels) {
+  return ops && ops->scope == kernels.scope ? &ops->counts : nullptr;
+}
+
 Ruling changed_kernels(const Question& question, const KernelSet& current,
                        const CellVerdict& cell) {
+  if (only_renamed(cell.kernels)) return {Outcome::pass, "the same kernels by other names"};
   if (question.nearest()) return {Outcome::fail, "other kernels"};
   const MetricVerdict* total = total_of(current, cell);
   if (total == nullptr) {
@@ -48,13 +55,30 @@ Ruling changed_kernels(const Question& question, const KernelSet& current,
     }
   }
   if (total == nullptr || !total->current) return {Outcome::fail, "other kernels than before"};
-  if (total->baseline && *total->baseline != *total->current) {
-    return {total->verdict, fmt::format("the kernels changed with {}", unit::label(total->metric))};
+  if (!total->baseline || *total->baseline == *total->current) {
+    return {Outcome::fail,
+            fmt::format("{} {}", unit::show(total->metric, *total->current),
+                        cell.device == "cpu" ? "ops as before, but others"
+                                             : "dispatches as before, by other kernels")};
   }
-  return {Outcome::fail,
-          fmt::format("{} {}", unit::show(total->metric, *total->current),
-                      cell.device == "cpu" ? "ops as before, but others"
-                                           : "dispatches as before, by other kernels")};
+  const Ruling with_total{total->verdict,
+                          fmt::format("the kernels changed with {}", unit::label(total->metric))};
+  if (cell.device == "cpu") return with_total;  // there kernels are ops themselves
+  const bool fell = *total->current < *total->baseline;
+  const KernelPaths paths = paths_of(cell.kernels, graph_ops(question.base->graph_ops, current),
+                                     graph_ops(question.candidate.graph_ops, current), fell);
+  if (!paths.replaced.empty()) {
+    std::vector<std::string> works;
+    for (const auto& [work, times] : paths.replaced) {
+      works.push_back(fmt::format("{} {} times", work, times.str()));
+    }
+    return {Outcome::fail, "the same work by other kernels: " + text::join(works)};
+  }
+  if (!paths.unexplained.empty()) {
+    return {Outcome::fail, fmt::format("{} fell, but no op of the graph explains {}",
+                                       unit::label(total->metric), text::join(paths.unexplained))};
+  }
+  return with_total;
 }
 
 // `gated`: a note tells of kernels on both sides that are not compared.

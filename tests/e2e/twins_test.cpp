@@ -107,14 +107,12 @@ TEST_F(Twins, AreGatedExactlyAndFailWhereOnlyTheirPathChanges) {
        "RDNA 2 and Xe in quantized matrices without cooperative ones; Xe2 in vectors by Q6_K, "
        "decoding and behind a prefill; others want longer rows than these models have"},
   };
-  // Without integer dot products there are fewer dispatches, as nothing is quantized first, which
-  // is called improved unless the configuration lets nothing fall.
-  spill(scratch_ / "strict.yaml", slurp(scratch_ / "weir.yaml") +
-                                      "limits: [{metrics: 'dispatches_per_*', max_decrease: 0}]\n");
+  // Without integer dot products there are fewer dispatches, as nothing is quantized first: the
+  // products by other kernels fail all the same.
   for (const auto& c : cases) {
     const std::set<std::string> expected = cells_that_concerns(c.variable);
     EXPECT_EQ(expected.size(), c.cells) << c.variable << ": " << c.why;
-    const Ended red = gate({"-c", "strict.yaml"}, {{c.variable, "1"}});
+    const Ended red = gate({}, {{c.variable, "1"}});
     EXPECT_EQ(red.exit_code, 1) << red.err;
     const Json verdict = json_of(red);
     EXPECT_EQ(cells_beside(verdict, "pass"), expected) << c.variable;

@@ -1,4 +1,4 @@
-#include "gate/explain/names.hpp"
+#include "gate/profile/kernel_name.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,6 +6,9 @@
 
 namespace weir::explain {
 namespace {
+
+using profile::kernel_name;
+using profile::KernelName;
 
 TEST(KernelName, IsWhatItComputesAndAVariant) {
   struct Case {

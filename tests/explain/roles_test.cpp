@@ -1,12 +1,15 @@
 // What names of kernels and ops are there for.
 #include <gtest/gtest.h>
 
-#include "gate/explain/names.hpp"
+#include "gate/profile/kernel_name.hpp"
 
 #include "tests/explain/planted.hpp"
 
 namespace weir::explain {
 namespace {
+
+using profile::Role;
+using profile::role_of;
 
 TEST(Role, IsTheSameWhateverTheTypeTheBackendAndTheEngine) {
   struct Case {
@@ -38,10 +41,17 @@ TEST(Role, IsTheSameWhateverTheTypeTheBackendAndTheEngine) {
   }
 }
 
+TEST(Role, HasEachOpOfAFusedKernel) {
+  const std::vector<std::string> norm_and_rope{"RMS_NORM", "MUL", "ROPE"};
+  EXPECT_EQ(role_of("rms_norm_mul_rope_f32_f16").works, norm_and_rope);
+  EXPECT_EQ(role_of("mul_mat_vec_id_q4_k_f32").works, std::vector<std::string>{"MUL_MAT_ID"});
+  EXPECT_EQ(role_of("quantize_q8_1_x4").works, std::vector<std::string>{});
+}
+
 TEST(Role, SaysWhatOfTheWorkANameMeans) {
-  EXPECT_EQ(role_of("gemv_ffn"), (Role{"MUL_MAT", "ffn", ""}));
-  EXPECT_EQ(role_of("lm_head_gemv"), (Role{"MUL_MAT", "lm_head", ""}));
-  EXPECT_EQ(role_of("mul_mat_vec_q4_0_f32"), (Role{"MUL_MAT", "vec", "q4_0_f32"}));
+  EXPECT_EQ(role_of("gemv_ffn"), (Role{"MUL_MAT", "ffn", "", {"MUL_MAT"}}));
+  EXPECT_EQ(role_of("lm_head_gemv"), (Role{"MUL_MAT", "lm_head", "", {"MUL_MAT"}}));
+  EXPECT_EQ(role_of("mul_mat_vec_q4_0_f32"), (Role{"MUL_MAT", "vec", "q4_0_f32", {"MUL_MAT"}}));
 }
 
 TEST(Role, OfWorkThatWasTimedTogetherIsThatOfEach) {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "gate/explain/model_facts.hpp"
-#include "gate/explain/names.hpp"
+#include "gate/profile/kernel_name.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::explain;
@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (family.layers.empty() || family.layers.back() >= facts->layers) std::abort();
     }
   }
-  const KernelName name = kernel_name(text.substr(0, size / 2));
+  using weir::profile::kernel_name;
+  const auto name = kernel_name(text.substr(0, size / 2));
   (void)parts_of(name, {kernel_name(text.substr(size / 2)), name});
   return 0;
 }

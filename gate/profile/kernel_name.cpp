@@ -1,4 +1,4 @@
-#include "gate/explain/names.hpp"
+#include "gate/profile/kernel_name.hpp"
 
 #include <array>
 #include <map>
@@ -6,7 +6,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
-namespace weir::explain {
+namespace weir::profile {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -187,12 +187,13 @@ Role role_of_one(std::string_view name) {
     // may be work of their own ("quantize_mul").
     if (!work.empty() && (at == 0 || !role.work.empty() || work == k_product)) {
       append(role.work, work);
+      role.works.push_back(work);
     } else {
       length = 1;
       append(role.part, parsed.words[at]);
     }
   }
-  if (role.work.empty()) return {upper(parsed.base()), "", parsed.variant};
+  if (role.work.empty()) return {upper(parsed.base()), "", parsed.variant, {}};
   // "mul_mat_vec_id": of experts that another tensor chooses.
   Words parts = text::split(role.part, '_');
   if (const auto id = std::ranges::find(parts, "id");
@@ -200,6 +201,7 @@ Role role_of_one(std::string_view name) {
     parts.erase(id);
     role.part = text::join(parts, "_");
     role.work.insert(k_product.size(), "_ID");
+    role.works.front() += "_ID";
   }
   return role;
 }
@@ -262,6 +264,28 @@ std::vector<std::size_t> parts_of(const KernelName& joined, const std::vector<Ke
   return {};
 }
 
+bool is_product(const KernelName& name) {
+  return std::ranges::any_of(name.words, [](const std::string& word) {
+    return word.find("mat") != std::string::npos || word == "gemv" || word == "gemm" ||
+           word == "mv" || word == "mm";
+  });
+}
+
+bool large_work(const KernelName& name) {
+  return is_product(name) || std::ranges::any_of(name.words, [](const std::string& word) {
+           return word.starts_with("attn") || word.starts_with("attention") || word == "sdpa";
+         });
+}
+
+std::string lasting_name(std::string_view name) {
+  constexpr std::string_view k_tiles = "sml";
+  std::string lasting(name);
+  if (!name.starts_with("matmul_") || name[name.size() - 2] != '_') return lasting;
+  const std::size_t tile = k_tiles.find(name.back());
+  if (tile != std::string_view::npos) lasting.back() = static_cast<char>('0' + tile);
+  return lasting;
+}
+
 bool small_work(const KernelName& name) {
   static constexpr std::array k_small = {
       "add",  "mul",     "sub",  "div",  "scale", "silu",   "gelu",    "relu",     "tanh",
@@ -284,9 +308,10 @@ Role role_of(std::string_view name) {
     const Role one = role_of_one(names[i]);
     all.part.clear();
     all.variant.clear();
+    all.works.insert(all.works.end(), one.works.begin(), one.works.end());
     if (!weir::holds(text::split(all.work, '+'), one.work)) all.work += "+" + one.work;
   }
   return all;
 }
 
-}  // namespace weir::explain
+}  // namespace weir::profile

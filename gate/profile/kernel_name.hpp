@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace weir::explain {
+namespace weir::profile {
 
 struct KernelName {
   std::vector<std::string> words;  // what it computes, lower case: {"rms", "norm", "mul"}
@@ -28,6 +28,15 @@ struct KernelName {
 [[nodiscard]] std::vector<std::size_t> parts_of(const KernelName& joined,
                                                 const std::vector<KernelName>& parts);
 
+[[nodiscard]] bool is_product(const KernelName& name);
+
+// A product, or attention: what a model's time goes to, and never a part of a small kernel.
+[[nodiscard]] bool large_work(const KernelName& name);
+
+// The name that releases of an engine agree on: llama.cpp's tiles of products were letters once
+// ("matmul_f16_aligned_m") and are numbers now ("matmul_f16_aligned_1").
+[[nodiscard]] std::string lasting_name(std::string_view name);
+
 // Element by element or smaller: what engines like to fuse into what stands beside it.
 [[nodiscard]] bool small_work(const KernelName& name);
 
@@ -35,9 +44,10 @@ struct Role {
   std::string work;     // "MUL_MAT", "RMS_NORM_MUL"; "" of an empty name alone
   std::string part;     // what of it, or how: "ffn", "vec"; "" where the name adds nothing
   std::string variant;  // as in KernelName: "q4_0_f32_f32"
+  std::vector<std::string> works{};  // of `work` each: {"RMS_NORM", "MUL"}; empty: none is known
 
   friend bool operator==(const Role&, const Role&) = default;
 };
 [[nodiscard]] Role role_of(std::string_view name);
 
-}  // namespace weir::explain
+}  // namespace weir::profile

@@ -1,0 +1,159 @@
+#include "gate/verdict/kernel_paths.hpp"
+
+#include "gate/profile/kernel_name.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using profile::KernelName;
+using profile::Role;
+
+constexpr Rational k_none;
+
+// What does not fit leaves the sum as it was.
+void add(Rational& sum, const Rational& more) { sum = sum.plus(more).value_or(sum); }
+
+Rational minus(const Rational& a, const Rational& b) { return a.minus(b).value_or(k_none); }
+
+Rational delta_of(const Changed& one) {
+  return minus(one.current.value_or(k_none), one.baseline.value_or(k_none));
+}
+
+// The changed kernels of one kind of work.
+struct Group {
+  Rational came, went;
+  std::vector<std::string> names;  // of those that came
+  Role role;
+  bool large = false;
+
+  [[nodiscard]] Rational swapped() const { return std::min(came, went); }
+};
+
+struct Work {
+  std::map<std::string, Group> groups;  // by all that a kernel does: "RMS_NORM_MUL"
+  Numbers runs;                         // by op: how many more of its kernels run
+  std::vector<KernelName> gone;
+};
+
+// By the names that last, without those that only got another name.
+Numbers deltas_of(std::span<const Changed> kernels) {
+  Numbers deltas;
+  for (const Changed& one : kernels) {
+    add(deltas[profile::lasting_name(one.name)], delta_of(one));
+  }
+  std::erase_if(deltas, [](const auto& item) { return item.second == k_none; });
+  return deltas;
+}
+
+Work work_of(std::span<const Changed> kernels) {
+  Work work;
+  for (const auto& [full, delta] : deltas_of(kernels)) {
+    const KernelName name = profile::kernel_name(full);
+    Role role = profile::role_of(full);
+    for (const std::string& op : role.works) add(work.runs[op], delta);
+    Group& group = work.groups[role.work];
+    group.large = group.large || large_work(name);
+    group.role = std::move(role);
+    if (delta > k_none) {
+      add(group.came, delta);
+      group.names.push_back(full);
+    } else {
+      add(group.went, minus(k_none, delta));
+      work.gone.push_back(name);
+    }
+  }
+  return work;
+}
+
+// What both graphs ask for, by what kernels' names are read as ("CONT" is a copy).
+struct Graphs {
+  Numbers before, now;
+  bool known = false;
+  Rational changed;  // ops that one asks for and the other does not
+
+  Graphs(const Numbers* ops_before, const Numbers* ops_now)
+      : known(ops_before != nullptr && ops_now != nullptr) {
+    if (!known) return;
+    for (const auto& [op, count] : *ops_before) add(before[profile::role_of(op).work], count);
+    for (const auto& [op, count] : *ops_now) add(now[profile::role_of(op).work], count);
+    for (const Changed& op : differences(before, now)) {
+      const Rational delta = delta_of(op);
+      add(changed, delta < k_none ? minus(k_none, delta) : delta);
+    }
+  }
+};
+
+// By op: how many more of it the graph asks for than kernels of its own run. Above 0 others compute
+// them now, below 0 they did so before.
+Numbers without_own(const Work& work, const Graphs& graphs) {
+  Numbers missing;
+  for (const Changed& op : differences(graphs.before, graphs.now)) {
+    missing[op.name] = delta_of(op);
+  }
+  for (const auto& [op, runs] : work.runs) missing[op] = minus(missing[op], runs);
+  return missing;
+}
+
+// How many ops other kernels compute now; with `fell` unset: did so before, and no longer.
+Rational fused_of(const Numbers& missing, const Graphs& graphs, bool fell) {
+  Rational fused;
+  for (const auto& [op, count] : missing) {
+    Rational one_way = fell ? count : minus(k_none, count);
+    // No more than the graph asks for: what a kernel needed beside its op is not fused.
+    if (graphs.known) {
+      one_way = std::min(one_way, look_up(fell ? graphs.now : graphs.before, op, k_none));
+    }
+    if (one_way > k_none) add(fused, one_way);
+  }
+  return fused;
+}
+
+}  // namespace
+
+bool only_renamed(std::span<const Changed> kernels) { return deltas_of(kernels).empty(); }
+
+KernelPaths paths_of(std::span<const Changed> kernels, const Numbers* before, const Numbers* now,
+                     bool fell) {
+  const Work work = work_of(kernels);
+  const Graphs graphs(before, now);
+  const Numbers missing = without_own(work, graphs);
+  Rational excused = fused_of(missing, graphs, fell);
+  add(excused, graphs.changed);
+  const auto by_name = [&](const std::string& name) {
+    return !parts_of(profile::kernel_name(name), work.gone).empty();
+  };
+  KernelPaths paths;
+  Rational others;  // how many ops have to have been fused, that nothing is left to be explained
+  std::vector<const Group*> small, unknown;
+  for (const auto& [name, group] : work.groups) {
+    const Rational swapped = group.swapped();
+    if (swapped > k_none && group.large) {
+      paths.replaced[name] = swapped;
+    } else if (swapped > k_none) {
+      small.push_back(&group);
+      add(others, swapped);
+    }
+    if (!fell || !(group.came > group.went)) continue;
+    if (group.role.works.empty()) {
+      if (std::ranges::all_of(group.names, by_name)) continue;
+      unknown.push_back(&group);
+      // A fusion takes at least two ops: one is a kernel for another.
+      const Rational more = minus(group.came, group.went);
+      add(others, more);
+      add(others, more);
+    } else if (std::ranges::any_of(group.role.works, [&](const std::string& op) {
+                 return missing.at(op) < k_none;
+               })) {
+      if (!graphs.known && std::ranges::all_of(group.names, by_name)) continue;
+      paths.unexplained.insert(paths.unexplained.end(), group.names.begin(), group.names.end());
+    }
+  }
+  if (!(others > excused)) return paths;
+  for (const Group* group : small) paths.replaced[group->role.work] = group->swapped();
+  for (const Group* group : unknown) {
+    paths.unexplained.insert(paths.unexplained.end(), group->names.begin(), group->names.end());
+  }
+  return paths;
+}
+
+}  // namespace weir::verdict
