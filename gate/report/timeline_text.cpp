@@ -167,10 +167,10 @@ void node_words(Page& page, const observed::Timeline& timeline) {
            plural(ops, "op"));
 }
 
-// By kernel what devices did, as it is; by anything else its rows, added up.
+// By kernel what devices did, as it is; by anything else, and of marks alone, the rows added up.
 void work_table(Page& page, const observed::Timeline& timeline, const std::vector<WorkTime>& work,
                 const TimelineStyle& style) {
-  if (style.by == "kernel") {
+  if (style.by == "kernel" && !work.empty()) {
     page.add("\ndevices\n");
     return device_table(page, work, style.most_rows);
   }
@@ -201,8 +201,11 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
   const std::vector<WorkTime> work = observed::work_times(timeline);
   const bool marked = std::ranges::any_of(
       timeline.processes, [](const Process& process) { return !process.op_scopes.empty(); });
-  if (work.empty()) page.say(0, "No probe saw a device do anything.");
-  if (!work.empty() || (marked && style.by != "kernel")) work_table(page, timeline, work, style);
+  if (work.empty() && !marked) {
+    page.say(0, "No probe saw a device do anything.");
+  } else {
+    work_table(page, timeline, work, style);
+  }
   coverage_words(page, timeline);
   clock_words(page, timeline);
   alignment_words(page, timeline);
