@@ -10,7 +10,7 @@
 namespace weir::flow {
 namespace {
 
-constexpr std::int64_t k_cost_pairs = 5;
+constexpr std::int64_t k_cost_pairs = 8;
 constexpr std::uint64_t k_largest_calibration = std::uint64_t{1} << 20;
 
 bool judged_a_time(const verdict::CellVerdict& cell) {
