@@ -237,8 +237,12 @@ TEST(GgmlInLlama, TimesEveryOpOfATokenWhereverItRuns) {
                                               "1,5,9", "8"};
       const Ran ran = run(words, env);
       ASSERT_EQ(ran.status, 0) << ran.err;
-      for (const char* probe : {"WEIR_PROBE_DIR", "LD_PRELOAD"}) env.erase(probe);
+      const auto counted = merge("ggml", probe_files(folder.path())).counts;
+      for (const char* probe : {"WEIR_PROBE_EVENTS", "WEIR_PROBE_DIR", "LD_PRELOAD"}) {
+        env.erase(probe);
+      }
       EXPECT_EQ(ran.out, run(words, env).out) << layers;
+      EXPECT_EQ(counted, Probed(words, env).counts.counts) << layers;
       const auto timeline = collect_timeline(sys::RealFiles(), folder.path());
       ASSERT_TRUE(timeline && !timeline->processes.empty());
       EXPECT_THAT(timeline->warnings, IsEmpty());
