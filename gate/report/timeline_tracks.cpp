@@ -324,6 +324,15 @@ void add_own_facts(const observed::Timeline& timeline, PageFacts* facts) {
         "dispatches that belong to ops",
         fmt::format("{} of {}", all.dispatches - all.dispatches_left, all.dispatches));
   }
+  if (const auto all = observed::by_node(timeline)) {
+    std::string words = fmt::format("{} of {}; one of {} is {:.1f} % in ops", all->graphs,
+                                    plural(all->graphs + all->whole, "graph"),
+                                    plural(all->rows, "row"), 100 * all->ops);
+    if (const auto cost = all->cost()) {
+      words += fmt::format(", {:+.1f} % beside one left whole", 100 * *cost);
+    }
+    facts->facts.emplace_back("computed node by node", words);
+  }
   if (timeline.serialized) {
     facts->warnings.emplace_back(
         "every dispatch was kept apart to time it alone: the program did not run as it does");

@@ -140,6 +140,7 @@ TEST_F(ProfileOfLlama, PutsBothBackendsAndTheCopiesBetweenOnOneTimeline) {
   }
   const std::string page = slurp(page_file);
   EXPECT_THAT(page, HasSubstr("ops on CPU"));
+  EXPECT_THAT(page, HasSubstr("3 of 5 graphs; one of 1 row is "));
   EXPECT_THAT(page, HasSubstr("layer 3"));
 }
 
