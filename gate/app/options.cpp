@@ -80,6 +80,11 @@ void add_report_files(const Verb& verb, flow::ReportFiles& files) {
 void add_shard_options(const Verb& verb, flow::MeasureOptions& wanted) {
   CLI::Option* shard =
       verb.option("--shard", wanted.shard, "I/N", "Measure one part of the matrix: 3/16");
+  verb.option("--profiling-cost", wanted.plan.cost_pairs, "[PAIRS]",
+              "Measure what probes cost: pairs of timed processes, with and without (8)")
+      ->expected(0, 1)
+      ->default_str("8")
+      ->check(CLI::Range(1, 1000));
   verb.option("--plan", wanted.plan_file, "FILE",
               "The plan that weir plan wrote (default: made again from the configuration)")
       ->needs(shard);

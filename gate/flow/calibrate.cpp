@@ -10,6 +10,7 @@
 namespace weir::flow {
 namespace {
 
+constexpr std::int64_t k_cost_pairs = 8;
 constexpr std::uint64_t k_largest_calibration = std::uint64_t{1} << 20;
 
 bool judged_a_time(const verdict::CellVerdict& cell) {
@@ -152,6 +153,11 @@ verdict::Calibration judge(const Job& job, const Measured& measured,
   verdict::Calibration made =
       verdict::calibrate(facts, measured.beside->cells, runs, measured.known.settings->limits,
                          policy_of(measured.known.settings->gate));
+  for (const profile::Profile& profile : measured.profiles) {
+    if (!profile.profiling_cost) continue;
+    made.notes.push_back(fmt::format("probes cost {:.1f} % of throughput in {}",
+                                     *profile.profiling_cost * 100, profile.cell.str()));
+  }
   const std::vector<std::string>& notes = measured.beside->facts.notes;
   made.notes.insert(made.notes.end(), notes.begin(), notes.end());
   return made;
@@ -164,6 +170,7 @@ Result<Answer> calibrate(const Job& asked, const CalibrateOptions& options) {
   const Job job = asked.below("calibrations");
   MeasureOptions wanted;
   wanted.plan.counts = false;
+  wanted.plan.cost_pairs = k_cost_pairs;
   wanted.resume = options.resume;
   wanted.least_pairs = static_cast<std::size_t>(options.pairs);
   WEIR_TRY(wanted.against, wanted_base(options));

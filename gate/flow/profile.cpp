@@ -17,6 +17,7 @@
 #include "gate/report/profile_texts.hpp"
 #include "gate/site/site.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::flow {
 namespace {
@@ -47,7 +48,7 @@ Result<std::string> page_template(const sys::Files& files) {
 }
 
 report::TimelineDocument page_of(const Job& job, const ProfilePage& page,
-                                 const observed::Timeline& timeline) {
+                                 const observed::Timeline& timeline, const std::string& by) {
   observed::Timeline shown = timeline;
   if (page.privacy == report::Private::hidden) {
     for (std::string& warning : shown.warnings) warning = report::without_places(warning);
@@ -55,7 +56,12 @@ report::TimelineDocument page_of(const Job& job, const ProfilePage& page,
       process.name = report::without_places(process.name);
     }
   }
-  return report::timeline_document(shown, facts_of(job, page, timeline), page.by);
+  report::PageFacts facts = facts_of(job, page, timeline);
+  // By kernel and op the page adds up itself.
+  if (by != "kernel" && by != "op") {
+    facts.tables.push_back(report::table_by(observed::observed_of(shown), by));
+  }
+  return report::timeline_document(shown, std::move(facts), page.by);
 }
 
 // Writes the page whole or not at all, and says where.
@@ -150,6 +156,13 @@ Result<void> attach(const ProfileOptions& options, run::Probing& probing, const 
     added[WEIR_PROBE_EVENTS_VARIABLE] = fmt::format("{}", options.events_mib);
     if (options.timing != "off" && !target->on_twin)
       added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
+    // The ggml probe leaves together what another one times.
+    std::vector<std::string> timed;
+    for (const std::string& probe : target->probes) {
+      const unit::DeviceApi* api = unit::find_device_api(probe);
+      if (api != nullptr && !api->timed_backend.empty()) timed.emplace_back(api->timed_backend);
+    }
+    added[WEIR_PROBE_TIMED_VARIABLE] = text::join(timed, ",");
     // An engine's own marks: here with command buffers and each dispatch.
     const auto marks = added.find("WEIR_PROFILE");
     if (marks != added.end()) marks->second = "counts,ops,cb,dispatch";
@@ -164,10 +177,10 @@ Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::
                        const std::string& trace_file, std::vector<std::string> command) {
   observed::align(timeline);
   const observed::By by = options.by == "op" ? observed::By::op : observed::By::kernel;
-  Answer answer{
-      report::timeline_text(timeline, {.width = job.width(), .most_rows = options.top, .by = by}),
-      document(report::timeline_json(timeline)),
-      timeline.processes.empty() ? ExitCode::unmeasured : ExitCode::pass};
+  Answer answer{report::timeline_text(
+                    timeline, {.width = job.width(), .most_rows = options.top, .by = options.by}),
+                document(report::timeline_json(timeline)),
+                timeline.processes.empty() ? ExitCode::unmeasured : ExitCode::pass};
   if (!trace_file.empty()) {
     WEIR_CHECK(job.files().write_atomic(trace_file, report::chrome_trace(timeline)));
     answer.text +=
@@ -177,7 +190,7 @@ Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::
   ProfilePage page = options.page;
   page.command = std::move(command);
   page.by = by;
-  WEIR_CHECK(write_page(job, page.file, page_of(job, page, timeline), answer));
+  WEIR_CHECK(write_page(job, page.file, page_of(job, page, timeline, options.by), answer));
   return answer;
 }
 
@@ -263,15 +276,6 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
   return answer;
 }
 
-// Of what the probes saw, work has two names.
-Result<void> check_grouping(const ProfileOptions& options) {
-  if (options.by == "kernel" || options.by == "op") return {};
-  return fail(
-      Code::usage,
-      "--by {} is for what an engine or a profiler wrote; what probes see goes by kernel or op",
-      options.by);
-}
-
 // Profiles that weir measured itself. An error in one was told when it was made.
 Answer measured_answer(const Job& job, std::vector<profile::Profile> profiles) {
   for (profile::Profile& profile : profiles) {
@@ -303,7 +307,6 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
   }
   if (folder) {
     WEIR_CHECK(refuse({"--trace", "--top", "--by", "--html", "--show-private"}));
-    WEIR_CHECK(check_grouping(options));
     WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(files, options.what));
     return outcome(job, options, std::move(timeline), options.trace, {});
   }
@@ -347,7 +350,6 @@ Result<Answer> profile(const Job& job, const ProfileOptions& options) {
   WEIR_CHECK(check_options(job, options));
   const bool is_command = !options.command.empty();
   if (!is_command && job.files().exists(options.what)) return show_file(job, options);
-  WEIR_CHECK(check_grouping(options));
   if (!is_command && std::ranges::count(options.given, "--timeout") > 0) {
     return fail(Code::usage, "--timeout is for a program behind --: a cell has its engine's own");
   }

@@ -129,6 +129,7 @@ Aligned align_sequences(const std::vector<std::string>& kernels,
   Aligned out;
   out.ops.resize(kernels.size());
   out.nodes.assign(kernels.size(), -1);
+  out.counts.assign(kernels.size(), 0);
   const std::size_t width = ops.size() + 1;
   // Beyond this the table would not fit in memory; no graph of one token is near it.
   constexpr std::size_t k_most_cells = std::size_t{1} << 26;
@@ -194,6 +195,7 @@ Aligned align_sequences(const std::vector<std::string>& kernels,
       out.nodes[kernel] = last_node;
     }
     waiting.clear();
+    out.counts[i] = count;
     ++i;
     j += count;
   }
@@ -232,11 +234,13 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
   // The same graph sends the same kernels again and again.
   std::map<std::pair<std::uint32_t, std::vector<std::string>>, Aligned> seen;
   const std::vector<bool> again = repeated_queues(process);
-  for (const GraphRun& run : process.graph_runs) {
+  for (std::uint32_t index = 0; index < process.graph_runs.size(); ++index) {
+    const GraphRun& run = process.graph_runs[index];
     if (run.graph >= process.graphs.size()) continue;
+    const std::vector<Node>& all = process.graphs[run.graph].nodes;
     std::vector<const Node*> nodes;
     std::vector<std::string> ops;
-    for (const Node& node : process.graphs[run.graph].nodes) {
+    for (const Node& node : all) {
       if (node.on_cpu) continue;
       nodes.push_back(&node);
       ops.push_back(node.op);
@@ -252,9 +256,12 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
     const Aligned& aligned = place->second;
     for (std::size_t i = 0; i < commands.size(); ++i) {
       commands[i]->op = aligned.ops[i];
-      if (aligned.nodes[i] >= 0) {
-        commands[i]->node = nodes[static_cast<std::size_t>(aligned.nodes[i])]->name;
-      }
+      commands[i]->run = index;
+      if (aligned.nodes[i] < 0) continue;
+      const Node* first = nodes[static_cast<std::size_t>(aligned.nodes[i])];
+      commands[i]->node = first->name;
+      commands[i]->first_node = static_cast<std::uint32_t>(first - all.data());
+      commands[i]->nodes = static_cast<std::uint32_t>(aligned.counts[i]);
     }
     ++alignment.graphs;
     alignment.dispatches += commands.size();

@@ -1,69 +1,82 @@
 #include "gate/observed/timeline.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
+
+#include "gate/observed/totals.hpp"
+#include "gate/profile/profile.hpp"
 
 namespace weir::observed {
 namespace {
 
-using TimelineRows = std::map<std::pair<bool, std::string>, WorkTime>;
+// Work that has one time: commands between two barriers, or an op.
+struct Piece {
+  const Process& process;
+  std::vector<const Command*> commands;  // none of an op's
+  const OpScope* scope = nullptr;
+  std::optional<Interval> time;
+};
 
-const std::string& name_of(const Command& command, By by) {
+std::string name_of(const Command& command, By by) {
   return by == By::op && !command.op.empty() ? command.op : command.name;
 }
 
-void count(TimelineRows& rows, bool copy, const std::string& name, std::uint64_t calls,
-           std::uint64_t bytes, const std::optional<Interval>& time) {
-  WorkTime& row = rows[{copy, name}];
-  row.name = name;
-  row.copy = copy;
+// Work that is alike, or several that may overlap: "a, b x 2".
+struct Named {
+  std::string name;
+  std::uint64_t calls = 0;
+};
+Named name_of(const Piece& piece, By by) {
+  if (piece.scope != nullptr) {
+    return {fmt::format("{} on {}", piece.scope->op, piece.scope->backend), 1};
+  }
+  std::map<std::string, std::uint64_t> names;
+  for (const Command* command : piece.commands) ++names[name_of(*command, by)];
+  if (names.size() == 1) return {names.begin()->first, piece.commands.size()};
+  Named out{"", 1};
+  for (const auto& [name, times] : names) {
+    out.name += out.name.empty() ? "" : ", ";
+    out.name += times == 1 ? name : fmt::format("{} x {}", name, times);
+  }
+  return out;
+}
+
+bool only_copies(const Piece& piece) {
+  return piece.scope == nullptr && std::ranges::all_of(piece.commands, [](const Command* one) {
+           return one->kind == Command::Kind::copy;
+         });
+}
+
+void count(WorkTime& row, const Piece& piece, std::uint64_t calls) {
   row.calls += calls;
-  row.bytes += bytes;
-  if (!time) return;
-  const double each = time->length() / static_cast<double>(calls);
+  for (const Command* command : piece.commands) row.bytes += command->bytes;
+  if (!piece.time) return;
+  const double each = piece.time->length() / static_cast<double>(calls);
   row.least = row.timed == 0 ? each : std::min(row.least, each);
   row.most = row.timed == 0 ? each : std::max(row.most, each);
   row.timed += calls;
-  row.seconds += time->length();
+  row.seconds += piece.time->length();
 }
 
-// Work of one group: alike, or several that may overlap.
-void count_group(TimelineRows& rows, By by, const std::vector<const Command*>& members,
-                 const std::optional<Interval>& time) {
-  std::map<std::string, std::uint64_t> names;
-  bool copies = true;
-  std::uint64_t bytes = 0;
-  for (const Command* member : members) {
-    ++names[name_of(*member, by)];
-    copies = copies && member->kind == Command::Kind::copy;
-    bytes += member->bytes;
-  }
-  if (names.size() == 1) {
-    count(rows, copies, names.begin()->first, members.size(), bytes, time);
-    return;
-  }
-  std::string joined;
-  for (const auto& [name, times] : names) {
-    joined += joined.empty() ? "" : ", ";
-    joined += times == 1 ? name : fmt::format("{} x {}", name, times);
-  }
-  count(rows, copies, joined, 1, bytes, time);
-}
-
-void count_buffer(TimelineRows& rows, By by, const BufferWork& buffer) {
+template <class Visit>
+void each_group(const Process& process, const BufferWork& buffer, const Visit& visit) {
   std::map<std::uint32_t, std::vector<const Command*>> groups;
   for (const Command& command : buffer.commands) {
     if (command.kind == Command::Kind::barrier) continue;
     if (command.group && *command.group < buffer.groups.size()) {
       groups[*command.group].push_back(&command);
     } else {
-      count_group(rows, by, {&command}, std::nullopt);
+      visit(Piece{process, {&command}, nullptr, std::nullopt});
     }
   }
-  for (const auto& [index, members] : groups) count_group(rows, by, members, buffer.groups[index]);
+  for (auto& [index, members] : groups) {
+    visit(Piece{process, std::move(members), nullptr, buffer.groups[index]});
+  }
 }
 
 bool is_again(const std::vector<bool>& again, std::uint32_t queue) {
@@ -102,17 +115,33 @@ std::vector<bool> repeated_queues(const Process& process) {
   return again;
 }
 
+// Everything that was done, each piece of work once: by devices, and node by node.
+template <class Visit>
+static void each_piece(const Process& process, const Visit& visit) {
+  const std::vector<bool> again = repeated_queues(process);
+  for (const Submission& submission : process.submissions) {
+    if (is_again(again, submission.queue)) continue;
+    for (const BufferWork& buffer : submission.buffers) each_group(process, buffer, visit);
+  }
+  for (const LoneCommand& lone : process.commands) {
+    if (!is_again(again, lone.queue)) visit(Piece{process, {&lone.command}, nullptr, lone.device});
+  }
+  for (const OpScope& scope : process.op_scopes) {
+    if (scope.place) visit(Piece{process, {}, &scope, scope.call});
+  }
+}
+
 std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
-  TimelineRows rows;
+  std::map<std::pair<bool, std::string>, WorkTime> rows;
   for (const Process& process : timeline.processes) {
-    const std::vector<bool> again = repeated_queues(process);
-    for (const Submission& submission : process.submissions) {
-      if (is_again(again, submission.queue)) continue;
-      for (const BufferWork& buffer : submission.buffers) count_buffer(rows, by, buffer);
-    }
-    for (const LoneCommand& lone : process.commands) {
-      if (!is_again(again, lone.queue)) count_group(rows, by, {&lone.command}, lone.device);
-    }
+    each_piece(process, [&](const Piece& piece) {
+      const Named named = name_of(piece, by);
+      const bool copy = only_copies(piece);
+      WorkTime& row = rows[{copy, named.name}];
+      row.name = named.name;
+      row.copy = copy;
+      count(row, piece, named.calls);
+    });
   }
   std::vector<WorkTime> result;
   for (auto& [key, row] : rows) result.push_back(std::move(row));
@@ -189,37 +218,303 @@ Coverage coverage(const Timeline& timeline) {
   return result;
 }
 
-static ObservedOp row_of(const WorkTime& work) {
-  ObservedOp row;
-  row.kernel = work.name;
-  if (work.copy) row.category = "copy";
-  row.calls = static_cast<std::int64_t>(work.calls);
-  if (work.timed != 0 && work.timed == work.calls) {
-    row.seconds = work.seconds;
-    row.least = work.least;
-    row.most = work.most;
+namespace {
+
+bool ran_by_node(const Process& process) {
+  return std::ranges::any_of(process.graph_runs, &GraphRun::by_node);
+}
+
+const GraphRun* run_of(const Process& process, const Piece& piece) {
+  if (piece.commands.empty() || !piece.commands.front()->run) return nullptr;
+  const std::uint32_t run = *piece.commands.front()->run;
+  return run < process.graph_runs.size() ? &process.graph_runs[run] : nullptr;
+}
+
+Phase phase_of(const Process& process, std::uint32_t graph) {
+  const std::uint64_t rows = graph < process.graphs.size() ? process.graphs[graph].rows : 0;
+  if (rows == 0) return Phase::unknown;
+  return rows == 1 ? Phase::decode : Phase::prefill;
+}
+
+// Adds up, but is absent once one is.
+void add(std::optional<double>& sum, const std::optional<double>& more) {
+  sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
+}
+
+// What a command computes, of flops and bytes: all that its nodes do, but for the bytes that go
+// from one to the next.
+void add_nodes(const Process& process, const std::vector<Node>& nodes, const Command& command,
+               ObservedOp& into) {
+  std::uint32_t left = command.nodes;
+  for (std::size_t i = command.first_node; left > 0 && i < nodes.size(); ++i) {
+    if (nodes[i].on_cpu) continue;
+    --left;
+    if (!nodes[i].kind || *nodes[i].kind >= process.op_kinds.size()) {
+      into.flops = into.bytes = std::nullopt;
+      return;
+    }
+    const ObservedOp& kind = process.op_kinds[*nodes[i].kind];
+    into.flops = into.flops ? std::optional(*into.flops + kind.flops.value_or(0)) : std::nullopt;
+    add(into.bytes, kind.bytes);
+    const auto between = left > 0 ? result_bytes(kind) : std::optional(0.0);
+    add(into.bytes, between ? std::optional(-2 * *between) : std::nullopt);
   }
-  return row;
+}
+
+// What is known of it without its times; flops and bytes are of all its calls together.
+ObservedOp described(const Piece& piece) {
+  const Process& process = piece.process;
+  ObservedOp out;
+  if (const OpScope* scope = piece.scope) {
+    if (!scope->place) {  // a mark
+      out.op = scope->op;
+      out.backend = scope->backend;
+      out.layer = scope->layer;
+      return out;
+    }
+    if (scope->place->kind < process.op_kinds.size()) out = process.op_kinds[scope->place->kind];
+    out.flops = out.flops.value_or(0);
+    out.layer = scope->layer;
+    out.phase = phase_of(process, scope->place->graph);
+    return out;
+  }
+  out.kernel = name_of(piece, By::kernel).name;
+  if (only_copies(piece)) {
+    out.category = "copy";
+    std::uint64_t moved = 0;
+    for (const Command* command : piece.commands) moved += command->bytes;
+    if (moved != 0) out.bytes = static_cast<double>(moved);
+    return out;
+  }
+  const GraphRun* run = run_of(process, piece);
+  const auto known = [](const Command* one) { return !one->op.empty(); };
+  if (!std::ranges::any_of(piece.commands, known)) return out;
+  out.op = name_of(piece, By::op).name;
+  if (run == nullptr || run->graph >= process.graphs.size()) return out;
+  out.phase = phase_of(process, run->graph);
+  out.flops = out.bytes = 0;
+  const std::vector<Node>& nodes = process.graphs[run->graph].nodes;
+  const Node* first = nullptr;
+  bool one_layer = true, one_kind = true;
+  for (const Command* command : piece.commands) {
+    if (command->first_node >= nodes.size() || command->op.empty()) continue;
+    const Node& node = nodes[command->first_node];
+    if (first == nullptr) first = &node;
+    one_layer = one_layer && node.layer == first->layer;
+    one_kind = one_kind && node.kind == first->kind;
+    add_nodes(process, nodes, *command, out);
+  }
+  if (first == nullptr) return out;
+  out.backend = first->backend;
+  if (one_layer) out.layer = first->layer;
+  if (one_kind && first->kind && *first->kind < process.op_kinds.size()) {
+    out.type = process.op_kinds[*first->kind].type;
+    out.shape = process.op_kinds[*first->kind].shape;
+  }
+  return out;
+}
+
+class WorkRows {
+ public:
+  void add(const Piece& piece, const std::optional<double>& own = std::nullopt) {
+    ObservedOp one = described(piece);
+    const std::uint64_t calls = name_of(piece, By::kernel).calls;
+    Row& row = rows_[{one.kernel, one.op, one.type, one.shape, one.backend, one.category, one.layer,
+                      one.phase}];
+    if (row.work.calls == 0) {
+      row.of = std::move(one);
+    } else {
+      observed::add(row.of.flops, one.flops);
+      observed::add(row.of.bytes, one.bytes);
+    }
+    count(row.work, piece, calls);
+    if (own) row.of.own_seconds = row.of.own_seconds.value_or(0) + *own;
+  }
+
+  // Most time first.
+  std::vector<ObservedOp> finish() && {
+    std::vector<ObservedOp> out;
+    for (auto& [key, row] : rows_) {
+      const auto calls = static_cast<double>(row.work.calls);
+      row.of.calls = static_cast<std::int64_t>(row.work.calls);
+      if (row.of.flops) *row.of.flops /= calls;
+      if (row.of.bytes) *row.of.bytes /= calls;
+      if (row.work.timed == row.work.calls) {
+        row.of.seconds = row.work.seconds;
+        row.of.least = row.work.least;
+        row.of.most = row.work.most;
+      }
+      out.push_back(std::move(row.of));
+    }
+    std::ranges::stable_sort(out, std::greater{},
+                             [](const ObservedOp& one) { return one.seconds.value_or(-1); });
+    return out;
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string,
+                         std::string, std::optional<std::int64_t>, Phase>;
+  struct Row {
+    WorkTime work;
+    ObservedOp of;
+  };
+  std::map<Key, Row> rows_;
+};
+
+// An engine's marks of ops, each without what is marked within it.
+void add_marks(const Process& process, WorkRows& rows) {
+  std::vector<double> own;
+  std::map<std::uint32_t, std::vector<std::size_t>> around;  // by thread, the outermost first
+  for (const OpScope& scope : process.op_scopes) {
+    std::vector<std::size_t>& stack = around[scope.thread];
+    while (!stack.empty() && process.op_scopes[stack.back()].depth >= scope.depth) stack.pop_back();
+    if (!stack.empty()) own[stack.back()] -= scope.call.length();
+    stack.push_back(own.size());
+    own.push_back(scope.call.length());
+  }
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const OpScope& scope = process.op_scopes[i];
+    if (!scope.place) rows.add({process, {}, &scope, scope.call}, std::max(own[i], 0.0));
+  }
+}
+
+void add_steps(const Process& process, Observed& observed) {
+  const bool waited = ran_by_node(process);
+  for (const GraphRun& run : process.graph_runs) {
+    if (run.graph >= process.graphs.size()) continue;
+    const Phase phase = phase_of(process, run.graph);
+    const auto rows = static_cast<std::int64_t>(process.graphs[run.graph].rows);
+    ObservedStep step;
+    step.label = fmt::format("graph {}{}", run.graph, run.by_node ? ", node by node" : "");
+    step.phase = phase;
+    if (rows > 0) step.tokens = rows;
+    // Else the device may have worked on when the call returned.
+    if (waited) step.seconds = run.call.length();
+    observed.steps.push_back(std::move(step));
+    if (phase == Phase::decode && (run.by_node || !waited)) {
+      observed.profiled_tokens = observed.profiled_tokens.value_or(0) + 1;
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<double> ByNode::cost() const {
+  if (!each_whole || *each_whole <= 0) return std::nullopt;
+  return each / *each_whole - 1;
+}
+
+namespace {
+
+// Index of the graph that `thread` computed at that time.
+std::optional<std::uint32_t> run_at(const Process& process, std::uint32_t thread, double time) {
+  const auto behind = std::ranges::upper_bound(process.graph_runs, time, {},
+                                               [](const GraphRun& run) { return run.call.begin; });
+  for (auto at = behind; at != process.graph_runs.begin();) {
+    --at;
+    if (at->thread != thread) continue;
+    if (at->call.end < time) return std::nullopt;
+    return static_cast<std::uint32_t>(at - process.graph_runs.begin());
+  }
+  return std::nullopt;
+}
+
+// Graphs of one kind.
+struct Lengths {
+  std::vector<double> each, ops, transfers;  // node by node
+  std::vector<double> whole;
+};
+
+std::map<std::uint32_t, Lengths> lengths_of(const Process& process) {
+  std::vector<double> ops(process.graph_runs.size()), transfers(process.graph_runs.size());
+  each_piece(process, [&](const Piece& piece) {
+    if (!piece.time) return;
+    const auto run = piece.scope == nullptr
+                         ? piece.commands.front()->run
+                         : run_at(process, piece.scope->thread, piece.scope->call.begin);
+    if (run && *run < ops.size()) ops[*run] += piece.time->length();
+  });
+  for (const Transfer& moved : process.transfers) {
+    const auto run = run_at(process, moved.thread, moved.call.begin);
+    if (run) transfers[*run] += moved.call.length();
+  }
+  std::map<std::uint32_t, Lengths> out;
+  for (std::size_t i = 0; i < process.graph_runs.size(); ++i) {
+    const GraphRun& run = process.graph_runs[i];
+    const double length = run.call.length();
+    Lengths& kind = out[run.graph];
+    (run.by_node ? kind.each : kind.whole).push_back(length);
+    if (!run.by_node || length <= 0) continue;
+    kind.ops.push_back(ops[i] / length);
+    kind.transfers.push_back(transfers[i] / length);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::optional<ByNode> by_node(const Timeline& timeline) {
+  ByNode out;
+  std::size_t most = 0;
+  for (const Process& process : timeline.processes) {
+    if (!ran_by_node(process)) continue;
+    for (const auto& [graph, kind] : lengths_of(process)) {
+      out.graphs += kind.each.size();
+      out.whole += kind.whole.size();
+      if (kind.ops.size() <= most) continue;
+      most = kind.ops.size();
+      out.rows = graph < process.graphs.size() ? process.graphs[graph].rows : 0;
+      out.each = profile::median_of(kind.each).value_or(0);
+      out.ops = profile::median_of(kind.ops).value_or(0);
+      out.transfers = profile::median_of(kind.transfers).value_or(0);
+      out.each_whole = profile::median_of(kind.whole);
+    }
+  }
+  if (most == 0) return std::nullopt;
+  return out;
 }
 
 Observed observed_of(const Timeline& timeline) {
   Observed observed;
   observed.format = "weir-probes";
   std::set<std::string> names, devices;
+  WorkRows rows;
   for (const Process& process : timeline.processes) {
     names.insert(process.name);
     for (const Queue& queue : process.queues) {
       if (!queue.device.empty()) devices.insert(queue.device);
     }
+    const bool cut = ran_by_node(process);
+    bool any = false;
+    each_piece(process, [&](const Piece& piece) {
+      any = true;
+      const GraphRun* run = run_of(process, piece);
+      if (!cut || run == nullptr || run->by_node) rows.add(piece);
+    });
+    if (!any) add_marks(process, rows);
+    add_steps(process, observed);
   }
   auto& context = observed.context;
   if (!names.empty()) context.engine = fmt::format("{}", fmt::join(names, ", "));
   if (!devices.empty()) context.device = fmt::format("{}", fmt::join(devices, ", "));
-  for (const WorkTime& work : work_times(timeline, By::kernel)) {
-    observed.ops.push_back(row_of(work));
-  }
+  observed.ops = std::move(rows).finish();
   observed.warnings = timeline.warnings;
   return observed;
+}
+
+void find_layers(Graph& graph) {
+  std::vector<Node>& nodes = graph.nodes;
+  for (Node& node : nodes) node.layer = layer_of_node(node.name);
+  std::optional<std::size_t> last;  // that has one
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!nodes[i].layer) continue;
+    if (last && nodes[*last].layer == nodes[i].layer) {
+      for (std::size_t between = *last + 1; between < i; ++between) {
+        nodes[between].layer = nodes[i].layer;
+      }
+    }
+    last = i;
+  }
 }
 
 }  // namespace weir::observed

@@ -26,6 +26,10 @@ struct Command {
   std::string name;  // kernel; what is copied ("fill"); what a barrier orders ("memory")
   std::string op;    // what of the engine's graph it computes (align.hpp); "" when not known
   std::string node;  // what the engine calls the first node of that; "" when not known
+  // Index into Process::graph_runs of what sent it, and the nodes of that graph that it computes:
+  // so many of a device, from the first on. None where it is a part of another one's op.
+  std::optional<std::uint32_t> run{};
+  std::uint32_t first_node = 0, nodes = 0;
   std::array<std::uint32_t, 3> groups{};  // workgroups of a dispatch; 0 where indirect
   bool indirect = false;
   std::uint32_t push_bytes = 0;
@@ -71,16 +75,22 @@ struct Node {
   std::string name;     // "Qcur-0"; what the engine calls its result
   std::string backend;  // "Vulkan0"
   bool on_cpu = false;
+  std::optional<std::uint32_t> kind{};  // index into Process::op_kinds
+  std::optional<std::int64_t> layer{};  // of the model
 };
 
 struct Graph {
   std::vector<Node> nodes;  // in order; empty when they could not be told
+  std::uint64_t rows = 0;   // tokens of a language model's batch; 0 when unknown
 };
 
 struct GraphRun {
   std::uint32_t graph = 0;  // index into Process::graphs
   std::uint32_t thread = 0;
   Interval call;
+  // It was computed node by node to time each of them (op_scopes); the time is that of all of it,
+  // as is that of the process's other ones then.
+  bool by_node = false;
 };
 
 struct Transfer {
@@ -90,7 +100,8 @@ struct Transfer {
   Interval call;
 };
 
-// What an engine says that it does, on the CPU (gate/probes/instrument).
+// What an engine says that it does, on the CPU (gate/probes/instrument), or one node of a graph
+// that was computed node by node: from before it was handed to its backend until it was done.
 struct OpScope {
   std::string op;                     // "MUL_MAT"
   std::string backend;                // the device that it does it on
@@ -99,6 +110,11 @@ struct OpScope {
   std::uint32_t depth = 0;            // scopes around it
   std::uint32_t thread = 0;
   Interval call;
+  struct Place {
+    std::uint32_t graph = 0, node = 0;  // indices into Process::graphs, Graph::nodes
+    std::uint32_t kind = 0;             // index into Process::op_kinds
+  };
+  std::optional<Place> place{};  // of a node
 };
 
 struct Queue {
@@ -118,6 +134,9 @@ struct Process {
   std::vector<GraphRun> graph_runs;
   std::vector<Transfer> transfers;
   std::vector<OpScope> op_scopes{};
+  // What is alike in ops that are alike: op, type, shape, backend, and what these give of flops and
+  // bytes (totals.hpp).
+  std::vector<ObservedOp> op_kinds{};
 };
 
 // By index of a queue: whether its work is work that another probe saw as well. An engine's marks
@@ -179,11 +198,34 @@ struct Busy {
 // Nothing where nothing was timed.
 [[nodiscard]] std::optional<Busy> busy(const Timeline& timeline);
 
-// A timeline's device work as rows: what comparisons and explanations look at. Pure.
+// Graphs that were computed node by node, beside those of the same kind that were left whole: of
+// the kind that was computed most often.
+struct ByNode {
+  std::uint64_t graphs = 0, whole = 0;  // of any kind
+  std::uint64_t rows = 0;               // from here on of that kind
+  // Medians: of the time of a graph, and how much of it is in ops and in transfers (0.9).
+  double each = 0, ops = 0, transfers = 0;
+  std::optional<double> each_whole;  // absent where none was left whole
+  // How much longer it takes node by node: 0.1 for a tenth.
+  [[nodiscard]] std::optional<double> cost() const;
+};
+// Nothing where no graph was.
+[[nodiscard]] std::optional<ByNode> by_node(const Timeline& timeline);
 
-// A row for each kernel (work between two barriers together, as work_times() has it). Whole
-// processes: phases and tokens are not told. Times are there where all of a row was timed.
+// A timeline's work as rows: what --by groups, and comparisons and explanations look at. Pure.
+
+// A row for work of the same kernels, op, type, shape, backend, layer and phase; work between two
+// barriers is together as work_times() has it. A graph of one row decodes, one of several is
+// prefill. Where graphs were computed node by node, only those and what belongs to no graph are in
+// the rows. Flops are those of matrix multiplications, attention's included: other ops have none.
+// An engine's marks of ops are rows where nothing else saw work. Steps are the graphs,
+// and profiled_tokens those that decode, of the ones in the rows. Times are there where all of a
+// row was timed.
 [[nodiscard]] Observed observed_of(const Timeline& timeline);
+
+// Gives each node the layer that its name tells, and those without the one that all around them
+// have.
+void find_layers(Graph& graph);
 
 // Which op of the engine's graph each dispatch computes: the dispatches that one computation of a
 // graph sent are laid beside the graph's nodes, in order. Pure.
@@ -199,6 +241,7 @@ struct Aligned {
   // and the first of its nodes, or -1.
   std::vector<std::string> ops;
   std::vector<std::int64_t> nodes;
+  std::vector<std::size_t> counts;        // of the nodes that it computes; 0 for parts of an op
   std::vector<std::size_t> kernels_left;  // indices of those that belong to no node
   std::vector<std::size_t> nodes_left;
 };
@@ -206,7 +249,7 @@ struct Aligned {
 [[nodiscard]] Aligned align_sequences(const std::vector<std::string>& kernels,
                                       const std::vector<std::string>& ops);
 
-// Sets `op` and `node` of every dispatch that can be told, and Timeline::alignment.
+// Sets `op`, `node` and the nodes of every dispatch that can be told, and Timeline::alignment.
 void align(Timeline& timeline);
 
 }  // namespace weir::observed

@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::int64_t k_most_layers = 100'000;
 
-std::string shape_group(const ObservedOp& op) {
-  std::string name = op.kernel.empty() ? op.op : op.kernel;
+std::string shape_group(const ObservedOp& op, std::string name) {
   for (const std::string* part : {&op.type, &op.shape}) {
     if (!part->empty()) name += " " + *part;
   }
@@ -35,7 +34,10 @@ std::string group_name(const ObservedOp& op, GroupBy by) {
     case GroupBy::kernel:
       return or_none(op.kernel.empty() ? op.op : op.kernel, "(no name)");
     case GroupBy::shape:
-      return or_none(shape_group(op), "(no name)");
+      return or_none(shape_group(op, op.kernel.empty() ? op.op : op.kernel), "(no name)");
+    case GroupBy::op_shape:
+      return or_none(shape_group(op, op.op.empty() ? op.kernel : op.op), "(no name)") +
+             (op.backend.empty() ? "" : " on " + op.backend);
     case GroupBy::backend:
       return or_none(op.backend, "(no backend)");
     case GroupBy::layer:
@@ -117,11 +119,18 @@ std::optional<double> bytes_of(const std::string& type, const std::string& shape
 }
 
 std::optional<double> bytes_of_call(const ObservedOp& op) {
-  // Which rows and experts of the whole are touched their shapes do not say.
-  if (op.op == "SET_ROWS" || op.op == "MUL_MAT_ID") return std::nullopt;
-  const auto types = sides_of(op.type);
-  const auto shapes = sides_of(op.shape);
+  // Which experts of the whole are touched their shapes do not say.
+  if (op.op == "MUL_MAT_ID") return std::nullopt;
+  auto types = sides_of(op.type);
+  auto shapes = sides_of(op.shape);
   if (!types || !shapes || types->sources.size() != shapes->sources.size()) return std::nullopt;
+  if (op.op == "SET_ROWS") {
+    // Of the table, which is the result and perhaps a source too, as many rows as are set.
+    if (shapes->sources.size() < 2) return std::nullopt;
+    types->sources.resize(2);
+    shapes->sources.resize(2);
+    shapes->result = shapes->sources.front();
+  }
   auto sum = bytes_of(types->result, shapes->result);
   for (std::size_t i = 0; i < types->sources.size() && sum; ++i) {
     // Of a table as many rows as the result has.
@@ -132,17 +141,34 @@ std::optional<double> bytes_of_call(const ObservedOp& op) {
   return sum;
 }
 
+double product_of(const std::vector<std::uint64_t>& dims) {
+  double out = 1;
+  for (const std::uint64_t size : dims) out *= static_cast<double>(size);
+  return out;
+}
+
+// Of FLASH_ATTN_EXT, whose sources are queries, keys, values and perhaps a mask: each query times
+// each key, and what comes of it times each value. A mask's holes count as well.
+std::optional<double> flops_of_attention(const TwoSides& shapes) {
+  if (shapes.sources.size() < 3) return std::nullopt;
+  const auto queries = dims_of(shapes.sources[0]), keys = dims_of(shapes.sources[1]),
+             values = dims_of(shapes.sources[2]);
+  if (!queries || !keys || !values || keys->size() < 2) return std::nullopt;
+  const auto each = static_cast<double>(queries->front() + values->front());
+  return 2 * product_of(*queries) / static_cast<double>(queries->front()) *
+         static_cast<double>((*keys)[1]) * each;
+}
+
 // Each value of the result is a sum over a row of the first source: a product and an addition each.
 std::optional<double> flops_of_product(const ObservedOp& op) {
-  if (op.op != "MUL_MAT" && op.op != "MUL_MAT_ID") return std::nullopt;
   const auto shapes = sides_of(op.shape);
+  if (shapes && op.op == "FLASH_ATTN_EXT") return flops_of_attention(*shapes);
+  if (op.op != "MUL_MAT" && op.op != "MUL_MAT_ID") return std::nullopt;
   if (!shapes || shapes->sources.empty()) return std::nullopt;
   const auto first = dims_of(shapes->sources.front());
   const auto result = dims_of(shapes->result);
   if (!first || !result) return std::nullopt;
-  double flops = 2.0 * static_cast<double>(first->front());
-  for (const std::uint64_t size : *result) flops *= static_cast<double>(size);
-  return flops;
+  return 2 * static_cast<double>(first->front()) * product_of(*result);
 }
 
 // The number at `at`, where nothing that belongs to a name follows it.
@@ -216,12 +242,16 @@ std::optional<double> time_of_its_own(const ObservedOp& op) {
 }
 
 std::optional<double> OpTotal::flops_per_second() const {
-  if (!flops || flops_partly || !seconds || partly || *seconds <= 0) return std::nullopt;
+  if (flops.value_or(0) <= 0 || flops_partly || !seconds || partly || *seconds <= 0) {
+    return std::nullopt;
+  }
   return finite(*flops / *seconds);
 }
 
 std::optional<double> OpTotal::bytes_per_second() const {
-  if (!bytes || bytes_partly || !seconds || partly || *seconds <= 0) return std::nullopt;
+  if (bytes.value_or(0) <= 0 || bytes_partly || !seconds || partly || *seconds <= 0) {
+    return std::nullopt;
+  }
   return finite(*bytes / *seconds);
 }
 
@@ -266,6 +296,11 @@ std::optional<std::int64_t> layer_of_node(std::string_view node) {
 void fill_from_shape(ObservedOp& op) {
   if (!op.bytes) op.bytes = bytes_of_call(op);
   if (!op.flops) op.flops = flops_of_product(op);
+}
+
+std::optional<double> result_bytes(const ObservedOp& op) {
+  const auto types = sides_of(op.type), shapes = sides_of(op.shape);
+  return types && shapes ? bytes_of(types->result, shapes->result) : std::nullopt;
 }
 
 static double median_of(std::vector<std::int64_t> values) {

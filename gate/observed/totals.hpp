@@ -12,8 +12,9 @@
 namespace weir::observed {
 enum class GroupBy {
   op,
-  kernel,  // the op where the document names no kernel
-  shape,   // op with type and shape: "MUL_MAT q8_0,f32->f32 256x64,256->64"
+  kernel,    // the op where the document names no kernel
+  shape,     // kernel with type and shape: "MUL_MAT q8_0,f32->f32 256x64,256->64"
+  op_shape,  // op with type, shape and backend: "MUL_MAT f16,f32->f32 256x64,256->64 on CPU"
   backend,
   layer,  // rows without one are "(no layer)"
   phase,
@@ -69,8 +70,11 @@ struct OpPerToken {
 [[nodiscard]] std::optional<std::int64_t> layer_of_node(std::string_view node);
 
 // Fills in flops and bytes of a call that its shape and types give, where they are absent:
-// multiplications of matrices, and bytes of every op whose types are known.
+// multiplications of matrices, those of attention included, and bytes of every op whose types are
+// known.
 void fill_from_shape(ObservedOp& op);
+// Bytes of what a call results in; nothing where type or shape do not tell.
+[[nodiscard]] std::optional<double> result_bytes(const ObservedOp& op);
 
 // What a profile says in single numbers, whatever shows or compares them. Pure.
 

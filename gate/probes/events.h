@@ -18,6 +18,8 @@
 #define WEIR_PROBE_EVENTS_VARIABLE "WEIR_PROBE_EVENTS"
 /* "batched" or "serialized": also time the device's work. */
 #define WEIR_PROBE_TIMING_VARIABLE "WEIR_PROBE_TIMING"
+/* Beginnings of names of ggml's backends whose work another probe times, separated by commas. */
+#define WEIR_PROBE_TIMED_VARIABLE "WEIR_PROBE_TIMED"
 /* "1": events also tell what rebuilding each node of a graph takes, for weir replay. */
 #define WEIR_PROBE_REPLAY_VARIABLE "WEIR_PROBE_REPLAY"
 
@@ -61,6 +63,7 @@ enum weir_event_kind {
   WEIR_EVENT_TRANSFER = 12, /* index: transfer */
   WEIR_EVENT_COMMAND = 13,  /* index: kernel; work with times of its own (OpenCL) */
   WEIR_EVENT_OP = 14,       /* index: device; what an engine says that it does (instrument) */
+  WEIR_EVENT_OP_TIME = 15,  /* index: op; of the thread's last graph, which ran node by node */
   /* For replay, later: */
   WEIR_EVENT_KERNEL_CODE = 64,
   WEIR_EVENT_CONSTANTS = 65,
@@ -210,6 +213,13 @@ struct weir_event_op {
   int32_t layer;  /* -1: unknown */
   uint32_t depth; /* scopes around it */
   /* its name follows, ends in 0 */
+};
+
+/* A node that was computed alone: from before it was handed to its backend until it was done. */
+struct weir_event_op_time {
+  uint64_t begin, end;
+  uint32_t graph;
+  uint32_t position; /* among the graph's nodes that do work */
 };
 
 /* A graph that was computed. Graphs of the same ops with the same shapes share a list of nodes,

@@ -40,8 +40,6 @@ struct CellFacts {
   // The device is a description (`twin:`): its counts are those of that GPU, what it computes is
   // not.
   std::optional<std::string> twin{};
-  // Counted processes ran by themselves, so that their rates may be held against timed ones.
-  bool counted_alone = false;
   bool kernels_gated = true;
   // Ops that may run on the CPU although the cell asks for a device: op -> why.
   std::map<std::string, std::string> cpu_ops_allowed{};

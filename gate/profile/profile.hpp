@@ -129,7 +129,7 @@ struct Profile {
   std::vector<ServerFigure> server{};
   // Of the reference workload itself it names its own cell.
   std::optional<Reference> reference{};
-  std::optional<double> profiling_cost;  // 1 - counted rate / timed rate, where both were measured
+  std::optional<double> profiling_cost;  // 1 - rate with probes / rate without, of pairs
 };
 
 // The mean of both middle ones of an even number; nothing of none.

@@ -147,6 +147,8 @@ static void fields(Fields& io, RunRecord& record) {
   io.sparse("pair", record.pair);
   io.check(!record.pair || (*record.pair >= 0 && record.pass == Pass::timed),
            "has a pair that no timed process can be of");
+  io.sparse("probed", record.probed);
+  io.check(!record.probed || record.pass == Pass::timed, "has probes that no timed process has");
   io.sparse("turns", record.turns);
   io.sparse("start", record.start);
   io.check(!record.start || (*record.start >= 0 && *record.start <= record.order),

@@ -105,6 +105,8 @@ struct RunRecord {
   std::vector<std::int64_t> turns{};
   // Of a server whose start several steps shared: `order` of the first of them.
   std::optional<std::int64_t> start{};
+  // Of a timed process that shows what probes cost: whether they were in it.
+  std::optional<bool> probed{};
   Asked asked;
   std::int64_t attempt = 1;  // 2 after the one infrastructure retry
   double started_at = 0;     // seconds since the epoch

@@ -288,8 +288,8 @@ PageTable token_table(const Observed& observed, const Shown& shown) {
                 {}};
   for (const auto& one : observed::op_totals_per_token(observed, observed::GroupBy::kernel)) {
     Json flops, bytes;
-    if (one.flops) flops = ratio(*one.flops / 1e9, one.seconds);
-    if (one.bytes) bytes = ratio(*one.bytes / 1e9, one.seconds);
+    if (one.flops.value_or(0) > 0) flops = ratio(*one.flops / 1e9, one.seconds);
+    if (one.bytes.value_or(0) > 0) bytes = ratio(*one.bytes / 1e9, one.seconds);
     out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), flops, bytes});
   }
   return filled(std::move(out));

@@ -139,28 +139,31 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
   return fmt::format("also there: {}", fmt::join(found, ", "));
 }
 
+struct List {
+  PageTable (*table)(const Observed& observed, const Shown& shown);
+  std::string_view none;
+};
+// In the order of ObservedList.
+constexpr List k_lists[] = {
+    {buffer_table, ""},
+    {token_table, "it does not say which work is of which token"},
+    {step_table, "it does not tell tokens or graphs apart"},
+    {buffer_table, "it names no command buffers"},
+    {split_table, "it names no splits of a graph"},
+};
+const List& list_of(const ObservedStyle& style) {
+  return k_lists[static_cast<std::size_t>(style.list)];
+}
+
 void observed_list(Page& page, const Observed& observed, const ObservedStyle& style) {
   if (style.list == ObservedList::ops && !observed.ops.empty()) {
     return observed_ops(page, observed, style);
   }
-  struct List {
-    PageTable (*table)(const Observed& observed, const Shown& shown);
-    std::string_view none;
-  };
-  // In the order of ObservedList.
-  constexpr List k_lists[] = {
-      {buffer_table, ""},
-      {token_table, "it does not say which work is of which token"},
-      {step_table, "it does not tell tokens or graphs apart"},
-      {buffer_table, "it names no command buffers"},
-      {split_table, "it names no splits of a graph"},
-  };
-  const List& list = k_lists[static_cast<std::size_t>(style.list)];
-  const PageTable table = list.table(observed, as_is);
+  const PageTable table = list_of(style).table(observed, as_is);
   if (!table.rows.empty()) return add_table(page, table, style);
-  if (list.none.empty()) return;
+  if (list_of(style).none.empty()) return;
   page.blank();
-  page.say(2, list.none);
+  page.say(2, list_of(style).none);
 }
 
 struct Grouping {
@@ -172,6 +175,7 @@ const std::vector<Grouping> k_groupings{
     {"kernel", ObservedList::ops, observed::GroupBy::kernel},
     {"op", ObservedList::ops, observed::GroupBy::op},
     {"shape", ObservedList::ops, observed::GroupBy::shape},
+    {"op-shape", ObservedList::ops, observed::GroupBy::op_shape},
     {"backend", ObservedList::ops, observed::GroupBy::backend},
     {"layer", ObservedList::ops, observed::GroupBy::layer},
     {"phase", ObservedList::ops, observed::GroupBy::phase},
@@ -201,6 +205,19 @@ bool set_grouping(ObservedStyle& style, std::string_view word) {
     return true;
   }
   return false;
+}
+
+PageTable table_by(const Observed& observed, std::string_view by) {
+  ObservedStyle style;
+  (void)set_grouping(style, by);
+  return style.list == ObservedList::ops ? op_table(observed, style.by, as_is)
+                                         : list_of(style).table(observed, as_is);
+}
+
+std::string observed_rows(const Observed& observed, const ObservedStyle& style) {
+  Page page(style.width);
+  observed_list(page, observed, style);
+  return page.finish();
 }
 
 std::string observed_text(const Observed& observed, const ObservedStyle& style) {

@@ -176,6 +176,8 @@ using Shown = std::function<std::string(std::string_view)>;  // takes out of a t
 [[nodiscard]] PageTable buffer_table(const observed::Observed& observed, const Shown& shown);
 [[nodiscard]] PageTable step_table(const observed::Observed& observed, const Shown& shown);
 [[nodiscard]] PageTable split_table(const observed::Observed& observed, const Shown& shown);
+// The one that `by`, one of observed_groupings(), asks for.
+[[nodiscard]] PageTable table_by(const observed::Observed& observed, std::string_view by);
 // Work of the decode rows, by kernel, each figure divided by the tokens that they cover.
 [[nodiscard]] PageTable token_table(const observed::Observed& observed, const Shown& shown);
 

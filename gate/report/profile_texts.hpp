@@ -59,13 +59,16 @@ struct ObservedStyle {
 
 [[nodiscard]] std::string observed_text(const observed::Observed& observed,
                                         const ObservedStyle& style);
+// Its one table alone.
+[[nodiscard]] std::string observed_rows(const observed::Observed& observed,
+                                        const ObservedStyle& style);
 
 // A timeline as text: what `weir profile` shows. Pure.
 
 struct TimelineStyle {
   int width = 80;
   std::size_t most_rows = 20;  // of each table; what is left out is told
-  observed::By by = observed::By::kernel;
+  std::string by = "kernel";   // one of observed_groupings()
 };
 
 // What ran where and how long, most time first; what the CPU waited for; doubts. Names are hostile.

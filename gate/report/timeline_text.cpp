@@ -139,6 +139,46 @@ void alignment_words(Page& page, const observed::Timeline& timeline) {
   for (const std::string& one : all.left_over) page.say(4, one_line(one, 200));
 }
 
+// What computing graphs node by node showed, and what it cost; else which ops have no times.
+void node_words(Page& page, const observed::Timeline& timeline) {
+  if (const auto all = observed::by_node(timeline)) {
+    page.say(2,
+             "{} of {} ran node by node. One of {}: {}, {:.1f} % of it in ops, {:.1f} % in "
+             "transfers (medians).",
+             all->graphs, plural(all->graphs + all->whole, "graph"), plural(all->rows, "row"),
+             brief_time(all->each), 100 * all->ops, 100 * all->transfers);
+    if (const auto cost = all->cost()) {
+      page.say(2, "Left whole it takes {}: serializing costs {:+.1f} %.",
+               brief_time(*all->each_whole), 100 * *cost);
+    }
+    return;
+  }
+  std::uint64_t ops = 0, on_cpu = 0;
+  for (const Process& process : timeline.processes) {
+    for (const observed::GraphRun& run : process.graph_runs) {
+      if (run.graph >= process.graphs.size()) continue;
+      const auto& nodes = process.graphs[run.graph].nodes;
+      ops += nodes.size();
+      on_cpu += static_cast<std::uint64_t>(std::ranges::count_if(nodes, &observed::Node::on_cpu));
+    }
+  }
+  if (on_cpu == 0) return;
+  page.say(2, "{} of {} ran on the CPU and have no times: --timing serialized gives them.", on_cpu,
+           plural(ops, "op"));
+}
+
+// By kernel what devices did, as it is; by anything else, and of marks alone, the rows added up.
+void work_table(Page& page, const observed::Timeline& timeline, const std::vector<WorkTime>& work,
+                const TimelineStyle& style) {
+  if (style.by == "kernel" && !work.empty()) {
+    page.add("\ndevices\n");
+    return device_table(page, work, style.most_rows);
+  }
+  ObservedStyle rows{columns_of(style.width), style.most_rows};
+  (void)set_grouping(rows, style.by);
+  page.add(observed_rows(observed::observed_of(timeline), rows));
+}
+
 Json to_json(const WorkTime& row) {
   Json one = {{"name", row.name}, {"copy", row.copy}, {"calls", row.calls}, {"timed", row.timed}};
   if (row.timed != 0) {
@@ -158,19 +198,21 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
     page.say(0, "{} ({}): {}, {}", one_line(process.name, 100), process.pid, asked_of(process),
              plural(process.graph_runs.size(), "graph"));
   }
-  const std::vector<WorkTime> rows = observed::work_times(timeline, style.by);
-  if (rows.empty()) {
+  const std::vector<WorkTime> work = observed::work_times(timeline);
+  const bool marked = std::ranges::any_of(
+      timeline.processes, [](const Process& process) { return !process.op_scopes.empty(); });
+  if (work.empty() && !marked) {
     page.say(0, "No probe saw a device do anything.");
   } else {
-    page.add("\ndevices\n");
-    device_table(page, rows, style.most_rows);
-    coverage_words(page, timeline);
-    clock_words(page, timeline);
-    alignment_words(page, timeline);
-    if (timeline.serialized) {
-      page.say(2, "Serialized: commands were kept apart, so their sum is more than they take.");
-    }
+    work_table(page, timeline, work, style);
   }
+  coverage_words(page, timeline);
+  clock_words(page, timeline);
+  alignment_words(page, timeline);
+  if (timeline.serialized) {
+    page.say(2, "Serialized: commands were kept apart, so their sum is more than they take.");
+  }
+  node_words(page, timeline);
   const auto calls = cpu_work(timeline);
   if (!calls.empty()) {
     page.add("\nCPU\n");
@@ -194,6 +236,8 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
 }
 
 Json timeline_json(const observed::Timeline& timeline) {
+  Json work = observed::to_json(observed::observed_of(timeline));
+  work.erase("warnings");  // they are the timeline's
   const auto rows_of = [&](observed::By by) {
     Json rows = Json::array();
     for (const WorkTime& row : observed::work_times(timeline, by)) rows.push_back(to_json(row));
@@ -214,7 +258,17 @@ Json timeline_json(const observed::Timeline& timeline) {
               {"cpu_calls", cpu},
               {"command_buffers", covered.buffers},
               {"command_buffers_timed", covered.timed},
-              {"warnings", timeline.warnings}};
+              {"warnings", timeline.warnings},
+              {"work", std::move(work)}};
+  if (const auto all = observed::by_node(timeline)) {
+    out["by_node"] = {{"graphs", all->graphs},
+                      {"whole", all->whole},
+                      {"rows", all->rows},
+                      {"seconds", all->each},
+                      {"ops", all->ops},
+                      {"transfers", all->transfers},
+                      {"seconds_whole", all->each_whole ? Json(*all->each_whole) : Json()}};
+  }
   if (timeline.alignment) {
     const observed::Alignment& all = *timeline.alignment;
     out["alignment"] = {{"graphs", all.graphs},

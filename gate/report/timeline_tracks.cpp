@@ -123,6 +123,7 @@ class ProcessPage {
     }
     for (const observed::Transfer& moved : process_.transfers) add_transfer(moved);
     for (const observed::LoneCommand& lone : process_.commands) add_lone(lone);
+    for (const observed::OpScope& scope : process_.op_scopes) add_op(scope);
   }
 
  private:
@@ -157,6 +158,12 @@ class ProcessPage {
         queues_[{i, copy}] = page_->track(own_, copy ? Kind::copy : Kind::device,
                                           queue_words(queue, copy, k_longest_device));
       }
+    }
+    for (const observed::OpScope& scope : process_.op_scopes) {
+      const auto [at, fresh] = ops_.try_emplace({!scope.place, scope.backend});
+      if (!fresh) continue;
+      at->second = scope.place ? page_->track(own_, Kind::device, "ops on " + scope.backend)
+                               : page_->track(own_, Kind::marks, "marked ops on " + scope.backend);
     }
     for (const std::string& one : backends) {
       backends_[one] = page_->track(own_, Kind::backend, "backend " + one);
@@ -263,6 +270,25 @@ class ProcessPage {
     page_->event(*track, *lone.device, group.name, group.detail);
   }
 
+  void add_op(const observed::OpScope& scope) {
+    const Track track = ops_[{!scope.place, scope.backend}];
+    if (!track) return;
+    Detail detail;
+    const auto say = [&](const char* what, const std::string& value) {
+      if (!value.empty()) detail.words.emplace_back(what, value);
+    };
+    if (scope.layer) say("layer", fmt::format("{}", *scope.layer));
+    if (scope.place) {
+      const observed::ObservedOp& kind = process_.op_kinds.at(scope.place->kind);
+      say("node", process_.graphs.at(scope.place->graph).nodes.at(scope.place->node).name);
+      say("types", kind.type);
+      say("shape", kind.shape);
+      detail.bytes = static_cast<std::uint64_t>(kind.bytes.value_or(0));
+      detail.flops = kind.flops;
+    }
+    page_->event(*track, scope.call, scope.op, detail);
+  }
+
   const Process& process_;
   observed::By by_;
   TimelineDocument* page_;
@@ -270,6 +296,7 @@ class ProcessPage {
   std::map<std::uint32_t, Track> threads_;
   std::map<std::pair<std::uint32_t, bool>, Track> queues_;
   std::map<std::string, Track> backends_;
+  std::map<std::pair<bool, std::string>, Track> ops_;  // marked or not; by backend
 };
 
 // What devices did without being timed is on no track.
@@ -296,6 +323,15 @@ void add_own_facts(const observed::Timeline& timeline, PageFacts* facts) {
     facts->facts.emplace_back(
         "dispatches that belong to ops",
         fmt::format("{} of {}", all.dispatches - all.dispatches_left, all.dispatches));
+  }
+  if (const auto all = observed::by_node(timeline)) {
+    std::string words = fmt::format("{} of {}; one of {} is {:.1f} % in ops", all->graphs,
+                                    plural(all->graphs + all->whole, "graph"),
+                                    plural(all->rows, "row"), 100 * all->ops);
+    if (const auto cost = all->cost()) {
+      words += fmt::format(", {:+.1f} % beside one left whole", 100 * *cost);
+    }
+    facts->facts.emplace_back("computed node by node", words);
   }
   if (timeline.serialized) {
     facts->warnings.emplace_back(
@@ -405,8 +441,16 @@ class ProcessTracks {
           known ? Json{{"nodes", process_.graphs[run.graph].nodes.size()}} : Json::object());
     }
     for (const observed::OpScope& scope : process_.op_scopes) {
-      Json args = {{"backend", scope.backend}, {"token", scope.token}};
+      Json args = {{"backend", scope.backend}};
       if (scope.layer) args["layer"] = *scope.layer;
+      if (scope.place) {
+        const observed::ObservedOp& kind = process_.op_kinds.at(scope.place->kind);
+        args["node"] = process_.graphs.at(scope.place->graph).nodes.at(scope.place->node).name;
+        args["types"] = kind.type;
+        args["shape"] = kind.shape;
+      } else {
+        args["token"] = scope.token;
+      }
       cpu(scope.thread, "op", scope.op, scope.call, std::move(args));
     }
     for (const observed::Transfer& moved : process_.transfers) {

@@ -43,7 +43,7 @@ class Against final : public Sequel {
   Result<Next> next(std::span<const RunRecord> fresh) override {
     for (const RunRecord& record : fresh) {
       const auto found = cell_by_name_.find(record.cell);
-      if (found == cell_by_name_.end()) continue;
+      if (found == cell_by_name_.end() || record.probed) continue;
       CellRecords& mine = records_[found->second];
       mine.fresh = true;
       (record.pass == Pass::counted ? mine.counted : mine.paired).push_back(record);

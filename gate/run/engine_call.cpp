@@ -62,15 +62,16 @@ std::optional<std::string> failure_of(const sys::Finished& finished, const sys::
 
 config::CommandLine line_of(const PreparedCell& cell, const Step& step, const std::string& out,
                             const std::string& probe_dir, const std::string& port) {
-  config::CommandLine line = config::fill(cell.cell, {.asked = step.asked,
-                                                      .model = cell.model,
-                                                      .prompt_file = cell.prompt_file,
-                                                      .out = out,
-                                                      .probe_dir = probe_dir,
-                                                      .port = port,
-                                                      .threads = cell.threads_in(step.pass),
-                                                      .pass = step.pass,
-                                                      .instructions = step.instructions});
+  config::CommandLine line = config::fill(
+      cell.cell, {.asked = step.asked,
+                  .model = cell.model,
+                  .prompt_file = cell.prompt_file,
+                  .out = out,
+                  .probe_dir = probe_dir,
+                  .port = port,
+                  .threads = cell.threads_in(step.pass),
+                  .pass = step.probed.value_or(false) ? profile::Pass::counted : step.pass,
+                  .instructions = step.instructions});
   if (!line.argv.empty()) line.argv.front() = cell.program;  // none: a server that runs already
   if (cell.twin) {
     for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
@@ -90,6 +91,7 @@ RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const S
   record.order = step.order;
   record.side = step.side;
   record.pair = step.pair;
+  record.probed = step.probed;
   record.asked = step.asked;
   record.attempt = attempt;
   record.started_at = effects.clock.now();
@@ -146,8 +148,7 @@ Result<void> EngineCall::make_place() {
 }
 
 config::CommandLine EngineCall::line(const std::string& port) const {
-  const bool counted = step_.pass == profile::Pass::counted;
-  return line_of(cell_, step_, out(), counted ? probes() : "", port);
+  return line_of(cell_, step_, out(), counts() ? probes() : "", port);
 }
 
 Result<void> EngineCall::attach_probes() {

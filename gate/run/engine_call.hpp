@@ -43,9 +43,13 @@ class EngineCall {
   [[nodiscard]] Result<void> make_place();
   [[nodiscard]] std::string out() const { return root_ + "/out"; }
   [[nodiscard]] std::string probes() const { return root_ + "/probes"; }
+  // It has what a counted process has, whether its counts or its times are asked for.
+  [[nodiscard]] bool counts() const {
+    return step_.probed.value_or(step_.pass == profile::Pass::counted);
+  }
   // Probes count in it.
   [[nodiscard]] bool probed() const {
-    return step_.pass == profile::Pass::counted && !step_.instructions && !cell_.probes.empty();
+    return counts() && !step_.instructions && !cell_.probes.empty();
   }
   // An Error says so in words that are ready to show.
   [[nodiscard]] Result<void> attach_probes();

@@ -50,6 +50,7 @@ static void fields(Fields& io, Step& step) {
   io.unless("side", profile::side_field(step.side, "names no side"), profile::Side::candidate);
   io.sparse("pair", step.pair);
   io.check(!step.pair || *step.pair >= 0, "names no pair");
+  io.sparse("probed", step.probed);
 }
 
 static void plan_fields(Fields& io, RunHeader& header) {

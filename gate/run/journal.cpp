@@ -44,7 +44,7 @@ Result<profile::RunRecord> read_record(const Json& json, const RunHeader& header
   }
   const Step& step = header.steps[order];
   if (record.cell != header.cells[step.cell].cell.str() || record.pass != step.pass ||
-      record.side != step.side || record.pair != step.pair) {
+      record.side != step.side || record.pair != step.pair || record.probed != step.probed) {
     return fail(Code::data, "order {} belongs to another cell, pass or side", record.order);
   }
   return record;
@@ -206,7 +206,7 @@ std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   std::set<std::tuple<std::string, profile::Pass, bool, profile::Side>> given_up;
   for (const profile::RunRecord& record : run.records) {
     recorded.insert(record.order);
-    if (!record.error || record.pair) continue;
+    if (!record.error || record.pair || record.probed) continue;
     given_up.insert({record.cell, record.pass, record.instructions, record.side});
   }
   std::map<std::string, Unfinished> found;

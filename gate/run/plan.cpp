@@ -74,6 +74,7 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
     steps.push_back({step.cell, static_cast<int>(step.pass), step.asked.prompt_tokens,
                      step.asked.tokens, step.asked.repeats, step.asked.depth, step.instructions,
                      step.twin_fill});
+    if (step.probed) steps.back().push_back(*step.probed);
   }
   return {{"cells", digest(cells)},
           {"programs", digest(programs)},
@@ -136,6 +137,18 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
       // A twin's numbers are counts: what it computes, and how fast, means nothing.
       if (plan.cells[i].unavailable || plan.cells[i].cell.twin) continue;
       add(i, profile::Pass::timed, config::timed_asked(plan.cells[i].cell, settings.gate));
+    }
+  }
+  for (std::int64_t round = 0; round < options.cost_pairs; ++round) {
+    for (std::size_t i = 0; i < plan.cells.size(); ++i) {
+      const PreparedCell& cell = plan.cells[i];
+      const bool serves = cell.cell.engine != nullptr && cell.cell.engine->server;
+      if (cell.unavailable || cell.cell.twin || serves || !cell.counts_work) continue;
+      // Whatever makes the second process of a pair slower meets both.
+      for (const bool second : {false, true}) {
+        add(i, profile::Pass::timed, config::timed_asked(cell.cell, settings.gate));
+        plan.steps.back().probed = second == (round % 2 == 0);
+      }
     }
   }
   plan.identity = identity_of(plan, settings, options);

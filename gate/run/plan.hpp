@@ -25,6 +25,8 @@ struct PlanOptions {
   // The same for instructions, 10 when a baseline is to be accepted: how far they lie apart is the
   // repeatability that later counts are judged by. 0: they are left out.
   std::int64_t instruction_processes = 1;
+  // Pairs of timed processes, with probes and without, that show what these cost.
+  std::int64_t cost_pairs = 0;
   // By cell name: the lengths of the stored baseline's counted pass, where there is one.
   std::map<std::string, std::vector<std::int64_t>> lengths = {};
 };
@@ -40,6 +42,7 @@ struct Step {
   std::int64_t order = 0;
   profile::Side side = profile::Side::candidate;
   std::optional<std::int64_t> pair = std::nullopt;  // as RunRecord::pair
+  std::optional<bool> probed = std::nullopt;        // as RunRecord::probed
 
   friend bool operator==(const Step&, const Step&) = default;
 };

@@ -251,7 +251,6 @@ class Preflight {
         if (!found->second.absent) prepared.facts.device_present = found->second.name;
       }
     }
-    prepared.facts.counted_alone = !prepared.on_cpu;  // the runner shares out processors alone
     from.machine_class =
         sys::machine_class(around_.machine, from.device_class.empty() ? device : from.device_class);
   }

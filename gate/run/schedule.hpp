@@ -112,12 +112,12 @@ class Tally {
   // otherwise cost its time-out again and again. Never of pairs, whose failures are numbers
   // (profile/paired.hpp says when enough is enough).
   [[nodiscard]] bool given_up(const Step& step) const {
-    return !step.pair && too_many(all_.at(key(step)));
+    return !never_given_up(step) && too_many(all_.at(key(step)));
   }
 
   // Would it be given up after one more record like this one?
   [[nodiscard]] bool would_give_up(const Step& step, const profile::RunRecord& record) const {
-    if (step.pair) return false;
+    if (never_given_up(step)) return false;
     One one = all_.at(key(step));
     if (record.error) ++one.failures;
     if (record.ended == profile::Ended::timed_out) ++one.timeouts;
@@ -180,6 +180,9 @@ class Tally {
   using Key = std::tuple<std::size_t, profile::Pass, bool, profile::Side>;
   [[nodiscard]] static Key key(const Step& step) {
     return {step.cell, step.pass, step.instructions, step.side};
+  }
+  [[nodiscard]] static bool never_given_up(const Step& step) {
+    return step.pair.has_value() || step.probed.has_value();
   }
   [[nodiscard]] static bool too_many(const One& one) {
     return one.timeouts >= 1 || one.failures >= 2;

@@ -26,6 +26,8 @@ struct DeviceApi {
   std::string_view package{};  // Debian's with a software device; "": weir-devices does not ask
   std::array<std::string_view, 2> shaders{};  // endings of source files that are compiled for it
   bool on_macos = false;                      // there alone; else on Linux alone
+  // How names of ggml's backends begin whose work the probe times.
+  std::string_view timed_backend{};
 };
 
 // The device's own name without an API is "cpu".

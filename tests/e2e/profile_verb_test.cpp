@@ -1,6 +1,7 @@
 // `weir profile` on the unmodified llama.cpp, on an OpenCL program, and on what cannot be profiled.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <gmock/gmock.h>
 
@@ -93,6 +94,112 @@ TEST_F(ProfileOfLlama, WritesATraceWithTracksOfCpuQueueAndCopies) {
   }
   for (const char* category : {"graph", "submit", "wait", "transfer", "device", "copy"}) {
     EXPECT_GT(slices[category], 0) << category;
+  }
+}
+
+// Two of four layers on the device: its kernels by the layer, fused as they are, the CPU's ops one
+// by one, and what is copied from the one to the other.
+TEST_F(ProfileOfLlama, PutsBothBackendsAndTheCopiesBetweenOnOneTimeline) {
+  const std::string trace_file = (scratch_ / "trace.json").string();
+  const std::string page_file = (scratch_ / "page.html").string();
+  const Ended ended = profile(
+      {"--timing", "serialized", "--trace", trace_file, "--html", page_file, "--by", "layer"},
+      "tiny-llama.gguf", {"-ngl", "2", "-p", "0", "-n", "4"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Json json = json_of(ended);
+  EXPECT_EQ(json["warnings"], Json::array());
+  // A warm-up and four tokens: every second one is left whole.
+  EXPECT_EQ(json["by_node"]["graphs"], 3);
+  EXPECT_EQ(json["by_node"]["whole"], 2);
+  std::map<std::string, std::set<std::int64_t>> layers;
+  std::map<std::string, std::int64_t> matrices;
+  for (const Json& row : json["work"]["ops"]) {
+    const std::string backend = row.value("backend", "");
+    if (row.contains("layer")) layers[backend].insert(row["layer"].get<std::int64_t>());
+    if (!row.value("op", "").starts_with("MUL_MAT")) continue;
+    matrices[backend] += row["calls"].get<std::int64_t>();
+    EXPECT_GT(row["flops"], 0) << row;
+    EXPECT_TRUE(row.contains("seconds")) << row;
+  }
+  // 21 and 8 a token (ggml_llama_test.cpp), of the three that ran node by node.
+  EXPECT_EQ(matrices, (std::map<std::string, std::int64_t>{{"CPU", 3 * 21}, {"Vulkan0", 3 * 8}}));
+  EXPECT_EQ(layers["CPU"], (std::set<std::int64_t>{0, 1, 2}));
+  EXPECT_TRUE(layers["Vulkan0"].contains(3));
+  std::set<std::string> seen;
+  const Json trace = Json::parse(slurp(trace_file));
+  for (const Json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    const std::string category = event["cat"];
+    seen.insert(category == "transfer" ? event["name"].get<std::string>() : category);
+    if (category == "op") {
+      EXPECT_EQ(event["args"]["backend"], "CPU");
+    }
+  }
+  for (const char* wanted : {"op", "device", "copy Vulkan_Host \u2192 Vulkan0"}) {
+    EXPECT_TRUE(seen.contains(wanted)) << wanted;
+  }
+  const std::string page = slurp(page_file);
+  EXPECT_THAT(page, HasSubstr("ops on CPU"));
+  EXPECT_THAT(page, HasSubstr("3 of 5 graphs; one of 1 row is "));
+  EXPECT_THAT(page, HasSubstr("layer 3"));
+}
+
+// The rows of a run are those of a file: the same word groups both.
+TEST_F(ProfileOfLlama, GroupsARunAsItGroupsAFile) {
+  const Ended kept = profile({"--timing", "serialized", "--keep"}, "tiny-llama.gguf",
+                             {"-ngl", "0", "-nkvo", "1", "-p", "0", "-n", "4"});
+  ASSERT_EQ(kept.exit_code, 0) << kept.err;
+  spill(scratch_ / "rows.json", json_of(kept)["work"].dump());
+  fs::path folder;
+  for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out" / "profiles")) {
+    if (fs::exists(entry.path() / "probes")) folder = entry.path() / "probes";
+  }
+  for (const char* by : {"op", "op-shape", "backend", "layer", "phase", "token", "step"}) {
+    const std::string run = weir(scratch_, {"profile", "--by", by, folder.string()}).out;
+    const std::string file = weir(scratch_, {"profile", "--by", by, "rows.json"}).out;
+    // The table lies between the first blank line and the next one, or the words about the graphs.
+    const auto table = [](const std::string& text) {
+      const std::size_t begin = text.find("\n\n") + 2;
+      return text.substr(
+          begin, std::min(text.find("\n\n", begin), text.find("\n  3 of 5", begin)) - begin);
+    };
+    EXPECT_EQ(table(run), table(file)) << by;
+    EXPECT_GT(table(run).size(), 60U) << by << run;
+  }
+  EXPECT_THAT(weir(scratch_, {"profile", "--by", "layer", "rows.json"}).out, HasSubstr("layer 3"));
+}
+
+TEST_F(ProfileOfLlama, SaysHowOpsOfTheCpuGetTimes) {
+  const Ended plain =
+      weir(scratch_, {"profile", "--", k_engine, "-m", k_root + "/models/tiny-llama.gguf", "-ngl",
+                      "0", "-nkvo", "1", "-p", "0", "-n", "2", "-r", "1", "-t", "1"});
+  EXPECT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_THAT(plain.out, HasSubstr("have no times: --timing serialized"));
+}
+
+// What probes cost a real engine: pairs of the timed command, with them and without.
+TEST_F(ProfileOfLlama, GatesSayWhatProbesCostWhereItIsAsked) {
+  for (const bool asked : {true, false}) {
+    std::vector<std::string> words{"run",
+                                   "-c",
+                                   k_root + "/configs/llama.cpp.yaml",
+                                   "--cell",
+                                   "llama.cpp/tiny-llama/cpu/decode",
+                                   "--counts-only",
+                                   "--json",
+                                   "-"};
+    if (asked) words.insert(words.end(), {"--profiling-cost", "2"});
+    const Ended ended = weir(scratch_, words);
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    const Json all = json_of(ended);
+    const Json& profile = all["profiles"][0];
+    // On a machine that is too busy to show it, that is said.
+    const bool noisy =
+        profile.value("warnings", Json()).dump().find("profiling cost") != std::string::npos;
+    EXPECT_EQ(profile["profiling_cost"].is_number() || noisy, asked) << profile["profiling_cost"];
+    if (profile["profiling_cost"].is_number()) {
+      EXPECT_LT(profile["profiling_cost"], 1);
+    }
   }
 }
 

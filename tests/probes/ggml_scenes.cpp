@@ -20,6 +20,9 @@ void ggml_backend_tensor_set(void*, const void*, size_t, size_t);
 void ggml_backend_tensor_set_async(void*, void*, const void*, size_t, size_t);
 void ggml_backend_tensor_get(const void*, void*, size_t, size_t);
 void ggml_backend_tensor_copy(void*, void*);
+using EvalCallback = bool (*)(void*, bool, void*);
+// An old ggml has none.
+void ggml_backend_sched_set_eval_callback(void*, EvalCallback, void*) __attribute__((weak));
 }
 
 namespace {
@@ -31,6 +34,20 @@ void token(const StandIn& ggml) {
   ggml_backend_tensor_get(ggml.on_gpu, nullptr, 0, 2048);
 }
 
+// A program's own evaluation callback: waits for one node, and has the fourth token end there.
+struct Watch {
+  const void* wanted;
+  int asked, told;
+};
+bool watch(void* tensor, bool asks, void* data) {
+  auto* seen = static_cast<Watch*>(data);
+  if (asks) {
+    ++seen->asked;
+    return tensor == seen->wanted;
+  }
+  return ++seen->told != 4;
+}
+
 int play(const char* scene) {
   const StandIn ggml = stand_in();
   if (std::strcmp(scene, "tokens") == 0) {
@@ -38,6 +55,14 @@ int play(const char* scene) {
     for (int i = 0; i < 2; ++i) ggml_backend_sched_graph_compute_async(ggml.sched, ggml.graph_of_7);
     for (int i = 0; i < 10; ++i) token(ggml);
     ggml_backend_graph_compute(ggml.cpu, ggml.graph_of_1);  // without a scheduler
+  } else if (std::strcmp(scene, "watched") == 0) {
+    Watch seen{ggml.on_gpu, 0, 0};
+    ggml_backend_sched_set_eval_callback(ggml.sched, watch, &seen);
+    for (int i = 0; i < 6; ++i) token(ggml);
+    ggml_backend_sched_set_eval_callback(ggml.sched, nullptr, nullptr);
+    token(ggml);
+    std::printf("asked %d told %d\n", seen.asked, seen.told);
+    return 0;
   } else if (std::strcmp(scene, "failing") == 0) {
     token(ggml);
     ggml.calls[k_fail] = 1;

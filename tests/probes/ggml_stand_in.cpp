@@ -50,8 +50,9 @@ struct Node {
 struct Graph {
   const void* owner;
   int count;
-  Node nodes[256];
+  Node* nodes;
 };
+using EvalCallback = bool (*)(Tensor*, bool, void*);
 
 namespace {
 
@@ -62,6 +63,8 @@ Backend g_gpu{&g_me, &g_devices[1]};
 BufferType g_host_type{"CPU"}, g_gpu_type{"GPU0"};
 Buffer g_host{&g_host_type}, g_gpu_buffer{&g_gpu_type};
 unsigned long long g_calls[8];
+EvalCallback g_callback;  // of the one scheduler
+void* g_callback_data;
 
 void mine(const void* owner) {
   if (owner == &g_me) return;
@@ -103,7 +106,8 @@ extern "C" {
 StandIn stand_in() {
   static Tensor weights = make(2, 256, 768, &g_gpu_buffer);
   static Tensor table = make(1, 256, 512, &g_host);
-  static Graph graphs[3];
+  static Node nodes[3][256];
+  static Graph graphs[3] = {{nullptr, 0, nodes[0]}, {nullptr, 0, nodes[1]}, {nullptr, 0, nodes[2]}};
   static bool made = false;
   for (const long long rows : {1LL, 7LL}) {
     Graph& graph = graphs[rows == 1 ? 0 : 1];
@@ -171,14 +175,34 @@ void ggml_backend_tensor_copy(Tensor*, Tensor* to) {
   __atomic_fetch_add(&g_calls[k_copied], 1, __ATOMIC_RELAXED);
   ggml_backend_tensor_set(to, nullptr, 0, 1024);
 }
+Graph ggml_graph_view(Graph* graph, int from, int to) {
+  return {graph->owner, to - from, graph->nodes + from};
+}
+// As ggml's scheduler does a part of a graph.
+int compute_part(Backend* backend, Graph* graph, int from, int to) {
+  if (g_callback == nullptr) return ggml_backend_graph_compute_async(backend, graph);
+  for (int first = from; first < to; ++first) {
+    int last = first;
+    bool need = g_callback(&graph->nodes[last].tensor, true, g_callback_data);
+    while (!need && last < to - 1) {
+      need = g_callback(&graph->nodes[++last].tensor, true, g_callback_data);
+    }
+    Graph view = ggml_graph_view(graph, first, last + 1);
+    ggml_backend_graph_compute_async(backend, &view);
+    ggml_backend_synchronize(backend);
+    if (need && !g_callback(&graph->nodes[last].tensor, false, g_callback_data)) break;
+    first = last;
+  }
+  return 0;
+}
 // Two parts, one copy between them.
 int ggml_backend_sched_graph_compute_async(void* sched, Graph* graph) {
   mine(sched);
   if (g_calls[k_fail] != 0) return -2;
-  ggml_backend_graph_compute_async(&g_cpu, graph);
+  compute_part(&g_cpu, graph, 0, 1);
   ggml_backend_synchronize(&g_cpu);
   ggml_backend_tensor_copy(&graph->nodes[0].tensor, &graph->nodes[1].tensor);
-  return ggml_backend_graph_compute_async(&g_gpu, graph);
+  return compute_part(&g_gpu, graph, 1, graph->count);
 }
 int ggml_backend_sched_graph_compute(void* sched, Graph* graph) {
   const int status = ggml_backend_sched_graph_compute_async(sched, graph);
@@ -191,6 +215,11 @@ size_t ggml_nbytes(const Tensor* tensor) {
 }
 
 #ifndef STAND_IN_OLD
+void ggml_backend_sched_set_eval_callback(void* sched, EvalCallback callback, void* data) {
+  mine(sched);
+  g_callback = callback;
+  g_callback_data = data;
+}
 Backend* ggml_backend_sched_get_tensor_backend(void*, Tensor* tensor) {
   return node_of(tensor)->backend;
 }

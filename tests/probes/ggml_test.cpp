@@ -1,10 +1,13 @@
 // The ggml probe on stand-ins: graphs known by hand.
+#include <algorithm>
 #include <cstdlib>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
+#include "gate/probes/read/timeline.hpp"
+#include "gate/sys/files.hpp"
 
 #include "tests/probes/ggml_support.hpp"
 #include "tests/probes/old_systems.hpp"
@@ -110,6 +113,58 @@ TEST(GgmlProbe, PassesEveryCallOn) {
   }
 }
 
+// Every second graph of a kind: 5 of the 10 of a token, 1 of 2 of seven rows, and the one that no
+// scheduler computes. Each has 4 ops that work, 3 of a scheduled one on the device.
+TEST(GgmlProbe, TimesOpsOneByOneAndCountsTheSame) {
+  const struct {
+    const char* elsewhere;  // backends that another probe times
+    std::vector<std::string> program;
+    std::map<std::string, std::size_t> timed;  // by backend
+  } cases[] = {
+      {"", {WEIR_GGML_SCENES, "tokens"}, {{"CPU", 5 + 1 + 4}, {"GPU0", 3 * (5 + 1)}}},
+      {"Vulkan,GPU", {WEIR_GGML_SCENES, "tokens"}, {{"CPU", 5 + 1 + 4}}},
+      {"CPU,GPU", {WEIR_GGML_SCENES, "tokens"}, {}},
+      // From a library that was opened privately.
+      {"", {WEIR_GGML_HOST, "tokens", library("")}, {{"CPU", 5 + 1 + 4}, {"GPU0", 3 * (5 + 1)}}},
+      // Without the callback; its ops cannot be listed either.
+      {"", {WEIR_GGML_HOST, "tokens", library("_old")}, {}},
+  };
+  for (const auto& c : cases) {
+    const Folder folder;
+    const Ran ran = run(c.program, {{"WEIR_PROBE_DIR", folder.path()},
+                                    {"WEIR_PROBE_EVENTS", "1"},
+                                    {"WEIR_PROBE_TIMING", "serialized"},
+                                    {"WEIR_PROBE_TIMED", c.elsewhere},
+                                    {"LD_PRELOAD", k_ggml_probe}});
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const auto timeline = collect_timeline(sys::RealFiles(), folder.path());
+    ASSERT_TRUE(timeline && timeline->processes.size() == 1) << c.elsewhere;
+    EXPECT_THAT(timeline->warnings, IsEmpty());
+    const observed::Process& process = timeline->processes[0];
+    std::map<std::string, std::size_t> timed;
+    for (const observed::OpScope& scope : process.op_scopes) {
+      ++timed[scope.backend];
+      EXPECT_LE(scope.call.begin, scope.call.end);
+      const auto within = [&](const observed::GraphRun& run) {
+        return run.by_node && run.call.begin <= scope.call.begin && scope.call.end <= run.call.end;
+      };
+      EXPECT_EQ(std::ranges::count_if(process.graph_runs, within), 1) << scope.op;
+    }
+    EXPECT_EQ(timed, c.timed) << c.elsewhere;
+    if (c.program.back().ends_with("_old.so")) continue;
+    EXPECT_EQ(merge("ggml", probe_files(folder.path())).counts, k_tokens) << c.elsewhere;
+  }
+}
+
+TEST(GgmlProbe, LeavesAProgramsOwnEvaluationCallbackAsItIs) {
+  const Ran bare = run({WEIR_GGML_SCENES, "watched"}, {});
+  const Probed played({WEIR_GGML_SCENES, "watched"},
+                      {{"WEIR_PROBE_EVENTS", "1"}, {"WEIR_PROBE_TIMING", "serialized"}});
+  EXPECT_EQ(played.ran.out, bare.out);
+  // 7 nodes a token; the fourth ends behind its second one.
+  EXPECT_EQ(bare.out, "asked 37 told 6\n");
+}
+
 TEST(GgmlProbe, KeepsTwoPrivateCopiesOfGgmlApart) {
   const Probed played({WEIR_GGML_HOST, "tokens", library(""), library("_second")});
   ASSERT_EQ(played.ran.status, 0) << played.ran.err;
@@ -213,7 +268,7 @@ TEST(GgmlProbe, LetsTheProgramRunWhereItCannotCount) {
 TEST(GgmlProbe, NeedsLibcAndLibdlAloneAndExportsOnlyWhatItStandsInFrontOf) {
   const auto exported = expect_loads_on_old_systems(k_ggml_probe, k_libc_and_libdl);
   EXPECT_THAT(exported, testing::Each(testing::StartsWith("ggml_backend_")));
-  EXPECT_EQ(exported.size(), 18U);
+  EXPECT_EQ(exported.size(), 20U);
 }
 
 }  // namespace

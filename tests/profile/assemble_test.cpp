@@ -482,18 +482,34 @@ TEST(OwnCounts, CrossCheckTheProbeAndNeverReplaceIt) {
               ElementsAre("dispatches_per_token: vulkan counted 65, llama-bench says 61"));
 }
 
-TEST(Assemble, SaysWhatCountingCost) {
+TEST(Assemble, SaysWhatProbesCostWhereProcessesRanInPairs) {
   std::vector<RunRecord> records = reference();
-  for (RunRecord& record : records) {
-    record.report->times = {{*unit::find_metric("decode_tokens_per_second"), {9.9}}};
-  }
   for (std::int64_t i = 0; i < 3; ++i) records.push_back(timed(10 + i, {10}));
-  CellFacts alone = facts();
-  alone.counted_alone = true;
-  EXPECT_NEAR(*assemble(alone, records).profiling_cost, 0.01, 1e-12);
-  EXPECT_FALSE(assemble(facts(), records).profiling_cost) << "counted side by side";
-  records.pop_back();
-  EXPECT_FALSE(assemble(alone, records).profiling_cost) << "two timed runs say too little";
+  EXPECT_FALSE(assemble(facts(), records).profiling_cost) << "nobody asked";
+  // Rates without probes and with them; the machine was slow during the second pair.
+  const std::pair<double, double> pairs[] = {{10, 9.9}, {5, 4.9}, {10, 9.7}};
+  std::int64_t order = 20;
+  for (const auto& [without, with] : pairs) {
+    records.push_back(timed(order++, {without}));
+    records.back().probed = false;
+    records.push_back(timed(order++, {with}));
+    records.back().probed = true;
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_NEAR(*profile.profiling_cost, 0.02, 1e-12);  // the median of 1, 2 and 3 %
+  EXPECT_EQ(profile.timed_runs, 3) << "pairs are no samples";
+  records.back().error = "crashed";
+  EXPECT_NEAR(*assemble(facts(), records).profiling_cost, 0.015, 1e-12);
+  EXPECT_TRUE(assemble(facts(), records).errors.empty());
+  for (const double rate : {3.0, 30.0, 30.0}) {
+    records.push_back(timed(order++, {10}));
+    records.back().probed = false;
+    records.push_back(timed(order++, {rate}));
+    records.back().probed = true;
+  }
+  const Profile noisy = assemble(facts(), records);
+  EXPECT_FALSE(noisy.profiling_cost);
+  EXPECT_THAT(noisy.warnings, Contains(HasSubstr("too noisy")));
 }
 
 TEST(Assemble, IsAnErrorWithoutRecordsUnlessNothingCouldBeCounted) {

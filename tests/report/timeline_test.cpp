@@ -82,7 +82,7 @@ TEST(TimelineText, ReadsAsInTheGoldenFile) {
   observed::Timeline timeline = aligned_token();
   timeline.warnings = {"vulkan probe in engine: some of the device's work could not be timed"};
   expect_golden("timeline.txt", timeline_text(timeline, {}));
-  expect_golden("timeline-by-op.txt", timeline_text(timeline, {.by = observed::By::op}));
+  expect_golden("timeline-by-op.txt", timeline_text(timeline, {.by = "op"}));
   expect_golden("timeline.json", dump_json(timeline_json(timeline), 1) + "\n");
 }
 

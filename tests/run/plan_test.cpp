@@ -38,6 +38,17 @@ TEST(Plan, LeavesOutWhatTheOptionsLeaveOut) {
             "c1:5x1 c1:10x1 c1:15x1 ");
 }
 
+TEST(Plan, RunsPairsWithProbesAndWithoutWhereTheirCostIsAsked) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene, {.counts = false, .times = false, .cost_pairs = 2});
+  // Timed commands, of the cell that has a probe; now the one, now the other first.
+  EXPECT_EQ(shape(plan), "t1:16x2 t1:16x2 t1:16x2 t1:16x2 ");
+  std::vector<bool> probed;
+  for (const Step& step : plan.steps) probed.push_back(step.probed.value());
+  EXPECT_EQ(probed, (std::vector<bool>{false, true, true, false}));
+  EXPECT_NE(plan.identity, plan_of(*scene, {.counts = false, .times = false}).identity);
+}
+
 // The same with instructions, which the probe counts on the CPU alone.
 std::string yaml_with_instructions(const std::string& how = "") {
   std::string yaml = k_scene_yaml;

@@ -17,8 +17,8 @@ void add_profile(const Verb& verb) {
   verb.option("--probes", options->probes, "NAME,…", "Which to attach (default: those that fit)")
       ->delimiter(',');
   verb.preset("--timing", options->timing, "",
-              "Device times: of what lies between two barriers (batched), of each command "
-              "alone (serialized), or none (off)")
+              "Device times: of what lies between two barriers (batched), of each command and "
+              "each op of the CPU alone (serialized), or none (off)")
       ->check(CLI::IsMember({"batched", "serialized", "off"}));
   verb.option("--trace", options->trace, "FILE", "Where the Chrome trace goes");
   verb.option("--html", options->page.file, "FILE",
@@ -28,8 +28,7 @@ void add_profile(const Verb& verb) {
       "Leave paths, prompts and hosts in the page, and in the JSON of what others wrote");
   verb.range("--top", options->top, 1, 100'000, "Rows of each table");
   verb.preset("--by", options->by, "",
-              "Name device work by kernel, or by the engine's op; of what others wrote also by "
-              "shape, backend, layer, …")
+              "Add up work by kernel, op, op-shape (op, types, shape, backend), layer, token, …")
       ->check(CLI::IsMember(report::observed_groupings()));
   verb.range("--timeout", options->timeout, 1.0, 86'400.0, "Seconds until a COMMAND is stopped");
   verb.range("--events", options->events_mib, std::uint64_t{1}, probes::k_most_events_mib,

@@ -51,16 +51,6 @@ std::string operands_text(const ProbeOp& op, TextOf text_of) {
   return out;
 }
 
-// "q4_0,f32->f32" and "256x768,256->768"; "" for an op without its operands.
-std::string type_text(const ProbeOp& op) {
-  return operands_text(op, [](const ProbeOperand& operand) { return operand.type; });
-}
-
-std::string shape_text(const ProbeOp& op) {
-  return operands_text(op,
-                       [](const ProbeOperand& operand) { return profile::sizes_text(operand.ne); });
-}
-
 constexpr std::uint64_t k_most_bytes = std::uint64_t{64} << 20;
 constexpr std::size_t k_most_files = 4096;
 constexpr std::string_view k_marks = "instrument";
@@ -209,6 +199,15 @@ void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
 }
 
 }  // namespace
+
+std::string type_text(const ProbeOp& op) {
+  return operands_text(op, [](const ProbeOperand& operand) { return operand.type; });
+}
+
+std::string shape_text(const ProbeOp& op) {
+  return operands_text(op,
+                       [](const ProbeOperand& operand) { return profile::sizes_text(operand.ne); });
+}
 
 bool is_cpu_backend(const ProbeDevice& device) {
   return device.type == "cpu" && (device.api == "cpu" || device.api == "ggml");

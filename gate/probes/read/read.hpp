@@ -61,6 +61,10 @@ struct ProbeOp {
   std::uint64_t count = 0;
 };
 
+// "q4_0,f32->f32" and "256x768,256->768"; "" for an op without its operands.
+[[nodiscard]] std::string type_text(const ProbeOp& op);
+[[nodiscard]] std::string shape_text(const ProbeOp& op);
+
 struct ProbeGraph {
   std::uint64_t hash = 0, computed = 0, rows = 0, ops = 0, cpu_ops = 0, splits = 0;
   std::array<std::uint64_t, WEIR_GRAPH_SUMS> sums{};  // by weir_probe_graph_sum

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 
+#include "gate/observed/totals.hpp"
 #include "gate/probes/read/bytes.hpp"
 #include "gate/probes/read/device_clock.hpp"
 #include "gate/probes/read/read_events.hpp"
@@ -38,6 +39,16 @@ class Builder {
                               fmt::format("{} queue {}.{}", device.api, queue.family, queue.index),
                               record.counts.probe == "instrument"});
     }
+    first_kind_ = static_cast<std::uint32_t>(into->op_kinds.size());
+    for (const ProbeOp& op : record.counts.ops) {
+      observed::ObservedOp kind;
+      kind.op = op.op;
+      kind.type = type_text(op);
+      kind.shape = shape_text(op);
+      kind.backend = record.counts.devices[op.device].name;
+      observed::fill_from_shape(kind);
+      into->op_kinds.push_back(std::move(kind));
+    }
   }
 
   void build() {
@@ -46,6 +57,15 @@ class Builder {
       open_ = nullptr;
       for (const ProbeEvent& event : thread.events) take(event);
     }
+    for (observed::Graph& graph : into_->graphs) observed::find_layers(graph);
+    std::erase_if(into_->op_scopes, [&](observed::OpScope& scope) {
+      if (!scope.place) return false;
+      const std::vector<observed::Node>& nodes = into_->graphs[scope.place->graph].nodes;
+      const bool known = scope.place->node < nodes.size();
+      if (known) scope.layer = nodes[scope.place->node].layer;
+      if (!known) lose();
+      return !known;
+    });
     place_submissions();
     for (const auto& [index, clock] : clocks_) {
       if (timed_devices_.count(index) != 0 && *clock.doubt() != '\0') warn(clock.doubt());
@@ -114,6 +134,8 @@ class Builder {
         return take_lone(event);
       case WEIR_EVENT_OP:
         return take_op(event);
+      case WEIR_EVENT_OP_TIME:
+        return take_op_time(event);
       default:
         return;  // of a later probe
     }
@@ -135,6 +157,25 @@ class Builder {
                                 .depth = body.depth,
                                 .thread = thread_,
                                 .call = call(body.begin, body.end)});
+  }
+
+  void take_op_time(const ProbeEvent& event) {
+    const auto body = event.as<weir_event_op_time>();
+    auto& runs = into_->graph_runs;
+    if (event.index >= record_.counts.ops.size() || runs.empty() ||
+        runs.back().graph != body.graph || runs.back().thread != thread_ ||
+        body.graph >= record_.counts.graphs.size()) {
+      return lose();
+    }
+    if (into_->graphs.size() <= body.graph) into_->graphs.resize(body.graph + 1);
+    runs.back().by_node = true;
+    const observed::ObservedOp& kind = into_->op_kinds[first_kind_ + event.index];
+    into_->op_scopes.push_back({.op = kind.op,
+                                .backend = kind.backend,
+                                .layer = std::nullopt,  // when all nodes are known
+                                .thread = thread_,
+                                .call = call(body.begin, body.end),
+                                .place = {{body.graph, body.position, first_kind_ + event.index}}});
   }
 
   std::optional<std::uint32_t> queue_of(std::uint32_t index) const {
@@ -210,7 +251,8 @@ class Builder {
       nodes.resize(body.position + 1);
     }
     nodes[body.position] = {op.op, text_behind<weir_event_node>(event), device.name,
-                            is_cpu_backend(device)};
+                            is_cpu_backend(device), first_kind_ + event.index};
+    into_->graphs[body.graph].rows = record_.counts.graphs[body.graph].rows;
   }
 
   void take_transfer(const ProbeEvent& event) {
@@ -321,7 +363,7 @@ class Builder {
   const ProbeRecord& record_;
   observed::Process* into_;
   std::set<std::string>* warnings_;
-  std::uint32_t first_queue_ = 0;
+  std::uint32_t first_queue_ = 0, first_kind_ = 0;
   std::uint32_t thread_ = 0;
   std::uint64_t lost_ = 0;
   std::uint64_t nodes_ = 0;

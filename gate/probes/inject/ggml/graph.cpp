@@ -31,15 +31,6 @@ struct Backends {
 
 bool is(const char* op, const char* name) { return strcmp(op, name) == 0; }
 
-// Ops that only say how to look at bytes.
-bool is_view(const char* op) {
-  constexpr const char* k_views[] = {"NONE", "VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"};
-  for (const char* view : k_views) {
-    if (op[0] == view[0] && is(op, view)) return true;
-  }
-  return false;
-}
-
 // Does it compute on the host? ggml's numbers of device types: 0 CPU and 1 GPU always; what comes
 // after has changed meaning (accelerators such as BLAS, integrated GPUs), so its memory decides.
 const char* type_of(const Functions& ggml, BackendDevice* device, const char* name) {
@@ -269,8 +260,25 @@ void tell_graph(Library* library, uint32_t kind, int steps, When when) {
   }
 }
 
+// When each node was computed, of those that were timed alone. They come in the order of the graph.
+void tell_times(Library* library, uint32_t kind, int steps, const Stepping& stepping) {
+  int at = 0;
+  for (uint32_t i = 0; i < stepping.count; ++i) {
+    const Stepping::Node& timed = stepping.nodes[i];
+    int found = at;
+    while (found < steps && g_steps[found].tensor != timed.tensor) ++found;
+    if (found == steps) continue;
+    at = found + 1;
+    const weir_probe_op* entry = op_entry(library, g_steps[found], kind);
+    if (entry == nullptr) continue;
+    const weir_event_op_time body = {timed.begin, timed.end, kind, static_cast<uint32_t>(found)};
+    write_event(WEIR_EVENT_OP_TIME, static_cast<uint32_t>(entry - g.file.ops), &body, sizeof body);
+  }
+}
+
 template <class BackendOf>
-void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin, BackendOf backend_of) {
+void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin,
+            const Stepping* stepping, BackendOf backend_of) {
   const When when = {begin, begin == 0 ? 0 : now_nanoseconds()};
   const Locked locked(&g.lock);
   count(k_graphs);
@@ -292,6 +300,7 @@ void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin, Bac
     add_sums(&g.file.graphs[kind]);
     if (begin != 0) {
       tell_graph(library, kind, steps, when);
+      if (stepping != nullptr) tell_times(library, kind, steps, *stepping);
       tell_steps(library, kind, g_steps, steps, graph, when);
     }
   }
@@ -299,16 +308,26 @@ void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin, Bac
 
 }  // namespace
 
-void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin) {
+bool is_view(const char* op) {
+  constexpr const char* k_views[] = {"NONE", "VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"};
+  for (const char* view : k_views) {
+    if (op[0] == view[0] && is(op, view)) return true;
+  }
+  return false;
+}
+
+void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin,
+                        const Stepping* stepping) {
   const Functions& ggml = library->ggml;
   if (ggml.backend_sched_get_n_splits == nullptr) set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);
   const int splits = ask(ggml.backend_sched_get_n_splits, sched);
-  record(library, graph, splits < 0 ? 0 : static_cast<uint64_t>(splits), begin,
+  record(library, graph, splits < 0 ? 0 : static_cast<uint64_t>(splits), begin, stepping,
          [&](Tensor* node) { return ask(ggml.backend_sched_get_tensor_backend, sched, node); });
 }
 
-void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint64_t begin) {
-  record(library, graph, 1, begin, [&](Tensor*) { return backend; });
+void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint64_t begin,
+                          const Stepping* stepping) {
+  record(library, graph, 1, begin, stepping, [&](Tensor*) { return backend; });
 }
 
 void reset_graphs_after_fork() {

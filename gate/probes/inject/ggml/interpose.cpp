@@ -90,6 +90,7 @@ void after_fork_in_child() {
   reset_library_lock_after_fork();
   reset_graphs_after_fork();
   reset_replay_after_fork();
+  reset_ops_after_fork();
   detach_after_fork(&g.file);
   detach_events_after_fork();
   g.ready = false;
@@ -126,6 +127,12 @@ class Moving {
   uint64_t begin_;
 };
 
+bool is_own_wait(Counter counter) {
+  if (counter != k_backend_syncs || t_own_waits == OwnWaits::none) return false;
+  if (t_own_waits == OwnWaits::next) t_own_waits = OwnWaits::none;
+  return true;
+}
+
 }  // namespace
 
 void make_ready() {
@@ -138,6 +145,7 @@ void make_ready() {
     for (int i = 0; i < k_counters; ++i) g.counters[i] = add_counter(&g.file, k_names[i]);
     open_events(g.file);
     make_replay_ready();
+    make_ops_ready();
   }
   handle_forks(&g.lock, after_fork_in_child);
   make_forked_file(&g.file);
@@ -157,27 +165,33 @@ using namespace weir_probe;
   const Meant meant(library);                                                \
   const Functions& ggml = library->ggml
 
-#define WEIR_COMPUTES(name, On, record, waits)                    \
-  WEIR_EXPORTED int ggml_##name(On* on, Graph* graph) {           \
-    WEIR_ENTER(name, k_failed);                                   \
-    const Within within(&t_in_graph, __builtin_frame_address(0)); \
-    if (within.outermost()) look_at_masks(library, graph);        \
-    const uint64_t begin = event_time();                          \
-    const int status = ggml.name(on, graph);                      \
-    if (within.outermost() && status == k_success) {              \
-      if (waits) wait_for_steps(library, on);                     \
-      record(library, on, graph, begin);                          \
-    }                                                             \
-    return status;                                                \
+#define WEIR_COMPUTES(name, On, record, waits)                                        \
+  WEIR_EXPORTED int ggml_##name(On* on, Graph* graph) {                               \
+    WEIR_ENTER(name, k_failed);                                                       \
+    const Within within(&t_in_graph, __builtin_frame_address(0));                     \
+    if (!within.outermost()) return ggml.name(on, graph);                             \
+    look_at_masks(library, graph);                                                    \
+    Stepping* const stepping = begin_steps(library, graph);                           \
+    const uint64_t begin = event_time();                                              \
+    const int status = stepping == nullptr                                            \
+                           ? ggml.name(on, graph)                                     \
+                           : compute_in_steps(stepping, on, graph, ggml.name, waits); \
+    if (status == k_success) {                                                        \
+      if (!(waits)) wait_for_steps(library, on);                                      \
+      record(library, on, graph, begin, stepping);                                    \
+    }                                                                                 \
+    end_steps(stepping);                                                              \
+    return status;                                                                    \
   }
-WEIR_COMPUTES(backend_sched_graph_compute, Sched, record_sched_graph, false)
-WEIR_COMPUTES(backend_sched_graph_compute_async, Sched, record_sched_graph, true)
-WEIR_COMPUTES(backend_graph_compute, Backend, record_backend_graph, false)
-WEIR_COMPUTES(backend_graph_compute_async, Backend, record_backend_graph, true)
+WEIR_COMPUTES(backend_sched_graph_compute, Sched, record_sched_graph, true)
+WEIR_COMPUTES(backend_sched_graph_compute_async, Sched, record_sched_graph, false)
+WEIR_COMPUTES(backend_graph_compute, Backend, record_backend_graph, true)
+WEIR_COMPUTES(backend_graph_compute_async, Backend, record_backend_graph, false)
 
 #define WEIR_WAITS(name, On, counter, kind)                     \
   WEIR_EXPORTED void ggml_##name(On* on) {                      \
     WEIR_ENTER(name, );                                         \
+    if (is_own_wait(counter)) return ggml.name(on);             \
     count(counter);                                             \
     const uint64_t begin = event_time();                        \
     ggml.name(on);                                              \
@@ -237,6 +251,18 @@ WEIR_GETS(backend_tensor_get_2d_async,
 WEIR_MOVES(backend_tensor_memset, (Tensor * to, uint8_t value, size_t offset, size_t size),
            (to, value, offset, size), t_in_transfer,
            record(library, WEIR_TRANSFER_FILL, nullptr, memory_of(library, to), size), size)
+
+WEIR_EXPORTED void ggml_backend_sched_set_eval_callback(Sched* sched, EvalCallback call,
+                                                        void* data) {
+  WEIR_ENTER(backend_sched_set_eval_callback, );
+  note_callback(sched, call, data);
+  ggml.backend_sched_set_eval_callback(sched, call, data);
+}
+WEIR_EXPORTED void ggml_backend_sched_free(Sched* sched) {
+  WEIR_ENTER(backend_sched_free, );
+  forget_callback(sched);
+  ggml.backend_sched_free(sched);
+}
 
 WEIR_EXPORTED void* ggml_backend_reg_get_proc_address(Registry* registry, const char* name) {
   WEIR_ENTER(backend_reg_get_proc_address, nullptr);

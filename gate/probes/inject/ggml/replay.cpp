@@ -205,12 +205,21 @@ void* note_threads(const char* name, void* found) {
   return found;
 }
 
+// The program's own wait behind it finds nothing left to wait for.
+template <class On>
+static void wait_for(void (*wait)(On*), On* on) {
+  if (!g_wanted && !ops_timed()) return;
+  t_own_waits = OwnWaits::all;
+  ask(wait, on);
+  t_own_waits = OwnWaits::none;
+}
+
 void wait_for_steps(Library* library, Sched* sched) {
-  if (g_wanted) ask(library->ggml.backend_sched_synchronize, sched);
+  wait_for(library->ggml.backend_sched_synchronize, sched);
 }
 
 void wait_for_steps(Library* library, Backend* backend) {
-  if (g_wanted) ask(library->ggml.backend_synchronize, backend);
+  wait_for(library->ggml.backend_synchronize, backend);
 }
 
 void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, Graph* graph,

@@ -24,6 +24,16 @@ struct BackendDevice;
 struct Event;
 struct Registry;  // ggml_backend_reg
 
+// ggml_backend_sched_eval_callback: asked before a node whether it is to be waited for; told after
+// it, where false ends the graph.
+using EvalCallback = bool (*)(Tensor* node, bool asks, void* data);
+
+// A ggml_cgraph as ggml gives it by value. It is larger than any of ggml's (some 100 bytes): the
+// caller makes the room for a result of this size, whatever part of it is filled.
+struct GraphView {
+  char bytes[1024];
+};
+
 // X(name without "ggml_", result, parameters). The same signatures since these functions exist.
 #define WEIR_GGML_INTERPOSED(X)                                                                  \
   X(backend_sched_graph_compute, int, (Sched*, Graph*))                                          \
@@ -45,6 +55,8 @@ struct Registry;  // ggml_backend_reg
   X(backend_tensor_get_2d_async, void,                                                           \
     (Backend*, const Tensor*, void*, size_t, size_t, size_t, size_t, size_t))                    \
   X(backend_tensor_memset, void, (Tensor*, uint8_t, size_t, size_t))                             \
+  X(backend_sched_set_eval_callback, void, (Sched*, EvalCallback, void*))                        \
+  X(backend_sched_free, void, (Sched*))                                                          \
   X(backend_reg_get_proc_address, void*, (Registry*, const char*))
 
 // Any of these may be missing in an older or a trimmed ggml.
@@ -52,6 +64,7 @@ struct Registry;  // ggml_backend_reg
   X(graph_n_nodes, int, (Graph*))                                  \
   X(graph_node, Tensor*, (Graph*, int))                            \
   X(graph_get_tensor, Tensor*, (Graph*, const char*))              \
+  X(graph_view, GraphView, (Graph*, int, int))                     \
   X(op_desc, const char*, (const Tensor*))                         \
   X(op_name, const char*, (int))                                   \
   X(version, const char*, ())                                      \
@@ -207,16 +220,61 @@ struct When {
   uint64_t begin, end;
 };
 
+// Ops that only say how to look at bytes.
+bool is_view(const char* op);
+
+// --- Times of single ops (ops.cpp).
+
+// A graph that is computed node by node.
+struct Stepping {
+  struct Node {
+    const Tensor* tensor;
+    uint64_t begin, end;
+  };
+  bool taken;  // atomic
+  Library* library;
+  Node* nodes;  // those timed, in the order in which they were computed
+  uint32_t room, count;
+  uint64_t begin;  // of the node at hand
+  Sched* sched;
+  EvalCallback call;  // the program's own, or null
+  void* call_data;
+  bool ours, theirs;  // who wants to wait for the node at hand
+};
+using ComputeSched = int (*)(Sched*, Graph*);
+using ComputeBackend = int (*)(Backend*, Graph*);
+
+// Which of this thread's waits for a backend are the probe's doing: neither counted nor told.
+enum class OwnWaits : int { none, next, all };
+extern __thread OwnWaits t_own_waits __attribute__((tls_model("initial-exec")));
+
+void make_ops_ready();
+void reset_ops_after_fork();
+bool ops_timed();
+// Null where the graph is to be computed as it is.
+Stepping* begin_steps(Library* library, Graph* graph);
+void end_steps(Stepping* stepping);  // or null
+// Computes all of it, by `whole` where it cannot be cut. `waits`: `whole` does.
+int compute_in_steps(Stepping* stepping, Sched* sched, Graph* graph, ComputeSched whole,
+                     bool waits);
+int compute_in_steps(Stepping* stepping, Backend* backend, Graph* graph, ComputeBackend whole,
+                     bool waits);
+void note_callback(Sched* sched, EvalCallback call, void* data);
+void forget_callback(Sched* sched);
+
 // After `graph` was computed: its ops, and what happened since the one before. `begin` is the
-// event_time() of before.
-void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin);
-void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint64_t begin);
+// event_time() of before; `stepping` is null where the graph was left whole.
+void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin,
+                        const Stepping* stepping);
+void record_backend_graph(Library* library, Backend* backend, Graph* graph, uint64_t begin,
+                          const Stepping* stepping);
 
 // For weir replay, where WEIR_PROBE_REPLAY asks for it: a graph's nodes with all that rebuilding
 // them takes. Under g.lock.
 void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, Graph* graph,
                 When when);
-// After it was handed to its backends: waits for them, so that the time of a graph is its own.
+// After it was handed to its backends, where that or times of ops are asked for: waits for them, so
+// that the time of a graph is its own.
 void wait_for_steps(Library* library, Sched* sched);
 void wait_for_steps(Library* library, Backend* backend);
 // Before it is computed, as the memory of a mask may then be given to others.

@@ -1,0 +1,190 @@
+// A timeline's work as rows: by op, shape, backend, layer, token.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/observed/timeline.hpp"
+#include "gate/observed/totals.hpp"
+
+namespace weir::observed {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+ObservedOp kind(const char* op, const char* type, const char* shape, const char* backend) {
+  ObservedOp out;
+  out.op = op;
+  out.type = type;
+  out.shape = shape;
+  out.backend = backend;
+  fill_from_shape(out);
+  return out;
+}
+
+OpScope scope(std::uint32_t node, std::uint32_t of, const char* op, double begin, double end) {
+  OpScope out;
+  out.op = op;
+  out.backend = "CPU";
+  out.layer = 0;
+  out.thread = 1;
+  out.call = {begin, end};
+  out.place = {0, node, of};
+  return out;
+}
+
+Command dispatch(const char* name, std::uint32_t group) {
+  Command out;
+  out.name = name;
+  out.group = group;
+  return out;
+}
+
+// Two tokens, the first of them node by node: a matrix on the CPU, then on the device one with its
+// sum behind it.
+Timeline two_tokens() {
+  Process process;
+  process.name = "engine";
+  process.op_kinds = {kind("MUL_MAT", "f32,f32->f32", "10x20,10->20", "CPU"),
+                      kind("MUL_MAT", "f32,f32->f32", "20x5,20->5", "Vulkan0"),
+                      kind("ADD", "f32,f32->f32", "5,5->5", "Vulkan0")};
+  process.graphs = {{{{"MUL_MAT", "Qcur-0", "CPU", true, 0, 0},
+                      {"MUL_MAT", "ffn_out-1", "Vulkan0", false, 1, 1},
+                      {"ADD", "l_out-1", "Vulkan0", false, 2, 1}},
+                     1}};
+  process.graph_runs = {{0, 1, {0, 10}, true}, {0, 1, {20, 28}, false}};
+  process.op_scopes = {scope(0, 0, "MUL_MAT", 1, 4)};
+  process.queues = {{"GPU", "vulkan queue 0.0"}};
+  for (const double at : {5.0, 21.0}) {
+    Submission sent;
+    sent.thread = 1;
+    sent.call = {at, at + 0.5};
+    sent.buffers.push_back(
+        {{dispatch("mul_mat_vec_f32", 0)}, Interval{at, at + 4}, {{at, at + 4}}});
+    process.submissions.push_back(sent);
+  }
+  process.transfers = {{"copy", "CPU", "Vulkan0", 80, 1, {4, 5}}};
+  Timeline out;
+  out.processes.push_back(process);
+  align(out);
+  return out;
+}
+
+TEST(WorkRows, HoldOpsOfEveryBackendWithShapeLayerAndPhase) {
+  const Observed observed = observed_of(two_tokens());
+  ASSERT_EQ(observed.ops.size(), 2U);
+  const ObservedOp& fused = observed.ops[0];
+  EXPECT_EQ(fused.kernel, "mul_mat_vec_f32");
+  EXPECT_EQ(fused.op, "MUL_MAT_ADD");
+  EXPECT_EQ(fused.shape, "20x5,20->5");
+  EXPECT_EQ(fused.backend, "Vulkan0");
+  EXPECT_EQ(fused.layer, 1);
+  EXPECT_EQ(fused.phase, Phase::decode);
+  // The token that was left whole is not in the rows: the CPU's work of it has no time.
+  EXPECT_EQ(fused.calls, 1);
+  EXPECT_EQ(fused.seconds, 4);
+  EXPECT_EQ(fused.flops, 2.0 * 20 * 5);
+  // Matrix, vector and the second summand are read, the sum is written; what lies between is not.
+  EXPECT_EQ(fused.bytes, 4.0 * (100 + 20 + 5 + 5));
+  const ObservedOp& on_cpu = observed.ops[1];
+  EXPECT_EQ(on_cpu.op + " " + on_cpu.kernel, "MUL_MAT ");
+  EXPECT_EQ(on_cpu.backend, "CPU");
+  EXPECT_EQ(on_cpu.layer, 0);
+  EXPECT_EQ(on_cpu.seconds, 3);
+  EXPECT_EQ(observed.profiled_tokens, 1);
+  ASSERT_EQ(observed.steps.size(), 2U);
+  EXPECT_EQ(observed.steps[1].seconds, 8);
+}
+
+TEST(WorkRows, AreGroupedAsThoseOfFiles) {
+  const Observed observed = observed_of(two_tokens());
+  const auto names = [&](GroupBy by) {
+    std::vector<std::string> out;
+    for (const OpTotal& total : op_totals(observed, by)) out.push_back(total.name);
+    return out;
+  };
+  EXPECT_THAT(names(GroupBy::layer), ElementsAre("layer 0", "layer 1"));
+  EXPECT_THAT(names(GroupBy::backend), ElementsAre("Vulkan0", "CPU"));
+  EXPECT_THAT(names(GroupBy::op_shape),
+              ElementsAre("MUL_MAT_ADD f32,f32->f32 20x5,20->5 on Vulkan0",
+                          "MUL_MAT f32,f32->f32 10x20,10->20 on CPU"));
+  const auto each = op_totals_per_token(observed, GroupBy::backend);
+  ASSERT_EQ(each.size(), 2U);
+  EXPECT_EQ(each[1].seconds, 3);
+}
+
+TEST(WorkRows, GiveEachOpOfSeveralGroupsItsFlopsOnce) {
+  Timeline timeline = two_tokens();
+  auto& buffer = timeline.processes[0].submissions[0].buffers[0];
+  // The second part of the same matrix multiplication.
+  buffer.commands.push_back(dispatch("matmul_split_k_reduce", 1));
+  buffer.groups.push_back({9, 9.5});
+  align(timeline);
+  const auto totals = op_totals(observed_of(timeline), GroupBy::op);
+  ASSERT_EQ(totals[0].name, "MUL_MAT_ADD");
+  EXPECT_EQ(totals[0].seconds, 4.5);
+  EXPECT_EQ(totals[0].flops, 2.0 * 20 * 5);
+  EXPECT_FALSE(totals[0].flops_partly);
+}
+
+TEST(ByNode, HoldsOpsAgainstTheirGraphAndAgainstAWholeOne) {
+  const auto all = by_node(two_tokens());
+  ASSERT_TRUE(all);
+  EXPECT_EQ(all->graphs, 1U);
+  EXPECT_EQ(all->whole, 1U);
+  EXPECT_EQ(all->rows, 1U);
+  EXPECT_DOUBLE_EQ(all->each, 10);
+  EXPECT_DOUBLE_EQ(all->ops, 0.7);  // 3 on the CPU, 4 on the device, of 10
+  EXPECT_DOUBLE_EQ(all->transfers, 0.1);
+  EXPECT_DOUBLE_EQ(*all->cost(), 0.25);  // 10 beside 8
+  Timeline none = two_tokens();
+  for (GraphRun& run : none.processes[0].graph_runs) run.by_node = false;
+  EXPECT_FALSE(by_node(none));
+}
+
+TEST(Layers, OfANodeWithoutOneAreThoseAroundIt) {
+  Graph graph;
+  for (const char* name : {"embd", "norm-0", "node_3", "Qcur-0", "cache_k_l0 (view)", "node_6",
+                           "norm-1", "node_8", "result_norm"}) {
+    graph.nodes.push_back({"MUL", name, "CPU", true});
+  }
+  find_layers(graph);
+  std::vector<std::int64_t> layers;
+  for (const Node& node : graph.nodes) layers.push_back(node.layer.value_or(-1));
+  EXPECT_THAT(layers, ElementsAre(-1, 0, 0, 0, 0, -1, 1, -1, -1));
+}
+
+// What an engine marks, where nothing else saw work: each without what is marked within it.
+TEST(WorkRows, TakeAnEnginesMarksWhereNothingElseIs) {
+  Timeline timeline;
+  Process process;
+  const auto mark = [&](const char* op, std::uint32_t depth, double begin, double end) {
+    OpScope out;
+    out.op = op;
+    out.backend = "CPU";
+    out.depth = depth;
+    out.call = {begin, end};
+    process.op_scopes.push_back(out);
+  };
+  mark("LAYER", 0, 0, 10);
+  mark("MUL_MAT", 1, 1, 4);
+  mark("MUL_MAT", 1, 5, 9);
+  timeline.processes.push_back(process);
+  const auto totals = op_totals(observed_of(timeline), GroupBy::op);
+  ASSERT_EQ(totals.size(), 2U);
+  EXPECT_EQ(totals[0].name, "MUL_MAT");
+  EXPECT_EQ(totals[0].seconds, 7);
+  EXPECT_EQ(totals[1].seconds, 3);
+  EXPECT_THAT(work_times(timeline), IsEmpty()) << "marks are no device work";
+}
+
+// As llama.cpp counts them in its tests of performance: 2 x rows x keys x (key + value) a head.
+TEST(Shapes, GiveAttentionItsFlopsAndSetRowsItsBytes) {
+  const ObservedOp attention =
+      kind("FLASH_ATTN_EXT", "f32,f16,f16,f16->f32", "64x1x4,64x256x2,64x256x2,256->64x4", "CPU");
+  EXPECT_EQ(attention.flops, 2.0 * 4 * 256 * (64 + 64));
+  const ObservedOp rows = kind("SET_ROWS", "f32,i64,f16->f16", "128,1,128x256->128x256", "CPU");
+  EXPECT_EQ(rows.bytes, 128 * 4 + 8 + 128 * 2);
+}
+
+}  // namespace
+}  // namespace weir::observed
