@@ -222,7 +222,9 @@ void find_syncs(Board& board) {
   }
   board.take(base);
   board.take("backend_syncs");
-  board.add(std::move(finding), k_sync_units * size_of(delta));
+  // Work that is gone is no longer waited for: that it went comes first.
+  const bool follows = !more && (!board.found.kernels.empty() || board.open("dispatches") < k_none);
+  board.add(std::move(finding), k_sync_units * size_of(delta), follows ? 2 : 1);
 }
 
 void find_totals(Board& board) {
