@@ -277,42 +277,31 @@ struct Numbers {
   }
 };
 
-// llama.cpp v0.5.0's numbers of ops, recorded; how many sources each has, and which of them holds
-// numbers of rows or positions ("i32", "i64").
+// llama.cpp v0.5.0's numbers of ops, recorded; how many sources each has.
 struct OpNumber {
   std::string_view number, name;
   std::size_t least, most;
-  std::string_view indices = "";
 };
 constexpr std::array k_numbers{
-    OpNumber{"op 2", "ADD", 2, 2},
-    OpNumber{"op 7", "MUL", 2, 2},
-    OpNumber{"op 25", "RMS_NORM", 1, 1},
-    OpNumber{"op 29", "MUL_MAT", 2, 2},
-    OpNumber{"op 32", "SCALE", 1, 1},
-    OpNumber{"op 40", "GET_ROWS", 2, 2, "i32"},
-    OpNumber{"op 42", "SET_ROWS", 2, 3, "i64"},
-    OpNumber{"op 48", "ROPE", 2, 3, "i32"},
-    OpNumber{"op 74", "FLASH_ATTN_EXT", 3, 5},
-    OpNumber{"op 100", "GLU", 1, 2},
+    OpNumber{"op 2", "ADD", 2, 2},       OpNumber{"op 7", "MUL", 2, 2},
+    OpNumber{"op 25", "RMS_NORM", 1, 1}, OpNumber{"op 29", "MUL_MAT", 2, 2},
+    OpNumber{"op 32", "SCALE", 1, 1},    OpNumber{"op 40", "GET_ROWS", 2, 2},
+    OpNumber{"op 42", "SET_ROWS", 2, 3}, OpNumber{"op 48", "ROPE", 2, 3},
+    OpNumber{"op 100", "GLU", 1, 2},     OpNumber{"op 74", "FLASH_ATTN_EXT", 3, 5},
 };
 
-// Whether what is known of the op fits: sources, and sizes of the result.
 bool fits(const ObservedOp& op, const OpNumber& known) {
-  const auto types = text::split(op.type.substr(0, op.type.find("->")), ',');
-  const auto shapes = text::split(op.shape.substr(0, op.shape.find("->")), ',');
-  if (types.size() < known.least || types.size() > known.most) return false;
-  if (!known.indices.empty() && !holds(types, known.indices)) return false;
-  const auto first = [](const std::string& shape) { return shape.substr(0, shape.find('x')); };
-  // A product sums over what both begin with; of the others none does.
-  return known.name != "MUL_MAT" || first(shapes[0]) == first(shapes[1]);
+  const auto sources = text::split(op.shape.substr(0, op.shape.find("->")), ',');
+  if (sources.size() < known.least || sources.size() > known.most) return false;
+  const auto summed = [&](std::size_t i) { return sources[i].substr(0, sources[i].find('x')); };
+  return known.name != "MUL_MAT" || summed(0) == summed(1);
 }
 
 void name_ops(Observed& observed) {
   const auto number_of = [](const ObservedOp& op) {
     return first_of(k_numbers, [&](const OpNumber& one) { return one.number == op.op; });
   };
-  bool product = false;  // the one that tells its number by its shapes
+  bool product = false;  // whose shapes tell that it is one
   for (const ObservedOp& op : observed.ops) {
     const OpNumber* known = number_of(op);
     if (known != nullptr && !fits(op, *known)) return;

@@ -8,15 +8,14 @@ namespace weir::adapters::tracy {
 namespace {
 
 struct Form {
-  std::string_view columns;  // between the file and what may follow, as the heading has them
-  std::size_t numbers, line, seconds;  // how many; which of them, from 0; `line`: none where it is
-                                       // not below `numbers`
-  bool gpu = false, calls = false;     // `calls`: a line is one
+  std::string_view columns;        // between the file and what may follow
+  std::size_t numbers, seconds;    // how many, and which of them is a time
+  bool gpu = false, call = false;  // `call`: a line is one
 };
 constexpr std::array k_forms{
-    Form{"src_line,total_ns,total_perc,counts,mean_ns,min_ns,max_ns", 7, 0, 1},
-    Form{"src_line,ns_since_start,exec_time_ns,thread", 4, 0, 2, false, true},
-    Form{"Time from start of program,GPU execution time", 2, 2, 1, true, true},
+    Form{"src_line,total_ns,total_perc,counts,mean_ns,min_ns,max_ns", 7, 1},
+    Form{"src_line,ns_since_start,exec_time_ns,thread", 4, 2, false, true},
+    Form{"Time from start of program,GPU execution time", 2, 1, true, true},
 };
 
 // Of the heading: its separator is any one character (--sep).
@@ -56,7 +55,7 @@ ObservedOp op_of(const Form& form, const Row& row) {
   (form.gpu ? op.kernel : op.op) = row.name;
   op.category = form.gpu ? "kernel" : "zone";
   op.node = row.file;
-  if (form.line < form.numbers) op.node += fmt::format(":{:.0f}", row.numbers[form.line]);
+  if (!form.gpu) op.node += fmt::format(":{:.0f}", row.numbers[0]);
   return op;
 }
 
@@ -87,7 +86,7 @@ Result<Observed> read(const Printed& printed) {
     if (fresh) {
       if (!row->file.empty() && !holds(observed.context.places, row->file))
         observed.context.places.push_back(row->file);
-      if (!form->calls) {
+      if (!form->call) {
         op.seconds = seconds;
         op.calls = static_cast<std::int64_t>(std::min(row->numbers[3], 1e15));
         op.least = row->numbers[5] / 1e9;
@@ -98,7 +97,7 @@ Result<Observed> read(const Printed& printed) {
         continue;
       }
     }
-    if (form->calls) add_call(observed.ops[at->second], seconds);
+    if (form->call) add_call(observed.ops[at->second], seconds);
   }
   if (observed.ops.empty()) return nothing_found("tracy-csv");
   if (!form->gpu) {
