@@ -226,6 +226,20 @@ TEST(SyncRemoved, StandsBehindTheKernelThatIsGone) {
   EXPECT_EQ(best(alone)->kind, "sync_removed");
 }
 
+// Agave 03a2b5c whose gelu_mul was taken apart, counted on the simulated Radeon RX 7900 XTX: the
+// six waits more are those of the six dispatches more.
+TEST(SyncAdded, StandsBehindTheFusionThatIsLostWhereEachDispatchIsWaitedFor) {
+  const ModelFacts six = test::plain_model(6);
+  const auto why = explained(side({{"dispatches", 117}, {"syncs", 117}, {"submits", 117}},
+                                  {{"gemv_f32", 43}, {"gelu_mul", 6}, {"rms_norm", 25}}),
+                             side({{"dispatches", 123}, {"syncs", 123}, {"submits", 123}},
+                                  {{"gemv_f32", 43}, {"gelu", 6}, {"mul", 6}, {"rms_norm", 25}}),
+                             &six);
+  ASSERT_GE(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings[0].kind, "fusion_lost");
+  EXPECT_EQ(why.findings[1].kind, "sync_added");
+}
+
 // 8 = 6 + 2 fits six layers, as most numbers do.
 TEST(SyncAdded, SplitsARestBehindFewLayersAsAPerhaps) {
   const ModelFacts six = test::plain_model(6);
