@@ -191,7 +191,8 @@ Result<profile::EngineReport> read_generic(const Output& output) {
       WEIR_CHECK(add_times(report, rule, *metric, texts));
     }
   }
-  if (report.times.empty() && report.counts.empty()) {
+  // Of facts alone: probes count, and no time is asked for.
+  if (!output.generic->values.empty() && report.times.empty() && report.counts.empty()) {
     const bool silent = text::trim(output.out).empty() && text::trim(output.err).empty();
     return fail(Code::data, "{}:\n  {}",
                 silent ? "the engine printed nothing" : "nothing found in the engine's output",

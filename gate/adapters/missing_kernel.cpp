@@ -23,7 +23,7 @@ constexpr std::array k_forms{
     Form{"not implemented", {" \xE2\x80\x94 ", " -- ", "panic", "abort"}},
     Form{"not implemented", {"fatal", "error:", "notimplementederror", "error -"}},
     Form{"not currently implemented for", {"notimplementederror", "device", "", ""}},  // PyTorch
-    Form{"panic: unsupported", {""}},                                                  // Agave
+    Form{"panic: ", {"unsupported", "not supported", "", ""}},                         // Agave
     Form{"that cannot run the operation", {""}},  // ggml_backend_sched
     Form{"error: missing op:", {""}},             // ggml-vulkan
     Form{": op not supported ", {""}},            // ggml-cuda

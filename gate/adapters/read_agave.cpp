@@ -2,7 +2,9 @@
 // agave-bench; and the per-token lines and the counters block of its documentation, which no
 // version of it that was seen prints: files in this shape may be offered all the same.
 //
-// Rates are in whole milliseconds and so coarse on small models: a warning says how coarse.
+// Its rate counts the first token, which the prefill makes and no decode step does: taken without
+// it here. Rates are in whole milliseconds and so coarse on small models: a warning says how
+// coarse.
 
 #include "gate/adapters/readers.hpp"
 
@@ -55,6 +57,13 @@ void warn_of_coarse_time(double milliseconds, Observed& observed) {
                           milliseconds, milliseconds > 0 ? 100 / milliseconds : 100));
 }
 
+// `a_second`: as it is printed, n tokens over the time of n - 1 steps.
+void add_rate(double a_second, std::optional<std::int64_t> generated, Observed& observed) {
+  if (!generated || *generated < 2) return;
+  const auto tokens = static_cast<double>(*generated);
+  add_sample(observed.timings, "decode_tokens_per_second", a_second * (tokens - 1) / tokens);
+}
+
 // "6 tok · 375.0 tok/s · 23ms prefill", "… · prefill 10 tok in 9ms (1111 tok/s)"
 bool read_statistics(std::string_view line, Observed& observed) {
   const auto parts = parts_of(line);
@@ -72,7 +81,7 @@ bool read_statistics(std::string_view line, Observed& observed) {
   }
   observed.generated_tokens = generated;
   if (a_second > 0) {
-    add_sample(observed.timings, "decode_tokens_per_second", a_second);
+    add_rate(a_second, generated, observed);
     warn_of_coarse_time(std::round(1e3 * static_cast<double>(generated) / a_second), observed);
   }
   // The first token comes from the prefill.
@@ -115,8 +124,7 @@ bool read_counters_line(std::string_view line, Observed& observed) {
 bool read_table_heading(std::string_view line, Observed& observed) {
   std::int64_t tokens = 0;
   if (!Scan(line).fits("{} tokens,", tokens)) return false;
-  if (!observed.generated_tokens) observed.generated_tokens = tokens;
-  // The first token comes from the prefill, which is not in the table.
+  // Passes over the model: of each step, and of the prompt, which is one, or one a token.
   if (tokens > 0) observed.profiled_tokens = tokens - 1;
   return true;
 }
@@ -127,6 +135,11 @@ bool read_table_row(std::string_view line, Observed& observed) {
   std::int64_t calls = 0;
   double total = 0, mean = 0, share = 0;
   if (!Scan(line).fits("{} {} {} {} {} %", name, calls, total, mean, share)) return false;
+  // Each token that is in the table is looked up: once, or once more for embeddings of its layers.
+  // A prompt that is read in one pass is not in the table, one that is read token by token is.
+  if (auto& passes = observed.profiled_tokens; name == "emb_lookup" && calls > 0 && passes) {
+    passes = calls > *passes + 1 && calls % 2 == 0 ? calls / 2 : calls;
+  }
   ObservedOp op;
   op.op = shown_text(name);
   op.phase = Phase::decode;
@@ -311,9 +324,10 @@ void read_result(const Json& json, Observed& observed) {
   }
   observed.generated_tokens = json_whole(json, "tokens");
   observed.prompt_tokens = json_whole(json, "prefill_tokens");
+  if (const auto a_second = json_number(json, "tok_per_sec"))
+    add_rate(*a_second, observed.generated_tokens, observed);
   for (const auto& [key, metric, scale] :
-       {std::tuple{"tok_per_sec", "decode_tokens_per_second", 1.0},
-        {"prefill_tok_per_sec", "prefill_tokens_per_second", 1.0},
+       {std::tuple{"prefill_tok_per_sec", "prefill_tokens_per_second", 1.0},
         {"prefill_ms", "time_to_first_token_seconds", 1e3}}) {
     if (const auto value = json_number(json, key))
       add_sample(observed.timings, metric, *value / scale);

@@ -252,7 +252,8 @@ const weir::adapters::Format weir::adapters::k_backend_ops(
 // how often each occurs and how long it takes is not in it.
 //
 // OP OUT_TYPE NE×4 N_PARAMS P×n N_SRC (TYPE NE×4 NB×4)×n NAME. The numbers of ops shift from build
-// to build, so an op is "op 29" here, unless one of its name says more.
+// to build: where no line has other sources than its number asks for in v0.5.0 they are taken for
+// those, else an op is "op 29".
 namespace weir::adapters::graph_ops {
 namespace {
 
@@ -275,6 +276,48 @@ struct Numbers {
     return shape_text(sizes);
   }
 };
+
+// llama.cpp v0.5.0's numbers of ops, recorded; how many sources each has.
+struct OpNumber {
+  std::string_view number, name;
+  std::size_t least, most;
+};
+constexpr std::array k_numbers{
+    OpNumber{"op 2", "ADD", 2, 2},       OpNumber{"op 7", "MUL", 2, 2},
+    OpNumber{"op 25", "RMS_NORM", 1, 1}, OpNumber{"op 29", "MUL_MAT", 2, 2},
+    OpNumber{"op 32", "SCALE", 1, 1},    OpNumber{"op 40", "GET_ROWS", 2, 2},
+    OpNumber{"op 42", "SET_ROWS", 2, 3}, OpNumber{"op 48", "ROPE", 2, 3},
+    OpNumber{"op 100", "GLU", 1, 2},     OpNumber{"op 74", "FLASH_ATTN_EXT", 3, 5},
+};
+
+bool fits(const ObservedOp& op, const OpNumber& known) {
+  const auto sources = text::split(op.shape.substr(0, op.shape.find("->")), ',');
+  if (sources.size() < known.least || sources.size() > known.most) return false;
+  const auto summed = [&](std::size_t i) { return sources[i].substr(0, sources[i].find('x')); };
+  return known.name != "MUL_MAT" || summed(0) == summed(1);
+}
+
+void name_ops(Observed& observed) {
+  const auto number_of = [](const ObservedOp& op) {
+    return first_of(k_numbers, [&](const OpNumber& one) { return one.number == op.op; });
+  };
+  bool product = false;  // whose shapes tell that it is one
+  for (const ObservedOp& op : observed.ops) {
+    const OpNumber* known = number_of(op);
+    if (known != nullptr && !fits(op, *known)) return;
+    product = product || (known != nullptr && known->name == "MUL_MAT");
+  }
+  if (!product) return;
+  for (ObservedOp& op : observed.ops) {
+    const OpNumber* known = number_of(op);
+    if (known == nullptr) continue;
+    op.op = known->name;
+    op.flops.reset();
+    op.bytes.reset();
+    observed::fill_from_shape(op);
+  }
+  observed.context.facts["op numbers"] = "of llama.cpp v0.5.0";
+}
 
 std::optional<ObservedOp> op_of(std::string_view line) {
   if (line.empty() || line[0] < '0' || line[0] > '9') return std::nullopt;
@@ -327,6 +370,7 @@ Result<Observed> read(const Printed& printed) {
     }
   }
   if (printed.open()) mark_truncated(observed);
+  name_ops(observed);
   return observed;
 }
 

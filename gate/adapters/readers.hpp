@@ -19,8 +19,8 @@ namespace weir::adapters {
 
 extern const Format k_agave, k_backend_ops, k_chrome, k_ggml_profile, k_ggml_profile_text,
     k_google_benchmark, k_graph_ops, k_hf2q, k_llama_bench_json, k_llama_bench_table, k_llama_perf,
-    k_llama_server, k_mlx_lm, k_ollama, k_prometheus, k_sched_debug, k_vk_perf, k_vk_sync, k_vllm,
-    k_weir_observed, k_weir_timeline;
+    k_llama_server, k_mlx_lm, k_ollama, k_prometheus, k_sched_debug, k_tracy, k_vk_perf, k_vk_sync,
+    k_vllm, k_weir_observed, k_weir_timeline;
 // A new one is named twice here, and nowhere else. In the order in which they are listed and, where
 // two are as sure of a text, asked.
 inline constexpr std::array k_formats_in_order{
@@ -43,6 +43,7 @@ inline constexpr std::array k_formats_in_order{
     &k_ollama,
     &k_vllm,
     &k_google_benchmark,
+    &k_tracy,
     &k_prometheus,
     &k_chrome,
 };

@@ -39,6 +39,11 @@ bool wanted(const Output& output, const std::string& name) {
 void take_works(const Observed& observed, const Output& output, profile::EngineReport& report) {
   using observed::GroupBy;
   if (output.works.empty()) return;
+  if (observed.ops.empty()) {
+    report.warnings.push_back(
+        "the engine printed no table of its ops, so none is counted: its profile has to be turned "
+        "on (profile_args), and it may have none for this architecture");
+  }
   const bool timed = output.pass == profile::Pass::timed;
   for (const auto& [by, time, calls] : {std::tuple{GroupBy::op, "op:", "op_calls:"},
                                         {GroupBy::kernel, "kernel:", "kernel_calls:"}}) {

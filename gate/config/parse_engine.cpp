@@ -283,6 +283,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   }
   fields.read("profile_args", engine.profile_args, read_arguments);
   fields.read("counted_env", engine.counted_env, read_environment);
+  fields.read("kernel_names", engine.kernel_names, read_text);
   fields.read("env", engine.extra.env, read_environment);
   if (const Node* container = fields.take("container")) {
     parse_container(*container, engine, parsing);
@@ -296,10 +297,10 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   const Node* metrics = fields.take("metrics");
   const Node* facts = fields.take("facts");
   if (engine.output == "generic") {
-    if (metrics == nullptr) {
+    if (metrics == nullptr && facts == nullptr) {
       problems.add(entry.key_at,
                    "output: generic needs \"metrics\", which says where each value "
-                   "stands in what the engine prints");
+                   "stands in what the engine prints, or \"facts\" where probes count alone");
     }
     parse_generic(metrics, facts, engine.generic, parsing);
   } else if (engine.server && (metrics != nullptr || facts != nullptr)) {

@@ -93,7 +93,8 @@ struct EngineSettings {
   InstructionsBy instructions = InstructionsBy::automatic;
   Arguments profile_args;
   Environment counted_env;
-  Extra extra;                                         // env, threads, seed on the engine
+  std::string kernel_names;  // pattern of shader files that name kernels without names; "": none
+  Extra extra;               // env, threads, seed on the engine
   std::map<std::string, std::string> cpu_ops_allowed;  // op -> why
   double timeout_seconds = 300;
   std::int64_t output_limit = std::int64_t{16} << 20;

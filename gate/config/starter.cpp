@@ -44,6 +44,7 @@ struct EngineKind {
   std::string_view note = "";
   // Arguments that choose a device; "": it chooses by itself.
   std::string_view cpu = "", vulkan = "";
+  std::string_view profile = "";  // turns its own profile on, which has the calls of ops
 };
 
 // A name that the config will have, beside what was found.
@@ -98,9 +99,10 @@ constexpr std::array k_engines{
                k_llama_cpu, k_llama_vulkan},
     EngineKind{"agave",
                "\"{model}\", -n, \"{tokens}\", --seed, \"{seed}\", --json,\n"
-               "              \"{args}\", \"{prompt}\"",
-               EngineKind::Prompt::text, true, true, false, "", "--backend, cpu",
-               "--backend, vulkan"},
+               "              --repeat-penalty, \"2\", \"{args}\", \"{prompt}\"",
+               EngineKind::Prompt::text, true, true, false,
+               "It stops after six equal tokens: the penalty keeps the lengths apart.",
+               "--backend, cpu", "--backend, vulkan", "--profile"},
     EngineKind{"hf2q",
                "generate, --model, \"{model}\", --prompt, \"{prompt}\",\n"
                "              --max-tokens, \"{tokens}\", --temperature, \"0\"",
@@ -132,7 +134,8 @@ std::string engine(const std::string& name, std::string_view program, const Engi
                                 {"llama", llama ? counted : ""},
                                 {"probes", vulkan ? "vulkan, ggml" : "ggml"},
                                 {"markers", llama && vulkan ? "yes" : ""},
-                                {"others", probed && !llama && vulkan ? "vulkan" : ""}});
+                                {"others", probed && !llama && vulkan ? "vulkan" : ""},
+                                {"profile", std::string(as.profile)}});
 }
 
 // With names of their own, in their order.
@@ -284,6 +287,17 @@ std::string exclusions(const StarterInput& found, const std::vector<Named>& all,
   return text;
 }
 
+// Calls of ops, of engines whose own profile has them.
+std::string own_limits(const std::vector<Named>& all) {
+  std::string text;
+  for (const Named& one : all) {
+    if (one.kind == nullptr || one.kind->profile.empty()) continue;
+    text += fmt::format("  - {{match: {{engine: {}}}, metrics: \"op_calls:*\", exact: true}}\n",
+                        one.name);
+  }
+  return std::string(text::trim(text)).insert(0, text.empty() ? "" : "  ");
+}
+
 // Where the Action and the releases are.
 constexpr const char* k_home = "OWNER/weir";
 constexpr const char* k_vulkan_packages = " libvulkan1 mesa-vulkan-drivers";
@@ -316,7 +330,8 @@ std::string starter_config(const StarterInput& found) {
                                 {"models", models(loaded)},
                                 {"backends", backends(found, all)},
                                 {"prompts", prompts(all)},
-                                {"exclusions", exclusions(found, all, loaded)}});
+                                {"exclusions", exclusions(found, all, loaded)},
+                                {"limits", own_limits(all)}});
 }
 
 std::string starter_github(const StarterCi& found) {

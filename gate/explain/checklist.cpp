@@ -31,6 +31,9 @@ Check at_most(const Seen& seen, const std::string& metric, const std::string& wh
   if (found == nullptr) return {question, Answer::unknown, "not counted"};
   if (most <= 0) return {question, Answer::unknown, "no band for it"};
   const double value = found->value();
+  if (value == 0 && metric == "syncs_per_token") {
+    return {question, Answer::unknown, "0, and a token has to be waited for"};
+  }
   return {question, value <= most ? Answer::fine : Answer::wrong, fmt::format("{:g}", value)};
 }
 

@@ -202,7 +202,12 @@ void find_syncs(Board& board) {
   for (const char* other : {"barriers", "copies", "submits"}) {
     if (board.open(other) != k_none) bases.emplace_back(other);
   }
-  if (more) {
+  // An engine that waits after each dispatch waits as often as it dispatches.
+  const auto waits = exact_counts(board.evidence, base);
+  const auto works = exact_counts(board.evidence, "dispatches");
+  const bool each =
+      waits && works && waits->before == works->before && waits->after == works->after;
+  if (more && !each) {
     Finding finding = board.about(Kind::sync_per_layer, base);
     const std::vector<Amount> amounts = amounts_of(board, bases);
     const auto fit = arithmetic(board, amounts, finding);
@@ -216,13 +221,16 @@ void find_syncs(Board& board) {
   const std::string per = board.per();
   finding.headline = fmt::format("The CPU waits for the GPU {} often{}{}.", more ? "more" : "less",
                                  per.empty() ? "" : " in", per);
-  if (more) {
+  if (more && !each) {
     finding.cause = "results read back or written in between, or work no longer sent ahead.";
     finding.look_at = "what runs between two submissions: a read, a copy to the host, a log.";
   }
   board.take(base);
   board.take("backend_syncs");
-  board.add(std::move(finding), k_sync_units * size_of(delta));
+  // Work that is gone is no longer waited for: that comes first.
+  const bool gone = !board.found.kernels.empty() || board.open("dispatches") < k_none;
+  const bool follows = each || (!more && gone);
+  board.add(std::move(finding), k_sync_units * size_of(delta), follows ? 2 : 1);
 }
 
 void find_totals(Board& board) {

@@ -75,6 +75,17 @@ std::string amount_line(const Amount& amount, const Fit* fit, std::size_t index,
   return line + " = " + term_words(*term, first ? fit->set.words : fit->set.short_words);
 }
 
+// A rest behind one for each of few layers, which proves nothing and may still be what it is.
+std::optional<std::string> loose_split(const Board& board, const Amount& amount) {
+  if (board.model == nullptr || board.model->layers <= 2 * k_most_rest) return std::nullopt;
+  if (!amount.delta.whole() || size_of(amount.delta) > k_most_delta) return std::nullopt;
+  const std::int64_t layers = board.model->layers, all = std::abs(amount.delta.numerator());
+  const std::int64_t each = all / layers, rest = all % layers;
+  if (each < 1 || each > k_most_each || rest > k_most_rest) return std::nullopt;
+  return fmt::format("Perhaps {}: so few layers fit most numbers.",
+                     term_words({0, each, rest}, layers_of(*board.model)));
+}
+
 void set_layers(const Fit& fit, const Term& term, Finding& finding) {
   finding.layers = fit.set.layers;
   if (!fit.set.tensors.empty()) finding.tensors = {fit.set.tensors};
@@ -207,7 +218,10 @@ std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amo
     finding.lines.push_back(amount_line(amounts[i], fit, i, first));
     if (fit != nullptr && fit->term(i) != nullptr) first = false;
   }
-  if (fit == nullptr) return std::nullopt;
+  if (fit == nullptr) {
+    if (const auto split = loose_split(board, amounts.front())) finding.lines.push_back(*split);
+    return std::nullopt;
+  }
   set_layers(*fit, *fit->term(0), finding);
   finding.lines.push_back(surprise(*fit, amounts.size()));
   return *fit;

@@ -21,6 +21,9 @@ struct CellGroup {
   std::optional<double> seconds;  // of the counted pass, where some run knew
 };
 
+constexpr std::string_view k_all_the_same =
+    "to push it all the same: WEIR_SKIP=1 git push, or git push --no-verify";
+
 class PushJudge {
  public:
   PushJudge(const Job& job, const HookOptions& options, double limit_seconds)
@@ -43,7 +46,10 @@ class PushJudge {
       WEIR_TRY(const auto sides, sides_of(one, loaded, told));
       if (sides) WEIR_CHECK(judge(*sides));
     }
-    return failed_ ? ExitCode::fail : ExitCode::pass;
+    if (options_.strict && unjudged_ && !failed_) {
+      say("kept back, for not all of it was judged (--strict); " + std::string(k_all_the_same));
+    }
+    return failed_ || (options_.strict && unjudged_) ? ExitCode::fail : ExitCode::pass;
   }
 
  private:
@@ -54,6 +60,13 @@ class PushJudge {
   };
 
   void say(const std::string& line) const { job_.answer("weir: " + redactor_.text(line) + "\n"); }
+  // What was not judged, in red: a push that passes all the same looks as if it were good.
+  void warn(const std::string& line) {
+    unjudged_ = true;
+    const bool red = job_.colored();
+    job_.answer(fmt::format("{}weir: {}{}\n", red ? "\x1B[31m" : "", redactor_.text(line),
+                            red ? "\x1B[0m" : ""));
+  }
 
   // The trees of a pushed commit and its base; nothing, and said why, where one is not there.
   Result<std::optional<Sides>> sides_of(const source::Pushed& one, const Loaded& loaded,
@@ -65,10 +78,10 @@ class PushJudge {
     WEIR_TRY(const std::string words, git.words(*commit));
     WEIR_TRY(const auto base, base_of(git, one, *commit));
     if (!base) {
-      say(fmt::format("{}: no base is known ({}), not judged", words,
-                      options_.against.empty() ? "fetch the remote's branches, or install the hook "
-                                                 "with --against REF"
-                                               : options_.against));
+      warn(fmt::format("{}: no base is known ({}), not judged", words,
+                       options_.against.empty()
+                           ? "fetch the remote's branches, or install the hook with --against REF"
+                           : options_.against));
       return std::nullopt;
     }
     if (*base == *commit) return std::nullopt;  // nothing that is not there already
@@ -82,7 +95,7 @@ class PushJudge {
     WEIR_TRY(const auto base_tree, tree(git, *base, repository->effects()));
     WEIR_TRY(const std::string base_words, git.words(*base));
     if (!base_tree) {
-      say(
+      warn(
           fmt::format("{}: its merge-base {} is not built, not judged (weir gate --counts-only "
                       "--against {} builds it once)",
                       words, base_words, source::short_commit(*base)));
@@ -94,7 +107,7 @@ class PushJudge {
     } else {
       WEIR_TRY(const auto pushed_tree, tree(git, *commit, repository->effects()));
       if (!pushed_tree) {
-        say(fmt::format("{}: not built, not judged", words));
+        warn(fmt::format("{}: not built, not judged", words));
         return std::nullopt;
       }
       side.candidate_root = pushed_tree->root;
@@ -172,10 +185,17 @@ class PushJudge {
 
   Result<std::optional<source::Tree>> tree(const source::Git& git, const std::string& commit,
                                            const source::Effects& effects) {
-    const source::TreeWanted asked{commit, builds_, cache_};
-    if (!options_.build) return source::known_tree(git, asked, effects);
-    say(fmt::format("{}: building it where it is not built", source::short_commit(commit)));
+    source::TreeWanted asked{commit, builds_, cache_};
+    const double build_left = limit_seconds_ - build_spent_;
+    const bool builds =
+        options_.build || (!builds_.empty() && !options_.no_build && build_left > 0);
+    WEIR_TRY(auto known, source::known_tree(git, asked, effects));
+    if (known || !builds) return known;
+    say(fmt::format("{}: building it", source::short_commit(commit)));
+    if (!options_.build) asked.build_timeout_seconds = build_left;
+    const double begun = clock_.steady();
     auto made = source::prepare_tree(git, asked, effects);
+    build_spent_ += clock_.steady() - begun;
     if (made) return std::optional<source::Tree>(*std::move(made));
     if (made.error().code != Code::unavailable) return tl::unexpected(made.error());
     say(made.error().message);
@@ -279,7 +299,7 @@ class PushJudge {
   [[nodiscard]] double left() const { return limit_seconds_ - spent_ - (clock_.steady() - since_); }
 
   Result<void> judge(const Sides& sides) {
-    since_ = clock_.steady();  // builds are not counted: who asks for them waits for them
+    since_ = clock_.steady();  // builds have a limit of their own
     std::size_t passed = 0, broken = 0;
     std::vector<std::string> not_judged;
     for (const CellGroup& group : sides.groups) {
@@ -311,8 +331,8 @@ class PushJudge {
     say(fmt::format("{} beside {}: {} of {} cells judged by counts, {}", sides.words,
                     sides.commits->base.words, passed + broken, sides.groups.size(),
                     broken == 0 ? "none broke a limit" : fmt::format("{} FAILED", broken)));
-    for (const std::string& line : not_judged) say("  not judged: " + line);
-    if (broken > 0) say("  to push it all the same: WEIR_SKIP=1 git push, or git push --no-verify");
+    for (const std::string& line : not_judged) warn("  not judged: " + line);
+    if (broken > 0) say("  " + std::string(k_all_the_same));
     return {};
   }
 
@@ -346,11 +366,12 @@ class PushJudge {
   sys::Files& files_;
   const sys::Clock& clock_;
   double spent_ = 0, since_ = 0;  // seconds of measuring before; when it began again
+  double build_spent_ = 0;        // seconds
   config::Redactor redactor_;
   std::vector<source::Build> builds_;
   std::vector<CellGroup> groups_;
   std::string place_, cache_;
-  bool failed_ = false;
+  bool failed_ = false, unjudged_ = false;
 };
 
 // What `weir hook run` gets of `weir hook install`: the config as it is named from the top, where
@@ -366,8 +387,12 @@ Result<std::vector<std::string>> words_for_run(const Job& job, const HookOptions
   }
   words.insert(words.end(), {"-c", from_top, "--limit", options.limit});
   if (!options.against.empty()) words.insert(words.end(), {"--against", options.against});
-  if (options.build) words.emplace_back("--build");
-  if (options.all) words.emplace_back("--all");
+  for (const auto& [given, word] : {std::pair{options.build, "--build"},
+                                    {options.no_build, "--no-build"},
+                                    {options.strict, "--strict"},
+                                    {options.all, "--all"}}) {
+    if (given) words.emplace_back(word);
+  }
   for (const std::string& cell : job.asked.cells) words.insert(words.end(), {"--cell", cell});
   return words;
 }
@@ -393,9 +418,16 @@ Result<Answer> install_hook(const Job& job, const HookOptions& options) {
   const std::string program = sys::own_program();
   WEIR_TRY(const bool beside,
            put_hook(job.files(), folder, hook_text(program.empty() ? "weir" : program, words)));
+  WEIR_TRY(const Loaded loaded, load_config(job));
+  const auto builds = builds_of_cells(loaded.cells);
+  const std::string built = options.no_build || builds.empty()
+                                ? "Only what is built already is judged"
+                                : fmt::format("What is not built is built within the push{}",
+                                              options.build ? "" : ", for up to " + options.limit);
   return Answer{text::printable(
-      fmt::format("{}/pre-push: made{}\n", folder,
-                  beside ? "; the hook that was there runs first (pre-push.before-weir)" : ""))};
+      fmt::format("{}/pre-push: made{}\n{}{}.\n", folder,
+                  beside ? "; the hook that was there runs first (pre-push.before-weir)" : "",
+                  built, builds.empty() ? " (no engine says by build: how it is built)" : ""))};
 }
 
 Result<Answer> uninstall_hook(const Job& job, const HookOptions& /*options*/) {
@@ -411,10 +443,10 @@ Result<Answer> run_hook(const Job& job, const HookOptions& options) {
     job.talk("weir: WEIR_SKIP=1, so nothing was judged");
     return Answer{};
   }
-  // Only a broken limit keeps a push from going out.
+  // Only a broken limit keeps a push from going out, unless all has to be judged.
   const auto not_judged = [&](Error error) {
     print_error(job.world, with_context("nothing was judged", std::move(error)));
-    return Answer{};
+    return Answer{.code = options.strict ? ExitCode::fail : ExitCode::pass};
   };
   WEIR_TRY(const double limit_seconds, unit::parse_duration_seconds(options.limit));
   std::vector<source::Pushed> pushed;

@@ -10,15 +10,18 @@ namespace weir::flow {
 
 struct HookOptions {
   std::string against;        // REF whose merge-base is the base; "": the remote's own branches
-  std::string limit = "60s";  // of all measuring
-  bool build = false;         // what is not built
+  std::string limit = "60s";  // of all measuring, and again of all building
+  bool build = false;         // what is not built, however long that takes
+  bool no_build = false;      // it is not judged
+  bool strict = false;        // what was not judged keeps the push back
   bool all = false;           // also cells that by their record run nothing of what changed
   std::vector<std::string> words{};  // after "--": the remote's name, as git gives it
 };
 [[nodiscard]] Result<Answer> install_hook(const Job& job, const HookOptions& options);
 [[nodiscard]] Result<Answer> uninstall_hook(const Job& job, const HookOptions& options);
 // Judges the tips of what is pushed by counts, each beside its merge-base. Says what it judged,
-// what it did not, and why. ExitCode::fail where a limit is broken, else ExitCode::pass.
+// what it did not, and why. ExitCode::fail where a limit is broken, and if `strict` where something
+// was not judged; else ExitCode::pass.
 [[nodiscard]] Result<Answer> run_hook(const Job& job, const HookOptions& options);
 
 // The hook's text: it starts `program` with `words` and what git hands it, behind the hook that was

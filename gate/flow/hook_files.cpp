@@ -1,5 +1,6 @@
 #include <filesystem>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/hook.hpp"
 #include "gate/sys/paths.hpp"
@@ -57,11 +58,11 @@ fi
 weir={}
 [ -x "$weir" ] || weir=$(command -v weir) || {{
   echo "weir: not installed here, so nothing was judged" >&2
-  exit 0
+  exit {}
 }}
 hand_on | "$weir" hook run{} -- "$@"
 )",
-                     k_mark, text::shell_word(program), call);
+                     k_mark, text::shell_word(program), holds(words, "--strict") ? 1 : 0, call);
 }
 
 Result<bool> put_hook(sys::Files& files, const std::string& folder, const std::string& text) {

@@ -132,7 +132,8 @@ Result<Answer> init_ci(const Job& asked, CiSystem system, bool incomplete) {
 }
 
 // Where builds leave their programs, counted from here; PATH comes after them.
-constexpr std::array k_program_folders{".", "build", "build/bin", "bin", "engines/llama.cpp"};
+constexpr std::array k_program_folders{".",   "build",       "build/bin",
+                                       "bin", "zig-out/bin", "engines/llama.cpp"};
 constexpr std::array k_model_folders{".", "models"};
 constexpr std::size_t k_most_models = 4;
 

@@ -110,16 +110,20 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
                                       ready.loaded.known.redactor, cells, prepare_more, stop));
     plan.pairs = true;
   }
-  const bool nothing_to_do =
-      !plan.times && std::ranges::all_of(cells, [](const run::PreparedCell& cell) {
-        return cell.facts.counts_skipped.has_value() && !cell.unavailable;
-      });
-  if (nothing_to_do) {
-    return fail(Code::config, "{}: with --counts-only every cell would be skipped: {}",
-                job.asked.config, *cells.front().facts.counts_skipped);
-  }
   ready.plan = run::make_plan(std::move(cells), *ready.loaded.known.settings, plan,
                               ready.base ? ready.base->cells : std::vector<run::PreparedCell>());
+  const bool some_absent = std::ranges::any_of(
+      ready.plan.cells, [](const run::PreparedCell& cell) { return cell.unavailable.has_value(); });
+  if (!plan.times && ready.plan.steps.empty() && !some_absent) {
+    const auto& skipped = ready.plan.cells.front().facts.counts_skipped;
+    return fail(
+        Code::config,
+        "{}: {}nothing can be counted: {}\n  name a probe that sees it (probes; weir doctor "
+        "has them), or what turns the engine's own profile on (profile_args)",
+        job.asked.config,
+        job.asked.counts_only ? "with --counts-only every cell would be skipped, for " : "",
+        skipped.value_or("there is no cell"));
+  }
   if (const auto& used = ready.loaded.known.rules) {
     ready.plan.identity["rules"] =
         short_hash((used->from ? used->from->commit : "") + " " + used->baselines_commit);

@@ -32,9 +32,7 @@ Result<Origin> origin_of(const Job& job, const sys::Stop& stop) {
 
 // Files below the repository's top are counted from there, also where a link leads to them.
 profile::Executed from_top(const profile::Executed& executed, const std::string& top) {
-  profile::Executed out;
-  out.blind = executed.blind;
-  for (const auto& [path, functions] : executed.files) {
+  const auto names_of = [&](const std::string& path) {
     std::vector<std::string> names{profile::path_below(path, top)};
     if (const auto real = path.starts_with('/') ? sys::real_path(path) : std::nullopt) {
       std::string below = profile::path_below(*real, top);
@@ -43,10 +41,21 @@ profile::Executed from_top(const profile::Executed& executed, const std::string&
         names.push_back(std::move(below));
       }
     }
-    for (const std::string& name : names) {
+    return names;
+  };
+  profile::Executed out;
+  out.blind = executed.blind;
+  for (const auto& [path, functions] : executed.files) {
+    for (const std::string& name : names_of(path)) {
       profile::add_executed(out, name, "");
       for (const std::string& function : functions) profile::add_executed(out, name, function);
     }
+  }
+  if (!executed.inlined) out.inlined.reset();
+  for (const std::string& path : executed.inlined.value_or(std::set<std::string>())) {
+    // Of the compiler's and the system's files nothing is asked.
+    if (profile::of_the_system(path)) continue;
+    for (std::string& name : names_of(path)) out.inlined->insert(std::move(name));
   }
   return out;
 }

@@ -26,6 +26,14 @@ void merge_executed(Executed& into, const Executed& more) {
     for (const std::string& function : functions) add_executed(into, file, function);
   }
   into.blind.insert(more.blind.begin(), more.blind.end());
+  if (!more.inlined) into.inlined.reset();
+  if (into.inlined && into.inlined->size() < k_most_reach_files) {
+    into.inlined->insert(more.inlined->begin(), more.inlined->end());
+  }
+}
+
+bool of_the_system(std::string_view object) {
+  return object.starts_with("/usr/") || object.starts_with("/lib") || object.starts_with("/bin/");
 }
 
 std::string normal_path(std::string_view path) {
@@ -61,6 +69,8 @@ static void fields(Fields& io, Reach& reach) {
   io("source", reach.source);
   io("files", reach.executed.files, ".files");
   io.always("blind", reach.executed.blind);
+  if (io.reads()) reach.executed.inlined.reset();  // records from before it was looked at
+  io.sparse("inlined", reach.executed.inlined);
   io.always("kernels", reach.kernels);
   io("kernels_named", reach.kernels_named);
   io.always("ops", reach.ops);

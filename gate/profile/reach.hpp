@@ -25,11 +25,16 @@ struct Executed {
   // Programs and libraries of which something ran and no source file is known: they have no debug
   // information.
   std::set<std::string> blind;
+  // Files that are compiled in and may run without a line that tells it, for their functions are
+  // inlined. Nothing: that is not known.
+  std::optional<std::set<std::string>> inlined = std::set<std::string>();
 
   friend bool operator==(const Executed&, const Executed&) = default;
 };
 // One more function of `file`; what is beyond the limits is left out, of files too.
 void add_executed(Executed& executed, const std::string& file, std::string_view function);
+// Programs and libraries of the system run in every cell, without being what a change is about.
+[[nodiscard]] bool of_the_system(std::string_view object);
 void merge_executed(Executed& into, const Executed& more);
 
 // "a/./b/../c" -> "a/c"; "//" is "/". What leads above the start stays ("../x").

@@ -136,12 +136,6 @@ constexpr std::size_t k_most_named = 10;
 
 using Paths = std::unordered_map<std::string_view, std::vector<std::string_view>>;  // by file name
 
-// Programs and libraries of the system run in every cell, without debug information and without
-// being what a change is about.
-bool of_the_system(std::string_view object) {
-  return object.starts_with("/usr/") || object.starts_with("/lib") || object.starts_with("/bin/");
-}
-
 class DiffMapper {
  public:
   DiffMapper(std::span<const CellReach> cells, std::span<const ChangedFile> changed,
@@ -242,7 +236,14 @@ class DiffMapper {
     }
     if (!unknown.empty()) return unknown;
     // Of a test nobody thinks that a cell runs it.
-    if (file.added && kind == FileKind::source) return "new since what it runs was recorded";
+    if (kind != FileKind::source) return std::nullopt;
+    if (file.added) return "new since what it runs was recorded";
+    const auto& inlined = cells_[i].reach->executed.inlined;
+    if (!inlined) return "it may run it: what is inlined was not recorded (weir reach --record)";
+    const bool may = std::ranges::any_of(*inlined, [&](const std::string& path) {
+      return means(path, file.path) || (!file.was.empty() && means(path, file.was));
+    });
+    if (may) return "it may run it: functions of it are inlined, of which no line tells";
     return std::nullopt;
   }
 

@@ -279,9 +279,10 @@ bool add_against(Hint& hint, const verdict::GateVerdict& gate) {
   return true;
 }
 
-// Counts alone would not show all that failed.
+// Counts alone would not show all that failed: times, or a cell whose counts nothing takes.
 bool times_failed(const verdict::GateVerdict& gate) {
   for (const auto& cell : gate.cells) {
+    if (cell.verdict == Outcome::fail && cell.counts_skipped) return true;
     for (const auto& metric : cell.metrics) {
       if (metric.verdict == Outcome::fail && metric.metric.kind != unit::Kind::count) return true;
     }

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/ending.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::report {
@@ -112,13 +113,14 @@ std::vector<std::string> last_lines(std::string_view text, std::size_t most_line
   std::vector<std::string> lines = text::lines(text::printable(tail));
   for (std::string& line : lines) std::ranges::replace(line, '\t', ' ');
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
-  const std::size_t left_in_tail = lines.size() > most_lines ? lines.size() - most_lines : 0;
-  lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(left_in_tail));
+  const std::size_t all = lines.size();
+  const std::size_t reasons = text::keep_end(lines, most_lines);
   const auto before =
       std::count(text.begin(), text.end() - static_cast<std::ptrdiff_t>(tail.size()), '\n');
-  const std::size_t left_out = left_in_tail + static_cast<std::size_t>(before);
+  const std::size_t left_out = all - lines.size() + static_cast<std::size_t>(before);
   if (left_out > 0) {
-    lines.insert(lines.begin(), fmt::format("({} left out)", plural(left_out, "earlier line")));
+    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(reasons),
+                 fmt::format("({} left out)", plural(left_out, "earlier line")));
   }
   return lines;
 }

@@ -22,8 +22,8 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 // points (then it ends in "…").
 [[nodiscard]] std::string one_line(std::string_view text, std::size_t most = 1000);
 
-// The last `most_lines` lines of hostile text within its last `most_bytes`, printable. Says by a
-// first line "(120 earlier lines left out)" what it cut.
+// The last `most_lines` lines of hostile text within its last `most_bytes`, printable, after what
+// text::keep_end() puts in front. A line "(120 earlier lines left out)" says what was cut.
 [[nodiscard]] std::vector<std::string> last_lines(std::string_view text, std::size_t most_lines,
                                                   std::size_t most_bytes = 8192);
 

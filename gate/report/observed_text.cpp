@@ -129,7 +129,9 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
   for (const auto& [by, what, word] :
        {std::tuple{GroupBy::backend, "backend", "backend"}, {GroupBy::layer, "layer", "layer"}}) {
     const bool shown = ops && style.by == by;
-    const std::size_t count = shown ? 0 : observed::op_totals(observed, by).size();
+    const auto groups = shown ? std::vector<OpTotal>() : observed::op_totals(observed, by);
+    const auto count = static_cast<std::size_t>(std::ranges::count_if(
+        groups, [](const OpTotal& group) { return !group.name.starts_with("(no "); }));
     add(count > 1 ? count : 0, what, word);
   }
   if (style.list != ObservedList::buffers) add(observed.buffers.size(), "command buffer", "buffer");

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "gate/base/ending.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
@@ -116,9 +117,7 @@ std::string last_lines(std::string_view text) {
   if (text.size() > k_bytes) text.remove_prefix(text.size() - k_bytes);
   std::vector<std::string> lines = text::lines(text::printable(text));
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
-  if (lines.size() > k_lines) {
-    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(k_lines));
-  }
+  text::keep_end(lines, k_lines);
   for (std::string& line : lines) {
     if (line.size() <= k_characters) continue;
     std::size_t cut = k_characters;

@@ -116,6 +116,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     auto counts = effects.probing.collect(cell.probes, call.probes());
     if (counts) {
       record.probes = std::move(*counts);
+      for (auto& probe : record.probes) probes::name_kernels(cell.shaders, probe);
     } else if (!record.error) {
       record.error = "what the probes counted could not be read: " + counts.error().message;
     }

@@ -85,6 +85,14 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
                                                options.pairs ? gate.repeats : 0})}};
 }
 
+// Where nothing counts, what the engine reports of its backend may still show that the work ran
+// elsewhere.
+bool says_where(const PreparedCell& cell) {
+  const config::EngineSettings* engine = cell.cell.engine;
+  return cell.cell.device != "cpu" && !cell.cell.twin && engine != nullptr && !engine->server &&
+         engine->output != "generic";
+}
+
 }  // namespace
 
 std::string Plan::id() const {
@@ -105,7 +113,13 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
   };
   for (std::size_t i = 0; options.counts && i < plan.cells.size(); ++i) {
     PreparedCell& cell = plan.cells[i];
-    if (cell.unavailable || cell.facts.counts_skipped) continue;
+    if (cell.unavailable) continue;
+    if (cell.facts.counts_skipped) {
+      if (!options.times && says_where(cell)) {
+        add(i, profile::Pass::counted, config::counted_asked(cell.cell, {}).front());
+      }
+      continue;
+    }
     const std::int64_t rounds = cell.instructions ? options.instruction_processes : 0;
     for (std::int64_t round = 0; round < rounds; ++round) {
       for (const profile::Asked& asked : config::instructions_asked(cell.cell)) {

@@ -34,6 +34,7 @@ class Preflight {
     fill_facts(prepared, model);
     look_at_device(prepared);
     choose_probes(prepared);
+    look_for_shaders(prepared);
     check_mounts(prepared);
     return prepared;
   }
@@ -305,6 +306,24 @@ class Preflight {
                                         : "no probe sees " + cell.device;
   }
 
+  // A base may have had none yet.
+  void look_for_shaders(PreparedCell& prepared) {
+    if (prepared.cell.engine == nullptr || prepared.probes.empty()) return;
+    std::string pattern = prepared.cell.engine->kernel_names;
+    if (pattern.empty()) return;
+    if (pattern.find('/') == std::string::npos) pattern.insert(0, "./");
+    const auto place = program_of(pattern);
+    if (!place) return;
+    pattern = resolve(*place);
+    auto& found = shaders_[pattern];
+    if (!found) found = probes::find_shaders(files_, pattern);
+    if (*found) {
+      prepared.shaders = **found;
+    } else if (!around_.programs) {
+      add_of_engine(prepared.cell, "kernel_names: " + found->error().message);
+    }
+  }
+
   // Perf events, or valgrind where that is asked for: it is too slow to be taken unasked.
   void choose_way(PreparedCell& prepared) {
     const config::EngineSettings& engine = *prepared.cell.engine;
@@ -338,6 +357,8 @@ class Preflight {
   const Surroundings& around_;
   const sys::Files& files_;
   std::vector<std::string> problems_;
+  std::map<std::string, std::optional<Result<std::vector<probes::ShaderFile>>>>
+      shaders_;                                 // by pattern
   std::map<std::string, ModelFacts> models_;    // by path: headers are read once
   std::map<std::string, std::string> prompts_;  // by path
 };

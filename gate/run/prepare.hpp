@@ -11,6 +11,7 @@
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
 #include "gate/config/matrix.hpp"
+#include "gate/probes/read/kernel_names.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/sys/files.hpp"
 
@@ -38,7 +39,8 @@ struct PreparedCell {
   std::uint64_t model_bytes = 0;
   std::string program_stamp;        // differs when the program was built again
   std::vector<std::string> probes;  // attached in the counted pass; those that see the device
-  bool counts_work = true;          // some probe sees it, or the engine reports counts
+  std::vector<probes::ShaderFile> shaders;  // that name kernels
+  bool counts_work = true;                  // some probe sees it, or the engine reports counts
   std::optional<CountInstructions> instructions{};  // in processes of their own
   std::string valgrind{};                           // absolute, where it is what counts them
   std::int64_t threads = 1;                         // what {threads} is when nothing runs beside it

@@ -244,6 +244,7 @@ class ServerStep {
       if (!now) {
         return give_up("what the probes counted could not be read: " + now.error().message);
       }
+      for (auto& probe : *now) probes::name_kernels(cell_.shaders, probe);
       const bool rests = reading > 0 && *now == counts;
       counts = std::move(*now);
       if (rests || !sys::RealPause().wait(k_ask_again, start_.over())) return true;

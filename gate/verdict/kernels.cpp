@@ -298,12 +298,19 @@ std::optional<std::string> other_output(const Question& question) {
 
 std::vector<MetricVerdict> judge_works(const Question& question,
                                        std::vector<std::string>& not_judged) {
-  const std::vector<std::string> patterns = patterns_of(question);
+  std::vector<std::string> patterns = patterns_of(question);
   if (patterns.empty()) return {};
   const auto& kernels = question.candidate.kernels;
   const bool cpu = question.candidate.device == "cpu";
   const auto now = calls_of(kernels, cpu);
   if (!now) {
+    // What the engine's own profile counted is judged as any count.
+    std::erase_if(patterns, [&](const std::string& pattern) {
+      return std::ranges::any_of(question.candidate.metrics, [&](const auto& metric) {
+        return text::glob_match(pattern, metric.first);
+      });
+    });
+    if (patterns.empty()) return {};
     // A pass that ended in an error, or none, has said so already.
     if (question.candidate.errors.empty() && question.candidate.counted_runs > 0) {
       not_judged.push_back(

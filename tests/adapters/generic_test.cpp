@@ -138,6 +138,17 @@ TEST(Generic, NeedsTimesInATimedPassAndCountsInACountedOne) {
   EXPECT_THAT(counted.error().message, testing::Not(HasSubstr("dispatches_per_token")));
 }
 
+// Probes count, and the engine says no more than how many tokens it made.
+TEST(Generic, MayHaveFactsAlone) {
+  config::GenericOutput rules;
+  rules.facts = {by_regex("generated_tokens", "(\\d+) tokens")};
+  for (const auto pass : {profile::Pass::counted, profile::Pass::timed}) {
+    const auto report = read(rules, "8 tokens\n", "", pass);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->generated_tokens, 8);
+  }
+}
+
 TEST(Generic, RefusesWhatIsNoMeasurement) {
   struct Case {
     const char* metric;

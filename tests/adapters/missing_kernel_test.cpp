@@ -2,12 +2,14 @@
 
 #include "gate/adapters/format.hpp"
 
+#include "tests/adapters/read_data.hpp"
+
 namespace weir::adapters {
 namespace {
 
 struct Said {
   const char* who;
-  const char* err;
+  std::string err;
   const char* message;  // "": none
 };
 
@@ -20,6 +22,9 @@ TEST(MissingKernel, IsKnownFromAnyEngine) {
        "Metal MLX 6-bit GEMV not implemented \xE2\x80\x94 use --backend cpu or convert to 4-bit"},
       {"Agave's book, the other branch", "thread 1 panic: Unsupported MLX bit width\n",
        "Unsupported MLX bit width"},
+      // Printed by the program itself (03a2b5c).
+      {"Agave, with its place behind", read_data("agave-error-vulkan-q8-panic.stderr.txt"),
+       "Vulkan embLookup: unsupported dtype"},
       {"weir-engine",
        "weir-engine: vulkan: matrix-vector product of BF16 (output.weight) not implemented "
        "\xE2\x80\x94 use --backend cpu or convert to Q8_0\n",

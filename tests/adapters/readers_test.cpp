@@ -1,8 +1,11 @@
 // Key figures of the formats, each with where it comes from. The whole of every sample stands in
 // its golden file (samples_test.cpp).
+#include <regex>
+
 #include <gmock/gmock.h>
 
 #include "gate/adapters/format.hpp"
+#include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 
 #include "tests/adapters/read_data.hpp"
@@ -16,6 +19,7 @@ using testing::Contains;
 using testing::DoubleNear;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 observed::Observed read(const std::string& out, const std::string& err = "") {
   auto result = read_any({out, err});
@@ -49,9 +53,31 @@ TEST(Agave, HasItsTableAsDecodeRowsOfAllTokensButTheFirst) {
   EXPECT_EQ(each[0].name, "gemv_qkv");
   EXPECT_EQ(each[0].calls, 4);                            // 20 calls in 5 tokens
   EXPECT_NEAR(*each[0].seconds, 20 * 1607e-6 / 5, 1e-9);  // 20 of 1607 us each
-  EXPECT_THAT(samples_of(observed.timings, "decode_tokens_per_second"), ElementsAre(176.5));
+  // Printed are 176.5 tok/s of 6 tokens: 34 ms, in which 5 steps were taken.
+  EXPECT_THAT(samples_of(observed.timings, "decode_tokens_per_second"),
+              ElementsAre(DoubleNear(176.5 * 5 / 6, 1e-9)));
   EXPECT_THAT(samples_of(observed.timings, "time_to_first_token_seconds"),
               ElementsAre(DoubleNear(0.009, 1e-12)));
+}
+
+// With --prefill-batch-size 1 the table holds the 57 tokens of the prompt as well as the 7 steps.
+TEST(Agave, DividesItsTableByTheTokensThatWereLookedUp) {
+  const auto observed = read(read_data("agave-profile-sequential.stdout.txt"),
+                             read_data("agave-profile-sequential.stderr.txt"));
+  EXPECT_EQ(observed::decoded_tokens(observed), 64);
+  EXPECT_EQ(observed.generated_tokens, 8);
+  std::map<std::string, std::optional<double>> calls;
+  for (const auto& one : op_totals_per_token(observed, GroupBy::op)) calls[one.name] = one.calls;
+  EXPECT_EQ(calls["rms_norm"], 19);  // 6 layers: 3 each, and one at the end
+  EXPECT_EQ(calls["gemv_qkv"], 6);
+  EXPECT_THAT(samples_of(observed.timings, "decode_tokens_per_second"),
+              ElementsAre(DoubleNear(7 / 0.073, 1e-4)));  // "gen_ms":73
+  EXPECT_THAT(observed::cross_checks(observed), IsEmpty());
+  // Embeddings of layers beside the tokens' own: twice as many look-ups (Gemma 4).
+  const auto twice = read(
+      "", std::regex_replace(read_data("agave-profile.stderr.txt"),
+                             std::regex("emb_lookup              5"), "emb_lookup             10"));
+  EXPECT_EQ(observed::decoded_tokens(twice), 5);
 }
 
 TEST(Agave, SaysWhatItsEngineComplainedOf) {
@@ -426,6 +452,17 @@ TEST(GoogleBenchmark, ReadsRowsWithBareNaN) {
   EXPECT_THAT(samples_of(observed.cases[0].timings, "real_seconds"), ElementsAre(0.002));
 }
 
+// 12 ms of command buffers; the CPU took 10 ms to write their commands.
+TEST(Hf2q, HoldsEncodingTimesAgainstNoCommandBuffer) {
+  const auto observed = read(
+      "",
+      "[CB_PROFILE] total=12.00ms across 1 labels:\n"
+      "  100.0%     12.00ms  count=40    avg= 300.0µs  min=110.2µs  max=400.9µs  layer\n"
+      "[GREEDY_PROFILE] linear_attn=6.0ms full_attn=4.0ms total_layers=10.0ms dispatches=1350\n");
+  ASSERT_EQ(observed.ops.size(), 3U);
+  EXPECT_THAT(observed::cross_checks(observed), IsEmpty());
+}
+
 TEST(Hf2q, PairsTheLinesOfATokenAndKeepsItsBuffers) {
   const auto observed = read("", read_data("constructed-hf2q.stderr.txt"));
   EXPECT_THAT(counts_of(observed, "dispatches_per_token"), ElementsAre(1350, 1351));
@@ -519,10 +556,45 @@ TEST(Prometheus, BoundsPercentilesByTheBucketTheyLieIn) {
 TEST(GraphOps, HasShapesAndTypes) {
   const auto observed = read(read_data("graph-ops-3.txt"));
   ASSERT_EQ(observed.ops.size(), 3U);
-  EXPECT_EQ(observed.ops[1].op, "op 29");
+  EXPECT_EQ(observed.ops[1].op, "MUL_MAT");  // 29 in v0.5.0, and its shapes are a product's
   EXPECT_EQ(observed.ops[1].shape, "256x64,256->64");
   EXPECT_EQ(observed.ops[1].type, "q8_0,f32->f32");
   EXPECT_EQ(observed.ops[1].node, "Kcur-0");
+}
+
+TEST(GraphOps, LeavesNumbersThatAreOfAnotherBuild) {
+  std::string shifted;  // an op was inserted before all of them
+  for (const std::string& line : text::lines(read_data("graph-ops-3.txt"))) {
+    const std::size_t end = line.find(' ');
+    if (end == std::string::npos) continue;
+    shifted += std::to_string(std::stoi(line.substr(0, end)) + 1) + line.substr(end) + "\n";
+  }
+  const auto observed = read(shifted);
+  ASSERT_EQ(observed.ops.size(), 3U);
+  EXPECT_EQ(observed.ops[1].op, "op 30");
+}
+
+TEST(Tracy, HasZonesWhoseNamesHoldCommas) {
+  const auto sums = read(read_data("constructed-tracy.csv"));
+  ASSERT_EQ(sums.ops.size(), 3U);
+  EXPECT_EQ(sums.ops[1].op, "gemv<q8_0, 256>");
+  EXPECT_EQ(sums.ops[1].node, "/src/agave/src/backend/cpu.zig:612");
+  EXPECT_EQ(sums.ops[1].calls, 150);
+  EXPECT_EQ(sums.ops[1].seconds, 0.03);
+  EXPECT_EQ(sums.ops[1].most, 410e-6);
+  EXPECT_THAT(sums.warnings, ElementsAre(HasSubstr("zones within it")));
+  const auto calls = read(read_data("constructed-tracy-unwrap.csv"));
+  ASSERT_EQ(calls.ops.size(), 2U);
+  EXPECT_EQ(calls.ops[1].calls, 2);  // 3000 and 2000 ns
+  EXPECT_DOUBLE_EQ(*calls.ops[1].seconds, 5e-6);
+  const auto gpu = read(read_data("constructed-tracy-gpu.csv"));
+  ASSERT_EQ(gpu.ops.size(), 2U);
+  EXPECT_EQ(gpu.ops[0].kernel, "gemv_q8_0");
+  EXPECT_DOUBLE_EQ(*gpu.ops[0].seconds, 84e-6);
+  EXPECT_TRUE(gpu.warnings.empty());
+  std::string tabs = read_data("constructed-tracy-gpu.csv");
+  std::ranges::replace(tabs, ',', '\t');  // --sep
+  EXPECT_EQ(read(tabs).ops, gpu.ops);
 }
 
 }  // namespace

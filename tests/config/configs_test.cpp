@@ -121,6 +121,28 @@ TEST(Configs, LoadAndMakeCells) {
   }
 }
 
+// A whole weir.yaml among a page's examples.
+std::string printed_in(const std::string& page) {
+  const std::string all = read_file(std::filesystem::path(WEIR_SOURCE_DIR) / "docs" / page);
+  const std::size_t from = all.find("\nversion: 1\n");
+  return from == std::string::npos ? "" : all.substr(from + 1, all.find("\n```", from) - from);
+}
+constexpr const char* k_pages[] = {"agave.md", "instrument.md"};
+
+TEST(Configs, LoadAsThePagesPrintThem) {
+  Known known = known_here_and_now();
+  known.probes.emplace_back("instrument");
+  known.adapters.emplace_back("agave");
+  for (const char* page : k_pages) {
+    const auto settings = parse_settings(printed_in(page), page, known);
+    ASSERT_TRUE(settings) << settings.error().message;
+    const auto matrix = expand(*settings);
+    ASSERT_TRUE(matrix) << matrix.error().message;
+    EXPECT_FALSE(matrix->cells.empty()) << page;
+    EXPECT_THAT(matrix->notes, testing::IsEmpty()) << page;
+  }
+}
+
 TEST(Configs, HoldTheReferenceMatrixOfEightCells) {
   const auto settings = parse_settings(read_file(k_configs / "llama.cpp.yaml"), "llama.cpp.yaml",
                                        known_here_and_now());
@@ -139,6 +161,7 @@ TEST(Configs, HoldTheReferenceMatrixOfEightCells) {
 
 TEST_F(SchemaTest, AgreesWithEveryConfigThatWeirReads) {
   for (const auto& path : config_files()) EXPECT_EQ(complaint(read_file(path)), "") << path;
+  for (const char* page : k_pages) EXPECT_EQ(complaint(printed_in(page)), "") << page;
   EXPECT_EQ(complaint(starter_config({})), "");
   EXPECT_EQ(complaint(starter_config({{{"llama.cpp", "llama-bench", "llama-bench"}}, {}, true})),
             "");

@@ -63,8 +63,8 @@ TEST(Starter, AsksEachEngineAsItsOwnHelpSays) {
       {{"agave", "./bin/agave", "agave"},
        {"tiny", "tiny.gguf"},
        {"agave/tiny/cpu/story", "agave/tiny/vulkan/story"},
-       {"./bin/agave", "{model}", "-n", "{tokens}", "--seed", "{seed}", "--json", "{args}",
-        "{prompt}"}},
+       {"./bin/agave", "{model}", "-n", "{tokens}", "--seed", "{seed}", "--json",
+        "--repeat-penalty", "2", "{args}", "{prompt}"}},
       {{"agave", "agave", "agave"},
        {"folder", "folder", true},
        {"agave/folder/cpu/story", "agave/folder/vulkan/story"},
@@ -118,6 +118,18 @@ TEST(Starter, GivesEachEngineItsOwnArgumentsModelsAndDevices) {
     EXPECT_THAT(backend.extra.for_engine("agave").args,
                 testing::ElementsAre("--backend", "vulkan"));
   }
+}
+
+// Its own report says where the work ran where no probe sees the device.
+TEST(Starter, TurnsAgavesProfileOnAndGatesTheCallsOfItsOps) {
+  const auto settings = parse_starter(
+      starter_config({{{"agave", "agave", "agave"}}, {{"file", "f.gguf"}}, true, false, true}));
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_THAT(settings->engines[0].profile_args, testing::ElementsAre("--profile"));
+  ASSERT_EQ(settings->limits.size(), 2U);
+  EXPECT_EQ(settings->limits[1].match.engine, "agave");
+  EXPECT_THAT(settings->limits[1].metrics, testing::ElementsAre("op_calls:*"));
+  EXPECT_EQ(settings->limits[1].exact, true);
 }
 
 TEST(Starter, LeavesOutModelsThatNoEngineLoads) {

@@ -47,6 +47,7 @@ TEST(ProfileOfAFile, TellsWhereItsNumbersDisagree) {
       {1.0, 9.8, {}},
       {0.93, 9.8, {"command buffers to 930 ms: 8 % apart"}},
       {0.5, 9.8, {"100 % apart, too much to trust their times"}},
+      {1.0, 10.7, {"ops take 100 ms a token, the token 93.5 ms: they overlap"}},
       {1.0, 20, {"ops take 100 ms a token, the token 50 ms: they overlap"}},
       {1.0, 2, {"the token 500 ms: most of its time is in no op"}},
   };
@@ -122,8 +123,9 @@ TEST(GateOfAnEnginesOwnProfile, TellsWhereItsNumbersDisagree) {
   const std::string page = slurp(scratch / "page.html");
   const std::string comment = slurp(scratch / "comment.md");
   for (const std::string& text : {unwrapped(ended.out), page, comment}) {
-    EXPECT_THAT(text, HasSubstr("ops take 6.76 ms a token, the token 5.67 ms: they overlap"));
-    EXPECT_THAT(text, HasSubstr("dispatches add up to 37 ms, command buffers to 87.8 ms"));
+    // Agave's ops take 6.76 ms a step, and 176.5 tok/s of 6 tokens are 6.8 ms.
+    EXPECT_THAT(text, Not(HasSubstr("they overlap")));
+    EXPECT_THAT(text, HasSubstr("dispatches add up to 15.8 ms, command buffers to 87.8 ms"));
   }
 }
 

@@ -53,8 +53,33 @@ class Hook : public EngineProject {
   }
 };
 
+TEST_F(Hook, BuildsWhatIsNotBuiltAndKeepsTheFirstPushOfARegressionBack) {
+  const Ended made = hook({"install"});
+  EXPECT_THAT(made.out, HasSubstr("What is not built is built within the push, for up to 60s."));
+  const Ended pushed = push("origin " + sha(6) + ":main");
+  EXPECT_NE(pushed.exit_code, 0) << pushed.out;
+  EXPECT_THAT(pushed.out, HasSubstr("1 FAILED"));
+  EXPECT_EQ(remote("main"), sha(1));
+}
+
+TEST_F(Hook, KeepsBackWhatWasNotJudgedIfStrict) {
+  hook({"install", "--no-build", "--strict"});
+  const Ended pushed = push("origin " + sha(3) + ":main");
+  EXPECT_NE(pushed.exit_code, 0) << pushed.out;
+  EXPECT_THAT(pushed.out, HasSubstr("is not built, not judged"));
+  EXPECT_THAT(pushed.out, HasSubstr("kept back, for not all of it was judged (--strict)"));
+  hook({"install", "--strict", "--limit", "1ms"});
+  const Ended short_of_time = push("origin " + sha(3) + ":main");
+  EXPECT_NE(short_of_time.exit_code, 0) << short_of_time.out;
+  EXPECT_EQ(remote("main"), sha(1));
+  EXPECT_EQ(push("origin " + sha(3) + ":main", "WEIR_SKIP=1").exit_code, 0);
+  hook({"install", "--strict"});
+  const Ended good = push("origin " + sha(3) + ":refs/heads/good");
+  EXPECT_EQ(good.exit_code, 0) << good.out;
+}
+
 TEST_F(Hook, SaysWhatIsNotBuiltAndLetsItPass) {
-  hook({"install"});
+  hook({"install", "--no-build"});
   const Ended pushed = push("origin " + sha(6) + ":main");
   EXPECT_EQ(pushed.exit_code, 0) << pushed.out;
   EXPECT_THAT(pushed.out, HasSubstr("is not built, not judged"));
@@ -85,7 +110,7 @@ TEST_F(Hook, KeepsBackWhatBreaksALimitAndNothingElse) {
 TEST_F(Hook, TakesTheCheckoutsOwnBuildWhereItIsOfThatCommit) {
   hook({"install", "--build"});
   EXPECT_EQ(push("origin " + sha(2) + ":main").exit_code, 0);  // base and 2 are built and known
-  hook({"install"});
+  hook({"install", "--no-build"});
   git("checkout -q " + sha(5));
   EXPECT_THAT(push("origin HEAD:main").out, HasSubstr("not built, not judged"));
   EXPECT_EQ(push("-f --no-verify origin " + sha(2) + ":main").exit_code, 0);

@@ -59,6 +59,11 @@ TEST_F(Init, FindsEachEngineByItsProgram) {
   }
 }
 
+TEST_F(Init, FindsWhatZigBuilds) {
+  spill_program(scratch_ / "zig-out/bin/agave", program_);
+  EXPECT_THAT(init(), HasSubstr("command: [\"./zig-out/bin/agave\""));
+}
+
 TEST_F(Init, TakesLlamaBenchAloneOfLlamaCpp) {
   install("llama-bench");
   install("llama-completion");

@@ -98,6 +98,26 @@ TEST_F(ReachOfAnEngine, DecidesWhichCellsAPushIsJudgedBy) {
   EXPECT_THAT(push(), HasSubstr("2 of 2 cells judged by counts"));
 }
 
+// Compiled as one file and optimised, dense() is a part of main(), of which no line is of its file.
+TEST_F(ReachOfAnEngine, MayRunWhatIsInlined) {
+  spill(scratch_ / "src/dense.cpp", "#include \"work.h\"\nint dense(int x) {\n  return x;\n}\n");
+  spill(scratch_ / "all.cpp",
+        "#include \"src/dense.cpp\"\n#include \"src/sparse.cpp\"\n#include \"main.cpp\"\n");
+  spill_program(scratch_ / "build.sh",
+                "#!/bin/sh\nexec " WEIR_CXX " -g -O2 -o engine all.cpp src/unused.cpp\n");
+  commit("as one");
+  build();
+  record();
+  for (const char* file : {"src/dense.cpp", "src/unused.cpp"}) {
+    spill(scratch_ / file, slurp(scratch_ / file) + "\n");
+    commit(std::string("change ") + file);
+  }
+  EXPECT_THAT(reached(diff("HEAD~2")), ElementsAre(k_dense, k_sparse));
+  const Ended text = weir_here({"reach", "--diff", "HEAD~2"});
+  EXPECT_THAT(text.out, HasSubstr("src/dense.cpp: it may run it: functions of it are inlined"));
+  EXPECT_THAT(text.out, HasSubstr("changed files that no cell runs: src/unused.cpp"));
+}
+
 TEST_F(ReachOfAnEngine, FollowsARenamedFileAndNamesWithSpacesAndNewlines) {
   record();
   git("mv src/dense.cpp 'src/a b\nc.cpp'");

@@ -8,6 +8,7 @@ namespace weir::explain {
 namespace {
 
 using test::best;
+using test::counts;
 using test::explained;
 using test::side;
 using testing::HasSubstr;
@@ -210,6 +211,57 @@ TEST(SyncPerLayer, IsNoFactWhereChanceDoesAsWell) {
   EXPECT_EQ(best(chance)->kind, "sync_added");
   EXPECT_FALSE(best(chance)->per_layer);
   EXPECT_EQ(best(after_syncs(8, eight))->kind, "sync_per_layer");
+}
+
+// Agave waits after each dispatch: 6 kernels that are gone take their waits along.
+TEST(SyncRemoved, StandsBehindTheKernelThatIsGone) {
+  const auto why =
+      explained(side({{"dispatches", 117}, {"syncs", 117}},
+                     {{"gemv_f32", 43}, {"gelu_mul", 6}, {"rope", 12}}),
+                side({{"dispatches", 111}, {"syncs", 111}}, {{"gemv_f32", 43}, {"rope", 12}}));
+  ASSERT_EQ(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings[0].kind, "op_removed");
+  EXPECT_EQ(why.findings[1].kind, "sync_removed");
+  const auto alone = explained(counts(117, 0, 117), counts(117, 0, 111));
+  EXPECT_EQ(best(alone)->kind, "sync_removed");
+}
+
+// Agave 03a2b5c whose gelu_mul was taken apart, counted on the simulated Radeon RX 7900 XTX: the
+// six waits more are those of the six dispatches more.
+TEST(SyncAdded, StandsBehindTheFusionThatIsLostWhereEachDispatchIsWaitedFor) {
+  const ModelFacts six = test::plain_model(6);
+  const auto why = explained(side({{"dispatches", 117}, {"syncs", 117}, {"submits", 117}},
+                                  {{"gemv_f32", 43}, {"gelu_mul", 6}, {"rms_norm", 25}}),
+                             side({{"dispatches", 123}, {"syncs", 123}, {"submits", 123}},
+                                  {{"gemv_f32", 43}, {"gelu", 6}, {"mul", 6}, {"rms_norm", 25}}),
+                             &six);
+  ASSERT_GE(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings[0].kind, "fusion_lost");
+  EXPECT_EQ(why.findings[1].kind, "sync_added");
+}
+
+// 8 = 6 + 2 fits six layers, as most numbers do.
+TEST(SyncAdded, SplitsARestBehindFewLayersAsAPerhaps) {
+  const ModelFacts six = test::plain_model(6);
+  const auto why = explained(counts(117, 0, 117), counts(117, 0, 125), &six);
+  ASSERT_NE(best(why), nullptr);
+  EXPECT_EQ(best(why)->kind, "sync_added");
+  EXPECT_THAT(best(why)->lines,
+              testing::ElementsAre("+8 syncs",
+                                   "Perhaps 1 × 6 layers + 2: so few layers fit most "
+                                   "numbers."));
+  EXPECT_FALSE(best(why)->per_layer);
+  const auto none = explained(counts(117, 0, 117), counts(117, 0, 120), &six);
+  EXPECT_THAT(best(none)->lines, testing::ElementsAre("+3 syncs"));
+}
+
+// A token has to be waited for: none is no sign of a fast engine.
+TEST(Checklist, DoesNotTickATokenThatNothingWaitsFor) {
+  for (const auto& check : explained(counts(117, 0, 1), counts(117, 0, 0)).checklist) {
+    if (check.question.find("Syncs") != std::string::npos) {
+      EXPECT_EQ(check.answer, Check::Answer::unknown);
+    }
+  }
 }
 
 // Sums over 8, 16 and 24 tokens: these are three numbers, and works were counted over one.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "gate/probes/read/line_tables.hpp"
 #include "gate/probes/read/program_file.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -12,5 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto file = read_program_file(bytes_of(bytes));
   // A symbol takes 24 bytes of the file, and each is kept once a table at most.
   if (file && file->imported.size() + file->exported.size() > size / 24) std::abort();
+  static_cast<void>(maybe_inlined(bytes));
   return 0;
 }

@@ -4,10 +4,13 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/read/kernel_names.hpp"
 #include "gate/probes/read/locate.hpp"
 
 #include "tests/probes/old_systems.hpp"
 #include "tests/probes/support.hpp"
+#include "tests/probes/vulkan_program.hpp"
+#include "tests/support/memory_files.hpp"
 
 namespace weir::probes {
 namespace {
@@ -138,6 +141,33 @@ TEST(VulkanLayer, TakesTheNameGivenBeforeTheDispatchIsReachedElseAHash) {
   EXPECT_THAT(hashed, testing::UnorderedElementsAre(7, 5));
   EXPECT_FALSE(played.counts.kernels_named);
   EXPECT_TRUE(play("many").counts.kernels_named);
+}
+
+TEST(VulkanLayer, GivesKernelsWithoutNamesThoseOfTheirFiles) {
+  sys::MemoryFiles files;
+  for (const auto& [name, size] :
+       {std::pair{"/src/shaders/eight.spv", 8U}, {"/src/shaders/deep/er/two.spv", 2U}}) {
+    const std::vector<uint32_t> words = empty_shader(size);
+    files.put(name, {reinterpret_cast<const char*>(words.data()), words.size() * sizeof words[0]});
+  }
+  files.put("/src/shaders/readme", "no shader");
+  const auto shaders = find_shaders(files, "/src/shaders/**/*.spv");
+  ASSERT_TRUE(shaders) << shaders.error().message;
+  ASSERT_THAT(*shaders, SizeIs(2));
+  EXPECT_EQ((*shaders)[0].name, "deep/er/two");
+  profile::ProbeCounts counts = play("names").counts;
+  name_kernels(*shaders, counts);
+  EXPECT_EQ(counts.kernels.at("eight"), 7);  // 3 + 4, of two pipelines
+  EXPECT_FALSE(counts.kernels_named) << "one has constants of its own, which no file tells";
+  std::erase_if(counts.kernels,
+                [](const auto& one) { return one.first.find('@') != std::string::npos; });
+  name_kernels(*shaders, counts);
+  EXPECT_TRUE(counts.kernels_named);
+  counts.kernels = {{"(other)", 1}, {"eight", 2}};
+  counts.kernels_named = false;
+  name_kernels(*shaders, counts);
+  EXPECT_FALSE(counts.kernels_named);
+  EXPECT_EQ(find_shaders(files, "/src/shader/*.spv").error().code, Code::config);
 }
 
 TEST(VulkanLayer, GivesEachProcessItsOwnFile) {

@@ -127,6 +127,22 @@ TEST(ReachOfDiff, NamesTheCellsThatExecuteAChangedFile) {
   EXPECT_TRUE(unseen.none);
 }
 
+// A call that was inlined may leave no line behind.
+TEST(ReachOfDiff, NeverSaysNoOfCodeThatMayBeInlined) {
+  std::vector<CellReach> cells = {{"one", "cpu", ran({"src/b.cpp"})},
+                                  {"two", "cpu", ran({"src/b.cpp"})}};
+  cells[0].reach->executed.inlined = {"/build/src/a.cpp"};
+  const Answer one = ask(cells, {"src/a.cpp"});
+  EXPECT_THAT(one.cells, ElementsAre("one"));
+  EXPECT_THAT(one.why, HasSubstr("it may run it: functions of it are inlined"));
+  EXPECT_FALSE(one.none);
+  EXPECT_THAT(ask(cells, {"src/z.cpp", "src/a.cpp"}).cells, ElementsAre("one")) << "renamed";
+  cells[1].reach->executed.inlined.reset();
+  EXPECT_THAT(ask(cells, {"src/c.cpp"}).cells, ElementsAre("two"));
+  EXPECT_THAT(ask(cells, {"src/c.cpp"}).why, HasSubstr("what is inlined was not recorded"));
+  EXPECT_THAT(ask(cells, {"README.md"}).cells, IsEmpty());
+}
+
 TEST(ReachOfDiff, FollowsARenamedFileByItsOldName) {
   const std::vector<CellReach> cells = {{"one", "cpu", ran({"src/a.cpp"})}};
   const Answer answer = ask(cells, {"src/z.cpp", "src/a.cpp"});

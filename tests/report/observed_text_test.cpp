@@ -96,6 +96,14 @@ TEST(ObservedText, ListsCommandBuffersAsTheyCame) {
             "  also there: 2 layers (--by layer)\n");
 }
 
+TEST(ObservedText, CountsLayersAndNotTheRowsOfNone) {
+  observed::Observed observed = two_buffers();
+  observed.ops.emplace_back().op = "lm_head";
+  EXPECT_THAT(shown_by(observed, "op"), HasSubstr("2 layers (--by layer)"));
+  observed.ops.erase(observed.ops.begin());
+  EXPECT_THAT(shown_by(observed, "op"), testing::Not(HasSubstr("(--by layer)")));
+}
+
 TEST(ObservedText, ListsCommandBuffersWhereThereIsNothingElse) {
   auto observed = two_buffers();
   observed.ops.clear();

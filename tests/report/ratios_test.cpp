@@ -187,6 +187,11 @@ TEST(BesideABase, NothingIsAcceptedAndTheSameBaseIsAskedForAgain) {
   EXPECT_THAT(hints(by_counts, verbs).at(0).words,
               ElementsAre("weir gate", "--counts-only", cell, "--against --", "'./old bench'", "-m",
                           "'{model}'", "'it'\\''s'"));
+  // Counted by nothing, it failed by where it ran: with --counts-only it might be skipped.
+  auto elsewhere = by_counts;
+  elsewhere.cells[1].counts_skipped = "no probe sees metal";
+  EXPECT_THAT(hints(elsewhere, verbs).at(0).words,
+              testing::Not(testing::Contains("--counts-only")));
   // What can not be pasted is not offered: hidden names, a line break.
   by_counts.against = verdict::Against{};
   EXPECT_TRUE(hints(by_counts, verbs).empty());

@@ -149,5 +149,32 @@ TEST(Layout, CutsWhereCodePointsEnd) {
   EXPECT_THAT(last_lines("", 2), ElementsAre());
 }
 
+// A reason stands before a trace of calls: in each case the first line that is shown of it.
+TEST(Layout, PutsWhatGivesAReasonBeforeTheLastLines) {
+  const std::string frames =
+      "#1 0x7f in ggml_abort ()\nlib.so(panic+0x1) [0x2]\n???: 0x3 in main\n";
+  const std::string loaded = "loading\nwarning: no error log\n";
+  const struct {
+    const char* said;
+    std::vector<std::string> first;
+  } cases[] = {
+      {"thread 8 panic: no dtype\n/a.zig:16:2: 0x1 in emb (a)\n    else => @panic(\"x\"),\n",
+       {"thread 8 panic: no dtype", "/a.zig:16:2: 0x1 in emb (a)"}},
+      {"thread 'main' panicked at src/main.rs:4:5:\nindex out of bounds\n",
+       {"thread 'main' panicked at src/main.rs:4:5:", "index out of bounds"}},
+      {"/ggml.c:12: GGML_ASSERT(a) failed\n", {"/ggml.c:12: GGML_ASSERT(a) failed"}},
+      {"CUDA out of memory\nmore\n", {"CUDA out of memory"}},
+      {"nothing of it\n", {}},
+  };
+  for (const auto& one : cases) {
+    const auto lines = last_lines(loaded + one.said + frames, 3);
+    const auto end = std::ranges::find_if(lines, [](const std::string& line) {
+      return line.starts_with('(') && line.ends_with("left out)");
+    });
+    EXPECT_EQ(std::vector<std::string>(lines.begin(), end), one.first) << one.said;
+    EXPECT_EQ(std::ssize(lines), std::ssize(one.first) + 4) << one.said;
+  }
+}
+
 }  // namespace
 }  // namespace weir::report

@@ -49,6 +49,19 @@ TEST(Plan, RunsPairsWithProbesAndWithoutWhereTheirCostIsAsked) {
   EXPECT_NE(plan.identity, plan_of(*scene, {.counts = false, .times = false}).identity);
 }
 
+// Nothing counts on metal here; what the engine reports of its backend may still tell.
+TEST(Plan, AsksTheEngineOnceWhereNothingCountsAndNoTimesFollow) {
+  std::string yaml = k_scene_yaml;
+  yaml.insert(yaml.find("prompts:"), "  metal: {}\n");
+  const auto scene = make_scene(yaml);
+  EXPECT_EQ(shape(plan_of(*scene, {.times = false})), "c1:4x1 c1:8x1 c1:12x1 c2:4x1 ");
+  EXPECT_EQ(shape(plan_of(*scene, {.runs = 1})), "c1:4x1 c1:8x1 c1:12x1 t0:16x2 t1:16x2 t2:16x2 ");
+  std::string generic = yaml;
+  generic.replace(generic.find("llama-bench\n"), 12,
+                  "generic\n    metrics: {decode_tokens_per_second: {regex: '(.)'}}\n");
+  EXPECT_EQ(shape(plan_of(*make_scene(generic), {.times = false})), "c1:4x1 c1:8x1 c1:12x1 ");
+}
+
 // The same with instructions, which the probe counts on the CPU alone.
 std::string yaml_with_instructions(const std::string& how = "") {
   std::string yaml = k_scene_yaml;

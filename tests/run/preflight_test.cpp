@@ -1,5 +1,7 @@
 #include "gate/run/preflight.hpp"
 
+#include <gmock/gmock.h>
+
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
@@ -101,6 +103,30 @@ TEST(Preflight, LooksUpWhatRunningNeeds) {
   EXPECT_EQ(vulkan.facts.cpu_ops_allowed.at("GET_ROWS"), "one look-up");
   EXPECT_EQ(vulkan.facts.provenance.device_class, "vulkan-1-2-3-4-5");
   EXPECT_EQ(vulkan.facts.provenance.machine_class, "vulkan-1-2-3-4-5-Test-CPU-4c-8g-debian-12");
+}
+
+TEST(Preflight, FindsTheFilesThatNameKernels) {
+  std::string yaml = k_scene_yaml;
+  yaml.insert(yaml.find("    timeout"), "    kernel_names: shaders/**/*.spv\n");
+  const auto scene = make_scene(yaml);
+  const auto none = preflight(scene->cells, scene->around, scene->files);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message,
+              testing::HasSubstr(
+                  "engine \"bench\": kernel_names: /project/shaders/**/*.spv: no such file"));
+  scene->files.put("/project/shaders/gemv.spv", "code");
+  const auto prepared = preflight(scene->cells, scene->around, scene->files);
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  EXPECT_TRUE((*prepared)[0].shaders.empty()) << "no probe sees the CPU";
+  ASSERT_EQ((*prepared)[1].shaders.size(), 1U);
+  EXPECT_EQ((*prepared)[1].shaders[0].name, "gemv");
+  // A base from before there were such files is no error.
+  scene->around.programs = OtherCheckout{{"/project"}, "/base"};
+  scene->files.put("/base/bench", "program");
+  scene->files.set_executable("/base/bench");
+  const auto base = preflight(scene->cells, scene->around, scene->files);
+  ASSERT_TRUE(base) << base.error().message;
+  EXPECT_TRUE((*base)[1].shaders.empty());
 }
 
 TEST(Preflight, KnowsAnEngineThatCountsByItself) {

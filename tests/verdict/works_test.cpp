@@ -192,6 +192,20 @@ TEST(SingleOps, OfTheCpuAreCountedOverTheirShapes) {
   EXPECT_EQ(test::metric(cell, "op_calls:MUL_MAT").current, 9);
 }
 
+// Agave's table has the calls of its ops, where no probe names one.
+TEST(SingleOps, AreJudgedByTheEnginesOwnProfile) {
+  auto base = test::reference();
+  base.device = "cpu";
+  base.kernels.reset();
+  auto now = test::add_count(base, "op_calls:add", 12);
+  test::add_count(now, "op_calls:add", 13);
+  LimitEntry limit = test::entry({"op_calls:*"});
+  limit.exact = true;
+  const CellVerdict cell = test::judge(now, {test::stored(base)}, {limit});
+  EXPECT_EQ(test::metric(cell, "op_calls:add").verdict, Outcome::fail);
+  EXPECT_THAT(cell.warnings, testing::Not(testing::Contains(HasSubstr("not judged"))));
+}
+
 TEST(SingleOps, HaveTimesThatAreJudgedAsOthers) {
   const auto base = [] {
     auto made = test::reference();

@@ -14,7 +14,11 @@ void add_judging(const Verb& verb, flow::HookOptions& options) {
   verb.option("--against", options.against, "REF",
               "The branch whose merge-base is the base (default: the main one of the\n"
               "remote that is pushed to)");
-  verb.flag("--build", options.build, "Build what is not built, within the push");
+  CLI::Option* build = verb.flag("--build", options.build,
+                                 "Build what is not built, however long it takes (default: for as\n"
+                                 "long as --limit)");
+  verb.flag("--no-build", options.no_build, "Judge only what is built")->excludes(build);
+  verb.flag("--strict", options.strict, "Keep a push back whose cells could not all be judged");
   verb.flag("--all", options.all,
             "Also cells that run nothing of what changed, by their record (weir reach)");
 }
@@ -34,8 +38,8 @@ void add_hook(const Verb& verb) {
       "Examples:\n"
       "  weir hook install                          beside a hook that is there, which runs first\n"
       "  weir hook install --limit 20s --cell '*/decode' --against origin/main\n\n"
-      "A push is kept back by a broken limit alone. Not now: WEIR_SKIP=1 git push, or\n"
-      "git push --no-verify.");
+      "A push is kept back by a broken limit alone, with --strict also by what was not judged.\n"
+      "Not now: WEIR_SKIP=1 git push, or git push --no-verify.");
   install.runs(options, flow::install_hook);
   uninstall.runs(options, flow::uninstall_hook);
   run.runs_with_words(options, flow::run_hook);

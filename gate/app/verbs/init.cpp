@@ -15,7 +15,8 @@ void add_init(const Verb& verb) {
       ->check(CLI::IsMember({"github", "gitlab"}));
   verb->footer(
       "Looks for llama-bench (or llama-completion), agave, hf2q and mlx_lm.benchmark here, in\n"
-      "build/, build/bin, bin, engines/llama.cpp and PATH, and for models here and in models/:\n"
+      "build/, build/bin, bin, zig-out/bin, engines/llama.cpp and PATH, and for models here and in "
+      "models/:\n"
       "GGUF files, and folders with config.json and safetensors. Nothing is started but a\n"
       "look for devices.\n\n"
       "Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github");

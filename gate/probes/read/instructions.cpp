@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "gate/base/text.hpp"
+#include "gate/probes/read/line_tables.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::probes {
@@ -79,7 +80,7 @@ class CallgrindReader {
       if (cost > 0) made.self.emplace(name, cost);
     }
     for (const auto& [object, described] : described_) {
-      if (!described) executed_.blind.insert(text::printable(object));
+      (described ? made.described : executed_.blind).insert(text::printable(object));
     }
     made.executed = std::move(executed_);
     return made;
@@ -245,6 +246,7 @@ Result<Callgrind> read_callgrind(std::string_view text) { return CallgrindReader
 namespace {
 
 constexpr std::string_view k_callgrind_prefix = "callgrind.", k_log_prefix = "valgrind.";
+constexpr std::uint64_t k_largest_program = std::uint64_t{1} << 30;
 constexpr std::uint64_t k_largest_callgrind = std::uint64_t{256} << 20;
 constexpr std::size_t k_most_processes = 1024;
 constexpr std::size_t k_most_kept = 300;
@@ -351,9 +353,16 @@ Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files, const std
 Result<profile::Executed> collect_executed(const sys::Files& files, const std::string& folder) {
   WEIR_TRY(const std::vector<std::string> paths, outputs(files, folder));
   profile::Executed all;
+  std::set<std::string> objects;
   for (const std::string& path : paths) {
     WEIR_TRY(const Callgrind one, read_one(files, path));
     profile::merge_executed(all, one.executed);
+    objects.insert(one.described.begin(), one.described.end());
+  }
+  for (const std::string& object : objects) {
+    if (profile::of_the_system(object)) continue;
+    const auto bytes = files.read(object, k_largest_program);
+    profile::merge_executed(all, {{}, {}, bytes ? maybe_inlined(*bytes) : std::nullopt});
   }
   return all;
 }

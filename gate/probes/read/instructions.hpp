@@ -60,6 +60,7 @@ struct Callgrind {
   // The source files of which an instruction ran, inlined ones too, where debug information names
   // them (`fl=`, `fi=`, `fe=`), and programs and libraries (`ob=`) that have none.
   profile::Executed executed{};
+  std::set<std::string> described{};  // programs and libraries that have some
 };
 
 // Fails with Code::data naming the line on anything that is not a whole, consistent file: no

@@ -204,21 +204,6 @@ bool copy_text(char* to, size_t size, const char* from) {
   return fits;
 }
 
-uint64_t hash_bytes(uint64_t seed, const void* bytes, size_t size) {
-  const unsigned char* at = static_cast<const unsigned char*>(bytes);
-  uint64_t hash = seed ^ (size * 0x9e3779b97f4a7c15ULL);
-  for (; size >= sizeof(uint64_t); at += sizeof(uint64_t), size -= sizeof(uint64_t)) {
-    uint64_t word;
-    memcpy(&word, at, sizeof word);
-    hash = (hash ^ word) * 0x9fb21c651e98df25ULL;
-    hash ^= hash >> 35;
-  }
-  uint64_t rest = 0;
-  memcpy(&rest, at, size);
-  hash = (hash ^ rest) * 0x9fb21c651e98df25ULL;
-  return hash ^ (hash >> 32);
-}
-
 uint64_t hash_text(const char* text) { return hash_bytes(k_hash_seed, text, strlen(text)); }
 
 void set_flag(File* file, uint32_t flag) {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "gate/probes/format.h"
+#include "gate/probes/hash.h"
 
 // What the library shows to others.
 #define WEIR_EXPORTED extern "C" __attribute__((visibility("default")))
@@ -112,9 +113,6 @@ inline void add(uint64_t* counter, uint64_t amount) {
   __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
-// A mixing hash, eight bytes a step: the same on every little-endian machine. Not a defence.
-uint64_t hash_bytes(uint64_t seed, const void* bytes, size_t size);
-constexpr uint64_t k_hash_seed = 0xcbf29ce484222325ULL;
 uint64_t hash_text(const char* text);
 // The hash of a device's features, value by value. `recipe`: to be raised when what goes into it
 // changes, as a new hash is a new class.

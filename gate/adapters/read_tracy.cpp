@@ -1,0 +1,115 @@
+// tracy-csvexport's CSV: a line a zone (its totals), or with --unwrap or --gpu a line a call.
+//
+// The tool quotes nothing, and names of C++ and Zig hold commas: what stands before the numbers is
+// the name and, behind its last separator, the file.
+#include "gate/adapters/readers.hpp"
+
+namespace weir::adapters::tracy {
+namespace {
+
+struct Form {
+  std::string_view columns;        // between the file and what may follow
+  std::size_t numbers, seconds;    // how many, and which of them is a time
+  bool gpu = false, call = false;  // `call`: a line is one
+};
+constexpr std::array k_forms{
+    Form{"src_line,total_ns,total_perc,counts,mean_ns,min_ns,max_ns", 7, 1},
+    Form{"src_line,ns_since_start,exec_time_ns,thread", 4, 2, false, true},
+    Form{"Time from start of program,GPU execution time", 2, 1, true, true},
+};
+
+// Of the heading: its separator is any one character (--sep).
+const Form* form_of(std::string_view heading, char& separator) {
+  if (!heading.starts_with("name") || heading.size() < 6) return nullptr;
+  separator = heading[4];
+  std::string plain(heading);
+  std::ranges::replace(plain, separator, ',');
+  return first_of(k_forms, [&](const Form& form) {
+    return plain.starts_with("name,src_file," + std::string(form.columns));
+  });
+}
+
+struct Row {
+  std::string name, file;
+  std::vector<double> numbers;
+};
+std::optional<Row> row_of(const std::vector<std::string>& fields, std::size_t numbers) {
+  Row row;
+  for (std::size_t at = 2; at + numbers <= fields.size(); ++at) {
+    row.numbers.clear();
+    for (std::size_t i = 0; i < numbers; ++i) {
+      const auto number = text::to_double(fields[at + i]);
+      if (number && *number >= 0) row.numbers.push_back(*number);
+    }
+    if (row.numbers.size() < numbers) continue;
+    row.name =
+        shown_text(text::join({fields.begin(), fields.begin() + std::ptrdiff_t(at) - 1}, ","));
+    row.file = shown_text(fields[at - 1]);
+    return row;
+  }
+  return std::nullopt;
+}
+
+ObservedOp op_of(const Form& form, const Row& row) {
+  ObservedOp op;
+  (form.gpu ? op.kernel : op.op) = row.name;
+  op.category = form.gpu ? "kernel" : "zone";
+  op.node = row.file;
+  if (!form.gpu) op.node += fmt::format(":{:.0f}", row.numbers[0]);
+  return op;
+}
+
+}  // namespace
+
+Result<Observed> read(const Printed& printed) {
+  Observed observed;
+  const Form* form = nullptr;
+  char separator = ',';
+  std::map<std::string, std::size_t> known;  // name and place -> its row
+  for (const std::string_view line : printed.lines()) {
+    if (form == nullptr) {
+      form = form_of(line, separator);
+      continue;
+    }
+    if (printed.cut(line)) {
+      mark_truncated(observed);
+      continue;
+    }
+    const auto row = row_of(text::split(line, separator), form->numbers);
+    if (!row) {
+      if (!line.empty()) add_warning(observed, "a line is no zone: it was left out");
+      continue;
+    }
+    ObservedOp op = op_of(*form, *row);
+    const double seconds = row->numbers[form->seconds] / 1e9;
+    const auto [at, fresh] = known.try_emplace(row->name + "\n" + op.node, observed.ops.size());
+    if (fresh) {
+      if (!row->file.empty() && !holds(observed.context.places, row->file))
+        observed.context.places.push_back(row->file);
+      if (!form->call) {
+        op.seconds = seconds;
+        op.calls = static_cast<std::int64_t>(std::min(row->numbers[3], 1e15));
+        op.least = row->numbers[5] / 1e9;
+        op.most = row->numbers[6] / 1e9;
+      }
+      if (!keep_row(observed.ops, std::move(op), observed)) {
+        known.erase(at);
+        continue;
+      }
+    }
+    if (form->call) add_call(observed.ops[at->second], seconds);
+  }
+  if (observed.ops.empty()) return nothing_found("tracy-csv");
+  if (!form->gpu) {
+    add_warning(observed,
+                "a zone's time holds that of the zones within it, unless --self was given: shares "
+                "may be of the same time");
+  }
+  return observed;
+}
+
+}  // namespace weir::adapters::tracy
+
+const weir::adapters::Format weir::adapters::k_tracy(
+    "tracy-csv", "tracy-csvexport's zones, summed or call by call, of CPU and GPU", tracy::read,
+    {{90, {"^name,src_file,", "^name;src_file;", "^name\tsrc_file\t"}}});

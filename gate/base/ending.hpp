@@ -1,0 +1,15 @@
+// What a program that failed wrote last, and why. Pure.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace weir::text {
+
+// Leaves the last `most` lines and, in front of them, up to three of the others that give a reason
+// ("panic: …", "error: …", "out of memory"), with the line that follows where that says the place.
+// Returns how many are in front.
+std::size_t keep_end(std::vector<std::string>& lines, std::size_t most);
+
+}  // namespace weir::text
