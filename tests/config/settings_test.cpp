@@ -21,7 +21,12 @@ engines:
     env: {A: '{{model}}'}
     threads: 4
     seed: 7
-    cpu_ops_allowed: {GET_ROWS: "one look-up"}
+    cpu_ops_allowed:
+      GET_ROWS: "one look-up"
+      SOFT_MAX: {when: "ne0 < 128", why: small}
+      MUL_MAT:
+        - {match: {backend: cpu}, why: here}
+        - {match: {backend: "f*", prompt: decode}, when: ne1 == 1 and ne0 <= 64, why: there}
     timeout: 2m
     output_limit: 64KiB
     build: [cmake, --build, build]
@@ -84,7 +89,13 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(llama.extra.env.at("A"), "{{model}}");
   EXPECT_EQ(llama.extra.threads, 4);
   EXPECT_EQ(llama.extra.seed, 7);
-  EXPECT_EQ(llama.cpu_ops_allowed.at("GET_ROWS"), "one look-up");
+  EXPECT_THAT(llama.cpu_ops_allowed,
+              ElementsAre(CpuOp{"GET_ROWS", "one look-up"}, CpuOp{"SOFT_MAX", "small", "ne0 < 128"},
+                          CpuOp{"MUL_MAT", "here", "", {.backend = "cpu"}},
+                          CpuOp{"MUL_MAT",
+                                "there",
+                                "ne1 == 1 and ne0 <= 64",
+                                {.backend = "f*", .prompt = "decode"}}));
   EXPECT_EQ(llama.timeout_seconds, 120);
   EXPECT_EQ(llama.output_limit, 65536);
   EXPECT_THAT(llama.build, ElementsAre("cmake", "--build", "build"));
