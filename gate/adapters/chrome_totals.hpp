@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "gate/adapters/chrome_event.hpp"
@@ -230,10 +231,16 @@ class ChromeRows {
         op.bytes = sums.bytes / static_cast<double>(sums.with_bytes);
       }
     }
-    std::stable_sort(ops_.begin(), ops_.end(), [](const ObservedOp& a, const ObservedOp& b) {
-      return a.seconds.value_or(-1) > b.seconds.value_or(-1);
-    });
-    return std::exchange(ops_, {});
+    // Their places are sorted, not the rows: those are large.
+    std::vector<std::uint32_t> places(ops_.size());
+    std::iota(places.begin(), places.end(), 0U);
+    std::ranges::stable_sort(places, std::greater{},
+                             [&](std::uint32_t place) { return ops_[place].seconds.value_or(-1); });
+    std::vector<ObservedOp> sorted;
+    sorted.reserve(ops_.size());
+    for (const std::uint32_t place : places) sorted.push_back(std::move(ops_[place]));
+    ops_.clear();
+    return sorted;
   }
 
  private:
