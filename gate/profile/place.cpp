@@ -228,10 +228,10 @@ Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
             field[2] <= '3' && bound;
     if (!known) break;
     const auto at = static_cast<std::size_t>(field[2] - '0');
-    const auto order = (at < sizes.size() ? sizes[at] : 1) <=> *bound;
+    const long long size = at < sizes.size() ? sizes[at] : 1;
     known = sign == "<" || sign == "<=" || sign == ">" || sign == ">=" || sign == "==";
-    fits = fits && ((sign[0] == '<' && order < 0) || (sign[0] == '>' && order > 0) ||
-                    (sign.back() == '=' && order == 0));
+    fits = fits && ((sign[0] == '<' && size < *bound) || (sign[0] == '>' && size > *bound) ||
+                    (sign.back() == '=' && size == *bound));
   }
   if (known) return fits;
   return fail(Code::config,

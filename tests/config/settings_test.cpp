@@ -139,7 +139,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->prompts[4].file, "prompts/a.txt");
 
   EXPECT_EQ(settings->include[0].match.backend, "cpu");
-  EXPECT_EQ(settings->exclude[0].source, "weir.yaml:44:13");
+  EXPECT_EQ(settings->exclude[0].source, "weir.yaml:49:13");
   ASSERT_EQ(settings->limits.size(), 4U);
   EXPECT_EQ(settings->limits[0].max_drop, (verdict::Amount{0.05, true}));
   EXPECT_EQ(settings->limits[0].tolerate, (verdict::Amount{0.02, true}));
@@ -150,7 +150,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->limits[2].until, "2026-11-20") << "holds on the day itself";
   EXPECT_EQ(settings->limits[3].exact, false);
   EXPECT_EQ(settings->limits[3].max_increase, (verdict::Amount{4, false}));
-  EXPECT_EQ(settings->limits[3].source, "weir.yaml:49:5");
+  EXPECT_EQ(settings->limits[3].source, "weir.yaml:54:5");
 
   EXPECT_EQ(settings->gate.false_alarm, 0.002);
   EXPECT_EQ(settings->gate.budget_seconds, 90);
