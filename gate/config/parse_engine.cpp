@@ -4,6 +4,7 @@
 #include "gate/config/parse.hpp"
 #include "gate/config/pattern.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/profile/assemble.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::config {
