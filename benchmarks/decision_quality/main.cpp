@@ -18,6 +18,7 @@
 #include "benchmarks/decision_quality/noise.hpp"
 #include "benchmarks/decision_quality/picture.hpp"
 #include "benchmarks/decision_quality/report.hpp"
+#include "benchmarks/decision_quality/stored.hpp"
 #include "benchmarks/decision_quality/tilted.hpp"
 #include "benchmarks/decision_quality/trace.hpp"
 
@@ -32,7 +33,7 @@ struct Options {
   std::uint32_t pairs = 0;
   unsigned threads = std::max(1U, std::thread::hardware_concurrency());
   std::string coin = "fair", svg;
-  bool json = false, markdown = false, tilted = false;
+  bool json = false, markdown = false, tilted = false, stored = false;
 };
 
 constexpr std::uint32_t k_safety = 100'000;
@@ -50,6 +51,17 @@ Result<std::vector<std::string>> chosen(const std::vector<std::string>& asked,
   return asked;
 }
 
+Result<std::vector<Trace>> traces_of(const Options& options) {
+  const sys::RealFiles files;
+  std::vector<Trace> traces;
+  for (const std::string& file : options.traces) {
+    WEIR_TRY(const std::string text, files.read(file, k_trace_bytes));
+    WEIR_TRY(const std::vector<Trace> found, read_trace(file, text));
+    traces.insert(traces.end(), found.begin(), found.end());
+  }
+  return traces;
+}
+
 Result<std::vector<Scenario>> scenarios_of(const Options& options) {
   std::vector<std::string> asked = options.noises;
   for (std::string& name : asked) {
@@ -64,17 +76,13 @@ Result<std::vector<Scenario>> scenarios_of(const Options& options) {
     WEIR_TRY(KnownRatio ratio, read_known_ratio(text));
     known.push_back(std::move(ratio));
   }
-  const sys::RealFiles files;
-  for (const std::string& file : options.traces) {
-    WEIR_TRY(const std::string text, files.read(file, k_trace_bytes));
-    WEIR_TRY(const std::vector<Trace> traces, read_trace(file, text));
-    for (const Trace& trace : traces) {
-      std::optional<double> ratio;
-      for (const KnownRatio& one : known) {
-        if (one.trace.empty() || one.trace == trace.name) ratio = one.ratio;
-      }
-      scenarios.push_back(scenario_of_trace(trace, ratio));
+  WEIR_TRY(const std::vector<Trace> traces, traces_of(options));
+  for (const Trace& trace : traces) {
+    std::optional<double> ratio;
+    for (const KnownRatio& one : known) {
+      if (one.trace.empty() || one.trace == trace.name) ratio = one.ratio;
     }
+    scenarios.push_back(scenario_of_trace(trace, ratio));
   }
   for (std::size_t i = 0; i < scenarios.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -176,7 +184,41 @@ void measure_tilted(const Options& options, const Limits& limits,
   tell_tilted("pooled", sum);
 }
 
+// The interval against stored runs: a row of Markdown for each machine, made-up ones first.
+Result<void> measure_stored(const Options& options) {
+  constexpr std::size_t k_stored[] = {1, 2, 5, 10, 20};
+  constexpr std::size_t k_most = 20;  // baseline::k_sessions_kept
+  std::vector<Machine> machines;
+  for (const auto& [run, process] :
+       {std::pair{0.002, 0.005}, {0.004, 0.01}, {0.01, 0.01}, {0.03, 0.03}, {0.1, 0.03}}) {
+    machines.push_back(made_machine(run, process));
+  }
+  WEIR_TRY(const std::vector<Trace> traces, traces_of(options));
+  for (const RunsOfTrace order : {RunsOfTrace::apart, RunsOfTrace::in_a_row}) {
+    for (const Trace& trace : traces) machines.push_back(machine_of_trace(trace, order));
+  }
+  fmt::print("| machine | covers, % | reach, % | runs for {:.3g} % |\n| --- | --- | --- | ---: |\n",
+             options.max_drop * 100);
+  for (const Machine& machine : machines) {
+    std::vector<std::string> covers, reaches;
+    for (const std::size_t stored : k_stored) {
+      const Coverage found =
+          coverage_of(machine, stored, options.max_drop, options.trials, options.seed);
+      covers.push_back(fmt::format(
+          "{:.1f}", 100 * static_cast<double>(found.covered) / static_cast<double>(found.trials)));
+      reaches.push_back(fmt::format("{:.2g}", 100 * found.reach));
+    }
+    const auto runs =
+        runs_for(machine, options.max_drop, k_most, options.trials / 10 + 1, options.seed);
+    fmt::print("| {} | {} | {} | {} |\n", machine.name, fmt::join(covers, " · "),
+               fmt::join(reaches, " · "), runs ? std::to_string(*runs) : "–");
+    std::fflush(stdout);
+  }
+  return {};
+}
+
 Result<void> measure(const Options& options) {
+  if (options.stored) return measure_stored(options);
   Limits limits{options.tolerate, options.max_drop, options.pairs == 0 ? k_safety : options.pairs};
   if (limits.tolerate == 0) limits.tolerate = limits.max_drop / 2;
   if (!(limits.max_drop > 0 && limits.max_drop <= 0.6 && limits.tolerate > 0 &&
@@ -265,6 +307,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--tilted", options.tilted,
                "False fails of weir by importance sampling: too rare to count");
+  app.add_flag("--stored", options.stored,
+               "The interval against stored runs: how often it holds the truth, how far it goes, "
+               "how many runs decide --max-drop");
   app.add_flag("--json", options.json, "One object a line");
   app.add_flag("--markdown", options.markdown, "A table");
   app.add_option("--svg", options.svg, "Writes a picture: pairs of weir and fixed-n");

@@ -54,11 +54,13 @@ std::uint64_t no_digits(std::uint64_t bytes) {
   return (digits | (digits + k_ones * 0x76)) & k_highs;
 }
 
-// A short text as one number: quicker to compare. Of more than seven bytes it is 0, as of none.
+// A short text as one number: quicker to compare. Of none and of more than seven bytes it is 0.
 constexpr std::uint64_t short_text(std::string_view text) {
   if (text.size() > 7) return 0;
   std::uint64_t number = 0;
-  for (const char c : text) number = number << 8 | static_cast<unsigned char>(c);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    number |= std::uint64_t{static_cast<unsigned char>(text[i])} << (8 * i);
+  }
   return number;
 }
 
@@ -73,7 +75,7 @@ class Scanner {
   std::size_t event(ChromeEvent& event) {
     const bool whole = members([&](std::string_view key) {
       event.empty = false;
-      const std::uint64_t code = short_text(key);
+      const std::uint64_t code = code_of(key);
       const bool is_args = code == short_text("args") && at_ < end_ && *at_ == '{';
       return is_args ? args(event) : member(code, event);
     });
@@ -85,10 +87,11 @@ class Scanner {
 
   // Mostly there is none or one.
   [[gnu::always_inline]] void blanks() {
+    if (at_ == end_ || !json_space(*at_)) return;
+    ++at_;
     if (at_ < end_ && json_space(*at_)) more_blanks();
   }
   [[gnu::noinline]] void more_blanks() {
-    ++at_;
     while (at_ < end_ && json_space(*at_)) ++at_;
   }
 
@@ -129,6 +132,12 @@ class Scanner {
     });
   }
 
+  // short_text of a key, in one step where eight bytes may be read.
+  [[nodiscard]] std::uint64_t code_of(std::string_view key) const {
+    if (end_ - key.data() < 8 || key.size() > 7) return short_text(key);
+    return eight_bytes(key.data()) & ((std::uint64_t{1} << (8 * key.size())) - 1);
+  }
+
   // `key` as short_text.
   bool member(std::uint64_t key, ChromeEvent& event) {
     const char* from = at_;
@@ -137,16 +146,40 @@ class Scanner {
     const std::string_view found(from, static_cast<std::size_t>(at_ - from));
     const auto text = type == Type::text ? found : std::string_view();
     const auto text_or_number = type == Type::other ? std::string_view() : found;
-    if (key == short_text("ph")) event.phase = text;
-    if (key == short_text("ts")) event.at = text_or_number;
-    if (key == short_text("dur")) event.length = text_or_number;
-    if (key == short_text("pid")) event.pid = found;
-    if (key == short_text("tid")) event.tid = found;
-    if (key == short_text("cat")) event.category = text;
-    if (key == short_text("name")) event.name = text;
-    if (key == short_text("id")) event.id = found;
-    if (key == short_text("id2")) event.id2 = found;
-    if (key == short_text("args")) clear_args(event);
+    switch (key) {
+      case short_text("ph"):
+        event.phase = text;
+        break;
+      case short_text("ts"):
+        event.at = text_or_number;
+        break;
+      case short_text("dur"):
+        event.length = text_or_number;
+        break;
+      case short_text("pid"):
+        event.pid = found;
+        break;
+      case short_text("tid"):
+        event.tid = found;
+        break;
+      case short_text("cat"):
+        event.category = text;
+        break;
+      case short_text("name"):
+        event.name = text;
+        break;
+      case short_text("id"):
+        event.id = found;
+        break;
+      case short_text("id2"):
+        event.id2 = found;
+        break;
+      case short_text("args"):
+        clear_args(event);
+        break;
+      default:
+        break;
+    }
     return true;
   }
 
@@ -169,7 +202,7 @@ class Scanner {
       if (type == Type::number && event.numbers.size() < k_most_numbers) {
         event.numbers.push_back({{key.data() - 1, key.size() + 2}, found});
       }
-      const std::uint64_t code = short_text(key);
+      const std::uint64_t code = code_of(key);
       const auto text = type == Type::text ? found : std::string_view();
       if (code == short_text("name")) event.args_name = text;
       if (code == short_text("shape")) event.shape = text;
@@ -226,21 +259,19 @@ class Scanner {
     while (at_ < end_ && k_plain[static_cast<unsigned char>(*at_)]) ++at_;
   }
 
-  // Escapes and what is not ASCII are a parser's to judge.
-  bool text() {
+  [[gnu::always_inline]] bool text() {
     const char* from = at_;
     if (!take('"')) return false;
-    plain_ = true;
-    for (;;) {
-      pass_plain();
-      if (at_ == end_) return false;
-      if (*at_ == '"') break;
-      plain_ = false;
-      at_ += *at_ == '\\' ? 2 : 1;
-      if (at_ >= end_) return false;
-    }
+    pass_plain();
+    plain_ = take('"');
+    return plain_ || text_from(from);
+  }
+  // Escapes and what is not ASCII are a parser's to judge.
+  [[gnu::noinline]] bool text_from(const char* from) {
+    for (; at_ < end_ && *at_ != '"'; pass_plain()) at_ += *at_ == '\\' ? 2 : 1;
+    if (at_ >= end_) return false;
     ++at_;
-    return plain_ || parse_json({from, static_cast<std::size_t>(at_ - from)}).has_value();
+    return parse_json({from, static_cast<std::size_t>(at_ - from)}).has_value();
   }
 
   std::size_t digits() {
@@ -285,6 +316,28 @@ class Scanner {
 
 bool is_text(std::string_view value) { return value.size() >= 2 && value.front() == '"'; }
 
+// Digits and perhaps a point, as times are. Up to 2^53 and their power of ten are exact, so the
+// quotient is the nearest double (Clinger, PLDI 1990). Nothing of other numbers.
+std::optional<double> plain_number(std::string_view value) {
+  constexpr double k_powers[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+  if (value.size() > 16 || value.empty() || !text::is_digit(value[0])) return std::nullopt;
+  std::uint64_t digits = 0;
+  std::size_t after = 0;
+  bool point = false;
+  for (const char c : value) {
+    if (c == '.' && !point) {
+      point = true;
+      continue;
+    }
+    if (!text::is_digit(c)) return std::nullopt;
+    digits = 10 * digits + static_cast<std::uint64_t>(c - '0');
+    after += point ? 1 : 0;
+  }
+  if (digits > std::uint64_t{1} << 53) return std::nullopt;
+  return static_cast<double>(digits) / k_powers[after];
+}
+
 // The text within the quotes.
 std::string unescaped(std::string_view value) {
   const std::string_view within = value.substr(1, value.size() - 2);
@@ -313,6 +366,7 @@ std::optional<std::string> event_text(std::string_view value) {
 }
 
 std::optional<double> event_number(std::string_view value) {
+  if (const auto number = plain_number(value)) return number;
   return text::to_double(is_text(value) ? unescaped(value) : value);
 }
 

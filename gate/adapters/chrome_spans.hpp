@@ -88,9 +88,10 @@ class NestedSpans {
   static bool same_place(const Event& a, const Event& b) {
     return a.at == b.at && a.track == b.track;
   }
-  static bool before(const Event& a, const Event& b) {
+  // An object, not a function: sorting then holds it in line.
+  static constexpr auto before = [](const Event& a, const Event& b) {
     return a.at != b.at ? a.at < b.at : a.track < b.track;
-  }
+  };
 
   // Puts what came last among the others: by time, and what is at one place in the order of
   // arrival.

@@ -3,18 +3,18 @@
 // Times are in microseconds until they are handed out. Pure.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
 #include <map>
-#include <tuple>
+#include <numeric>
 #include <utility>
 
 #include "gate/adapters/chrome_event.hpp"
 #include "gate/adapters/chrome_spans.hpp"
 #include "gate/adapters/format.hpp"
 #include "gate/base/find.hpp"
+#include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 
@@ -23,7 +23,6 @@ namespace weir::adapters {
 constexpr std::size_t k_most_async = 100'000;
 constexpr std::size_t k_most_nested = 64;  // open under one id: with all ids 100 MB at the most
 constexpr std::size_t k_most_counters = 1000;
-constexpr std::size_t k_most_seen_bytes = std::size_t{8} << 20;  // of all texts that are kept
 
 inline bool moves_data(std::string_view category) {
   const std::string name = text::lower(category);
@@ -47,8 +46,10 @@ inline std::string async_key(const ChromeEvent& event) {
 }
 
 // From the JSON text of some values to an index: what makes the second event of a name quick.
-// Bounded; what it does not hold is looked up by what the values say. One flat table, as a trace's
-// thousands of names come in no order and each step to another place in memory is a wait.
+// Bounded; what it does not hold is looked up by what the values say. Texts are known by their
+// hash alone: keeping and comparing them takes most of the time of a large trace, as its thousands
+// of names come in no order. Among 50 000 names two share one by chance in 1 of 10^10 traces, and
+// a trace that was made so shows two of its own names as one.
 class SeenTexts {
  public:
   explicit SeenTexts(std::size_t most) : most_(most) {}
@@ -56,76 +57,50 @@ class SeenTexts {
   // `look_up` answers with the index, and whether it may be kept, where the texts were not seen.
   template <class LookUp>
   std::uint32_t find(std::initializer_list<std::string_view> texts, const LookUp& look_up) {
-    const bool fits = join(texts);
-    if (const Slot* known = fits ? find_joined() : nullptr) return known->index;
+    std::uint64_t hash = 0;
+    for (const std::string_view text : texts) {
+      ++hash;  // an absent one tells as well
+      if (!text.empty()) hash = hash_number(text, hash);
+    }
+    if (hash == 0) hash = 1;  // 0 is a free slot
+    for (std::size_t at = hash; !slots_.empty(); ++at) {
+      const Slot& slot = slots_[at & (slots_.size() - 1)];
+      if (slot.hash == hash) return slot.index;
+      if (slot.hash == 0) break;
+    }
     const auto [index, keep] = look_up();
-    if (keep && fits) add(index);
+    if (keep) add({hash, index});
     return index;
   }
 
  private:
-  static constexpr std::size_t k_longest = 512;  // bytes of texts together that are kept
   struct Slot {
-    std::uint64_t hash = 0;
-    std::uint32_t text = 0;  // where it begins in texts_
-    std::uint16_t size = 0;  // 0: free
+    std::uint64_t hash = 0;  // 0: free
     std::uint32_t index = 0;
   };
-  // into key_; false: too long
-  bool join(std::initializer_list<std::string_view> texts) {
-    char* to = key_.data();
-    const char* const end = to + key_.size();
-    for (const std::string_view text : texts) {
-      if (text.size() >= static_cast<std::size_t>(end - to)) return false;
-      to = std::copy(text.begin(), text.end(), to);
-      *to++ = '\0';  // which no JSON holds
-    }
-    key_size_ = static_cast<std::size_t>(to - key_.data());
-    key_hash_ = std::hash<std::string_view>()({key_.data(), key_size_});
-    return true;
-  }
-  [[nodiscard]] const Slot* find_joined() const {
-    if (slots_.empty()) return nullptr;
-    const std::string_view key(key_.data(), key_size_);
-    for (std::size_t at = key_hash_;; ++at) {
-      const Slot& slot = slots_[at & (slots_.size() - 1)];
-      if (slot.size == 0) return nullptr;
-      if (slot.hash == key_hash_ && std::string_view(texts_).substr(slot.text, slot.size) == key) {
-        return &slot;
-      }
-    }
-  }
-  void add(std::uint32_t index) {
-    // There are many ways to write the same.
-    if (used_ >= most_ || texts_.size() + key_size_ > k_most_seen_bytes) {
+  void add(const Slot& slot) {
+    if (used_ >= most_) {  // there are many ways to write the same
       slots_.clear();
-      texts_.clear();
       used_ = 0;
     }
     if (2 * used_ >= slots_.size()) {
       std::vector<Slot> old(std::max<std::size_t>(64, 2 * slots_.size()));
       old.swap(slots_);
-      for (const Slot& slot : old) {
-        if (slot.size != 0) place(slot);
+      for (const Slot& known : old) {
+        if (known.hash != 0) place(known);
       }
     }
-    place({key_hash_, static_cast<std::uint32_t>(texts_.size()),
-           static_cast<std::uint16_t>(key_size_), index});
-    texts_.append(key_.data(), key_size_);
+    place(slot);
     ++used_;
   }
   void place(const Slot& slot) {
     std::size_t at = slot.hash;
-    while (slots_[at & (slots_.size() - 1)].size != 0) ++at;
+    while (slots_[at & (slots_.size() - 1)].hash != 0) ++at;
     slots_[at & (slots_.size() - 1)] = slot;
   }
 
   std::size_t most_, used_ = 0;
-  std::array<char, k_longest> key_{};
-  std::size_t key_size_ = 0;
-  std::uint64_t key_hash_ = 0;
   std::vector<Slot> slots_;  // a power of two of them, at most half used
-  std::string texts_;
 };
 
 class ChromeTracks {
@@ -202,20 +177,23 @@ class ChromeTracks {
 
 class ChromeRows {
  public:
-  explicit ChromeRows(std::size_t most) : most_(most), seen_(2 * most) {}
+  explicit ChromeRows(std::size_t most) : most_(most), seen_(2 * most), said_(most + 1) {}
 
   // The row of an event; `otherwise` is the category where it has none, or `always` that of all.
   // `backends`: where the trace's processes are backends, those.
   std::uint32_t of(const ChromeEvent& event, std::string_view otherwise = "",
                    std::string_view always = "", const ChromeTracks* backends = nullptr) {
     const std::string_view of_pid = backends != nullptr ? event.pid : std::string_view();
-    return seen_.find({otherwise, always, event.category, event.name, event.shape, of_pid}, [&] {
-      std::string category(always);
-      if (always.empty()) category = event_text(event.category).value_or("");
-      if (category.empty()) category = otherwise;
-      return index_of(event, category,
-                      backends != nullptr ? backends->backend(event_id(event.pid)) : "");
-    });
+    const auto row =
+        seen_.find({otherwise, always, event.category, event.name, event.shape, of_pid}, [&] {
+          std::string category(always);
+          if (always.empty()) category = event_text(event.category).value_or("");
+          if (category.empty()) category = otherwise;
+          return index_of(event, category,
+                          backends != nullptr ? backends->backend(event_id(event.pid)) : "");
+        });
+    __builtin_prefetch(&sums_[row], 1);  // thousands of them, in no order: on its way until needed
+    return row;
   }
   void add_call(std::uint32_t row) { ++sums_[row].calls; }
   void add_time(std::uint32_t row, double micros) {
@@ -253,10 +231,16 @@ class ChromeRows {
         op.bytes = sums.bytes / static_cast<double>(sums.with_bytes);
       }
     }
-    std::stable_sort(ops_.begin(), ops_.end(), [](const ObservedOp& a, const ObservedOp& b) {
-      return a.seconds.value_or(-1) > b.seconds.value_or(-1);
-    });
-    return std::exchange(ops_, {});
+    // Their places are sorted, not the rows: those are large.
+    std::vector<std::uint32_t> places(ops_.size());
+    std::iota(places.begin(), places.end(), 0U);
+    std::ranges::stable_sort(places, std::greater{},
+                             [&](std::uint32_t place) { return ops_[place].seconds.value_or(-1); });
+    std::vector<ObservedOp> sorted;
+    sorted.reserve(ops_.size());
+    for (const std::uint32_t place : places) sorted.push_back(std::move(ops_[place]));
+    ops_.clear();
+    return sorted;
   }
 
  private:
@@ -270,28 +254,34 @@ class ChromeRows {
   // Whether it is the event's own row, not that of other names.
   std::pair<std::uint32_t, bool> index_of(const ChromeEvent& event, std::string_view category,
                                           std::string backend) {
-    auto key = std::make_tuple(std::string(category), event_text(event.name).value_or("(no name)"),
-                               event_text(event.shape).value_or(""), std::move(backend));
-    if (const auto* known = look_up(index_, key)) return {*known, true};
-    const bool own = ops_.size() < most_;
-    if (!own) {
-      ++lost_;
-      key = {"", "(other names)", "", ""};
-      if (const auto* rest = look_up(index_, key)) return {*rest, false};
-    }
     ObservedOp op;
-    op.op = std::get<1>(key);
-    op.category = std::get<0>(key);
-    op.shape = std::get<2>(key);
-    op.backend = std::get<3>(key);
+    op.op = event_text(event.name).value_or("(no name)");
+    op.category = category;
+    op.shape = event_text(event.shape).value_or("");
+    op.backend = std::move(backend);
+    bool own = true;
+    const std::uint32_t row = said_.find({op.category, op.op, op.shape, op.backend}, [&] {
+      own = ops_.size() < most_;
+      return std::pair(own ? add(std::move(op)) : other_names(), own);
+    });
+    lost_ += own ? 0 : 1;
+    return {row, own};
+  }
+  std::uint32_t other_names() {
+    if (!other_names_) {
+      ObservedOp op;
+      op.op = "(other names)";
+      other_names_ = add(std::move(op));
+    }
+    return *other_names_;
+  }
+  std::uint32_t add(ObservedOp op) {
     op.layer = observed::layer_of_node(op.op);
-    if (category == "kernel") op.kernel = op.op;
-    ops_.push_back(std::move(op));
+    if (op.category == "kernel") op.kernel = op.op;
     sums_.emplace_back();
-    sums_.back().moves = moves_data(std::get<0>(key));
-    const auto index = static_cast<std::uint32_t>(ops_.size() - 1);
-    index_.emplace(std::move(key), index);
-    return {index, own};
+    sums_.back().moves = moves_data(op.category);
+    ops_.push_back(std::move(op));
+    return static_cast<std::uint32_t>(ops_.size() - 1);
   }
   void add_moved(std::uint32_t row, const ChromeEvent& event) {
     const auto bytes = event_number(event.bytes);
@@ -301,10 +291,11 @@ class ChromeRows {
   }
 
   std::size_t most_;
-  SeenTexts seen_;
+  SeenTexts seen_,
+      said_;  // by their JSON, and by what that says: one name may be written in many ways
   std::vector<ObservedOp> ops_;
   std::vector<Sums> sums_;  // of each of them
-  std::map<std::tuple<std::string, std::string, std::string, std::string>, std::uint32_t> index_;
+  std::optional<std::uint32_t> other_names_;
   std::size_t lost_ = 0;
 };
 

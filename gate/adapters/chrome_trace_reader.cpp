@@ -160,15 +160,15 @@ class ChromeTraceReader::Reading {
   }
   void take_whole(double at) {
     const std::uint32_t row = row_of();
+    const auto length = event_number(event_.length);
+    if (length && *length >= 0 && *length <= k_longest_micros) {
+      spans_.add({at, *length, row, tracks_.of(event_), NestedSpans::Event::Kind::whole});
+      rows_.add_time(row, *length);
+    } else {
+      ++unfinished_;
+    }
     rows_.add_call(row);
     rows_.add_bytes(row, event_);
-    const auto length = event_number(event_.length);
-    if (!length || *length < 0 || *length > k_longest_micros) {
-      ++unfinished_;
-      return;
-    }
-    rows_.add_time(row, *length);
-    spans_.add({at, *length, row, tracks_.of(event_), NestedSpans::Event::Kind::whole});
   }
 
   void take_members(const Json& members) {

@@ -14,4 +14,8 @@ std::string short_hash(std::string_view bytes, std::size_t digits) {
   return hash_hex(bytes).substr(0, digits);
 }
 
+std::uint64_t hash_number(std::string_view bytes, std::uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
+
 }  // namespace weir

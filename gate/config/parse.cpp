@@ -15,6 +15,13 @@ Extra PerEngine::for_engine(const std::string& engine) const {
   return result;
 }
 
+std::vector<CpuOp> EngineSettings::cpu_ops_in(const profile::CellKey& cell) const {
+  std::vector<CpuOp> ops;
+  std::ranges::copy_if(cpu_ops_allowed, std::back_inserter(ops),
+                       [&](const CpuOp& one) { return one.match.fits(cell); });
+  return ops;
+}
+
 bool EngineSettings::reports_counts() const {
   const bool asked = !profile_args.empty() || !counted_env.empty();
   if (tells_counts || (tells_counts_if_asked && asked)) return true;
@@ -140,6 +147,7 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
       parse(*section, parsing);
     }
   }
+  if (const Node* engines = root.find("engines")) parse_cpu_ops(*engines, parsing);
   fields.later({"devices", "history", "publish", "serve", "probes", "telemetry"});
   fields.finish();
   if (parsing.problems.any()) return tl::unexpected(parsing.problems.error());

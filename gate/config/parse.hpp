@@ -190,6 +190,8 @@ struct Parsing {
 void check_names(const Node& section, const std::string& what, Problems& problems);
 
 void parse_engines(const Node& node, Parsing& parsing);
+// Of each engine, once all names are known.
+void parse_cpu_ops(const Node& engines, Parsing& parsing);
 void parse_models(const Node& node, Parsing& parsing);
 void parse_backends(const Node& node, Parsing& parsing);
 void parse_variants(const Node& node, Parsing& parsing);

@@ -4,6 +4,7 @@
 #include "gate/config/parse.hpp"
 #include "gate/config/pattern.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/profile/assemble.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::config {
@@ -87,16 +88,29 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
   if (direction) rule.custom = unit::custom_metric(name, what, rule.scale->unit, *direction);
 }
 
-std::map<std::string, std::string> read_allowed(const Node& node, std::string_view what,
-                                                Problems& problems) {
-  std::map<std::string, std::string> allowed;
-  if (node.kind != Node::Kind::map) {
-    problems.expected(node, what, "a mapping of op names to why they may run on the CPU");
+// What may stay there, and why: a text, or {why, when, match}; several of one op are a list.
+void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engine,
+                  Parsing& parsing) {
+  Problems& problems = parsing.problems;
+  CpuOp allowed{op};
+  if (node.kind == Node::Kind::map) {
+    Fields fields(node, fmt::format("cpu_ops_allowed of \"{}\"", text::printable(op)), problems);
+    if (const Node* why = fields.need("why")) {
+      allowed.why = read_text(*why, "why", problems).value_or("");
+    }
+    const Node* when = fields.read("when", allowed.when, read_text);
+    const auto read = profile::shape_fits(allowed.when, "");
+    if (when != nullptr && !read) problems.add(when->at, "when: " + read.error().message);
+    if (const Node* match = fields.take("match")) {
+      Fields parts(*match, "match", problems);
+      parse_match(parts, allowed.match, parsing);
+      parts.finish();
+    }
+    fields.finish();
+  } else if (const auto why = read_text(node, "the reason", problems)) {
+    allowed.why = *why;
   }
-  for (const Entry& entry : node.entries) {
-    if (const auto why = read_text(entry.value, "the reason", problems)) allowed[entry.key] = *why;
-  }
-  return allowed;
+  engine.cpu_ops_allowed.push_back(std::move(allowed));
 }
 
 std::optional<std::int64_t> read_output_limit(const Node& node, std::string_view what,
@@ -289,7 +303,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     parse_container(*container, engine, parsing);
   }
   parse_numbers(fields, engine.extra);
-  fields.read("cpu_ops_allowed", engine.cpu_ops_allowed, read_allowed);
+  fields.take("cpu_ops_allowed");  // parse_cpu_ops: it may name backends
   fields.read("timeout", engine.timeout_seconds, read_duration, 24 * 3600, "24h");
   fields.read("output_limit", engine.output_limit, read_output_limit);
   fields.read("build", engine.build, read_arguments);
@@ -324,6 +338,32 @@ void parse_engines(const Node& node, Parsing& parsing) {
   }
   check_names(node, "engine", parsing.problems);
   for (const Entry& entry : node.entries) parse_engine(entry, parsing);
+}
+
+void parse_cpu_ops(const Node& engines, Parsing& parsing) {
+  for (const Entry& entry : engines.entries) {
+    const Node* node = entry.value.find("cpu_ops_allowed");
+    EngineSettings* engine = find_named(parsing.settings.engines, entry.key);
+    if (node == nullptr || node->kind == Node::Kind::null || engine == nullptr) continue;
+    if (node->kind != Node::Kind::map) {
+      parsing.problems.expected(*node, "cpu_ops_allowed",
+                                "a mapping of op names to why they may run on the CPU");
+    }
+    for (const auto& [op, at, value] : node->entries) {
+      if (op.empty() || op.find_first_of("*? ") != std::string::npos) {
+        parsing.problems.add(at,
+                             fmt::format("\"{}\" names no op: cpu_ops_allowed takes each by its "
+                                         "name, such as GET_ROWS",
+                                         text::printable(op)));
+        continue;
+      }
+      if (value.kind == Node::Kind::list) {
+        for (const Node& item : value.items) parse_cpu_op(op, item, *engine, parsing);
+      } else {
+        parse_cpu_op(op, value, *engine, parsing);
+      }
+    }
+  }
 }
 
 }  // namespace weir::config

@@ -278,16 +278,33 @@ class Rules {
     return server;
   }
 
-  void allowed(const std::string& engine, const std::map<std::string, std::string>& before,
-               const std::map<std::string, std::string>& after, bool holds) {
-    const auto what = [&](const std::string& op) {
-      return fmt::format("cpu_ops_allowed of engine {}: {}", engine, op);
+  void allowed(const std::string& engine, const std::vector<CpuOp>& before,
+               const std::vector<CpuOp>& after, bool holds) {
+    // Reasons may be worded anew.
+    const auto has = [](const std::vector<CpuOp>& ops, CpuOp op) {
+      return std::ranges::any_of(ops, [&](const CpuOp& one) {
+        op.why = one.why;
+        return op == one;
+      });
     };
-    for (const auto& [op, why] : after) {
-      if (!before.contains(op)) add(what(op), "", "\"" + why + "\"", Effect::looser, holds);
+    const auto what = [&](const CpuOp& op) {
+      std::string words = fmt::format("cpu_ops_allowed of engine {}: {}", engine, op.op);
+      if (!op.when.empty()) words += " where " + op.when;
+      const std::pair<const char*, const std::string&> parts[] = {{"engine", op.match.engine},
+                                                                  {"model", op.match.model},
+                                                                  {"backend", op.match.backend},
+                                                                  {"prompt", op.match.prompt},
+                                                                  {"variant", op.match.variant}};
+      for (const auto& [part, glob] : parts) {
+        if (!glob.empty()) words += fmt::format(", {} {}", part, glob);
+      }
+      return words;
+    };
+    for (const CpuOp& op : after) {
+      if (!has(before, op)) add(what(op), "", "\"" + op.why + "\"", Effect::looser, holds);
     }
-    for (const auto& [op, why] : before) {
-      if (!after.contains(op)) add(what(op), "\"" + why + "\"", "", Effect::tighter, holds);
+    for (const CpuOp& op : before) {
+      if (!has(after, op)) add(what(op), "\"" + op.why + "\"", "", Effect::tighter, holds);
     }
   }
 

@@ -84,6 +84,14 @@ struct ServerSettings {
 // Where times of a server come from: what weir saw of its requests.
 inline constexpr const char* k_requests = "requests";
 
+// An op that may run on the CPU in cells that ask for a device.
+struct CpuOp {
+  std::string op{}, why{};
+  std::string when{};      // of the op's shape (profile::shape_fits); "": any
+  verdict::Match match{};  // of the engine's cells
+  friend bool operator==(const CpuOp&, const CpuOp&) = default;
+};
+
 struct EngineSettings {
   std::string name;
   Arguments command;      // argv[0] is the program; empty: a server that runs already
@@ -95,7 +103,7 @@ struct EngineSettings {
   Environment counted_env;
   std::string kernel_names;  // pattern of shader files that name kernels without names; "": none
   Extra extra;               // env, threads, seed on the engine
-  std::map<std::string, std::string> cpu_ops_allowed;  // op -> why
+  std::vector<CpuOp> cpu_ops_allowed;
   double timeout_seconds = 300;
   std::int64_t output_limit = std::int64_t{16} << 20;
   Arguments build;
@@ -106,6 +114,9 @@ struct EngineSettings {
 
   // What its output tells of counts, as Known says of its adapter: nothing unless asked to.
   bool tells_counts = false, tells_counts_if_asked = false;
+
+  // Of cpu_ops_allowed those that hold in `cell`.
+  [[nodiscard]] std::vector<CpuOp> cpu_ops_in(const profile::CellKey& cell) const;
 
   // Its output is said to hold counts: by its adapter, or a count among the generic one's values.
   [[nodiscard]] bool reports_counts() const;

@@ -73,7 +73,7 @@ using AllowedOps = std::optional<std::set<std::string>>;
 struct Options {
   Bands bands;
   std::vector<Rule> rules;
-  AllowedOps cpu_ops_allowed{};  // of the cell's engine
+  AllowedOps cpu_ops_allowed{};  // of the cell
 };
 
 struct Explanation {

@@ -1,5 +1,6 @@
 #include "gate/flow/accept.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/reports.hpp"
@@ -10,11 +11,9 @@
 namespace weir::flow {
 namespace {
 
-using AllowedOps = std::map<std::string, std::string>;  // op -> why
-
 struct Taken {
   std::vector<profile::Profile> profiles;
-  std::map<std::string, AllowedOps> allowed;  // by engine, as the config has it
+  std::vector<config::EngineSettings> engines;
   std::vector<std::string> notes;
   config::Redactor redactor;  // over all that is said
 };
@@ -78,14 +77,6 @@ Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
   return {};
 }
 
-std::map<std::string, AllowedOps> allowed_ops(const config::Settings& settings) {
-  std::map<std::string, AllowedOps> allowed;
-  for (const config::EngineSettings& engine : settings.engines) {
-    allowed[engine.name] = engine.cpu_ops_allowed;
-  }
-  return allowed;
-}
-
 // They take long: not where they are not to be stored.
 bool wants_instructions(const AcceptOptions& options) {
   const auto matches = [](const std::string& glob) {
@@ -108,7 +99,7 @@ Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
   if (!measured.interrupted.empty()) return fail(Code::usage, "{}", measured.interrupted);
   const std::set<std::string> known = names_of(loaded.cells);
   Taken taken;
-  taken.allowed = allowed_ops(*loaded.known.settings);
+  taken.engines = loaded.known.settings->engines;
   taken.redactor = loaded.known.redactor;
   std::set<std::string> machines;
   for (profile::Profile& profile : measured.profiles) {
@@ -153,7 +144,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   if (job.asked.counts_only || !have_run) {
     wanted.plan.times = !job.asked.counts_only;
     WEIR_TRY(Measured measured, measure(job.asked.counts_only ? counting : job, wanted));
-    taken.allowed = allowed_ops(*measured.known.settings);
+    taken.engines = measured.known.settings->engines;
     taken.redactor = std::move(measured.known.redactor);
     taken.profiles = std::move(measured.profiles);
     return taken;
@@ -162,7 +153,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   if (!earlier.interrupted.empty()) return fail(Code::usage, "{}", earlier.interrupted);
   const bool countable = std::ranges::any_of(
       earlier.profiles, [](const profile::Profile& profile) { return !profile.counts_skipped; });
-  taken.allowed = allowed_ops(*earlier.known.settings);
+  taken.engines = earlier.known.settings->engines;
   taken.redactor = earlier.known.redactor;
   if (!countable) {
     taken.profiles = std::move(earlier.profiles);
@@ -170,7 +161,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   }
   wanted.plan.times = false;
   WEIR_TRY(Measured fresh, measure(counting, wanted));
-  taken.allowed = allowed_ops(*fresh.known.settings);
+  taken.engines = fresh.known.settings->engines;
   taken.redactor = std::move(fresh.known.redactor);
   for (profile::Profile& profile : fresh.profiles) {
     const auto same_cell =
@@ -199,19 +190,19 @@ std::string why_not(const profile::Profile& profile) {
 // What to write in the config so that the ops a cell ran on the CPU may stay there; "" when that is
 // not what keeps it out.
 std::string proposal(const profile::Profile& profile, const Taken& taken) {
-  const auto engine = taken.allowed.find(profile.cell.engine);
-  if (engine == taken.allowed.end()) return "";
-  AllowedOps ops = engine->second;
-  for (const auto& [op, times] : profile.placement.cpu_ops) {
-    ops.insert({op, fmt::format("why it may stay on the CPU ({} times now)", times)});
-  }
-  if (ops.size() == engine->second.size()) return "";
+  const auto* engine = find_named(taken.engines, profile.cell.engine);
+  if (engine == nullptr) return "";
+  std::map<std::string, std::int64_t> ops = profile.placement.cpu_ops;
+  for (const config::CpuOp& one : engine->cpu_ops_in(profile.cell)) ops.erase(one.op);
+  if (ops.empty()) return "";
   std::string lines =
-      "    If they belong there, say so under the engine in the config:\n"
+      "    If they belong there, say so under the engine in the config, with what stands there:\n"
       "      cpu_ops_allowed:\n";
-  for (const auto& [op, why] : ops) {
+  for (const auto& [op, times] : ops) {
     // Quoted as JSON, which YAML reads too.
-    lines += fmt::format("        {}: {}\n", dump_json(Json(op)), dump_json(Json(why)));
+    const std::string why = fmt::format("why it may stay on the CPU ({} times now)", times);
+    lines += fmt::format("        {}: {{match: {{backend: {}}}, why: {}}}\n", dump_json(Json(op)),
+                         dump_json(Json(profile.cell.backend)), dump_json(Json(why)));
   }
   return lines;
 }

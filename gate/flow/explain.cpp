@@ -75,11 +75,13 @@ explain::Options explain_options(const config::Settings& settings) {
   return options;
 }
 
-explain::AllowedOps allowed_ops_of(const config::Settings& settings, const std::string& engine) {
-  const auto found = std::ranges::find(settings.engines, engine, &config::EngineSettings::name);
+explain::AllowedOps allowed_ops_of(const config::Settings& settings, const profile::CellKey& cell) {
+  const auto found =
+      std::ranges::find(settings.engines, cell.engine, &config::EngineSettings::name);
   if (found == settings.engines.end()) return std::nullopt;
-  const auto ops = std::views::keys(found->cpu_ops_allowed);
-  return std::set<std::string>(ops.begin(), ops.end());
+  std::set<std::string> ops;
+  for (const config::CpuOp& one : found->cpu_ops_in(cell)) ops.insert(one.op);
+  return ops;
 }
 
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
@@ -138,7 +140,7 @@ struct Rulebook {
   }
   Explanation explained(const explain::Evidence& evidence, const profile::CellKey& cell) {
     if (run != nullptr) {
-      settings.cpu_ops_allowed = allowed_ops_of(*run->known.settings, cell.engine);
+      settings.cpu_ops_allowed = allowed_ops_of(*run->known.settings, cell);
     }
     return explain::explain(evidence, model_of(cell), settings);
   }

@@ -38,7 +38,7 @@ class ModelHeaders {
 // The ops that the config lets this engine leave on the CPU of a cell on a device. Nothing where it
 // has no such engine: an alias of a private one is none.
 [[nodiscard]] explain::AllowedOps allowed_ops_of(const config::Settings& settings,
-                                                 const std::string& engine);
+                                                 const profile::CellKey& cell);
 
 // Fills in the findings of cells that failed, improved or were accepted.
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,

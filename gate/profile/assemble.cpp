@@ -394,6 +394,7 @@ void fields(Fields& io, CellFacts& facts) {
   io("kernels_gated", facts.kernels_gated);
   io("times_source", facts.times_source);
   io.always("cpu_ops_allowed", facts.cpu_ops_allowed);
+  io.sparse("cpu_ops_when", facts.cpu_ops_when);
   io.object(
       "provenance", [&](Fields& from) { provenance_fields(from, facts.provenance); },
       facts.cell.str().c_str());

@@ -43,12 +43,19 @@ struct CellFacts {
   bool kernels_gated = true;
   // Ops that may run on the CPU although the cell asks for a device: op -> why.
   std::map<std::string, std::string> cpu_ops_allowed{};
+  // Of those, the ones that may only where one of these holds for their shape (shape_fits).
+  std::map<std::string, std::vector<std::string>> cpu_ops_when{};
   Provenance provenance;     // device_class may still be empty: the probe fills it
   std::string times_source;  // adapter's name
 };
 
 // As a journal keeps them.
 void fields(Fields& io, CellFacts& facts);
+
+// Whether the result of an op fits a condition such as "ne0 < 128" or "ne0 <= 64 and ne1 == 1": ne0
+// to ne3 are its sizes, the fastest first, as ggml counts them. `shape` as in OpCount; where none
+// is known nothing fits. Code::config where the condition is none.
+[[nodiscard]] Result<bool> shape_fits(std::string_view condition, std::string_view shape);
 
 // The error of a cell without any record.
 inline constexpr std::string_view k_no_record = "no run of this cell is recorded";

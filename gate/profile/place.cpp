@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/passes.hpp"
 #include "gate/unit/metric.hpp"
@@ -152,6 +153,26 @@ void place_on_cpu(const OpWork& work, Profile& profile) {
   }
 }
 
+bool may_stay(const CellFacts& facts, const OpRate& rate) {
+  if (!facts.cpu_ops_allowed.contains(rate.op)) return false;
+  const auto* conditions = look_up(facts.cpu_ops_when, rate.op);
+  return conditions == nullptr || std::ranges::any_of(*conditions, [&](const std::string& when) {
+           return shape_fits(when, rate.shape).value_or(false);
+         });
+}
+
+// " (SOFT_MAX: only where ne0 < 128)": of ops that are named, but not for shapes such as these.
+std::string conditions_of(const CellFacts& facts, const std::vector<OpRate>& strays) {
+  std::vector<std::string> words;
+  for (const OpRate& rate : strays) {
+    const auto* conditions = look_up(facts.cpu_ops_when, rate.op);
+    if (conditions != nullptr) {
+      add_once(words, fmt::format("{}: only where {}", rate.op, text::join(*conditions, " or ")));
+    }
+  }
+  return words.empty() ? "" : fmt::format(" ({})", text::join(words, "; "));
+}
+
 void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profile) {
   const auto on_cpu = chosen(work, [](const OpRate& rate) { return rate.on_cpu; });
   if (on_cpu.size() == work.ops.size()) {
@@ -168,18 +189,56 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
     profile.placement.cpu_ops[op] = std::max<std::int64_t>(1, std::llround(sum));
   }
   if (refuted(profile)) return;
-  const auto strays = chosen(work, [&](const OpRate& rate) {
-    return rate.on_cpu && !facts.cpu_ops_allowed.contains(rate.op);
-  });
+  const auto strays =
+      chosen(work, [&](const OpRate& rate) { return rate.on_cpu && !may_stay(facts, rate); });
   if (!strays.empty()) {
-    refute(profile, fmt::format("asked for {}: {}, which cpu_ops_allowed does not name",
-                                facts.device, describe(strays, "the CPU", work.unit)));
+    refute(profile,
+           fmt::format("asked for {}: {}, which cpu_ops_allowed does not name{}", facts.device,
+                       describe(strays, "the CPU", work.unit), conditions_of(facts, strays)));
   } else if (work.complete) {
     profile.placement.state = Placement::State::shown;
   }
 }
 
+// {768} of "256x768,256->768"; none where they are not known.
+std::vector<long long> result_sizes(std::string_view shape) {
+  const std::size_t arrow = shape.rfind("->");
+  if (arrow != std::string_view::npos) shape.remove_prefix(arrow + 2);
+  std::vector<long long> sizes;
+  for (const std::string& size : text::split(shape, 'x')) {
+    const auto number = text::to_int(size);
+    if (!number) return {};
+    sizes.push_back(*number);
+  }
+  return sizes;
+}
+
 }  // namespace
+
+Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
+  const std::vector<long long> sizes = result_sizes(shape);
+  std::vector<std::string> words = text::split(condition, ' ');
+  std::erase(words, "");
+  words.insert(words.begin(), "and");  // before each comparison
+  bool fits = !sizes.empty(), known = words.size() % 4 == 0;
+  for (std::size_t i = 0; known && i < words.size(); i += 4) {
+    const std::string &field = words[i + 1], &sign = words[i + 2];
+    const auto bound = text::to_int(words[i + 3]);
+    known = words[i] == "and" && field.size() == 3 && field.starts_with("ne") && field[2] >= '0' &&
+            field[2] <= '3' && bound;
+    if (!known) break;
+    const auto at = static_cast<std::size_t>(field[2] - '0');
+    const long long size = at < sizes.size() ? sizes[at] : 1;
+    known = sign == "<" || sign == "<=" || sign == ">" || sign == ">=" || sign == "==";
+    fits = fits && ((sign[0] == '<' && size < *bound) || (sign[0] == '>' && size > *bound) ||
+                    (sign.back() == '=' && size == *bound));
+  }
+  if (known) return fits;
+  return fail(Code::config,
+              "\"{}\" is no condition: write \"ne0 < 128\" (ne0 to ne3, <, <=, ==, >= or >, a "
+              "number; several of them joined by \"and\")",
+              text::printable(condition));
+}
 
 void place(const CellFacts& facts, std::string_view probe, const Records& counted,
            Profile& profile) {

@@ -12,6 +12,16 @@ namespace {
 
 constexpr std::uint64_t k_largest_prompt = std::uint64_t{16} << 20;
 
+void allow_cpu_ops(const std::vector<config::CpuOp>& ops, profile::CellFacts& facts) {
+  for (const config::CpuOp& one : ops) {
+    facts.cpu_ops_allowed.try_emplace(one.op, one.why);
+    facts.cpu_ops_when[one.op].push_back(one.when);
+  }
+  // An op that one of its entries allows as it is needs no condition.
+  std::erase_if(facts.cpu_ops_when,
+                [](const auto& op) { return std::ranges::find(op.second, "") != op.second.end(); });
+}
+
 class Preflight {
  public:
   Preflight(const Surroundings& around, const sys::Files& files) : around_(around), files_(files) {}
@@ -225,7 +235,7 @@ class Preflight {
     facts.device = cell.device;
     facts.sweep = cell.sweep;
     facts.times_source = cell.adapter;
-    if (cell.engine != nullptr) facts.cpu_ops_allowed = cell.engine->cpu_ops_allowed;
+    if (cell.engine != nullptr) allow_cpu_ops(cell.engine->cpu_ops_in(cell.key), facts);
     const auto prompt = prompts_.find(prepared.prompt_file);
     facts.provenance.fingerprint_parts =
         fingerprint_parts(cell, model, prompt == prompts_.end() ? "" : prompt->second);

@@ -1,6 +1,8 @@
 #include "gate/stats/stored.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -29,19 +31,65 @@ std::optional<Centre> centre_of(std::span<const double> samples) {
   return Centre{*median(logs), std::max(least, seen)};
 }
 
-// The variance between sessions that their centres show, beyond the centres' own errors.
-double variance_between(std::span<const Centre> centres) {
-  const double n = static_cast<double>(centres.size());
-  double mean = 0, mean_error = 0;
-  for (const Centre& centre : centres) {
-    mean += centre.log_median / n;
-    mean_error += centre.error * centre.error / n;
+// What is known of s, as equally spaced values of ln s and how likely each is.
+struct Posterior {
+  std::vector<double> variance, weight;  // s^2; weights add up to 1
+};
+
+Posterior posterior(const BetweenRuns& spread) {
+  const double freedom = spread.runs - 1;
+  const double seen = freedom > 0 ? std::sqrt(spread.sum_of_squares / freedom) : 0;
+  if (seen <= 0 && spread.expected <= 0) return {{0}, {1}};  // runs never differ
+  // Runs that were taken not to differ and do: nothing but what they show is known.
+  const double middle = spread.expected > 0 ? spread.expected : seen;
+  constexpr int k_steps = 160;
+  constexpr double k_margin = 4 * k_prior_spread;
+  const double lowest = (seen > 0 ? std::min(seen, middle) : middle) * std::exp(-k_margin);
+  const double first = std::log(std::max(lowest, spread.least));
+  const double last = std::log(std::max(seen, middle)) + k_margin;
+  Posterior known;
+  std::vector<double> logs;
+  for (int i = 0; i <= k_steps; ++i) {
+    const double at = first + (last - first) * i / k_steps;  // ln s
+    const double off = (at - std::log(middle)) / k_prior_spread;
+    known.variance.push_back(std::exp(2 * at));
+    logs.push_back(-off * off / 2 - freedom * at -
+                   spread.sum_of_squares / (2 * known.variance.back()));
   }
-  double squares = 0;
-  for (const Centre& centre : centres) {
-    squares += (centre.log_median - mean) * (centre.log_median - mean);
+  const double highest = std::ranges::max(logs);
+  double sum = 0;
+  for (const double log : logs) {
+    known.weight.push_back(std::exp(log - highest));
+    sum += known.weight.back();
   }
-  return std::max(0.0, squares / (n - 1) - mean_error);
+  for (double& weight : known.weight) weight /= sum;
+  return known;
+}
+
+double mean_variance(const Posterior& known) {
+  return std::inner_product(known.variance.begin(), known.variance.end(), known.weight.begin(),
+                            0.0);
+}
+
+// Half the interval.
+double reach(const BetweenRuns& spread) {
+  const Posterior known = posterior(spread);
+  const auto beyond = [&](double r) {
+    double chance = 0;
+    for (std::size_t i = 0; i < known.variance.size(); ++i) {
+      const double variance = known.variance[i] * (1 + 1 / spread.runs) + spread.excess;
+      if (variance > 0) chance += known.weight[i] * std::erfc(r / std::sqrt(2 * variance));
+    }
+    return chance;
+  };
+  double low = 0, high = 1e-6;
+  while (beyond(high) > spread.level) high *= 2;
+  constexpr int k_halvings = 60;
+  for (int i = 0; i < k_halvings; ++i) {
+    const double middle = (low + high) / 2;
+    (beyond(middle) > spread.level ? low : high) = middle;
+  }
+  return low;
 }
 
 std::string percent(double share) { return fmt::format("{:.2g} %", share * 100); }
@@ -86,37 +134,59 @@ std::optional<StoredInterval> compare_with_stored(std::span<const std::vector<do
   }
   if (!candidate || centres.empty()) return std::nullopt;
 
-  const double count = static_cast<double>(centres.size());
-  const double assumed = policy.assumed_session_sd * policy.assumed_session_sd;
+  BetweenRuns spread{static_cast<double>(centres.size())};
+  double mean = 0, errors = 0, worst = 0;
+  for (const Centre& centre : centres) {
+    mean += centre.log_median / spread.runs;
+    errors += centre.error * centre.error;
+    worst = std::max(worst, centre.error * centre.error);
+  }
+  for (const Centre& centre : centres) {
+    spread.sum_of_squares += (centre.log_median - mean) * (centre.log_median - mean);
+  }
+  const double own = candidate->error * candidate->error;
+  // A lognormal's root mean square is its middle times e^(spread^2).
+  const double middle = policy.assumed_run_sd * std::exp(-k_prior_spread * k_prior_spread);
+  spread.expected = std::sqrt(middle * middle + (errors + own) / (spread.runs + 1));
+  spread.level = policy.level;
+  spread.least = policy.assumed_run_sd > 0 ? k_least_run_sd : 0;
+  spread.excess = std::max(0.0, own - worst);
+
+  const double d = candidate->log_median - mean;
+  const double half = reach(spread);
   StoredInterval answer;
   answer.sessions = centres.size();
-  answer.assumed = centres.size() < k_sessions_needed;
-  double between = assumed, reach = normal_quantile(1 - policy.level / 2);
-  if (!answer.assumed) {
-    const double freedom = count - 1 + k_assumed_weight;
-    between = (k_assumed_weight * assumed + (count - 1) * variance_between(centres)) / freedom;
-    reach = student_quantile(1 - policy.level / 2, freedom);
-  }
-  double mean = 0, errors = 0;
-  for (const Centre& centre : centres) {
-    mean += centre.log_median / count;
-    errors += centre.error * centre.error / (count * count);
-  }
-  const double d = candidate->log_median - mean;
-  const double spread =
-      std::sqrt(between * (1 + 1 / count) + candidate->error * candidate->error + errors);
+  answer.spread = spread;
   answer.change = std::expm1(d);
-  answer.low = std::expm1(d - reach * spread);
-  answer.high = std::expm1(d + reach * spread);
+  answer.low = std::expm1(d - half);
+  answer.high = std::expm1(d + half);
   answer.stored = std::exp(mean);
   answer.current = std::exp(candidate->log_median);
-  answer.between = std::sqrt(between);
-  answer.words =
-      fmt::format("{} stored session{}; sessions are taken to differ by {} ({})", centres.size(),
-                  centres.size() == 1 ? "" : "s", percent(answer.between),
-                  answer.assumed ? fmt::format("assumed until {} are stored", k_sessions_needed)
-                                 : std::string("estimated from them"));
+  answer.between = std::sqrt(mean_variance(posterior(spread)));
+  answer.words = centres.size() == 1 ? fmt::format("1 stored run; runs are assumed to differ by {}",
+                                                   percent(answer.between))
+                                     : fmt::format("{} stored runs, which differ by about {}",
+                                                   centres.size(), percent(answer.between));
   return answer;
+}
+
+std::optional<std::size_t> more_stored_runs(const StoredInterval& interval, double limit,
+                                            std::size_t most) {
+  const double away = std::fabs(std::log1p(interval.change) - std::log1p(limit));
+  // Each further run is taken to be off by the middle of what is known of s.
+  const Posterior known = posterior(interval.spread);
+  double middle = 0;
+  for (std::size_t i = 0; i < known.variance.size(); ++i) {
+    if (known.weight[i] > 0) middle += known.weight[i] * std::log(known.variance[i]);
+  }
+  BetweenRuns more = interval.spread;
+  for (std::size_t runs = interval.sessions + 1; runs <= most; ++runs) {
+    more.runs = static_cast<double>(runs);
+    more.sum_of_squares =
+        interval.spread.sum_of_squares + (more.runs - interval.spread.runs) * std::exp(middle);
+    if (reach(more) < away) return runs - interval.sessions;
+  }
+  return std::nullopt;
 }
 
 }  // namespace weir::stats

@@ -1,23 +1,28 @@
-// A throughput (or time) against stored sessions: an interval for the ratio that takes into account
-// that the same program measured on another day is not equally fast.
+// A throughput (or time) compared with stored runs: an interval for the ratio that takes into
+// account that the same program measured on another day is not equally fast.
 //
-// Model, on logarithms: what session k shows is its centre, c_k = mu + e_k + w_k, with e_k the
-// session's own offset (sd `between`) and w_k the error of its median. The candidate is one more
-// session with its own offset. So
-//   change   d  = median(candidate) - mean of the c_k
-//   variance v  = between^2 * (1 + 1/K) + se_candidate^2 + (sum of se_k^2) / K^2
-//   interval      d -+ q * sqrt(v), shown as e^x - 1
-// - se: standard error of a median by order statistics (Price and Bonett, Journal of Statistical
-//   Computation and Simulation 68, 2001): no normality is assumed, two modes or a heavy tail widen
-//   it. It needs two samples; below three, 5 % a process is the least that is believed.
-// - between: below `k_sessions_needed` sessions the assumed value, and q is the normal quantile.
-// From
-//   then on it is estimated from the spread of the c_k less what their own errors explain, pooled
-//   with the assumed value as if that came from `k_assumed_weight` more sessions (so that a few
-//   sessions taken within one quiet hour do not claim too much), and q is Student's for K - 1 +
-//   k_assumed_weight degrees of freedom.
-// The interval covers the true ratio with probability 1 - level if offsets are normal. That is an
-// assumption, not a guarantee, and each metric has its own: the words say so. Pure.
+// Model, on logarithms: stored run k shows a centre c_k, the median of its processes. It is off by
+// what the machine did that day and by the median's own error; `s` is the sd of both together. The
+// candidate is one more run, off by as much. So
+//   change      d = median(candidate) - mean of the c_k
+//   given s     v = s^2 * (1 + 1/K) + e^2
+//   interval    d -+ r, where P(|N(0, v)| > r), averaged over what is known of s, is `level`;
+//               shown as e^x - 1
+// - e^2: by how much the candidate's error variance exceeds that of every stored run: a run of
+//   fewer or noisier processes says less. Errors of medians are by order statistics (Price and
+//   Bonett, Journal of Statistical Computation and Simulation 68, 2001): no normality is assumed,
+//   two modes or a heavy tail widen them. They need two samples; below three, 5 % a process is the
+//   least that is believed.
+// - What is known of s: before any two runs are stored, ln s is normal with sd `k_prior_spread`
+//   around ln sqrt(m^2 + mean of the error variances), with m such that the root mean square of
+//   what days do is `assumed_run_sd`. The K centres add their sum of squares, of K - 1 degrees of
+//   freedom. On this scale what is assumed is worth one degree of freedom however far from the
+//   truth it lies, so it fades: a conjugate prior on s^2 would not, for its 3 % stay in the sum of
+//   squares that quiet runs hardly add to. `s` is never believed to be below `k_least_run_sd`:
+//   printed digits hide less, and where a linker puts a function moves as much.
+// The interval covers the true ratio with probability 1 - level if runs are off normally and know
+// nothing of each other. That is an assumption, not a guarantee: docs/decision-quality.md has the
+// coverage on recorded runs. Pure.
 #pragma once
 
 #include <cstddef>
@@ -28,31 +33,47 @@
 
 namespace weir::stats {
 
-inline constexpr std::size_t k_sessions_needed = 5;
-inline constexpr double k_assumed_weight = 4;
+inline constexpr double k_prior_spread = 0.7;  // of ln s
+inline constexpr double k_least_run_sd = 0.0025;
 inline constexpr double k_assumed_process_sd = 0.05;
 
 struct StoredPolicy {
-  double level = 0.05;               // two-sided; 0 < level < 1
-  double assumed_session_sd = 0.03;  // of the logarithm, between sessions
+  double level = 0.05;           // two-sided; 0 < level < 1
+  double assumed_run_sd = 0.03;  // of the logarithm, from run to run; 0: runs do not differ
+};
+
+// What the stored runs say of s, and what the candidate's error adds.
+struct BetweenRuns {
+  double runs = 0;            // K
+  double sum_of_squares = 0;  // of the centres around their mean
+  double expected = 0;        // sqrt(m^2 + mean error variance): what s is taken to be without them
+  double least = 0;           // s is not below
+  double excess = 0;          // e^2
+  double level = 0.05;        // of the interval
 };
 
 struct StoredInterval {
   double change = 0;  // relative: current / stored - 1
   double low = 0, high = 0;
-  double stored = 0;    // the centre of the stored sessions, in the metric's unit
-  double current = 0;   // the candidate's median
-  double between = 0;   // sd between sessions that was used
-  bool assumed = true;  // ... and whether it was assumed
+  double stored = 0;   // the centre of the stored runs, in the metric's unit
+  double current = 0;  // the candidate's median
+  double between = 0;  // s: the root mean square of what is known of it
   std::size_t sessions = 0;
-  std::string words;  // "1 stored session; sessions are taken to differ by 3 % (assumed, …)"
+  BetweenRuns spread;
+  std::string words;  // "1 stored run; runs are assumed to differ by 3 %"
 };
 
-// Samples are positive, one a process; sessions without any are passed over. Absent when either
+// Samples are positive, one a process; runs without any are passed over. Absent when either
 // side has none, or when a sample is not a positive number.
 [[nodiscard]] std::optional<StoredInterval> compare_with_stored(
     std::span<const std::vector<double>> sessions, std::span<const double> current,
     const StoredPolicy& policy);
+
+// About how many more stored runs would put `limit` (a relative change) outside the interval, if
+// they are like those that are stored and the candidate stays where it is; at most `most` in all.
+// Absent where they would not: the candidate is one run, and itself off by s.
+[[nodiscard]] std::optional<std::size_t> more_stored_runs(const StoredInterval& interval,
+                                                          double limit, std::size_t most);
 
 // Standard error of the median of `samples`, in their unit. Requires at least two.
 [[nodiscard]] double median_standard_error(std::span<const double> samples);

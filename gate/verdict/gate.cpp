@@ -3,7 +3,6 @@
 #include <functional>
 
 #include "gate/stats/quantile.hpp"
-#include "gate/stats/stored.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -163,10 +162,10 @@ std::string decision_rule(const Cells& cells, const Policy& policy) {
     rule += fmt::format(
         "Against stored samples: {}. A {:.3g} % interval is made for each of these alone; it fails "
         "only when the whole interval is beyond the limit and is inconclusive when the interval "
-        "holds it. Sessions are taken to differ by {:.2g} % until {} are stored. This is outside "
-        "false_alarm, which holds against a base program beside it.",
-        text::join(list, "; "), (1 - policy.stored_level) * 100, policy.assumed_session_sd * 100,
-        stats::k_sessions_needed);
+        "holds it. One run is off by what the machine did that day: by an assumed {:.2g} %, which "
+        "gives way to what stored runs show. This is outside false_alarm, which holds against a "
+        "base program beside it.",
+        text::join(list, "; "), (1 - policy.stored_level) * 100, policy.assumed_session_sd * 100);
   }
   return std::string(text::trim(rule));
 }

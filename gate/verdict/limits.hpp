@@ -20,7 +20,7 @@ struct Amount {
 // Globs on the parts of a cell's name; an empty string matches everything. `engine` matches with
 // or without "@variant", `prompt` with or without "@d256".
 struct Match {
-  std::string engine, model, backend, prompt, variant;
+  std::string engine{}, model{}, backend{}, prompt{}, variant{};
   [[nodiscard]] bool fits(const profile::CellKey& cell) const;
   friend bool operator==(const Match&, const Match&) = default;
 };

@@ -1,4 +1,4 @@
-// Times and memory: held to stored samples of this machine class, as far as those can tell.
+// Times and memory: compared with stored samples of this machine class, as far as those can tell.
 //
 // A reference workload that ran beside stored samples and beside this run says how much faster or
 // slower the machine was then: samples are divided by what it did in the same round. Times of
@@ -21,16 +21,29 @@ double allowed(const Amount& amount, double stored) {
   return amount.relative ? amount.value : amount.value / stored;
 }
 
-// From `low` to `high` is the interval of the change for the worse: positive is bad.
-Ruling within(double low, double high, double limit, std::string_view words,
-              const StoredInterval& interval) {
+// About how many more stored runs it would take, or what else decides.
+std::string what_decides(const StoredInterval& interval, double limit) {
+  const auto more = stats::more_stored_runs(interval, limit, baseline::k_sessions_kept);
+  return more ? fmt::format("about {} more stored run{} would decide (weir baseline accept)", *more,
+                            *more == 1 ? "" : "s")
+              : fmt::format(
+                    "{} stored runs would hardly decide, a base program beside it does "
+                    "(weir gate --against)",
+                    baseline::k_sessions_kept);
+}
+
+// The change may go as far as `share` downwards (`sign` -1) or upwards (1).
+Ruling within(const StoredInterval& interval, double sign, double share, std::string_view words) {
+  const double limit = sign * share;
   const std::string seen = fmt::format("{} ({} to {}), {}", percent(interval.change),
                                        percent(interval.low), percent(interval.high), words);
-  if (low > limit) return {Outcome::fail, seen + ": the whole interval is beyond the limit"};
-  if (high < limit) return {Outcome::pass, seen};
-  return {Outcome::inconclusive,
-          fmt::format("{}: the interval holds the limit, so these samples can not tell; {}", seen,
-                      interval.words)};
+  const bool above = interval.low > limit, below = interval.high < limit;
+  if (sign < 0 ? below : above) {
+    return {Outcome::fail, seen + ": the whole interval is beyond the limit"};
+  }
+  if (above || below) return {Outcome::pass, seen};
+  return {Outcome::inconclusive, fmt::format("{}: the interval includes the limit ({}); {}", seen,
+                                             interval.words, what_decides(interval, limit))};
 }
 
 // A slope may be anywhere; of all else, no process takes no time.
@@ -42,14 +55,14 @@ Ruling not_positive(const unit::Metric& metric) {
 
 std::optional<Ruling> against_stored(const Limit& limit, const StoredInterval& interval) {
   std::optional<Ruling> ruling;
-  const auto hold = [&](const std::optional<MaxChange>& change, double low, double high,
+  const auto hold = [&](const std::optional<MaxChange>& change, double sign,
                         std::string_view verb) {
     if (!change) return;
-    take_worse(ruling, within(low, high, allowed(change->amount, interval.stored),
-                              fmt::format("may {} {}", verb, show(change->amount)), interval));
+    take_worse(ruling, within(interval, sign, allowed(change->amount, interval.stored),
+                              fmt::format("may {} {}", verb, show(change->amount))));
   };
-  hold(limit.max_drop, -interval.high, -interval.low, "drop");
-  hold(limit.max_increase, interval.low, interval.high, "rise");
+  hold(limit.max_drop, -1, "drop");
+  hold(limit.max_increase, 1, "rise");
   return ruling;
 }
 

@@ -188,7 +188,7 @@ struct Policy {
   bool require_baseline = false;  // a missing exact baseline is an error (exit 3)
   bool fail_on_inconclusive = false;
   double stored_level = 0.05;
-  double assumed_session_sd = 0.03;  // of log rate between sessions, until enough are stored
+  double assumed_session_sd = 0.03;  // of log rate from run to run, before any are stored
   bool counts_only = false;
   // Beside a base program (TRUST): of the whole gate, and of each metric.
   double false_alarm = 0.001;

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -314,6 +315,31 @@ TEST(ChromeTrace, PutsInOrderWhatIsLateByAsMuchAsTheWindow) {
   const auto beyond = read(text, {100, 50'000, 10'000, 2048});
   EXPECT_THAT(beyond.warnings, Contains(HasSubstr("too far out of order")));
   EXPECT_NEAR(*row(beyond, "outer").seconds, 334 * 17.5e-6, 1e-12) << "sums are right all the same";
+}
+
+// Expected: what strtod makes of the same text.
+TEST(ChromeTrace, TakesTimesToTheLastDigit) {
+  for (const char* text :
+       {"0", "7", "0.1", "123.456", "999999999.999", "0.123456789012345", "9007199254740992",
+        "9007199254740993", "12345678901.23456789", "1e-3", "1.5e2", "1234567890123456"}) {
+    const auto observed =
+        read(fmt::format(R"([{{"ph":"X","name":"n","pid":1,"tid":1,"ts":1,"dur":{}}}])", text));
+    EXPECT_EQ(*row(observed, "n").seconds, std::strtod(text, nullptr) / 1e6) << text;
+  }
+}
+
+// A name is known by its text, however long that is and however it is written.
+TEST(ChromeTrace, AddsUpANameHoweverItIsWritten) {
+  const std::string name(190, 'k'),
+      event = R"({{"ph":"X","name":"{}{}","pid":1,"tid":1,"ts":{},"dur":2}})";
+  std::string text = "[";
+  for (int i = 0; i < 3; ++i) {
+    text += fmt::format(fmt::runtime(event + ","), name, "ä", i);
+    text += fmt::format(fmt::runtime(event + ","), name, "\\u00e4", i);
+  }
+  const auto observed = read(text + "{}]");
+  ASSERT_EQ(observed.ops.size(), 1U);
+  EXPECT_EQ(observed.ops[0].calls, 6);
 }
 
 TEST(ChromeTrace, BoundsNamesTracksAndPoints) {

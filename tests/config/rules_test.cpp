@@ -122,6 +122,12 @@ TEST(Rules, WhatAnEngineMayRunOnTheCpuIsARuleAndItsProbesAreToldAsHoldingAlready
                             with_engine(k_command + ", cpu_ops_allowed: {MUL_MAT: why not}")),
               ElementsAre("cpu_ops_allowed of engine e: MUL_MAT: added, \"why not\": looser",
                           "cpu_ops_allowed of engine e: GET_ROWS: \"cheap\" → removed: tighter"));
+  EXPECT_THAT(
+      words_between(
+          with_engine(k_command + ", cpu_ops_allowed: {ADD: {match: {backend: cpu}, why: a}}"),
+          with_engine(k_command + ", cpu_ops_allowed: {ADD: {when: ne0 < 9, why: b}}")),
+      ElementsAre("cpu_ops_allowed of engine e: ADD where ne0 < 9: added, \"b\": looser",
+                  "cpu_ops_allowed of engine e: ADD, backend cpu: \"a\" → removed: tighter"));
   EXPECT_THAT(words_between(with_engine(k_command + ", probes: [vulkan, ggml]"),
                             with_engine(k_command + ", probes: [ggml]")),
               ElementsAre("probes of engine e: vulkan, ggml → ggml: looser, and holds already"));
@@ -169,10 +175,9 @@ TEST(Rules, AreTakenFromTheBaseForWhatBothHaveAndANewEngineKeepsItsOwnList) {
   take_rules(*base, *head);
   EXPECT_EQ(head->gate.runs, 7);
   ASSERT_EQ(head->limits.size(), 1U);
-  EXPECT_TRUE(head->engines[0].cpu_ops_allowed.contains("GET_ROWS"));
-  EXPECT_FALSE(head->engines[0].cpu_ops_allowed.contains("MUL_MAT"));
+  EXPECT_THAT(head->engines[0].cpu_ops_allowed, ElementsAre(CpuOp{"GET_ROWS", "cheap"}));
   EXPECT_EQ(head->engines[0].timeout_seconds, 7);  // how it is measured
-  EXPECT_TRUE(head->engines[1].cpu_ops_allowed.contains("ROPE"));
+  EXPECT_THAT(head->engines[1].cpu_ops_allowed, ElementsAre(CpuOp{"ROPE", "y"}));
 }
 
 TEST(Rules, ALimitOfTheBaseMayNameWhatTheHeadNoLongerHas) {

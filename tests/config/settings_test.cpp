@@ -21,7 +21,12 @@ engines:
     env: {A: '{{model}}'}
     threads: 4
     seed: 7
-    cpu_ops_allowed: {GET_ROWS: "one look-up"}
+    cpu_ops_allowed:
+      GET_ROWS: "one look-up"
+      SOFT_MAX: {when: "ne0 < 128", why: small}
+      MUL_MAT:
+        - {match: {backend: cpu}, why: here}
+        - {match: {backend: "f*", prompt: decode}, when: ne1 == 1 and ne0 <= 64, why: there}
     timeout: 2m
     output_limit: 64KiB
     build: [cmake, --build, build]
@@ -84,7 +89,13 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(llama.extra.env.at("A"), "{{model}}");
   EXPECT_EQ(llama.extra.threads, 4);
   EXPECT_EQ(llama.extra.seed, 7);
-  EXPECT_EQ(llama.cpu_ops_allowed.at("GET_ROWS"), "one look-up");
+  EXPECT_THAT(llama.cpu_ops_allowed,
+              ElementsAre(CpuOp{"GET_ROWS", "one look-up"}, CpuOp{"SOFT_MAX", "small", "ne0 < 128"},
+                          CpuOp{"MUL_MAT", "here", "", {.backend = "cpu"}},
+                          CpuOp{"MUL_MAT",
+                                "there",
+                                "ne1 == 1 and ne0 <= 64",
+                                {.backend = "f*", .prompt = "decode"}}));
   EXPECT_EQ(llama.timeout_seconds, 120);
   EXPECT_EQ(llama.output_limit, 65536);
   EXPECT_THAT(llama.build, ElementsAre("cmake", "--build", "build"));
@@ -128,7 +139,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->prompts[4].file, "prompts/a.txt");
 
   EXPECT_EQ(settings->include[0].match.backend, "cpu");
-  EXPECT_EQ(settings->exclude[0].source, "weir.yaml:44:13");
+  EXPECT_EQ(settings->exclude[0].source, "weir.yaml:49:13");
   ASSERT_EQ(settings->limits.size(), 4U);
   EXPECT_EQ(settings->limits[0].max_drop, (verdict::Amount{0.05, true}));
   EXPECT_EQ(settings->limits[0].tolerate, (verdict::Amount{0.02, true}));
@@ -139,7 +150,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->limits[2].until, "2026-11-20") << "holds on the day itself";
   EXPECT_EQ(settings->limits[3].exact, false);
   EXPECT_EQ(settings->limits[3].max_increase, (verdict::Amount{4, false}));
-  EXPECT_EQ(settings->limits[3].source, "weir.yaml:49:5");
+  EXPECT_EQ(settings->limits[3].source, "weir.yaml:54:5");
 
   EXPECT_EQ(settings->gate.false_alarm, 0.002);
   EXPECT_EQ(settings->gate.budget_seconds, 90);

@@ -43,7 +43,8 @@ TEST(Starter, MeasuresWhatWasFoundOnTheCpuAndOnVulkan) {
   ASSERT_TRUE(settings);
   EXPECT_EQ(settings->engines[0].command[0], "/opt/llama.cpp/llama-bench");
   EXPECT_THAT(settings->engines[0].probes, testing::ElementsAre("vulkan", "ggml"));
-  EXPECT_TRUE(settings->engines[0].cpu_ops_allowed.contains("GET_ROWS"));
+  ASSERT_EQ(settings->engines[0].cpu_ops_allowed.size(), 1U);
+  EXPECT_EQ(settings->engines[0].cpu_ops_allowed[0].op, "GET_ROWS");
   EXPECT_EQ(settings->backends[1].extra.extra.env.at("GGML_VK_VISIBLE_DEVICES"), "0");
 }
 

@@ -5,17 +5,25 @@
 namespace weir::flow {
 namespace {
 
-TEST(AllowedOps, AreThoseOfTheCellsOwnEngine) {
+TEST(AllowedOps, AreThoseOfTheCellsOwnEngineThatItsBackendMatches) {
   config::Settings settings;
   for (const char* name : {"llama.cpp", "agave"}) {
     config::EngineSettings engine;
     engine.name = name;
-    if (engine.name == "llama.cpp") engine.cpu_ops_allowed["GET_ROWS"] = "one look-up";
+    if (engine.name == "llama.cpp") {
+      engine.cpu_ops_allowed = {{"GET_ROWS", "one look-up"},
+                                {"MUL_MAT", "half", "", {.backend = "half"}}};
+    }
     settings.engines.push_back(engine);
   }
-  EXPECT_EQ(allowed_ops_of(settings, "llama.cpp"), std::set<std::string>{"GET_ROWS"});
-  EXPECT_EQ(allowed_ops_of(settings, "agave"), std::set<std::string>{}) << "none is allowed";
-  EXPECT_EQ(allowed_ops_of(settings, "engine-1"), std::nullopt) << "an alias tells nothing";
+  const auto of = [&](const std::string& engine_and_backend) {
+    return allowed_ops_of(settings, *profile::CellKey::parse(engine_and_backend + "/decode"));
+  };
+  using Ops = std::set<std::string>;
+  EXPECT_EQ(of("llama.cpp/tiny/vulkan"), Ops{"GET_ROWS"});
+  EXPECT_EQ(of("llama.cpp/tiny/half"), (Ops{"GET_ROWS", "MUL_MAT"}));
+  EXPECT_EQ(of("agave/tiny/vulkan"), Ops{}) << "none is allowed";
+  EXPECT_EQ(of("engine-1/tiny/vulkan"), std::nullopt) << "an alias tells nothing";
 }
 
 }  // namespace

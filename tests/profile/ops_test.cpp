@@ -284,5 +284,50 @@ TEST(OpPlacement, LeavesTheDevicesOwnReasonWhereItGotNoWork) {
   EXPECT_THAT(profile.placement.reason, HasSubstr("gave it no work, though llvmpipe is there"));
 }
 
+TEST(OpPlaces, HoldOpsThatMayStayForSomeShapesToThose) {
+  const std::vector<Op> ops = {{"MUL_MAT", "256x768,256->768", "Vulkan0", 2},
+                               {"SOFT_MAX", "64,1->64", "CPU", 3},
+                               {"SOFT_MAX", "512,1->512", "CPU", 1}};
+  CellFacts asked = facts();
+  asked.cpu_ops_allowed = {{"SOFT_MAX", "cheaper than a dispatch"}};
+  const auto place_of = [&](const std::vector<Op>& seen) {
+    return assemble(asked, runs_of(asked, seen)).placement;
+  };
+  EXPECT_EQ(place_of(ops).state, State::shown);
+  asked.cpu_ops_when = {{"SOFT_MAX", {"ne0 < 128"}}};
+  EXPECT_EQ(place_of(ops).state, State::refuted);
+  EXPECT_EQ(place_of(ops).reason,
+            "asked for vulkan: SOFT_MAX 512,1->512 ran on the CPU once a token, which "
+            "cpu_ops_allowed does not name (SOFT_MAX: only where ne0 < 128)");
+  EXPECT_EQ(place_of({ops[0], ops[1]}).state, State::shown);
+}
+
+TEST(ShapeCondition, IsOfTheSizesOfAnOpsResult) {
+  const struct {
+    const char *condition, *shape;
+    bool fits;
+  } cases[] = {
+      {"ne0 < 128", "256x768,256->127", true},
+      {"ne0 < 128", "64x64,64->128", false},
+      {"ne0 <= 128", "64->128", true},
+      {"ne1 == 1", "64->128", true},
+      {"ne1 == 1", "64->128x2", false},
+      {"ne1 > 1", "64->128x2", true},
+      {"ne0 >= 128 and ne1 < 3", "->128x2", true},
+      {"ne0 >= 128 and ne1 < 2", "->128x2", false},
+      {"ne0 < 128", "", false},
+      {"ne0 < 128", "64xy", false},
+  };
+  for (const auto& one : cases) {
+    const auto fits = shape_fits(one.condition, one.shape);
+    ASSERT_TRUE(fits) << one.condition;
+    EXPECT_EQ(*fits, one.fits) << one.condition << " of \"" << one.shape << '"';
+  }
+  for (const char* bad : {"", "ne0", "ne4 < 1", "ne0 < x", "ne0 <> 1", "ne0 != 1",
+                          "ne0 < 1 or ne1 < 1", "ne0 < 1 and", "and ne0 < 1", "ne0 < 1 ne1 < 2"}) {
+    EXPECT_FALSE(shape_fits(bad, "1")) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace weir::profile

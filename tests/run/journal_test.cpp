@@ -68,6 +68,7 @@ TEST(Journal, HoldsEverythingThatAVerdictIsMadeFrom) {
   for (std::size_t i = 0; i < 2; ++i) {
     EXPECT_EQ(write_fields(header.cells[i]), write_fields(plan.cells[i].facts));
     EXPECT_EQ(header.cells[i].cpu_ops_allowed, plan.cells[i].facts.cpu_ops_allowed);
+    EXPECT_EQ(header.cells[i].cpu_ops_when, plan.cells[i].facts.cpu_ops_when);
   }
   EXPECT_EQ(run->records, (std::vector{record_of(plan, 0), record_of(plan, 1)}));
 }

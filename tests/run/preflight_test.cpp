@@ -100,7 +100,12 @@ TEST(Preflight, LooksUpWhatRunningNeeds) {
   EXPECT_EQ(cpu.facts.provenance.machine_class, "cpu-x86-64-v3-Test-CPU-4c-8g-debian-12");
   EXPECT_EQ(vulkan.probes, std::vector<std::string>{"vulkan"});
   EXPECT_EQ(vulkan.facts.counts_skipped, std::nullopt);
-  EXPECT_EQ(vulkan.facts.cpu_ops_allowed.at("GET_ROWS"), "one look-up");
+  using Allowed = std::map<std::string, std::string>;
+  EXPECT_EQ(vulkan.facts.cpu_ops_allowed,
+            (Allowed{{"GET_ROWS", "one look-up"}, {"SOFT_MAX", "cheaper"}}))
+      << "ADD is allowed in cells of another backend";
+  using When = std::map<std::string, std::vector<std::string>>;
+  EXPECT_EQ(vulkan.facts.cpu_ops_when, (When{{"SOFT_MAX", {"ne0 < 128"}}}));
   EXPECT_EQ(vulkan.facts.provenance.device_class, "vulkan-1-2-3-4-5");
   EXPECT_EQ(vulkan.facts.provenance.machine_class, "vulkan-1-2-3-4-5-Test-CPU-4c-8g-debian-12");
 }

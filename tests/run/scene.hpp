@@ -27,7 +27,10 @@ engines:
     command: [./bench, -m, "{model}", -p, "{prompt_tokens}", -n, "{tokens}", -r, "{repeats}"]
     output: llama-bench
     probes: [vulkan]
-    cpu_ops_allowed: {GET_ROWS: one look-up}
+    cpu_ops_allowed:
+      GET_ROWS: one look-up
+      SOFT_MAX: {when: ne0 < 128, why: cheaper}
+      ADD: {match: {backend: cpu}, why: never}
     timeout: 5s
 models: {tiny: tiny.bin}
 backends:

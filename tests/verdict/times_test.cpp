@@ -27,8 +27,7 @@ LimitEntry may_drop(double share) {
   return limit;
 }
 
-// One stored session: the interval is about -8.0 % … +8.7 % around the ratio, since
-// 1.96 * 0.03 * sqrt(2) = 0.083 of the logarithm, and the ten processes add next to nothing.
+// One stored run: the interval is about -8.3 % … +9.0 % around the ratio (stats/stored_test.cpp).
 TEST(Times, FailOnlyWhenTheWholeIntervalIsBeyondTheLimit) {
   struct Case {
     double rate, limit;
@@ -47,8 +46,28 @@ TEST(Times, FailOnlyWhenTheWholeIntervalIsBeyondTheLimit) {
     EXPECT_LT(*verdict.low, *verdict.change);
     EXPECT_GT(*verdict.high, *verdict.change);
   }
-  EXPECT_THAT(judged(100, may_drop(0.05)).reason,
-              HasSubstr("sessions are taken to differ by 3 % (assumed until 5 are stored)"));
+  EXPECT_THAT(
+      judged(100, may_drop(0.05)).reason,
+      HasSubstr("the interval includes the limit (1 stored run; runs are assumed to differ by "
+                "3 %); about 4 more stored runs would decide (weir baseline accept)"));
+}
+
+// Twenty stored runs within 0.4 % of 100: what is assumed of the first is forgotten.
+TEST(Times, FailBeyondTheLimitByLittleWhereManyRunsAreStored) {
+  baseline::Baseline known = stored(timed(99.6));
+  for (int i = 1; i < 20; ++i) {
+    known = baseline::accept(timed(99.6 + 0.8 * i / 19), known, {});
+  }
+  const auto judged_by_all = [&](double rate, double drop) {
+    return metric(judge(timed(rate), {known}, {may_drop(drop)}), k_rate);
+  };
+  const MetricVerdict slower = judged_by_all(93.6, 0.05);
+  EXPECT_EQ(slower.verdict, Outcome::fail) << slower.reason;
+  EXPECT_EQ(slower.baseline_sessions, 20);
+  EXPECT_EQ(judged_by_all(99, 0.05).verdict, Outcome::pass);
+  // On the limit no number decides: the candidate itself is one run.
+  EXPECT_THAT(judged_by_all(95, 0.05).reason,
+              HasSubstr("20 stored runs would hardly decide, a base program beside it does"));
 }
 
 // Greedy with a fixed seed: no session differs from another, so 2 % worse is 2 % worse.
