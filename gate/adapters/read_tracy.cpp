@@ -12,6 +12,8 @@ struct Form {
   std::size_t numbers, seconds;    // how many, and which of them is a time
   bool gpu = false, call = false;  // `call`: a line is one
 };
+constexpr std::size_t k_most_places = 256;
+
 constexpr std::array k_forms{
     Form{"src_line,total_ns,total_perc,counts,mean_ns,min_ns,max_ns", 7, 1},
     Form{"src_line,ns_since_start,exec_time_ns,thread", 4, 2, false, true},
@@ -84,8 +86,6 @@ Result<Observed> read(const Printed& printed) {
     const double seconds = row->numbers[form->seconds] / 1e9;
     const auto [at, fresh] = known.try_emplace(row->name + "\n" + op.node, observed.ops.size());
     if (fresh) {
-      if (!row->file.empty() && !holds(observed.context.places, row->file))
-        observed.context.places.push_back(row->file);
       if (!form->call) {
         op.seconds = seconds;
         op.calls = static_cast<std::int64_t>(std::min(row->numbers[3], 1e15));
@@ -96,6 +96,10 @@ Result<Observed> read(const Printed& printed) {
         known.erase(at);
         continue;
       }
+    }
+    if (fresh && !row->file.empty() && observed.context.places.size() < k_most_places &&
+        !holds(observed.context.places, row->file)) {
+      observed.context.places.push_back(row->file);
     }
     if (form->call) add_call(observed.ops[at->second], seconds);
   }

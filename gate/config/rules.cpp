@@ -253,6 +253,7 @@ class Rules {
           {"build", before.build == after.build},
           {"profile_args", before.profile_args == after.profile_args},
           {"counted_env", before.counted_env == after.counted_env},
+          {"kernel_names", before.kernel_names == after.kernel_names},
           {"instructions", before.instructions == after.instructions},
           {"metrics read from the output", same_rules(before.generic, after.generic)},
           {"the way of asking", asked(before.server) == asked(after.server)}}) {

@@ -193,7 +193,9 @@ std::string proposal(const profile::Profile& profile, const Taken& taken) {
   const auto* engine = find_named(taken.engines, profile.cell.engine);
   if (engine == nullptr) return "";
   std::map<std::string, std::int64_t> ops = profile.placement.cpu_ops;
-  for (const config::CpuOp& one : engine->cpu_ops_in(profile.cell)) ops.erase(one.op);
+  for (const config::CpuOp& one : engine->cpu_ops_in(profile.cell)) {
+    if (one.when.empty()) ops.erase(one.op);
+  }
   if (ops.empty()) return "";
   std::string lines =
       "    If they belong there, say so under the engine in the config, with what stands there:\n"

@@ -415,10 +415,10 @@ Result<Answer> install_hook(const Job& job, const HookOptions& options) {
   const source::Git& git = repository->git();
   WEIR_TRY(const std::vector<std::string> words, words_for_run(job, options, git));
   WEIR_TRY(const std::string folder, git.hooks_folder());
+  WEIR_TRY(const Loaded loaded, load_config(job));  // before anything is changed
   const std::string program = sys::own_program();
   WEIR_TRY(const bool beside,
            put_hook(job.files(), folder, hook_text(program.empty() ? "weir" : program, words)));
-  WEIR_TRY(const Loaded loaded, load_config(job));
   const auto builds = builds_of_cells(loaded.cells);
   const std::string built = options.no_build || builds.empty()
                                 ? "Only what is built already is judged"

@@ -55,6 +55,7 @@ first=$(dirname "$0")/pre-push.before-weir
 if [ -x "$first" ]; then
   hand_on | "$first" "$@" || exit $?
 fi
+[ "$WEIR_SKIP" != 1 ] || exit 0
 weir={}
 [ -x "$weir" ] || weir=$(command -v weir) || {{
   echo "weir: not installed here, so nothing was judged" >&2

@@ -115,6 +115,20 @@ std::vector<bool> repeated_queues(const Process& process) {
   return again;
 }
 
+namespace {
+
+bool ran_by_node(const Process& process) {
+  return std::ranges::any_of(process.graph_runs, &GraphRun::by_node);
+}
+
+const GraphRun* run_of(const Process& process, const Piece& piece) {
+  if (piece.commands.empty() || !piece.commands.front()->run) return nullptr;
+  const std::uint32_t run = *piece.commands.front()->run;
+  return run < process.graph_runs.size() ? &process.graph_runs[run] : nullptr;
+}
+
+}  // namespace
+
 // Everything that was done, each piece of work once: by devices, and node by node.
 template <class Visit>
 static void each_piece(const Process& process, const Visit& visit) {
@@ -131,10 +145,21 @@ static void each_piece(const Process& process, const Visit& visit) {
   }
 }
 
+// Where graphs ran node by node, not those beside them that were left whole: devices and the CPU
+// are told of the same graphs.
+template <class Visit>
+static void each_counted(const Process& process, const Visit& visit) {
+  const bool cut = ran_by_node(process);
+  each_piece(process, [&](const Piece& piece) {
+    const GraphRun* run = run_of(process, piece);
+    if (!cut || run == nullptr || run->by_node) visit(piece);
+  });
+}
+
 std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   std::map<std::pair<bool, std::string>, WorkTime> rows;
   for (const Process& process : timeline.processes) {
-    each_piece(process, [&](const Piece& piece) {
+    each_counted(process, [&](const Piece& piece) {
       const Named named = name_of(piece, by);
       const bool copy = only_copies(piece);
       WorkTime& row = rows[{copy, named.name}];
@@ -220,16 +245,6 @@ Coverage coverage(const Timeline& timeline) {
 
 namespace {
 
-bool ran_by_node(const Process& process) {
-  return std::ranges::any_of(process.graph_runs, &GraphRun::by_node);
-}
-
-const GraphRun* run_of(const Process& process, const Piece& piece) {
-  if (piece.commands.empty() || !piece.commands.front()->run) return nullptr;
-  const std::uint32_t run = *piece.commands.front()->run;
-  return run < process.graph_runs.size() ? &process.graph_runs[run] : nullptr;
-}
-
 Phase phase_of(const Process& process, std::uint32_t graph) {
   const std::uint64_t rows = graph < process.graphs.size() ? process.graphs[graph].rows : 0;
   if (rows == 0) return Phase::unknown;
@@ -239,6 +254,16 @@ Phase phase_of(const Process& process, std::uint32_t graph) {
 // Adds up, but is absent once one is.
 void add(std::optional<double>& sum, const std::optional<double>& more) {
   sum = sum && more ? std::optional(*sum + *more) : std::nullopt;
+}
+
+// An op that multiplies no matrices counts as none; one that does, and whose shapes are not known,
+// has no number.
+std::optional<double> flops_of(const ObservedOp& kind) {
+  constexpr std::array k_products{"MUL_MAT", "OUT_PROD", "FLASH_ATTN", "CONV_", "IM2COL"};
+  const bool product = kind.op.empty() || std::ranges::any_of(k_products, [&](const char* head) {
+                         return kind.op.starts_with(head);
+                       });
+  return kind.flops || product ? kind.flops : std::optional(0.0);
 }
 
 // What a command computes, of flops and bytes: all that its nodes do, but for the bytes that go
@@ -254,7 +279,7 @@ void add_nodes(const Process& process, const std::vector<Node>& nodes, const Com
       return;
     }
     const ObservedOp& kind = process.op_kinds[*nodes[i].kind];
-    into.flops = into.flops ? std::optional(*into.flops + kind.flops.value_or(0)) : std::nullopt;
+    add(into.flops, flops_of(kind));
     add(into.bytes, kind.bytes);
     const auto between = left > 0 ? result_bytes(kind) : std::optional(0.0);
     add(into.bytes, between ? std::optional(-2 * *between) : std::nullopt);
@@ -273,7 +298,7 @@ ObservedOp described(const Piece& piece) {
       return out;
     }
     if (scope->place->kind < process.op_kinds.size()) out = process.op_kinds[scope->place->kind];
-    out.flops = out.flops.value_or(0);
+    out.flops = flops_of(out);
     out.layer = scope->layer;
     out.phase = phase_of(process, scope->place->graph);
     return out;
@@ -400,7 +425,8 @@ void add_steps(const Process& process, Observed& observed) {
 }  // namespace
 
 std::optional<double> ByNode::cost() const {
-  if (!each_whole || *each_whole <= 0) return std::nullopt;
+  constexpr std::uint64_t k_least = 5;  // of either sort: fewer are noise
+  if (!each_whole || *each_whole <= 0 || graphs < k_least || whole < k_least) return std::nullopt;
   return each / *each_whole - 1;
 }
 
@@ -484,12 +510,10 @@ Observed observed_of(const Timeline& timeline) {
     for (const Queue& queue : process.queues) {
       if (!queue.device.empty()) devices.insert(queue.device);
     }
-    const bool cut = ran_by_node(process);
     bool any = false;
-    each_piece(process, [&](const Piece& piece) {
+    each_counted(process, [&](const Piece& piece) {
       any = true;
-      const GraphRun* run = run_of(process, piece);
-      if (!cut || run == nullptr || run->by_node) rows.add(piece);
+      rows.add(piece);
     });
     if (!any) add_marks(process, rows);
     add_steps(process, observed);

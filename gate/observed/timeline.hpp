@@ -206,7 +206,7 @@ struct ByNode {
   // Medians: of the time of a graph, and how much of it is in ops and in transfers (0.9).
   double each = 0, ops = 0, transfers = 0;
   std::optional<double> each_whole;  // absent where none was left whole
-  // How much longer it takes node by node: 0.1 for a tenth.
+  // How much longer it takes node by node: 0.1 for a tenth. Nothing of fewer than five of a sort.
   [[nodiscard]] std::optional<double> cost() const;
 };
 // Nothing where no graph was.

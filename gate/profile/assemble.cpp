@@ -145,6 +145,7 @@ std::optional<double> best_rate(const RunRecord& record, std::string_view name) 
 void set_profiling_cost(const Records& cost, Profile& profile) {
   constexpr double k_widest = 0.1;
   Records with, without;
+  if (cost.empty()) return;
   for (const RunRecord* record : cost) (*record->probed ? with : without).push_back(record);
   for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
     std::vector<double> costs;
@@ -174,6 +175,11 @@ void set_profiling_cost(const Records& cost, Profile& profile) {
     }
     return;
   }
+  const auto failed =
+      std::ranges::find_if(cost, [](const RunRecord* one) { return error_of(*one).has_value(); });
+  profile.warnings.push_back(
+      "profiling cost: no pair of processes ended well" +
+      (failed == cost.end() ? "" : ": " + text::first_line(*error_of(**failed))));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // The JSON of coverage builds: clang's and GCC's.
 #include "gate/profile/reach.hpp"
 
+#include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -33,7 +35,10 @@ void merge_executed(Executed& into, const Executed& more) {
 }
 
 bool of_the_system(std::string_view object) {
-  return object.starts_with("/usr/") || object.starts_with("/lib") || object.starts_with("/bin/");
+  // Not all of /usr: containers like to build in /usr/src.
+  return std::ranges::any_of(
+      std::array{"/usr/lib", "/usr/bin/", "/usr/sbin/", "/usr/include/", "/lib", "/bin/"},
+      [&](std::string_view folder) { return object.starts_with(folder); });
 }
 
 std::string normal_path(std::string_view path) {

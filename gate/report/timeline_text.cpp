@@ -143,8 +143,8 @@ void alignment_words(Page& page, const observed::Timeline& timeline) {
 void node_words(Page& page, const observed::Timeline& timeline) {
   if (const auto all = observed::by_node(timeline)) {
     page.say(2,
-             "{} of {} ran node by node. One of {}: {}, {:.1f} % of it in ops, {:.1f} % in "
-             "transfers (medians).",
+             "{} of {} ran node by node. A graph of {} took {}, {:.1f} % of it in ops, {:.1f} % "
+             "in transfers (medians).",
              all->graphs, plural(all->graphs + all->whole, "graph"), plural(all->rows, "row"),
              brief_time(all->each), 100 * all->ops, 100 * all->transfers);
     if (const auto cost = all->cost()) {
@@ -163,8 +163,8 @@ void node_words(Page& page, const observed::Timeline& timeline) {
     }
   }
   if (on_cpu == 0) return;
-  page.say(2, "{} of {} ran on the CPU and have no times: --timing serialized gives them.", on_cpu,
-           plural(ops, "op"));
+  page.say(2, "{} of {} ran on the CPU and have no times{}", on_cpu, plural(ops, "op"),
+           timeline.serialized ? "." : ": --timing serialized gives them.");
 }
 
 // By kernel what devices did, as it is; by anything else, and of marks alone, the rows added up.

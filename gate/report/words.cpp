@@ -193,7 +193,8 @@ bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metri
 bool kernels_stand_alone(const verdict::CellVerdict& cell) {
   if (cell.kernels_verdict >= verdict::Outcome::pass) return false;
   return std::ranges::none_of(cell.metrics, [&](const verdict::MetricVerdict& metric) {
-    return adds_up_kernels(cell, metric.metric) && metric.verdict == cell.kernels_verdict;
+    return adds_up_kernels(cell, metric.metric) && metric.verdict == cell.kernels_verdict &&
+           metric.baseline != metric.current;
   });
 }
 

@@ -1,5 +1,7 @@
 #include "gate/verdict/kernel_paths.hpp"
 
+#include <array>
+
 #include "gate/profile/kernel_name.hpp"
 
 namespace weir::verdict {
@@ -17,6 +19,16 @@ Rational minus(const Rational& a, const Rational& b) { return a.minus(b).value_o
 
 Rational delta_of(const Changed& one) {
   return minus(one.current.value_or(k_none), one.baseline.value_or(k_none));
+}
+
+// What a model's time goes to: never excused by what happened to small kernels.
+bool is_large(const std::string& op) { return op.starts_with("MUL_MAT") || op == "FLASH_ATTN_EXT"; }
+bool is_large(const std::string& kernel, const Role& role) {
+  const std::string name = text::lower(kernel);
+  return std::ranges::any_of(role.works, [](const std::string& op) { return is_large(op); }) ||
+         std::ranges::any_of(std::array{"gemm", "gemv", "attn"}, [&](std::string_view word) {
+           return name.find(word) != std::string::npos;
+         });
 }
 
 // The changed kernels of one kind of work.
@@ -52,7 +64,7 @@ Work work_of(std::span<const Changed> kernels) {
     Role role = profile::role_of(full);
     for (const std::string& op : role.works) add(work.runs[op], delta);
     Group& group = work.groups[role.work];
-    group.large = group.large || large_work(name);
+    group.large = group.large || large_work(name) || is_large(full, role);
     group.role = std::move(role);
     if (delta > k_none) {
       add(group.came, delta);
@@ -69,7 +81,7 @@ Work work_of(std::span<const Changed> kernels) {
 struct Graphs {
   Numbers before, now;
   bool known = false;
-  Rational changed;  // ops that one asks for and the other does not
+  Rational small, large;  // ops that one asks for and the other does not
 
   Graphs(const Numbers* ops_before, const Numbers* ops_now)
       : known(ops_before != nullptr && ops_now != nullptr) {
@@ -78,7 +90,7 @@ struct Graphs {
     for (const auto& [op, count] : *ops_now) add(now[profile::role_of(op).work], count);
     for (const Changed& op : differences(before, now)) {
       const Rational delta = delta_of(op);
-      add(changed, delta < k_none ? minus(k_none, delta) : delta);
+      add(is_large(op.name) ? large : small, delta < k_none ? minus(k_none, delta) : delta);
     }
   }
 };
@@ -94,15 +106,15 @@ Numbers without_own(const Work& work, const Graphs& graphs) {
   return missing;
 }
 
-// How many ops other kernels compute now; with `fell` unset: did so before, and no longer.
+// How many small ops other kernels compute now; with `fell` unset: did so before, and no longer. No
+// names alone tell that.
 Rational fused_of(const Numbers& missing, const Graphs& graphs, bool fell) {
   Rational fused;
   for (const auto& [op, count] : missing) {
-    Rational one_way = fell ? count : minus(k_none, count);
+    if (is_large(op)) continue;
     // No more than the graph asks for: what a kernel needed beside its op is not fused.
-    if (graphs.known) {
-      one_way = std::min(one_way, look_up(fell ? graphs.now : graphs.before, op, k_none));
-    }
+    const Rational asked = look_up(fell ? graphs.now : graphs.before, op, k_none);
+    const Rational one_way = std::min(fell ? count : minus(k_none, count), asked);
     if (one_way > k_none) add(fused, one_way);
   }
   return fused;
@@ -118,12 +130,13 @@ KernelPaths paths_of(std::span<const Changed> kernels, const Numbers* before, co
   const Graphs graphs(before, now);
   const Numbers missing = without_own(work, graphs);
   Rational excused = fused_of(missing, graphs, fell);
-  add(excused, graphs.changed);
+  add(excused, graphs.small);
   const auto by_name = [&](const std::string& name) {
     return !parts_of(profile::kernel_name(name), work.gone).empty();
   };
   KernelPaths paths;
-  Rational others;  // how many ops have to have been fused, that nothing is left to be explained
+  // How many ops have to have been fused, or be others, that nothing is left to be explained.
+  Rational swaps, newcomers;
   std::vector<const Group*> small, unknown;
   for (const auto& [name, group] : work.groups) {
     const Rational swapped = group.swapped();
@@ -131,27 +144,42 @@ KernelPaths paths_of(std::span<const Changed> kernels, const Numbers* before, co
       paths.replaced[name] = swapped;
     } else if (swapped > k_none) {
       small.push_back(&group);
-      add(others, swapped);
+      add(swaps, swapped);
     }
     if (!fell || !(group.came > group.went)) continue;
-    if (group.role.works.empty()) {
+    if (group.role.works.empty() && !group.large) {
       if (std::ranges::all_of(group.names, by_name)) continue;
       unknown.push_back(&group);
       // A fusion takes at least two ops: one is a kernel for another.
       const Rational more = minus(group.came, group.went);
-      add(others, more);
-      add(others, more);
-    } else if (std::ranges::any_of(group.role.works, [&](const std::string& op) {
+      add(newcomers, more);
+      add(newcomers, more);
+    } else if (group.role.works.empty() ||
+               std::ranges::any_of(group.role.works, [&](const std::string& op) {
                  return missing.at(op) < k_none;
                })) {
       if (!graphs.known && std::ranges::all_of(group.names, by_name)) continue;
       paths.unexplained.insert(paths.unexplained.end(), group.names.begin(), group.names.end());
     }
   }
-  if (!(others > excused)) return paths;
-  for (const Group* group : small) paths.replaced[group->role.work] = group->swapped();
-  for (const Group* group : unknown) {
-    paths.unexplained.insert(paths.unexplained.end(), group->names.begin(), group->names.end());
+  // Products that the graph asks for and nothing that came can compute.
+  for (const auto& [op, count] : missing) {
+    const bool gone = fell && graphs.known && is_large(op) && count > k_none && unknown.empty();
+    const bool taken = std::ranges::any_of(work.groups, [&op = op](const auto& item) {
+      return item.second.came > k_none && holds(item.second.role.works, op);
+    });
+    if (gone && !taken) paths.unexplained.push_back(op);
+  }
+  if (swaps > excused) {
+    for (const Group* group : small) paths.replaced[group->role.work] = group->swapped();
+  }
+  // Attention that is new in the graph brings helpers of its own.
+  add(excused, graphs.large);
+  add(newcomers, swaps);
+  if (newcomers > excused) {
+    for (const Group* group : unknown) {
+      paths.unexplained.insert(paths.unexplained.end(), group->names.begin(), group->names.end());
+    }
   }
   return paths;
 }

@@ -17,12 +17,13 @@ struct KernelPaths {
   // Work that other kernels do now -> how often: {"MUL_MAT": 25}.
   Numbers replaced;
   // Of fewer dispatches: kernels that came although the graph asks for no more of their work, or
-  // for none such.
+  // for none such; products that it asks for, and no kernel computes by its name.
   std::vector<std::string> unexplained;
 };
 
 // `before` and `now`: ops that the graphs ask devices for; null where one of both is not known,
-// which is taken as the same on both sides. `fell`: there are fewer dispatches in all.
+// which is taken as the same on both sides: then names alone tell a fusion. `fell`: there are fewer
+// dispatches in all.
 [[nodiscard]] KernelPaths paths_of(std::span<const Changed> kernels, const Numbers* before,
                                    const Numbers* now, bool fell);
 

@@ -75,7 +75,7 @@ Ruling changed_kernels(const Question& question, const KernelSet& current,
     return {Outcome::fail, "the same work by other kernels: " + text::join(works)};
   }
   if (!paths.unexplained.empty()) {
-    return {Outcome::fail, fmt::format("{} fell, but no op of the graph explains {}",
+    return {Outcome::fail, fmt::format("{} fell, and the engine's graph does not explain {}",
                                        unit::label(total->metric), text::join(paths.unexplained))};
   }
   return with_total;

@@ -100,6 +100,26 @@ TEST(KernelPaths, TellAnotherPathFromAFusion) {
         {"matmul_f16_f16acc_aligned_0", {0, 25}},
         {"contig_cpy_f32_f16", {14, 0}}},
        ""},
+      {"products by other names of other engines",
+       {{"affine_qmv_f16_cm1", {9, 0}}, {"affine_qmv_f16", {0, 9}}, {"add_f32", {8, 0}}},
+       "MUL_MAT 9; "},
+      {"attention of CUDA, beside fused additions",
+       {{"fattn_f16_cm1", {4, 0}}, {"fattn_f16", {0, 4}}, {"add_f32", {8, 0}}},
+       "FLASH_ATTN_EXT 4; "},
+      {"products of a library, by another kernel, beside fused additions",
+       {{"cutlass_80_tensorop_f16_s16816gemm_f16", {3, 0}},
+        {"ampere_sgemm_128x64_tn", {0, 3}},
+        {"add_f32", {8, 0}}},
+       "? ampere_sgemm_128x64_tn; "},
+      {"all products, by fewer kernels whose name tells nothing",
+       {{"mul_mat_vec_f16_f32_f32", {29, 0}}, {"mystery", {0, 8}}},
+       "? mystery; "},
+      {"products that went, and nothing that computes them",
+       {{"mul_mat_vec_f16_f32_f32", {29, 21}}},
+       "? MUL_MAT; "},
+      {"products of gate and up with what follows them in one kernel",
+       {{"mul_mat_vec_f16", {29, 21}}, {"mul_mat_vec_swiglu_f16", {0, 4}}, {"swiglu_f32", {4, 0}}},
+       ""},
       {"nothing but work that went", {{"contig_cpy_f32_f16", {14, 0}}}, ""},
   };
   for (const Case& one : cases) {
@@ -116,6 +136,7 @@ TEST(KernelPaths, AreExplainedByOpsThatWentFromTheGraph) {
   before["SOFT_MAX"] = 4;
   before["CONT"] = 4;
   const Kernels kernels{{"contig_cpy_f32_f32", {4, 0}},
+                        {"fa_split_k_reduce", {0, 4}},
                         {"flash_attn_f32_f16_aligned_cm1", {0, 4}},
                         {"mul_mat_vec_f16_f32_f32", {33, 29}},
                         {"mul_mat_vec_p021_f16_f322", {4, 0}},
@@ -126,8 +147,8 @@ TEST(KernelPaths, AreExplainedByOpsThatWentFromTheGraph) {
                         {"swiglu_f32_rte", {4, 0}}};
   EXPECT_EQ(told(paths_of(changed(kernels), &before, &now, true)), "");
   EXPECT_EQ(told(paths_of(changed(kernels), &k_llama, &k_llama, true)),
-            "? flash_attn_f32_f16_aligned_cm1; ")
-      << "of the same graph it computes what nobody asked for";
+            "GLU 4; SET_ROWS 4; ? flash_attn_f32_f16_aligned_cm1; ? fa_split_k_reduce; ")
+      << "of the same graph nothing explains it";
 }
 
 TEST(KernelPaths, AreReadFromNamesWhereNoGraphIsKnown) {
@@ -139,6 +160,8 @@ TEST(KernelPaths, AreReadFromNamesWhereNoGraphIsKnown) {
             "");
   EXPECT_EQ(by_names({{"gemv_cm1", {9, 0}}, {"gemv_f16", {0, 9}}, {"copy", {9, 0}}}),
             "MUL_MAT 9; ");
+  EXPECT_EQ(by_names({{"sgemm_tensor", {4, 0}}, {"sgemm_naive", {0, 4}}, {"cpy", {8, 0}}}),
+            "? sgemm_naive; ");
   EXPECT_EQ(by_names({{"k_1", {9, 0}}, {"k_2", {0, 8}}}), "? k_2; ");
 }
 

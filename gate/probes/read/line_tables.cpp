@@ -104,9 +104,16 @@ class Unit {
   }
 
  private:
-  [[nodiscard]] std::string below(std::string_view name, std::uint64_t folder) const {
+  std::string below(std::string_view name, std::uint64_t folder) {
+    constexpr std::size_t k_longest = 4096, k_most = std::size_t{16} << 20;
     const bool relative = !name.starts_with('/') && folder < folders_.size();
-    return (relative ? folders_[folder] + "/" : "") + std::string(name);
+    // Entries are small and may all lead to one long text.
+    at_.bad |= name.size() > k_longest;
+    std::string path = (relative ? folders_[folder] + "/" : "");
+    path += name.substr(0, k_longest);
+    copied_ += path.size();
+    at_.bad |= copied_ > k_most;
+    return path;
   }
   template <class Take>
   void read_names(const Take& take) {
@@ -165,6 +172,7 @@ class Unit {
   const Sections& sections_;
   Tables& out_;
   std::vector<std::string> folders_, files_;
+  std::size_t copied_ = 0;  // bytes of both
 };
 
 }  // namespace
