@@ -188,7 +188,7 @@ TEST_F(ProfileOfLlama, GatesSayWhatProbesCostWhereItIsAsked) {
                                    "--counts-only",
                                    "--json",
                                    "-"};
-    if (asked) words.insert(words.end(), {"--profiling-cost", "2"});
+    if (asked) words.insert(words.end(), {"--profiling-cost", "5"});
     const Ended ended = weir(scratch_, words);
     ASSERT_EQ(ended.exit_code, 0) << ended.err;
     const Json all = json_of(ended);
