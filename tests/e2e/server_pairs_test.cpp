@@ -103,10 +103,11 @@ TEST_F(Servers, BesideABaseGoOnWithAWholePairWhereAStopCutOne) {
   std::vector<std::string> resuming = gating;
   resuming.insert(resuming.begin() + 1, "--resume");
   EXPECT_EQ(stop_in_pair(gating, 2, SIGKILL).signal, SIGKILL);
-  EXPECT_EQ(stop_in_pair(resuming, 4, SIGINT).exit_code, 130);
+  // In its first pair: a machine that is busy must not let it end before it is stopped.
+  EXPECT_EQ(stop_in_pair(resuming, 2, SIGINT).exit_code, 130);
   // As if the second record of the last whole pair had never been written.
   const auto so_far = measured();
-  ASSERT_GE(so_far.size(), 4U);
+  ASSERT_GE(so_far.size(), 2U);
   const Json cut = so_far[so_far.size() - 1 - so_far.size() % 2];
   const std::string text = slurp(journal());
   std::size_t at = 0;
