@@ -10,6 +10,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/model/tensor_type.hpp"
+#include "gate/profile/counts.hpp"
 
 namespace weir::observed {
 namespace {
@@ -84,19 +85,6 @@ bool wanted(const ObservedOp& op, const Rows& rows) {
   return !rows.step || op.step == rows.step;
 }
 
-// "256x64" -> {256, 64}; nothing when it is no shape.
-std::optional<std::vector<std::uint64_t>> dims_of(std::string_view text) {
-  std::vector<std::uint64_t> dims;
-  for (const std::string& part : text::split(text, 'x')) {
-    const auto size = text::to_int(part);
-    if (!size || *size <= 0 || *size > (std::int64_t{1} << 40) || dims.size() == 4) {
-      return std::nullopt;
-    }
-    dims.push_back(static_cast<std::uint64_t>(*size));
-  }
-  return dims;
-}
-
 struct TwoSides {
   std::vector<std::string> sources;
   std::string result;
@@ -111,7 +99,7 @@ std::optional<TwoSides> sides_of(const std::string& text) {
 
 std::optional<double> bytes_of(const std::string& type, const std::string& shape) {
   const model::TensorTypeInfo* info = model::find_tensor_type(std::string_view(type));
-  const auto dims = dims_of(shape);
+  const auto dims = profile::sizes_of(shape);
   if (info == nullptr || !dims) return std::nullopt;
   const auto bytes = model::tensor_bytes(*info, *dims);
   if (!bytes) return std::nullopt;
@@ -151,8 +139,9 @@ double product_of(const std::vector<std::uint64_t>& dims) {
 // each key, and what comes of it times each value. A mask's holes count as well.
 std::optional<double> flops_of_attention(const TwoSides& shapes) {
   if (shapes.sources.size() < 3) return std::nullopt;
-  const auto queries = dims_of(shapes.sources[0]), keys = dims_of(shapes.sources[1]),
-             values = dims_of(shapes.sources[2]);
+  const auto queries = profile::sizes_of(shapes.sources[0]),
+             keys = profile::sizes_of(shapes.sources[1]),
+             values = profile::sizes_of(shapes.sources[2]);
   if (!queries || !keys || !values || keys->size() < 2) return std::nullopt;
   const auto each = static_cast<double>(queries->front() + values->front());
   return 2 * product_of(*queries) / static_cast<double>(queries->front()) *
@@ -165,8 +154,8 @@ std::optional<double> flops_of_product(const ObservedOp& op) {
   if (shapes && op.op == "FLASH_ATTN_EXT") return flops_of_attention(*shapes);
   if (op.op != "MUL_MAT" && op.op != "MUL_MAT_ID") return std::nullopt;
   if (!shapes || shapes->sources.empty()) return std::nullopt;
-  const auto first = dims_of(shapes->sources.front());
-  const auto result = dims_of(shapes->result);
+  const auto first = profile::sizes_of(shapes->sources.front());
+  const auto result = profile::sizes_of(shapes->result);
   if (!first || !result) return std::nullopt;
   return 2 * static_cast<double>(first->front()) * product_of(*result);
 }

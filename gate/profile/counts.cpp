@@ -1,7 +1,6 @@
 #include "gate/profile/counts.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "gate/base/text.hpp"
@@ -134,6 +133,18 @@ class Difference {
 };
 
 }  // namespace
+
+std::optional<std::vector<std::uint64_t>> sizes_of(std::string_view shape) {
+  std::vector<std::uint64_t> sizes;
+  for (const std::string& part : text::split(shape, 'x')) {
+    const auto size = text::to_int(part);
+    if (!size || *size <= 0 || *size > (std::int64_t{1} << 40) || sizes.size() == 4) {
+      return std::nullopt;
+    }
+    sizes.push_back(static_cast<std::uint64_t>(*size));
+  }
+  return sizes;
+}
 
 Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> before,
                                                 std::span<const ProbeCounts> after) {

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gate/base/result.hpp"
@@ -32,6 +34,9 @@ struct OpCount {
 
   friend bool operator==(const OpCount&, const OpCount&) = default;
 };
+
+// "256x64" -> {256, 64}: up to four sizes, each from 1 to 2^40; nothing when it is no such shape.
+[[nodiscard]] std::optional<std::vector<std::uint64_t>> sizes_of(std::string_view shape);
 
 // What tells one kind of op from another, whatever graph it is in.
 struct OpKey {

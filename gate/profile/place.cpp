@@ -200,27 +200,15 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
   }
 }
 
-// {768} of "256x768,256->768"; none where they are not known.
-std::vector<long long> result_sizes(std::string_view shape) {
-  const std::size_t arrow = shape.rfind("->");
-  if (arrow != std::string_view::npos) shape.remove_prefix(arrow + 2);
-  std::vector<long long> sizes;
-  for (const std::string& size : text::split(shape, 'x')) {
-    const auto number = text::to_int(size);
-    if (!number) return {};
-    sizes.push_back(*number);
-  }
-  return sizes;
-}
-
 }  // namespace
 
 Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
-  const std::vector<long long> sizes = result_sizes(shape);
+  const std::size_t arrow = shape.rfind("->");  // the result stands behind it
+  const auto sizes = sizes_of(arrow == std::string_view::npos ? shape : shape.substr(arrow + 2));
   std::vector<std::string> words = text::split(condition, ' ');
   std::erase(words, "");
   words.insert(words.begin(), "and");  // before each comparison
-  bool fits = !sizes.empty(), known = words.size() % 4 == 0;
+  bool fits = sizes.has_value(), known = words.size() % 4 == 0;
   for (std::size_t i = 0; known && i < words.size(); i += 4) {
     const std::string &field = words[i + 1], &sign = words[i + 2];
     const auto bound = text::to_int(words[i + 3]);
@@ -228,7 +216,7 @@ Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
             field[2] <= '3' && bound;
     if (!known) break;
     const auto at = static_cast<std::size_t>(field[2] - '0');
-    const long long size = at < sizes.size() ? sizes[at] : 1;
+    const auto size = sizes && at < sizes->size() ? static_cast<long long>((*sizes)[at]) : 1;
     known = sign == "<" || sign == "<=" || sign == ">" || sign == ">=" || sign == "==";
     fits = fits && ((sign[0] == '<' && size < *bound) || (sign[0] == '>' && size > *bound) ||
                     (sign.back() == '=' && size == *bound));

@@ -120,6 +120,17 @@ Rational fused_of(const Numbers& missing, const Graphs& graphs, bool fell) {
   return fused;
 }
 
+// Products that the graph asks for and nothing that came can compute.
+void add_left_alone(const Work& work, const Numbers& missing, KernelPaths& paths) {
+  for (const auto& [op, count] : missing) {
+    if (!is_large(op) || !(count > k_none)) continue;
+    const bool taken = std::ranges::any_of(work.groups, [&op = op](const auto& item) {
+      return item.second.came > k_none && holds(item.second.role.works, op);
+    });
+    if (!taken) paths.unexplained.push_back(op);
+  }
+}
+
 }  // namespace
 
 bool only_renamed(std::span<const Changed> kernels) { return deltas_of(kernels).empty(); }
@@ -162,14 +173,7 @@ KernelPaths paths_of(std::span<const Changed> kernels, const Numbers* before, co
       paths.unexplained.insert(paths.unexplained.end(), group.names.begin(), group.names.end());
     }
   }
-  // Products that the graph asks for and nothing that came can compute.
-  for (const auto& [op, count] : missing) {
-    const bool gone = fell && graphs.known && is_large(op) && count > k_none && unknown.empty();
-    const bool taken = std::ranges::any_of(work.groups, [&op = op](const auto& item) {
-      return item.second.came > k_none && holds(item.second.role.works, op);
-    });
-    if (gone && !taken) paths.unexplained.push_back(op);
-  }
+  if (fell && graphs.known && unknown.empty()) add_left_alone(work, missing, paths);
   if (swaps > excused) {
     for (const Group* group : small) paths.replaced[group->role.work] = group->swapped();
   }
