@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/observed/timeline.hpp"
+#include "gate/probes/events.h"
 #include "gate/probes/read/timeline.hpp"
 #include "gate/sys/files.hpp"
 
@@ -94,6 +95,8 @@ TEST(Repeats, LeaveNothingOverBesideTheGraph) {
         Bench what{model, {"-p", "0", "-n", "4"}, on_lavapipe()};
         what.env.emplace_back("WEIR_PROBE_EVENTS", "64");
         what.env.emplace_back("WEIR_PROBE_TIMING", timing);
+        // As weir profile has it, so that the ggml probe leaves the device's ops fused.
+        what.env.emplace_back(WEIR_PROBE_TIMED_VARIABLE, "Vulkan");
         ASSERT_TRUE(bench(what, folder).well);
         auto timeline = probes::collect_timeline(sys::RealFiles(), folder);
         ASSERT_TRUE(timeline) << timeline.error().message;
