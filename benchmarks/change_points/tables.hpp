@@ -1,4 +1,4 @@
-// The tables of docs/change-points.md, as Markdown.
+// The tables of docs/evidence/change-points.md, as Markdown.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // Everything that this engine tells of its work goes through here, in the words of
-// docs/counting.md: what reaches the device (dispatches, barriers, copies, submits, syncs), ops,
-// and where they ran. It is the one place to look for how an engine is instrumented.
+// docs/explanation/counting.md: what reaches the device (dispatches, barriers, copies, submits,
+// syncs), ops, and where they ran. It is the one place to look for how an engine is instrumented.
 //
 // Each call does two things: it marks for weir (weir/instrument.h, one test of a flag while nobody
 // asks), and it adds to a tally of the engine's own, which goes into its report. Counted where it

@@ -1,5 +1,5 @@
 // `weir-engine --replay FILE`: the ops of a recorded step on this engine's CPU kernels, for
-// `weir replay --on weir-engine` (docs/replay.md).
+// `weir replay --on weir-engine` (docs/how-to/replay.md).
 #pragma once
 
 namespace weir::engine {

@@ -1,4 +1,5 @@
-// What the engine says of a run, in the format that weir reads: weir.observed/1 (docs/formats.md).
+// What the engine says of a run, in the format that weir reads: weir.observed/1
+// (docs/reference/formats.md).
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
 // How fast the reference engine decodes on the CPU, beside the real llama.cpp on the same model with as many threads,
 // by turns in one run.
-//   node benchmarks/engine_speed/measure.mjs [ROUNDS] [THREADS]      (7, 2; docs/engine.md)
+//   node benchmarks/engine_speed/measure.mjs [ROUNDS] [THREADS]      (7, 2; docs/reference/engine.md)
 // Needs build/weir, build/weir-engine and ci/llama.cpp.
 import {execFileSync} from 'node:child_process';
 import {mkdtempSync, rmSync, statSync} from 'node:fs';

@@ -1,6 +1,6 @@
 // How soon the page of a profile with many events shows them, and its longest frame while it zooms, in a real
 // Chromium, beside an empty page in the same run.
-//   node benchmarks/profile_page/measure.mjs [EVENTS] [ROUNDS]      (1000000, 10; docs/profile-page.md)
+//   node benchmarks/profile_page/measure.mjs [EVENTS] [ROUNDS]      (1000000, 10; docs/reference/profile-page.md)
 // Needs build/tests/browser/profile_fixture, build/share/weir/web and ci/browser.
 import {execFileSync} from 'node:child_process';
 import {mkdtempSync, rmSync, statSync, writeFileSync} from 'node:fs';

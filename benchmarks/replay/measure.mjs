@@ -1,4 +1,4 @@
-// How near the sum of replayed ops comes to the step that was recorded (docs/replay.md):
+// How near the sum of replayed ops comes to the step that was recorded (docs/how-to/replay.md):
 //   node benchmarks/replay/measure.mjs [--on cpu|vulkan|weir-engine] [--rounds N] [--threads 1,2] [--model NAME] [--engine DIR]
 // Makes its models, records llama-bench's decoding of each on the CPU or, whole, on the first Vulkan
 // device (lavapipe: GGML_VK_VISIBLE_DEVICES=0), and replays what was recorded right after it, where it

@@ -1,6 +1,6 @@
 // How soon a page with many points is painted, and how smoothly it zooms, in a real Chromium, beside an
 // empty page in the same run.
-//   node benchmarks/trend_site/measure.mjs [POINTS] [ROUNDS]      (100000, 10; docs/trend-site.md)
+//   node benchmarks/trend_site/measure.mjs [POINTS] [ROUNDS]      (100000, 10; docs/how-to/trend-site.md)
 // Needs build/tests/browser/site_fixture, build/share/weir/web and ci/browser.
 import {mkdtempSync, rmSync, writeFileSync} from 'node:fs';
 import {tmpdir} from 'node:os';

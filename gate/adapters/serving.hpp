@@ -1,7 +1,7 @@
 // The APIs of engines that serve: what is sent for a prompt, and what an event of the streamed
 // answer means. One file an API (serving_*.cpp), one line in a table. Pure.
 //
-// Where each of these stands: docs/engines-that-serve.md.
+// Where each of these stands: docs/how-to/servers.md.
 #pragma once
 
 #include "gate/adapters/event_stream.hpp"

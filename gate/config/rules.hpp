@@ -4,7 +4,8 @@
 // a pull request is to be merged; everything else says what is measured and how (engines, models,
 // backends, variants, prompts, the matrix) and is the pull request's own, so that a new engine or
 // cell works at once, judged by the limits that are there. What an engine of the pull request
-// alone may run on the CPU is its own too: nothing else speaks of it. docs/rules.md. Pure.
+// alone may run on the CPU is its own too: nothing else speaks of it. docs/explanation/rules.md.
+// Pure.
 #pragma once
 
 #include "gate/config/matrix.hpp"

@@ -149,7 +149,7 @@ class Demo {
       return fail(
           Code::data,
           "the gate passed: no count of the {} backend tells {}\n  take another --plant, or "
-          "--against and times (docs/against.md)",
+          "--against and times (docs/how-to/against.md)",
           vulkan_ ? "Vulkan" : "CPU", plant);
     }
     return fail(Code::data, "this step should have ended with {}, not {}", expected,
@@ -199,15 +199,14 @@ class Demo {
   void whats_next(double seconds) {
     title("What next?");
     print(fmt::format(
-        "Not meant? Take it out. Where it came in, between two commits:\n"
-        "  $ weir bisect GOOD BAD                                  (docs/bisect.md)\n\n"
-        "Meant? The new counts become the baseline, and reviewers see that in the diff:\n"
-        "  $ weir baseline accept --counts-only --cell '*/decode'  (docs/operations.md)\n\n"
+        "Not intended? Find the commit that brought it in:\n"
+        "  $ weir bisect GOOD BAD\n\n"
+        "Intended? Store the new counts; reviewers see them in the diff of baselines/:\n"
+        "  $ weir baseline accept --counts-only --cell '*/decode'\n\n"
         "Your own engine:\n"
-        "  $ weir init                           its weir.yaml (docs/configuration.md)\n"
-        "  $ weir gate --against origin/main     times as well (docs/against.md)\n"
-        "  docs/counting.md, docs/explain.md     what was counted, and what explains it\n"
-        "  docs/engine.md                        this engine, and its other regressions\n\n"
+        "  $ weir init                           write its weir.yaml\n"
+        "  $ weir gate --against origin/main     compare with a base build, times included\n\n"
+        "Documentation: docs/index.md, and docs/reference/engine.md for this engine.\n\n"
         "The demo went as it should: the gate passed before the change, and failed with\n"
         "it. {:.0f} s.{}\n",
         seconds, place_.stays() ? " All of it is in " + place_.path() : ""));

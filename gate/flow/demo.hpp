@@ -1,6 +1,6 @@
 // weir demo: one regression from the baseline to its cause, by weir's own verbs on the reference
-// engine (docs/engine.md). Each step is a real process of this program in the demo's folder; what
-// it prints is shown as it comes.
+// engine (docs/reference/engine.md). Each step is a real process of this program in the demo's
+// folder; what it prints is shown as it comes.
 #pragma once
 
 #include <string>

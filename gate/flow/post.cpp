@@ -373,7 +373,7 @@ Posted post_all(publish::Api& api, const Job& job, const PostOptions& words, pub
   if (told.failed() && event.reads_only) {
     told.notes.emplace_back(
         "a pull request from a fork is given a token that may only read: post from a workflow_run "
-        "workflow (docs/posting.md)");
+        "workflow (docs/how-to/post.md)");
   }
   return told;
 }

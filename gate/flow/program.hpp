@@ -34,7 +34,7 @@ namespace weir::flow {
 // What it said on standard error, as talk.
 void talk_of(const Job& job, const std::string& said);
 
-// Where weir-engine is, the reference engine (docs/engine.md): `given` where it names one
+// Where weir-engine is, the reference engine (docs/reference/engine.md): `given` where it names one
 // (--engine), else the engine as a build leaves it or an installation has it, below the folder of
 // `program` (weir itself, absolute) or the one above. Code::usage where there is none at `given`,
 // Code::unavailable with where it was looked for and how to get it; `who` needs it: "the demo".

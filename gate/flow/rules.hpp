@@ -1,5 +1,5 @@
 // Who may change the rules: limits, allow-lists, gate settings and baselines read from a commit
-// (--rules-from, --baselines-ref) in place of the working tree. docs/rules.md.
+// (--rules-from, --baselines-ref) in place of the working tree. docs/explanation/rules.md.
 #pragma once
 
 #include <memory>

@@ -88,7 +88,7 @@ struct ChangedHistory {
 [[nodiscard]] std::string changes_text(const History& history,
                                        const std::vector<SeriesChange>& changes, std::size_t width);
 
-// One object of the array that `weir trend changes --json` writes (docs/trends.md).
+// One object of the array that `weir trend changes --json` writes (docs/how-to/trends.md).
 [[nodiscard]] Json change_json(const History& history, const SeriesChange& change);
 
 struct ChangeIssue {

@@ -1,4 +1,4 @@
-// A history as JSON lines (docs/trends.md): one run, verdict or acknowledgement a line, so
+// A history as JSON lines (docs/how-to/trends.md): one run, verdict or acknowledgement a line, so
 // that a file that was cut off holds whole ones alone. The first line is {"schema":
 // "weir.history/1"}. Pure: text in, text out; everything read is hostile.
 #pragma once

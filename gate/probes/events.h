@@ -4,8 +4,8 @@
  * A header of one page, then blocks of equal size. A block belongs to one thread at a time and
  * holds its records in order; `used` grows after a record is whole, so the file can be read at
  * every moment, also after SIGKILL. Indices are those of the probe file of the same name. Plain C,
- * fixed sizes: docs/probe-format.md. Kinds are never reused; a reader skips those that it does not
- * know, and takes what a record holds beyond its struct as what came later. */
+ * fixed sizes: docs/reference/probe-format.md. Kinds are never reused; a reader skips those that it
+ * does not know, and takes what a record holds beyond its struct as what came later. */
 #ifndef WEIR_PROBES_EVENTS_H
 #define WEIR_PROBES_EVENTS_H
 

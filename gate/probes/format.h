@@ -2,8 +2,9 @@
  *
  * One file per process in the folder named by WEIR_PROBE_DIR, `<probe>-<pid>-<random>.weirprobe`.
  * Counters are 64-bit little-endian words changed by single atomic additions, so the file is right
- * at every moment, also after SIGKILL. Plain C, fixed sizes, no pointers: docs/probe-format.md
- * tells how to write a probe, gate/probes/read/read.hpp reads the files.
+ * at every moment, also after SIGKILL. Plain C, fixed sizes, no pointers:
+ * docs/reference/probe-format.md tells how to write a probe, gate/probes/read/read.hpp reads the
+ * files.
  *
  * Rules that keep old and new apart: `version` changes only when the header does. Everything else
  * is found through the section table; a reader skips kinds that it does not know and takes an

@@ -96,7 +96,7 @@ struct ExactPoint {
 [[nodiscard]] std::vector<std::int64_t> decode_lengths(std::int64_t tokens);
 // Those of processes that instructions are counted of: 4, 4 + k, 4 + 2k with k = max(8, min(32, 2 x
 // tokens)). A count that varies by some 50 000 of 170 million has a slope good to 0.1 % only where
-// the lengths lie that far apart (docs/counting.md).
+// the lengths lie that far apart (docs/explanation/counting.md).
 [[nodiscard]] std::vector<std::int64_t> instruction_lengths(std::int64_t tokens);
 // The same for prefills, which are bigger than tokens: repeats 1, 1 + k, 1 + 2k with
 // k = max(1, min(8, 64 / prompt_tokens)).

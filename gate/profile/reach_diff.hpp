@@ -1,4 +1,4 @@
-// From changed files to the cells that run them. Pure. The rules are docs/reach.md's table.
+// From changed files to the cells that run them. Pure. The rules are docs/how-to/reach.md's table.
 //
 // What is not known never counts as "no": a cell without a record, a program without debug
 // information, a shader after which no kernel is named, a header.

@@ -109,7 +109,7 @@ void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> bl
 [[nodiscard]] Result<ServedRequest> served_request_from_json(const Json& json);
 
 // Requests -> the metrics of serving. Names and definitions are those of vLLM's `bench serve`
-// (vllm/benchmarks/serve.py, calculate_metrics); docs/engines-that-serve.md holds them beside
+// (vllm/benchmarks/serve.py, calculate_metrics); docs/how-to/servers.md holds them beside
 // GenAI-Perf's and the engines' own. Pure.
 //
 //   time to first token    first token − intended start

@@ -1,6 +1,6 @@
 // What a comment asks for, done where its author may ask for it: `/weir accept REASON` writes
 // allowances onto a branch and turns the check green, `/weir run` answers which commit may be
-// measured. docs/rules.md has the threat model.
+// measured. docs/explanation/rules.md has the threat model.
 //
 // Nothing of an artifact is believed. What is accepted is what weir's own check run on the pull
 // request's head showed before the comment was written: only weir's app can write there, and its

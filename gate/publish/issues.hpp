@@ -1,5 +1,5 @@
 // Change points of a history as issues: one each, edited while they are open, found again by a
-// hidden marker. docs/trends.md.
+// hidden marker. docs/how-to/trends.md.
 //
 // A change's place moves by a point or two while more points come in, so an issue is the same
 // change's where the place it names is one of `near`. What people closed stays closed. Two posters

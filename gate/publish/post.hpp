@@ -3,7 +3,7 @@
 // converge on one comment; a post of an older run leaves a newer one's alone.
 //
 // Who posts never learns that it was alone, so after creating something it looks again a few times,
-// `settle` seconds in all (GitHub's lists lag behind). docs/posting.md has the rules.
+// `settle` seconds in all (GitHub's lists lag behind). docs/how-to/post.md has the rules.
 #pragma once
 
 #include <functional>

@@ -1,9 +1,9 @@
 // One profile as columns of numbers, for the page that shows it (gate/web/src/profile).
 //
-// docs/profile-page.md has the format, "weir.profile-page/1": a JSON head (names, tracks, facts)
-// and the events as varints in base64, about 11 bytes an event. Times are given in seconds and kept
-// in nanoseconds from the earliest. Texts may be hostile: they are cut in length and made fit to
-// show here, and what would end the page's data is written by its code. Pure.
+// docs/reference/profile-page.md has the format, "weir.profile-page/1": a JSON head (names, tracks,
+// facts) and the events as varints in base64, about 11 bytes an event. Times are given in seconds
+// and kept in nanoseconds from the earliest. Texts may be hostile: they are cut in length and made
+// fit to show here, and what would end the page's data is written by its code. Pure.
 #pragma once
 
 #include <cstdint>

@@ -60,8 +60,8 @@ struct ServedSoFar {
 // both are warmed up; then each sends its blocks in its turns (RunRecord::turns), and a side's
 // figures are those of all its blocks' requests together. So a slot is all that the coin gives a
 // program: swapping the programs swaps their numbers and nothing else, which is what the proof of
-// the decision rule asks for (docs/decision-rule.md). A pair gives one number a metric and side:
-// requests of one start are never counted as independent of each other.
+// the decision rule asks for (docs/explanation/decision-rule.md). A pair gives one number a metric
+// and side: requests of one start are never counted as independent of each other.
 //
 // A server that fails is a record with an error, and the other one goes on without it. On the first
 // attempt one that could not be started stops both, and only its record is answered: all is tried

@@ -1,5 +1,5 @@
-// What a history is asked for: series, changes, verdicts, projects (docs/serve.md). Parameters are
-// anybody's; answers are bounded and go on at a cursor.
+// What a history is asked for: series, changes, verdicts, projects (docs/how-to/serve.md).
+// Parameters are anybody's; answers are bounded and go on at a cursor.
 #pragma once
 
 #include <functional>

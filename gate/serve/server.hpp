@@ -1,7 +1,7 @@
 // HTTP/1.1 on sockets (Boost.Beast): a few threads for all connections, each with bounds on what it
 // may hold and how long it may take. What is no request is refused as
-// {"error": {"code": "...", "message": "..."}}, and the connection closed. docs/serve-limits.md has
-// the limits.
+// {"error": {"code": "...", "message": "..."}}, and the connection closed.
+// docs/reference/serve-limits.md has the limits.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The service itself: requests in, answers out, without a socket. Start at handle().
 //
 // admit() and handle() never wait: what asks the store goes to a few threads with a connection
-// each, what is added goes through Intake. docs/serve.md has the interface.
+// each, what is added goes through Intake. docs/how-to/serve.md has the interface.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
 // The trend site: a history in order, its changes and its gates' verdicts -> files to put beside
-// the pages (gate/web), one JSON document each. docs/trend-site.md.
+// the pages (gate/web), one JSON document each. docs/how-to/trend-site.md.
 //
 // A document is a script that calls weirData(NAME, JSON AS TEXT), because pages opened from a file
 // can load scripts and nothing else. Documents are small enough to be loaded by need, whatever the

@@ -19,7 +19,7 @@ Result<void> check_numbers(std::span<const double> numbers) {
   return {};
 }
 
-// Shares of 4 000 series (docs/change-points.md).
+// Shares of 4 000 series (docs/evidence/change-points.md).
 constexpr std::array k_false_alarms{std::pair{-0.8, 0.0540}, std::pair{-0.6, 0.0310},
                                     std::pair{-0.4, 0.0170}, std::pair{-0.2, 0.0088},
                                     std::pair{0.0, 0.0043}};

@@ -1,9 +1,9 @@
 // Change points: where in a series of nights a metric changed, by how much, and how sure that is.
 //
 // Each night is compared with what the nights before it foretold (trend_rule.hpp). How often that
-// errs, on which noise, and how soon it finds what: docs/change-points.md. Pure; no state: a series
-// gives the same changes whoever asks. More points at its end add changes and take none back; for
-// 16 nights after a change was found its kind and place may still be corrected.
+// errs, on which noise, and how soon it finds what: docs/evidence/change-points.md. Pure; no state:
+// a series gives the same changes whoever asks. More points at its end add changes and take none
+// back; for 16 nights after a change was found its kind and place may still be corrected.
 #pragma once
 
 #include <cstddef>

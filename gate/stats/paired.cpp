@@ -12,7 +12,7 @@ namespace weir::stats {
 namespace {
 
 // Shifts in gaps: what each evidence hopes to see (shared with the study that chose them by
-// simulation; docs/decision-rule.md).
+// simulation; docs/explanation/decision-rule.md).
 constexpr std::array<double, 2> k_slower = {2, 5};
 constexpr std::array<double, 2> k_beyond = {1, 3};
 constexpr std::array<double, 1> k_within = {2};

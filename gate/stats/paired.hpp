@@ -10,7 +10,8 @@
 //   at most `tolerate` slower in every slot: P(fail ever) <= blamed (strict: <= false_alarm)
 // Where the two sides do not spread alike, either decision needs the candidate's fast, typical and
 // slow runs and their mean to agree with it (spread.hpp); else the answer is that there is none.
-// docs/decision-rule.md says it in prose; benchmarks/decision_quality measures it. Pure.
+// docs/explanation/decision-rule.md says it in prose; benchmarks/decision_quality measures it.
+// Pure.
 #pragma once
 
 #include <optional>

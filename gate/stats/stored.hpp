@@ -21,8 +21,8 @@
 //   squares that quiet runs hardly add to. `s` is never believed to be below `k_least_run_sd`:
 //   printed digits hide less, and where a linker puts a function moves as much.
 // The interval covers the true ratio with probability 1 - level if runs are off normally and know
-// nothing of each other. That is an assumption, not a guarantee: docs/decision-quality.md has the
-// coverage on recorded runs. Pure.
+// nothing of each other. That is an assumption, not a guarantee: docs/evidence/decision-quality.md
+// has the coverage on recorded runs. Pure.
 #pragma once
 
 #include <cstddef>

@@ -4,7 +4,8 @@
 // the step itself is taken for noise or for memory.
 //
 // One look a night, about 7 us; what it told stays told. How often it errs and how soon it finds
-// what: docs/change-points.md. Constants were chosen by simulation, there too. Inside stats. Pure.
+// what: docs/evidence/change-points.md. Constants were chosen by simulation, there too. Inside
+// stats. Pure.
 //
 // Sources: Romano, Rigaill, Runge, Fearnhead, JASA 117, 2022 (AR(1) noise beside drift); Fearnhead,
 // Rigaill, JASA 114, 2019 (outliers, bounded loss); Page, Biometrika 41, 1954 (CUSUM).

@@ -99,7 +99,7 @@ struct MetricVerdict : Ruling {
 //
 // Names in it (of ops, kernels, tensors) come from engines and models: hostile until escaped.
 struct Finding {
-  std::string kind;                       // "fusion_lost": see docs/explain.md
+  std::string kind;                       // "fusion_lost": see docs/how-to/explain.md
   std::string metric;                     // full name; "" where it is about none
   std::optional<Rational> delta;          // of that metric, where it is a count
   std::optional<std::int64_t> per_layer;  // delta = per_layer x layers, where that fits

@@ -17,7 +17,7 @@ const read = (file) => fs.readFileSync(path.join(root, file), 'utf8');
 // {place, text}: whole files, and the blocks of pages that are workflows.
 const workflows = [...list('.github/workflows', '.yml'), ...list('docs/ci', '.yml').filter((file) => !file.endsWith('gitlab.yml'))]
     .map((file) => ({place: file, text: read(file)}));
-for (const file of [...list('docs', '.md'), 'README.md']) {
+for (const file of [...['tutorial', 'how-to', 'reference', 'explanation', 'evidence'].flatMap((part) => list(`docs/${part}`, '.md')), 'README.md']) {
   for (const [, text] of read(file).matchAll(/^```yaml\n([\s\S]*?)^```/gm)) {
     if (/^jobs:/m.test(text)) workflows.push({place: `${file}: ${text.split('\n')[0]}`, text});
   }
@@ -133,7 +133,7 @@ test('the actions are well-formed: what a step uses was declared, given and made
 const measures = (text, name) => /WEIR_MEASURES/.test(text) && text.indexOf(name) > text.indexOf('WEIR_MEASURES');
 
 test('the documentation has every input and output of the Action', () => {
-  const page = read('docs/github-action.md');
+  const page = read('docs/how-to/github.md');
   const {inputs, outputs} = read_yaml(path.join(root, 'action.yml'));
   for (const name of [...Object.keys(inputs), ...Object.keys(outputs)]) assert.ok(page.includes(`\`${name}\``), name);
 });

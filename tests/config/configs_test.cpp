@@ -127,7 +127,7 @@ std::string printed_in(const std::string& page) {
   const std::size_t from = all.find("\nversion: 1\n");
   return from == std::string::npos ? "" : all.substr(from + 1, all.find("\n```", from) - from);
 }
-constexpr const char* k_pages[] = {"agave.md", "instrument.md"};
+constexpr const char* k_pages[] = {"how-to/agave.md", "how-to/instrument.md"};
 
 TEST(Configs, LoadAsThePagesPrintThem) {
   Known known = known_here_and_now();

@@ -173,7 +173,7 @@ TEST(Container, LeavesOtherOptionsAlone) {
 }
 
 TEST(Container, IsWrittenAsTheDocumentationHasIt) {
-  std::ifstream file(WEIR_SOURCE_DIR "/docs/containers.md");
+  std::ifstream file(WEIR_SOURCE_DIR "/docs/how-to/containers.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const std::size_t begin = page.find("```yaml\n") + 8;
   const std::string engines = page.substr(begin, page.find("```", begin) - begin);

@@ -16,8 +16,8 @@ Trace recorded(const std::string& name) {
   return traces ? traces->front() : Trace{};
 }
 
-// docs/decision-quality.md has 93 to 97 % from 10 000 trials each. Of 300 the standard error is
-// 1.3 to 1.5 %: 89 % is three of them below.
+// docs/evidence/decision-quality.md has 93 to 97 % from 10 000 trials each. Of 300 the standard
+// error is 1.3 to 1.5 %: 89 % is three of them below.
 TEST(StoredRuns, CoverTheTruthOnRecordedRunsAsOftenAsTheySay) {
   for (const char* name : {"tg48", "tg300", "pp128", "pp256"}) {
     const Machine machine = machine_of_trace(recorded(name), RunsOfTrace::apart);

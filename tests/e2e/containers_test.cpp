@@ -82,7 +82,7 @@ TEST_F(Containers, CountTheSameInsideAsOutside) {
   const Json verdict = json_of(ended);
   for (const std::string backend : {"cpu", "twin"}) {
     const Json native = cell_of(verdict, "native/m/" + backend + "/decode");
-    // docs/counting.md has these for the model.
+    // docs/explanation/counting.md has these for the model.
     const bool on_cpu = backend == "cpu";
     EXPECT_EQ(metric_of(native, on_cpu ? "cpu_ops_per_token" : "syncs_per_token")["current"],
               on_cpu ? 82 : 1);

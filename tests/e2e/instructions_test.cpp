@@ -29,7 +29,7 @@ class Instructions : public testing::Test {
       fs::copy_file(fs::canonical(entry.path()), scratch_ / "engine" / name);
     }
     use_backend(k_backend);
-    // 4 tokens: counted at 4, 12 and 20 (docs/counting.md).
+    // 4 tokens: counted at 4, 12 and 20 (docs/explanation/counting.md).
     spill(scratch_ / "weir.yaml",
           "version: 1\n"
           "engines:\n"

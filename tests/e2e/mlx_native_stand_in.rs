@@ -1,4 +1,4 @@
-// A stand-in of mlx-native's public interface (crate mlx_native), as far as docs/mlx-native.md uses
+// A stand-in of mlx-native's public interface (crate mlx_native), as far as docs/how-to/mlx-native.md uses
 // it: types and names as of its commit 3293ac7, numbers made up here.
 pub mod kernel_profile {
     #[derive(Clone, Debug, Default)]

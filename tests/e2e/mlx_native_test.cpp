@@ -1,5 +1,5 @@
-// docs/mlx-native.md's exporter, out of its own text: compiled against a stand-in of mlx-native's
-// public interface (tests/e2e/mlx_native_stand_in.rs), run, and read by weir.
+// docs/how-to/mlx-native.md's exporter, out of its own text: compiled against a stand-in of
+// mlx-native's public interface (tests/e2e/mlx_native_stand_in.rs), run, and read by weir.
 #include <gmock/gmock.h>
 
 #include "tests/e2e/weir_process.hpp"
@@ -13,7 +13,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string exporter() {
-  return tests::code_blocks(slurp(WEIR_SOURCE_DIR "/docs/mlx-native.md"), "rust");
+  return tests::code_blocks(slurp(WEIR_SOURCE_DIR "/docs/how-to/mlx-native.md"), "rust");
 }
 
 // Three tokens that count, behind one that does not.

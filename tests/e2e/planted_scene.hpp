@@ -1,5 +1,5 @@
-// The reference engine with faults planted (docs/engine.md), and a matrix of cells that see it with
-// and without its own marks.
+// The reference engine with faults planted (docs/reference/engine.md), and a matrix of cells that
+// see it with and without its own marks.
 #pragma once
 
 #include "tests/e2e/weir_process.hpp"

@@ -32,8 +32,8 @@ class ProfileOfLlama : public testing::Test {
   Scratch scratch_;
 };
 
-// 65 dispatches and 81 ops a token in tiny-llama, 125 and 174 in tiny-gemma3 (docs/counting.md);
-// a warm-up and 4 tokens, and one more graph for each prefill.
+// 65 dispatches and 81 ops a token in tiny-llama, 125 and 174 in tiny-gemma3
+// (docs/explanation/counting.md); a warm-up and 4 tokens, and one more graph for each prefill.
 TEST_F(ProfileOfLlama, FindsTheOpOfEveryDispatch) {
   const struct {
     const char* model;

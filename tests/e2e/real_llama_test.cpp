@@ -56,7 +56,7 @@ constexpr const char* k_llama_prefill = "llama.cpp/tiny-llama/vulkan/prefill";
 constexpr const char* k_cpu_decode = "llama.cpp/tiny-llama/cpu/decode";
 constexpr const char* k_gemma_decode = "llama.cpp/tiny-gemma3/vulkan/decode";
 
-// 65/46/1 and 125/96/1: docs/counting.md, "Reference counts".
+// 65/46/1 and 125/96/1: docs/explanation/counting.md, "Reference counts".
 TEST_F(RealLlama, HasTheReferenceCountsPerToken) {
   write_config(pass_through_);
   const Json verdict = gate("*/vulkan/decode", 0);
@@ -142,7 +142,7 @@ TEST_F(RealLlama, CallsAFusionGainedAnImprovementSinceAllWorkStayed) {
   EXPECT_EQ(cell["placement"]["verdict"], "pass");
 }
 
-// 82 ops: docs/counting.md, "Reference counts".
+// 82 ops: docs/explanation/counting.md, "Reference counts".
 TEST_F(RealLlama, CountsAndGatesTheOpsOfCpuCells) {
   write_config(pass_through_);
   ASSERT_EQ(accept("base", k_cpu_decode).exit_code, 0);

@@ -119,7 +119,7 @@ TEST_F(Replayed, OtherVerbsReadWhatItFound) {
   EXPECT_EQ(compared.exit_code, 0) << compared.err;
 }
 
-// As docs/replay.md has it.
+// As docs/how-to/replay.md has it.
 TEST_F(Replayed, OpsAreMetricsOfACellWhereALimitNamesThem) {
   record("tiny-llama");
   spill(scratch / "weir.yaml",

@@ -17,7 +17,7 @@ using testing::IsEmpty;
 using testing::Pair;
 using testing::SizeIs;
 
-// A file written as docs/probe-format.md says, without the writer that the probes use.
+// A file written as docs/reference/probe-format.md says, without the writer that the probes use.
 struct Image {
   weir_probe_header header{};
   std::vector<weir_probe_device> devices;

@@ -128,7 +128,7 @@ TEST(RecordedKernels, OfTheRealLlamaAreItsMatricesAtTheirSizes) {
       {{512, 256}, 5},          // words
   };
   EXPECT_EQ(products, expected);
-  EXPECT_EQ(dispatches, 65U * 5) << "65 a token, docs/counting.md";
+  EXPECT_EQ(dispatches, 65U * 5) << "65 a token, docs/explanation/counting.md";
   EXPECT_EQ(all.works.size(), 27U) << "four layers are one work: offsets are from what is bound";
   ASSERT_EQ(all.devices.size(), 1U);
   EXPECT_FALSE(all.devices[0].features.empty());
@@ -373,7 +373,7 @@ TEST(ReplayKernels, CanBeGated) {
                                    "--"};
   for (const std::string& word : engine()) argv.push_back(word);
   ASSERT_EQ(run(argv, k_no_probe).status, 0);
-  const std::string page = slurp(WEIR_SOURCE_DIR "/docs/replay-kernels.md");
+  const std::string page = slurp(WEIR_SOURCE_DIR "/docs/how-to/replay-kernels.md");
   const auto begin = page.find("```yaml\n") + 8;
   std::string config = page.substr(begin, page.find("```", begin) - begin);
   const std::string installed = "/usr/bin/weir";

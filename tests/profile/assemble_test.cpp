@@ -351,7 +351,7 @@ TEST(Assemble, CallsNoNumberOfInstructionsExact) {
 }
 
 TEST(Assemble, CountsInstructionsAtLengthsFarApart) {
-  // docs/counting.md: 4, 4 + k, 4 + 2k with k = max(8, min(32, 2 x tokens)).
+  // docs/explanation/counting.md: 4, 4 + k, 4 + 2k with k = max(8, min(32, 2 x tokens)).
   EXPECT_EQ(instruction_lengths(16), (std::vector<std::int64_t>{4, 36, 68}));
   EXPECT_EQ(instruction_lengths(1000), (std::vector<std::int64_t>{4, 36, 68}));
   EXPECT_EQ(instruction_lengths(8), (std::vector<std::int64_t>{4, 20, 36}));

@@ -210,8 +210,8 @@ TEST(Changes, HugeAndTinyValuesAreSurvived) {
   EXPECT_EQ(changes_in(mixed).changes.size(), 1U);
 }
 
-// What docs/change-points.md has figures for, on few series with fixed seeds. With a true share of
-// 1 %, more than 14 of 500 would be seen with chance 0.0004.
+// What docs/evidence/change-points.md has figures for, on few series with fixed seeds. With a true
+// share of 1 %, more than 14 of 500 would be seen with chance 0.0004.
 TEST(Changes, FewSeriesWithoutAChangeShowOne) {
   struct Case {
     const char* name;
@@ -269,7 +269,7 @@ TEST(Changes, QuietMachinesShowDriftsAndStepsOnThem) {
 }
 
 TEST(Changes, SensitivityIsAShareOfFalseAlarmsAndBack) {
-  EXPECT_NEAR(yearly_false_alarms(0), 0.0043, 1e-9);     // the table of docs/change-points.md
+  EXPECT_NEAR(yearly_false_alarms(0), 0.0043, 1e-9);  // the table of docs/evidence/change-points.md
   EXPECT_NEAR(yearly_false_alarms(-0.8), 0.0540, 1e-9);  // the same
   for (const double offset : {-1.5, -0.8, -0.5, -0.2, 0.0, 1.0}) {
     EXPECT_NEAR(offset_for(yearly_false_alarms(offset)), offset, 1e-9);

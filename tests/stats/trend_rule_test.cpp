@@ -7,7 +7,7 @@
 namespace weir::stats {
 namespace {
 
-// Worked out with a program that shares no code with this one (docs/change-points.md).
+// Worked out with a program that shares no code with this one (docs/evidence/change-points.md).
 TEST(TrendRule, GivesTheNumbersOfItsTestVector) {
   TrendRule rule;
   const auto value = [](std::size_t i) {

@@ -41,7 +41,8 @@ void add_allow(const Verb& verb) {
       "    --from 65 --to 77 --who ada --reason 'new fusion' --until 2026-12-31\n"
       "  weir allow --event \"$GITHUB_EVENT_PATH\"     in an issue_comment workflow\n\n"
       "By hand it becomes a commit on a local branch; git push is yours. Exit codes: 0 done, or\n"
-      "nothing was asked for; 1 refused; 2 usage. docs/rules.md says who may, and what is void.");
+      "nothing was asked for; 1 refused; 2 usage. docs/explanation/rules.md says who may, and what "
+      "is void.");
   verb.runs(words, flow::allow);
 }
 

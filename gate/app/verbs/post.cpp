@@ -60,7 +60,7 @@ void add_post(const Verb& verb) {
       "  weir post artifact/verdict.json --name gpu   in a workflow_run workflow\n\n"
       "What can not be posted is told; the exit code stays 0 unless --fail is given (then 3). 2 "
       "is\n"
-      "a usage error. docs/posting.md has tokens, permissions, forks and GitHub Enterprise.");
+      "a usage error. docs/how-to/post.md has tokens, permissions, forks and GitHub Enterprise.");
   verb.runs(words, flow::post);
 }
 

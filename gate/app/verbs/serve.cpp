@@ -104,7 +104,7 @@ void add_serve(const Verb& verb) {
       "  weir serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem\n"
       "  weir serve --private --trusted-proxy 127.0.0.1      behind nginx or Caddy\n"
       "  weir serve --check http://127.0.0.1:8080     is it well? 0 yes, 3 no\n"
-      "docs/serve.md has the API, the limits and how to run it. Ends with 0 on SIGTERM.");
+      "docs/how-to/serve.md has the API, the limits and how to run it. Ends with 0 on SIGTERM.");
   verb.runs(options, flow::serve_history);
 }
 

@@ -55,7 +55,8 @@ void add_trend_export(const Verb& trend) {
       "Examples:\n"
       "  weir trend export --out history.jsonl        everything: import --jsonl reads it back\n"
       "  weir trend export --cell '*/vulkan/*' --since 2026-11-01 | jq .\n"
-      "A part by --cell, --metric or --machine is without verdicts. docs/trends.md has the lines.");
+      "A part by --cell, --metric or --machine is without verdicts. docs/how-to/trends.md has the "
+      "lines.");
   verb.runs(options, flow::export_history);
 }
 
@@ -84,7 +85,7 @@ void add_trend_site(const Verb& trend) {
       "  weir trend site public --repo-url https://github.com/me/engine\n"
       "  weir trend site public --branch main --title 'Engine, nightly'\n"
       "Open public/index.html, or publish the folder. Files that are the same stay untouched.\n"
-      "docs/trend-site.md says what the pages show.");
+      "docs/how-to/trend-site.md says what the pages show.");
   verb.runs(options, flow::write_trend_site);
 }
 

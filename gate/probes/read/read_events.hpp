@@ -1,5 +1,5 @@
-// Reads an event file (gate/probes/events.h, docs/probe-format.md). Pure; nothing in the bytes is
-// trusted.
+// Reads an event file (gate/probes/events.h, docs/reference/probe-format.md). Pure; nothing in the
+// bytes is trusted.
 #pragma once
 
 #include <cstdint>

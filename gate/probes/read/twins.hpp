@@ -2,8 +2,9 @@
 // that the twin driver maps (gate/probes/twin/blob.h). Pure.
 //
 // A description is a Khronos profiles document ("capabilities", "profiles"), as vulkaninfo --json
-// and public databases write it, with what that format lacks under "weir" (docs/devices.md). The
-// older form of vulkaninfo (structs at the top of the document) is read too.
+// and public databases write it, with what that format lacks under "weir"
+// (docs/reference/devices.md). The older form of vulkaninfo (structs at the top of the document) is
+// read too.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The examples of docs/instrument.md, out of its own text: compiled, run, and what they mark looked
-// at.
+// The examples of docs/how-to/instrument.md, out of its own text: compiled, run, and what they mark
+// looked at.
 #include "tests/probes/instrument/support.hpp"
 #include "tests/support/code_blocks.hpp"
 
@@ -7,7 +7,7 @@ namespace weir::probes {
 namespace {
 
 std::string blocks(const std::string& language) {
-  return tests::code_blocks(slurp(WEIR_SOURCE_DIR "/docs/instrument.md"), language);
+  return tests::code_blocks(slurp(WEIR_SOURCE_DIR "/docs/how-to/instrument.md"), language);
 }
 
 bool has(const std::string& program) { return run({program, "--version"}, {}).status == 0; }

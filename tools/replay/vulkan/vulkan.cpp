@@ -1,4 +1,4 @@
-// weir-replay-vulkan FILE: runs each recorded kernel alone (docs/replay-kernels.md).
+// weir-replay-vulkan FILE: runs each recorded kernel alone (docs/how-to/replay-kernels.md).
 //
 //   --device NAME|NUMBER   which device (default: the first one)
 //   --runs N --seconds S   timed runs of each, fewer where they would take longer than S

@@ -17,7 +17,7 @@
 namespace weir_probe {
 namespace {
 
-// What other processes and later versions read (docs/probe-format.md).
+// What other processes and later versions read (docs/reference/probe-format.md).
 static_assert(sizeof(weir_probe_header) == 568 && offsetof(weir_probe_header, sections) == 184);
 static_assert(sizeof(weir_probe_device) == 864 && sizeof(weir_probe_queue) == 160);
 static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 24);

@@ -1,4 +1,4 @@
-// The timeline under the keyboard; docs/profile-page.md and the page itself list them.
+// The timeline under the keyboard; docs/reference/profile-page.md and the page itself list them.
 import {eventAt, laneOfEvent} from './model.js';
 import {onKeys} from '../dom.js';
 

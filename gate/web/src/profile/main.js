@@ -1,4 +1,4 @@
-// One profile in one file: its timeline and what it adds up to. docs/profile-page.md says what is in the file.
+// One profile in one file: its timeline and what it adds up to. docs/reference/profile-page.md says what is in the file.
 import '../style.css';
 import './profile.css';
 import {findRows, findWords, step} from './find.js';

@@ -10,11 +10,11 @@
  *   cb         command buffers by label, with GPU times (implies counts)
  *   dispatch   each dispatch of a command buffer, in order (implies cb)
  *
- * Plain C11, valid C++, no macro among the functions: docs/instrument.md has C, C++, Zig, Rust and
- * Swift. Every function may be called from any thread at any time, never fails, never throws and
- * leaves errno as it was. Counts and op scopes take no lock but where a thread has something new (a
- * name, a queue, a shape); what comes once in a token or a command buffer, and clocks, take a short
- * one. Text is UTF-8, ends in 0 and is copied; NULL is "".
+ * Plain C11, valid C++, no macro among the functions: docs/how-to/instrument.md has C, C++, Zig,
+ * Rust and Swift. Every function may be called from any thread at any time, never fails, never
+ * throws and leaves errno as it was. Counts and op scopes take no lock but where a thread has
+ * something new (a name, a queue, a shape); what comes once in a token or a command buffer, and
+ * clocks, take a short one. Text is UTF-8, ends in 0 and is copied; NULL is "".
  *
  * The ABI: functions and numbers here are not changed or taken away within one WEIR_INSTRUMENT_ABI,
  * and the library is libweir_instrument.so.1 as long as that is 1. */
@@ -71,7 +71,8 @@ WEIR_INSTRUMENT_API uint32_t weir_device_declare(const char* api, const char* ty
                                                  const char* name, const char* device_class);
 WEIR_INSTRUMENT_API uint32_t weir_queue_declare(uint32_t device);
 
-/* --- Counts. Marked where the engine records or calls, in the words of docs/counting.md. --- */
+/* --- Counts. Marked where the engine records or calls, in the words of
+ * docs/explanation/counting.md. --- */
 WEIR_INSTRUMENT_API void weir_dispatch(uint32_t queue, const char* kernel);
 /* The same with the number of workgroups. */
 WEIR_INSTRUMENT_API void weir_dispatch_groups(uint32_t queue, const char* kernel, uint32_t x,
