@@ -214,11 +214,11 @@ Result<Plant> parse_plant(const std::string& name) {
   const auto* const found =
       std::ranges::find_if(k_known, [&](const Known& one) { return one.name == name; });
   if (found != k_known.end()) return found->plant;
-  return fail(Code::usage, "--plant {}: no such regression\n  known here: {}", name, names(false));
+  return fail(Code::usage, "--inject {}: no such regression\n  known here: {}", name, names(false));
 }
 
 std::string plants_text() {
-  std::string text = "Regressions that --plant brings in:\n";
+  std::string text = "Regressions that --inject brings in:\n";
   for (const Known& one : k_known) {
     text += fmt::format("  {:<15} {}\n", one.name, one.what);
     text += one.on_cpu ? fmt::format("  {:<15} (CPU: {})\n", "",
@@ -234,7 +234,7 @@ Result<void> check_plants(std::span<const Plant> plants, const Ground& ground) {
     const Known& one = known(plant);
     if (!ground.vulkan && !one.on_cpu) {
       return fail(Code::usage,
-                  "--plant {}: --backend cpu has no other memory and no queue to spoil\n"
+                  "--inject {}: --backend cpu has no other memory and no queue to spoil\n"
                   "  take --backend vulkan, or one of: {}",
                   one.name, names(true));
     }
@@ -246,7 +246,7 @@ Result<void> check_plants(std::span<const Plant> plants, const Ground& ground) {
     if (plant == Plant::extra_barriers && !ground.vulkan && ground.threads == 1) {
       why = "one thread has nobody to wait for; take -t 2 or more";
     }
-    if (why != nullptr) return fail(Code::usage, "--plant {}: {}", one.name, why);
+    if (why != nullptr) return fail(Code::usage, "--inject {}: {}", one.name, why);
   }
   return {};
 }

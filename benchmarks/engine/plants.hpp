@@ -1,4 +1,4 @@
-// Planted regressions, for trying a gate on: --plant NAME makes the engine do the same work worse,
+// Planted regressions, for trying a gate on: --inject NAME makes the engine do the same work worse,
 // in one of the ways in which real engines got slower in silence. What it generates stays the same.
 //
 // A fault stands between the forward pass and the backend and changes what an op does: neither of

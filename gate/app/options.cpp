@@ -21,21 +21,21 @@ void Verb::takes_config(const char* help) const {
 
 void Verb::takes_cells() const {
   repeated("--cell", job_->asked.cells, "GLOB",
-           "Only cells whose name matches GLOB ('*' crosses '/'); may be repeated");
+           "Only cells that match GLOB ('*' crosses '/'); repeatable");
 }
 
 void Verb::takes_baselines() const {
-  preset("--baselines", job_->asked.baselines, "DIR", "The folder of stored baselines");
+  preset("--baselines", job_->asked.baselines, "DIR", "Folder of stored baselines");
 }
 
-void Verb::takes_out() const { preset("--out", job_->asked.out, "DIR", "Where runs are kept"); }
+void Verb::takes_out() const { preset("--out", job_->asked.out, "DIR", "Folder of runs"); }
 
 void Verb::takes_json(const char* help) const {
   option("--json", job_->shown.json, "[FILE]", help)->expected(0, 1)->default_str("-");
 }
 
 void Verb::takes_color() const {
-  preset("--color", job_->shown.color, "", "auto, always or never")
+  preset("--color", job_->shown.color, "", "When to use colour")
       ->check(CLI::IsMember({"auto", "always", "never"}));
 }
 
@@ -48,7 +48,7 @@ void Verb::takes(Takes what) const {
   if (what == Takes::matrix || what == Takes::measuring) takes_baselines();
   if (has_config) takes_out();
   if (what == Takes::measuring) {
-    flag("--counts-only", job_->asked.counts_only, "Leave the timed passes out");
+    flag("--counts-only", job_->asked.counts_only, "Count only: no timed passes");
   }
   takes_json();
   takes_quiet();
@@ -67,7 +67,7 @@ void add_github_options(const Verb& verb, flow::GithubOptions& options) {
   verb.option("--api", options.api_url, "URL",
               "GitHub's API (default: GITHUB_API_URL, else https://api.github.com)");
   verb.option("--token-file", options.token_file, "FILE",
-              "Holds the token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
+              "File that holds the token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
 }
 
 void add_report_files(const Verb& verb, flow::ReportFiles& files) {
@@ -79,22 +79,21 @@ void add_report_files(const Verb& verb, flow::ReportFiles& files) {
 
 void add_shard_options(const Verb& verb, flow::MeasureOptions& wanted) {
   CLI::Option* shard =
-      verb.option("--shard", wanted.shard, "I/N", "Measure one part of the matrix: 3/16");
+      verb.option("--shard", wanted.shard, "I/N", "Measure one part of the matrix, such as 3/16");
   verb.option("--profiling-cost", wanted.plan.cost_pairs, "[PAIRS]",
-              "Measure what probes cost: pairs of timed processes, with and without (8)")
+              "Measure what probes cost, in pairs of timed processes with and without them")
       ->expected(0, 1)
       ->default_str("8")
       ->check(CLI::Range(5, 1000));  // fewer tell nothing in 9 of 10 cases
   verb.option("--plan", wanted.plan_file, "FILE",
-              "The plan that weir plan wrote (default: made again from the configuration)")
+              "Plan that weir plan wrote (default: made from the configuration)")
       ->needs(shard);
 }
 
 void add_store_options(const Verb& verb, flow::StoreOptions& options) {
   verb.option("--db", options.db, "FILE|URL",
-              fmt::format("The history: a file, or a URL of PostgreSQL (default: WEIR_DB's\n"
-                          "value, else {}). A password belongs into WEIR_DB,\n"
-                          "PGPASSWORD or ~/.pgpass, not here",
+              fmt::format("The history: a file, or the URL of a PostgreSQL database (default: "
+                          "WEIR_DB, else {}). Keep passwords in WEIR_DB, PGPASSWORD or ~/.pgpass",
                           flow::k_default_history));
 }
 
@@ -102,19 +101,20 @@ void add_history_options(const Verb& verb, flow::HistoryOptions& history) {
   add_store_options(verb, history.store);
   flow::FilterOptions& options = history.filter;
   history::Filter& filter = options.filter;
-  verb.option("--project", filter.project, "NAME", "Of this project alone");
-  verb.repeated("--cell", filter.cells, "GLOB", "Cells that match ('*' crosses '/'); repeatable");
-  verb.repeated("--metric", filter.metrics, "GLOB", "Metrics that match; repeatable");
-  verb.repeated("--machine", filter.machines, "GLOB", "Machines that match; repeatable");
-  verb.option("--branch", filter.branch, "NAME", "Runs of this branch");
-  verb.option("--since", options.since, "TIME", "Runs measured then or later");
-  verb.option("--until", options.until, "TIME", "Runs measured then or before");
+  verb.option("--project", filter.project, "NAME", "Only this project");
+  verb.repeated("--cell", filter.cells, "GLOB",
+                "Only cells that match ('*' crosses '/'); repeatable");
+  verb.repeated("--metric", filter.metrics, "GLOB", "Only metrics that match; repeatable");
+  verb.repeated("--machine", filter.machines, "GLOB", "Only machines that match; repeatable");
+  verb.option("--branch", filter.branch, "NAME", "Only runs of this branch");
+  verb.option("--since", options.since, "TIME", "Only runs measured at TIME or later");
+  verb.option("--until", options.until, "TIME", "Only runs measured at TIME or before");
 }
 
 void add_repository_option(const Verb& verb, std::string& repository) {
   verb.option("--repository", repository, "DIR",
-              "The checkout whose commits give the order (default: the current folder's;\n"
-              "without one, series go by time)");
+              "Checkout whose commits give the order (default: the current folder's; without one, "
+              "series are ordered by time)");
 }
 
 }  // namespace weir::app

@@ -32,7 +32,9 @@ class Verb {
         app_(&app),
         job_(std::make_shared<flow::Job>(flow::Job{program.world()})) {}
   [[nodiscard]] Verb below(const char* name, const char* what) const {
-    return {*program_, *app_->add_subcommand(name, what)};
+    CLI::App* made = app_->add_subcommand(name, what);
+    made->group("Subcommands");  // not the group of this one
+    return {*program_, *made};
   }
   CLI::App* operator->() const { return app_; }
   // What its options fill in, besides those of its own.
@@ -75,14 +77,14 @@ class Verb {
   void refuses(const char* names, const char* why) const;
 
   void takes(Takes what) const;
-  void takes_config(const char* help = "The configuration") const;
+  void takes_config(const char* help = "Configuration file") const;
   void takes_cells() const;
   void takes_baselines() const;
   void takes_out() const;
   void takes_json(
-      const char* help = "Write the result as JSON to FILE, or to standard output") const;
+      const char* help = "Write the result as JSON (default FILE: standard output)") const;
   void takes_color() const;
-  void takes_quiet(const char* help = "Only the answer, no progress") const;
+  void takes_quiet(const char* help = "Print the answer only, no progress") const;
 
   // What it does when it is chosen.
   template <class Options, class Flow>

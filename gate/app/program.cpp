@@ -1,6 +1,8 @@
 #include "gate/app/program.hpp"
 
+#include "gate/app/help.hpp"
 #include "gate/app/options.hpp"
+#include "gate/base/text.hpp"
 
 namespace weir::app {
 
@@ -11,49 +13,90 @@ AddVerb add_demo, add_init, add_run, add_gate, add_compare, add_explain, add_pla
 
 namespace {
 
-enum class Group { start, gate, understand, compare, share, machine, history, hidden };
-
 struct VerbEntry {
+  const char* group;  // of --help; "" is in none
   const char* name;
   const char* what;
-  Group group;  // of --help
   AddVerb* add;
 };
 
+constexpr const char *k_start = "Start", *k_gate = "Gate", *k_cause = "Find the cause",
+                     *k_ci = "In CI and before a push", *k_files = "Models and devices",
+                     *k_history = "History", *k_shell = "Shell";
+
 // In the order of --help. A verb is a file in verbs/, a line here and its name above.
 constexpr VerbEntry k_verbs[] = {
-    {"demo", "One regression, from the baseline to its cause", Group::start, add_demo},
-    {"init", "Write a starter weir.yaml for the engines found here", Group::start, add_init},
-    {"run", "Measure the matrix, write a run; judges nothing", Group::gate, add_run},
-    {"gate", "Measure, compare with baselines, report", Group::gate, add_gate},
-    {"compare", "Judge run B against run A, or say how two profiles differ", Group::compare,
-     add_compare},
-    {"explain", "Why a cell changed: what fits the differences", Group::understand, add_explain},
-    {"plan", "Split the matrix into shards for several machines", Group::share, add_plan},
-    {"merge", "Join the runs of all shards into one", Group::share, add_merge},
-    {"baseline", "What a candidate is held to, in the repository", Group::gate, add_baseline},
-    {"post", "Summary to GitHub: comment, check run, commit status", Group::share, add_post},
-    {"allow", "Accept a change for one pull request", Group::gate, add_allow},
-    {"reach", "Which cells run the changed code at all; judges nothing", Group::understand,
-     add_reach},
-    {"calibrate", "Each cell against itself: can this machine hold the limits on times?",
-     Group::machine, add_calibrate},
-    {"model", "Small models; a tiny twin of a real one", Group::machine, add_model},
-    {"device", "Descriptions of GPUs, for device twins", Group::machine, add_device},
-    {"doctor", "What probes can see, and what makes this machine's times worse", Group::machine,
+    {k_start, "demo", "Show one regression, from the baseline to its cause", add_demo},
+    {k_start, "init", "Write a starter weir.yaml for the engines found here", add_init},
+    {k_start, "doctor", "Show what probes can see, and what adds noise to this machine",
      add_doctor},
-    {"profile", "One program once, with all that probes see: a table and a Chrome trace",
-     Group::understand, add_profile},
-    {"replay", "Compute the ops of an engine's step alone, at their exact shapes and types",
-     Group::understand, add_replay},
-    {"replay-kernels", "Vulkan kernels as the probe recorded them, each run again alone",
-     Group::hidden, add_replay_kernels},
-    {"bisect", "The first commit that broke a cell", Group::understand, add_bisect},
-    {"hook", "The local pre-push check", Group::gate, add_hook},
-    {"trend", "A history of what was measured", Group::history, add_trend},
-    {"serve", "History, pages and the upload API over HTTP", Group::history, add_serve},
-    {"completion", "Print a completion script for a shell", Group::start, add_completion},
+    {k_gate, "gate", "Measure, compare, report: the exit code is the verdict", add_gate},
+    {k_gate, "run", "Measure without judging", add_run},
+    {k_gate, "baseline", "Manage stored baselines", add_baseline},
+    {k_gate, "calibrate", "Check which time limits this machine can hold", add_calibrate},
+    {k_cause, "compare", "Compare two runs, or any two profiles", add_compare},
+    {k_cause, "explain", "Explain why a cell changed", add_explain},
+    {k_cause, "profile", "Profile one program: table, Chrome trace, page", add_profile},
+    {k_cause, "bisect", "Find the first commit that broke a cell", add_bisect},
+    {k_cause, "replay", "Benchmark the ops or kernels of a program alone", add_replay},
+    {"", "replay-kernels", "Vulkan kernels as the probe recorded them, each run again alone",
+     add_replay_kernels},
+    {k_ci, "post", "Post a verdict to GitHub: comment, check, status", add_post},
+    {k_ci, "allow", "Waive a change for one pull request", add_allow},
+    {k_ci, "plan", "Split the matrix into shards for several machines", add_plan},
+    {k_ci, "merge", "Join the runs of all shards", add_merge},
+    {k_ci, "hook", "Install the pre-push check", add_hook},
+    {k_ci, "reach", "List the cells that run the changed code", add_reach},
+    {k_files, "model", "Make small models, or shrink a real one", add_model},
+    {k_files, "device", "Manage descriptions of GPUs, for device twins", add_device},
+    {k_history, "trend", "Keep a history: change points, pages", add_trend},
+    {k_history, "serve", "Serve history, pages and uploads over HTTP", add_serve},
+    {k_shell, "completion", "Print a completion script for a shell", add_completion},
 };
+
+// Options that have another name now. The old one goes on working.
+struct Renamed {
+  std::string_view verb, old_name, name;
+};
+constexpr Renamed k_renamed[] = {
+    {"allow", "--from", "--base-value"},    {"allow", "--to", "--allowed-value"},
+    {"hook", "--limit", "--time-limit"},    {"demo", "--plant", "--inject"},
+    {"plan", "--times", "--times-from"},    {"device record", "--out", "--output"},
+    {"device import", "--out", "--output"}, {"device compile", "--out", "--output"},
+    {"trend export", "--out", "--output"},
+};
+
+// `weir help VERB…` is `weir VERB… --help`, and names of before are those of now.
+void modernize(Program::Words& words) {
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  for (const Renamed& one : k_renamed) {
+    if (!text::join(words, " ").starts_with(one.verb)) continue;
+    for (std::string& word : words) {
+      const std::string_view name = std::string_view(word).substr(0, word.find('='));
+      if (name == one.old_name) word.replace(0, name.size(), one.name);
+    }
+  }
+}
+
+constexpr const char* k_examples =
+    "A benchmark cell is one point of the matrix: engine/model/backend/prompt.\n\n"
+    "Examples:\n"
+    "  weir demo                           see a regression found, in a minute\n"
+    "  weir init                           write weir.yaml for the engines found here\n"
+    "  weir gate --counts-only             exact counts, in seconds\n"
+    "  weir baseline accept --counts-only  store what was counted as the baseline\n"
+    "  weir gate --against origin/main     compare with a base build, times included\n"
+    "  weir explain                        why the newest run failed\n"
+    "  weir profile -- ./engine -n 16      where its time goes\n"
+    "  weir bisect v1.2 main               which commit did it\n"
+    "  weir init --ci github               write a workflow for pull requests\n"
+    "  weir help gate                      options and examples of a command\n\n"
+    "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration error,\n"
+    "3 something could not be measured, 4 inconclusive (if gate.on_inconclusive is\n"
+    "fail), 130 interrupted.";
 
 verdict::ExitCode exit_code_of(Code code) {
   using verdict::ExitCode;
@@ -72,7 +115,7 @@ void Program::choose(std::shared_ptr<const flow::Job> job, Action action, bool t
 
 Result<verdict::ExitCode> Program::act() const {
   if (!words_.empty() && !takes_words_) {
-    return fail(Code::usage, "this verb takes no program behind \"--\"");
+    return fail(Code::usage, "this command takes no program after \"--\"");
   }
   WEIR_TRY(const flow::Answer answer, action_(words_));
   if (!answer.text.empty()) job_->answer(answer.text);
@@ -84,21 +127,13 @@ int Program::run(int argc, const char* const* argv) {
   CLI::App app{"weir: a performance-regression gate for LLM inference engines", "weir"};
   app.set_version_flag("--version", fmt::format("weir {}", flow::k_version));
   app.require_subcommand(0, 1);
-  app.footer(
-      "Examples:\n"
-      "  weir demo                    one regression from start to end, in a minute\n"
-      "  weir init                    write a starter weir.yaml for the engines found here\n"
-      "  weir gate                    measure, compare with baselines/, report\n"
-      "  weir gate --counts-only      seconds instead of minutes: counts are exact in one run\n"
-      "  weir baseline accept         make what was measured the new baseline\n\n"
-      "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration, 3 something could not "
-      "be\n"
-      "measured, 4 inconclusive (under on_inconclusive: fail), 130 interrupted.");
+  app.formatter(std::make_shared<HelpFormatter>());
   for (const VerbEntry& entry : k_verbs) {
     CLI::App* verb = app.add_subcommand(entry.name, entry.what);
-    if (entry.group == Group::hidden) verb->group("");
+    verb->group(entry.group);
     entry.add(Verb(*this, *verb));
   }
+  app.footer(k_examples);  // after the verbs, which would take it over
   constexpr int k_usage = static_cast<int>(verdict::ExitCode::usage);
   try {
     Words words(argv + 1, argv + argc);
@@ -107,6 +142,7 @@ int Program::run(int argc, const char* const* argv) {
       words_.assign(dashes + 1, words.end());
       words.erase(dashes, words.end());
     }
+    modernize(words);
     std::ranges::reverse(words);  // as the parser wants them
     app.parse(words);
   } catch (const CLI::ParseError& error) {

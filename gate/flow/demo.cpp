@@ -148,7 +148,7 @@ class Demo {
     if (expected == 1 && finished.exit_code == 0) {
       return fail(
           Code::data,
-          "the gate passed: no count of the {} backend tells {}\n  take another --plant, or "
+          "the gate passed: no count of the {} backend tells {}\n  take another --inject, or "
           "--against and times (docs/how-to/against.md)",
           vulkan_ ? "Vulkan" : "CPU", plant);
     }
@@ -186,7 +186,7 @@ class Demo {
     if (tried.exit_code != 0) {
       return fail(Code::usage, "{}", text::printable(std::string(text::trim(tried.err))));
     }
-    WEIR_TRY(const sys::Finished listed, engine({"--plant", "list"}));
+    WEIR_TRY(const sys::Finished listed, engine({"--inject", "list"}));
     for (const std::string& line : text::split(listed.out, '\n')) {
       const std::string_view told = text::trim(line);
       if (told.starts_with(plant + " ")) {

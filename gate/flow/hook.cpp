@@ -385,7 +385,7 @@ Result<std::vector<std::string>> words_for_run(const Job& job, const HookOptions
   if (!job.files().exists(config)) {
     return fail(Code::config, "{}: no such file; -c names another", config);
   }
-  words.insert(words.end(), {"-c", from_top, "--limit", options.limit});
+  words.insert(words.end(), {"-c", from_top, "--time-limit", options.limit});
   if (!options.against.empty()) words.insert(words.end(), {"--against", options.against});
   for (const auto& [given, word] : {std::pair{options.build, "--build"},
                                     {options.no_build, "--no-build"},

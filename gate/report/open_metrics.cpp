@@ -100,9 +100,10 @@ std::string open_metrics(const Document& document) {
       const std::string name = family_name(metric->metric, exactly);
       std::string labels = label("cell", cell.of->cell.str());
       if (!exactly) labels += "," + label("metric", metric->metric.name);
+      const std::string about = unit::about(metric->metric);
       const std::string help =
-          fmt::format("{} ({}), {} is better", words.label, unit::to_string(metric->metric.unit),
-                      unit::to_string(metric->metric.better));
+          fmt::format("{}{}{} ({}), {} is better", words.label, about.empty() ? "" : ": ", about,
+                      unit::to_string(metric->metric.unit), unit::to_string(metric->metric.better));
       families.of(name, help).add(labels, *metric->current);
     }
   }

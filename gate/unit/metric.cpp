@@ -17,23 +17,28 @@ struct Whole {
   Kind kind;
   Unit unit;
   Better better;
+  const char* about;
 };
 
 constexpr std::array k_whole{
     Whole{"decode_tokens_per_second", "decode tok/s", Kind::time, Unit::tokens_per_second,
-          Better::higher},
+          Better::higher, "tokens generated per second, one request"},
     Whole{"prefill_tokens_per_second", "prefill tok/s", Kind::time, Unit::tokens_per_second,
-          Better::higher},
+          Better::higher, "prompt tokens processed per second"},
     Whole{"output_tokens_per_second", "output tok/s", Kind::time, Unit::tokens_per_second,
-          Better::higher},
+          Better::higher, "tokens that a server generated per second, all requests"},
     Whole{"requests_per_second", "requests/s", Kind::time, Unit::requests_per_second,
-          Better::higher},
+          Better::higher, "requests that a server answered per second"},
     Whole{"goodput_requests_per_second", "good requests/s", Kind::time, Unit::requests_per_second,
-          Better::higher},
-    Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower},
-    Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower},
-    Whole{"perplexity", "perplexity", Kind::quality, Unit::ratio, Better::lower},
-    Whole{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher},
+          Better::higher, "answered requests per second that kept the engine's slo"},
+    Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower,
+          "time to load the model"},
+    Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower,
+          "largest resident memory of the engine's processes"},
+    Whole{"perplexity", "perplexity", Kind::quality, Unit::ratio, Better::lower,
+          "perplexity, as the engine reports it"},
+    Whole{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher,
+          "share of tokens that a reference also picks"},
 };
 
 // Latencies of requests, in seconds: their middle ("BASE_seconds") and two percentiles
@@ -49,16 +54,23 @@ constexpr std::array k_percentiles{"", "p90", "p99"};
 struct Count {
   const char* base;
   Unit unit;
+  const char* about;
 };
 
 constexpr std::array k_counts{
-    Count{"dispatches", Unit::count},    Count{"barriers", Unit::count},
-    Count{"syncs", Unit::count},         Count{"copies", Unit::count},
-    Count{"submits", Unit::count},       Count{"graphs", Unit::count},
-    Count{"splits", Unit::count},        Count{"cpu_ops", Unit::count},
-    Count{"tensor_copies", Unit::count}, Count{"tensor_sets", Unit::count},
-    Count{"copied_bytes", Unit::bytes},  Count{"backend_syncs", Unit::count},
-    Count{"instructions", Unit::count},
+    Count{"dispatches", Unit::count, "kernels that reach the device"},
+    Count{"barriers", Unit::count, "pipeline barriers that reach the device"},
+    Count{"syncs", Unit::count, "waits of the CPU for work on the device"},
+    Count{"copies", Unit::count, "copies and fills that reach the device"},
+    Count{"submits", Unit::count, "queue submissions with work in them"},
+    Count{"graphs", Unit::count, "ggml graphs computed"},
+    Count{"splits", Unit::count, "parts of a ggml graph, each on one backend"},
+    Count{"cpu_ops", Unit::count, "ops that the CPU computes"},
+    Count{"tensor_copies", Unit::count, "ggml tensors copied between backends"},
+    Count{"tensor_sets", Unit::count, "writes of ggml tensors"},
+    Count{"copied_bytes", Unit::bytes, "bytes of ggml tensors copied between backends"},
+    Count{"backend_syncs", Unit::count, "waits for a backend of ggml"},
+    Count{"instructions", Unit::count, "instructions of the CPU"},
 };
 
 // What single ops and kernels are measured by; behind it stands what the engine calls them.
@@ -226,6 +238,20 @@ std::optional<std::pair<double, std::string_view>> number_and_suffix(std::string
 }
 
 }  // namespace
+
+std::string about(const Metric& metric) {
+  if (const Count* count = find_count(metric.base)) return count->about;
+  for (const Whole& whole : k_whole) {
+    if (metric.name == whole.name) return whole.about;
+  }
+  for (const auto& [base, words] : k_latencies) {
+    for (const char* percentile : k_percentiles) {
+      if (metric.name != latency_name(base, percentile)) continue;
+      return fmt::format("{} of requests, {}", words, *percentile == 0 ? "median" : percentile);
+    }
+  }
+  return over_context(metric) ? "time per token, fitted over the prompt's depths" : "";
+}
 
 Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64_t> length) {
   Metric metric;

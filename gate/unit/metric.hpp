@@ -80,6 +80,9 @@ struct Metric {
 // "decode tok/s", "peak memory".
 [[nodiscard]] std::string label(const Metric& metric);
 
+// What it is, in a few words: "kernels that reach the device".
+[[nodiscard]] std::string about(const Metric& metric);
+
 // A value as people read it, with its unit where the label does not say it: "65", "133/2" is the
 // caller's; seconds get s/ms/us/ns, bytes get KiB/MiB/GiB, rates three significant digits.
 [[nodiscard]] std::string show(const Metric& metric, double value);

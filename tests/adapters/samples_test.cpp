@@ -13,6 +13,7 @@
 #include "gate/base/text.hpp"
 
 #include "tests/adapters/read_data.hpp"
+#include "tests/support/golden.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -20,29 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string data_or_nothing(const char* name) { return *name == '\0' ? "" : read_data(name); }
-
-std::string slurp(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-void expect_golden(const std::string& name, const std::string& got) {
-  const fs::path folder = fs::path(WEIR_SOURCE_DIR) / "tests" / "golden" / "adapters";
-  const fs::path golden = folder / name;
-  const fs::path beside = folder / (".got-" + name);
-  if (const char* update = std::getenv("WEIR_UPDATE_GOLDENS"); update && *update == '1') {
-    std::ofstream(golden, std::ios::binary) << got;
-    fs::remove(beside);
-    return;
-  }
-  if (slurp(golden) == got) {
-    fs::remove(beside);
-    return;
-  }
-  std::ofstream(beside, std::ios::binary) << got;
-  ADD_FAILURE() << "differs from tests/golden/adapters/" << name << "; what came out is in .got-"
-                << name << " beside it.\nTo accept all: WEIR_UPDATE_GOLDENS=1 adapters_test\n";
-}
 
 TEST(Samples, AreReadIntoWhatTheirGoldenFilesSay) {
   for (const SampleFile& sample : samples()) {
@@ -56,7 +34,8 @@ TEST(Samples, AreReadIntoWhatTheirGoldenFilesSay) {
     ASSERT_TRUE(read) << sample.name << ": " << read.error().message;
     EXPECT_EQ(read->format, sample.format) << sample.name;
     const Json json = observed::to_json(*read);
-    expect_golden(std::string(sample.name) + ".json", dump_json(json, 1) + "\n");
+    tests::expect_file("tests/golden/adapters/" + std::string(sample.name) + ".json",
+                       dump_json(json, 1) + "\n");
     const auto back = observed::observed_from_json(json);
     ASSERT_TRUE(back) << sample.name << ": " << back.error().message;
     EXPECT_EQ(*back, *read) << sample.name;

@@ -42,7 +42,7 @@ TEST(Program, PrintsAnAnswerAndItsDocument) {
 TEST(Program, TakesWordsAfterTwoDashesForTheVerbsThatDo) {
   tests::FakeWorld world(tests::k_timed_yaml);
   EXPECT_EQ(run(world, {"baseline", "list", "--", "./bench"}), 2);
-  EXPECT_THAT(world.terminal.err, HasSubstr("takes no program behind \"--\""));
+  EXPECT_THAT(world.terminal.err, HasSubstr("takes no program after \"--\""));
   world.terminal.err.clear();
   EXPECT_EQ(run(world, {"gate", "-c", "/project/weir.yaml", "--", "./bench"}), 2);
   EXPECT_THAT(world.terminal.err, HasSubstr("--against -- COMMAND"));
@@ -52,6 +52,23 @@ TEST(Program, RunsNoVerbOfAnotherCall) {
   tests::FakeWorld world(tests::k_timed_yaml);
   EXPECT_EQ(run(world, {"baseline", "list", "--baselines", "/project/baselines"}), 0);
   EXPECT_EQ(run(world, {}), 2) << "nothing is kept from the call before";
+}
+
+TEST(Program, TakesTheNamesThatOptionsHadBefore) {
+  tests::FakeWorld world(tests::k_timed_yaml);
+  const struct {
+    std::vector<const char*> words;
+    const char* says;
+  } cases[] = {
+      {{"hook", "install", "--limit=soon"}, "soon"},
+      {{"plan", "--times", "/nowhere", "--shards", "2", "-c", "/project/weir.yaml"}, "/nowhere"},
+      {{"device", "import", "/nowhere", "--out", "x"}, "/nowhere"},
+  };
+  for (const auto& c : cases) {
+    world.terminal.err.clear();
+    EXPECT_NE(run(world, c.words), 0);
+    EXPECT_THAT(world.terminal.err, HasSubstr(c.says)) << c.words[0];
+  }
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST_F(DemoVerb, WalksFromTheBaselineToTheCause) {
 }
 
 TEST_F(DemoVerb, KeepsAFolderInWhichOneGoesOn) {
-  const Ended ended = demo({"--plant", "slow-kernel", "--keep", "kept/here"});
+  const Ended ended = demo({"--inject", "slow-kernel", "--keep", "kept/here"});
   ASSERT_EQ(ended.exit_code, 0) << ended.out << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("multiply_q8_0_serial"));
   EXPECT_THAT(ended.out, HasSubstr((scratch_ / "kept/here").string()));
@@ -77,7 +77,7 @@ TEST_F(DemoVerb, KeepsAFolderInWhichOneGoesOn) {
 }
 
 TEST_F(DemoVerb, TakesTheFusedKernelWhereItsLossIsShown) {
-  const Ended ended = demo({"--plant", "lost-fusion"});
+  const Ended ended = demo({"--inject", "lost-fusion"});
   ASSERT_EQ(ended.exit_code, 0) << ended.out << ended.err;
   expect_in_order(ended.out, {"--fused-ffn", "FAIL", "$ weir explain", "Fusion"});
 }
@@ -89,13 +89,13 @@ TEST_F(DemoVerb, GoesOnWithTheCpuWhereThereIsNoVulkanDevice) {
   expect_in_order(ended.out,
                   {"No Vulkan device answers here", "unbatched-qkv", "probes: [instrument]",
                    "$ WEIR_ENGINE_PLANT=unbatched-qkv weir gate", "FAIL", "Batching lost"});
-  const Ended other = demo({"--plant", "cpu-split"}, {{"VK_LOADER_DRIVERS_SELECT", "*nothing*"}});
+  const Ended other = demo({"--inject", "cpu-split"}, {{"VK_LOADER_DRIVERS_SELECT", "*nothing*"}});
   EXPECT_EQ(other.exit_code, 2) << other.out << other.err;
   EXPECT_THAT(other.err, HasSubstr("--backend cpu has no other memory"));
 }
 
 TEST_F(DemoVerb, SaysWhichRegressionsThereAreForOneThatThereIsNot) {
-  const Ended ended = demo({"--plant", "nothing-like-this"});
+  const Ended ended = demo({"--inject", "nothing-like-this"});
   EXPECT_EQ(ended.exit_code, 2) << ended.out;
   EXPECT_THAT(ended.err, HasSubstr("cpu-split, op-on-cpu"));
   EXPECT_TRUE(fs::is_empty(scratch_ / "tmp"));
@@ -103,7 +103,7 @@ TEST_F(DemoVerb, SaysWhichRegressionsThereAreForOneThatThereIsNot) {
 
 // A fault that is not one for the counts: the demo is then no success.
 TEST_F(DemoVerb, IsNoSuccessWhereTheGateDoesNotFail) {
-  const Ended ended = demo({"--plant", "slow-kernel"}, {{"VK_LOADER_DRIVERS_SELECT", "*nothing*"}});
+  const Ended ended = demo({"--inject", "slow-kernel"}, {{"VK_LOADER_DRIVERS_SELECT", "*nothing*"}});
   EXPECT_EQ(ended.exit_code, 3) << ended.out;
   EXPECT_THAT(ended.err, HasSubstr("the gate passed"));
 }
@@ -146,7 +146,7 @@ TEST_F(InstalledDemo, SaysWhatIsMissingWithoutTheEngine) {
 
 TEST_F(DemoVerb, IsCompletedByShellsWithItsOptions) {
   const Ended bash = weir(scratch_, {"completion", "bash"});
-  EXPECT_THAT(bash.out, testing::ContainsRegex("\"demo\"\\) words=\".*--plant"));
+  EXPECT_THAT(bash.out, testing::ContainsRegex("\"demo\"\\) words=\".*--inject"));
 }
 
 }  // namespace

@@ -189,7 +189,7 @@ TEST_F(Planted, OpOnTheCpuIsAlsoRefusedByItsPlacement) {
 TEST_F(Planted, ThatTheCellCanNotHaveAreToldAsAnErrorOfTheEngine) {
   const Ended ended = gated("extra-copy", "marked/tiny/cpu/decode");
   EXPECT_EQ(ended.exit_code, 3) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("--plant extra-copy"));
+  EXPECT_THAT(ended.err, HasSubstr("--inject extra-copy"));
 }
 
 }  // namespace

@@ -332,7 +332,7 @@ TEST(Profile, SaysWhatItCannotDo) {
        "is a Chrome trace already"},
       {{"profile", "."}, 3, "No probe saw a device"},
       {{"gate", "--", "./fails"}, 2, "are the base's command: --against -- COMMAND"},
-      {{"run", "--", "./fails"}, 2, "takes no program behind \"--\""},
+      {{"run", "--", "./fails"}, 2, "this command takes no program after \"--\""},
   };
   for (const auto& c : cases) {
     const Ended ended = weir(scratch, c.words);

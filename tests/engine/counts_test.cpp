@@ -75,20 +75,20 @@ TEST(RealCounts, AreThoseSeenFromOutsideInEveryConfiguration) {
       {"--no-batch"},
       {"--fused-ffn"},
       {"--no-batch", "--fused-ffn", "--shares"},
-      {"--plant", "cpu-split"},
-      {"--plant", "op-on-cpu", "--no-batch"},
-      {"--plant", "unbatched-qkv"},
-      {"--plant", "lost-fusion", "--fused-ffn"},
-      {"--plant", "extra-barriers", "--fused-ffn"},
-      {"--plant", "extra-copy", "--shares"},
-      {"--plant", "slow-kernel"},
-      {"--plant", "cpu-split,op-on-cpu,unbatched-qkv,extra-barriers,extra-copy,slow-kernel"},
+      {"--inject", "cpu-split"},
+      {"--inject", "op-on-cpu", "--no-batch"},
+      {"--inject", "unbatched-qkv"},
+      {"--inject", "lost-fusion", "--fused-ffn"},
+      {"--inject", "extra-barriers", "--fused-ffn"},
+      {"--inject", "extra-copy", "--shares"},
+      {"--inject", "slow-kernel"},
+      {"--inject", "cpu-split,op-on-cpu,unbatched-qkv,extra-barriers,extra-copy,slow-kernel"},
   };
   for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
     const std::string path = write_model(folder, type, of_type(second_model(), type));
     for (const Words& configuration : configurations) {
       // What faults do has nothing to do with types, and the slow kernel is slow.
-      const bool planted = !configuration.empty() && configuration.front() == "--plant";
+      const bool planted = !configuration.empty() && configuration.front() == "--inject";
       if (planted && std::string("q8_0") != type) continue;
       for (const Words& work : {Words{"-n", "4"}, Words{"-p", "70", "-n", "2", "-r", "2"}}) {
         Words words = configuration;
@@ -122,13 +122,13 @@ TEST(RealCounts, PerTokenFollowFromTheForwardPass) {
       {{"--no-batch"}, 3 * 12 + 3},
       {{"--fused-ffn"}, 3 * 8 + 3},
       {{"--no-batch", "--fused-ffn"}, 3 * 10 + 3},
-      {{"--plant", "cpu-split"}, 3 * 9 + 3, 2 * 3, 2 * 3, 3},     // query there and back
-      {{"--plant", "op-on-cpu"}, 3 * 8 + 3, 3 * 3, 3 * 3, 3, 3},  // gate and up there, gate back
-      {{"--plant", "unbatched-qkv"}, 3 * 11 + 3},                 // three products are three ops
-      {{"--plant", "lost-fusion", "--fused-ffn"}, 3 * 9 + 3},     // as without the switch
-      {{"--plant", "extra-barriers"}, 3 * 9 + 3, 3 * 9 + 2 + 1 + 1},  // ops, and the embedding
-      {{"--plant", "extra-copy"}, 3 * 9 + 3, 1, 1},
-      {{"--plant", "slow-kernel"}, 3 * 9 + 3},
+      {{"--inject", "cpu-split"}, 3 * 9 + 3, 2 * 3, 2 * 3, 3},     // query there and back
+      {{"--inject", "op-on-cpu"}, 3 * 8 + 3, 3 * 3, 3 * 3, 3, 3},  // gate and up there, gate back
+      {{"--inject", "unbatched-qkv"}, 3 * 11 + 3},                 // three products are three ops
+      {{"--inject", "lost-fusion", "--fused-ffn"}, 3 * 9 + 3},     // as without the switch
+      {{"--inject", "extra-barriers"}, 3 * 9 + 3, 3 * 9 + 2 + 1 + 1},  // ops, and the embedding
+      {{"--inject", "extra-copy"}, 3 * 9 + 3, 1, 1},
+      {{"--inject", "slow-kernel"}, 3 * 9 + 3},
   };
   for (const auto& c : cases) {
     Words words = c.words;

@@ -33,7 +33,7 @@ TEST(RealPlants, LeaveTheTokensAsTheyAre) {
         words.insert(words.end(), planting.switches.begin(), planting.switches.end());
         const std::string expected = run_engine(model, words).out;
         ASSERT_EQ(std::count(expected.begin(), expected.end(), '\n'), 32);
-        words.insert(words.end(), {"--plant", planting.plant});
+        words.insert(words.end(), {"--inject", planting.plant});
         EXPECT_EQ(run_engine(model, words).out, expected)
             << planting.plant << " " << backend << " " << type;
       }
@@ -57,7 +57,7 @@ TEST(RealPlants, WithTheSameArithmeticLeaveEveryBitOfTheLogits) {
     };
     const auto expected = logits(plain, {});
     for (const char* plant : {"slow-kernel", "cpu-split", "unbatched-qkv", "extra-barriers"}) {
-      EXPECT_EQ(logits(other, {"--plant", plant}), expected) << plant << " " << type;
+      EXPECT_EQ(logits(other, {"--inject", plant}), expected) << plant << " " << type;
     }
   }
 }
@@ -72,13 +72,13 @@ TEST(RealPlants, ComeFromTheEnvironmentAsWell) {
 
 TEST(RealPlants, ThatCanNotBePlantedEndTheProgramBeforeItReadsAModel) {
   const probes::Ran ran =
-      probes::run({WEIR_ENGINE, "-m", "/no/such/model", "--plant", "extra-copy"}, k_lavapipe);
+      probes::run({WEIR_ENGINE, "-m", "/no/such/model", "--inject", "extra-copy"}, k_lavapipe);
   EXPECT_EQ(ran.status, 2) << ran.err;
   EXPECT_THAT(ran.err, testing::HasSubstr("take --backend vulkan"));
 }
 
 TEST(RealPlants, AreListedWithoutAModel) {
-  const probes::Ran ran = probes::run({WEIR_ENGINE, "--plant", "list"}, k_lavapipe);
+  const probes::Ran ran = probes::run({WEIR_ENGINE, "--inject", "list"}, k_lavapipe);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.out, testing::HasSubstr("cpu-split"));
 }

@@ -95,7 +95,8 @@ TEST(OpenMetrics, HoldsTheValuesOfEachCellAndItsVerdict) {
   EXPECT_THAT(red, HasSubstr("\nweir_cell_verdict{cell=\"llama.cpp/tiny-llama/cpu/decode\"} 0\n"));
   EXPECT_THAT(
       red,
-      HasSubstr("# HELP weir_dispatches_per_token dispatches/token (count), lower is better\n"
+      HasSubstr("# HELP weir_dispatches_per_token dispatches/token: kernels that reach the device "
+                "(count), lower is better\n"
                 "# TYPE weir_dispatches_per_token gauge\n"
                 "weir_dispatches_per_token{cell=\"llama.cpp/tiny-llama/cpu/decode\"} 65\n"
                 "weir_dispatches_per_token{cell=\"llama.cpp/tiny-llama/vulkan/decode\"} 77\n"));

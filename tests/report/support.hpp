@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/support/golden.hpp"
+
 namespace weir::report::support {
 
 inline std::string read_file(const std::filesystem::path& path) {
@@ -26,26 +28,8 @@ inline void write_file(const std::filesystem::path& path, const std::string& tex
   std::ofstream(path, std::ios::binary) << text;
 }
 
-// Compares with tests/golden/report/<name>. What differs is written beside it as .got-<name>.
 inline void expect_golden(const std::string& name, const std::string& got) {
-  const std::filesystem::path folder =
-      std::filesystem::path(WEIR_SOURCE_DIR) / "tests" / "golden" / "report";
-  const auto golden = folder / name;
-  const auto beside = folder / (".got-" + name);
-  if (const char* update = std::getenv("WEIR_UPDATE_GOLDENS"); update && *update == '1') {
-    write_file(golden, got);
-    std::filesystem::remove(beside);
-    return;
-  }
-  if (std::filesystem::exists(golden) && read_file(golden) == got) {
-    std::filesystem::remove(beside);
-    return;
-  }
-  write_file(beside, got);
-  ADD_FAILURE() << "differs from tests/golden/report/" << name << "; what came out is in .got-"
-                << name << " beside it.\nTo accept all: WEIR_UPDATE_GOLDENS=1 report_test\n"
-                << "--- got\n"
-                << got.substr(0, 4000);
+  tests::expect_file("tests/golden/report/" + name, got);
 }
 
 struct Answer {

@@ -50,7 +50,7 @@ float part_of_row(uint matrix, uint row, uint columns, uint lane) {
 }
 #endif
 
-#ifdef SERIAL  // --plant slow-kernel: one thread does in turn what 32 do at once, to the same bits
+#ifdef SERIAL  // --inject slow-kernel: one thread does in turn what 32 do at once, to the same bits
 float sum_of_row(uint matrix, uint row, uint columns) {
   float lanes[k_lanes];
   for (uint lane = 0; lane < k_lanes; ++lane) lanes[lane] = part_of_row(matrix, row, columns, lane);

@@ -8,41 +8,42 @@ namespace weir::app {
 void add_allow(const Verb& verb) {
   auto words = std::make_shared<flow::AllowOptions>();
   verb.option("VERDICT", words->verdict, "",
-              "A verdict.json or a run's folder: all its fails. With --event it must say what\n"
-              "the check run shows")
+              "A verdict.json or a run's folder: waive all its fails. With --event it must match "
+              "the check run")
       ->type_name("");
-  verb.option("--pr", words->pull_request, "N", "For this pull request alone")
-      ->check(CLI::PositiveNumber);
-  verb.option("--sha", words->sha, "SHA", "And this commit of it: void after a later push");
-  verb.option("--cell", words->cell, "CELL", "Its name as reports show it");
-  verb.option("--metric", words->metric, "METRIC", "A count's or a time's name");
-  verb.option("--from", words->from, "VALUE",
-              "The exact value before: 65, 133/2; of a time \"0 %\"");
-  verb.option("--to", words->to, "VALUE",
-              "The exact value that is allowed; of a time the worst change: \"-12 %\"");
-  verb.option("--reason", words->reason, "TEXT", "Why, for those who read it later");
-  verb.option("--who", words->who, "LOGIN", "Who allows it");
-  verb.option("--until", words->until, "DATE", "The last day that it holds (default: in 30 days)");
-  verb.preset("--allowances-ref", words->branch, "BRANCH", "The branch that it is written to");
+  verb.option("--pr", words->pull_request, "N", "Pull-request number")->check(CLI::PositiveNumber);
+  verb.option("--sha", words->sha, "SHA",
+              "Commit of the pull request; a later push voids the waiver");
+  verb.option("--cell", words->cell, "CELL", "Benchmark cell, as reports name it");
+  verb.option("--metric", words->metric, "METRIC", "Metric to waive");
+  verb.option("--base-value", words->from, "VALUE",
+              "Exact value of the base: 65, 133/2; \"0 %\" for a time");
+  verb.option("--allowed-value", words->to, "VALUE",
+              "Exact value to allow; for a time the worst change, \"-12 %\"");
+  verb.option("--reason", words->reason, "TEXT", "Reason, for those who read it later");
+  verb.option("--who", words->who, "LOGIN", "Login of the person who allows it");
+  verb.option("--until", words->until, "DATE", "Last day of the waiver (default: in 30 days)");
+  verb.preset("--allowances-ref", words->branch, "BRANCH", "Branch to write it to");
   verb.option("--event", words->event_file, "FILE",
-              "Do what the comment of this issue_comment event asks for, if its author may\n"
-              "write here: /weir accept REASON, /weir run");
-  verb.option("--name", words->gate, "NAME", "Of the gate, as weir post was told");
-  verb.preset("--app", words->app, "SLUG", "The app that weir posts check runs as");
+              "Carry out the comment of this issue_comment event, if its author has write access: "
+              "/weir accept REASON, /weir run");
+  verb.option("--name", words->gate, "NAME", "Name of the gate, as given to weir post");
+  verb.preset("--app", words->app, "SLUG", "GitHub App that posts weir's check runs");
   add_github_options(verb, words->access);
   verb.preset("--time-limit", words->access.time_limit, "DURATION",
-              "For all that the API is asked");
+              "Time for all requests to the API");
   verb.takes(Takes::config);
   verb->footer(
       "Examples:\n"
-      "  weir allow weir-out/RUN --pr 12 --sha $(git rev-parse HEAD) --who ada --reason 'new "
-      "fusion'\n"
-      "  weir allow --pr 12 --cell llama.cpp/tiny/vulkan/decode --metric dispatches_per_token \\\n"
-      "    --from 65 --to 77 --who ada --reason 'new fusion' --until 2026-12-31\n"
+      "  weir allow weir-out/RUN --pr 12 --sha $(git rev-parse HEAD) --who ada \\\n"
+      "    --reason 'new fusion'\n"
+      "  weir allow --pr 12 --cell llama.cpp/tiny/vulkan/decode \\\n"
+      "    --metric dispatches_per_token --base-value 65 --allowed-value 77 \\\n"
+      "    --who ada --reason 'new fusion' --until 2026-12-31\n"
       "  weir allow --event \"$GITHUB_EVENT_PATH\"     in an issue_comment workflow\n\n"
-      "By hand it becomes a commit on a local branch; git push is yours. Exit codes: 0 done, or\n"
-      "nothing was asked for; 1 refused; 2 usage. docs/explanation/rules.md says who may, and what "
-      "is void.");
+      "By hand, the waiver becomes a commit on a local branch for you to push.\n"
+      "docs/explanation/rules.md says who may waive what.\n"
+      "Exit codes: 0 done, or nothing was asked for; 1 refused; 2 usage error.");
   verb.runs(words, flow::allow);
 }
 

@@ -9,20 +9,21 @@ void add_bisect(const Verb& verb) {
   auto options = std::make_shared<flow::BisectWanted>();
   options->bad = "HEAD";
   verb.takes(Takes::matrix);
-  verb.option("good", options->good, "GOOD", "A commit that is good");
-  verb.preset("bad", options->bad, "BAD", "A commit that is bad");
+  verb.option("good", options->good, "GOOD", "A good commit");
+  verb.preset("bad", options->bad, "BAD", "A bad commit");
   verb.flag("--times", options->times,
-            "Judge by times, in pairs beside GOOD's program, in place of counts");
+            "Judge times, in pairs with GOOD's program, instead of counts");
   verb.optional("--resume", options->resume, "[FOLDER]",
-                "Go on with an interrupted bisection (default: newest)");
+                "Continue an interrupted bisection (default: the newest)");
   verb->footer(
       "Examples:\n"
       "  weir bisect v1.2 main --cell '*/vulkan/decode'    by counts: one run decides\n"
-      "  weir bisect v1.2 main --cell '*/cpu/*' --times    by times, in pairs beside v1.2\n"
-      "  weir bisect --resume                              go on after a kill\n\n"
-      "Each commit is checked out and built in weir's cache; your checkout stays as it is.\n"
-      "Exit codes: 0 found, 2 usage, or GOOD is bad already, or BAD is good, 3 could not be\n"
-      "decided, 130 interrupted.");
+      "  weir bisect v1.2 main --cell '*/cpu/*' --times    by times, in pairs with v1.2\n"
+      "  weir bisect --resume                              continue after a kill\n\n"
+      "weir checks out and builds each commit in its cache. Your checkout stays as it\n"
+      "is.\n"
+      "Exit codes: 0 found; 2 usage error, GOOD is bad, or BAD is good; 3 could not be\n"
+      "decided; 130 interrupted.");
   verb.runs(options, flow::bisect);
 }
 

@@ -9,24 +9,25 @@ namespace weir::app {
 void add_calibrate(const Verb& verb) {
   auto options = std::make_shared<flow::CalibrateOptions>();
   verb.takes(Takes::cells);
-  verb.option("--budget", options->budget, "DURATION",
-              "Time for all pairs of the calibration (default: gate.budget)");
+  verb.option("--budget", options->budget, "DURATION", "Time for all pairs (default: gate.budget)");
   verb.range("--pairs", options->pairs, verdict::k_fewest_replayed, std::int64_t{10'000},
-             "Pairs of each cell, at least");
-  verb.range("--replays", options->replays, 1, 1'000'000, "Gates to replay");
+             "Fewest pairs per cell");
+  verb.range("--replays", options->replays, 1, 1'000'000,
+             "Gates to simulate from the measured pairs");
   verb.optional("--against", options->against, "REF|DIR",
-                "Another build of the same source in place of the same program:\n"
-                "a REF or DIR, or -- COMMAND… at the end of the line");
+                "Compare with another build of the same source instead of the same program: a REF "
+                "or DIR, or -- COMMAND… at the end of the line");
   verb.optional("--resume", options->resume, "[RUN]",
-                "Go on with an interrupted calibration (default: newest)");
+                "Continue an interrupted calibration (default: the newest)");
   verb->footer(
+      "weir runs each cell against itself, in pairs, and reports the smallest drop that\n"
+      "a gate on this machine can find.\n\n"
       "Examples:\n"
       "  weir calibrate                      every cell, within gate.budget\n"
       "  weir calibrate --cell '*/cpu/*' --budget 30m\n"
-      "  weir calibrate --against HEAD       another build of the same commit: what do two builds\n"
-      "                                      of one source differ by?\n\n"
-      "Exit codes: 0 measured, whatever the answer; 4 the limits can not be held, under\n"
-      "on_inconclusive: fail; 2 and 3 as weir gate.");
+      "  weir calibrate --against HEAD       how far two builds of one commit differ\n\n"
+      "Exit codes: 0 measured, whatever the answer; 4 the limits cannot be held (if\n"
+      "gate.on_inconclusive is fail); 2 and 3 as for weir gate.");
   verb.runs_with_words(options, flow::calibrate);
 }
 

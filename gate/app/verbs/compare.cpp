@@ -8,24 +8,22 @@ namespace weir::app {
 void add_compare(const Verb& verb) {
   auto options = std::make_shared<flow::CompareOptions>();
   verb.option("A", options->base, "",
-              "The base: a run's folder or run.jsonl; or a file of weir run --json, a folder\n"
-              "of probe files, or what an engine or profiler wrote")
+              "The base: a run's folder or run.jsonl, a file of weir run --json, a folder of probe "
+              "files, or the output of an engine or profiler")
       ->required();
-  verb.option("B", options->candidate, "", "The other side, which is judged where both are runs")
-      ->required();
-  verb.range("--top", options->top, 1, 100'000, "Rows of each section, of profiles");
+  verb.option("B", options->candidate, "", "The candidate, judged where both are runs")->required();
+  verb.range("--top", options->top, 1, 100'000, "Rows per section, for profiles");
   verb.takes(Takes::runs);
-  verb.refuses("-c,--config", "the limits are those of B's own configuration, kept in it");
+  verb.refuses("-c,--config", "the limits are those of B's own configuration, stored in the run");
   verb.refuses("--out", "A and B are given with their folders");
   verb.refuses("--baselines", "A takes the place of stored baselines");
   add_report_files(verb, options->files);
   verb->footer(
-      "Two runs are judged, and the exit code is the verdict. Other profiles are not: the exit\n"
-      "code is 0 whatever differs.\n\n"
+      "For two runs the exit code is the verdict. For other profiles it is 0.\n\n"
       "Examples:\n"
       "  weir compare weir-out/20261120-0930 weir-out/20261120-1015\n"
-      "  weir compare before.json after.json          as weir run --json wrote them\n"
-      "  weir compare q8.stderr.txt q4.stderr.txt     as GGML_VK_PERF_LOGGER=1 prints it");
+      "  weir compare before.json after.json          files of weir run --json\n"
+      "  weir compare q8.stderr.txt q4.stderr.txt     output of GGML_VK_PERF_LOGGER=1");
   verb.runs(options, [verb, options](const flow::Job& job, const flow::CompareOptions&) {
     options->top_given = verb->count("--top") != 0;
     return flow::compare(job, *options);

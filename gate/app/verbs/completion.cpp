@@ -11,6 +11,7 @@ std::vector<std::string> words_of(const CLI::App& app) {
   std::vector<std::string> words;
   for (const CLI::App* verb : app.get_subcommands({})) words.push_back(verb->get_name());
   for (const CLI::Option* option : app.get_options()) {
+    if (option->get_group().empty()) continue;  // not in --help
     for (const std::string& name : option->get_lnames()) words.push_back("--" + name);
   }
   return words;
@@ -77,7 +78,7 @@ std::string fish(const CLI::App& app) {
 
 void add_completion(const Verb& verb) {
   auto shell = std::make_shared<std::string>();
-  verb.option("shell", *shell, "", "bash, zsh or fish")
+  verb.option("shell", *shell, "", "Shell")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   verb->footer("Example:\n  weir completion bash > /etc/bash_completion.d/weir");

@@ -7,20 +7,21 @@ namespace weir::app {
 
 void add_demo(const Verb& verb) {
   auto options = std::make_shared<flow::DemoOptions>();
-  verb.option("--plant", options->plant, "NAME",
-              "The regression (default: cpu-split; on the CPU unbatched-qkv).\n"
-              "weir-engine --plant list shows them");
-  verb.option("--keep", options->keep, "DIR", "A new folder for all of it, which stays");
-  verb.option("--engine", options->engine, "FILE", "weir-engine (default: the one beside weir)");
+  verb.option("--inject", options->plant, "NAME",
+              "Regression to inject (default: cpu-split; on the CPU unbatched-qkv). weir-engine "
+              "--inject list shows them");
+  verb.option("--keep", options->keep, "DIR", "Keep all files in this new folder");
+  verb.option("--engine", options->engine, "FILE", "Path of weir-engine (default: beside weir)");
   verb.takes_color();
   verb->footer(
-      "Makes a folder with a tiny model and a weir.yaml, stores baselines, gates weir's own small\n"
-      "engine before and after a regression, and asks why: real commands, each shown as you would\n"
-      "type it. Needs no GPU; without any Vulkan device the engine runs on the CPU.\n\n"
-      "Exit code 0 when all went as it should (the gate's 1 is a part of it), 3 when not.\n\n"
+      "The demo makes a tiny model and a weir.yaml, stores baselines, injects a\n"
+      "regression into weir's own small engine, gates it again and explains the\n"
+      "verdict. Each command is real, and shown as you would type it. It needs no GPU:\n"
+      "without a Vulkan device the engine runs on the CPU.\n\n"
       "Examples:\n"
       "  weir demo\n"
-      "  weir demo --plant op-on-cpu --keep try      then cd try, and go on by yourself");
+      "  weir demo --inject op-on-cpu --keep try      then cd try, and go on yourself\n\n"
+      "Exit codes: 0 all went as it should (one gate exits 1 on purpose), 3 it did not.");
   verb.runs(options, flow::demo);
 }
 

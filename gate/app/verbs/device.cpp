@@ -7,19 +7,19 @@ namespace weir::app {
 namespace {
 
 void add_device_matrix(const Verb& device) {
-  const Verb verb = device.below(
-      "matrix", "One engine's counts and kernels on every described device, side by side");
+  const Verb verb =
+      device.below("matrix", "Compare one engine's counts and kernels on every described device");
   auto options = std::make_shared<flow::DeviceMatrixOptions>();
   verb.takes(Takes::config);
   verb.repeated("--cell", verb.job().asked.cells, "GLOB",
-                "Only cells whose name (with the twin as backend) matches GLOB");
-  verb.repeated("--twin", options->twins, "GLOB",
-                "Only twins whose name matches GLOB; may be repeated");
-  verb.option("--html", options->html, "FILE", "Also write a page");
-  verb.flag("--all", options->all, "Also rows that are the same on all devices");
+                "Only cells that match GLOB, with the twin as the backend");
+  verb.repeated("--twin", options->twins, "GLOB", "Only twins that match GLOB; repeatable");
+  verb.option("--html", options->html, "FILE", "Write an HTML page too");
+  verb.flag("--all", options->all, "Include rows that are the same on all devices");
   verb->footer(
-      "Takes arguments and environment of the first backend with device: vulkan.\n\n"
-      "Example:\n  weir device matrix --cell '*/tiny-llama/*/decode' --twin 'amd-*'");
+      "Arguments and environment are those of the first backend with device: vulkan.\n\n"
+      "Example:\n"
+      "  weir device matrix --cell '*/tiny-llama/*/decode' --twin 'amd-*'");
   verb.runs(options, flow::show_device_matrix);
 }
 
@@ -35,13 +35,14 @@ Verb add(const Verb& device, const char* name, const char* what, Flow* flow,
 }
 
 void takes_config(const Verb& verb) {
-  verb.takes_config("The configuration beside which configs/devices lies");
+  verb.takes_config("Configuration with configs/devices beside it");
 }
 
 void takes_new(const Verb& verb, flow::DeviceOptions& options) {
-  verb.option("--out", options.out, "FILE", "Write FILE (default: standard output)");
-  verb.option("--name", options.called, "", "What twin: shall take (a file's own name wins)");
-  verb.option("--title", options.title, "", "What people shall read");
+  verb.option("--output", options.out, "FILE", "File to write (default: standard output)");
+  verb.option("--name", options.called, "",
+              "Name for twin: in weir.yaml (a file's own name takes precedence)");
+  verb.option("--title", options.title, "", "Name for people");
 }
 
 }  // namespace
@@ -49,44 +50,47 @@ void takes_new(const Verb& verb, flow::DeviceOptions& options) {
 void add_device(const Verb& device) {
   device->require_subcommand(1);
   const auto options = std::make_shared<flow::DeviceOptions>();
-  const Verb list =
-      add(device, "list", "The descriptions there are", flow::list_devices, options,
-          "Those of configs/devices beside weir.yaml stand in front of weir's own.\n\n"
-          "Example:\n  weir device list");
+  const Verb list = add(device, "list", "List the descriptions", flow::list_devices, options,
+                        "Descriptions in configs/devices beside weir.yaml precede weir's own.\n\n"
+                        "Example:\n"
+                        "  weir device list");
   takes_config(list);
   list.takes_json();
-  const Verb show =
-      add(device, "show", "What engines decide by, of one device", flow::show_device, options,
-          "--json writes the whole description.\n\n"
-          "Example:\n  weir device show amd-rx-7900-xtx");
+  const Verb show = add(device, "show", "Show the properties of one device that engines decide by",
+                        flow::show_device, options,
+                        "--json writes the whole description.\n\n"
+                        "Example:\n"
+                        "  weir device show amd-rx-7900-xtx");
   takes_config(show);
-  show.option("NAME", options->name, "", "A description, or a file")->required();
+  show.option("NAME", options->name, "", "A description, or its file")->required();
   show.takes_json();
   const Verb record =
-      add(device, "record", "Write a description of a GPU of this machine", flow::record_device,
+      add(device, "record", "Record the description of a GPU in this machine", flow::record_device,
           options,
-          "Serial numbers and UUIDs are left out. Exit code 3 where there is no Vulkan device.\n\n"
-          "Example:\n  weir device record --out configs/devices/my-gpu.json");
-  record.preset("--index", options->index, "", "Which of its Vulkan devices, from 0");
+          "Serial numbers and UUIDs are left out. Exit code 3: there is no Vulkan device.\n\n"
+          "Example:\n"
+          "  weir device record --output configs/devices/my-gpu.json");
+  record.preset("--index", options->index, "", "Which Vulkan device, from 0");
   takes_new(record, *options);
-  const Verb import = add(
-      device, "import", "Write a description from a file of vulkaninfo --json or of a database",
-      flow::import_device, options,
-      "Such a file can also be put into configs/devices as it is; what it lacks has defaults\n"
-      "then (memory, cooperative matrices), and weir device show tells of them.\n\n"
-      "Example:\n  weir device import VP_VULKANINFO_GPU.json --out configs/devices/my-gpu.json");
+  const Verb import =
+      add(device, "import", "Make a description from vulkaninfo --json or from a database file",
+          flow::import_device, options,
+          "You can also put such a file into configs/devices unchanged. What it lacks\n"
+          "(memory, cooperative matrices) then has defaults, which weir device show lists.\n\n"
+          "Example:\n"
+          "  weir device import VP_VULKANINFO_GPU.json --output configs/devices/my-gpu.json");
   import.option("FILE", options->name, "", "")->required();
   takes_new(import, *options);
   const Verb compile =
-      add(device, "compile", "Write what the twin driver reads, to use it by hand",
+      add(device, "compile", "Write the file that the twin driver reads, to use a twin by hand",
           flow::compile_device, options,
-          "A program that has in its environment what is printed sees this device and no other.\n"
-          "The file fits this build of weir alone.\n\n"
+          "A program with the printed environment sees this device and no other. The file\n"
+          "works with this build of weir only.\n\n"
           "Example:\n"
-          "  env $(weir device compile nvidia-rtx-4090 --out rtx.twin) vulkaninfo --summary");
+          "  env $(weir device compile nvidia-rtx-4090 --output rtx.twin) vulkaninfo");
   takes_config(compile);
-  compile.option("NAME", options->name, "", "A description, or a file")->required();
-  compile.option("--out", options->out, "FILE", "The file to write")->required();
+  compile.option("NAME", options->name, "", "A description, or its file")->required();
+  compile.option("--output", options->out, "FILE", "File to write")->required();
   add_device_matrix(device);
 }
 

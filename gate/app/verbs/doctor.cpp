@@ -9,13 +9,14 @@ namespace weir::app {
 void add_doctor(const Verb& verb) {
   auto options = std::make_shared<flow::DoctorOptions>();
   verb.option("ENGINE", options->engines, "",
-              "Programs, or engines of weir.yaml (default: all of its engines)");
+              "Programs, or engines of weir.yaml (default: all its engines)");
   verb.takes_config();
   verb.takes_json();
   verb.takes_color();
   verb->footer(
-      "No engine is started: programs are read. Exit code 0, or 3 when one could not be.\n\n"
-      "Example:\n  weir doctor build/bin/llama-bench");
+      "weir reads the programs and starts none. Exit code 3: a program cannot be read.\n\n"
+      "Example:\n"
+      "  weir doctor build/bin/llama-bench");
   verb.runs(options, flow::doctor);
 }
 

@@ -8,19 +8,17 @@ namespace weir::app {
 namespace {
 
 void add_judging(const Verb& verb, flow::HookOptions& options) {
-  verb.repeated("--cell", verb.job().asked.cells, "GLOB", "Only cells whose name matches GLOB");
-  verb.preset("--limit", options.limit, "DURATION",
-              "Time for measuring; the cheapest cells come first");
+  verb.repeated("--cell", verb.job().asked.cells, "GLOB", "Only cells that match GLOB");
+  verb.preset("--time-limit", options.limit, "DURATION",
+              "Time for measuring, cheapest cells first");
   verb.option("--against", options.against, "REF",
-              "The branch whose merge-base is the base (default: the main one of the\n"
-              "remote that is pushed to)");
-  CLI::Option* build = verb.flag("--build", options.build,
-                                 "Build what is not built, however long it takes (default: for as\n"
-                                 "long as --limit)");
-  verb.flag("--no-build", options.no_build, "Judge only what is built")->excludes(build);
-  verb.flag("--strict", options.strict, "Keep a push back whose cells could not all be judged");
-  verb.flag("--all", options.all,
-            "Also cells that run nothing of what changed, by their record (weir reach)");
+              "Branch whose merge-base is the base (default: the main branch of the remote)");
+  CLI::Option* build = verb.flag(
+      "--build", options.build,
+      "Build missing trees, however long it takes (default: for as long as --time-limit)");
+  verb.flag("--no-build", options.no_build, "Judge only trees that are built")->excludes(build);
+  verb.flag("--strict", options.strict, "Refuse a push whose cells could not all be judged");
+  verb.flag("--all", options.all, "Include cells that run none of the changed code (weir reach)");
 }
 
 }  // namespace
@@ -28,18 +26,19 @@ void add_judging(const Verb& verb, flow::HookOptions& options) {
 void add_hook(const Verb& verb) {
   verb->require_subcommand(1);
   auto options = std::make_shared<flow::HookOptions>();
-  const Verb install = verb.below("install", "Put the pre-push hook in place");
-  const Verb uninstall = verb.below("uninstall", "Take it away again");
-  const Verb run = verb.below("run", "What git starts: judges what is pushed");
+  const Verb install = verb.below("install", "Install the pre-push hook");
+  const Verb uninstall = verb.below("uninstall", "Remove the pre-push hook");
+  const Verb run = verb.below("run", "Judge what is pushed; git starts this");
   for (const Verb& one : {install, uninstall, run}) one.takes_config();
   for (const Verb& one : {install, run}) add_judging(one, *options);
   run.takes_out();
   install->footer(
+      "A hook that is already there stays, and runs first. Only a broken limit stops a\n"
+      "push; with --strict also a cell that could not be judged.\n"
+      "To skip it once: WEIR_SKIP=1 git push, or git push --no-verify.\n\n"
       "Examples:\n"
-      "  weir hook install                          beside a hook that is there, which runs first\n"
-      "  weir hook install --limit 20s --cell '*/decode' --against origin/main\n\n"
-      "A push is kept back by a broken limit alone, with --strict also by what was not judged.\n"
-      "Not now: WEIR_SKIP=1 git push, or git push --no-verify.");
+      "  weir hook install\n"
+      "  weir hook install --time-limit 20s --cell '*/decode' --against origin/main");
   install.runs(options, flow::install_hook);
   uninstall.runs(options, flow::uninstall_hook);
   run.runs_with_words(options, flow::run_hook);

@@ -14,11 +14,10 @@ void add_init(const Verb& verb) {
               "what is there already stays")
       ->check(CLI::IsMember({"github", "gitlab"}));
   verb->footer(
-      "Looks for llama-bench (or llama-completion), agave, hf2q and mlx_lm.benchmark here, in\n"
-      "build/, build/bin, bin, zig-out/bin, engines/llama.cpp and PATH, and for models here and in "
-      "models/:\n"
-      "GGUF files, and folders with config.json and safetensors. Nothing is started but a\n"
-      "look for devices.\n\n"
+      "weir looks for llama-bench (or llama-completion), agave, hf2q and\n"
+      "mlx_lm.benchmark in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp\n"
+      "and PATH. It looks for models in . and models/: GGUF files, and folders with\n"
+      "config.json and safetensors. It starts none of them.\n\n"
       "Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github");
   verb.runs(options, flow::init);
 }

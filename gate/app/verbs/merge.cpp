@@ -7,13 +7,14 @@ namespace weir::app {
 void add_merge(const Verb& verb) {
   auto options = std::make_shared<flow::MergeOptions>();
   verb.option("RUN", options->runs, "", "Folders of runs, or their run.jsonl")->required();
-  verb.preset("--out", verb.job().asked.out, "", "Where runs go");
+  verb.preset("--out", verb.job().asked.out, "", "Folder of runs");
   verb.flag("--partial", options->partial,
-            "Shards may be missing: their cells could not be measured (exit 3 when judged)");
+            "Accept missing shards: their cells count as not measured (exit code 3)");
   verb->footer(
+      "Duplicate and missing cells are errors that name them.\n\n"
       "Examples:\n"
-      "  weir merge shard-*/weir-out/*        duplicates and holes are errors that name the cells\n"
-      "  weir gate --from                     judges the joined run");
+      "  weir merge shard-*/weir-out/*\n"
+      "  weir gate --from                     judge the joined run");
   verb.runs(options, flow::merge);
 }
 

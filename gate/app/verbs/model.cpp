@@ -74,41 +74,42 @@ Result<flow::Answer> twin(const flow::Job& job, TwinVerbOptions options) {
 }
 
 void add_make(const Verb& model) {
-  const Verb verb = model.below("make", "Write a model with deterministic random weights");
+  const Verb verb = model.below("make", "Write a model with reproducible random weights");
   auto options = std::make_shared<MakeOptions>();
-  verb.option("FILE", options->file, "", "The GGUF file to write")->required();
-  verb.preset("--arch", options->architecture, "", "llama or gemma3")
+  verb.option("FILE", options->file, "", "GGUF file to write")->required();
+  verb.preset("--arch", options->architecture, "", "Architecture")
       ->check(CLI::IsMember(model::model_architectures()));
   verb.preset("--quantization", options->quantization, "",
               "f32, f16, q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m, q5_k_m");
-  verb.option("--layers", options->layers, "", "");
+  verb.option("--layers", options->layers, "", "Layers");
   verb.option("--embedding", options->embedding, "", "Embedding length");
   verb.option("--ff", options->feed_forward, "", "Feed-forward length");
   verb.option("--heads", options->heads, "", "Attention heads");
   verb.option("--kv-heads", options->kv_heads, "", "Key and value heads");
-  verb.option("--head-dim", options->head_dim, "", "");
+  verb.option("--head-dim", options->head_dim, "", "Head dimension");
   verb.option("--vocab", options->vocab, "", "Tokens, at least 320");
-  verb.option("--context", options->context, "", "What the header says it was trained for");
-  verb.option("--experts", options->experts, "", "Mixture of experts (llama)");
-  verb.option("--experts-used", options->experts_used, "", "");
-  verb.preset("--seed", options->seed, "", "");
+  verb.option("--context", options->context, "", "Context length in the header");
+  verb.option("--experts", options->experts, "", "Experts of a mixture (llama)");
+  verb.option("--experts-used", options->experts_used, "", "Experts used per token");
+  verb.preset("--seed", options->seed, "", "Seed of the weights");
   verb->footer(
-      "Sizes left out are those of the reference model of that architecture. The same options "
-      "give\n"
-      "the same bytes on every machine.\n\n"
-      "Example:\n  weir model make models/tiny-llama.gguf --arch llama --quantization f16");
+      "Sizes default to those of the reference model of that architecture. The same\n"
+      "options give the same bytes on every machine.\n\n"
+      "Example:\n"
+      "  weir model make models/tiny-llama.gguf --arch llama --quantization f16");
   verb.runs(options, make);
 }
 
 void add_twin(const Verb& model) {
-  const Verb verb = model.below("twin", "Write a small model that takes the same code path as SRC");
+  const Verb verb =
+      model.below("twin", "Shrink a model: a small one that takes the same code path");
   auto options = std::make_shared<TwinVerbOptions>();
-  verb.option("SRC", options->source, "", "A real model (only its header is read)")->required();
-  verb.option("FILE", options->file, "", "The GGUF file to write")->required();
-  verb.option("--layers", options->twin.layers, "", "Keep so many layers (default: all)");
-  verb.preset("--vocab", options->twin.vocab, "", "Tokens at most; 0 keeps all");
-  verb.preset("--target", options->target, "", "Size to stay under where possible");
-  verb.preset("--seed", options->twin.seed, "", "");
+  verb.option("SRC", options->source, "", "Real model, of which weir reads the header")->required();
+  verb.option("FILE", options->file, "", "GGUF file to write")->required();
+  verb.option("--layers", options->twin.layers, "", "Layers to keep (default: all)");
+  verb.preset("--vocab", options->twin.vocab, "", "Most tokens of the vocabulary; 0 keeps all");
+  verb.preset("--target", options->target, "", "Size to stay below, where possible");
+  verb.preset("--seed", options->twin.seed, "", "Seed of the weights");
   verb->footer("Example:\n  weir model twin llama-70b-q4_k_m.gguf models/llama-70b-twin.gguf");
   verb.runs(options, twin);
 }

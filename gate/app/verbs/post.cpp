@@ -17,18 +17,18 @@ void add_part(const Verb& verb, const std::string& name, bool& wanted) {
 }
 
 void add_where(const Verb& verb, flow::PostOptions& words) {
-  verb.option("--repo", words.repository, "OWNER/NAME", "Where to (default: GITHUB_REPOSITORY)");
-  verb.option("--pr", words.pull_request, "N", "The pull request that is commented on");
-  verb.option("--sha", words.sha, "SHA", "The commit that was measured")
+  verb.option("--repo", words.repository, "OWNER/NAME", "Repository (default: GITHUB_REPOSITORY)");
+  verb.option("--pr", words.pull_request, "N", "Pull-request number");
+  verb.option("--sha", words.sha, "SHA", "Commit that was measured")
       ->check([](const std::string& text) {
-        return text.empty() ? std::string("a commit is meant") : std::string();
+        return text.empty() ? std::string("expected a commit") : std::string();
       });
   verb.option("--event", words.event_file, "FILE",
-              "GitHub's event, which says all three (default: GITHUB_EVENT_PATH)");
+              "GitHub's event, which names all three (default: GITHUB_EVENT_PATH)");
   verb.option("--name", words.name, "NAME",
-              "Of this gate, where a pull request has several: each has a comment of its own");
+              "Name of this gate, for pull requests with several: each has its own comment");
   add_github_options(verb, words.access);
-  verb.option("--run-url", words.run_url, "URL", "The page that is linked (default: GitHub's run)");
+  verb.option("--run-url", words.run_url, "URL", "Page to link to (default: the workflow run)");
 }
 
 }  // namespace
@@ -36,31 +36,31 @@ void add_where(const Verb& verb, flow::PostOptions& words) {
 void add_post(const Verb& verb) {
   auto words = std::make_shared<flow::PostOptions>();
   verb.option("RUN", words->run, "",
-              "A run's folder, or a verdict.json (default: the newest run below --out)")
+              "A run's folder, or a verdict.json (default: the newest run in --out)")
       ->type_name("");
   add_where(verb, *words);
   add_part(verb, "comment", words->parts.comment);
   add_part(verb, "check", words->parts.check);
   add_part(verb, "status", words->parts.status);
   verb.option("--missing-verdict", words->missing_verdict, "WHY",
-              "Where there is no verdict, post that nothing was measured, and why");
-  verb.flag("--dry-run", words->dry_run,
-            "Print what would be sent where nothing was posted yet; no network, no token");
-  verb.flag("--fail", words->fail, "Exit 3 where a part could not be posted");
-  verb.preset("--time-limit", words->access.time_limit, "DURATION", "For all of it");
+              "If there is no verdict, post that nothing was measured, and WHY");
+  verb.flag("--dry-run", words->dry_run, "Print what would be sent; needs no network and no token");
+  verb.flag("--fail", words->fail, "Exit with 3 if something could not be posted");
+  verb.preset("--time-limit", words->access.time_limit, "DURATION", "Time for all requests");
   verb.preset("--settle", words->settle, "DURATION",
-              "How long to look for another poster's comment after making one");
+              "Time to look for another poster's comment after posting one");
   verb.takes_out();
-  verb.takes_json("Write what was posted, or would be sent, as JSON to FILE or standard output");
-  verb.takes_quiet("Only the answer");
+  verb.takes_json(
+      "Write what was posted, or would be sent, as JSON (default FILE: standard output)");
+  verb.takes_quiet("Print the answer only");
   verb->footer(
       "Examples:\n"
-      "  weir post                                    on GitHub's runners: the event says where\n"
+      "  weir post                      on GitHub's runners: the event says where\n"
       "  weir post --repo o/r --pr 7 --sha $(git rev-parse HEAD) --dry-run\n"
-      "  weir post artifact/verdict.json --name gpu   in a workflow_run workflow\n\n"
-      "What can not be posted is told; the exit code stays 0 unless --fail is given (then 3). 2 "
-      "is\n"
-      "a usage error. docs/how-to/post.md has tokens, permissions, forks and GitHub Enterprise.");
+      "  weir post artifact/verdict.json --name gpu     in a workflow_run workflow\n\n"
+      "docs/how-to/post.md has tokens, permissions, forks and GitHub Enterprise.\n"
+      "Exit codes: 0 also if something could not be posted, unless --fail is given\n"
+      "(then 3); 2 usage error.");
   verb.runs(words, flow::post);
 }
 

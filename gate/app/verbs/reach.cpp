@@ -9,21 +9,20 @@ void add_reach(const Verb& verb) {
   auto options = std::make_shared<flow::ReachOptions>();
   verb.takes(Takes::cells);
   verb.flag("--record", options->record,
-            "Run each cell once under valgrind and keep what it ran (needs an engine with\n"
-            "debug information; some fifty times slower than the engine itself)");
+            "Run each cell once under valgrind and record the code it runs (needs debug "
+            "information; about fifty times slower)");
   verb.repeated("--coverage", options->coverage, "FILE",
-                "With --record, of one cell: take the files from its coverage build's JSON\n"
-                "(llvm-cov export, gcov --json-format --stdout) and run nothing");
-  verb.option("--diff", options->diff, "BASE",
-              "What changed since the merge-base of BASE and HEAD");
-  verb.preset("--format", options->format, "", "text, or cells: their names, one a line")
+                "With --record, for one cell: read a coverage build's JSON instead (llvm-cov "
+                "export, or gcov --json-format --stdout)");
+  verb.option("--diff", options->diff, "BASE", "Base of the change: its merge-base with HEAD");
+  verb.preset("--format", options->format, "", "What to print; cells is one name a line")
       ->check(CLI::IsMember({"text", "cells"}));
   verb->footer(
+      "weir reach judges nothing.\n\n"
       "Examples:\n"
-      "  weir reach --record                          once, and after larger changes\n"
-      "  weir reach --diff origin/main                which cells, why, and what none of them "
-      "runs\n"
-      "  weir reach --diff origin/main --format cells for scripts");
+      "  weir reach --record                            once, and after larger changes\n"
+      "  weir reach --diff origin/main                  which cells, and why\n"
+      "  weir reach --diff origin/main --format cells   for scripts");
   verb.runs(options, flow::reach);
 }
 

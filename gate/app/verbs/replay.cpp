@@ -12,51 +12,51 @@ void add_replay(const Verb& verb) {
   verb.takes(Takes::runs);
   verb->remove_option(verb->get_option("--cell"));  // a recording is of one program
   verb.option("PROFILE", options->what, "",
-              "What --record wrote, or a folder of probe files made with WEIR_PROBE_REPLAY=1");
-  verb.option("--record", options->record, "FILE",
-              "Run the program behind -- and write what replaying its ops takes");
+              "A recording (--record), or a folder of probe files made with WEIR_PROBE_REPLAY=1");
+  verb.option("--record", options->record, "FILE", "Run the program after -- and record its ops");
   verb.flag("--kernels", options->kernels,
-            "With --record: the program's Vulkan kernels, into the folder FILE, in place of ops");
+            "With --record: record Vulkan kernels into the folder FILE instead of ops");
   verb.repeated("--op", options->ops, "GLOB",
-                "Only ops whose name matches GLOB (\"MUL_MAT\"); may be repeated");
+                "Only ops that match GLOB, such as MUL_MAT; repeatable");
   verb.option("--engine", options->engine, "PATH",
-              "The folder of the libggml-base.so whose kernels run, or a weir-engine");
+              "Folder of the libggml-base.so to run, or a weir-engine");
   verb.option("--on", options->on, "PLACE",
-              "Compute all ops on cpu, vulkan, vulkanN or weir-engine (default: where each ran)");
+              "Device for all ops: cpu, vulkan, vulkanN or weir-engine (default: where each ran)");
   verb.option("--threads", options->threads, "", "Threads (default: as recorded)")
       ->check(CLI::Range(1, 1024));
-  verb.option("--step", options->step, "", "Which kind of step, from 1 (default: that of decoding)")
+  verb.option("--step", options->step, "", "Which kind of step, from 1 (default: decode)")
       ->check(CLI::Range(1, 128));
   verb.option("--seconds", options->seconds, "",
-              "How long each op is measured, at least; for the runs of one kernel (default: 1)")
+              "Shortest time per op; longest time per kernel (default: 1)")
       ->check(CLI::Range(0.001, 600.0))
       ->default_str("0.2");
   verb.range("--memory", options->memory_mib, 1, 1 << 20,
-             "MiB that one op's tensors may take together, or one kernel");
+             "Most MiB for the tensors of one op, or for one kernel");
   verb.range("--top", options->top, 1, 100'000, "Rows of the table");
   verb.flag("--any-op", options->any_op,
-            "Also ops whose shapes weir has no rule for: of recordings that you trust");
+            "Also run ops whose shapes weir cannot check: only for recordings that you trust");
   verb.flag("--any-version", options->any_version,
-            "Also with another version of ggml than the recorded one");
+            "Accept another version of ggml than the recorded one");
   verb.range("--timeout", options->timeout, 1.0, 86'400.0,
-             "Seconds until the program behind -- is stopped");
+             "Seconds until the program after -- is stopped");
   verb.option("--device", options->device, "NAME",
-              "Of kernels: which device, part of its name, or its number");
-  verb.range("--runs", options->runs, 1, 200, "Of kernels: timed runs of each");
+              "For kernels: device number, or part of its name");
+  verb.range("--runs", options->runs, 1, 200, "For kernels: timed runs of each");
   verb.option("--tokens", options->tokens, "",
-              "Of kernels: tokens that the recorded program generated, for times a token")
+              "For kernels: tokens that the recorded program generated, for times per token")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   verb.range("--mib", options->file_mib, std::uint64_t{1}, probes::k_most_kernels_mib,
-             "Of kernels: MiB of each process's recording (--record)");
+             "For kernels: MiB to record per process (--record)");
   verb->footer(
+      "weir replay judges nothing.\n\n"
       "Examples:\n"
       "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16 -t 1\n"
       "  weir replay ops.json --engine ~/llama.cpp/build/bin\n"
       "  weir replay ops.json --engine ~/llama.cpp/build/bin --on vulkan\n"
       "  weir replay ops.json --on weir-engine\n"
-      "  weir replay ops.json --op MUL_MAT --engine ~/llama.cpp/build/bin --json after.json\n"
-      "  weir compare before.json after.json\n"
-      "  weir replay --kernels --record kernels -- llama-bench -m model.gguf -n 16 -ngl 99\n"
+      "  weir replay ops.json --op MUL_MAT --engine ~/llama.cpp/build/bin --json b.json\n"
+      "  weir compare a.json b.json\n"
+      "  weir replay --kernels --record kernels -- llama-bench -m model.gguf -ngl 99\n"
       "  weir replay kernels --device NVIDIA");
   verb.runs_with_words([verb, options](const Program::Words& words) {
     options->command = words;
@@ -73,7 +73,7 @@ void add_replay_kernels(const Verb& verb) {
   auto record = std::make_shared<bool>(false);
   verb.option("folder", options->what, "FOLDER", "Where the recording lies, or goes with --record")
       ->required();
-  verb.flag("--record", *record, "Run the program behind -- and record its kernels");
+  verb.flag("--record", *record, "Run the program after -- and record its kernels");
   verb.option("--device", options->device, "NAME", "Which device: part of its name, or its number");
   verb.range("--runs", options->runs, 1, 200, "Timed runs of each kernel");
   verb.option("--seconds", options->seconds, "",

@@ -8,17 +8,20 @@ void add_run(const Verb& verb) {
   auto options = std::make_shared<flow::RunOptions>();
   verb.takes(Takes::measuring);
   verb.optional("--resume", options->wanted.resume, "[RUN]",
-                "Go on with an interrupted RUN (default: newest)");
+                "Continue an interrupted RUN (default: the newest)");
   verb.option("--runs", options->wanted.plan.runs, "",
-              "Timed processes a cell, in place of gate.runs")
+              "Timed processes per cell (default: gate.runs)")
       ->check(CLI::Range(1, 10'000));
   verb.option("--against", options->against, "REF|DIR",
-              "Beside the base of REF, or the folder DIR: judged later, by weir gate --from");
+              "Measure the base of REF, or the folder DIR, as well; weir gate --from judges");
   add_shard_options(verb, options->wanted);
-  verb.flag("--dry-run", options->dry_run, "Print the engine's command lines, start none");
+  verb.flag("--dry-run", options->dry_run, "Print the engine's command lines and start none");
   verb->footer(
-      "Examples:\n  weir run --counts-only\n  weir run --cell '*/decode' --json -\n  weir run "
-      "--dry-run\n  weir run --shard 3/16 --plan weir-plan.json   a part; weir merge joins them");
+      "Examples:\n"
+      "  weir run --counts-only\n"
+      "  weir run --cell '*/decode' --json -\n"
+      "  weir run --dry-run\n"
+      "  weir run --shard 3/16 --plan weir-plan.json    one part; weir merge joins them");
   verb.runs(options, flow::run_matrix);
 }
 

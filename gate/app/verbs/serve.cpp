@@ -7,81 +7,85 @@ namespace weir::app {
 namespace {
 
 void add_reading(const Verb& verb, flow::ServeOptions& options) {
-  CLI::Option* open = verb.flag("--public", options.is_public,
-                                "Anybody who reaches it may read (default: on a loopback\n"
-                                "address without --trusted-proxy)");
-  verb.flag("--private", options.is_private, "Reading needs a token (default: else)")
+  CLI::Option* open =
+      verb.flag("--public", options.is_public,
+                "Let anybody read (default on a loopback address without --trusted-proxy)");
+  verb.flag("--private", options.is_private, "Require a token to read (default unless --public)")
       ->excludes(open);
-  verb.flag("--public-badges", options.public_badges, "Anybody may see badges");
+  verb.flag("--public-badges", options.public_badges, "Let anybody see badges");
 }
 
 void add_places(const Verb& verb, flow::ServeOptions& options) {
   verb.preset("--listen", options.listen, "ADDRESS:PORT",
-              "Where it listens; port 0 is any that is free");
+              "Address to listen on; port 0 takes a free one");
   add_store_options(verb, options.store);
   CLI::Option* certificate =
-      verb.option("--tls-cert", options.certificate, "FILE", "Its certificates (PEM)");
-  verb.option("--tls-key", options.key, "FILE", "Their key (PEM)")->needs(certificate);
+      verb.option("--tls-cert", options.certificate, "FILE", "Certificates (PEM)");
+  verb.option("--tls-key", options.key, "FILE", "Their key (PEM); needs --tls-cert")
+      ->needs(certificate);
   verb.repeated("--trusted-proxy", options.trusted_proxies, "ADDRESS[/BITS]",
-                "Believe X-Forwarded-For and -Proto of this address; repeatable");
-  verb.range("--threads", options.threads, 1, 64, "That ask the history, and as many for sockets");
+                "Trust X-Forwarded-For and -Proto from this address; repeatable");
+  verb.range("--threads", options.threads, 1, 64, "Query threads; as many again serve sockets");
   verb.preset("--upload-rate", options.upload_rate, "NUMBER",
-              "Uploads of one token a second, on average; ten seconds' worth may come at once")
+              "Uploads per token and second, on average; a burst may hold ten seconds' worth")
       ->check(CLI::Range(0.01, 100'000.0));
 }
 
 void add_pages(const Verb& verb, flow::ServeOptions& options) {
-  verb.option("--title", options.title, "TEXT", "What stands above all pages");
+  verb.option("--title", options.title, "TEXT", "Title of all pages");
   verb.option("--repo-url", options.repo_url, "URL",
-              "Where commits are shown, at URL/commit/NAME: https://github.com/me/engine");
+              "Home of commits, shown at URL/commit/NAME: https://github.com/me/engine");
   verb.option("--repository", options.repository, "DIR",
-              "A checkout whose commits give the order (default: series go by time)");
+              "Checkout whose commits give the order (default: order by time)");
 }
 
 void add_arrivals(const Verb& verb, flow::ServeOptions& options) {
   verb.repeated("--gate", options.gates, "PROJECT=FOLDER",
-                "Judge runs of PROJECT as they come, by weir.yaml and the baselines in\n"
-                "FOLDER; repeatable");
+                "Judge uploads of PROJECT by weir.yaml and the baselines in FOLDER; repeatable");
   verb.repeated("--post", options.posts, "PROJECT=OWNER/NAME",
-                "Post what was judged to this repository on GitHub; repeatable");
+                "Post verdicts of PROJECT to this GitHub repository; repeatable");
   verb.option("--token-file", options.access.token_file, "FILE",
-              "GitHub's token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
+              "File that holds GitHub's token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
   verb.option("--api", options.access.api_url, "URL",
               "GitHub's API (default: https://api.github.com)");
 }
 
 void add_tokens(const Verb& serve) {
-  const Verb token = serve.below("token", "Who may read and upload");
+  const Verb token = serve.below("token", "Manage tokens for reading and uploading");
   token->require_subcommand(1);
   auto adding = std::make_shared<flow::TokenOptions>();
-  const Verb add = token.below("add", "Make a token; it is shown once");
+  const Verb add = token.below("add", "Make a token, shown once");
   add_store_options(add, adding->store);
-  add.preset("--project", adding->project, "GLOB", "Of which projects ('*' stands for any text)");
+  add.preset("--project", adding->project, "GLOB", "Projects that it is for ('*' is any text)");
   add.repeated("--scope", adding->scopes, "",
-               "read, upload, or admin (both, and acknowledgements); repeatable")
+               "What it may do: read, upload, or admin (both, and acknowledge); repeatable")
       ->required()
       ->check(CLI::IsMember({"read", "upload", "admin"}));
-  add.option("--name", adding->name, "TEXT", "Whose it is, for people");
-  add.option("--expires", adding->expires, "TIME", "2027-01-31, or how long from now: 2160h");
+  add.option("--name", adding->name, "TEXT", "Name of its owner");
+  add.option("--expires", adding->expires, "TIME", "Last day, 2027-01-31, or time from now, 2160h");
   add->footer(
-      "Examples:\n  weir serve token add --project engine --scope upload --name ci\n"
+      "Examples:\n"
+      "  weir serve token add --project engine --scope upload --name ci\n"
       "  weir serve token add --scope read --expires 2160h");
   add.runs(adding, flow::add_token);
   auto listing = std::make_shared<flow::TokenOptions>();
-  const Verb list = token.below("list", "One line a token, without the tokens");
+  const Verb list = token.below("list", "List tokens by id, without their secrets");
   add_store_options(list, listing->store);
   list.takes_json();
-  list->footer("Examples:\n  weir serve token list --json | jq '.[] | select(.good)'");
+  list->footer(
+      "Example:\n"
+      "  weir serve token list --json | jq '.[] | select(.good)'");
   list.runs(listing, flow::list_tokens);
   auto revoking = std::make_shared<flow::TokenOptions>();
-  const Verb revoke = token.below("revoke", "Make a token good for nothing");
+  const Verb revoke = token.below("revoke", "Revoke a token");
   add_store_options(revoke, revoking->store);
-  revoke.option("ID", revoking->id, "", "The twelve digits behind \"weir_\"")
+  revoke.option("ID", revoking->id, "", "The twelve digits after \"weir_\"")
       ->type_name("")
       ->required();
   revoke->footer(
-      "Examples:\n  weir serve token revoke 0123456789ab\nA service that runs knows it "
-      "within seconds.");
+      "A running service stops accepting it within seconds.\n\n"
+      "Example:\n"
+      "  weir serve token revoke 0123456789ab");
   revoke.runs(revoking, flow::revoke_token);
 }
 
@@ -93,18 +97,20 @@ void add_serve(const Verb& verb) {
   add_reading(verb, *options);
   add_pages(verb, *options);
   add_arrivals(verb, *options);
-  verb.preset("--log", options->log, "", "A line for each request: text, json or none")
+  verb.preset("--log", options->log, "", "Format of the request log")
       ->check(CLI::IsMember({"text", "json", "none"}));
-  verb.option("--check", options->check, "URL", "Only ask the service at URL whether it is well");
+  verb.option("--check", options->check, "URL",
+              "Ask the service at URL whether it is healthy, and exit");
   add_tokens(verb);
   verb->footer(
       "Examples:\n"
-      "  weir serve                                   pages on http://127.0.0.1:8080/\n"
+      "  weir serve                                pages on http://127.0.0.1:8080/\n"
       "  weir serve token add --project 'engine*' --scope upload --name ci\n"
       "  weir serve --listen 0.0.0.0:8443 --tls-cert cert.pem --tls-key key.pem\n"
-      "  weir serve --private --trusted-proxy 127.0.0.1      behind nginx or Caddy\n"
-      "  weir serve --check http://127.0.0.1:8080     is it well? 0 yes, 3 no\n"
-      "docs/how-to/serve.md has the API, the limits and how to run it. Ends with 0 on SIGTERM.");
+      "  weir serve --private --trusted-proxy 127.0.0.1       behind nginx or Caddy\n"
+      "  weir serve --check http://127.0.0.1:8080             exit code 0: healthy\n\n"
+      "docs/how-to/serve.md has the API, the limits and the deployment.\n"
+      "Exit codes: 0 on SIGTERM; 3 with --check, if the service is not healthy.");
   verb.runs(options, flow::serve_history);
 }
 

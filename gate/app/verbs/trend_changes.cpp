@@ -5,74 +5,79 @@
 namespace weir::app {
 
 void add_trend_changes(const Verb& trend) {
-  const Verb verb = trend.below("changes", "Where series changed, and by how much");
+  const Verb verb = trend.below("changes", "List change points, with their size");
   auto options = std::make_shared<flow::TrendChangesOptions>();
   add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
   verb.option("--newer", options->newer, "DURATION",
-              "Only changes that began within DURATION: 336h");
-  verb.flag("--all", options->all, "Also those that somebody acknowledged");
+              "Only changes that began within DURATION, such as 336h");
+  verb.flag("--all", options->all, "Include acknowledged changes");
   verb.range("--sensitivity", options->wanted.sensitivity, 0, 4,
-             "Each more finds changes sooner, and about doubles the false ones");
+             "Each step finds changes sooner, and about doubles the false ones");
   verb.option("--false-alarm", options->wanted.false_alarm, "SHARE",
-              "In its place: share of series without a change that may show one in a year")
+              "Instead of --sensitivity: share of unchanged series that may show a change within a "
+              "year")
       ->check(CLI::Range(1e-9, 0.5));
   verb.flag("--any-series", options->wanted.any_series,
-            "That share is of any series at all, not of each");
+            "Apply that share to all series together, not to each");
   verb->add_flag("--once")->group("");  // taken and of no use: every night is a look
   verb.takes_json();
   verb->footer(
       "Examples:\n"
-      "  weir trend changes                            every night, after weir trend import\n"
+      "  weir trend changes                    every night, after weir trend import\n"
       "  weir trend changes --cell '*/vulkan/*' --newer 336h\n"
-      "  weir trend changes --json | jq '.[] | select(.worse)'\n"
-      "Exit codes: 0 nothing to look at; 1 a change for the worse that nobody has acknowledged\n"
-      "(weir trend ack); 2 usage; 3 there is no such series.");
+      "  weir trend changes --json | jq '.[] | select(.worse)'\n\n"
+      "Exit codes: 0 nothing new; 1 a change for the worse that nobody acknowledged\n"
+      "(weir trend ack); 2 usage error; 3 no such series.");
   verb.runs(options, flow::trend_changes);
 }
 
 void add_trend_ack(const Verb& trend) {
-  const Verb verb = trend.below("ack", "Say that a change is known, and why");
+  const Verb verb = trend.below("ack", "Acknowledge a change");
   auto options = std::make_shared<flow::TrendAckOptions>();
   add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
-  verb.option("--commit", options->commit, "SHA", "Changes that begin at it (its first digits do)")
+  verb.option("--commit", options->commit, "SHA",
+              "Changes that begin at this commit (7 digits or more)")
       ->check([](const std::string& text) {
-        return text.size() >= 7 ? std::string() : std::string("7 digits at least");
+        return text.size() >= 7 ? std::string() : std::string("expected 7 digits or more");
       });
-  verb.option("--at", options->at, "TIME", "Changes that begin at a time: 2026-11-04T02:17:00Z");
-  verb.option("--reason", options->reason, "TEXT", "Why, for those who read it later");
-  verb.option("--who", options->who, "LOGIN", "Who says so (default: USER's value)");
+  verb.option("--at", options->at, "TIME",
+              "Changes that begin at this time, such as 2026-11-04T02:17:00Z");
+  verb.option("--reason", options->reason, "TEXT", "Reason, for those who read it later");
+  verb.option("--who", options->who, "LOGIN", "Login of the person who knows (default: USER)");
   verb->footer(
       "Examples:\n"
       "  weir trend ack --commit 1a2b3c4 --reason 'the new sampler, #812'\n"
-      "  weir trend ack --commit 1a2b3c4 --cell '*/cpu/*' --reason 'known, to be mended' --who "
-      "ada");
+      "  weir trend ack --commit 1a2b3c4 --cell '*/cpu/*' --reason known --who ada");
   verb.runs(options, flow::acknowledge_change);
 }
 
 void add_trend_notify(const Verb& trend) {
-  const Verb verb = trend.below("notify", "One issue on GitHub a change that is news");
+  const Verb verb = trend.below("notify", "Open one GitHub issue per new change");
   auto options = std::make_shared<flow::TrendNotifyOptions>();
   add_history_options(verb, *options);
   add_repository_option(verb, options->checkout);
-  verb.option("--repo", options->repository, "OWNER/NAME", "Where to (default: GITHUB_REPOSITORY)");
+  verb.option("--repo", options->repository, "OWNER/NAME",
+              "Repository (default: GITHUB_REPOSITORY)");
   verb.preset("--newer", options->newer, "DURATION", "Only changes that began within DURATION");
-  verb.option("--site-url", options->site_url, "URL", "Where the pages are, to link to");
-  verb.preset("--label", options->issues.label, "NAME", "Issues bear it, and are found by it");
-  verb.preset("--most", options->issues.most_new, "N", "New issues at once");
+  verb.option("--site-url", options->site_url, "URL", "Home of the pages, to link to");
+  verb.preset("--label", options->issues.label, "NAME",
+              "Label of the issues, by which weir finds them");
+  verb.preset("--most", options->issues.most_new, "N", "Most new issues per call");
   add_github_options(verb, options->access);
   verb.preset("--time-limit", options->access.time_limit, "DURATION",
-              "For all that the API is asked");
-  verb.flag("--dry-run", options->dry_run, "Show what would be sent, and send nothing");
+              "Time for all requests to the API");
+  verb.flag("--dry-run", options->dry_run, "Print what would be sent, and send nothing");
   verb.takes_json();
   verb.takes_quiet();
   verb->footer(
+      "weir edits an issue while it is open, and leaves closed ones alone. Acknowledged\n"
+      "changes (weir trend ack) get none.\n\n"
       "Examples:\n"
       "  weir trend notify --repo o/r --dry-run\n"
-      "  weir trend notify --site-url https://o.github.io/r/    in a nightly job, issues: write\n"
-      "An issue is edited while it is open; what people closed stays closed. A change that is\n"
-      "acknowledged (weir trend ack) has none. Exit codes: 0, 2 usage, 3 not all could be said.");
+      "  weir trend notify --site-url https://o.github.io/r/    in a nightly job\n\n"
+      "Exit codes: 0 done, 2 usage error, 3 something could not be posted.");
   verb.runs(options, flow::notify_changes);
 }
 

@@ -1,0 +1,295 @@
+// What the reference pages say is what the program has: its commands, keys and metrics. And every
+// page of docs is found, and every link in it leads somewhere.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "gate/app/program.hpp"
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/unit/metric.hpp"
+
+#include "tests/flow/fake_world.hpp"
+#include "tests/support/golden.hpp"
+
+namespace weir::app {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string slurp(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+int run(tests::FakeWorld& world, std::vector<const char*> words) {
+  words.insert(words.begin(), "weir");
+  return Program(world.world).run(static_cast<int>(words.size()), words.data());
+}
+
+// What --help of these words prints.
+std::string help_of(std::vector<std::string> words) {
+  tests::FakeWorld world(tests::k_timed_yaml);
+  words.emplace_back("--help");
+  std::vector<const char*> all;
+  for (const std::string& word : words) all.push_back(word.c_str());
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(world, all), 0) << text::join(words, " ");
+  return testing::internal::GetCapturedStdout();
+}
+
+// The help of a verb and of all below it, with their names.
+void collect_help(const std::vector<std::string>& words,
+                  std::vector<std::pair<std::string, std::string>>& all) {
+  const std::string help = help_of(words);
+  all.emplace_back(text::join(words, " "), help);
+  const std::size_t end = help.find("\nExample");
+  bool verbs = false;
+  for (const std::string& line : text::lines(help.substr(0, end))) {
+    const bool heads = line.ends_with(':') && !line.starts_with(' ');
+    if (heads) verbs = line != "Options:" && line != "Positionals:";
+    if (heads || !verbs || line.size() < 3 || line[2] == ' ' || !line.starts_with("  ")) continue;
+    std::vector<std::string> below = words;
+    below.push_back(line.substr(2, line.find(' ', 2) - 2));
+    collect_help(below, all);
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> all_help() {
+  std::vector<std::pair<std::string, std::string>> all;
+  collect_help({}, all);
+  return all;
+}
+
+TEST(Help, FitsIntoEightyColumnsAndSaysWhatEachOptionIs) {
+  const auto all = all_help();
+  EXPECT_GT(all.size(), 40U) << "verbs, and those below them";
+  for (const auto& [words, help] : all) {
+    for (const std::string& line : text::lines(help)) {
+      EXPECT_LE(text::columns(line), 80U) << "weir " << words << " --help: " << line;
+      EXPECT_FALSE(line.starts_with("  -") && line.ends_with(' ')) << words << ": " << line;
+    }
+  }
+}
+
+TEST(Help, OfAVerbIsThatOfItsOption) {
+  tests::FakeWorld world(tests::k_timed_yaml);
+  const std::string help = help_of({"baseline", "accept"});
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(run(world, {"help", "baseline", "accept"}), 0);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), help);
+}
+
+TEST(Reference, HasEveryCommand) {
+  std::string page = "# Commands\n\nMade from `weir help`; `weir help COMMAND` prints the same.\n";
+  for (const auto& [words, help] : all_help()) {
+    const std::string name = words.empty() ? "weir" : "weir " + words;
+    page += fmt::format("\n## {}\n\n```text\n{}```\n", name, help);
+  }
+  tests::expect_file("docs/reference/commands.md", page);
+}
+
+std::string cell_of_table(std::string text) {
+  for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) {
+    text.insert(at, "\\");
+  }
+  return text;
+}
+
+TEST(Reference, HasEveryMetric) {
+  std::string page =
+      "# Metrics\n\nMade from weir's table of metrics. [What is counted, and how]"
+      "(../explanation/counting.md) has the rules, [servers](../how-to/servers.md) the "
+      "requests.\n\n"
+      "| metric | in reports | unit | better | kind | what it is |\n| --- | --- | --- | --- | --- "
+      "| "
+      "--- |\n";
+  for (const std::string& name : unit::metric_names()) {
+    const auto metric = unit::find_metric(name);
+    ASSERT_TRUE(metric) << name;
+    EXPECT_NE(unit::about(*metric), "") << name;
+    page += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", name, unit::label(*metric),
+                        unit::to_string(metric->unit), unit::to_string(metric->better),
+                        unit::to_string(metric->kind), unit::about(*metric));
+  }
+  page +=
+      "\nBesides: `COUNT_at_N` where counts lie on no line (N is the generation length), and times "
+      "and calls of single ops and kernels: `op:NAME`, `kernel:NAME`, `op_calls:NAME`, "
+      "`kernel_calls:NAME`.\n";
+  tests::expect_file("docs/reference/metrics.md", page);
+}
+
+// One key of the schema as a row, and those below it.
+class Keys {
+ public:
+  explicit Keys(const Json& schema) : schema_(schema) {}
+
+  void add(const Json& owner, const std::string& path) {
+    for (const auto& [name, key] : owner.items()) {
+      const std::string whole = path + name;
+      const std::string what = key.value("description", "");
+      EXPECT_NE(what, "") << whole << " has no description in configs/weir.schema.json";
+      const std::string usual = key.contains("default") ? shown(key["default"]) : std::string();
+      const std::string example =
+          key.contains("examples") ? "`" + shown(key["examples"][0]) + "`" : std::string();
+      rows_ +=
+          fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", whole, cell_of_table(type_of(key)),
+                      cell_of_table(usual), cell_of_table(example), key.value("x-since", "0.1"),
+                      cell_of_table(what));
+      below(key, whole, 0);
+    }
+  }
+  [[nodiscard]] const std::string& rows() const { return rows_; }
+
+ private:
+  static std::string shown(const Json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  const Json& resolved(const Json& key) const {
+    if (!key.contains("$ref")) return key;
+    return schema_.at(Json::json_pointer(key["$ref"].get<std::string>().substr(1)));
+  }
+
+  // "text", "list", "gate|report|off".
+  std::string type_of(const Json& raw) const {
+    const Json& key = resolved(raw);
+    std::set<std::string> all;
+    if (key.contains("enum")) {
+      for (const Json& one : key["enum"]) all.insert(shown(one));
+    } else if (key.contains("const")) {
+      all.insert(shown(key["const"]));
+    } else if (key.contains("type")) {
+      const Json types = key["type"].is_array() ? key["type"] : Json::array({key["type"]});
+      for (const Json& type : types) {
+        const auto name = type.get<std::string>();
+        all.insert(name == "string" ? "text" : name == "array" ? "list" : name);
+      }
+    }
+    for (const char* any : {"allOf", "anyOf", "oneOf"}) {
+      if (!key.contains(any)) continue;
+      for (const Json& one : key[any]) {
+        for (const std::string& type : text::split(type_of(one), ',')) {
+          if (!text::trim(type).empty()) all.insert(std::string(text::trim(type)));
+        }
+      }
+    }
+    return text::join(std::vector<std::string>(all.begin(), all.end()), ", ");
+  }
+
+  // What may stand below a key, through lists, names and alternatives.
+  void below(const Json& raw, const std::string& path, int depth) {
+    if (depth > 6) return;
+    const Json& key = resolved(raw);
+    if (key.contains("properties")) add(key["properties"], path + ".");
+    if (key.contains("additionalProperties") && key["additionalProperties"].is_object()) {
+      below(key["additionalProperties"], path + ".NAME", depth + 1);
+    }
+    if (key.contains("patternProperties")) {
+      for (const Json& one : key["patternProperties"]) below(one, path + ".NAME", depth + 1);
+    }
+    if (key.contains("items")) below(key["items"], path + "[]", depth + 1);
+    for (const char* any : {"allOf", "anyOf", "oneOf"}) {
+      if (!key.contains(any)) continue;
+      for (const Json& one : key[any]) below(one, path, depth + 1);
+    }
+  }
+
+  const Json& schema_;
+  std::string rows_;
+};
+
+TEST(Reference, HasEveryKeyOfTheConfiguration) {
+  const auto schema = parse_json(slurp(fs::path(WEIR_SOURCE_DIR) / "configs" / "weir.schema.json"));
+  ASSERT_TRUE(schema);
+  Keys keys(*schema);
+  keys.add((*schema)["properties"], "");
+  tests::expect_file(
+      "docs/reference/keys.md",
+      "# Keys of weir.yaml\n\nMade from `configs/weir.schema.json`, by which editors complete. "
+      "[weir.yaml](configuration.md) explains how they go together. `NAME` is a name of your own, "
+      "`[]` each entry of a list.\n\n"
+      "| key | type | default | example | since | what it is |\n| --- | --- | --- | --- | --- | "
+      "--- "
+      "|\n" +
+          keys.rows());
+}
+
+// --- Pages and links.
+
+struct Page {
+  std::string text;  // without blocks of code
+  std::set<std::string> anchors;
+};
+
+// As GitHub makes them of headings.
+std::string anchor_of(const std::string& heading) {
+  std::string anchor;
+  for (const char c : text::lower(heading)) {
+    if (text::is_alphanumeric(c) || c == '-' || c == '_' || (c & 0x80) != 0) anchor += c;
+    if (c == ' ') anchor += '-';
+  }
+  return anchor;
+}
+
+Page read_page(const fs::path& path) {
+  Page page;
+  bool code = false;
+  for (const std::string& line : text::lines(slurp(path))) {
+    if (line.starts_with("```")) code = !code;
+    if (code) continue;
+    page.text += line + "\n";
+    if (!line.starts_with('#')) continue;
+    const std::string heading = line.substr(line.find_first_not_of("# "));
+    page.anchors.insert(
+        anchor_of(std::regex_replace(heading, std::regex(R"(\[([^\]]*)\]\([^)]*\)|`)"), "$1")));
+  }
+  return page;
+}
+
+TEST(Docs, LinkToWhatIsThereAndLeaveNoPageOut) {
+  const fs::path root = WEIR_SOURCE_DIR;
+  std::map<fs::path, Page> pages;
+  for (const auto& entry : fs::recursive_directory_iterator(root / "docs")) {
+    const std::string name = entry.path().filename();
+    if (name.ends_with(".md") && !name.starts_with('.')) pages[entry.path()] = read_page(entry);
+  }
+  for (const char* page : {"README.md", "CONTRIBUTING.md", "gate/README.md"}) {
+    pages[root / page] = read_page(root / page);
+  }
+  const std::regex link(R"(\]\(([^)\s]+)\))");
+  std::map<fs::path, std::set<fs::path>> leads;
+  for (const auto& [path, page] : pages) {
+    for (std::sregex_iterator it(page.text.begin(), page.text.end(), link), end; it != end; ++it) {
+      const std::string whole = (*it)[1];
+      if (whole.find("://") != std::string::npos || whole.starts_with("mailto:")) continue;
+      const std::string file = whole.substr(0, whole.find('#'));
+      const fs::path target = file.empty() ? path : (path.parent_path() / file).lexically_normal();
+      EXPECT_TRUE(fs::exists(target)) << path << " links to " << whole;
+      leads[path].insert(target);
+      if (whole.find('#') == std::string::npos || !pages.contains(target)) continue;
+      EXPECT_TRUE(pages[target].anchors.contains(whole.substr(whole.find('#') + 1)))
+          << path << " links to " << whole << ", and no heading is called so";
+    }
+  }
+  std::set<fs::path> found{root / "docs/index.md"};
+  std::vector<fs::path> next{root / "docs/index.md"};
+  while (!next.empty()) {
+    const fs::path page = next.back();
+    next.pop_back();
+    for (const fs::path& target : leads[page]) {
+      if (pages.contains(target) && found.insert(target).second) next.push_back(target);
+    }
+  }
+  for (const auto& [path, page] : pages) {
+    const bool outside = path.lexically_relative(root / "docs").string().starts_with("..");
+    EXPECT_TRUE(outside || found.contains(path))
+        << path << " can not be reached from docs/index.md";
+  }
+}
+
+}  // namespace
+}  // namespace weir::app
