@@ -75,8 +75,8 @@ bool is_near(const stats::Change& change, std::size_t place, std::size_t off) {
 std::string unchanged_table(const Bench& bench, std::size_t trials) {
   const Method theirs = otava_method();
   std::string text =
-      "| noise | 0.1 % | 0.5 % | 2 % | 5 % | a second year, 2 % | Otava, one look at 365 | "
-      "Otava, 365 nightly looks |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
+      "| noise | 0.1 % | 0.5 % | 2 % | 5 % | a second year, 2 % | Otava, one analysis at 365 | "
+      "Otava, 365 nightly analyses |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
   for (const std::string& noise : known_noises(bench)) {
     text += fmt::format("| `{}` |", noise);
     const bool own = needs_recorded(noise) || noise == "lognormal";  // a spread of its own
@@ -152,7 +152,7 @@ std::string step_table(const Bench& bench, std::size_t trials) {
   std::string text =
       "| noise | points before | size | drift | 2 | 3 | 4 | 5 | 8 | 12 | 24 | place | step at once "
       "| "
-      "later | Otava, one look, 12 behind |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | "
+      "later | Otava, one analysis, 12 after |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | "
       "---: "
       "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n";
   for (const Row& row : rows) {

@@ -136,12 +136,12 @@ void print_gaps(const char* name, const Shape& shape, int runs) {
 void gaps(int runs) {
   fmt::print(
       "Gaps, best of {} runs by their p99 (ms); \"server\": against when it really sent\n\n"
-      "| streams | tokens/s | p50 | p99 | most | p99, server | p99, median run | driver's core "
+      "| streams | tokens/s | p50 | p99 | max | p99, server | p99, median run | driver's core "
       "|\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
       runs);
-  print_gaps("1, a token each 20 ms", {.streams = 1}, runs);
-  print_gaps("64, each 20 ms, one after the other", {}, runs);
-  print_gaps("64, each 20 ms, all at once", {.together = true}, runs);
+  print_gaps("1, a token every 20 ms", {.streams = 1}, runs);
+  print_gaps("64, every 20 ms, one after the other", {}, runs);
+  print_gaps("64, every 20 ms, all at once", {.together = true}, runs);
   print_gaps("64, each 6.4 ms, one after the other", {.tokens = 500, .gap = 0.0064}, runs);
   print_gaps("64, each 6.4 ms, all at once", {.tokens = 500, .gap = 0.0064, .together = true},
              runs);
@@ -182,7 +182,7 @@ void throughput(int runs) {
   };
   fmt::print(
       "\nAs fast as it goes, 64 streams of {} tokens, {} runs interleaved\n\n"
-      "| reader | tokens/s, median | best | its processor time a token, µs |\n"
+      "| reader | tokens/s, median | best | its processor time per token, µs |\n"
       "| --- | ---: | ---: | ---: |\n",
       k_tokens, runs);
   row("a bare one: recv() alone", bare, bare_cpu);

@@ -4,6 +4,7 @@
 #include "gate/flow/post.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/flow/trend.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::app {
 
@@ -11,6 +12,17 @@ void Verb::refuses(const char* names, const char* why) const {
   app_->add_option_function<std::string>(
           names, [names, why](const std::string&) { throw CLI::ValidationError(names, why); })
       ->group("");  // not in --help
+}
+
+CLI::Option* Verb::seconds(const char* names, double& into, const char* usual,
+                           const std::string& help) const {
+  return option(names, into, "DURATION", help)
+      ->transform([](const std::string& text) {
+        const auto given = unit::parse_duration_seconds(text);
+        return given ? fmt::format("{}", *given) : text;
+      })
+      ->check(CLI::Range(1.0, 86'400.0))
+      ->default_str(usual);
 }
 
 void Verb::takes_config(const char* help) const {

@@ -65,6 +65,9 @@ class Verb {
                         const std::string& help) const {
     return option(names, into, type, help)->expected(0, 1)->default_str("");
   }
+  // A time in seconds, given as one of "90", "90s", "2m".
+  CLI::Option* seconds(const char* names, double& into, const char* usual,
+                       const std::string& help) const;
   CLI::Option* repeated(const char* names, std::vector<std::string>& into, const char* type,
                         const std::string& help) const {
     return option(names, into, type, help)->allow_extra_args(false);

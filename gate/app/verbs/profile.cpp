@@ -14,7 +14,8 @@ void add_profile(const Verb& verb) {
   verb.option("what", options->what, "FILE|RUN|CELL",
               "A cell of weir.yaml, a run's folder, a folder of probe files, a file of weir run "
               "--json, or the output of an engine or profiler");
-  verb.option("--probes", options->probes, "NAMES", "Probes to attach, separated by commas (default: those that fit)")
+  verb.option("--probes", options->probes, "NAMES",
+              "Probes to attach, separated by commas (default: those that fit)")
       ->delimiter(',');
   verb.preset("--timing", options->timing, "",
               "Device times: batched (the work between two barriers), serialized (each command, "
@@ -29,7 +30,7 @@ void add_profile(const Verb& verb) {
   verb.range("--top", options->top, 1, 100'000, "Rows per table");
   verb.preset("--by", options->by, "", "What to group work by")
       ->check(CLI::IsMember(report::observed_groupings()));
-  verb.range("--timeout", options->timeout, 1.0, 86'400.0, "Seconds until COMMAND is stopped");
+  verb.seconds("--timeout", options->timeout, "10m", "Time until COMMAND is stopped");
   verb.range("--events", options->events_mib, std::uint64_t{1}, probes::k_most_events_mib,
              "MiB of events per process");
   verb.flag("--keep", options->keep, "Keep the probe files");

@@ -37,8 +37,7 @@ void add_replay(const Verb& verb) {
             "Also run ops whose shapes weir cannot check: only for recordings that you trust");
   verb.flag("--any-version", options->any_version,
             "Accept another version of ggml than the recorded one");
-  verb.range("--timeout", options->timeout, 1.0, 86'400.0,
-             "Seconds until the program after -- is stopped");
+  verb.seconds("--timeout", options->timeout, "10m", "Time until the program after -- is stopped");
   verb.option("--device", options->device, "NAME",
               "For kernels: device number, or part of its name");
   verb.range("--runs", options->runs, 1, 200, "For kernels: timed runs of each");
@@ -85,8 +84,8 @@ void add_replay_kernels(const Verb& verb) {
               "Tokens that the recorded program generated, for times a token")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   verb.range("--top", options->top, 1, 100'000, "Rows of the table");
-  verb.range("--timeout", options->timeout, 1.0, 86'400.0,
-             "Seconds until the program is stopped (--record)");
+  verb.seconds("--timeout", options->timeout, "10m",
+               "Time until the program is stopped (--record)");
   verb.range("--mib", options->file_mib, std::uint64_t{1}, probes::k_most_kernels_mib,
              "MiB of each process's recording (--record)");
   verb.takes(Takes::output);
