@@ -9,7 +9,7 @@ void add_merge(const Verb& verb) {
   verb.option("RUN", options->runs, "", "Folders of runs, or their run.jsonl")->required();
   verb.preset("--out", verb.job().asked.out, "", "Folder of runs");
   verb.flag("--partial", options->partial,
-            "Accept missing shards: their cells count as not measured (exit code 3)");
+            "Accept missing shards: weir gate treats their cells as not measured");
   verb->footer(
       "Duplicate and missing cells are errors that name them.\n\n"
       "Examples:\n"

@@ -23,7 +23,7 @@ void add_plan(const Verb& verb) {
       "  echo \"matrix=$(weir plan --shards 16 --format github)\" >> \"$GITHUB_OUTPUT\"\n"
       "  weir plan --shards 8 --format slurm > job.sh && sbatch job.sh\n"
       "  weir run --shard 3/16 --plan weir-plan.json        measure one of them\n"
-      "  weir merge shards/*/run.jsonl && weir gate --from  judge the whole");
+      "  weir merge shards/*/*/run.jsonl && weir gate --from    judge all");
   verb.runs(options, flow::plan);
 }
 
