@@ -32,7 +32,8 @@ done
 
 # All platforms are named, also where this machine built one alone: they come together in a release.
 mkdir "$npm_root/launcher"
-cp ci/packaging/npm/weir.js ci/packaging/npm/README.md "$npm_root/launcher/"
+cp ci/packaging/npm/weir.js "$npm_root/launcher/"
+sed "s,OWNER/weir,${GITHUB_REPOSITORY:-OWNER/weir},g" ci/packaging/npm/README.md >"$npm_root/launcher/README.md"
 npm_describe "$npm_root/launcher" weir-gate "{\"description\": \"Performance-regression gate for LLM inference engines\",
   \"bin\": {\"weir\": \"weir.js\"}, \"engines\": {\"node\": \">=16\"}, \"optionalDependencies\": {
   \"@weir-gate/linux-x64\": \"$version\", \"@weir-gate/linux-arm64\": \"$version\", \"@weir-gate/darwin-arm64\": \"$version\"}}"
