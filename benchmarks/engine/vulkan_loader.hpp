@@ -7,31 +7,26 @@
 
 #include "gate/base/result.hpp"
 
-#define WEIR_VULKAN_FUNCTIONS(X)                                                                   \
-  X(vkAllocateCommandBuffers)                                                                      \
-  X(vkAllocateDescriptorSets) X(vkAllocateMemory) X(vkBeginCommandBuffer) X(vkBindBufferMemory)    \
-      X(vkCmdBindDescriptorSets) X(vkCmdBindPipeline) X(vkCmdCopyBuffer) X(vkCmdDispatch) X(       \
-          vkCmdPipelineBarrier) X(vkCmdPushConstants) X(vkCmdResetQueryPool) X(vkCmdUpdateBuffer)  \
-          X(vkCmdWriteTimestamp) X(vkCreateBuffer) X(vkCreateCommandPool)                          \
-              X(vkCreateComputePipelines) X(vkCreateDescriptorPool) X(vkCreateDescriptorSetLayout) \
-                  X(vkCreateDevice) X(vkCreateFence) X(vkCreateInstance) X(vkCreatePipelineLayout) \
-                      X(vkCreateQueryPool) X(vkCreateShaderModule) X(vkDestroyBuffer) X(           \
-                          vkDestroyCommandPool) X(vkDestroyDescriptorPool)                         \
-                          X(vkDestroyDescriptorSetLayout) X(vkDestroyDevice) X(vkDestroyFence) X(  \
-                              vkDestroyInstance) X(vkDestroyPipeline) X(vkDestroyPipelineLayout)   \
-                              X(vkDestroyQueryPool) X(vkDestroyShaderModule) X(vkDeviceWaitIdle)   \
-                                  X(vkEndCommandBuffer) X(vkEnumerateDeviceExtensionProperties)    \
-                                      X(vkEnumerateInstanceExtensionProperties) X(                 \
-                                          vkEnumeratePhysicalDevices) X(vkFreeMemory)              \
-                                          X(vkGetBufferMemoryRequirements) X(vkGetDeviceProcAddr)  \
-                                              X(vkGetDeviceQueue) X(vkGetInstanceProcAddr)         \
-                                                  X(vkGetPhysicalDeviceMemoryProperties) X(        \
-                                                      vkGetPhysicalDeviceProperties)               \
-                                                      X(vkGetPhysicalDeviceQueueFamilyProperties)  \
-                                                          X(vkGetQueryPoolResults) X(vkMapMemory)  \
-                                                              X(vkQueueSubmit) X(vkResetFences)    \
-                                                                  X(vkUpdateDescriptorSets)        \
-                                                                      X(vkWaitForFences)
+// clang-format off
+#define WEIR_VULKAN_FUNCTIONS(X) \
+  X(vkAllocateCommandBuffers) X(vkAllocateDescriptorSets) X(vkAllocateMemory) \
+  X(vkBeginCommandBuffer) X(vkBindBufferMemory) X(vkCmdBindDescriptorSets) X(vkCmdBindPipeline) \
+  X(vkCmdCopyBuffer) X(vkCmdDispatch) X(vkCmdPipelineBarrier) X(vkCmdPushConstants) \
+  X(vkCmdResetQueryPool) X(vkCmdUpdateBuffer) X(vkCmdWriteTimestamp) X(vkCreateBuffer) \
+  X(vkCreateCommandPool) X(vkCreateComputePipelines) X(vkCreateDescriptorPool) \
+  X(vkCreateDescriptorSetLayout) X(vkCreateDevice) X(vkCreateFence) X(vkCreateInstance) \
+  X(vkCreatePipelineLayout) X(vkCreateQueryPool) X(vkCreateShaderModule) X(vkDestroyBuffer) \
+  X(vkDestroyCommandPool) X(vkDestroyDescriptorPool) X(vkDestroyDescriptorSetLayout) \
+  X(vkDestroyDevice) X(vkDestroyFence) X(vkDestroyInstance) X(vkDestroyPipeline) \
+  X(vkDestroyPipelineLayout) X(vkDestroyQueryPool) X(vkDestroyShaderModule) X(vkDeviceWaitIdle) \
+  X(vkEndCommandBuffer) X(vkEnumerateDeviceExtensionProperties) \
+  X(vkEnumerateInstanceExtensionProperties) X(vkEnumeratePhysicalDevices) X(vkFreeMemory) \
+  X(vkGetBufferMemoryRequirements) X(vkGetDeviceProcAddr) X(vkGetDeviceQueue) \
+  X(vkGetInstanceProcAddr) X(vkGetPhysicalDeviceMemoryProperties) \
+  X(vkGetPhysicalDeviceProperties) X(vkGetPhysicalDeviceQueueFamilyProperties) \
+  X(vkGetQueryPoolResults) X(vkMapMemory) X(vkQueueSubmit) X(vkResetFences) \
+  X(vkUpdateDescriptorSets) X(vkWaitForFences)
+// clang-format on
 
 namespace weir::engine {
 

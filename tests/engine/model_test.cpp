@@ -168,7 +168,7 @@ TEST(Engine, StartsWhereNoVulkanLoaderIs) {
   };
   EXPECT_EQ(run("cpu").status, 0);
   const probes::Ran ran = run("vulkan");
-  EXPECT_EQ(ran.status, 1);
+  EXPECT_EQ(ran.status, 3);
   EXPECT_EQ(ran.err, "weir-engine: vulkan: no loader (libvulkan.so.1) is installed\n");
 }
 
