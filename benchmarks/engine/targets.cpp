@@ -1,6 +1,9 @@
-// The three functions of Highway's library that kernels call, so that its headers are enough: the
+// The functions of Highway's library that kernels call, so that its headers are enough: the
 // engine then starts where no libhwy is.
 #include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
 
 #include <hwy/targets.h>
 
@@ -45,6 +48,16 @@ void DisableTargets(std::int64_t disabled) { g_disabled = disabled; }
 ChosenTarget& GetChosenTarget() {
   static ChosenTarget k_chosen;
   return k_chosen;
+}
+
+// Of its assertions, which a build without NDEBUG has.
+void Abort(const char* file, int line, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::fprintf(stderr, "weir-engine: %s:%d: ", file, line);
+  std::vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  std::abort();
 }
 
 }  // namespace hwy
