@@ -43,6 +43,7 @@ Result<void> vulkan_check(VkResult result, const char* call) {
 
 Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(unsigned index) {
   std::unique_ptr<VulkanDevice> device(new VulkanDevice);
+  WEIR_CHECK(open_vulkan_loader());
   WEIR_CHECK(device->make_instance());
   WEIR_CHECK(device->pick(index));
   WEIR_CHECK(device->make_device());

@@ -11,11 +11,10 @@
 #include <string>
 #include <vector>
 
-#include <vulkan/vulkan.h>
-
 #include "gate/base/result.hpp"
 
 #include "benchmarks/engine/counts.hpp"
+#include "benchmarks/engine/vulkan_loader.hpp"
 
 namespace weir::engine {
 

@@ -46,17 +46,6 @@ yes_or_no() {
   esac
 }
 
-# sha256_of FILE
-sha256_of() {
-  local line
-  if command -v sha256sum >/dev/null; then
-    line=$(sha256sum <"$1")
-  else
-    line=$(shasum -a 256 <"$1")
-  fi
-  printf '%s' "${line%% *}"
-}
-
 # value_of KEY FILE: a word that stands at the top of weir.verdict/1, as weir writes it (one key a
 # line, one blank before it: text from outside can not look like that, a string holds no line break).
 value_of() { sed -n "s/^ \"$1\": \"\([A-Za-z0-9_./:@+-]*\)\",\{0,1\}\$/\1/p" "$2" | head -n 1; }

@@ -76,7 +76,7 @@ Result<std::string> find_weir_engine(const sys::Files& files, const std::string&
   }
   return fail(Code::unavailable,
               "{} needs weir-engine, which is not here (looked for {})\n"
-              "  It is built with weir where libhwy-dev, libvulkan-dev and glslc are: in weir's\n"
+              "  It is built with weir where libhwy-dev and glslc are: in weir's\n"
               "  repository, ci/setup && ci/build. --engine FILE names one that lies elsewhere.",
               who, text::join(tried));
 }

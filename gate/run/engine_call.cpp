@@ -104,12 +104,15 @@ std::string signal_words(int signal) {
   if (signal == SIGKILL) {
     return "was killed (SIGKILL): by the system when memory ran out, or by hand";
   }
-#ifdef __GLIBC__
-  const char* name = sigabbrev_np(signal);
-  const char* words = sigdescr_np(signal);
-  if (name != nullptr && words != nullptr) return fmt::format("crashed: SIG{} ({})", name, words);
-#endif
-  return fmt::format("crashed: signal {}", signal);
+  // sigabbrev_np() knows all names, and glibc 2.31 and macOS do not have it.
+  static const std::map<int, std::string_view> k_names = {
+      {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},  {SIGFPE, "SIGFPE"},   {SIGHUP, "SIGHUP"},
+      {SIGILL, "SIGILL"},   {SIGINT, "SIGINT"},  {SIGPIPE, "SIGPIPE"}, {SIGQUIT, "SIGQUIT"},
+      {SIGSEGV, "SIGSEGV"}, {SIGSYS, "SIGSYS"},  {SIGTERM, "SIGTERM"}, {SIGTRAP, "SIGTRAP"},
+      {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}};
+  const auto name = k_names.find(signal);
+  if (name == k_names.end()) return fmt::format("crashed: signal {}", signal);
+  return fmt::format("crashed: {} ({})", name->second, strsignal(signal));
 }
 
 std::string last_lines(std::string_view text) {

@@ -22,7 +22,7 @@ before(() => {
 after(() => fs.rmSync(top, {recursive: true, force: true}));
 
 // → run_action's answer and `fetched`, the addresses asked for.
-function run({ref = '', version = '', said = `${sum}  weir.tar.gz\n`, archive_file = archive, tools}) {
+function run({ref = '', version = '', inputs = {}, said = `${sum}  weir.tar.gz\n`, archive_file = archive, tools, glibc = '2.36'}) {
   const folder = path.join(top, String(++count));
   const [bin, temp] = ['bin', 'temp'].map((name) => path.join(folder, name));
   for (const place of [bin, temp]) fs.mkdirSync(place, {recursive: true});
@@ -32,11 +32,12 @@ while [ $# -gt 1 ]; do [ "$1" != --output ] || to=$2; shift; done
 echo "$1" >>'${folder}/fetched'
 case $1 in *.sha256) cp '${folder}/sum' "$to" ;; *.tar.gz) cp '${archive_file}' "$to" ;; *) exit 22 ;; esac\n`, {mode: 0o755});
   fs.writeFileSync(path.join(bin, 'uname'), '#!/bin/sh\ncase $1 in -s) echo Linux ;; -m) echo x86_64 ;; esac\n', {mode: 0o755});
+  fs.writeFileSync(path.join(bin, 'getconf'), `#!/bin/sh\necho glibc ${glibc}\n`, {mode: 0o755});
   fs.writeFileSync(path.join(bin, 'cmake'), `#!/bin/sh
 echo "$*" >>'${folder}/cmake'
 case $1 in --install) mkdir -p "$4/bin"; cp '${top}/made/weir-x/bin/weir' "$4/bin/" ;; esac\n`, {mode: 0o755});
   const done = run_action({
-    action: root, workspace: folder, temp, inputs: {version, against: 'none', comment: 'false'}, path: [bin],
+    action: root, workspace: folder, temp, inputs: {version, against: 'none', comment: 'false', ...inputs}, path: [bin],
     env: tools ? {RUNNER_TOOL_CACHE: tools} : {},
     github: {event_name: 'schedule', repository: 'me/engine', action_repository: 'o/weir', action_ref: ref, token: '', sha: 'a'.repeat(40), ref: 'refs/heads/main'}});
   const read = (name) => fs.readFileSync(path.join(folder, name), {encoding: 'utf8', flag: 'a+'}).split('\n').filter(Boolean);
@@ -73,4 +74,19 @@ test('the Action of a branch builds its sources, once for each state of them', (
   assert.ok(done.installed, done.log);
   assert.ok(done.built.some((line) => line.includes('WEIR_STATIC=ON')), done.built.join('\n'));
   assert.deepEqual(run({ref: '', version: 'source', tools}).built, []);
+});
+
+test('install-only puts weir on PATH, and measures, keeps and posts nothing', () => {
+  const done = run({version: `v0.2.0@sha256:${sum}`, inputs: {'install-only': 'true', comment: 'true', 'working-directory': 'nowhere'}});
+  assert.ok(done.success && done.installed, done.log);
+  assert.deepEqual(done.ran, ['Look at the inputs', 'Take weir from the cache', 'Install weir']);
+  assert.ok(done.path.some((folder) => fs.existsSync(path.join(folder, 'weir'))), done.log);
+  assert.ok(!run({inputs: {'install-only': 'yes'}}).success);
+});
+
+test('a system that releases do not start on is told in one sentence', () => {
+  const done = run({ref: 'v1', glibc: '2.28'});
+  assert.ok(!done.installed);
+  assert.deepEqual(done.fetched, []);
+  assert.match(done.log, /::error title=weir::this system has glibc 2\.28; weir needs glibc 2\.31 or newer .*; version: source builds weir instead/);
 });

@@ -79,7 +79,7 @@ function files_of(folder) {
 
 // options: action (folder of action.yml), inputs, github (the context), env, workspace, temp, path
 // (folders before PATH), cache (key => fills the folder that is asked for, or nothing).
-// → {success, outputs, steps, log, summary, artifacts}
+// → {success, outputs, steps, log, summary, artifacts, ran (names of steps), path (folders that were put before PATH)}
 export function run_action(options) {
   const definition = read_yaml(path.join(options.action, 'action.yml'));
   const {github, temp, workspace} = options;
@@ -105,7 +105,7 @@ export function run_action(options) {
     GITHUB_SERVER_URL: 'https://github.example', GITHUB_API_URL: api(), RUNNER_TEMP: temp, RUNNER_OS: 'Linux', ...options.env};
   const added = {};
   const folders = [...(options.path ?? [])];
-  const done = {success: true, outputs: {}, steps: contexts.steps, log: '', artifacts: {}, ran: []};
+  const done = {success: true, outputs: {}, steps: contexts.steps, log: '', artifacts: {}, ran: [], path: folders};
 
   for (const step of definition.runs.steps) {
     const id = step.id ?? step.name;

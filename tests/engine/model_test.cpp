@@ -158,5 +158,19 @@ TEST_F(Models, ThatEndAnywhereAreRefused) {
   EXPECT_FALSE(load_model(folder_.path() + "/none", 16));
 }
 
+TEST(Engine, StartsWhereNoVulkanLoaderIs) {
+  const probes::Folder folder;
+  const std::string model = write_model(folder, "m", first_model());
+  std::ofstream(folder.path() + "/libvulkan.so.1") << "no library";
+  const auto run = [&](const char* backend) {
+    return probes::run({WEIR_ENGINE, "-m", model, "--backend", backend, "-n", "1"},
+                       {{"LD_LIBRARY_PATH", folder.path()}});
+  };
+  EXPECT_EQ(run("cpu").status, 0);
+  const probes::Ran ran = run("vulkan");
+  EXPECT_EQ(ran.status, 3);
+  EXPECT_EQ(ran.err, "weir-engine: vulkan: no loader (libvulkan.so.1) is installed\n");
+}
+
 }  // namespace
 }  // namespace weir::engine

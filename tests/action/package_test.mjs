@@ -1,0 +1,174 @@
+// What people install weir by: the launcher of the npm package, the script that fetches a release, and how old a system
+// the programs start on. No package is made: "curl", "uname" and "getconf" are stand-ins.
+import assert from 'node:assert/strict';
+import {execFileSync, spawn, spawnSync} from 'node:child_process';
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import {createRequire} from 'node:module';
+import os from 'node:os';
+import path from 'node:path';
+import {after, before, test} from 'node:test';
+import {root} from './runner.mjs';
+
+const {refusal} = createRequire(import.meta.url)('../../ci/packaging/npm/weir.js');
+const built = path.dirname(process.env.WEIR_PROGRAM ?? path.join(root, 'build/weir'));
+let top, count = 0, archive, sum;
+const write = (file, text) => {
+  fs.mkdirSync(path.dirname(file), {recursive: true});
+  fs.writeFileSync(file, text, {mode: 0o755});
+};
+before(() => {
+  top = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-package-'));
+  write(path.join(top, 'made/weir-x/bin/weir'), '#!/bin/sh\necho weir of the release\n');
+  archive = path.join(top, 'weir.tar.gz');
+  execFileSync('tar', ['-czf', archive, '-C', path.join(top, 'made'), 'weir-x']);
+  sum = crypto.createHash('sha256').update(fs.readFileSync(archive)).digest('hex');
+});
+after(() => fs.rmSync(top, {recursive: true, force: true}));
+
+test('the launcher says in one sentence where weir does not run, and starts it elsewhere', () => {
+  const found = () => {}, missing = () => { throw new Error('Cannot find module'); };
+  for (const [platform, library, find, said] of [
+    ['linux-x64', [2, 31], found, undefined],
+    ['linux-arm64', [2, 36], found, undefined],
+    ['linux-x64', [3, 0], found, undefined],
+    ['darwin-arm64', undefined, found, undefined],
+    ['linux-x64', [2, 28], found, /^this system has glibc 2\.28; weir needs glibc 2\.31 or newer/],
+    ['linux-x64', 'musl', found, /^this system has no glibc, as Alpine; weir needs glibc 2\.31/],
+    ['win32-x64', undefined, found, /^there is no weir for win32-x64: .* WSL 2/],
+    ['darwin-x64', undefined, found, /^there is no weir for darwin-x64/],
+    ['linux-x64', [2, 36], missing, /^@weir-gate\/linux-x64 is not installed/],
+  ]) {
+    const why = refusal(platform, library, find);
+    if (said) assert.match(why, said);
+    else assert.equal(why, undefined, platform);
+    assert.ok(!why?.includes('\n'));
+  }
+});
+
+// The launcher in node_modules, beside a stand-in for the program.
+function launcher(program) {
+  const modules = path.join(top, String(++count), 'node_modules');
+  const platform = path.join(modules, `@weir-gate/${process.platform}-${process.arch}`);
+  write(path.join(platform, 'package.json'), '{}');
+  write(path.join(platform, 'bin/weir'), program);
+  write(path.join(modules, 'weir-gate/weir.js'), fs.readFileSync(path.join(root, 'ci/packaging/npm/weir.js')));
+  return path.join(modules, 'weir-gate/weir.js');
+}
+
+test('arguments, streams and exit code go through the launcher as they are', () => {
+  const file = launcher('#!/bin/sh\nread line\nprintf "%s|" "$@" "$line"\necho loud >&2\nexit 4\n');
+  const done = spawnSync(file, ['gate', '--cell', '*/a b/$x'], {input: 'in\n', encoding: 'utf8'});
+  assert.deepEqual([done.stdout, done.stderr, done.status], ['gate|--cell|*/a b/$x|in|', 'loud\n', 4]);
+});
+
+test('a signal to the launcher reaches the program, which ends in its own time', async () => {
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    // Not a shell: those leave a signal ignored that was ignored before, as behind "&".
+    const file = launcher(`#!/usr/bin/env node
+process.on('${signal}', () => { console.log('cleaned'); process.exit(130); });
+setTimeout(() => {}, 60000);
+console.log('ready');
+`);
+    const child = spawn(file, [], {stdio: ['pipe', 'pipe', 'inherit']});
+    let said = '';
+    child.stdout.on('data', (data) => {
+      if (said === '') child.kill(signal);
+      said += data;
+    });
+    const code = await new Promise((done) => child.on('close', done));
+    assert.deepEqual([said, code], ['ready\ncleaned\n', 130]);
+  }
+});
+
+// → {status, stdout, stderr, fetched}. `glibc` is what getconf answers; nothing: it fails, and ldd is musl's.
+function install(env, {glibc = 'glibc 2.36', machine = 'x86_64', said = `${sum}  weir.tar.gz\n`} = {}) {
+  const folder = path.join(top, String(++count)), bin = path.join(folder, 'bin');
+  const program = (name, text) => write(path.join(bin, name), `#!/bin/sh\n${text}\n`);
+  program('curl', `for word; do [ "$last" != --output ] || to=$word; last=$word; done
+echo "$last" >>'${folder}/fetched'
+case "$*" in
+  *url_effective*) echo https://github.example/o/weir/releases/tag/v0.7.2 ;;
+  *.sha256) printf '${said}' >"$to" ;;
+  *.tar.gz) cp '${archive}' "$to" ;;
+esac`);
+  program('uname', `case $1 in -s) echo Linux ;; -m) echo ${machine} ;; esac`);
+  program('getconf', glibc ? `echo ${glibc}` : 'exit 1');
+  if (!glibc) program('ldd', 'echo "musl libc (x86_64)" >&2; exit 1');
+  const done = spawnSync('sh', [path.join(root, 'ci/install.sh')], {encoding: 'utf8',
+    env: {PATH: `${bin}:${process.env.PATH}`, HOME: path.join(folder, 'home'), WEIR_RELEASES: 'https://github.example/o/weir/releases', ...env}});
+  return Object.assign(done, {home: path.join(folder, 'home'),
+    fetched: fs.readFileSync(path.join(folder, 'fetched'), {encoding: 'utf8', flag: 'a+'}).split('\n').filter(Boolean)});
+}
+
+test('the script installs the newest release, checks its sum and links it', () => {
+  const done = install({});
+  assert.equal(done.status, 0, done.stderr);
+  const page = 'https://github.example/o/weir/releases', file = `${page}/download/v0.7.2/weir-0.7.2-linux-x86-64.tar.gz`;
+  assert.deepEqual(done.fetched, [`${page}/latest`, file, `${file}.sha256`]);
+  assert.match(done.stdout, /^weir of the release in .*\/home\/\.local\/share\/weir\nAdd .*\.local\/bin to PATH\.\n$/);
+  assert.equal(execFileSync(path.join(done.home, '.local/bin/weir'), {encoding: 'utf8'}), 'weir of the release\n');
+});
+
+test('a pinned sum is the one that counts, and what is another is not installed', () => {
+  const pinned = install({WEIR_VERSION: `v0.2.0@sha256:${sum}`}, {said: 'nonsense'});
+  assert.equal(pinned.status, 0, pinned.stderr);
+  assert.deepEqual(pinned.fetched.map((url) => path.basename(url)), ['weir-0.2.0-linux-x86-64.tar.gz']);
+  for (const [version, why] of [[`0.2.0@sha256:${'0'.repeat(64)}`, /SHA-256 is [0-9a-f]{64}, not 0{64}/], ['0.2.0@sha256:12', /64 hex digits/],
+                                [`0.2.0@${sum}`, /64 hex digits/], ['../0.2.0', /is no release/]]) {
+    const done = install({WEIR_VERSION: version});
+    assert.equal(done.status, 2);
+    assert.match(done.stderr, why);
+    assert.ok(!fs.existsSync(path.join(done.home, '.local')), version);
+  }
+  assert.match(install({WEIR_VERSION: '1.0'}, {said: '0'.repeat(64)}).stderr, /SHA-256/);
+});
+
+test('the script refuses systems that are too old, or have no glibc, before it fetches anything', () => {
+  for (const [system, why] of [
+    [{glibc: 'glibc 2.28'}, /^weir: this system has glibc 2\.28; weir needs glibc 2\.31 or newer.*\n$/],
+    [{glibc: 'glibc 2.9'}, /glibc 2\.9;/],
+    [{glibc: ''}, /^weir: this system has no glibc, as Alpine; weir needs glibc 2\.31 or newer.*\n$/],
+    [{machine: 'riscv64'}, /^weir: there is no release for Linux on riscv64.*\n$/],
+  ]) {
+    const done = install({}, system);
+    assert.deepEqual([done.status, done.fetched], [2, []]);
+    assert.match(done.stderr, why);
+  }
+  for (const glibc of ['glibc 2.31', 'glibc 2.100', 'glibc 3.0']) assert.equal(install({}, {glibc}).status, 0, glibc);
+});
+
+test('the script replaces what it made, and no other folder', () => {
+  const own = path.join(top, 'own');
+  for (let i = 0; i < 2; ++i) assert.equal(install({WEIR_PREFIX: own, WEIR_BIN: ''}).status, 0);
+  const other = path.join(top, 'other');
+  write(path.join(other, 'bin/precious'), '');
+  const done = install({WEIR_PREFIX: other});
+  assert.deepEqual([done.status, done.fetched, fs.readdirSync(path.join(other, 'bin'))], [2, [], ['precious']]);
+});
+
+const needs = (...files) => spawnSync(path.join(root, 'ci/packaging/needs'), files, {encoding: 'utf8'});
+
+test('a program linked as releases are starts on glibc 2.31, and one that is not is noticed', () => {
+  const older = path.join(top, 'older'), [plain, linked] = ['plain', 'linked'].map((name) => path.join(top, name));
+  const options = execFileSync(path.join(root, 'ci/packaging/older-glibc'), [older], {encoding: 'utf8'}).trim().split(' ');
+  const compile = (file, more) => execFileSync('g++', ['-std=c++20', '-O1', path.join(root, 'tests/action/older_glibc.cpp'), '-o', file,
+                                                       '-static-libgcc', '-static-libstdc++', '-pthread', ...more]);
+  compile(plain, []);
+  compile(linked, options);
+  const out = (file) => execFileSync(file, {encoding: 'utf8'});
+  assert.equal(out(linked), 'constructed\n4\nthrown in a thread\nthrown in a thread\nNo such file or directory\n1\n1 5\n1\ndestroyed\n');
+  assert.equal(out(plain), out(linked));
+  const good = needs(linked), bad = needs(linked, plain);
+  assert.match(good.stdout, /linked: glibc 2\.(2\d|3[01])\n/);
+  assert.equal(bad.status, 1);
+  assert.match(bad.stderr, /plain needs \w+ of glibc 2\.3[2-9]; 2\.31 is the newest/);
+});
+
+test('a library beside glibc, what is no program, and no file at all are noticed', () => {
+  for (const [files, why] of [[[path.join(built, 'weir')], /weir needs .*libstdc\+\+/], [['/etc/passwd'], /does not say/], [[], /no file/]]) {
+    const done = needs(...files);
+    assert.equal(done.status, 1);
+    assert.match(done.stderr, why);
+  }
+});
