@@ -7,7 +7,7 @@ namespace weir::app {
 AddVerb add_demo, add_init, add_run, add_gate, add_compare, add_explain, add_plan, add_merge,
     add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model, add_device, add_doctor,
     add_profile, add_replay, add_replay_kernels, add_bisect, add_hook, add_trend, add_serve,
-    add_completion;
+    add_completion, add_config, add_ab;
 
 namespace {
 
@@ -24,6 +24,8 @@ struct VerbEntry {
 constexpr VerbEntry k_verbs[] = {
     {"demo", "One regression, from the baseline to its cause", Group::start, add_demo},
     {"init", "Write a starter weir.yaml for the engines found here", Group::start, add_init},
+    {"ab", "Compare two programs, without a configuration", Group::start, add_ab},
+    {"config", "Print what a weir.yaml comes to", Group::start, add_config},
     {"run", "Measure the matrix, write a run; judges nothing", Group::gate, add_run},
     {"gate", "Measure, compare with baselines, report", Group::gate, add_gate},
     {"compare", "Judge run B against run A, or say how two profiles differ", Group::compare,

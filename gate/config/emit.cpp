@@ -47,6 +47,16 @@ void write(const Node& node, std::size_t indent, std::string& text) {
 
 }  // namespace
 
+Node map_node(std::vector<Entry> entries, Place at) {
+  return {Node::Kind::map, at, false, {}, {}, std::move(entries)};
+}
+Node text_node(std::string text, Place at) {
+  return {Node::Kind::scalar, at, false, std::move(text), {}, {}};
+}
+Node list_node(std::vector<Node> items, Place at) {
+  return {Node::Kind::list, at, false, {}, std::move(items), {}};
+}
+
 std::string to_yaml(const Node& node) {
   std::string text;
   write(node, 0, text);

@@ -59,6 +59,9 @@ struct YamlLimits {
 [[nodiscard]] Result<Node> parse_yaml(std::string_view text, std::string_view file,
                                       const YamlLimits& limits = {});
 
+[[nodiscard]] Node map_node(std::vector<Entry> entries, Place at = {});
+[[nodiscard]] Node text_node(std::string text, Place at = {});
+[[nodiscard]] Node list_node(std::vector<Node> items, Place at = {});
 // The tree as YAML that parses to it, but for places and comments.
 [[nodiscard]] std::string to_yaml(const Node& node);
 

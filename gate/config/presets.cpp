@@ -78,13 +78,6 @@ Node placed(Node node, Place at) {
   return node;
 }
 
-Node map_of(Place at, std::vector<Entry> entries) {
-  return {Node::Kind::map, at, false, {}, {}, std::move(entries)};
-}
-Node text_of(Place at, std::string text) {
-  return {Node::Kind::scalar, at, false, std::move(text), {}, {}};
-}
-
 // Of two mappings in one place both keys, else what stands there already.
 void merge(Node& into, const Node& from, Place at, bool deeper) {
   for (const Entry& entry : from.entries) {
@@ -103,10 +96,10 @@ void merge(Node& into, const Node& from, Place at, bool deeper) {
 Node& map_under(Node& node, const char* key, Place at) {
   Node* found = node.find(key);
   if (found == nullptr) {
-    node.entries.push_back({key, at, map_of(at, {})});
+    node.entries.push_back({key, at, map_node({}, at)});
     found = &node.entries.back().value;
   }
-  if (found->kind == Node::Kind::null) *found = map_of(found->at, {});
+  if (found->kind == Node::Kind::null) *found = map_node({}, found->at);
   return *found;
 }
 
@@ -175,13 +168,13 @@ class Expanding {
   // A section that the file does not have: the presets', each with what its engine is asked there.
   void fill(const char* section) {
     if (root_.find(section) != nullptr) return;
-    Node filled = map_of(uses_.front().at, {});
+    Node filled = map_node({}, uses_.front().at);
     const bool backends = section == std::string_view("backends");
     for (const auto& [engine, preset, at] : uses_) {
       const Node* from = preset->tree.find(backends ? "devices" : section);
       if (from == nullptr) continue;
       Node some = *from;
-      if (backends) some = map_of(at, {{some.entries.front().key, at, map_of(at, {})}});
+      if (backends) some = map_node({{some.entries.front().key, at, map_node({}, at)}}, at);
       merge(filled, some, at, false);
     }
     if (filled.entries.empty()) return;
@@ -203,10 +196,10 @@ class Expanding {
     if (chosen_) return;
     Node& matrix = map_under(root_, "matrix", at);
     if (matrix.find("exclude") == nullptr) {
-      matrix.entries.push_back({"exclude", at, {Node::Kind::list, at, false, {}, {}, {}}});
+      matrix.entries.push_back({"exclude", at, list_node({}, at)});
     }
-    matrix.find("exclude")->items.push_back(map_of(
-        at, {{"engine", at, text_of(at, engine)}, {std::move(what), at, text_of(at, name)}}));
+    matrix.find("exclude")->items.push_back(map_node(
+        {{"engine", at, text_node(engine, at)}, {std::move(what), at, text_node(name, at)}}, at));
   }
 
   // Before those of the file, of which the last that matches wins.
@@ -215,14 +208,14 @@ class Expanding {
     if (limits == nullptr) return;
     Node* own = root_.find("limits");
     if (own == nullptr) {
-      root_.entries.push_back({"limits", use.at, {Node::Kind::list, use.at, false, {}, {}, {}}});
+      root_.entries.push_back({"limits", use.at, list_node({}, use.at)});
       own = &root_.entries.back().value;
     }
     if (own->kind != Node::Kind::list) return;  // parse_limits complains
     for (const Node& item : limits->items) {
       Node limit = placed(item, use.at);
       map_under(limit, "match", use.at)
-          .entries.push_back({"engine", use.at, text_of(use.at, use.engine)});
+          .entries.push_back({"engine", use.at, text_node(use.engine, use.at)});
       own->items.insert(own->items.begin(), std::move(limit));
     }
   }
@@ -249,7 +242,7 @@ class Expanding {
     std::vector<std::string> left_out;
     for (Entry& entry : backends->entries) {
       Node& backend = entry.value;
-      if (backend.kind == Node::Kind::null) backend = map_of(backend.at, {});
+      if (backend.kind == Node::Kind::null) backend = map_node({}, backend.at);
       if (backend.kind != Node::Kind::map) continue;
       const Node* device = backend.find("device");
       const Node* row = devices.find(device == nullptr ? entry.key : device->text);
@@ -259,20 +252,22 @@ class Expanding {
         if (own == nullptr && backend.find("args") == nullptr) left_out.push_back(entry.key);
         continue;
       }
+      if (alone_) {
+        merge(backend, *row, use.at, true);
+        continue;
+      }
       // What stands there for all engines goes before what a preset has for one.
       Node extra = *row;
       std::erase_if(extra.entries, [&](Entry& one) {
         const Node* common = backend.find(one.key);
         if (common == nullptr) return false;
-        if (one.value.kind != Node::Kind::map) return true;
         std::erase_if(one.value.entries,
                       [&](const Entry& inner) { return common->find(inner.key) != nullptr; });
         return one.value.entries.empty();
       });
       if (extra.entries.empty()) continue;
-      merge(alone_ ? backend
-                   : map_under(map_under(backend, "engines", use.at), use.engine.c_str(), use.at),
-            extra, use.at, true);
+      Node& engines_here = map_under(backend, "engines", use.at);
+      merge(map_under(engines_here, use.engine.c_str(), use.at), extra, use.at, true);
     }
     if (!left_out.empty() && left_out.size() == backends->entries.size()) {
       std::vector<std::string> names;

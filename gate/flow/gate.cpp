@@ -136,7 +136,7 @@ Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
   if (!options.against->empty() && !words.empty()) {
     return fail(Code::usage, "--against takes one base: a REF or DIR, or -- COMMAND…");
   }
-  return BaseRequest{*options.against, words};
+  return BaseRequest{.spec = *options.against, .command = words, .env = options.base_env};
 }
 
 Result<Measured> obtain(const Job& job, const GateOptions& options) {

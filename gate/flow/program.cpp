@@ -1,6 +1,7 @@
 #include "gate/flow/program.hpp"
 
 #include "gate/base/text.hpp"
+#include "gate/probes/read/fit.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -22,6 +23,25 @@ Result<sys::ProcessSpec> command_spec(const Job& job, const std::vector<std::str
   spec.timeout_seconds = timeout_seconds;
   spec.output_limit = k_command_output_limit;
   return spec;
+}
+
+std::vector<std::string> fitting_probes(const Job& job, const std::string& program,
+                                        run::Probing& probing, const std::string& folder) {
+  std::vector<std::string> installed;
+  for (const auto& [name, devices] : probes::probe_devices()) {
+    if (probing.attach(std::vector{name}, folder, nullptr)) installed.push_back(name);
+  }
+  const auto facts = probes::look_at_program(program, job.files(), [&](std::string_view variable) {
+    return job.world.environment(std::string(variable));
+  });
+  if (!facts) return installed;
+  std::vector<std::string> out;
+  for (const probes::Fit& fit : probes::judge_fit(*facts, installed)) {
+    if (fit.state == probes::Fit::State::sees || fit.state == probes::Fit::State::perhaps) {
+      out.push_back(fit.probe);
+    }
+  }
+  return out;
 }
 
 Result<void> attach_probes(run::Probing& probing, const std::vector<std::string>& probes,

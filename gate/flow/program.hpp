@@ -17,6 +17,11 @@ namespace weir::flow {
 [[nodiscard]] Result<sys::ProcessSpec> command_spec(const Job& job,
                                                     const std::vector<std::string>& command,
                                                     double timeout_seconds);
+// Probes that see something in the program, of what is installed; all that are where its file tells
+// nothing (a script). `folder` is not written to.
+[[nodiscard]] std::vector<std::string> fitting_probes(const Job& job, const std::string& program,
+                                                      run::Probing& probing,
+                                                      const std::string& folder);
 // Adds what attaches `probes`, which write below `folder`, to the environment of `spec`. `adjust`
 // switches things on in that; `own` is the program's where it has no such variable itself.
 [[nodiscard]] Result<void> attach_probes(run::Probing& probing,

@@ -31,6 +31,7 @@ constexpr std::array k_whole{
     Whole{"goodput_requests_per_second", "good requests/s", Kind::time, Unit::requests_per_second,
           Better::higher},
     Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower},
+    Whole{"iteration_seconds", "iteration time", Kind::time, Unit::seconds, Better::lower},
     Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower},
     Whole{"perplexity", "perplexity", Kind::quality, Unit::ratio, Better::lower},
     Whole{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher},

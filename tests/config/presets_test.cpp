@@ -274,7 +274,8 @@ TEST(ExpandedYaml, NamesThePresetsAndTheirVersions) {
       "    output: google-benchmark\n"
       "models: {none: /dev/null}\n"
       "backends: {cpu: {}}\n"
-      "prompts: {all: {text: \".\"}}\n");
+      "prompts: {all: {text: \".\"}}\n"
+      "limits: [{metrics: iteration_seconds, max_increase: 5%, match: {engine: b}}]\n");
 }
 
 }  // namespace

@@ -9,13 +9,16 @@ void add_init(const Verb& verb) {
   auto options = std::make_shared<flow::InitOptions>();
   verb.takes_config("Where to write it");
   verb.flag("--force", options->force, "Write over a file that is there");
+  verb.flag("--list", options->list, "List the presets: what weir knows of engines");
+  verb.takes_json();
   verb.option("--ci", options->ci, "SYSTEM",
               "Also a workflow for github or gitlab, a first count, and how long a gate takes;\n"
               "what is there already stays")
       ->check(CLI::IsMember({"github", "gitlab"}));
   verb->footer(
-      "Looks for llama-bench (or llama-completion), agave, hf2q and mlx_lm.benchmark here, in\n"
-      "build/, build/bin, bin, zig-out/bin, engines/llama.cpp and PATH, and for models here and in "
+      "Looks for llama-bench (or llama-completion), agave, hf2q, mlx_lm.benchmark and\n"
+      "weir-engine here, in build/, build/bin, bin, zig-out/bin, engines/llama.cpp and PATH, and "
+      "for models here and in "
       "models/:\n"
       "GGUF files, and folders with config.json and safetensors. Nothing is started but a\n"
       "look for devices.\n\n"

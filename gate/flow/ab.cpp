@@ -1,0 +1,159 @@
+#include "gate/flow/ab.hpp"
+
+#include "gate/adapters/format.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/typed_command.hpp"
+#include "gate/flow/devices.hpp"
+#include "gate/flow/program.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/unit/device_api.hpp"
+
+namespace weir::flow {
+namespace {
+
+constexpr double k_trial_seconds = 300;
+
+Result<config::Environment> environment_of(const std::vector<std::string>& words) {
+  config::Environment env;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == 0 || equals == word.npos) {
+      return fail(Code::usage, "--env {}: expected NAME=VALUE", text::printable(word));
+    }
+    env[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return env;
+}
+
+// By its name; else nothing.
+Result<const config::Preset*> preset_of(const std::string& asked, const std::string& program) {
+  if (asked.empty()) return config::preset_of_program(sys::file_name_of(program));
+  const auto& all = config::presets();
+  const auto found = std::ranges::find(all, asked, &config::Preset::name);
+  if (found != all.end()) return &*found;
+  std::vector<std::string> names;
+  for (const config::Preset& one : all) names.push_back(one.name);
+  return fail(Code::usage, "--preset: unknown preset \"{}\"{}\n  known here: {}",
+              text::printable(asked), text::did_you_mean(asked, names), text::join(names));
+}
+
+// Runs it once and looks at what it prints: the adapter that reads that, "" where none does.
+Result<std::string> output_of(const Job& job, const std::string& program,
+                              const std::vector<std::string>& args, const sys::Stop& stop) {
+  std::vector<std::string> command{program};
+  command.insert(command.end(), args.begin(), args.end());
+  WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, command, k_trial_seconds));
+  job.talk(fmt::format("running {} once to see what it prints", sys::file_name_of(program)));
+  WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
+  if (const std::string failed = failure_words(finished, spec); !failed.empty()) {
+    talk_of(job, finished.err);
+    return fail(Code::unavailable, "{}: {}", program, failed);
+  }
+  const adapters::Printed printed({finished.out, finished.err});
+  for (const adapters::Format* format : adapters::recognised(printed)) {
+    if (!format->adapter.name.empty()) return std::string(format->adapter.name);
+  }
+  return "";
+}
+
+// The first of `names` that is here and that a probe sees work on; else the CPU.
+Result<std::string> device_of(const Job& job, const config::TypedCommand& typed,
+                              const std::vector<std::string>& names, const sys::Stop& stop) {
+  config::Cell cell;
+  cell.env = typed.device_env;
+  for (const std::string& name : names) {
+    if (std::ranges::count(typed.probes, name) == 0) continue;
+    cell.device = name;
+    WEIR_TRY(const auto devices,
+             look_for_devices(cell, sys::read_machine(job.files()), job.world, stop));
+    const auto found = devices.find(name);
+    if (found != devices.end() && !found->second.absent) return name;
+  }
+  return "cpu";
+}
+
+// What the preset sets for a device, but for what whoever types the command has set.
+config::Environment device_env(const Job& job, const config::Preset* preset,
+                               const std::string& device) {
+  if (preset == nullptr) return {};
+  const auto row = std::ranges::find(preset->devices, device, &config::Preset::Device::name);
+  if (row == preset->devices.end()) return {};
+  config::Environment env = row->extra.env;
+  for (auto& [name, value] : env) value = job.world.environment(name).value_or(value);
+  return env;
+}
+
+Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
+                                      const config::Environment& env) {
+  const sys::Interrupts interrupts;
+  config::TypedCommand typed;
+  typed.program = options.programs.back();
+  typed.args = options.words;
+  typed.env = env;
+  typed.budget = options.budget;
+  WEIR_TRY(typed.preset, preset_of(options.preset, typed.program));
+  if (typed.preset == nullptr) {
+    WEIR_TRY(typed.output, output_of(job, typed.program, typed.args, interrupts.stop()));
+    const auto& all = config::presets();
+    const auto same = std::ranges::find(all, typed.output, &config::Preset::output);
+    if (!typed.output.empty() && same != all.end()) typed.preset = &*same;
+  }
+  if (typed.preset != nullptr && typed.preset->output.empty()) {
+    return fail(Code::usage,
+                "{} is an inference server, which weir ab sends no prompts to\n"
+                "  weir gate --against compares servers: docs/how-to/servers.md",
+                typed.program);
+  }
+  WEIR_TRY(const auto probing, make_probing(job.world));
+  for (const std::string& program : options.programs) {
+    WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, k_trial_seconds));
+    for (const std::string& probe :
+         fitting_probes(job, spec.argv.front(), *probing, sys::absolute(job.asked.out))) {
+      if (std::ranges::count(typed.probes, probe) == 0) typed.probes.push_back(probe);
+    }
+  }
+  std::vector<std::string> devices{options.device};
+  if (options.device.empty() && typed.preset != nullptr) {
+    devices = config::devices_typed(*typed.preset, typed.args);
+  } else if (options.device.empty()) {
+    devices = unit::device_names();
+  }
+  typed.device_env = device_env(job, typed.preset, devices.empty() ? "cpu" : devices.front());
+  typed.device = options.device;
+  if (typed.device.empty()) {
+    WEIR_TRY(typed.device, device_of(job, typed, devices, interrupts.stop()));
+  }
+  typed.device_env = device_env(job, typed.preset, typed.device);
+  return config::config_of(typed);
+}
+
+}  // namespace
+
+Result<Answer> ab(const Job& asked, const AbOptions& options) {
+  if (options.programs.size() == 1 && options.env.empty()) {
+    return fail(Code::usage,
+                "one program and nothing that differs: name the new one behind the old one, or\n"
+                "  what the candidate's environment has besides: --env NAME=VALUE");
+  }
+  WEIR_TRY(const config::Environment env, environment_of(options.env));
+  WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env));
+  Job job = asked;
+  job.asked.config_text = config.yaml;
+  if (!options.write.empty()) {
+    WEIR_CHECK(job.files().write_atomic(options.write, config.yaml));
+    job.talk(fmt::format("wrote {}", options.write));
+  }
+  GateOptions gate_options;
+  gate_options.files = options.files;
+  gate_options.against = "";
+  gate_options.words = config.command;
+  gate_options.words.front() = options.programs.front();
+  WEIR_TRY(const Configured known,
+           configured(config.yaml, job.asked.config, known_now(job.world, job.asked.config)));
+  config::Environment base = known.settings->engines.front().extra.env;
+  for (const auto& [name, value] : env) base.erase(name);
+  gate_options.base_env = std::move(base);
+  return gate(job, gate_options);
+}
+
+}  // namespace weir::flow
