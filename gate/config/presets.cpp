@@ -151,7 +151,8 @@ class Expanding {
     }
     const Place at = named->at;
     uses_.push_back({entry.key, preset, at});
-    if (program != nullptr && engine.find("command") != nullptr) {
+    const Node* command = engine.find("command");
+    if (program != nullptr && command != nullptr && command->kind != Node::Kind::null) {
       return problems_.add(program->at,
                            "program stands in the preset's command: with a command of your own, "
                            "leave it out");

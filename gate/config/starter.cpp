@@ -60,7 +60,7 @@ std::string engines(const StarterInput& found, const std::vector<Named>& all) {
     text += fmt::format("  {}: {{preset: {}, program: {}{}}}\n", one.name, one.preset->name,
                         yaml_scalar(one.engine->program), found.has_probes ? "" : ", probes: []");
     if (!one.preset->build.empty()) {
-      text += fmt::format("    # With \"build\", weir gate --against REF builds the base: {}\n",
+      text += fmt::format("    # For --against REF the base is built by an engine's build: {}\n",
                           yaml_list(one.preset->build));
     }
   }

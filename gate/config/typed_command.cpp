@@ -95,7 +95,7 @@ class Typed {
                   section("backends", typed_.device, std::move(backend)),
                   {"prompts", {}, std::move(prompts)},
                   {"gate", {}, std::move(gate)}});
-    return TypedConfig{to_yaml(root), command_};
+    return TypedConfig{to_yaml(root), command_, is_total()};
   }
 
  private:

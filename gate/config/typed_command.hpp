@@ -20,7 +20,8 @@ struct TypedCommand {
 
 struct TypedConfig {
   std::string yaml;
-  Arguments command;  // its engine's, the program first
+  Arguments command;    // its engine's, the program first
+  bool totals = false;  // counts are those of a whole run
 };
 
 // Placeholders take the place of what the preset knows: the model, the prompt, lengths,

@@ -37,6 +37,15 @@ Result<const config::Preset*> preset_of(const std::string& asked, const std::str
               text::printable(asked), text::did_you_mean(asked, names), text::join(names));
 }
 
+// By what it prints ("llama-bench-table" is llama-bench's, too); not by what any engine may print.
+const config::Preset* preset_of_output(std::string_view output) {
+  const auto& all = config::presets();
+  const auto found = std::ranges::find_if(all, [&](const config::Preset& one) {
+    return !one.output.empty() && output.starts_with(one.output) && output != "weir-observed";
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
 // Runs it once and looks at what it prints: the adapter that reads that, "" where none does.
 Result<std::string> output_of(const Job& job, const std::string& program,
                               const std::vector<std::string>& args, const sys::Stop& stop) {
@@ -87,16 +96,20 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
                                       const config::Environment& env) {
   const sys::Interrupts interrupts;
   config::TypedCommand typed;
-  typed.program = options.programs.back();
-  typed.args = options.words;
+  // A file that lies elsewhere is read from there.
+  const std::string kept = sys::folder_of(sys::absolute(options.write));
+  const bool moves = !options.write.empty() && kept != sys::absolute(".");
+  const auto placed = [&](const std::string& word) {
+    return moves && job.files().exists(word) ? sys::absolute(word) : word;
+  };
+  typed.program = placed(options.programs.back());
+  for (const std::string& word : options.words) typed.args.push_back(placed(word));
   typed.env = env;
   typed.budget = options.budget;
   WEIR_TRY(typed.preset, preset_of(options.preset, typed.program));
   if (typed.preset == nullptr) {
     WEIR_TRY(typed.output, output_of(job, typed.program, typed.args, interrupts.stop()));
-    const auto& all = config::presets();
-    const auto same = std::ranges::find(all, typed.output, &config::Preset::output);
-    if (!typed.output.empty() && same != all.end()) typed.preset = &*same;
+    typed.preset = preset_of_output(typed.output);
   }
   if (typed.preset != nullptr && typed.preset->output.empty()) {
     return fail(Code::usage,
@@ -138,6 +151,7 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
   WEIR_TRY(const config::Environment env, environment_of(options.env));
   WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env));
   Job job = asked;
+  job.asked.config = "the command line";
   job.asked.config_text = config.yaml;
   if (!options.write.empty()) {
     WEIR_CHECK(job.files().write_atomic(options.write, config.yaml));
@@ -146,6 +160,7 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
   GateOptions gate_options;
   gate_options.files = options.files;
   gate_options.against = "";
+  gate_options.require_baseline = true;  // the base's counts are all there is to judge by
   gate_options.words = config.command;
   gate_options.words.front() = options.programs.front();
   WEIR_TRY(const Configured known,
@@ -153,7 +168,13 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
   config::Environment base = known.settings->engines.front().extra.env;
   for (const auto& [name, value] : env) base.erase(name);
   gate_options.base_env = std::move(base);
-  return gate(job, gate_options);
+  auto answer = gate(job, gate_options);
+  if (answer && config.totals) {
+    job.say(
+        "\nCounts are totals of a run: weir does not know which argument is its length\n"
+        "  (--preset; weir init --list).\n");
+  }
+  return answer;
 }
 
 }  // namespace weir::flow

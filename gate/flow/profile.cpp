@@ -145,9 +145,7 @@ Result<void> attach(const ProfileOptions& options, run::Probing& probing, const 
     const auto marks = added.find("WEIR_PROFILE");
     if (marks != added.end()) marks->second = "counts,ops,cb,dispatch";
   };
-  // ggml names its pipelines when it is asked to.
-  return attach_probes(probing, target->probes, folder, adjust, {{"GGML_VK_DEBUG_MARKERS", "1"}},
-                       target->spec);
+  return attach_probes(probing, target->probes, folder, adjust, target->spec);
 }
 
 // `command` is what was run, as a config hides it; empty for what was recorded before.

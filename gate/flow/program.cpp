@@ -47,11 +47,10 @@ std::vector<std::string> fitting_probes(const Job& job, const std::string& progr
 Result<void> attach_probes(run::Probing& probing, const std::vector<std::string>& probes,
                            const std::string& folder,
                            const std::function<void(config::Environment&)>& adjust,
-                           const config::Environment& own, sys::ProcessSpec& spec) {
+                           sys::ProcessSpec& spec) {
   WEIR_TRY(config::Environment added, probing.attach(probes, folder, nullptr));
   adjust(added);
-  config::Environment program = own;
-  for (const auto& [name, value] : spec.env) program[name] = value;
+  const config::Environment program(spec.env.begin(), spec.env.end());
   spec.env = run::merge_environment(sys::own_environment(), program, added);
   return {};
 }

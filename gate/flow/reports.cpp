@@ -60,13 +60,16 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
                                const verdict::GateVerdict& judged,
                                const config::Redactor& redactor) {
   const verdict::GateVerdict verdict = redacted(judged, redactor);
+  // Without a file nothing is run again by naming one.
+  const report::Verbs hints =
+      job.asked.config_text ? report::Verbs{"doctor", "explain"} : report_hints();
   const std::string json = document(verdict::to_json(verdict));
   if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
     WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, "verdict.json"), json));
   }
-  job.answer(verdict_text(job, verdict, report_hints()));
+  job.answer(verdict_text(job, verdict, hints));
   WEIR_CHECK(write_json(job, json));
-  const report::ReportAround around{report_hints(), run_url(job)};
+  const report::ReportAround around{hints, run_url(job)};
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     const auto& file = wanted.files[i];
     if (!file) continue;
