@@ -95,7 +95,8 @@ class Typed {
                   section("backends", typed_.device, std::move(backend)),
                   {"prompts", {}, std::move(prompts)},
                   {"gate", {}, std::move(gate)}});
-    return TypedConfig{to_yaml(root), command_, is_total()};
+    return TypedConfig{to_yaml(root), command_, is_total(),
+                       typed_.preset != nullptr || !typed_.output.empty()};
   }
 
  private:

@@ -22,6 +22,7 @@ struct TypedConfig {
   std::string yaml;
   Arguments command;    // its engine's, the program first
   bool totals = false;  // counts are those of a whole run
+  bool is_read = true;  // what it prints; else there are counts alone
 };
 
 // Placeholders take the place of what the preset knows: the model, the prompt, lengths,

@@ -46,39 +46,41 @@ const config::Preset* preset_of_output(std::string_view output) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// Runs it once and looks at what it prints: the adapter that reads that, "" where none does.
-Result<std::string> output_of(const Job& job, const std::string& program,
-                              const std::vector<std::string>& args, const sys::Stop& stop) {
-  std::vector<std::string> command{program};
-  command.insert(command.end(), args.begin(), args.end());
-  WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, command, k_trial_seconds));
-  job.talk(fmt::format("running {} once to see what it prints", sys::file_name_of(program)));
+// What one run of a program that nobody knows shows.
+struct Trial {
+  std::string output{};        // the adapter that reads what it prints; "": none does
+  std::string device = "cpu";  // one on which a probe saw work
+  bool is_counted = false;     // a probe saw something
+};
+Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::Probing& probing,
+                       const sys::Stop& stop) {
+  std::vector<std::string> command{typed.program};
+  command.insert(command.end(), typed.args.begin(), typed.args.end());
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, command, k_trial_seconds));
+  const std::string folder = sys::absolute(sys::join_path(job.asked.out, "trial"));
+  WEIR_CHECK(job.files().make_dirs(folder));
+  WEIR_CHECK(attach_probes(
+      probing, typed.probes, folder, [](auto&) {}, spec));
+  job.talk(fmt::format("running {} once to see what it does", sys::file_name_of(typed.program)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
+  const auto counted = probing.collect(typed.probes, folder);
+  (void)job.files().remove_tree(folder);
   if (const std::string failed = failure_words(finished, spec); !failed.empty()) {
     talk_of(job, finished.err);
-    return fail(Code::unavailable, "{}: {}", program, failed);
+    return fail(Code::unavailable, "{}: {}", typed.program, failed);
   }
+  Trial trial;
   const adapters::Printed printed({finished.out, finished.err});
   for (const adapters::Format* format : adapters::recognised(printed)) {
-    if (!format->adapter.name.empty()) return std::string(format->adapter.name);
+    if (trial.output.empty()) trial.output = format->adapter.name;
   }
-  return "";
-}
-
-// The first of `names` that is here and that a probe sees work on; else the CPU.
-Result<std::string> device_of(const Job& job, const config::TypedCommand& typed,
-                              const std::vector<std::string>& names, const sys::Stop& stop) {
-  config::Cell cell;
-  cell.env = typed.device_env;
-  for (const std::string& name : names) {
-    if (std::ranges::count(typed.probes, name) == 0) continue;
-    cell.device = name;
-    WEIR_TRY(const auto devices,
-             look_for_devices(cell, sys::read_machine(job.files()), job.world, stop));
-    const auto found = devices.find(name);
-    if (found != devices.end() && !found->second.absent) return name;
+  for (const profile::ProbeCounts& one : counted.value_or(std::vector<profile::ProbeCounts>())) {
+    trial.is_counted = true;
+    const auto dispatches = one.counts.find("dispatches");
+    if (dispatches == one.counts.end() || dispatches->second == 0) continue;
+    if (unit::find_device_api(one.probe) != nullptr) trial.device = one.probe;
   }
-  return "cpu";
+  return trial;
 }
 
 // What the preset sets for a device, but for what whoever types the command has set.
@@ -90,6 +92,23 @@ config::Environment device_env(const Job& job, const config::Preset* preset,
   config::Environment env = row->extra.env;
   for (auto& [name, value] : env) value = job.world.environment(name).value_or(value);
   return env;
+}
+
+// Of the devices that its arguments may mean, the first that is here and that a probe sees work on;
+// else the CPU.
+Result<std::string> device_of(const Job& job, const config::TypedCommand& typed,
+                              const sys::Stop& stop) {
+  config::Cell cell;
+  for (const std::string& name : config::devices_typed(*typed.preset, typed.args)) {
+    if (std::ranges::count(typed.probes, name) == 0) continue;
+    cell.device = name;
+    cell.env = device_env(job, typed.preset, name);
+    WEIR_TRY(const auto devices,
+             look_for_devices(cell, sys::read_machine(job.files()), job.world, stop));
+    const auto found = devices.find(name);
+    if (found != devices.end() && !found->second.absent) return name;
+  }
+  return "cpu";
 }
 
 Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
@@ -107,16 +126,6 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
   typed.env = env;
   typed.budget = options.budget;
   WEIR_TRY(typed.preset, preset_of(options.preset, typed.program));
-  if (typed.preset == nullptr) {
-    WEIR_TRY(typed.output, output_of(job, typed.program, typed.args, interrupts.stop()));
-    typed.preset = preset_of_output(typed.output);
-  }
-  if (typed.preset != nullptr && typed.preset->output.empty()) {
-    return fail(Code::usage,
-                "{} is an inference server, which weir ab sends no prompts to\n"
-                "  weir gate --against compares servers: docs/how-to/servers.md",
-                typed.program);
-  }
   WEIR_TRY(const auto probing, make_probing(job.world));
   for (const std::string& program : options.programs) {
     WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, k_trial_seconds));
@@ -125,17 +134,26 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
       if (std::ranges::count(typed.probes, probe) == 0) typed.probes.push_back(probe);
     }
   }
-  std::vector<std::string> devices{options.device};
-  if (options.device.empty() && typed.preset != nullptr) {
-    devices = config::devices_typed(*typed.preset, typed.args);
+  if (typed.preset == nullptr) {
+    WEIR_TRY(const Trial trial, try_once(job, typed, *probing, interrupts.stop()));
+    typed.output = trial.output;
+    typed.device = trial.device;
+    typed.preset = preset_of_output(trial.output);
+    if (typed.output.empty() && !trial.is_counted) {
+      return fail(Code::usage,
+                  "{}: weir reads nothing of what it prints, and no probe saw it do anything\n"
+                  "  --preset NAME says what its arguments mean (weir init --list)",
+                  typed.program);
+    }
+  } else if (typed.preset->output.empty()) {
+    return fail(Code::usage,
+                "{} is an inference server, which weir ab sends no prompts to\n"
+                "  weir gate --against compares servers: docs/how-to/servers.md",
+                typed.program);
   } else if (options.device.empty()) {
-    devices = unit::device_names();
+    WEIR_TRY(typed.device, device_of(job, typed, interrupts.stop()));
   }
-  typed.device_env = device_env(job, typed.preset, devices.empty() ? "cpu" : devices.front());
-  typed.device = options.device;
-  if (typed.device.empty()) {
-    WEIR_TRY(typed.device, device_of(job, typed, devices, interrupts.stop()));
-  }
+  if (!options.device.empty()) typed.device = options.device;
   typed.device_env = device_env(job, typed.preset, typed.device);
   return config::config_of(typed);
 }
@@ -151,6 +169,7 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
   WEIR_TRY(const config::Environment env, environment_of(options.env));
   WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env));
   Job job = asked;
+  job.asked.counts_only = job.asked.counts_only || !config.is_read;
   job.asked.config = "the command line";
   job.asked.config_text = config.yaml;
   if (!options.write.empty()) {

@@ -97,12 +97,13 @@ TEST_F(Presets, TimeAProgramUntilItIsCertainOrTheBudgetIsSpent) {
 TEST_F(Presets, CountAProgramThatNobodyKnowsOverAWholeRun) {
   spill_program(scratch_ / "mine", "#!/bin/sh\nexec " + k_bench + " -o csv -r 1 -p 0 -n 4 -m " +
                                        k_model + " -ngl 99 \"$@\" >/dev/null\n");
-  const Ended ended = weir(scratch_,
-                           {"ab", "./mine", "--env", "GGML_VK_DISABLE_FUSION=1", "--device",
-                            "vulkan", "--counts-only", "--"},
+  const Ended ended = weir(scratch_, {"ab", "./mine", "--env", "GGML_VK_DISABLE_FUSION=1", "--"},
                            {{"GGML_VK_VISIBLE_DEVICES", "0"}});
-  EXPECT_THAT(ended.out, HasSubstr("totals of a run"));
   EXPECT_EQ(ended.exit_code, 1) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("FAIL  mine / none / vulkan / run"));
+  EXPECT_THAT(ended.out, HasSubstr("dispatches at 1"));
+  EXPECT_THAT(ended.out, HasSubstr("rms_norm_f32")) << "kernels have names without a preset";
+  EXPECT_THAT(ended.out, HasSubstr("Counts are totals of a run"));
 }
 
 TEST_F(Presets, CompareTheReferenceEngineWithAFaultAndWithout) {
@@ -125,6 +126,7 @@ TEST_F(Presets, SayWhatAnAbLacks) {
        "did you mean \"llama-bench\"?"},
       {{k_bench, "nowhere/llama-bench", "--", "-n", "4"}, "no such program: nowhere/llama-bench"},
       {{k_bench, k_bench, "--preset", "llama-server", "--"}, "is an inference server"},
+      {{"true", "true", "--"}, "no probe saw it do anything"},
   };
   for (const auto& one : cases) {
     const Ended ended = ab(one.words);
