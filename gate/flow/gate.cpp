@@ -210,7 +210,7 @@ Result<Answer> gate(const Job& asked, const GateOptions& options) {
                                              ? judge_beside(measured, stored, policy, job.files())
                                              : judge(job, options, measured, stored, policy));
   tell_reach(measured, job, verdict);
-  tell_calibration(measured, Calibrations(job.files()), verdict);
+  if (!job.asked.config_text) tell_calibration(measured, Calibrations(job.files()), verdict);
   return publish_verdict(job, options.files, verdict, measured.known.redactor);
 }
 
