@@ -100,7 +100,7 @@ const std::vector<Format>& formats() {
 const std::vector<Adapter>& table() {
   static const std::vector<Adapter> k_table = [] {
     // No format of its own: its values are found by what the config says.
-    std::vector<Adapter> adapters{Adapter("generic", 9, "", Counts::none, read_generic)};
+    std::vector<Adapter> adapters{Adapter("generic", 9, Counts::none, read_generic)};
     for (const Format& format : formats()) {
       if (format.adapter.name.empty()) continue;
       adapters.push_back(format.adapter);

@@ -42,17 +42,13 @@ struct Adapter {
   using Counts = adapters::Counts;
   using Reader = Result<profile::EngineReport> (*)(const Output& output);
   Adapter() = default;  // no gate takes the format
-  // `place`: in the list of what `output:` takes. `program`: what `weir init` takes for this
-  // engine. `own`: where the report is not made of an Observed.
-  Adapter(std::string_view name_, int place_, std::string_view program = "",
-          Counts counts_ = Counts::none, Reader own_ = nullptr)
-      : name(name_), place(place_), counts(counts_), own(own_) {
-    if (!program.empty()) programs.push_back(program);
-  }
+  // `place`: in the list of what `output:` takes. `own`: where the report is not made of an
+  // Observed.
+  Adapter(std::string_view name_, int place_, Counts counts_ = Counts::none, Reader own_ = nullptr)
+      : name(name_), place(place_), counts(counts_), own(own_) {}
 
   std::string_view name;  // as `output:` has it
   int place = 0;
-  std::vector<std::string_view> programs;
   Counts counts = Counts::none;
   Reader own = nullptr;
   std::string_view format;  // whose adapter it is

@@ -432,4 +432,4 @@ const weir::adapters::Format weir::adapters::k_agave(
      {40,
       {"^Error: failed to open ' & ': error.", "^Valid options: auto, cpu, metal",
        "^Valid kernels: gemv_f32"}}},
-    Adapter("agave", 4, "agave", Counts::asked), agave::recognises);
+    Adapter("agave", 4, Counts::asked), agave::recognises);

@@ -132,8 +132,44 @@ Result<Observed> read(const Printed& printed) {
   return observed;
 }
 
+namespace {
+
+// One iteration of each benchmark, added up, and those that limits name ("op:BM_gemv/64"): a sample
+// a repetition.
+Result<profile::EngineReport> report(const Output& output) {
+  WEIR_TRY(const Observed observed, read_as("google-benchmark", {output.out, output.err}));
+  if (observed.truncated) return fail(Code::data, "the benchmarks' output ends in the middle");
+  if (!observed.errors.empty()) {
+    return fail(Code::data, "a benchmark failed: {}", observed.errors.front());
+  }
+  profile::EngineReport made;
+  made.warnings = observed.warnings;
+  std::vector<double> sums;
+  for (const ObservedCase& one : observed.cases) {
+    if (one.timings.empty() || one.timings.front().samples.empty()) {
+      return fail(Code::data, "{}: no repetition is reported (without aggregates alone)", one.name);
+    }
+    const std::vector<double>& samples = one.timings.front().samples;
+    if (sums.empty()) sums.resize(samples.size());
+    if (samples.size() != sums.size()) {
+      return fail(Code::data, "{}: {} repetitions, and {} of others", one.name, samples.size(),
+                  sums.size());
+    }
+    std::ranges::transform(sums, samples, sums.begin(), std::plus());
+    const std::string name = unit::work_name("op:", one.name);
+    const auto wanted = [&](const auto& pattern) { return text::glob_match(pattern, name); };
+    if (std::ranges::any_of(output.works, wanted) && unit::find_metric(name)) {
+      made.times.push_back({*unit::find_metric(name), samples});
+    }
+  }
+  made.times.push_back({*unit::find_metric("iteration_seconds"), std::move(sums)});
+  return made;
+}
+
+}  // namespace
 }  // namespace weir::adapters::google_benchmark
 
 const weir::adapters::Format weir::adapters::k_google_benchmark(
     "google-benchmark", "Google Benchmark, JSON", google_benchmark::read,
-    {{90, {"\"library_build_type\"", "\"benchmarks\" & \"real_time\""}}});
+    {{90, {"\"library_build_type\"", "\"benchmarks\" & \"real_time\""}}},
+    Adapter("google-benchmark", 10, Counts::none, google_benchmark::report));

@@ -213,4 +213,4 @@ const weir::adapters::Format weir::adapters::k_hf2q(
     {{90, {"[CB_PROFILE", "[GREEDY_PROFILE]", "[DECODE_PROFILE]"}},
      {70, {"^DeepSeek-V4 "}},
      {60, {"[mlx-native] ", "^--- mlx-native", "^Decode tok/s:"}}},
-    Adapter("hf2q", 5, "hf2q", Counts::asked));
+    Adapter("hf2q", 5, Counts::asked));

@@ -156,11 +156,12 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace llama_bench_json
 
-const Format k_llama_bench_json(
-    "llama-bench", "llama-bench -o json or jsonl", llama_bench_json::read,
-    {{90, {"\"n_gen\": & \"avg_ns\":", "\"n_gen\": & \"build_commit\":"}},
-     {60, {"^llama_bench: error:"}}},
-    Adapter("llama-bench", 1, "llama-bench", Counts::none, read_llama_bench));
+const Format k_llama_bench_json("llama-bench", "llama-bench -o json or jsonl",
+                                llama_bench_json::read,
+                                {{90,
+                                  {"\"n_gen\": & \"avg_ns\":", "\"n_gen\": & \"build_commit\":"}},
+                                 {60, {"^llama_bench: error:"}}},
+                                Adapter("llama-bench", 1, Counts::none, read_llama_bench));
 
 namespace llama_bench_table {
 namespace {

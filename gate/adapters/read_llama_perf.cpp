@@ -127,7 +127,7 @@ const weir::adapters::Format weir::adapters::k_llama_perf(
       {"^llama_perf_context_print:", "^llama_print_timings:", "^common_perf_print:",
        "^slot print_timing:"}},
      {30, {"^llama_completion: error:", "^llama_model_load: error", "^llama_bench: error:"}}},
-    Adapter("llama-perf", 3, "llama-completion"));
+    Adapter("llama-perf", 3));
 
 // Replies of llama-server: /completion and chat, whole or streamed ("data: {…}"), with `timings`.
 //

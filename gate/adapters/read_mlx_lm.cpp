@@ -58,4 +58,4 @@ Result<Observed> read(const Printed& printed) {
 const weir::adapters::Format weir::adapters::k_mlx_lm("mlx-lm", "mlx_lm.benchmark", mlx_lm::read,
                                                       {{85, {"prompt_tps= & generation_tps="}},
                                                        {70, {"^Timing with prompt_tokens="}}},
-                                                      Adapter("mlx-lm", 6, "mlx_lm.benchmark"));
+                                                      Adapter("mlx-lm", 6));

@@ -12,7 +12,7 @@ Result<Observed> read(const Printed& printed) {
 
 const weir::adapters::Format weir::adapters::k_weir_observed(
     "weir", "weir.observed/1, as weir writes it", weir_observed::read,
-    {{90, {"\"weir.observed/1\""}}}, Adapter("weir-observed", 8, "", Counts::always));
+    {{90, {"\"weir.observed/1\""}}}, Adapter("weir-observed", 8, Counts::always));
 
 // weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, as
 // probes saw them.

@@ -6,6 +6,7 @@
 
 namespace weir::app {
 
+AddVerb add_ab, add_config;
 AddVerb add_demo, add_init, add_run, add_gate, add_compare, add_explain, add_plan, add_merge,
     add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model, add_device, add_doctor,
     add_profile, add_replay, add_replay_kernels, add_bisect, add_hook, add_trend, add_serve,
@@ -21,13 +22,14 @@ struct VerbEntry {
 };
 
 constexpr const char *k_start = "Start", *k_gate = "Gate", *k_cause = "Find the cause",
-                     *k_ci = "In CI and before a push", *k_files = "Models and devices",
-                     *k_history = "History", *k_shell = "Shell";
+                     *k_ci = "In CI and before a push", *k_files = "Files", *k_history = "History",
+                     *k_shell = "Shell";
 
 // In the order of --help. A verb is a file in verbs/, a line here and its name above.
 constexpr VerbEntry k_verbs[] = {
     {k_start, "demo", "Show one regression, from the baseline to its cause", add_demo},
     {k_start, "init", "Write a starter weir.yaml for the engines found here", add_init},
+    {k_start, "ab", "Compare two programs without a configuration", add_ab},
     {k_start, "doctor", "Show what probes can see, and what adds noise to this machine",
      add_doctor},
     {k_gate, "gate", "Measure, compare, report: the exit code is the verdict", add_gate},
@@ -49,6 +51,7 @@ constexpr VerbEntry k_verbs[] = {
     {k_ci, "reach", "List the cells that run the changed code", add_reach},
     {k_files, "model", "Make small models, or shrink a real one", add_model},
     {k_files, "device", "Manage descriptions of GPUs, for device twins", add_device},
+    {k_files, "config", "Print what a weir.yaml comes to", add_config},
     {k_history, "trend", "Keep a history: change points, pages", add_trend},
     {k_history, "serve", "Serve history, pages and uploads over HTTP", add_serve},
     {k_shell, "completion", "Print a completion script for a shell", add_completion},
@@ -86,6 +89,7 @@ constexpr const char* k_examples =
     "Examples:\n"
     "  weir demo                           see a regression found, in a minute\n"
     "  weir init                           write weir.yaml for the engines found here\n"
+    "  weir ab old/bench new/bench -- -n 8 compare two programs\n"
     "  weir gate --counts-only             exact counts, in seconds\n"
     "  weir baseline accept --counts-only  store what was counted as the baseline\n"
     "  weir gate --against origin/main     compare with a base build, times included\n"

@@ -29,6 +29,7 @@ struct Baseline {
   std::string cell;  // CellKey::str()
   std::string fingerprint;
   std::map<std::string, std::string> fingerprint_parts;
+  std::string preset{};  // of its engine when it was made: "llama-bench 1"; "": none
   std::string device_class;
   std::string device_name;
   // Of the counted pass: empty without one, one number where the engine counts by itself, else

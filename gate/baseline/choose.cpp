@@ -23,6 +23,14 @@ bool same_device(std::string_view a, std::string_view b) {
   return !device.empty() && (b == device || b.starts_with(device + "-"));
 }
 
+// Of two versions of one preset ("llama-bench 1"), which explain a change that nobody wrote.
+std::string preset_words(const std::string& then, const std::string& now) {
+  const auto old = text::split(then, ' '), present = text::split(now, ' ');
+  if (old.size() != 2 || present.size() != 2 || old[0] != present[0] || then == now) return "";
+  return fmt::format("; preset {} is version {} now, the baseline was made with version {}",
+                     text::printable(present[0]), present[1], text::printable(old[1]));
+}
+
 std::string changed_parts(const Baseline& stored, const profile::Provenance& candidate) {
   std::vector<std::string> changed;
   for (const auto& [name, hash] : candidate.fingerprint_parts) {
@@ -32,7 +40,8 @@ std::string changed_parts(const Baseline& stored, const profile::Provenance& can
   for (const auto& [name, hash] : stored.fingerprint_parts) {
     if (!candidate.fingerprint_parts.contains(name)) changed.push_back(name);
   }
-  return changed.empty() ? "its fingerprint" : text::join(changed, ", ");
+  return (changed.empty() ? "its fingerprint" : text::join(changed, ", ")) +
+         preset_words(stored.preset, candidate.preset);
 }
 
 std::string shown_device(const Baseline& stored) {
@@ -235,6 +244,7 @@ Baseline accept(const Profile& measured, const std::optional<Baseline>& old,
   made.cell = measured.cell.str();
   made.fingerprint = from.fingerprint;
   made.fingerprint_parts = from.fingerprint_parts;
+  made.preset = from.preset;
   made.device_class = from.device_class;
   made.device_name = without_details(from.device_name);
   const bool counted =

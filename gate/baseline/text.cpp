@@ -184,6 +184,7 @@ static void fields(Fields& io, Baseline& baseline) {
   }
   io("fingerprint", baseline.fingerprint);
   io.always("fingerprint_parts", baseline.fingerprint_parts);
+  io.sparse("preset", baseline.preset);
   io("device_class", baseline.device_class);
   io.check(valid_class(baseline.device_class), "has a \"device_class\" that is none");
   io.always("device_name", baseline.device_name);

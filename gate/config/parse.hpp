@@ -38,6 +38,7 @@ struct Node {
 
   // The value under `key`, or nullptr.
   [[nodiscard]] const Node* find(std::string_view key) const;
+  [[nodiscard]] Node* find(std::string_view key);
 };
 
 struct Entry {
@@ -57,6 +58,12 @@ struct YamlLimits {
 // keys, tags, NUL and invalid UTF-8 are errors. No text at all is Kind::null.
 [[nodiscard]] Result<Node> parse_yaml(std::string_view text, std::string_view file,
                                       const YamlLimits& limits = {});
+
+[[nodiscard]] Node map_node(std::vector<Entry> entries, Place at = {});
+[[nodiscard]] Node text_node(std::string text, Place at = {});
+[[nodiscard]] Node list_node(std::vector<Node> items, Place at = {});
+// The tree as YAML that parses to it, but for places and comments.
+[[nodiscard]] std::string to_yaml(const Node& node);
 
 // What is wrong with a text, each with its place: parsing goes on after a problem, so that one run
 // shows all of them.
@@ -189,6 +196,12 @@ struct Parsing {
 // Complains about names that are no names or not unique ignoring case, and about too many.
 void check_names(const Node& section, const std::string& what, Problems& problems);
 
+// Takes what presets fill into `root`, a whole weir.yaml. Each key that stands there goes before
+// the preset's: mappings of an engine (env, counted_env, cpu_ops_allowed …) key by key, and
+// "nothing" takes a preset's key away. Sections that are missing (models, backends, prompts) come
+// from the presets; what a preset's engine does not load or run on is excluded, unless
+// matrix.include chooses.
+void expand_presets(Node& root, Problems& problems);
 void parse_engines(const Node& node, Parsing& parsing);
 // Of each engine, once all names are known.
 void parse_cpu_ops(const Node& engines, Parsing& parsing);

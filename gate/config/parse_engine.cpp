@@ -4,6 +4,7 @@
 #include "gate/config/parse.hpp"
 #include "gate/config/pattern.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/config/presets.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/unit/metric.hpp"
 
@@ -261,6 +262,10 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   engine.name = entry.key;
   engine.source = problems.source(entry.key_at);
   Fields fields(entry.value, fmt::format("engine \"{}\"", text::printable(entry.key)), problems);
+  if (const Node* preset = fields.take("preset")) {
+    const Preset* known = find_named(presets(), preset->text);
+    if (known != nullptr) engine.preset = known->id();
+  }
   parse_server(fields, entry.key_at, engine, parsing);
   const bool has_command = !engine.server || engine.server->url.empty();
   if (const Node* command = has_command ? fields.need("command") : fields.take("command")) {

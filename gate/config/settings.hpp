@@ -94,6 +94,7 @@ struct CpuOp {
 
 struct EngineSettings {
   std::string name;
+  std::string preset;     // "llama-bench 1", with its version; "": none
   Arguments command;      // argv[0] is the program; empty: a server that runs already
   std::string output;     // adapter; of a server k_requests
   GenericOutput generic;  // for output: generic

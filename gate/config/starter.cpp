@@ -1,6 +1,5 @@
 #include "gate/config/starter.hpp"
 
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -8,10 +7,11 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/config/presets.hpp"
 
 namespace weir::config {
 
-extern const std::string_view k_config_form, k_engine_form, k_github_form, k_gitlab_form;
+extern const std::string_view k_config_form, k_github_form, k_gitlab_form;
 
 namespace {
 
@@ -32,33 +32,90 @@ std::string filled(std::string_view form, const std::map<std::string, std::strin
   return text;
 }
 
-// What the engine of an adapter is asked with, behind its program; counts come from `probes`, where
-// one can see it. The flags are those of the engine's own help.
-struct EngineKind {
-  std::string_view adapter;
-  std::string_view arguments;
-  // What a prompt is to it: a number of tokens to read or to write, a text, or a number of both.
-  enum class Prompt { tokens, text, both } prompt = Prompt::tokens;
-  bool gguf = true, folder = true;  // the models that it loads
-  bool metal = false;               // it runs on Apple's devices alone
-  std::string_view note = "";
-  // Arguments that choose a device; "": it chooses by itself.
-  std::string_view cpu = "", vulkan = "";
-  std::string_view profile = "";  // turns its own profile on, which has the calls of ops
-};
-
 // A name that the config will have, beside what was found.
 struct Named {
   std::string name;
   const StarterEngine* engine;
-  const EngineKind* kind;  // null: generic
+  const Preset* preset;
 };
-
-bool of_llama(std::string_view adapter) {
-  return adapter == "llama-bench" || adapter == "llama-perf";
+// With names of their own, in their order.
+std::vector<Named> named_engines(const StarterInput& found) {
+  std::vector<Named> list;
+  std::set<std::string> taken;
+  for (const StarterEngine& engine : found.engines) {
+    const Preset* preset = find_named(presets(), engine.preset);
+    if (preset == nullptr) continue;
+    list.push_back({fresh_name(engine.name, "engine", taken), &engine, preset});
+  }
+  return list;
 }
 
-// Letters, digits, ".", "_" and "-", at most 64, a letter or digit first; not yet in `taken`.
+std::string without_last_break(const std::string& text) {
+  return text.substr(0, text.empty() ? 0 : text.size() - 1);
+}
+
+std::string engines(const StarterInput& found, const std::vector<Named>& all) {
+  std::string text;
+  for (const Named& one : all) {
+    text += fmt::format("  {}: {{preset: {}, program: {}{}}}\n", one.name, one.preset->name,
+                        yaml_scalar(one.engine->program), found.has_probes ? "" : ", probes: []");
+    if (!one.preset->build.empty()) {
+      text += fmt::format("    # For --against REF the base is built by an engine's build: {}\n",
+                          yaml_list(one.preset->build));
+    }
+  }
+  return without_last_break(text);
+}
+
+// Those that an engine can load; all where nothing is known of an engine.
+std::string models(const StarterInput& found, const std::vector<Named>& all) {
+  std::string text;
+  std::set<std::string> taken;
+  for (const StarterModel& model : found.models) {
+    const auto loads = [&](const Named& one) {
+      const std::string& only = one.preset->loads;
+      return only.empty() || (only == "folder") == model.folder;
+    };
+    if (!all.empty() && std::ranges::none_of(all, loads)) continue;
+    text +=
+        fmt::format("  {}: {}\n", fresh_name(model.name, "model", taken), yaml_scalar(model.path));
+  }
+  return without_last_break(text);
+}
+
+// The CPU and Vulkan where an engine runs there, and for one that runs on neither its own device.
+std::string backends(const StarterInput& found, const std::vector<Named>& all) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (!holds(names, name)) names.push_back(name);
+  };
+  for (const Named& one : all) {
+    const std::size_t before = names.size();
+    for (const Preset::Device& device : one.preset->devices) {
+      if (device.name == "cpu" || (device.name == "vulkan" && found.has_vulkan)) add(device.name);
+    }
+    if (names.size() == before && find_named(one.preset->devices, "cpu") == nullptr) {
+      add(one.preset->devices.front().name);
+    }
+  }
+  if (all.empty()) names = {"cpu"};
+  return fmt::format("{{{}: {{}}}}", text::join(names, ": {}, "));
+}
+
+// Where the Action and the releases are.
+constexpr const char* k_home = "OWNER/weir";
+constexpr const char* k_vulkan_packages = " libvulkan1 mesa-vulkan-drivers";
+
+std::string replaced(std::string text, std::string_view what, std::string_view with) {
+  for (std::size_t at = text.find(what); at != std::string::npos;
+       at = text.find(what, at + with.size())) {
+    text.replace(at, what.size(), with);
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string fresh_name(std::string_view wanted, std::string_view fallback,
                        std::set<std::string>& taken) {
   constexpr std::size_t k_longest = 56;  // leaves room for a number
@@ -82,236 +139,6 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
   return unique;
 }
 
-constexpr std::string_view k_llama_cpu = "-ngl, \"0\", -dev, none", k_llama_vulkan = "-ngl, \"99\"";
-
-// What `weir init` writes for the engines that it knows: one line each.
-constexpr std::array k_engines{
-    EngineKind{"llama-bench",
-               "-m, \"{model}\", -p, \"{prompt_tokens}\",\n"
-               "              -n, \"{tokens}\", -d, \"{depth}\", -r, \"{repeats}\",\n"
-               "              -t, \"{threads}\", -o, json",
-               EngineKind::Prompt::tokens, true, false, false, "", k_llama_cpu, k_llama_vulkan},
-    EngineKind{"llama-perf",
-               "-m, \"{model}\", -p, \"{prompt}\", -n, \"{tokens}\",\n"
-               "              -no-cnv, --ignore-eos, -s, \"{seed}\", -t, \"{threads}\"",
-               EngineKind::Prompt::text, true, false, false,
-               "llama-bench says more where there is one: its prompt is a number of tokens.",
-               k_llama_cpu, k_llama_vulkan},
-    EngineKind{"agave",
-               "\"{model}\", -n, \"{tokens}\", --seed, \"{seed}\", --json,\n"
-               "              --repeat-penalty, \"2\", \"{args}\", \"{prompt}\"",
-               EngineKind::Prompt::text, true, true, false,
-               "It stops after six equal tokens: the penalty keeps the lengths apart.",
-               "--backend, cpu", "--backend, vulkan", "--profile"},
-    EngineKind{"hf2q",
-               "generate, --model, \"{model}\", --prompt, \"{prompt}\",\n"
-               "              --max-tokens, \"{tokens}\", --temperature, \"0\"",
-               EngineKind::Prompt::text, true, false, true},
-    EngineKind{"mlx-lm",
-               "--model, \"{model}\", -p, \"{prompt_tokens}\", -g, \"{tokens}\",\n"
-               "              -n, \"{repeats}\"",
-               EngineKind::Prompt::both, false, true, true},
-};
-
-const EngineKind* kind_of(std::string_view adapter) {
-  return first_of(k_engines, [&](const EngineKind& one) { return one.adapter == adapter; });
-}
-
-// `kind` is null for an engine that is not known.
-std::string engine(const std::string& name, std::string_view program, const EngineKind* kind,
-                   const StarterInput& found) {
-  constexpr EngineKind k_generic{"generic", "\"{model}\", -n, \"{tokens}\", \"{args}\""};
-  const EngineKind& as = kind == nullptr ? k_generic : *kind;
-  const bool probed = kind != nullptr && found.has_probes && !as.metal;
-  const bool llama = probed && of_llama(as.adapter), vulkan = found.has_vulkan;
-  const char* counted = vulkan ? "dispatches, barriers, syncs and ops" : "ops and what is copied";
-  return filled(k_engine_form, {{"name", name},
-                                {"note", std::string(as.note)},
-                                {"program", yaml_quoted(program)},
-                                {"arguments", std::string(as.arguments)},
-                                {"output", std::string(as.adapter)},
-                                {"generic", kind == nullptr ? "yes" : ""},
-                                {"llama", llama ? counted : ""},
-                                {"probes", vulkan ? "vulkan, ggml" : "ggml"},
-                                {"markers", llama && vulkan ? "yes" : ""},
-                                {"others", probed && !llama && vulkan ? "vulkan" : ""},
-                                {"profile", std::string(as.profile)}});
-}
-
-// With names of their own, in their order.
-std::vector<Named> named_engines(const StarterInput& found) {
-  std::vector<Named> list;
-  std::set<std::string> taken;
-  for (const StarterEngine& engine : found.engines) {
-    list.push_back({fresh_name(engine.name, "engine", taken), &engine, kind_of(engine.adapter)});
-  }
-  return list;
-}
-
-// An example where there are none.
-std::string engines(const StarterInput& found, const std::vector<Named>& all) {
-  if (all.empty()) return engine("my-engine", "my-engine", nullptr, found);
-  std::string text;
-  for (const Named& one : all) text += engine(one.name, one.engine->program, one.kind, found);
-  return text;
-}
-
-// Those that an engine can load, by the names they get; all where nothing is known of an engine.
-struct NamedModel {
-  std::string name;
-  const StarterModel* model;
-};
-bool loads(const EngineKind* engine, const StarterModel& model) {
-  return engine == nullptr || (model.folder ? engine->folder : engine->gguf);
-}
-std::vector<NamedModel> named_models(const StarterInput& found, const std::vector<Named>& all) {
-  std::vector<NamedModel> list;
-  std::set<std::string> taken;
-  for (const StarterModel& model : found.models) {
-    const bool wanted = all.empty() || std::any_of(all.begin(), all.end(), [&](const Named& one) {
-                          return loads(one.kind, model);
-                        });
-    if (wanted) list.push_back({fresh_name(model.name, "model", taken), &model});
-  }
-  return list;
-}
-
-std::string models(const std::vector<NamedModel>& all) {
-  std::string text;
-  for (const NamedModel& one : all) {
-    text += fmt::format("  {}: {}\n", one.name, yaml_quoted(one.model->path));
-  }
-  if (all.empty()) {
-    text +=
-        "  # None was found. A small one of your own architecture takes the same code path as a\n"
-        "  # large one: weir model make, weir model twin.\n"
-        "  my-model: models/my-model.gguf\n";
-  }
-  return text;
-}
-
-// "    vulkan: {args: […], engines: {agave: {args: […]}}}"
-std::string backend(std::string_view name, const std::vector<Named>& all,
-                    std::string_view EngineKind::*args, std::string_view env) {
-  std::string each;
-  for (const Named& one : all) {
-    if (one.kind == nullptr || (one.kind->*args).empty()) continue;
-    each +=
-        fmt::format("{}{}: {{args: [{}]}}", each.empty() ? "" : ", ", one.name, one.kind->*args);
-  }
-  const bool alone = all.size() == 1 && of_llama(all.front().engine->adapter);
-  std::string inside = alone          ? fmt::format("args: [{}]", all.front().kind->*args)
-                       : each.empty() ? ""
-                                      : fmt::format("engines: {{{}}}", each);
-  if (!env.empty()) inside += fmt::format("{}env: {{{}}}", inside.empty() ? "" : ", ", env);
-  return fmt::format("  {}: {{{}}}\n", name, inside);
-}
-
-bool any_engine(const std::vector<Named>& all, bool (*wanted)(const Named&)) {
-  return std::any_of(all.begin(), all.end(), wanted);
-}
-bool is_llama(const Named& one) { return of_llama(one.engine->adapter); }
-bool on_metal(const Named& one) { return one.kind != nullptr && one.kind->metal; }
-// What may go to any device, as far as is known.
-bool takes_backends(const Named& one) { return one.kind != nullptr && !one.kind->vulkan.empty(); }
-bool takes(const Named& one, EngineKind::Prompt prompt) {
-  return one.kind != nullptr && one.kind->prompt == prompt;
-}
-
-bool has_vulkan_backend(const StarterInput& found, const std::vector<Named>& all) {
-  return found.has_vulkan && any_engine(all, takes_backends);
-}
-bool has_cpu_backend(const std::vector<Named>& all) {
-  return all.empty() || any_engine(all, [](const Named& one) { return !on_metal(one); });
-}
-
-std::string backends(const StarterInput& found, const std::vector<Named>& all) {
-  const bool llama = any_engine(all, is_llama);
-  std::string text;
-  if (has_cpu_backend(all)) {
-    if (llama)
-      text += "  # With -ngl 0 alone ggml still sends large products to a GPU that it sees.\n";
-    text += backend("cpu", all, &EngineKind::cpu, "");
-  }
-  if (any_engine(all, on_metal)) text += "  metal: {}\n";
-  if (!has_vulkan_backend(found, all)) return text;
-  const bool named = found.vulkan_is_cpu && llama;
-  if (named) text += "  # ggml leaves out Vulkan devices that are CPUs, unless they are named.\n";
-  return text +
-         backend("vulkan", all, &EngineKind::vulkan, named ? "GGML_VK_VISIBLE_DEVICES: \"0\"" : "");
-}
-
-bool has_prefill(const std::vector<Named>& all) {
-  return any_engine(all, [](const Named& one) { return takes(one, EngineKind::Prompt::tokens); });
-}
-bool has_decode(const std::vector<Named>& all) {
-  return all.empty() || has_prefill(all) ||
-         any_engine(all, [](const Named& one) { return one.kind == nullptr; });
-}
-
-std::string prompts(const std::vector<Named>& all) {
-  const auto takes_text = [](const Named& one) { return takes(one, EngineKind::Prompt::text); };
-  const auto takes_both = [](const Named& one) { return takes(one, EngineKind::Prompt::both); };
-  std::string text;
-  if (has_prefill(all)) text += "  prefill: {prompt_tokens: 64, tokens: 0}\n";
-  if (has_decode(all)) text += "  decode: {prompt_tokens: 0, tokens: 32}\n";
-  if (any_engine(all, takes_text)) {
-    text +=
-        "  story: {text: \"Tell me a story about a river.\", tokens: 32}   # engines that take "
-        "text\n";
-  }
-  if (any_engine(all, takes_both)) text += "  both: {prompt_tokens: 64, tokens: 32}\n";
-  return text;
-}
-
-// What the product holds and no engine can do.
-std::string exclusions(const StarterInput& found, const std::vector<Named>& all,
-                       const std::vector<NamedModel>& models) {
-  std::string text;
-  const auto leave_out = [&](const Named& one, std::string_view what, std::string_view name) {
-    text += fmt::format("    - {{engine: {}, {}: {}}}\n", one.name, what, name);
-  };
-  const bool metal = any_engine(all, on_metal);
-  for (const Named& one : all) {
-    for (const NamedModel& model : models) {
-      if (!loads(one.kind, *model.model)) leave_out(one, "model", model.name);
-    }
-    if (on_metal(one) && has_cpu_backend(all)) leave_out(one, "backend", "cpu");
-    if (!takes_backends(one) && has_vulkan_backend(found, all)) leave_out(one, "backend", "vulkan");
-    if (!on_metal(one) && metal) leave_out(one, "backend", "metal");
-    // It reads a prompt and writes an answer, always both.
-    if (!takes(one, EngineKind::Prompt::both)) continue;
-    if (has_prefill(all)) leave_out(one, "prompt", "prefill");
-    if (has_decode(all)) leave_out(one, "prompt", "decode");
-  }
-  return text;
-}
-
-// Calls of ops, of engines whose own profile has them.
-std::string own_limits(const std::vector<Named>& all) {
-  std::string text;
-  for (const Named& one : all) {
-    if (one.kind == nullptr || one.kind->profile.empty()) continue;
-    text += fmt::format("  - {{match: {{engine: {}}}, metrics: \"op_calls:*\", exact: true}}\n",
-                        one.name);
-  }
-  return std::string(text::trim(text)).insert(0, text.empty() ? "" : "  ");
-}
-
-// Where the Action and the releases are.
-constexpr const char* k_home = "OWNER/weir";
-constexpr const char* k_vulkan_packages = " libvulkan1 mesa-vulkan-drivers";
-
-std::string replaced(std::string text, std::string_view what, std::string_view with) {
-  for (std::size_t at = text.find(what); at != std::string::npos;
-       at = text.find(what, at + with.size())) {
-    text.replace(at, what.size(), with);
-  }
-  return text;
-}
-
-}  // namespace
-
 std::string yaml_quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text::printable(text)) {
@@ -324,14 +151,12 @@ std::string yaml_quoted(std::string_view text) {
 
 std::string starter_config(const StarterInput& found) {
   const std::vector<Named> all = named_engines(found);
-  const std::vector<NamedModel> loaded = named_models(found, all);
-  return filled(k_config_form, {{"none", all.empty() ? "yes" : ""},
+  return filled(k_config_form, {{"home", k_home},
+                                {"none", all.empty() ? "yes" : ""},
                                 {"engines", engines(found, all)},
-                                {"models", models(loaded)},
-                                {"backends", backends(found, all)},
-                                {"prompts", prompts(all)},
-                                {"exclusions", exclusions(found, all, loaded)},
-                                {"limits", own_limits(all)}});
+                                {"models", models(found, all)},
+                                {"no_model", models(found, all).empty() ? "yes" : ""},
+                                {"backends", backends(found, all)}});
 }
 
 std::string starter_github(const StarterCi& found) {

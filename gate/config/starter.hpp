@@ -1,7 +1,8 @@
-// What `weir init` writes: weir.yaml (commented, times at `report`, counts at `gate`), and for --ci
+// What `weir init` writes: weir.yaml (presets, times at `report`, counts at `gate`), and for --ci
 // a workflow for GitHub or a job for GitLab. Pure.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,7 +12,7 @@ namespace weir::config {
 struct StarterEngine {
   std::string name;     // a cell name is made of it: "llama.cpp"
   std::string program;  // as it shall stand in the config
-  std::string adapter;  // "llama-bench", "llama-perf", "agave", "hf2q", "mlx-lm"; else generic
+  std::string preset;   // "llama-bench"; others are left out
 };
 struct StarterModel {
   std::string name;     // made a valid name where it is none
@@ -22,12 +23,16 @@ struct StarterInput {
   std::vector<StarterEngine> engines;  // none: an example to fill in
   std::vector<StarterModel> models;    // none: an example to fill in
   bool has_vulkan = false;             // a Vulkan device is here
-  bool vulkan_is_cpu = false;          // and it is a software one (lavapipe)
   bool has_probes = true;              // weir's probes lie where this program finds them
 };
 
 // Text that parse_settings reads and expand() makes at least one cell of, for any input.
 [[nodiscard]] std::string starter_config(const StarterInput& found);
+
+// `wanted` as a name of an engine or model: letters, digits, ".", "_" and "-", a letter or digit
+// first, not yet in `taken`. `fallback` where nothing of it is left.
+[[nodiscard]] std::string fresh_name(std::string_view wanted, std::string_view fallback,
+                                     std::set<std::string>& taken);
 
 // `text` as a scalar: double quotes take any, paths may hold blanks, quotes and what YAML means
 // something by.

@@ -248,6 +248,10 @@ const Node* Node::find(std::string_view key) const {
   return nullptr;
 }
 
+Node* Node::find(std::string_view key) {
+  return const_cast<Node*>(std::as_const(*this).find(key));  // NOLINT: this one may be changed
+}
+
 Result<Node> parse_yaml(std::string_view text, std::string_view file, const YamlLimits& limits) {
   if (text.size() > limits.bytes) {
     return fail(Code::config, "{}: larger than {} bytes: this is no configuration", file,

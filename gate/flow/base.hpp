@@ -30,8 +30,10 @@ struct TwoCommits {
 struct BaseRequest {
   std::string spec;                  // REF or DIR; "" with a command
   std::vector<std::string> command;  // what stands behind "--"
-  bool own = false;                  // neither: the candidate's own program, by another path
-  bool other_commit = false;         // a base that is the candidate itself is Code::unavailable
+  // Of the command, in place of the engine's; absent: the engine's.
+  std::optional<config::Environment> env = std::nullopt;
+  bool own = false;           // neither: the candidate's own program, by another path
+  bool other_commit = false;  // a base that is the candidate itself is Code::unavailable
   std::shared_ptr<const TwoCommits> commits{};  // in place of all of these
 };
 

@@ -2,6 +2,7 @@
 
 #include "gate/adapters/format.hpp"
 #include "gate/adapters/serving.hpp"
+#include "gate/config/presets.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/sys/clock.hpp"
@@ -74,12 +75,16 @@ Result<Configured> configured(const std::string& text, const std::string& file,
 
 Result<Loaded> load_config(const Job& job) {
   const std::string& file = job.asked.config;
-  if (!job.files().exists(file)) {
+  if (!job.asked.config_text && !job.files().exists(file)) {
     return fail(Code::config,
                 "{}: no such file\n  weir init writes a starter one; -c names another", file);
   }
   Loaded loaded;
-  WEIR_TRY(loaded.text, job.files().read(file, k_largest_config));
+  if (job.asked.config_text) {
+    loaded.text = *job.asked.config_text;
+  } else {
+    WEIR_TRY(loaded.text, job.files().read(file, k_largest_config));
+  }
   WEIR_TRY(loaded.known, configured(loaded.text, file, known_now(job.world, file)));
   WEIR_TRY(config::Matrix matrix, config::expand(*loaded.known.settings));
   if (job.rules) {
@@ -91,6 +96,12 @@ Result<Loaded> load_config(const Job& job) {
            }));
   loaded.known.notes = std::move(matrix.notes);
   return loaded;
+}
+
+Result<Answer> show_config(const Job& job) {
+  WEIR_TRY(const Loaded loaded, load_config(job));
+  WEIR_TRY(std::string text, config::expanded_yaml(loaded.text, job.asked.config));
+  return Answer{std::move(text)};
 }
 
 std::set<std::string> names_of(const std::vector<config::Cell>& cells) {

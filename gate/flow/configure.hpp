@@ -42,6 +42,8 @@ struct Loaded {
   std::vector<config::Cell> cells;  // those selected with --cell
 };
 [[nodiscard]] Result<Loaded> load_config(const Job& job);
+// What the file comes to: its presets expanded, as YAML. Fails where load_config does.
+[[nodiscard]] Result<Answer> show_config(const Job& job);
 // Of the cells, and of the lines over their depths.
 [[nodiscard]] std::set<std::string> names_of(const std::vector<config::Cell>& cells);
 

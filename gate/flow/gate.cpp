@@ -136,7 +136,7 @@ Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
   if (!options.against->empty() && !words.empty()) {
     return fail(Code::usage, "--against takes one base: a REF or DIR, or -- COMMAND…");
   }
-  return BaseRequest{*options.against, words};
+  return BaseRequest{.spec = *options.against, .command = words, .env = options.base_env};
 }
 
 Result<Measured> obtain(const Job& job, const GateOptions& options) {
@@ -210,7 +210,7 @@ Result<Answer> gate(const Job& asked, const GateOptions& options) {
                                              ? judge_beside(measured, stored, policy, job.files())
                                              : judge(job, options, measured, stored, policy));
   tell_reach(measured, job, verdict);
-  tell_calibration(measured, Calibrations(job.files()), verdict);
+  if (!job.asked.config_text) tell_calibration(measured, Calibrations(job.files()), verdict);
   return publish_verdict(job, options.files, verdict, measured.known.redactor);
 }
 

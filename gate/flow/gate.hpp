@@ -37,7 +37,8 @@ struct GateOptions {
   ReportFiles files;
   bool require_baseline = false;
   std::optional<std::string> from, against;
-  std::vector<std::string> words;  // after "--"
+  std::vector<std::string> words;                 // after "--"
+  std::optional<config::Environment> base_env{};  // BaseRequest::env
   RulesWanted rules;
   AllowedWanted allowed;
   ConfirmOptions confirm;

@@ -1,7 +1,7 @@
 #include "gate/flow/init.hpp"
 
-#include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/presets.hpp"
 #include "gate/config/starter.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/doctor.hpp"
@@ -149,23 +149,21 @@ std::optional<std::string> find_place(std::string_view program, const std::strin
   return std::nullopt;
 }
 
-// By the names of their programs alone: none is started. Ollama's models are no files and its
-// program takes no number of tokens, so it is left to whoever writes the config.
+// By the names of their programs alone: none is started. Inference servers are left to whoever
+// writes the config.
 std::vector<config::StarterEngine> find_engines(const sys::World& world) {
   const sys::Files& files = world.files;
   std::vector<config::StarterEngine> found;
   const std::string path = world.environment("PATH").value_or("/usr/bin:/bin");
-  for (const adapters::Adapter& adapter : adapters::table()) {
-    // Of llama.cpp one is enough, and llama-bench says most.
-    const bool llama_is_here =
-        std::ranges::any_of(found, [](const auto& one) { return one.adapter == "llama-bench"; });
-    if (adapter.name == "llama-perf" && llama_is_here) continue;
-    for (const std::string_view program : adapter.programs) {
-      const auto place = find_place(program, path, files);
-      if (!place) continue;
-      const bool llama = adapter.name == "llama-bench" || adapter.name == "llama-perf";
-      found.push_back(
-          {llama ? "llama.cpp" : std::string(adapter.name), *place, std::string(adapter.name)});
+  for (const config::Preset& preset : config::presets()) {
+    // Of llama.cpp one is enough, and llama-bench, which comes first, reports most.
+    const std::string name = preset.name.starts_with("llama-") ? "llama.cpp" : preset.name;
+    const bool known = std::ranges::count(found, name, &config::StarterEngine::name) > 0;
+    if (preset.output.empty() || known) continue;
+    for (const std::string& program : preset.programs) {
+      if (const auto place = find_place(program, path, files)) {
+        found.push_back({name, *place, preset.name});
+      }
     }
   }
   return found;
@@ -219,7 +217,6 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
           look_for_devices(probe_cell, sys::read_machine(files), job.world, interrupts.stop())) {
     const run::DeviceFacts& vulkan = devices->at("vulkan");
     found.has_vulkan = !vulkan.absent;
-    found.vulkan_is_cpu = vulkan.on_cpu;
   } else {
     found.has_probes = false;
   }
@@ -245,9 +242,34 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   return found.engines.empty() || found.models.empty();
 }
 
+Answer list_presets() {
+  const auto row = [](std::string_view name, std::string_view programs, std::string_view devices) {
+    return fmt::format("{:<18}{:<18}{}\n", name, programs, devices);
+  };
+  std::string text = row("preset", "program", "devices");
+  Json list = Json::array();
+  for (const config::Preset& preset : config::presets()) {
+    std::vector<std::string> devices;
+    for (const config::Preset::Device& device : preset.devices) devices.push_back(device.name);
+    text += row(preset.name, preset.programs.empty() ? "any" : text::join(preset.programs),
+                text::join(devices, " "));
+    text += fmt::format(
+        "    {}\n    {}\n", preset.about,
+        preset.tried.empty() ? "not tried on the real program" : "tried on " + preset.tried);
+    list.push_back({{"preset", preset.name},
+                    {"version", preset.version},
+                    {"programs", preset.programs},
+                    {"devices", devices},
+                    {"about", preset.about},
+                    {"tried", preset.tried.empty() ? Json() : Json(preset.tried)}});
+  }
+  return {text, document({{"schema", "weir.presets/1"}, {"presets", list}})};
+}
+
 }  // namespace
 
 Result<Answer> init(const Job& job, const InitOptions& options) {
+  if (options.list) return list_presets();
   bool incomplete = false;
   if (options.ci.empty() || options.force || !job.files().exists(job.asked.config)) {
     WEIR_TRY(incomplete, write_starter(job, options));

@@ -10,7 +10,8 @@ namespace weir::flow {
 
 struct InitOptions {
   bool force = false;
-  std::string ci{};  // "github", "gitlab"; "": none
+  std::string ci{};   // "github", "gitlab"; "": none
+  bool list = false;  // the presets, and nothing else
 };
 // Writes job.asked.config. For a CI system also .github/workflows/weir.yml, or .gitlab-ci.yml
 // (.gitlab/weir.yml where that is there), at the repository's root; a file that is there stays, and

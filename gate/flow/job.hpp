@@ -31,7 +31,8 @@ struct Allowed;  // allowances.hpp
 // Which cells, and where what belongs to them lies.
 struct Asked {
   std::string config = "weir.yaml";
-  bool config_given = false;  // named on the command line
+  bool config_given = false;                 // named on the command line
+  std::optional<std::string> config_text{};  // in place of what the file holds
   std::string baselines = "baselines";
   std::string out = "weir-out";
   std::vector<std::string> cells;

@@ -11,7 +11,6 @@
 #include "gate/flow/program.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/probes/events.h"
-#include "gate/probes/read/fit.hpp"
 #include "gate/probes/read/timeline.hpp"
 #include "gate/report/profile_page.hpp"
 #include "gate/report/profile_texts.hpp"
@@ -88,27 +87,6 @@ struct Target {
   config::Redactor redactor;  // of a cell
 };
 
-// Those that see something in the program, of what is installed; all that are where its file tells
-// nothing (a script).
-std::vector<std::string> fitting_probes(const Job& job, const std::string& program,
-                                        run::Probing& probing, const std::string& folder) {
-  std::vector<std::string> installed;
-  for (const auto& [name, devices] : probes::probe_devices()) {
-    if (probing.attach(std::vector{name}, folder, nullptr)) installed.push_back(name);
-  }
-  const auto facts = probes::look_at_program(program, job.files(), [&](std::string_view variable) {
-    return job.world.environment(std::string(variable));
-  });
-  if (!facts) return installed;
-  std::vector<std::string> out;
-  for (const probes::Fit& fit : probes::judge_fit(*facts, installed)) {
-    if (fit.state == probes::Fit::State::sees || fit.state == probes::Fit::State::perhaps) {
-      out.push_back(fit.probe);
-    }
-  }
-  return out;
-}
-
 // The longest of the cell's counted command lines.
 Result<Target> target_of_cell(const Job& job, const ProfileOptions& options, const Place& place) {
   Job common = job;
@@ -167,9 +145,7 @@ Result<void> attach(const ProfileOptions& options, run::Probing& probing, const 
     const auto marks = added.find("WEIR_PROFILE");
     if (marks != added.end()) marks->second = "counts,ops,cb,dispatch";
   };
-  // ggml names its pipelines when it is asked to.
-  return attach_probes(probing, target->probes, folder, adjust, {{"GGML_VK_DEBUG_MARKERS", "1"}},
-                       target->spec);
+  return attach_probes(probing, target->probes, folder, adjust, target->spec);
 }
 
 // `command` is what was run, as a config hides it; empty for what was recorded before.

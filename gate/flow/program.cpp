@@ -1,6 +1,7 @@
 #include "gate/flow/program.hpp"
 
 #include "gate/base/text.hpp"
+#include "gate/probes/read/fit.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -24,14 +25,32 @@ Result<sys::ProcessSpec> command_spec(const Job& job, const std::vector<std::str
   return spec;
 }
 
+std::vector<std::string> fitting_probes(const Job& job, const std::string& program,
+                                        run::Probing& probing, const std::string& folder) {
+  std::vector<std::string> installed;
+  for (const auto& [name, devices] : probes::probe_devices()) {
+    if (probing.attach(std::vector{name}, folder, nullptr)) installed.push_back(name);
+  }
+  const auto facts = probes::look_at_program(program, job.files(), [&](std::string_view variable) {
+    return job.world.environment(std::string(variable));
+  });
+  if (!facts) return installed;
+  std::vector<std::string> out;
+  for (const probes::Fit& fit : probes::judge_fit(*facts, installed)) {
+    if (fit.state == probes::Fit::State::sees || fit.state == probes::Fit::State::perhaps) {
+      out.push_back(fit.probe);
+    }
+  }
+  return out;
+}
+
 Result<void> attach_probes(run::Probing& probing, const std::vector<std::string>& probes,
                            const std::string& folder,
                            const std::function<void(config::Environment&)>& adjust,
-                           const config::Environment& own, sys::ProcessSpec& spec) {
+                           sys::ProcessSpec& spec) {
   WEIR_TRY(config::Environment added, probing.attach(probes, folder, nullptr));
   adjust(added);
-  config::Environment program = own;
-  for (const auto& [name, value] : spec.env) program[name] = value;
+  const config::Environment program(spec.env.begin(), spec.env.end());
   spec.env = run::merge_environment(sys::own_environment(), program, added);
   return {};
 }

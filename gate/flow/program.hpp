@@ -17,13 +17,18 @@ namespace weir::flow {
 [[nodiscard]] Result<sys::ProcessSpec> command_spec(const Job& job,
                                                     const std::vector<std::string>& command,
                                                     double timeout_seconds);
+// Probes that see something in the program, of what is installed; all that are where its file tells
+// nothing (a script). `folder` is not written to.
+[[nodiscard]] std::vector<std::string> fitting_probes(const Job& job, const std::string& program,
+                                                      run::Probing& probing,
+                                                      const std::string& folder);
 // Adds what attaches `probes`, which write below `folder`, to the environment of `spec`. `adjust`
-// switches things on in that; `own` is the program's where it has no such variable itself.
+// switches things on in that.
 [[nodiscard]] Result<void> attach_probes(run::Probing& probing,
                                          const std::vector<std::string>& probes,
                                          const std::string& folder,
                                          const std::function<void(config::Environment&)>& adjust,
-                                         const config::Environment& own, sys::ProcessSpec& spec);
+                                         sys::ProcessSpec& spec);
 
 // To its end. Code::interrupted on a stop; Code::unavailable where it `has_to` start and can not.
 [[nodiscard]] Result<sys::Finished> run_program(sys::World& world, const sys::ProcessSpec& spec,

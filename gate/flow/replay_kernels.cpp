@@ -193,8 +193,7 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
   const auto adjust = [&](config::Environment& added) {
     added[WEIR_PROBE_KERNELS_VARIABLE] = fmt::format("{}", options.file_mib);
   };
-  WEIR_CHECK(
-      attach_probes(*probing, {"vulkan"}, folder, adjust, {{"GGML_VK_DEBUG_MARKERS", "1"}}, spec));
+  WEIR_CHECK(attach_probes(*probing, {"vulkan"}, folder, adjust, spec));
   spec.whole_output = false;
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));

@@ -262,7 +262,7 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
     added[WEIR_PROBE_EVENTS_VARIABLE] = "256";
     added[WEIR_PROBE_REPLAY_VARIABLE] = "1";
   };
-  WEIR_CHECK(attach_probes(*probing, {"ggml"}, passing.path(), adjust, {}, spec));
+  WEIR_CHECK(attach_probes(*probing, {"ggml"}, passing.path(), adjust, spec));
   job.talk(fmt::format("running {} with ggml", sys::file_name_of(spec.argv.front())));
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));

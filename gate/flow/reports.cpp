@@ -28,6 +28,18 @@ Result<void> tell_github(const Job& job, const verdict::GateVerdict& verdict) {
                                                          .run_url = run_url(job)}));
 }
 
+// Without what the command line said, what stands in each report and what a number says itself.
+verdict::GateVerdict on_one_screen(verdict::GateVerdict shown) {
+  shown.base_source.clear();
+  shown.decision_rule.clear();
+  for (verdict::CellVerdict& cell : shown.cells) {
+    for (verdict::MetricVerdict& metric : cell.metrics) {
+      if (metric.verdict == verdict::Outcome::improved) metric.reason.clear();
+    }
+  }
+  return shown;
+}
+
 }  // namespace
 
 const report::Verbs& report_hints() {
@@ -60,13 +72,16 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
                                const verdict::GateVerdict& judged,
                                const config::Redactor& redactor) {
   const verdict::GateVerdict verdict = redacted(judged, redactor);
+  // Without a file nothing is run again by naming one.
+  const report::Verbs hints =
+      job.asked.config_text ? report::Verbs{"doctor", "explain"} : report_hints();
   const std::string json = document(verdict::to_json(verdict));
   if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
     WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, "verdict.json"), json));
   }
-  job.answer(verdict_text(job, verdict, report_hints()));
+  job.answer(verdict_text(job, job.asked.config_text ? on_one_screen(verdict) : verdict, hints));
   WEIR_CHECK(write_json(job, json));
-  const report::ReportAround around{report_hints(), run_url(job)};
+  const report::ReportAround around{hints, run_url(job)};
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     const auto& file = wanted.files[i];
     if (!file) continue;

@@ -379,6 +379,7 @@ void take_reference(std::span<Profile> profiles, std::string_view reference) {
 static void provenance_fields(Fields& io, Provenance& from) {
   io("fingerprint", from.fingerprint);
   io("fingerprint_parts", from.fingerprint_parts);
+  io.sparse("preset", from.preset);
   io("device_class", from.device_class);
   io("device_name", from.device_name);
   io("machine_class", from.machine_class);

@@ -90,6 +90,7 @@ static void fields(Fields& io, Measurement& measured) {
 static void fields(Fields& io, Provenance& from) {
   io("fingerprint", from.fingerprint);
   io.always("fingerprint_parts", from.fingerprint_parts);
+  io.sparse("preset", from.preset);
   io("device_class", from.device_class);
   io("device_name", from.device_name);
   io("machine_class", from.machine_class);

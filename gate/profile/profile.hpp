@@ -78,6 +78,7 @@ struct Provenance {
   // What the fingerprint was made of, by name ("model header", "arguments", …) -> short hash, so
   // that a changed fingerprint can say what changed.
   std::map<std::string, std::string> fingerprint_parts;
+  std::string preset{};       // "llama-bench 1": what the engine's keys come from; "": none
   std::string device_class;   // what counts depend on; empty when nothing was measured
   std::string device_name;    // for people
   std::string machine_class;  // what times depend on

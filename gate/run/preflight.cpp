@@ -235,7 +235,10 @@ class Preflight {
     facts.device = cell.device;
     facts.sweep = cell.sweep;
     facts.times_source = cell.adapter;
-    if (cell.engine != nullptr) allow_cpu_ops(cell.engine->cpu_ops_in(cell.key), facts);
+    if (cell.engine != nullptr) {
+      allow_cpu_ops(cell.engine->cpu_ops_in(cell.key), facts);
+      facts.provenance.preset = cell.engine->preset;
+    }
     const auto prompt = prompts_.find(prepared.prompt_file);
     facts.provenance.fingerprint_parts =
         fingerprint_parts(cell, model, prompt == prompts_.end() ? "" : prompt->second);

@@ -33,6 +33,8 @@ constexpr std::array k_whole{
           Better::higher, "answered requests per second that kept the engine's slo"},
     Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower,
           "time to load the model"},
+    Whole{"iteration_seconds", "iteration time", Kind::time, Unit::seconds, Better::lower,
+          "one iteration of each benchmark of a program, added up"},
     Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower,
           "largest resident memory of the engine's processes"},
     Whole{"perplexity", "perplexity", Kind::quality, Unit::ratio, Better::lower,

@@ -240,6 +240,34 @@ TEST(KeptLengths, AreOfThisDeviceClassWhereThatFileIsThere) {
   EXPECT_TRUE(kept_lengths(candidate.cell, candidate.provenance, stored).empty());
 }
 
+// Nobody wrote that change: a new weir has another expansion of the same file.
+TEST(BaselineChoice, NamesAPresetWhoseVersionIsAnother) {
+  const struct {
+    const char *then, *now, *words;
+  } cases[] = {
+      {"llama-bench 1", "llama-bench 2",
+       "; preset llama-bench is version 2 now, the baseline was made with version 1"},
+      {"llama-bench 1", "llama-bench 1", ""},
+      {"", "llama-bench 2", ""},
+      {"vllm 1", "llama-bench 2", ""},
+  };
+  for (const auto& one : cases) {
+    Profile then = profile_with_counts(), now = then;
+    then.provenance.preset = one.then;
+    then.provenance.fingerprint_parts = {{"arguments", "aa"}};
+    now.provenance.preset = one.now;
+    now.provenance.fingerprint = "another";
+    now.provenance.fingerprint_parts = {{"arguments", "bb"}};
+    const auto stored = parse(to_text(accept(then, {}, {})));
+    ASSERT_TRUE(stored) << stored.error().message;
+    const Choice choice = choose(now, {&*stored, 1});
+    EXPECT_EQ(choice.match, Choice::Match::fingerprint);
+    EXPECT_EQ(
+        choice.reason,
+        std::string("the stored baseline is of another cell: changed: arguments") + one.words);
+  }
+}
+
 // From a stranger's pull request: an answer, never a crash; what is taken can be written and read.
 TEST(BaselineParse, SurvivesTenThousandMutatedFiles) {
   Profile profile = profile_with_counts();

@@ -13,6 +13,7 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
+#include "gate/config/presets.hpp"
 #include "gate/config/starter.hpp"
 
 #include "tests/config/parse_text.hpp"
@@ -165,6 +166,11 @@ TEST_F(SchemaTest, AgreesWithEveryConfigThatWeirReads) {
   EXPECT_EQ(complaint(starter_config({})), "");
   EXPECT_EQ(complaint(starter_config({{{"llama.cpp", "llama-bench", "llama-bench"}}, {}, true})),
             "");
+  for (const Preset& preset : presets()) {
+    EXPECT_EQ(complaint(*expanded_yaml(
+                  fmt::format("version: 1\nengines: {{e: {{preset: {}}}}}\n", preset.name), "w")),
+              "");
+  }
   EXPECT_EQ(complaint(whole("limits:\n- {metrics: '*_per_token', exact: false}\n"
                             "- {metrics: load_seconds, max_increase: 5%, until: 2027-01-01}\n"
                             "gate: {budget: 10m}\nvariants: {default: {}}\n")),

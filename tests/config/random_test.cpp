@@ -26,12 +26,16 @@ TEST(Settings, AnswerEveryOneOf10000MutatedTexts) {
             "limits:\n- {match: {backend: vulkan}, metrics: syncs_per_token, min: 1, max: 3}\n"
             "gate: {budget: 10m, on_inconclusive: warn}\n"),
       starter_config({}),
+      "version: 1\n"
+      "engines: {a: {preset: llama-bench, program: x, env: {A: 1}, probes: }, m: {preset: agave}}\n"
+      "models: {tiny: tiny.gguf, f: f}\nbackends: {cpu: , vulkan: {engines: {a: {args: [-x]}}}}\n"
+      "matrix: {exclude: [{engine: a, model: f}]}\nlimits:\n- {metrics: kernels, mode: report}\n",
   };
   std::mt19937 random(1);
   int read = 0;
   int refused = 0;
   for (int i = 0; i < 10'000; ++i) {
-    const auto settings = parse_text(tests::mutated(seeds[i % 2], k_pieces, 6, random));
+    const auto settings = parse_text(tests::mutated(seeds[i % 3], k_pieces, 6, random));
     if (!settings) {
       ++refused;
       EXPECT_EQ(settings.error().code, Code::config);

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include "gate/base/text.hpp"
+
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
@@ -10,12 +12,13 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// With every adapter that a starter may name.
+// With all that a starter's presets may name.
 Result<Settings> parse_starter(const std::string& yaml) {
   Known known = known_here_and_now();
   for (const char* adapter : {"llama-perf", "agave", "hf2q", "mlx-lm"}) {
     known.adapters.emplace_back(adapter);
   }
+  for (const char* probe : {"cuda", "hip", "metal", "opencl"}) known.probes.emplace_back(probe);
   return parse_settings(yaml, "weir.yaml", known);
 }
 
@@ -29,118 +32,59 @@ std::vector<std::string> cells_of(const std::string& yaml) {
   return names;
 }
 
-TEST(Starter, MeasuresWhatWasFoundOnTheCpuAndOnVulkan) {
-  const std::string yaml =
-      starter_config({{{"llama.cpp", "/opt/llama.cpp/llama-bench", "llama-bench"}},
-                      {{"tiny", "tiny.gguf"}},
-                      true,
-                      true,
-                      true});
+// A working gate: version, engine, model, backends and what is reported of times.
+TEST(Starter, IsSixLinesForLlamaCpp) {
+  const std::string yaml = starter_config({{{"llama.cpp", "build/bin/llama-bench", "llama-bench"}},
+                                           {{"tiny", "models/tiny.gguf"}},
+                                           true,
+                                           true});
+  std::string plain;
+  for (const std::string& line : text::lines(yaml)) {
+    if (!text::trim(line).starts_with('#')) plain += line + "\n";
+  }
+  EXPECT_EQ(
+      plain,
+      "version: 1\n"
+      "engines:\n"
+      "  llama.cpp: {preset: llama-bench, program: build/bin/llama-bench}\n"
+      "models:\n"
+      "  tiny: models/tiny.gguf\n"
+      "backends: {cpu: {}, vulkan: {}}\n"
+      "limits: [{metrics: [\"*_per_second\", \"*_seconds*\", peak_rss_bytes], mode: report}]\n");
+  EXPECT_TRUE(yaml.starts_with("# yaml-language-server: $schema=https://")) << yaml;
   EXPECT_THAT(cells_of(yaml), testing::ElementsAre(
                                   "llama.cpp/tiny/cpu/prefill", "llama.cpp/tiny/cpu/decode",
                                   "llama.cpp/tiny/vulkan/prefill", "llama.cpp/tiny/vulkan/decode"));
-  const auto settings = parse_text(yaml);
-  ASSERT_TRUE(settings);
-  EXPECT_EQ(settings->engines[0].command[0], "/opt/llama.cpp/llama-bench");
-  EXPECT_THAT(settings->engines[0].probes, testing::ElementsAre("vulkan", "ggml"));
-  ASSERT_EQ(settings->engines[0].cpu_ops_allowed.size(), 1U);
-  EXPECT_EQ(settings->engines[0].cpu_ops_allowed[0].op, "GET_ROWS");
-  EXPECT_EQ(settings->backends[1].extra.extra.env.at("GGML_VK_VISIBLE_DEVICES"), "0");
 }
 
-// Each engine of an adapter's own alone, with a model that it loads: its cells.
-TEST(Starter, AsksEachEngineAsItsOwnHelpSays) {
-  const struct {
-    StarterEngine engine;
-    StarterModel model;
-    std::vector<std::string> cells;
-    std::vector<std::string> command;
-  } cases[] = {
-      {{"llama.cpp", "llama-completion", "llama-perf"},
-       {"tiny", "tiny.gguf"},
-       {"llama.cpp/tiny/cpu/story", "llama.cpp/tiny/vulkan/story"},
-       {"llama-completion", "-m", "{model}", "-p", "{prompt}", "-n", "{tokens}", "-no-cnv",
-        "--ignore-eos", "-s", "{seed}", "-t", "{threads}"}},
-      {{"agave", "./bin/agave", "agave"},
-       {"tiny", "tiny.gguf"},
-       {"agave/tiny/cpu/story", "agave/tiny/vulkan/story"},
-       {"./bin/agave", "{model}", "-n", "{tokens}", "--seed", "{seed}", "--json",
-        "--repeat-penalty", "2", "{args}", "{prompt}"}},
-      {{"agave", "agave", "agave"},
-       {"folder", "folder", true},
-       {"agave/folder/cpu/story", "agave/folder/vulkan/story"},
-       {}},
-      {{"hf2q", "hf2q", "hf2q"},
-       {"tiny", "tiny.gguf"},
-       {"hf2q/tiny/metal/story"},
-       {"hf2q", "generate", "--model", "{model}", "--prompt", "{prompt}", "--max-tokens",
-        "{tokens}", "--temperature", "0"}},
-      {{"mlx-lm", "mlx_lm.benchmark", "mlx-lm"},
-       {"folder", "folder", true},
-       {"mlx-lm/folder/metal/both"},
-       {"mlx_lm.benchmark", "--model", "{model}", "-p", "{prompt_tokens}", "-g", "{tokens}", "-n",
-        "{repeats}"}},
-  };
-  for (const auto& one : cases) {
-    const std::string yaml = starter_config({{one.engine}, {one.model}, true, true, true});
-    EXPECT_EQ(cells_of(yaml), one.cells) << yaml;
-    const auto settings = parse_starter(yaml);
-    ASSERT_TRUE(settings) << settings.error().message;
-    EXPECT_EQ(settings->engines[0].output, one.engine.adapter);
-    if (!one.command.empty()) {
-      EXPECT_EQ(settings->engines[0].command, one.command);
-    }
-  }
-}
-
-TEST(Starter, GivesEachEngineItsOwnArgumentsModelsAndDevices) {
+TEST(Starter, GivesEachEngineItsOwnModelsAndDevices) {
   const std::string yaml = starter_config({{{"llama.cpp", "llama-bench", "llama-bench"},
                                             {"agave", "agave", "agave"},
-                                            {"mlx-lm", "mlx_lm.benchmark", "mlx-lm"},
-                                            {"own", "own", "generic"}},
+                                            {"mlx-lm", "mlx_lm.benchmark", "mlx-lm"}},
                                            {{"file", "f.gguf"}, {"folder", "folder", true}},
                                            true,
-                                           true,
                                            true});
-  EXPECT_THAT(
-      cells_of(yaml),
-      testing::UnorderedElementsAre(
-          "llama.cpp/file/cpu/prefill", "llama.cpp/file/cpu/decode", "llama.cpp/file/cpu/both",
-          "llama.cpp/file/vulkan/prefill", "llama.cpp/file/vulkan/decode",
-          "llama.cpp/file/vulkan/both", "agave/file/cpu/story", "agave/file/vulkan/story",
-          "agave/folder/cpu/story", "agave/folder/vulkan/story", "mlx-lm/folder/metal/both",
-          "own/file/cpu/decode", "own/folder/cpu/decode"))
+  EXPECT_THAT(cells_of(yaml),
+              testing::UnorderedElementsAre(
+                  "llama.cpp/file/cpu/prefill", "llama.cpp/file/cpu/decode",
+                  "llama.cpp/file/vulkan/prefill", "llama.cpp/file/vulkan/decode",
+                  "llama.cpp/file/metal/prefill", "llama.cpp/file/metal/decode",
+                  "agave/file/cpu/story", "agave/file/vulkan/story", "agave/folder/cpu/story",
+                  "agave/folder/vulkan/story", "mlx-lm/folder/metal/both"))
       << yaml;
-  const auto settings = parse_starter(yaml);
-  ASSERT_TRUE(settings) << settings.error().message;
-  for (const BackendSettings& backend : settings->backends) {
-    if (backend.name != "vulkan") continue;
-    EXPECT_THAT(backend.extra.for_engine("llama.cpp").args, testing::ElementsAre("-ngl", "99"));
-    EXPECT_THAT(backend.extra.for_engine("agave").args,
-                testing::ElementsAre("--backend", "vulkan"));
-  }
 }
 
-// Its own report says where the work ran where no probe sees the device.
-TEST(Starter, TurnsAgavesProfileOnAndGatesTheCallsOfItsOps) {
+TEST(Starter, LeavesProbesOutWhereNoneAreInstalled) {
   const auto settings = parse_starter(
-      starter_config({{{"agave", "agave", "agave"}}, {{"file", "f.gguf"}}, true, false, true}));
+      starter_config({{{"llama.cpp", "llama-bench", "llama-bench"}}, {}, true, false}));
   ASSERT_TRUE(settings) << settings.error().message;
-  EXPECT_THAT(settings->engines[0].profile_args, testing::ElementsAre("--profile"));
-  ASSERT_EQ(settings->limits.size(), 2U);
-  EXPECT_EQ(settings->limits[1].match.engine, "agave");
-  EXPECT_THAT(settings->limits[1].metrics, testing::ElementsAre("op_calls:*"));
-  EXPECT_EQ(settings->limits[1].exact, true);
+  EXPECT_TRUE(settings->engines[0].probes.empty());
 }
 
 TEST(Starter, LeavesOutModelsThatNoEngineLoads) {
   const auto models_of = [](StarterEngine engine) {
-    const auto settings =
-        parse_starter(starter_config({{std::move(engine)},
-                                      {{"file", "f.gguf"}, {"folder", "folder", true}},
-                                      false,
-                                      false,
-                                      false}));
+    const auto settings = parse_starter(starter_config(
+        {{std::move(engine)}, {{"file", "f.gguf"}, {"folder", "folder", true}}, false, true}));
     EXPECT_TRUE(settings) << (settings ? "" : settings.error().message);
     std::vector<std::string> names;
     if (settings) {
@@ -170,28 +114,25 @@ TEST(Starter, ReportsTimesAndGatesCounts) {
 TEST(Starter, CanBeReadWhateverWasFound) {
   const StarterInput cases[] = {
       {},
-      {{}, {}, true, false, true},
-      {{{"llama.cpp", "llama-bench", "llama-bench"}}, {}, false, false, false},
+      {{}, {}, true, true},
+      {{{"llama.cpp", "llama-bench", "llama-bench"}}, {}, false, false},
       {{{"llama.cpp", "a/llama-bench", "llama-bench"},
         {"llama.cpp", "b/llama-bench", "llama-bench"}},
        {{"m", "m.gguf"}, {"M", "n.gguf"}, {"-.-", "o.gguf"}, {"", "p.gguf"}},
        true,
-       false,
        true},
-      {{{"x", "llama-completion", "llama-perf"},
+      {{{"x", "llama-completion", "llama-completion"},
         {"x", "agave", "agave"},
         {"x", "hf2q", "hf2q"},
         {"x", "mlx_lm.benchmark", "mlx-lm"},
         {"x", "llama-bench", "llama-bench"}},
        {{"m", "m.gguf"}, {"m", "m", true}},
        true,
-       true,
        true},
-      {{{"mlx-lm", "mlx_lm.benchmark", "mlx-lm"}}, {{"m", "m.gguf"}}, true, false, true},
-      {{{"hf2q", "hf2q", "hf2q"}, {"own", "own", "other"}}, {}, true, false, true},
-      {{{"a b: [c", "/with blank/\"quote\"\\back: #x", "other"}},
-       {{std::string(300, 'x'), "~"}, {"{model}", "null"}, {"ä", "- a\nb"}},
-       false,
+      {{{"mlx-lm", "mlx_lm.benchmark", "mlx-lm"}}, {{"m", "m.gguf"}}, true, true},
+      {{{"hf2q", "hf2q", "hf2q"}, {"own", "own", "other"}}, {}, true, true},
+      {{{"a b: [c", "/with blank/\"quote\"\\back: #x", "agave"}},
+       {{std::string(300, 'x'), "~"}, {"{model}", "null"}, {"\xC3\xA4", "- a\nb"}},
        false,
        false},
   };

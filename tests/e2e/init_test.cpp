@@ -40,9 +40,9 @@ TEST_F(Init, FindsEachEngineByItsProgram) {
   const struct {
     const char* program;
     const char* engine;
-    const char* output;
+    const char* preset;
   } cases[] = {{"llama-bench", "llama.cpp", "llama-bench"},
-               {"llama-completion", "llama.cpp", "llama-perf"},
+               {"llama-completion", "llama.cpp", "llama-completion"},
                {"agave", "agave", "agave"},
                {"hf2q", "hf2q", "hf2q"},
                {"mlx_lm.benchmark", "mlx-lm", "mlx-lm"}};
@@ -51,9 +51,9 @@ TEST_F(Init, FindsEachEngineByItsProgram) {
   for (const auto& one : cases) {
     install(one.program);
     const std::string yaml = init();
-    EXPECT_THAT(yaml, HasSubstr(std::string("\n  ") + one.engine + ":\n")) << said_;
-    EXPECT_THAT(yaml, HasSubstr(std::string("command: [\"") + one.program + "\""));
-    EXPECT_THAT(yaml, HasSubstr(std::string("output: ") + one.output + "\n"));
+    EXPECT_THAT(yaml, HasSubstr(std::string("\n  ") + one.engine + ": {preset: " + one.preset +
+                                ", program: " + one.program + "}\n"))
+        << said_;
     EXPECT_THAT(said_, HasSubstr(std::string("engine  ") + one.engine + " (" + one.program + ")"));
     fs::remove(scratch_ / ("path/" + std::string(one.program)));
   }
@@ -61,13 +61,13 @@ TEST_F(Init, FindsEachEngineByItsProgram) {
 
 TEST_F(Init, FindsWhatZigBuilds) {
   spill_program(scratch_ / "zig-out/bin/agave", program_);
-  EXPECT_THAT(init(), HasSubstr("command: [\"./zig-out/bin/agave\""));
+  EXPECT_THAT(init(), HasSubstr("program: ./zig-out/bin/agave}"));
 }
 
 TEST_F(Init, TakesLlamaBenchAloneOfLlamaCpp) {
   install("llama-bench");
   install("llama-completion");
-  EXPECT_THAT(init(), Not(HasSubstr("llama-perf")));
+  EXPECT_THAT(init(), Not(HasSubstr("llama-completion,")));
 }
 
 TEST_F(Init, FindsModelsThatAreFolders) {
@@ -76,9 +76,20 @@ TEST_F(Init, FindsModelsThatAreFolders) {
   model_folder("models/folder");
   spill(scratch_ / "models/no-weights/config.json", "{}");
   const std::string yaml = init();
-  EXPECT_THAT(yaml, HasSubstr("  folder: \"models/folder\"\n"));
+  EXPECT_THAT(yaml, HasSubstr("  folder: models/folder\n"));
   EXPECT_THAT(yaml, Not(HasSubstr("tiny.gguf"))) << "mlx_lm loads no GGUF file";
   EXPECT_THAT(yaml, Not(HasSubstr("no-weights")));
+}
+
+TEST_F(Init, ListsPresetsAndWhetherTheyWereTried) {
+  const Ended ended = weir(scratch_, {"init", "--list"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("llama-bench       llama-bench       cpu vulkan"));
+  EXPECT_THAT(ended.out, HasSubstr("tried on llama.cpp v0.5.0"));
+  EXPECT_THAT(ended.out, HasSubstr("not tried on the real program"));
+  EXPECT_FALSE(fs::exists(scratch_ / "weir.yaml"));
+  const Json json = json_of(weir(scratch_, {"init", "--list", "--json"}));
+  EXPECT_EQ(json["schema"], "weir.presets/1");
 }
 
 TEST_F(Init, SaysInItsHelpWhatItLooksFor) {

@@ -107,7 +107,17 @@ TEST(Fit, SaysWhyAProbeCannotSeeAndWhatToDo) {
       {"vulkan", State::perhaps, "if it opens that", "",
        [](ProgramFacts& facts) {
          facts.libraries.clear();
-         facts.names_vulkan = true;
+         facts.names = {"vulkan"};
+       }},
+      {"opencl", State::perhaps, "if it opens that", "",
+       [](ProgramFacts& facts) {
+         facts.libraries.clear();
+         facts.names = {"opencl"};
+       }},
+      {"hip", State::perhaps, "runs what it is given", "",
+       [](ProgramFacts& facts) {
+         facts.libraries.clear();
+         facts.path = "/usr/bin/env";
        }},
       {"vulkan", State::perhaps, "a script for /bin/sh", "Name the program",
        [](ProgramFacts& facts) { facts = only("run.sh", of_kind(FileKind::script, "/bin/sh")); }},
@@ -194,14 +204,15 @@ TEST_F(Look, ReadsWhatAProgramHoldsAndSurvivesCircles) {
   ElfBytes bytes = program();
   bytes.needed = {"liba.so"};
   bytes.runpath = "$ORIGIN";
-  const std::string path = put(
-      "engine", bytes.str() + std::string(3 << 20, '.') + "GGML_ASSERT(%s) failed libvulkan.so.1");
+  const std::string path =
+      put("engine", bytes.str() + std::string(3 << 20, '.') +
+                        "GGML_ASSERT(%s) failed libvulkan.so.1 libOpenCL.so.1");
   put("liba.so",
       ElfBytes{.machine = own_elf_machine(), .needed = {"liba.so"}, .runpath = "$ORIGIN"}.str());
   const auto facts = look(path);
   ASSERT_TRUE(facts) << facts.error().message;
   EXPECT_TRUE(facts->holds_ggml);
-  EXPECT_TRUE(facts->names_vulkan);
+  EXPECT_THAT(facts->names, testing::ElementsAre("vulkan", "opencl"));
   EXPECT_EQ(facts->libraries.size(), 1U);
   EXPECT_EQ(look((folder_ / "absent").string()).error().code, Code::io);
   EXPECT_EQ(look(folder_.string()).error().code, Code::io);

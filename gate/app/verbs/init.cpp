@@ -9,14 +9,16 @@ void add_init(const Verb& verb) {
   auto options = std::make_shared<flow::InitOptions>();
   verb.takes_config("Where to write it");
   verb.flag("--force", options->force, "Write over a file that is there");
+  verb.flag("--list", options->list, "List the presets: what weir knows of engines");
+  verb.takes_json();
   verb.option("--ci", options->ci, "SYSTEM",
               "Also a workflow for github or gitlab, a first count, and how long a gate takes;\n"
               "what is there already stays")
       ->check(CLI::IsMember({"github", "gitlab"}));
   verb->footer(
-      "weir looks for llama-bench (or llama-completion), agave, hf2q and\n"
-      "mlx_lm.benchmark in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp\n"
-      "and PATH. It looks for models in . and models/: GGUF files, and folders with\n"
+      "weir looks for llama-bench (or llama-completion), agave, hf2q, mlx_lm.benchmark\n"
+      "and weir-engine in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp and\n"
+      "PATH. It looks for models in . and models/: GGUF files, and folders with\n"
       "config.json and safetensors. It starts none of them.\n\n"
       "Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github");
   verb.runs(options, flow::init);

@@ -43,12 +43,14 @@ const LoadedLibrary* find(const std::vector<LoadedLibrary>& libraries, std::stri
   return found == libraries.end() ? nullptr : &*found;
 }
 
-// Programs that load whatever the text they are given asks for.
-bool runs_text(const ProgramFacts& program) {
+// Programs that load whatever the text they are given asks for, and those that start another one.
+bool runs_others(const ProgramFacts& program) {
   const std::string name = sys::file_name_of(program.path);
   const std::string_view stem =
       std::string_view(name).substr(0, name.find_last_not_of("0123456789.") + 1);
-  constexpr std::string_view k_known[] = {"python", "node", "ruby", "java", "bash", "sh", "perl"};
+  constexpr std::string_view k_known[] = {
+      "python", "node", "ruby",    "java",   "bash",    "sh",      "dash",   "perl", "env",
+      "nice",   "time", "timeout", "ionice", "taskset", "numactl", "stdbuf", "chrt", "setarch"};
   return std::find(std::begin(k_known), std::end(k_known), stem) != std::end(k_known);
 }
 
@@ -123,7 +125,7 @@ Fit fit_ggml(const ProgramFacts& program) {
   if (!program.plug_ins.empty()) {
     return perhaps("ggml's libraries lie beside it, and it may open them when it runs");
   }
-  if (runs_text(program)) {
+  if (runs_others(program)) {
     return perhaps("runs what it is given: seen if that loads a dynamic ggml");
   }
   return unused("no ggml in it");
@@ -147,11 +149,11 @@ Fit fit_api(const DeviceApi& api, const ProgramFacts& program) {
                       libraries == &program.plug_ins ? ", a plug-in beside the program" : ""));
     }
   }
-  if (vulkan && program.names_vulkan) {
+  if (std::ranges::count(program.names, api.name) > 0) {
     return perhaps(fmt::format("{}, if it opens that when it runs", api.how));
   }
-  if (vulkan && runs_text(program)) {
-    return perhaps("runs what it is given: seen if that uses Vulkan");
+  if (runs_others(program)) {
+    return perhaps(fmt::format("runs what it is given: seen if that uses {}", api.title));
   }
   return unused(fmt::format("nothing in it uses {}", api.title));
 }

@@ -30,9 +30,10 @@ struct ProgramFacts {
   std::vector<std::string> missing;      // "libx.so (needed by engine)"
   std::vector<std::string> unreadable;   // libraries with why
   // Words found in the program's own bytes and in its own libraries': what it may open by itself.
-  bool names_vulkan = false;  // "libvulkan"
-  bool holds_ggml = false;    // ggml's messages, though no library of ggml's is loaded
-  bool holds_marks = false;   // weir's instrument library, as an archive
+  std::vector<std::string>
+      names;                 // APIs whose libraries it names ("vulkan"), though none is loaded
+  bool holds_ggml = false;   // ggml's messages, though no library of ggml's is loaded
+  bool holds_marks = false;  // weir's instrument library, as an archive
 };
 
 // Code::io or Code::data where the program itself cannot be read. `path`: of the program; links are

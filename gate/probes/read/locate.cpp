@@ -72,7 +72,10 @@ Result<Variables> variables_of(DeviceApi::Load load, const std::string& path, co
         for (const std::string& standard : standard_layer_folders(lookup))
           folders += ":" + standard;
       }
-      return Variables{{"VK_LAYER_PATH", folders}, {"VK_INSTANCE_LAYERS", k_vulkan_layer}};
+      // ggml names its pipelines where it is asked to; other programs pass it by.
+      return Variables{{"VK_LAYER_PATH", folders},
+                       {"VK_INSTANCE_LAYERS", k_vulkan_layer},
+                       {"GGML_VK_DEBUG_MARKERS", "1"}};
     }
     case DeviceApi::Load::opencl_layer:
       WEIR_CHECK(refuse_in(path, ":", "the OpenCL loader cannot find ", k_by_colons));

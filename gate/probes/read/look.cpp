@@ -8,6 +8,7 @@
 #include "gate/probes/read/fit.hpp"
 #include "gate/sys/files.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::probes {
 namespace {
@@ -212,12 +213,15 @@ class Loader {
       return any_library([&](const LoadedLibrary& one) { return one.name.starts_with(prefix); });
     };
     if (!uses("libggml")) facts_.holds_ggml = holds(facts_.path, "GGML_ASSERT(");
-    if (uses("libvulkan.so")) return;
-    facts_.names_vulkan =
-        holds(facts_.path, "libvulkan") ||
-        std::any_of(facts_.libraries.begin(), facts_.libraries.end(), [](const LoadedLibrary& one) {
-          return !is_of_system(one.path) && holds(one.path, "libvulkan");
-        });
+    for (const unit::DeviceApi& api : unit::device_apis()) {
+      const std::string_view library = api.needs.front();
+      if (api.on_macos || uses(library)) continue;
+      const std::string_view stem = library.substr(0, library.find('.'));
+      const auto names_it = [&](const LoadedLibrary& one) {
+        return !is_of_system(one.path) && holds(one.path, stem);
+      };
+      if (holds(facts_.path, stem) || any_library(names_it)) facts_.names.emplace_back(api.name);
+    }
   }
 
   const sys::Files& files_;

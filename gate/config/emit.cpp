@@ -1,0 +1,88 @@
+// A tree as YAML, and texts as its scalars.
+#include "gate/base/json.hpp"
+#include "gate/config/parse.hpp"
+#include "gate/config/presets.hpp"
+
+namespace weir::config {
+namespace {
+
+// On one line, as it stands between brackets.
+std::string flow(const Node& node) {
+  std::vector<std::string> parts;
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar:
+      return node.quoted ? dump_json(Json(node.text)) : yaml_scalar(node.text);
+    case Node::Kind::list:
+      for (const Node& item : node.items) parts.push_back(flow(item));
+      return fmt::format("[{}]", text::join(parts));
+    case Node::Kind::map:
+      for (const Entry& entry : node.entries) {
+        parts.push_back(fmt::format("{}: {}", yaml_scalar(entry.key), flow(entry.value)));
+      }
+      return fmt::format("{{{}}}", text::join(parts));
+  }
+  return "";
+}
+
+void write(const Node& node, std::size_t indent, std::string& text) {
+  constexpr std::size_t k_width = 100;
+  const std::string margin(indent, ' ');
+  for (const Node& item : node.items) text += fmt::format("{}- {}\n", margin, flow(item));
+  for (const Entry& entry : node.entries) {
+    const std::string key = yaml_scalar(entry.key);
+    const std::string line = flow(entry.value);
+    const bool parts = entry.value.kind == Node::Kind::map ||
+                       (entry.value.kind == Node::Kind::list && !entry.value.items.empty() &&
+                        entry.value.items.front().kind == Node::Kind::map);
+    if (parts && indent + key.size() + line.size() > k_width) {
+      text += fmt::format("{}{}:\n", margin, key);
+      write(entry.value, indent + 2, text);
+    } else {
+      text += fmt::format("{}{}: {}\n", margin, key, line);
+    }
+  }
+}
+
+}  // namespace
+
+Node map_node(std::vector<Entry> entries, Place at) {
+  return {Node::Kind::map, at, false, {}, {}, std::move(entries)};
+}
+Node text_node(std::string text, Place at) {
+  return {Node::Kind::scalar, at, false, std::move(text), {}, {}};
+}
+Node list_node(std::vector<Node> items, Place at) {
+  return {Node::Kind::list, at, false, {}, std::move(items), {}};
+}
+
+std::string to_yaml(const Node& node) {
+  std::string text;
+  write(node, 0, text);
+  return text;
+}
+
+std::string yaml_scalar(std::string_view text) {
+  // Without what YAML could take for something else at the beginning, or anywhere in brackets.
+  const auto inside = [](char c) {
+    return text::is_alphanumeric(c) ||
+           std::string_view("._-/+%*^=").find(c) != std::string_view::npos;
+  };
+  const auto first = [](char c) { return text::is_alphanumeric(c) || c == '.' || c == '/'; };
+  const auto fits = [&](std::string_view word) {
+    return !word.empty() && first(word[0]) && std::ranges::all_of(word, inside);
+  };
+  // An argument's dashes are no list's.
+  const std::size_t dashes = std::min(text.find_first_not_of('-'), text.size());
+  const bool plain = fits(text.substr(dashes)) && text::lower(text) != "null";
+  return plain ? std::string(text) : dump_json(Json(text));
+}
+
+std::string yaml_list(std::span<const std::string> texts) {
+  std::vector<std::string> parts;
+  for (const std::string& text : texts) parts.push_back(yaml_scalar(text));
+  return fmt::format("[{}]", text::join(parts));
+}
+
+}  // namespace weir::config

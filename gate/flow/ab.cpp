@@ -1,0 +1,199 @@
+#include "gate/flow/ab.hpp"
+
+#include "gate/adapters/format.hpp"
+#include "gate/base/text.hpp"
+#include "gate/config/typed_command.hpp"
+#include "gate/flow/devices.hpp"
+#include "gate/flow/program.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/unit/device_api.hpp"
+
+namespace weir::flow {
+namespace {
+
+constexpr double k_trial_seconds = 300;
+
+Result<config::Environment> environment_of(const std::vector<std::string>& words) {
+  config::Environment env;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    if (equals == 0 || equals == word.npos) {
+      return fail(Code::usage, "--env {}: expected NAME=VALUE", text::printable(word));
+    }
+    env[word.substr(0, equals)] = word.substr(equals + 1);
+  }
+  return env;
+}
+
+// By its name; else nothing.
+Result<const config::Preset*> preset_of(const std::string& asked, const std::string& program) {
+  if (asked.empty()) return config::preset_of_program(sys::file_name_of(program));
+  const auto& all = config::presets();
+  const auto found = std::ranges::find(all, asked, &config::Preset::name);
+  if (found != all.end()) return &*found;
+  std::vector<std::string> names;
+  for (const config::Preset& one : all) names.push_back(one.name);
+  return fail(Code::usage, "--preset: unknown preset \"{}\"{}\n  known here: {}",
+              text::printable(asked), text::did_you_mean(asked, names), text::join(names));
+}
+
+// By what it prints ("llama-bench-table" is llama-bench's, too); not by what any engine may print.
+const config::Preset* preset_of_output(std::string_view output) {
+  const auto& all = config::presets();
+  const auto found = std::ranges::find_if(all, [&](const config::Preset& one) {
+    return !one.output.empty() && output.starts_with(one.output) && output != "weir-observed";
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// What one run of a program that nobody knows shows.
+struct Trial {
+  std::string output{};        // the adapter that reads what it prints; "": none does
+  std::string device = "cpu";  // one on which a probe saw work
+  bool is_counted = false;     // a probe saw something
+};
+Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::Probing& probing,
+                       const sys::Stop& stop) {
+  std::vector<std::string> command{typed.program};
+  command.insert(command.end(), typed.args.begin(), typed.args.end());
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, command, k_trial_seconds));
+  const std::string folder = sys::absolute(sys::join_path(job.asked.out, "trial"));
+  WEIR_CHECK(job.files().make_dirs(folder));
+  WEIR_CHECK(attach_probes(
+      probing, typed.probes, folder, [](auto&) {}, spec));
+  job.talk(fmt::format("running {} once to see what it does", sys::file_name_of(typed.program)));
+  WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
+  const auto counted = probing.collect(typed.probes, folder);
+  (void)job.files().remove_tree(folder);
+  if (const std::string failed = failure_words(finished, spec); !failed.empty()) {
+    talk_of(job, finished.err);
+    return fail(Code::unavailable, "{}: {}", typed.program, failed);
+  }
+  Trial trial;
+  const adapters::Printed printed({finished.out, finished.err});
+  for (const adapters::Format* format : adapters::recognised(printed)) {
+    if (trial.output.empty()) trial.output = format->adapter.name;
+  }
+  for (const profile::ProbeCounts& one : counted.value_or(std::vector<profile::ProbeCounts>())) {
+    trial.is_counted = true;
+    const auto dispatches = one.counts.find("dispatches");
+    if (dispatches == one.counts.end() || dispatches->second == 0) continue;
+    if (unit::find_device_api(one.probe) != nullptr) trial.device = one.probe;
+  }
+  return trial;
+}
+
+// What the preset sets for a device, but for what whoever types the command has set.
+config::Environment device_env(const Job& job, const config::Preset* preset,
+                               const std::string& device) {
+  if (preset == nullptr) return {};
+  const auto row = std::ranges::find(preset->devices, device, &config::Preset::Device::name);
+  if (row == preset->devices.end()) return {};
+  config::Environment env = row->extra.env;
+  for (auto& [name, value] : env) value = job.world.environment(name).value_or(value);
+  return env;
+}
+
+// Of the devices that its arguments may mean, the first that is here and that a probe sees work on;
+// else the CPU.
+Result<std::string> device_of(const Job& job, const config::TypedCommand& typed,
+                              const sys::Stop& stop) {
+  config::Cell cell;
+  for (const std::string& name : config::devices_typed(*typed.preset, typed.args)) {
+    if (std::ranges::count(typed.probes, name) == 0) continue;
+    cell.device = name;
+    cell.env = device_env(job, typed.preset, name);
+    WEIR_TRY(const auto devices,
+             look_for_devices(cell, sys::read_machine(job.files()), job.world, stop));
+    const auto found = devices.find(name);
+    if (found != devices.end() && !found->second.absent) return name;
+  }
+  return "cpu";
+}
+
+Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
+                                      const config::Environment& env) {
+  const sys::Interrupts interrupts;
+  config::TypedCommand typed;
+  // A file that lies elsewhere is read from there.
+  const std::string kept = sys::folder_of(sys::absolute(options.write));
+  const bool moves = !options.write.empty() && kept != sys::absolute(".");
+  const auto placed = [&](const std::string& word) {
+    return moves && job.files().exists(word) ? sys::absolute(word) : word;
+  };
+  typed.program = placed(options.programs.back());
+  for (const std::string& word : options.words) typed.args.push_back(placed(word));
+  typed.env = env;
+  typed.budget = options.budget;
+  WEIR_TRY(typed.preset, preset_of(options.preset, typed.program));
+  WEIR_TRY(const auto probing, make_probing(job.world));
+  for (const std::string& program : options.programs) {
+    WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, k_trial_seconds));
+    for (const std::string& probe :
+         fitting_probes(job, spec.argv.front(), *probing, sys::absolute(job.asked.out))) {
+      if (std::ranges::count(typed.probes, probe) == 0) typed.probes.push_back(probe);
+    }
+  }
+  if (typed.preset == nullptr) {
+    WEIR_TRY(const Trial trial, try_once(job, typed, *probing, interrupts.stop()));
+    typed.output = trial.output;
+    typed.device = trial.device;
+    typed.preset = preset_of_output(trial.output);
+    if (typed.output.empty() && !trial.is_counted) {
+      return fail(Code::usage,
+                  "{}: weir reads nothing of what it prints, and no probe saw it do anything\n"
+                  "  --preset NAME says what its arguments mean (weir init --list)",
+                  typed.program);
+    }
+  } else if (typed.preset->output.empty()) {
+    return fail(Code::usage,
+                "{} is an inference server, which weir ab sends no prompts to\n"
+                "  weir gate --against compares servers: docs/how-to/servers.md",
+                typed.program);
+  } else if (options.device.empty()) {
+    WEIR_TRY(typed.device, device_of(job, typed, interrupts.stop()));
+  }
+  if (!options.device.empty()) typed.device = options.device;
+  typed.device_env = device_env(job, typed.preset, typed.device);
+  return config::config_of(typed);
+}
+
+}  // namespace
+
+Result<Answer> ab(const Job& asked, const AbOptions& options) {
+  if (options.programs.size() == 1 && options.env.empty()) {
+    return fail(Code::usage,
+                "one program and nothing that differs: name the new one behind the old one, or\n"
+                "  what the candidate's environment has besides: --env NAME=VALUE");
+  }
+  WEIR_TRY(const config::Environment env, environment_of(options.env));
+  WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env));
+  Job job = asked;
+  job.asked.counts_only = job.asked.counts_only || !config.is_read;
+  job.asked.config = "the command line";
+  job.asked.config_text = config.yaml;
+  if (!options.write.empty()) {
+    WEIR_CHECK(job.files().write_atomic(options.write, config.yaml));
+    job.talk(fmt::format("wrote {}", options.write));
+  }
+  GateOptions gate_options;
+  gate_options.files = options.files;
+  gate_options.against = "";
+  gate_options.require_baseline = true;  // the base's counts are all there is to judge by
+  gate_options.words = config.command;
+  gate_options.words.front() = options.programs.front();
+  WEIR_TRY(const Configured known,
+           configured(config.yaml, job.asked.config, known_now(job.world, job.asked.config)));
+  config::Environment base = known.settings->engines.front().extra.env;
+  for (const auto& [name, value] : env) base.erase(name);
+  gate_options.base_env = std::move(base);
+  auto answer = gate(job, gate_options);
+  if (answer && config.totals) {
+    job.say(
+        "\nCounts are totals of a run: weir does not know which argument is its length\n"
+        "  (--preset; weir init --list).\n");
+  }
+  return answer;
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,20 @@
+// weir ab: two programs, or one with two environments, compared without a configuration.
+#pragma once
+
+#include "gate/flow/gate.hpp"
+
+namespace weir::flow {
+
+struct AbOptions {
+  std::vector<std::string> programs;  // base and candidate, or one for both
+  std::vector<std::string> words;     // the arguments of both
+  std::vector<std::string> env;       // "NAME=VALUE", of the candidate alone
+  std::string preset, device;         // "": found out
+  std::string budget = "2m";
+  std::string write;  // a file to keep the configuration in
+  ReportFiles files;
+};
+// A configuration of one cell, made of the command line, and gate() beside the base's command.
+[[nodiscard]] Result<Answer> ab(const Job& job, const AbOptions& options);
+
+}  // namespace weir::flow
