@@ -8,7 +8,9 @@ void add_config(const Verb& verb) {
   verb->require_subcommand(1);
   const Verb show = verb.below("show", "Print the configuration with its presets expanded");
   show.takes_config();
-  show->footer("YAML that means the same without presets; weir init --list has the presets.");
+  show->footer(
+      "The output is YAML without presets, and gates the same cells.\n\n"
+      "Example:\n  weir config show -c weir.yaml");
   show.runs(std::make_shared<int>(),
             [](const flow::Job& job, int) { return flow::show_config(job); });
 }

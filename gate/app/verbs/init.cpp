@@ -7,13 +7,13 @@ namespace weir::app {
 
 void add_init(const Verb& verb) {
   auto options = std::make_shared<flow::InitOptions>();
-  verb.takes_config("Where to write it");
-  verb.flag("--force", options->force, "Write over a file that is there");
-  verb.flag("--list", options->list, "List the presets: what weir knows of engines");
+  verb.takes_config("File to write");
+  verb.flag("--force", options->force, "Overwrite an existing file");
+  verb.flag("--list", options->list, "List the presets, and the engines that they are for");
   verb.takes_json();
   verb.option("--ci", options->ci, "SYSTEM",
-              "Also a workflow for github or gitlab, a first count, and how long a gate takes;\n"
-              "what is there already stays")
+              "Write a workflow too, count once and report how long a gate takes; keeps files "
+              "that exist")
       ->check(CLI::IsMember({"github", "gitlab"}));
   verb->footer(
       "weir looks for llama-bench (or llama-completion), agave, hf2q, mlx_lm.benchmark\n"
