@@ -21,7 +21,8 @@ for pair in linux-x86-64=linux-x64 linux-arm64=linux-arm64 macos-arm64=darwin-ar
   cp -R "$tree"/{bin,lib,share} "$to/"
   [[ ! -d $tree/libexec ]] || cp -R "$tree/libexec" "$to/"
   # Of what a shell, a C++ compiler and man look for they find nothing here.
-  rm -rf "$to"/share/{man,bash-completion,fish,doc/weir/docs} "$to"/share/doc/weir/{README,CHANGELOG}.md "$to"/lib/*-linux-gnu
+  rm -rf "$to"/share/{man,bash-completion,fish,doc/weir/docs} "$to"/share/doc/weir/{README,CHANGELOG}.md \
+    "$to"/lib/{*-linux-gnu,pkgconfig,libweir_instrument.*}
   [[ ! -e $tree/BUILT-NOT-RUN.txt ]] || cp "$tree/BUILT-NOT-RUN.txt" "$to/"
   system=${pair#*=}
   npm_describe "$to" "$name" "{\"description\": \"weir for ${system/-/ on }: installed by weir-gate\", \"os\": [\"${system%-*}\"], \"cpu\": [\"${system#*-}\"]}"
