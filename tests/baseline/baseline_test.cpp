@@ -419,9 +419,9 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
       {{stored_as("vulkan-1002-744c-3-4-0a")},
        Match::other_class,
        "vulkan-1002-744c-3-4-0a",
-       "other devices only: GPU"},
-      {{stored_as("vulkan-10005-0")}, Match::other_class, "vulkan-10005-0", "other devices only"},
-      {{other_arguments}, Match::fingerprint, k_class, "changed: arguments, prompt"},
+       "of another device class: GPU"},
+      {{stored_as("vulkan-10005-0")}, Match::other_class, "vulkan-10005-0", "of another device class"},
+      {{other_arguments}, Match::fingerprint, k_class, "another fingerprint: arguments, prompt changed"},
       {{other_arguments, stored_as("vulkan-10005-0-d-2-0a")},
        Match::nearest,
        "vulkan-10005-0-d-2-0a",
@@ -429,7 +429,7 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
       {{other_arguments, stored_as("cpu-x86-64-v3")},
        Match::fingerprint,
        k_class,
-       "changed: arguments"},
+       "another fingerprint and device class (GPU): arguments, prompt changed"},
   };
   for (const Case& one : k_cases) {
     const Choice choice = choose(profile_with_counts(), one.stored);
