@@ -87,7 +87,7 @@ test('what git does not hold and nothing makes is asked for, and ends red until 
   fs.rmSync(path.join(place, 'model.bin'));
   assert.equal(ends().status, 1);
   assert.match(ends().stdout, /^::error title=weir::.*fetch this model here: model\.bin/);
-  assert.equal(steps.find((step) => step.name === 'Models that git does not hold').with.path, 'model.bin');
+  assert.equal(steps.find((step) => step.name === 'Models that git does not hold').with.path.trim(), 'model.bin');
 });
 
 test('what is there stays as it is', () => {
