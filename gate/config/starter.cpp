@@ -11,7 +11,8 @@
 
 namespace weir::config {
 
-extern const std::string_view k_config_form, k_engine_form, k_github_form, k_gitlab_form;
+extern const std::string_view k_config_form, k_engine_form, k_github_form, k_gitlab_form,
+    k_gitlab_note;
 
 namespace {
 
@@ -337,8 +338,10 @@ std::string starter_config(const StarterInput& found) {
 
 namespace {
 
-// One word of a POSIX shell.
-std::string word(const std::string& text) { return "'" + replaced(text, "'", "'\\''") + "'"; }
+// One word of a POSIX shell, on one line: a name may hold a line break.
+std::string word(const std::string& text) {
+  return "'" + replaced(replaced(text::printable(text), "\n", ""), "'", "'\\''") + "'";
+}
 
 // What a job does before weir is asked, a command a line. `file` is the workflow's name.
 std::vector<std::string> steps_of(const StarterCi& found, const std::string& file, bool folder) {
@@ -358,11 +361,10 @@ std::vector<std::string> steps_of(const StarterCi& found, const std::string& fil
 }
 
 std::string indented(const std::vector<std::string>& lines, std::string_view indent) {
-  std::string text{};
+  std::string text;
   for (const std::string& line : lines) {
-    // A name may hold a line break, a line of a file may not.
     text += (text.empty() ? "" : "\n") + std::string(indent) +
-            replaced(text::printable(line), "\n", " ");
+            replaced(text::printable(line), "\n", "");
   }
   return text;
 }
@@ -434,7 +436,12 @@ std::string starter_gitlab(const StarterCi& found) {
                  {"verdict", made("verdict.json")},
                  {"out", made("weir-out/")},
                  {"junit", made("weir.xml")},
-                 {"metrics", made("metrics.txt")}});
+                 {"report", made("weir.md")},
+                 {"metrics", made("metrics.txt")}}) +
+         "\n" +
+         (here ? std::string(k_gitlab_note)
+               : replaced(std::string(k_gitlab_note), "weir.md",
+                          word(below_root(found, "weir.md"))));
 }
 
 }  // namespace weir::config

@@ -103,7 +103,7 @@ class Markdown {
   // The worst cells open, with what there is to say of them.
   void changed() {
     for (const Block& block : document_.blocks) {
-      if (block.of().verdict != Outcome::fresh && !rows_of(block).empty()) table_.push_back(&block);
+      if (!reason_says_all(block.of()) && !rows_of(block).empty()) table_.push_back(&block);
     }
     std::vector<Paragraph> below;
     std::size_t cells = 0;
@@ -150,7 +150,9 @@ class Markdown {
       if (cell->of->verdict == Outcome::error) share(all, markdown_text(cell->reason, 1500), *cell);
     }
     for (const auto& [reason, cells] : all) {
-      const std::string text = fmt::format("**Not measured:** {}: {}\n\n", names(cells), reason);
+      const std::string text = fmt::format(
+          "**Not {}:** {}: {}\n\n", cells.front()->of->not_compared ? "compared" : "measured",
+          names(cells), reason);
       if (!pieces_.add(text)) {
         left_out_ +=
             static_cast<std::size_t>(std::ranges::count_if(cells, [&](const CellDocument* cell) {

@@ -109,6 +109,7 @@ test('GitLab gets its file, or a part of it to be taken in', () => {
   const job = {...jobs[jobs.weir.extends], ...jobs.weir};
   assert.ok(job.script.every((line) => typeof line === 'string') && job.before_script.every((line) => typeof line === 'string'));
   assert.match(job.script.join('\n'), /^weir gate --counts-only --require-baseline .*--against "\$base"/m);
+  assert.ok(job.artifacts.paths.includes('weir.md') && jobs['weir-note'].script[0].includes('-s weir.md'), 'posts');
   const again = init('--ci', 'gitlab');
   assert.match(again.stdout, /wrote \.gitlab\/weir\.yml[\s\S]*include:/);
   assert.match(init('--ci', 'gitlab').stdout, /kept/);

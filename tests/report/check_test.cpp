@@ -92,6 +92,16 @@ TEST(Check, SaysFirstThatNothingWasComparedAndWhy) {
   EXPECT_THAT(markdown(all_new(), {}), HasSubstr(why));
   EXPECT_THAT(terminal(all_new(), {.width = 200}), StartsWith("weir 0.1.0  8 cells  " + why));
   EXPECT_THAT(html(all_new()), HasSubstr("<title>weir: " + why));
+  GateVerdict required = with(all_new(), ExitCode::unmeasured);
+  for (CellVerdict& cell : required.cells) {
+    cell.verdict = Outcome::error;
+    cell.not_compared = cell.reason;
+  }
+  required.verdict = Outcome::error;
+  const std::string comment = markdown(required, {});
+  EXPECT_THAT(comment, HasSubstr("**Not compared:** "));
+  EXPECT_THAT(comment, Not(HasSubstr("| dispatches/token"))) << "the reason is all there is to say";
+  EXPECT_EQ(check_text(required, {}).annotations.size(), 1U);
   GateVerdict placed = with(all_new(), Outcome::fail);
   placed.exit_code = ExitCode::fail;
   EXPECT_EQ(check_text(placed, {}).title, "1 of 8 cells broke a limit \u00b7 " + why);
@@ -102,10 +112,9 @@ TEST(Check, AnnotatesWhatNeedsAReaderTheWorstFirst) {
   ASSERT_EQ(annotations.size(), 2U);  // two new cells with one reason, one that improved
   EXPECT_EQ(annotations[0].level, "warning");
   EXPECT_EQ(annotations[0].title, "new: 2 cells");
-  EXPECT_EQ(
-      annotations[0].message,
-      "no baseline is stored\n- llama.cpp / tiny-llama / cpu / prefill\n"
-      "- llama.cpp / tiny-llama / cpu / decode");
+  EXPECT_EQ(annotations[0].message,
+            "no baseline is stored\n- llama.cpp / tiny-llama / cpu / prefill\n"
+            "- llama.cpp / tiny-llama / cpu / decode");
   EXPECT_EQ(annotations[1].level, "notice");
   const auto red = check_text(fixtures::red(), {}).annotations;
   ASSERT_EQ(red.size(), 1U);
