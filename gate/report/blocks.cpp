@@ -11,11 +11,17 @@
 namespace weir::report {
 namespace {
 
+// "+12" of an exact count says what happened, whatever it was before.
+bool change_says_all(const MetricRow& row) {
+  return row.of->metric.kind == unit::Kind::count && row.of->nature == profile::Nature::exact &&
+         row.words.differs && !row.words.change.empty();
+}
+
 // What a reader is told of a row that needs one.
 std::string told(const MetricRow& row) {
   const std::string reason = reason_is_plain(*row.of) ? "" : row.of->reason;
   return fmt::format("{}\n{}\n{}\n{}\n{}\n", verdict::to_string(row.of->verdict), row.words.label,
-                     row.words.from_to(), row.words.parts(), reason);
+                     change_says_all(row) ? "" : row.words.from_to(), row.words.parts(), reason);
 }
 
 bool needs_a_reader(const MetricRow& row) {
@@ -66,23 +72,49 @@ bool alike(const MetricRow& one, const MetricRow& other) {
          one.words.current == other.words.current && one.words.baseline == other.words.baseline;
 }
 
-std::vector<const MetricRow*> rows_of(const Cells& cells) {
-  std::vector<const MetricRow*> rows = cells.front()->worst_first;
-  if (cells.size() == 1) return rows;
-  // What is fine is shown where it is the same in all.
-  std::erase_if(rows, [&](const MetricRow* row) {
-    if (needs_a_reader(*row)) return false;
-    return !std::ranges::all_of(cells, [&](const CellDocument* cell) {
-      return std::ranges::any_of(cell->rows,
-                                 [&](const MetricRow& other) { return alike(other, *row); });
-    });
-  });
+const MetricRow* same_row(const CellDocument& cell, const MetricRow& row) {
+  const auto found = std::ranges::find_if(
+      cell.rows, [&](const MetricRow& other) { return other.words.label == row.words.label; });
+  return found == cell.rows.end() ? nullptr : &*found;
+}
+
+// "68", or "68 … 82" where cells differ.
+std::string range_of(const Cells& cells, const MetricRow& row,
+                     std::optional<double> MetricVerdict::*value, std::string MetricWords::*words) {
+  std::pair<double, std::string> least{*(row.of->*value), row.words.*words}, most = least;
+  for (const CellDocument* cell : cells) {
+    const MetricRow* same = same_row(*cell, row);
+    if (same == nullptr || !(same->of->*value)) continue;
+    const std::pair<double, std::string> one{*(same->of->*value), same->words.*words};
+    least = std::min(least, one);
+    most = std::max(most, one);
+  }
+  if (least.second == most.second) return least.second;
+  return fmt::format("{} {} {}", least.second, k_ellipsis, most.second);
+}
+
+// What is fine is shown where it is the same in all.
+std::vector<MetricRow> rows_of(const Cells& cells) {
+  std::vector<MetricRow> rows;
+  for (const MetricRow* row : cells.front()->worst_first) {
+    const bool shared = needs_a_reader(*row) || std::ranges::all_of(cells, [&](const auto* cell) {
+                          const MetricRow* same = same_row(*cell, *row);
+                          return same != nullptr && alike(*same, *row);
+                        });
+    if (!shared) continue;
+    rows.push_back(*row);
+    if (cells.size() == 1 || !change_says_all(*row)) continue;
+    MetricWords& words = rows.back().words;
+    words.baseline = range_of(cells, *row, &MetricVerdict::baseline, &MetricWords::baseline);
+    words.current = range_of(cells, *row, &MetricVerdict::current, &MetricWords::current);
+  }
   return rows;
 }
 
 }  // namespace
 
-Block::Block(Cells of, std::size_t all) : cells(std::move(of)), rows(rows_of(cells)) {
+Block::Block(Cells of, std::size_t all) : cells(std::move(of)), rows_(rows_of(cells)) {
+  for (const MetricRow& row : rows_) rows.push_back(&row);
   kernels = changes_of(cells, &CellDocument::kernels);
   functions = changes_of(cells, &CellDocument::functions);
   ops = changes_of(cells, &CellDocument::ops);

@@ -154,11 +154,13 @@ struct ChangedIn {
   std::vector<const CellDocument*> cells;  // in plan order
 };
 
-// One cell, or several of which the same is to be said: the same numbers broke or beat the same
-// limits. What only some of them have is told with these.
+// One cell, or several of which the same is to be said: the same changes broke or beat the same
+// limits, whatever the counts were before. What only some of them have is told with these.
 struct Block {
   // `all`: how many cells the gate has.
   Block(std::vector<const CellDocument*> of, std::size_t all);
+  Block(Block&&) = default;
+  Block& operator=(Block&&) = default;
 
   std::vector<const CellDocument*> cells;  // in plan order, the first stands for all
   std::string title;  // of one its name; "3 of 12 cells: llama.cpp / * / vulkan / decode"
@@ -175,6 +177,9 @@ struct Block {
                                  std::size_t most) const;
   // "in 1 of 3 (tiny / vulkan): "; "" of all.
   [[nodiscard]] std::string in(const std::vector<const CellDocument*>& some) const;
+
+ private:
+  std::vector<MetricRow> rows_;  // with "68 … 82" where cells differ
 };
 // In the order of their first cells.
 [[nodiscard]] std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells,

@@ -235,6 +235,10 @@ class Terminal {
     if (text::columns(line) + text::columns(tail) > page_.width() && limit_says_improved(metric)) {
       tail = tail.substr(0, tail.rfind(':'));
     }
+    if (text::columns(line) > page_.width()) {  // no columns on so narrow a page
+      tail = fmt::format("{} {}", text::trim(line), tail);
+      line = std::string(k_row_indent, ' ');
+    }
     page_.paragraph(line, tail, k_detail_indent, "", wrong ? look.color : "");
     const bool silent = metric.verdict == Outcome::pass && !all.differs;
     const bool wanted = style_.verbose ? !silent : !reason_is_plain(metric);
