@@ -65,3 +65,22 @@ trust_checkout() {
     export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0='*'
   fi
 }
+
+# use_token ORIGIN TOKEN: git asks ORIGIN with it. By the environment: every user of the machine can read
+# command lines.
+use_token() {
+  local known=${GIT_CONFIG_COUNT:-0} # trust_checkout may have set one
+  [[ $1 == https://* ]] || return 0
+  export GIT_CONFIG_COUNT=$((known + 1)) "GIT_CONFIG_KEY_$known=http.$1.extraheader" \
+    "GIT_CONFIG_VALUE_$known=AUTHORIZATION: basic $(printf 'x-access-token:%s' "$2" | base64 | tr -d '\n')"
+}
+
+# inert: names of cells and machines are in what weir prints; no line of it is a command to the runner.
+inert() { sed -e 's/##\[/## [/g' -e 's/^[[:space:]]*::/ : :/'; }
+
+# take_artifact NAME FOLDER TOKEN: what the gate NAME of this workflow run left.
+take_artifact() {
+  command -v gh >/dev/null || die "gh is missing: hosted runners have it"
+  GH_TOKEN=$3 gh run download "$GITHUB_RUN_ID" --repo "$GITHUB_REPOSITORY" --name "weir-$1" --dir "$2" ||
+    die "this workflow run left no artifact weir-$1"
+}

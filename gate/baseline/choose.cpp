@@ -31,6 +31,7 @@ std::string preset_words(const std::string& then, const std::string& now) {
                      text::printable(present[0]), present[1], text::printable(old[1]));
 }
 
+// ": model, prompt changed".
 std::string changed_parts(const Baseline& stored, const profile::Provenance& candidate) {
   std::vector<std::string> changed;
   for (const auto& [name, hash] : candidate.fingerprint_parts) {
@@ -40,7 +41,7 @@ std::string changed_parts(const Baseline& stored, const profile::Provenance& can
   for (const auto& [name, hash] : stored.fingerprint_parts) {
     if (!candidate.fingerprint_parts.contains(name)) changed.push_back(name);
   }
-  return (changed.empty() ? "its fingerprint" : text::join(changed, ", ")) +
+  return (changed.empty() ? "" : ": " + text::join(changed) + " changed") +
          preset_words(stored.preset, candidate.preset);
 }
 
@@ -169,23 +170,20 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
   }
   if (const auto found = of_class(others); found != others.end()) {
     return made(Choice::Match::fingerprint, **found,
-                fmt::format("the stored baseline is of another cell: changed: {}",
-                            changed_parts(**found, from)));
+                "the baselines have another fingerprint" + changed_parts(**found, from));
   }
   if (!same_cell.empty()) {
     std::vector<std::string> devices;
     for (const Baseline* baseline : same_cell) devices.push_back(shown_device(*baseline));
-    return made(
-        Choice::Match::other_class, *same_cell.front(),
-        fmt::format("baselines are stored for other devices only: {}", text::join(devices)));
+    return made(Choice::Match::other_class, *same_cell.front(),
+                fmt::format("the baselines are of another device class: {}", text::join(devices)));
   }
   if (!others.empty()) {
-    return made(
-        Choice::Match::fingerprint, *others.front(),
-        fmt::format("the stored baseline is of another cell and another device ({}): changed: {}",
-                    shown_device(*others.front()), changed_parts(*others.front(), from)));
+    return made(Choice::Match::fingerprint, *others.front(),
+                fmt::format("the baselines have another fingerprint and device class ({}){}",
+                            shown_device(*others.front()), changed_parts(*others.front(), from)));
   }
-  return {Choice::Match::none, std::nullopt, "no baseline is stored for this cell"};
+  return {Choice::Match::none, std::nullopt, "no baseline is stored: run weir baseline accept"};
 }
 
 std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,

@@ -11,7 +11,7 @@
 
 namespace weir::config {
 
-extern const std::string_view k_config_form, k_github_form, k_gitlab_form;
+extern const std::string_view k_config_form, k_github_form, k_gitlab_form, k_gitlab_note;
 
 namespace {
 
@@ -57,11 +57,19 @@ std::string without_last_break(const std::string& text) {
 std::string engines(const StarterInput& found, const std::vector<Named>& all) {
   std::string text;
   for (const Named& one : all) {
-    text += fmt::format("  {}: {{preset: {}, program: {}{}}}\n", one.name, one.preset->name,
-                        yaml_scalar(one.engine->program), found.has_probes ? "" : ", probes: []");
-    if (!one.preset->build.empty()) {
-      text += fmt::format("    # For --against REF the base is built by an engine's build: {}\n",
-                          yaml_list(one.preset->build));
+    const std::string program = yaml_scalar(one.engine->program);
+    const char* probes = found.has_probes ? "" : ", probes: []";
+    const std::string build =
+        one.preset->build.empty() ? found.build : yaml_list(one.preset->build);
+    // A program of this checkout: a base has its own, which is built.
+    if (found.build.empty() || !one.engine->program.starts_with("./")) {
+      text += fmt::format("  {}: {{preset: {}, program: {}{}}}\n", one.name, one.preset->name,
+                          program, probes);
+    } else {
+      text += fmt::format(
+          "  {}:\n    {{preset: {}, program: {}{},\n     # How to build a base, to compare with "
+          "(--against):\n     build: {}}}\n",
+          one.name, one.preset->name, program, probes, build);
     }
   }
   return without_last_break(text);
@@ -159,41 +167,112 @@ std::string starter_config(const StarterInput& found) {
                                 {"backends", backends(found, all)}});
 }
 
-std::string starter_github(const StarterCi& found) {
-  // A scalar that GitHub takes for text, whatever is in it.
-  const auto scalar = [](const std::string& text) {
-    return yaml_quoted(replaced(text, "${{", "${{ '${{' }}"));
+namespace {
+
+// One word of a POSIX shell, on one line: a name may hold a line break.
+std::string word(const std::string& text) {
+  return "'" + replaced(replaced(text::printable(text), "\n", ""), "'", "'\\''") + "'";
+}
+
+// What a job does before weir is asked, a command a line. `file` is the workflow's name.
+std::vector<std::string> steps_of(const StarterCi& found, const std::string& file, bool folder) {
+  std::vector<std::string> lines;
+  if (folder && found.folder != ".") lines.push_back("cd " + word(found.folder));
+  lines.insert(lines.end(), found.builds.begin(), found.builds.end());
+  const auto ask = [&](const std::string& place, const std::string& what) {
+    lines.push_back(
+        fmt::format("test -e {} || {{ echo {}; exit 1; }}", word(place),
+                    word(fmt::format("::error title=weir::{}: {} {}", file, what, place))));
   };
-  return filled(k_github_form, {{"home", k_home},
-                                {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
-                                {"vulkan", found.vulkan ? k_vulkan_packages : ""},
-                                {"folder", found.folder == "." ? "" : scalar(found.folder)},
-                                {"file", found.file == "weir.yaml" ? "" : scalar(found.file)},
-                                {"stored", found.builds ? "" : "yes"}});
+  for (const std::string& program : found.programs) {
+    ask(program, "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
+  }
+  for (const std::string& model : found.models) ask(model, "fetch this model here:");
+  return lines;
+}
+
+std::string indented(const std::vector<std::string>& lines, std::string_view indent) {
+  std::string text;
+  for (const std::string& line : lines) {
+    text += (text.empty() ? "" : "\n") + std::string(indent) +
+            replaced(text::printable(line), "\n", "");
+  }
+  return text;
+}
+
+std::string below_root(const StarterCi& found, const std::string& file) {
+  return (found.folder == "." ? "" : found.folder + "/") + file;
+}
+
+}  // namespace
+
+std::string starter_github(const StarterCi& found) {
+  // Text that GitHub takes for text, whatever is in it.
+  const auto plain = [](const std::string& text) { return replaced(text, "${{", "${{ '${{' }}"); };
+  const auto scalar = [&](const std::string& text) { return yaml_quoted(plain(text)); };
+  std::vector<std::string> paths;
+  for (const std::string& model : found.models) paths.push_back(below_root(found, model));
+  const std::string folder = found.folder == "." ? "" : scalar(found.folder);
+  const std::string file = found.file == "weir.yaml" ? "" : scalar(found.file);
+  constexpr std::string_view k_block = "            ";
+  return filled(k_github_form,
+                {{"home", k_home},
+                 {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
+                 {"vulkan", found.vulkan ? k_vulkan_packages : ""},
+                 {"fetched", found.models.empty() ? "" : "yes"},
+                 {"paths", plain(indented(paths, k_block))},
+                 {"bases", found.has_base ? "yes" : ""},
+                 {"steps", plain(indented(steps_of(found, ".github/workflows/weir.yml", true),
+                                          "          "))},
+                 {"folder", folder},
+                 {"file", file},
+                 {"config", folder + file},
+                 {"stored", found.has_base ? "" : "yes"},
+                 {"made", plain(indented(found.made, k_block))}});
 }
 
 std::string starter_gitlab(const StarterCi& found) {
-  // One word of a POSIX shell.
-  const auto word = [](const std::string& text) {
-    return "'" + replaced(text, "'", "'\\''") + "'";
-  };
   const bool here = found.folder == ".";
-  const auto made = [&](const char* file) {
-    return yaml_quoted((here ? "" : found.folder + "/") + file);
-  };
+  const auto made = [&](const char* file) { return yaml_quoted(below_root(found, file)); };
+  const std::string config = found.file == "weir.yaml" ? "" : " --config " + word(found.file);
   std::string gate =
-      "weir gate --counts-only --json verdict.json --junit weir.xml --openmetrics metrics.txt";
-  if (found.file != "weir.yaml") gate += " --config " + word(found.file);
-  return filled(k_gitlab_form, {{"home", k_home},
-                                {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
-                                {"vulkan", found.vulkan ? k_vulkan_packages : ""},
-                                {"version", found.version},
-                                {"folder", here ? "" : yaml_quoted("cd " + word(found.folder))},
-                                {"gate", yaml_quoted(gate)},
-                                {"verdict", made("verdict.json")},
-                                {"out", made("weir-out/")},
-                                {"junit", made("weir.xml")},
-                                {"metrics", made("metrics.txt")}});
+      "weir gate --counts-only --require-baseline --json verdict.json --markdown weir.md --junit "
+      "weir.xml --openmetrics metrics.txt --rules-from \"$base\"" +
+      config;
+  if (found.has_base) gate += " --against \"$base\"";
+  std::vector<std::string> steps = steps_of(found, ".gitlab-ci.yml", false);
+  for (const std::string& model : found.made) {
+    steps.push_back(
+        fmt::format("test -e {0} || weir model make {1}", model.substr(0, model.find(' ')), model));
+  }
+  // In a shell of its own: what is done later begins at the repository's root.
+  std::vector<std::string> lines;
+  for (const std::string& step : steps) {
+    lines.push_back(
+        "- " + yaml_quoted(here ? step : fmt::format("(cd {} && {})", word(found.folder), step)));
+  }
+  std::string cached;
+  for (const std::string& model : found.models) cached += ", " + made(model.c_str());
+  return filled(k_gitlab_form,
+                {{"home", k_home},
+                 {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
+                 {"packages", found.vulkan ? k_vulkan_packages : ""},
+                 {"version", found.version},
+                 {"cached", cached},
+                 {"steps", indented(lines, "    ") + (lines.empty() ? "" : "\n")},
+                 {"folder", here ? "" : yaml_quoted("cd " + word(found.folder))},
+                 {"gate", yaml_quoted(gate)},
+                 {"accept", yaml_quoted("weir baseline accept --counts-only" + config)},
+                 {"baselines", made("baselines/")},
+                 {"verdict", made("verdict.json")},
+                 {"out", made("weir-out/")},
+                 {"junit", made("weir.xml")},
+                 {"report", made("weir.md")},
+                 {"metrics", made("metrics.txt")}}) +
+         "\n" +
+         (here ? std::string(k_gitlab_note)
+               : replaced(std::string(k_gitlab_note), "weir.md",
+                          word(below_root(found, "weir.md"))));
 }
 
 }  // namespace weir::config

@@ -24,6 +24,7 @@ struct StarterInput {
   std::vector<StarterModel> models;    // none: an example to fill in
   bool has_vulkan = false;             // a Vulkan device is here
   bool has_probes = true;              // weir's probes lie where this program finds them
+  std::string build;  // what seems to build programs here, as a YAML list; "": unknown
 };
 
 // Text that parse_settings reads and expand() makes at least one cell of, for any input.
@@ -43,11 +44,18 @@ struct StarterCi {
   std::string folder = ".";  // where weir.yaml lies, from the repository's root
   std::string file;          // its name there
   bool vulkan = false;       // a cell asks for Vulkan: the runner needs a loader and a device
-  bool builds = false;       // engines can be built: the base program can be had
   double minutes = 30;       // after which the job is ended
+  // In the folder of weir.yaml, as words of a shell: the commands that build the engines.
+  std::vector<std::string> builds{};
+  bool has_base = true;  // programs lie in the repository: a base has its own
+  // What neither git holds nor a command above makes: programs, and models of which only their
+  // owner knows where they come from.
+  std::vector<std::string> programs{}, models{};
+  std::vector<std::string> made{};  // models for `weir model make`: its arguments, a line each
 };
 
-// Both measure counts alone, and end red until the step that builds the engine has been filled in.
+// Both measure counts alone, beside the base where there is one, and end red at what somebody has
+// to fill in first: how a program of `programs` is built, where a model of `models` comes from.
 [[nodiscard]] std::string starter_github(const StarterCi& found);
 [[nodiscard]] std::string starter_gitlab(const StarterCi& found);
 

@@ -59,7 +59,7 @@ void add_batches(Board& board, const std::string& base, bool more, std::string h
   Finding finding = board.about(Kind::batches_changed, base);
   finding.headline = std::move(headline);
   for (const Amount& amount : amounts_of(board, {"graphs", "dispatches", "syncs"})) {
-    finding.lines.push_back(signed_text(amount.delta) + " " + amount.name);
+    add_number(amount, finding);
   }
   if (more) finding.cause = "the batch is limited (-b, -ub), or requests are not taken together.";
   finding.look_at = "batch sizes among the arguments, and the engine's defaults.";
@@ -371,7 +371,7 @@ void find_context(Board& board) {
     finding.headline = fmt::format("Counts {} with the context.", grows ? "grow" : "grow less");
     const Counts counts = counts_in(context, k_context, " for each token of context");
     for (const Amount& amount : counts.amounts) {
-      finding.lines.push_back(fmt::format("{} {}", signed_text(amount.delta), amount.name));
+      add_number(amount, finding);
     }
     finding.cause =
         grows ? "work is done token by token of the context, or the cache is cut into parts." : "";

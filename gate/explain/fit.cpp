@@ -86,12 +86,16 @@ std::optional<std::string> loose_split(const Board& board, const Amount& amount)
                      term_words({0, each, rest}, layers_of(*board.model)));
 }
 
-void set_layers(const Fit& fit, const Term& term, Finding& finding) {
-  finding.layers = fit.set.layers;
-  if (!fit.set.tensors.empty()) finding.tensors = {fit.set.tensors};
+// A finding, or a number of it.
+void set_layers(const Fit& fit, const Term& term, auto& told) {
+  told.layers = fit.set.layers;
   if (term.rest == 0 && fit.set.times == 1 && fit.chance <= k_by_chance) {
-    finding.per_layer = term.each;
+    told.per_layer = term.each;
   }
+}
+void set_where(const Fit& fit, const Term& term, Finding& finding) {
+  set_layers(fit, term, finding);
+  if (!fit.set.tensors.empty()) finding.tensors = {fit.set.tensors};
 }
 
 std::string surprise(const Fit& fit, std::size_t amounts) {
@@ -216,15 +220,24 @@ std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amo
   bool first = true;
   for (std::size_t i = 0; i < amounts.size(); ++i) {
     finding.lines.push_back(amount_line(amounts[i], fit, i, first));
-    if (fit != nullptr && fit->term(i) != nullptr) first = false;
+    finding.numbers.push_back({amounts[i].name, amounts[i].delta, std::nullopt, {}});
+    const Term* term = fit == nullptr ? nullptr : fit->term(i);
+    if (term == nullptr) continue;
+    set_layers(*fit, *term, finding.numbers.back());
+    first = false;
   }
   if (fit == nullptr) {
     if (const auto split = loose_split(board, amounts.front())) finding.lines.push_back(*split);
     return std::nullopt;
   }
-  set_layers(*fit, *fit->term(0), finding);
+  set_where(*fit, *fit->term(0), finding);
   finding.lines.push_back(surprise(*fit, amounts.size()));
   return *fit;
+}
+
+void add_number(const Amount& amount, Finding& finding) {
+  finding.lines.push_back(fmt::format("{} {}", signed_text(amount.delta), amount.name));
+  finding.numbers.push_back({amount.name, amount.delta, std::nullopt, {}});
 }
 
 void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best) {
@@ -259,7 +272,8 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
                                      : Kind::batching_gained);
   finding.metric = metric_name(board.evidence, amount->name);
   finding.delta = amount->delta;
-  set_layers(fit, fit.terms.front(), finding);
+  set_where(fit, fit.terms.front(), finding);
+  finding.numbers.push_back({amount->name, amount->delta, finding.per_layer, finding.layers});
   finding.headline = fmt::format("Also possible: {} {} = {}", signed_text(amount->delta),
                                  amount->name, term_words(fit.terms.front(), fit.set.words));
   if (barriers) finding.headline += more ? " (batching off)" : " (batching on)";

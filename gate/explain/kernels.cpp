@@ -112,6 +112,7 @@ void add_variants(Board& board, std::vector<Moves> groups) {
     finding.layers = fitted.layers;
     finding.tensors = fitted.tensors;
     finding.per_layer = fitted.per_layer;
+    finding.numbers = fitted.numbers;
     finding.lines.push_back(fitted.lines.front());
   }
   finding.cause =

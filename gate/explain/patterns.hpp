@@ -138,6 +138,8 @@ void find_times(Board& board);
 // The best fit comes back; nothing where none is worth telling.
 std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amounts,
                               Finding& finding);
+// An amount that is held against no layers: its line and its number.
+void add_number(const Amount& amount, Finding& finding);
 // Amounts of these counts that changed, by what people call them ("syncs").
 [[nodiscard]] std::vector<Amount> amounts_of(const Board& board,
                                              const std::vector<std::string>& bases);

@@ -46,7 +46,7 @@ bool move_fits(const Rule& rule, const std::string& pattern,
     });
     if (move == nullptr) continue;
     finding.ops.push_back(move->name);
-    finding.lines.push_back(signed_text(move->delta()) + " " + safe(move->name));
+    add_number({safe(move->name), move->delta()}, finding);
     return true;
   }
   return false;

@@ -143,7 +143,7 @@ void Poster::post(const Waiting& one) {
   }
   report::MarkdownStyle style;
   style.verbs = report_hints();
-  const publish::Texts texts = publish::texts_of(one.verdict, style, std::nullopt);
+  const publish::Texts texts = publish::texts_of(one.verdict, style, {});
   publish::PostOptions options;
   options.settle_seconds = settle_seconds_;
   options.now = sys::time_of(world_.clock.now());

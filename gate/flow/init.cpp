@@ -6,6 +6,8 @@
 #include "gate/flow/devices.hpp"
 #include "gate/flow/doctor.hpp"
 #include "gate/flow/measure.hpp"
+#include "gate/flow/repository.hpp"
+#include "gate/model/gguf.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_texts.hpp"
 #include "gate/sys/paths.hpp"
@@ -35,13 +37,19 @@ std::string below(const std::string& folder, const std::string& root) {
   return folder.substr(root == "/" ? 1 : root.size() + 1);
 }
 
+std::string missing_in(const config::StarterCi& found) {
+  std::vector<std::string> all = found.programs;
+  all.insert(all.end(), found.models.begin(), found.models.end());
+  return text::join(all);
+}
+
 // Where the text goes, and what is said of it; a file that is there is never written over.
 Result<std::string> write_new(CiSystem system, const std::string& root, const std::string& text,
-                              sys::Files& files) {
+                              const std::string& missing, sys::Files& files) {
   const bool github = system == CiSystem::github;
   std::string name = github ? ".github/workflows/weir.yml" : ".gitlab-ci.yml";
-  std::string then = github ? "say in it how the engine is built, and name the Action's repository"
-                            : "say in it how the engine is built";
+  std::string then = missing.empty() ? "commit it" : "say in it where these come from: " + missing;
+  if (github) then += "; put the Action's repository in place of OWNER/weir";
   if (!github && files.exists(sys::join_path(root, name))) {
     name = ".gitlab/weir.yml";
     then += "; .gitlab-ci.yml takes it in by\n          include: [{local: /.gitlab/weir.yml}]";
@@ -83,6 +91,72 @@ std::string minutes_text(const std::vector<PlannedCommand>& commands, const Meas
              unit::show_duration(measured.known.settings->gate.budget_seconds));
 }
 
+// --- what a runner has to make or get, for git does not hold it ----------------------------------
+
+// Absolute; nothing where git does not answer, and then all is taken to be there.
+std::optional<std::set<std::string>> tracked_files(const Job& job, const std::string& folder) {
+  const auto repository = Repository::around(job.world, folder);
+  if (!repository) return std::nullopt;
+  const auto names = (*repository)->git().tracked_files();
+  if (!names) return std::nullopt;
+  std::set<std::string> files;
+  for (const std::string& name : *names) {
+    files.insert(sys::join_path((*repository)->git().top(), name));
+  }
+  return files;
+}
+
+// The arguments of `weir model make` for a model that it made: what its name in the header says.
+// "" for others.
+std::string made_by_weir(const std::string& file, const std::string& shown, sys::Files& files) {
+  const auto header =
+      model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(file, bytes); });
+  if (!header || shown.find_first_of(" '\"$`\\\n") != std::string::npos) return "";
+  // "weir llama 4x256 f16"
+  const model::GgufValue* name = header->find("general.name");
+  const auto words = text::split(name == nullptr ? "" : name->to_string().value_or(""), ' ');
+  const auto plain = [](const std::string& word) {
+    return !word.empty() &&
+           std::ranges::all_of(word, [](char c) { return text::is_alphanumeric(c) || c == '_'; });
+  };
+  if (words.size() != 4 || words[0] != "weir" || !std::ranges::all_of(words, plain)) return "";
+  const auto sizes = text::split(words[2], 'x');
+  if (sizes.size() != 2) return "";
+  return fmt::format("{} --arch {} --layers {} --embedding {} --quantization {}", shown, words[1],
+                     sizes[0], sizes[1], words[3]);
+}
+
+void look_what_git_lacks(const Job& job, const Loaded& loaded, const std::string& folder,
+                         config::StarterCi& found) {
+  std::set<std::string> seen;
+  const auto once = [&](const std::string& what) { return seen.insert(what).second; };
+  const auto tracked = tracked_files(job, folder);
+  const auto lacks = [&](const std::string& place) {
+    const std::string path = sys::absolute(sys::join_path(folder, place));
+    const std::string real = sys::real_path(path).value_or(path);
+    return tracked && !tracked->contains(path) && !tracked->contains(real);
+  };
+  found.has_base = false;
+  for (const config::Cell& cell : loaded.cells) {
+    const config::EngineSettings& engine = *cell.engine;
+    const std::string program = engine.command.empty() ? "" : engine.command.front();
+    // By its name alone it is found in PATH, which no commit holds.
+    const bool inside = program.find('/') != std::string::npos && !program.starts_with('/');
+    found.has_base = found.has_base || inside;
+    std::vector<std::string> build;
+    for (const std::string& one : engine.build) build.push_back(text::shell_word(one));
+    if (!build.empty() && once(text::join(build, " "))) {
+      found.builds.push_back(text::join(build, " "));
+    } else if (build.empty() && inside && lacks(program) && once(program)) {
+      found.programs.push_back(program);
+    }
+    if (cell.model_path.empty() || !lacks(cell.model_path) || !once(cell.model_path)) continue;
+    const std::string made =
+        made_by_weir(sys::join_path(folder, cell.model_path), cell.model_path, job.files());
+    (made.empty() ? found.models : found.made).push_back(made.empty() ? cell.model_path : made);
+  }
+}
+
 Result<Answer> init_ci(const Job& asked, CiSystem system, bool incomplete) {
   Job job = asked;
   job.asked.config_given = true;
@@ -99,13 +173,12 @@ Result<Answer> init_ci(const Job& asked, CiSystem system, bool incomplete) {
   const config::Settings& settings = *loaded.known.settings;
   found.minutes = std::max(k_least_minutes, 3 * settings.gate.budget_seconds / 60);
   found.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
-  found.builds = std::ranges::any_of(
-      settings.engines, [](const config::EngineSettings& one) { return !one.build.empty(); });
+  look_what_git_lacks(job, loaded, folder, found);
   WEIR_TRY(const std::string said,
            write_new(system, root,
                      system == CiSystem::github ? config::starter_github(found)
                                                 : config::starter_gitlab(found),
-                     files));
+                     missing_in(found), files));
   job.say(said);
   if (incomplete) {
     return Answer{text::printable(fmt::format(
@@ -127,7 +200,9 @@ Result<Answer> init_ci(const Job& asked, CiSystem system, bool incomplete) {
   job.say(minutes_text(commands, measured));
   return profiles_answer(
       text::printable(fmt::format(
-          "next: weir baseline accept -c {} --counts-only, and commit baselines/\n", config)),
+          "next: open a pull request: it is compared with its base. Stored baselines:\n"
+          "  weir baseline accept -c {} --counts-only, or on the runner (\"Run workflow\")\n",
+          config)),
       measured.profiles);
 }
 
@@ -167,6 +242,21 @@ std::vector<config::StarterEngine> find_engines(const sys::World& world) {
     }
   }
   return found;
+}
+
+// What builds a program in a fresh checkout, by a file that lies here.
+std::string find_build(const sys::Files& files) {
+  constexpr std::pair<const char*, const char*> k_builds[] = {
+      {"build.sh", "[./build.sh]"},
+      {"CMakeLists.txt",
+       "[sh, -c, \"cmake -B build -DCMAKE_BUILD_TYPE=Release && cmake --build build -j\"]"},
+      {"build.zig", "[zig, build, -Doptimize=ReleaseFast]"},
+      {"Cargo.toml", "[cargo, build, --release]"},
+      {"Makefile", "[make, -j]"}};
+  for (const auto& [file, build] : k_builds) {
+    if (files.kind(file) == sys::Kind::file) return build;
+  }
+  return "";
 }
 
 // A folder as MLX and others load it.
@@ -209,6 +299,7 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   config::StarterInput found;
   found.engines = find_engines(job.world);
   found.models = find_models(files);
+  found.build = find_build(files);
   const sys::Interrupts interrupts;
   config::Cell probe_cell;
   probe_cell.device = "vulkan";

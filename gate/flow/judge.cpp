@@ -46,6 +46,11 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     const RulesUsed& rules = *measured.known.rules;
     verdict.rules = rules.from;
     verdict.proposals = rules.proposals;
+    if (rules.from && rules.config_text.empty()) {
+      verdict::leave_unjudged(verdict,
+                              fmt::format("{} has no {}: the rules are the pull request's own",
+                                          rules.from->ref, text::printable(measured.known.file)));
+    }
     // First: what is not there at all is missed least.
     verdict.not_judged.insert(verdict.not_judged.begin(), rules.not_judged.begin(),
                               rules.not_judged.end());

@@ -213,7 +213,7 @@ Result<publish::Texts> texts_of(const Job& job, const PostOptions& words,
   std::optional<Error> missing = found.missing;
   if (!missing) {
     const auto gate = read_verdict(found.file, job.files());
-    if (gate) return publish::texts_of(*gate, style, event.conclusion);
+    if (gate) return publish::texts_of(*gate, style, {event.conclusion, event.from_fork});
     missing = gate.error();
   }
   // A workflow run that left no verdict is something to tell; a name that is typed wrong is not.

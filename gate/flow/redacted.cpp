@@ -29,12 +29,13 @@ void hide(verdict::Against& against, const config::Redactor& redactor) {
 
 void hide(verdict::Finding& finding, const config::Redactor& redactor) {
   hide_all(redactor, finding.headline, finding.lines, finding.ops, finding.tensors);
+  for (verdict::FindingNumber& number : finding.numbers) hide(number.name, redactor);
 }
 
 void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
   cell.cell = redactor.cell(std::move(cell.cell));
-  hide_all(redactor, cell.reason, cell.base, cell.kernels_reason, cell.placement_reason,
-           cell.stderr_tail, cell.warnings, cell.notes, cell.counts_skipped,
+  hide_all(redactor, cell.reason, cell.base, cell.not_compared, cell.kernels_reason,
+           cell.placement_reason, cell.stderr_tail, cell.warnings, cell.notes, cell.counts_skipped,
            cell.instructions_skipped);
   for (verdict::MetricVerdict& metric : cell.metrics) {
     hide_all(redactor, metric.reason, metric.limit.reason, metric.warnings);
@@ -59,7 +60,8 @@ verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redact
     hide_all(redactor, one.what, one.from, one.to);
     for (std::string& cell : one.cells) cell = redactor.cell_name(cell);
   }
-  hide_all(redactor, verdict.not_judged, verdict.notes);
+  hide_all(redactor, verdict.unjudged, verdict.not_judged, verdict.notes);
+  for (verdict::NotCompared& one : verdict.not_compared) hide(one.reason, redactor);
   return verdict;
 }
 

@@ -58,10 +58,15 @@ using Wait = std::function<void(double seconds)>;
                                      const PostOptions& options, const Wait& wait);
 
 // What is posted of a verdict, and of none: silence is not green. Pure.
-// A verdict's comment, check and status. `conclusion` is how the workflow run ended that measured
-// it, where that is known: of a run that did not end well no verdict is shown as a success.
+// The workflow run that a verdict is of.
+struct MeasuredBy {
+  std::optional<std::string> conclusion{};  // how it ended, where that is known
+  bool fork = false;  // it ran a fork's code, and may have written any verdict
+};
+// A verdict's comment, check and status. Of a fork's run, and of one that did not end well, no
+// verdict is shown as a success.
 [[nodiscard]] Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
-                             const std::optional<std::string>& conclusion);
+                             const MeasuredBy& run);
 
 struct NotMeasured {
   std::string why;                        // hostile text; "": told from the conclusion

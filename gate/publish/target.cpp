@@ -166,10 +166,12 @@ void read_workflow_run(const Section& top, Event& event) {
   event.run = {run.number("id"), run.number("run_attempt")};
   event.conclusion = run.words("conclusion", 40);
   if (!about_pull_request(run.words("event", 100))) return;
+  const Section head = run.at("head_repository");
+  event.from_fork =
+      head.there() && text::lower(head.repository("full_name")) != text::lower(event.repository);
   event.pull_request = named_pull(run, event.sha);
   if (event.pull_request) return;
-  event.head =
-      HeadBranch{run.at("head_repository").repository("full_name"), run.words("head_branch", 1024)};
+  event.head = HeadBranch{head.repository("full_name"), run.words("head_branch", 1024)};
 }
 
 void read_issue_comment(const Section& top, Event& event) {

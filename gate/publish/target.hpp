@@ -85,6 +85,8 @@ struct Event {
   std::optional<std::string> conclusion;
   // Of a workflow_run for a pull request which the event does not name: look it up.
   std::optional<HeadBranch> head;
+  // Of workflow_run: it ran a fork's code.
+  bool from_fork = false;
   // The workflow runs for a fork's pull request, with a token that may only read.
   bool reads_only = false;
 };

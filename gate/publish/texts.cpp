@@ -11,28 +11,29 @@ namespace weir::publish {
 namespace {
 
 // How a workflow run ended, as GitHub names it, and what a run that ended so says without a
-// verdict.
+// verdict. Nobody waits for news of a `quiet` one.
 struct Ended {
-  std::string_view conclusion, check, words;
+  std::string_view conclusion, words;
+  bool quiet = false;
 };
 constexpr std::array<Ended, 9> k_ended{{
-    {"success", "failure", "the run ended well and left no verdict"},
-    {"failure", "failure", "the run failed before there was a verdict"},
-    {"timed_out", "failure", "the run took too long"},
-    {"startup_failure", "failure", "the run could not be started"},
-    {"cancelled", "cancelled", "the run was cancelled"},
-    {"skipped", "neutral", "the run was skipped"},
-    {"neutral", "neutral", "the run left no verdict"},
-    {"action_required", "neutral", "the run waits for an approval"},
-    {"stale", "neutral", "the run never came to an end"},
+    {"success", "the run ended well and left no verdict"},
+    {"failure", "the run failed before there was a verdict"},
+    {"timed_out", "the run took too long"},
+    {"startup_failure", "the run could not be started"},
+    {"cancelled", "the run was cancelled", true},
+    {"skipped", "the run was skipped", true},
+    {"neutral", "the run left no verdict", true},
+    {"action_required", "the run waits for an approval", true},
+    {"stale", "the run never came to an end", true},
 }};
 
 Ended ended_as(const std::optional<std::string>& conclusion) {
-  if (!conclusion) return {"", "failure", "there is no verdict"};
+  if (!conclusion) return {"", "there is no verdict"};
   for (const Ended& one : k_ended) {
     if (one.conclusion == *conclusion) return one;
   }
-  return {"", "neutral", "the run has not ended"};
+  return {"", "the run has not ended", true};
 }
 
 // Under a limit that leaves room for the marker before it and notes of ours.
@@ -46,36 +47,39 @@ bool unsound(const std::optional<std::string>& conclusion) {
   return conclusion && *conclusion != "success";
 }
 
+// Why a green of this run counts for nothing; "" where it counts.
+std::string why_not_counted(const MeasuredBy& run) {
+  if (unsound(run.conclusion)) {
+    return fmt::format("the workflow run that measured this ended as {}",
+                       run.conclusion->empty() ? "not ended" : *run.conclusion);
+  }
+  return run.fork ? "a fork's own run measured and judged this, and it was not judged again" : "";
+}
+
 }  // namespace
 
 Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
-               const std::optional<std::string>& conclusion) {
+               const MeasuredBy& run) {
   Texts texts;
   texts.comment = report::markdown(gate, for_comment(style));
   report::MarkdownStyle for_check = style;
   for_check.limit = report::k_check_summary_limit - 1000;
   texts.check = report::check_text(gate, for_check);
   texts.status = report::status_text(gate);
-  if (!unsound(conclusion)) {
+  if (!unsound(run.conclusion)) {
     texts.check.text =
         verdict::allowable_text(verdict::would_take(gate), report::k_check_summary_limit - 1000);
   }
-  const bool empty = gate.cells.empty();
-  const bool green = texts.check.conclusion == "success" || texts.status.state == "success";
-  if (!empty && !(green && unsound(conclusion))) return texts;
+  const std::string why = why_not_counted(run);
+  if (why.empty() || texts.status.state != "success") return texts;
   const std::string note =
-      empty ? "**Not measured:** this run has no cells, so nothing was judged."
-            : fmt::format(
-                  "**Not counted as a pass:** the workflow run that measured this ended as "
-                  "{}, and what is below may not be all of it.",
-                  report::markdown_code(conclusion->empty() ? "not ended" : *conclusion));
-  texts.comment = note + "\n\n" + texts.comment;
-  texts.check.summary = note + "\n\n" + texts.check.summary;
-  texts.check.title = report::one_line(
-      (empty ? "Not measured: no cells. " : "Not counted as a pass: the run did not end well. ") +
-          texts.check.title,
-      250);
-  if (texts.check.conclusion == "success") texts.check.conclusion = "neutral";
+      fmt::format("**Not judged:** {}. The report below is not counted as a pass.\n\n",
+                  report::markdown_text(why));
+  texts.comment = note + texts.comment;
+  texts.check.summary = note + texts.check.summary;
+  texts.check.title = text::disarm(report::one_line(
+      fmt::format("{}{} \u00b7 {}", report::k_not_judged, why, texts.check.title), 250));
+  texts.check.conclusion = "failure";
   texts.status = {"error", report::one_line(texts.check.title, 140)};
   return texts;
 }
@@ -83,12 +87,12 @@ Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& st
 Texts not_measured(const NotMeasured& what, const report::MarkdownStyle& style) {
   const Ended ended = ended_as(what.conclusion);
   const std::string why = what.why.empty() ? std::string(ended.words) : what.why;
-  const std::string plain = text::disarm(report::one_line("Not measured: " + why, 200));
-  const bool red = ended.check == "failure";
-  std::string body =
-      fmt::format("### {} weir: not measured\n\n{}\n", red ? "❌" : "⚪", report::markdown_text(why));
+  const std::string plain =
+      text::disarm(report::one_line(std::string(report::k_not_judged) + why, 200));
+  std::string body = fmt::format("### {} weir: not judged\n\n{}\n", ended.quiet ? "⚪" : "❌",
+                                 report::markdown_text(why));
   body += "\nNo count and no time was judged, so this says nothing about the change.";
-  if (red) body += " The run's log says what went wrong.";
+  if (!ended.quiet) body += " The run's log says what went wrong.";
   std::vector<std::string> small;
   if (!what.sha.empty()) small.push_back(what.sha.substr(0, 7));
   const bool plain_url =
@@ -98,10 +102,11 @@ Texts not_measured(const NotMeasured& what, const report::MarkdownStyle& style) 
   body += "\n";
   Texts texts;
   texts.comment = body;
-  texts.check = {std::string(ended.check), plain, body, {}};
+  // A required check is content with "neutral" and "skipped".
+  texts.check = {ended.conclusion == "cancelled" ? "cancelled" : "failure", plain, body, {}};
   texts.status = {"error", report::one_line(plain, 140)};
   // A run that was skipped or waits is no news; an earlier verdict of another commit is.
-  texts.only_edit_comment = !red;
+  texts.only_edit_comment = ended.quiet;
   return texts;
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
@@ -38,20 +37,29 @@ std::string metric_line(const MetricRow& row) {
   return line;
 }
 
-void list(std::string_view what, const std::vector<ChangedWords>& all,
+// What all cells of a block share.
+void list(std::string_view what, const Block& block, const std::vector<ChangedIn>& all,
           std::vector<std::string>& lines) {
   constexpr std::size_t k_most = 8;
   std::vector<std::string> parts;
-  for (const ChangedWords& changed : all) {
-    if (parts.size() == k_most) break;
+  if (all.empty() || all.front().cells.size() < block.cells.size()) return;
+  for (const ChangedWords& changed : all.front().changes) {
     parts.push_back(changed.change + " " + changed.name);
   }
-  if (!parts.empty()) lines.push_back(fmt::format("{}: {}", what, text::join(parts)));
+  parts.resize(std::min(k_most, parts.size()));
+  lines.push_back(fmt::format("{}: {}", what, text::join(parts)));
 }
 
 }  // namespace
 
-std::string annotation_message(const CellDocument& document) {
+std::string annotation_title(const Block& block) {
+  const std::string_view word = verdict::to_string(block.of().verdict);
+  return fmt::format("{}: {}", word,
+                     block.one() ? block.title : plural(block.cells.size(), "cell"));
+}
+
+std::string annotation_message(const Block& block) {
+  const CellDocument& document = block.first();
   const CellVerdict& cell = *document.of;
   std::vector<std::string> lines;
   if (!cell.reason.empty()) lines.push_back(one_line(cell.reason, 600));
@@ -60,20 +68,28 @@ std::string annotation_message(const CellDocument& document) {
   }
   if (kernels_stand_alone(cell) && cell.kernels_verdict < Outcome::fresh)
     lines.push_back("kernels: " + one_line(cell.kernels_reason, 300));
-  for (const MetricRow* row : document.worst_first) {
+  for (const MetricRow* row : block.rows) {
     // A new cell has one reason; that none of its metrics can be judged follows from it.
     if (cell.verdict == Outcome::fresh && !lines.empty()) break;
     if (row->of->verdict == cell.verdict) lines.push_back(metric_line(*row));
   }
   if (cell.kernels_verdict < Outcome::pass || cell.verdict == Outcome::fail) {
-    list("kernels", document.kernels, lines);
+    list("kernels", block, block.kernels, lines);
   }
-  list("functions", document.functions, lines);
+  list("functions", block, block.functions, lines);
   constexpr std::size_t k_most_lines = 12;
   if (lines.size() > k_most_lines) {
     const std::size_t more = lines.size() - k_most_lines + 1;
     lines.resize(k_most_lines - 1);
     lines.push_back(fmt::format("and {} more", more));
+  }
+  constexpr std::size_t k_most_cells = 20;
+  for (std::size_t i = 0; !block.one() && i < block.cells.size(); ++i) {
+    if (i == k_most_cells) {
+      lines.push_back(fmt::format("and {} more", block.cells.size() - i));
+      break;
+    }
+    lines.push_back("- " + block.cells[i]->title);
   }
   return text::join(lines, "\n");
 }
@@ -86,21 +102,23 @@ std::string annotations(const Document& document) {
     out += command("warning", "weir: " + rules.head, text::join(rules.lines, "\n"));
   }
   for (const std::string_view kind : {"error", "warning", "notice"}) {
-    std::vector<const CellDocument*> of_kind;
-    std::copy_if(
-        document.to_read.begin(), document.to_read.end(), std::back_inserter(of_kind),
-        [&](const CellDocument* cell) { return look_of(cell->of->verdict).level == kind; });
+    std::vector<const Block*> of_kind;
+    std::size_t cells = 0;
+    for (const Block& block : document.blocks) {
+      if (look_of(block.of().verdict).level != kind) continue;
+      of_kind.push_back(&block);
+      cells += block.cells.size();
+    }
     // One notice is the headline's.
     const std::size_t room = k_annotations_shown - (kind == "notice" ? 1 : 0);
     for (std::size_t i = 0; i < of_kind.size(); ++i) {
       if (i + 1 == room && of_kind.size() > room) {
-        out += command(kind, "weir", "and " + plural(of_kind.size() - i, "more cell"));
+        out += command(kind, "weir", "and " + plural(cells, "more cell"));
         break;
       }
-      const CellDocument& cell = *of_kind[i];
-      out += command(kind,
-                     fmt::format("weir {}: {}", verdict::to_string(cell.of->verdict), cell.title),
-                     annotation_message(cell));
+      cells -= of_kind[i]->cells.size();
+      out +=
+          command(kind, "weir " + annotation_title(*of_kind[i]), annotation_message(*of_kind[i]));
     }
   }
   return out;

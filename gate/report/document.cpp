@@ -25,16 +25,6 @@ constexpr OutcomeLook k_looks[] = {
 };
 static_assert(std::size(k_looks) == static_cast<std::size_t>(Outcome::info) + 1);
 
-void share(std::vector<Shared>& list, std::string text, const CellDocument& cell) {
-  if (text.empty()) return;
-  const auto found = std::ranges::find(list, text, &Shared::text);
-  if (found == list.end()) {
-    list.push_back({std::move(text), {&cell}});
-  } else if (found->cells.back() != &cell) {
-    found->cells.push_back(&cell);
-  }
-}
-
 std::size_t cells_with(const GateVerdict& gate, Outcome outcome) {
   return static_cast<std::size_t>(std::ranges::count(gate.cells, outcome, &CellVerdict::verdict));
 }
@@ -44,13 +34,13 @@ std::size_t passed_metrics(const CellVerdict& cell) {
       std::ranges::count(cell.metrics, Outcome::pass, &MetricVerdict::verdict));
 }
 
-CellDocument document_of(const CellVerdict& cell) {
+CellDocument document_of(const CellVerdict& cell, bool to_keep) {
   CellDocument document{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}};
   document.kernels = changed_words(cell.kernels);
   document.functions = function_words(cell.functions);
   document.ops = changed_words(cell.ops);
   for (const MetricVerdict& metric : cell.metrics) {
-    document.rows.push_back({&metric, words(metric)});
+    document.rows.push_back({&metric, words(metric, to_keep)});
     if (document.reason.empty() && metric.verdict == cell.verdict) document.reason = metric.reason;
   }
   document.passed = passed_metrics(cell);
@@ -62,6 +52,22 @@ CellDocument document_of(const CellVerdict& cell) {
 }
 
 }  // namespace
+
+void share(std::vector<Shared>& list, std::string text, const CellDocument& cell) {
+  if (text.empty()) return;
+  const auto found = std::ranges::find(list, text, &Shared::text);
+  if (found == list.end()) {
+    list.push_back({std::move(text), {&cell}});
+  } else if (found->cells.back() != &cell) {
+    found->cells.push_back(&cell);
+  }
+}
+
+std::string listed(std::vector<std::string> names, std::size_t most) {
+  const std::size_t all = names.size();
+  names.resize(std::min(all, most));
+  return text::join(names) + (all > most ? fmt::format(" and {} more", all - most) : "");
+}
 
 const OutcomeLook& look_of(Outcome outcome) { return k_looks[static_cast<std::size_t>(outcome)]; }
 
@@ -79,6 +85,9 @@ Document::Document(const GateVerdict& verdict)
       rule(short_rule(verdict)),
       beside_base(report::beside_base(verdict)) {
   std::vector<std::string> parts;
+  if (gate.verdict == Outcome::fail && gate.unjudged) {  // else it is the headline
+    parts.push_back(one_line(*gate.unjudged, 300));
+  }
   for (const std::string& part : gate.not_judged) parts.push_back(one_line(part, 200));
   not_judged = text::join(parts);
   base = one_line(gate.base_source, 300);
@@ -88,11 +97,16 @@ Document::Document(const GateVerdict& verdict)
     if (!base.empty()) base += ", ";
     base += "commit " + one_line(*gate.base_commit, 12);
   }
-  for (const CellVerdict& cell : gate.cells) cells.push_back(document_of(cell));
+  for (const CellVerdict& cell : gate.cells) cells.push_back(document_of(cell, !gate.against));
   for (const CellDocument& cell : cells) {
     if (cell.of->verdict < Outcome::pass) to_read.push_back(&cell);
   }
   std::ranges::stable_sort(to_read, {}, [](const CellDocument* one) { return one->of->verdict; });
+  blocks = blocks_of(to_read, cells.size());
+  // Of one verdict, what holds for more cells comes first.
+  std::ranges::stable_sort(blocks, {}, [](const Block& one) {
+    return std::pair(one.of().verdict, -std::ssize(one.cells));
+  });
 }
 
 std::string Document::first_line(std::string_view between) const {
@@ -147,7 +161,16 @@ std::string headline(const GateVerdict& gate) {
   const std::size_t all = gate.cells.size();
   const std::string cells = plural(all, "cell");
   std::string out;
-  if (const std::string_view did = look_of(gate.verdict).headline; !did.empty()) {
+  const std::size_t errors = cells_with(gate, Outcome::error);
+  if (gate.cells.empty()) {
+    out = "no cell was measured";
+  } else if (gate.verdict != Outcome::fail && gate.unjudged) {
+    out = one_line(*gate.unjudged, 300);
+    const auto unmeasured = std::ranges::count_if(gate.cells, [](const CellVerdict& cell) {
+      return cell.verdict == Outcome::error && !cell.not_compared;
+    });
+    if (unmeasured > 0) out += fmt::format("; {} could not be measured", unmeasured);
+  } else if (const std::string_view did = look_of(gate.verdict).headline; !did.empty()) {
     const std::size_t number = cells_with(gate, gate.verdict);
     out = fmt::format("{} of {}", number, cells) +
           fmt::format(fmt::runtime(did), fmt::arg("are", number == 1 ? "is" : "are"));
@@ -159,10 +182,8 @@ std::string headline(const GateVerdict& gate) {
                       fine == all ? cells : fmt::format("{} of {}", fine, cells),
                       plural(passed, "metric"));
   }
-  if (gate.verdict == Outcome::fail) {
-    if (const std::size_t errors = cells_with(gate, Outcome::error); errors > 0) {
-      out += fmt::format(", {} could not be measured", errors);
-    }
+  if (gate.verdict == Outcome::fail && errors > 0) {
+    out += fmt::format(", {} could not be measured", errors);
   }
   if (gate.exit_code == verdict::ExitCode::interrupted) out += "; interrupted before the end";
   return out;
@@ -337,7 +358,9 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   std::vector<Hint> out;
   const bool fails = gate.verdict == Outcome::fail;
   if (fails && has(verbs, "explain")) out.push_back({"why", {"weir explain"}});
-  const bool errors = !names_of(gate, Outcome::error).empty();
+  const bool errors = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
+    return cell.verdict == Outcome::error && !cell.not_compared;
+  });
   if (errors && has(verbs, "doctor")) out.push_back({"look", {"weir doctor"}});
   if (fails && has(verbs, "gate --counts-only")) {
     Hint again{"again", {"weir gate"}};
@@ -348,8 +371,9 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   }
   if (fails && has(verbs, "/weir accept")) out.push_back({"comment", {"/weir accept REASON"}});
   // Beside a base program nothing that is stored is wrong: there is nothing to accept.
-  const bool to_accept = !gate.against && (fails || gate.verdict == Outcome::fresh ||
-                                           gate.verdict == Outcome::improved);
+  const bool to_accept =
+      !gate.against && (fails || gate.verdict == Outcome::fresh ||
+                        gate.verdict == Outcome::improved || !gate.not_compared.empty());
   if (to_accept && has(verbs, "baseline accept")) {
     Hint accept{"accept", {"weir baseline accept"}};
     add_config(accept, gate);

@@ -1,8 +1,10 @@
 // What every format says of a verdict, and in which words.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,8 +56,13 @@ struct MetricWords {
   [[nodiscard]] std::string parts() const;
   [[nodiscard]] std::string change_and_evidence() const;
 };
-[[nodiscard]] MetricWords words(const verdict::MetricVerdict& metric);
+// `to_keep`: what improved has to be accepted, as it is stored baselines that it is compared with.
+[[nodiscard]] MetricWords words(const verdict::MetricVerdict& metric, bool to_keep = true);
+// The limit of kernels and placement, in the same words.
+[[nodiscard]] std::string_view change_limit(verdict::Outcome outcome, bool to_keep = true);
 
+// A count for the better: its limit reads "improved: accept to keep".
+[[nodiscard]] bool limit_says_improved(const verdict::MetricVerdict& metric);
 // True when the numbers and the limit alone say why: an exact count that grew, say.
 [[nodiscard]] bool reason_is_plain(const verdict::MetricVerdict& metric);
 // A metric at `mode: report` whose numbers moved: nothing is judged, yet somebody asked to see it.
@@ -68,6 +75,9 @@ struct MetricWords {
 
 // The kernels broke a rule, and that count did not: they have a line of their own.
 [[nodiscard]] bool kernels_stand_alone(const verdict::CellVerdict& cell);
+
+// Nothing of the cell was compared, and nothing else is wrong with it.
+[[nodiscard]] bool reason_says_all(const verdict::CellVerdict& cell);
 
 // The count of instructions that the cell's changed functions are part of.
 [[nodiscard]] bool explained_by_functions(const verdict::CellVerdict& cell,
@@ -103,16 +113,24 @@ struct ChangedWords {
 [[nodiscard]] std::string short_rule(const verdict::GateVerdict& gate);
 // Which baseline judged, where that is not one of the same device class: "judged by: …"; else "".
 [[nodiscard]] std::string judged_by(const verdict::CellVerdict& cell);
+// Engine, model, backend and prompt of a cell's name, inert.
+[[nodiscard]] std::array<std::string, 4> cell_parts(const profile::CellKey& cell);
 // "llama.cpp / tiny-llama / vulkan / decode".
 [[nodiscard]] std::string cell_title(const profile::CellKey& cell);
 
 struct CellDocument;
+
+// "a, b and 3 more".
+[[nodiscard]] std::string listed(std::vector<std::string> names, std::size_t most);
 
 // What several cells say alike, listed once.
 struct Shared {
   std::string text;
   std::vector<const CellDocument*> cells;  // in plan order
 };
+// Adds `text` and the cell; nothing where there is no text.
+void share(std::vector<Shared>& list, std::string text, const CellDocument& cell);
+
 // One metric of a cell, with its words chosen.
 struct MetricRow {
   const verdict::MetricVerdict* of;
@@ -129,6 +147,43 @@ struct CellDocument {
   std::vector<ChangedWords> kernels, functions, ops;
   std::size_t passed = 0;  // metrics that were judged and are fine
 };
+
+// Kernels, functions or ops that changed alike in these cells.
+struct ChangedIn {
+  std::vector<ChangedWords> changes;
+  std::vector<const CellDocument*> cells;  // in plan order
+};
+
+// One cell, or several of which the same is to be said: the same changes broke or beat the same
+// limits, whatever the counts were before. What only some of them have is told with these.
+struct Block {
+  // `all`: how many cells the gate has.
+  Block(std::vector<const CellDocument*> of, std::size_t all);
+  Block(Block&&) = default;
+  Block& operator=(Block&&) = default;
+
+  std::vector<const CellDocument*> cells;  // in plan order, the first stands for all
+  std::string title;  // of one its name; "3 of 12 cells: llama.cpp / * / vulkan / decode"
+  std::map<const CellDocument*, std::string> names;  // of several: what tells them apart
+  std::vector<const MetricRow*> rows;  // the worst first; of several those that are alike in all
+  std::vector<ChangedIn> kernels, functions, ops;  // what more cells share first
+  std::vector<Shared> why;                         // the best explanation of each
+
+  [[nodiscard]] const CellDocument& first() const { return *cells.front(); }
+  [[nodiscard]] bool one() const { return cells.size() == 1; }
+  [[nodiscard]] const verdict::CellVerdict& of() const { return *first().of; }
+  // "tiny / vulkan, tiny / rx7900 and 3 more".
+  [[nodiscard]] std::string list(const std::vector<const CellDocument*>& some,
+                                 std::size_t most) const;
+  // "in 1 of 3 (tiny / vulkan): "; "" of all.
+  [[nodiscard]] std::string in(const std::vector<const CellDocument*>& some) const;
+
+ private:
+  std::vector<MetricRow> rows_;  // with "68 … 82" where cells differ
+};
+// In the order of their first cells.
+[[nodiscard]] std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells,
+                                           std::size_t all);
 
 // What a verdict says, chosen, ordered and put in words once; a format renders it, and may leave
 // out. Refers to the verdict, which has to stay.
@@ -151,6 +206,8 @@ struct Document {
   // Those that need a reader, the worst first, then in plan order: fail, error, inconclusive, new,
   // improved, accepted.
   std::vector<const CellDocument*> to_read;
+  // The same, cells of which the same is to be said together; the larger blocks of a verdict first.
+  std::vector<Block> blocks;
 
   // The headline, and what was not judged.
   [[nodiscard]] std::string first_line(std::string_view between = "; ") const;

@@ -86,12 +86,15 @@ struct MarkdownStyle {
 
 inline constexpr std::size_t k_annotations_shown = 10;
 
-// What there is to say of one cell that failed, could not be measured, is undecided, new or
-// improved: plain text of at most 12 lines, each without control characters.
-[[nodiscard]] std::string annotation_message(const CellDocument& cell);
+// "fail: llama.cpp / tiny-llama / vulkan / decode", "new: 3 cells".
+[[nodiscard]] std::string annotation_title(const Block& block);
+// What there is to say of cells that failed, could not be measured, are inconclusive, new or
+// improved: plain text of at most 12 lines and 21 with their names, each without control
+// characters.
+[[nodiscard]] std::string annotation_message(const Block& block);
 
-// One line a cell that failed or could not be measured (error), is undecided or new (warning), or
-// improved (notice), and one with the gate's headline. Ends in a newline.
+// One line a block of cells that failed or could not be measured (error), are inconclusive or new
+// (warning), or improved (notice), and one with the gate's headline. Ends in a newline.
 [[nodiscard]] std::string annotations(const Document& document);
 
 // A gate's verdict as GitHub's check run and commit status, within GitHub's limits.
@@ -101,6 +104,8 @@ inline constexpr std::size_t k_annotations_shown = 10;
 
 // GitHub takes 65 535 bytes of a check's summary, 50 annotations a request, 255 characters of an
 // annotation's title, 64 KiB of its message, 140 characters of a status' description.
+// What a check's title and a status begin with where nothing was judged.
+inline constexpr std::string_view k_not_judged = "not judged: ";
 inline constexpr std::size_t k_check_summary_limit = 65'535;
 inline constexpr std::size_t k_annotations_in_request = 50;
 

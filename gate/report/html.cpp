@@ -30,22 +30,27 @@ std::string list(const std::vector<std::string>& lines) {
   return out.empty() ? "" : "<ul>\n" + out + "</ul>\n";
 }
 
-std::string changes(std::string_view what, const std::vector<ChangedWords>& all) {
-  if (all.empty()) return "";
+std::string changes(std::string_view what, const Block& block,
+                    const std::vector<ChangedIn>& shared) {
   constexpr std::size_t k_most = 200;
-  std::string out = soft(what) + "<ul class=\"changes\">\n";
-  for (std::size_t i = 0; i < std::min(k_most, all.size()); ++i) {
-    out += fmt::format("<li>{} <code>{}</code></li>\n", all[i].change, xml_text(all[i].name));
+  std::string out;
+  for (const auto& [all, cells] : shared) {
+    const std::string in = block.in(cells);
+    out += soft(in.empty() ? std::string(what) : fmt::format("{}{}", in, what));
+    out += "<ul class=\"changes\">\n";
+    for (std::size_t i = 0; i < std::min(k_most, all.size()); ++i) {
+      out += fmt::format("<li>{} <code>{}</code></li>\n", all[i].change, xml_text(all[i].name));
+    }
+    if (all.size() > k_most) out += fmt::format("<li>and {} more</li>\n", all.size() - k_most);
+    out += "</ul>\n";
   }
-  if (all.size() > k_most) out += fmt::format("<li>and {} more</li>\n", all.size() - k_most);
-  return out + "</ul>\n";
+  return out;
 }
 
 std::string row(const MetricRow& row) {
   const MetricVerdict& metric = *row.of;
   std::vector<std::string> why;
   if (!metric.reason.empty() && !reason_is_plain(metric)) why.push_back(one_line(metric.reason));
-  for (const std::string& warning : metric.warnings) why.push_back("doubt: " + one_line(warning));
   return fmt::format(
       "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>"
       "<td class=\"number\">{2}</td><td class=\"number\">{3}</td><td class=\"change\">{4}</td><td "
@@ -60,17 +65,17 @@ std::string special_row(std::string_view name, Outcome outcome, std::string_view
   if (outcome == Outcome::info) return "";
   return fmt::format(
       "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td><td></td><td></td>"
-      "<td></td><td class=\"limit\">must not change</td><td class=\"why\">{2}</td></tr>\n",
-      verdict::to_string(outcome), name, xml_text(one_line(reason)));
+      "<td></td><td class=\"limit\">{3}</td><td class=\"why\">{2}</td></tr>\n",
+      verdict::to_string(outcome), name, xml_text(one_line(reason)), change_limit(outcome));
 }
 
-std::string table(const CellDocument& document) {
-  const CellVerdict& cell = *document.of;
+std::string table(const Block& block) {
+  const CellVerdict& cell = block.of();
   const std::string placement =
       special_row("placement", cell.placement_verdict, cell.placement_reason);
   const bool misplaced = cell.placement_verdict < Outcome::pass;
   std::string rows = misplaced ? placement : "";
-  for (const MetricRow* one : document.worst_first) rows += row(*one);
+  for (const MetricRow* one : block.rows) rows += row(*one);
   rows += special_row("kernels", cell.kernels_verdict, cell.kernels_reason);
   if (!misplaced) rows += placement;
   if (rows.empty()) return "";
@@ -81,7 +86,7 @@ std::string table(const CellDocument& document) {
       "<th scope=\"col\" class=\"number\">base</th><th scope=\"col\" class=\"number\">now</th>"
       "<th scope=\"col\">change</th><th scope=\"col\">limit</th><th scope=\"col\">why</th></tr>"
       "</thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n",
-      xml_text(document.title), rows);
+      xml_text(block.title), rows);
 }
 
 // The ratios of the metrics that pairs have judged, each with its numbers below.
@@ -119,20 +124,37 @@ std::string server_figures(const CellDocument& cell) {
 }
 
 // The best explanation, with its arithmetic.
-std::string explained(const CellVerdict& cell) {
-  if (cell.findings.empty()) return "";
-  const verdict::Finding& best = cell.findings.front();
-  std::string out =
-      fmt::format("<p><strong>Why:</strong> {}</p>\n", xml_text(one_line(best.headline, 400)));
-  std::vector<std::string> lines;
-  for (const std::string& line : best.lines) lines.push_back(one_line(line, 400));
-  return out + list(lines);
+std::string explained(const Block& block) {
+  std::string out;
+  for (const Shared& one : block.why) {
+    out +=
+        fmt::format("<p><strong>Why:</strong> {}</p>\n", xml_text(block.in(one.cells) + one.text));
+    std::vector<std::string> lines;
+    for (const std::string& line : one.cells.front()->of->findings.front().lines) {
+      lines.push_back(one_line(line, 400));
+    }
+    out += list(lines);
+  }
+  return out;
 }
 
-// Everything of a cell but its name and verdict.
-std::string body(const CellDocument& document) {
-  const CellVerdict& cell = *document.of;
+// Values that cells share, each listed once.
+template <class Get>
+std::vector<std::string> distinct(const auto& cells, Get get) {
+  std::vector<std::string> values;
+  std::set<std::string> seen;
+  for (const auto& cell : cells) {
+    const std::string value = one_line(get(cell), 300);
+    if (!value.empty() && seen.insert(value).second) values.push_back(value);
+  }
+  return values;
+}
+
+// Everything of a block but its title and verdict.
+std::string body(const Block& block) {
+  const CellVerdict& cell = block.of();
   std::string out;
+  if (!block.one()) out += soft(block.list(block.cells, 40));
   if (!cell.reason.empty()) {
     for (const std::string& line : text::lines(text::printable(cell.reason))) {
       out += fmt::format("<p>{}</p>\n", xml_text(one_line(line)));
@@ -141,23 +163,44 @@ std::string body(const CellDocument& document) {
   if (cell.verdict == Outcome::error) {
     const auto tail = last_lines(cell.stderr_tail, 100, 16384);
     if (!tail.empty()) {
-      out += fmt::format("<p class=\"soft\">its last words</p>\n<pre>{}</pre>\n",
+      out += fmt::format("<p class=\"soft\">{}</p>\n<pre>{}</pre>\n",
+                         block.one() ? "its last words" : "last words of one of them",
                          xml_text(text::join(tail, "\n")));
     }
   }
-  out += table(document) + pictures(document) + server_figures(document);
-  out += explained(cell);
-  out += changes("kernels that changed", document.kernels);
-  out += changes("functions that changed", document.functions);
-  out += changes("ops that moved", document.ops);
-  for (const std::string& warning : cell.warnings) out += soft("doubt: " + one_line(warning));
-  for (const std::string& note : cell.notes) out += soft("note: " + one_line(note));
+  out += explained(block);
+  out += changes("kernels that changed", block, block.kernels);
+  out += changes("functions that changed", block, block.functions);
+  out += changes("ops that moved", block, block.ops);
+  out += table(block);
+  if (block.one()) out += pictures(block.first()) + server_figures(block.first());
   std::vector<std::string> where;
-  for (const std::string& part : {cell.device_name, cell.device_class, cell.machine_name}) {
-    if (!part.empty()) where.push_back(one_line(part, 200));
+  using Get = std::string (*)(const CellDocument*);
+  constexpr Get k_facts[] = {
+      [](const CellDocument* one) { return one->of->device_name; },
+      [](const CellDocument* one) { return one->of->device_class; },
+      [](const CellDocument* one) { return one->of->machine_name; },
+      [](const CellDocument* one) {
+        return one->of->base.value_or("").empty() ? "" : "base: " + *one->of->base;
+      }};
+  for (const Get fact : k_facts) {
+    for (std::string& value : distinct(block.cells, fact)) where.push_back(std::move(value));
   }
-  if (cell.base && !cell.base->empty()) where.push_back("base: " + one_line(*cell.base, 200));
   return where.empty() ? out : out + soft(text::join(where, " \u00b7 "));
+}
+
+// Once a page, with how many cells say it.
+std::string said(std::string_view title, const Document& document, const std::vector<Shared>& all) {
+  std::vector<std::string> lines;
+  for (const Shared& one : all) {
+    std::string where;
+    if (one.cells.size() == 1) where = one.cells.front()->title + ": ";
+    if (one.cells.size() > 1) {
+      where = fmt::format("{} of {}: ", one.cells.size(), plural(document.cells.size(), "cell"));
+    }
+    lines.push_back(where + one.text);
+  }
+  return lines.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", title, list(lines));
 }
 
 std::string loads(const GateVerdict& gate) {
@@ -172,28 +215,30 @@ std::string proposed(const GateVerdict& gate) {
                           : fmt::format("<h2>{}</h2>\n{}", xml_text(all.head), list(all.lines));
 }
 
-std::string wrong(const Document& document) {
+// Blocks of these verdicts, each with all that is known of it.
+std::string sections(std::string_view title, const Document& document, Outcome from, Outcome to) {
   std::string out;
-  for (const CellDocument* cell : document.to_read) {
-    if (cell->of->verdict > Outcome::inconclusive) continue;
+  for (const Block& block : document.blocks) {
+    if (block.of().verdict < from || block.of().verdict > to) continue;
     out += fmt::format("<section class=\"cell\">\n<h3>{} {}</h3>\n{}</section>\n",
-                       word(cell->of->verdict), xml_text(cell->title), body(*cell));
+                       word(block.of().verdict), xml_text(block.title), body(block));
   }
-  return out.empty() ? "" : "<h2>What is wrong or open</h2>\n" + out;
+  return out.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", title, out);
 }
 
 std::string matrix(const Document& document) {
   std::string out;
   for (const CellDocument& cell : document.cells) {
     // Those above are shown in full there; here stands their name.
-    const std::string inside =
-        cell.of->verdict <= Outcome::inconclusive ? soft("See above.") : body(cell);
+    const Outcome outcome = cell.of->verdict;
+    const bool above = outcome < Outcome::pass && outcome != Outcome::fresh;
+    const std::string inside = above ? soft("See above.") : body({{&cell}, document.cells.size()});
     const std::string summary =
         cell.passed > 0 ? plural(cell.passed, "metric") + " passed" : one_line(cell.reason, 120);
     out += fmt::format(
         "<details>\n<summary>{} {} <span "
         "class=\"soft\">{}</span></summary>\n<div>\n{}</div>\n</details>\n",
-        word(cell.of->verdict), xml_text(cell.title), xml_text(summary), inside);
+        word(outcome), xml_text(cell.title), xml_text(summary), inside);
   }
   return out.empty() ? "" : "<h2>All cells</h2>\n" + out;
 }
@@ -203,28 +248,19 @@ std::string fact(std::string_view name, std::string_view value) {
   return fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, xml_text(value));
 }
 
-// Values that cells share, each listed once.
-template <class Get>
-std::string distinct(const GateVerdict& gate, Get get) {
-  std::vector<std::string> values;
-  std::set<std::string> seen;
-  for (const CellVerdict& cell : gate.cells) {
-    const std::string value = one_line(get(cell), 300);
-    if (!value.empty() && seen.insert(value).second) values.push_back(value);
-  }
-  return text::join(values, "; ");
-}
-
 std::string facts(const Document& document) {
   const GateVerdict& gate = document.gate;
   std::string out = "<h2>Facts</h2>\n<dl>\n";
   out += fact("config", one_line(gate.config, 300));
   if (gate.commit) out += fact("commit", one_line(*gate.commit, 64));
   out += fact("base", document.base);
-  out += fact("device", distinct(gate, [](const CellVerdict& cell) { return cell.device_name; }));
-  out += fact("device class",
-              distinct(gate, [](const CellVerdict& cell) { return cell.device_class; }));
-  out += fact("machine", distinct(gate, [](const CellVerdict& cell) { return cell.machine_name; }));
+  const auto of_cells = [&](std::string_view name, std::string CellVerdict::*value) {
+    const auto get = [&](const CellVerdict& cell) { return cell.*value; };
+    out += fact(name, text::join(distinct(gate.cells, get), "; "));
+  };
+  of_cells("device", &CellVerdict::device_name);
+  of_cells("device class", &CellVerdict::device_class);
+  of_cells("machine", &CellVerdict::machine_name);
   out += fact("limits", document.rule);
   if (!document.beside_base) out += fact("rule", one_line(gate.decision_rule, 4000));
   if (gate.seconds) out += fact("took", unit::show_duration(*gate.seconds));
@@ -234,7 +270,6 @@ std::string facts(const Document& document) {
         fact("profiling", fmt::format("cost {:.1f} % of throughput", *gate.profiling_cost * 100));
   }
   if (gate.run) out += fact("run", one_line(*gate.run, 300));
-  for (const std::string& note : gate.notes) out += fact("note", one_line(note));
   out += fact("exit code", fmt::format("{}", static_cast<int>(gate.exit_code)));
   out += fact("weir", one_line(gate.weir_version, 30));
   return out + "</dl>\n";
@@ -257,7 +292,11 @@ std::string html(const Document& document) {
   }
   if (!document.rule.empty()) out += soft(document.rule);
   if (document.beside_base) out += soft(one_line(gate.decision_rule, 4000));
-  out += proposed(gate) + wrong(document) + loads(gate) + matrix(document) + facts(document);
+  out += proposed(gate);
+  out += sections("What is wrong or inconclusive", document, Outcome::fail, Outcome::inconclusive);
+  out += sections("What improved or was accepted", document, Outcome::improved, Outcome::accepted);
+  out += said("Warnings", document, document.warnings()) + loads(gate) + matrix(document);
+  out += said("Notes", document, document.notes()) + facts(document);
   return out + "</main>\n</body>\n</html>\n";
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view k_table_head =
     "| cell | what | base | now | change | limit |\n"
     "| --- | --- | ---: | ---: | --- | --- |\n";
-constexpr std::size_t k_open_cells = 30;  // more of them fold: nobody reads on
+constexpr std::size_t k_open_blocks = 30;  // more of them fold: nobody reads on
 constexpr std::string_view k_end_fold = "\n</details>\n\n";
 
 // Pieces of text that together stay within a number of bytes.
@@ -95,60 +95,49 @@ class Markdown {
 
   // "`a`, `b` and 3 more".
   [[nodiscard]] std::string names(const std::vector<const CellDocument*>& cells) const {
-    constexpr std::size_t k_most = 5;
-    std::vector<std::string> parts;
-    for (std::size_t i = 0; i < std::min(k_most, cells.size()); ++i) {
-      parts.push_back(markdown_cell_name(*cells[i], names_));
-    }
-    std::string out = text::join(parts);
-    if (cells.size() > k_most) out += fmt::format(" and {} more", cells.size() - k_most);
-    return out;
+    std::vector<std::string> all;
+    for (const CellDocument* cell : cells) all.push_back(markdown_cell_name(*cell, names_));
+    return listed(std::move(all), 5);
   }
 
   // The worst cells open, with what there is to say of them.
   void changed() {
-    for (const CellDocument* cell : document_.to_read) {
-      if (cell->of->verdict != Outcome::fresh && !markdown_rows(*cell, names_).empty()) {
-        table_.push_back(cell);
-      }
+    for (const Block& block : document_.blocks) {
+      if (!reason_says_all(block.of()) && !rows_of(block).empty()) table_.push_back(&block);
     }
-    std::vector<const CellDocument*> open;
-    for (const CellDocument* cell : table_) {
-      if (open.size() == k_open_cells || pieces_.size() > limit_ / 2) break;
-      const std::string head(open.empty() ? k_table_head : "");
-      if (!pieces_.add(head + markdown_rows(*cell, names_), 200)) break;
-      open.push_back(cell);
+    std::vector<Paragraph> below;
+    std::size_t cells = 0;
+    for (const Block* block : table_) {
+      if (shown_ == k_open_blocks || pieces_.size() > limit_ / 2) break;
+      const std::string head(shown_ == 0 ? k_table_head : "");
+      if (!pieces_.add(head + rows_of(*block), 200)) break;
+      ++shown_;
+      cells += block->cells.size();
+      for (Paragraph& one : markdown_paragraphs(*block)) take(below, std::move(one));
     }
-    if (!open.empty()) pieces_.end("\n");
-    shown_ = open.size();
-    paragraphs(open);
+    if (shown_ > 0) pieces_.end("\n");
+    paragraphs(below, cells);
   }
 
-  // What several cells say alike, in the order in which it was first said.
-  template <class Said>
-  using Alike = std::vector<std::pair<Said, std::vector<const CellDocument*>>>;
-  template <class Said>
-  static void add(Alike<Said>& all, Said said, const CellDocument* cell) {
-    const auto same = std::ranges::find_if(all, [&](const auto& one) { return one.first == said; });
-    if (same == all.end()) {
-      all.push_back({std::move(said), {cell}});
-    } else {
-      same->second.push_back(cell);
-    }
+  [[nodiscard]] std::string rows_of(const Block& block) const {
+    return markdown_rows(block, document_, names_);
   }
 
-  void paragraphs(const std::vector<const CellDocument*>& cells) {
-    Alike<Paragraph> all;
-    for (const CellDocument* cell : cells) {
-      for (Paragraph& one : markdown_paragraphs(*cell)) add(all, std::move(one), cell);
-    }
+  // What several blocks say alike stands once.
+  static void take(std::vector<Paragraph>& all, Paragraph said) {
+    const auto same =
+        std::ranges::find_if(all, [&](const Paragraph& one) { return one.says_as(said); });
+    if (same == all.end()) return all.push_back(std::move(said));
+    same->cells.insert(same->cells.end(), said.cells.begin(), said.cells.end());
+  }
+
+  void paragraphs(const std::vector<Paragraph>& all, std::size_t cells) {
     std::size_t left = 0;
-    for (const auto& [paragraph, of] : all) {
+    for (const Paragraph& one : all) {
       std::string where;
-      if (of.size() < cells.size()) where = fmt::format(" in {}", names(of));
-      const std::string text =
-          fmt::format("**{}**{}: {}\n\n", paragraph.what, where, paragraph.text);
-      const std::string behind = paragraph.behind.empty() ? "" : paragraph.behind + "\n";
+      if (one.cells.size() < cells) where = fmt::format(" in {}", names(one.cells));
+      const std::string text = fmt::format("**{}**{}: {}\n\n", one.what, where, one.text);
+      const std::string behind = one.behind.empty() ? "" : one.behind + "\n";
       // Half of what is left is for the rest.
       if (!pieces_.add(text + behind, (limit_ - std::min(limit_, pieces_.size())) / 4)) ++left;
     }
@@ -156,16 +145,20 @@ class Markdown {
   }
 
   void errors() {
-    Alike<std::string> all;
+    std::vector<Shared> all;
     for (const CellDocument* cell : document_.to_read) {
-      if (cell->of->verdict == Outcome::error) add(all, markdown_text(cell->reason, 1500), cell);
+      if (cell->of->verdict == Outcome::error) share(all, markdown_text(cell->reason, 1500), *cell);
     }
     for (const auto& [reason, cells] : all) {
-      const std::string text = fmt::format("**Not measured:** {}: {}\n\n", names(cells), reason);
+      const std::string text = fmt::format(
+          "**Not {}:** {}: {}\n\n", cells.front()->of->not_compared ? "compared" : "measured",
+          names(cells), reason);
       if (!pieces_.add(text)) {
         left_out_ +=
             static_cast<std::size_t>(std::ranges::count_if(cells, [&](const CellDocument* cell) {
-              return std::ranges::find(table_, cell) == table_.end();
+              return std::ranges::none_of(table_, [&](const Block* block) {
+                return std::ranges::find(block->cells, cell) != block->cells.end();
+              });
             }));
         continue;
       }
@@ -208,12 +201,17 @@ class Markdown {
 
   void more_changed() {
     std::vector<std::string> rows;
+    std::size_t cells = 0;
     for (std::size_t i = shown_; i < table_.size(); ++i) {
-      rows.push_back(markdown_rows(*table_[i], names_));
+      rows.push_back(rows_of(*table_[i]));
+      cells += table_[i]->cells.size();
     }
     if (rows.empty()) return;
-    left_out_ +=
-        fold(fmt::format("{} that changed", plural(rows.size(), "more cell")), k_table_head, rows);
+    const std::size_t left =
+        fold(fmt::format("{} that changed", plural(cells, "more cell")), k_table_head, rows);
+    for (std::size_t i = table_.size() - left; i < table_.size(); ++i) {
+      left_out_ += table_[i]->cells.size();
+    }
   }
 
   // What is fine, folded away; a green has one line of it.
@@ -229,26 +227,28 @@ class Markdown {
           fmt::format("| {} | {} | {} |\n", markdown_cell_name(cell, names_), look_of(outcome).tag,
                       passed ? plural(cell.passed, "metric") : markdown_text(cell.reason, 200)));
     }
-    const std::string doubts = shared_list(document_.warnings());
-    if (lines.empty() && doubts.empty()) return;
-    if (gate_.verdict == Outcome::pass && doubts.empty()) {
+    const std::string warnings = shared_list(document_.warnings());
+    if (lines.empty() && warnings.empty()) return;
+    if (gate_.verdict == Outcome::pass && warnings.empty()) {
       pieces_.add(short_line());
       return;
     }
     std::vector<std::string> summary;
     if (fine > 0) summary.push_back(plural(fine, "cell") + " unchanged");
     if (skipped > 0) summary.push_back(fmt::format("{} skipped", skipped));
-    if (!doubts.empty()) summary.emplace_back("doubts about data");
+    if (!warnings.empty()) summary.emplace_back("warnings");
     fold(text::join(summary), "| cell | verdict | what |\n| --- | --- | --- |\n", lines,
-         doubts + shared_list(document_.notes()));
+         warnings + shared_list(document_.notes()));
   }
 
   // A list of what several cells say alike.
   [[nodiscard]] std::string shared_list(const std::vector<Shared>& all) const {
     std::string out;
     for (const Shared& one : all) {
-      const std::string cells =
-          one.cells.empty() ? "" : fmt::format(" ({})", plural(one.cells.size(), "cell"));
+      const std::string cells = one.cells.empty()
+                                    ? ""
+                                    : fmt::format(" ({} of {})", one.cells.size(),
+                                                  plural(document_.cells.size(), "cell"));
       const std::string line = fmt::format("- {}{}\n", markdown_text(one.text), cells);
       if (out.size() + line.size() > std::min<std::size_t>(limit_ / 8, 4000)) break;
       out += line;
@@ -289,8 +289,8 @@ class Markdown {
   std::size_t limit_;
   CellNames names_;
   Pieces pieces_;
-  std::vector<const CellDocument*> table_;  // all that have rows, the worst first
-  std::size_t shown_ = 0;                   // of these, above
+  std::vector<const Block*> table_;  // all that have rows, the worst first
+  std::size_t shown_ = 0;            // of these, above
   std::size_t left_out_ = 0;
 };
 

@@ -20,7 +20,9 @@ std::string row(std::string_view cell, const MetricRow& row) {
   constexpr std::size_t k_narrow = 30;
   std::string what = markdown_text(all.label);
   if (text::columns(what) <= k_narrow) what = unbroken(what);
-  if (!failed) what += fmt::format("{}({})", k_no_break, look_of(metric->verdict).tag);
+  if (!failed && !limit_says_improved(*metric)) {
+    what += fmt::format("{}({})", k_no_break, look_of(metric->verdict).tag);
+  }
   std::string now = all.current.empty() ? all.now() : unbroken(all.current);
   if (failed) now = fmt::format("**{}**", now);
   const std::string between = all.change.empty() || all.evidence.empty() ? "" : ", ";
@@ -29,9 +31,10 @@ std::string row(std::string_view cell, const MetricRow& row) {
                      unbroken(markdown_text(all.limit)));
 }
 
-std::string special_row(std::string_view cell, std::string_view what, std::string_view change) {
+std::string special_row(std::string_view cell, std::string_view what, std::string_view change,
+                        Outcome outcome) {
   return fmt::format("| {} | {} | | | {} | {} |\n", cell, what, change,
-                     unbroken("must not change"));
+                     unbroken(change_limit(outcome)));
 }
 
 // "+45 ops": how many more there are that ran elsewhere.
@@ -92,61 +95,73 @@ std::string markdown_cell_name(const CellDocument& document, CellNames names) {
   return markdown_code(text::join(parts, " \u00b7 "));
 }
 
-std::string markdown_rows(const CellDocument& document, CellNames names) {
-  const CellVerdict& cell = *document.of;
+std::string markdown_rows(const Block& block, const Document& document, CellNames names) {
+  const CellVerdict& cell = block.of();
   std::string out;
-  const auto name = [&] {
-    return out.empty() ? markdown_cell_name(document, names) : std::string();
+  const auto name = [&]() -> std::string {
+    if (!out.empty()) return "";
+    if (block.one()) return markdown_cell_name(block.first(), names);
+    constexpr std::size_t k_most = 5;
+    std::string list = unbroken(
+        fmt::format("{} of {}:", block.cells.size(), plural(document.cells.size(), "cell")));
+    for (std::size_t i = 0; i < std::min(k_most, block.cells.size()); ++i) {
+      list += "<br>" + markdown_cell_name(*block.cells[i], names);
+    }
+    const std::size_t all = block.cells.size();
+    return list + (all > k_most ? fmt::format("<br>and {} more", all - k_most) : "");
   };
   if (cell.placement_verdict < Outcome::pass) {
-    out += special_row(name(), "placement", moved_ops(cell));
+    out += special_row(name(), "placement", moved_ops(cell), cell.placement_verdict);
   }
   if (kernels_stand_alone(cell)) {
-    out += special_row(name(), "kernels", markdown_text(cell.kernels_reason, 200));
+    out += special_row(name(), "kernels", markdown_text(cell.kernels_reason, 200),
+                       cell.kernels_verdict);
   }
-  for (const MetricRow* one : document.worst_first) {
+  for (const MetricRow* one : block.rows) {
     if (one->of->verdict >= Outcome::pass) continue;
     out += row(name(), *one);
   }
   return out;
 }
 
-std::vector<Paragraph> markdown_paragraphs(const CellDocument& document) {
-  const CellVerdict& cell = *document.of;
+std::vector<Paragraph> markdown_paragraphs(const Block& block) {
+  const CellVerdict& cell = block.of();
   std::vector<Paragraph> out;
-  const auto add = [&](std::string what, std::string text, std::string behind = "") {
-    const bool there =
-        std::ranges::any_of(out, [&](const Paragraph& one) { return one.text == text; });
+  const auto add_for = [&](const std::vector<const CellDocument*>& cells, std::string what,
+                           std::string text, std::string behind = "") {
+    const bool there = std::ranges::any_of(
+        out, [&](const Paragraph& one) { return one.text == text && one.cells == cells; });
     if (!text.empty() && !there) {
-      out.push_back({std::move(what), std::move(text), std::move(behind)});
+      out.push_back({std::move(what), std::move(text), std::move(behind), cells});
     }
   };
-  if (!cell.findings.empty() && cell.verdict < Outcome::pass) {
-    add("Why", markdown_text(cell.findings.front().headline, 400));
+  const auto add = [&](std::string what, std::string text, std::string behind = "") {
+    add_for(block.cells, std::move(what), std::move(text), std::move(behind));
+  };
+  const auto add_changes = [&](const std::string& what, const std::vector<ChangedIn>& changes) {
+    for (const ChangedIn& one : changes) add_for(one.cells, what, changed_list(one.changes));
+  };
+  const bool wrong = cell.verdict < Outcome::pass;
+  if (wrong) {
+    for (const Shared& why : block.why) add_for(why.cells, "Why", markdown_text(why.text, 400));
   }
   if (cell.placement_verdict < Outcome::pass) {
     add("Placement", markdown_text(cell.placement_reason, 600));
   }
-  if (!cell.kernels.empty() && cell.verdict < Outcome::pass) {
-    add(fmt::format("Kernels{}", scope_of(cell)), changed_list(document.kernels));
-  }
-  if (!cell.functions.empty() && cell.verdict < Outcome::pass) {
-    add("Functions", changed_list(document.functions));
-  }
+  if (wrong) add_changes(fmt::format("Kernels{}", scope_of(cell)), block.kernels);
+  if (wrong) add_changes("Functions", block.functions);
   // Where ops broke the rule, the reason names them.
-  if (cell.placement_verdict >= Outcome::pass) {
-    add("Ops", changed_list(document.ops));
-  }
+  if (cell.placement_verdict >= Outcome::pass) add_changes("Ops", block.ops);
   if (cell.verdict != Outcome::error) add("Note", markdown_text(cell.reason));
-  for (const MetricRow& row : document.rows) {
-    const MetricVerdict& metric = *row.of;
+  for (const MetricRow* row : block.rows) {
+    const MetricVerdict& metric = *row->of;
     if (metric.verdict >= Outcome::pass) continue;
     std::string text = reason_is_plain(metric) ? "" : markdown_text(metric.reason);
     if (const std::string strip = picture(metric); !strip.empty()) {
       text += (text.empty() ? "" : "<br>") + strip;
     }
     const auto spread = spread_words(metric);
-    add(markdown_text(row.words.label), std::move(text),
+    add(markdown_text(row->words.label), std::move(text),
         spread.empty() ? "" : markdown_fence(spread));
   }
   return out;
@@ -211,9 +226,10 @@ std::string markdown_run_link(const MarkdownStyle& style, std::string_view text)
 std::string markdown_heading(const Document& document, const MarkdownStyle& style,
                              std::size_t most) {
   const GateVerdict& gate = document.gate;
-  // Nothing at all is not green.
-  const Outcome outcome =
-      gate.verdict >= Outcome::improved && gate.cells.empty() ? Outcome::skipped : gate.verdict;
+  // Nothing at all is not green, nor what was not judged.
+  const Outcome outcome = gate.verdict >= Outcome::improved && gate.cells.empty() ? Outcome::skipped
+                          : gate.unjudged ? std::min(gate.verdict, Outcome::error)
+                                          : gate.verdict;
   std::string line = fmt::format("### {} weir", look_of(outcome).sign);
   if (!style.gate.empty() && style.gate != "default") {
     line += fmt::format(" {}", markdown_code(style.gate, 40));

@@ -35,19 +35,23 @@ struct CellNames {
 // As code: "tiny-llama · vulkan · decode".
 [[nodiscard]] std::string markdown_cell_name(const CellDocument& cell, CellNames names);
 
-// The rows of one cell; its name stands in the first. "" where nothing needs a reader.
-[[nodiscard]] std::string markdown_rows(const CellDocument& cell, CellNames names);
+// The rows of a block; its cells stand in the first. "" where nothing needs a reader.
+[[nodiscard]] std::string markdown_rows(const Block& block, const Document& document,
+                                        CellNames names);
 
-// What stands below the table for one cell: kernels, functions, ops, reasons that numbers do not
-// tell, pictures of ratios. Cells of which the same is to be said share a paragraph.
+// What stands below the table: kernels, functions, ops, reasons that numbers do not tell, pictures
+// of ratios. Cells of which the same is to be said share a paragraph.
 struct Paragraph {
   std::string what;    // "Kernels per token": Markdown, without a mark at its end
   std::string text;    // Markdown within a line
   std::string behind;  // a block of code, or ""
+  std::vector<const CellDocument*> cells;
 
-  friend bool operator==(const Paragraph&, const Paragraph&) = default;
+  [[nodiscard]] bool says_as(const Paragraph& other) const {
+    return what == other.what && text == other.text && behind == other.behind;
+  }
 };
-[[nodiscard]] std::vector<Paragraph> markdown_paragraphs(const CellDocument& cell);
+[[nodiscard]] std::vector<Paragraph> markdown_paragraphs(const Block& block);
 
 // The last words of a cell's engine, folded away under `title`; "" where there are none.
 [[nodiscard]] std::string markdown_last_words(const CellDocument& cell, std::string_view title);

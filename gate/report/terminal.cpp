@@ -31,13 +31,14 @@ class Terminal {
   std::string write() {
     heading();
     proposals();
-    for (const CellDocument* cell : document_.to_read) {
-      if (cell->of->verdict != Outcome::fresh || style_.verbose) problem(*cell);
+    if (style_.verbose) {
+      for (const CellDocument* cell : document_.to_read) problem(alone(*cell));
+    } else {
+      for (const Block& block : document_.blocks) problem(block);
     }
-    if (!style_.verbose) group(Outcome::fresh);
     observed();
     decided();
-    doubts();
+    warnings();
     fine();
     summary();
     return page_.finish();
@@ -49,7 +50,10 @@ class Terminal {
     for (const std::string& part : gate_.not_judged) {
       parts.push_back(kept_together(one_line(part, 200)));
     }
-    const std::string missing = text::join(parts);
+    std::string missing = text::join(parts);
+    if (gate_.unjudged) {
+      missing = one_line(*gate_.unjudged, 300) + (missing.empty() ? "" : "; ") + missing;
+    }
     const std::string cells = plural(gate_.cells.size(), "cell");
     const std::string config = clip_middle(one_line(gate_.config), page_.width() / 3);
     const std::string name = fmt::format("weir {}  ", one_line(gate_.weir_version, 30));
@@ -91,42 +95,53 @@ class Terminal {
     page_.paragraph(std::string(k_detail_indent, ' '), words, k_detail_indent, "", color);
   }
 
-  void problem(const CellDocument& document) {
-    const CellVerdict& cell = *document.of;
-    title(cell.verdict, document.title);
-    if (!cell.reason.empty()) at(k_row_indent, clip(text::printable(cell.reason), 2000));
-    if (cell.verdict == Outcome::error) last_words(cell);
+  [[nodiscard]] Block alone(const CellDocument& cell) const {
+    return {{&cell}, gate_.cells.size()};
+  }
+
+  void problem(const Block& block) {
+    const CellVerdict& cell = block.of();
+    title(cell.verdict, block.title);
+    if (!block.one()) at(k_row_indent, block.list(block.cells, 12), k_dim);
+    const bool says_all = reason_says_all(cell) && !style_.verbose;
+    const std::string& reason = says_all ? block.first().reason : cell.reason;
+    if (!reason.empty()) at(k_row_indent, clip(text::printable(reason), 2000));
+    if (says_all) return;
+    if (cell.verdict == Outcome::error) last_words(block);
     if (const std::string base = judged_by(cell); !base.empty()) detail(base, k_dim);
     if (cell.placement_verdict < Outcome::pass) {
-      broken("placement   ", cell.placement_verdict, cell.placement_reason, document.ops);
+      broken("placement   ", cell.placement_verdict, cell.placement_reason, block, block.ops);
     }
-    metrics(document, rows_of(document));
-    why(cell);
-    for (const std::string& warning : cell.warnings) detail("doubt: " + one_line(warning));
+    metrics(block);
+    why(block);
   }
 
   // A rule that is about no metric, and what changed.
-  void broken(std::string_view rule, Outcome outcome, const std::string& reason,
-              const std::vector<ChangedWords>& changed) {
+  void broken(std::string_view rule, Outcome outcome, const std::string& reason, const Block& block,
+              const std::vector<ChangedIn>& changed) {
     page_.paragraph(std::string(k_row_indent, ' ') + std::string(rule), one_line(reason, 600),
                     k_detail_indent, "", look_of(outcome).color);
-    changes(changed);
+    changes(block, changed);
   }
 
   // The best explanation alone; weir explain has the others, and the arithmetic.
-  void why(const CellVerdict& cell) {
-    if (cell.findings.empty()) return;
-    const verdict::Finding& best = cell.findings.front();
-    page_.paragraph(std::string(k_row_indent, ' ') + "why: ", one_line(best.headline, 400),
-                    k_detail_indent, k_bold);
-    if (!style_.verbose) return;
-    for (const std::string& line : best.lines) detail(one_line(line, 400), k_dim);
+  void why(const Block& block) {
+    constexpr std::size_t k_most = 3;
+    for (std::size_t i = 0; i < std::min(k_most, block.why.size()); ++i) {
+      const Shared& one = block.why[i];
+      page_.paragraph(std::string(k_row_indent, ' ') + "why: ", block.in(one.cells) + one.text,
+                      k_detail_indent, k_bold);
+    }
+    if (!style_.verbose || block.of().findings.empty()) return;
+    for (const std::string& line : block.of().findings.front().lines) {
+      detail(one_line(line, 400), k_dim);
+    }
   }
 
-  void last_words(const CellVerdict& cell) {
-    const auto tail = last_lines(cell.stderr_tail, style_.verbose ? 100 : 8);
+  void last_words(const Block& block) {
+    const auto tail = last_lines(block.of().stderr_tail, style_.verbose ? 100 : 8);
     if (tail.empty()) return;
-    at(k_row_indent, "its last words:");
+    at(k_row_indent, block.one() ? "its last words:" : "last words of one of them:");
     for (const std::string& line : tail) {
       page_.paragraph(std::string(k_detail_indent, ' ') + "| ", clip(line, 400),
                       k_detail_indent + 2, k_dim, k_dim);
@@ -134,8 +149,8 @@ class Terminal {
   }
 
   using Rows = std::vector<const MetricRow*>;
-  [[nodiscard]] Rows rows_of(const CellDocument& cell) const {
-    Rows rows = cell.worst_first;
+  [[nodiscard]] Rows rows_of(const Block& block) const {
+    Rows rows = block.rows;
     std::erase_if(rows, [&](const MetricRow* row) {
       const MetricVerdict& metric = *row->of;
       const bool wrong = metric.verdict < Outcome::pass;
@@ -147,12 +162,13 @@ class Terminal {
 
   // Rows of numbers, kernels and functions below the count they explain, and a reason where numbers
   // and limit do not say it all.
-  void metrics(const CellDocument& document, const Rows& rows) {
-    const CellVerdict& cell = *document.of;
+  void metrics(const Block& block) {
+    const CellVerdict& cell = block.of();
+    const Rows rows = rows_of(block);
     const Widths widths = widths_of(rows);
     bool kernels_shown = kernels_stand_alone(cell);
     if (kernels_shown) {
-      broken("kernels   ", cell.kernels_verdict, cell.kernels_reason, document.kernels);
+      broken("kernels   ", cell.kernels_verdict, cell.kernels_reason, block, block.kernels);
     }
     for (const MetricRow* one : rows) {
       row(cell, *one, widths);
@@ -161,14 +177,16 @@ class Terminal {
         if (style_.verbose && !cell.kernels_reason.empty()) {
           detail(one_line(cell.kernels_reason, 600), k_dim);
         }
-        changes(document.kernels);
+        changes(block, block.kernels);
       }
-      if (explained_by_functions(cell, one->of->metric)) changes(document.functions);
+      if (explained_by_functions(cell, one->of->metric)) changes(block, block.functions);
     }
+    if (!block.one()) return;
     const auto shown = static_cast<std::size_t>(std::ranges::count_if(
         rows, [](const MetricRow* row) { return row->of->verdict == Outcome::pass; }));
-    if (document.passed > shown) {
-      at(k_row_indent, plural(document.passed - shown, "more metric") + " within limits", k_dim);
+    if (block.first().passed > shown) {
+      at(k_row_indent, plural(block.first().passed - shown, "more metric") + " within limits",
+         k_dim);
     }
   }
 
@@ -200,8 +218,8 @@ class Terminal {
     const MetricWords& all = row.words;
     const OutcomeLook& look = look_of(metric.verdict);
     const bool wrong = metric.verdict < Outcome::pass;
-    // A metric that came out as its cell needs no word of its own.
-    const bool tagged = wrong && metric.verdict != cell.verdict;
+    // A metric that came out as its cell, or says so in its limit, needs no word of its own.
+    const bool tagged = wrong && metric.verdict != cell.verdict && !limit_says_improved(metric);
     std::string line = tagged ? fmt::format("  {:5} ", look.tag) : std::string(k_row_indent, ' ');
     line += pad_right(clip(all.label, longest_label()), widths.label) + "  ";
     if (all.differs) {
@@ -212,15 +230,22 @@ class Terminal {
     } else {
       line += pad_left(all.current, widths.baseline) + "   ";
     }
-    page_.paragraph(line, tail_words(metric, all, widths), k_detail_indent, "",
-                    wrong ? look.color : "");
+    std::string tail = tail_words(metric, all, widths);
+    // "improved: accept to keep" has no room everywhere, and a command below says the latter.
+    if (text::columns(line) + text::columns(tail) > page_.width() && limit_says_improved(metric)) {
+      tail = tail.substr(0, tail.rfind(':'));
+    }
+    if (text::columns(line) > page_.width()) {  // no columns on so narrow a page
+      tail = fmt::format("{} {}", text::trim(line), tail);
+      line = std::string(k_row_indent, ' ');
+    }
+    page_.paragraph(line, tail, k_detail_indent, "", wrong ? look.color : "");
     const bool silent = metric.verdict == Outcome::pass && !all.differs;
     const bool wanted = style_.verbose ? !silent : !reason_is_plain(metric);
     if (wanted && !metric.reason.empty() && metric.reason != cell.reason) {
       detail(one_line(metric.reason, 600));
     }
     picture(metric);
-    for (const std::string& warning : metric.warnings) detail("doubt: " + one_line(warning));
   }
 
   // The ratios of pairs, what the marks mean where that was not just said, and how the sides
@@ -254,37 +279,30 @@ class Terminal {
     return text::join(parts);
   }
 
-  void changes(const std::vector<ChangedWords>& all) {
-    const std::size_t most = style_.verbose ? all.size() : 12;
-    std::string line;
-    for (std::size_t i = 0; i < std::min(most, all.size()); ++i) {
-      line += fmt::format("{}{}{}{}", i == 0 ? "" : "   ", kept_together(all[i].change), k_no_break,
-                          all[i].name);
-    }
-    if (all.size() > most) line += fmt::format("   and {} more", all.size() - most);
-    if (!line.empty()) detail(line);
-  }
-
-  // Cells that share a verdict and a reason, listed once.
-  void group(Outcome outcome) {
-    for (const Shared& shared : document_.by_reason(outcome)) {
-      if (shared.cells.size() == 1) {
-        problem(*shared.cells.front());
-        continue;
+  // What all cells of a block share, then what only some have.
+  void changes(const Block& block, const std::vector<ChangedIn>& shared) {
+    constexpr std::size_t k_most_sets = 4;
+    for (std::size_t i = 0; i < shared.size(); ++i) {
+      if (i == k_most_sets && !style_.verbose) {
+        detail(fmt::format("and others in {} more",
+                           plural(shared.size() - i, "set of cells", "sets of cells")),
+               k_dim);
+        return;
       }
-      title(outcome, fmt::format("{}: {}", plural(shared.cells.size(), "cell"), shared.text));
-      names(shared.cells);
+      const std::vector<ChangedWords>& all = shared[i].changes;
+      const std::size_t most = style_.verbose ? all.size() : 12;
+      std::string line = block.in(shared[i].cells);
+      for (std::size_t one = 0; one < std::min(most, all.size()); ++one) {
+        line += fmt::format("{}{}{}{}", one == 0 ? "" : "   ", kept_together(all[one].change),
+                            k_no_break, all[one].name);
+      }
+      if (all.size() > most) line += fmt::format("   and {} more", all.size() - most);
+      detail(line);
     }
   }
 
   void names(const std::vector<const CellDocument*>& cells) {
-    const std::size_t most = style_.verbose ? cells.size() : 6;
-    for (std::size_t i = 0; i < std::min(most, cells.size()); ++i) {
-      at(k_row_indent, one_line(cells[i]->of->cell.str(), 300));
-    }
-    if (cells.size() > most) {
-      at(k_row_indent, fmt::format("and {} more", cells.size() - most), k_dim);
-    }
+    for (const CellDocument* cell : cells) at(k_row_indent, one_line(cell->of->cell.str(), 300));
   }
 
   void rows_alone(const CellDocument& cell, const Rows& rows) {
@@ -334,11 +352,9 @@ class Terminal {
     }
   }
 
-  // Doubts about cells that are fine (the others carry theirs), and notes about any.
-  void doubts() {
-    shared("doubt ", document_.warnings([&](const CellVerdict& cell) {
-      return !style_.verbose && (cell.verdict == Outcome::fresh || cell.verdict >= Outcome::pass);
-    }));
+  // Once a run, with their cells.
+  void warnings() {
+    shared("warn  ", document_.warnings());
     shared("note  ", document_.notes());
   }
 
@@ -350,7 +366,9 @@ class Terminal {
       const auto& [text, cells] = list[i];
       std::string where;
       if (cells.size() == 1) where = one_line(cells.front()->of->cell.str(), 300) + ": ";
-      if (cells.size() > 1) where = plural(cells.size(), "cell") + ": ";
+      if (cells.size() > 1) {
+        where = fmt::format("{} of {}: ", cells.size(), plural(gate_.cells.size(), "cell"));
+      }
       page_.paragraph(head, where + text, k_title_indent, k_dim);
     }
     if (list.size() > most) {
@@ -364,7 +382,7 @@ class Terminal {
       if (cell.of->verdict != Outcome::pass) continue;
       ++cells;
       passed += cell.passed;
-      if (style_.verbose) problem(cell);
+      if (style_.verbose) problem(alone(cell));
     }
     const bool alone = cells == gate_.cells.size();  // then the summary says the same
     if (cells > 0 && !alone) {

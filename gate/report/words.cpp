@@ -132,14 +132,23 @@ std::string signed_show(const Rational& value) {
 
 std::string percent(double ratio) { return percent_number(ratio) + " %"; }
 
-MetricWords words(const MetricVerdict& metric) {
+// "must not change" would read as a reproach.
+constexpr std::string_view k_improved = "improved", k_keep = "improved: accept to keep";
+
+std::string_view change_limit(Outcome outcome, bool to_keep) {
+  if (outcome != Outcome::improved) return "must not change";
+  return to_keep ? k_keep : k_improved;
+}
+
+MetricWords words(const MetricVerdict& metric, bool to_keep) {
   MetricWords out;
   out.label = one_line(unit::label(metric.metric), k_longest_name);
   out.baseline = number_words(metric.metric, metric.baseline, metric.baseline_text);
   out.current = number_words(metric.metric, metric.current, metric.current_text);
   out.change = change_words(metric);
   out.evidence = evidence_words(metric);
-  out.limit = one_line(metric.limit.words(), 200);
+  out.limit = limit_says_improved(metric) ? std::string(change_limit(metric.verdict, to_keep))
+                                          : one_line(metric.limit.words(), 200);
   out.differs = !out.baseline.empty() && !out.current.empty() &&
                 (out.baseline != out.current || !out.change.empty());
   return out;
@@ -159,8 +168,13 @@ std::string MetricWords::change_and_evidence() const {
   return change.empty() || evidence.empty() ? change + evidence : change + ", " + evidence;
 }
 
+bool limit_says_improved(const MetricVerdict& metric) {
+  return metric.verdict == Outcome::improved && metric.metric.kind == unit::Kind::count;
+}
+
 bool reason_is_plain(const MetricVerdict& metric) {
   if (metric.verdict == Outcome::pass) return true;
+  if (limit_says_improved(metric)) return metric.baseline && metric.current;
   if (metric.verdict == Outcome::info) return !observed_change(metric);
   if (metric.verdict != Outcome::fail || !metric.limit.any()) return false;
   if (metric.pairs) return true;  // the change and its interval say it
@@ -196,6 +210,11 @@ bool kernels_stand_alone(const verdict::CellVerdict& cell) {
     return adds_up_kernels(cell, metric.metric) && metric.verdict == cell.kernels_verdict &&
            metric.baseline != metric.current;
   });
+}
+
+bool reason_says_all(const verdict::CellVerdict& cell) {
+  return cell.verdict == Outcome::fresh ||
+         (cell.verdict == Outcome::error && cell.not_compared.has_value());
 }
 
 bool explained_by_functions(const verdict::CellVerdict& cell, const unit::Metric& metric) {
@@ -247,10 +266,12 @@ std::string show(const profile::ServerFigure& figure) {
   return fmt::format("{}{:.6g}", grew ? "+" : "", figure.value);
 }
 
-std::string cell_title(const profile::CellKey& cell) {
-  const auto part = [](const std::string& text) { return one_line(text, k_longest_name); };
-  return fmt::format("{} / {} / {} / {}", part(cell.engine_part()), part(cell.model),
-                     part(cell.backend), part(cell.prompt_part()));
+std::array<std::string, 4> cell_parts(const profile::CellKey& cell) {
+  std::array parts{cell.engine_part(), cell.model, cell.backend, cell.prompt_part()};
+  for (std::string& part : parts) part = one_line(part, k_longest_name);
+  return parts;
 }
+
+std::string cell_title(const profile::CellKey& cell) { return text::join(cell_parts(cell), " / "); }
 
 }  // namespace weir::report

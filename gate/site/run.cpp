@@ -79,11 +79,13 @@ Json verdict_json(const SiteIndex& index, std::size_t at) {
   for (const verdict::CellVerdict& cell : one.gate.cells) {
     cells.push_back(cell_verdict_json(index, one.stored->project, cell));
   }
+  std::vector<std::string> not_judged = one.gate.not_judged;
+  if (one.gate.unjudged) not_judged.insert(not_judged.begin(), *one.gate.unjudged);
   return {{"verdict", to_string(one.gate.verdict)},
           {"base_commit", short_commit(one.gate.base_commit)},
           {"base", one.gate.base_source},
           {"weir_version", one.gate.weir_version},
-          {"not_judged", one.gate.not_judged},
+          {"not_judged", std::move(not_judged)},
           {"metrics_judged", one.gate.metrics_judged},
           {"totals", one.gate.totals},
           {"cells", std::move(cells)}};

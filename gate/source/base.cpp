@@ -159,8 +159,8 @@ tl::unexpected<Error> not_there(const BaseTree& base, const std::string& path) {
     what_to_do = "the folder has to hold the program at the place where the candidate has it";
   } else if (!base.built) {
     what_to_do =
-        "the base is a fresh checkout: set `build:` of the engine in weir.yaml to the command that "
-        "makes its program";
+        "a base is a fresh checkout, so its engine in weir.yaml needs the command that makes it "
+        "there (build: [./build.sh]), or compare with stored baselines alone";
   } else {
     what_to_do =
         "the build command has to make it at the place where the candidate has it; does `build:` "

@@ -15,8 +15,17 @@ void append(std::vector<T>& list, const std::optional<T>& one) {
   if (one) list.push_back(*one);
 }
 
-bool counts_as_judged(Outcome outcome) {
-  return outcome != Outcome::fresh && outcome != Outcome::skipped && outcome != Outcome::info;
+bool counts_as_judged(Outcome outcome) { return judges(outcome) || outcome == Outcome::error; }
+
+// Why nothing of a cell that was measured was compared.
+std::optional<std::string> why_not_compared(const Question& question, const CellVerdict& cell) {
+  if (is_compared(cell) || cell.verdict == Outcome::skipped) return std::nullopt;
+  if (!question.candidate.errors.empty()) return std::nullopt;
+  if (question.base == nullptr && !question.choice.reason.empty()) return question.choice.reason;
+  for (const MetricVerdict& metric : cell.metrics) {
+    if (metric.verdict == Outcome::fresh && !metric.reason.empty()) return metric.reason;
+  }
+  return "no limit holds for what was measured";
 }
 
 void describe(const Question& question, CellVerdict& cell) {
@@ -137,6 +146,12 @@ Ruling Question::fresh(bool exact, const std::string& why) const {
   return {Outcome::fresh, why};
 }
 
+bool is_compared(const CellVerdict& cell) {
+  return judges(cell.kernels_verdict) ||
+         std::ranges::any_of(cell.metrics,
+                             [](const MetricVerdict& one) { return judges(one.verdict); });
+}
+
 std::string plural(std::size_t number, std::string_view what) {
   return fmt::format("{} {}{}", number, what, number == 1 ? "" : "s");
 }
@@ -195,7 +210,9 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   }
   if (candidate.errors.empty()) append(reasons, other_work(question));
   cell.reason = text::join(reasons, "\n");
-  if (fold(cell)) return cell;
+  const bool folded = fold(cell);
+  if (folded) cell.not_compared = why_not_compared(question, cell);
+  if (folded) return cell;
   // Nothing could be judged.
   if (candidate.counts_skipped && candidate.timed_runs == 0) {
     cell.verdict = Outcome::skipped;
@@ -204,6 +221,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   }
   cell.verdict = Outcome::pass;
   cell.notes.emplace_back("no limit applies here: nothing was judged");
+  cell.not_compared = why_not_compared(question, cell);
   return cell;
 }
 

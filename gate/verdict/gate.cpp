@@ -72,7 +72,9 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
       return is_time(metric) && metric.verdict == Outcome::inconclusive;
     });
   });
-  if (const std::size_t fresh = cells_with(cells, has(Outcome::fresh)); fresh > 0) {
+  const std::size_t fresh = cells_with(cells, has(Outcome::fresh));
+  // Where nothing at all was compared, that is said in its place.
+  if (fresh > 0 && std::ranges::any_of(cells, is_compared)) {
     lines.push_back(plural(fresh, "cell") + " new");
   }
   tell("throughput new", [](const CellVerdict& cell) {
@@ -178,9 +180,26 @@ std::optional<double> typical_cost(const Cells& cells) {
   return stats::median(costs);
 }
 
-bool judged(const MetricVerdict& metric) {
-  return metric.verdict != Outcome::info && metric.verdict != Outcome::skipped &&
-         metric.verdict != Outcome::fresh && metric.verdict != Outcome::error;
+std::vector<NotCompared> not_compared(const Cells& cells) {
+  std::vector<NotCompared> all;
+  for (const CellVerdict& cell : cells) {
+    if (!cell.not_compared) continue;
+    const std::string reason = text::first_line(*cell.not_compared);
+    const auto known = std::ranges::find(all, reason, &NotCompared::reason);
+    ++(known == all.end() ? all.emplace_back(NotCompared{reason}) : *known).cells;
+  }
+  return all;
+}
+
+// "nothing was compared: no baseline is stored: run weir baseline accept".
+std::string words_of(const std::vector<NotCompared>& all) {
+  std::vector<std::string> reasons;
+  for (const NotCompared& one : all) {
+    const std::string where =
+        all.size() > 1 ? plural(static_cast<std::size_t>(one.cells), "cell") + ": " : "";
+    reasons.push_back(where + one.reason);
+  }
+  return "nothing was compared: " + text::join(reasons, "; ");
 }
 
 }  // namespace
@@ -190,6 +209,19 @@ std::string_view to_string(Outcome outcome) { return name_of(k_outcomes, outcome
 std::optional<Outcome> parse_outcome(std::string_view text) { return value_of(k_outcomes, text); }
 
 Outcome worst(Outcome a, Outcome b) { return std::min(a, b); }
+
+bool judges(Outcome outcome) {
+  return outcome != Outcome::info && outcome != Outcome::skipped && outcome != Outcome::fresh &&
+         outcome != Outcome::error;
+}
+
+void leave_unjudged(GateVerdict& gate, std::string why) {
+  if (!gate.unjudged) gate.unjudged = std::move(why);
+  gate.verdict = worst(gate.verdict, Outcome::error);
+  if (gate.exit_code != ExitCode::fail && gate.exit_code != ExitCode::usage) {
+    gate.exit_code = ExitCode::unmeasured;
+  }
+}
 
 void take_worse(std::optional<Ruling>& ruling, Ruling other) {
   if (!ruling || other.verdict < ruling->verdict) ruling = std::move(other);
@@ -219,9 +251,16 @@ GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
   for (const CellVerdict& cell : cells) {
     gate.verdict = worst(gate.verdict, cell.verdict);
     ++gate.totals[std::string(to_string(cell.verdict))];
-    gate.metrics_judged += std::ranges::count_if(cell.metrics, judged);
+    gate.metrics_judged += std::ranges::count_if(
+        cell.metrics, [](const MetricVerdict& metric) { return judges(metric.verdict); });
+    gate.compared += is_compared(cell) ? 1 : 0;
   }
+  gate.not_compared = not_compared(cells);
   gate.exit_code = exit_code_of(cells, policy);
+  if (gate.compared == 0 && !gate.not_compared.empty()) {
+    gate.unjudged = words_of(gate.not_compared);
+    if (policy.require_baseline) leave_unjudged(gate, *gate.unjudged);
+  }
   gate.fail_on_inconclusive = policy.fail_on_inconclusive;
   gate.not_judged = not_judged(cells, policy);
   gate.decision_rule = decision_rule(cells, policy);

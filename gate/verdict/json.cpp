@@ -146,6 +146,13 @@ std::string Finding::text() const {
   return all;
 }
 
+static void fields(Fields& io, FindingNumber& number) {
+  io("name", number.name);
+  io("delta", number.delta);
+  io.always("per_layer", number.per_layer);
+  io.always("layers", number.layers);
+}
+
 void fields(Fields& io, Finding& finding) {
   io("kind", finding.kind);
   io.always("metric", NullIfEmpty{finding.metric});
@@ -154,6 +161,7 @@ void fields(Fields& io, Finding& finding) {
   io.always("layers", finding.layers);
   io.always("tensors", finding.tensors);
   io.always("ops", finding.ops);
+  io.always("numbers", finding.numbers, "numbers");
   std::string text = io.reads() ? "" : finding.text();
   io("text", text);
   io.always("cause", NullIfEmpty{finding.cause});
@@ -204,6 +212,7 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("machine_class", cell.machine_class);
   io.always("machine_name", cell.machine_name);
   io.always("base", cell.base);
+  io.always("not_compared", cell.not_compared);
   io("metrics", cell.metrics, "metrics");
   const auto kernels = [&](Fields& of) {
     of("verdict", OutcomeField{cell.kernels_verdict});
@@ -227,6 +236,11 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("counts_skipped", cell.counts_skipped);
   io.always("instructions_skipped", cell.instructions_skipped);
   io.always("profiling_cost", Short{cell.profiling_cost});
+}
+
+static void fields(Fields& io, NotCompared& cells) {
+  io("reason", cells.reason);
+  io("cells", cells.cells);
 }
 
 static void fields(Fields& io, Against& against) {
@@ -260,6 +274,9 @@ static void fields(Fields& io, GateVerdict& gate) {
   io("cells", gate.cells, "cells");
   io.always("totals", gate.totals);
   io.always("metrics_judged", gate.metrics_judged);
+  io.always("compared", gate.compared);
+  io.always("not_compared", gate.not_compared, "not_compared");
+  io.always("unjudged", gate.unjudged);
   io.always("fail_on_inconclusive", gate.fail_on_inconclusive);
   io.always("not_judged", gate.not_judged);
   io.always("notes", gate.notes);

@@ -41,6 +41,8 @@ struct Question {
 };
 
 [[nodiscard]] Outcome worst(Outcome a, Outcome b);
+// Not new, skipped, unmeasured or without a limit.
+[[nodiscard]] bool judges(Outcome outcome);
 // Keeps the worse of both; the first of equal ones.
 void take_worse(std::optional<Ruling>& ruling, Ruling other);
 
@@ -85,6 +87,9 @@ void judge_placement(const Question& question, CellVerdict& cell);
 // The worst of what a cell's metrics, kernels, placement and errors say becomes its verdict; false,
 // and nothing changed, where nothing was judged.
 bool fold(CellVerdict& cell);
+
+// Something of it was compared, with a base or a plain limit.
+[[nodiscard]] bool is_compared(const CellVerdict& cell);
 
 // Why the two sides did not do the same work; nothing when they did, or when one does not say.
 [[nodiscard]] std::optional<std::string> other_work(const Question& question);

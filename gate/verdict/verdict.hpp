@@ -95,6 +95,16 @@ struct MetricVerdict : Ruling {
   std::vector<std::string> warnings;
 };
 
+// One difference that a finding is made of.
+struct FindingNumber {
+  std::string name;  // of a count ("syncs"), a kernel or an op
+  Rational delta;
+  std::optional<std::int64_t> per_layer;  // delta = per_layer x layers, where that fits
+  std::vector<std::int64_t> layers;       // from 0
+
+  friend bool operator==(const FindingNumber&, const FindingNumber&) = default;
+};
+
 // What explains a cell's differences: made by explain, shown by reports.
 //
 // Names in it (of ops, kernels, tensors) come from engines and models: hostile until escaped.
@@ -108,6 +118,7 @@ struct Finding {
   std::vector<std::string> ops;           // ops and kernels that it is about, the largest first
   std::string headline;                   // one sentence
   std::vector<std::string> lines;         // the arithmetic, a line each
+  std::vector<FindingNumber> numbers{};   // the same as data; metric and delta are of the first
   std::string cause, look_at;             // "" where there is nothing to add
   bool also = false;                      // another reading of what a finding before it explains
   double score = 0;                       // 0 to 1: share of all differences that it explains
@@ -126,6 +137,8 @@ struct CellVerdict {
   std::string reason;  // for error and skipped: what people read, may be lines
   std::string device_class, device_name, machine_class, machine_name;
   std::optional<std::string> base;  // which baseline judged it: "same device class", "nearest: …"
+  // It was measured and nothing of it was compared: why, in one clause without the cell's name.
+  std::optional<std::string> not_compared{};
   std::vector<MetricVerdict> metrics;  // counts first, then times, info last; "kernels" and
                                        // "placement" are not here but below
   Outcome kernels_verdict = Outcome::info;
@@ -156,6 +169,12 @@ struct Against {
   std::vector<std::string> command;
 };
 
+// Cells of which nothing was compared, for the same reason.
+struct NotCompared {
+  std::string reason;
+  std::int64_t cells = 0;
+};
+
 struct GateVerdict {
   Outcome verdict = Outcome::pass;
   ExitCode exit_code = ExitCode::pass;
@@ -172,6 +191,11 @@ struct GateVerdict {
   std::vector<CellVerdict> cells;              // in plan order
   std::map<std::string, std::int64_t> totals;  // outcome name -> cells
   std::int64_t metrics_judged = 0;
+  std::int64_t compared = 0;  // cells of which something was, with a base or a plain limit
+  std::vector<NotCompared> not_compared;  // the other cells that were measured
+  // Why this gate judged nothing, in one sentence: then nobody shows it as a success. Absent: it
+  // judged.
+  std::optional<std::string> unjudged{};
   bool fail_on_inconclusive = false;  // what is not decided fails here
   // What the first line of every report has to admit, ready to show: "throughput not decided in
   // 31 of 40 cells", "12 cells new", "3 skipped: no probe".
@@ -224,6 +248,10 @@ struct Base {
 
 // Folds cells into a gate: outcome, exit code, totals, what was not judged.
 [[nodiscard]] GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy);
+
+// Nothing of this gate counts as judged, for this reason (none before it stands): an error, unless
+// a limit is broken as well.
+void leave_unjudged(GateVerdict& gate, std::string why);
 
 // weir.verdict/1. Complete; only ever added to.
 [[nodiscard]] Json to_json(const GateVerdict& verdict);

@@ -54,16 +54,40 @@ test('a workflow is written at the root of the repository, the cells are counted
   const {init, workflow} = repository('bench/llm');
   const done = init('--ci', 'github');
   assert.equal(done.status, 0, done.stderr);
-  assert.deepEqual(well_formed(workflow), {'working-directory': 'bench/llm', 'counts-only': true, against: 'none'});
+  const {'working-directory': folder, 'counts-only': counts, against, 'require-baseline': required, ...rest} = well_formed(workflow);
+  assert.deepEqual([folder, counts, against], ['bench/llm', true, undefined]);
+  assert.match(required, /event_name != 'workflow_dispatch'/, 'a gate that compares nothing is red');
+  assert.deepEqual(Object.keys(rest), ['baselines-ref', 'comment', 'fail-on']);
   for (const words of [/wrote \.github\/workflows\/weir\.yml/, /syncs/, /counts  .*1 process\n/, /at most 10 m/, /weir baseline accept/]) {
     assert.match(done.stdout, words);
   }
 });
 
-test('an engine that can be built is held to its base', () => {
+test('an engine is built as weir.yaml says; one of PATH has no base, so that stored baselines decide', () => {
   const {init, workflow} = repository('.', config(', build: ["true"]'));
   assert.equal(init('--ci', 'github').status, 0);
-  assert.deepEqual(well_formed(workflow), {'counts-only': true});
+  assert.equal(well_formed(workflow).against, undefined);
+  assert.match(fs.readFileSync(workflow, 'utf8'), /run: \|\n +true\n/);
+  const other = repository('.', config().replace('./engine', 'echo'));
+  other.init('--ci', 'github');
+  assert.equal(well_formed(other.workflow).against, 'none');
+});
+
+test('what git does not hold and nothing makes is asked for, and ends red until it is there', () => {
+  const {init, workflow, place} = repository();
+  fs.rmSync(path.join(place, '.git'), {recursive: true});
+  spawnSync('git', ['init', '-q'], {cwd: place});
+  const done = init('--ci', 'github');
+  assert.match(done.stdout, /say in it where these come from: \.\/engine, model\.bin/);
+  well_formed(workflow);
+  const steps = read_yaml(workflow).jobs.weir.steps;
+  const {run} = steps.find((step) => step.name === 'The engine and its models');
+  const ends = () => spawnSync('bash', ['-ec', run], {cwd: place, encoding: 'utf8'});
+  assert.equal(ends().status, 0, 'both are here');
+  fs.rmSync(path.join(place, 'model.bin'));
+  assert.equal(ends().status, 1);
+  assert.match(ends().stdout, /^::error title=weir::.*fetch this model here: model\.bin/);
+  assert.equal(steps.find((step) => step.name === 'Models that git does not hold').with.path.trim(), 'model.bin');
 });
 
 test('what is there stays as it is', () => {
@@ -81,9 +105,11 @@ test('what is there stays as it is', () => {
 test('GitLab gets its file, or a part of it to be taken in', () => {
   const {init, place} = repository();
   assert.equal(init('--ci', 'gitlab').status, 0);
-  const job = read_yaml(path.join(place, '.gitlab-ci.yml')).weir;
+  const jobs = read_yaml(path.join(place, '.gitlab-ci.yml'));
+  const job = {...jobs[jobs.weir.extends], ...jobs.weir};
   assert.ok(job.script.every((line) => typeof line === 'string') && job.before_script.every((line) => typeof line === 'string'));
-  assert.match(job.script.join('\n'), /^weir gate --counts-only/m);
+  assert.match(job.script.join('\n'), /^weir gate --counts-only --require-baseline .*--against "\$base"/m);
+  assert.ok(job.artifacts.paths.includes('weir.md') && jobs['weir-note'].script[0].includes('-s weir.md'), 'posts');
   const again = init('--ci', 'gitlab');
   assert.match(again.stdout, /wrote \.gitlab\/weir\.yml[\s\S]*include:/);
   assert.match(init('--ci', 'gitlab').stdout, /kept/);

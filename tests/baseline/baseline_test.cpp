@@ -447,9 +447,15 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
       {{stored_as("vulkan-1002-744c-3-4-0a")},
        Match::other_class,
        "vulkan-1002-744c-3-4-0a",
-       "other devices only: GPU"},
-      {{stored_as("vulkan-10005-0")}, Match::other_class, "vulkan-10005-0", "other devices only"},
-      {{other_arguments}, Match::fingerprint, k_class, "changed: arguments, prompt"},
+       "of another device class: GPU"},
+      {{stored_as("vulkan-10005-0")},
+       Match::other_class,
+       "vulkan-10005-0",
+       "of another device class"},
+      {{other_arguments},
+       Match::fingerprint,
+       k_class,
+       "another fingerprint: arguments, prompt changed"},
       {{other_arguments, stored_as("vulkan-10005-0-d-2-0a")},
        Match::nearest,
        "vulkan-10005-0-d-2-0a",
@@ -457,8 +463,13 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
       {{other_arguments, stored_as("cpu-x86-64-v3")},
        Match::fingerprint,
        k_class,
-       "changed: arguments"},
+       "another fingerprint: arguments, prompt changed"},
   };
+  Baseline other_in_both = other_arguments;
+  other_in_both.device_class = "vulkan-1002-744c-3-4-0a";
+  EXPECT_EQ(
+      choose(profile_with_counts(), {{other_in_both}}).reason,
+      "the baselines have another fingerprint and device class (GPU): arguments, prompt changed");
   for (const Case& one : k_cases) {
     const Choice choice = choose(profile_with_counts(), one.stored);
     EXPECT_EQ(choice.match, one.match) << one.says;

@@ -17,11 +17,17 @@ TEST(StarterCi, SaysNothingThatTheActionTakesByItself) {
   EXPECT_THAT(text, HasSubstr("timeout-minutes: 30\n"));
 }
 
-TEST(StarterCi, HoldsToTheBaseOnlyWhereItsProgramCanBeBuilt) {
+TEST(StarterCi, ComparesWithTheBaseWhereThereIsOneAndRequiresSomethingToCompareWith) {
   StarterCi found = plain();
-  EXPECT_THAT(starter_github(found), HasSubstr("against: none"));
-  found.builds = true;
   EXPECT_THAT(starter_github(found), Not(HasSubstr("against: none")));
+  EXPECT_THAT(starter_github(found), HasSubstr("path: ~/.cache/weir\n"));
+  EXPECT_THAT(starter_gitlab(found), HasSubstr("--against"));
+  found.has_base = false;
+  EXPECT_THAT(starter_github(found), HasSubstr("against: none"));
+  EXPECT_THAT(starter_github(found), Not(HasSubstr("~/.cache/weir")));
+  EXPECT_THAT(starter_gitlab(found), Not(HasSubstr("--against")));
+  EXPECT_THAT(starter_github(found), HasSubstr("require-baseline: ${{ github.event_name"));
+  EXPECT_THAT(starter_gitlab(found), HasSubstr("--require-baseline"));
 }
 
 TEST(StarterCi, InstallsAVulkanLoaderWhereACellAsksForIt) {
@@ -33,9 +39,27 @@ TEST(StarterCi, InstallsAVulkanLoaderWhereACellAsksForIt) {
   EXPECT_THAT(starter_gitlab(found), HasSubstr("libvulkan1"));
 }
 
-TEST(StarterCi, EndsRedUntilTheEngineIsBuilt) {
-  EXPECT_THAT(starter_github(plain()), HasSubstr("exit 1\n"));
-  EXPECT_THAT(starter_gitlab(plain()), HasSubstr("&& exit 1\n"));
+TEST(StarterCi, BuildsAndMakesWhatGitDoesNotHold) {
+  StarterCi found = plain();
+  EXPECT_THAT(starter_github(found), Not(HasSubstr("run: |"))) << "git holds all of it";
+  found.builds = {"cmake --build build"};
+  found.made = {"models/tiny.gguf --arch llama"};
+  const std::string github = starter_github(found), gitlab = starter_gitlab(found);
+  EXPECT_THAT(github, HasSubstr("        run: |\n          cmake --build build\n"));
+  EXPECT_THAT(github, HasSubstr("models: |\n            models/tiny.gguf --arch llama\n"));
+  EXPECT_THAT(gitlab, HasSubstr("    - \"cmake --build build\"\n"));
+  EXPECT_THAT(gitlab, HasSubstr("test -e models/tiny.gguf || weir model make models/tiny.gguf"));
+}
+
+TEST(StarterCi, EndsRedAtWhatNobodyKnowsHowToMake) {
+  StarterCi found = plain();
+  found.programs = {"./engine"};
+  found.models = {"models/large.gguf"};
+  for (const std::string& text : {starter_github(found), starter_gitlab(found)}) {
+    EXPECT_THAT(text, HasSubstr("test -e './engine' || { echo '::error"));
+    EXPECT_THAT(text, HasSubstr("test -e 'models/large.gguf' || { echo '::error"));
+  }
+  EXPECT_THAT(starter_github(found), HasSubstr("            models/large.gguf\n")) << "cached";
 }
 
 TEST(StarterCi, KeepsHostileNamesText) {

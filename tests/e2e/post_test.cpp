@@ -111,9 +111,21 @@ TEST_F(PostVerb, OfAForksRunFindsThePullRequestAndPostsWhatTheArtifactSays) {
   EXPECT_EQ(comments(7).size(), 0U);
 }
 
+TEST_F(PostVerb, OfAForksRunTakesNoGreenThatNobodyJudgedAgain) {
+  verdict("green.json", gate_with(8, 0));
+  event(workflow_run_event("success"));
+  const Ended ended = post({"green.json"}, runner(950, 1, "workflow_run"));
+  server_.store([&](const tests::GithubStore& store) {
+    EXPECT_EQ(store.check_runs().back()["conclusion"], "failure") << ended.err;
+    EXPECT_EQ(store.statuses(k_head).front()["state"], "error");
+    EXPECT_THAT(store.statuses(k_head).front()["description"].get<std::string>(),
+                HasSubstr("not judged: a fork's own run"));
+  });
+}
+
 TEST_F(PostVerb, OfARunThatLeftNoVerdictSaysThatNothingWasMeasured) {
   for (const auto& [conclusion, check] :
-       {std::pair{"cancelled", "cancelled"}, {"failure", "failure"}, {"skipped", "neutral"}}) {
+       {std::pair{"cancelled", "cancelled"}, {"failure", "failure"}, {"skipped", "failure"}}) {
     event(workflow_run_event(conclusion));
     const Ended ended =
         post({"none.json", "--json", "--name", conclusion}, runner(950, 1, "workflow_run"));
@@ -122,7 +134,7 @@ TEST_F(PostVerb, OfARunThatLeftNoVerdictSaysThatNothingWasMeasured) {
       EXPECT_EQ(store.check_runs().back()["conclusion"], check);
       EXPECT_EQ(store.statuses(k_head).front()["state"], "error");
       EXPECT_THAT(store.statuses(k_head).front()["description"].get<std::string>(),
-                  HasSubstr("Not measured"));
+                  HasSubstr("not judged: "));
     });
   }
 }

@@ -93,11 +93,13 @@ TEST_F(Rules, AreRefusedWhereTheyCanNotBeReadSafely) {
   EXPECT_THAT(last_.err, testing::AnyOf(HasSubstr("symbolic link"), HasSubstr("is a link")));
 }
 
-TEST_F(Rules, AreThePullRequestsOwnWhereTheBaseHasNone) {
+TEST_F(Rules, AreThePullRequestsOwnWhereTheBaseHasNoneAndJudgeNothing) {
   git({"rm", "-q", "--cached", "weir.yaml"});
   git({"commit", "-q", "-m", "without"});
-  const Json verdict = gate({"--rules-from", "HEAD"}, 0);
+  const Json verdict = gate({"--rules-from", "HEAD"}, 3);
   EXPECT_THAT(words_of(verdict)[0], HasSubstr("has no such file"));
+  EXPECT_EQ(verdict["verdict"], "error");
+  EXPECT_EQ(verdict["unjudged"], "HEAD has no weir.yaml: the rules are the pull request's own");
 }
 
 TEST_F(Rules, AVerdictOnStoredBaselinesNamesTheCommitThatWasMeasured) {

@@ -27,6 +27,12 @@ TEST(AgavesRegression, IsASyncInEachDeltaNetLayer) {
             "+16 dispatches = 1 × the same 16 layers\n"
             "+240 barriers = 15 × the same 16 layers\n"
             "3 of 3 numbers fit these layers: by chance about 1 in 95.");
+  const std::vector<verdict::FindingNumber>& numbers = best(why)->numbers;
+  ASSERT_EQ(numbers.size(), 3U) << "the same as data";
+  EXPECT_EQ(numbers[2].name, "barriers");
+  EXPECT_EQ(numbers[2].delta, Rational(240));
+  EXPECT_EQ(numbers[2].per_layer, 15);
+  EXPECT_EQ(numbers[2].layers, best(why)->layers);
   EXPECT_EQ(best(why)->look_at, "what those layers do that the other 8 do not.");
   ASSERT_EQ(why.findings.size(), 2U);
   EXPECT_TRUE(why.findings[1].also);

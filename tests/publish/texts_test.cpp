@@ -10,6 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 using verdict::ExitCode;
 using verdict::Outcome;
 
@@ -32,34 +33,46 @@ verdict::GateVerdict gate_of(Outcome outcome, ExitCode exit_code, std::size_t ce
 }
 
 TEST(Texts, OfAPassAreGreenAndOfAFailRed) {
-  const Texts pass = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, "success");
+  const Texts pass = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, {"success"});
   EXPECT_EQ(pass.check.conclusion, "success");
   EXPECT_EQ(pass.status.state, "success");
-  const Texts unknown = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, std::nullopt);
+  const Texts unknown = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, {});
   EXPECT_EQ(unknown.check.conclusion, "success");
-  const Texts fails = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, "failure");
+  const Texts fails = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, {"failure"});
   EXPECT_EQ(fails.check.conclusion, "failure");
   EXPECT_EQ(fails.status.state, "failure");
-  EXPECT_THAT(fails.comment, Not(HasSubstr("Not counted"))) << "a red gate makes its run fail";
+  EXPECT_THAT(fails.comment, Not(HasSubstr("not counted"))) << "a red gate makes its run fail";
 }
 
 TEST(Texts, OfARunThatDidNotEndWellAreNoPass) {
   for (const char* conclusion : {"failure", "cancelled", "timed_out", "skipped", "", "new`word"}) {
-    const Texts texts = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, conclusion);
-    EXPECT_EQ(texts.check.conclusion, "neutral") << conclusion;
+    const Texts texts = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, {conclusion});
+    EXPECT_EQ(texts.check.conclusion, "failure") << conclusion;
     EXPECT_EQ(texts.status.state, "error") << conclusion;
-    EXPECT_THAT(texts.comment, HasSubstr("Not counted as a pass")) << conclusion;
-    EXPECT_THAT(texts.status.description, HasSubstr("Not counted as a pass")) << conclusion;
+    EXPECT_THAT(texts.comment, HasSubstr("not counted as a pass")) << conclusion;
+    EXPECT_THAT(texts.status.description, StartsWith("not judged: ")) << conclusion;
     EXPECT_LE(texts.status.description.size(), 160U);
   }
 }
 
+TEST(Texts, OfAForksRunAreNoPassAndStayAFail) {
+  const MeasuredBy fork{.conclusion = "success", .fork = true};
+  const Texts pass = texts_of(gate_of(Outcome::pass, ExitCode::pass), {}, fork);
+  EXPECT_EQ(pass.check.conclusion, "failure");
+  EXPECT_EQ(pass.status.state, "error");
+  EXPECT_THAT(pass.check.title, StartsWith("not judged: a fork's own run"));
+  EXPECT_THAT(pass.comment, HasSubstr("**Not judged:** a fork"));
+  const Texts fails = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, fork);
+  EXPECT_EQ(fails.status.state, "failure");
+  EXPECT_THAT(fails.check.title, Not(HasSubstr("not judged")));
+}
+
 TEST(Texts, OfARunWithoutCellsOrInterruptedAreNoPass) {
-  const Texts empty = texts_of(gate_of(Outcome::pass, ExitCode::pass, 0), {}, "success");
-  EXPECT_NE(empty.check.conclusion, "success");
+  const Texts empty = texts_of(gate_of(Outcome::pass, ExitCode::pass, 0), {}, {"success"});
+  EXPECT_EQ(empty.check.conclusion, "failure");
   EXPECT_EQ(empty.status.state, "error");
-  EXPECT_THAT(empty.comment, HasSubstr("Not measured"));
-  const Texts stopped = texts_of(gate_of(Outcome::pass, ExitCode::interrupted), {}, std::nullopt);
+  EXPECT_EQ(empty.check.title, "not judged: no cell was measured");
+  const Texts stopped = texts_of(gate_of(Outcome::pass, ExitCode::interrupted), {}, {});
   EXPECT_EQ(stopped.check.conclusion, "cancelled");
   EXPECT_EQ(stopped.status.state, "error");
 }
@@ -68,17 +81,18 @@ TEST(Texts, WithoutAVerdictSayWhyNothingWasMeasured) {
   const std::pair<std::optional<std::string>, const char*> k_cases[] = {
       {"success", "failure"},    {"failure", "failure"},
       {"timed_out", "failure"},  {"cancelled", "cancelled"},
-      {"skipped", "neutral"},    {"action_required", "neutral"},
-      {"", "neutral"},           {"what", "neutral"},
+      {"skipped", "failure"},    {"action_required", "failure"},
+      {"", "failure"},           {"what", "failure"},
       {std::nullopt, "failure"},
   };
   for (const auto& [conclusion, check] : k_cases) {
     const Texts texts = not_measured({.why = "", .conclusion = conclusion, .sha = ""}, {});
     EXPECT_EQ(texts.check.conclusion, check) << conclusion.value_or("none");
     EXPECT_EQ(texts.status.state, "error");
-    EXPECT_THAT(texts.comment, HasSubstr("not measured"));
-    EXPECT_THAT(texts.check.title, HasSubstr("Not measured: "));
-    EXPECT_EQ(texts.only_edit_comment, std::string(check) != "failure");
+    EXPECT_THAT(texts.comment, HasSubstr("not judged"));
+    EXPECT_THAT(texts.check.title, StartsWith("not judged: "));
+    const std::set<std::string> loud{"none", "success", "failure", "timed_out"};
+    EXPECT_NE(texts.only_edit_comment, loud.contains(conclusion.value_or("none")));
   }
 }
 
@@ -95,7 +109,7 @@ TEST(Texts, OfTenThousandCellsStayWithinGitHubsLimits) {
   for (const Outcome outcome : {Outcome::fail, Outcome::pass}) {
     const Texts texts = texts_of(
         gate_of(outcome, outcome == Outcome::fail ? ExitCode::fail : ExitCode::pass, 10'000), {},
-        "failure");
+        {"failure"});
     EXPECT_LT(texts.comment.size(), 65'300U);
     EXPECT_LE(texts.check.summary.size(), report::k_check_summary_limit);
     EXPECT_LE(texts.check.annotations.size(), 200U);
@@ -104,7 +118,7 @@ TEST(Texts, OfTenThousandCellsStayWithinGitHubsLimits) {
 
 TEST(Rehearsal, RemembersWhatWouldBeSentAndSupposesThatNothingIsThere) {
   Rehearsal rehearsal;
-  Texts texts = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, std::nullopt);
+  Texts texts = texts_of(gate_of(Outcome::fail, ExitCode::fail), {}, {});
   texts.check.annotations.resize(60, {"weir.yaml", 1, "failure", "t", "m"});
   const Target target{.repository = "o/r",
                       .pull_request = 7,

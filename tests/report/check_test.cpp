@@ -12,6 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 using verdict::CellVerdict;
 using verdict::ExitCode;
 using verdict::GateVerdict;
@@ -22,11 +23,11 @@ GateVerdict all_new() {
   GateVerdict gate = fixtures::green();
   for (CellVerdict& cell : gate.cells) {
     cell.verdict = Outcome::fresh;
-    cell.reason = "no baseline is stored for this cell";
+    cell.reason = "no baseline is stored: run weir baseline accept";
     for (MetricVerdict& metric : cell.metrics) metric.verdict = Outcome::fresh;
   }
   gate.verdict = Outcome::fresh;
-  gate.not_judged = {"8 cells new"};
+  gate.unjudged = "nothing was compared: no baseline is stored: run weir baseline accept";
   return gate;
 }
 
@@ -58,9 +59,9 @@ TEST(Check, SaysInItsConclusionWhatTheExitCodeSays) {
       {"not decided, where that fails", with(fixtures::undecided(), ExitCode::inconclusive),
        "failure", "failure"},
       {"some cells new", fixtures::mixed(), "success", "success"},
-      {"all cells new", all_new(), "neutral", "success"},
-      {"all cells skipped", with(fixtures::all_skipped(), ExitCode::usage), "neutral", "error"},
-      {"no cell at all", empty, "neutral", "error"},
+      {"all cells new", all_new(), "failure", "error"},
+      {"all cells skipped", with(fixtures::all_skipped(), ExitCode::usage), "failure", "error"},
+      {"no cell at all", empty, "failure", "error"},
       {"improved", with(fixtures::green(), Outcome::improved), "success", "success"},
       {"accepted", with(fixtures::green(), Outcome::accepted), "success", "success"},
       {"interrupted", with(fixtures::green(), ExitCode::interrupted), "cancelled", "error"},
@@ -83,13 +84,36 @@ TEST(Check, SaysInItsTitleWhatWasNotJudged) {
             "1 of 8 cells is not decided \u00b7 throughput not decided in 1 of 8 cells");
 }
 
+TEST(Check, SaysFirstThatNothingWasComparedAndWhy) {
+  const std::string why = "nothing was compared: no baseline is stored: run weir baseline accept";
+  EXPECT_EQ(check_text(all_new(), {}).title, "not judged: " + why);
+  EXPECT_EQ(status_text(all_new()).description, "not judged: " + why);
+  EXPECT_THAT(check_text(all_new(), {}).summary, StartsWith("### \u26a0\ufe0f weir: nothing was"));
+  EXPECT_THAT(markdown(all_new(), {}), HasSubstr(why));
+  EXPECT_THAT(terminal(all_new(), {.width = 200}), StartsWith("weir 0.1.0  8 cells  " + why));
+  EXPECT_THAT(html(all_new()), HasSubstr("<title>weir: " + why));
+  GateVerdict required = with(all_new(), ExitCode::unmeasured);
+  for (CellVerdict& cell : required.cells) {
+    cell.verdict = Outcome::error;
+    cell.not_compared = cell.reason;
+  }
+  required.verdict = Outcome::error;
+  const std::string comment = markdown(required, {});
+  EXPECT_THAT(comment, HasSubstr("**Not compared:** "));
+  EXPECT_THAT(comment, Not(HasSubstr("| dispatches/token"))) << "the reason is all there is to say";
+  EXPECT_EQ(check_text(required, {}).annotations.size(), 1U);
+  GateVerdict placed = with(all_new(), Outcome::fail);
+  placed.exit_code = ExitCode::fail;
+  EXPECT_EQ(check_text(placed, {}).title, "1 of 8 cells broke a limit \u00b7 " + why);
+}
+
 TEST(Check, AnnotatesWhatNeedsAReaderTheWorstFirst) {
   const auto annotations = check_text(fixtures::mixed(), {}).annotations;
   ASSERT_EQ(annotations.size(), 2U);  // two new cells with one reason, one that improved
   EXPECT_EQ(annotations[0].level, "warning");
   EXPECT_EQ(annotations[0].title, "new: 2 cells");
   EXPECT_EQ(annotations[0].message,
-            "no baseline is stored for this cell\n- llama.cpp / tiny-llama / cpu / prefill\n"
+            "no baseline is stored\n- llama.cpp / tiny-llama / cpu / prefill\n"
             "- llama.cpp / tiny-llama / cpu / decode");
   EXPECT_EQ(annotations[1].level, "notice");
   const auto red = check_text(fixtures::red(), {}).annotations;
@@ -102,24 +126,15 @@ TEST(Check, AnnotatesWhatNeedsAReaderTheWorstFirst) {
   EXPECT_THAT(check_text(fixtures::green(), {}).annotations, testing::IsEmpty());
 }
 
-// Cells that fail each in a way of its own.
-GateVerdict unlike(std::size_t cells) {
-  GateVerdict gate = fixtures::many(cells);
-  for (std::size_t i = 0; i < cells; ++i) {
-    gate.cells[i].metrics[0] = fixtures::count("dispatches_per_token", Outcome::fail, 65,
-                                               static_cast<std::int64_t>(100 + i));
-  }
-  return gate;
-}
-
 TEST(Check, SaysInTheLastOfManyAnnotationsHowManyMore) {
-  const auto some = check_text(unlike(30), {}, 20).annotations;
+  const auto some = check_text(fixtures::unlike(30), {}, 20).annotations;
   ASSERT_EQ(some.size(), 20U);
   EXPECT_EQ(some.back().message, "and 11 more cells");  // 19 are told, 11 are left
   EXPECT_EQ(some.back().level, "failure");
-  EXPECT_EQ(check_text(unlike(20), {}, 20).annotations.size(), 20U);
-  EXPECT_THAT(check_text(unlike(20), {}, 20).annotations.back().message, Not(HasSubstr("more")));
-  EXPECT_THAT(check_text(unlike(3), {}, 0).annotations, testing::IsEmpty());
+  EXPECT_EQ(check_text(fixtures::unlike(20), {}, 20).annotations.size(), 20U);
+  EXPECT_THAT(check_text(fixtures::unlike(20), {}, 20).annotations.back().message,
+              Not(HasSubstr("more")));
+  EXPECT_THAT(check_text(fixtures::unlike(3), {}, 0).annotations, testing::IsEmpty());
 }
 
 TEST(Check, StandsAtThePathOfTheConfigurationWhereThatIsHarmless) {
@@ -150,7 +165,7 @@ TEST(Check, StandsAtThePathOfTheConfigurationWhereThatIsHarmless) {
 }
 
 TEST(Check, KeepsToTheLimitsOfGitHub) {
-  GateVerdict many = unlike(10'000);
+  GateVerdict many = fixtures::unlike(10'000);
   many.not_judged = {fixtures::evil(), std::string(500, 'n') + "\U0001f600"};
   GateVerdict hostile = fixtures::hostile();
   hostile.cells[3].reason = std::string(200'000, 'r');

@@ -239,7 +239,7 @@ inline GateVerdict mixed() {
   for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
     CellVerdict& fresh = gate.cells[at];
     fresh.verdict = Outcome::fresh;
-    fresh.reason = "no baseline is stored for this cell";
+    fresh.reason = "no baseline is stored";
     fresh.base.reset();
     for (MetricVerdict& metric : fresh.metrics) {
       if (metric.verdict == Outcome::pass) metric.verdict = Outcome::fresh;
@@ -367,10 +367,47 @@ inline GateVerdict many(std::size_t cells) {
   return gate;
 }
 
+// Cells that fail each in a way of its own.
+inline GateVerdict unlike(std::size_t cells) {
+  GateVerdict gate = many(cells);
+  for (std::size_t i = 0; i < cells; ++i) {
+    gate.cells[i].metrics[0] =
+        count("dispatches_per_token", Outcome::fail, 65, static_cast<std::int64_t>(100 + i));
+  }
+  return gate;
+}
+
+// Twelve cells: four that fail alike, one of them with more to begin with, one with a kernel and an
+// explanation of its own,
+// three that improved alike, and a warning that nine of them share.
+inline GateVerdict alike() {
+  GateVerdict gate = green();
+  const std::vector<CellVerdict> fine = gate.cells;
+  const GateVerdict broken = many(4), mix = mixed();
+  gate.cells = broken.cells;
+  gate.cells[3].metrics[0] = count("dispatches_per_token", Outcome::fail, 101, 113);
+  gate.cells[2].kernels.push_back(changed("flash_attn_f32_f16_aligned_cm1", std::nullopt, 4));
+  for (CellVerdict& cell : gate.cells) cell.findings = {{}};
+  for (std::size_t i = 0; i < 4; ++i) {
+    gate.cells[i].findings[0].headline =
+        i == 2 ? "Another kernel does the same work." : "Fusion lost: mul and rms_norm run apart.";
+  }
+  for (std::size_t i = 0; i < 3; ++i) {
+    gate.cells.push_back(mix.cells[6]);
+    gate.cells.back().cell.model = "better-" + std::to_string(i);
+    gate.cells.back().metrics.resize(1);
+  }
+  gate.cells.insert(gate.cells.end(), fine.begin(), fine.begin() + 5);
+  gate.verdict = Outcome::fail;
+  gate.exit_code = verdict::ExitCode::fail;
+  for (std::size_t i = 0; i < 9; ++i) gate.cells[i].warnings = {"the file of kernels is cut short"};
+  return gate;
+}
+
 inline std::vector<Case> all() {
-  return {{"green", green()},         {"red", red()},        {"moved", moved()},
-          {"undecided", undecided()}, {"errors", errors()},  {"mixed", mixed()},
-          {"skipped", all_skipped()}, {"hostile", hostile()}};
+  return {{"alike", alike()}, {"green", green()},         {"red", red()},
+          {"moved", moved()}, {"undecided", undecided()}, {"errors", errors()},
+          {"mixed", mixed()}, {"skipped", all_skipped()}, {"hostile", hostile()}};
 }
 
 }  // namespace weir::report::fixtures

@@ -132,10 +132,10 @@ TEST(Annotations, AreOneLineEachWithTheirSpecialCharactersEscaped) {
 
 TEST(Annotations, StopAtTenOfAKindAndSayHowManyMore) {
   // 25 failing cells: nine of them and a tenth line for the other 16.
-  const std::string many = annotations(fixtures::many(25));
+  const std::string many = annotations(fixtures::unlike(25));
   EXPECT_EQ(occurrences(many, "::error "), k_annotations_shown);
   EXPECT_THAT(many, HasSubstr("and 16 more cells"));
-  const std::string ten = annotations(fixtures::many(10));
+  const std::string ten = annotations(fixtures::unlike(10));
   EXPECT_EQ(occurrences(ten, "::error "), 10U);
   EXPECT_THAT(ten, Not(HasSubstr("more")));
 }

@@ -98,7 +98,7 @@ TEST(Markdown, SaysOnceWhatHoldsForSeveralCells) {
 }
 
 TEST(Markdown, KeepsItsFirstLineAndWhatToDoNextHoweverMuchThereIs) {
-  auto gate = fixtures::many(10'000);
+  auto gate = fixtures::unlike(10'000);
   gate.not_judged = {"throughput not decided in 3 of 10000 cells"};
   MarkdownStyle style;
   style.verbs = {"/weir accept"};
@@ -181,7 +181,7 @@ TEST(Markdown, EscapesTextSoThatItReadsAsWritten) {
 
 TEST(Markdown, FitsIntoACommentAndCountsWhatItLeftOut) {
   const std::size_t cells = 3000;
-  const std::string comment = markdown(fixtures::many(cells), {});
+  const std::string comment = markdown(fixtures::unlike(cells), {});
   EXPECT_LE(comment.size(), 65'536U);  // GitHub's limit for a comment
   const std::size_t shown = occurrences(comment, "| dispatches/token | 65 |");
   EXPECT_GT(shown, 100U);
@@ -190,7 +190,7 @@ TEST(Markdown, FitsIntoACommentAndCountsWhatItLeftOut) {
 
   MarkdownStyle summary;
   summary.limit = k_summary_limit;
-  const std::string longer = markdown(fixtures::many(cells), summary);
+  const std::string longer = markdown(fixtures::unlike(cells), summary);
   EXPECT_LE(longer.size(), std::size_t{1} << 20U);
   EXPECT_EQ(occurrences(longer, "| dispatches/token | 65 |"), cells);
   EXPECT_THAT(longer, Not(HasSubstr("left out here")));

@@ -286,7 +286,8 @@ TEST(Counts, AreNewWithoutABaselineAndAnErrorWhereOneIsRequired) {
   add_count(changed, "dispatches_per_token", 99);
   const CellVerdict cell = judge(changed, {stored(reference())});
   EXPECT_EQ(cell.verdict, Outcome::fresh) << "another fingerprint is another cell, never a fail";
-  EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr("changed: arguments"));
+  EXPECT_THAT(metric(cell, "dispatches_per_token").reason,
+              HasSubstr("another fingerprint: arguments changed"));
   EXPECT_EQ(metric(cell, "dispatches_per_token").baseline, 65) << "shown beside";
 }
 

@@ -116,6 +116,53 @@ TEST(Gate, AdmitsWhatItDidNotJudge) {
   EXPECT_THAT(judge_gate({judge(reference(), {stored(reference())})}, {}).not_judged, IsEmpty());
 }
 
+TEST(Gate, ThatComparedNothingSaysWhyAndJudgesNothing) {
+  const GateVerdict none = judge_gate({judge(reference(), {}), judge(reference(), {})}, {});
+  EXPECT_EQ(none.unjudged, "nothing was compared: no baseline is stored: run weir baseline accept");
+  EXPECT_EQ(none.compared, 0);
+  ASSERT_EQ(none.not_compared.size(), 1U);
+  EXPECT_EQ(none.not_compared[0].cells, 2);
+  EXPECT_EQ(none.exit_code, ExitCode::pass) << "only where a baseline is required";
+  EXPECT_THAT(none.not_judged, IsEmpty()) << "not said twice";
+
+  baseline::Baseline other = stored(reference());
+  other.device_class = "vulkan-1002-744c-3-4-0a";
+  Profile changed = reference();
+  changed.provenance.fingerprint_parts["prompt"] = "b2";
+  changed.provenance.fingerprint = "beef";
+  const GateVerdict two =
+      judge_gate({judge(reference(), {other}), judge(changed, {stored(reference())})}, {});
+  EXPECT_THAT(*two.unjudged,
+              HasSubstr("nothing was compared: 1 cell: the baselines are of another device class"));
+  EXPECT_THAT(*two.unjudged, HasSubstr("another fingerprint: prompt changed"));
+
+  const GateVerdict some =
+      judge_gate({judge(reference(), {}), judge(reference(), {stored(reference())})}, {});
+  EXPECT_FALSE(some.unjudged);
+  EXPECT_EQ(some.compared, 1);
+  EXPECT_THAT(some.not_judged, ElementsAre("1 cell new"));
+
+  LimitEntry off = entry({"*"});
+  off.mode = Mode::off;
+  EXPECT_THAT(
+      judge_gate({judge(reference(), {stored(reference())}, {off})}, {}).unjudged.value_or(""),
+      HasSubstr("no limit holds"));
+}
+
+TEST(Gate, ThatComparedNothingIsAnErrorWhereABaselineIsRequired) {
+  Policy required;
+  required.require_baseline = true;
+  Profile timed = reference();  // without a count there is no exact metric to require one of
+  timed.metrics.clear();
+  add_time(timed, "decode_tokens_per_second", around(100));
+  for (const Profile& profile : {reference(), timed}) {
+    const GateVerdict gate = judge_gate({judge(profile, {}, {}, required)}, required);
+    EXPECT_EQ(gate.verdict, Outcome::error);
+    EXPECT_EQ(gate.exit_code, ExitCode::unmeasured);
+    EXPECT_TRUE(gate.unjudged);
+  }
+}
+
 TEST(Gate, SaysInWordsWhatItsLimitsPromise) {
   Profile timed = reference();
   add_time(timed, "decode_tokens_per_second", around(100));

@@ -1,0 +1,170 @@
+// Cells of which the same is to be said, as one block: built once, for every format.
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+
+namespace weir::report {
+namespace {
+
+// "+12" of an exact count says what happened, whatever it was before.
+bool change_says_all(const MetricRow& row) {
+  return row.of->metric.kind == unit::Kind::count && row.of->nature == profile::Nature::exact &&
+         row.words.differs && !row.words.change.empty();
+}
+
+// What a reader is told of a row that needs one.
+std::string told(const MetricRow& row) {
+  const std::string reason = reason_is_plain(*row.of) ? "" : row.of->reason;
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n", verdict::to_string(row.of->verdict), row.words.label,
+                     change_says_all(row) ? "" : row.words.from_to(), row.words.parts(), reason);
+}
+
+bool needs_a_reader(const MetricRow& row) {
+  return row.of->verdict < Outcome::pass || observed_change(*row.of);
+}
+
+// Equal for cells that make one block. Kernels that differ stand in it, each with its cells.
+std::string key_of(const CellDocument& cell) {
+  const CellVerdict& of = *cell.of;
+  std::string key = fmt::format("{}\n{}\n", verdict::to_string(of.verdict), cell.reason);
+  if (reason_says_all(of)) return key;
+  key += judged_by(of) + "\n";
+  if (of.placement_verdict < Outcome::pass) key += of.placement_reason + "\n";
+  if (kernels_stand_alone(of)) key += of.kernels_reason + "\n";
+  for (const MetricRow* row : cell.worst_first) {
+    if (needs_a_reader(*row)) key += told(*row);
+  }
+  return key;
+}
+
+using Cells = std::vector<const CellDocument*>;
+
+// Each change with the cells that have it; what more cells share stands first.
+std::vector<ChangedIn> changes_of(const Cells& cells,
+                                  std::vector<ChangedWords> CellDocument::*changes) {
+  std::vector<std::pair<ChangedWords, Cells>> each;
+  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  for (const CellDocument* cell : cells) {
+    for (const ChangedWords& one : cell->*changes) {
+      const auto [found, fresh] = places.try_emplace({one.change, one.name}, each.size());
+      if (fresh) each.push_back({one, {}});
+      each[found->second].second.push_back(cell);
+    }
+  }
+  std::vector<ChangedIn> out;
+  for (auto& [words, in] : each) {
+    auto same = std::ranges::find(out, in, &ChangedIn::cells);
+    if (same == out.end()) same = out.insert(out.end(), {{}, std::move(in)});
+    same->changes.push_back(std::move(words));
+  }
+  std::ranges::stable_sort(out, std::greater<>{},
+                           [](const ChangedIn& one) { return one.cells.size(); });
+  return out;
+}
+
+bool alike(const MetricRow& one, const MetricRow& other) {
+  return one.of->verdict == other.of->verdict && one.words.label == other.words.label &&
+         one.words.current == other.words.current && one.words.baseline == other.words.baseline;
+}
+
+const MetricRow* same_row(const CellDocument& cell, const MetricRow& row) {
+  const auto found = std::ranges::find_if(
+      cell.rows, [&](const MetricRow& other) { return other.words.label == row.words.label; });
+  return found == cell.rows.end() ? nullptr : &*found;
+}
+
+// "68", or "68 … 82" where cells differ.
+std::string range_of(const Cells& cells, const MetricRow& row,
+                     std::optional<double> MetricVerdict::*value, std::string MetricWords::*words) {
+  std::pair<double, std::string> least{*(row.of->*value), row.words.*words}, most = least;
+  for (const CellDocument* cell : cells) {
+    const MetricRow* same = same_row(*cell, row);
+    if (same == nullptr || !(same->of->*value)) continue;
+    const std::pair<double, std::string> one{*(same->of->*value), same->words.*words};
+    least = std::min(least, one);
+    most = std::max(most, one);
+  }
+  if (least.second == most.second) return least.second;
+  return fmt::format("{} {} {}", least.second, k_ellipsis, most.second);
+}
+
+// What is fine is shown where it is the same in all.
+std::vector<MetricRow> rows_of(const Cells& cells) {
+  std::vector<MetricRow> rows;
+  for (const MetricRow* row : cells.front()->worst_first) {
+    const bool shared = needs_a_reader(*row) || std::ranges::all_of(cells, [&](const auto* cell) {
+                          const MetricRow* same = same_row(*cell, *row);
+                          return same != nullptr && alike(*same, *row);
+                        });
+    if (!shared) continue;
+    rows.push_back(*row);
+    if (cells.size() == 1 || !change_says_all(*row)) continue;
+    MetricWords& words = rows.back().words;
+    words.baseline = range_of(cells, *row, &MetricVerdict::baseline, &MetricWords::baseline);
+    words.current = range_of(cells, *row, &MetricVerdict::current, &MetricWords::current);
+  }
+  return rows;
+}
+
+}  // namespace
+
+Block::Block(Cells of, std::size_t all) : cells(std::move(of)), rows_(rows_of(cells)) {
+  for (const MetricRow& row : rows_) rows.push_back(&row);
+  kernels = changes_of(cells, &CellDocument::kernels);
+  functions = changes_of(cells, &CellDocument::functions);
+  ops = changes_of(cells, &CellDocument::ops);
+  for (const CellDocument* cell : cells) {
+    if (cell->of->findings.empty()) continue;
+    share(why, one_line(cell->of->findings.front().headline, 400), *cell);
+  }
+  title = cells.front()->title;
+  if (cells.size() == 1) return;
+  std::array<std::string, 4> common = cell_parts(cells.front()->of->cell);
+  for (const CellDocument* cell : cells) {
+    const auto parts = cell_parts(cell->of->cell);
+    for (std::size_t i = 0; i < common.size(); ++i) {
+      if (parts[i] != common[i]) common[i] = "*";
+    }
+  }
+  title = fmt::format("{} of {}: {}", cells.size(), plural(all, "cell"), text::join(common, " / "));
+  for (const CellDocument* cell : cells) {
+    std::vector<std::string> own;
+    const auto parts = cell_parts(cell->of->cell);
+    for (std::size_t i = 0; i < common.size(); ++i) {
+      if (common[i] == "*") own.push_back(parts[i]);
+    }
+    names[cell] = text::join(own, " / ");
+  }
+}
+
+std::string Block::list(const Cells& some, std::size_t most) const {
+  std::vector<std::string> list;
+  for (const CellDocument* cell : some) list.push_back(names.at(cell));
+  return listed(std::move(list), most);
+}
+
+std::string Block::in(const Cells& some) const {
+  if (some.size() == cells.size()) return "";
+  constexpr std::size_t k_most = 3;
+  return fmt::format("in {} of {} ({}): ", some.size(), cells.size(), list(some, k_most));
+}
+
+std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells, std::size_t all) {
+  std::vector<Cells> groups;
+  std::map<std::string, std::size_t> places;
+  for (const CellDocument* cell : cells) {
+    const auto [found, fresh] = places.try_emplace(key_of(*cell), groups.size());
+    if (fresh) groups.emplace_back();
+    groups[found->second].push_back(cell);
+  }
+  std::vector<Block> blocks;
+  for (Cells& group : groups) blocks.emplace_back(std::move(group), all);
+  return blocks;
+}
+
+}  // namespace weir::report

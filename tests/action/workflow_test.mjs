@@ -1,0 +1,161 @@
+// What `weir init --ci github` writes, run as a runner runs it: the engine is built, the model made, the base
+// compared with, baselines stored. Each job has a fresh checkout at the same place, as on hosted runners.
+import assert from 'node:assert/strict';
+import {execFileSync, spawnSync} from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import {after, before, test} from 'node:test';
+import {filled} from './expressions.mjs';
+import {read_yaml, root, run_action} from './runner.mjs';
+import {World, weir} from './world.mjs';
+
+const config = `version: 1
+engines:
+  mine:
+    command: [./engine, "{model}", "{tokens}"]
+    output: generic
+    metrics: {syncs_per_token: {regex: '(\\d+) syncs'}}
+    build: [./build.sh]
+models: {m: models/tiny.gguf}
+backends: {cpu: {}}
+prompts: {decode: {prompt_tokens: 0, tokens: 8}}
+`;
+
+let world, workflow;
+const caches = new Map();  // key -> folder
+before(() => {
+  world = new World();
+  world.git(world.work, 'rm', '-q', 'engine', 'model.bin');
+  fs.mkdirSync(path.join(world.work, 'models'));
+  execFileSync(weir, ['model', 'make', 'models/tiny.gguf', '--layers', '2', '--embedding', '128'], {cwd: world.work, stdio: 'pipe'});
+  world.write('weir.yaml', config);
+  world.write('syncs', '3\n');
+  // No engine: what builds it counts how often it was built.
+  world.write('build.sh', `#!/bin/sh\nset -e\necho . >>"$BUILDS"\nprintf '#!/bin/sh\\ntest -e "$1" && echo "%s syncs"\\n' "$(cat syncs)" >engine\nchmod +x engine\n`);
+  world.write('.gitignore', 'weir-out/\nengine\nmodels/\n');
+  execFileSync('./build.sh', {cwd: world.work, env: {...process.env, BUILDS: '/dev/null'}});
+  world.git(world.work, 'add', '-A');  // git knows what it holds, and what not
+  const done = spawnSync(weir, ['init', '--ci', 'github'], {
+    cwd: world.work, encoding: 'utf8', env: {PATH: process.env.PATH, HOME: world.top, WEIR_LOCK_DIR: path.join(world.top, 'locks')}});
+  assert.equal(done.status, 0, done.stderr + done.stdout);
+  assert.match(done.stdout, /next {4}commit it/, 'nothing is left to fill in');
+  world.git(world.work, 'add', '-A');
+  world.git(world.work, 'commit', '-q', '-m', 'weir');
+  world.git(world.work, 'push', '-q', 'origin', 'main');
+  workflow = read_yaml(path.join(world.work, '.github/workflows/weir.yml'));
+});
+after(() => world.remove());
+
+// A pull request that makes the engine say `syncs`.
+function pull_request(name, syncs, number) {
+  world.git(world.work, 'checkout', '-q', '-B', name, 'main');
+  world.write('syncs', `${syncs}\n`);
+  world.write('note', name);
+  world.git(world.work, 'add', '-A');
+  world.git(world.work, 'commit', '-q', '-m', name);
+  const head = world.git(world.work, 'rev-parse', 'HEAD');
+  world.git(world.work, 'checkout', '-q', 'main');
+  const sha = world.merge(name, number);
+  const base = world.git(world.work, 'rev-parse', 'main');
+  return {event_name: 'pull_request', ref: `refs/pull/${number}/merge`, sha, base_ref: 'main', head_ref: name,
+          event: {number, pull_request: {number, title: name, head: {sha: head, ref: name, repo: {full_name: 'o/r'}},
+                                         base: {sha: base, ref: 'main', repo: {full_name: 'o/r'}}}}};
+}
+const by_hand = () => ({event_name: 'workflow_dispatch', ref: 'refs/heads/main', ref_name: 'main',
+                        sha: world.git(world.work, 'rev-parse', 'main'), event: {repository: {default_branch: 'main'}}});
+
+// A job's steps. → what the last one, which is weir's, did; with `builds` and the artifacts of it.
+function job(name, given, more = {}) {
+  const github = {repository: 'o/r', token: 'ghs_reads', action_ref: '', run_attempt: 1, run_id: '77', workflow: 'weir', ...given};
+  const home = world.fresh('home');
+  const place = path.join(world.top, 'runner', 'r');  // as /home/runner/work/r/r
+  const builds = path.join(home, 'builds');
+  fs.writeFileSync(builds, '');
+  const env = {HOME: home, BUILDS: builds, WEIR_CACHE: path.join(home, '.cache/weir'), ...more.env};
+  const saved = [];
+  let done;
+  for (const step of workflow.jobs[name].steps) {
+    const inputs = Object.fromEntries(Object.entries(step.with ?? {}).map(([key, value]) => [key, filled(String(value), {github})]));
+    if (step.uses?.startsWith('actions/checkout@')) {
+      assert.equal(inputs['fetch-depth'], '0');
+      fs.rmSync(place, {recursive: true, force: true});
+      fs.mkdirSync(path.dirname(place), {recursive: true});
+      fs.renameSync(world.checkout(github.sha, 0), place);
+    } else if (step.uses?.startsWith('actions/cache@')) {
+      const folder = inputs.path.trim().replace('~', home);
+      const found = [...caches.keys()].findLast((key) => key.startsWith(inputs['restore-keys'] ?? inputs.key));
+      if (found) fs.cpSync(caches.get(found), folder, {recursive: true, preserveTimestamps: true, verbatimSymlinks: true});
+      saved.push([inputs.key, folder]);
+    } else if (step.uses === 'OWNER/weir@v1') {
+      done = world.run(place, github, inputs, {env});
+    } else if (step.uses === 'OWNER/weir/ci/baseline@v1') {
+      const cache = (key, prefix) => {
+        fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
+        fs.rmSync(path.join(prefix, 'bin/weir'), {force: true});
+        fs.symlinkSync(weir, path.join(prefix, 'bin/weir'));
+      };
+      done = run_action({action: path.join(root, 'ci/baseline'), workspace: place, temp: world.fresh('temp'), cache, inputs,
+                         github: {...github, token: 'ghs_writes'}, env: {...env, ...more.env}, path: more.path});
+    } else {
+      assert.ok(step.run && !step.uses, JSON.stringify(step));
+      execFileSync('bash', ['-eo', 'pipefail', '-c', step.run], {cwd: place, env: {...process.env, ...env}, stdio: 'pipe'});
+    }
+  }
+  for (const [key, folder] of saved) {
+    const kept = world.fresh('kept');
+    if (fs.existsSync(folder)) fs.cpSync(folder, kept, {recursive: true, preserveTimestamps: true, verbatimSymlinks: true});
+    caches.set(key, kept);
+  }
+  return {...done, builds: fs.readFileSync(builds, 'utf8').length / 2, place};
+}
+
+test('the first pull request is judged beside its base, without any stored baseline', () => {
+  const same = job('weir', pull_request('same', 3, 1));
+  assert.equal(same.success, true, same.log);
+  assert.equal(same.outputs.verdict, 'pass', same.log);
+  assert.equal(same.builds, 2, 'the head and its base');
+  assert.match(same.log, /there is no origin\/perf-baselines yet/);
+  assert.ok(fs.existsSync(path.join(same.place, 'models/tiny.gguf')), 'git does not hold it');
+});
+
+test('a pull request that adds syncs is red, and its base comes out of the cache', () => {
+  const red = job('weir', pull_request('slower', 5, 2));
+  assert.equal(red.success, false);
+  assert.equal(red.outputs.verdict, 'fail', red.log);
+  assert.match(red.summary, /syncs\/token \| 3 \| \*\*5\*\*/);
+  assert.equal(red.builds, 1, red.log);
+});
+
+test('by hand it stores what the default branch does, and judges by it from then on', () => {
+  const counted = job('weir', by_hand());
+  assert.equal(counted.success, true, counted.log);
+  assert.match(counted.summary, /nothing was compared: no baseline is stored/);
+  // gh brings the artifact of this workflow run.
+  const artifact = world.fresh('artifact'), bin = world.fresh('bin');
+  for (const [name, bytes] of Object.entries(counted.artifacts['weir-gate'])) {
+    fs.mkdirSync(path.dirname(path.join(artifact, name)), {recursive: true});
+    fs.writeFileSync(path.join(artifact, name), bytes);
+  }
+  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh\nwhile [ "$1" != --dir ]; do shift; done\ncp -R '${artifact}' "$2"\n`, {mode: 0o755});
+  const stored = job('baselines', by_hand(), {path: [bin]});
+  assert.equal(stored.success, true, stored.log);
+  assert.equal(stored.builds, 0, 'no engine runs beside a token that may write');
+  assert.match(world.git(world.origin, 'ls-tree', '-r', '--name-only', 'perf-baselines'), /mine\/m\/cpu\/decode\/.*\.json/);
+  const again = job('weir', by_hand());
+  assert.equal(again.outputs.verdict, 'pass', again.log);
+  // The same twice makes no second commit.
+  const commits = () => world.git(world.origin, 'rev-list', '--count', 'perf-baselines');
+  const before = commits();
+  assert.equal(job('baselines', by_hand(), {path: [bin]}).success, true);
+  assert.equal(commits(), before);
+});
+
+test('a base whose program nothing builds is told in one sentence', () => {
+  world.write('weir.yaml', config.replace('    build: [./build.sh]\n', ''));
+  world.git(world.work, 'commit', '-q', '-am', 'no build');
+  world.git(world.work, 'push', '-q', 'origin', 'main');
+  caches.clear();
+  const done = job('weir', pull_request('unbuilt', 3, 3));
+  assert.equal(done.success, false);
+  assert.match(done.log, /a base is a fresh checkout, so its engine in weir\.yaml needs the command that makes it/);
+});
