@@ -24,7 +24,7 @@ struct StarterInput {
   std::vector<StarterModel> models;    // none: an example to fill in
   bool has_vulkan = false;             // a Vulkan device is here
   bool has_probes = true;              // weir's probes lie where this program finds them
-  std::string build;  // what seems to build programs here, as a YAML list; "": unknown
+  std::string build{};  // what seems to build programs here, as a YAML list; "": unknown
 };
 
 // Text that parse_settings reads and expand() makes at least one cell of, for any input.
