@@ -166,6 +166,10 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
                 "one program and nothing that differs: name the new one behind the old one, or\n"
                 "  what the candidate's environment has besides: --env NAME=VALUE");
   }
+  if (!options.write.empty() && asked.files().exists(options.write)) {
+    return fail(Code::usage, "--write {}: it is there already; move it away or name another",
+                options.write);
+  }
   WEIR_TRY(const config::Environment env, environment_of(options.env));
   WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env));
   Job job = asked;
