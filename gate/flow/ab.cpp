@@ -32,6 +32,7 @@ Result<const config::Preset*> preset_of(const std::string& asked, const std::str
   const auto found = std::ranges::find(all, asked, &config::Preset::name);
   if (found != all.end()) return &*found;
   std::vector<std::string> names;
+  names.reserve(all.size());
   for (const config::Preset& one : all) names.push_back(one.name);
   return fail(Code::usage, "--preset: unknown preset \"{}\"{}\n  known here: {}",
               text::printable(asked), text::did_you_mean(asked, names), text::join(names));
