@@ -78,7 +78,7 @@ struct Format {
         what(what_),
         read(read_),
         marks(std::move(marks_)),
-        adapter(std::move(adapter_)),
+        adapter(adapter_),
         recognises(recognises_) {}
 
   std::string_view name;  // "agave"

@@ -196,6 +196,9 @@ struct Parsing {
 // Complains about names that are no names or not unique ignoring case, and about too many.
 void check_names(const Node& section, const std::string& what, Problems& problems);
 
+// The file of one of presets().
+struct Preset;
+[[nodiscard]] const Node& preset_tree(const Preset& preset);
 // Takes what presets fill into `root`, a whole weir.yaml. Each key that stands there goes before
 // the preset's: mappings of an engine (env, counted_env, cpu_ops_allowed …) key by key, and
 // "nothing" takes a preset's key away. Sections that are missing (models, backends, prompts) come

@@ -186,9 +186,9 @@ class Typed {
   }
 
   Result<Node> prompts_node() const {
-    const auto prompt = [](std::vector<std::pair<const char*, std::string>> keys) {
+    const auto prompt = [](const std::vector<std::pair<const char*, std::string>>& keys) {
       Node node = map_node({});
-      for (auto& [key, value] : keys) node.entries.push_back({key, {}, text_node(value)});
+      for (const auto& [key, value] : keys) node.entries.push_back({key, {}, text_node(value)});
       return node;
     };
     const auto named = [](const char* name, Node node) {

@@ -32,6 +32,7 @@ Result<const config::Preset*> preset_of(const std::string& asked, const std::str
   const auto found = std::ranges::find(all, asked, &config::Preset::name);
   if (found != all.end()) return &*found;
   std::vector<std::string> names;
+  names.reserve(all.size());
   for (const config::Preset& one : all) names.push_back(one.name);
   return fail(Code::usage, "--preset: unknown preset \"{}\"{}\n  known here: {}",
               text::printable(asked), text::did_you_mean(asked, names), text::join(names));
@@ -165,6 +166,10 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
     return fail(Code::usage,
                 "one program and nothing that differs: name the new one behind the old one, or\n"
                 "  what the candidate's environment has besides: --env NAME=VALUE");
+  }
+  if (!options.write.empty() && asked.files().exists(options.write)) {
+    return fail(Code::usage, "--write {}: it is there already; move it away or name another",
+                options.write);
   }
   WEIR_TRY(const config::Environment env, environment_of(options.env));
   WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env));

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/adapters/format.hpp"
+#include "gate/base/text.hpp"
 
 #include "tests/adapters/read_data.hpp"
 
@@ -134,6 +135,53 @@ TEST(WeirObservedAdapter, AddsUpOpsThatShareAMetricAndLeavesOutWhatIsNotTheSameF
   const auto uneven = of(profile::Pass::counted, 3);
   EXPECT_FALSE(uneven.counts.contains("op_calls:lm_head"));
   EXPECT_THAT(uneven.warnings, Contains(HasSubstr("op_calls:lm_head: 2.667 a token")));
+}
+
+// One repetition of a benchmark, in microseconds.
+std::string repetition(const char* name, double microseconds) {
+  return fmt::format(
+      R"({{"name": "{0}", "run_name": "{0}", "run_type": "iteration", "real_time": {1},
+           "cpu_time": {1}, "time_unit": "us", "iterations": 10}})",
+      name, microseconds);
+}
+std::string benchmarks(const std::vector<std::string>& rows) {
+  return fmt::format(R"({{"context": {{"library_build_type": "release"}}, "benchmarks": [{}]}})",
+                     text::join(rows));
+}
+
+TEST(GoogleBenchmarkAdapter, AddsUpOneIterationOfEachBenchmarkAndGivesThoseThatLimitsName) {
+  const std::string text = benchmarks({repetition("BM_a/1", 1), repetition("BM_a/1", 2),
+                                       repetition("BM_b", 10), repetition("BM_b", 20)});
+  const std::vector<std::string> works{"op:BM_a*"};
+  const auto report = find("google-benchmark")->read({text, "", {}, "cpu", nullptr, {}, works});
+  ASSERT_TRUE(report) << report.error().message;
+  ASSERT_EQ(report->times.size(), 2U);
+  EXPECT_EQ(report->times[0].metric.name, "op:BM_a/1");
+  EXPECT_THAT(report->times[0].samples,
+              testing::ElementsAre(testing::DoubleEq(1e-6), testing::DoubleEq(2e-6)));
+  EXPECT_EQ(report->times[1].metric.name, "iteration_seconds");
+  EXPECT_THAT(report->times[1].samples,
+              testing::ElementsAre(testing::DoubleEq(11e-6), testing::DoubleEq(22e-6)));
+}
+
+TEST(GoogleBenchmarkAdapter, RefusesWhatFailedOrHasOtherRepetitions) {
+  const std::string failed =
+      R"({"name": "BM_c", "run_name": "BM_c", "error_occurred": true, "error_message": "no GPU"})";
+  const struct {
+    std::vector<std::string> rows;
+    const char* message;
+  } cases[] = {
+      {{repetition("BM_a", 1), failed}, "a benchmark failed: BM_c: no GPU"},
+      {{repetition("BM_a", 1), repetition("BM_a", 1), repetition("BM_b", 1)},
+       "BM_b: 1 repetitions, and 2 of others"},
+  };
+  for (const auto& one : cases) {
+    const std::string text = benchmarks(one.rows);
+    const auto report = find("google-benchmark")->read({text, "", {}, "cpu", nullptr, {}, {}});
+    ASSERT_FALSE(report) << one.message;
+    EXPECT_EQ(report.error().code, Code::data);
+    EXPECT_THAT(report.error().message, HasSubstr(one.message));
+  }
 }
 
 TEST(Hf2qAdapter, TellsCountsThatAreNotTheSameForEachToken) {

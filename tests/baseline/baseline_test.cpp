@@ -262,9 +262,8 @@ TEST(BaselineChoice, NamesAPresetWhoseVersionIsAnother) {
     ASSERT_TRUE(stored) << stored.error().message;
     const Choice choice = choose(now, {&*stored, 1});
     EXPECT_EQ(choice.match, Choice::Match::fingerprint);
-    EXPECT_EQ(
-        choice.reason,
-        std::string("the stored baseline is of another cell: changed: arguments") + one.words);
+    EXPECT_EQ(choice.reason,
+              std::string("the baselines have another fingerprint: arguments changed") + one.words);
   }
 }
 

@@ -151,6 +151,18 @@ TEST(Presets, GiveWayToEachKeyThatStandsInTheFile) {
   EXPECT_EQ(settings->prompts.size(), 1U);
 }
 
+// Of one engine, under its own name in a backend.
+TEST(Presets, GiveWayToWhatABackendHasForTheEngine) {
+  const auto settings = parse(
+      "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: m.gguf}\n"
+      "backends: {vulkan: {engines: {a: {args: [-ngl, '50']}}}}\nprompts:\n");
+  ASSERT_TRUE(settings) << settings.error().message;
+  const Extra vulkan = settings->backends[0].extra.for_engine("a");
+  EXPECT_THAT(vulkan.args, ElementsAre("-ngl", "50"));
+  EXPECT_EQ(vulkan.env.at("GGML_VK_VISIBLE_DEVICES"), "0");
+  EXPECT_EQ(settings->prompts.size(), 2U) << "nothing is as good as left out";
+}
+
 TEST(Presets, LeaveOutWhatTheirEnginesDoNotLoadOrRunOn) {
   EXPECT_THAT(
       cells_of("version: 1\n"

@@ -81,17 +81,18 @@ TEST_F(Presets, FindNothingBetweenAProgramAndItself) {
   EXPECT_EQ(metric_of(cell, "dispatches_per_token")["current"], 65);
 }
 
-// Times of the CPU alone, in pairs.
-TEST_F(Presets, TimeAProgramUntilItIsCertainOrTheBudgetIsSpent) {
-  const Ended ended = ab({k_bench, k_bench, "--budget", "3s", "--json", "-", "--", "-m", k_model,
+// The same program: nothing to blame, whether the pairs decide within the budget or not.
+TEST_F(Presets, TimeAProgramInPairsUntilTheBudgetIsSpent) {
+  const Ended ended = ab({k_bench, k_bench, "--budget", "20s", "--json", "-", "--", "-m", k_model,
                           "-ngl", "0", "-dev", "none", "-p", "0", "-n", "8", "-r", "1"});
-  EXPECT_THAT(ended.exit_code, testing::AnyOf(0, 1, 2)) << ended.err;
-  if (ended.exit_code == 2) {
-    EXPECT_THAT(ended.err, HasSubstr("budget"));
-    return;
-  }
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
   const Json cell = cell_of(json_of(ended), "llama-bench/tiny-llama/cpu/decode");
-  EXPECT_GE(metric_of(cell, "decode_tokens_per_second")["pairs"], 1);
+  const Json rate = metric_of(cell, "decode_tokens_per_second");
+  EXPECT_THAT(rate["verdict"], testing::AnyOf("pass", "inconclusive"));
+  // A busy machine may not fit the fewest that decide.
+  if (rate["pairs"] == 0) {
+    EXPECT_THAT(rate.value("reason", ""), HasSubstr("do not fit the budget"));
+  }
 }
 
 TEST_F(Presets, CountAProgramThatNobodyKnowsOverAWholeRun) {

@@ -1,7 +1,9 @@
 // `weir profile` on the unmodified llama.cpp, on an OpenCL program, and on what cannot be profiled.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <set>
+#include <sstream>
 
 #include <gmock/gmock.h>
 
@@ -14,6 +16,11 @@ using testing::HasSubstr;
 
 const std::string k_root = WEIR_SOURCE_DIR;
 const std::string k_engine = k_root + "/engines/llama.cpp/llama-bench";
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
 
 class ProfileOfLlama : public testing::Test {
  protected:
@@ -31,6 +38,23 @@ class ProfileOfLlama : public testing::Test {
 
   Scratch scratch_;
 };
+
+// What a launcher starts is seen with all that its own files do not tell.
+TEST_F(ProfileOfLlama, SeesWhatAShellOrEnvStarts) {
+  const std::string run =
+      k_engine + " -m " + k_root + "/models/tiny-llama.gguf -ngl 99 -p 0 -n 2 -r 1";
+  std::vector<std::string> by_env{"profile", "--json", "-", "--", "env", "SOME=1"};
+  for (std::string& word : split_words(run)) by_env.push_back(std::move(word));
+  for (const auto& words :
+       {std::vector<std::string>{"profile", "--json", "-", "--", "sh", "-c", run + "; true"},
+        by_env}) {
+    const Ended ended = weir(scratch_, words, {{"GGML_VK_VISIBLE_DEVICES", "0"}});
+    ASSERT_EQ(ended.exit_code, 0) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr("vulkan"));
+    EXPECT_THAT(ended.out, HasSubstr("flash_attn_f32_f16_aligned"));
+    EXPECT_EQ(json_of(ended)["alignment"]["graphs"], 3);
+  }
+}
 
 // 65 dispatches and 81 ops a token in tiny-llama, 125 and 174 in tiny-gemma3
 // (docs/explanation/counting.md); a warm-up and 4 tokens, and one more graph for each prefill.

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using State = Fit::State;
 
-const std::vector<std::string> k_installed{"ggml", "vulkan"};
+const std::vector<std::string> k_installed{"ggml", "vulkan", "opencl", "hip"};
 
 ProgramFile read(const ElfBytes& bytes) {
   auto file = read_program_file(bytes_of(bytes.str()));

@@ -1,0 +1,254 @@
+// `preset:` in the tree of a weir.yaml, and what it comes to.
+#include "gate/config/parse.hpp"
+#include "gate/config/presets.hpp"
+
+namespace weir::config {
+namespace {
+
+Node placed(Node node, Place at) {
+  node.at = at;
+  for (Node& item : node.items) item = placed(std::move(item), at);
+  for (Entry& entry : node.entries) {
+    entry = {std::move(entry.key), at, placed(std::move(entry.value), at)};
+  }
+  return node;
+}
+
+// Of two mappings in one place both keys, else what stands there already.
+void merge(Node& into, const Node& from, Place at, bool deeper) {
+  for (const Entry& entry : from.entries) {
+    Node* own = into.find(entry.key);
+    if (own == nullptr) {
+      into.entries.push_back({entry.key, at, placed(entry.value, at)});
+    } else if (deeper && own->kind == Node::Kind::map && entry.value.kind == Node::Kind::map) {
+      merge(*own, entry.value, at, false);
+    } else if (!deeper && own->kind == Node::Kind::null) {
+      std::erase_if(into.entries, [&](const Entry& one) { return one.key == entry.key; });
+    }
+  }
+}
+
+// A mapping under `key`, made where there is none.
+Node& map_under(Node& node, const char* key, Place at) {
+  Node* found = node.find(key);
+  if (found == nullptr) {
+    node.entries.push_back({key, at, map_node({}, at)});
+    found = &node.entries.back().value;
+  }
+  if (found->kind == Node::Kind::null) *found = map_node({}, found->at);
+  return *found;
+}
+
+class Expanding {
+ public:
+  Expanding(Node& root, Problems& problems) : root_(root), problems_(problems) {}
+
+  void run() {
+    Node* engines = root_.find("engines");
+    if (engines == nullptr || engines->kind != Node::Kind::map) return;
+    for (Entry& entry : engines->entries) expand_engine(entry);
+    if (uses_.empty() || problems_.any()) return;
+    alone_ = engines->entries.size() == 1;
+    const Node* matrix = root_.find("matrix");
+    chosen_ = matrix != nullptr && matrix->find("include") != nullptr;
+    fill("models", "model");
+    fill_backends();
+    fill("prompts", "prompt");
+    for (const Use& use : uses_) {
+      add_limits(use);
+      leave_out_models(use);
+      choose_devices(use);
+    }
+  }
+
+ private:
+  struct Use {
+    std::string engine;
+    const Preset* preset;
+    const Node* tree;  // its file
+    Place at;
+  };
+
+  void expand_engine(Entry& entry) {
+    Node& engine = entry.value;
+    const Node* named = engine.find("preset");
+    const Node* program = engine.find("program");
+    if (named == nullptr) {
+      if (program == nullptr) return;
+      return problems_.add(program->at,
+                           "program takes the place of a preset's own, and there is no preset\n"
+                           "  without one the command begins with the program");
+    }
+    const Preset* preset = find_named(presets(), named->text);
+    if (preset == nullptr) {
+      std::vector<std::string> names;
+      for (const Preset& one : presets()) names.push_back(one.name);
+      return problems_.unknown(named->at, "preset", named->text, names);
+    }
+    const Place at = named->at;
+    uses_.push_back({entry.key, preset, &preset_tree(*preset), at});
+    const Node* command = engine.find("command");
+    if (program != nullptr && command != nullptr && command->kind != Node::Kind::null) {
+      return problems_.add(program->at,
+                           "program stands in the preset's command: with a command of your own, "
+                           "leave it out");
+    }
+    const std::string path = program == nullptr ? "" : program->text;
+    if (program != nullptr && path.empty()) {
+      return problems_.expected(*program, "program", "a text");
+    }
+    std::erase_if(engine.entries, [](const Entry& one) { return one.key == "program"; });
+    merge(engine, *uses_.back().tree->find("engine"), at, true);
+    if (!path.empty()) engine.find("command")->items.front().text = path;
+  }
+
+  // Models or prompts that the file does not have: the presets', each for its own engine.
+  void fill(const char* section, const char* one) {
+    const Node* own = root_.find(section);
+    if (own != nullptr && own->kind != Node::Kind::null) return;
+    Node filled = map_node({});
+    for (const Use& use : uses_) {
+      const Node* from = use.tree->find(section);
+      if (from != nullptr) merge(filled, *from, use.at, false);
+    }
+    if (filled.entries.empty()) return;
+    for (const Use& use : uses_) {
+      const Node* from = use.tree->find(section);
+      for (const Entry& entry : filled.entries) {
+        const bool others = from != nullptr && from->find(entry.key) == nullptr;
+        if (others) leave_out(use.engine, one, entry.key, use.at);
+      }
+    }
+    map_under(root_, section, uses_.front().at) = std::move(filled);
+  }
+
+  // Where the file has none: the first device of each preset.
+  void fill_backends() {
+    const Node* own = root_.find("backends");
+    if (own != nullptr && own->kind != Node::Kind::null) return;
+    Node& backends = map_under(root_, "backends", uses_.front().at);
+    for (const Use& use : uses_) {
+      map_under(backends, use.preset->devices.front().name.c_str(), use.at);
+    }
+  }
+
+  void leave_out(const std::string& engine, std::string what, const std::string& name, Place at) {
+    if (chosen_) return;
+    Node& matrix = map_under(root_, "matrix", at);
+    if (matrix.find("exclude") == nullptr) {
+      matrix.entries.push_back({"exclude", at, list_node({}, at)});
+    }
+    matrix.find("exclude")->items.push_back(map_node(
+        {{"engine", at, text_node(engine, at)}, {std::move(what), at, text_node(name, at)}}, at));
+  }
+
+  // Before those of the file, of which the last that matches wins.
+  void add_limits(const Use& use) {
+    const Node* limits = use.tree->find("limits");
+    if (limits == nullptr) return;
+    Node* own = root_.find("limits");
+    if (own == nullptr) {
+      root_.entries.push_back({"limits", use.at, list_node({}, use.at)});
+      own = &root_.entries.back().value;
+    }
+    if (own->kind != Node::Kind::list) return;  // parse_limits complains
+    std::vector<Node> before;
+    for (const Node& item : limits->items) {
+      before.push_back(placed(item, use.at));
+      map_under(before.back(), "match", use.at)
+          .entries.push_back({"engine", use.at, text_node(use.engine, use.at)});
+    }
+    own->items.insert(own->items.begin(), before.begin(), before.end());
+  }
+
+  void leave_out_models(const Use& use) {
+    const Node* models = root_.find("models");
+    const std::string& loads = use.preset->loads;
+    if (models == nullptr || loads.empty()) return;
+    std::vector<std::string> others;
+    for (const Entry& entry : models->entries) {
+      const Node* path =
+          entry.value.kind == Node::Kind::map ? entry.value.find("path") : &entry.value;
+      const bool gguf = path != nullptr && text::lower(path->text).ends_with(".gguf");
+      if (gguf != (loads == "gguf")) others.push_back(entry.key);
+    }
+    if (others.size() == models->entries.size()) return;  // named otherwise, or the engine says so
+    for (const std::string& name : others) leave_out(use.engine, "model", name, use.at);
+  }
+
+  void choose_devices(const Use& use) {
+    Node* backends = root_.find("backends");
+    if (backends == nullptr) return;
+    const Node& devices = *use.tree->find("devices");
+    std::vector<std::string> left_out;
+    for (Entry& entry : backends->entries) {
+      Node& backend = entry.value;
+      if (backend.kind == Node::Kind::null) backend = map_node({}, backend.at);
+      if (backend.kind != Node::Kind::map) continue;
+      const Node* device = backend.find("device");
+      const Node* row = devices.find(device == nullptr ? entry.key : device->text);
+      const Node* engines = backend.find("engines");
+      const Node* own = engines == nullptr ? nullptr : engines->find(use.engine);
+      if (row == nullptr) {
+        if (own == nullptr && backend.find("args") == nullptr) left_out.push_back(entry.key);
+        continue;
+      }
+      if (alone_ && own == nullptr) {
+        merge(backend, *row, use.at, true);
+        continue;
+      }
+      // What stands there for all engines goes before what a preset has for one.
+      Node extra = *row;
+      std::erase_if(extra.entries, [&](Entry& one) {
+        const Node* common = backend.find(one.key);
+        if (common == nullptr) return false;
+        std::erase_if(one.value.entries,
+                      [&](const Entry& inner) { return common->find(inner.key) != nullptr; });
+        return one.value.entries.empty();
+      });
+      if (extra.entries.empty()) continue;
+      Node& engines_here = map_under(backend, "engines", use.at);
+      merge(map_under(engines_here, use.engine.c_str(), use.at), extra, use.at, true);
+    }
+    if (!left_out.empty() && left_out.size() == backends->entries.size()) {
+      std::vector<std::string> names;
+      for (const Entry& entry : devices.entries) names.push_back(entry.key);
+      return problems_.add(
+          use.at, fmt::format("preset {} runs on {}, and no backend here does\n"
+                              "  write: backends: {{{}: {{}}}}, or give a backend its args",
+                              use.preset->name, text::join(names), names.front()));
+    }
+    for (const std::string& name : left_out) leave_out(use.engine, "backend", name, use.at);
+  }
+
+  Node& root_;
+  Problems& problems_;
+  std::vector<Use> uses_;
+  bool alone_ = false;   // one engine: what is a backend's is the engine's
+  bool chosen_ = false;  // matrix.include says what is wanted
+};
+
+}  // namespace
+
+void expand_presets(Node& root, Problems& problems) { Expanding(root, problems).run(); }
+
+Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_name) {
+  WEIR_TRY(Node root, parse_yaml(yaml, file_name));
+  Problems problems{std::string(file_name)};
+  expand_presets(root, problems);
+  if (problems.any()) return tl::unexpected(problems.error());
+  std::string text;
+  if (Node* engines = root.find("engines")) {
+    for (Entry& entry : engines->entries) {
+      const Node* preset = entry.value.find("preset");
+      if (preset == nullptr) continue;
+      const Preset* known = find_named(presets(), preset->text);
+      text += fmt::format("# {}: preset {}, version {}\n", text::printable(entry.key), known->name,
+                          known->version);
+      std::erase_if(entry.value.entries, [](const Entry& one) { return one.key == "preset"; });
+    }
+  }
+  return text + to_yaml(root);
+}
+
+}  // namespace weir::config
