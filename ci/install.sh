@@ -71,7 +71,7 @@ got=$(sum_of "$scratch/$name")
 [ "$got" = "$sum" ] || die "$name: SHA-256 is $got, not $sum"
 new=$scratch/new
 mkdir "$new"
-tar -xzf "$scratch/$name" -C "$new" --strip-components 1 --no-same-owner || die "$name can not be unpacked"
+tar -xzf "$scratch/$name" -C "$new" --strip-components 1 --no-same-owner || die "$name cannot be unpacked"
 [ -x "$new/bin/weir" ] || die "there is no bin/weir in $name"
 : >"$new/$mark"
 mkdir -p "$(dirname "$prefix")"

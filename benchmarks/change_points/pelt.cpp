@@ -47,7 +47,7 @@ std::vector<std::size_t> pelt(std::span<const double> values) {
       best[end] = here;
       from[end] = start;
     }
-    // A start that is worse by now than ending here can not be the last one of any longer series.
+    // A start that is worse by now than ending here cannot be the last one of any longer series.
     std::erase_if(starts, [&](std::size_t s) { return best[s] + cost(s, end) > best[end]; });
     const std::size_t next = end + 1 - k_least;
     if (next >= k_least) starts.push_back(next);

@@ -1,6 +1,6 @@
 // weir-engine: a small engine that shows how an engine is instrumented, and that weir is tried on.
 // Exit codes: 0; 2 the command line or a missing kernel; 3 anything else, as a model that is none,
-// a device that is not there, no memory, an output that can not be written.
+// a device that is not there, no memory, an output that cannot be written.
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -40,7 +40,7 @@ LogitsSink write_to(std::FILE* file) {
   if (file == nullptr) return {};
   return [file](const std::vector<float>& logits) -> Result<void> {
     if (std::fwrite(logits.data(), sizeof(float), logits.size(), file) != logits.size()) {
-      return fail(Code::io, "the logits can not be written");
+      return fail(Code::io, "the logits cannot be written");
     }
     return {};
   };
@@ -71,7 +71,7 @@ Result<void> run(int argc, char** argv) {
   const File logits(options.logits.empty() ? nullptr : std::fopen(options.logits.c_str(), "wb"),
                     [](std::FILE* file) { return file != nullptr ? std::fclose(file) : 0; });
   if (!logits && !options.logits.empty())
-    return fail(Code::io, "{}: can not be written", options.logits);
+    return fail(Code::io, "{}: cannot be written", options.logits);
   for (std::uint32_t i = 0; i < run.work.repeats; ++i) {
     WEIR_TRY(Repeat repeat,
              generate(model, *backend, decoder, run.work, counts, write_to(logits.get())));
@@ -79,7 +79,7 @@ Result<void> run(int argc, char** argv) {
   }
   print(run, model, *backend, counts, options.json);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    return fail(Code::io, "standard output can not be written");
+    return fail(Code::io, "standard output cannot be written");
   }
   return {};
 }

@@ -16,7 +16,7 @@ namespace weir::engine {
 class MappedFile {
  public:
   MappedFile() = default;
-  // Code::io when it is not there, not a regular file, or can not be mapped.
+  // Code::io when it is not there, not a regular file, or cannot be mapped.
   [[nodiscard]] static Result<MappedFile> open(const std::string& path);
 
   MappedFile(MappedFile&& other) noexcept;

@@ -1,6 +1,6 @@
 // The missing-kernel policy: a backend never hands work to another one in silence.
 //
-// What it can not do stops the program, before anything is computed, with what is missing, what
+// What it cannot do stops the program, before anything is computed, with what is missing, what
 // gets around it and what else would do:
 //
 //   vulkan: matrix-vector product of BF16 not implemented — use --backend cpu or convert to F16

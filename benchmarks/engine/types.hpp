@@ -10,8 +10,8 @@ namespace weir::engine {
 
 using Multiplies = std::function<bool(model::TensorType type)>;
 
-// Code::unavailable, in the words of missing.hpp, for the first matrix that can not be multiplied
-// or row that can not be read; Code::data where a row is not whole blocks.
+// Code::unavailable, in the words of missing.hpp, for the first matrix that cannot be multiplied
+// or row that cannot be read; Code::data where a row is not whole blocks.
 [[nodiscard]] Result<void> check_types(const Model& model, std::string_view backend,
                                        const Multiplies& multiplies);
 

@@ -31,7 +31,7 @@ escaped() {
   printf '%s' "${text//\%/%25}"
 }
 
-# output NAME VALUE: to GITHUB_OUTPUT, under a delimiter that VALUE can not hold.
+# output NAME VALUE: to GITHUB_OUTPUT, under a delimiter that VALUE cannot hold.
 output() {
   local mark="weir_${RANDOM}${RANDOM}${RANDOM}"
   while [[ $2 == *"$mark"* ]]; do mark=$mark$RANDOM; done
@@ -47,7 +47,7 @@ yes_or_no() {
 }
 
 # value_of KEY FILE: a word that stands at the top of weir.verdict/1, as weir writes it (one key a
-# line, one blank before it: text from outside can not look like that, a string holds no line break).
+# line, one blank before it: text from outside cannot look like that, a string holds no line break).
 value_of() { sed -n "s/^ \"$1\": \"\([A-Za-z0-9_./:@+-]*\)\",\{0,1\}\$/\1/p" "$2" | head -n 1; }
 
 # cells_with VERDICT FILE: how many cells have it, from "totals".

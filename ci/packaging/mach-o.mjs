@@ -103,7 +103,7 @@ if (kind === 'program') {
     [SQLITE]: join(cache, 'macos/lib/libsqlite3.tbd'),
   };
   for (const [library, list] of Object.entries(lists)) {
-    if (!existsSync(list)) fail(`can not be looked at: no ${list}`);
+    if (!existsSync(list)) fail(`cannot be looked at: no ${list}`);
     const exported = new Set(readFileSync(list, 'utf8').match(/[A-Za-z0-9_$.]+/g));
     const missing = (taken[library] ?? []).filter((name) => !exported.has(name));
     if (missing.length > 0) fail(`needs what ${library} does not export: ${missing.slice(0, 20).join(', ')}`);

@@ -83,7 +83,7 @@ struct Format {
 
   std::string_view name;  // "agave"
   std::string_view what;  // one line for people
-  // What is found. Fails with Code::data where the document as a whole can not be read.
+  // What is found. Fails with Code::data where the document as a whole cannot be read.
   Read read;
   std::vector<Mark> marks;  // the first that fits counts
   Adapter adapter;

@@ -41,7 +41,7 @@ bool like_a_row(std::string_view text) {
          text.find(" us") != text.npos;
 }
 
-// "[FUSION ]OP[ details]" of one node. A name of several nodes that ran between two syncs can not
+// "[FUSION ]OP[ details]" of one node. A name of several nodes that ran between two syncs cannot
 // be taken apart safely: it is kept as a kernel of its own.
 void name_op(std::string_view name, ObservedOp& op) {
   Scan scan(name);

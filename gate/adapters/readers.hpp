@@ -134,7 +134,7 @@ std::string json_shown(const Json& value);
 tl::unexpected<Error> nothing_found(std::string_view format);
 
 // Tables of values in quotes: a line of CSV, or the values of an INSERT. An empty list when it
-// can not be taken apart. SQL's '' within a value stands for ', CSV's "" for ".
+// cannot be taken apart. SQL's '' within a value stands for ', CSV's "" for ".
 std::vector<std::string> csv_fields(std::string_view line);
 // Whether one line of SQL is an INSERT into `table`; its columns and values.
 struct SqlRow {

@@ -183,7 +183,7 @@ Result<std::vector<BenchTest>> read_tests(std::string_view text) {
   });
   if (problem) return tl::unexpected(std::move(*problem));
   if (found.broken) {
-    return fail(Code::data, "llama-bench's JSON can not be read: {}", *found.broken);
+    return fail(Code::data, "llama-bench's JSON cannot be read: {}", *found.broken);
   }
   return tests;
 }

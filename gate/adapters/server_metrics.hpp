@@ -1,5 +1,5 @@
 // What a server says of itself on /metrics (Prometheus' text format, OpenMetrics), read before and
-// after a load. Hostile text: what can not be read is passed over, and it is bounded. Pure.
+// after a load. Hostile text: what cannot be read is passed over, and it is bounded. Pure.
 #pragma once
 
 #include <cstddef>

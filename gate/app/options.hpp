@@ -75,7 +75,7 @@ class Verb {
   CLI::Option* flag(const char* names, bool& into, const std::string& help) const {
     return app_->add_flag(names, into, help);
   }
-  // An option that other verbs have and this one can not honour: using it is a usage error that
+  // An option that other verbs have and this one cannot honour: using it is a usage error that
   // says why.
   void refuses(const char* names, const char* why) const;
 

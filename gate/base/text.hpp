@@ -37,7 +37,7 @@ namespace weir::text {
 [[nodiscard]] std::string lower(std::string_view text);
 
 // Makes hostile text fit to show: invalid UTF-8 becomes U+FFFD, control characters (ANSI escapes,
-// carriage returns) are removed, what can not be seen but reorders or hides text (bidirectional
+// carriage returns) are removed, what cannot be seen but reorders or hides text (bidirectional
 // overrides, characters of no width, separators of lines) reads "<U+202E>"; '\n' and '\t' stay.
 [[nodiscard]] std::string printable(std::string_view text);
 // A word so that a shell hands it on unchanged, quoted only where it must be. weir itself uses

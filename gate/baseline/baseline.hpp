@@ -60,7 +60,7 @@ inline constexpr std::size_t k_sessions_kept = 20;
 // what is there now. `metric_globs` empty: everything, else only those metrics change.
 // Another engine build starts a new set of sessions for that machine class. Another fingerprint or
 // device class starts a new baseline. Kernels go with any dispatch count that is accepted,
-// functions with instructions, which stay as they were where this machine can not count them. A run
+// functions with instructions, which stay as they were where this machine cannot count them. A run
 // that counted nothing leaves the stored counts alone, one without timed samples the sessions.
 [[nodiscard]] Baseline accept(const profile::Profile& measured, const std::optional<Baseline>& old,
                               std::span<const std::string> metric_globs);

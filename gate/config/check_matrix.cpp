@@ -60,7 +60,7 @@ std::optional<std::string> told_by_nobody(const verdict::LimitEntry& entry,
     });
     if (told) continue;
     return fmt::format(
-        "nobody tells \"{}\" in the cells that this limit matches: probes count kernel_calls of "
+        "nothing reports \"{}\" in the cells that this limit matches: probes count kernel_calls of "
         "devices and op_calls of the CPU, the rest is what an engine prints",
         pattern);
   }

@@ -19,7 +19,7 @@ struct Combination {
   const PromptSettings* prompt;
 };
 
-// Why the engine can not be asked for this, ready to show; nothing where it can. `cell` is what was
+// Why the engine cannot be asked for this, ready to show; nothing where it can. `cell` is what was
 // made of the combination.
 [[nodiscard]] std::optional<std::string> misfit(const Cell& cell, const Combination& of,
                                                 const Settings& settings);

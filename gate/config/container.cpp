@@ -53,7 +53,7 @@ bool takes_next(std::string_view option, bool srun) {
   return letter != option.npos && letter + 1 == option.size();
 }
 
-// Past the options that begin at `at`. Of srun not all are known: what can not be an option's value
+// Past the options that begin at `at`. Of srun not all are known: what cannot be an option's value
 // is none.
 std::size_t behind_options(const Arguments& command, std::size_t at, bool srun) {
   while (at < command.size() && is_option(command[at])) {

@@ -167,8 +167,7 @@ Environment read_environment(const Node& node, std::string_view what, Problems& 
     }
     check_placeholders(entry.value.text, entry.value.at, problems);
     if (holds(placeholders_in(entry.value.text), "args")) {
-      problems.add(entry.value.at,
-                   "{args} stands for arguments, and can not be in the environment");
+      problems.add(entry.value.at, "{args} stands for arguments, and cannot be in the environment");
     }
     environment[entry.key] = entry.value.text;
   }

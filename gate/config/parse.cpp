@@ -39,7 +39,7 @@ void check_names(const Node& section, const std::string& what, Problems& problem
   for (const Entry& entry : section.entries) {
     if (!profile::valid_name(entry.key)) {
       problems.add(entry.key_at,
-                   fmt::format("\"{}\" can not name a {}: letters, digits, \".\", \"_\" and \"-\", "
+                   fmt::format("\"{}\" cannot name a {}: letters, digits, \".\", \"_\" and \"-\", "
                                "at most 64, a letter or digit first",
                                text::printable(entry.key.substr(0, 80)), what));
     } else if (!seen.insert(text::lower(entry.key)).second) {

@@ -60,7 +60,7 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
                                unit::to_string(known->better)));
     }
     if (rule.scale && rule.scale->unit != known->unit) {
-      problems.add(unit->at, fmt::format("\"{}\" is measured in {}: its unit can not be {}", name,
+      problems.add(unit->at, fmt::format("\"{}\" is measured in {}: its unit cannot be {}", name,
                                          unit::to_string(known->unit), describe(*unit)));
     }
     return;
@@ -196,7 +196,7 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
       if (!is_fact && !metric_name(entry.key)) {
         parsing.problems.add(
             entry.key_at,
-            fmt::format("\"{}\" can not name a metric: lower-case letters, digits "
+            fmt::format("\"{}\" cannot name a metric: lower-case letters, digits "
                         "and \"_\", at most 64, a letter first; or op:NAME, kernel:NAME, "
                         "op_calls:NAME, kernel_calls:NAME",
                         text::printable(entry.key.substr(0, 80))));
@@ -274,7 +274,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
         (engine.command.empty() || engine.command.front().empty())) {
       problems.add(command->at, "command must begin with the program");
     } else if (!engine.command.empty() && !placeholders_in(engine.command.front()).empty()) {
-      problems.add(command->at, "the program can not hold placeholders");
+      problems.add(command->at, "the program cannot hold placeholders");
     }
     if (std::count(engine.command.begin(), engine.command.end(), "{args}") > 1) {
       problems.add(command->at, "{args} may stand in the command once");

@@ -223,7 +223,7 @@ class ExtraBody {
     return list;
   }
 
-  // As YAML's core schema reads it, but for numbers that JSON can not write.
+  // As YAML's core schema reads it, but for numbers that JSON cannot write.
   Json scalar(const Node& node) {
     if (node.quoted) return node.text;
     if (node.text == "true") return true;

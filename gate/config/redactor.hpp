@@ -3,7 +3,7 @@
 // An alias is the kind and a short hash of the name ("model-1a2b"), so it is the same on every
 // machine, in every run, and when entries of the config are moved about; a number by position would
 // change what an old report means. Four hexadecimal digits hold far less than a name does, so a
-// name can not be read out of them; who already knows the name can check it, as with every stable
+// name cannot be read out of them; who already knows the name can check it, as with every stable
 // alias.
 #pragma once
 

@@ -58,7 +58,7 @@ class Builder final : public YAML::EventHandler {
     node.quoted = quoted(tag, node.at);
     node.text = value;
     if (value.find('\0') != std::string::npos) {
-      throw Stop{node.at, "a NUL character can not be part of a text"};
+      throw Stop{node.at, "a NUL character cannot be part of a text"};
     }
     const std::size_t bytes = value.size();
     finish(std::move(node), {1, bytes, 1}, anchor);
@@ -204,7 +204,7 @@ class Memory final : public std::streambuf {
 };
 
 // Where `text` stops being UTF-8 text without control characters; npos when it never does.
-// yaml-cpp guesses UTF-16 and UTF-32 from NULs, and says nothing of bytes that it can not decode.
+// yaml-cpp guesses UTF-16 and UTF-32 from NULs, and says nothing of bytes that it cannot decode.
 std::size_t first_bad_byte(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto lead = static_cast<unsigned char>(text[i]);

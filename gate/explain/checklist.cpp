@@ -163,7 +163,7 @@ std::vector<Check> checklist_of(const Evidence& evidence, const Options& options
                                 const std::vector<std::string_view>& kinds) {
   const Seen seen{evidence, options, kinds};
   return {
-      check("Profiled beside a baseline", beside_a_baseline(seen)),
+      check("Profiled with a baseline", beside_a_baseline(seen)),
       at_most(seen, "syncs_per_token", "Syncs"),
       at_most(seen, "dispatches_per_token", "Dispatches"),
       check("The slowest operation is known", slowest(seen)),

@@ -348,7 +348,7 @@ TwoRows rows_of_both(const Observed& a, const Observed& b, Comparison& made) {
   made.decoding = shared.decoding;
   if (both.first.rows.empty() && both.second.rows.empty()) return both;
   if (!shared.decoding && (alone(a).decoding || alone(b).decoding)) {
-    made.doubts.push_back(fmt::format("only {} tells decoding apart: everything is compared",
+    made.doubts.push_back(fmt::format("only {} tells decode from prefill: everything is compared",
                                       alone(a).decoding ? "A" : "B"));
   }
   if (!shared.per_token) {
@@ -373,7 +373,7 @@ TwoRows rows_of_both(const Compared& a, const Compared& b, Comparison& made) {
   auto& [rows_a, rows_b] = both;
   if (rows_a.rows.empty() || rows_b.rows.empty() || rows_a.per == rows_b.per) return both;
   made.doubts.emplace_back(
-      "A and B do not count by the same unit: what is new or gone is told, and how often is not");
+      "A and B do not count by the same unit: what is new or gone is listed, without how often");
   for (WorkRows* side : {&rows_a, &rows_b}) {
     side->per.clear();
     for (WorkRow& row : side->rows) row.calls = row.seconds = std::nullopt;

@@ -63,7 +63,7 @@ struct Check {
   enum class Answer { fine, wrong, unknown };
   std::string question;  // "Syncs: 3 a token or fewer"
   Answer answer = Answer::unknown;
-  std::string note;  // what was seen, or why it can not be told
+  std::string note;  // what was seen, or why it cannot be told
 };
 [[nodiscard]] std::string_view to_string(Check::Answer answer);  // "fine", "wrong", "unknown"
 

@@ -271,7 +271,7 @@ Result<ModelFacts> model_facts_from_config(std::string_view source) {
       whole(config, {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, k_most_layers);
   if (!layers) {
     return fail(Code::data,
-                "it tells no number of layers\n"
+                "it names no number of layers\n"
                 "  (num_hidden_layers, 1 to {}; is it a model's config.json?)",
                 k_most_layers);
   }

@@ -116,7 +116,7 @@ void drop_one_sided(Evidence& evidence) {
     if (!none->works.empty() || other.works.empty()) continue;
     other.works.clear();
     evidence.doubts.push_back(std::string(none == &evidence.before ? "before" : "after") +
-                              ": it tells no op, so what ran is not compared");
+                              ": it reports no op, so what ran is not compared");
   }
 }
 

@@ -245,7 +245,7 @@ std::string blind(const baseline::Baseline& now) {
   if (names.empty()) return "";
   return fmt::format(
       "{} of its runs lie so far apart that a gate can hardly tell a regression from this\n"
-      "    machine's noise: accept the cell again when fewer programs run beside it",
+      "    machine's noise: accept the cell again when fewer other programs run",
       text::join(names));
 }
 

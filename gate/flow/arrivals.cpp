@@ -55,7 +55,7 @@ Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
   const Job job = job_in(world_, found->second);
   auto loaded = load_config(job);
   // Its words name places of this machine.
-  if (!loaded) return fail(Code::config, "the configuration of this project can not be read here");
+  if (!loaded) return fail(Code::config, "the configuration of this project cannot be read here");
   Measured measured;
   measured.profiles.assign(profiles.begin(), profiles.end());
   restore_names(*loaded, measured.profiles);
@@ -67,7 +67,7 @@ Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
   measured.commit = arrival.commit;
   const StoredBaselines stored(job.files(), job.asked.baselines, "stored baselines of the service");
   auto verdict = judge_stored(measured, stored, policy_of(measured, false), world_.files);
-  if (!verdict) return fail(Code::config, "a baseline of this project can not be read here");
+  if (!verdict) return fail(Code::config, "a baseline of this project cannot be read here");
   verdict->run.reset();
   return redacted(*std::move(verdict), measured.known.redactor);
 }

@@ -205,7 +205,7 @@ Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
 
 std::vector<baseline::Baseline> CachedCounts::of(const profile::CellKey& cell) const {
   if (folder_.empty()) return {};
-  // A cache that can not be read is one that is not there: the base is counted again.
+  // A cache that cannot be read is one that is not there: the base is counted again.
   return stored_.of_cell(cell).value_or(std::vector<baseline::Baseline>());
 }
 

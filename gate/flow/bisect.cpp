@@ -58,11 +58,10 @@ class Bisector {
     const std::string hash = short_hash(loaded.text, 16);
     if (made_.asked.config_hash.empty()) made_.asked.config_hash = hash;
     if (hash != made_.asked.config_hash) {
-      return fail(
-          Code::usage,
-          "{} is not what this bisection was begun with: commits that were tried under other "
-          "settings can not be held together; begin a new one",
-          job_.asked.config);
+      return fail(Code::usage,
+                  "{} changed since this bisection began: commits tried under other settings "
+                  "cannot be compared. Begin a new one",
+                  job_.asked.config);
     }
     return loaded;
   }
@@ -184,7 +183,7 @@ class Bisector {
                   asked.times ? "times" : "counts (--times looks at times)");
     }
     if (bad.tried == source::Tried::skipped) {
-      return fail(Code::unavailable, "{} can not be told to be bad: {}", asked.bad_words,
+      return fail(Code::unavailable, "{} cannot be told to be bad: {}", asked.bad_words,
                   bad.reason);
     }
     return {};
@@ -279,7 +278,7 @@ class Bisector {
       // A commit without the program, say. Of an end that is a mistake of the configuration.
       Error error = redacted(measured.error(), made_.redactor);
       if (end || error.code != Code::config) return tl::unexpected(std::move(error));
-      step.reason = "can not be run: " + text::first_line(error.message);
+      step.reason = "cannot be run: " + text::first_line(error.message);
       return {};
     }
     step.run = measured->folder;

@@ -16,7 +16,7 @@ struct BisectWanted {
 
 // Never touches the checkout, the index, HEAD or the references of the user. Code::config where the
 // good one is bad already or the bad one is good (nothing else was built then), or names nothing;
-// Code::unavailable where one of these two can not be built or judged; Code::interrupted on a stop,
+// Code::unavailable where one of these two cannot be built or judged; Code::interrupted on a stop,
 // saying how to go on.
 [[nodiscard]] Result<Answer> bisect(const Job& job, const BisectWanted& wanted);
 

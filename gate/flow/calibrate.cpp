@@ -109,7 +109,7 @@ Result<BaseRequest> wanted_base(const CalibrateOptions& options) {
   const std::vector<std::string>& words = options.words;
   if (!options.against) {
     if (words.empty()) return BaseRequest{.spec = "", .command = {}, .own = true};
-    return fail(Code::usage, "words behind \"--\" are another build: --against -- COMMAND…");
+    return fail(Code::usage, "words after \"--\" are another build: --against -- COMMAND…");
   }
   if (options.against->empty() == words.empty()) {
     return fail(Code::usage,

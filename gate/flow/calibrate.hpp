@@ -19,7 +19,7 @@ class Calibrations {
   explicit Calibrations(sys::Files& files);
   Calibrations(sys::Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
 
-  // Nothing where none was made, or where it can not be read: it is only told, never judged by.
+  // Nothing where none was made, or where it cannot be read: it is only told, never judged by.
   [[nodiscard]] std::optional<verdict::CalibratedCell> of(
       const profile::CellKey& cell, const profile::Provenance& provenance) const;
   // Fails where there is no cache. The answer is the file.

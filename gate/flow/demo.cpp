@@ -148,7 +148,7 @@ class Demo {
     if (expected == 1 && finished.exit_code == 0) {
       return fail(
           Code::data,
-          "the gate passed: no count of the {} backend tells {}\n  take another --inject, or "
+          "the gate passed: no count of the {} backend shows {}\n  take another --inject, or "
           "--against and times (docs/how-to/against.md)",
           vulkan_ ? "Vulkan" : "CPU", plant);
     }
@@ -178,7 +178,7 @@ class Demo {
     return {};
   }
 
-  // What the engine itself says of a regression; Code::usage where it can not bring that in here.
+  // What the engine itself says of a regression; Code::usage where it cannot bring that in here.
   Result<std::string> meaning_of(const std::string& plant) {
     Words words{"-m", "toy.gguf", "--backend", vulkan_ ? "vulkan" : "cpu", "-t", "2", "-n", "2"};
     if (plant == k_needs_fusion) words.emplace_back("--fused-ffn");
@@ -205,7 +205,7 @@ class Demo {
         "  $ weir baseline accept --counts-only --cell '*/decode'\n\n"
         "Your own engine:\n"
         "  $ weir init                           write its weir.yaml\n"
-        "  $ weir gate --against origin/main     compare with a base build, times included\n\n"
+        "  $ weir gate --against origin/main     compare with a base build, with times\n\n"
         "Documentation: docs/index.md, and docs/reference/engine.md for this engine.\n\n"
         "The demo went as it should: the gate passed before the change, and failed with\n"
         "it. {:.0f} s.{}\n",

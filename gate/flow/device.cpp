@@ -40,7 +40,7 @@ Result<Answer> show_device(const Job& job, const DeviceOptions& options) {
 namespace {
 
 void talk_of_doubts(const Job& job, const probes::Twin& twin) {
-  for (const std::string& doubt : twin.warnings) job.talk(fmt::format("  doubt: {}", doubt));
+  for (const std::string& doubt : twin.warnings) job.talk(fmt::format("  warning: {}", doubt));
 }
 
 Result<void> write_out(const Job& job, const DeviceOptions& options, const std::string& text) {

@@ -23,7 +23,7 @@ namespace weir::flow {
 [[nodiscard]] Result<probes::Places> probe_places(const sys::World& world);
 
 // Runs weir-devices with the arguments that `spec` has, and whatever else it says. How it ended,
-// and what it printed. Code::unavailable where it is not installed or can not be started,
+// and what it printed. Code::unavailable where it is not installed or cannot be started,
 // Code::interrupted on Ctrl-C; a driver that crashes or hangs is an answer.
 [[nodiscard]] Result<sys::Finished> ask_devices_program(sys::ProcessSpec& spec, sys::World& world,
                                                         const sys::Stop& stop);

@@ -16,7 +16,7 @@ namespace weir::flow {
 [[nodiscard]] Result<explain::ModelFacts> read_model_facts(const std::string& path,
                                                            const sys::Files& files);
 
-// The models of a configuration, each read once and only when asked for. What can not be read, and
+// The models of a configuration, each read once and only when asked for. What cannot be read, and
 // what is private, has no facts: an explanation goes without. Not thread-safe.
 class ModelHeaders {
  public:

@@ -54,8 +54,8 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
   inner.asked.cells.clear();
   const std::vector<std::string> earlier = run::list_runs(job.files(), inner.asked.out);
   constexpr std::string_view k_alone =
-      "held to stored samples alone; weir gate --confirm REF looks at such drops in pairs beside a "
-      "base program before they fail";
+      "compared with stored runs alone; weir gate --confirm REF re-tests such drops in paired runs "
+      "before they fail";
   if (confirm.read_only) {
     if (earlier.empty()) {
       pairs.why_not = k_alone;
@@ -63,7 +63,7 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
     }
     auto read = read_measured(inner, earlier.back());
     if (!read) {
-      pairs.why_not = "their pairs can not be read: " + text::first_line(read.error().message);
+      pairs.why_not = "their pairs cannot be read: " + text::first_line(read.error().message);
     } else if (!read->interrupted.empty()) {
       pairs.why_not = "their pairs were interrupted: weir gate --resume goes on with them";
     } else {
@@ -81,7 +81,7 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
     return pairs;
   }
   job.talk(fmt::format(
-      "{} slower than stored samples: pairs beside {} will tell",
+      "{} slower than stored runs: re-testing in pairs with {}",
       suspected.size() == 1 ? "1 cell is" : fmt::format("{} cells are", suspected.size()), *ref));
   MeasureOptions wanted;
   wanted.plan.counts = false;
@@ -106,8 +106,7 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
                 "interrupted in the pairs that were to confirm a drop; go on with: --resume {}",
                 first.folder);
   }
-  pairs.why_not =
-      "could not be confirmed beside a base program: " + text::first_line(error.message);
+  pairs.why_not = "could not be confirmed in paired runs: " + text::first_line(error.message);
   return pairs;
 }
 
@@ -117,21 +116,20 @@ Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
   const std::vector<std::string>& words = options.words;
   if (!options.against) {
     if (words.empty()) return std::nullopt;
-    return fail(Code::usage, "words behind \"--\" are the base's command: --against -- COMMAND…");
+    return fail(Code::usage, "words after \"--\" are the base's command: --against -- COMMAND…");
   }
   if (options.confirm.ref) {
     return fail(Code::usage,
-                "--confirm is for times held to stored samples: with --against all times are in "
+                "--confirm is for times compared with stored runs: with --against all times are in "
                 "pairs already");
   }
   if (options.wanted.plan.runs) {
     return fail(Code::usage,
-                "--runs is for stored baselines: beside a base, pairs of processes run "
-                "until it is sure or gate.budget is spent");
+                "--runs is for stored baselines: with --against, pairs run until the verdict is "
+                "certain or gate.budget is spent");
   }
   if (options.against->empty() && words.empty()) {
-    return fail(Code::usage,
-                "--against needs what the candidate is held to: a REF, a DIR, or -- COMMAND…");
+    return fail(Code::usage, "--against needs a base: a REF, a DIR, or -- COMMAND…");
   }
   if (!options.against->empty() && !words.empty()) {
     return fail(Code::usage, "--against takes one base: a REF or DIR, or -- COMMAND…");
@@ -142,7 +140,7 @@ Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
 Result<Measured> obtain(const Job& job, const GateOptions& options) {
   if (options.from && (job.asked.counts_only || options.wanted.plan.runs || options.against)) {
     return fail(Code::usage,
-                "--from judges what RUN measured, which {} can not change: leave one of them out",
+                "--from judges what RUN measured, which {} cannot change: leave one of them out",
                 options.against            ? "--against"
                 : options.wanted.plan.runs ? "--runs"
                                            : "--counts-only");

@@ -125,7 +125,7 @@ class PushJudge {
     return Sides{commits, words, groups};
   }
 
-  // Without those that, by what they were recorded to run, can not see the change. Says so, and
+  // Without those that, by what they were recorded to run, cannot see the change. Says so, and
   // what no cell sees.
   std::vector<CellGroup> reached(const source::Git& git, const std::string& base,
                                  const std::string& commit, const Loaded& loaded) const {

@@ -34,7 +34,7 @@ bool is_ours(const std::string& path, const sys::Files& files) {
 Result<void> rename(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::rename(from, to, error);
-  if (error) return fail(Code::io, "{}: can not be renamed to {}: {}", from, to, error.message());
+  if (error) return fail(Code::io, "{}: cannot be renamed to {}: {}", from, to, error.message());
   return {};
 }
 
@@ -45,7 +45,7 @@ std::string hook_text(const std::string& program, const std::vector<std::string>
   for (const std::string& word : words) call += " " + text::shell_word(word);
   return fmt::format(R"(#!/bin/sh
 {}: made by `weir hook install`, removed by `weir hook uninstall`.
-# Counts of what is pushed are held to the merge-base's. WEIR_SKIP=1 or `git push --no-verify`: not now.
+# Compares the counts of what is pushed with those of the merge-base. WEIR_SKIP=1 or `git push --no-verify`: not now.
 refs=$(cat)
 hand_on() {{
   if [ -n "$refs" ]; then printf '%s\n' "$refs"; fi
@@ -81,7 +81,7 @@ Result<bool> put_hook(sys::Files& files, const std::string& folder, const std::s
     for (const char* sign : {"husky", "overcommit", "basename", "lefthook"}) {
       if (there.find(sign) == std::string::npos) continue;
       return fail(Code::config,
-                  "{} goes by its own name (\"{}\" stands in it), so it can not be run from beside "
+                  "{} goes by its own name (\"{}\" stands in it), so it cannot be run from beside "
                   "weir's: call weir from it instead, with the line\n  weir hook run -- \"$@\"",
                   places.hook, sign);
     }
@@ -94,7 +94,7 @@ Result<bool> put_hook(sys::Files& files, const std::string& folder, const std::s
                   fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec |
                       fs::perms::others_read | fs::perms::others_exec,
                   error);
-  if (error) return fail(Code::io, "{}: can not be made a program: {}", ready, error.message());
+  if (error) return fail(Code::io, "{}: cannot be made a program: {}", ready, error.message());
   if (other) WEIR_CHECK(rename(places.hook, places.first));
   if (auto made = rename(ready, places.hook); !made) {
     if (other) (void)rename(places.first, places.hook);

@@ -71,9 +71,9 @@ Result<void> write_json(const Job& job, std::string_view text) {
 
 Result<void> append_text(const std::string& path, const std::string& text) {
   std::FILE* file = std::fopen(path.c_str(), "ae");
-  if (file == nullptr) return fail(Code::io, "{}: can not be written", path);
+  if (file == nullptr) return fail(Code::io, "{}: cannot be written", path);
   const bool written = std::fwrite(text.data(), 1, text.size(), file) == text.size();
-  if (std::fclose(file) != 0 || !written) return fail(Code::io, "{}: can not be written", path);
+  if (std::fclose(file) != 0 || !written) return fail(Code::io, "{}: cannot be written", path);
   return {};
 }
 

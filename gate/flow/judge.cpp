@@ -165,8 +165,8 @@ Result<std::vector<std::string>> take_in(const Measured& pairs, const StoredBase
   WEIR_TRY(const verdict::GateVerdict beside, judge_beside(pairs, stored, policy, files));
   const verdict::Confirmed told = verdict::confirm(cells, beside.cells, pairs.beside->facts.words);
   std::vector<std::string> said{fmt::format(
-      "slower than stored samples, looked at again in pairs beside {}: {} confirmed, {} cleared, "
-      "{} still open ({})",
+      "slower than stored runs, re-tested in pairs with {}: {} confirmed, {} cleared, {} "
+      "inconclusive ({})",
       pairs.beside->facts.words, told.confirmed, told.cleared, told.open, pairs.folder)};
   for (const std::string& line : told.not_asked) said.push_back("not confirmed by pairs: " + line);
   said.insert(said.end(), beside.notes.begin(), beside.notes.end());

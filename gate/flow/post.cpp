@@ -335,7 +335,7 @@ Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish:
   return Answer{text::printable(text), document(publish::to_json(rehearsal.sent(), api_url))};
 }
 
-// Where it can not be found out where to post, each part says so.
+// Where it cannot be found out where to post, each part says so.
 std::vector<publish::Part> none_posted(const std::vector<std::string>& names, const Error& why) {
   std::vector<publish::Part> parts;
   parts.reserve(names.size());

@@ -302,7 +302,7 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
   const sys::Files& files = job.files();
   if (options.what.empty() == options.command.empty()) {
     return fail(Code::usage,
-                "weir profile takes a FILE, a CELL, or a program behind --\n"
+                "weir profile takes a FILE, a CELL, or a program after --\n"
                 "  weir profile -- llama-bench -m model.gguf -n 16");
   }
   if (std::ranges::count(options.probes, "instructions") > 0) {
@@ -327,7 +327,7 @@ Result<Answer> profile(const Job& job, const ProfileOptions& options) {
   const bool is_command = !options.command.empty();
   if (!is_command && job.files().exists(options.what)) return show_file(job, options);
   if (!is_command && std::ranges::count(options.given, "--timeout") > 0) {
-    return fail(Code::usage, "--timeout is for a program behind --: a cell has its engine's own");
+    return fail(Code::usage, "--timeout is for a program after --: a cell has its engine's own");
   }
   Place place;
   WEIR_TRY(place.folder, run::make_run_folder(job.files(), job.below("profiles").asked.out,

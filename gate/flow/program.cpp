@@ -60,7 +60,7 @@ Result<sys::Finished> run_program(sys::World& world, const sys::ProcessSpec& spe
   WEIR_TRY(sys::Finished finished, world.processes.run(spec, stop));
   if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
   if (has_to && finished.ended == sys::HowEnded::not_started) {
-    return fail(Code::unavailable, "{}: can not be run: {}", spec.argv.front(),
+    return fail(Code::unavailable, "{}: cannot be run: {}", spec.argv.front(),
                 finished.start_error);
   }
   return finished;

@@ -30,7 +30,7 @@ namespace weir::flow {
                                          const std::function<void(config::Environment&)>& adjust,
                                          sys::ProcessSpec& spec);
 
-// To its end. Code::interrupted on a stop; Code::unavailable where it `has_to` start and can not.
+// To its end. Code::interrupted on a stop; Code::unavailable where it `has_to` start and cannot.
 [[nodiscard]] Result<sys::Finished> run_program(sys::World& world, const sys::ProcessSpec& spec,
                                                 const sys::Stop& stop, bool has_to = false);
 // "" where it ended well, else "it exited with code 2".
@@ -48,7 +48,7 @@ void talk_of(const Job& job, const std::string& said);
                                                    const std::string& program,
                                                    const std::string& who);
 
-// Code::usage where `file`, of an option, can not be written.
+// Code::usage where `file`, of an option, cannot be written.
 [[nodiscard]] Result<void> check_place(const char* option, const std::string& file,
                                        const sys::Files& files);
 

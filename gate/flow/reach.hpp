@@ -19,7 +19,7 @@ class StoredReach {
  public:
   StoredReach(sys::Files& files, const std::string& out);
   [[nodiscard]] const std::string& folder() const { return folder_; }
-  // Nothing where the cell was never recorded. A record that can not be read is an Error that
+  // Nothing where the cell was never recorded. A record that cannot be read is an Error that
   // names it.
   [[nodiscard]] Result<std::optional<profile::Reach>> of(const std::string& cell) const;
   [[nodiscard]] Result<void> put(const profile::Reach& reach);

@@ -210,7 +210,7 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
 
 Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
   if (!options.command.empty()) {
-    return fail(Code::usage, "a program behind -- is for --record FOLDER");
+    return fail(Code::usage, "a program after -- is for --record FOLDER");
   }
   WEIR_TRY(const report::ReplayedKernels all, replay_all(job, options));
   return Answer{report::replayed_text(all, {.width = job.width(), .most_rows = options.top}),
@@ -222,7 +222,7 @@ Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
   if (options.command.empty()) {
     return fail(
         Code::usage,
-        "--record runs the program behind --\n"
+        "--record runs the program after --\n"
         "  weir replay-kernels --record kernels -- llama-bench -m model.gguf -n 16 -ngl 99");
   }
   WEIR_TRY(const std::string ended, record_program(job, options));

@@ -411,7 +411,7 @@ Result<Answer> replay(const Job& job, const ReplayOptions& options) {
   const bool recording = !options.record.empty();
   if (recording != !options.command.empty() || recording == !options.what.empty()) {
     return fail(Code::usage,
-                "weir replay takes a recording, or makes one of a program behind --\n"
+                "weir replay takes a recording, or makes one of a program after --\n"
                 "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16\n"
                 "  weir replay ops.json --engine ~/llama.cpp/build/bin");
   }

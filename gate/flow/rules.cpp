@@ -26,7 +26,7 @@ Result<void> compare_stored(Rules& rules, const std::string& commit, const std::
     WEIR_TRY(const auto before, base.of_class(*cell, device_class));
     const auto after = head.of_class(*cell, device_class);
     if (!after) {  // what the pull request left there is no baseline: it judges nothing here
-      verdict::Proposal broken{"baseline file " + text::printable(name) + ", which can not be read",
+      verdict::Proposal broken{"baseline file " + text::printable(name) + ", which cannot be read",
                                "", "", verdict::Proposal::Effect::changed};
       broken.about({cell->str()});
       rules.used.proposals.push_back(std::move(broken));

@@ -47,7 +47,7 @@ struct RulesWanted {
   std::optional<std::string> rules_from, baselines_ref;
 };
 // Nothing where nothing is wanted. Fails with Code::config where REF is no commit here, or what it
-// holds can not be used.
+// holds cannot be used.
 [[nodiscard]] Result<std::shared_ptr<const Rules>> read_rules(const RulesWanted& wanted,
                                                               const Job& job);
 

@@ -133,7 +133,7 @@ Result<ShardPlan> plan_shards(const Loaded& loaded, std::size_t count, bool time
                               const std::map<std::string, KnownTimes>& known) {
   if (times && loaded.known.settings->gate.reference) {
     return fail(Code::usage,
-                "{}: a reference workload runs beside every timed cell, and shards can not share "
+                "{}: a reference workload runs beside every timed cell, and shards cannot share "
                 "one: leave it out, or plan with --counts-only",
                 loaded.known.settings->gate.reference_source);
   }
@@ -238,7 +238,7 @@ Result<std::string> joined(const Job& job, const MergeOptions& options, double& 
   return run::merge(std::move(shards), options.partial).map_error([&](Error error) {
     if (!known && first.config_text.find("private") != std::string::npos) {
       return Error{error.code,
-                   "these runs are no whole plan; their configuration can not "
+                   "these runs are no whole plan; their configuration cannot "
                    "be read here, so what is private in it is not known"};
     }
     return redacted(std::move(error), known ? known->redactor : config::Redactor());

@@ -19,7 +19,7 @@ class StoredBaselines {
     std::string path;
     baseline::Baseline baseline;
   };
-  // Of one cell; none is an empty list. A file that can not be read or belongs to another cell is
+  // Of one cell; none is an empty list. A file that cannot be read or belongs to another cell is
   // an Error that names it: a baseline must not be passed over in silence.
   [[nodiscard]] Result<std::vector<baseline::Baseline>> of_cell(const profile::CellKey& cell) const;
   // The one of a device class, where it is there.

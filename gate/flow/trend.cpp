@@ -118,9 +118,9 @@ Result<Answer> export_history(const Job& job, const TrendExportOptions& options)
   }
   WEIR_CHECK(write_all_of(*store, filter, [](const std::string& line) -> Result<void> {
     if (std::fwrite(line.data(), 1, line.size(), stdout) == line.size()) return {};
-    return fail(Code::io, "standard output can not be written to");
+    return fail(Code::io, "standard output cannot be written to");
   }));
-  if (std::fflush(stdout) != 0) return fail(Code::io, "standard output can not be written to");
+  if (std::fflush(stdout) != 0) return fail(Code::io, "standard output cannot be written to");
   return Answer{};
 }
 

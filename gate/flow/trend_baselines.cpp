@@ -31,7 +31,7 @@ Result<std::string> config_for(const TrendFolder& where, const std::string& top,
               where.folder, k_config_name);
 }
 
-// What a configuration says is private; Code::config where it can not be read and may say so.
+// What a configuration says is private; Code::config where it cannot be read and may say so.
 Result<config::Redactor> redactor_from(const std::string& text, const std::string& config,
                                        const sys::World& world) {
   config::Known known = known_now(world, config);
@@ -39,7 +39,7 @@ Result<config::Redactor> redactor_from(const std::string& text, const std::strin
   auto made = configured(text, config, known);
   if (made) return std::move(made->redactor);
   if (text.find("private") == std::string::npos) return config::Redactor();
-  return fail(Code::config, "it can not be read, so what is private in it is not known");
+  return fail(Code::config, "it cannot be read, so what is private in it is not known");
 }
 
 // Aliases in place of what any of these calls private.
@@ -96,7 +96,7 @@ class BaselineHistory {
       }
       if (!redactors) {
         warn_(
-            fmt::format("{}: its {} can not be read, so what is private in it is not known; "
+            fmt::format("{}: its {} cannot be read, so what is private in it is not known; "
                         "left out",
                         source::short_commit(commit), k_config_name));
         break;
@@ -124,7 +124,7 @@ class BaselineHistory {
   }
 
   // Now's, and that of the commit: what was private then is so still. Nothing where the commit's
-  // can not be read.
+  // cannot be read.
   std::optional<std::vector<config::Redactor>> redactors_of(const std::string& commit) {
     std::vector<config::Redactor> redactors{redactor_};
     const auto text = source::file_of(git_, commit, config_, k_largest_config);

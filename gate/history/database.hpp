@@ -115,7 +115,7 @@ class Database {
   [[nodiscard]] virtual Result<std::int64_t> change(Statement statement, Params params) = 0;
   [[nodiscard]] virtual Result<void> each(Statement statement, Params params,
                                           const TakeRow& take) = 0;
-  // each(), for what takes a row and can not fail, too.
+  // each(), for what takes a row and cannot fail, too.
   template <class Take>
   [[nodiscard]] Result<void> read(Statement statement, Params params, const Take& take) {
     return each(statement, params, [&](const Row& row) -> Result<void> {

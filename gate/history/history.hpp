@@ -157,7 +157,7 @@ struct History {
   }
 };
 
-// Any bytes as a name: printable UTF-8 stays as it is. Else what can not be shown reads "<80>" by
+// Any bytes as a name: printable UTF-8 stays as it is. Else what cannot be shown reads "<80>" by
 // its bytes, and "~" with a hash of all of them follows, so that no two become one. What comes
 // back comes back unchanged.
 [[nodiscard]] std::string stored_name(std::string_view bytes);

@@ -47,7 +47,7 @@ Result<std::int64_t> Store::number(Numbered& known, const std::string& key, Stat
     WEIR_CHECK(database_->change(insert, values));
     WEIR_CHECK(database_->read(select, wanted, take));
   }
-  if (!number) return fail(Code::internal, "{}: what was written can not be found", name_);
+  if (!number) return fail(Code::internal, "{}: what was written cannot be found", name_);
   known.emplace(key, *number);
   return *number;
 }

@@ -5,7 +5,7 @@
 // once; those that write wait for each other, at most OpenOptions::wait_seconds. What is there
 // already stays as it is, so that importing again changes nothing.
 //
-// Errors: Code::config where it is no store or can not be reached, Code::data where what it holds
+// Errors: Code::config where it is no store or cannot be reached, Code::data where what it holds
 // or is given is wrong, Code::io where the database refused, Code::unavailable where others kept
 // it busy or this build has no PostgreSQL. No message holds a password. A Store is used by one
 // thread at a time; several may be open.

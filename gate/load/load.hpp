@@ -71,7 +71,7 @@ struct Load {
   bool out_of_time = false;
 };
 
-// Fails with Code::usage when the plan can not be carried out as it stands (unknown API, no prompt,
+// Fails with Code::usage when the plan cannot be carried out as it stands (unknown API, no prompt,
 // a number out of range); never for what the server does. When the stop is requested, what is under
 // way ends as ServedFault::interrupted.
 [[nodiscard]] Result<Load> drive(const LoadPlan& plan, sys::Streams& streams,

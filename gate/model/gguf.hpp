@@ -126,7 +126,7 @@ struct GgufRead {
   std::uint64_t needed = 0;
 };
 
-// Fails with Code::data, naming the byte, where the bytes can not be the beginning of a GGUF file
+// Fails with Code::data, naming the byte, where the bytes cannot be the beginning of a GGUF file
 // within the limits, however they go on.
 [[nodiscard]] Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits = {});
 

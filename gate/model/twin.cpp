@@ -194,7 +194,7 @@ bool names_tokens(std::string_view key) {
   return key.starts_with(k_prefix) && key.ends_with("_token_ids");
 }
 
-// For each token whether it stays; nothing when more than `left` can not be left out.
+// For each token whether it stays; nothing when more than `left` cannot be left out.
 std::optional<std::vector<bool>> choose(std::uint64_t vocab, std::uint64_t left,
                                         const GgufHeader& header) {
   std::vector<bool> stays(vocab, false);

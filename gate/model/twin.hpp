@@ -36,7 +36,7 @@ struct Twin {
 };
 
 // Fails with Code::data when the source is one part of several, names no architecture or sizes, or
-// has sizes that can not be told apart; with Code::usage for impossible options.
+// has sizes that cannot be told apart; with Code::usage for impossible options.
 [[nodiscard]] Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options);
 // Header and weights.
 [[nodiscard]] Result<ModelSummary> write_twin(const GgufHeader& source, const TwinOptions& options,

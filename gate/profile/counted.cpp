@@ -218,7 +218,7 @@ bool lengths_hold(const CellFacts& facts, const Records& counted, Profile& profi
   }
   if (fewer && generated.size() < asked.size()) {
     profile.errors.push_back(fmt::format(
-        "counted: asked for {} tokens, generated {}: lengths that do not differ can not be fitted; "
+        "counted: asked for {} tokens, generated {}: lengths that do not differ cannot be fitted; "
         "have the engine go on where it would stop (llama.cpp: --ignore-eos; Agave, which stops "
         "after six equal tokens: --repeat-penalty 2)",
         fmt::join(asked, ", "), fmt::join(generated, ", ")));

@@ -94,7 +94,7 @@ bool is_complete(const std::vector<const ProbeCounts*>& probes) {
   return std::ranges::all_of(probes, [](const ProbeCounts* probe) {
     std::int64_t listed = 0;
     for (const OpCount& op : probe->ops) add_to(listed, op.count);
-    // Where the probe can not tell the ops of every graph, it does not give their number.
+    // Where the probe cannot tell the ops of every graph, it does not give their number.
     return probe->counts.contains("cpu_ops") && listed == count_of(*probe, "ops");
   });
 }

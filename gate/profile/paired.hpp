@@ -36,7 +36,7 @@ struct PairedRuns {
   std::vector<PairedMetric> metrics;  // those that both warm-ups reported, by name
   std::int64_t pairs = 0;             // whole ones
   double seconds = 0;                 // wall time of all of it, warm-ups included
-  // Why pairs of this cell can not be compared: two crashes of one side (the warm-up's included),
+  // Why pairs of this cell cannot be compared: two crashes of one side (the warm-up's included),
   // three time-outs of one side and none of the other, six in all, a warm-up that failed twice.
   std::optional<std::string> error;
   std::string stderr_tail;  // with the error

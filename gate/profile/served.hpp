@@ -20,7 +20,7 @@
 namespace weir::profile {
 // Why a request is not a measurement. Each way in which a server goes wrong has a name of its own.
 enum class ServedFault {
-  invalid_request,    // can not be sent: a bad URL, control characters in a header
+  invalid_request,    // cannot be sent: a bad URL, control characters in a header
   no_connection,      // no such host, unreachable, or not connected in time
   refused,            // nobody listens there
   tls,                // the handshake failed, or the other side is not who it should be

@@ -152,7 +152,7 @@ class Answering {
       allowances.push_back(
           {what, event_.number, answer_.sha, reason, event_.login, options_.until});
       if (const auto problem = verdict::problem_of(allowances.back())) {
-        return Refusal("what the check run shows can not be accepted: it " + *problem);
+        return Refusal("what the check run shows cannot be accepted: it " + *problem);
       }
     }
     WEIR_CHECK(write_allowances(
@@ -286,7 +286,7 @@ Result<void> write_allowances(Api& api, const std::string& repository, const std
     std::vector<verdict::Allowance> all;
     if (fine(there)) {
       const auto text = base64_decoded(text_in(there.body, "content"));
-      if (!text) return fail(Code::data, "{} of {}: can not be read", path, branch);
+      if (!text) return fail(Code::data, "{} of {}: cannot be read", path, branch);
       WEIR_TRY(all, verdict::parse_allowances(*text, pull_request));
     } else if (there.status != 404) {
       return fail(Code::unavailable, "{} of {}: {}", path, branch, refusal(there));

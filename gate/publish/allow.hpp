@@ -63,7 +63,7 @@ struct AllowOptions {
 struct Answer {
   enum class Kind {
     nothing,   // the comment asks for nothing, or is none that counts
-    refused,   // it asks, and may not or can not have it
+    refused,   // it asks, and may not or cannot have it
     accepted,  // the allowances are written
     run,       // `sha` may be measured
   };

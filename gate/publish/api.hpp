@@ -81,7 +81,7 @@ class OwnLogin {
 
   // Whether `json` (an issue, a comment: {"user": {"login", "type"}}) is ours. Asked of the API
   // once. A token of an installation (the runner's own) may not ask: then a bot's is taken for
-  // ours, which people can not write.
+  // ours, which people cannot write.
   [[nodiscard]] Result<bool> wrote(const Json& json);
   // The answer to a creation tells it too.
   void learn(const Json& made);

@@ -81,7 +81,7 @@ class CheckPoster final : public Poster {
     }
     WEIR_TRY(const auto missing, missing_of(*there));
     if (missing) return edit(*there, *missing);
-    // Annotations of a run before this one can not be taken off it.
+    // Annotations of a run before this one cannot be taken off it.
     return create && !made_ ? make() : Result<void>();
   }
 

@@ -46,7 +46,7 @@ struct GithubEffects {
 
 class GithubApi final : public Api {
  public:
-  // Code::usage when the base URL or the token can not be one.
+  // Code::usage when the base URL or the token cannot be one.
   [[nodiscard]] static Result<GithubApi> make(GithubSettings settings, GithubEffects effects);
 
   // As in api.hpp. Errors say what came, or what was waited for; of a request that may have been

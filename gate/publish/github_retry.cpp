@@ -114,7 +114,7 @@ Result<Json> json_of(const sys::HttpResponse& response, const Masker& masker) {
   if (text::trim(response.body).empty()) return Json(nullptr);
   auto json = parse_json(response.body, k_limits);
   if (json) return json;
-  return fail(Code::data, "the answer can not be read ({}): {}", json.error().message,
+  return fail(Code::data, "the answer cannot be read ({}): {}", json.error().message,
               came(response, masker));
 }
 

@@ -31,7 +31,7 @@ struct IssueOptions {
 
 // In the order of what is wanted; `name` is its title. left_out: closed by somebody, or beyond
 // most_new. Each has a bounded number of requests, and one that fails keeps none from being posted,
-// unless the list of what is there can not be read: then none is.
+// unless the list of what is there cannot be read: then none is.
 [[nodiscard]] Result<std::vector<Part>> post_issues(Api& api, const std::string& repository,
                                                     const std::vector<IssueWanted>& wanted,
                                                     const IssueOptions& options, const Wait& wait);

@@ -326,7 +326,7 @@ void metrics_table(Page& page, const Comparison& one, const CompareStyle& style)
 // What nothing can be said of has to say so.
 std::string nothing_words(const Comparison& one) {
   if (!one.ops.empty() || !one.metrics.empty()) return "";
-  return "Neither side tells ops, times or counts.";
+  return "Neither side reports ops, times or counts.";
 }
 
 void add_text(Page& page, const Comparison& one, const CompareStyle& style) {
@@ -341,7 +341,7 @@ void add_text(Page& page, const Comparison& one, const CompareStyle& style) {
     page.add(findings_text(one.findings, {style.color, static_cast<int>(page.width())}));
   }
   if (!one.doubts.empty()) page.blank();
-  for (const std::string& doubt : one.doubts) page.say(0, "doubt: " + one_line(doubt, 300));
+  for (const std::string& doubt : one.doubts) page.say(0, "warning: " + one_line(doubt, 300));
 }
 
 // A row of a Markdown table.
@@ -395,7 +395,7 @@ void add_markdown(std::string& out, const Comparison& one, std::size_t most_rows
     out += "- " + markdown_text(finding.headline) + "\n";
   }
   if (!one.doubts.empty()) out += "\n";
-  for (const std::string& doubt : one.doubts) out += "- doubt: " + markdown_text(doubt) + "\n";
+  for (const std::string& doubt : one.doubts) out += "- warning: " + markdown_text(doubt) + "\n";
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
   Page broken(columns_of(width));
   for (const DeviceLine& one : devices) {
     if (!one.error.empty()) {
-      broken.say(0, one_line(one.name) + " can not be read: " + one_line(one.error));
+      broken.say(0, one_line(one.name) + " cannot be read: " + one_line(one.error));
       continue;
     }
     const std::string origin = origin_of(one.source);
@@ -64,7 +64,7 @@ std::string device_text(const DeviceSheet& sheet, int width) {
     page.paragraph(first, one_line(what), first.size());
   }
   if (!sheet.warnings.empty()) page.blank();
-  for (const std::string& doubt : sheet.warnings) page.say(2, "Doubt: " + one_line(doubt));
+  for (const std::string& doubt : sheet.warnings) page.say(2, "Warning: " + one_line(doubt));
   return page.finish();
 }
 

@@ -20,7 +20,7 @@ constexpr OutcomeLook k_looks[] = {
     {"accepted", "1;32", "\u2705", "notice", "", " changed as allowed", 0},
     {"pass", "32", "\u2705", "notice", "", "", 0},
     // A circle: what was not measured is not green.
-    {"skip", "2", "\u26aa", "notice", "skipped", " can not be measured on this machine", 5},
+    {"skip", "2", "\u26aa", "notice", "skipped", " cannot be measured on this machine", 5},
     {"info", "2", "\u26aa", "notice", "", "", 0},
 };
 static_assert(std::size(k_looks) == static_cast<std::size_t>(Outcome::info) + 1);
@@ -276,14 +276,14 @@ std::string as_pattern(std::string_view name, std::size_t most) {
   return clip_middle(out, most, "*");
 }
 
-// One word as a shell hands it on; nothing where that can not be shown in a line.
+// One word as a shell hands it on; nothing where that cannot be shown in a line.
 std::optional<std::string> shell_word(const std::string& word) {
   if (word.empty() || one_line(word, 1000) != word) return std::nullopt;
   return text::shell_word(word);
 }
 
 // "--against origin/main", last, for a command takes the rest of the line. False where the words
-// can not be shown.
+// cannot be shown.
 bool add_against(Hint& hint, const verdict::GateVerdict& gate) {
   if (!gate.against) return true;
   if (gate.against->command.empty()) {

@@ -19,10 +19,10 @@ using Replacement = std::pair<char, std::string_view>;
 [[nodiscard]] std::string markdown_text(std::string_view text, std::size_t most = 400);
 // Hostile text as code within a line, also within a table.
 [[nodiscard]] std::string markdown_code(std::string_view text, std::size_t most = 300);
-// Lines of hostile text, printable already, as a block of code that they can not close.
+// Lines of hostile text, printable already, as a block of code that they cannot close.
 [[nodiscard]] std::string markdown_fence(const std::vector<std::string>& lines);
 
-// Hostile text inside an element or quoted attribute: what XML can not hold is dropped.
+// Hostile text inside an element or quoted attribute: what XML cannot hold is dropped.
 [[nodiscard]] std::string xml_text(std::string_view text);
 
 }  // namespace weir::report

@@ -87,7 +87,7 @@ class ExplainPage {
       page_.paragraph(std::string(k_number_indent, ' '), unexplained(one), k_number_indent);
     }
     for (const std::string& doubt : one.doubts) {
-      page_.paragraph("   doubt: ", one_line(doubt), k_line_indent, k_dim);
+      page_.paragraph("   warning: ", one_line(doubt), k_line_indent, k_dim);
     }
     if (style_.checklist) checklist(one);
   }

@@ -82,7 +82,7 @@ struct MarkdownStyle {
 // GitHub workflow commands ("::error title=…::…"), which show up as annotations of a run.
 //
 // GitHub shows ten errors, ten warnings and ten notices of one step: the tenth of a kind says how
-// many more there are. Hostile text can not end a command or start another. Pure.
+// many more there are. Hostile text cannot end a command or start another. Pure.
 
 inline constexpr std::size_t k_annotations_shown = 10;
 

@@ -88,7 +88,7 @@ class Markdown {
   }
 
   [[nodiscard]] std::string left_out(std::size_t cells) const {
-    return fmt::format("_{} left out here, for a comment can not be longer. {} has all._\n\n",
+    return fmt::format("_{} left out here, for a comment cannot be longer. {} has all._\n\n",
                        plural(cells, "more cell"),
                        markdown_run_link(style_, "The report of the run"));
   }
@@ -269,7 +269,7 @@ class Markdown {
                         markdown_code(ratio_strip(*row->of, k_markdown_strip))));
       }
     }
-    fold("Times beside the base program",
+    fold("Times compared with the base build",
          "| cell | what | change | evidence | now / base |\n| --- | --- | --- | --- | --- |\n",
          lines, markdown_text(gate_.decision_rule, 2000) + "\n");
   }

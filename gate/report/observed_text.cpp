@@ -233,7 +233,8 @@ std::string observed_text(const Observed& observed, const ObservedStyle& style) 
   }
   if (!observed.errors.empty() || !observed.warnings.empty()) page.blank();
   for (const std::string& error : observed.errors) page.say(2, "error: " + one_line(error, 300));
-  for (const std::string& doubt : observed.warnings) page.say(2, "doubt: " + one_line(doubt, 300));
+  for (const std::string& doubt : observed.warnings)
+    page.say(2, "warning: " + one_line(doubt, 300));
   return page.finish();
 }
 

@@ -135,7 +135,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
       doubts.push_back(unit::label(measured.metric) + ": " + warning);
     }
   }
-  for (const std::string& doubt : doubts) page.say(2, "doubt: " + one_line(doubt, 600));
+  for (const std::string& doubt : doubts) page.say(2, "warning: " + one_line(doubt, 600));
   return page.finish();
 }
 

@@ -230,7 +230,7 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
     page.rows(std::move(table), style.most_rows);
   }
   for (const std::string& warning : timeline.warnings) {
-    page.say(0, "doubt: " + one_line(warning, 600));
+    page.say(0, "warning: " + one_line(warning, 600));
   }
   return page.finish();
 }

@@ -134,7 +134,7 @@ Result<RuntimeCall> carry_by_srun(const config::Arguments& command,
       continue;
     }
     if (value.find(',') != std::string::npos) {
-      return fail(Code::config, "srun can not be told {}={}: a comma ends the value", name, value);
+      return fail(Code::config, "srun cannot be told {}={}: a comma ends the value", name, value);
     }
     exported += "," + name + "=" + value;
     call.unset.push_back(name);  // what srun has itself would win
@@ -191,7 +191,7 @@ std::string label_of(std::string_view name) { return fmt::format("--label=weir={
 std::optional<std::string> why_not_mounted(Runtime runtime, std::string_view path) {
   const std::string_view bad = runtime == Runtime::srun ? ",:" : ",\"";
   if (path.find_first_of(bad) == std::string_view::npos) return std::nullopt;
-  return fmt::format("{}: {} can not be told to mount that: it holds {}", text::printable(path),
+  return fmt::format("{}: {} cannot be told to mount that: it holds {}", text::printable(path),
                      config::to_string(runtime),
                      runtime == Runtime::srun ? "\",\" or \":\"" : "\",\" or '\"'");
 }

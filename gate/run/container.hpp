@@ -44,7 +44,7 @@ struct RuntimeCall {
 };
 
 // Requires a command line of the runtime's (config::whole_command()). What `command` mounts itself
-// is left to it. Code::config with a path or value that the runtime can not be told.
+// is left to it. Code::config with a path or value that the runtime cannot be told.
 [[nodiscard]] Result<RuntimeCall> carry_in(config::Runtime runtime,
                                            const config::Arguments& command,
                                            const Carried& carried);
@@ -52,7 +52,7 @@ struct RuntimeCall {
 // The option that labels a container with that name: it is found by it where its id is not known.
 [[nodiscard]] std::string label_of(std::string_view name);
 
-// Why a path can not be mounted; nothing when it can.
+// Why a path cannot be mounted; nothing when it can.
 [[nodiscard]] std::optional<std::string> why_not_mounted(config::Runtime runtime,
                                                          std::string_view path);
 

@@ -216,7 +216,7 @@ std::optional<std::string> EngineCall::asked(std::vector<std::string> argv) cons
 bool EngineCall::removed(const std::string& id) const {
   const std::vector<std::string> remove{cell_.program, "rm", "--force", "--volumes", id};
   if (container_->runtime == Runtime::podman) {
-    // Podman waits ten seconds for an engine that it asks to end. Before 4.0 it can not be told not
+    // Podman waits ten seconds for an engine that it asks to end. Before 4.0 it cannot be told not
     // to.
     std::vector<std::string> at_once = remove;
     at_once.insert(at_once.end() - 1, "--time=0");

@@ -61,7 +61,7 @@ class EngineCall {
   sys::ProcessSpec spec;
 
   // Of one that has ended: what the container's runtime may have left is stopped and removed. What
-  // can not be, or is not known, is told in words; "" when nothing is left.
+  // cannot be, or is not known, is told in words; "" when nothing is left.
   [[nodiscard]] std::string end_rest(const Result<sys::Finished>& finished) const;
   // How it ended and what it took.
   void take_over(profile::RunRecord& record, const sys::Finished& finished) const;

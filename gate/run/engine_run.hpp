@@ -14,7 +14,7 @@ namespace weir::run {
 
 // `folder` (absolute) is the run's: the process gets a place of its own below it, removed after.
 // Nothing when a stop was requested before the engine had ended: there is no record then. Fails
-// with Code::io when that place can not be made. Thread-safe.
+// with Code::io when that place cannot be made. Thread-safe.
 [[nodiscard]] Result<std::optional<profile::RunRecord>> run_engine(const Effects& effects,
                                                                    const std::string& folder,
                                                                    const PreparedCell& cell,

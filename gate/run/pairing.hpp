@@ -2,7 +2,7 @@
 //
 // Every cell first gets as many pairs as any decision needs, then the one that is nearest to a
 // verdict goes on (TRUST §5). Looking at all past pairs to choose is fine: the coin of the next
-// one is still fair. Cells that the budget can not give so many rotate: which of them come first
+// one is still fair. Cells that the budget cannot give so many rotate: which of them come first
 // depends on the commit. Pure.
 #pragma once
 
@@ -26,7 +26,7 @@ struct PairingCell {
 class Pairing {
  public:
   // `rotation`: any number that differs from commit to commit. `least`: pairs that a cell gets
-  // first, decided or not; one that the budget can not give so many waits for a later commit.
+  // first, decided or not; one that the budget cannot give so many waits for a later commit.
   Pairing(std::vector<PairingCell> cells, double budget_seconds, std::uint64_t rotation,
           std::size_t least = 0);
 
@@ -48,7 +48,7 @@ class Pairing {
   // A pair of `cell` has ended after `seconds`; `pairs` holds one for each of its rules.
   void note(std::size_t cell, std::span<const stats::Pair> pairs, double seconds);
   void give_up(std::size_t cell);
-  // Of a cell made of several, those rules that can not be decided any more; `pairs` of note()
+  // Of a cell made of several, those rules that cannot be decided any more; `pairs` of note()
   // still has a place for each. The others go on.
   void give_up(std::size_t cell, std::span<const std::size_t> rules);
 

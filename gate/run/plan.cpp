@@ -183,7 +183,7 @@ Result<void> check_same_plan(const std::map<std::string, std::string>& begun,
   if (differ.empty()) return {};
   const std::vector<std::string> names(differ.begin(), differ.end());
   return fail(Code::usage,
-              "this run was begun with other {}: it can not go on with them\n"
+              "this run was begun with other {}: it cannot go on with them\n"
               "  put back what it was begun with, or start a new run without --resume",
               text::join(names, ", "));
 }

@@ -52,7 +52,7 @@ class Preflight {
   void check_place(const std::string& path) {
     if (path.empty()) return;
     if (files_.kind(path) == sys::Kind::file || files_.kind(path) == sys::Kind::folder) {
-      if (!files_.writable(path)) add(fmt::format("{}: can not be written", path));
+      if (!files_.writable(path)) add(fmt::format("{}: cannot be written", path));
       return;
     }
     // What is not there will be made, in the nearest folder above that is.
@@ -61,9 +61,9 @@ class Preflight {
       folder = sys::folder_of(folder);
     } while (files_.kind(folder) == sys::Kind::absent && folder != "/");
     if (files_.kind(folder) != sys::Kind::folder) {
-      add(fmt::format("{}: can not be made: {} is not a folder", path, folder));
+      add(fmt::format("{}: cannot be made: {} is not a folder", path, folder));
     } else if (!files_.writable(folder)) {
-      add(fmt::format("{}: can not be made: {} can not be written", path, folder));
+      add(fmt::format("{}: cannot be made: {} cannot be written", path, folder));
     }
   }
 
@@ -218,7 +218,7 @@ class Preflight {
     if (!files_.exists(prepared.model)) {
       add(fmt::format("{}{}: no such file", model, prepared.model));
     } else if (!files_.readable(prepared.model)) {
-      add(fmt::format("{}{}: can not be read", model, prepared.model));
+      add(fmt::format("{}{}: cannot be read", model, prepared.model));
     } else if (auto looked = look_at_model(files_, prepared.model)) {
       facts = *looked;
     } else {

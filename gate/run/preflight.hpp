@@ -39,7 +39,7 @@ struct Surroundings {
   // probe -> devices it sees: {"vulkan": {"vulkan"}}
   std::map<std::string, std::vector<std::string>> probe_devices;
   std::map<std::string, DeviceTwin> twins{};  // by name: those that the cells ask for
-  // Why this machine's counters of instructions can not be had, and the cure below it; absent: they
+  // Why this machine's counters of instructions cannot be had, and the cure below it; absent: they
   // can.
   std::optional<std::string> no_perf{};
   std::map<std::string, Secret> tokens{};  // by variable: those of token_env that are set

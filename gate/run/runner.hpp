@@ -98,7 +98,7 @@ class Runner {
   // A cell's pass is given up after a time-out or two failures: the last record says how many
   // processes were left out.
   // Fails with Code::interrupted on a stop (no child is left, the journal can be resumed), Code::io
-  // when the journal can not be written or a process can not be made.
+  // when the journal cannot be written or a process cannot be made.
   // Steps that `sequel` adds are declared in the journal before they are run; those that an
   // interrupted run declared and did not run come first.
   [[nodiscard]] Result<std::vector<profile::RunRecord>> run(const Plan& plan, Journal& journal,

@@ -38,7 +38,7 @@ class Admission {
     if (!cell.on_cpu && devices_.contains(cell.cell.device)) return false;
     if (urls_.contains(only_address(cell))) return false;
     // What runs may not have taken yet what it was promised: `available` still counts it as free.
-    // It is subtracted in full, as what it has taken already can not be told apart.
+    // It is subtracted in full, as what it has taken already cannot be told apart.
     return promised_ + estimate(cell) <= *available - *available / 5;
   }
 
@@ -175,7 +175,7 @@ class Tally {
     std::int64_t total = 0, done = 0, failures = 0, timeouts = 0;
     double seconds = 0;  // of those done
   };
-  // Instructions are a pass of their own here, that they can not be counted stops nothing else; and
+  // Instructions are a pass of their own here, that they cannot be counted stops nothing else; and
   // so is each side.
   using Key = std::tuple<std::size_t, profile::Pass, bool, profile::Side>;
   [[nodiscard]] static Key key(const Step& step) {

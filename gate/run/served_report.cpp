@@ -40,7 +40,7 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
   report.generated_tokens = same_of<std::int64_t>(
       requests,
       [](const ServedRequest& one) -> std::optional<std::int64_t> { return one.output_tokens(); });
-  // A server that can not be told to go on to the full length may end where the model does.
+  // A server that cannot be told to go on to the full length may end where the model does.
   const bool to_full_length = server.own_fields && server.api != "ollama";
   const bool is_short =
       !requests.empty() && report.generated_tokens < requests.front().asked_tokens;

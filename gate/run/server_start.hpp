@@ -41,7 +41,7 @@ class ServerStart {
   ServerStart(const ServerStart&) = delete;
   ServerStart& operator=(const ServerStart&) = delete;
 
-  // Fails with Code::io when its place can not be made.
+  // Fails with Code::io when its place cannot be made.
   [[nodiscard]] Result<void> make_place() { return call_.make_place(); }
   // Starts it, and waits until it is up: `seconds` at most.
   [[nodiscard]] std::optional<Failed> begin(double seconds);

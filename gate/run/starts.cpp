@@ -59,7 +59,7 @@ Result<Secret> server_token(const std::string& variable, Secret held) {
                 variable);
   }
   const std::string& text = held.reveal();
-  // What a header can hold; a file's last line break is the usual one that can not.
+  // What a header can hold; a file's last line break is the usual one that cannot.
   if (!std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7f; })) {
     return fail(Code::config,
                 "{} (token_env) holds a line break, a space or another character that no token "

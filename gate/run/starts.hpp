@@ -13,7 +13,7 @@ namespace weir::run {
 
 // The cell's server where weir starts it; null of one that runs already, and of other engines.
 [[nodiscard]] const config::ServerSettings* server_to_start(const PreparedCell& cell);
-// Its url, where that names a port of its own, so that two of them can not be up at once; else "".
+// Its url, where that names a port of its own, so that two of them cannot be up at once; else "".
 [[nodiscard]] std::string only_address(const PreparedCell& cell);
 
 // By order, the first step of each one's start: its own where it shares none. Steps share one that

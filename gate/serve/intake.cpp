@@ -104,7 +104,7 @@ void Intake::keep(std::vector<Waiting> some) {
     return;
   }
   // Which one it was is not known: each for itself. Where it was the store (others keep it busy, it
-  // can not be reached), each would wait as long again.
+  // cannot be reached), each would wait as long again.
   std::optional<Error> for_all;
   if (some.size() == 1 || outcomes.error().code == Code::unavailable) for_all = outcomes.error();
   for (std::size_t i = 0; i < some.size(); ++i) {

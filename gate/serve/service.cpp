@@ -231,7 +231,7 @@ void Service::respond(Job& job, Response response) {
 Response Service::store_trouble(const Error& error) const {
   tell_trouble(error.message);
   if (error.code == Code::internal) return error_answer(500, "a fault in weir");
-  return later_answer(503, "the history can not be asked at the moment", 5);
+  return later_answer(503, "the history cannot be asked at the moment", 5);
 }
 
 std::optional<Response> Service::let_in(const Head& head, Route route, Caller& caller, bool again) {

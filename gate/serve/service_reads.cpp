@@ -149,7 +149,7 @@ Response Service::health() const {
   };
   if (stopping_) return plain(503, "stopping\n");
   if (healthy_) return plain(200, "ok\n");
-  return plain(503, "the history can not be asked\n");
+  return plain(503, "the history cannot be asked\n");
 }
 
 Response Service::metrics() {

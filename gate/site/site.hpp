@@ -29,7 +29,7 @@ struct SiteModel {
   history::History history;
   std::vector<std::vector<history::SeriesChange>>
       changes;                                   // as site_changes() has them; may be shorter
-  std::vector<history::StoredVerdict> verdicts;  // those that can not be read are left out
+  std::vector<history::StoredVerdict> verdicts;  // those that cannot be read are left out
   std::map<std::string, std::string> subjects;   // of commits, as the runs name them
 };
 

@@ -268,7 +268,7 @@ Result<std::string> default_cache_folder() {
 Result<BaseTree> prepare_base(const BaseWanted& wanted, const Effects& effects) {
   if (wanted.spec.empty()) return fail(Code::usage, "--against: empty; give a REF or a folder");
   if (wanted.spec.starts_with('-')) {
-    return fail(Code::usage, "--against {}: a REF can not begin with '-' (a folder: ./{})",
+    return fail(Code::usage, "--against {}: a REF cannot begin with '-' (a folder: ./{})",
                 text::printable(wanted.spec), text::printable(wanted.spec));
   }
   if (wanted.spec.find('\0') != std::string::npos) {

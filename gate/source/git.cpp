@@ -85,7 +85,7 @@ Result<Git> Git::open(const Effects& effects, const std::string& folder) {
   git.place_ = without_newline(place.out);
   if (git.place_.ends_with('/')) git.place_.pop_back();
   git.top_ = without_newline(top.out);
-  // Asked at the top, where a relative answer can not lead through a link.
+  // Asked at the top, where a relative answer cannot lead through a link.
   WEIR_TRY(const std::string store, git.ask({"rev-parse", "--git-common-dir"}));
   git.store_ = sys::absolute(sys::join_path(git.top_, store));
   return git;

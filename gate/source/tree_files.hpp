@@ -67,7 +67,7 @@ class TreeFiles final : public sys::Files {
   [[nodiscard]] bool there(const std::string& path) const;
   [[nodiscard]] std::set<std::string> steps_below(const std::string& folder) const;
   [[nodiscard]] static tl::unexpected<Error> not_here(const std::string& path) {
-    return fail(Code::internal, "{}: a commit's files can not be used so", path);
+    return fail(Code::internal, "{}: a commit's files cannot be used so", path);
   }
 
   const Git& git_;

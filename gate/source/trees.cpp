@@ -276,7 +276,7 @@ Result<void> run_builds(const std::vector<Build>& builds, const std::string& fol
     const auto program = sys::find_program(effects.files, spec.argv[0], folder,
                                            sys::environment_value("PATH").value_or(""));
     if (!program) {
-      return failed(build, folder, log, "can not be started: there is no such program", {});
+      return failed(build, folder, log, "cannot be started: there is no such program", {});
     }
     spec.argv[0] = *program;
     spec.unset = git_variables();
@@ -288,7 +288,7 @@ Result<void> run_builds(const std::vector<Build>& builds, const std::string& fol
     spec.keep_head = spec.keep_tail = k_kept_bytes;
     WEIR_TRY(const sys::Finished finished, effects.processes.run(spec, effects.stop));
     printed += fmt::format("$ {}\n{}{}\n", shell_line(build.command), finished.out, finished.err);
-    // A log that can not be written is no reason to give up what has been built.
+    // A log that cannot be written is no reason to give up what has been built.
     if (auto written = effects.files.write_atomic(log, printed); !written) {
       effects.tell(written.error().message);
     }

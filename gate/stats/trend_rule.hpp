@@ -67,13 +67,13 @@ class TrendRule {
 
   // How far the last `points` points are from what the night before them foretold.
   struct Distance {
-    double evidence = 0;   // that outliers can not have done it
-    double clearness = 0;  // that the uncertain line can not
+    double evidence = 0;   // that outliers cannot have done it
+    double clearness = 0;  // that the uncertain line cannot
     double evidence_needed = 0, clearness_needed = 0;
 
     [[nodiscard]] double excess() const;
   };
-  // Nothing where it can not be told, or is no more than noise.
+  // Nothing where it cannot be told, or is no more than noise.
   [[nodiscard]] std::optional<Distance> distance(Alert::Kind kind, std::size_t points) const;
 
  private:

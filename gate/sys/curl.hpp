@@ -13,7 +13,7 @@
 namespace weir::sys {
 
 // Once for the program, before the first handle; never undone, so that no other user of libcurl in
-// this process and no thread that still runs at exit loses it. False: libcurl can not be used.
+// this process and no thread that still runs at exit loses it. False: libcurl cannot be used.
 [[nodiscard]] bool libcurl_ready();
 
 // OpenSSL writes to sockets in a way that raises SIGPIPE when the other side is gone. Holds it back

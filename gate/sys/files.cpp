@@ -57,7 +57,7 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-// A folder's own entry for a new name is on the disk only after this. Some file systems can not:
+// A folder's own entry for a new name is on the disk only after this. Some file systems cannot:
 // that is no error, as nothing more can be done there.
 void sync_folder(const std::string& folder) {
   const Fd fd = open_retrying(folder, O_RDONLY | O_DIRECTORY);
@@ -68,7 +68,7 @@ void sync_folder(const std::string& folder) {
 Result<Fd> open_to_read(const std::string& path, struct stat& info) {
   // Without O_NONBLOCK opening a pipe without a writer would never return.
   Fd fd = open_retrying(path, O_RDONLY | O_NONBLOCK);
-  if (!fd.open() || fstat(fd.get(), &info) != 0) return io_error(path, "can not be read");
+  if (!fd.open() || fstat(fd.get(), &info) != 0) return io_error(path, "cannot be read");
   if (!S_ISREG(info.st_mode)) return fail(Code::io, "{}: not a file", path);
   return fd;
 }
@@ -93,7 +93,7 @@ Result<std::string> read_bytes(const std::string& path, std::uint64_t limit, boo
   for (;;) {
     const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return io_error(path, "can not be read");
+    if (got < 0) return io_error(path, "cannot be read");
     if (got == 0) return text;
     const auto room = limit - text.size();
     const auto taken = std::min<std::uint64_t>(room, static_cast<std::uint64_t>(got));
@@ -122,7 +122,7 @@ class RealLog final : public AppendLog {
     text.append(line).push_back('\n');
     const std::lock_guard hold(mutex_);
     if (!write_all(fd_.get(), text) || sync_file(fd_.get()) != 0) {
-      return io_error(path_, "can not be written");
+      return io_error(path_, "cannot be written");
     }
     return {};
   }
@@ -164,18 +164,18 @@ Result<void> RealFiles::write_unsynced(const std::string& path, std::string_view
 Result<std::unique_ptr<AppendLog>> RealFiles::append_log(const std::string& path,
                                                          std::uint64_t keep_bytes) {
   Fd fd = open_retrying(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0666);
-  if (!fd.open()) return io_error(path, "can not be written");
+  if (!fd.open()) return io_error(path, "cannot be written");
   if (flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       return fail(Code::io, "{}: another weir is writing it; wait until it has ended", path);
     }
-    return io_error(path, "can not be locked");
+    return io_error(path, "cannot be locked");
   }
   struct stat info {};
-  if (fstat(fd.get(), &info) != 0) return io_error(path, "can not be read");
+  if (fstat(fd.get(), &info) != 0) return io_error(path, "cannot be read");
   if (static_cast<std::uint64_t>(info.st_size) > keep_bytes &&
       (ftruncate(fd.get(), static_cast<off_t>(keep_bytes)) != 0 || fsync(fd.get()) != 0)) {
-    return io_error(path, "can not be shortened");
+    return io_error(path, "cannot be shortened");
   }
   sync_folder(folder_of(path));
   return std::make_unique<RealLog>(path, std::move(fd));
@@ -196,13 +196,13 @@ bool RealFiles::writable(const std::string& path) const { return access(path.c_s
 
 Result<std::uint64_t> RealFiles::size(const std::string& path) const {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return io_error(path, "can not be looked at");
+  if (stat(path.c_str(), &info) != 0) return io_error(path, "cannot be looked at");
   return static_cast<std::uint64_t>(info.st_size);
 }
 
 Result<std::string> RealFiles::stamp(const std::string& path) const {
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0) return io_error(path, "can not be looked at");
+  if (stat(path.c_str(), &info) != 0) return io_error(path, "cannot be looked at");
 #ifdef __APPLE__
   const timespec changed = info.st_mtimespec;
 #else
@@ -214,7 +214,7 @@ Result<std::string> RealFiles::stamp(const std::string& path) const {
 Result<std::vector<std::string>> RealFiles::list(const std::string& path) const {
   std::error_code error;
   std::filesystem::directory_iterator entry(path, error);
-  if (error) return io_error(path, "can not be listed", error);
+  if (error) return io_error(path, "cannot be listed", error);
   std::vector<std::string> names;
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     if (names.size() == k_most_names) break;
@@ -225,7 +225,7 @@ Result<std::vector<std::string>> RealFiles::list(const std::string& path) const 
 }
 
 Result<void> RealFiles::set_mode(const std::string& path, unsigned mode) {
-  if (chmod(path.c_str(), mode) != 0) return io_error(path, "its rights can not be changed");
+  if (chmod(path.c_str(), mode) != 0) return io_error(path, "its rights cannot be changed");
   return {};
 }
 
@@ -237,7 +237,7 @@ Result<void> RealFiles::make_dirs(const std::string& path) {
       const int error = errno;
       if (kind(part) != Kind::folder) {
         errno = error;
-        return io_error(part, "can not be made");
+        return io_error(part, "cannot be made");
       }
     }
     if (end == std::string::npos) break;
@@ -248,9 +248,9 @@ Result<void> RealFiles::make_dirs(const std::string& path) {
 
 Result<void> RealFiles::link(const std::string& target, const std::string& path) {
   const std::string temporary = temporary_name(path);
-  if (symlink(target.c_str(), temporary.c_str()) != 0) return io_error(path, "can not be linked");
+  if (symlink(target.c_str(), temporary.c_str()) != 0) return io_error(path, "cannot be linked");
   if (rename(temporary.c_str(), path.c_str()) == 0) return {};
-  auto error = io_error(path, "can not be replaced");
+  auto error = io_error(path, "cannot be replaced");
   unlink(temporary.c_str());
   return error;
 }
@@ -258,13 +258,13 @@ Result<void> RealFiles::link(const std::string& target, const std::string& path)
 Result<void> RealFiles::remove(const std::string& path) {
   if (::unlink(path.c_str()) == 0 || errno == ENOENT) return {};
   if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
-  return io_error(path, "can not be removed");
+  return io_error(path, "cannot be removed");
 }
 
 Result<void> RealFiles::remove_tree(const std::string& path) {
   std::error_code error;
   std::filesystem::remove_all(path, error);
-  if (error) return io_error(path, "can not be removed", error);
+  if (error) return io_error(path, "cannot be removed", error);
   return {};
 }
 
@@ -283,7 +283,7 @@ Result<std::string> FileReader::read_at(std::uint64_t offset, std::uint64_t size
     const ssize_t got = pread(fd_.get(), bytes.data() + done, bytes.size() - done,
                               static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return io_error(path_, "can not be read");
+    if (got < 0) return io_error(path_, "cannot be read");
     if (got == 0) break;  // it became shorter meanwhile
     done += static_cast<std::size_t>(got);
   }
@@ -294,7 +294,7 @@ Result<std::string> FileReader::read_at(std::uint64_t offset, std::uint64_t size
 Result<FileWriter> FileWriter::create(const std::string& path) {
   std::string temporary = temporary_name(path);
   Fd fd = open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-  if (!fd.open()) return io_error(path, "can not be written");
+  if (!fd.open()) return io_error(path, "cannot be written");
   return FileWriter(path, std::move(temporary), std::move(fd));
 }
 
@@ -303,13 +303,13 @@ FileWriter::~FileWriter() {
 }
 
 Result<void> FileWriter::write(std::string_view bytes) {
-  if (!write_all(fd_.get(), bytes)) return io_error(path_, "can not be written");
+  if (!write_all(fd_.get(), bytes)) return io_error(path_, "cannot be written");
   return {};
 }
 
 Result<void> FileWriter::finish(bool synced) {
-  if (synced && fsync(fd_.get()) != 0) return io_error(path_, "can not be written");
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) return io_error(path_, "can not be replaced");
+  if (synced && fsync(fd_.get()) != 0) return io_error(path_, "cannot be written");
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) return io_error(path_, "cannot be replaced");
   fd_.reset();
   if (synced) sync_folder(folder_of(path_));
   return {};

@@ -52,7 +52,7 @@ class Files {
   [[nodiscard]] virtual Result<std::unique_ptr<AppendLog>> append_log(const std::string& path,
                                                                       std::uint64_t keep_bytes) = 0;
 
-  // Follows links. What can not be looked at is absent.
+  // Follows links. What cannot be looked at is absent.
   [[nodiscard]] virtual Kind kind(const std::string& path) const = 0;
   [[nodiscard]] bool exists(const std::string& path) const { return kind(path) != Kind::absent; }
   // May this user read, execute (a program), or make files in (a folder) it?

@@ -132,7 +132,7 @@ tl::expected<HttpResponse, HttpFailure> RealHttp::send(const HttpRequest& reques
   CurlHandle handle;
   Incoming incoming{.most_body = limits.body_bytes};
   set_up(handle, request, limits, incoming);
-  if (multi_ == nullptr || !handle.good) return failed(What::other, "libcurl can not be set up");
+  if (multi_ == nullptr || !handle.good) return failed(What::other, "libcurl cannot be set up");
   const std::optional<CURLcode> ended = perform(multi_, handle.easy, stop);
   if (!ended || *ended != CURLE_OK) {
     HttpFailure why = failure(ended.value_or(CURLE_ABORTED_BY_CALLBACK), incoming, handle);

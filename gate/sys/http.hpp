@@ -43,7 +43,7 @@ struct HttpResponse {
 // Why there is no answer. Not an Error yet: most of these are worth another try.
 struct HttpFailure {
   enum class What {
-    invalid,        // the request can not be sent as it is
+    invalid,        // the request cannot be sent as it is
     no_connection,  // no such name, refused, a handshake that broke off, or no connection in time
     tls,            // the other side is not who it should be
     timed_out,      // no whole answer in time

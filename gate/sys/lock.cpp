@@ -34,7 +34,7 @@ Result<void> make_folder(const std::string& folder) {
   if (mkdir(folder.c_str(), 0777) == 0) {
     // Whatever the umask is; a folder that was there keeps what its owner gave it.
     if (chmod(folder.c_str(), 01777) != 0) {
-      return fail(Code::io, "{}: can not be shared with other users: {}", folder, errno_words());
+      return fail(Code::io, "{}: cannot be shared with other users: {}", folder, errno_words());
     }
     return {};
   }
@@ -62,7 +62,7 @@ Result<Fd> open_file(const std::string& path) {
     if (fstat(fd.get(), &info) == 0 && S_ISREG(info.st_mode)) return fd;
     return fail(Code::io, "{}: not a file, so no lock; remove it", path);
   }
-  return fail(Code::io, "{}: can not be opened: {}; name another folder in WEIR_LOCK_DIR", path,
+  return fail(Code::io, "{}: cannot be opened: {}; name another folder in WEIR_LOCK_DIR", path,
               errno_words());
 }
 
@@ -71,7 +71,7 @@ Result<bool> try_lock(int fd, Share share, const std::string& path) {
   const int how = share == Share::exclusive ? LOCK_EX : LOCK_SH;
   while (flock(fd, how | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return false;
-    if (errno != EINTR) return fail(Code::io, "{}: can not be locked: {}", path, errno_words());
+    if (errno != EINTR) return fail(Code::io, "{}: cannot be locked: {}", path, errno_words());
   }
   return true;
 }

@@ -35,7 +35,7 @@ class Locks {
   virtual ~Locks() = default;
   // All of them (taken in the order of their names, so that two callers never wait for each
   // other). Calls `waiting` once, with one line to show, when another process has one.
-  // Fails with Code::interrupted on a stop, Code::io when the folder can not be used.
+  // Fails with Code::interrupted on a stop, Code::io when the folder cannot be used.
   [[nodiscard]] virtual Result<std::unique_ptr<Held>> acquire(
       std::vector<LockWanted> wanted, const Stop& stop,
       const std::function<void(const std::string&)>& waiting) = 0;

@@ -35,7 +35,7 @@ struct PerfCount {
 // Async-signal-safe.
 [[nodiscard]] bool read_counter(int fd, PerfCount& count);
 
-// Why the event can not be counted here and what to do about it, two lines ready to show; nothing
+// Why the event cannot be counted here and what to do about it, two lines ready to show; nothing
 // when it can. Asks the system.
 [[nodiscard]] std::optional<std::string> why_not_counted(const PerfEvent& event);
 // The same from the error that opening ended with. `paranoid`: kernel.perf_event_paranoid, where

@@ -66,7 +66,7 @@ struct Finished {
   double wall_seconds = 0;            // from just before the start to the end of the engine itself
   std::optional<double> cpu_seconds;  // user + system, with the descendants it waited for
   // The biggest resident size of the engine or of a descendant it waited for. Absent where the
-  // system can not tell it from weir's own (very small programs).
+  // system cannot tell it from weir's own (very small programs).
   std::optional<std::int64_t> peak_rss_bytes;
   std::optional<std::int64_t> major_faults;
   std::string out, err;

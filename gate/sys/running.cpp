@@ -34,7 +34,7 @@ std::string explain_start(const ProcessSpec& spec, const SupervisorReport& repor
   const std::string words = words_of(report.error);
   switch (report.stage) {
     case Stage::folder:
-      return fmt::format("can not enter the folder {}: {}", spec.folder, words);
+      return fmt::format("cannot enter the folder {}: {}", spec.folder, words);
     case Stage::fork:
     case Stage::redirect:
       return fmt::format("no new process could be made: {}", words);
@@ -286,7 +286,7 @@ class Running {
         finished.exit_code = WEXITSTATUS(last_.status);
       }
     } else {
-      // Either the supervisor was killed (it takes the engine along), or the engine can not die.
+      // Either the supervisor was killed (it takes the engine along), or the engine cannot die.
       kill_session(supervisor_);
       finished.ended = HowEnded::signaled;
       finished.signal = SIGKILL;

@@ -63,7 +63,7 @@ class CurlStreams final : public Streams {
       end(stream, {StreamEnd::What::invalid, "the request holds control characters"});
     } else if (multi_ == nullptr || !set_up(stream) ||
                curl_multi_add_handle(multi_, stream.handle.easy) != CURLM_OK) {
-      end(stream, {StreamEnd::What::other, "libcurl can not be set up"});
+      end(stream, {StreamEnd::What::other, "libcurl cannot be set up"});
     } else {
       stream.added = true;
     }

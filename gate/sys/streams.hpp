@@ -25,7 +25,7 @@ struct StreamRequest {
 struct StreamEnd {
   enum class What {
     complete,       // the answer came whole, as HTTP has it
-    invalid,        // the request can not be sent as it is
+    invalid,        // the request cannot be sent as it is
     no_connection,  // no such name, unreachable, or not in time
     refused,
     tls,

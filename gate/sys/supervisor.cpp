@@ -209,7 +209,7 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes, cons
       send(report);
       return;
     }
-    if (reaped < 0 && errno == ECHILD) return;  // can not be: the engine was never reaped
+    if (reaped < 0 && errno == ECHILD) return;  // cannot be: the engine was never reaped
     bool spoken = false;
     pause_until(listening ? &spoken : nullptr, killing ? k_second_ns / 20 : -1);
     if (spoken) {

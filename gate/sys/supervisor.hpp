@@ -33,7 +33,7 @@ struct SupervisorReport {
   std::int32_t status = 0;    // ended: as wait() gives it
   std::int64_t wall_ns = 0;
   std::int64_t cpu_us = 0;
-  std::int64_t peak_bytes = -1;  // -1: can not be told from weir's own
+  std::int64_t peak_bytes = -1;  // -1: cannot be told from weir's own
   std::int64_t major_faults = 0;
   std::int64_t left_behind = 0;
   std::int32_t count_error = 0;  // errno, when an event was to be counted and was not

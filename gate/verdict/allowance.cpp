@@ -111,7 +111,7 @@ bool any(const CellVerdict& cell, Outcome outcome) {
              cell.metrics, [&](const MetricVerdict& metric) { return metric.verdict == outcome; });
 }
 
-// Why it can not hold for this gate, whatever was measured.
+// Why it cannot hold for this gate, whatever was measured.
 std::string void_here(const Allowance& allowance, const AllowedFor& gate) {
   if (allowance.pull_request != gate.pull_request) {
     return fmt::format("is for pull request {}", allowance.pull_request);
@@ -182,7 +182,7 @@ WouldTake would_take(const GateVerdict& gate) {
     }
     if (cell.kernels_verdict == Outcome::fail) {
       if (cell.kernels.empty()) {
-        made.beyond.push_back("the kernels of " + name + " can not be compared");
+        made.beyond.push_back("the kernels of " + name + " cannot be compared");
       } else {
         made.changes.push_back(of_kernels(name, cell.device_class, cell.kernels));
       }
@@ -312,7 +312,7 @@ std::optional<std::string> problem_of(const Allowance& allowance) {
       text::printable(what.metric) != what.metric) {
     return "names no metric";
   }
-  if (what.metric == "placement") return "can not be about placement: cpu_ops_allowed is a rule";
+  if (what.metric == "placement") return "cannot be about placement: cpu_ops_allowed is a rule";
   if (!is_value(what.from) || !is_value(what.to)) return "has no value from or to";
   if (what.device_class.size() > 300 || text::printable(what.device_class) != what.device_class) {
     return "names no device class";

@@ -3,7 +3,7 @@
 // Exactly what was allowed, and nothing else: another value, another pull request, another commit
 // (where it is pinned to one) or another day, and it is void. Counts are allowed from one exact
 // text to another, kernels by each kernel that changed, times down to a bound. What could not be
-// measured and work that ran elsewhere (placement) can not be allowed: these are no values.
+// measured and work that ran elsewhere (placement) cannot be allowed: these are no values.
 //
 // Kept as weir.allowances/1, one file a pull request ("allowances/12.json" on a branch). Pure.
 #pragma once
@@ -53,7 +53,7 @@ inline constexpr std::size_t k_most_allowances = 10'000;
 // `added` beside `there`: takes the place of what was allowed of the same cell, metric and commit.
 [[nodiscard]] std::vector<Allowance> with_allowances(std::vector<Allowance> there,
                                                      std::vector<Allowance> added);
-// Why it can not be one; nothing when fine.
+// Why it cannot be one; nothing when fine.
 [[nodiscard]] std::optional<std::string> problem_of(const Allowance& allowance);
 
 // What a check run shows of it and `/weir accept` reads back: a line for people and a block of

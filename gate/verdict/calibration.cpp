@@ -70,7 +70,7 @@ std::optional<Series> series_of(const profile::CellFacts& facts, const profile::
     if (limit.mode != Mode::gate || !change_in(limit, metric.metric)) continue;
     const auto rule = paired_rule(limit, metric, policy);
     if (!rule) {
-      cell.error = fmt::format("{}: the limit can not be held to its warm-up: {}",
+      cell.error = fmt::format("{}: the limit cannot be held to its warm-up: {}",
                                unit::label(metric.metric), limit.words());
       continue;
     }
@@ -237,7 +237,7 @@ std::string answer_words(const Calibration& calibration) {
         these, some(loud));
   } else if (most > calibration.budget_seconds || !alone.empty()) {
     said = fmt::format(
-        "This machine can not hold {} within gate.budget ({}): 95 of 100 gates take up to {}; "
+        "This machine cannot hold {} within gate.budget ({}): 95 of 100 gates take up to {}; "
         "gate.budget: {} would do.",
         these, budget, unit::show_duration(most), budget_of(1.1 * most));
     if (!alone.empty()) said += fmt::format(" Too long even alone: {}.", some(alone));
@@ -380,12 +380,12 @@ static void fields(Fields& io, CalibratedCell& cell) {
   io.sparse("error", cell.error);
   if (cell.error) return;
   io("pair_seconds", cell.pair_seconds);
-  io.check(cell.pair_seconds >= 0, "\"pair_seconds\" can not be negative");
+  io.check(cell.pair_seconds >= 0, "\"pair_seconds\" cannot be negative");
   const auto needed = [&](Fields& of) {
     for (const auto& [key, pairs] :
          {std::pair("unchanged", &cell.unchanged), {"at_limit", &cell.at_limit}}) {
       of(key, *pairs, fmt::format(" {}", key).c_str());
-      of.check(pairs->mean >= 0 && pairs->p95 >= 0, "pairs can not be fewer than none");
+      of.check(pairs->mean >= 0 && pairs->p95 >= 0, "pairs cannot be fewer than none");
     }
   };
   io.object("pairs_needed", needed, " pairs_needed");

@@ -107,7 +107,7 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) 
   }
   if (stored->named && !named) {
     return {Outcome::error,
-            "can not be compared: the program named its kernels before and does so no longer"};
+            "cannot be compared: the program named its kernels before and does so no longer"};
   }
   if (!stored->named && named) return {Outcome::fresh, "the baseline's kernels have no names"};
   if (!alike(*stored, *current)) {

@@ -196,7 +196,7 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
   const auto rule = paired_rule(limit, metric, question.policy);
   if (!rule) {
     made.verdict = Outcome::error;
-    made.reason = fmt::format("the limit can not be held to the base program's {}: {}",
+    made.reason = fmt::format("the limit cannot be held to the base program's {}: {}",
                               metric.warm_up.base ? unit::show(metric.metric, *metric.warm_up.base)
                                                   : std::string("warm-up, which did not end"),
                               made.limit.words());

@@ -186,7 +186,7 @@ test('a run that is attempted again takes nothing over from the first', () => {
   assert.equal(again.success, false);
 });
 
-test('a base that can not be fetched fails the job and is not left out', () => {
+test('a base that cannot be fetched fails the job and is not left out', () => {
   const pull = world.pull_request('no-origin', 3);
   world.git(pull.folder, 'remote', 'set-url', 'origin', 'file:///nowhere');
   const done = world.run(pull.folder, pull.github, {'counts-only': 'true'});

@@ -119,7 +119,7 @@ test('the actions are well-formed: what a step uses was declared, given and made
       const script = /^"\$GITHUB_ACTION_PATH\/([\w./-]+)"$/.exec(step.run)?.[1];
       assert.ok(script, `${file}: ${step.run}`);
       const place = path.join(root, path.dirname(file), script);
-      assert.ok(fs.statSync(place).mode & 0o100, `${place} can not be run`);
+      assert.ok(fs.statSync(place).mode & 0o100, `${place} cannot be run`);
       const text = fs.readFileSync(place, 'utf8').replace(/^\s*#.*$/gm, '');
       for (const [, name] of text.matchAll(/\$\{?(WEIR_[A-Z_]+)(?!:-)\b/g)) assert.ok(name in (step.env ?? {}) || new RegExp(`${name}:-`).test(text) || measures(text, name), `${place}: ${name}`);
       for (const name of Object.keys(step.env ?? {})) assert.ok(text.includes(name) || name === 'GH_TOKEN', `${place} has no use for ${name}`);

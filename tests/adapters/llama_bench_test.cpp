@@ -82,7 +82,7 @@ TEST(LlamaBench, RefusesWhatIsNotWhatWasAskedFor) {
   const Case cases[] = {
       {"", k_asked, "printed nothing"},
       {" \n\n", k_asked, "printed nothing"},
-      {"[\n", k_asked, "stops in the middle"},  // what is left when the model can not be loaded
+      {"[\n", k_asked, "stops in the middle"},  // what is left when the model cannot be loaded
       {good.substr(0, good.rfind(']')), k_asked, "stops in the middle"},
       {good.substr(0, good.size() / 2), k_asked, "stops in the middle"},
       {read_data("llama-bench.csv"), k_asked, "is \"-o, json\""},
@@ -95,12 +95,12 @@ TEST(LlamaBench, RefusesWhatIsNotWhatWasAskedFor) {
       {good, {16, 8, 3, 32}, "at depth 0, and 32 was asked for"},
       {good + good, k_asked, "4 results, expected 2"},
       {json_line(2), {16, 0, 2, 0}, "but for a prompt of 16 tokens and 8 tokens"},
-      {replaced(good, "1143806", "NaN"), k_asked, "can not be read"},
-      {replaced(good, "1143806", "Infinity"), k_asked, "can not be read"},
+      {replaced(good, "1143806", "NaN"), k_asked, "cannot be read"},
+      {replaced(good, "1143806", "Infinity"), k_asked, "cannot be read"},
       {replaced(good, "1143806", "0"), k_asked, "took 0 ns"},
       {replaced(good, "1143806", "-1143806"), k_asked, "took -1143806 ns"},
       {replaced(good, "1143806", "null"), k_asked, "took null ns"},
-      {replaced(good, "1143806", "1e999"), k_asked, "can not be read"},
+      {replaced(good, "1143806", "1e999"), k_asked, "cannot be read"},
       {replaced(good, "4760.082515", "0"), k_asked, "0 tokens a second"},
       {replaced(good, "\"n_gen\": 8", "\"n_gen\": \"8\""), k_asked, "n_gen"},
       {replaced(good, "\"n_gen\": 8", "\"n_gen\": 8.5"), k_asked, "n_gen"},

@@ -286,8 +286,7 @@ TEST(Docs, LinkToWhatIsThereAndLeaveNoPageOut) {
   }
   for (const auto& [path, page] : pages) {
     const bool outside = path.lexically_relative(root / "docs").string().starts_with("..");
-    EXPECT_TRUE(outside || found.contains(path))
-        << path << " can not be reached from docs/index.md";
+    EXPECT_TRUE(outside || found.contains(path)) << path << " cannot be reached from docs/index.md";
   }
 }
 

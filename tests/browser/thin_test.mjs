@@ -31,7 +31,7 @@ test('keeps the least and the most of every part, and draws no more than a scree
   }
 });
 
-test('leaves out what a log scale can not show', () => {
+test('leaves out what a log scale cannot show', () => {
   const thin = thinner({value: [1, 0, -3, 10]}, {positive: true, banded: false});
   const drawn = thin(-0.5, 3.5, 100);
   assert.deepEqual(drawn.y, [1, null, null, 10]);

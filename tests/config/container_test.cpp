@@ -1,4 +1,4 @@
-// `container` on an engine: what it becomes, and what is said of one that can not work.
+// `container` on an engine: what it becomes, and what is said of one that cannot work.
 #include "gate/config/container.hpp"
 
 #include <fstream>

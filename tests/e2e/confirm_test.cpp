@@ -67,7 +67,7 @@ TEST_F(Confirm, ClearsAProgramWhoseMachineGotSlower) {
 
 TEST_F(Confirm, AsksNoPairsWhereNothingIsSlower) {
   const Json verdict = gate({"--confirm", "HEAD~1"}, 0);
-  EXPECT_EQ(rate_of(verdict)["verdict"], "inconclusive");  // one session can not do better
+  EXPECT_EQ(rate_of(verdict)["verdict"], "inconclusive");  // one session cannot do better
   EXPECT_FALSE(fs::exists(scratch_ / "cache"));
 }
 

@@ -1,4 +1,4 @@
-// weir demo as a newcomer starts it: what it says, what it leaves, and where it can not go on.
+// weir demo as a newcomer starts it: what it says, what it leaves, and where it cannot go on.
 #include <sstream>
 
 #include <gmock/gmock.h>
@@ -103,7 +103,8 @@ TEST_F(DemoVerb, SaysWhichRegressionsThereAreForOneThatThereIsNot) {
 
 // A fault that is not one for the counts: the demo is then no success.
 TEST_F(DemoVerb, IsNoSuccessWhereTheGateDoesNotFail) {
-  const Ended ended = demo({"--inject", "slow-kernel"}, {{"VK_LOADER_DRIVERS_SELECT", "*nothing*"}});
+  const Ended ended =
+      demo({"--inject", "slow-kernel"}, {{"VK_LOADER_DRIVERS_SELECT", "*nothing*"}});
   EXPECT_EQ(ended.exit_code, 3) << ended.out;
   EXPECT_THAT(ended.err, HasSubstr("the gate passed"));
 }

@@ -32,7 +32,7 @@ struct EngineView {
   bool coopmat2 = false;        // VK_NV_cooperative_matrix2 and everything of it that it uses
   bool subgroup_arithmetic = false;
   std::uint32_t shared_memory = 0;  // of a workgroup, in bytes
-  std::uint32_t cores = 0;          // 0: it can not learn how many there are
+  std::uint32_t cores = 0;          // 0: it cannot learn how many there are
   friend bool operator==(const EngineView&, const EngineView&) = default;
 };
 

@@ -77,8 +77,8 @@ TEST_F(MlxNative, SaysThatNoDispatchIsTimedOnAppleSilicon) {
       exported({{"MLX_PROFILE_DISPATCH", "1"}, {"STAND_IN_APPLE_SILICON", "1"}});
   const Ended shown = weir(scratch_, {"profile", file});
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
-  EXPECT_THAT(shown.out, HasSubstr("doubt: no times of single dispatches: Apple silicon"));
-  EXPECT_THAT(shown.out, HasSubstr("doubt: MLX_PROFILE_CB is not set"));
+  EXPECT_THAT(shown.out, HasSubstr("warning: no times of single dispatches: Apple silicon"));
+  EXPECT_THAT(shown.out, HasSubstr("warning: MLX_PROFILE_CB is not set"));
 }
 
 TEST_F(MlxNative, HasDispatchesByKindAndBuffersAsTheyCame) {

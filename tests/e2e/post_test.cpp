@@ -94,7 +94,7 @@ TEST_F(PostVerb, LeavesOneOfEachAndEditsThemOnARerun) {
   ASSERT_EQ(comments().size(), 1U);
   EXPECT_THAT(comments()[0]["body"].get<std::string>(), Not(HasSubstr("broke")));
   server_.store([](const tests::GithubStore& store) {
-    // The red one's annotations can not be taken off: a second check run stands for it.
+    // The red one's annotations cannot be taken off: a second check run stands for it.
     EXPECT_EQ(store.check_runs().back()["conclusion"], "success");
     EXPECT_EQ(store.statuses(k_head).front()["state"], "success");
   });

@@ -80,7 +80,7 @@ std::optional<std::int64_t> sparse_model(const fs::path& path, std::string& why)
   fs::resize_file(path, static_cast<std::uintmax_t>(size), failed);
   struct stat found {};
   if (failed || stat(path.c_str(), &found) != 0) {
-    why = "a file of that length can not be made: " + failed.message();
+    why = "a file of that length cannot be made: " + failed.message();
     return std::nullopt;
   }
   if (found.st_blocks * 512 > (std::int64_t{64} << 20)) {

@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
   ggml_backend_dev_t none[] = {nullptr};
   if (of_model.n_gpu_layers == 0) of_model.devices = none;
   llama_model* model = llama_model_load_from_file(argv[1], of_model);
-  if (model == nullptr) return give_up("the model can not be loaded");
+  if (model == nullptr) return give_up("the model cannot be loaded");
 
   llama_context_params of_context = llama_context_default_params();
   of_context.n_ctx = static_cast<std::uint32_t>(prompt + tokens + 1);
@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
 
   const int vocabulary = llama_vocab_n_tokens(llama_model_get_vocab(model));
   std::FILE* logits_file = argc > 5 ? std::fopen(argv[5], "wb") : nullptr;
-  if (argc > 5 && logits_file == nullptr) return give_up("LOGITS can not be written");
+  if (argc > 5 && logits_file == nullptr) return give_up("LOGITS cannot be written");
   // The last token that is printed is not evaluated.
   const std::size_t evaluated = prompt + (tokens > 0 ? tokens - 1 : 0);
   for (std::size_t at = 0; at < evaluated; ++at) {
@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
     std::printf("%d\n", ids.back());
   }
   if (logits_file != nullptr && std::fclose(logits_file) != 0)
-    return give_up("LOGITS can not be written");
+    return give_up("LOGITS cannot be written");
   llama_free(context);
   llama_model_free(model);
   return 0;

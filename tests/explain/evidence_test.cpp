@@ -175,7 +175,7 @@ const Check& check(const Explanation& why, const std::string& question) {
 TEST(ChecklistOfAVerdict, SaysOfANewCellThatThereIsNoBaseline) {
   const auto said = [](const verdict::CellVerdict& cell) {
     const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {}});
-    return check(why, "Profiled beside a baseline").answer;
+    return check(why, "Profiled with a baseline").answer;
   };
   const profile::Profile same = judged::reference();
   EXPECT_EQ(said(judged::judge(same, {judged::stored(same)})), Check::Answer::fine);

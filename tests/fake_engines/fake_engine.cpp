@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
   if (mode == "ok" || mode == "jitter") {
     print_results(options);
   } else if (mode == "exit3") {
-    std::fputs("fake engine: can not open the model\n", stderr);
+    std::fputs("fake engine: cannot open the model\n", stderr);
     return 3;
   } else if (mode == "crash") {
     std::fputs("fake engine: about to crash\n", stderr);

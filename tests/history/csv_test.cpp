@@ -91,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(Table, CsvField,
                                          Quoting{"\"say \"\"hi\"\"\"", "say \"hi\""},
                                          Quoting{" spaces stay ", " spaces stay "},
                                          Quoting{"\"\"\"\"", "\""},
-                                         // What can not be shown is written out, with a hash.
+                                         // What cannot be shown is written out, with a hash.
                                          Quoting{"\"two\nlines\"", stored_name("two\nlines")},
                                          Quoting{"\x80", stored_name("\x80")}));
 

@@ -186,7 +186,7 @@ FaultServer::FaultServer(const std::string& token) : state_(std::make_unique<Sta
   state_->token = token;
   std::tie(state_->listener, state_->port) = bound_socket();
   if (listen(state_->listener, 64) != 0)
-    throw std::runtime_error("the tests' server can not listen");
+    throw std::runtime_error("the tests' server cannot listen");
   state_->acceptor = std::thread([state = state_.get()] { state->accept_all(); });
 }
 

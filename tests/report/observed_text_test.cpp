@@ -156,7 +156,7 @@ TEST(ObservedText, SaysWhatItLeavesOutAndWhatIsDoubted) {
   EXPECT_THAT(text, HasSubstr("MUL_MAT\n"));
   EXPECT_THAT(text, Not(HasSubstr("ADD")));
   EXPECT_THAT(text, HasSubstr("and 1 more (--top 2 shows them)"));
-  EXPECT_THAT(text, HasSubstr("doubt: it ends in the middle"));
+  EXPECT_THAT(text, HasSubstr("warning: it ends in the middle"));
 }
 
 TEST(ObservedText, IsInertWhateverNamesAre) {

@@ -192,7 +192,7 @@ TEST(BesideABase, NothingIsAcceptedAndTheSameBaseIsAskedForAgain) {
   elsewhere.cells[1].counts_skipped = "no probe sees metal";
   EXPECT_THAT(hints(elsewhere, verbs).at(0).words,
               testing::Not(testing::Contains("--counts-only")));
-  // What can not be pasted is not offered: hidden names, a line break.
+  // What cannot be pasted is not offered: hidden names, a line break.
   by_counts.against = verdict::Against{};
   EXPECT_TRUE(hints(by_counts, verbs).empty());
   by_counts.against = verdict::Against{"", {"./old", "a\nb"}};

@@ -133,7 +133,7 @@ TEST(CarryIn, RefusesWhatARuntimeCanNotBeTold) {
   };
   const Case cases[] = {
       {Runtime::docker, "docker run it", {{}, {{"/a,b"}}, "/i", "n"}, "/a,b"},
-      {Runtime::podman, "podman run it", {{}, {{"/a\"b"}}, "/i", "n"}, "can not be told to mount"},
+      {Runtime::podman, "podman run it", {{}, {{"/a\"b"}}, "/i", "n"}, "cannot be told to mount"},
       {Runtime::srun, "srun --container-image=i b", {{}, {{"/a:b"}}, "/i", "n"}, "/a:b"},
       {Runtime::srun, "srun b", {{{"LD_PRELOAD", "/a,b"}}, {}, "/i", "n"}, "a comma"},
   };
@@ -380,7 +380,7 @@ TEST(PreflightOfAContainer, SaysWhatIsMissingHere) {
   std::string comma = k_docker_yaml;
   comma.replace(comma.find("tiny.bin"), 8, "'ti,ny.bin'");
   EXPECT_THAT(problem(comma, "/usr/bin/docker", "ti,ny.bin"),
-              HasSubstr("/project/ti,ny.bin: docker can not be told to mount that"));
+              HasSubstr("/project/ti,ny.bin: docker cannot be told to mount that"));
 }
 
 // Words that weir.yaml has elsewhere than in the engine's command.

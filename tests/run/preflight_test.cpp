@@ -34,8 +34,8 @@ prompts: {decode: {prompt_tokens: 0, tokens: 16}}
       "engine \"missing\": /bin/x: no such program; build it, or correct the path",
       "model \"gone\": /project/gone.gguf: no such file",
       "model \"fake\": /project/fake.gguf: ",
-      "/read-only/new/run: can not be made: /read-only can not be written",
-      "/file/below: can not be made: /file is not a folder",
+      "/read-only/new/run: cannot be made: /read-only cannot be written",
+      "/file/below: cannot be made: /file is not a folder",
   };
   for (const char* text : wanted) {
     const std::size_t at = all.find(text);

@@ -396,7 +396,7 @@ TEST_F(Uploads, AreJudgedKeptWithTheirVerdictAndThenAnnounced) {
   EXPECT_EQ(verdicts[0].run, got.json()["runs"][0]["id"]);
   EXPECT_EQ(verdicts[0].outcome, "fail");
   (void)ask(*service, asked);  // answered as the first time, and said again: it may not have been
-  // Without a gate, or one that can not judge: kept all the same.
+  // Without a gate, or one that cannot judge: kept all the same.
   const Got unjudged =
       ask(*service, upload_of(key, profiles_text(65), "/api/v1/runs?project=free"));
   EXPECT_EQ(unjudged.status, 201);

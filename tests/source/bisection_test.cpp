@@ -126,7 +126,7 @@ TEST(Bisecting, HasNothingToTryWhereTheBadCommitStandsAlone) {
 TEST(Bisecting, HeedsNothingThatIsSaidOfACommitOutsideTheSuspects) {
   Bisection bisection(line(10));
   bisection.tell("c5", Tried::bad);
-  bisection.tell("c9", Tried::good);  // contains c5, which is bad: can not be
+  bisection.tell("c9", Tried::good);  // contains c5, which is bad: cannot be
   bisection.tell("nobody", Tried::bad);
   EXPECT_THAT(bisection.suspects(), SizeIs(5));
 }

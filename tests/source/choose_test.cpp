@@ -176,9 +176,9 @@ TEST_F(Bases, RefuseWhatNamesNoBase) {
       {"main..other", "", Code::config, "neither a folder nor a commit"},
       {"main\nother", "", Code::config, "neither a folder nor a commit"},
       {"", "", Code::usage, "empty"},
-      {"-x", "", Code::usage, "can not begin with '-'"},
-      {"--all", "", Code::usage, "can not begin with '-'"},
-      {"--output=/tmp/x", "", Code::usage, "can not begin with '-'"},
+      {"-x", "", Code::usage, "cannot begin with '-'"},
+      {"--all", "", Code::usage, "cannot begin with '-'"},
+      {"--output=/tmp/x", "", Code::usage, "cannot begin with '-'"},
       {"main", at("empty"), Code::config, "has no commit yet"},
       {"main", at("plain"), Code::config, "no git repository"},
   };

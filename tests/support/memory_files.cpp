@@ -8,11 +8,11 @@ namespace weir::sys {
 namespace {
 
 tl::unexpected<Error> absent(const std::string& path) {
-  return fail(Code::io, "{}: can not be read: No such file or directory", path);
+  return fail(Code::io, "{}: cannot be read: No such file or directory", path);
 }
 
 tl::unexpected<Error> full(const std::string& path) {
-  return fail(Code::io, "{}: can not be written: No space left on device", path);
+  return fail(Code::io, "{}: cannot be written: No space left on device", path);
 }
 
 bool below(const std::string& path, const std::string& folder) {
@@ -188,7 +188,7 @@ Result<void> MemoryFiles::link(const std::string& target, const std::string& nam
   if (!folders_.contains(folder_of(path))) return absent(path);
   if (refused(path)) return full(path);
   if (folders_.contains(path)) {
-    return fail(Code::io, "{}: can not be replaced: Is a directory", path);
+    return fail(Code::io, "{}: cannot be replaced: Is a directory", path);
   }
   files_.erase(path);
   links_[path] = target;
@@ -204,7 +204,7 @@ Result<void> MemoryFiles::remove(const std::string& name) {
       std::any_of(links_.begin(), links_.end(),
                   [&](const auto& entry) { return inside(entry.first); }) ||
       std::any_of(folders_.begin(), folders_.end(), inside)) {
-    return fail(Code::io, "{}: can not be removed: Directory not empty", path);
+    return fail(Code::io, "{}: cannot be removed: Directory not empty", path);
   }
   files_.erase(path);
   folders_.erase(path);

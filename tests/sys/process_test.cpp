@@ -140,7 +140,7 @@ TEST(Processes, SayPreciselyWhyAnEngineDidNotStart) {
                                            ": not a program for this machine (a script needs a "
                                            "first line #!)");
   EXPECT_EQ(why(k_engine, "/no/such/folder"),
-            "can not enter the folder /no/such/folder: No such file or directory");
+            "cannot enter the folder /no/such/folder: No such file or directory");
   EXPECT_NE(why(std::string("a\0b", 3)).find("zero byte"), std::string::npos);
 }
 

@@ -95,7 +95,7 @@ TEST(Calibrate, SaysWhichBudgetWouldDo) {
   facts.budget_seconds = 20;
   const Calibration made = calibration_of({{.noise = 0.02}, {.noise = 0.02}}, facts);
   EXPECT_FALSE(made.holds);
-  EXPECT_THAT(made.answer, HasSubstr("can not hold these limits within gate.budget (20 s)"));
+  EXPECT_THAT(made.answer, HasSubstr("cannot hold these limits within gate.budget (20 s)"));
   EXPECT_THAT(made.answer, HasSubstr("would do"));
   EXPECT_THAT(made.answer, HasSubstr("Too long even alone: llama.cpp/tiny/cpu/p0, "));
 }

@@ -404,7 +404,7 @@ TEST(Kernels, WithoutNamesOnlyExplain) {
   EXPECT_EQ(cell.kernels.size(), 3U);
   EXPECT_EQ(cell.verdict, Outcome::pass);
   cell = judge(after, {stored(reference())});
-  EXPECT_EQ(cell.kernels_verdict, Outcome::error) << "names that are gone can not be compared";
+  EXPECT_EQ(cell.kernels_verdict, Outcome::error) << "names that are gone cannot be compared";
   after.kernels.reset();
   EXPECT_EQ(judge(after, {stored(reference())}).kernels_verdict, Outcome::error);
 }

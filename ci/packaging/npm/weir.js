@@ -14,7 +14,7 @@ function c_library() {
   return version ? version.split('.').map(Number) : 'musl';
 }
 
-// Why weir can not be started here, or nothing.
+// Why weir cannot be started here, or nothing.
 function refusal(platform, library, find) {
   const needs = 'weir needs glibc 2.31 or newer (Debian 11, Ubuntu 20.04, or a container of them)';
   if (!['linux-x64', 'linux-arm64', 'darwin-arm64'].includes(platform)) {

@@ -311,7 +311,7 @@ Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways)
     return fit(State::blind, "neither perf events nor valgrind run such a program");
   }
   if (program.changes_rights && (ways.no_perf || ways.wants_valgrind)) {
-    return fit(State::blind, "runs with other rights than its caller's, which valgrind can not",
+    return fit(State::blind, "runs with other rights than its caller's, which valgrind cannot",
                k_copy);
   }
   if (ways.wants_valgrind && !ways.has_valgrind) {

@@ -33,7 +33,7 @@ inline constexpr double k_valgrind_is_slower = 50;
 
 // What callgrind wrote in `folder`, all processes together. Kept by name are functions of at least
 // 1/50 000 of all instructions, at most 300; the rest is "(other)". Fails with Code::data or
-// Code::io when one of the files can not be read: the count would be too low.
+// Code::io when one of the files cannot be read: the count would be too low.
 [[nodiscard]] Result<profile::ProbeCounts> collect_valgrind(const sys::Files& files,
                                                             const std::string& folder);
 // The source files that ran, all processes together, where the engine has debug information. Errors

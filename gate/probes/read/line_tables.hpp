@@ -11,7 +11,7 @@ namespace weir::probes {
 
 // Compiled together with another file (one includes it, all of a program at link time), so that its
 // functions may be inlined into that one's and leave no line; or without a line of its own. Normal
-// paths. Nothing where tables can not be read: stripped, compressed, of an older DWARF, elsewhere.
+// paths. Nothing where tables cannot be read: stripped, compressed, of an older DWARF, elsewhere.
 [[nodiscard]] std::optional<std::set<std::string>> maybe_inlined(std::string_view elf);
 
 }  // namespace weir::probes

@@ -48,7 +48,7 @@ using Lookup = std::function<std::optional<std::string>(std::string_view name)>;
 
 // Name of a probe -> the devices (of weir.yaml) that it sees.
 [[nodiscard]] const std::map<std::string, std::vector<std::string>>& probe_devices();
-// Without those that this system can not have: a cell that names others besides is counted by what
+// Without those that this system cannot have: a cell that names others besides is counted by what
 // is left.
 [[nodiscard]] std::map<std::string, std::vector<std::string>> probe_devices_here();
 

@@ -5,7 +5,7 @@
 // FOLDER has node_modules as ci/github-api puts them there; REQUESTS is a file with one JSON object
 // a line: {"method", "target", "body"}. Each is sent to a mock server (prism) that knows the
 // description, cut down to the paths below, and answers what does not fit it with an error. Prints
-// those; exit 1 where there is one, 3 where the server can not be used.
+// those; exit 1 where there is one, 3 where the server cannot be used.
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";

@@ -165,7 +165,7 @@ Result<void> open_vulkan(const std::string& folder, const std::string& on, Engin
     engine.device_words = words;
   }
   engine.memory = engine.backend_dev_buffer_type(engine.device);
-  if (engine.memory == nullptr) return left_out("{} can not be used by {}", on, kernels.name);
+  if (engine.memory == nullptr) return left_out("{} cannot be used by {}", on, kernels.name);
   return {};
 }
 

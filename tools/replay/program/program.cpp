@@ -113,7 +113,7 @@ Json measured(const ProgramOptions& options, Work& work) {
 Result<void> replay_all(const ProgramOptions& options, const Open& open) {
   std::ifstream file(options.file, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file) return fail(Code::io, "{}: can not be read", options.file);
+  if (!file) return fail(Code::io, "{}: cannot be read", options.file);
   WEIR_TRY(const Json json, parse_json(text));
   WEIR_TRY(const profile::Replay recording, profile::replay_from_json(json));
   WEIR_TRY(const Opened opened, open(options, recording));

@@ -45,7 +45,7 @@ struct Device {
   VkFence fence = VK_NULL_HANDLE;
   VkPhysicalDeviceLimits limits{};
   VkPhysicalDeviceMemoryProperties memory{};
-  std::uint32_t least_subgroup = 0, most_subgroup = 0;  // 0: can not be asked for
+  std::uint32_t least_subgroup = 0, most_subgroup = 0;  // 0: cannot be asked for
   std::uint32_t stamp_bits = 0;
   std::string name, driver;
   std::vector<std::string> warnings;  // what it has not that the recorded one had
@@ -62,7 +62,7 @@ struct Wishes {
 struct Outcome {
   std::vector<double> seconds;  // of each run
   std::string left_out;         // why there are none
-  bool lost = false;            // the device can not be used any more
+  bool lost = false;            // the device cannot be used any more
 };
 
 // Buffers hold zeros in every byte before the first run, what the kernel wrote itself after it. One

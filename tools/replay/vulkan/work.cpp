@@ -44,7 +44,7 @@ class KernelObjects {
     }
   }
 
-  // What this device can not do.
+  // What this device cannot do.
   [[nodiscard]] Result<void> fits(std::uint64_t most_memory) const {
     std::uint64_t bytes = 0;
     for (const auto& buffer : work_.buffers) {

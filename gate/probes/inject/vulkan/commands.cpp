@@ -7,7 +7,7 @@
 namespace weir_probe {
 namespace {
 
-// `flags` as in weir_event_dispatch; `left_out`: why it can not be run again.
+// `flags` as in weir_event_dispatch; `left_out`: why it cannot be run again.
 void dispatched(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags,
                 uint32_t left_out) {
   if (buffer->kept != nullptr) keep_dispatch(buffer, x, y, z, left_out);

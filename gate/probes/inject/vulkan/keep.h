@@ -36,7 +36,7 @@ struct KeptCode {
   uint64_t bytes;
   uint32_t written;  // index in the file
   uint32_t declared_count;
-  uint32_t left_out;  // why what runs it can not be replayed, or k_nothing_left_out
+  uint32_t left_out;  // why what runs it cannot be replayed, or k_nothing_left_out
   Declared declared[WEIR_KERNELS_DESCRIPTORS];
   uint32_t spirv[];
 };
@@ -181,7 +181,7 @@ void forget_kept_device(Device* device);
 [[nodiscard]] KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& info,
                                           KeptCode* code);
 // Of a command buffer: it dispatches, for which it must have a KeptCommands; `left_out`: why that
-// can not be made again, or k_nothing_left_out.
+// cannot be made again, or k_nothing_left_out.
 void keep_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t left_out);
 void keep_push(KeptCommands* commands, uint32_t offset, uint32_t size, const void* values);
 // It begins anew, takes over what `secondary` does, goes.

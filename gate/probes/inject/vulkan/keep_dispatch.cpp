@@ -42,7 +42,7 @@ uint32_t place_of_buffer(Drawn* out, uint64_t handle, const KeptBuffer& buffer, 
   return at;
 }
 
-// One descriptor; why it can not be kept, or k_nothing_left_out.
+// One descriptor; why it cannot be kept, or k_nothing_left_out.
 uint32_t draw(const KeptDevice& kept, const KeptSlot& slot, uint64_t dynamic,
               weir_kernels_descriptor one, Drawn* out) {
   if (!slot.known) return WEIR_LEFT_UNBOUND;
@@ -262,7 +262,7 @@ void bind_sets(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayou
     bound.dynamic_count = 0;
     const auto* set = buffer->device->kept->sets.get<const KeptSet>(bound.set);
     if (set == nullptr) {
-      taken = dynamic_count;  // whose the others are can not be told
+      taken = dynamic_count;  // whose the others are cannot be told
       continue;
     }
     for (uint32_t j = 0; j < set->layout->bindings; ++j) {

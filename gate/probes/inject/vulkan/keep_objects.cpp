@@ -78,7 +78,7 @@ KeptTemplate* template_of(const KeptDevice* kept, VkDescriptorUpdateTemplate han
   return kept->templates.get<KeptTemplate>(number(handle));
 }
 
-// What is pushed into set `index` of a command buffer; null where it can not be followed.
+// What is pushed into set `index` of a command buffer; null where it cannot be followed.
 KeptSet* pushed_set(CommandBuffer* buffer, VkPipelineLayout layout_handle, uint32_t index) {
   if (buffer->kept == nullptr || index >= WEIR_KERNELS_SETS) return nullptr;
   KeptCommands::Bound& bound = buffer->kept->bound[index];

@@ -103,7 +103,7 @@ inline uint32_t thread_number() {
 #endif
 }
 
-// Has the thread of this process ended? False where that can not be told.
+// Has the thread of this process ended? False where that cannot be told.
 inline bool thread_is_gone(uint32_t number) {
 #ifdef __APPLE__
   (void)number;
