@@ -6,11 +6,10 @@
 
 namespace weir::app {
 
-AddVerb add_ab, add_config;
-AddVerb add_demo, add_init, add_run, add_gate, add_compare, add_explain, add_plan, add_merge,
-    add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model, add_device, add_doctor,
-    add_profile, add_replay, add_replay_kernels, add_bisect, add_hook, add_trend, add_serve,
-    add_completion;
+AddVerb add_ab, add_config, add_demo, add_init, add_run, add_gate, add_compare, add_explain,
+    add_plan, add_merge, add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model,
+    add_device, add_doctor, add_profile, add_replay, add_replay_kernels, add_bisect, add_hook,
+    add_trend, add_serve, add_completion;
 
 namespace {
 

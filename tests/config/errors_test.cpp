@@ -121,11 +121,11 @@ TEST(Errors, NameTheLimitThatIsWrong) {
        "max_drop makes no sense for the count kernel_calls:a"},
       // No rule reads it, and no probe times an op in a gate.
       {"limits: [{metrics: 'op:lm_head', max_increase: 5%}]\n", "10:10",
-       "nobody tells \"op:lm_head\" in the cells that this limit matches"},
+       "nothing reports \"op:lm_head\" in the cells that this limit matches"},
       {"limits: [{match: {backend: cpu}, metrics: 'kernel_calls:a', max: 1}]\n", "10:10",
        "probes count kernel_calls of devices and op_calls of the CPU"},
       {"limits: [{match: {backend: vulkan}, metrics: ['op_calls:ROPE'], max: 1}]\n", "10:10",
-       "nobody tells \"op_calls:ROPE\""},
+       "nothing reports \"op_calls:ROPE\""},
       {"limits: [{metrics: [], max_drop: 5%}]\n", "10:20", "leave it out for all"},
       {"limits: [{metrics: syncs_per_token}]\n", "10:10", "says nothing"},
       {"limits: [{metrics: syncs_per_token, max: 5%}]\n", "10:42", "a number of at least 0"},

@@ -132,7 +132,7 @@ TEST(ObservedRuns, OfASideThatTellsNoOpsInventNoWork) {
   before.errors = {"cannot open model.gguf"};
   const auto why = explain(evidence_of(before, ten_tokens()), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty());
-  EXPECT_THAT(why.doubts, testing::Contains(HasSubstr("before: it tells no op")));
+  EXPECT_THAT(why.doubts, testing::Contains(HasSubstr("before: it reports no op")));
   EXPECT_THAT(why.doubts, testing::Contains("before: the engine says: cannot open model.gguf"));
 }
 

@@ -143,7 +143,7 @@ TEST(Gate, RefusesOptionsThatContradictEachOther) {
   EXPECT_THAT(message(none), HasSubstr("a REF, a DIR, or -- COMMAND"));
   GateOptions words;
   words.words = {"./other"};
-  EXPECT_THAT(message(words), HasSubstr("words behind"));
+  EXPECT_THAT(message(words), HasSubstr("words after"));
 }
 
 TEST(Prune, RemovesTheBaselinesOfCellsThatTheConfigurationNoLongerHas) {

@@ -206,9 +206,8 @@ TEST(ProfileJson, ComesBackAsItWas) {
   Profile profile;
   profile.cell = *CellKey::parse("e@v/m/vulkan/long@d256");
   profile.device = "vulkan";
-  profile.provenance = {
-      "f00",      {{"arguments", "1a"}}, "vulkan-1-2-3-4-5", "GPU", "mc", "two cores", "b1",
-      {8, 16, 24}};
+  profile.provenance = {"f00", {{"arguments", "1a"}}, "p 1", "vulkan-1-2-3-4-5", "GPU",
+                        "mc",  "two cores",           "b1",  {8, 16, 24}};
   Measurement count;
   count.metric = *unit::find_metric("dispatches_per_token");
   count.nature = Nature::exact;

@@ -32,7 +32,7 @@ TEST(ProgramInBase, IsTheCandidatesCounterpart) {
       {"/link/p", "outside /link/p"},
       {"/link/p/readme", "no such program in the base"},
       {"/link/p/build", "no such program in the base"},
-      {"/link/p/build/y", "set `build:` of the engine in weir.yaml"},
+      {"/link/p/build/y", "needs the command that makes it there (build: [./build.sh])"},
   };
   for (const Case& c : cases) {
     const auto found = program_in_base(files, base, c.program);

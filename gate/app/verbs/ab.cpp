@@ -25,8 +25,8 @@ void add_ab(const Verb& verb) {
   verb.takes(Takes::output);
   add_report_files(verb, options->files);
   verb->footer(
-      "Both programs run with the arguments after \"--\". weir compares their counts, then\n"
-      "their tokens/s in pairs, until the verdict is certain or the budget is spent.\n\n"
+      "Both programs run with the arguments after \"--\". weir compares counts, then\n"
+      "tokens/s in pairs, until the verdict is certain or the budget is spent.\n\n"
       "Examples:\n"
       "  weir ab old/llama-bench new/llama-bench -- -m model.gguf -ngl 99 -n 32\n"
       "  weir ab llama-bench --env GGML_VK_DISABLE_FUSION=1 -- -m model.gguf -n 32\n"
