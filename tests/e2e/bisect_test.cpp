@@ -123,7 +123,7 @@ TEST_F(Bisect, GoesOnWithTheSameSettingsOrNotAtAll) {
   write_config("limits: [{metrics: dispatches_per_token, max: 99}]\n");
   const Ended other = bisect({"--resume"});
   EXPECT_EQ(other.exit_code, 2) << other.err;
-  EXPECT_THAT(other.err, HasSubstr("begin a new one"));
+  EXPECT_THAT(other.err, HasSubstr("Begin a new one"));
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST_F(Confirm, FailsAProgramThatGotSlowerAndSaysSoAgainFromTheRunAlone) {
   EXPECT_GT(rate["pairs"].get<int>(), 5);
   EXPECT_NEAR(rate["change"].get<double>(), 1 / 1.5 - 1, 0.01);
   EXPECT_THAT(rate["reason"].get<std::string>(), HasSubstr("against stored samples"));
-  EXPECT_THAT(dump_json(verdict["notes"]), HasSubstr("1 confirmed, 0 cleared, 0 still open"));
+  EXPECT_THAT(dump_json(verdict["notes"]), HasSubstr("1 confirmed, 0 cleared, 0 inconclusive"));
   EXPECT_THAT(verdict["decision_rule"].get<std::string>(), HasSubstr("beside the base program"));
   fs::remove_all(scratch_ / "cache");
   fs::remove(scratch_ / "engine");

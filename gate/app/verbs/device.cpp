@@ -75,8 +75,8 @@ void add_device(const Verb& device) {
   const Verb import =
       add(device, "import", "Make a description from vulkaninfo --json or from a database file",
           flow::import_device, options,
-          "You can also put such a file into configs/devices unchanged. What it lacks\n"
-          "(memory, cooperative matrices) then has defaults, which weir device show lists.\n\n"
+          "You can also put such a file into configs/devices unchanged. Missing values\n"
+          "(memory, cooperative matrices) get defaults, which weir device show lists.\n\n"
           "Example:\n"
           "  weir device import VP_VULKANINFO_GPU.json --output configs/devices/my-gpu.json");
   import.option("FILE", options->name, "", "")->required();
