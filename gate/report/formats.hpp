@@ -26,7 +26,7 @@ struct TerminalStyle {
   bool color = false;
   int width = 80;
   bool verbose = false;  // every cell with all its metrics, and nothing cut short
-  Verbs verbs;           // commands this build has; no other is named
+  Verbs verbs{};         // commands this build has; no other is named
 };
 
 [[nodiscard]] std::string terminal(const Document& document, const TerminalStyle& style);
@@ -44,7 +44,7 @@ inline constexpr std::size_t k_summary_limit = 1'000'000;
 
 struct MarkdownStyle {
   std::size_t limit = k_comment_limit;  // bytes, at least 2000
-  Verbs verbs;                          // commands this build has; no other is named
+  Verbs verbs{};                        // commands this build has; no other is named
   std::optional<std::string> run_url;   // https://…: linked in the last line
   std::string gate{};  // its name, of several in one repository; shown in the first
                        // line unless "" or "default"
@@ -135,7 +135,7 @@ struct StatusText {
 
 // What a file of a report may say besides its verdict.
 struct ReportAround {
-  Verbs verbs;                         // commands this build has; no other is named
+  Verbs verbs{};                       // commands this build has; no other is named
   std::optional<std::string> run_url;  // https://…: where the run is shown
 };
 
