@@ -11,6 +11,7 @@ set -eu
 releases=${WEIR_RELEASES:-https://github.com/OWNER/weir/releases}
 prefix=${WEIR_PREFIX:-$HOME/.local/share/weir}
 bin=${WEIR_BIN-$HOME/.local/bin}
+case $prefix in /*) ;; *) prefix=$PWD/$prefix ;; esac
 
 die() {
   printf 'weir: %s\n' "$*" >&2
@@ -25,7 +26,9 @@ sum_of() {
 }
 
 # What lies there is replaced as a whole: never a folder that this script did not make.
+main() { # as a whole, so that half a script does nothing
 mark=.made-by-install.sh
+[ -z "$bin" ] || [ ! -e "$bin/weir" ] || [ -L "$bin/weir" ] || die "$bin/weir is no link that this script made: WEIR_BIN names another folder"
 [ ! -e "$prefix" ] || [ -e "$prefix/$mark" ] || die "$prefix is there and was not made by this script: WEIR_PREFIX names another"
 
 case $(uname -s)-$(uname -m) in
@@ -69,12 +72,13 @@ if [ -z "$sum" ]; then
 fi
 got=$(sum_of "$scratch/$name")
 [ "$got" = "$sum" ] || die "$name: SHA-256 is $got, not $sum"
-new=$scratch/new
+mkdir -p "$(dirname "$prefix")"
+new=$prefix.new.$$ # on the same disk: what is there goes only once this is whole
+trap 'rm -rf "$scratch" "$new"' EXIT
 mkdir "$new"
 tar -xzf "$scratch/$name" -C "$new" --strip-components 1 --no-same-owner || die "$name cannot be unpacked"
 [ -x "$new/bin/weir" ] || die "there is no bin/weir in $name"
 : >"$new/$mark"
-mkdir -p "$(dirname "$prefix")"
 rm -rf "$prefix"
 mv "$new" "$prefix"
 printf '%s in %s\n' "$("$prefix/bin/weir" --version)" "$prefix"
@@ -83,3 +87,5 @@ if [ -n "$bin" ]; then
   ln -sf "$prefix/bin/weir" "$bin/weir"
   case :$PATH: in *":$bin:"*) ;; *) printf 'Add %s to PATH.\n' "$bin" ;; esac
 fi
+}
+main

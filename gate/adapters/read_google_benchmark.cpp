@@ -2,6 +2,8 @@
 // where there are no repetitions. A row with an error has time 0 and is not fast: it is an error.
 
 #include "gate/adapters/readers.hpp"
+#include "gate/base/hash.hpp"
+#include "gate/base/text.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::adapters::google_benchmark {
@@ -145,6 +147,7 @@ Result<profile::EngineReport> report(const Output& output) {
   profile::EngineReport made;
   made.warnings = observed.warnings;
   std::vector<double> sums;
+  std::vector<std::string> names;  // another set of them is other work
   for (const ObservedCase& one : observed.cases) {
     if (one.timings.empty() || one.timings.front().samples.empty()) {
       return fail(Code::data, "{}: no repetition is reported (without aggregates alone)", one.name);
@@ -156,6 +159,7 @@ Result<profile::EngineReport> report(const Output& output) {
                   sums.size());
     }
     std::ranges::transform(sums, samples, sums.begin(), std::plus());
+    names.push_back(one.name);
     const std::string name = unit::work_name("op:", one.name);
     const auto wanted = [&](const auto& pattern) { return text::glob_match(pattern, name); };
     if (std::ranges::any_of(output.works, wanted) && unit::find_metric(name)) {
@@ -163,6 +167,8 @@ Result<profile::EngineReport> report(const Output& output) {
     }
   }
   made.times.push_back({*unit::find_metric("iteration_seconds"), std::move(sums)});
+  std::ranges::sort(names);
+  made.output_digest = hash_hex(text::join(names, "\n"));
   return made;
 }
 

@@ -189,16 +189,23 @@ class Expanding {
       const Node* row = devices.find(device == nullptr ? entry.key : device->text);
       const Node* engines = backend.find("engines");
       const Node* own = engines == nullptr ? nullptr : engines->find(use.engine);
+      const Node* engine_env = root_.find("engines")->find(use.engine)->find("env");
       if (row == nullptr) {
         if (own == nullptr && backend.find("args") == nullptr) left_out.push_back(entry.key);
         continue;
       }
+      // What stands there for all engines, or at the engine, goes before what a preset has for one.
+      Node extra = *row;
+      std::erase_if(extra.entries, [&](Entry& one) {
+        if (one.key != "env" || engine_env == nullptr) return false;
+        std::erase_if(one.value.entries,
+                      [&](const Entry& inner) { return engine_env->find(inner.key) != nullptr; });
+        return one.value.entries.empty();
+      });
       if (alone_ && own == nullptr) {
-        merge(backend, *row, use.at, true);
+        merge(backend, extra, use.at, true);
         continue;
       }
-      // What stands there for all engines goes before what a preset has for one.
-      Node extra = *row;
       std::erase_if(extra.entries, [&](Entry& one) {
         const Node* common = backend.find(one.key);
         if (common == nullptr) return false;

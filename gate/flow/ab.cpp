@@ -58,14 +58,14 @@ Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::P
   std::vector<std::string> command{typed.program};
   command.insert(command.end(), typed.args.begin(), typed.args.end());
   WEIR_TRY(sys::ProcessSpec spec, command_spec(job, command, k_trial_seconds));
-  const std::string folder = sys::absolute(sys::join_path(job.asked.out, "trial"));
-  WEIR_CHECK(job.files().make_dirs(folder));
+  WEIR_TRY(const sys::ScratchFolder scratch,
+           sys::ScratchFolder::make_temporary(job.files(), "weir-ab-"));
+  const std::string& folder = scratch.path();
   WEIR_CHECK(attach_probes(
       probing, typed.probes, folder, [](auto&) {}, spec));
   job.talk(fmt::format("running {} once to see what it does", sys::file_name_of(typed.program)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
   const auto counted = probing.collect(typed.probes, folder);
-  (void)job.files().remove_tree(folder);
   if (const std::string failed = failure_words(finished, spec); !failed.empty()) {
     talk_of(job, finished.err);
     return fail(Code::unavailable, "{}: {}", typed.program, failed);
@@ -76,7 +76,9 @@ Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::P
     if (trial.output.empty()) trial.output = format->adapter.name;
   }
   for (const profile::ProbeCounts& one : counted.value_or(std::vector<profile::ProbeCounts>())) {
-    trial.is_counted = true;
+    trial.is_counted = trial.is_counted || std::ranges::any_of(one.counts, [](const auto& count) {
+                         return count.second > 0;
+                       });
     const auto dispatches = one.counts.find("dispatches");
     if (dispatches == one.counts.end() || dispatches->second == 0) continue;
     if (unit::find_device_api(one.probe) != nullptr) trial.device = one.probe;
@@ -112,8 +114,11 @@ Result<std::string> device_of(const Job& job, const config::TypedCommand& typed,
   return "cpu";
 }
 
+// `base_env` becomes what the preset sets for the device and `env` sets otherwise for the
+// candidate.
 Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
-                                      const config::Environment& env) {
+                                      const config::Environment& env,
+                                      config::Environment& base_env) {
   const sys::Interrupts interrupts;
   config::TypedCommand typed;
   // A file that lies elsewhere is read from there.
@@ -156,6 +161,10 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
   }
   if (!options.device.empty()) typed.device = options.device;
   typed.device_env = device_env(job, typed.preset, typed.device);
+  for (const auto& [name, value] : env) {
+    const auto set = typed.device_env.extract(name);
+    if (!set.empty()) base_env[name] = set.mapped();
+  }
   return config::config_of(typed);
 }
 
@@ -164,7 +173,7 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
 Result<Answer> ab(const Job& asked, const AbOptions& options) {
   if (options.programs.size() == 1 && options.env.empty()) {
     return fail(Code::usage,
-                "one program and nothing that differs: name the new one behind the old one, or\n"
+                "one program and nothing that differs: name the new one after the old one, or\n"
                 "  what the candidate's environment has besides: --env NAME=VALUE");
   }
   if (!options.write.empty() && asked.files().exists(options.write)) {
@@ -172,7 +181,8 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
                 options.write);
   }
   WEIR_TRY(const config::Environment env, environment_of(options.env));
-  WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env));
+  config::Environment base_env;
+  WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env, base_env));
   Job job = asked;
   job.asked.counts_only = job.asked.counts_only || !config.is_read;
   job.asked.config = "the command line";
@@ -191,6 +201,7 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
            configured(config.yaml, job.asked.config, known_now(job.world, job.asked.config)));
   config::Environment base = known.settings->engines.front().extra.env;
   for (const auto& [name, value] : env) base.erase(name);
+  base.merge(base_env);
   gate_options.base_env = std::move(base);
   auto answer = gate(job, gate_options);
   if (answer && config.totals) {

@@ -49,7 +49,7 @@ Result<std::string> write_new(CiSystem system, const std::string& root, const st
   const bool github = system == CiSystem::github;
   std::string name = github ? ".github/workflows/weir.yml" : ".gitlab-ci.yml";
   std::string then = missing.empty() ? "commit it" : "say in it where these come from: " + missing;
-  if (github) then += "; put the Action's repository in place of OWNER/weir";
+  then += fmt::format("; put weir's {} in place of OWNER/weir", github ? "repository" : "releases");
   if (!github && files.exists(sys::join_path(root, name))) {
     name = ".gitlab/weir.yml";
     then += "; .gitlab-ci.yml takes it in by\n          include: [{local: /.gitlab/weir.yml}]";
@@ -111,7 +111,11 @@ std::optional<std::set<std::string>> tracked_files(const Job& job, const std::st
 std::string made_by_weir(const std::string& file, const std::string& shown, sys::Files& files) {
   const auto header =
       model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(file, bytes); });
-  if (!header || shown.find_first_of(" '\"$`\\\n") != std::string::npos) return "";
+  if (!header || !std::ranges::all_of(shown, [](char c) {
+        return text::is_alphanumeric(c) || c == '/' || c == '.' || c == '_' || c == '-';
+      })) {
+    return "";  // what a shell may mean something by
+  }
   // "weir llama 4x256 f16"
   const model::GgufValue* name = header->find("general.name");
   const auto words = text::split(name == nullptr ? "" : name->to_string().value_or(""), ' ');
