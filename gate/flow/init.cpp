@@ -282,7 +282,8 @@ std::vector<config::StarterModel> find_models(const sys::Files& files) {
       if (found.size() == k_most_models) break;
       const std::string path =
           folder == std::string_view(".") ? name : sys::join_path(folder, name);
-      if (name.ends_with(".gguf")) {
+      // llama.cpp's own repository has vocabularies without a model.
+      if (name.ends_with(".gguf") && !name.starts_with("ggml-vocab-")) {
         found.push_back({name.substr(0, name.size() - 5), path});
       } else if (model_folder(files, path)) {
         found.push_back({name, path, true});
@@ -330,7 +331,7 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   said += fmt::format("  vulkan  {}\n", found.has_vulkan ? "yes" : "no device");
   if (options.ci.empty()) {
     said += fmt::format(
-        "next: weir gate -c {} --counts-only, then weir baseline accept -c {} --counts-only\n",
+        "next: weir baseline accept -c {} --counts-only, then weir gate -c {} --counts-only\n",
         file, file);
   }
   job.say(said);

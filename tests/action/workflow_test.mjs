@@ -114,7 +114,7 @@ test('the first pull request is judged beside its base, without any stored basel
   assert.equal(same.success, true, same.log);
   assert.equal(same.outputs.verdict, 'pass', same.log);
   assert.equal(same.builds, 2, 'the head and its base');
-  assert.match(same.log, /there is no origin\/perf-baselines yet/);
+  assert.match(same.log, /origin has no branch perf-baselines yet/);
   assert.ok(fs.existsSync(path.join(same.place, 'models/tiny.gguf')), 'git does not hold it');
 });
 

@@ -164,6 +164,17 @@ TEST(GoogleBenchmarkAdapter, AddsUpOneIterationOfEachBenchmarkAndGivesThoseThatL
               testing::ElementsAre(testing::DoubleEq(11e-6), testing::DoubleEq(22e-6)));
 }
 
+TEST(GoogleBenchmarkAdapter, TakesAnotherSetOfBenchmarksForOtherWork) {
+  const auto digest = [](const std::vector<std::string>& rows) {
+    const std::string text = benchmarks(rows);
+    const auto report = find("google-benchmark")->read({text, "", {}, "cpu", nullptr, {}, {}});
+    return report ? report->output_digest.value_or("none") : "error";
+  };
+  const std::string both = digest({repetition("BM_a", 1), repetition("BM_b", 1)});
+  EXPECT_EQ(digest({repetition("BM_b", 5), repetition("BM_a", 3)}), both);
+  EXPECT_NE(digest({repetition("BM_a", 1.6)}), both) << "one that is gone hides a slower one";
+}
+
 TEST(GoogleBenchmarkAdapter, RefusesWhatFailedOrHasOtherRepetitions) {
   const std::string failed =
       R"({"name": "BM_c", "run_name": "BM_c", "error_occurred": true, "error_message": "no GPU"})";

@@ -163,6 +163,16 @@ TEST(Presets, GiveWayToWhatABackendHasForTheEngine) {
   EXPECT_EQ(settings->prompts.size(), 2U) << "nothing is as good as left out";
 }
 
+TEST(Presets, GiveWayToTheEnvironmentOfTheEngine) {
+  const auto settings = parse(
+      "version: 1\nengines: {a: {preset: llama-bench, env: {GGML_VK_VISIBLE_DEVICES: '1'}}}\n"
+      "models: {m: m.gguf}\nbackends: {vulkan: {}}\n");
+  ASSERT_TRUE(settings) << settings.error().message;
+  EXPECT_EQ(settings->engines[0].extra.env.at("GGML_VK_VISIBLE_DEVICES"), "1");
+  EXPECT_FALSE(settings->backends[0].extra.for_engine("a").env.contains("GGML_VK_VISIBLE_DEVICES"))
+      << "a backend's goes before an engine's";
+}
+
 TEST(Presets, LeaveOutWhatTheirEnginesDoNotLoadOrRunOn) {
   EXPECT_THAT(
       cells_of("version: 1\n"

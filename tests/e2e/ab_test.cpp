@@ -73,6 +73,14 @@ TEST_F(Presets, CompareOneProgramInTwoEnvironments) {
   EXPECT_EQ(kept.exit_code, 0) << kept.err;
 }
 
+TEST_F(Presets, LetTheCandidatesEnvironmentGoBeforeTheirOwn) {
+  const Ended ended =
+      ab({k_bench, "--env", "GGML_VK_VISIBLE_DEVICES=7", "--device", "vulkan", "--counts-only",
+          "--", "-m", k_model, "-ngl", "99", "-p", "0", "-n", "16"});
+  EXPECT_EQ(ended.exit_code, 1) << "the preset's 0 would make both the same\n" << ended.out;
+  EXPECT_THAT(ended.out, HasSubstr("Work moved to the CPU"));
+}
+
 TEST_F(Presets, FindNothingBetweenAProgramAndItself) {
   const Ended ended = ab({k_bench, k_bench, "--counts-only", "--json", "-", "--", "-m", k_model,
                           "-ngl", "99", "-p", "0", "-n", "16"});

@@ -5,6 +5,7 @@
 #include "gate/model/make.hpp"
 #include "gate/model/twin.hpp"
 #include "gate/sys/files.hpp"
+#include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::app {
@@ -28,6 +29,7 @@ struct TwinVerbOptions {
 // Writes through a temporary name, so that no half model is ever taken for a whole one.
 Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
                                 const std::function<Result<ModelSummary>(const ByteSink&)>& write) {
+  WEIR_CHECK(job.files().make_dirs(sys::folder_of(path)));
   WEIR_TRY(sys::FileWriter writer, sys::FileWriter::create(path));
   WEIR_TRY(const ModelSummary summary,
            write([&](std::string_view bytes) { return writer.write(bytes); }));

@@ -34,7 +34,7 @@ void add_trend_import(const Verb& trend) {
       ->check(CLI::Range(std::size_t{1}, std::size_t{2000}));
   verb->footer(
       "Examples:\n"
-      "  weir trend import weir-out/*               runs and verdicts\n"
+      "  weir trend import weir-out/2*              runs and verdicts\n"
       "  weir trend import --from-dir baselines     from git alone, without a server\n"
       "  weir trend import --csv old-numbers.csv --project engine\n"
       "  WEIR_DB=postgres://weir@db/weir weir trend import weir-out/20261120-0930\n\n"
@@ -96,7 +96,7 @@ void add_trend(const Verb& verb) {
   verb->require_subcommand(1);
   verb->footer(
       "Examples:\n"
-      "  weir trend import weir-out/*               store runs in .weir/history.db\n"
+      "  weir trend import weir-out/2*              store runs in .weir/history.db\n"
       "  weir trend import --from-dir baselines     from git alone\n"
       "  weir trend list                            one line a series\n"
       "  weir trend changes                         change points, with their size\n"
