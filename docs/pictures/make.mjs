@@ -3,7 +3,6 @@
 //   ci/pictures [FOLDER]      default: docs/pictures. Needs ./ci/gate's set-up, cmark-gfm and Chromium (ci/setup all).
 import {execFileSync, spawnSync} from 'node:child_process';
 import {mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
-import {createRequire} from 'node:module';
 import {tmpdir} from 'node:os';
 import {join, resolve} from 'node:path';
 import {fileURLToPath} from 'node:url';
@@ -63,8 +62,8 @@ tr:nth-child(2n){background:#f6f8fa}code,pre{font:85% ui-monospace,Menlo,Consola
 async function rendered(markdown) {
   const html = execFileSync('cmark-gfm', ['--unsafe', '-e', 'table', '-e', 'strikethrough', '-e', 'autolink'], {input: markdown, encoding: 'utf8'});
   execFileSync(join(root, 'ci/browser'));
-  const {chromium} = createRequire(join(root, '.cache/browser/'))('playwright-core');
-  const browser = await chromium.launch({executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage']});
+  const {launch} = await import('../../tests/browser/browser.mjs');
+  const browser = await launch();
   try {
     for (const colorScheme of ['light', 'dark']) {
       const page = await browser.newPage({colorScheme, viewport: {width: 800, height: 400}, deviceScaleFactor: 2});

@@ -4,21 +4,13 @@
 #include <sstream>
 
 #include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
 
 namespace weir::app {
 namespace {
 
 std::string wrapped(const std::string& text, std::size_t width) {
-  std::string lines, word;
-  std::size_t used = 0;
-  for (std::istringstream words(text); words >> word;) {
-    const std::size_t columns = text::columns(word);
-    const bool fits = used + 1 + columns <= width;
-    if (used != 0) lines += fits ? " " : "\n";
-    used = columns + (used != 0 && fits ? used + 1 : 0);
-    lines += word;
-  }
-  return lines;
+  return text::join(report::wrap(text, width, "", 0), "\n");
 }
 
 // The values that there are, where a check lists them.

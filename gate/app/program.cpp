@@ -74,8 +74,9 @@ void modernize(Program::Words& words) {
     words.erase(words.begin());
     words.emplace_back("--help");
   }
+  const std::string line = text::join(words, " ");
   for (const Renamed& one : k_renamed) {
-    if (!text::join(words, " ").starts_with(one.verb)) continue;
+    if (!line.starts_with(one.verb)) continue;
     for (std::string& word : words) {
       const std::string_view name = std::string_view(word).substr(0, word.find('='));
       if (name == one.old_name) word.replace(0, name.size(), one.name);

@@ -28,6 +28,17 @@ void merge(Node& into, const Node& from, Place at, bool deeper) {
   }
 }
 
+// Takes out of the mappings in `from` the keys that those in `own` have: these go first.
+void leave_to(const Node& own, Node& from) {
+  std::erase_if(from.entries, [&](Entry& one) {
+    const Node* kept = own.find(one.key);
+    if (kept == nullptr) return false;
+    std::erase_if(one.value.entries,
+                  [&](const Entry& inner) { return kept->find(inner.key) != nullptr; });
+    return one.value.entries.empty();
+  });
+}
+
 // A mapping under `key`, made where there is none.
 Node& map_under(Node& node, const char* key, Place at) {
   Node* found = node.find(key);
@@ -81,9 +92,7 @@ class Expanding {
     }
     const Preset* preset = find_named(presets(), named->text);
     if (preset == nullptr) {
-      std::vector<std::string> names;
-      for (const Preset& one : presets()) names.push_back(one.name);
-      return problems_.unknown(named->at, "preset", named->text, names);
+      return problems_.unknown(named->at, "preset", named->text, preset_names());
     }
     const Place at = named->at;
     uses_.push_back({entry.key, preset, &preset_tree(*preset), at});
@@ -180,6 +189,7 @@ class Expanding {
     Node* backends = root_.find("backends");
     if (backends == nullptr) return;
     const Node& devices = *use.tree->find("devices");
+    const Node& engine = *root_.find("engines")->find(use.engine);
     std::vector<std::string> left_out;
     for (Entry& entry : backends->entries) {
       Node& backend = entry.value;
@@ -189,30 +199,18 @@ class Expanding {
       const Node* row = devices.find(device == nullptr ? entry.key : device->text);
       const Node* engines = backend.find("engines");
       const Node* own = engines == nullptr ? nullptr : engines->find(use.engine);
-      const Node* engine_env = root_.find("engines")->find(use.engine)->find("env");
       if (row == nullptr) {
         if (own == nullptr && backend.find("args") == nullptr) left_out.push_back(entry.key);
         continue;
       }
       // What stands there for all engines, or at the engine, goes before what a preset has for one.
       Node extra = *row;
-      std::erase_if(extra.entries, [&](Entry& one) {
-        if (one.key != "env" || engine_env == nullptr) return false;
-        std::erase_if(one.value.entries,
-                      [&](const Entry& inner) { return engine_env->find(inner.key) != nullptr; });
-        return one.value.entries.empty();
-      });
+      leave_to(engine, extra);
       if (alone_ && own == nullptr) {
         merge(backend, extra, use.at, true);
         continue;
       }
-      std::erase_if(extra.entries, [&](Entry& one) {
-        const Node* common = backend.find(one.key);
-        if (common == nullptr) return false;
-        std::erase_if(one.value.entries,
-                      [&](const Entry& inner) { return common->find(inner.key) != nullptr; });
-        return one.value.entries.empty();
-      });
+      leave_to(backend, extra);
       if (extra.entries.empty()) continue;
       Node& engines_here = map_under(backend, "engines", use.at);
       merge(map_under(engines_here, use.engine.c_str(), use.at), extra, use.at, true);

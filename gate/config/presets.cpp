@@ -80,6 +80,12 @@ const std::vector<Preset>& presets() {
   return k_presets;
 }
 
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const Preset& one : presets()) names.push_back(one.name);
+  return names;
+}
+
 const Preset* preset_of_program(std::string_view file_name) {
   return first_of(presets(), [&](const Preset& one) { return holds(one.programs, file_name); });
 }

@@ -31,6 +31,7 @@ struct Preset {
 
 // By name. All that are built in can be read: a test reads them.
 [[nodiscard]] const std::vector<Preset>& presets();
+[[nodiscard]] std::vector<std::string> preset_names();
 // The one whose program has this file name; null where none does.
 [[nodiscard]] const Preset* preset_of_program(std::string_view file_name);
 

@@ -57,20 +57,18 @@ std::string without_last_break(const std::string& text) {
 std::string engines(const StarterInput& found, const std::vector<Named>& all) {
   std::string text;
   for (const Named& one : all) {
-    const std::string program = yaml_scalar(one.engine->program);
-    const char* probes = found.has_probes ? "" : ", probes: []";
-    const std::string build =
-        one.preset->build.empty() ? found.build : yaml_list(one.preset->build);
+    const std::string keys =
+        fmt::format("{{preset: {}, program: {}{}", one.preset->name,
+                    yaml_scalar(one.engine->program), found.has_probes ? "" : ", probes: []");
     // A program of this checkout: a base has its own, which is built.
     if (found.build.empty() || !one.engine->program.starts_with("./")) {
-      text += fmt::format("  {}: {{preset: {}, program: {}{}}}\n", one.name, one.preset->name,
-                          program, probes);
-    } else {
-      text += fmt::format(
-          "  {}:\n    {{preset: {}, program: {}{},\n     # How to build a base, to compare with "
-          "(--against):\n     build: {}}}\n",
-          one.name, one.preset->name, program, probes, build);
+      text += fmt::format("  {}: {}}}\n", one.name, keys);
+      continue;
     }
+    text += fmt::format(
+        "  {}:\n    {},\n     # How to build a base, to compare with (--against):\n     build: "
+        "{}}}\n",
+        one.name, keys, one.preset->build.empty() ? found.build : yaml_list(one.preset->build));
   }
   return without_last_break(text);
 }
@@ -159,11 +157,12 @@ std::string yaml_quoted(std::string_view text) {
 
 std::string starter_config(const StarterInput& found) {
   const std::vector<Named> all = named_engines(found);
+  const std::string loaded = models(found, all);
   return filled(k_config_form, {{"home", k_home},
                                 {"none", all.empty() ? "yes" : ""},
                                 {"engines", engines(found, all)},
-                                {"models", models(found, all)},
-                                {"no_model", models(found, all).empty() ? "yes" : ""},
+                                {"models", loaded},
+                                {"no_model", loaded.empty() ? "yes" : ""},
                                 {"backends", backends(found, all)}});
 }
 

@@ -81,8 +81,10 @@ class Typed {
     WEIR_CHECK(add_number("repeats", gate));
     const std::string stem = model_.substr(0, model_.rfind('.'));
     Node backend = map_node({{"args", {}, list_node({})}});  // they were typed
-    if (!typed_.device_env.empty()) {
-      backend.entries.push_back({"env", {}, environment_node(typed_.device_env)});
+    Environment device_env = typed_.device_env, base_env;
+    for (const auto& [name, value] : typed_.env) base_env.insert(device_env.extract(name));
+    if (!device_env.empty()) {
+      backend.entries.push_back({"env", {}, environment_node(device_env)});
     }
     const auto section = [](const char* name, std::string key, Node value) {
       return Entry{name, {}, map_node({{std::move(key), {}, std::move(value)}})};
@@ -96,7 +98,7 @@ class Typed {
                   {"prompts", {}, std::move(prompts)},
                   {"gate", {}, std::move(gate)}});
     return TypedConfig{to_yaml(root), command_, is_total(),
-                       typed_.preset != nullptr || !typed_.output.empty()};
+                       typed_.preset != nullptr || !typed_.output.empty(), std::move(base_env)};
   }
 
  private:

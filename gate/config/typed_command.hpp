@@ -14,15 +14,16 @@ struct TypedCommand {
   std::vector<std::string> probes;
   std::string device = "cpu";
   Environment device_env;  // in place of the preset's own for the device
-  Environment env;
+  Environment env;         // goes before it
   std::string budget = "2m";
 };
 
 struct TypedConfig {
   std::string yaml;
-  Arguments command;    // its engine's, the program first
-  bool totals = false;  // counts are those of a whole run
-  bool is_read = true;  // what it prints; else there are counts alone
+  Arguments command;       // its engine's, the program first
+  bool totals = false;     // counts are those of a whole run
+  bool is_read = true;     // what it prints; else there are counts alone
+  Environment base_env{};  // of device_env, what `env` takes the place of
 };
 
 // Placeholders take the place of what the preset knows: the model, the prompt, lengths,

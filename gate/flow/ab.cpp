@@ -1,6 +1,7 @@
 #include "gate/flow/ab.hpp"
 
 #include "gate/adapters/format.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/typed_command.hpp"
 #include "gate/flow/devices.hpp"
@@ -28,23 +29,17 @@ Result<config::Environment> environment_of(const std::vector<std::string>& words
 // By its name; else nothing.
 Result<const config::Preset*> preset_of(const std::string& asked, const std::string& program) {
   if (asked.empty()) return config::preset_of_program(sys::file_name_of(program));
-  const auto& all = config::presets();
-  const auto found = std::ranges::find(all, asked, &config::Preset::name);
-  if (found != all.end()) return &*found;
-  std::vector<std::string> names;
-  names.reserve(all.size());
-  for (const config::Preset& one : all) names.push_back(one.name);
+  if (const config::Preset* found = find_named(config::presets(), asked)) return found;
+  const std::vector<std::string> names = config::preset_names();
   return fail(Code::usage, "--preset: unknown preset \"{}\"{}\n  known here: {}",
               text::printable(asked), text::did_you_mean(asked, names), text::join(names));
 }
 
 // By what it prints ("llama-bench-table" is llama-bench's, too); not by what any engine may print.
 const config::Preset* preset_of_output(std::string_view output) {
-  const auto& all = config::presets();
-  const auto found = std::ranges::find_if(all, [&](const config::Preset& one) {
+  return first_of(config::presets(), [&](const config::Preset& one) {
     return !one.output.empty() && output.starts_with(one.output) && output != "weir-observed";
   });
-  return found == all.end() ? nullptr : &*found;
 }
 
 // What one run of a program that nobody knows shows.
@@ -90,8 +85,8 @@ Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::P
 config::Environment device_env(const Job& job, const config::Preset* preset,
                                const std::string& device) {
   if (preset == nullptr) return {};
-  const auto row = std::ranges::find(preset->devices, device, &config::Preset::Device::name);
-  if (row == preset->devices.end()) return {};
+  const auto* row = find_named(preset->devices, device);
+  if (row == nullptr) return {};
   config::Environment env = row->extra.env;
   for (auto& [name, value] : env) value = job.world.environment(name).value_or(value);
   return env;
@@ -102,23 +97,20 @@ config::Environment device_env(const Job& job, const config::Preset* preset,
 Result<std::string> device_of(const Job& job, const config::TypedCommand& typed,
                               const sys::Stop& stop) {
   config::Cell cell;
+  const auto machine = sys::read_machine(job.files());
   for (const std::string& name : config::devices_typed(*typed.preset, typed.args)) {
-    if (std::ranges::count(typed.probes, name) == 0) continue;
+    if (!holds(typed.probes, name)) continue;
     cell.device = name;
     cell.env = device_env(job, typed.preset, name);
-    WEIR_TRY(const auto devices,
-             look_for_devices(cell, sys::read_machine(job.files()), job.world, stop));
-    const auto found = devices.find(name);
-    if (found != devices.end() && !found->second.absent) return name;
+    WEIR_TRY(const auto devices, look_for_devices(cell, machine, job.world, stop));
+    const auto* found = look_up(devices, name);
+    if (found != nullptr && !found->absent) return name;
   }
   return "cpu";
 }
 
-// `base_env` becomes what the preset sets for the device and `env` sets otherwise for the
-// candidate.
 Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
-                                      const config::Environment& env,
-                                      config::Environment& base_env) {
+                                      const config::Environment& env) {
   const sys::Interrupts interrupts;
   config::TypedCommand typed;
   // A file that lies elsewhere is read from there.
@@ -137,7 +129,7 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
     WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, k_trial_seconds));
     for (const std::string& probe :
          fitting_probes(job, spec.argv.front(), *probing, sys::absolute(job.asked.out))) {
-      if (std::ranges::count(typed.probes, probe) == 0) typed.probes.push_back(probe);
+      if (!holds(typed.probes, probe)) typed.probes.push_back(probe);
     }
   }
   if (typed.preset == nullptr) {
@@ -161,10 +153,6 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
   }
   if (!options.device.empty()) typed.device = options.device;
   typed.device_env = device_env(job, typed.preset, typed.device);
-  for (const auto& [name, value] : env) {
-    const auto set = typed.device_env.extract(name);
-    if (!set.empty()) base_env[name] = set.mapped();
-  }
   return config::config_of(typed);
 }
 
@@ -181,8 +169,7 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
                 options.write);
   }
   WEIR_TRY(const config::Environment env, environment_of(options.env));
-  config::Environment base_env;
-  WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env, base_env));
+  WEIR_TRY(const config::TypedConfig config, config_of(asked, options, env));
   Job job = asked;
   job.asked.counts_only = job.asked.counts_only || !config.is_read;
   job.asked.config = "the command line";
@@ -201,7 +188,7 @@ Result<Answer> ab(const Job& asked, const AbOptions& options) {
            configured(config.yaml, job.asked.config, known_now(job.world, job.asked.config)));
   config::Environment base = known.settings->engines.front().extra.env;
   for (const auto& [name, value] : env) base.erase(name);
-  base.merge(base_env);
+  base.insert(config.base_env.begin(), config.base_env.end());
   gate_options.base_env = std::move(base);
   auto answer = gate(job, gate_options);
   if (answer && config.totals) {

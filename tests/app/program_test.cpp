@@ -1,21 +1,15 @@
 // The command line in process: which verb runs, and how its answer and errors leave the program.
-#include "gate/app/program.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/flow/fake_world.hpp"
+#include "tests/app/run.hpp"
 
 namespace weir::app {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-int run(tests::FakeWorld& world, std::vector<const char*> words) {
-  words.insert(words.begin(), "weir");
-  return Program(world.world).run(static_cast<int>(words.size()), words.data());
-}
 
 TEST(Program, ChecksThePlaceOfEachReportBeforeItMeasures) {
   for (const char* option : {"--json", "--markdown", "--junit", "--html", "--openmetrics"}) {

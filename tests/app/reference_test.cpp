@@ -8,12 +8,11 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/app/program.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/unit/metric.hpp"
 
-#include "tests/flow/fake_world.hpp"
+#include "tests/app/run.hpp"
 #include "tests/support/golden.hpp"
 
 namespace weir::app {
@@ -24,11 +23,6 @@ namespace fs = std::filesystem;
 std::string slurp(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-int run(tests::FakeWorld& world, std::vector<const char*> words) {
-  words.insert(words.begin(), "weir");
-  return Program(world.world).run(static_cast<int>(words.size()), words.data());
 }
 
 // What --help of these words prints.

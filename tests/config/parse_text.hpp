@@ -50,4 +50,14 @@ inline std::string whole(std::string_view rest) {
          std::string(rest);
 }
 
+// The names of a matrix's cells, or the message of what is wrong.
+inline std::vector<std::string> cells_of(const Result<Settings>& settings) {
+  if (!settings) return {settings.error().message};
+  const auto matrix = expand(*settings);
+  if (!matrix) return {matrix.error().message};
+  std::vector<std::string> names;
+  for (const Cell& cell : matrix->cells) names.push_back(cell.key.str());
+  return names;
+}
+
 }  // namespace weir::config

@@ -32,16 +32,7 @@ Result<Settings> parse(std::string_view yaml) {
   return parse_settings(yaml, "weir.yaml", known_to_presets());
 }
 
-// The names of its cells, or the message of what is wrong.
-std::vector<std::string> cells_of(std::string_view yaml) {
-  const auto settings = parse(yaml);
-  if (!settings) return {settings.error().message};
-  const auto matrix = expand(*settings);
-  if (!matrix) return {matrix.error().message};
-  std::vector<std::string> names;
-  for (const Cell& cell : matrix->cells) names.push_back(cell.key.str());
-  return names;
-}
+std::vector<std::string> cells_of(std::string_view yaml) { return cells_of(parse(yaml)); }
 
 // What selects stored counts, by the names of cells.
 std::map<std::string, std::map<std::string, std::string>> identities(std::string_view yaml,
