@@ -334,7 +334,7 @@ TEST(Profile, SaysWhatItCannotDo) {
     int exit_code;
     const char* says;
   } cases[] = {
-      {{"profile"}, 2, "takes a FILE, a CELL, or a program behind --"},
+      {{"profile"}, 2, "takes a FILE, a CELL, or a program after --"},
       {{"profile", "--", "./no-such-program"}, 2, "no such program: ./no-such-program"},
       {{"profile", "junk.json"}, 3, "no format that weir reads"},
       {{"profile", "--probes", "vulkan", "--", "./fails"}, 3, "went wrong"},
