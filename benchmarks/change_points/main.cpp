@@ -62,6 +62,8 @@ int main(int argc, char** argv) {
       ->check(
           CLI::IsMember({"unchanged", "sensitivity", "steps", "pelt", "drift", "shapes", "speed"}));
   app.add_option("--trace", asked.traces, "recorded times, one a line in nanoseconds");
+  app.add_option("--noise", asked.bench.noises, "these alone, in the tables unchanged and pelt")
+      ->check(CLI::IsMember(weir::changes::noises()));
   app.add_option("--series", asked.series, "series a figure; steps and shapes a fifth of it");
   app.add_option("--seed", asked.bench.seed, "what comes out depends on it alone");
   app.add_option("--threads", asked.bench.threads, "1")->check(CLI::Range(1, 256));

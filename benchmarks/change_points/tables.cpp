@@ -20,7 +20,7 @@ constexpr std::size_t k_before = 100;  // points in front of a change, in the ta
 std::string percent(double share) { return fmt::format("{:.2f}", 100 * share); }
 
 std::vector<std::string> known_noises(const Bench& bench) {
-  std::vector<std::string> names = noises();
+  std::vector<std::string> names = bench.noises.empty() ? noises() : bench.noises;
   if (bench.times.empty()) std::erase_if(names, needs_recorded);
   return names;
 }

@@ -31,6 +31,7 @@ struct Method {
 
 struct Bench {
   std::vector<Recorded> times;
+  std::vector<std::string> noises{};  // these alone, in the tables of known noises; empty: all
   std::uint64_t seed = 1;
   unsigned threads = 1;
 };

@@ -47,7 +47,8 @@ Result<std::string> page_template(const sys::Files& files) {
 }
 
 report::TimelineDocument page_of(const Job& job, const ProfilePage& page,
-                                 const observed::Timeline& timeline, const std::string& by) {
+                                 const observed::Timeline& timeline,
+                                 const ProfileOptions& options) {
   observed::Timeline shown = timeline;
   if (page.privacy == report::Private::hidden) {
     for (std::string& warning : shown.warnings) warning = report::without_places(warning);
@@ -57,8 +58,10 @@ report::TimelineDocument page_of(const Job& job, const ProfilePage& page,
   }
   report::PageFacts facts = facts_of(job, page, timeline);
   // By kernel and op the page adds up itself.
-  if (by != "kernel" && by != "op") {
-    facts.tables.push_back(report::table_by(observed::observed_of(shown), by));
+  if (options.by != "kernel" && options.by != "op") {
+    observed::Observed rows = observed::observed_of(shown);
+    if (options.peak) observed::compare_with_peak(rows, *options.peak);
+    facts.tables.push_back(report::table_by(rows, options.by));
   }
   return report::timeline_document(shown, std::move(facts), page.by);
 }
@@ -153,8 +156,10 @@ Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::
                        const std::string& trace_file, std::vector<std::string> command) {
   observed::align(timeline);
   const observed::By by = options.by == "op" ? observed::By::op : observed::By::kernel;
-  Answer answer{report::timeline_text(
-                    timeline, {.width = job.width(), .most_rows = options.top, .by = options.by}),
+  Answer answer{report::timeline_text(timeline, {.width = job.width(),
+                                                 .most_rows = options.top,
+                                                 .by = options.by,
+                                                 .peak = options.peak.get()}),
                 document(report::timeline_json(timeline)),
                 timeline.processes.empty() ? ExitCode::unmeasured : ExitCode::pass};
   if (!trace_file.empty()) {
@@ -166,7 +171,7 @@ Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::
   ProfilePage page = options.page;
   page.command = std::move(command);
   page.by = by;
-  WEIR_CHECK(write_page(job, page.file, page_of(job, page, timeline, options.by), answer));
+  WEIR_CHECK(write_page(job, page.file, page_of(job, page, timeline, options), answer));
   return answer;
 }
 
@@ -234,6 +239,7 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
                       : "holds totals, no moments: no trace can be made of it");
   }
   add_doubts(observed.warnings, observed::cross_checks(observed));
+  if (options.peak) observed::compare_with_peak(observed, *options.peak);
   report::ObservedStyle style;
   style.width = static_cast<std::size_t>(job.width());
   style.most_rows = options.top;
@@ -282,12 +288,12 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
     return measured_answer(job, std::move(read.profiles));
   }
   if (folder) {
-    WEIR_CHECK(refuse({"--trace", "--top", "--by", "--html", "--show-private"}));
+    WEIR_CHECK(refuse({"--trace", "--top", "--by", "--peak", "--html", "--show-private"}));
     WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(files, options.what));
     return outcome(job, options, std::move(timeline), options.trace, {});
   }
   // What fits no file is said without reading it.
-  WEIR_CHECK(refuse({"--top", "--by", "--html", "--show-private", "--trace"}));
+  WEIR_CHECK(refuse({"--top", "--by", "--peak", "--html", "--show-private", "--trace"}));
   observed::ObservedMoments moments;
   const bool asked = !options.page.file.empty() || !options.trace.empty();
   WEIR_TRY(ProfileFile read, read_profile_file(options.what, files, adapters::k_most_read,
@@ -322,8 +328,14 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
 
 }  // namespace
 
-Result<Answer> profile(const Job& job, const ProfileOptions& options) {
-  WEIR_CHECK(check_options(job, options));
+Result<Answer> profile(const Job& job, const ProfileOptions& asked) {
+  WEIR_CHECK(check_options(job, asked));
+  ProfileOptions options = asked;
+  if (!options.peak_file.empty()) {
+    WEIR_TRY(ProfileFile read, read_profile_file(options.peak_file, job.files()));
+    if (!read.observed) return fail(Code::usage, "--peak {}: holds no ops", options.peak_file);
+    options.peak = std::make_shared<observed::Observed>(std::move(*read.observed));
+  }
   const bool is_command = !options.command.empty();
   if (!is_command && job.files().exists(options.what)) return show_file(job, options);
   if (!is_command && std::ranges::count(options.given, "--timeout") > 0) {

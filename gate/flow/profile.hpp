@@ -1,11 +1,13 @@
 // weir profile --html: the page of a profile, with what this machine is and what was run.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gate/base/result.hpp"
 #include "gate/flow/job.hpp"
+#include "gate/observed/observed.hpp"
 #include "gate/observed/timeline.hpp"
 #include "gate/report/hiding.hpp"
 
@@ -33,6 +35,8 @@ struct ProfileOptions {
   std::uint64_t events_mib = 256;
   std::size_t top = 20;
   std::string by = "kernel";
+  std::string peak_file;                             // --peak: ops at the highest rates
+  std::shared_ptr<const observed::Observed> peak{};  // read from it
   bool keep = false;
   std::vector<std::string> given{};  // those of the options below that were on the command line
 };

@@ -29,6 +29,7 @@ struct ReplayOptions {
   std::int64_t threads = 0;  // 0: as recorded
   std::int64_t step = 0;     // from 1; 0: that of decoding
   bool any_op = false, any_version = false;
+  bool peak = false;  // products of large matrices in place of the step's ops
 
   bool kernels = false;  // record these, into the folder `what`
   std::string device;    // part of a name, or a number; "": the first

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <set>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
@@ -341,6 +342,44 @@ Result<std::size_t> chosen_step(const ReplayOptions& options, const profile::Rep
   return index - 1;
 }
 
+// Products as large as those that a device does best: of 512 vectors for its arithmetic, of one for
+// its memory. Types and numbers of ops are those of the recorded ones, a pair a type of weights.
+std::vector<profile::ReplayNode> peak_nodes(const profile::ReplayStep& step) {
+  constexpr std::int64_t k_length = 4096, k_rows = 4096, k_rows_of_many = 32768, k_vectors = 512;
+  std::vector<profile::ReplayNode> nodes;
+  std::set<std::pair<std::string, std::string>> done;
+  for (const profile::ReplayNode& node : step.nodes) {
+    if (node.op != "MUL_MAT" || node.tensors.size() != 3) continue;
+    const profile::ReplayTensor& weights = node.tensors[1];
+    const bool fits = weights.slot == 1 && weights.ne[0] > 0 && weights.nb[1] > 0 &&
+                      weights.nb[1] * k_length % weights.ne[0] == 0 && weights.root >= 0 &&
+                      static_cast<std::size_t>(weights.root) < node.roots.size() &&
+                      node.roots[static_cast<std::size_t>(weights.root)].constant;
+    if (!fits || !done.emplace(weights.type, node.backend).second) continue;
+    const profile::ReplayRoot root = node.roots[static_cast<std::size_t>(weights.root)];
+    for (const auto& [rows, vectors] :
+         {std::pair{k_rows, k_vectors}, {k_rows_of_many, std::int64_t{1}}}) {
+      profile::ReplayNode& made = nodes.emplace_back(node);
+      made.name = "peak";
+      made.count = 1;
+      const auto lay = [&](std::size_t slot, std::int64_t ne0, std::int64_t ne1, std::int64_t row) {
+        profile::ReplayTensor& tensor = made.tensors[slot];
+        tensor.ne = {ne0, ne1, 1, 1};
+        tensor.nb = {tensor.nb[0], row, row * ne1, row * ne1};
+        tensor.offset = 0;
+        tensor.root = static_cast<std::int64_t>(slot);
+      };
+      lay(0, rows, vectors, 4 * rows);
+      lay(1, k_length, rows, weights.nb[1] * k_length / weights.ne[0]);
+      lay(2, k_length, vectors, 4 * k_length);
+      made.roots = {{made.tensors[0].nb[3], false, ""},
+                    {made.tensors[1].nb[3], true, root.memory},
+                    {made.tensors[2].nb[3], false, ""}};
+    }
+  }
+  return nodes;
+}
+
 Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
   if (const std::string problem = on_problem(options.on); !problem.empty()) {
     return fail(Code::usage, "--on {}: {}", options.on, problem);
@@ -348,11 +387,16 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(profile::Replay replay, read_recording(job, options.what));
   WEIR_TRY(const std::size_t index, chosen_step(options, replay));
   profile::ReplayStep step = std::move(replay.steps[index]);
+  if (options.peak) {
+    step.nodes = peak_nodes(step);
+    step.seconds.clear();
+  }
   ReplayAsk ask{options};
   ask.constant_bytes = constant_bytes_of(step);
   std::erase_if(step.nodes, [&](const auto& node) { return !wanted(options, node); });
   if (step.nodes.empty()) {
-    return fail(Code::usage, "{}: step {} has no op that --op selects", options.what, index + 1);
+    return fail(Code::usage, "{}: step {} has no op that {} selects", options.what, index + 1,
+                options.peak ? "--peak" : "--op");
   }
   WEIR_TRY(ask.engine, engine_of(job, options, replay));
   if (ask.threads == 0) ask.threads = replay.threads.value_or(1);
@@ -371,7 +415,7 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
     replayed.warnings.push_back(fmt::format("recorded with commit {} of ggml, replayed with {}",
                                             replay.commit, replayed.commit));
   }
-  const bool whole = options.ops.empty();
+  const bool whole = options.ops.empty() && !options.peak;
   const observed::Observed observed = observed::observed_of(replay, step, replayed, whole);
   return Answer{report::replay_text(replay, step, replayed,
                                     {.width = static_cast<std::size_t>(job.width()),

@@ -82,6 +82,7 @@ static void fields(Fields& io, ObservedOp& op) {
   io.sparse("own_seconds", Short{op.own_seconds});
   io.sparse("flops", Short{op.flops});
   io.sparse("bytes", Short{op.bytes});
+  io.sparse("peak_seconds", Short{op.peak_seconds});
   io.sparse("covers_others", op.covers_others);
 }
 

@@ -54,6 +54,7 @@ struct ObservedOp {
   std::optional<double> seconds, least, most;
   std::optional<double> own_seconds;   // without what is nested in it
   std::optional<double> flops, bytes;  // of one call, as the document says or the shape gives
+  std::optional<double> peak_seconds;  // of all calls, at the measured peak of their backend
   bool covers_others = false;          // its time is that of other rows too: not to be summed
 
   friend bool operator==(const ObservedOp&, const ObservedOp&) = default;

@@ -72,6 +72,8 @@ void add_row(OpTotal& total, const ObservedOp& op) {
   total.bytes_partly |= total.rows > 0 && total.bytes.has_value() != bytes.has_value();
   if (flops) total.flops = total.flops.value_or(0) + *flops;
   if (bytes) total.bytes = total.bytes.value_or(0) + *bytes;
+  total.peak_partly |= !op.peak_seconds;
+  if (op.peak_seconds) total.peak_seconds = total.peak_seconds.value_or(0) + *op.peak_seconds;
   ++total.rows;
 }
 
@@ -244,6 +246,11 @@ std::optional<double> OpTotal::bytes_per_second() const {
   return finite(*bytes / *seconds);
 }
 
+std::optional<double> OpTotal::share_of_peak() const {
+  if (!peak_seconds || peak_partly || !seconds || partly || *seconds <= 0) return std::nullopt;
+  return finite(*peak_seconds / *seconds);
+}
+
 std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by) {
   const auto tokens = decoded_tokens(observed);
   if (!tokens || *tokens <= 0) return {};
@@ -285,6 +292,31 @@ std::optional<std::int64_t> layer_of_node(std::string_view node) {
 void fill_from_shape(ObservedOp& op) {
   if (!op.bytes) op.bytes = bytes_of_call(op);
   if (!op.flops) op.flops = flops_of_product(op);
+}
+
+void compare_with_peak(Observed& observed, const Observed& peak) {
+  struct Rates {
+    double flops = 0, bytes = 0;  // a second
+  };
+  std::map<std::string, Rates> rates;
+  for (const ObservedOp& op : peak.ops) {
+    std::optional<double> each = op.least;
+    if (!each && op.seconds && op.calls) each = *op.seconds / static_cast<double>(*op.calls);
+    if (op.covers_others || !each || !(*each > 0)) continue;
+    Rates& best = rates[op.backend];
+    best.flops = std::max(best.flops, op.flops.value_or(0) / *each);
+    best.bytes = std::max(best.bytes, op.bytes.value_or(0) / *each);
+  }
+  for (ObservedOp& op : observed.ops) {
+    const auto found = rates.find(op.backend);
+    if (found == rates.end()) continue;
+    const auto& [flops, bytes] = found->second;
+    const auto at = [&](const std::optional<double>& work, double rate) {
+      return rate > 0 ? of_all(op, work).value_or(0) / rate : 0;
+    };
+    const double least = std::max(at(op.flops, flops), at(op.bytes, bytes));
+    if (least > 0) op.peak_seconds = finite(least);
+  }
 }
 
 std::optional<double> result_bytes(const ObservedOp& op) {

@@ -41,12 +41,14 @@ struct OpTotal {
   std::optional<std::int64_t> calls;
   std::optional<double> seconds, least, most, own_seconds;
   std::optional<double> flops, bytes;  // of all calls together
+  std::optional<double> peak_seconds;
   bool partly = false;
-  bool flops_partly = false, bytes_partly = false;  // some rows do not say
+  bool flops_partly = false, bytes_partly = false, peak_partly = false;  // some rows do not say
 
   // Operations or bytes a second; nothing where not all rows have both.
   [[nodiscard]] std::optional<double> flops_per_second() const;
   [[nodiscard]] std::optional<double> bytes_per_second() const;
+  [[nodiscard]] std::optional<double> share_of_peak() const;
 };
 
 // Most time first, then most calls, then by name; groups by layer in the order of layers.
@@ -73,6 +75,10 @@ struct OpPerToken {
 // multiplications of matrices, those of attention included, and bytes of every op whose types are
 // known.
 void fill_from_shape(ObservedOp& op);
+
+// Fills in peak_seconds of each op of a backend that `peak` has rates of: the longer of its flops
+// and its bytes at the highest rates there (the roofline: Williams, Waterman, Patterson, 2009).
+void compare_with_peak(Observed& observed, const Observed& peak);
 // Bytes of what a call results in; nothing where type or shape do not tell.
 [[nodiscard]] std::optional<double> result_bytes(const ObservedOp& op);
 

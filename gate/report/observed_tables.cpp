@@ -207,7 +207,8 @@ PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& 
                  {"Least", "s"},
                  {"Most", "s"},
                  {"GFLOP/s", ""},
-                 {"GB/s", ""}},
+                 {"GB/s", ""},
+                 {"Of peak, %", ""}},
                 {}};
   const std::vector<OpTotal> totals = observed::op_totals(observed, by);
   double sum = 0;
@@ -218,15 +219,21 @@ PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& 
   }
   for (const OpTotal& one : totals) {
     const bool whole = one.seconds && !one.partly;
-    Json share, average, flops, bytes;
+    Json share, average, flops, bytes, peak;
     if (one.seconds && sum > 0 && std::isfinite(sum)) share = 100 * *one.seconds / sum;
     if (whole && one.calls && *one.calls > 0) {
       average = *one.seconds / static_cast<double>(*one.calls);
     }
     if (const auto rate = one.flops_per_second()) flops = *rate / 1e9;
     if (const auto rate = one.bytes_per_second()) bytes = *rate / 1e9;
+    if (const auto of_peak = one.share_of_peak()) peak = 100 * *of_peak;
     out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), share, average,
-                        known(one.least), known(one.most), flops, bytes});
+                        known(one.least), known(one.most), flops, bytes, peak});
+  }
+  // Only where a peak was named.
+  if (std::ranges::all_of(out.rows, [](const auto& row) { return row.back().is_null(); })) {
+    out.columns.pop_back();
+    for (auto& row : out.rows) row.pop_back();
   }
   const bool nested = std::ranges::any_of(
       observed.ops, [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });

@@ -62,7 +62,8 @@ void observed_ops(Page& page, const Observed& observed, const ObservedStyle& sty
   const PageTable ops = op_table(observed, style.by, as_is);
   if (ops.rows.empty()) return;
   const auto any = [&](std::size_t column) {
-    return std::ranges::any_of(ops.rows, [&](const auto& row) { return !row[column].is_null(); });
+    return column < ops.columns.size() &&
+           std::ranges::any_of(ops.rows, [&](const auto& row) { return !row[column].is_null(); });
   };
   struct Wanted {
     std::size_t from;    // of the page
@@ -72,7 +73,8 @@ void observed_ops(Page& page, const Observed& observed, const ObservedStyle& sty
   };
   std::vector<Wanted> columns{{2, 2, "time", seconds_cell}, {3, 2, "share", share_cell},
                               {1, 0, "calls", calls_cell},  {4, 2, "each", seconds_cell},
-                              {7, 7, "GFLOP/s", giga_cell}, {8, 8, "GB/s", giga_cell}};
+                              {7, 7, "GFLOP/s", giga_cell}, {8, 8, "GB/s", giga_cell},
+                              {9, 9, "of peak", share_cell}};
   std::erase_if(columns, [&](const Wanted& one) { return !any(one.needed); });
   TextTable table;
   for (const Wanted& one : columns) table.head.emplace_back(one.head);

@@ -67,8 +67,9 @@ struct ObservedStyle {
 
 struct TimelineStyle {
   int width = 80;
-  std::size_t most_rows = 20;  // of each table; what is left out is told
-  std::string by = "kernel";   // one of observed_groupings()
+  std::size_t most_rows = 20;                // of each table; what is left out is told
+  std::string by = "kernel";                 // one of observed_groupings()
+  const observed::Observed* peak = nullptr;  // what ops are compared with
 };
 
 // What ran where and how long, most time first; what the CPU waited for; doubts. Names are hostile.

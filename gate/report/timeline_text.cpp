@@ -176,7 +176,9 @@ void work_table(Page& page, const observed::Timeline& timeline, const std::vecto
   }
   ObservedStyle rows{columns_of(style.width), style.most_rows};
   (void)set_grouping(rows, style.by);
-  page.add(observed_rows(observed::observed_of(timeline), rows));
+  observed::Observed observed = observed::observed_of(timeline);
+  if (style.peak != nullptr) observed::compare_with_peak(observed, *style.peak);
+  page.add(observed_rows(observed, rows));
 }
 
 Json to_json(const WorkTime& row) {

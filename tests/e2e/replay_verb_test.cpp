@@ -119,6 +119,19 @@ TEST_F(Replayed, OtherVerbsReadWhatItFound) {
   EXPECT_EQ(compared.exit_code, 0) << compared.err;
 }
 
+TEST_F(Replayed, AProfileShowsWhatShareOfTheMeasuredPeakItsOpsReach) {
+  record("tiny-llama-q4_0");
+  const Ended peak = replay({"--peak", "--seconds", "0.01", "--json", "peak.json"});
+  ASSERT_EQ(peak.exit_code, 0) << peak.err;
+  EXPECT_THAT(peak.out, AllOf(HasSubstr("q4_0,f32->f32 4096x4096,4096x512->4096x512"),
+                              HasSubstr("q4_0,f32->f32 4096x32768,4096->32768")));
+  ASSERT_EQ(replay({"--json", "ops-seen.json"}).exit_code, 0);
+  const Ended profile =
+      weir(scratch, {"profile", "ops-seen.json", "--by", "op-shape", "--peak", "peak.json"});
+  EXPECT_EQ(profile.exit_code, 0) << profile.err;
+  EXPECT_THAT(profile.out, ContainsRegex("of peak +work\n.* [0-9.]+ %  MUL_MAT q4_0,f32->f32"));
+}
+
 // As docs/how-to/replay.md has it.
 TEST_F(Replayed, OpsAreMetricsOfACellWhereALimitNamesThem) {
   record("tiny-llama");

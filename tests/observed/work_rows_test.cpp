@@ -197,5 +197,34 @@ TEST(Shapes, GiveAttentionItsFlopsAndSetRowsItsBytes) {
   EXPECT_EQ(rows.bytes, 128 * 4 + 8 + 128 * 2);
 }
 
+// At 100 flops and 10 bytes a second, 2 calls of 300 flops and 20 bytes take 6 s by their flops and
+// 4 by their bytes: 60 % of the peak in 10 s. What ran elsewhere, or says nothing, is compared with
+// nothing.
+TEST(Peak, IsTheLongerOfFlopsAndBytesAtTheHighestRatesOfTheSameBackend) {
+  const auto op = [](const char* backend, double seconds, double flops, double bytes) {
+    ObservedOp made;
+    made.op = backend + std::string(" op");
+    made.backend = backend;
+    made.calls = 2;
+    made.seconds = seconds;
+    if (flops > 0) made.flops = flops;
+    if (bytes > 0) made.bytes = bytes;
+    return made;
+  };
+  Observed peak;
+  peak.ops = {op("CPU", 2, 100, 1), op("CPU", 2, 1, 10), op("CPU", 2, 50, 5)};
+  Observed observed;
+  observed.ops = {op("CPU", 10, 300, 20), op("Vulkan0", 10, 300, 20), op("CPU", 10, 0, 0)};
+  compare_with_peak(observed, peak);
+  EXPECT_EQ(observed.ops[0].peak_seconds, 6);
+  EXPECT_EQ(observed.ops[1].peak_seconds, std::nullopt);
+  EXPECT_EQ(observed.ops[2].peak_seconds, std::nullopt);
+  const auto totals = op_totals(observed, GroupBy::op);
+  ASSERT_THAT(totals, SizeIs(2));
+  EXPECT_EQ(totals[0].share_of_peak(), std::nullopt) << "one row of CPU says nothing";
+  observed.ops.pop_back();
+  EXPECT_EQ(op_totals(observed, GroupBy::backend)[0].share_of_peak(), 0.6);
+}
+
 }  // namespace
 }  // namespace weir::observed

@@ -134,6 +134,15 @@ TEST(ObservedText, HasRatesWhereTheShapeGivesThem) {
                         "  1.00 ms  25.0 %      1   1.00 ms           ADD\n"));
 }
 
+TEST(ObservedText, ShowsTheShareOfAPeakWhereOneWasNamed) {
+  auto observed = two_ops();
+  observed.ops[0].peak_seconds = 0.0015;
+  EXPECT_THAT(observed_text(observed, {}),
+              HasSubstr("     time   share  calls      each  of peak  work\n"
+                        "  3.00 ms  75.0 %      4  750.0 us   50.0 %  MUL_MAT_VEC\n"
+                        "  1.00 ms  25.0 %      1   1.00 ms           ADD\n"));
+}
+
 // Of two rows of one kernel only one says what it computes: a rate would be of both.
 TEST(ObservedText, HasNoRateWhereSomeRowsDoNotSay) {
   auto observed = two_ops();

@@ -30,6 +30,9 @@ void add_profile(const Verb& verb) {
   verb.range("--top", options->top, 1, 100'000, "Rows per table");
   verb.preset("--by", options->by, "", "What to group work by")
       ->check(CLI::IsMember(report::observed_groupings()));
+  verb.option("--peak", options->peak_file, "FILE",
+              "Show each op as a share of the highest rates in FILE (weir replay --peak --json "
+              "FILE, or test-backend-ops perf)");
   verb.seconds("--timeout", options->timeout, "10m", "Time until COMMAND is stopped");
   verb.range("--events", options->events_mib, std::uint64_t{1}, probes::k_most_events_mib,
              "MiB of events per process");
@@ -46,7 +49,7 @@ void add_profile(const Verb& verb) {
   verb.runs_with_words([verb, options](const Program::Words& words) {
     options->command = words;
     options->given = verb.given({"--probes", "--timing", "--trace", "--html", "--show-private",
-                                 "--top", "--by", "--timeout", "--events", "--keep"});
+                                 "--top", "--by", "--peak", "--timeout", "--events", "--keep"});
     return flow::profile(verb.job(), *options);
   });
 }

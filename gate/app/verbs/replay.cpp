@@ -24,6 +24,9 @@ void add_replay(const Verb& verb) {
               "Device for all ops: cpu, vulkan, vulkanN or weir-engine (default: where each ran)");
   verb.option("--threads", options->threads, "", "Threads (default: as recorded)")
       ->check(CLI::Range(1, 1024));
+  verb.flag("--peak", options->peak,
+            "Large products of the recorded weight types instead of the step's ops: the highest "
+            "rates of this machine, for weir profile --peak");
   verb.option("--step", options->step, "", "Which kind of step, from 1 (default: decode)")
       ->check(CLI::Range(1, 128));
   verb.option("--seconds", options->seconds, "",
@@ -59,9 +62,9 @@ void add_replay(const Verb& verb) {
       "  weir replay kernels --device NVIDIA");
   verb.runs_with_words([verb, options](const Program::Words& words) {
     options->command = words;
-    options->given = verb.given({"--op", "--engine", "--on", "--threads", "--step", "--seconds",
-                                 "--memory", "--top", "--any-op", "--any-version", "--timeout",
-                                 "--device", "--runs", "--tokens", "--mib"});
+    options->given = verb.given({"--op", "--peak", "--engine", "--on", "--threads", "--step",
+                                 "--seconds", "--memory", "--top", "--any-op", "--any-version",
+                                 "--timeout", "--device", "--runs", "--tokens", "--mib"});
     return flow::replay(verb.job(), *options);
   });
 }
