@@ -220,7 +220,7 @@ TEST(Peak, IsTheLongerOfFlopsAndBytesAtTheHighestRatesOfTheSameBackend) {
   EXPECT_EQ(observed.ops[1].peak_seconds, std::nullopt);
   EXPECT_EQ(observed.ops[2].peak_seconds, std::nullopt);
   const auto totals = op_totals(observed, GroupBy::op);
-  ASSERT_THAT(totals, SizeIs(2));
+  ASSERT_EQ(totals.size(), 2U);
   EXPECT_EQ(totals[0].share_of_peak(), std::nullopt) << "one row of CPU says nothing";
   observed.ops.pop_back();
   EXPECT_EQ(op_totals(observed, GroupBy::backend)[0].share_of_peak(), 0.6);
