@@ -45,12 +45,14 @@ std::string log_line(const serve::RequestLine& line, double now, LogForm form) {
     Json json{{"time", sys::time_of(now)}, {"method", line.method}, {"path", flat(line.path)},
               {"status", line.status},     {"bytes", line.bytes},   {"milliseconds", milliseconds},
               {"peer", flat(line.peer)}};
-    if (!line.token.empty()) json["token"] = line.token;
+    if (!line.token.empty()) json["token"] = flat(line.token);
+    if (!line.note.empty()) json["note"] = flat(line.note);
     return dump_json(json);
   }
-  return fmt::format("{} {} {} {} {} bytes {:.1f} ms {}{}{}", sys::time_of(now), line.status,
+  return fmt::format("{} {} {} {} {} bytes {:.1f} ms {}{}{}{}{}", sys::time_of(now), line.status,
                      line.method, flat(line.path), line.bytes, milliseconds, flat(line.peer),
-                     line.token.empty() ? "" : " ", line.token);
+                     line.token.empty() ? "" : " ", flat(line.token), line.note.empty() ? "" : " ",
+                     flat(line.note));
 }
 
 std::string log_line(const std::string& trouble, double now, LogForm form) {
@@ -110,6 +112,47 @@ Result<std::vector<std::pair<std::string, std::string>>> parse_pairs(
     }
   }
   return pairs;
+}
+
+Result<std::optional<serve::IssuerOptions>> issuer_of(const ServeOptions& options,
+                                                      std::shared_ptr<sys::Http> http) {
+  if (options.jobs.empty()) return std::nullopt;
+  serve::IssuerOptions made;
+  made.issuer = options.issuer;
+  made.audience = options.audience;
+  const auto url = publish::parse_url(made.issuer);
+  if (!url || !made.issuer.starts_with("https://")) {
+    return fail(Code::usage, "--oidc-issuer {}: should be an https address",
+                text::printable(made.issuer));
+  }
+  if (made.audience.empty()) {
+    return fail(Code::usage, "--oidc needs --oidc-audience: the address of this service");
+  }
+  for (const std::string& text : options.jobs) {
+    WEIR_TRY(const auto pairs, parse_pairs("--oidc", {text}));
+    const auto& [project, place] = pairs.front();
+    const std::size_t at = std::min(place.find('@'), place.size());
+    serve::IssuerRule rule{project, place.substr(0, at),
+                           place.substr(std::min(at + 1, place.size()))};
+    if ((!publish::is_repository(rule.repository) && !text::to_int(rule.repository)) ||
+        !rule.ref.starts_with("refs/") || history::stored_name(text) != text) {
+      return fail(Code::usage,
+                  "--oidc {}: should be like engine=me/engine@refs/heads/main, or a repository's "
+                  "number in place of its name",
+                  text::printable(text));
+    }
+    made.rules.push_back(std::move(rule));
+  }
+  made.fetch = [http = std::move(http), issuer = made.issuer]() -> Result<std::string> {
+    const sys::Stop never;
+    const auto answer =
+        http->send({.url = issuer + "/.well-known/jwks"},
+                   {.connect_seconds = 5, .total_seconds = 10, .body_bytes = 256 << 10}, never);
+    if (!answer) return fail(Code::unavailable, "{}", answer.error().message);
+    if (answer->status == 200) return answer->body;
+    return fail(Code::unavailable, "{} answered {}", issuer, answer->status);
+  };
+  return made;
 }
 
 namespace {
@@ -226,6 +269,18 @@ Result<serve::PageOptions> pages_of(const Job& job, const ServeOptions& options)
   return pages;
 }
 
+Result<history::Quota> quota_of(const ServeOptions& options) {
+  history::Quota quota;
+  WEIR_TRY(quota.bytes, unit::parse_bytes(options.quota).map_error([](Error error) {
+    return with_context("--project-quota", std::move(error));
+  }));
+  WEIR_TRY(quota.day_bytes, unit::parse_bytes(options.daily_quota).map_error([](Error error) {
+    return with_context("--daily-quota", std::move(error));
+  }));
+  quota.day_runs = options.daily_runs;
+  return quota;
+}
+
 Result<serve::ServerOptions> server_of(const ServeOptions& options, const ListenPlace& place) {
   serve::ServerOptions server;
   server.address = place.address;
@@ -236,6 +291,13 @@ Result<serve::ServerOptions> server_of(const ServeOptions& options, const Listen
     return fail(Code::usage, "--tls-cert and --tls-key belong together");
   }
   if (!options.certificate.empty()) server.tls = serve::Tls{options.certificate, options.key};
+  if (!server.tls && !place.loopback && !options.plain_http) {
+    return fail(Code::usage,
+                "--listen {}: others on the network can read tokens sent without TLS\n"
+                "  pass --tls-cert and --tls-key, listen on 127.0.0.1 behind a proxy, or pass "
+                "--plain-http",
+                text::printable(options.listen));
+  }
   return server;
 }
 
@@ -324,6 +386,9 @@ Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
   service_options.readers = options.threads;
   service_options.access.uploads = {.burst = std::max(1.0, 10 * options.upload_rate),
                                     .a_second = options.upload_rate};
+  WEIR_TRY(service_options.quota, quota_of(options));
+  WEIR_TRY(service_options.issuer, issuer_of(options, std::make_shared<sys::RealHttp>()));
+  service_options.clock = &job.world.clock;
   WEIR_TRY(service_options.pages, pages_of(job, options));
   service_options.judge = arrivals.judge.get();
   service_options.announcer = arrivals.poster.get();

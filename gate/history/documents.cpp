@@ -123,6 +123,8 @@ Result<RunFacts> facts_of(const GivenFacts& given, std::optional<std::string> co
   return facts;
 }
 
+constexpr std::size_t k_most_missing_named = 5;
+
 }  // namespace
 
 std::string machine_of(std::string_view machine_name) {
@@ -175,6 +177,49 @@ StoredVerdict stored_verdict(const RunFacts& facts, const std::string& run,
   return {facts.project,  hash_hex(text), run,     facts.commit,
           facts.branch,   facts.time,     kept_at, std::string(verdict::to_string(verdict.verdict)),
           std::move(text)};
+}
+
+Result<verdict::GateVerdict> verdict_of(const StoredVerdict& stored) {
+  WEIR_TRY(const Json json, parse_json(stored.text));
+  return verdict::verdict_from_json(json);
+}
+
+std::set<std::string> judged_parts(const StoredVerdict& verdict) {
+  std::set<std::string> parts;
+  const auto gate = verdict_of(verdict);
+  if (!gate) return parts;
+  const auto is_judged = [](verdict::Outcome outcome) {
+    return outcome != verdict::Outcome::skipped && outcome != verdict::Outcome::info;
+  };
+  for (const verdict::CellVerdict& cell : gate->cells) {
+    if (is_judged(cell.verdict)) parts.insert(cell.cell.str());
+    for (const verdict::MetricVerdict& one : cell.metrics) {
+      if (is_judged(one.verdict)) parts.insert(cell.cell.str() + ": " + one.metric.name);
+    }
+  }
+  return parts;
+}
+
+std::optional<std::string> miss_parts(const std::set<std::string>& before, StoredVerdict& verdict) {
+  std::vector<std::string> missing;
+  std::ranges::set_difference(before, judged_parts(verdict), std::back_inserter(missing));
+  if (missing.empty()) return std::nullopt;
+  std::string why = "judged before, and not in this one: ";
+  for (std::size_t i = 0; i < std::min(missing.size(), k_most_missing_named); ++i) {
+    why += (i == 0 ? "" : ", ") + text::printable(missing[i]);
+  }
+  if (missing.size() > k_most_missing_named) {
+    why += fmt::format(" and {} more", missing.size() - k_most_missing_named);
+  }
+  if (auto gate = verdict_of(verdict)) {
+    verdict::leave_unjudged(*gate, why);
+    verdict.outcome = verdict::to_string(gate->verdict);
+    verdict.text = dump_json(verdict::to_json(*gate));
+    verdict.id = hash_hex(verdict.text);
+  } else {
+    verdict.outcome = verdict::to_string(verdict::Outcome::error);
+  }
+  return why;
 }
 
 std::vector<Run> runs_of(const RunFacts& facts, std::span<const BaselineChange> changes) {

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,16 @@ namespace weir::history {
 // came alone.
 [[nodiscard]] StoredVerdict stored_verdict(const RunFacts& facts, const std::string& run,
                                            const verdict::GateVerdict& verdict, double kept_at);
+
+// Code::data where its text is no verdict.
+[[nodiscard]] Result<verdict::GateVerdict> verdict_of(const StoredVerdict& stored);
+// What a verdict judged: its cells, and "CELL: METRIC". Nothing of what was skipped or only shown,
+// nor of a text that is no verdict.
+[[nodiscard]] std::set<std::string> judged_parts(const StoredVerdict& verdict);
+// Where it lacks some of what `before` judged it counts as not judged: an error, unless it fails.
+// That in words; nothing where it has all.
+[[nodiscard]] std::optional<std::string> miss_parts(const std::set<std::string>& before,
+                                                    StoredVerdict& verdict);
 
 // What a commit changed in one stored baseline.
 struct BaselineChange {

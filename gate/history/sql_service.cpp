@@ -1,5 +1,8 @@
 // The service's part of a store, on a Database.
+#include <set>
+
 #include "gate/history/database.hpp"
+#include "gate/history/documents.hpp"
 
 namespace weir::history {
 class SqlServiceStore final : public ServiceStore {
@@ -41,9 +44,12 @@ class SqlServiceStore final : public ServiceStore {
     for (const Upload& upload : uploads) WEIR_CHECK(check(upload.batch));
     std::vector<UploadOutcome> outcomes;
     if (uploads.empty()) return outcomes;
+    last_ = 0;  // what was not committed may have had its number
     return store_->write([&]() -> Result<std::vector<UploadOutcome>> {
       WEIR_CHECK(database().change("DELETE FROM weir_upload WHERE at < $1",
                                    {uploads.back().at - k_keep_keys_seconds}));
+      WEIR_CHECK(database().change("DELETE FROM weir_use WHERE day > 0 AND day < $1",
+                                   {day_of(uploads.back().at) - 1}));
       for (const Upload& upload : uploads) {
         WEIR_TRY(UploadOutcome outcome, add_upload(upload));
         outcomes.push_back(std::move(outcome));
@@ -75,13 +81,15 @@ class SqlServiceStore final : public ServiceStore {
 
   Result<std::string> revision() override {
     std::string revision;
-    WEIR_CHECK(database().read(
-        "SELECT (SELECT COALESCE(MAX(id), 0) FROM weir_run), "
-        "(SELECT COALESCE(MAX(id), 0) FROM weir_verdict), "
-        "(SELECT COALESCE(MAX(id), 0) FROM weir_acknowledgement)",
-        {}, [&](const Row& row) {
-          revision = fmt::format("{}-{}-{}", row.integer(0), row.integer(1), row.integer(2));
-        }));
+    WEIR_CHECK(
+        database().read("SELECT (SELECT COALESCE(MAX(id), 0) FROM weir_run), "
+                        "(SELECT COALESCE(MAX(id), 0) FROM weir_verdict), "
+                        "(SELECT COALESCE(MAX(id), 0) FROM weir_acknowledgement), "
+                        "(SELECT COUNT(*) FROM weir_removed)",
+                        {}, [&](const Row& row) {
+                          revision = fmt::format("{}-{}-{}-{}", row.integer(0), row.integer(1),
+                                                 row.integer(2), row.integer(3));
+                        }));
     return revision;
   }
 
@@ -102,24 +110,42 @@ class SqlServiceStore final : public ServiceStore {
   }
 
   Result<UploadOutcome> add_upload(const Upload& upload) {
+    UploadOutcome outcome;
+    UploadDone& done = outcome.done;
     if (upload.key) {
       WEIR_TRY(auto known, known_upload(*upload.key));
-      if (known) return *std::move(known);
+      if (known) outcome = *std::move(known);
     }
-    UploadOutcome outcome;
-    Added& added = outcome.done.added;
-    Batch part;
-    part.runs.resize(1);
-    for (const Run& run : upload.batch.runs) {
-      part.runs.front() = run;
-      const std::size_t points = added.points, known = added.runs_known;
-      WEIR_CHECK(store_->add_all(part, added));
-      outcome.done.runs.push_back(
-          {run.facts.project, run.facts.id, added.points - points, added.runs_known > known});
+    const bool fresh = outcome.kind == UploadOutcome::Kind::kept;
+    if (fresh && upload.quota) WEIR_CHECK(count_use(upload, outcome));
+    if (outcome.kind == UploadOutcome::Kind::conflict ||
+        outcome.kind == UploadOutcome::Kind::too_much) {
+      return outcome;
     }
-    part = {{}, upload.batch.verdicts, upload.batch.acknowledgements};
-    WEIR_CHECK(store_->add_all(part, added));
-    if (upload.answer) outcome.text = upload.answer(outcome.done);
+    if (fresh && upload.removes) {
+      WEIR_TRY(done.removed, remove_run(*upload.removes, upload.at));
+    }
+    if (fresh) WEIR_CHECK(add_runs(upload, done));
+    for (const StoredVerdict& given : upload.batch.verdicts) {
+      StoredVerdict& verdict = done.verdicts.emplace_back(given);
+      std::optional<std::string> lacks;
+      if (!upload.removes) {
+        WEIR_TRY(lacks, compare_with_last(verdict, upload.judged_here));
+      }
+      if (lacks) done.lacking.push_back(*lacks);
+      if (!fresh) continue;
+      WEIR_CHECK(store_->add_all({{}, {verdict}, {}}, done.added));
+      if (!lacks) continue;
+      WEIR_CHECK(database().change(
+          "INSERT INTO weir_partial (verdict) SELECT v.id FROM weir_verdict v "
+          "JOIN weir_project p ON p.id = v.project "
+          "WHERE p.name = $1 AND v.name = $2 AND v.run = $3 ON CONFLICT DO NOTHING",
+          {verdict.project, verdict.id, verdict.run}));
+    }
+    if (!fresh) return outcome;
+    WEIR_CHECK(store_->add_all({{}, {}, upload.batch.acknowledgements}, done.added));
+    WEIR_CHECK(count_kept(upload, done));
+    if (upload.answer) outcome.text = upload.answer(done);
     if (!upload.key) return outcome;
     WEIR_CHECK(database().change(
         "INSERT INTO weir_upload (project, name, digest, answer, at) VALUES ($1, $2, $3, $4, $5)",
@@ -127,7 +153,160 @@ class SqlServiceStore final : public ServiceStore {
     return outcome;
   }
 
+  Result<void> add_runs(const Upload& upload, UploadDone& done) {
+    Added& added = done.added;
+    Batch part;
+    part.runs.resize(1);
+    for (const Run& run : upload.batch.runs) {
+      part.runs.front() = run;
+      const std::size_t points = added.points, known = added.runs_known;
+      WEIR_CHECK(store_->add_all(part, added));
+      done.runs.push_back(
+          {run.facts.project, run.facts.id, added.points - points, added.runs_known > known});
+    }
+    return {};
+  }
+
+  // With the last verdict that had everything: of the same machine where it has one, then of the
+  // same branch, else of whichever. So no name of a machine or branch makes what is missing
+  // unmissed.
+  Result<std::optional<std::string>> compare_with_last(StoredVerdict& verdict, bool judged_here) {
+    const std::string branch = verdict.branch.value_or("");
+    std::int64_t id = 0;
+    StoredVerdict last;
+    WEIR_CHECK(database().read(
+        "SELECT id, content FROM weir_verdict WHERE id = (SELECT v.id FROM weir_verdict v "
+        "JOIN weir_project p ON p.id = v.project "
+        "LEFT JOIN weir_run r ON r.project = v.project AND r.name = v.run "
+        "LEFT JOIN weir_run own ON own.project = v.project AND own.name = $2 "
+        "LEFT JOIN weir_partial x ON x.verdict = v.id "
+        "WHERE p.name = $1 AND v.time <= $4 AND x.verdict IS NULL ORDER BY "
+        "CASE WHEN COALESCE(r.machine, '') = COALESCE(own.machine, '') THEN 0 ELSE 1 END, "
+        "CASE WHEN COALESCE(v.branch, '') = $3 THEN 0 ELSE 1 END, "
+        "v.time DESC, v.kept_at DESC, v.id DESC LIMIT 1)",
+        {verdict.project, verdict.run, branch, judged_here ? k_any_time : verdict.time},
+        [&](const Row& row) {
+          id = row.integer(0);
+          if (id != last_) last.text = row.text(1);
+        }));
+    if (id == 0) return std::nullopt;
+    if (id != last_) {
+      last_parts_ = judged_parts(last);
+      last_ = id;
+    }
+    return miss_parts(last_parts_, verdict);
+  }
+
+  // False where it is not there: removing it again changes nothing.
+  Result<bool> remove_run(const Removal& removal, double at) {
+    std::int64_t id = 0, project = 0, bytes = 0;
+    WEIR_CHECK(
+        database().read("SELECT r.id, r.project, r.bytes FROM weir_run r JOIN weir_project p "
+                        "ON p.id = r.project WHERE p.name = $1 AND r.name = $2",
+                        {removal.project, removal.run},
+                        [&](const Row& row) { row.into(std::tie(id, project, bytes)); }));
+    if (id == 0) return false;
+    last_ = 0;
+    WEIR_CHECK(database().change("DELETE FROM weir_point WHERE run = $1", {id}));
+    WEIR_CHECK(
+        database().change("DELETE FROM weir_partial WHERE verdict IN "
+                          "(SELECT id FROM weir_verdict WHERE project = $1 AND run = $2)",
+                          {project, removal.run}));
+    WEIR_CHECK(database().change("DELETE FROM weir_verdict WHERE project = $1 AND run = $2",
+                                 {project, removal.run}));
+    WEIR_CHECK(database().change("DELETE FROM weir_run WHERE id = $1", {id}));
+    WEIR_CHECK(add_use("project " + removal.project, 0, -bytes, 0));
+    WEIR_CHECK(database().change(
+        "INSERT INTO weir_removed (project, name, who, at) VALUES ($1, $2, $3, $4)",
+        {removal.project, removal.run, removal.who, at}));
+    return true;
+  }
+
+  // What was taken, by the names of projects and tokens. Day 0: what is kept in all.
+
+  static std::int64_t day_of(double at) { return static_cast<std::int64_t>(at / 86'400); }
+
+  Result<void> add_use(const std::string& name, std::int64_t day, std::int64_t bytes,
+                       std::int64_t runs) {
+    return database()
+        .change(
+            "INSERT INTO weir_use (name, day, bytes, runs) VALUES ($1, $2, $3, $4) "
+            "ON CONFLICT (name, day) DO UPDATE SET bytes = weir_use.bytes + excluded.bytes, "
+            "runs = weir_use.runs + excluded.runs",
+            {name, day, bytes, runs})
+        .map([](std::int64_t) {});
+  }
+
+  // Counts it as of today, unless that were too much.
+  Result<void> count_use(const Upload& upload, UploadOutcome& outcome) {
+    const std::int64_t today = day_of(upload.at);
+    const auto runs = static_cast<std::int64_t>(
+        std::max({upload.batch.runs.size(), upload.batch.verdicts.size(), std::size_t{1}}));
+    std::set<std::string> names{"token " + upload.who};
+    for (const std::string& project : projects_of(upload.batch)) names.insert("project " + project);
+    for (const std::string& name : names) {
+      std::int64_t all = 0, day_bytes = 0, day_runs = 0;
+      WEIR_CHECK(database().read(
+          "SELECT day, bytes, runs FROM weir_use WHERE name = $1 AND (day = 0 OR day = $2)",
+          {name, today}, [&](const Row& row) {
+            if (row.integer(0) == 0) {
+              all = row.integer(1);
+            } else {
+              row.into(std::tie(day_bytes, day_runs), 1);
+            }
+          }));
+      const auto refuse = [&](std::string why) {
+        outcome.kind = UploadOutcome::Kind::too_much;
+        outcome.text = std::move(why);
+      };
+      if (all + upload.bytes > upload.quota->bytes) {
+        refuse(fmt::format("{} holds {} of {} bytes: remove runs first", name, all,
+                           upload.quota->bytes));
+        return {};
+      }
+      if (day_bytes + upload.bytes > upload.quota->day_bytes ||
+          day_runs + runs > upload.quota->day_runs) {
+        refuse(fmt::format("{} sent {} of {} bytes and {} of {} runs today", name, day_bytes,
+                           upload.quota->day_bytes, day_runs, upload.quota->day_runs));
+        outcome.until = static_cast<double>(today + 1) * 86'400;
+        return {};
+      }
+    }
+    for (const std::string& name : names) WEIR_CHECK(add_use(name, today, upload.bytes, runs));
+    return {};
+  }
+
+  // What is new of it, by its runs: they give it back when they go.
+  Result<void> count_kept(const Upload& upload, const UploadDone& done) {
+    const Added& added = done.added;
+    if (added.runs + added.points + added.verdicts + added.acknowledgements == 0) return {};
+    if (done.runs.empty()) {
+      for (const std::string& project : projects_of(upload.batch)) {
+        WEIR_CHECK(add_use("project " + project, 0, upload.bytes, 0));
+      }
+    }
+    const auto count = static_cast<std::int64_t>(done.runs.size());
+    for (const UploadedRun& run : done.runs) {
+      WEIR_CHECK(add_use("project " + run.project, 0, upload.bytes / count, 0));
+      WEIR_CHECK(
+          database().change("UPDATE weir_run SET bytes = bytes + $1 WHERE name = $2 AND project = "
+                            "(SELECT id FROM weir_project WHERE name = $3)",
+                            {upload.bytes / count, run.id, run.project}));
+    }
+    return {};
+  }
+
+  static std::set<std::string> projects_of(const Batch& batch) {
+    std::set<std::string> names;
+    for (const Run& run : batch.runs) names.insert(run.facts.project);
+    for (const StoredVerdict& one : batch.verdicts) names.insert(one.project);
+    for (const Acknowledgement& one : batch.acknowledgements) names.insert(one.project);
+    return names;
+  }
+
   std::unique_ptr<Store> store_;
+  std::int64_t last_ = 0;  // the verdict that was compared with, and what it judged
+  std::set<std::string> last_parts_;
 };
 
 Result<std::unique_ptr<ServiceStore>> open_service_store(const StoreAddress& address,

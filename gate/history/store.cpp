@@ -45,7 +45,7 @@ struct Migration {
 };
 
 // Points lie by series, for these are what is read. Ids are the store's own and leave it nowhere.
-constexpr std::array<Migration, 4> k_migrations{{
+constexpr std::array<Migration, 5> k_migrations{{
     {1, R"sql(
 CREATE TABLE weir_schema (number $integer PRIMARY KEY, applied_at $real NOT NULL, program $text NOT NULL);
 CREATE TABLE weir_project (id $id, name $text NOT NULL UNIQUE);
@@ -87,6 +87,15 @@ CREATE INDEX weir_verdict_time ON weir_verdict (project, time);
 DROP TABLE weir_look;
 UPDATE weir_metric SET unit = 'requests/s'
   WHERE name IN ('requests_per_second', 'goodput_requests_per_second') AND unit = 'ratio';
+)sql"},
+    // Of verdicts that lack what the one before them judged; what was taken, by day (0: in all);
+    // what was removed, and by whom.
+    {5, R"sql(
+CREATE TABLE weir_partial (verdict $integer PRIMARY KEY);
+CREATE TABLE weir_use (name $text NOT NULL, day $integer NOT NULL, bytes $integer NOT NULL,
+  runs $integer NOT NULL, PRIMARY KEY (name, day));
+CREATE TABLE weir_removed (project $text NOT NULL, name $text NOT NULL, who $text NOT NULL, at $real NOT NULL);
+ALTER TABLE weir_run ADD COLUMN bytes $integer NOT NULL DEFAULT 0;
 )sql"},
 }};
 

@@ -190,13 +190,40 @@ struct UploadedRun {
 };
 struct UploadDone {
   std::vector<UploadedRun> runs;
-  Added added;  // of all of it
+  Added added;           // of all of it
+  bool removed = false;  // Upload::removes was there
+  // As they are kept: one that lacks what the verdict before it judged is "not judged", and says so
+  // in a line of `lacking`.
+  std::vector<StoredVerdict> verdicts;
+  std::vector<std::string> lacking;
+};
+
+// How much may be kept. A day is one of UTC.
+struct Quota {
+  std::int64_t bytes = std::int64_t{20} << 30;     // of a project
+  std::int64_t day_bytes = std::int64_t{1} << 30;  // of a project, and of a token
+  std::int64_t day_runs = 10'000;
+};
+
+// A run that goes, with its verdicts.
+struct Removal {
+  std::string project, run;
+  std::string who;  // the token's id
 };
 
 struct Upload {
   Batch batch;
   std::optional<UploadKey> key{};
   double at = 0;  // when it came
+  // Its verdict is given now, whatever time its run names, and is announced elsewhere.
+  bool judged_here = false;
+  // What goes before the rest comes. What that run had is missed by nobody: a verdict that comes in
+  // its place is compared with none before it.
+  std::optional<Removal> removes{};
+  // Counted in Quota, where they are given: bytes of its body, for its projects and this token.
+  std::int64_t bytes = 0;
+  std::string who{};
+  std::optional<Quota> quota{};
   // The answer that is kept with the key, and given again to the same upload.
   std::function<std::string(const UploadDone&)> answer;
 };
@@ -206,10 +233,12 @@ struct UploadOutcome {
     kept,      // `text` is the answer
     again,     // the key is known with the same digest: `text` is the first answer
     conflict,  // the key is known with another digest
+    too_much,  // of a quota: `text` says of which, `until` when a day's begins anew
   };
   Kind kind = Kind::kept;
   std::string text{};
-  UploadDone done{};  // of `kept`
+  UploadDone done{};  // of `kept`; its verdicts, of `again` too
+  std::optional<double> until{};
 };
 
 inline constexpr double k_keep_keys_seconds = 7 * 86'400.0;
@@ -248,8 +277,8 @@ class ServiceStore {
   // The newest first: by time, kept_at, id and run, falling.
   [[nodiscard]] virtual Result<std::vector<StoredVerdict>> newest_verdicts(
       const VerdictsWanted& wanted) = 0;
-  // Is another text once a run, verdict or acknowledgement has come; cheap. Points that were added
-  // to a run that is known do not show.
+  // Is another text once a run, verdict or acknowledgement has come or gone; cheap. Points that
+  // were added to a run that is known do not show.
   [[nodiscard]] virtual Result<std::string> revision() = 0;
 };
 

@@ -33,11 +33,14 @@ std::optional<Address> forwarded_address(std::string_view text) {
   return parse_address(text);
 }
 
-constexpr auto k_scopes = std::to_array<Name<Scope>>(
-    {{Scope::read, "read"}, {Scope::upload, "upload"}, {Scope::admin, "admin"}});
+constexpr auto k_scopes = std::to_array<Name<Scope>>({{Scope::read, "read"},
+                                                      {Scope::upload, "upload"},
+                                                      {Scope::remove, "delete"},
+                                                      {Scope::admin, "admin"}});
 constexpr std::string_view k_prefix = "weir_";
 constexpr std::size_t k_id_digits = 12, k_secret_digits = 48;
-constexpr std::size_t k_longest_authorization = 1024;  // bytes; ours have less than 200
+constexpr std::size_t k_longest_authorization = 9
+                                                << 10;  // bytes; an issuer's tokens are the longest
 
 std::string hex(const unsigned char* bytes, std::size_t size) {
   std::string digits;
@@ -270,8 +273,21 @@ void Access::put(const std::vector<history::StoredToken>& tokens) {
 Caller Access::find(const std::optional<Credential>& credential, double now, double steady,
                     bool again) {
   if (!credential) return {};
+  if (issuer_ != nullptr && !credential->basic && is_signed_token(credential->text)) {
+    auto found = issuer_->find(credential->text, now, steady);
+    if (!found.grant) {
+      const bool perhaps = found.wants_keys && again;
+      return {perhaps ? Standing::perhaps : Standing::unknown, {}, false, {}, perhaps};
+    }
+    auto token = std::make_shared<history::StoredToken>();
+    token->id = found.grant->rule.repository + "@" + found.grant->rule.ref;
+    token->project = found.grant->rule.project;
+    token->scopes = to_string(Scope::upload);
+    return {Standing::known, std::move(token), false,
+            std::make_shared<const Grant>(*std::move(found.grant))};
+  }
   const auto id = id_of_token(credential->text);
-  if (!id) return {Standing::unknown, {}, credential->basic};
+  if (!id) return {.standing = Standing::unknown, .basic = credential->basic};
   std::shared_ptr<const Table> table;
   {
     const std::lock_guard lock(mutex_);
@@ -282,15 +298,16 @@ Caller Access::find(const std::optional<Credential>& credential, double now, dou
   if (found == table->end()) {
     const std::lock_guard lock(mutex_);
     if (!again || (asked_again_ && steady - *asked_again_ < limits_.look_again_seconds)) {
-      return {Standing::unknown, {}, credential->basic};
+      return {.standing = Standing::unknown, .basic = credential->basic};
     }
     asked_again_ = steady;
-    return {Standing::perhaps, {}, credential->basic};
+    return {.standing = Standing::perhaps, .basic = credential->basic};
   }
   const history::StoredToken& token = *found->second;
   const bool same = equal_in_constant_time(token.hash, hash);
-  if (!same || !is_good(token, now)) return {Standing::unknown, {}, credential->basic};
-  return {Standing::known, found->second, credential->basic};
+  if (!same || !is_good(token, now))
+    return {.standing = Standing::unknown, .basic = credential->basic};
+  return {.standing = Standing::known, .token = found->second, .basic = credential->basic};
 }
 
 }  // namespace weir::serve

@@ -17,6 +17,7 @@
 #include "gate/base/secret.hpp"
 #include "gate/history/store.hpp"
 #include "gate/serve/http.hpp"
+#include "gate/serve/issuer.hpp"
 
 namespace weir::serve {
 
@@ -82,8 +83,9 @@ class Rates {
 // and 48 that nobody can guess (192 bits of the system's random source). The store keeps the
 // SHA-256 of it, which is enough for a secret of that length.
 
-enum class Scope { read, upload, admin };
-[[nodiscard]] std::string_view to_string(Scope scope);  // "read", "upload", "admin"
+enum class Scope { read, upload, remove, admin };
+// "read", "upload", "delete", "admin".
+[[nodiscard]] std::string_view to_string(Scope scope);
 [[nodiscard]] std::optional<Scope> parse_scope(std::string_view word);
 
 struct NewToken {
@@ -136,12 +138,15 @@ struct Caller {
   Standing standing = Standing::anonymous;
   std::shared_ptr<const history::StoredToken> token{};  // of `known`
   bool basic = false;
+  std::shared_ptr<const Grant> grant{};  // of a job's token, which an issuer signed
+  bool wants_keys = false;               // of `perhaps`: the issuer's keys have to be fetched first
 };
 
 class Access {
  public:
-  explicit Access(const AccessLimits& limits)
-      : limits_(limits), uploads_(limits.uploads), refusals_(limits.refusals) {}
+  // `issuer` may be null.
+  Access(const AccessLimits& limits, Issuer* issuer)
+      : limits_(limits), issuer_(issuer), uploads_(limits.uploads), refusals_(limits.refusals) {}
 
   void put(const std::vector<history::StoredToken>& tokens);
 
@@ -164,6 +169,7 @@ class Access {
       std::unordered_map<std::string, std::shared_ptr<const history::StoredToken>>;  // by id
 
   AccessLimits limits_;
+  Issuer* const issuer_;
   Rates uploads_, refusals_;
   std::mutex mutex_;
   std::shared_ptr<const Table> table_ = std::make_shared<Table>();  // under mutex_

@@ -134,10 +134,11 @@ constexpr const char* k_other_policy = "default-src 'none'; frame-ancestors 'non
 
 std::string_view word_of(int status) {
   constexpr std::pair<int, std::string_view> k_words[] = {
-      {400, "bad_request"},   {401, "unauthorized"},           {403, "forbidden"},
-      {404, "not_found"},     {405, "method_not_allowed"},     {411, "length_required"},
-      {413, "too_large"},     {415, "unsupported_media_type"}, {421, "misdirected_request"},
-      {422, "unprocessable"}, {429, "too_many_requests"},      {503, "unavailable"}};
+      {400, "bad_request"},         {401, "unauthorized"},           {403, "forbidden"},
+      {404, "not_found"},           {405, "method_not_allowed"},     {411, "length_required"},
+      {413, "too_large"},           {415, "unsupported_media_type"}, {421, "misdirected_request"},
+      {422, "unprocessable"},       {429, "too_many_requests"},      {503, "unavailable"},
+      {507, "insufficient_storage"}};
   for (const auto& [number, word] : k_words) {
     if (number == status) return word;
   }
@@ -221,7 +222,7 @@ Response error_response(int status, std::string_view code, std::string_view mess
 
 Response later_answer(int status, std::string_view message, double seconds) {
   Response response = error_answer(status, message);
-  const double whole = std::clamp(std::ceil(seconds), 1.0, 3600.0);
+  const double whole = std::clamp(std::ceil(seconds), 1.0, 86'400.0);
   set_header(response, "Retry-After", fmt::format("{}", static_cast<int>(whole)));
   return response;
 }

@@ -85,6 +85,8 @@ std::optional<BadgeState> state_of(const verdict::GateVerdict& verdict, const Ba
       }
     }
   }
+  // What it does not have it judges even less: the one before it says nothing of now.
+  if (!state && verdict.unjudged) return BadgeState::unmeasured;
   return state;
 }
 
@@ -142,8 +144,7 @@ Result<void> Pages::renew(history::ServiceStore& store, double now) {
   site::SiteModel model;
   model.title = options_.title;
   model.repo_url = options_.repo_url;
-  WEIR_TRY(history::ChangedHistory read,
-           history::read_changes(store.history(), {}, order(), {}));
+  WEIR_TRY(history::ChangedHistory read, history::read_changes(store.history(), {}, order(), {}));
   model.changes = site::site_changes(read.history, read.changes);
   model.history = std::move(read.history);
   WEIR_TRY(model.verdicts, store.history().verdicts({}));

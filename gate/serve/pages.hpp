@@ -29,7 +29,7 @@ struct BadgeWanted {
   std::string cell, metric;
 };
 
-// Nothing where the verdict has no such cell or metric.
+// Nothing where the verdict has no such cell or metric, and was judged.
 [[nodiscard]] std::optional<BadgeState> state_of(const verdict::GateVerdict& verdict,
                                                  const BadgeWanted& wanted);
 [[nodiscard]] BadgeState state_of(verdict::Outcome outcome);

@@ -8,17 +8,23 @@ namespace weir::serve {
 
 namespace {
 
-constexpr std::string_view k_badges = "/badge/", k_svg = ".svg";
+constexpr std::string_view k_badges = "/badge/", k_svg = ".svg", k_run = "/api/v1/runs/";
 
 bool reads_all(const Caller& caller) {
   return caller.token && allows_all(*caller.token, Scope::read);
 }
 
-std::optional<Response> refused_upload(const Target& target, const Caller& caller) {
+std::optional<Response> refused_change(Route route, const Target& target, const Caller& caller) {
+  const Scope scope = route == Route::run ? Scope::remove : Scope::upload;
   if (!caller.token || caller.basic) {
-    return unauthorized(Route::runs, "an upload needs a token with the scope upload");
+    return unauthorized(route,
+                        fmt::format("this needs a token with the scope {}", to_string(scope)));
   }
   const std::string project = target.one("project").value_or("default");
+  if (route == Route::run) {
+    if (allows(*caller.token, scope, project)) return std::nullopt;
+    return error_answer(403, "this token may not remove runs of that project");
+  }
   // Lines say themselves whose they are: each is looked at when they are read.
   const bool some = !target.query.contains("project") &&
                     allows(*caller.token, Scope::upload, caller.token->project);
@@ -50,6 +56,9 @@ bool is_own_name(const std::string* host) {
 // What may come with a token that is looked for still. Such a request is admitted once in a while,
 // so that a stranger's hold little of the room for bodies, however slowly they come.
 constexpr std::uint64_t k_most_unknown = std::uint64_t{64} << 10;
+constexpr double k_keys_seconds = 3600;  // an issuer's keys change by the month
+
+const sys::RealClock k_machine_clock;
 
 }  // namespace
 
@@ -68,6 +77,7 @@ Route route_of(const std::string& path) {
     if (path == name) return route;
   }
   if (path == "/api/v1/openapi.json") return Route::description;
+  if (path.starts_with(k_run) && path.size() > k_run.size()) return Route::run;
   if (path.starts_with("/assets/") || path.starts_with("/data/")) return Route::page;
   if (path.starts_with(k_badges) && path.ends_with(k_svg) &&
       path.size() > k_badges.size() + k_svg.size()) {
@@ -80,14 +90,22 @@ std::string badge_project(const std::string& path) {
   return path.substr(k_badges.size(), path.size() - k_badges.size() - k_svg.size());
 }
 
+std::string removed_run(const std::string& path) { return path.substr(k_run.size()); }
+
 std::optional<Response> wrong_route(Route route, Method method) {
   if (route == Route::none) {
     return error_answer(404, "there is no such path", "/api/v1/openapi.json describes them");
   }
   const bool reads = method == Method::get || method == Method::head;
-  if (route == Route::runs ? method == Method::post : reads) return std::nullopt;
+  const bool fits = route == Route::runs  ? method == Method::post
+                    : route == Route::run ? method == Method::remove
+                                          : reads;
+  if (fits) return std::nullopt;
   Response response = error_answer(405, "this path takes other methods");
-  set_header(response, "Allow", route == Route::runs ? "POST" : "GET, HEAD");
+  set_header(response, "Allow",
+             route == Route::runs  ? "POST"
+             : route == Route::run ? "DELETE"
+                                   : "GET, HEAD");
   return response;
 }
 
@@ -112,7 +130,7 @@ std::optional<Response> refused(Route route, const Target& target, const Caller&
     return unauthorized(route, "this token is not known, or no longer good");
   }
   if (caller.standing == Standing::perhaps) return std::nullopt;
-  if (route == Route::runs) return refused_upload(target, caller);
+  if (is_change(route)) return refused_change(route, target, caller);
   if (rules.is_public || (route == Route::badge && rules.public_badges)) return std::nullopt;
   if (!caller.token) return unauthorized(route, "this needs a token with the scope read");
   const auto project =
@@ -139,10 +157,13 @@ std::optional<Response> refused(Route route, const Target& target, const Caller&
 
 Service::Service(ServiceOptions given)
     : options_(std::move(given)),
-      access_(options_.access),
+      clock_(options_.clock != nullptr ? *options_.clock : k_machine_clock),
+      issuer_(options_.issuer ? std::make_unique<Issuer>(*options_.issuer) : nullptr),
+      access_(options_.access, issuer_.get()),
       keeper_(options_.open),
       page_maker_(options_.open),
-      places_(options_.readers_waiting) {
+      places_(options_.readers_waiting),
+      upload_places_(options_.intake.waiting) {
   for (std::size_t i = 0; i < options_.readers; ++i) {
     slots_.push_back(std::make_unique<StoreSlot>(options_.open));
   }
@@ -159,6 +180,15 @@ Result<void> Service::begin(const sys::Files& files) {
   tokens_again_ = std::make_unique<Periodic>(
       options_.tokens_seconds, [this] { renew_tokens(); },
       [this](const std::string& words) { tell_trouble("tokens: " + words); });
+  if (issuer_) {
+    const auto tell = [this](const std::string& words) { tell_trouble("issuer: " + words); };
+    keys_again_ = std::make_unique<Periodic>(
+        k_keys_seconds,
+        [this, tell] {
+          if (const auto done = issuer_->renew(clock_.steady()); !done) tell(done.error().message);
+        },
+        tell, Periodic::First::at_once);
+  }
   pages_again_ = std::make_unique<Periodic>(
       options_.pages_seconds,
       [this] {
@@ -199,6 +229,7 @@ void Service::stop() {
   // They stay there: requests may still come, and ask for tokens.
   if (tokens_again_) tokens_again_->stop();
   if (pages_again_) pages_again_->stop();
+  if (keys_again_) keys_again_->stop();
 }
 
 Response Service::finished(const Head& head, Route route, Response response) const {
@@ -209,19 +240,19 @@ Response Service::finished(const Head& head, Route route, Response response) con
   return response;
 }
 
-void Service::tell(const Head& head, const Caller& caller, const Response& response,
-                   double seconds) {
+void Service::tell(const Head& head, const Caller& caller, const Response& response, double seconds,
+                   const std::string& note) {
   meters_.count_answer(response.status);
   meters_.answer.observe(seconds);
   if (!options_.log) return;
   options_.log({std::string(name_of(head.method)), head.target.path, head.peer,
                 caller.token ? caller.token->id : std::string(), response.status,
-                response.body ? response.body->size() : 0, seconds});
+                response.body ? response.body->size() : 0, seconds, note});
 }
 
 void Service::respond(Job& job, Response response) {
   response = finished(job.request.head, job.route, std::move(response));
-  tell(job.request.head, job.caller, response, clock_.steady() - job.begun);
+  tell(job.request.head, job.caller, response, clock_.steady() - job.begun, job.note);
   // Its body is needed no more, and the server may hold the answer for long.
   job.request.body = {};
   const Handler::Answer answer = std::exchange(job.answer, nullptr);
@@ -248,7 +279,7 @@ std::optional<Response> Service::let_in(const Head& head, Route route, Caller& c
 }
 
 void Service::run(const JobPtr& job, std::size_t thread) {
-  const bool upload = job->route == Route::runs;
+  const bool upload = is_change(job->route);
   // Uploads are kept to the last; nobody needs to wait for queries that may take long.
   if (stopping_ && !upload) return respond(*job, later_answer(503, "the service stops", 1));
   // Whoever asked has given up, or soon will: what comes behind it is not late yet.
@@ -262,18 +293,20 @@ void Service::run(const JobPtr& job, std::size_t thread) {
       return respond(*job, *std::move(response));
     }
   }
+  if (job->route == Route::run) return take_removal(job);
   if (upload) return take_upload(job);
   respond(*job, read(*job, thread));
 }
 
-// Uploads have a thread of their own: no query keeps them waiting.
+// Uploads have a thread of their own: no query keeps them waiting, and no token another's.
 bool Service::queue(const JobPtr& job) {
-  const bool upload = job->route == Route::runs;
-  if (!upload) job->place = places_.take(holder_of_peer(job->request.head.peer));
-  if (!upload && !job->place) return false;
-  return (upload ? uploaders_ : readers_)->post([this, job](std::size_t thread) {
-    run_safely(job, thread);
-  });
+  const bool upload = is_change(job->route);
+  const std::string whose =
+      upload && job->caller.token ? job->caller.token->id : holder_of_peer(job->request.head.peer);
+  job->place = (upload ? upload_places_ : places_).take(whose);
+  if (!job->place) return false;
+  return (upload ? uploaders_ : readers_)
+      ->post([this, job](std::size_t thread) { run_safely(job, thread); }, whose);
 }
 
 // What a library throws in spite of all is this request's trouble alone.
@@ -310,6 +343,11 @@ Admission Service::admit(const Head& head) {
   }
   if (auto wrong = wrong_route(route, head.method)) return refuse(*std::move(wrong));
   if (auto response = let_in(head, route, caller, true)) return refuse(*std::move(response));
+  if (caller.wants_keys) {
+    keys_again_->soon();
+    return refuse(
+        later_answer(503, "the keys of the token's issuer are fetched: send it again", 2));
+  }
   if (route != Route::runs) return {0, {}};
   const std::string* type = head.header("content-type");
   if (type == nullptr || !upload_type(*type)) {

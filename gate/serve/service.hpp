@@ -62,6 +62,7 @@ struct RequestLine {
   int status = 0;
   std::size_t bytes = 0;  // of the answer's body
   double seconds = 0;
+  std::string note;  // what was removed
 };
 
 struct ServiceOptions {
@@ -79,6 +80,9 @@ struct ServiceOptions {
   double pages_seconds = 3;            // how often it is looked whether pages have to be made anew
   AccessLimits access{};
   IntakeLimits intake{};
+  history::Quota quota{};
+  std::optional<IssuerOptions> issuer{};  // whose tokens count besides the store's
+  const sys::Clock* clock = nullptr;      // default: the machine's
   PageOptions pages{};
   Judge* judge = nullptr;  // may be none, as the next
   Announcer* announcer = nullptr;
@@ -99,14 +103,21 @@ enum class Route {
   verdicts,
   projects,
   runs,
+  run,
   metrics,
   health,
   description
 };
 
 [[nodiscard]] Route route_of(const std::string& path);
+// Does it change what is kept? Then a thread of its own carries it out.
+[[nodiscard]] constexpr bool is_change(Route route) {
+  return route == Route::runs || route == Route::run;
+}
 // The project of "/badge/PROJECT.svg".
 [[nodiscard]] std::string badge_project(const std::string& path);
+// The run of "/api/v1/runs/RUN".
+[[nodiscard]] std::string removed_run(const std::string& path);
 
 struct ReadingRules {
   bool is_public = false, public_badges = false;
@@ -129,7 +140,8 @@ struct Job {
   Route route = Route::none;
   Caller caller{};
   double begun = 0;
-  Places::Place place{};  // of a query that waits
+  Places::Place place{};  // while it waits
+  std::string note{};     // for the log
 };
 using JobPtr = std::shared_ptr<Job>;
 
@@ -169,7 +181,8 @@ class Service final : public Handler {
   void run_safely(const JobPtr& job, std::size_t thread);
   void respond(Job& job, Response response);
   void tell_trouble(const std::string& words) const;
-  void tell(const Head& head, const Caller& caller, const Response& response, double seconds);
+  void tell(const Head& head, const Caller& caller, const Response& response, double seconds,
+            const std::string& note = "");
   [[nodiscard]] Response finished(const Head& head, Route route, Response response) const;
   // An Error of the store as an answer; what it says is for the log alone.
   [[nodiscard]] Response store_trouble(const Error& error) const;
@@ -183,10 +196,15 @@ class Service final : public Handler {
 
   // Of uploads.cpp: on the uploaders' thread; answers from the writer's.
   void take_upload(const JobPtr& job);
+  void take_removal(const JobPtr& job);
+  // Answers what did not come to be kept; else `answer`, with what became of it.
+  void keep(const JobPtr& job, history::Upload upload,
+            std::function<void(const history::UploadOutcome&)> answer);
 
   ServiceOptions options_;
-  sys::RealClock clock_;
+  const sys::Clock& clock_;
   Meters meters_;
+  std::unique_ptr<Issuer> issuer_;  // may be none
   Access access_;
   std::unique_ptr<Pages> pages_;
   std::vector<std::unique_ptr<StoreSlot>> slots_;  // by reader
@@ -194,9 +212,9 @@ class Service final : public Handler {
   StoreSlot keeper_;                               // reads tokens
   StoreSlot page_maker_;
   std::unique_ptr<Intake> intake_;
-  Places places_;  // of queries that wait, by peer
+  Places places_, upload_places_;  // of queries that wait, by peer; of uploads, by token
   std::unique_ptr<Workers> readers_, uploaders_;
-  std::unique_ptr<Periodic> tokens_again_, pages_again_;
+  std::unique_ptr<Periodic> tokens_again_, pages_again_, keys_again_;
   double next_pages_ = 0;   // steady seconds; of the thread that makes them
   std::mutex large_mutex_;  // one large body at a time is taken apart
   std::mutex traffic_mutex_;

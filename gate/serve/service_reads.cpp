@@ -1,5 +1,6 @@
 // What the service answers without changing anything.
 #include "gate/base/text.hpp"
+#include "gate/history/documents.hpp"
 #include "gate/serve/http.hpp"
 #include "gate/serve/pages.hpp"
 #include "gate/serve/service.hpp"
@@ -33,9 +34,7 @@ Result<BadgeState> newest_state(history::ServiceStore& store, const std::string&
       const auto outcome = verdict::parse_outcome(one.outcome);
       return outcome ? state_of(*outcome) : BadgeState::unknown;
     }
-    const auto json = parse_json(one.text);
-    const auto gate = json ? verdict::verdict_from_json(*json) : tl::unexpected(json.error());
-    if (gate) {
+    if (const auto gate = history::verdict_of(one)) {
       if (const auto state = state_of(*gate, wanted)) return *state;
     }
     asked.behind = history::VerdictPlace{one.time, one.kept_at, one.id, one.run};

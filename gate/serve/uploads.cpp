@@ -82,6 +82,8 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFact
 constexpr std::size_t k_large_body = std::size_t{1} << 20;
 constexpr std::size_t k_longest_key = 255;
 constexpr std::size_t k_most_differences = 20;
+constexpr double k_ahead = 300;  // seconds that another machine's clock may be ahead
+constexpr std::string_view k_branches = "refs/heads/", k_pulls = "refs/pull/";
 
 // What is said of an upload besides its body.
 struct Said {
@@ -90,6 +92,7 @@ struct Said {
   bool project_given = false;
   std::optional<std::int64_t> pull_request;
   std::optional<std::string> key;
+  std::optional<std::string> supersedes;  // a run's id
 };
 
 bool is_commit(const std::string& text) {
@@ -103,8 +106,8 @@ bool is_key(const std::string& text) {
 }
 
 Result<void> check_names(const Target& target) {
-  static const std::vector<std::string> k_known{"project", "commit", "branch",
-                                                "machine", "time",   "pull"};
+  static const std::vector<std::string> k_known{"project", "commit", "branch",    "machine",
+                                                "time",    "pull",   "supersedes"};
   for (const auto& [name, values] : target.query) {
     if (std::ranges::find(k_known, name) == k_known.end()) {
       return fail(Code::usage, "unknown parameter \"{}\"{}", text::printable(name.substr(0, 60)),
@@ -131,6 +134,7 @@ Result<Said> said_of(const Head& head) {
   facts.commit = target.one("commit");
   facts.branch = target.one("branch");
   facts.machine = target.one("machine");
+  said.supersedes = target.one("supersedes");
   if (facts.commit && !is_commit(*facts.commit)) {
     return fail(Code::usage, "commit: hexadecimal digits, 4 to 64");
   }
@@ -162,6 +166,7 @@ std::string digest_of(const Said& said, const std::string& body) {
   }
   facts.push_back(said.facts.time ? Json(*said.facts.time) : Json());
   facts.push_back(said.pull_request ? Json(*said.pull_request) : Json());
+  if (said.supersedes) facts.push_back(*said.supersedes);
   return sha256_hex(dump_json(facts) + "\n" + body);
 }
 
@@ -170,13 +175,49 @@ std::string key_space(const std::vector<std::string>& projects) {
   return projects.size() == 1 ? projects.front() : sha256_hex(text::join(projects, "\n"));
 }
 
-Json verdict_json(const verdict::GateVerdict& gate) {
-  return {{"outcome", verdict::to_string(gate.verdict)}, {"cells", gate.cells.size()}};
+// A time that is still to come would be the newest for good.
+Result<void> check_times(const history::Batch& batch, double now) {
+  std::vector<double> times;
+  for (const history::Run& run : batch.runs) {
+    times.insert(times.end(), {run.facts.time, run.facts.commit_time.value_or(0)});
+  }
+  for (const auto& one : batch.verdicts) times.insert(times.end(), {one.time, one.kept_at});
+  for (const auto& one : batch.acknowledgements) times.insert(times.end(), {one.time, one.at});
+  if (std::ranges::all_of(times, [&](double time) { return time <= now + k_ahead; })) return {};
+  return fail(Code::data, "a time of it is more than five minutes in the future: here it is {}",
+              sys::time_of(now));
 }
 
-// "201 " and the answer's body, as it is kept with a key.
-std::string answer_text(const history::UploadDone& done, const Json& extra) {
+// A job's token says itself what it is of: what the upload says has to be the same.
+Result<void> bind(const Grant& grant, Said& said) {
+  if (said.type != UploadType::document) {
+    return fail(Code::usage, "a job's token takes documents alone: lines are of many commits");
+  }
+  history::GivenFacts& facts = said.facts;
+  const bool is_branch = grant.ref.starts_with(k_branches);
+  const std::string branch = is_branch ? grant.ref.substr(k_branches.size()) : grant.ref;
+  const std::string commit = text::lower(facts.commit.value_or(grant.commit));
+  if (commit != grant.commit || facts.branch.value_or(branch) != branch) {
+    return fail(Code::usage, "this token is of commit {} on {}", text::printable(grant.commit),
+                text::printable(branch));
+  }
+  if (said.pull_request && grant.ref != fmt::format("{}{}/merge", k_pulls, *said.pull_request)) {
+    return fail(Code::usage, "this token is not of that pull request");
+  }
+  facts.commit = commit;
+  facts.branch = branch;
+  return {};
+}
+
+// "201 " and the answer's body, as it is kept with a key. `cells` were judged here.
+std::string answer_text(const history::UploadDone& done, Json extra,
+                        std::optional<std::size_t> cells) {
   const history::Added& added = done.added;
+  if (cells) extra["verdict"] = {{"outcome", done.verdicts.back().outcome}, {"cells", *cells}};
+  for (std::size_t i = 0; i < std::min(done.lacking.size(), k_most_differences); ++i) {
+    extra["warnings"].push_back("not judged: " + done.lacking[i]);
+  }
+  if (done.removed) extra["superseded"] = true;
   Json runs = Json::array();
   for (const history::UploadedRun& run : done.runs) {
     runs.push_back(
@@ -207,10 +248,14 @@ Response response_of(const std::string& text, bool again) {
 }
 
 // Each project of it has to be one that the token may upload to.
-std::optional<Response> refused_projects(const ParsedUpload& parsed, const Caller& caller) {
+std::optional<Response> refused_projects(const ParsedUpload& parsed, const Caller& caller,
+                                         bool supersedes) {
   for (const std::string& project : parsed.projects) {
     if (!caller.token || !allows(*caller.token, Scope::upload, project)) {
       return error_answer(403, "this token may not upload to that project: " + project);
+    }
+    if (supersedes && !allows(*caller.token, Scope::remove, project)) {
+      return error_answer(403, "superseding a run needs a token with the scope delete");
     }
     if (parsed.opinions && !allows(*caller.token, Scope::admin, project)) {
       return error_answer(403, "acknowledgements need a token with the scope admin");
@@ -243,8 +288,13 @@ void Service::take_upload(const JobPtr& job) {
     ++meters_.uploads_refused;
     respond(*job, std::move(response));
   };
-  const auto said = said_of(job->request.head);
+  auto said = said_of(job->request.head);
   if (!said) return refuse(error_answer(400, said.error().message));
+  if (job->caller.grant) {
+    if (const auto bound = bind(*job->caller.grant, *said); !bound) {
+      return refuse(error_answer(403, bound.error().message));
+    }
+  }
   const std::string& body = job->request.body;
   if (body.size() > k_most_upload) {
     return refuse(error_answer(413, fmt::format("more than {} bytes", k_most_upload)));
@@ -256,14 +306,17 @@ void Service::take_upload(const JobPtr& job) {
   if (body.size() > k_large_body) large.lock();
   auto parsed = parse_upload(said->type, body, said->facts, said->project_given, around);
   if (!parsed) return refuse(error_answer(422, parsed.error().message));
-  if (auto response = refused_projects(*parsed, job->caller)) return refuse(*std::move(response));
+  if (auto response = refused_projects(*parsed, job->caller, said->supersedes.has_value())) {
+    return refuse(*std::move(response));
+  }
   // Behind this only the store can be at fault.
-  if (const auto fit = history::check(parsed->batch); !fit)
-    return refuse(error_answer(422, fit.error().message));
+  auto fit = history::check(parsed->batch);
+  if (fit) fit = check_times(parsed->batch, around.now);
+  if (!fit) return refuse(error_answer(422, fit.error().message));
 
   const Arrival arrival{said->facts.project, said->facts.commit, said->pull_request};
   Json extra = Json::object();
-  auto judged = std::make_shared<std::optional<verdict::GateVerdict>>();
+  std::optional<std::size_t> cells;
   if (options_.judge != nullptr && !parsed->profiles.empty()) {
     auto gate = options_.judge->judge(arrival, parsed->profiles);
     if (!gate) {
@@ -272,8 +325,7 @@ void Service::take_upload(const JobPtr& job) {
       const history::RunFacts& facts = parsed->batch.runs.front().facts;
       parsed->batch.verdicts.push_back(
           history::stored_verdict(facts, facts.id, **gate, around.now));
-      extra["verdict"] = verdict_json(**gate);
-      *judged = *std::move(gate);
+      cells = (*gate)->cells.size();
     }
   }
   history::Upload upload;
@@ -283,33 +335,81 @@ void Service::take_upload(const JobPtr& job) {
     upload.key =
         history::UploadKey{key_space(parsed->projects), *said->key, digest_of(*said, body)};
   }
-  upload.answer = [extra](const history::UploadDone& done) { return answer_text(done, extra); };
-  const auto done = [this, job, judged, arrival](Result<history::UploadOutcome> outcome) {
-    if (!outcome) {
-      ++meters_.uploads_failed;
-      respond(*job, store_trouble(outcome.error()));
-      return;
-    }
-    if (outcome->kind == history::UploadOutcome::Kind::conflict) {
-      ++meters_.uploads_refused;
-      respond(*job, error_answer(422, "this Idempotency-Key was used for another upload"));
-      return;
-    }
-    const bool again = outcome->kind == history::UploadOutcome::Kind::again;
-    Response response = response_of(outcome->text, again);
+  upload.judged_here = cells.has_value();
+  upload.bytes = static_cast<std::int64_t>(body.size());
+  upload.quota = options_.quota;
+  if (said->supersedes) {
+    upload.removes = history::Removal{said->facts.project, *said->supersedes, ""};
+  }
+  upload.answer = [extra, cells](const history::UploadDone& done) {
+    return answer_text(done, extra, cells);
+  };
+  keep(job, std::move(upload), [=, this](const history::UploadOutcome& outcome) {
+    const bool again = outcome.kind == history::UploadOutcome::Kind::again;
+    Response response = response_of(outcome.text, again);
     ++(response.status == 201 && !again ? meters_.uploads_kept : meters_.uploads_known);
     respond(*job, std::move(response));
     // Again, too: what was kept before the service was killed may not have been announced, and
     // announcing twice edits the same places.
-    if (options_.announcer != nullptr && *judged) {
-      options_.announcer->announce(arrival, *std::move(*judged));
-    }
-  };
-  const std::uint64_t bytes = body.size();
-  if (!intake_->put(std::move(upload), bytes, done)) {
-    ++meters_.uploads_failed;
-    respond(*job, later_answer(503, stopping_ ? "the service stops" : "too many uploads wait", 2));
+    if (options_.announcer == nullptr || !cells) return;
+    // As it is kept: what it lacks made it "not judged".
+    auto gate = history::verdict_of(outcome.done.verdicts.back());
+    if (gate) options_.announcer->announce(arrival, *std::move(gate));
+  });
+}
+
+void Service::take_removal(const JobPtr& job) {
+  const Target& target = job->request.head.target;
+  const auto project = target.one("project");
+  if (target.query.size() != (project ? 1 : 0)) {
+    return respond(*job, error_answer(400, "removing a run takes project, once"));
   }
+  history::Upload upload;
+  upload.at = clock_.now();
+  upload.removes = history::Removal{project.value_or("default"), removed_run(target.path), ""};
+  upload.answer = [removal = *upload.removes](const history::UploadDone& done) {
+    return dump_json(Json{{"schema", "weir.removal/1"},
+                          {"project", removal.project},
+                          {"run", removal.run},
+                          {"removed", done.removed}}) +
+           "\n";
+  };
+  keep(job, std::move(upload), [this, job](const history::UploadOutcome& outcome) {
+    Response response = text_answer(200, "application/json", outcome.text);
+    set_header(response, "Cache-Control", "no-store");
+    respond(*job, std::move(response));
+  });
+}
+
+void Service::keep(const JobPtr& job, history::Upload upload,
+                   std::function<void(const history::UploadOutcome&)> answer) {
+  upload.who = job->caller.token->id;
+  if (upload.removes) {
+    upload.removes->who = upload.who;
+    job->note = fmt::format("removes {}/{}", upload.removes->project, upload.removes->run);
+  }
+  const auto bytes = static_cast<std::uint64_t>(upload.bytes);
+  const auto done = [this, job,
+                     answer = std::move(answer)](Result<history::UploadOutcome> outcome) {
+    using Kind = history::UploadOutcome::Kind;
+    if (!outcome) {
+      ++meters_.uploads_failed;
+      return respond(*job, store_trouble(outcome.error()));
+    }
+    if (outcome->kind != Kind::conflict && outcome->kind != Kind::too_much) return answer(*outcome);
+    ++meters_.uploads_refused;
+    if (outcome->kind == Kind::conflict) {
+      return respond(*job, error_answer(422, "this Idempotency-Key was used for another upload"));
+    }
+    if (!outcome->until) return respond(*job, error_answer(507, outcome->text));
+    respond(*job, later_answer(429,
+                               fmt::format("{}: try again after {}", outcome->text,
+                                           sys::time_of(*outcome->until)),
+                               *outcome->until - clock_.now()));
+  };
+  if (intake_->put(std::move(upload), bytes, done)) return;
+  ++meters_.uploads_failed;
+  respond(*job, later_answer(503, stopping_ ? "the service stops" : "too many uploads wait", 2));
 }
 
 }  // namespace weir::serve

@@ -14,23 +14,30 @@ Workers::~Workers() { stop(); }
 
 void Workers::work(std::size_t number) {
   while (true) {
-    std::function<void(std::size_t)> task;
+    Task task;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return stopped_ || !queue_.empty(); });
-      if (queue_.empty()) return;
-      task = std::move(queue_.front());
-      queue_.pop_front();
+      changed_.wait(lock, [&] { return stopped_ || waiting_ > 0; });
+      if (waiting_ == 0) return;
+      auto turn = std::move(queues_.front());
+      queues_.pop_front();
+      task = std::move(turn.second.front());
+      turn.second.pop_front();
+      --waiting_;
+      if (!turn.second.empty()) queues_.push_back(std::move(turn));
     }
     task(number);
   }
 }
 
-bool Workers::post(std::function<void(std::size_t thread)> task) {
+bool Workers::post(Task task, const std::string& whose) {
   {
     const std::lock_guard lock(mutex_);
-    if (stopped_ || queue_.size() >= most_waiting_) return false;
-    queue_.push_back(std::move(task));
+    if (stopped_ || waiting_ >= most_waiting_) return false;
+    auto own = std::ranges::find_if(queues_, [&](const auto& one) { return one.first == whose; });
+    if (own == queues_.end()) own = queues_.insert(own, {whose, {}});
+    own->second.push_back(std::move(task));
+    ++waiting_;
   }
   changed_.notify_one();
   return true;
@@ -50,7 +57,7 @@ void Workers::stop() {
 
 std::size_t Workers::waiting() const {
   const std::lock_guard lock(mutex_);
-  return queue_.size();
+  return waiting_;
 }
 
 struct Places::State {

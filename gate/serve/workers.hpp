@@ -1,5 +1,6 @@
 // Threads for what blocks, with a queue that has an end: whoever comes when it is full is told so
-// at once. Thread-safe.
+// at once. Everyone who waits gets the next thread in turn, however much one has waiting.
+// Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace weir::serve {
@@ -27,8 +29,9 @@ class Workers {
 
   // False where the queue is full or stop() was called: the task is not taken then. The number is
   // that of the thread that runs it, 0 … threads - 1: what one thread may use alone goes by it. A
-  // task throws nothing, and may post others.
-  [[nodiscard]] bool post(std::function<void(std::size_t thread)> task);
+  // task throws nothing, and may post others. `whose`: among whom the threads take turns.
+  using Task = std::function<void(std::size_t thread)>;
+  [[nodiscard]] bool post(Task task, const std::string& whose = "");
   // Takes no more; returns when all that was taken has run. Not from a task.
   void stop();
   [[nodiscard]] std::size_t waiting() const;
@@ -39,7 +42,9 @@ class Workers {
   const std::size_t most_waiting_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void(std::size_t)>> queue_;  // under mutex_, as the next
+  // Those who have something waiting, in turn: under mutex_, as the next two.
+  std::deque<std::pair<std::string, std::deque<Task>>> queues_;
+  std::size_t waiting_ = 0;
   bool stopped_ = false;
   std::mutex joining_;  // stop() may be called by several
   std::vector<std::thread> threads_;

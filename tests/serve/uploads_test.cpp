@@ -117,6 +117,96 @@ TEST_F(Uploads, KeepAVerdict) {
   EXPECT_EQ(verdicts[0].commit, "1a2b3c4d");
 }
 
+// A gate's verdict on these cells: each passes or fails in one metric.
+std::string gate_text(const std::vector<std::pair<std::string, verdict::Outcome>>& cells,
+                      const char* metric = "dispatches_per_token") {
+  std::vector<verdict::CellVerdict> made;
+  for (const auto& [name, outcome] : cells) {
+    verdict::CellVerdict& cell = made.emplace_back();
+    cell.cell = value_of(profile::CellKey::parse(name));
+    cell.verdict = outcome;
+    verdict::MetricVerdict& one = cell.metrics.emplace_back();
+    one.metric = *unit::find_metric(metric);
+    one.verdict = outcome;
+    one.nature = profile::Nature::exact;
+    one.current = 65;
+  }
+  return dump_json(verdict::to_json(verdict::judge_gate(std::move(made), {})));
+}
+
+const auto k_pass = verdict::Outcome::pass, k_fail = verdict::Outcome::fail;
+
+TEST_F(Uploads, WithTheGoodCellsAloneTurnNoGateGreen) {
+  const std::string key = token("*", "upload");
+  const auto service = start(true);
+  const auto newest = [&](const std::string& body, const std::string& query) {
+    const Got got = ask(*service, upload_of(key, body, "/api/v1/runs?" + query));
+    EXPECT_EQ(got.status, 201) << got.body;
+    return got.body;
+  };
+  const auto badge = [&](const std::string& query = "") {
+    const std::string svg = ask(*service, {Method::get, "/badge/default.svg" + query}).body;
+    for (const char* word : {"passing", "failing", "undecided", "not measured", "unknown"}) {
+      if (svg.find(word) != std::string::npos) return std::string(word);
+    }
+    return svg;
+  };
+  const std::string whole = gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}});
+  const std::string part = gate_text({{"e/m/b/good", k_pass}});
+  newest(whole, "branch=main&machine=a&time=100");
+  EXPECT_EQ(badge(), "passing");
+  newest(gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_fail}}),
+         "branch=main&machine=a&time=200");
+  EXPECT_EQ(badge(), "failing");
+  EXPECT_THAT(newest(part, "branch=main&machine=a&time=300"), testing::HasSubstr("e/m/b/bad"));
+  EXPECT_EQ(badge(), "not measured");
+  EXPECT_EQ(badge("?cell=*/bad"), "not measured");
+  // However often, whatever branch and machine it names, and where a metric alone is left out.
+  int time = 400;
+  for (const char* said : {"branch=main&machine=a", "branch=main&machine=b", "branch=other", ""}) {
+    newest(part, fmt::format("{}&time={}", said, time += 100));
+    EXPECT_EQ(badge(), "not measured") << said;
+  }
+  newest(gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}}, "syncs_per_token"),
+         fmt::format("branch=main&machine=a&time={}", time += 100));
+  EXPECT_EQ(badge(), "not measured");
+  const Json newest_one =
+      ask(*service, {Method::get, "/api/v1/verdicts?project=default&full=1"}).json()["verdicts"][0];
+  EXPECT_EQ(newest_one["outcome"], "error");
+  EXPECT_THAT(newest_one["verdict"]["unjudged"].get<std::string>(),
+              testing::HasSubstr("dispatches_per_token"));
+  // The whole again is a success again; and what is left out of a failure stays one.
+  newest(whole, fmt::format("branch=main&machine=a&time={}", time += 100));
+  EXPECT_EQ(badge(), "passing");
+  newest(gate_text({{"e/m/b/good", k_fail}}), fmt::format("branch=main&time={}", time += 100));
+  EXPECT_EQ(badge(), "failing");
+}
+
+TEST_F(Uploads, OfLinesTurnNoGateGreenEither) {
+  const std::string key = token("*", "upload");
+  const auto service = start(true);
+  const auto line = [](const std::string& text, double time) {
+    history::StoredVerdict one;
+    one.text = text;
+    one.id = hash_hex(text);
+    one.branch = "main";
+    one.time = time;
+    one.outcome = "pass";
+    return history::line_of(one) + "\n";
+  };
+  const std::string whole = gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}});
+  const std::string part = gate_text({{"e/m/b/good", k_pass}});
+  ASSERT_EQ(ask(*service,
+                lines_upload(key, history::first_line() + "\n" + line(whole, 1) + line(part, 2) +
+                                      line(R"({"schema":"weir.verdict/1","verdict":"pass"})", 3)))
+                .status,
+            201);
+  const Json json = ask(*service, {Method::get, "/api/v1/verdicts?project=default"}).json();
+  std::vector<std::string> outcomes;
+  for (const Json& one : json["verdicts"]) outcomes.push_back(one["outcome"]);
+  EXPECT_THAT(outcomes, testing::ElementsAre("error", "error", "pass"));
+}
+
 TEST_F(Uploads, WithAKeyAreAnsweredAsTheFirstTime) {
   const std::string key = token("*", "upload");
   const auto service = start();

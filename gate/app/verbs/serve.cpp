@@ -23,12 +23,19 @@ void add_places(const Verb& verb, flow::ServeOptions& options) {
       verb.option("--tls-cert", options.certificate, "FILE", "Certificates (PEM)");
   verb.option("--tls-key", options.key, "FILE", "Their key (PEM); needs --tls-cert")
       ->needs(certificate);
+  verb.flag("--plain-http", options.plain_http,
+            "Listen without TLS beyond this machine, where others can read tokens");
   verb.repeated("--trusted-proxy", options.trusted_proxies, "ADDRESS[/BITS]",
                 "Trust X-Forwarded-For and -Proto from this address; repeatable");
   verb.range("--threads", options.threads, 1, 64, "Query threads; as many again serve sockets");
   verb.preset("--upload-rate", options.upload_rate, "NUMBER",
               "Uploads per token and second, on average; a burst may hold ten seconds' worth")
       ->check(CLI::Range(0.01, 100'000.0));
+  verb.preset("--project-quota", options.quota, "SIZE", "Most that uploads of a project may hold");
+  verb.preset("--daily-quota", options.daily_quota, "SIZE",
+              "Most that a project and a token may upload per day (UTC)");
+  verb.preset("--daily-runs", options.daily_runs, "N", "Most runs of both per day")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
 }
 
 void add_pages(const Verb& verb, flow::ServeOptions& options) {
@@ -50,6 +57,15 @@ void add_arrivals(const Verb& verb, flow::ServeOptions& options) {
               "GitHub's API (default: https://api.github.com)");
 }
 
+void add_jobs(const Verb& verb, flow::ServeOptions& options) {
+  verb.repeated("--oidc", options.jobs, "PROJECT=OWNER/NAME@REF",
+                "Let GitHub jobs of this repository and ref ('*' is any text) upload; repeatable");
+  verb.option("--oidc-audience", options.audience, "URL",
+              "Audience that their tokens name: the address of this service");
+  verb.preset("--oidc-issuer", options.issuer, "URL",
+              "Who signs their tokens; GitHub Enterprise Server: https://HOST/_services/token");
+}
+
 void add_tokens(const Verb& serve) {
   const Verb token = serve.below("token", "Manage tokens for reading and uploading");
   token->require_subcommand(1);
@@ -58,9 +74,9 @@ void add_tokens(const Verb& serve) {
   add_store_options(add, adding->store);
   add.preset("--project", adding->project, "GLOB", "Projects that it is for ('*' is any text)");
   add.repeated("--scope", adding->scopes, "",
-               "What it may do: read, upload, or admin (both, and acknowledge); repeatable")
+               "What it may do: read, upload, delete, or admin (all, and acknowledge); repeatable")
       ->required()
-      ->check(CLI::IsMember({"read", "upload", "admin"}));
+      ->check(CLI::IsMember({"read", "upload", "delete", "admin"}));
   add.option("--name", adding->name, "TEXT", "Name of its owner");
   add.option("--expires", adding->expires, "TIME", "Last day, 2027-01-31, or time from now, 2160h");
   add->footer(
@@ -97,6 +113,7 @@ void add_serve(const Verb& verb) {
   add_reading(verb, *options);
   add_pages(verb, *options);
   add_arrivals(verb, *options);
+  add_jobs(verb, *options);
   verb.preset("--log", options->log, "", "Format of the request log")
       ->check(CLI::IsMember({"text", "json", "none"}));
   verb.option("--check", options->check, "URL",
