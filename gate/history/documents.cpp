@@ -204,13 +204,11 @@ std::optional<std::string> miss_parts(const std::set<std::string>& before, Store
   std::vector<std::string> missing;
   std::ranges::set_difference(before, judged_parts(verdict), std::back_inserter(missing));
   if (missing.empty()) return std::nullopt;
-  std::string why = "judged before, and not in this one: ";
-  for (std::size_t i = 0; i < std::min(missing.size(), k_most_missing_named); ++i) {
-    why += (i == 0 ? "" : ", ") + text::printable(missing[i]);
-  }
-  if (missing.size() > k_most_missing_named) {
-    why += fmt::format(" and {} more", missing.size() - k_most_missing_named);
-  }
+  verdict.partial = true;
+  const std::size_t all = missing.size();
+  missing.resize(std::min(all, k_most_missing_named));
+  std::string why = "judged before, and not in this one: " + text::printable(text::join(missing));
+  if (all > missing.size()) why += fmt::format(" and {} more", all - missing.size());
   if (auto gate = verdict_of(verdict)) {
     verdict::leave_unjudged(*gate, why);
     verdict.outcome = verdict::to_string(gate->verdict);

@@ -110,6 +110,8 @@ struct StoredVerdict {
   double kept_at = 0;   // when the first store took it: orders judgements of one run
   std::string outcome;  // "fail", "pass", …
   std::string text;     // JSON on one line
+  // It lacks what the one before it judged. Known where it is kept alone.
+  bool partial = false;
 
   friend bool operator==(const StoredVerdict&, const StoredVerdict&) = default;
 };

@@ -185,11 +185,14 @@ Result<void> Store::add_all(const Batch& batch, Added& added) {
   for (const Run& run : batch.runs) WEIR_CHECK(add_run(run, added));
   for (const StoredVerdict& verdict : batch.verdicts) {
     WEIR_TRY(const std::int64_t project, project_number(verdict.project));
+    std::vector<Param> values = bound(verdict, project);
+    values.emplace_back(verdict.partial);
     WEIR_CHECK(
         add_row("INSERT INTO weir_verdict (project, name, run, commit_name, branch, time, "
-                "kept_at, outcome, content) "
-                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING",
-                bound(verdict, project), added.verdicts));
+                "kept_at, outcome, content, partial, machine) "
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, COALESCE((SELECT machine "
+                "FROM weir_run WHERE project = $1 AND name = $3), '')) ON CONFLICT DO NOTHING",
+                Params(values), added.verdicts));
   }
   for (const Acknowledgement& one : batch.acknowledgements) {
     WEIR_TRY(const std::int64_t project, project_number(one.project));

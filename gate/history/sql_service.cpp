@@ -117,10 +117,10 @@ class SqlServiceStore final : public ServiceStore {
       if (known) outcome = *std::move(known);
     }
     const bool fresh = outcome.kind == UploadOutcome::Kind::kept;
-    if (fresh && upload.quota) WEIR_CHECK(count_use(upload, outcome));
-    if (outcome.kind == UploadOutcome::Kind::conflict ||
-        outcome.kind == UploadOutcome::Kind::too_much) {
-      return outcome;
+    if (outcome.kind == UploadOutcome::Kind::conflict) return outcome;
+    if (fresh && upload.quota) {
+      WEIR_TRY(auto too_much, count_use(upload));
+      if (too_much) return *std::move(too_much);
     }
     if (fresh && upload.removes) {
       WEIR_TRY(done.removed, remove_run(*upload.removes, upload.at));
@@ -128,19 +128,8 @@ class SqlServiceStore final : public ServiceStore {
     if (fresh) WEIR_CHECK(add_runs(upload, done));
     for (const StoredVerdict& given : upload.batch.verdicts) {
       StoredVerdict& verdict = done.verdicts.emplace_back(given);
-      std::optional<std::string> lacks;
-      if (!upload.removes) {
-        WEIR_TRY(lacks, compare_with_last(verdict, upload.judged_here));
-      }
-      if (lacks) done.lacking.push_back(*lacks);
-      if (!fresh) continue;
-      WEIR_CHECK(store_->add_all({{}, {verdict}, {}}, done.added));
-      if (!lacks) continue;
-      WEIR_CHECK(database().change(
-          "INSERT INTO weir_partial (verdict) SELECT v.id FROM weir_verdict v "
-          "JOIN weir_project p ON p.id = v.project "
-          "WHERE p.name = $1 AND v.name = $2 AND v.run = $3 ON CONFLICT DO NOTHING",
-          {verdict.project, verdict.id, verdict.run}));
+      if (!upload.removes) WEIR_CHECK(compare_with_last(verdict, upload.judged_here, done));
+      if (fresh) WEIR_CHECK(store_->add_all({{}, {verdict}, {}}, done.added));
     }
     if (!fresh) return outcome;
     WEIR_CHECK(store_->add_all({{}, {}, upload.batch.acknowledgements}, done.added));
@@ -167,34 +156,39 @@ class SqlServiceStore final : public ServiceStore {
     return {};
   }
 
-  // With the last verdict that had everything: of the same machine where it has one, then of the
-  // same branch, else of whichever. So no name of a machine or branch makes what is missing
-  // unmissed.
-  Result<std::optional<std::string>> compare_with_last(StoredVerdict& verdict, bool judged_here) {
+  // With the last verdict that lacked nothing: of the same machine and branch, else of that
+  // machine, else of any. So no name that an upload chooses makes what it lacks unmissed. Its run
+  // is there.
+  Result<void> compare_with_last(StoredVerdict& verdict, bool judged_here, UploadDone& done) {
     const std::string branch = verdict.branch.value_or("");
-    std::int64_t id = 0;
-    StoredVerdict last;
+    const double until = judged_here ? k_any_time : verdict.time;
+    std::int64_t project = 0, id = 0;
+    std::string machine;
+    WEIR_TRY(project, store_->project_number(verdict.project));
+    WEIR_CHECK(database().read("SELECT machine FROM weir_run WHERE project = $1 AND name = $2",
+                               {project, verdict.run},
+                               [&](const Row& row) { machine = row.text(0); }));
+    const auto take = [&](const Row& row) { id = row.integer(0); };
     WEIR_CHECK(database().read(
-        "SELECT id, content FROM weir_verdict WHERE id = (SELECT v.id FROM weir_verdict v "
-        "JOIN weir_project p ON p.id = v.project "
-        "LEFT JOIN weir_run r ON r.project = v.project AND r.name = v.run "
-        "LEFT JOIN weir_run own ON own.project = v.project AND own.name = $2 "
-        "LEFT JOIN weir_partial x ON x.verdict = v.id "
-        "WHERE p.name = $1 AND v.time <= $4 AND x.verdict IS NULL ORDER BY "
-        "CASE WHEN COALESCE(r.machine, '') = COALESCE(own.machine, '') THEN 0 ELSE 1 END, "
-        "CASE WHEN COALESCE(v.branch, '') = $3 THEN 0 ELSE 1 END, "
-        "v.time DESC, v.kept_at DESC, v.id DESC LIMIT 1)",
-        {verdict.project, verdict.run, branch, judged_here ? k_any_time : verdict.time},
-        [&](const Row& row) {
-          id = row.integer(0);
-          if (id != last_) last.text = row.text(1);
-        }));
-    if (id == 0) return std::nullopt;
+        "SELECT id FROM weir_verdict WHERE project = $1 AND partial = 0 AND machine = $2 AND "
+        "COALESCE(branch, '') = $3 AND time <= $4 ORDER BY time DESC, id DESC LIMIT 1",
+        {project, machine, branch, until}, take));
+    if (id == 0) {
+      WEIR_CHECK(database().read(
+          "SELECT id FROM weir_verdict WHERE project = $1 AND partial = 0 AND time <= $3 ORDER BY "
+          "CASE WHEN machine = $2 THEN 0 ELSE 1 END, time DESC, id DESC LIMIT 1",
+          {project, machine, until}, take));
+    }
+    if (id == 0) return {};
     if (id != last_) {
+      StoredVerdict last;
+      WEIR_CHECK(database().read("SELECT content FROM weir_verdict WHERE id = $1", {id},
+                                 [&](const Row& row) { last.text = row.text(0); }));
       last_parts_ = judged_parts(last);
       last_ = id;
     }
-    return miss_parts(last_parts_, verdict);
+    if (auto lacks = miss_parts(last_parts_, verdict)) done.lacking.push_back(*std::move(lacks));
+    return {};
   }
 
   // False where it is not there: removing it again changes nothing.
@@ -208,10 +202,6 @@ class SqlServiceStore final : public ServiceStore {
     if (id == 0) return false;
     last_ = 0;
     WEIR_CHECK(database().change("DELETE FROM weir_point WHERE run = $1", {id}));
-    WEIR_CHECK(
-        database().change("DELETE FROM weir_partial WHERE verdict IN "
-                          "(SELECT id FROM weir_verdict WHERE project = $1 AND run = $2)",
-                          {project, removal.run}));
     WEIR_CHECK(database().change("DELETE FROM weir_verdict WHERE project = $1 AND run = $2",
                                  {project, removal.run}));
     WEIR_CHECK(database().change("DELETE FROM weir_run WHERE id = $1", {id}));
@@ -238,42 +228,37 @@ class SqlServiceStore final : public ServiceStore {
   }
 
   // Counts it as of today, unless that were too much.
-  Result<void> count_use(const Upload& upload, UploadOutcome& outcome) {
+  Result<std::optional<UploadOutcome>> count_use(const Upload& upload) {
     const std::int64_t today = day_of(upload.at);
+    const Quota& quota = *upload.quota;
     const auto runs = static_cast<std::int64_t>(
         std::max({upload.batch.runs.size(), upload.batch.verdicts.size(), std::size_t{1}}));
     std::set<std::string> names{"token " + upload.who};
     for (const std::string& project : projects_of(upload.batch)) names.insert("project " + project);
     for (const std::string& name : names) {
       std::int64_t all = 0, day_bytes = 0, day_runs = 0;
-      WEIR_CHECK(database().read(
-          "SELECT day, bytes, runs FROM weir_use WHERE name = $1 AND (day = 0 OR day = $2)",
-          {name, today}, [&](const Row& row) {
-            if (row.integer(0) == 0) {
-              all = row.integer(1);
-            } else {
-              row.into(std::tie(day_bytes, day_runs), 1);
-            }
-          }));
-      const auto refuse = [&](std::string why) {
-        outcome.kind = UploadOutcome::Kind::too_much;
-        outcome.text = std::move(why);
-      };
-      if (all + upload.bytes > upload.quota->bytes) {
-        refuse(fmt::format("{} holds {} of {} bytes: remove runs first", name, all,
-                           upload.quota->bytes));
-        return {};
+      const auto take = [&](const Row& row) { row.into(std::tie(all, day_bytes, day_runs)); };
+      WEIR_CHECK(
+          database().read("SELECT COALESCE(SUM(CASE WHEN day = 0 THEN bytes ELSE 0 END), 0), "
+                          "COALESCE(SUM(CASE WHEN day = 0 THEN 0 ELSE bytes END), 0), "
+                          "COALESCE(SUM(CASE WHEN day = 0 THEN 0 ELSE runs END), 0) "
+                          "FROM weir_use WHERE name = $1 AND (day = 0 OR day = $2)",
+                          {name, today}, take));
+      UploadOutcome too_much{.kind = UploadOutcome::Kind::too_much};
+      if (all + upload.bytes > quota.bytes) {
+        too_much.text =
+            fmt::format("{} holds {} of {} bytes: remove runs first", name, all, quota.bytes);
+        return too_much;
       }
-      if (day_bytes + upload.bytes > upload.quota->day_bytes ||
-          day_runs + runs > upload.quota->day_runs) {
-        refuse(fmt::format("{} sent {} of {} bytes and {} of {} runs today", name, day_bytes,
-                           upload.quota->day_bytes, day_runs, upload.quota->day_runs));
-        outcome.until = static_cast<double>(today + 1) * 86'400;
-        return {};
-      }
+      if (day_bytes + upload.bytes <= quota.day_bytes && day_runs + runs <= quota.day_runs)
+        continue;
+      too_much.text = fmt::format("{} sent {} of {} bytes and {} of {} runs today", name, day_bytes,
+                                  quota.day_bytes, day_runs, quota.day_runs);
+      too_much.until = static_cast<double>(today + 1) * 86'400;
+      return too_much;
     }
     for (const std::string& name : names) WEIR_CHECK(add_use(name, today, upload.bytes, runs));
-    return {};
+    return std::nullopt;
   }
 
   // What is new of it, by its runs: they give it back when they go.

@@ -88,10 +88,14 @@ DROP TABLE weir_look;
 UPDATE weir_metric SET unit = 'requests/s'
   WHERE name IN ('requests_per_second', 'goodput_requests_per_second') AND unit = 'ratio';
 )sql"},
-    // Of verdicts that lack what the one before them judged; what was taken, by day (0: in all);
+    // Which verdicts lack what the one before them judged; what was taken, by day (0: in all);
     // what was removed, and by whom.
     {5, R"sql(
-CREATE TABLE weir_partial (verdict $integer PRIMARY KEY);
+ALTER TABLE weir_verdict ADD COLUMN partial $integer NOT NULL DEFAULT 0;
+ALTER TABLE weir_verdict ADD COLUMN machine $text NOT NULL DEFAULT '';
+UPDATE weir_verdict SET machine = COALESCE((SELECT r.machine FROM weir_run r
+  WHERE r.project = weir_verdict.project AND r.name = weir_verdict.run), '');
+CREATE INDEX weir_verdict_last ON weir_verdict (project, partial, machine, (COALESCE(branch, '')), time);
 CREATE TABLE weir_use (name $text NOT NULL, day $integer NOT NULL, bytes $integer NOT NULL,
   runs $integer NOT NULL, PRIMARY KEY (name, day));
 CREATE TABLE weir_removed (project $text NOT NULL, name $text NOT NULL, who $text NOT NULL, at $real NOT NULL);

@@ -62,7 +62,7 @@ struct RequestLine {
   int status = 0;
   std::size_t bytes = 0;  // of the answer's body
   double seconds = 0;
-  std::string note;  // what was removed
+  std::string note{};  // what was removed
 };
 
 struct ServiceOptions {

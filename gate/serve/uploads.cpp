@@ -135,6 +135,9 @@ Result<Said> said_of(const Head& head) {
   facts.branch = target.one("branch");
   facts.machine = target.one("machine");
   said.supersedes = target.one("supersedes");
+  if (said.supersedes && said.type != UploadType::document) {
+    return fail(Code::usage, "supersedes: documents alone; lines are of many runs and projects");
+  }
   if (facts.commit && !is_commit(*facts.commit)) {
     return fail(Code::usage, "commit: hexadecimal digits, 4 to 64");
   }

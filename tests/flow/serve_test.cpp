@@ -155,6 +155,49 @@ TEST_F(Arriving, NeedsAFolderThatCanBeRead) {
   EXPECT_FALSE(FolderJudge::make(world(), {{"engine", folder_ + "/nowhere"}}));
 }
 
+TEST(ServeOptions, NameWhoseJobsMayUpload) {
+  ServeOptions options;
+  const auto http = std::make_shared<sys::RealHttp>();
+  EXPECT_FALSE(issuer_of(options, http)->has_value());
+  options.jobs = {"engine=me/engine@refs/heads/main", "engine=74@refs/pull/*"};
+  EXPECT_THAT(issuer_of(options, http).error().message, HasSubstr("--oidc-audience"));
+  options.audience = "https://perf.example.org";
+  const auto made = issuer_of(options, http);
+  ASSERT_TRUE(made) << made.error().message;
+  EXPECT_EQ((*made)->issuer, "https://token.actions.githubusercontent.com");
+  EXPECT_EQ((*made)->rules.at(0).repository, "me/engine");
+  EXPECT_EQ((*made)->rules.at(1).ref, "refs/pull/*");
+  for (const char* wrong :
+       {"engine", "engine=me/engine", "engine=me@refs/heads/main", "engine=me/engine@main",
+        "engine=me/engine/x@refs/heads/main", "=me/engine@refs/heads/main", "engine=@refs/*",
+        "engine=me/engine@refs/heads/a\nb"}) {
+    options.jobs = {wrong};
+    EXPECT_FALSE(issuer_of(options, http)) << wrong;
+  }
+  options.jobs = {"engine=me/engine@refs/heads/main"};
+  for (const char* wrong : {"http://token.actions.githubusercontent.com", "", "https://"}) {
+    options.issuer = wrong;
+    EXPECT_FALSE(issuer_of(options, http)) << wrong;
+  }
+}
+
+TEST(ServeOptions, RequireTlsBeyondThisMachine) {
+  sys::RealWorld real;
+  Job job{real.world()};
+  ServeOptions options;
+  options.store.db = "/dev/null/history.db";
+  for (const char* listen : {"0.0.0.0:0", "[::]:0", "10.1.2.3:0"}) {
+    options.listen = listen;
+    options.plain_http = false;
+    const auto refused = serve_history(job, options);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, Code::usage);
+    EXPECT_THAT(refused.error().message, HasSubstr("--plain-http"));
+    options.plain_http = true;  // goes on to the store
+    EXPECT_THAT(serve_history(job, options).error().message, Not(HasSubstr("--plain-http")));
+  }
+}
+
 verdict::GateVerdict failed() {
   verdict::GateVerdict gate;
   gate.verdict = verdict::Outcome::fail;

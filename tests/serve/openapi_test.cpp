@@ -47,6 +47,7 @@ class Description : public ServiceTest {
   // The path of the description that stands for a real one.
   static std::string described(const std::string& path) {
     if (path.starts_with("/badge/")) return "/badge/{project}.svg";
+    if (path.starts_with("/api/v1/runs/")) return "/api/v1/runs/{run}";
     if (path == "/" || path.starts_with("/data/") || path.starts_with("/assets/")) return "/{page}";
     return path;
   }
@@ -54,7 +55,9 @@ class Description : public ServiceTest {
   void hold(Service& service, const Asked& asked) {
     const Got got = ask(service, asked);
     const std::string path = described(asked.target.substr(0, asked.target.find('?')));
-    const std::string method = asked.method == Method::post ? "post" : "get";
+    const std::string method = asked.method == Method::post     ? "post"
+                               : asked.method == Method::remove ? "delete"
+                                                                : "get";
     const std::string status = std::to_string(got.status);
     const std::string where = method + " " + asked.target + " " + status;
     seen_.insert(method + " " + path + " " + status);
@@ -111,9 +114,11 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
   std::filesystem::create_directories(folder_ / "web/assets");
   value_of(sys::RealFiles().write_atomic(folder_ / "web/index.html", "<!doctype html>"));
   const std::string reader = token("*", "read"), narrow = token("other", "read"),
-                    uploader = token("*", "upload");
+                    uploader = token("*", "upload"), remover = token("*", "delete"),
+                    supersedes = token("*", "upload delete");
   ServiceOptions wanted = options();
   wanted.pages.folder = folder_ / "web";
+  wanted.quota.bytes = 100'000;
   wanted.access.uploads = {.burst = 8, .a_second = 0.0001};
   wanted.access.refusals = {.burst = 8, .a_second = 0.0001};
   const auto service = start(std::move(wanted));
@@ -161,18 +166,30 @@ TEST_F(Description, HasEveryAnswerAndEveryAnswerIsSeen) {
     large.body.assign(k_most_upload + 1, ' ');
     hold(*service, large);  // 413
   }
+  hold(*service, upload_of(supersedes, profiles_text(66), runs + "?supersedes=r0"));  // 201
+  {
+    Asked large = upload_of(supersedes, profiles_text(65));
+    large.body += std::string(100'000, ' ');
+    hold(*service, large);  // 507
+  }
+  hold(*service, {Method::remove, runs + "/r1", remover});                  // 200
+  hold(*service, {Method::remove, runs + "/r1?projekt=default", remover});  // 400
+  hold(*service, {Method::remove, runs + "/r1"});                           // 401
+  hold(*service, {Method::remove, runs + "/r1", uploader});                 // 403
   for (int i = 0; i < 8; ++i) (void)ask(*service, upload_of(uploader, "{}"));
   hold(*service, upload_of(uploader, "{}"));  // 429
 
   // From one peer many tokens that are none.
   for (int i = 0; i < 8; ++i) (void)ask(*service, {Method::get, "/metrics", "weir_none"});
   for (const auto& [path, query] : good) hold(*service, {Method::get, path + query, "weir_none"});
+  hold(*service, {Method::remove, runs + "/r1", "weir_none"});
 
   service->stop();
   for (const auto& [path, query] : good) hold(*service, {Method::get, path + query, reader});
   hold(*service, {Method::get, "/data/nothing.js", reader});
   hold(*service, {Method::get, "/healthz"});
   hold(*service, upload_of(token("*", "upload"), "{}"));
+  hold(*service, {Method::remove, runs + "/r1", remover});
 
   std::set<std::string> all;
   for (const auto& [path, operations] : description_["paths"].items()) {

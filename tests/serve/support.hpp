@@ -1,6 +1,7 @@
 // A service on a history of its own, asked without a socket.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <memory>
@@ -120,6 +121,14 @@ inline Got ask(Handler& handler, const Asked& asked) {
   handler.handle(std::move(request), pending.answer());
   return got_of(pending.wait());
 }
+
+// Stands still until a test says otherwise.
+class SetClock final : public sys::Clock {
+ public:
+  [[nodiscard]] double now() const override { return 1'795'167'015 + seconds; }  // 2026-11-20
+  [[nodiscard]] double steady() const override { return seconds; }
+  std::atomic<double> seconds{0};
+};
 
 class ServiceTest : public testing::Test {
  protected:

@@ -1,6 +1,7 @@
 // What is uploaded: kept once, answered when it is on the disk, refused where it should be.
 #include "gate/serve/uploads.hpp"
 
+#include <future>
 #include <random>
 #include <thread>
 
@@ -131,7 +132,10 @@ std::string gate_text(const std::vector<std::pair<std::string, verdict::Outcome>
     one.nature = profile::Nature::exact;
     one.current = 65;
   }
-  return dump_json(verdict::to_json(verdict::judge_gate(std::move(made), {})));
+  verdict::GateVerdict gate = verdict::judge_gate(std::move(made), {});
+  static int count = 0;  // the same document is the same run
+  gate.commit = fmt::format("{:040x}", ++count);
+  return dump_json(verdict::to_json(gate));
 }
 
 const auto k_pass = verdict::Outcome::pass, k_fail = verdict::Outcome::fail;
@@ -151,20 +155,20 @@ TEST_F(Uploads, WithTheGoodCellsAloneTurnNoGateGreen) {
     }
     return svg;
   };
-  const std::string whole = gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}});
-  const std::string part = gate_text({{"e/m/b/good", k_pass}});
-  newest(whole, "branch=main&machine=a&time=100");
+  const auto whole = [] { return gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}}); };
+  const auto part = [] { return gate_text({{"e/m/b/good", k_pass}}); };
+  newest(whole(), "branch=main&machine=a&time=100");
   EXPECT_EQ(badge(), "passing");
   newest(gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_fail}}),
          "branch=main&machine=a&time=200");
   EXPECT_EQ(badge(), "failing");
-  EXPECT_THAT(newest(part, "branch=main&machine=a&time=300"), testing::HasSubstr("e/m/b/bad"));
+  EXPECT_THAT(newest(part(), "branch=main&machine=a&time=300"), testing::HasSubstr("e/m/b/bad"));
   EXPECT_EQ(badge(), "not measured");
   EXPECT_EQ(badge("?cell=*/bad"), "not measured");
   // However often, whatever branch and machine it names, and where a metric alone is left out.
   int time = 400;
   for (const char* said : {"branch=main&machine=a", "branch=main&machine=b", "branch=other", ""}) {
-    newest(part, fmt::format("{}&time={}", said, time += 100));
+    newest(part(), fmt::format("{}&time={}", said, time += 100));
     EXPECT_EQ(badge(), "not measured") << said;
   }
   newest(gate_text({{"e/m/b/good", k_pass}, {"e/m/b/bad", k_pass}}, "syncs_per_token"),
@@ -176,7 +180,7 @@ TEST_F(Uploads, WithTheGoodCellsAloneTurnNoGateGreen) {
   EXPECT_THAT(newest_one["verdict"]["unjudged"].get<std::string>(),
               testing::HasSubstr("dispatches_per_token"));
   // The whole again is a success again; and what is left out of a failure stays one.
-  newest(whole, fmt::format("branch=main&machine=a&time={}", time += 100));
+  newest(whole(), fmt::format("branch=main&machine=a&time={}", time += 100));
   EXPECT_EQ(badge(), "passing");
   newest(gate_text({{"e/m/b/good", k_fail}}), fmt::format("branch=main&time={}", time += 100));
   EXPECT_EQ(badge(), "failing");
@@ -205,6 +209,199 @@ TEST_F(Uploads, OfLinesTurnNoGateGreenEither) {
   std::vector<std::string> outcomes;
   for (const Json& one : json["verdicts"]) outcomes.push_back(one["outcome"]);
   EXPECT_THAT(outcomes, testing::ElementsAre("error", "error", "pass"));
+}
+
+TEST_F(Uploads, OfATimeToComeAreRefused) {
+  const std::string key = token("*", "upload");
+  SetClock clock;
+  ServiceOptions wanted = options();
+  wanted.clock = &clock;
+  const auto service = start(std::move(wanted));
+  const auto status = [&](int seconds) {
+    const Got got =
+        ask(*service, upload_of(key, profiles_text(65),
+                                fmt::format("/api/v1/runs?time={:.0f}", clock.now() + seconds)));
+    if (got.status == 422) EXPECT_THAT(got.body, testing::HasSubstr("2026-11-20T09:30:15Z"));
+    return got.status;
+  };
+  EXPECT_EQ(status(301), 422);
+  EXPECT_EQ(status(2'000'000'000), 422);
+  EXPECT_EQ(status(300), 201);
+  // Lines say three times each; their own must not go before others' either.
+  history::Run run = run_of("default", "late");
+  run.facts.time = clock.now() + 1000;
+  EXPECT_EQ(ask(*service, lines_upload(key, lines_of({run}))).status, 422);
+  history::StoredVerdict verdict = history::verdict_at("", 5, "pass");
+  verdict.kept_at = clock.now() + 1000;
+  EXPECT_EQ(ask(*service,
+                lines_upload(key, history::first_line() + "\n" + history::line_of(verdict) + "\n"))
+                .status,
+            422);
+  EXPECT_EQ(kept().runs.size(), 1U);
+}
+
+TEST_F(Uploads, AreRemovedByThoseWhoMayAndNotedWithWho) {
+  const std::string key = token("engine", "upload"), remover = token("engine", "delete");
+  const auto service = start(true);
+  const std::string runs = "/api/v1/runs";
+  const Got first = ask(*service, upload_of(key, gate_text({{"e/m/b/p", k_fail}}),
+                                            runs + "?project=engine&time=100"));
+  const std::string id = first.json()["runs"][0]["id"];
+  const std::string target = runs + "/" + id + "?project=engine";
+  const auto remove = [&](const std::string& token, const std::string& from) {
+    return ask(*service, {Method::remove, from, token});
+  };
+  EXPECT_EQ(remove("", target).status, 401);
+  EXPECT_EQ(remove(key, target).status, 403);
+  EXPECT_EQ(remove(remover, runs + "/" + id + "?project=other").status, 403);
+  EXPECT_EQ(kept("engine").runs.size(), 1U);
+  const std::string before = value_of(store()->revision());
+  EXPECT_EQ(remove(remover, target).json()["removed"], true);
+  EXPECT_NE(value_of(store()->revision()), before);  // pages are made anew
+  EXPECT_TRUE(kept("engine").runs.empty());
+  EXPECT_TRUE(value_of(store()->history().verdicts({})).empty());
+  const Got again = remove(remover, target);
+  EXPECT_EQ(again.status, 200);
+  EXPECT_EQ(again.json()["removed"], false);
+  EXPECT_EQ(kept("engine").series.size(), 0U);
+  {
+    const std::lock_guard lock(log_mutex_);
+    EXPECT_THAT(log_,
+                testing::Contains(testing::Field(&RequestLine::note, "removes engine/" + id)));
+  }
+  // Uploading it again brings it back.
+  EXPECT_EQ(ask(*service,
+                upload_of(key, gate_text({{"e/m/b/p", k_fail}}), runs + "?project=engine&time=100"))
+                .status,
+            201);
+  EXPECT_EQ(kept("engine").runs.size(), 1U);
+}
+
+TEST_F(Uploads, ThatSupersedeARunAreMissingNothingOfIt) {
+  const std::string key = token("*", "upload"), both = token("*", "upload delete");
+  const auto service = start(true);
+  const std::string whole = gate_text({{"e/m/b/good", k_pass}, {"e/m/b/old", k_pass}});
+  const std::string part = gate_text({{"e/m/b/good", k_pass}});
+  const auto send = [&](const std::string& token, const std::string& body,
+                        const std::string& query) {
+    return ask(*service, upload_of(token, body, "/api/v1/runs?branch=main&" + query));
+  };
+  const auto outcome = [&] {
+    return ask(*service, {Method::get, "/api/v1/verdicts?project=default"})
+        .json()["verdicts"][0]["outcome"]
+        .get<std::string>();
+  };
+  ASSERT_EQ(send(key, whole, "time=100").status, 201);
+  const Got partial = send(key, part, "time=200");
+  const std::string id = partial.json()["runs"][0]["id"];
+  EXPECT_EQ(outcome(), "error");
+  EXPECT_EQ(send(key, part, "time=200&supersedes=" + id).status, 403);
+  EXPECT_EQ(ask(*service, lines_upload(both, lines_of({run_of("default", "r")}),
+                                       "/api/v1/runs?supersedes=" + id))
+                .status,
+            400);
+  EXPECT_EQ(outcome(), "error");
+  const Got superseding = send(both, part, "time=200&supersedes=" + id);
+  EXPECT_EQ(superseding.status, 201) << superseding.body;
+  EXPECT_EQ(superseding.json()["superseded"], true);
+  EXPECT_EQ(outcome(), "pass");
+  EXPECT_EQ(kept().runs.size(), 2U);
+  ASSERT_EQ(send(key, gate_text({{"e/m/b/good", k_pass}}), "time=300").status,
+            201);  // and stays the measure
+  EXPECT_EQ(outcome(), "pass");
+}
+
+TEST_F(Uploads, OfOneDayAreBoundedByProjectAndByTokenAlsoAfterARestart) {
+  const std::string key = token("*", "upload"), other = token("*", "upload");
+  SetClock clock;
+  const auto begin = [&] {
+    ServiceOptions wanted = options();
+    wanted.clock = &clock;
+    wanted.quota.day_runs = 3;
+    return start(std::move(wanted));
+  };
+  auto service = begin();
+  int count = 0;
+  const auto send = [&](const std::string& token, const std::string& project) {
+    return ask(*service,
+               upload_of(token, profiles_text(++count), "/api/v1/runs?project=" + project));
+  };
+  EXPECT_EQ(send(key, "a").status, 201);
+  EXPECT_EQ(send(key, "a").status, 201);
+  service.reset();
+  service = begin();
+  EXPECT_EQ(send(key, "b").status, 201);
+  // The token has sent its three, project a has room for one.
+  const Got full = send(key, "a");
+  EXPECT_EQ(full.status, 429);
+  EXPECT_THAT(full.body, testing::HasSubstr("2026-11-21T00:00:00Z"));
+  EXPECT_EQ(full.header("Retry-After"), "52185");  // 14 h 29 min 45 s
+  EXPECT_EQ(send(other, "a").status, 201);
+  EXPECT_EQ(send(other, "a").status, 429);
+  clock.seconds = 52'185;
+  EXPECT_EQ(send(key, "a").status, 201);
+}
+
+TEST_F(Uploads, OfAProjectAreBoundedInAllUntilSomeAreRemoved) {
+  const std::string key = token("*", "upload"), remover = token("*", "delete");
+  const std::string body = profiles_text(65);
+  ServiceOptions wanted = options();
+  wanted.quota.bytes = static_cast<std::int64_t>(body.size() * 2);
+  const auto service = start(std::move(wanted));
+  const auto send = [&](const std::string& query) {
+    return ask(*service, upload_of(key, body, "/api/v1/runs?" + query));
+  };
+  const Got first = send("time=100");
+  EXPECT_EQ(first.status, 201);
+  EXPECT_EQ(send("time=200").status, 201);
+  const Got full = send("time=300");
+  EXPECT_EQ(full.status, 507);
+  EXPECT_EQ(full.json()["error"]["code"], "insufficient_storage");
+  EXPECT_EQ(send("time=300&project=other").status, 201);
+  const std::string id = first.json()["runs"][0]["id"];
+  EXPECT_EQ(ask(*service, {Method::remove, "/api/v1/runs/" + id, remover}).status, 200);
+  EXPECT_EQ(send("time=300").status, 201);
+  EXPECT_EQ(send("time=400").status, 507);
+}
+
+// There is one thread, which is kept busy by the first.
+class Busy final : public Judge {
+ public:
+  Result<std::optional<verdict::GateVerdict>> judge(const Arrival& arrival,
+                                                    std::span<const profile::Profile>) override {
+    order += arrival.project;  // by one thread
+    if (order.size() > 1) return std::nullopt;
+    began.set_value();
+    go.get_future().wait();
+    return std::nullopt;
+  }
+  std::string order;
+  std::promise<void> began, go;
+};
+
+TEST_F(Uploads, OfATokenWithMuchWaitingKeepNoOtherWaiting) {
+  const std::string many = token("*", "upload"), few = token("*", "upload");
+  Busy judge;
+  ServiceOptions wanted = options();
+  wanted.judge = &judge;
+  wanted.intake.waiting = 10;
+  const auto service = start(std::move(wanted));
+  std::vector<std::unique_ptr<Pending>> waiting;
+  const auto send = [&](const std::string& token, const std::string& project) {
+    service->handle(request_of(upload_of(token, profiles_text(static_cast<int>(waiting.size())),
+                                         "/api/v1/runs?project=" + project)),
+                    waiting.emplace_back(std::make_unique<Pending>())->answer());
+  };
+  send(many, "m");
+  judge.began.get_future().wait();
+  for (int i = 0; i < 6; ++i) send(many, "m");
+  send(few, "f");
+  send(few, "f");
+  judge.go.set_value();
+  std::vector<int> statuses;
+  for (const auto& one : waiting) statuses.push_back(one->wait().status);
+  EXPECT_EQ(judge.order, "mmfmfmmm");  // one of `many` was too many: half the places, no more
+  EXPECT_THAT(statuses, testing::ElementsAre(201, 201, 201, 201, 201, 201, 503, 201, 201));
 }
 
 TEST_F(Uploads, WithAKeyAreAnsweredAsTheFirstTime) {

@@ -41,6 +41,29 @@ TEST(Workers, SayAtOnceThatTheirQueueIsFull) {
   EXPECT_EQ(workers.waiting(), 0U);
 }
 
+// However much one has waiting, who comes next waits for one task of his at most.
+TEST(Workers, TakeTurnsAmongThoseWhoWait) {
+  Workers workers(1, 100);
+  std::promise<void> started, go;
+  ASSERT_TRUE(workers.post([&](std::size_t) {
+    started.set_value();
+    go.get_future().wait();
+  }));
+  started.get_future().wait();
+  std::string order;
+  const auto post = [&](char whose) {
+    ASSERT_TRUE(
+        workers.post([&order, whose](std::size_t) { order += whose; }, std::string(1, whose)));
+  };
+  for (int i = 0; i < 5; ++i) post('a');
+  post('b');
+  post('c');
+  post('b');
+  go.set_value();
+  workers.stop();
+  EXPECT_EQ(order, "abcabaaa");
+}
+
 TEST(Workers, NumberTheirThreadsAndNeverUseOneTwiceAtOnce) {
   constexpr std::size_t k_threads = 4;
   std::vector<std::atomic<int>> busy(k_threads);
