@@ -638,6 +638,43 @@ TEST_F(Uploads, ThatWereTakenAreKeptWhenTheServiceStops) {
   EXPECT_EQ(kept().runs.size(), 20U);
 }
 
+// Passes every cell that comes.
+class Passing final : public Judge, public Announcer {
+ public:
+  Result<std::optional<verdict::GateVerdict>> judge(
+      const Arrival&, std::span<const profile::Profile> profiles) override {
+    std::vector<verdict::CellVerdict> cells;
+    for (const profile::Profile& one : profiles) cells.emplace_back().cell = one.cell;
+    return verdict::judge_gate(std::move(cells), {});
+  }
+  void announce(const Arrival&, verdict::GateVerdict verdict) override {
+    announced += verdict::to_string(verdict.verdict);  // by the writer alone
+    announced += verdict.unjudged ? " not judged\n" : "\n";
+  }
+  std::string announced;
+};
+
+// Whatever time and key they name: what is posted goes by the commit.
+TEST_F(Uploads, ThatLackCellsAreAnnouncedAsNotJudgedEachTime) {
+  const std::string key = token("*", "upload");
+  Passing gate;
+  ServiceOptions wanted = options();
+  wanted.judge = &gate;
+  wanted.announcer = &gate;
+  auto service = start(std::move(wanted));
+  Json both = Json::parse(profiles_text(65, "e/m/b/good"));
+  both["profiles"].push_back(Json::parse(profiles_text(65, "e/m/b/bad"))["profiles"][0]);
+  EXPECT_EQ(ask(*service, upload_of(key, dump_json(both), "/api/v1/runs?time=1000")).status, 201);
+  Asked part = upload_of(key, profiles_text(65, "e/m/b/good"), "/api/v1/runs?time=5&machine=new");
+  part.headers = {{"idempotency-key", "k"}};
+  for (int i = 0; i < 2; ++i) {
+    const Got got = ask(*service, part);
+    EXPECT_EQ(got.json()["verdict"]["outcome"], "error") << got.body;
+  }
+  service.reset();
+  EXPECT_EQ(gate.announced, "pass\nerror not judged\nerror not judged\n");
+}
+
 // Judges by a word in the project's name, and notes what is announced.
 class Gate final : public Judge, public Announcer {
  public:
