@@ -61,7 +61,7 @@ writeFileSync(join(folder, 'series.csv'), csv());
 execFileSync(weir, ['trend', 'import', '--csv', join(folder, 'series.csv'), '--db', db], {stdio: 'pipe'});
 const runs_before = count_runs();
 const token = execFileSync(weir, ['serve', 'token', 'add', '--db', db, '--scope', 'upload'], {encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']}).trim();
-const server = spawn(weir, ['serve', '--listen', '127.0.0.1:0', '--db', db, '--public', '--log', 'none', '--upload-rate', '100000'],
+const server = spawn(weir, ['serve', '--listen', '127.0.0.1:0', '--db', db, '--public', '--log', 'none', '--upload-rate', '100000', '--daily-runs', '10000000', '--daily-quota', '100GiB'],
   {stdio: ['ignore', 'ignore', 'pipe']});
 const origin = await new Promise((resolve) => {
   let said = '';

@@ -58,8 +58,8 @@ class Served {
   Served(const Scratch& scratch, const std::string& where, std::vector<std::string> more = {},
          const std::string& listen = "127.0.0.1:0") {
     // No limit that a test could run into by being quick.
-    std::vector<std::string> words{"serve", "--listen",      listen,  "--db",
-                                   where,   "--upload-rate", "100000"};
+    std::vector<std::string> words{"serve",         "--listen", listen,         "--db",   where,
+                                   "--upload-rate", "100000",   "--daily-runs", "1000000"};
     words.insert(words.end(), more.begin(), more.end());
     weir_ = std::make_unique<Weir>(scratch, words);
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);

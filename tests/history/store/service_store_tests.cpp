@@ -1,6 +1,7 @@
 // What the service keeps beside a history, on SQLite and on a real PostgreSQL.
 #include <gmock/gmock.h>
 
+#include "gate/history/documents.hpp"
 #include "gate/history/store.hpp"
 
 #include "tests/history/store/stores.hpp"
@@ -73,6 +74,82 @@ TEST_P(ServiceStoreTest, KeepsUploadsTogetherAndAnswersEach) {
   EXPECT_EQ(outcomes[2].text, "0 points");  // the same run, as the first upload brought it
   EXPECT_TRUE(outcomes[2].done.runs.at(0).known);
   EXPECT_EQ(content_of(store->history()).runs.size(), 2U);
+}
+
+// A run with a verdict on these cells.
+Upload judged(const std::string& run, const std::vector<std::string>& cells, double time) {
+  std::vector<verdict::CellVerdict> made;
+  for (const std::string& cell : cells) {
+    made.emplace_back().cell = value_of(profile::CellKey::parse(cell));
+  }
+  verdict::GateVerdict gate = verdict::judge_gate(std::move(made), {});
+  gate.commit = run;
+  Upload one = upload(run);
+  one.batch.runs[0].facts.time = time;
+  one.batch.verdicts = {stored_verdict(one.batch.runs[0].facts, run, gate, time)};
+  return one;
+}
+
+TEST_P(ServiceStoreTest, ComparesAVerdictWithTheLastThatLackedNothing) {
+  const auto store = service(fresh());
+  const auto outcomes = [&](std::vector<Upload> uploads) {
+    std::string words;
+    for (const UploadOutcome& one : value_of(store->add_uploads(uploads))) {
+      words += one.done.verdicts.at(0).outcome + " ";
+    }
+    return words;
+  };
+  const std::string good = "a/m/b/good", bad = "a/m/b/bad";
+  // Also those of the same transaction.
+  EXPECT_EQ(outcomes({judged("r1", {good, bad}, 10), judged("r2", {good}, 20),
+                      judged("r3", {good}, 30), judged("r4", {good, bad}, 40)}),
+            "pass error error pass ");
+  EXPECT_EQ(outcomes({judged("r2", {good}, 20)}), "error ");  // again: as the first time
+  EXPECT_EQ(outcomes({judged("old", {good}, 5)}), "pass ");   // of before anything was judged
+  Upload other = judged("r5", {good}, 50);
+  other.batch.runs[0].facts.machine = "another";
+  other.batch.verdicts[0].branch = "another";
+  EXPECT_EQ(outcomes({other}), "error ");
+  Upload late = judged("late", {good}, 6);
+  late.judged_here = true;
+  EXPECT_EQ(outcomes({late}), "error ");
+  Upload instead = judged("r6", {good}, 60);
+  instead.removes = Removal{"default", "r5", "t"};
+  EXPECT_EQ(outcomes({instead, judged("r7", {good}, 70)}), "pass pass ");
+  EXPECT_EQ(outcomes({judged("r8", {}, 80)}), "error ");
+}
+
+TEST_P(ServiceStoreTest, CountsWhatItTookAlsoWhenItIsOpenedAgain) {
+  const std::string where = fresh();
+  double at = 1000;
+  const auto kind = [&](const std::string& run, std::int64_t bytes, const std::string& who) {
+    Upload one = upload(run, {}, at);
+    one.bytes = bytes;
+    one.who = who;
+    one.quota = Quota{.bytes = 100, .day_bytes = 60, .day_runs = 3};
+    const std::vector<Upload> uploads{one};
+    const UploadOutcome outcome = value_of(service(where)->add_uploads(uploads)).at(0);
+    if (outcome.kind == UploadOutcome::Kind::kept) return std::string("kept");
+    EXPECT_EQ(outcome.kind, UploadOutcome::Kind::too_much);
+    return outcome.until ? fmt::format("until {}", *outcome.until) : "full";
+  };
+  EXPECT_EQ(kind("r1", 50, "a"), "kept");
+  EXPECT_EQ(kind("r2", 11, "b"), "until 86400");
+  EXPECT_EQ(kind("r2", 10, "b"), "kept");
+  EXPECT_EQ(kind("r3", 0, "b"), "kept");
+  EXPECT_EQ(kind("r4", 0, "b"), "until 86400");  // the fourth of the project
+  at = 86'400;
+  EXPECT_EQ(kind("r4", 41, "b"), "full");
+  EXPECT_EQ(kind("r4", 40, "b"), "kept");
+  EXPECT_EQ(kind("r5", 1, "b"), "full");
+  Upload gone;
+  gone.removes = Removal{"default", "r1", "a"};
+  const std::vector<Upload> removals{gone, gone};
+  const auto outcomes = value_of(service(where)->add_uploads(removals));
+  EXPECT_TRUE(outcomes[0].done.removed);
+  EXPECT_FALSE(outcomes[1].done.removed);
+  EXPECT_EQ(kind("r5", 1, "b"), "kept");
+  EXPECT_EQ(content_of(service(where)->history()).runs.size(), 4U);
 }
 
 TEST_P(ServiceStoreTest, TakesNoneWhereOneIsWrongAndGoesOn) {
