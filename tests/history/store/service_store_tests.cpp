@@ -121,7 +121,7 @@ TEST_P(ServiceStoreTest, ComparesAVerdictWithTheLastThatLackedNothing) {
 
 TEST_P(ServiceStoreTest, CountsWhatItTookAlsoWhenItIsOpenedAgain) {
   const std::string where = fresh();
-  double at = 1000;
+  double at = 86'400;
   const auto kind = [&](const std::string& run, std::int64_t bytes, const std::string& who) {
     Upload one = upload(run, {}, at);
     one.bytes = bytes;
@@ -134,11 +134,11 @@ TEST_P(ServiceStoreTest, CountsWhatItTookAlsoWhenItIsOpenedAgain) {
     return outcome.until ? fmt::format("until {}", *outcome.until) : "full";
   };
   EXPECT_EQ(kind("r1", 50, "a"), "kept");
-  EXPECT_EQ(kind("r2", 11, "b"), "until 86400");
+  EXPECT_EQ(kind("r2", 11, "b"), "until 172800");
   EXPECT_EQ(kind("r2", 10, "b"), "kept");
   EXPECT_EQ(kind("r3", 0, "b"), "kept");
-  EXPECT_EQ(kind("r4", 0, "b"), "until 86400");  // the fourth of the project
-  at = 86'400;
+  EXPECT_EQ(kind("r4", 0, "b"), "until 172800");  // the fourth of the project
+  at = 172'800;
   EXPECT_EQ(kind("r4", 41, "b"), "full");
   EXPECT_EQ(kind("r4", 40, "b"), "kept");
   EXPECT_EQ(kind("r5", 1, "b"), "full");
