@@ -174,8 +174,9 @@ class SqlServiceStore final : public ServiceStore {
         "COALESCE(branch, '') = $3 AND time <= $4 ORDER BY time DESC, id DESC LIMIT 1",
         {project, machine, branch, until}, take));
     if (id == 0) {
+      // "+time", so that SQLite reads weir_verdict_last alone, not the rows with their long texts.
       WEIR_CHECK(database().read(
-          "SELECT id FROM weir_verdict WHERE project = $1 AND partial = 0 AND time <= $3 ORDER BY "
+          "SELECT id FROM weir_verdict WHERE project = $1 AND partial = 0 AND +time <= $3 ORDER BY "
           "CASE WHEN machine = $2 THEN 0 ELSE 1 END, time DESC, id DESC LIMIT 1",
           {project, machine, until}, take));
     }
