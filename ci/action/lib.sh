@@ -66,6 +66,16 @@ trust_checkout() {
   fi
 }
 
+# fetch_branch NAME: of origin, to refs/remotes/origin/NAME, its last commit alone. 1 where there is no such branch.
+fetch_branch() {
+  git check-ref-format "refs/heads/$1" || die "\"$(one_line "$1")\" is no branch name"
+  local there
+  there=$(git ls-remote --heads origin "refs/heads/$1") || die "origin cannot be asked for its branches"
+  [[ -n $there ]] || return 1
+  git fetch -q --depth=1 --no-tags --no-recurse-submodules origin "+refs/heads/$1:refs/remotes/origin/$1" ||
+    die "branch $1 could not be fetched"
+}
+
 # use_token ORIGIN TOKEN: git asks ORIGIN with it. By the environment: every user of the machine can read
 # command lines.
 use_token() {
@@ -78,9 +88,37 @@ use_token() {
 # inert: names of cells and machines are in what weir prints; no line of it is a command to the runner.
 inert() { sed -e 's/##\[/## [/g' -e 's/^[[:space:]]*::/ : :/'; }
 
-# take_artifact NAME FOLDER TOKEN: what the gate NAME of this workflow run left.
-take_artifact() {
+# fetch_artifact RUN NAME ZIP: the archive that the gate NAME of the workflow run RUN left, unread. 1, with
+# the reason in $why, where there is none; GitHub that does not answer is no answer about the run.
+fetch_artifact() {
+  local found size most=$((256 << 20))
+  [[ $1 =~ ^[0-9]{1,20}$ ]] || die "there is no workflow run to take an artifact of"
   command -v gh >/dev/null || die "gh is missing: hosted runners have it"
-  GH_TOKEN=$3 gh run download "$GITHUB_RUN_ID" --repo "$GITHUB_REPOSITORY" --name "weir-$1" --dir "$2" ||
-    die "this workflow run left no artifact weir-$1"
+  # The newest one: a run that was attempted again may have several.
+  found=$(gh api --method GET "repos/$GITHUB_REPOSITORY/actions/runs/$1/artifacts" -F per_page=100 -f "name=weir-$2" \
+    --jq '[.artifacts[] | select(.expired | not)] | max_by(.id) | "\(.id) \(.size_in_bytes)"') ||
+    die "GitHub does not say what run $1 left"
+  why="the run left no artifact weir-$2"
+  [[ $found =~ ^([0-9]+)\ ([0-9]+)$ ]] || return 1
+  found=${BASH_REMATCH[1]} size=${BASH_REMATCH[2]}
+  why="the artifact has $size bytes: more than a run of weir has"
+  ((size <= most)) || return 1
+  gh api "repos/$GITHUB_REPOSITORY/actions/artifacts/$found/zip" >"$3" || die "the artifact could not be fetched"
+  why=''
+}
+
+# unpack ZIP FOLDER MEMBER...: these files of an archive that anybody may have made. Each is read by its name,
+# as a stream with a limit: no other member, no link and no path of the archive comes to be on the disk.
+unpack() {
+  local zip=$1 folder=$2 member place size most=$((128 << 20))
+  shift 2
+  command -v unzip >/dev/null || die "unzip is missing: hosted runners have it"
+  for member; do
+    place=$folder/$member
+    mkdir -p "${place%/*}"
+    # A bomb stops unzip by its closed pipe: that is no error here, the size is checked.
+    { env -i PATH="$PATH" unzip -p "$zip" "$member" 2>/dev/null || true; } | head -c $((most + 1)) >"$place"
+    size=$(wc -c <"$place")
+    ((size > 0 && size <= most)) || rm "$place"
+  done
 }

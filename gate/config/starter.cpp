@@ -233,12 +233,14 @@ std::string starter_github(const StarterCi& found) {
 std::string starter_gitlab(const StarterCi& found) {
   const bool here = found.folder == ".";
   const auto made = [&](const char* file) { return yaml_quoted(below_root(found, file)); };
+  // GitLab fills in "$NAME" in a variable's value.
+  const auto value = [](const std::string& text) { return yaml_quoted(replaced(text, "$", "$$")); };
   const std::string config = found.file == "weir.yaml" ? "" : " --config " + word(found.file);
   std::string gate =
       "weir gate --counts-only --require-baseline --json verdict.json --markdown weir.md --junit "
-      "weir.xml --openmetrics metrics.txt --rules-from \"$base\"" +
+      "weir.xml --openmetrics metrics.txt --rules-from \"$rules\"" +
       config;
-  if (found.has_base) gate += " --against \"$base\"";
+  gate += found.has_base ? " --against \"$base\" || code=$?" : " || code=$?";
   std::vector<std::string> steps = steps_of(found, ".gitlab-ci.yml", false);
   for (const std::string& model : found.made) {
     steps.push_back(
@@ -264,14 +266,13 @@ std::string starter_gitlab(const StarterCi& found) {
                  {"accept", yaml_quoted("weir baseline accept --counts-only" + config)},
                  {"baselines", made("baselines/")},
                  {"verdict", made("verdict.json")},
-                 {"out", made("weir-out/")},
                  {"junit", made("weir.xml")},
                  {"report", made("weir.md")},
                  {"metrics", made("metrics.txt")}}) +
          "\n" +
-         (here ? std::string(k_gitlab_note)
-               : replaced(std::string(k_gitlab_note), "weir.md",
-                          word(below_root(found, "weir.md"))));
+         replaced(std::string(k_gitlab_note), "\"0.1.0\", WEIR_FOLDER: ., WEIR_CONFIG: weir.yaml",
+                  fmt::format("\"{}\", WEIR_FOLDER: {}, WEIR_CONFIG: {}", found.version,
+                              value(found.folder), value(found.file)));
 }
 
 }  // namespace weir::config

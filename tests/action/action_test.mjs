@@ -4,7 +4,7 @@ import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
-import {commands_in} from './runner.mjs';
+import {commands_in, read_yaml, root} from './runner.mjs';
 import {World, weir} from './world.mjs';
 
 let world;
@@ -102,25 +102,6 @@ test('schedules have no base, and say so; a comment has to name one', () => {
   assert.equal(named.outputs.verdict, 'new', named.log);
 });
 
-// docs/ci/run.yml: what was checked out is not what the event runs from.
-test('what a comment asked to measure is posted to the commit that was checked out', () => {
-  const sha = world.branch('asked', 5);
-  const log = path.join(world.top, 'posted');
-  const cache = (key, prefix) => {
-    fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
-    fs.rmSync(path.join(prefix, 'bin/weir'), {force: true});
-    fs.writeFileSync(path.join(prefix, 'bin/weir'), `#!/bin/sh
-[ "$1" != post ] || { printf '%s ' "$@" >>'${log}'; exit; }
-exec '${weir}' "$@"\n`, {mode: 0o755});
-  };
-  const done = world.run(world.checkout(sha, 0), {
-    event_name: 'issue_comment', sha: world.git(world.work, 'rev-parse', 'main'), ref: 'refs/heads/main',
-    event: {issue: {number: 7}, comment: {body: '/weir run'}}},
-    {'counts-only': 'true', comment: 'true', against: 'origin/main', 'rules-from': 'origin/main'}, {cache});
-  assert.equal(done.outputs.verdict, 'fail', done.log);
-  assert.ok(fs.readFileSync(log, 'utf8').includes(`--sha=${sha} `), fs.readFileSync(log, 'utf8'));
-});
-
 test('a push is held to what was there before it, not to its last commit but one', () => {
   const before = world.git(world.work, 'rev-parse', 'main');
   world.commit('slower', 9);
@@ -141,7 +122,7 @@ test('pull_request_target is refused before anything is run', () => {
 
 test('wrong inputs are refused before anything is run', () => {
   const pull = world.pull_request('inputs', 3);
-  for (const inputs of [{'fail-on': 'fial'}, {comment: 'yes'}, {'counts-only': '1'}, {name: 'a b'}, {name: '../x'},
+  for (const inputs of [{'fail-on': 'fial'}, {'counts-only': '1'}, {name: 'a b'}, {name: '../x'},
                         {version: 'latest'}, {version: '0.1.0@sha256:0'}, {'working-directory': 'nowhere'}]) {
     const done = world.run(pull.folder, pull.github, inputs);
     assert.equal(done.success, false, JSON.stringify(inputs));
@@ -229,58 +210,8 @@ test('outputs hold what they were given, line breaks and marks of their own incl
   assert.ok(done.outputs.run.startsWith(path.basename(folder) + '/weir-out/'));
 });
 
-// A weir that says what it was called with, in place of the real one's "post".
-const recorder = (log) => (key, prefix) => {
-  fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
-  fs.writeFileSync(path.join(prefix, 'bin/weir'), `#!/bin/sh
-case "$1" in
-  post) if [ "$2" = --help ]; then exit 0; fi
-        { printf '%s\\n' "$@"; printf 'token=%s\\n' "$GITHUB_TOKEN"; } >>'${log}'; exit $WEIR_POST_EXIT ;;
-  gate) env | grep -q ghs_ && { echo "a token is here"; exit 1; } ;;
-esac
-exec '${weir}' "$@"
-`, {mode: 0o755});
-};
-
-test('the token goes to posting alone, by the environment', () => {
-  const pull = world.pull_request('posted', 3);
-  const log = path.join(world.top, 'posted.log');
-  const done = world.run(pull.folder, pull.github, {'counts-only': 'true', token: 'ghs_secret', name: 'gpu'},
-                         {cache: recorder(log), env: {WEIR_POST_EXIT: '0'}});
-  assert.equal(done.success, true, done.log);
-  const words = fs.readFileSync(log, 'utf8').split('\n');
-  assert.deepEqual(words.slice(2, 4), ['--repo', 'o/r']);
-  assert.ok(words.includes('--name') && words.includes('gpu') && words.includes('token=ghs_secret'));
-  assert.ok(!done.log.includes('ghs_secret'));
-  assert.deepEqual(Object.keys(done.artifacts), ['weir-gpu']);
-});
-
-test('that there is no verdict is posted as well', () => {
-  const pull = world.pull_request('nothing-to-post', 3);
-  const log = path.join(world.top, 'missing.log');
-  const done = world.run(pull.folder, pull.github, {config: 'nowhere.yaml'}, {cache: recorder(log), env: {WEIR_POST_EXIT: '0'}});
-  assert.equal(done.success, false);
-  assert.match(fs.readFileSync(log, 'utf8'), /--missing-verdict=weir gate ended with 2 and left no verdict/);
-});
-
-test('posting that fails is told and changes no verdict', () => {
-  const log = path.join(world.top, 'failed.log');
-  for (const [name, syncs, success] of [['post-red', 4, false], ['post-green', 3, true]]) {
-    const pull = world.pull_request(name, syncs);
-    const done = world.run(pull.folder, pull.github, {'counts-only': 'true'}, {cache: recorder(log), env: {WEIR_POST_EXIT: '3'}});
-    assert.equal(done.success, success, done.log);
-    assert.match(done.log, /::warning title=weir::not all was posted/);
-  }
-});
-
-test('a fork\'s pull request, no token and comment: false post nothing', () => {
-  const log = path.join(world.top, 'nothing.log');
-  const more = {cache: recorder(log), env: {WEIR_POST_EXIT: '0'}};
-  const fork = world.pull_request('forked', 4, {head: 'stranger/r'});
-  const done = world.run(fork.folder, fork.github, {'counts-only': 'true'}, more);
-  assert.equal(done.outputs.verdict, 'fail');
-  assert.match(done.log, /a fork's pull request/);
-  world.run(fork.folder, fork.github, {'counts-only': 'true', token: ''}, more);
-  world.run(fork.folder, fork.github, {'counts-only': 'true', comment: 'false'}, more);
-  assert.ok(!fs.existsSync(log));
+test('a job that measures is given no token, and asks for none', () => {
+  const {inputs, runs} = read_yaml(path.join(root, 'action.yml'));
+  assert.ok(!('token' in inputs));
+  assert.ok(!/token/.test(JSON.stringify(runs)));
 });

@@ -1,67 +1,147 @@
-// docs/ci/gitlab.yml: its gate, and its note, with "curl" as a stand-in for GitLab.
+// docs/ci/gitlab.yml: what it measures by, and what its protected pipeline judges and posts, against a fake GitLab.
 import assert from 'node:assert/strict';
-import {spawnSync} from 'node:child_process';
+import {spawn} from 'node:child_process';
 import fs from 'node:fs';
-import os from 'node:os';
+import http from 'node:http';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
 import {read_yaml, root} from './runner.mjs';
+import {World} from './world.mjs';
 
 const jobs = read_yaml(path.join(root, 'docs/ci/gitlab.yml'));
-let top, count = 0;
-before(() => { top = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-gitlab-')); });
-after(() => fs.rmSync(top, {recursive: true, force: true}));
+const [sha, merged] = ['a'.repeat(40), 'c'.repeat(40)];
+let world, server, gitlab;
+before(async () => {
+  world = new World();
+  world.git(world.work, 'push', '-q', 'origin', 'main:release');
+  server = http.createServer((request, response) => {
+    const chunks = [];
+    request.on('data', (chunk) => chunks.push(chunk));
+    request.on('end', () => {
+      const asked = `${request.method} ${request.url.replace('/api/v4', '')}`;
+      const body = Buffer.concat(chunks).toString();
+      gitlab.asked.push({asked, body, token: request.headers['private-token']});
+      const answer = gitlab.answers[asked.replace(/\?.*$/, '')] ?? gitlab.answers[asked];
+      response.writeHead(answer === undefined ? 404 : 200);
+      response.end(answer === undefined ? '{"message": "404 Not found"}' : typeof answer === 'string' ? answer : JSON.stringify(answer));
+    });
+  });
+  await new Promise((ready) => server.listen(0, '127.0.0.1', ready));
+});
+after(() => { server.close(); world.remove(); });
 
-// Runs a job's `script` as GitLab's shell runner does: all lines in one shell that stops at an error.
-function run(job, files, programs) {
-  const folder = path.join(top, String(++count));
-  fs.mkdirSync(path.join(folder, 'bin'), {recursive: true});
-  for (const [name, text] of Object.entries(files)) fs.writeFileSync(path.join(folder, name), text);
-  for (const [name, text] of Object.entries(programs)) fs.writeFileSync(path.join(folder, 'bin', name), `#!/bin/sh\n${text}\n`, {mode: 0o755});
-  const ended = spawnSync('bash', ['-eo', 'pipefail', '-c', jobs[job].script.join('\n')], {
-    cwd: folder, encoding: 'utf8', env: {
-      PATH: `${folder}/bin:${process.env.PATH}`, WEIR_GITLAB_TOKEN: 'glpat-secret', CI_API_V4_URL: 'https://gitlab.example/api/v4',
-      CI_PROJECT_ID: '3', CI_MERGE_REQUEST_IID: '8', CI_COMMIT_SHORT_SHA: 'abc1234'}});
-  const read = (name) => fs.readFileSync(path.join(folder, name), {encoding: 'utf8', flag: 'a+'});
-  return {...ended, read};
+// Runs a job's `script` as GitLab's runner does: all lines in one shell that stops at an error.
+function run(job, weir, env = {}, folder = world.checkout('main', 0)) {
+  const bin = world.fresh('bin');
+  fs.writeFileSync(path.join(bin, 'weir'), `#!/bin/bash\nenv >'${bin}/env'; printf '%s\\n' "$*" >>'${bin}/words'\n${weir}\n`, {mode: 0o755});
+  const child = spawn('bash', ['-eo', 'pipefail', '-c', jobs[job].script.join('\n')], {cwd: folder, env: {
+    PATH: `${bin}:${process.env.PATH}`, HOME: world.top, ...jobs[job].variables, CI_API_V4_URL: `http://127.0.0.1:${server.address().port}/api/v4`,
+    CI_PROJECT_DIR: folder, CI_PROJECT_ID: '3', CI_JOB_TOKEN: 'glcbt-secret', ...env}});
+  const read = (name) => fs.readFileSync(path.join(bin, name), {encoding: 'utf8', flag: 'a+'});
+  let log = '';
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => { log += text; });
+  return new Promise((done) => child.on('close', (status) => done({status, log, folder, read})));
+}
+const writes = (text) => `for word; do case $last in --json|--markdown|--junit|--openmetrics) echo '${text}' >"$word" ;; esac; last=$word; done`;
+
+test('a merge request is measured by the rules of its target branch, and the exit code stays the verdict', async () => {
+  const weir = `${writes('x')}; mkdir -p weir-out/1; echo records >weir-out/1/run.jsonl; exit 1`;
+  const done = await run('weir-measure', weir, {CI_MERGE_REQUEST_TARGET_BRANCH_NAME: 'release', CI_MERGE_REQUEST_PROJECT_URL: `file://${world.origin.replace(/\.git$/, '')}`});
+  assert.equal(done.status, 1, done.log);
+  assert.match(done.read('words'), /--rules-from=target\/release /);
+  assert.equal(world.git(done.folder, 'rev-parse', 'target/release'), world.git(world.work, 'rev-parse', 'main'));
+  const {paths, reports} = jobs['weir-measure'].artifacts;
+  for (const name of [...paths.filter((place) => !place.endsWith('/')), ...Object.values(reports)]) assert.equal(fs.readFileSync(path.join(done.folder, name), 'utf8'), 'x\n', name);
+  assert.equal(fs.readFileSync(path.join(done.folder, 'run/run.jsonl'), 'utf8'), 'records\n');
+  const pushed = await run('weir-measure', weir.replace('exit 1', 'exit 0'));
+  assert.equal(pushed.status, 0, pushed.log);
+  assert.ok(!pushed.read('words').includes('--rules-from'));
+});
+
+test('the token is for a pipeline of the protected default branch, and measuring has no use for it', () => {
+  assert.ok(!JSON.stringify(jobs['weir-measure']).includes('TOKEN'));
+  const [{if: condition}, ...others] = jobs['weir-post'].rules;
+  assert.deepEqual(others, []);
+  for (const part of ['$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH', '$CI_COMMIT_REF_PROTECTED == "true"', '/^(schedule|web)$/']) assert.ok(condition.includes(part), part);
+  assert.deepEqual([jobs['weir-post'].cache, jobs['weir-post'].needs, jobs['weir-post'].dependencies], [[], undefined, undefined]);
+});
+
+const request = (more = {}) => ({iid: 8, sha, target_branch: 'main', head_pipeline: {id: 21, project_id: 3, status: 'success', sha}, ...more});
+function fake({merge_request = request(), notes = [], records = 'records\n', more = {}} = {}) {
+  const project = merge_request.head_pipeline?.project_id;
+  return {asked: [], answers: {
+    'GET /user': {id: 11}, 'GET /projects/3/merge_requests': [{iid: 8}], 'GET /projects/3/merge_requests/8': merge_request,
+    'GET /projects/3/merge_requests/8/notes?per_page=100&sort=asc&page=1': notes, 'GET /projects/3/merge_requests/8/notes?per_page=100&sort=asc&page=2': [],
+    [`GET /projects/${project}/pipelines/21/jobs`]: [{id: 4, name: 'other', artifacts_file: {}}, {id: 5, name: 'weir-measure', artifacts_file: {}}, {id: 6, name: 'weir-measure'}],
+    [`GET /projects/${project}/jobs/5/artifacts/run/run.jsonl`]: records,
+    [`GET /projects/${project}/repository/commits/${merged}`]: {parent_ids: ['d'.repeat(40), sha]},
+    [`POST /projects/3/statuses/${sha}`]: {}, 'POST /projects/3/merge_requests/8/notes': {}, 'PUT /projects/3/merge_requests/8/notes/6': {}, ...more}};
+}
+// → what was posted: {state, name, note, how}, and the run.
+async function posted(given, weir = writes('all well')) {
+  gitlab = fake(given);
+  const done = await run('weir-post', weir, {WEIR_GITLAB_TOKEN: 'glpat-secret'});
+  const sent = gitlab.asked.filter(({asked}) => !asked.startsWith('GET'));
+  const field = (name, body = '') => new RegExp(`name="${name}"[^]*?\\r\\n\\r\\n([^]*?)\\r\\n--`).exec(body)?.[1];
+  const status = sent.find(({asked}) => asked.includes('statuses')), note = sent.find(({asked}) => asked.includes('notes'));
+  return {...done, sent: sent.map(({asked}) => asked), state: field('state', status?.body), name: field('name', status?.body),
+          pipeline: field('pipeline_id', status?.body), note: field('body', note?.body)};
 }
 
-test('all that GitLab reads is asked for, and the exit code stays the verdict', () => {
-  const done = run('weir', {}, {weir: `for word; do case $word in *.*) echo x >"$word" ;; esac; done; exit 1`});
-  assert.equal(done.status, 1, done.stderr);
-  const {paths, reports} = jobs.weir.artifacts;
-  for (const name of [...paths.filter((place) => !place.endsWith('/')), ...Object.values(reports)]) assert.equal(done.read(name), 'x\n', name);
-  for (const code of [0, 2]) assert.equal(run('weir', {}, {weir: `exit ${code}`}).status, code);
+test('records are judged by the tip of the target branch in a process that has no token', async () => {
+  const done = await posted();
+  assert.equal(done.status, 0, done.log);
+  assert.match(done.read('words'), /gate --config weir.yaml --from \S+\/run --rules-from origin\/main --require-baseline/);
+  assert.ok(!/secret/.test(done.read('env')), done.read('env'));
+  assert.deepEqual([done.state, done.name, done.pipeline], ['success', 'weir (main !8)', '21']);
+  assert.match(done.note, new RegExp(`^<!-- weir !8 main ${sha} 21 -->\r?\nall well\n[^]*ran the code of the merge request`));
+  assert.ok(gitlab.asked.every(({token}) => token === 'glpat-secret'));
+  assert.ok(!done.log.includes('secret'));
 });
 
-const gitlab = (notes) => `printf '%s\\n' "$*" >>asked
-[ "$(stat -c %a token)" = 600 ] || exit 9
-case "$*" in
-  *api/v4/user) echo '{"id": 11}' ;;
-  *--request*) cat note.md >sent ;;
-  *page=1) printf '%s\\n' '${typeof notes === 'string' ? notes : JSON.stringify(notes)}' ;;
-  *) echo '[]' ;;
-esac`;
-
-test('one note is kept: made once, then edited; others\' notes with its mark are left alone', () => {
-  const first = run('weir-note', {'weir.md': 'all well'}, {curl: gitlab([{id: 5, body: '<!-- weir -->\nmine?', author: {id: 12}}])});
-  assert.equal(first.status, 0, first.stderr);
-  assert.match(first.read('asked'), /--request POST .*merge_requests\/8\/notes\n/);
-  assert.equal(first.read('sent'), '<!-- weir -->\nall well');
-  const next = run('weir-note', {'weir.md': 'worse'}, {curl: gitlab([{id: 6, body: '<!-- weir -->\nall well', author: {id: 11}}])});
-  assert.match(next.read('asked'), /--request PUT .*notes\/6\n/);
-  for (const done of [first, next]) assert.ok(!(done.read('asked') + done.stdout + done.stderr).includes('glpat-secret'));
-});
-
-test('an answer that is no list makes no second note', () => {
-  for (const answer of ['<html>', '{"message": "500"}', '']) {
-    const done = run('weir-note', {'weir.md': 'x'}, {curl: gitlab(answer)});
-    assert.notEqual(done.status, 0, answer);
-    assert.equal(done.read('sent'), '');
+test('what fails, what can not be judged and what was not measured is red', async () => {
+  for (const [code, note] of [[1, /all well/], [3, /all well/], [4, /all well/]]) {
+    const done = await posted({}, `${writes('all well')}; exit ${code}`);
+    assert.equal(done.state, 'failed', String(code));
+    assert.match(done.note, note);
   }
+  for (const given of [{records: undefined, more: {'GET /projects/3/jobs/5/artifacts/run/run.jsonl': ''}}, {more: {'GET /projects/3/pipelines/21/jobs': []}},
+                       {merge_request: request({head_pipeline: {id: 21, project_id: 3, status: 'success', sha: 'b'.repeat(40)}})}]) {
+    const done = await posted(given);
+    assert.equal(done.state, 'failed');
+    assert.match(done.note, /no verdict\*\* for aaaaaaaaaaaa: not judged/);
+    assert.equal(done.read('words'), '');
+  }
+  assert.match((await posted({}, 'exit 2')).note, /no verdict\*\*.*ended with 2/);
 });
 
-test('no verdict is said, too', () => {
-  const done = run('weir-note', {}, {curl: gitlab([])});
-  assert.match(done.read('sent'), /no verdict\*\* for abc1234/);
+test('another target branch has other rules and a note of its own; a fork\'s pipeline is its project\'s', async () => {
+  const done = await posted({merge_request: request({target_branch: 'release'}), notes: [{id: 6, body: `<!-- weir !8 main ${sha} 21 -->\n`, author: {id: 11}}]});
+  assert.match(done.read('words'), /--rules-from origin\/release /);
+  assert.deepEqual([done.name, done.sent[1]], ['weir (release !8)', 'PUT /projects/3/merge_requests/8/notes/6']);
+  const fork = await posted({merge_request: request({head_pipeline: {id: 21, project_id: 99, status: 'failed', sha: merged}})});
+  assert.deepEqual([fork.state, fork.pipeline], ['success', undefined], fork.log);
+});
+
+test('one note is kept, and each head is posted once; others\' notes with its mark are left alone', async () => {
+  const theirs = {id: 5, body: `<!-- weir !8 main ${sha} 21 -->`, author: {id: 12}};
+  assert.ok((await posted({notes: [theirs]})).sent.includes('POST /projects/3/merge_requests/8/notes'));
+  const old = {id: 6, body: `<!-- weir !8 main ${sha} 20 -->\nall well`, author: {id: 11}};
+  assert.ok((await posted({notes: [theirs, old]})).sent.includes('PUT /projects/3/merge_requests/8/notes/6'));
+  assert.deepEqual((await posted({notes: [{...old, body: `<!-- weir !8 main ${sha} 21 -->\nall well`}]})).sent, []);
+  assert.deepEqual((await posted({merge_request: request({head_pipeline: {id: 21, project_id: 3, status: 'running', sha}})})).sent, []);
+  assert.deepEqual((await posted({merge_request: request({head_pipeline: null})})).sent, []);
+});
+
+test('an answer that is no list makes no second note, and hostile names are text', async () => {
+  for (const answer of ['<html>', '{"message": "500"}', '']) {
+    const done = await posted({notes: answer});
+    assert.equal(done.status, 1, answer);
+    assert.deepEqual(done.sent, []);
+  }
+  for (const target_branch of ['$(touch pwned)', '--upload-pack=touch pwned', '`touch pwned`', '../..']) {
+    const done = await posted({merge_request: request({target_branch})});
+    assert.equal(done.read('words'), '', target_branch);
+    assert.ok(!fs.existsSync(path.join(done.folder, 'pwned')));
+  }
 });

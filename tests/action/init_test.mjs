@@ -41,7 +41,7 @@ function well_formed(file) {
   const text = fs.readFileSync(file, 'utf8');
   assert.deepEqual(lint(text, 'weir.yml').filter(({message}) => !message.startsWith('label "ubuntu-24.04" is unknown')), []);
   const {inputs} = read_yaml(path.join(root, 'action.yml'));
-  const step = read_yaml(file).jobs.weir.steps.at(-1);
+  const step = read_yaml(file).jobs.measure.steps.at(-1);
   assert.equal(step.uses, 'OWNER/weir@v1');
   for (const [name, value] of Object.entries(step.with)) {
     assert.ok(name in inputs, name);
@@ -57,7 +57,7 @@ test('a workflow is written at the root of the repository, the cells are counted
   const {'working-directory': folder, 'counts-only': counts, against, 'require-baseline': required, ...rest} = well_formed(workflow);
   assert.deepEqual([folder, counts, against], ['bench/llm', true, undefined]);
   assert.match(required, /event_name != 'workflow_dispatch'/, 'a gate that compares nothing is red');
-  assert.deepEqual(Object.keys(rest), ['baselines-ref', 'comment', 'fail-on']);
+  assert.deepEqual(Object.keys(rest), ['baselines-ref', 'fail-on']);
   for (const words of [/wrote \.github\/workflows\/weir\.yml/, /syncs/, /counts  .*1 process\n/, /at most 10 m/, /weir baseline accept/]) {
     assert.match(done.stdout, words);
   }
@@ -80,7 +80,7 @@ test('what git does not hold and nothing makes is asked for, and ends red until 
   const done = init('--ci', 'github');
   assert.match(done.stdout, /say in it where these come from: \.\/engine, model\.bin/);
   well_formed(workflow);
-  const steps = read_yaml(workflow).jobs.weir.steps;
+  const steps = read_yaml(workflow).jobs.measure.steps;
   const {run} = steps.find((step) => step.name === 'The engine and its models');
   const ends = () => spawnSync('bash', ['-ec', run], {cwd: place, encoding: 'utf8'});
   assert.equal(ends().status, 0, 'both are here');
@@ -106,10 +106,10 @@ test('GitLab gets its file, or a part of it to be taken in', () => {
   const {init, place} = repository();
   assert.equal(init('--ci', 'gitlab').status, 0);
   const jobs = read_yaml(path.join(place, '.gitlab-ci.yml'));
-  const job = {...jobs[jobs.weir.extends], ...jobs.weir};
+  const job = {...jobs[jobs['weir-measure'].extends], ...jobs['weir-measure']};
   assert.ok(job.script.every((line) => typeof line === 'string') && job.before_script.every((line) => typeof line === 'string'));
   assert.match(job.script.join('\n'), /^weir gate --counts-only --require-baseline .*--against "\$base"/m);
-  assert.ok(job.artifacts.paths.includes('weir.md') && jobs['weir-note'].script[0].includes('-s weir.md'), 'posts');
+  assert.ok(job.artifacts.paths.includes('run/') && jobs['weir-post'].script[0].includes('/artifacts/run/run.jsonl'), 'posts');
   const again = init('--ci', 'gitlab');
   assert.match(again.stdout, /wrote \.gitlab\/weir\.yml[\s\S]*include:/);
   assert.match(init('--ci', 'gitlab').stdout, /kept/);

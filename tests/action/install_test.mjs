@@ -22,7 +22,7 @@ before(() => {
 after(() => fs.rmSync(top, {recursive: true, force: true}));
 
 // → run_action's answer and `fetched`, the addresses asked for.
-function run({ref = '', version = '', inputs = {}, said = `${sum}  weir.tar.gz\n`, archive_file = archive, tools, glibc = '2.36'}) {
+function run({ref = '', version = '', inputs = {}, said = `${sum}  weir.tar.gz\n`, archive_file = archive, left, action = root, glibc = '2.36'}) {
   const folder = path.join(top, String(++count));
   const [bin, temp] = ['bin', 'temp'].map((name) => path.join(folder, name));
   for (const place of [bin, temp]) fs.mkdirSync(place, {recursive: true});
@@ -36,12 +36,18 @@ case $1 in *.sha256) cp '${folder}/sum' "$to" ;; *.tar.gz) cp '${archive_file}' 
   fs.writeFileSync(path.join(bin, 'cmake'), `#!/bin/sh
 echo "$*" >>'${folder}/cmake'
 case $1 in --install) mkdir -p "$4/bin"; cp '${top}/made/weir-x/bin/weir' "$4/bin/" ;; esac\n`, {mode: 0o755});
+  // What a job before, or an engine in this one, left at the place.
+  const leave = (at) => {
+    fs.mkdirSync(path.join(at, 'bin'), {recursive: true});
+    fs.writeFileSync(path.join(at, 'bin/weir'), '#!/bin/sh\necho weir of an engine\n', {mode: 0o755});
+  };
+  if (left) for (const place of ['temp/weir', 'tools/weir']) leave(path.join(folder, place));
   const done = run_action({
-    action: root, workspace: folder, temp, inputs: {version, against: 'none', comment: 'false', ...inputs}, path: [bin],
-    env: tools ? {RUNNER_TOOL_CACHE: tools} : {},
+    action, workspace: folder, temp, inputs: {version, ...(action === root ? {against: 'none'} : {}), ...inputs}, path: [bin],
+    env: {RUNNER_TOOL_CACHE: path.join(folder, 'tools')}, cache: left && ((key, place) => leave(place)),
     github: {event_name: 'schedule', repository: 'me/engine', action_repository: 'o/weir', action_ref: ref, token: '', sha: 'a'.repeat(40), ref: 'refs/heads/main'}});
   const read = (name) => fs.readFileSync(path.join(folder, name), {encoding: 'utf8', flag: 'a+'}).split('\n').filter(Boolean);
-  return Object.assign(done, {fetched: read('fetched'), built: read('cmake'), installed: done.steps.install?.outcome === 'success'});
+  return Object.assign(done, {fetched: read('fetched'), built: read('cmake'), installed: (done.steps.install ?? done.steps['Install weir'])?.outcome === 'success'});
 }
 
 test('the Action of a release\'s tag takes that release', () => {
@@ -68,18 +74,38 @@ test('an archive whose sum is another, or that is not there, is not installed', 
   }
 });
 
-test('the Action of a branch builds its sources, once for each state of them', () => {
-  const tools = path.join(top, 'tools');
-  const done = run({ref: 'main', tools});
+test('a release that lies there already, or in a cache, is fetched and compared with its sum again', () => {
+  const done = run({ref: 'v1', left: true});
   assert.ok(done.installed, done.log);
-  assert.ok(done.built.some((line) => line.includes('WEIR_STATIC=ON')), done.built.join('\n'));
-  assert.deepEqual(run({ref: '', version: 'source', tools}).built, []);
+  assert.equal(done.fetched.length, 2);
+  assert.match(done.log, /weir of the release/);
+  assert.ok(!done.log.includes('weir of an engine'));
 });
 
-test('install-only puts weir on PATH, and measures, keeps and posts nothing', () => {
-  const done = run({version: `v0.2.0@sha256:${sum}`, inputs: {'install-only': 'true', comment: 'true', 'working-directory': 'nowhere'}});
+test('the Action of a branch builds its sources, once for each state of them', () => {
+  const done = run({ref: 'main'});
+  assert.ok(done.installed, done.log);
+  assert.ok(done.built.some((line) => line.includes('WEIR_STATIC=ON')), done.built.join('\n'));
+  assert.match(done.saved, /^weir-Linux-x86_64-/);
+  assert.ok(done.ran.indexOf('Keep the build') < done.ran.indexOf('Gate'), 'before an engine has run');
+  const again = run({ref: '', version: 'source', left: true});
+  assert.deepEqual([again.built, again.saved], [[], undefined]);
+});
+
+test('what may write takes no cache: it fetches a release, or builds', () => {
+  for (const name of ['post', 'accept', 'baseline', 'trend']) {
+    const action = path.join(root, 'ci', name);
+    assert.equal(run({ref: 'v1', left: true, action}).fetched.length, 2, name);
+    const built = run({ref: 'main', left: true, action});
+    assert.ok(built.built.length > 0, name);
+    assert.ok(!built.log.includes('weir of an engine'), built.log);
+  }
+});
+
+test('install-only puts weir on PATH, and measures and keeps nothing', () => {
+  const done = run({version: `v0.2.0@sha256:${sum}`, inputs: {'install-only': 'true', 'working-directory': 'nowhere'}});
   assert.ok(done.success && done.installed, done.log);
-  assert.deepEqual(done.ran, ['Look at the inputs', 'Take weir from the cache', 'Install weir']);
+  assert.deepEqual(done.ran, ['Look at the inputs', 'Install weir']);
   assert.ok(done.path.some((folder) => fs.existsSync(path.join(folder, 'weir'))), done.log);
   assert.ok(!run({inputs: {'install-only': 'yes'}}).success);
 });

@@ -1,57 +1,119 @@
-// The second stage (ci/post): a workflow run's artifact, which anybody may have made. "gh" and
-// "weir post" are stand-ins that keep what they were asked.
+// The second stage (ci/post): a run's artifact, which anybody may have made, is judged again by the base's rules and
+// posted. "gh" and weir are stand-ins that keep what they were asked; git asks a real repository.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import os from 'node:os';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
-import {commands_in, root, run_action} from './runner.mjs';
+import {commands_in, release, root, run_action} from './runner.mjs';
+import {World} from './world.mjs';
 import {zip} from './zip.mjs';
 
 const sha = 'a'.repeat(40);
-let top, count = 0;
-before(() => { top = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-post-')); });
-after(() => fs.rmSync(top, {recursive: true, force: true}));
+let world, tip;
+before(() => {
+  world = new World();
+  tip = world.git(world.work, 'rev-parse', 'main');
+  world.git(world.work, 'push', '-q', 'origin', 'main:release', 'main:perf-baselines');
+  fs.mkdirSync(path.join(world.top, 'o'));
+  fs.symlinkSync(world.origin, path.join(world.top, 'o/r'));
+});
+after(() => world.remove());
 
 const missing = /\|--missing-verdict=[^|]+\|token=/;
 const program = (file, text) => fs.writeFileSync(file, `#!/bin/sh\n${text}`, {mode: 0o755});
+const pull = (number, base, more = {}) => ({number, base: {ref: base}, head: {sha, repo: {full_name: 'stranger/r'}}, ...more});
+const run_event = (more = {}) => ({event_name: 'workflow_run', event: {workflow_run: {
+  id: '42', event: 'pull_request', head_sha: sha, head_branch: 'topic', head_repository: {full_name: 'stranger/r', owner: {login: 'stranger'}}, ...more}}});
 
-// → run_action's answer, and `posts`: the words of each "weir post".
-function run({members = {'verdict.json': Buffer.from('{}')}, archive, artifacts, event = {}, inputs = {}}) {
-  const folder = path.join(top, String(++count));
+// → run_action's answer, and `posts`, `judged`: the words of each "weir post", "weir gate"; what each had of tokens.
+function run({members = {'run/run.jsonl': Buffer.from('{}\n')}, archive, artifacts, github = run_event(), inputs = {}, pulls = [pull(7, 'main')], code = 0}) {
+  const folder = world.fresh('post');
   const [bin, temp, log] = ['bin', 'temp', 'log'].map((name) => path.join(folder, name));
   for (const place of [bin, temp]) fs.mkdirSync(place, {recursive: true});
   fs.writeFileSync(path.join(folder, 'zip'), archive ?? zip(members));
   fs.writeFileSync(path.join(folder, 'artifacts'), JSON.stringify({artifacts: artifacts ?? [{id: 7, size_in_bytes: 9, expired: false}]}));
+  fs.writeFileSync(path.join(folder, 'pulls'), JSON.stringify(pulls));
   program(path.join(bin, 'gh'), `printf '%s\\n' "$*" >>'${log}.gh'
-last=; for word; do [ "$last" != --jq ] || jq=$word; last=$word; done
+jq=.; last=; for word; do [ "$last" != --jq ] || jq=$word; last=$word; done
 case "$*" in
   *artifacts/7/zip) cat '${folder}/zip' ;;
   *runs/42/artifacts*) jq -r "$jq" <'${folder}/artifacts' ;;
+  *repos/o/r/pulls/7*) echo main ;;
+  *repos/o/r/pulls\\ *) cat '${folder}/pulls' ;;
   *) echo "gh: Not Found (HTTP 404)" >&2; exit 1 ;;
 esac\n`);
-  const cache = (key, prefix) => {
-    fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
-    program(path.join(prefix, 'bin/weir'), `case "$*" in --version) echo weir 0; exit ;; *--help) exit ;; esac
-printf '%s|' "$@" "token=$GITHUB_TOKEN" >>'${log}'; echo >>'${log}'\n`);
-  };
+  program(path.join(bin, 'unzip'), `env >'${log}.unzip'; exec /usr/bin/unzip "$@"\n`);
+  const weir = release(folder, `[ "$1" != --version ] || { echo weir 0; exit; }
+printf '%s|' "$@" "token=$GITHUB_TOKEN" >>'${log}'".$1"; echo >>'${log}'".$1"
+[ "$1" = gate ] || exit 0
+env >'${log}.env'; git rev-parse --verify -q "$(printf '%s\\n' "$@" | sed -n 's/^--rules-from=//p')" >'${log}.rules'
+git ls-files >'${log}.tree'; ls -A | grep -v '^.git$' >>'${log}.tree'
+for word; do case $word in --json=*) echo '{}' >"\${word#*=}" ;; esac; done
+exit ${code}`);
   const done = run_action({
-    action: path.join(root, 'ci/post'), workspace: folder, temp, inputs, cache, path: [bin],
-    github: {event_name: 'workflow_run', repository: 'o/r', token: 'ghs_writes', action_ref: '', sha: 'b'.repeat(40),
-             ref: 'refs/heads/main', event: {workflow_run: {
-               id: '42', head_sha: sha, head_branch: 'topic', head_repository: {owner: {login: 'stranger'}}, ...event}}}});
-  done.posts = fs.existsSync(log) ? fs.readFileSync(log, 'utf8').trim().split('\n') : [];
-  done.asked = fs.readFileSync(`${log}.gh`, {encoding: 'utf8', flag: 'a+'});
-  done.folder = folder;
-  return done;
+    action: path.join(root, 'ci/post'), workspace: folder, temp, inputs: {version: weir.version, ...inputs}, path: [bin, weir.bin],
+    env: {GITHUB_SERVER_URL: `file://${world.top}`, HOME: world.top},
+    github: {repository: 'o/r', run_id: '42', token: 'ghs_writes', action_ref: '', sha: tip, ref: 'refs/heads/main', ...github}});
+  const read = (name) => fs.readFileSync(`${log}.${name}`, {encoding: 'utf8', flag: 'a+'}).trim();
+  const lines = (name) => read(name).split('\n').filter(Boolean);
+  return Object.assign(done, {folder, read, posts: lines('post'), judged: lines('gate'), asked: read('gh')});
 }
 
-test('the verdict is posted to where the event says', () => {
+test('what a fork measured is judged again by the tip of its base, and posted to where the event says', () => {
   const done = run({});
   assert.equal(done.success, true, done.log);
-  assert.match(done.posts[0], /^post\|.*\/verdict.json\|--repo\|o\/r\|--event\|.*event.json\|--name\|gate\|--fail\|token=ghs_writes/);
-  assert.match(done.asked, /-f name=weir-gate/);
+  assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=origin\/main\|--json=[^|]+\/verdict.json\|--allowances-ref=origin\/perf-baselines\|--pr=7\|token=\|$/);
+  assert.equal(done.read('rules'), tip);
+  assert.match(done.posts[0], /^post\|.*\/verdict.json\|--repo\|o\/r\|--event\|.*event.json\|--name\|gate\|--fail\|--judged-here\|token=ghs_writes/);
+  assert.match(done.asked, /-f head=stranger:topic/);
   assert.match(run({inputs: {name: 'gpu'}}).asked, /-f name=weir-gpu/);
+});
+
+test('what judges and what unpacks has no token, and nothing of the pull request or the base is checked out', () => {
+  const done = run({members: {'run/run.jsonl': Buffer.from('{}\n'), 'verdict.json': Buffer.from('{}'), 'weir.yaml': Buffer.from('version: 1')}});
+  for (const name of ['env', 'unzip']) {
+    assert.ok(done.read(name).includes('PATH='), name);
+    assert.ok(!done.read(name).includes('ghs_writes'), name);
+  }
+  assert.equal(done.read('tree'), '');
+  assert.ok(!done.ran.some((step) => step.includes('cache')), done.ran.join());
+});
+
+test('the base is the event\'s or the API\'s, never the artifact\'s', () => {
+  const rules = (github, more = {}) => /--rules-from=([^|]+)/.exec(run({github, inputs: {'run-id': '42', sha}, ...more}).judged[0] ?? '')?.[1];
+  const event = {pull_request: {number: 3, base: {ref: 'release'}}};
+  assert.equal(rules({event_name: 'pull_request', event}), 'origin/release');
+  assert.equal(rules({event_name: 'issue_comment', event: {issue: {number: 7}}}), 'origin/main');
+  assert.equal(rules({event_name: 'merge_group', event: {merge_group: {base_sha: tip}}}), tip);
+  assert.equal(rules({event_name: 'push', event: {}}), tip);
+  assert.equal(rules(run_event(), {pulls: [pull(7, 'release')]}), 'origin/release');
+});
+
+test('a head of no open pull request, or of two with other bases, is not judged', () => {
+  const other = pull(8, 'main', {head: {sha: 'b'.repeat(40), repo: {full_name: 'stranger/r'}}});
+  const theirs = pull(9, 'main', {head: {sha, repo: {full_name: 'another/r'}}});
+  assert.equal(run({pulls: [pull(7, 'main'), other, theirs]}).judged.length, 1);
+  for (const pulls of [[], [other], [theirs], [pull(7, 'main'), pull(8, 'release')]]) {
+    const done = run({pulls});
+    assert.deepEqual(done.judged, []);
+    assert.match(done.posts[0], missing);
+    assert.ok(!done.posts[0].includes('--judged-here'));
+  }
+});
+
+test('records that can not be judged are no verdict; a verdict with fails is one', () => {
+  for (const code of [2, 130, 137]) {
+    const done = run({code});
+    assert.match(done.posts[0], missing);
+    assert.ok(!fs.existsSync(path.join(done.folder, 'temp/weir-gate/verdict.json')));
+  }
+  for (const code of [1, 3, 4]) assert.match(run({code}).posts[0], /--judged-here/);
+});
+
+test('a comment\'s event takes the commit that was measured from its own workflow', () => {
+  const comment = {event_name: 'issue_comment', event: {issue: {number: 7}}};
+  assert.match(run({github: comment, inputs: {'run-id': '42', sha}}).posts[0], new RegExp(`--sha=${sha}`));
+  assert.deepEqual(run({github: comment, inputs: {'run-id': '42'}}).posts, []);
 });
 
 test('of a run that was attempted again the newest artifact counts, and an expired one is none', () => {
@@ -60,43 +122,44 @@ test('of a run that was attempted again the newest artifact counts, and an expir
   assert.match(run({artifacts: [artifacts[2]]}).posts[0], missing);
 });
 
-test('a cancelled or skipped run left no verdict: that is posted', () => {
+test('a cancelled or skipped run left no records: that is posted', () => {
   const done = run({artifacts: []});
   assert.equal(done.success, true, done.log);
   assert.match(done.posts[0], missing);
 });
 
-test('hostile archives have no verdict, or only their verdict.json is read', () => {
-  const verdict = Buffer.from('{"schema": "weir.verdict/1"}');
+test('of hostile archives the records alone are read, or nothing', () => {
+  const records = Buffer.from('{}\n');
   const cases = [
-    ['a bomb', {members: {'verdict.json': Buffer.alloc(80 << 20)}}],
+    ['a bomb', {members: {'run/run.jsonl': Buffer.alloc(130 << 20)}}],
     ['no archive', {archive: Buffer.from('<html>not found</html>')}],
     ['nothing', {archive: Buffer.alloc(0)}],
-    ['no verdict', {members: {'run/verdict.json.exe': verdict}}],
+    ['no records', {members: {'verdict.json': records, 'run/run.jsonl.exe': records}}],
     ['too big by its own account', {artifacts: [{id: 7, size_in_bytes: 2 ** 40, expired: false}]}],
     ['no number', {artifacts: [{id: '7; touch pwned', size_in_bytes: 9, expired: false}]}]];
   for (const [what, given] of cases) {
     const done = run(given);
+    assert.deepEqual(done.judged, [], what);
     assert.match(done.posts[0], missing, what);
-    assert.ok(!fs.existsSync(path.join(done.folder, 'temp/weir-gate/verdict.json')), what);
   }
-  const done = run({members: {'../../../escaped': verdict, '/tmp/weir-escaped': verdict, 'verdict.json': verdict, 'bin/weir': verdict}});
+  const done = run({members: {'../../../escaped': records, '/tmp/weir-escaped': records, 'run/run.jsonl': records, 'run/rules/baselines/x.json': records}});
   assert.equal(done.success, true, done.log);
-  const files = path.join(done.folder, 'temp/weir-gate');
-  assert.deepEqual(fs.readdirSync(files), ['verdict.json']);
+  assert.deepEqual(fs.readdirSync(path.join(done.folder, 'temp/weir-gate/taken'), {recursive: true}).sort(), ['run', 'run/run.jsonl']);
   assert.ok(!fs.existsSync('/tmp/weir-escaped'));
 });
 
 test('GitHub that does not answer is no word about the run', () => {
-  const done = run({event: {id: '43'}});
+  const done = run({github: run_event({id: '43'})});
   assert.equal(done.success, false);
   assert.deepEqual(done.posts, []);
 });
 
 test('hostile names of branches, owners and runs are text', () => {
-  const event = {head_branch: '$(touch pwned)`touch pwned`\n::error::pwned', head_repository: {owner: {login: '$(touch pwned)'}}};
-  const done = run({event, artifacts: []});
-  assert.ok(!fs.existsSync(path.join(done.folder, 'pwned')));
-  for (const line of commands_in(done.log)) assert.match(line, /^::(error|warning|notice) title=weir::/);
-  assert.deepEqual(run({event: {id: '42/../..'}}).posts, []);
+  const more = {head_branch: '$(touch pwned)`touch pwned`\n::error::pwned', head_repository: {full_name: '$(touch pwned)/r', owner: {login: '$(touch pwned)'}}};
+  for (const done of [run({github: run_event(more)}), run({pulls: [pull(7, '--upload-pack=touch pwned\n::error::pwned')]})]) {
+    assert.ok(!fs.existsSync(path.join(done.folder, 'pwned')));
+    assert.deepEqual(done.judged, []);
+    for (const line of commands_in(done.log)) assert.match(line, /^::(error|warning|notice) title=weir::/);
+  }
+  assert.deepEqual(run({github: run_event({id: '42/../..'})}).posts, []);
 });

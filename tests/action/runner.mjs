@@ -1,6 +1,7 @@
 // Runs a composite action as a runner does: steps with their environment files, `if:`, outputs; the
 // actions that it uses (cache, upload-artifact) by stand-ins.
-import {spawn, spawnSync} from 'node:child_process';
+import {execFileSync, spawn, spawnSync} from 'node:child_process';
+import crypto from 'node:crypto';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -35,6 +36,21 @@ function api() {
   process.on('exit', () => server.kill());
   for (let i = 0; i < 400 && !fs.existsSync(file); ++i) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 25);
   return api_url = `http://127.0.0.1:${fs.readFileSync(file, 'utf8')}`;
+}
+
+// A release whose weir is the shell script `text`, and a "curl" that fetches it: for actions that take no cache.
+// → {version, bin (a folder for PATH)}
+export function release(folder, text) {
+  const bin = path.join(folder, 'curl');
+  const made = path.join(folder, 'release/weir-x/bin');
+  for (const place of [bin, made]) fs.mkdirSync(place, {recursive: true});
+  fs.writeFileSync(path.join(made, 'weir'), `#!/bin/sh\n${text}\n`, {mode: 0o755});
+  const archive = path.join(folder, 'weir.tar.gz');
+  execFileSync('tar', ['-czf', archive, '-C', path.join(folder, 'release'), 'weir-x']);
+  fs.writeFileSync(path.join(bin, 'curl'),
+                   `#!/bin/sh\nwhile [ $# -gt 1 ]; do [ "$1" != --output ] || to=$2; shift; done\ncp '${archive}' "$to"\n`, {mode: 0o755});
+  const sum = crypto.createHash('sha256').update(fs.readFileSync(archive)).digest('hex');
+  return {version: `0.1.0@sha256:${sum}`, bin};
 }
 
 // GITHUB_OUTPUT and GITHUB_ENV: NAME=VALUE, or NAME<<MARK … MARK; anything else is refused.
@@ -79,7 +95,8 @@ function files_of(folder) {
 
 // options: action (folder of action.yml), inputs, github (the context), env, workspace, temp, path
 // (folders before PATH), cache (key => fills the folder that is asked for, or nothing).
-// → {success, outputs, steps, log, summary, artifacts, ran (names of steps), path (folders that were put before PATH)}
+// → {success, outputs, steps, log, summary, artifacts, saved (key of the cache), ran (names of steps), path (folders that
+// were put before PATH)}
 export function run_action(options) {
   const definition = read_yaml(path.join(options.action, 'action.yml'));
   const {github, temp, workspace} = options;
@@ -115,13 +132,21 @@ export function run_action(options) {
     }
     done.ran.push(step.name);
     if (step.uses) {
-      if (!/^actions\/[a-z-]+@[0-9a-f]{40}$/.test(step.uses)) throw new Error(`not pinned: ${step.uses}`);
+      if (!/^actions\/[a-z/-]+@[0-9a-f]{40}$/.test(step.uses)) throw new Error(`not pinned: ${step.uses}`);
       const given = Object.fromEntries(
           Object.entries(step.with).map(([name, value]) => [name, filled(value, contexts)]));
-      if (step.uses.startsWith('actions/cache@')) options.cache?.(given.key, given.path);
-      else if (step.uses.startsWith('actions/upload-artifact@')) done.artifacts[given.name] = files_of(given.path);
-      else throw new Error(`unknown action ${step.uses}`);
-      contexts.steps[id] = {outcome: 'success', outputs: {}};
+      const outputs = {};
+      if (step.uses.startsWith('actions/cache/restore@')) {
+        options.cache?.(given.key, given.path);
+        outputs['cache-hit'] = options.cache ? 'true' : 'false';
+      } else if (step.uses.startsWith('actions/cache/save@')) {
+        done.saved = given.key;
+      } else if (step.uses.startsWith('actions/upload-artifact@')) {
+        done.artifacts[given.name] = files_of(given.path);
+      } else {
+        throw new Error(`unknown action ${step.uses}`);
+      }
+      contexts.steps[id] = {outcome: 'success', outputs};
       continue;
     }
     // As the runner: an expression inside the script is replaced before a shell sees it. weir's have none.

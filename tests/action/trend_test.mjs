@@ -5,11 +5,14 @@ import {execFileSync} from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
-import {commands_in, root, run_action} from './runner.mjs';
+import {commands_in, release, root, run_action} from './runner.mjs';
 import {World, weir} from './world.mjs';
 
-let world;
-before(() => { world = new World(); });
+let world, built;
+before(() => {
+  world = new World();
+  built = release(world.fresh('release'), `exec '${weir}' "$@"`);
+});
 after(() => world.remove());
 
 // A real run of the world's engine, in its own checkout.
@@ -22,14 +25,9 @@ function measured(sha) {
 }
 
 function trend({folder, run}, inputs = {}, more = {}) {
-  const cache = (key, prefix) => {
-    fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
-    fs.rmSync(path.join(prefix, 'bin/weir'), {force: true});
-    fs.symlinkSync(weir, path.join(prefix, 'bin/weir'));
-  };
   return run_action({
-    action: path.join(root, 'ci/trend'), workspace: folder, temp: world.fresh('temp'), cache,
-    inputs: {runs: run, notify: 'false', ...inputs},
+    action: path.join(root, 'ci/trend'), workspace: folder, temp: world.fresh('temp'), path: [built.bin],
+    inputs: {runs: run, notify: 'false', version: built.version, ...inputs},
     github: {repository: 'o/r', token: 'ghs_writes', action_ref: '', run_attempt: 1, run_id: '77', event_name: 'schedule',
              ref: 'refs/heads/main', sha: world.git(folder, 'rev-parse', 'HEAD'), event: {}},
     ...more});

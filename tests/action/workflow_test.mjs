@@ -6,8 +6,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import {after, before, test} from 'node:test';
 import {filled} from './expressions.mjs';
-import {read_yaml, root, run_action} from './runner.mjs';
+import {read_yaml, release, root, run_action} from './runner.mjs';
 import {World, weir} from './world.mjs';
+import {zip} from './zip.mjs';
 
 const config = `version: 1
 engines:
@@ -21,10 +22,11 @@ backends: {cpu: {}}
 prompts: {decode: {prompt_tokens: 0, tokens: 8}}
 `;
 
-let world, workflow;
+let world, workflow, built;
 const caches = new Map();  // key -> folder
 before(() => {
   world = new World();
+  built = release(world.fresh('release'), `exec '${weir}' "$@"`);
   world.git(world.work, 'rm', '-q', 'engine', 'model.bin');
   fs.mkdirSync(path.join(world.work, 'models'));
   execFileSync(weir, ['model', 'make', 'models/tiny.gguf', '--layers', '2', '--embedding', '128'], {cwd: world.work, stdio: 'pipe'});
@@ -89,13 +91,9 @@ function job(name, given, more = {}) {
     } else if (step.uses === 'OWNER/weir@v1') {
       done = world.run(place, github, inputs, {env});
     } else if (step.uses === 'OWNER/weir/ci/baseline@v1') {
-      const cache = (key, prefix) => {
-        fs.mkdirSync(path.join(prefix, 'bin'), {recursive: true});
-        fs.rmSync(path.join(prefix, 'bin/weir'), {force: true});
-        fs.symlinkSync(weir, path.join(prefix, 'bin/weir'));
-      };
-      done = run_action({action: path.join(root, 'ci/baseline'), workspace: place, temp: world.fresh('temp'), cache, inputs,
-                         github: {...github, token: 'ghs_writes'}, env: {...env, ...more.env}, path: more.path});
+      done = run_action({action: path.join(root, 'ci/baseline'), workspace: place, temp: world.fresh('temp'),
+                         inputs: {...inputs, version: built.version}, github: {...github, token: 'ghs_writes'},
+                         env: {...env, ...more.env}, path: [...more.path, built.bin]});
     } else {
       assert.ok(step.run && !step.uses, JSON.stringify(step));
       execFileSync('bash', ['-eo', 'pipefail', '-c', step.run], {cwd: place, env: {...process.env, ...env}, stdio: 'pipe'});
@@ -110,7 +108,7 @@ function job(name, given, more = {}) {
 }
 
 test('the first pull request is judged beside its base, without any stored baseline', () => {
-  const same = job('weir', pull_request('same', 3, 1));
+  const same = job('measure', pull_request('same', 3, 1));
   assert.equal(same.success, true, same.log);
   assert.equal(same.outputs.verdict, 'pass', same.log);
   assert.equal(same.builds, 2, 'the head and its base');
@@ -119,7 +117,7 @@ test('the first pull request is judged beside its base, without any stored basel
 });
 
 test('a pull request that adds syncs is red, and its base comes out of the cache', () => {
-  const red = job('weir', pull_request('slower', 5, 2));
+  const red = job('measure', pull_request('slower', 5, 2));
   assert.equal(red.success, false);
   assert.equal(red.outputs.verdict, 'fail', red.log);
   assert.match(red.summary, /syncs\/token \| 3 \| \*\*5\*\*/);
@@ -127,21 +125,18 @@ test('a pull request that adds syncs is red, and its base comes out of the cache
 });
 
 test('by hand it stores what the default branch does, and judges by it from then on', () => {
-  const counted = job('weir', by_hand());
+  const counted = job('measure', by_hand());
   assert.equal(counted.success, true, counted.log);
   assert.match(counted.summary, /nothing was compared: no baseline is stored/);
   // gh brings the artifact of this workflow run.
-  const artifact = world.fresh('artifact'), bin = world.fresh('bin');
-  for (const [name, bytes] of Object.entries(counted.artifacts['weir-gate'])) {
-    fs.mkdirSync(path.dirname(path.join(artifact, name)), {recursive: true});
-    fs.writeFileSync(path.join(artifact, name), bytes);
-  }
-  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh\nwhile [ "$1" != --dir ]; do shift; done\ncp -R '${artifact}' "$2"\n`, {mode: 0o755});
+  const bin = world.fresh('bin');
+  fs.writeFileSync(path.join(bin, 'zip'), zip(counted.artifacts['weir-gate']));
+  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh\ncase "$*" in */zip) cat '${bin}/zip' ;; *) echo 7 9 ;; esac\n`, {mode: 0o755});
   const stored = job('baselines', by_hand(), {path: [bin]});
   assert.equal(stored.success, true, stored.log);
   assert.equal(stored.builds, 0, 'no engine runs beside a token that may write');
   assert.match(world.git(world.origin, 'ls-tree', '-r', '--name-only', 'perf-baselines'), /mine\/m\/cpu\/decode\/.*\.json/);
-  const again = job('weir', by_hand());
+  const again = job('measure', by_hand());
   assert.equal(again.outputs.verdict, 'pass', again.log);
   // The same twice makes no second commit.
   const commits = () => world.git(world.origin, 'rev-list', '--count', 'perf-baselines');
@@ -155,7 +150,7 @@ test('a base whose program nothing builds is told in one sentence', () => {
   world.git(world.work, 'commit', '-q', '-am', 'no build');
   world.git(world.work, 'push', '-q', 'origin', 'main');
   caches.clear();
-  const done = job('weir', pull_request('unbuilt', 3, 3));
+  const done = job('measure', pull_request('unbuilt', 3, 3));
   assert.equal(done.success, false);
   assert.match(done.log, /a base is a fresh checkout, so its engine in weir\.yaml needs the command that makes it/);
 });

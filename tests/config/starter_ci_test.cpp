@@ -62,6 +62,19 @@ TEST(StarterCi, EndsRedAtWhatNobodyKnowsHowToMake) {
   EXPECT_THAT(starter_github(found), HasSubstr("            models/large.gguf\n")) << "cached";
 }
 
+TEST(StarterCi, MeasuresBesideATokenThatReadsAndPostsFromAnotherJob) {
+  const std::string github = starter_github(plain());
+  const std::size_t post = github.find("\n  post:\n");
+  ASSERT_NE(post, std::string::npos);
+  EXPECT_THAT(github.substr(0, post), Not(HasSubstr(": write")));
+  EXPECT_THAT(github.substr(post), HasSubstr("uses: OWNER/weir/ci/post@v1"));
+  EXPECT_THAT(github, HasSubstr("pull_request: {branches: [main, master]}"));
+  const std::string gitlab = starter_gitlab(plain());
+  EXPECT_THAT(gitlab, HasSubstr("rules=target/$target"));
+  EXPECT_LT(gitlab.find("\nweir-post:\n"), gitlab.find("WEIR_GITLAB_TOKEN\" >"));
+  EXPECT_THAT(gitlab, HasSubstr("WEIR_VERSION: \"1.2.3\", WEIR_FOLDER: \".\""));
+}
+
 TEST(StarterCi, KeepsHostileNamesText) {
   StarterCi found = plain();
   found.folder = "a b/${{ github.token }}\"\n  - run: x";
@@ -70,7 +83,8 @@ TEST(StarterCi, KeepsHostileNamesText) {
   EXPECT_THAT(github,
               HasSubstr("working-directory: \"a b/${{ '${{' }} github.token }}\\\"  - run: x\"\n"));
   const std::string gitlab = starter_gitlab(found);
-  EXPECT_THAT(gitlab, HasSubstr("--config 'it'\\\\''s $(x).yaml'\"\n"));
+  EXPECT_THAT(gitlab, HasSubstr("--config 'it'\\\\''s $(x).yaml' --against"));
+  EXPECT_THAT(gitlab, HasSubstr(", WEIR_CONFIG: \"it's $$(x).yaml\"}"));
   EXPECT_THAT(gitlab, Not(HasSubstr("\n  - run")));
 }
 
