@@ -75,7 +75,7 @@ function fake({merge_request = request(), notes = [], records = 'records\n', mor
     [`GET /projects/${project}/pipelines/21/jobs`]: [{id: 4, name: 'other', artifacts_file: {}}, {id: 5, name: 'weir-measure', artifacts_file: {}}, {id: 6, name: 'weir-measure'}],
     [`GET /projects/${project}/jobs/5/artifacts/run/run.jsonl`]: records,
     [`GET /projects/${project}/repository/commits/${merged}`]: {parent_ids: ['d'.repeat(40), sha]},
-    [`POST /projects/3/statuses/${sha}`]: {}, 'POST /projects/3/merge_requests/8/notes': {}, 'PUT /projects/3/merge_requests/8/notes/6': {}, ...more}};
+    [`POST /projects/3/statuses/${sha}`]: {}, [`POST /projects/3/statuses/${merged}`]: {}, 'POST /projects/3/merge_requests/8/notes': {}, 'PUT /projects/3/merge_requests/8/notes/6': {}, ...more}};
 }
 // → what was posted: {state, name, note, how}, and the run.
 async function posted(given, weir = writes('all well')) {
@@ -120,7 +120,9 @@ test('another target branch has other rules and a note of its own; a fork\'s pip
   assert.match(done.read('words'), /--rules-from origin\/release /);
   assert.deepEqual([done.name, done.sent[1]], ['weir (release !8)', 'PUT /projects/3/merge_requests/8/notes/6']);
   const fork = await posted({merge_request: request({head_pipeline: {id: 21, project_id: 99, status: 'failed', sha: merged}})});
-  assert.deepEqual([fork.state, fork.pipeline], ['success', undefined], fork.log);
+  assert.deepEqual([fork.state, fork.pipeline, fork.sent[0]], ['success', undefined, `POST /projects/3/statuses/${sha}`], fork.log);
+  const results = await posted({merge_request: request({head_pipeline: {id: 21, project_id: 3, status: 'success', sha: merged}})});
+  assert.deepEqual([results.state, results.pipeline, results.sent[0]], ['success', '21', `POST /projects/3/statuses/${merged}`], results.log);
 });
 
 test('one note is kept, and each head is posted once; others\' notes with its mark are left alone', async () => {

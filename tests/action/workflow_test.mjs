@@ -26,7 +26,11 @@ let world, workflow, built;
 const caches = new Map();  // key -> folder
 before(() => {
   world = new World();
-  built = release(world.fresh('release'), `exec '${weir}' "$@"`);
+  // What would be posted is kept.
+  built = release(world.fresh('release'), `[ "$1" != post ] || { printf '%s|' "$@"; cat "$2" 2>/dev/null >'${world.top}/posted'; exit; }
+exec '${weir}' "$@"`);
+  fs.mkdirSync(path.join(world.top, 'o'));
+  fs.symlinkSync(world.origin, path.join(world.top, 'o/r'));
   world.git(world.work, 'rm', '-q', 'engine', 'model.bin');
   fs.mkdirSync(path.join(world.work, 'models'));
   execFileSync(weir, ['model', 'make', 'models/tiny.gguf', '--layers', '2', '--embedding', '128'], {cwd: world.work, stdio: 'pipe'});
@@ -90,6 +94,10 @@ function job(name, given, more = {}) {
       saved.push([inputs.key, folder]);
     } else if (step.uses === 'OWNER/weir@v1') {
       done = world.run(place, github, inputs, {env});
+    } else if (step.uses === 'OWNER/weir/ci/post@v1') {
+      done = run_action({action: path.join(root, 'ci/post'), workspace: world.fresh('empty'), temp: world.fresh('temp'),
+                         inputs: {...inputs, version: built.version}, github: {...github, token: 'ghs_writes'},
+                         env: {HOME: home, GITHUB_SERVER_URL: `file://${world.top}`}, path: [...more.path, built.bin]});
     } else if (step.uses === 'OWNER/weir/ci/baseline@v1') {
       done = run_action({action: path.join(root, 'ci/baseline'), workspace: place, temp: world.fresh('temp'),
                          inputs: {...inputs, version: built.version}, github: {...github, token: 'ghs_writes'},
@@ -124,14 +132,74 @@ test('a pull request that adds syncs is red, and its base comes out of the cache
   assert.equal(red.builds, 1, red.log);
 });
 
+// gh brings the artifact of this workflow run.
+function artifact_of({artifacts}, more = {}) {
+  const bin = world.fresh('bin');
+  fs.writeFileSync(path.join(bin, 'zip'), zip({...artifacts['weir-gate'], ...more}));
+  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh\ncase "$*" in */zip) cat '${bin}/zip' ;; *) echo 7 9 ;; esac\n`, {mode: 0o755});
+  return bin;
+}
+
+test('the job that posts judges the records by the base\'s rules, whatever the artifact says of itself', () => {
+  const posted = (github, measured, more) => {
+    fs.rmSync(path.join(world.top, 'posted'), {force: true});
+    const done = job('post', github, {path: [artifact_of(measured, more)]});
+    assert.equal(done.success, true, done.log);
+    assert.match(done.log, /--judged-here\|/);
+    return JSON.parse(fs.readFileSync(path.join(world.top, 'posted'), 'utf8'));
+  };
+  const same = pull_request('as-before', 3, 4);
+  const pass = posted(same, job('measure', same));
+  assert.equal(pass.verdict, 'pass');
+  assert.equal(pass.rules.commit, world.git(world.work, 'rev-parse', 'main'));
+  const slower = pull_request('slower-still', 6, 5);
+  const red = job('measure', slower);
+  const forged = Buffer.from(JSON.stringify({...pass, verdict: 'pass'}));
+  const fail = posted(slower, red, {'verdict.json': forged, 'run/verdict.json': forged, 'weir.yaml': Buffer.from('limits: []')});
+  assert.equal(fail.verdict, 'fail');
+  assert.equal(fail.cells[0].metrics.find(({metric}) => metric === 'syncs_per_token').current, 6);
+});
+
+test('an engine that steals finds nothing that writes, and what it leaves behind reaches no job that posts', () => {
+  const spy = path.join(world.top, 'spy'), temps = path.join(world.top, 'temp');
+  fs.mkdirSync(spy);
+  fs.writeFileSync(path.join(spy, 'evil.sh'), `{ echo "in $RUNNER_TEMP"; env; } >>'${spy}/ran'\n`);
+  // Its own environment, its parents', git's credentials, the runner's files, weir itself and the baselines.
+  const thief = `#!/bin/sh
+{ env; pid=$$
+  while [ "$pid" -gt 1 ]; do tr '\\0' '\\n' <"/proc/$pid/environ"; pid=$(sed -n 's/^PPid:.//p' "/proc/$pid/status"); done
+  cat .git/config ~/.git-credentials ~/.netrc; } >>'${spy}/seen' 2>/dev/null
+for file in ${temps}*/file-env; do echo 'BASH_ENV=${spy}/evil.sh' >>"$file"; done
+for file in ${temps}*/file-path; do echo '${spy}' >>"$file"; done
+for file in ${temps}*/weir/bin/weir; do rm -f "$file"; printf '#!/bin/sh\\necho stolen weir >>${spy}/ran\\n' >"$file"; chmod +x "$file"; done
+echo 3 syncs
+`;
+  world.git(world.work, 'checkout', '-q', '-B', 'thief', 'main');
+  world.write('build.sh', `#!/bin/sh\necho . >>"$BUILDS"\ncat >engine <<'END'\n${thief}END\nchmod +x engine\n`);
+  world.git(world.work, 'commit', '-q', '-am', 'faster');
+  const head = world.git(world.work, 'rev-parse', 'HEAD');
+  world.git(world.work, 'checkout', '-q', 'main');
+  const pull = {number: 6, title: 'faster', head: {sha: head, ref: 'thief', repo: {full_name: 'o/r'}},
+                base: {sha: world.git(world.work, 'rev-parse', 'main'), ref: 'main', repo: {full_name: 'o/r'}}};
+  const github = {event_name: 'pull_request', ref: 'refs/pull/6/merge', sha: world.merge('thief', 6), base_ref: 'main', head_ref: 'thief',
+                  event: {number: 6, pull_request: pull}};
+  const measured = job('measure', github);
+  const read = (name) => fs.readFileSync(path.join(spy, name), {encoding: 'utf8', flag: 'a+'});
+  assert.match(read('seen'), /^GITHUB_OUTPUT=/m, 'it sees its parents');
+  assert.match(read('ran'), /^in /m, 'it runs inside later steps of its own job');
+  const before = read('ran');
+  const artifacts = measured.artifacts['weir-gate'] ? measured : {artifacts: {'weir-gate': {'run/run.jsonl': Buffer.from('{}')}}};
+  const done = job('post', github, {path: [artifact_of(artifacts)]});
+  assert.ok(done.ran.includes('Post the verdict'), done.log);
+  assert.equal(read('ran'), before, 'and in no step of the job that posts');
+  for (const name of ['seen', 'ran']) assert.ok(!/ghs_/.test(read(name)), /.*ghs_.*/.exec(read(name))?.[0]);
+});
+
 test('by hand it stores what the default branch does, and judges by it from then on', () => {
   const counted = job('measure', by_hand());
   assert.equal(counted.success, true, counted.log);
   assert.match(counted.summary, /nothing was compared: no baseline is stored/);
-  // gh brings the artifact of this workflow run.
-  const bin = world.fresh('bin');
-  fs.writeFileSync(path.join(bin, 'zip'), zip(counted.artifacts['weir-gate']));
-  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh\ncase "$*" in */zip) cat '${bin}/zip' ;; *) echo 7 9 ;; esac\n`, {mode: 0o755});
+  const bin = artifact_of(counted);
   const stored = job('baselines', by_hand(), {path: [bin]});
   assert.equal(stored.success, true, stored.log);
   assert.equal(stored.builds, 0, 'no engine runs beside a token that may write');
