@@ -10,6 +10,10 @@ import {World} from './world.mjs';
 
 const jobs = read_yaml(path.join(root, 'docs/ci/gitlab.yml'));
 const [sha, merged] = ['a'.repeat(40), 'c'.repeat(40)];
+// POST /projects/{id}/statuses/{sha} in GitLab's OpenAPI description (doc/api/openapi/openapi_v2.yaml of gitlabhq).
+const status_fields = {state: /^(pending|running|success|failed|canceled|skipped)$/, ref: /./, target_url: /./, description: /./, name: /./,
+                       context: /./, coverage: /^[\d.]+$/, pipeline_id: /^\d+$/};
+const fields_of = (body) => Object.fromEntries([...body.matchAll(/name="(\w+)"[^]*?\r\n\r\n([^]*?)\r\n--/g)].map(([, name, value]) => [name, value]));
 let world, server, gitlab;
 before(async () => {
   world = new World();
@@ -22,7 +26,8 @@ before(async () => {
       const body = Buffer.concat(chunks).toString();
       gitlab.asked.push({asked, body, token: request.headers['private-token']});
       const answer = gitlab.answers[asked.replace(/\?.*$/, '')] ?? gitlab.answers[asked];
-      response.writeHead(answer === undefined ? 404 : 200);
+      const described = !asked.includes('/statuses/') || Object.entries(fields_of(body)).every(([name, value]) => status_fields[name]?.test(value));
+      response.writeHead(answer === undefined ? 404 : described ? 200 : 400);
       response.end(answer === undefined ? '{"message": "404 Not found"}' : typeof answer === 'string' ? answer : JSON.stringify(answer));
     });
   });
@@ -82,10 +87,9 @@ async function posted(given, weir = writes('all well')) {
   gitlab = fake(given);
   const done = await run('weir-post', weir, {WEIR_GITLAB_TOKEN: 'glpat-secret'});
   const sent = gitlab.asked.filter(({asked}) => !asked.startsWith('GET'));
-  const field = (name, body = '') => new RegExp(`name="${name}"[^]*?\\r\\n\\r\\n([^]*?)\\r\\n--`).exec(body)?.[1];
   const status = sent.find(({asked}) => asked.includes('statuses')), note = sent.find(({asked}) => asked.includes('notes'));
-  return {...done, sent: sent.map(({asked}) => asked), state: field('state', status?.body), name: field('name', status?.body),
-          pipeline: field('pipeline_id', status?.body), note: field('body', note?.body)};
+  const {state, name, pipeline_id: pipeline} = fields_of(status?.body ?? '');
+  return {...done, sent: sent.map(({asked}) => asked), state, name, pipeline, note: fields_of(note?.body ?? '').body};
 }
 
 test('records are judged by the tip of the target branch in a process that has no token', async () => {

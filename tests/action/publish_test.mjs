@@ -21,7 +21,7 @@ function publish(what, tag, files, programs) {
     fs.writeFileSync(path.join(folder, 'bin', name), `#!/bin/bash\necho "${name} $*" >>'${folder}/did'\n${programs[name] ?? ''}\n`, {mode: 0o755});
   }
   const ended = spawnSync(path.join(root, 'ci/packaging/publish'), [what, tag, path.join(folder, 'dist')], {
-    encoding: 'utf8', env: {PATH: `${folder}/bin:${process.env.PATH}`, GITHUB_REPOSITORY: 'Owner/weir', NOTES: 'CHANGELOG.md'}});
+    encoding: 'utf8', env: {PATH: `${folder}/bin:${process.env.PATH}`, GITHUB_REPOSITORY: 'Owner/weir'}});
   return {...ended, did: fs.readFileSync(path.join(folder, 'did'), {encoding: 'utf8', flag: 'a+'})};
 }
 
