@@ -38,7 +38,7 @@ jq=.; last=; for word; do [ "$last" != --jq ] || jq=$word; last=$word; done
 case "$*" in
   *artifacts/7/zip) cat '${folder}/zip' ;;
   *runs/42/artifacts*) jq -r "$jq" <'${folder}/artifacts' ;;
-  *repos/o/r/pulls/7*) echo main ;;
+  *repos/o/r/pulls/7) jq '.[0]' '${folder}/pulls' ;;
   *repos/o/r/pulls\\ *) cat '${folder}/pulls' ;;
   *) echo "gh: Not Found (HTTP 404)" >&2; exit 1 ;;
 esac\n`);
@@ -46,7 +46,7 @@ esac\n`);
   const weir = release(folder, `[ "$1" != --version ] || { echo weir 0; exit; }
 printf '%s|' "$@" "token=$GITHUB_TOKEN" >>'${log}'".$1"; echo >>'${log}'".$1"
 [ "$1" = gate ] || exit 0
-env >'${log}.env'; git rev-parse --verify -q "$(printf '%s\\n' "$@" | sed -n 's/^--rules-from=//p')" >'${log}.rules'
+env >'${log}.env'; cat "$GITHUB_EVENT_PATH" >'${log}.event'; git rev-parse --verify -q "$(printf '%s\\n' "$@" | sed -n 's/^--rules-from=//p')" >'${log}.rules'
 git ls-files >'${log}.tree'; ls -A | grep -v '^.git$' >>'${log}.tree'
 for word; do case $word in --json=*) echo '{}' >"\${word#*=}" ;; esac; done
 exit ${code}`);
@@ -62,7 +62,7 @@ exit ${code}`);
 test('what a fork measured is judged again by the tip of its base, and posted to where the event says', () => {
   const done = run({});
   assert.equal(done.success, true, done.log);
-  assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=origin\/main\|--json=[^|]+\/verdict.json\|--allowances-ref=origin\/perf-baselines\|--pr=7\|--base=main\|token=\|$/);
+  assert.match(done.judged[0], /^gate\|--config=weir.yaml\|--baselines=baselines\|--from=[^|]+\/taken\/run\|--rules-from=origin\/main\|--json=[^|]+\/verdict.json\|--allowances-ref=origin\/perf-baselines\|token=\|$/);
   assert.equal(done.read('rules'), tip);
   assert.match(done.posts[0], /^post\|.*\/verdict.json\|--repo\|o\/r\|--event\|.*event.json\|--name\|gate\|--fail\|--judged-here\|token=ghs_writes/);
   assert.match(done.asked, /-f head=stranger:topic/);
@@ -87,6 +87,17 @@ test('the base is the event\'s or the API\'s, never the artifact\'s', () => {
   assert.equal(rules({event_name: 'merge_group', event: {merge_group: {base_sha: tip}}}), tip);
   assert.equal(rules({event_name: 'push', event: {}}), tip);
   assert.equal(rules(run_event(), {pulls: [pull(7, 'release')]}), 'origin/release');
+});
+
+test('waivers are those of the pull request that was found, for the commit that was measured', () => {
+  const comment = {event_name: 'issue_comment', event: {issue: {number: 7}}};
+  const moved = pull(7, 'main', {head: {sha: 'b'.repeat(40), repo: {full_name: 'stranger/r'}}});
+  for (const done of [run({}), run({github: comment, pulls: [moved], inputs: {'run-id': '42', sha}})]) {
+    const {pull_request: found, repository} = JSON.parse(done.read('event'));
+    assert.deepEqual([found.number, found.head.sha, found.base.ref, repository.full_name], [7, sha, 'main', 'o/r']);
+    assert.match(done.read('env'), /^GITHUB_EVENT_NAME=pull_request$/m);
+  }
+  assert.match(run({github: {event_name: 'merge_group', event: {merge_group: {base_sha: tip}}}, inputs: {'run-id': '42'}}).read('env'), /^GITHUB_EVENT_NAME=merge_group$/m);
 });
 
 test('a head of no open pull request, or of two with other bases, is not judged', () => {
