@@ -107,8 +107,14 @@ fetch_artifact() {
   why=''
 }
 
-# unpack ZIP FOLDER MEMBER...: these files of an archive that anybody may have made. Each is read by its name,
-# as a stream with a limit: no other member, no link and no path of the archive comes to be on the disk.
+# members ZIP PATTERN: the names in an archive that are wholly PATTERN; a name that unzip could take for a pattern, or
+# that leads out, must not be one. 2001 of them are too many.
+members() {
+  { env -i PATH="$PATH" unzip -Z1 "$1" 2>/dev/null || true; } | head -c 4000000 | { LC_ALL=C grep -aEx "$2" || true; } | LC_ALL=C sort -u | head -n 2001
+}
+
+# unpack ZIP FOLDER MEMBER...: these files of an archive that anybody may have made, up to 128 MiB in all. Each is read
+# by its name, as a stream with a limit: no other member, no link and no path of the archive comes to be on the disk.
 unpack() {
   local zip=$1 folder=$2 member place size most=$((128 << 20))
   shift 2
@@ -119,6 +125,6 @@ unpack() {
     # A bomb stops unzip by its closed pipe: that is no error here, the size is checked.
     { env -i PATH="$PATH" unzip -p "$zip" "$member" 2>/dev/null || true; } | head -c $((most + 1)) >"$place"
     size=$(wc -c <"$place")
-    ((size > 0 && size <= most)) || rm "$place"
+    if ((size > 0 && size <= most)); then most=$((most - size)); else rm "$place"; fi
   done
 }

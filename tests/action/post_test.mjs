@@ -153,9 +153,19 @@ test('of hostile archives the records alone are read, or nothing', () => {
     assert.deepEqual(done.judged, [], what);
     assert.match(done.posts[0], missing, what);
   }
-  const done = run({members: {'../../../escaped': records, '/tmp/weir-escaped': records, 'run/run.jsonl': records, 'run/rules/baselines/x.json': records}});
-  assert.equal(done.success, true, done.log);
-  assert.deepEqual(fs.readdirSync(path.join(done.folder, 'temp/weir-gate/taken'), {recursive: true}).sort(), ['run', 'run/run.jsonl']);
+  const taken = (members) => {
+    const done = run({members});
+    assert.equal(done.success, true, done.log);
+    const folder = path.join(done.folder, 'temp/weir-gate/taken');
+    return {done, files: fs.readdirSync(folder, {recursive: true}).filter((name) => fs.lstatSync(path.join(folder, name)).isFile()).sort()};
+  };
+  const counted = 'run/base-counts/e/m/cpu/p@d256/cpu-x86.json';
+  const hostile = ['../../../escaped', '/tmp/weir-escaped', 'run/rules/baselines/x.json', 'run/base-counts/../../../../x.json', 'run/base-counts/e/m/*/p/x.json',
+                   'run/base-counts/e/m/../p/x.json', 'run/base-counts/e/m/cpu/p/x.json\nrun/run.jsonl', 'run/base-counts/e/m/cpu/p/[x].json', 'xrun/run.jsonl'];
+  assert.deepEqual(taken(Object.fromEntries([...hostile, 'run/run.jsonl', 'run/confirm/run.jsonl', counted].map((name) => [name, records]))).files,
+                   [counted, 'run/confirm/run.jsonl', 'run/run.jsonl']);
+  const many = run({members: {'run/run.jsonl': records, ...Object.fromEntries(Array.from({length: 2001}, (_, i) => [`run/base-counts/e/m/b/p/${i}.json`, records]))}});
+  assert.match(many.posts[0], missing);
   assert.ok(!fs.existsSync('/tmp/weir-escaped'));
 });
 
