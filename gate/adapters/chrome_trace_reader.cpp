@@ -210,7 +210,7 @@ class ChromeTraceReader::Reading {
     doubt(unread_, "events have no phase or no time and were left out");
     doubt(unfinished_, "events have no duration: they were not finished");
     doubt(spans_.unbalanced() + async_.alone(),
-          "begins and ends do not go together: their time is not known");
+          "begins and ends do not match: their times are unknown");
     doubt(spans_.disordered(),
           "events are too far out of order: own times around them are not right");
     doubt(rows_.lost(), "events have names beyond the most that are kept: \"(other names)\"");

@@ -81,7 +81,7 @@ Result<void> check_size(const Document& document) {
     return fail(Code::data, "it is packed with gzip: unpack it first (gzip -d)");
   }
   if (document.out.size() + document.err.size() > k_most_read) {
-    return fail(Code::data, "it is larger than 64 MiB, and this format is not read by pieces");
+    return fail(Code::data, "it is larger than 64 MiB: only a Chrome trace may be that large");
   }
   return {};
 }
@@ -140,7 +140,7 @@ Result<Observed> read_any(const Document& document) {
   const Printed printed(document);
   const auto found = recognised(printed);
   if (found.empty()) {
-    return fail(Code::data, "this is no format that weir reads. It reads:{}", reads_these());
+    return fail(Code::data, "weir does not know this format. It reads:{}", reads_these());
   }
   std::optional<Error> first;
   for (const Format* format : found) {
@@ -155,7 +155,7 @@ Result<Observed> read_as(std::string_view format, const Document& document) {
   const Format* known = find_format(format);
   if (known == nullptr) {
     const auto names = names_of(formats());
-    return fail(Code::usage, "weir reads no format \"{}\"{}\n  it reads: {}", shown_text(format),
+    return fail(Code::usage, "unknown format \"{}\"{}\n  known here: {}", shown_text(format),
                 text::did_you_mean(format, names), text::join(names));
   }
   WEIR_CHECK(check_size(document));

@@ -96,7 +96,8 @@ std::optional<unit::Metric> metric_of(const ValueRule& rule) {
 Result<double> number(const ValueRule& rule, const std::string& text) {
   const auto value = text::to_double(text::trim(text));
   if (!value) {
-    return fail(Code::data, "{}: \"{}\" is no number ({})", rule.metric, shown(text), where(rule));
+    return fail(Code::data, "{}: \"{}\" is not a number ({})", rule.metric, shown(text),
+                where(rule));
   }
   const double scaled = *value * (rule.scale ? rule.scale->factor : 1.0);
   if (!std::isfinite(scaled)) {
@@ -108,7 +109,7 @@ Result<double> number(const ValueRule& rule, const std::string& text) {
 Result<std::int64_t> whole(const ValueRule& rule, double value) {
   constexpr double k_exact = 9007199254740992.0;  // 2^53: above it a double skips whole numbers
   if (value < 0 || value > k_exact || value != std::floor(value)) {
-    return fail(Code::data, "{}: {} is no count: it must be a whole number of at least 0 ({})",
+    return fail(Code::data, "{}: {} is not a count: it must be a whole number of at least 0 ({})",
                 rule.metric, value, where(rule));
   }
   return static_cast<std::int64_t>(value);
@@ -180,7 +181,7 @@ Result<profile::EngineReport> read_generic(const Output& output) {
   std::vector<std::string> missing_and_needed;
   for (const ValueRule& rule : output.generic->values) {
     const auto metric = metric_of(rule);
-    if (!metric) return fail(Code::internal, "\"{}\" is no metric", rule.metric);
+    if (!metric) return fail(Code::internal, "\"{}\" is not a metric", rule.metric);
     WEIR_TRY(const auto texts, find(rule, output));
     if (texts.empty()) {
       missing.push_back(fmt::format("{} ({})", rule.metric, where(rule)));

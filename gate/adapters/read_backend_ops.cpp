@@ -366,7 +366,7 @@ Result<Observed> read(const Printed& printed) {
     if (op && !printed.cut(line)) {
       keep_row(observed.ops, std::move(*op), observed);
     } else if (!line.empty()) {
-      add_warning(observed, "a line is no op: it was left out");
+      add_warning(observed, "a line is not an op and was left out");
     }
   }
   if (printed.open()) mark_truncated(observed);

@@ -151,10 +151,9 @@ void check_version(const Json& json, std::size_t records, Observed& observed) {
   const auto version = json_whole(json, "version");
   if (version) observed.version = fmt::format("{}", *version);
   if (!version || *version < 1 || *version > 4) {
-    add_warning(observed,
-                fmt::format("version {} of this format is unknown: 1 to 4 are known; what "
-                            "looks the same is read",
-                            version ? fmt::format("{}", *version) : "(none)"));
+    add_warning(observed, fmt::format("version {} of this format is unknown (known: 1 to 4): weir "
+                                      "reads the parts that it recognises",
+                                      version ? fmt::format("{}", *version) : "(none)"));
   }
   const auto total = json_whole(json, "total_records");
   if (total && std::cmp_not_equal(*total, records)) {

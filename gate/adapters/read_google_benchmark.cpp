@@ -113,11 +113,9 @@ void read_context(const Json& json, Observed& observed) {
   if (const auto version = json_whole(*found, "json_schema_version")) {
     observed.version = fmt::format("{}", *version);
     if (*version != 1) {
-      add_warning(
-          observed,
-          fmt::format(
-              "version {} of this format is unknown: 1 is known; what looks the same is read",
-              *version));
+      add_warning(observed, fmt::format("version {} of this format is unknown (known: 1): weir "
+                                        "reads the parts that it recognises",
+                                        *version));
     }
   }
 }

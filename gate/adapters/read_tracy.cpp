@@ -79,7 +79,7 @@ Result<Observed> read(const Printed& printed) {
     }
     const auto row = row_of(text::split(line, separator), form->numbers);
     if (!row) {
-      if (!line.empty()) add_warning(observed, "a line is no zone: it was left out");
+      if (!line.empty()) add_warning(observed, "a line is not a zone and was left out");
       continue;
     }
     ObservedOp op = op_of(*form, *row);

@@ -135,7 +135,8 @@ void end_block(Block& block, std::optional<double> total, Observed& observed) {
     }
   }
   if (block.graphs > 1) {
-    add_warning(observed, "blocks hold several graphs: how many is told from how often ops occur");
+    add_warning(observed,
+                "blocks hold several graphs: weir takes their number from how often ops occur");
   }
   for (auto op = observed.ops.rbegin(); op != observed.ops.rend() && op->step == block.step; ++op) {
     op->phase = step.phase;
@@ -159,7 +160,7 @@ Result<Observed> read(const Printed& printed) {
     } else if (scan.take(k_heading)) {
       if (block.open) {
         end_block(block, std::nullopt, observed);
-        add_warning(observed, "a block of timings has no total: it was not whole");
+        add_warning(observed, "a block of timings has no total: it is incomplete");
       }
       block = {observed.steps.size(), std::nullopt, 0, true};
       ObservedStep step;

@@ -103,7 +103,7 @@ Result<Observed> read(const Printed& printed) {
   if (observed.cases.size() == 1) {
     observed.timings = observed.cases.front().timings;
   } else {
-    add_warning(observed, "several runs stand in it: latencies are those of each in turn");
+    add_warning(observed, "it holds several runs: latencies are listed run by run");
   }
   return observed;
 }

@@ -73,7 +73,7 @@ unit::Metric time_named(std::string_view name) {
 
 void mark_truncated(Observed& observed) {
   observed.truncated = true;
-  add_warning(observed, "it ends in the middle: what was whole is read");
+  add_warning(observed, "it ends in the middle: weir reads its whole parts");
 }
 
 void add_cached(std::int64_t tokens, ObservedCase& one, Observed& observed) {
@@ -145,7 +145,7 @@ std::string json_shown(const Json& value) {
 }
 
 tl::unexpected<Error> nothing_found(std::string_view format) {
-  return fail(Code::data, "nothing of the format {} is whole in this text", format);
+  return fail(Code::data, "this text has no whole part of the format {}", format);
 }
 
 std::vector<std::string> csv_fields(std::string_view line) {

@@ -60,7 +60,7 @@ void take_works(const Observed& observed, const Output& output, profile::EngineR
         report.counts[name] = static_cast<std::int64_t>(sum);
       } else {
         report.warnings.push_back(
-            fmt::format("{}: {:.4g} a token: not as many for each, so not counted", name, sum));
+            fmt::format("{}: {:.4g} a token: not the same for each, so not counted", name, sum));
       }
     }
   }
@@ -243,14 +243,14 @@ Result<profile::EngineReport> report_of(std::string_view format, const Output& o
   profile::EngineReport report;
   take_times(observed, report);
   if (!observed.errors.empty() && report.times.empty()) {
-    return fail(Code::data, "the engine says: {}", observed.errors.front());
+    return fail(Code::data, "the engine reports: {}", observed.errors.front());
   }
   if (format == "llama-bench-table") WEIR_CHECK(check_tests(observed, output.asked));
   take_counts(observed, report);
   take_works(observed, output, report);
   const bool timed = output.pass == profile::Pass::timed;
   if (report.times.empty() && (timed || report.counts.empty())) {
-    return fail(Code::data, "there is no {} in the engine's output ({})",
+    return fail(Code::data, "the engine's output has no {} ({})",
                 timed ? "rate or time" : "rate, time or count", format);
   }
   report.generated_tokens = observed.generated_tokens;

@@ -80,7 +80,7 @@ Check fallbacks(const Seen& seen) {
   if (gate && counted != nullptr && gate->placement == Outcome::pass)
     return fine("the gate found none");
   if (!gate && evidence.cpu_ops_known) return fine("none does, but for those that are allowed");
-  return unknown(gate ? "the verdict does not tell every op" : "no probe saw ops");
+  return unknown(gate ? "the verdict does not list every op" : "no probe saw ops");
 }
 
 Check beside_a_baseline(const Seen& seen) {

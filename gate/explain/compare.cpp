@@ -348,12 +348,13 @@ TwoRows rows_of_both(const Observed& a, const Observed& b, Comparison& made) {
   made.decoding = shared.decoding;
   if (both.first.rows.empty() && both.second.rows.empty()) return both;
   if (!shared.decoding && (alone(a).decoding || alone(b).decoding)) {
-    made.doubts.push_back(fmt::format("only {} tells decode from prefill: everything is compared",
-                                      alone(a).decoding ? "A" : "B"));
+    made.doubts.push_back(
+        fmt::format("only {} separates decoding from prefill: weir compares everything",
+                    alone(a).decoding ? "A" : "B"));
   }
   if (!shared.per_token) {
     made.doubts.emplace_back(
-        "tokens are not told on both sides: calls and times are of whole runs, whatever their "
+        "A or B does not report its tokens: calls and times are of whole runs, whatever their "
         "lengths");
   }
   return both;

@@ -118,7 +118,7 @@ void add_variants(Board& board, std::vector<Moves> groups) {
   finding.cause =
       "the device reports other features, a switch turned a path off, or the choice by shape, "
       "alignment or type changed.";
-  finding.look_at = "how the kernel is chosen, and what the device said of itself.";
+  finding.look_at = "how the kernel is chosen, and what the device reported.";
   board.add(std::move(finding), units);
 }
 
@@ -323,9 +323,10 @@ void find_pieces(Board& board) {
   std::vector<Amount> amounts = amounts_of(board, {"dispatches", "barriers"});
   if (amounts.empty()) amounts.push_back({safe(first.name), first.delta()});
   arithmetic(board, amounts, finding);
-  finding.cause = "products that were sent together now go one by one, or some are done twice.";
+  finding.cause = "matrix multiplications that ran together now run one by one, or some run twice.";
   finding.look_at =
-      "where products of the same input are put together: query, key and value; gate and up.";
+      "where matrix multiplications of the same input are joined: query, key and value; gate and "
+      "up.";
   name_ops(moves, finding);
   board.take(moves);
   board.take("dispatches");

@@ -143,8 +143,8 @@ void say_what_is_not_judged(Evidence& evidence) {
     const bool few =
         std::min(before.samples.size(), after->second.samples.size()) < k_enough_samples;
     if (!few || !apart(before.value(), after->second.value())) continue;
-    evidence.doubts.push_back(fmt::format("{}: {:.3g}, then {:.3g}: not judged, as of too few runs",
-                                          name, before.value(), after->second.value()));
+    evidence.doubts.push_back(fmt::format("{}: {:.3g}, then {:.3g}: not judged: too few runs", name,
+                                          before.value(), after->second.value()));
   }
   const auto key = [](const Work& work) {
     return RowKey{work.kind, work.name, work.type, work.shape, work.backend};
@@ -228,7 +228,7 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   evidence.cpu_ops_known = evidence.graph_known && a.backends && b.backends;
   for (const auto& [observed, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
     for (const std::string& error : observed->errors) {
-      evidence.doubts.push_back(fmt::format("{}: the engine says: {}", side, error));
+      evidence.doubts.push_back(fmt::format("{}: the engine reports: {}", side, error));
       break;  // the first says why
     }
     for (std::string& doubt : observed::cross_checks(*observed, side)) {
@@ -236,7 +236,7 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
     }
     if (observed->truncated) {
       evidence.doubts.push_back(std::string(side) +
-                                ": it ends in the middle: sums are of what was whole");
+                                ": it ends in the middle: sums are of its whole parts");
     }
   }
   say_what_is_not_judged(evidence);

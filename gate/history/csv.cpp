@@ -57,7 +57,7 @@ class CsvRows {
     }
     if (at_ < text_.size() && text_[at_] == '\r') ++at_;
     if (at_ < text_.size()) {
-      if (text_[at_] != '\n') return wrong("something stands behind a closing quote");
+      if (text_[at_] != '\n') return wrong("there is text after a closing quote");
       ++at_;
       ++lines_;
     }
@@ -159,7 +159,7 @@ class CsvReading {
     if (!unknown.empty()) {
       unknown.resize(std::min(unknown.size(), std::size_t{8}));
       table_.warnings_.push_back(
-          fmt::format("columns that are not known were left out: {}", text::join(unknown)));
+          fmt::format("unknown columns were left out: {}", text::join(unknown)));
     }
     return {};
   }
@@ -209,7 +209,7 @@ class CsvReading {
     if (known != groups_.end()) return known->second;
     const auto when = parse_time(field(Column::time));
     if (!when) {
-      return fail(Code::data, "\"{}\" is no time: Unix seconds, or 2026-11-20T09:30:15Z",
+      return fail(Code::data, "\"{}\" is not a time: Unix seconds, or 2026-11-20T09:30:15Z",
                   text::printable(field(Column::time).substr(0, 64)));
     }
     RunFacts facts;
@@ -243,7 +243,8 @@ class CsvReading {
     }
     const auto number = text::to_double(written);
     if (!number) {
-      return fail(Code::data, "\"{}\" is no finite number", text::printable(written.substr(0, 64)));
+      return fail(Code::data, "\"{}\" is not a finite number",
+                  text::printable(written.substr(0, 64)));
     }
     row.value = *number + 0.0;
     return {};

@@ -117,7 +117,7 @@ Result<RunFacts> facts_of(const GivenFacts& given, std::optional<std::string> co
   if (given.time) time = given.time;
   if (!time) time = facts.commit_time;
   if (!time) time = around.otherwise;
-  if (!time) return fail(Code::usage, "nothing in it says when it was measured: --time does");
+  if (!time) return fail(Code::usage, "it has no time of measurement: name one with --time");
   facts.time = *time;
   if (given.machine) facts.machine = stored_name(*given.machine);
   return facts;

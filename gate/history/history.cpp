@@ -51,7 +51,7 @@ bool is_name(std::string_view name) {
 
 Result<void> check_name(std::string_view what, std::string_view name) {
   if (is_name(name)) return {};
-  return fail(Code::data, "{} is no name of 1 to {} bytes that can be shown: \"{}\"", what,
+  return fail(Code::data, "{} is not a printable name of 1 to {} bytes: \"{}\"", what,
               k_longest_name, text::printable(name.substr(0, 80)));
 }
 

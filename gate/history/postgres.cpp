@@ -76,7 +76,7 @@ std::string without_passwords(const StoreAddress& address, const std::string& wo
   for (const Secret& password : address.passwords) {
     const std::string& hidden = password.reveal();
     if (hidden.size() >= k_shortest_password && words.find(hidden) != std::string::npos) {
-      return "no connection; what libpq says of it holds the password and is not shown";
+      return "no connection; libpq's message contains the password, so weir does not show it";
     }
   }
   const std::string shown = text::printable(words);

@@ -102,7 +102,7 @@ class Sqlite final : public Database {
       (row.text(0) == "weir_schema" ? store : other) = true;
     }));
     if (!store && other) {
-      return fail(Code::config, "{}: a database, but no history of weir's", path_);
+      return fail(Code::config, "{}: a database, but not a history of weir's", path_);
     }
     return store;
   }

@@ -171,7 +171,7 @@ static void check_steps(Fields& io, const char* key, const Rows& rows, std::size
 }
 
 static void fields(Fields& io, Observed& observed) {
-  io.schema("weir.observed/1", "this is no weir.observed/1");
+  io.schema("weir.observed/1", "this is not weir.observed/1");
   io.sparse("format", observed.format);
   io.sparse("version", observed.version);
   io.sparse("context", observed.context, " context");

@@ -168,10 +168,10 @@ void set_profiling_cost(const Records& cost, Profile& profile) {
     if (low > 0 || high - low <= k_widest) {
       profile.profiling_cost = median_of(costs);
     } else {
-      profile.warnings.push_back(fmt::format(
-          "profiling cost: by {} pairs it lies between {:.0f} % and {:.0f} %: this machine is too "
-          "noisy to tell it",
-          costs.size(), 100 * low, 100 * high));
+      profile.warnings.push_back(
+          fmt::format("profiling cost: {} pairs put it between {:.0f} % and {:.0f} %: this machine "
+                      "is too noisy to measure it",
+                      costs.size(), 100 * low, 100 * high));
     }
     return;
   }

@@ -33,7 +33,7 @@ void place_marks(const CellFacts& facts, const Records& counted, Profile& profil
   }
   // A GPU's cell may also work on the CPU; ops tell what that was.
   if (elsewhere.empty() || (here && facts.device != "cpu")) return;
-  refute(profile, fmt::format("asked for {}: the engine says that it worked on {}", facts.device,
+  refute(profile, fmt::format("asked for {}: the engine reports that it worked on {}", facts.device,
                               text::join(elsewhere)));
 }
 
@@ -223,7 +223,7 @@ Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
   }
   if (known) return fits;
   return fail(Code::config,
-              "\"{}\" is no condition: write \"ne0 < 128\" (ne0 to ne3, <, <=, ==, >= or >, a "
+              "\"{}\" is not a condition: write \"ne0 < 128\" (ne0 to ne3, <, <=, ==, >= or >, a "
               "number; several of them joined by \"and\")",
               text::printable(condition));
 }
@@ -234,9 +234,9 @@ void place(const CellFacts& facts, std::string_view probe, const Records& counte
   const OpWork work = op_work(facts, counted);
   if (work.ops.empty()) return;
   if (!work.complete) {
-    add_once(profile.warnings,
-             "the probe that sees ops could not list every one: where those ran that are "
-             "not in its list is not known");
+    add_once(
+        profile.warnings,
+        "the probe that sees ops could not list every op: where the missing ones ran is unknown");
   }
   if (facts.device == "cpu") {
     place_on_cpu(work, profile);

@@ -155,8 +155,8 @@ Result<void> read_document(const Json& document, Executed& executed) {
     read_gcov(document, executed);
   } else {
     return fail(Code::data,
-                "no coverage that weir can read: it takes what llvm-cov export -format=text and "
-                "gcov --json-format --stdout print");
+                "not coverage that weir can read: pass the output of llvm-cov export -format=text "
+                "or gcov --json-format --stdout");
   }
   return {};
 }

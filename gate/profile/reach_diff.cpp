@@ -243,7 +243,7 @@ class DiffMapper {
     const bool may = std::ranges::any_of(*inlined, [&](const std::string& path) {
       return means(path, file.path) || (!file.was.empty() && means(path, file.was));
     });
-    if (may) return "it may run it: functions of it are inlined, of which no line tells";
+    if (may) return "it may run it: some of its functions are inlined, and no line shows it";
     return std::nullopt;
   }
 
@@ -278,7 +278,7 @@ class DiffMapper {
       }
       some = some || first_with(kernels_, stem).has_value();
     }
-    if (!some) return "a shader after which no kernel is named";
+    if (!some) return "no kernel is named after this shader";
     return std::nullopt;
   }
 

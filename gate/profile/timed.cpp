@@ -106,7 +106,7 @@ std::optional<std::string> explain_outliers(std::string_view program, const Reco
   }
   if (busy > 0) {
     reasons.push_back(
-        fmt::format("other programs ran beside {} (load average up to {:.1f}, usually {:.1f})",
+        fmt::format("other programs ran during {} (load average up to {:.1f}, usually {:.1f})",
                     busy, most_load, usual_load));
   }
   if (paged > 0)

@@ -92,7 +92,7 @@ class CalibrationWriter {
       return log < std::log(1e6) ? fmt::format("{:.3g}", std::exp(log)) : "1e6 and more";
     };
     // In the order in which decisions are declared.
-    constexpr std::string_view k_said[] = {"not decided", "pass", "FAIL",
+    constexpr std::string_view k_said[] = {"inconclusive", "pass", "FAIL",
                                            "none (the sides spread unlike)"};
     const std::string_view said = k_said[static_cast<std::size_t>(metric.decision)];
     return fmt::format("{} after {} (evidence: slower {}, beyond {} {}, within {} {})", said,

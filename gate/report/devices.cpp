@@ -24,7 +24,8 @@ static std::string origin_of(const std::string& source) {
 
 std::string device_list_text(const std::vector<DeviceLine>& devices, int width) {
   if (devices.empty()) {
-    return "No description of a device is here. weir device record writes one of this machine's.\n";
+    return "There are no device descriptions. weir device record describes a GPU of this "
+           "machine.\n";
   }
   TextTable table{{"NAME", "DEVICE", "VALUES"}, {false, false, false}};
   Page broken(columns_of(width));

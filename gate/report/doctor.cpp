@@ -97,7 +97,7 @@ class Writer {
     if (!diagnosis_.fine.empty()) entry("fine", "32", text::join(diagnosis_.fine), "");
     if (!diagnosis_.unknown.empty()) {
       entry("unknown", k_dim,
-            fmt::format("{} (this machine does not tell)", text::join(diagnosis_.unknown)), "");
+            fmt::format("{} (hidden on this machine)", text::join(diagnosis_.unknown)), "");
     }
   }
 

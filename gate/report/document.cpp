@@ -14,7 +14,7 @@ namespace {
 constexpr OutcomeLook k_looks[] = {
     {"FAIL", "1;31", "\u274c", "error", "failure", " broke a limit", 1},
     {"error", "1;35", "\u26a0\ufe0f", "error", "error", " could not be measured", 2},
-    {"open", "1;33", "\u2753", "warning", "skipped", " {are} not decided", 3},
+    {"open", "1;33", "\u2753", "warning", "skipped", " {are} inconclusive", 3},
     {"new", "1;36", "\U0001f195", "warning", "skipped", " {are} new: nothing to judge by", 4},
     {"improved", "1;32", "\u2705", "notice", "", " improved", 0},
     {"accepted", "1;32", "\u2705", "notice", "", " changed as allowed", 0},

@@ -88,7 +88,7 @@ class Markdown {
   }
 
   [[nodiscard]] std::string left_out(std::size_t cells) const {
-    return fmt::format("_{} left out here, for a comment cannot be longer. {} has all._\n\n",
+    return fmt::format("_{} left out: a comment cannot be longer. {} has all._\n\n",
                        plural(cells, "more cell"),
                        markdown_run_link(style_, "The report of the run"));
   }

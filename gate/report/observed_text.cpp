@@ -150,7 +150,7 @@ struct List {
 // In the order of ObservedList.
 constexpr List k_lists[] = {
     {buffer_table, ""},
-    {token_table, "it does not say which work is of which token"},
+    {token_table, "it does not show which work belongs to which token"},
     {step_table, "it does not tell tokens or graphs apart"},
     {buffer_table, "it names no command buffers"},
     {split_table, "it names no splits of a graph"},

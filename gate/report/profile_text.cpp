@@ -180,7 +180,7 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
       line += fmt::format(", {}", plural(stored.kernels->counts.size(), "kernel"));
     }
     if (const std::size_t sessions = sessions_of(stored); sessions > 0) {
-      line += fmt::format(", {} on {}", plural(sessions, "timed session"),
+      line += fmt::format(", {} on {}", plural(sessions, "stored run"),
                           plural(stored.sessions.size(), "machine class", "machine classes"));
     }
     page.say(2, line);
@@ -228,8 +228,8 @@ std::string baseline_show(const Baseline& stored, int width) {
   for (const auto& [machine, sessions] : stored.sessions) {
     if (sessions.empty()) continue;
     page.blank();
-    page.say(2, "{} on {}", plural(sessions.size(), "timed session"), one_line(machine, 200));
-    TextTable times{{"session", "metric", "median", "runs"}, {true, false, true, true}};
+    page.say(2, "{} on {}", plural(sessions.size(), "stored run"), one_line(machine, 200));
+    TextTable times{{"stored run", "metric", "median", "runs"}, {true, false, true, true}};
     for (std::size_t i = 0; i < sessions.size(); ++i) {
       for (const auto& [name, samples] : sessions[i].samples) {
         if (samples.empty()) continue;

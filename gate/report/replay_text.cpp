@@ -93,7 +93,7 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
   std::vector<std::string> lines = leave_outs(step, replayed);
   if (style.whole && step.views > 0) {
     lines.insert(lines.begin(), plural(static_cast<std::size_t>(step.views), "node") +
-                                    " that only look at bytes in another way: no work");
+                                    " that only view bytes in another way: no work");
   }
   if (!lines.empty()) page.blank();
   for (const std::string& line : lines) page.say(0, "left out: " + line);

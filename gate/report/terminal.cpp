@@ -399,7 +399,7 @@ class Terminal {
     page_.blank();
     std::string line = document_.headline + ".";
     if (gate_.exit_code == verdict::ExitCode::inconclusive) {
-      line += "  Undecided fails here (on_inconclusive: fail).";
+      line += "  Inconclusive fails here (on_inconclusive: fail).";
     }
     if (gate_.seconds) line += "  " + unit::show_duration(*gate_.seconds) + ".";
     if (gate_.profiling_cost) {

@@ -329,7 +329,7 @@ void add_own_facts(const observed::Timeline& timeline, PageFacts* facts) {
                                     plural(all->graphs + all->whole, "graph"),
                                     plural(all->rows, "row"), 100 * all->ops);
     if (const auto cost = all->cost()) {
-      words += fmt::format(", {:+.1f} % beside one left whole", 100 * *cost);
+      words += fmt::format(", {:+.1f} % compared with one left whole", 100 * *cost);
     }
     facts->facts.emplace_back("computed node by node", words);
   }

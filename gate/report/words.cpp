@@ -101,7 +101,7 @@ std::string evidence_words(const MetricVerdict& metric) {
   if (metric.pairs) return many(*metric.pairs, "pair");
   if (!metric.samples) return "";
   std::string out = many(*metric.samples, "run");
-  if (metric.baseline_sessions) out += ", " + many(*metric.baseline_sessions, "session");
+  if (metric.baseline_sessions) out += ", " + many(*metric.baseline_sessions, "stored run");
   return out;
 }
 

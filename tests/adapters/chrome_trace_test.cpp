@@ -361,7 +361,7 @@ TEST(ChromeTrace, SaysWhatDoesNotGoTogether) {
   const auto observed =
       read(R"([{"ph":"B","name":"a","pid":1,"tid":1,"ts":1},{"ph":"E","pid":1,"tid":2,"ts":2},
     {"ph":"X","name":"b","pid":1,"tid":1,"ts":1},{"name":"c"},{"ph":"e","cat":"x","id":1,"ts":3,"name":"d"},{}])");
-  EXPECT_THAT(observed.warnings, Contains(HasSubstr("3 begins and ends do not go together")));
+  EXPECT_THAT(observed.warnings, Contains(HasSubstr("3 begins and ends do not match")));
   EXPECT_THAT(observed.warnings, Contains(HasSubstr("1 events have no duration")));
   EXPECT_THAT(observed.warnings, Contains(HasSubstr("1 events have no phase")));
   ChromeTraceReader nothing;

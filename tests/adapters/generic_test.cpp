@@ -159,16 +159,16 @@ TEST(Generic, RefusesWhatIsNoMeasurement) {
   const Case cases[] = {
       {"decode_tokens_per_second", R"((\S+) tok/s)", "", "printed nothing"},
       {"decode_tokens_per_second", R"((\S+) tok/s)", "garbage\n", "nothing found"},
-      {"decode_tokens_per_second", R"((\S+) tok/s)", "nan tok/s", "\"nan\" is no number"},
-      {"decode_tokens_per_second", R"((\S+) tok/s)", "-nan tok/s", "\"-nan\" is no number"},
-      {"decode_tokens_per_second", R"((\S+) tok/s)", "inf tok/s", "\"inf\" is no number"},
-      {"decode_tokens_per_second", R"((\S+) tok/s)", "1e999 tok/s", "is no number"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "nan tok/s", "\"nan\" is not a number"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "-nan tok/s", "\"-nan\" is not a number"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "inf tok/s", "\"inf\" is not a number"},
+      {"decode_tokens_per_second", R"((\S+) tok/s)", "1e999 tok/s", "is not a number"},
       {"decode_tokens_per_second", R"((\S+) tok/s)", "0 tok/s", "0 is not above 0"},
       {"decode_tokens_per_second", R"((\S+) tok/s)", "-3 tok/s", "-3 is not above 0"},
-      {"syncs_per_token", R"((\S+) syncs)", "1.5 syncs", "1.5 is no count"},
-      {"syncs_per_token", R"((\S+) syncs)", "-1 syncs", "-1 is no count"},
-      {"syncs_per_token", R"((\S+) syncs)", "1e300 syncs", "is no count"},
-      {"syncs_per_token", R"(()syncs)", "syncs", "\"\" is no number"},
+      {"syncs_per_token", R"((\S+) syncs)", "1.5 syncs", "1.5 is not a count"},
+      {"syncs_per_token", R"((\S+) syncs)", "-1 syncs", "-1 is not a count"},
+      {"syncs_per_token", R"((\S+) syncs)", "1e300 syncs", "is not a count"},
+      {"syncs_per_token", R"(()syncs)", "syncs", "\"\" is not a number"},
   };
   for (const Case& one : cases) {
     config::GenericOutput rules;

@@ -118,7 +118,7 @@ TEST(ReadAs, KnowsFormatsByNameAndSuggestsTheNearest) {
   EXPECT_THAT(wrong.error().message, testing::HasSubstr("did you mean \"agave\""));
   const auto none = read_as("agave", {"no such thing"});
   ASSERT_FALSE(none);
-  EXPECT_THAT(none.error().message, testing::HasSubstr("nothing of the format agave"));
+  EXPECT_THAT(none.error().message, testing::HasSubstr("no whole part of the format agave"));
 }
 
 TEST(ReadAny, ReadsWhatWeirWrote) {

@@ -239,7 +239,7 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
       {"{command: [a], output: llama-bench, cpu_ops_allowed: {X: {when: ne0 < 1}}}", "m.gguf", "{}",
        "2:71", "needs \"why\""},
       {"{command: [a], output: llama-bench, cpu_ops_allowed: {X: {why: y, when: ne0<1}}}", "m.gguf",
-       "{}", "2:86", "\"ne0<1\" is no condition: write \"ne0 < 128\""},
+       "{}", "2:86", "\"ne0<1\" is not a condition: write \"ne0 < 128\""},
       {"{command: [a], output: llama-bench, cpu_ops_allowed: {X: {why: y, match: {backend: z}}}}",
        "m.gguf", "{}", "2:97", "unknown backend \"z\""},
       {"{command: [a], output: generic, metrics: {x: {regex: '(a)'}}}", "m.gguf", "{}", "2:56",

@@ -336,7 +336,7 @@ TEST(Profile, SaysWhatItCannotDo) {
   } cases[] = {
       {{"profile"}, 2, "takes a FILE, a CELL, or a program after --"},
       {{"profile", "--", "./no-such-program"}, 2, "no such program: ./no-such-program"},
-      {{"profile", "junk.json"}, 3, "no format that weir reads"},
+      {{"profile", "junk.json"}, 3, "weir does not know this format"},
       {{"profile", "--probes", "vulkan", "--", "./fails"}, 3, "went wrong"},
       {{"profile", "--probes", "nonsense", "--", "./fails"}, 2, "unknown probe \"nonsense\""},
       {{"profile", "--timing", "sometimes", "--", "./fails"}, 2, "sometimes"},

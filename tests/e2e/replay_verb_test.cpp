@@ -24,7 +24,7 @@ TEST_F(Replayed, EveryOpOfAStepIsComputedAloneAndTheSumStandsBesideTheStep) {
                                              "replayed in [0-9.]+ [mu]s"),
                                HasSubstr("that it took when it was recorded"),
                                HasSubstr("libggml-cpu-"), HasSubstr("1 thread"),
-                               HasSubstr("only look at bytes in another way: no work")));
+                               HasSubstr("only view bytes in another way: no work")));
   const Json observed = document(scratch / "after.json");
   EXPECT_EQ(observed.at("schema"), "weir.observed/1");
   EXPECT_EQ(calls_of(observed), k_step);

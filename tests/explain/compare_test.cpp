@@ -140,7 +140,7 @@ TEST(Compared, RunsThatDoNotTellTokensSaySo) {
   const Comparison made = compared(a, a);
   EXPECT_EQ(made.per, "");
   ASSERT_EQ(made.doubts.size(), 1U);
-  EXPECT_THAT(made.doubts.front(), HasSubstr("tokens are not told"));
+  EXPECT_THAT(made.doubts.front(), HasSubstr("does not report its tokens"));
 }
 
 TEST(Compared, WhatIsAbsentStaysAbsent) {

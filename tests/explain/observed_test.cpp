@@ -133,7 +133,7 @@ TEST(ObservedRuns, OfASideThatTellsNoOpsInventNoWork) {
   const auto why = explain(evidence_of(before, ten_tokens()), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty());
   EXPECT_THAT(why.doubts, testing::Contains(HasSubstr("before: it reports no op")));
-  EXPECT_THAT(why.doubts, testing::Contains("before: the engine says: cannot open model.gguf"));
+  EXPECT_THAT(why.doubts, testing::Contains("before: the engine reports: cannot open model.gguf"));
 }
 
 // One format of the same run names backends, the other does not.

@@ -57,13 +57,13 @@ TEST_F(ProfileFiles, ThatAreNeitherAreRefused) {
     const char* says;
   };
   const Case cases[] = {
-      {R"({"schema": 1})", "no format that weir reads"},
+      {R"({"schema": 1})", "weir does not know this format"},
       {R"({"schema": "weir.verdict/1"})", "it is weir.verdict/1, not a profile"},
       {R"({"schema": "weir.profiles/1"})", "it has no profiles"},
       {R"({"schema": "weir.profiles/1", "profiles": {"a": 1}})", "it has no profiles"},
       {R"({"schema": "weir.profiles/1", "profiles": [1]})", ""},
-      {"[1, 2]", "no format that weir reads"},
-      {"{", "no format that weir reads"},
+      {"[1, 2]", "weir does not know this format"},
+      {"{", "weir does not know this format"},
   };
   for (const Case& one : cases) {
     const auto read_it = read(one.text);
@@ -122,7 +122,7 @@ TEST_F(ProfileFiles, ThatAreLongAndNoTraceAreRefused) {
       {std::string(mib + 1, 'x'), "larger than 1 MiB, which only a Chrome trace may be"},
       {"[" + std::string(mib, ' ') + "1]", "larger than 1 MiB"},
       {"\x1F\x8B" + std::string(mib, 'x'), "gzip"},
-      {R"({"traceEvents": [)" + std::string(mib, ' ') + "]}", "nothing of the format chrome-trace"},
+      {R"({"traceEvents": [)" + std::string(mib, ' ') + "]}", "no whole part of the format chrome-trace"},
   };
   for (const Case& one : cases) {
     const auto refused = read(one.text, mib);

@@ -92,7 +92,7 @@ TEST(Observed, RefusesWhatIsNotItsJson) {
     const char* complaint;
   };
   const Case cases[] = {
-      {"/schema", "weir.profile/1", "no weir.observed/1"},
+      {"/schema", "weir.profile/1", "not weir.observed/1"},
       {"/ops/0/step", 2, "leads nowhere"},
       {"/ops/0/step", -1, "leads nowhere"},
       {"/ops/0/phase", "warm", "none of weir's"},

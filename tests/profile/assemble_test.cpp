@@ -202,7 +202,7 @@ TEST(Assemble, SaysThatLengthsAreThoseAskedForWhereTheEngineIsSilent) {
   for (RunRecord& record : records) record.report->generated_tokens.reset();
   const Profile profile = assemble(facts(), records);
   EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(65));
-  EXPECT_THAT(profile.warnings, ElementsAre(HasSubstr("does not say how many tokens")));
+  EXPECT_THAT(profile.warnings, ElementsAre(HasSubstr("does not report how many tokens")));
 }
 
 TEST(Assemble, ComparesEachLengthAloneWhereThereIsNoStraightLine) {

@@ -271,7 +271,7 @@ TEST(OpPlacement, IsNotShownByAListWithGaps) {
   for (RunRecord& record : records) record.probes[1].ops.pop_back();
   const Profile profile = assemble(facts(), records);
   EXPECT_EQ(profile.placement.state, State::seen) << "the device got work: that much is known";
-  EXPECT_THAT(profile.warnings, Contains(HasSubstr("could not list every one")));
+  EXPECT_THAT(profile.warnings, Contains(HasSubstr("could not list every op")));
 }
 
 TEST(OpPlacement, LeavesTheDevicesOwnReasonWhereItGotNoWork) {

@@ -188,7 +188,7 @@ TEST(PairedRuns, TellsWhatTheMachineDidWhileAProcessTookFarLonger) {
   EXPECT_THAT(paired_runs(facts(), records).notes,
               ElementsAre("1 of 5 processes of the candidate took over 1.5 x the usual time: the "
                           "hypervisor took up to 30 % of the processors in 1; other programs ran "
-                          "beside 1 (load average up to 6.0, usually 0.0); pages had to be read "
+                          "during 1 (load average up to 6.0, usually 0.0); pages had to be read "
                           "from disk again in 1"));
 }
 

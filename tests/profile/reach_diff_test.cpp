@@ -134,7 +134,7 @@ TEST(ReachOfDiff, NeverSaysNoOfCodeThatMayBeInlined) {
   cells[0].reach->executed.inlined = {"/build/src/a.cpp"};
   const Answer one = ask(cells, {"src/a.cpp"});
   EXPECT_THAT(one.cells, ElementsAre("one"));
-  EXPECT_THAT(one.why, HasSubstr("it may run it: functions of it are inlined"));
+  EXPECT_THAT(one.why, HasSubstr("it may run it: some of its functions are inlined"));
   EXPECT_FALSE(one.none);
   EXPECT_THAT(ask(cells, {"src/z.cpp", "src/a.cpp"}).cells, ElementsAre("one")) << "renamed";
   cells[1].reach->executed.inlined.reset();

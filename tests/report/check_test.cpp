@@ -81,7 +81,7 @@ TEST(Check, SaysInItsConclusionWhatTheExitCodeSays) {
 TEST(Check, SaysInItsTitleWhatWasNotJudged) {
   EXPECT_EQ(check_text(fixtures::red(), {}).title, "1 of 8 cells broke a limit");
   EXPECT_EQ(check_text(fixtures::undecided(), {}).title,
-            "1 of 8 cells is not decided \u00b7 throughput not decided in 1 of 8 cells");
+            "1 of 8 cells is inconclusive \u00b7 throughput not decided in 1 of 8 cells");
 }
 
 TEST(Check, SaysFirstThatNothingWasComparedAndWhy) {

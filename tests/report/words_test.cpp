@@ -53,7 +53,7 @@ TEST(Words, DescribeEachKindOfMetric) {
                                           27.9, {-0.024, -0.041, -0.006}));
   EXPECT_EQ(times.label, "decode tok/s");
   EXPECT_EQ(times.change, "\u22122.4 % (\u22124.1 \u2026 \u22120.6)");
-  EXPECT_EQ(times.evidence, "10 runs, 3 sessions");
+  EXPECT_EQ(times.evidence, "10 runs, 3 stored runs");
 
   auto bytes = fixtures::count("copied_bytes_per_token", verdict::Outcome::fail, 1024, 3072);
   EXPECT_EQ(words(bytes).current, "3.00 KiB");
@@ -101,7 +101,7 @@ TEST(Words, HeadTheReportWithTheGatesVerdict) {
            Row{fixtures::red(), "1 of 8 cells broke a limit"},
            Row{fixtures::hostile(), "1 of 8 cells broke a limit, 1 could not be measured"},
            Row{fixtures::errors(), "2 of 8 cells could not be measured"},
-           Row{fixtures::undecided(), "1 of 8 cells is not decided"},
+           Row{fixtures::undecided(), "1 of 8 cells is inconclusive"},
            // Eight cells with five counts and a rate each.
            Row{fixtures::green(), "8 cells, 48 metrics within limits"},
        }) {

@@ -8,8 +8,8 @@ namespace weir::app {
 void add_demo(const Verb& verb) {
   auto options = std::make_shared<flow::DemoOptions>();
   verb.option("--inject", options->plant, "NAME",
-              "Regression to inject (default: cpu-split; on the CPU unbatched-qkv). weir-engine "
-              "--inject list shows them");
+              "Regression to inject (default: cpu-split; on the CPU unbatched-qkv). An "
+              "unknown name lists them");
   verb.option("--keep", options->keep, "DIR", "Keep all files in this new folder");
   verb.option("--engine", options->engine, "FILE", "Path of weir-engine (default: beside weir)");
   verb.takes_color();

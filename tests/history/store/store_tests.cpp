@@ -395,7 +395,7 @@ TEST(SqliteFile, OfSomebodyElseIsRefused) {
   const auto store = open_store(parse_address(folder / "other.db"));
   ASSERT_FALSE(store.has_value());
   EXPECT_EQ(store.error().code, Code::config);
-  EXPECT_THAT(store.error().message, testing::HasSubstr("no history of weir's"));
+  EXPECT_THAT(store.error().message, testing::HasSubstr("not a history of weir's"));
 }
 
 TEST(SqliteFile, IsNotMadeWhereItIsOnlyRead) {
