@@ -348,9 +348,8 @@ TwoRows rows_of_both(const Observed& a, const Observed& b, Comparison& made) {
   made.decoding = shared.decoding;
   if (both.first.rows.empty() && both.second.rows.empty()) return both;
   if (!shared.decoding && (alone(a).decoding || alone(b).decoding)) {
-    made.doubts.push_back(
-        fmt::format("only {} separates decoding from prefill: weir compares everything",
-                    alone(a).decoding ? "A" : "B"));
+    made.doubts.push_back(fmt::format("only {} separates decode from prefill: all is compared",
+                                      alone(a).decoding ? "A" : "B"));
   }
   if (!shared.per_token) {
     made.doubts.emplace_back(

@@ -325,8 +325,7 @@ void find_pieces(Board& board) {
   arithmetic(board, amounts, finding);
   finding.cause = "matrix multiplications that ran together now run one by one, or some run twice.";
   finding.look_at =
-      "where matrix multiplications of the same input are joined: query, key and value; gate and "
-      "up.";
+      "where matmuls of the same input are joined: query, key and value; gate and up.";
   name_ops(moves, finding);
   board.take(moves);
   board.take("dispatches");

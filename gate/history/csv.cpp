@@ -243,8 +243,7 @@ class CsvReading {
     }
     const auto number = text::to_double(written);
     if (!number) {
-      return fail(Code::data, "\"{}\" is not a finite number",
-                  text::printable(written.substr(0, 64)));
+      return fail(Code::data, "\"{}\" is no finite number", text::printable(written.substr(0, 64)));
     }
     row.value = *number + 0.0;
     return {};

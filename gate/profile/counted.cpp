@@ -230,10 +230,9 @@ bool lengths_hold(const CellFacts& facts, const Records& counted, Profile& profi
                          fmt::join(asked, ", "), fmt::join(generated, ", ")));
   }
   if (unsaid) {
-    add_once(
-        profile.warnings,
-        "the engine does not report how many tokens it generated: counts are fitted over those "
-        "asked for");
+    add_once(profile.warnings,
+             "the engine does not report how many tokens it made: counts are fitted over those "
+             "asked for");
   }
   return true;
 }

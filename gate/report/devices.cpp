@@ -24,8 +24,7 @@ static std::string origin_of(const std::string& source) {
 
 std::string device_list_text(const std::vector<DeviceLine>& devices, int width) {
   if (devices.empty()) {
-    return "There are no device descriptions. weir device record describes a GPU of this "
-           "machine.\n";
+    return "No device descriptions. weir device record writes one of a GPU of this machine.\n";
   }
   TextTable table{{"NAME", "DEVICE", "VALUES"}, {false, false, false}};
   Page broken(columns_of(width));

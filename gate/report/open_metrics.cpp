@@ -18,9 +18,8 @@ namespace weir::report {
 namespace {
 
 constexpr std::string_view k_codes =
-    "0 pass, improved or accepted; 1 broke a limit; 2 could not be measured; 3 inconclusive; 4 "
-    "new; "
-    "5 skipped";
+    "0 pass, improved or accepted; 1 broke a limit; 2 could not be measured; 3 inconclusive; "
+    "4 new; 5 skipped";
 
 std::string quoted(std::string_view text, std::size_t most) {
   static constexpr Replacement k_in_quotes[] = {{'"', "\\\""}, {'\\', "\\\\"}};
