@@ -114,7 +114,8 @@ TEST_F(ReachOfAnEngine, MayRunWhatIsInlined) {
   }
   EXPECT_THAT(reached(diff("HEAD~2")), ElementsAre(k_dense, k_sparse));
   const Ended text = weir_here({"reach", "--diff", "HEAD~2"});
-  EXPECT_THAT(text.out, HasSubstr("src/dense.cpp: it may run it: some of its functions are inlined"));
+  EXPECT_THAT(text.out,
+              HasSubstr("src/dense.cpp: it may run it: some of its functions are inlined"));
   EXPECT_THAT(text.out, HasSubstr("changed files that no cell runs: src/unused.cpp"));
 }
 

@@ -20,11 +20,11 @@ TEST_F(Replayed, EveryOpOfAStepIsComputedAloneAndTheSumStandsBesideTheStep) {
   EXPECT_EQ(recording.at("threads"), 1);
   const Ended ended = replay({"--json", "after.json"});
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_THAT(ended.out, AllOf(ContainsRegex("a step of 1 token of llama-bench's: [0-9]+ ops "
-                                             "replayed in [0-9.]+ [mu]s"),
-                               HasSubstr("that it took when it was recorded"),
-                               HasSubstr("libggml-cpu-"), HasSubstr("1 thread"),
-                               HasSubstr("only view bytes in another way: no work")));
+  EXPECT_THAT(ended.out,
+              AllOf(ContainsRegex("a step of 1 token of llama-bench's: [0-9]+ ops "
+                                  "replayed in [0-9.]+ [mu]s"),
+                    HasSubstr("that it took when it was recorded"), HasSubstr("libggml-cpu-"),
+                    HasSubstr("1 thread"), HasSubstr("only view bytes in another way: no work")));
   const Json observed = document(scratch / "after.json");
   EXPECT_EQ(observed.at("schema"), "weir.observed/1");
   EXPECT_EQ(calls_of(observed), k_step);

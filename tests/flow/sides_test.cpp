@@ -122,7 +122,8 @@ TEST_F(ProfileFiles, ThatAreLongAndNoTraceAreRefused) {
       {std::string(mib + 1, 'x'), "larger than 1 MiB, which only a Chrome trace may be"},
       {"[" + std::string(mib, ' ') + "1]", "larger than 1 MiB"},
       {"\x1F\x8B" + std::string(mib, 'x'), "gzip"},
-      {R"({"traceEvents": [)" + std::string(mib, ' ') + "]}", "no whole part of the format chrome-trace"},
+      {R"({"traceEvents": [)" + std::string(mib, ' ') + "]}",
+       "no whole part of the format chrome-trace"},
   };
   for (const Case& one : cases) {
     const auto refused = read(one.text, mib);
