@@ -54,11 +54,12 @@ class Expanding {
  public:
   Expanding(Node& root, Problems& problems) : root_(root), problems_(problems) {}
 
-  void run() {
+  // Answers what presets bring and this file leaves out or replaces.
+  std::vector<std::string> run() {
     Node* engines = root_.find("engines");
-    if (engines == nullptr || engines->kind != Node::Kind::map) return;
+    if (engines == nullptr || engines->kind != Node::Kind::map) return {};
     for (Entry& entry : engines->entries) expand_engine(entry);
-    if (uses_.empty() || problems_.any()) return;
+    if (uses_.empty() || problems_.any()) return {};
     alone_ = engines->entries.size() == 1;
     const Node* matrix = root_.find("matrix");
     chosen_ = matrix != nullptr && matrix->find("include") != nullptr;
@@ -70,6 +71,7 @@ class Expanding {
       leave_out_models(use);
       choose_devices(use);
     }
+    return std::move(notes_);
   }
 
  private:
@@ -114,7 +116,17 @@ class Expanding {
   // Models or prompts that the file does not have: the presets', each for its own engine.
   void fill(const char* section, const char* one) {
     const Node* own = root_.find(section);
-    if (own != nullptr && own->kind != Node::Kind::null) return;
+    if (own != nullptr && own->kind != Node::Kind::null) {
+      for (const Use& use : uses_) {
+        if (const Node* theirs = use.tree->find(section)) {
+          std::vector<std::string> names;
+          for (const Entry& entry : theirs->entries) names.push_back(entry.key);
+          note(use,
+               fmt::format("{} in this file replace the preset's: {}", section, text::join(names)));
+        }
+      }
+      return;
+    }
     Node filled = map_node({});
     for (const Use& use : uses_) {
       const Node* from = use.tree->find(section);
@@ -139,6 +151,16 @@ class Expanding {
     for (const Use& use : uses_) {
       map_under(backends, use.preset->devices.front().name.c_str(), use.at);
     }
+  }
+
+  void note(const Use& use, const std::string& words) {
+    notes_.push_back(fmt::format("engine {}, preset {}: {}", use.engine, use.preset->name, words));
+  }
+  // What of this file is nothing for the preset.
+  void leave_out(const Use& use, const char* what, const std::vector<std::string>& names) {
+    for (const std::string& name : names) leave_out(use.engine, what, name, use.at);
+    if (chosen_ || names.empty()) return;
+    note(use, fmt::format("left out: {} {}", what, text::join(names)));
   }
 
   void leave_out(const std::string& engine, std::string what, const std::string& name, Place at) {
@@ -182,7 +204,7 @@ class Expanding {
       if (gguf != (loads == "gguf")) others.push_back(entry.key);
     }
     if (others.size() == models->entries.size()) return;  // named otherwise, or the engine says so
-    for (const std::string& name : others) leave_out(use.engine, "model", name, use.at);
+    leave_out(use, "model", others);
   }
 
   void choose_devices(const Use& use) {
@@ -223,19 +245,22 @@ class Expanding {
                               "  write: backends: {{{}: {{}}}}, or give a backend its args",
                               use.preset->name, text::join(names), names.front()));
     }
-    for (const std::string& name : left_out) leave_out(use.engine, "backend", name, use.at);
+    leave_out(use, "backend", left_out);
   }
 
   Node& root_;
   Problems& problems_;
   std::vector<Use> uses_;
+  std::vector<std::string> notes_;
   bool alone_ = false;   // one engine: what is a backend's is the engine's
   bool chosen_ = false;  // matrix.include says what is wanted
 };
 
 }  // namespace
 
-void expand_presets(Node& root, Problems& problems) { Expanding(root, problems).run(); }
+std::vector<std::string> expand_presets(Node& root, Problems& problems) {
+  return Expanding(root, problems).run();
+}
 
 Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_name) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));

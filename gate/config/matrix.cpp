@@ -197,6 +197,7 @@ class Expansion {
       return fail(Code::config, "{}: the matrix has no cell{}", settings_.file, why);
     }
     if (!settings_.rules_from_elsewhere) WEIR_CHECK(check_limits(settings_, matrix_.cells));
+    matrix_.notes.insert(matrix_.notes.begin(), settings_.notes.begin(), settings_.notes.end());
     return std::move(matrix_);
   }
 

@@ -204,7 +204,7 @@ struct Preset;
 // "nothing" takes a preset's key away. Sections that are missing (models, backends, prompts) come
 // from the presets; what a preset's engine does not load or run on is excluded, unless
 // matrix.include chooses.
-void expand_presets(Node& root, Problems& problems);
+std::vector<std::string> expand_presets(Node& root, Problems& problems);
 void parse_engines(const Node& node, Parsing& parsing);
 // Of each engine, once all names are known.
 void parse_cpu_ops(const Node& engines, Parsing& parsing);

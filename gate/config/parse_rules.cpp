@@ -267,6 +267,7 @@ void parse_gate(const Node& node, Parsing& parsing) {
   fields.read("repeats", gate.repeats, read_integer, 1, k_most_runs);
   fields.read("stored_level", gate.stored_level, read_share, 0, 0.5);
   fields.choose("on_inconclusive", gate.fail_on_inconclusive, k_policies);
+  fields.choose("on_removed", gate.fail_on_removed, k_policies);
   if (const Node* confirm = fields.take("confirm")) {
     const auto text = read_text(*confirm, "confirm", problems);
     gate.confirms = text != "false";

@@ -154,24 +154,65 @@ std::vector<Proposal> compare_limits(const std::vector<profile::CellKey>& cells,
   return proposals;
 }
 
+// What counts a cell, or reads a number of it.
+std::set<std::string> sources_of(const Cell& cell, const ProbeDevices& sees) {
+  std::set<std::string> sources;
+  for (const std::string& probe : cell.engine->probes) {
+    const auto* devices = look_up(sees, probe);
+    if (devices != nullptr && std::ranges::find(*devices, cell.device) != devices->end()) {
+      sources.insert("probe " + probe);
+    }
+  }
+  if (cell.engine->reports_counts()) sources.insert("counts of output " + cell.engine->output);
+  for (const ValueRule& rule : cell.engine->generic.values) sources.insert(rule.metric);
+  return sources;
+}
+
+std::string device_of(const Cell& cell) {
+  return cell.twin ? fmt::format("{} twin {}", cell.device, *cell.twin) : cell.device;
+}
+
+// What of a cell is another, by the names of its parts.
+std::vector<std::string> differing(const Cell& before, const Cell& after) {
+  std::vector<std::string> differ;
+  for (const auto& [part, text] : before.identity) {  // the same parts on both sides
+    if (after.identity.at(part) != text) differ.push_back(part);
+  }
+  if (before.model_path != after.model_path) differ.emplace_back("model");
+  return differ;
+}
+
+// By contents: names aside.
+bool measured_alike(const Cell& before, const Cell& after) {
+  const EngineSettings &a = *before.engine, &b = *after.engine;
+  return device_of(before) == device_of(after) && differing(before, after).empty() &&
+         (a.name == b.name || (a.command == b.command && a.output == b.output &&
+                               a.server.has_value() == b.server.has_value()));
+}
+
 class Rules {
  public:
   Rules(const Settings& base, const Matrix& base_cells, const Settings& head,
-        const Matrix& head_cells)
-      : base_(base), head_(head) {
+        const Matrix& head_cells, const ProbeDevices& sees)
+      : base_(base), head_(head), sees_(sees) {
     for (const Cell& cell : base_cells.cells) before_.emplace(cell.key.str(), &cell);
-    for (const Cell& cell : head_cells.cells) after_.emplace(cell.key.str(), &cell);
-    for (const Cell& cell : base_cells.cells) {
-      if (!after_.contains(cell.key.str())) edits_.removed.push_back(cell.key.str());
+    for (const Cell& cell : head_cells.cells) {
+      after_.emplace(cell.key.str(), &cell);
+      cells_.push_back(cell.key);
     }
-    for (const Cell& cell : head_cells.cells) cells_.push_back(cell.key);
+    for (const Cell& cell : base_cells.cells) find(cell);
+    hold_limits();
   }
 
   Edits all() {
-    if (!edits_.removed.empty()) {
+    std::vector<std::string> removed;
+    for (const verdict::HeldCell& held : edits_.cells) {
+      if (held.now.empty()) removed.push_back(held.cell);
+    }
+    if (!removed.empty()) {
       add("cells that are not measured any more",
-          fmt::format("{} of {}", edits_.removed.size(), before_.size()), "", Effect::looser, true)
-          .about(edits_.removed);
+          fmt::format("{} of {}", removed.size(), before_.size()), "", Effect::looser, true)
+          .about(removed);
     }
     cells();
     for (const EngineSettings& engine : base_.engines) {
@@ -197,6 +238,45 @@ class Rules {
         Proposal{std::move(what), std::move(from), std::move(to), effect, holds});
   }
 
+  // What became of a cell of the base.
+  void find(const Cell& before) {
+    verdict::HeldCell& held = edits_.cells.emplace_back(verdict::HeldCell{before.key.str()});
+    auto found = after_.find(held.cell);
+    if (found == after_.end()) {
+      found = std::ranges::find_if(after_, [&](const auto& after) {
+        return !before_.contains(after.first) && !renamed_.contains(after.first) &&
+               measured_alike(before, *after.second);
+      });
+      if (found == after_.end()) return;
+      renamed_.insert(found->first);
+    }
+    const Cell& after = *found->second;
+    held.now = found->first;
+    std::vector<std::string> differ = differing(before, after);
+    if (device_of(before) != device_of(after)) differ.emplace_back("device");
+    held.changed = text::join(differ);
+    const auto had = sources_of(before, sees_), has = sources_of(after, sees_);
+    std::vector<std::string> lost;
+    std::ranges::set_difference(had, has, std::back_inserter(lost));
+    held.lost = text::join(lost);
+  }
+
+  // Limits that hold cells which are gone, and no other: each told with these.
+  void hold_limits() {
+    for (const LimitEntry& entry : base_.limits) {
+      std::vector<verdict::HeldCell*> gone;
+      bool left =
+          std::ranges::any_of(cells_, [&](const auto& key) { return entry.match.fits(key); });
+      for (verdict::HeldCell& held : edits_.cells) {
+        if (!entry.match.fits(before_.at(held.cell)->key)) continue;
+        held.now.empty() ? gone.push_back(&held) : void(left = true);
+      }
+      for (verdict::HeldCell* held : gone) {
+        if (!left) held->limits.push_back(entry.source);
+      }
+    }
+  }
+
   // Cells of one name that are measured otherwise: what is stored of them says nothing any more.
   void cells() {
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;
@@ -204,17 +284,10 @@ class Rules {
     for (const auto& [name, before] : before_) {
       if (!after_.contains(name)) continue;
       const Cell& after = *after_.at(name);
-      const auto device = [](const Cell& cell) {
-        return cell.twin ? fmt::format("{} twin {}", cell.device, *cell.twin) : cell.device;
-      };
-      if (device(*before) != device(after)) {
-        devices[{device(*before), device(after)}].push_back(name);
+      if (device_of(*before) != device_of(after)) {
+        devices[{device_of(*before), device_of(after)}].push_back(name);
       }
-      std::vector<std::string> differ;
-      for (const auto& [part, text] : before->identity) {  // the same parts on both sides
-        if (after.identity.at(part) != text) differ.push_back(part);
-      }
-      if (before->model_path != after.model_path) differ.emplace_back("model");
+      const std::vector<std::string> differ = differing(*before, after);
       if (!differ.empty()) parts[text::join(differ, " and ")].push_back(name);
     }
     for (const auto& [change, names] : devices) {
@@ -359,6 +432,7 @@ class Rules {
     one("repeats", number(static_cast<double>(a.repeats)), number(static_cast<double>(b.repeats)),
         Effect::changed);
     flag("on_inconclusive", a.fail_on_inconclusive, b.fail_on_inconclusive, false, "warn", "fail");
+    flag("on_removed", a.fail_on_removed, b.fail_on_removed, false, "warn", "fail");
     flag("confirm", a.confirms, b.confirms, true);
     one("confirm", a.confirm.value_or(""), b.confirm.value_or(""), Effect::changed);
     one("reference", a.reference.value_or(""), b.reference.value_or(""), Effect::changed);
@@ -366,7 +440,9 @@ class Rules {
 
   const Settings& base_;
   const Settings& head_;
+  const ProbeDevices& sees_;
   std::map<std::string, const Cell*> before_, after_;
+  std::set<std::string> renamed_;  // of after_
   std::vector<profile::CellKey> cells_;
   Edits edits_;
 };
@@ -385,8 +461,8 @@ void take_rules(const Settings& base, Settings& head) {
 }
 
 Edits compare_rules(const Settings& base, const Matrix& base_cells, const Settings& head,
-                    const Matrix& head_cells) {
-  return Rules(base, base_cells, head, head_cells).all();
+                    const Matrix& head_cells, const ProbeDevices& sees) {
+  return Rules(base, base_cells, head, head_cells, sees).all();
 }
 
 std::vector<std::string> drop_expired(Settings& base, const std::string& today) {

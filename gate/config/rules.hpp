@@ -11,6 +11,7 @@
 #include "gate/config/matrix.hpp"
 #include "gate/config/settings.hpp"
 #include "gate/verdict/proposal.hpp"
+#include "gate/verdict/removed.hpp"
 
 namespace weir::config {
 
@@ -20,12 +21,18 @@ void take_rules(const Settings& base, Settings& head);
 // What `head`'s own rules (before take_rules) would change, and what its edits to how things are
 // measured take out of the gate already: cells that are no longer there, that are other cells now,
 // that lost a probe.
+//
+// A cell under a new name that is measured as one that is gone was (engine, model, device and
+// prompt by their contents) is that one, renamed.
 struct Edits {
   std::vector<verdict::Proposal> proposals;  // in order
-  std::vector<std::string> removed;          // cells of base that head has no more, in order
+  std::vector<verdict::HeldCell> cells;      // of base, in order; none is `shown` yet
 };
+// `sees`: probe -> the devices that it sees.
+using ProbeDevices = std::map<std::string, std::vector<std::string>>;
 [[nodiscard]] Edits compare_rules(const Settings& base, const Matrix& base_cells,
-                                  const Settings& head, const Matrix& head_cells);
+                                  const Settings& head, const Matrix& head_cells,
+                                  const ProbeDevices& sees);
 
 // Entries under `mode: report` or `off` whose time is over hold no more, without being an error:
 // the pull request that takes them out must be able to pass. Answers what was left out, in words.

@@ -178,6 +178,8 @@ struct GateSettings {
   std::int64_t repeats = 3;
   double stored_level = 0.05;
   bool fail_on_inconclusive = false;
+  // What the rules of a commit hold and the pull request has no more: a fail, else only told.
+  bool fail_on_removed = true;
   // A drop that stored samples suggest is confirmed by pairs beside this REF's base before it
   // fails; absent: the branch a pull request is to be merged into, where a CI system names it.
   std::optional<std::string> confirm{};
@@ -205,6 +207,8 @@ struct Settings {
   std::vector<verdict::LimitEntry> limits;
   GateSettings gate;
   ExplainSettings explain{};
+  // What presets bring and this file leaves out or replaces, for people.
+  std::vector<std::string> notes{};
   // Limits and gate were taken from another text (rules.hpp): they may name what is not here.
   bool rules_from_elsewhere = false;
 };

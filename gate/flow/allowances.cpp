@@ -9,6 +9,7 @@
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/verdict/removed.hpp"
 
 namespace weir::flow {
 namespace {
@@ -112,8 +113,15 @@ Result<void> store_one(const Allowance& allowance, const Loaded* loaded, StoredB
   what.cell = true_name(what.cell, loaded);
   WEIR_TRY(const profile::CellKey cell, profile::CellKey::parse(what.cell));
   WEIR_TRY(const std::vector<baseline::Baseline> known, stored.of_cell(cell));
-  std::size_t files = 0;
+  // A cell that may go takes what is stored of it along, where anything is.
+  const bool goes = what.metric == verdict::k_cell_metric;
+  std::size_t files = goes && known.empty() ? 1 : 0;
   for (const baseline::Baseline& one : known) {
+    if (goes && (what.device_class.empty() || what.device_class == one.device_class)) {
+      WEIR_TRY(const std::string path, baseline::path_of(cell, one.device_class));
+      WEIR_CHECK(stored.remove({sys::join_path(stored.folder(), path), one}));
+      ++files;
+    }
     const auto now = verdict::accepted_into(what, one);
     if (!now) continue;
     WEIR_CHECK(stored.put(*now));

@@ -59,7 +59,7 @@ const explain::ModelFacts* ModelHeaders::of(const std::string& model) {
   if (fresh) {
     const auto found = std::ranges::find(settings_.models, model, &config::ModelSettings::name);
     // What is called private keeps its layers to itself too.
-    if (found != settings_.models.end() && !found->is_private) {
+    if (found != settings_.models.end() && !found->is_private && !config_file_.empty()) {
       const std::string folder = sys::absolute(sys::folder_of(config_file_));
       const std::string path =
           found->path.starts_with('/') ? found->path : sys::join_path(folder, found->path);

@@ -20,7 +20,8 @@ namespace weir::flow {
 // what is private, has no facts: an explanation goes without. Not thread-safe.
 class ModelHeaders {
  public:
-  // `settings` is the caller's; relative paths count from the folder of `config_file`.
+  // `settings` is the caller's; relative paths count from the folder of `config_file`, "": none is
+  // read.
   ModelHeaders(const config::Settings& settings, std::string config_file, const sys::Files& files)
       : settings_(settings), config_file_(std::move(config_file)), files_(files) {}
   // Null where nothing is known. Valid as long as this object.

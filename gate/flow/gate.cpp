@@ -148,14 +148,17 @@ Result<Measured> obtain(const Job& job, const GateOptions& options) {
   if (options.from && options.confirm.ref) {
     return fail(Code::usage, "--from judges what RUN measured: leave --confirm out");
   }
-  if (options.from && (options.rules.rules_from || options.rules.baselines_ref)) {
-    return fail(Code::usage, "--from judges by the rules that RUN was measured under: leave {} out",
-                options.rules.rules_from ? "--rules-from" : "--baselines-ref");
+  if (options.from && options.rules.baselines_ref && !options.rules.rules_from) {
+    return fail(
+        Code::usage,
+        "--from judges by the rules that RUN was measured under: add --rules-from, or leave "
+        "--baselines-ref out");
   }
   if (options.from) {
     WEIR_TRY(Measured measured, read_measured(job, *options.from));
     const std::string& config = job.asked.config;
-    if (job.asked.config_given && sys::absolute(config) != sys::absolute(measured.known.file)) {
+    if (!measured.claimed && job.asked.config_given &&
+        sys::absolute(config) != sys::absolute(measured.known.file)) {
       return fail(Code::usage,
                   "--from judges {} under the configuration it was measured with ({}): leave -c {} "
                   "out",
@@ -186,7 +189,8 @@ Result<verdict::GateVerdict> judge(const Job& job, const GateOptions& options,
 // Where the baselines are that judge: a run that was measured under a commit's keeps them.
 StoredBaselines baselines_for(const Job& job, const GateOptions& options,
                               const Measured& measured) {
-  if (options.from && measured.known.rules && !measured.known.rules->baselines_words.empty()) {
+  if (options.from && !measured.claimed && measured.known.rules &&
+      !measured.known.rules->baselines_words.empty()) {
     return {job.files(), baselines_in_run(measured.folder), measured.known.rules->baselines_words};
   }
   return baselines_of(job);
@@ -196,19 +200,24 @@ StoredBaselines baselines_for(const Job& job, const GateOptions& options,
 
 Result<Answer> gate(const Job& asked, const GateOptions& options) {
   Job job = asked;
-  if (!options.from) {
+  if (!options.from || options.rules.rules_from) {
     WEIR_TRY(job.rules, read_rules(options.rules, job));
   }
   WEIR_TRY(job.allowed, read_allowed(options.allowed, job));
   WEIR_TRY(Measured measured, obtain(job, options));
   if (job.allowed) measured.allowed = *job.allowed;
   const StoredBaselines stored = baselines_for(job, options, measured);
+  if (measured.known.rules) {
+    WEIR_CHECK(find_renamed(*measured.known.rules, measured.profiles, stored));
+  }
   const verdict::Policy policy = policy_of(measured, options.require_baseline);
   WEIR_TRY(verdict::GateVerdict verdict, measured.beside
                                              ? judge_beside(measured, stored, policy, job.files())
                                              : judge(job, options, measured, stored, policy));
-  tell_reach(measured, job, verdict);
-  if (!job.asked.config_text) tell_calibration(measured, Calibrations(job.files()), verdict);
+  // These ask this machine for what a run of others names.
+  if (!measured.claimed) tell_reach(measured, job, verdict);
+  if (!measured.claimed && !job.asked.config_text)
+    tell_calibration(measured, Calibrations(job.files()), verdict);
   return publish_verdict(job, options.files, verdict, measured.known.redactor);
 }
 

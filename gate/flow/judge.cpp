@@ -3,14 +3,34 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/explain.hpp"
 #include "gate/flow/shards.hpp"
+#include "gate/report/layout.hpp"
 
 namespace weir::flow {
 namespace {
 
+// gate.on_removed: only what a commit's rules hold can be missed.
+bool fails_on_removed(const Measured& measured) {
+  return measured.known.settings->gate.fail_on_removed;
+}
+
+// Cells of the base's matrix that are gone. A comparison with another run knows of none.
+std::vector<const verdict::HeldCell*> gone_of(const Measured& measured) {
+  std::vector<const verdict::HeldCell*> gone;
+  if (!measured.known.rules) return gone;
+  for (const verdict::HeldCell& held : measured.known.rules->held) {
+    if (held.now.empty()) gone.push_back(&held);
+  }
+  return gone;
+}
+
 // The cells folded, with what the run knows of itself, and its twins held against their devices.
 verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdict::Policy& policy,
-                            const Measured& measured, const sys::Files& files) {
+                            const Measured& measured, const sys::Files& files,
+                            const std::vector<const verdict::HeldCell*>& gone = {}) {
   std::vector<std::string> of_twins = verdict::check_twins(measured.profiles, cells);
+  for (const verdict::HeldCell* held : gone) {
+    if (fails_on_removed(measured)) cells.push_back(verdict::removed_cell(*held));
+  }
   std::vector<std::string> of_allowances;
   if (measured.allowed) {
     const Allowed& allowed = *measured.allowed;
@@ -54,6 +74,11 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     // First: what is not there at all is missed least.
     verdict.not_judged.insert(verdict.not_judged.begin(), rules.not_judged.begin(),
                               rules.not_judged.end());
+    if (!gone.empty()) {
+      verdict.not_judged.insert(
+          verdict.not_judged.begin(),
+          fmt::format("{} of the base's matrix not measured", report::plural(gone.size(), "cell")));
+    }
     verdict.notes.insert(verdict.notes.end(), rules.notes.begin(), rules.notes.end());
   }
   return verdict;
@@ -65,6 +90,49 @@ Result<std::vector<baseline::Baseline>> stored_of(const profile::CellKey& cell,
   return stored.of_cell(cell).map_error(
       [&](Error error) { return redacted(std::move(error), measured.known.redactor); });
 }
+
+// What judges one profile: a cell that the base holds under another name is judged as that one, by
+// its limits and baselines, and shown by its own.
+class AsHeld {
+ public:
+  AsHeld(const profile::Profile& profile, const Measured& measured)
+      : measured_(measured), as_(profile), shown_(profile.cell) {
+    if (!measured.known.rules) return;
+    const std::string name = shown_.str();
+    for (const verdict::HeldCell& held : measured.known.rules->held) {
+      // A line over depths goes with its cells.
+      const bool of_line = held.now.starts_with(name + "@d");
+      if (held.now != name && !of_line) continue;
+      if (!of_line) held_ = &held;
+      if (const auto then = profile::CellKey::parse(held.cell)) {
+        as_.cell = of_line ? then->line() : *then;
+      }
+    }
+  }
+
+  [[nodiscard]] Result<baseline::Choice> stored(const StoredBaselines& stored) const {
+    WEIR_TRY(const std::vector<baseline::Baseline> known, stored_of(as_.cell, stored, measured_));
+    return baseline::choose(as_, known);
+  }
+  // Counts that nothing takes any more are looked for in what is stored, whatever there is beside.
+  [[nodiscard]] bool lost() const { return held_ != nullptr && !held_->lost.empty(); }
+  [[nodiscard]] verdict::CellVerdict judge(const verdict::Base& base,
+                                           const verdict::Policy& policy) const {
+    const auto& limits = measured_.known.settings->limits;
+    verdict::CellVerdict cell = verdict::judge_cell(as_, base, limits, policy);
+    if (held_ != nullptr) {
+      verdict::hold_measured(as_, base.choice, limits, *held_, fails_on_removed(measured_), cell);
+    }
+    cell.cell = shown_;
+    return cell;
+  }
+
+ private:
+  const Measured& measured_;
+  profile::Profile as_;
+  profile::CellKey shown_;
+  const verdict::HeldCell* held_ = nullptr;
+};
 
 // By the cells of `measured.beside`: false_alarm is divided among the metrics that were paired, and
 // before that among shards, which knew nothing of each other's.
@@ -125,24 +193,25 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
   std::vector<verdict::CellVerdict> cells;
   for (const profile::Profile& profile : measured.profiles) {
     const std::size_t i = places.at(profile.cell.str());
+    const AsHeld held(profile, measured);
     verdict::Base base{beside.counts[i], std::nullopt};
     if (!measured.counts_only) base.pairs = beside.pairs[i];
-    if (base.choice.match == baseline::Choice::Match::none && !profile.counts_skipped) {
-      // Cached counts, then the base that was built, then what is stored.
-      WEIR_TRY(const std::vector<baseline::Baseline> known,
-               stored_of(profile.cell, stored, measured));
-      baseline::Choice fallback = baseline::choose(profile, known);
-      const std::string why = base.choice.reason;
-      if (fallback.match >= baseline::Choice::Match::nearest) base.choice = std::move(fallback);
-      base.choice.reason = why + (base.choice.reason == why || base.choice.reason.empty()
-                                      ? std::string("; the stored baseline judges")
-                                      : "; the stored baseline judges: " + base.choice.reason);
-      if (base.choice.match == baseline::Choice::Match::none) base.choice.reason = why;
+    // Cached counts, then the base that was built, then what is stored; but what a run of others
+    // says of its base comes last.
+    const bool none = base.choice.match == baseline::Choice::Match::none;
+    if (measured.claimed || (none && (!profile.counts_skipped || held.lost()))) {
+      WEIR_TRY(baseline::Choice fallback, held.stored(stored));
+      if (fallback.match >= baseline::Choice::Match::nearest) {
+        fallback.reason =
+            fmt::format("{}the stored baseline judges{}{}", none ? base.choice.reason + "; " : "",
+                        fallback.reason.empty() ? "" : ": ", fallback.reason);
+        base.choice = std::move(fallback);
+      }
     }
-    cells.push_back(
-        verdict::judge_cell(profile, base, measured.known.settings->limits, policies[i]));
+    cells.push_back(held.judge(base, policies[i]));
   }
-  verdict::GateVerdict verdict = finish(std::move(cells), policy, measured, files);
+  verdict::GateVerdict verdict =
+      finish(std::move(cells), policy, measured, files, gone_of(measured));
   verdict.base_source = beside.facts.words;
   verdict.against = beside.facts.against;
   verdict.base_commit = beside.facts.commit;
@@ -180,16 +249,16 @@ Result<verdict::GateVerdict> judge_stored(const Measured& measured, const Stored
                                           const Measured* pairs) {
   std::vector<verdict::CellVerdict> cells;
   for (const profile::Profile& profile : measured.profiles) {
-    WEIR_TRY(const std::vector<baseline::Baseline> known,
-             stored_of(profile.cell, stored, measured));
-    cells.push_back(verdict::judge_cell(profile, {baseline::choose(profile, known)},
-                                        measured.known.settings->limits, policy));
+    const AsHeld held(profile, measured);
+    WEIR_TRY(const baseline::Choice choice, held.stored(stored));
+    cells.push_back(held.judge({choice}, policy));
   }
   std::vector<std::string> said;
   if (pairs != nullptr) {
     WEIR_TRY(said, take_in(*pairs, stored, policy, files, cells));
   }
-  verdict::GateVerdict verdict = finish(std::move(cells), policy, measured, files);
+  verdict::GateVerdict verdict =
+      finish(std::move(cells), policy, measured, files, gone_of(measured));
   verdict.base_source = stored.words();
   verdict.commit = measured.commit;
   verdict.notes.insert(verdict.notes.end(), said.begin(), said.end());

@@ -5,6 +5,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/rules.hpp"
 #include "gate/flow/calibrate.hpp"
+#include "gate/flow/claimed.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/shards.hpp"
 #include "gate/sys/clock.hpp"
@@ -98,6 +99,11 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
   if (job.rules) {
     std::vector<profile::CellKey> keys;
     for (const profile::CellFacts& facts : header.cells) keys.push_back(facts.cell);
+    for (const verdict::HeldCell& held : ready.loaded.known.rules->held) {
+      if (held.now != held.cell) {
+        WEIR_TRY(keys.emplace_back(), profile::CellKey::parse(held.cell));
+      }
+    }
     WEIR_CHECK(keep_baselines(*job.rules, job, keys, folder));
   }
 
@@ -285,23 +291,33 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
   if (run.empty()) {
     WEIR_TRY(measured.folder, run::newest_run(job.files(), job.asked.out));
   }
+  measured.claimed = judges_claims(job);
+  const auto in_run = [&](Error error) { return with_context(measured.folder, std::move(error)); };
+  if (measured.claimed) WEIR_CHECK(stays_inside(measured.folder, job.files()));
   WEIR_TRY(run::RunFile file, run::read_run(job.files(), measured.folder));
-  // Limits that expired since then still hold for what was measured under them.
-  config::Known known = known_now(job.world, file.header.config_file);
-  known.today = sys::date_of(file.header.started_at);
-  WEIR_TRY(measured.known, configured(file.header.config_text, file.header.config_file, known));
   WEIR_TRY(measured.shard, run::shard_facts(file.header.extra));
-  WEIR_CHECK(take_rules_of_run(file.header, known, measured));
+  if (measured.claimed) {
+    WEIR_TRY(measured.known, configured_by_rules(job, file.header).map_error(in_run));
+  } else {
+    // Limits that expired since then still hold for what was measured under them.
+    config::Known known = known_now(job.world, file.header.config_file);
+    known.today = sys::date_of(file.header.started_at);
+    WEIR_TRY(measured.known, configured(file.header.config_text, file.header.config_file, known));
+    WEIR_CHECK(take_rules_of_run(file.header, known, measured));
+    measured.known.notes = file.header.notes;
+  }
   const Interrupted interrupted(file);
   interrupted.leave_out_counts(file.records);
   measured.profiles =
       profile::assemble_all(file.header.cells, file.header.unavailable, file.records);
   take_reference(*measured.known.settings, measured.profiles);
   const auto matrix = config::expand(*measured.known.settings);
-  measured.some_cells = matrix && file.header.cells.size() < matrix->cells.size();
+  measured.some_cells =
+      !measured.claimed && matrix && file.header.cells.size() < matrix->cells.size();
   if (!file.header.base_cells.empty()) {
-    const auto facts =
-        read_fields<BaseFacts>(file.header.extra.value("against", Json()), "against");
+    const Json& extra = file.header.extra;
+    const auto facts = read_fields<BaseFacts>(
+        extra.is_object() ? extra.value("against", Json()) : Json(), "against");
     if (!facts) {
       return fail(Code::data, "{}: it ran beside a base that its journal does not describe",
                   measured.folder);
@@ -310,7 +326,6 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
         measured_beside(*facts, file.header, measured.profiles, file.records,
                         CachedCounts(job.files(), base_counts_folder(measured.folder)));
   }
-  measured.known.notes = file.header.notes;
   JsonReader extra(file.header.extra, "extra");
   measured.commit = commit_of_run(file.header.extra);
   measured.counts_only = extra.optional_boolean("counts_only").value_or(false);

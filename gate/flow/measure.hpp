@@ -41,6 +41,9 @@ struct Measured {
   double seconds = 0;  // how long measuring took; 0 when read
   bool counts_only = false;
   bool some_cells = false;  // the config has more than these
+  // It was read to be judged by a commit's rules: whoever measured it may not be trusted, and all
+  // that it says of its base, its rules and itself is a claim.
+  bool claimed = false;
   // HEAD of the repository that the configuration lies in, where there is one and nothing in it
   // differed from it: a base's facts say it for a run beside one.
   std::optional<std::string> commit{};

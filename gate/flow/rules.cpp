@@ -3,11 +3,19 @@
 #include "gate/base/text.hpp"
 #include "gate/config/rules.hpp"
 #include "gate/flow/configure.hpp"
+#include "gate/probes/read/locate.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
 namespace {
+
+constexpr std::size_t k_most_held = 100'000;
+
+std::string renamed_words(const verdict::HeldCell& held, const std::string& now) {
+  return fmt::format("{} is the base's {} under a new name: its limits and baselines judge it", now,
+                     held.shown);
+}
 
 // Edits of the stored files in the working tree, held against the commit's.
 Result<void> compare_stored(Rules& rules, const std::string& commit, const std::string& inner,
@@ -223,6 +231,8 @@ void fields(Fields& io, RulesUsed& used) {
   io("proposals", used.proposals);
   io.always("not_judged", used.not_judged);
   io.always("notes", used.notes);
+  io.at_most("held", k_most_held, "holds too many cells");
+  io.sparse("held", used.held, "held");
   if (io.reads() ? !io.has("from") : !used.from) return;
   if (io.reads()) used.from.emplace();
   io.object("from", [&](Fields& from) {
@@ -242,15 +252,18 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
       used.not_judged.emplace_back("which cells of the base are gone");
       used.notes.push_back("the base's matrix: " + base_cells.error().message);
     }
-    config::Edits edits =
-        config::compare_rules(*rules.settings, base_cells ? *base_cells : none, head, matrix);
+    config::Edits edits = config::compare_rules(*rules.settings, base_cells ? *base_cells : none,
+                                                head, matrix, probes::probe_devices());
     // What is private there may stand in the head's own text no more.
     const config::Redactor redactor(*rules.settings, config_folder);
-    std::erase_if(edits.removed, [&](const auto& cell) { return !matches(globs, cell); });
-    if (!edits.removed.empty()) {
-      const std::size_t number = edits.removed.size();
-      used.not_judged.push_back(fmt::format("{} cell{} of the base's matrix not measured", number,
-                                            number == 1 ? "" : "s"));
+    used.held = std::move(edits.cells);
+    std::erase_if(used.held, [&](const verdict::HeldCell& one) {
+      return !matches(globs, one.cell) && (one.now.empty() || !matches(globs, one.now));
+    });
+    for (verdict::HeldCell& one : used.held) {
+      one.shown = redactor.cell_name(one.cell);
+      if (one.now.empty() || one.now == one.cell) continue;
+      used.notes.push_back(renamed_words(one, redactor.cell_name(one.now)));
     }
     for (verdict::Proposal& one : edits.proposals) used.proposals.push_back(std::move(one));
     for (verdict::Proposal& one : used.proposals) {
@@ -263,6 +276,29 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
   }
   used.proposals = verdict::in_order(std::move(used.proposals));
   return used;
+}
+
+Result<void> find_renamed(RulesUsed& used, const std::vector<profile::Profile>& profiles,
+                          const StoredBaselines& stored) {
+  std::set<std::string> taken;
+  for (const verdict::HeldCell& held : used.held) taken.insert({held.cell, held.now});
+  for (verdict::HeldCell& held : used.held) {
+    if (!held.now.empty()) continue;
+    WEIR_TRY(const profile::CellKey key, profile::CellKey::parse(held.cell));
+    WEIR_TRY(const std::vector<baseline::Baseline> known, stored.of_cell(key));
+    const auto found = std::ranges::find_if(profiles, [&](const profile::Profile& profile) {
+      const profile::Provenance& from = profile.provenance;
+      return !taken.contains(profile.cell.str()) &&
+             std::ranges::any_of(known, [&](const baseline::Baseline& one) {
+               return one.fingerprint == from.fingerprint && one.device_class == from.device_class;
+             });
+    });
+    if (found == profiles.end()) continue;
+    held.now = found->cell.str();
+    taken.insert(held.now);
+    used.notes.push_back(renamed_words(held, held.now));
+  }
+  return {};
 }
 
 std::string baselines_in_run(const std::string& run_folder) {

@@ -11,7 +11,7 @@
 #include "gate/flow/job.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/stored_baselines.hpp"
-#include "gate/verdict/proposal.hpp"
+#include "gate/verdict/removed.hpp"
 
 namespace weir::flow {
 // What a run was judged by, as its journal keeps it: enough to judge it again.
@@ -22,6 +22,7 @@ struct RulesUsed {
   std::string baselines_commit;  // where baselines were read; "": in the working tree
   std::vector<verdict::Proposal> proposals;
   std::vector<std::string> not_judged, notes;
+  std::vector<verdict::HeldCell> held;  // cells of the commit's matrix, of those that are selected
 };
 void fields(Fields& io, RulesUsed& used);
 
@@ -74,6 +75,12 @@ struct BaseSettings {
 [[nodiscard]] RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
                                     const std::string& config_folder,
                                     const std::vector<std::string>& globs, config::Settings& head);
+
+// Cells that are gone by the configuration and there by the fingerprint and device class of what is
+// `stored` of them: renamed.
+[[nodiscard]] Result<void> find_renamed(RulesUsed& used,
+                                        const std::vector<profile::Profile>& profiles,
+                                        const StoredBaselines& stored);
 
 // The folder of a run in which the baselines lie that it was judged by.
 [[nodiscard]] std::string baselines_in_run(const std::string& run_folder);

@@ -12,16 +12,6 @@ namespace {
 
 constexpr std::uint64_t k_largest_prompt = std::uint64_t{16} << 20;
 
-void allow_cpu_ops(const std::vector<config::CpuOp>& ops, profile::CellFacts& facts) {
-  for (const config::CpuOp& one : ops) {
-    facts.cpu_ops_allowed.try_emplace(one.op, one.why);
-    facts.cpu_ops_when[one.op].push_back(one.when);
-  }
-  // An op that one of its entries allows as it is needs no condition.
-  std::erase_if(facts.cpu_ops_when,
-                [](const auto& op) { return std::ranges::find(op.second, "") != op.second.end(); });
-}
-
 class Preflight {
  public:
   Preflight(const Surroundings& around, const sys::Files& files) : around_(around), files_(files) {}
@@ -231,14 +221,7 @@ class Preflight {
   void fill_facts(PreparedCell& prepared, const ModelFacts& model) const {
     const config::Cell& cell = prepared.cell;
     profile::CellFacts& facts = prepared.facts;
-    facts.cell = cell.key;
-    facts.device = cell.device;
-    facts.sweep = cell.sweep;
-    facts.times_source = cell.adapter;
-    if (cell.engine != nullptr) {
-      allow_cpu_ops(cell.engine->cpu_ops_in(cell.key), facts);
-      facts.provenance.preset = cell.engine->preset;
-    }
+    describe(cell, facts);
     const auto prompt = prompts_.find(prepared.prompt_file);
     facts.provenance.fingerprint_parts =
         fingerprint_parts(cell, model, prompt == prompts_.end() ? "" : prompt->second);
@@ -284,7 +267,7 @@ class Preflight {
     facts.device_present = found->second.device;
     facts.provenance.device_class = "twin-" + *prepared.cell.twin;
     facts.provenance.device_name = found->second.title + " (twin)";
-    facts.provenance.fingerprint_parts["device description"] = short_hash(found->second.hash);
+    facts.provenance.fingerprint_parts[k_device_description] = short_hash(found->second.hash);
     facts.provenance.fingerprint = fingerprint_of(facts.provenance.fingerprint_parts);
   }
 

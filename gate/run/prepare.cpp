@@ -51,6 +51,24 @@ Result<ModelFacts> look_at_model(const sys::Files& files, const std::string& pat
   return facts;
 }
 
+void describe(const config::Cell& cell, profile::CellFacts& facts) {
+  facts.cell = cell.key;
+  facts.device = cell.device;
+  facts.sweep = cell.sweep;
+  facts.times_source = cell.adapter;
+  facts.cpu_ops_allowed.clear();
+  facts.cpu_ops_when.clear();
+  if (cell.engine == nullptr) return;
+  facts.provenance.preset = cell.engine->preset;
+  for (const config::CpuOp& one : cell.engine->cpu_ops_in(cell.key)) {
+    facts.cpu_ops_allowed.try_emplace(one.op, one.why);
+    facts.cpu_ops_when[one.op].push_back(one.when);
+  }
+  // An op that one of its entries allows as it is needs no condition.
+  std::erase_if(facts.cpu_ops_when,
+                [](const auto& op) { return std::ranges::find(op.second, "") != op.second.end(); });
+}
+
 std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,
                                                      const ModelFacts& model,
                                                      std::string_view prompt_text) {

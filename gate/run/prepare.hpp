@@ -72,6 +72,12 @@ struct ModelFacts {
 // of its config.json. Fails with Code::data on a file named .gguf that is none, Code::io.
 [[nodiscard]] Result<ModelFacts> look_at_model(const sys::Files& files, const std::string& path);
 
+// The part of a device twin's fingerprint that tells its description.
+inline constexpr const char* k_device_description = "device description";
+
+// Fills in what the configuration alone says of a cell: what it is, and what may run on the CPU.
+void describe(const config::Cell& cell, profile::CellFacts& facts);
+
 // name -> short hash: the cell's identity, "model header", "model size", "prompt file" (where there
 // is one), "counting rules".
 [[nodiscard]] std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,

@@ -6,6 +6,7 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
+#include "gate/verdict/removed.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -49,6 +50,10 @@ bool says(const std::string& text, const std::optional<double>& number) {
 // What of a metric that failed would have to be allowed; nothing where it is no value.
 std::optional<Allowable> of_metric(const std::string& cell, const std::string& device_class,
                                    const MetricVerdict& metric) {
+  if (!metric.current && metric.baseline_text && metric.current_text == k_not_measured) {
+    return Allowable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text,
+                     device_class};
+  }
   if (metric.metric.kind == unit::Kind::count && metric.baseline_text && metric.current_text) {
     // A verdict that was read may show one number and mean another.
     if (!says(*metric.baseline_text, metric.baseline) ||
@@ -85,7 +90,8 @@ Allowable of_kernels(const std::string& cell, const std::string& device_class,
 // Whether a fail of `metric` is what was allowed.
 bool allows(const Allowable& what, const MetricVerdict& metric) {
   if (metric.metric.name != what.metric) return false;
-  if (metric.baseline_text && metric.current_text && metric.metric.kind == unit::Kind::count) {
+  const bool exact = metric.metric.kind == unit::Kind::count || !metric.current;
+  if (metric.baseline_text && metric.current_text && exact) {
     return *metric.baseline_text == what.from && *metric.current_text == what.to;
   }
   const auto bound = parse_bound(what.to);
@@ -217,8 +223,13 @@ std::optional<baseline::Baseline> accepted_into(const Allowable& what,
   }
   const auto found = now.counts.find(what.metric);
   const auto value = Rational::parse(what.to);
-  if (found == now.counts.end() || !found->second.exact || !value) return std::nullopt;
+  const bool gone = what.to == k_not_measured;
+  if (found == now.counts.end() || !found->second.exact || !(value || gone)) return std::nullopt;
   if (found->second.exact->str() != what.from) return std::nullopt;
+  if (gone) {
+    now.counts.erase(found);
+    return now;
+  }
   found->second.exact = value;
   return now;
 }

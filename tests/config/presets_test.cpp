@@ -185,6 +185,24 @@ TEST(Presets, LeaveOutWhatTheirEnginesDoNotLoadOrRunOn) {
               ElementsAre("a/blob/cpu/decode"));
 }
 
+TEST(Presets, WhatAFileLeavesOutOfThemOrReplacesIsNoted) {
+  const auto settings = parse(
+      "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {file: f.gguf, folder: models/f}\n"
+      "backends: {cpu: , opencl: }\nprompts: {mine: {tokens: 8}}\n");
+  ASSERT_TRUE(settings) << settings.error().message;
+  const auto matrix = expand(*settings);
+  ASSERT_TRUE(matrix) << matrix.error().message;
+  EXPECT_THAT(
+      matrix->notes,
+      ElementsAre("engine a, preset llama-bench: prompts in this file replace the preset's: "
+                  "prefill, decode",
+                  "engine a, preset llama-bench: left out: model folder"));
+  const auto whole = expand(*parse(
+      "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: f.gguf}\nbackends: {cpu: }\n"));
+  ASSERT_TRUE(whole);
+  EXPECT_THAT(whole->notes, IsEmpty());
+}
+
 TEST(Presets, FillModelsAndBackendsThatTheFileLeavesOut) {
   EXPECT_THAT(cells_of("version: 1\nengines: {b: {preset: google-benchmark, program: ./b}}\n"),
               ElementsAre("b/none/cpu/all"));

@@ -9,8 +9,11 @@
 namespace weir::config {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 Edits edits_between(const std::string& base, const std::string& head) {
   const auto before = parse_text(base), after = parse_text(head);
@@ -19,7 +22,17 @@ Edits edits_between(const std::string& base, const std::string& head) {
   if (!before || !after) return {};
   const auto base_cells = expand(*before), head_cells = expand(*after);
   EXPECT_TRUE(base_cells && head_cells);
-  return compare_rules(*before, *base_cells, *after, *head_cells);
+  return compare_rules(*before, *base_cells, *after, *head_cells,
+                       {{"vulkan", {"vulkan"}}, {"ggml", {"cpu", "vulkan"}}});
+}
+
+// "e/tiny/cpu/decode: gone".
+std::vector<std::string> became_of(const Edits& edits) {
+  std::vector<std::string> words;
+  for (const verdict::HeldCell& held : edits.cells) {
+    words.push_back(held.cell + ": " + (held.now.empty() ? "gone" : held.now));
+  }
+  return words;
 }
 
 std::vector<std::string> words_between(const std::string& base, const std::string& head) {
@@ -93,6 +106,7 @@ TEST(Rules, EachSettingOfTheGateKnowsWhichWayIsLooser) {
     const char* words;
   } cases[] = {
       {"{false_alarm: 0.0001}", "gate.false_alarm: 0.001 → 0.0001: looser"},
+      {"{on_removed: warn}", "gate.on_removed: fail → warn: looser"},
       {"{missed: 0.1}", "gate.missed: 0.01 → 0.1: looser"},
       {"{missed: 0.001}", "gate.missed: 0.01 → 0.001: tighter"},
       {"{stored_level: 0.01}", "gate.stored_level: 0.05 → 0.01: looser"},
@@ -147,7 +161,8 @@ TEST(Rules, CellsThatAreGoneOrAreOtherCellsAreToldFirst) {
       edits_between(base, with_engine(k_command,
                                       "matrix: {exclude: [{backend: cpu}]}\n"
                                       "limits: [{metrics: dispatches_fixed, max: 9}]\n"));
-  EXPECT_THAT(gone.removed, ElementsAre("e/tiny/cpu/decode"));
+  EXPECT_THAT(became_of(gone),
+              ElementsAre("e/tiny/vulkan/decode: e/tiny/vulkan/decode", "e/tiny/cpu/decode: gone"));
   ASSERT_EQ(gone.proposals.size(), 2U);
   EXPECT_EQ(gone.proposals[0].words(),
             "cells that are not measured any more: 1 of 2 → removed: looser, and holds already");
@@ -160,6 +175,55 @@ TEST(Rules, CellsThatAreGoneOrAreOtherCellsAreToldFirst) {
       ElementsAre("arguments of cells, for which stored baselines say nothing then: looser, "
                   "and holds already, in 2 cells",
                   "command of engine e: changed, and holds already"));
+}
+
+TEST(Rules, ACellUnderANewNameThatIsMeasuredAsBeforeIsRenamed) {
+  const std::string base = whole("");
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string head = base;
+    for (std::size_t at = 0; (at = head.find(from, at)) != std::string::npos; at += to.size()) {
+      head.replace(at, from.size(), to);
+    }
+    return edits_between(base, head);
+  };
+  struct Case {
+    const char *from, *to, *shown;
+  };
+  for (const auto& [from, to, shown] :
+       {Case{"decode:", "generate:", "generate"}, Case{"tiny:", "small:", "/small/"},
+        Case{"vulkan: {}", "gpu: {device: vulkan}", "/gpu/"}}) {
+    const Edits renamed = with(from, to);
+    const auto words = became_of(renamed);
+    EXPECT_THAT(words, Contains(HasSubstr(shown))) << to;
+    EXPECT_THAT(words, Not(Contains(HasSubstr("gone")))) << to;
+    EXPECT_THAT(renamed.proposals, IsEmpty()) << to;
+  }
+  // Other work under another name is no cell of the base.
+  EXPECT_THAT(became_of(with("decode: {tokens: 32", "generate: {tokens: 33")),
+              Contains(HasSubstr("gone")));
+}
+
+TEST(Rules, WhatCountedACellAndDoesSoNoMoreIsNamedForTheCellsThatItSaw) {
+  const Edits edits = edits_between(with_engine(k_command + ", probes: [vulkan, ggml]"),
+                                    with_engine(k_command + ", probes: [ggml]"));
+  ASSERT_EQ(edits.cells.size(), 2U);
+  EXPECT_EQ(edits.cells[0].lost, "probe vulkan");
+  EXPECT_EQ(edits.cells[1].lost, "") << "no probe of Vulkan sees the CPU";
+  EXPECT_EQ(edits_between(with_engine(k_command), with_engine(k_command + ", env: {A: '1'}"))
+                .cells[0]
+                .changed,
+            "environment");
+}
+
+TEST(Rules, ALimitOfTheBaseWhoseCellsAreGoneIsNamedWithThem) {
+  const Edits edits =
+      edits_between(with_engine(k_command,
+                                "limits:\n  - {match: {backend: cpu}, mode: report}\n"
+                                "  - {metrics: dispatches_fixed, max: 9}\n"),
+                    with_engine(k_command, "matrix: {exclude: [{backend: cpu}]}\n"));
+  EXPECT_THAT(edits.cells[0].limits, IsEmpty());
+  ASSERT_EQ(edits.cells[1].limits.size(), 1U);
+  EXPECT_THAT(edits.cells[1].limits[0], HasSubstr(":8:"));
 }
 
 TEST(Rules, AreTakenFromTheBaseForWhatBothHaveAndANewEngineKeepsItsOwnList) {

@@ -49,7 +49,8 @@ void add_gate(const Verb& verb) {
       "  weir gate --against -- ../old/llama-bench -m '{model}' …    another program\n"
       "  weir gate --rules-from origin/main     by the rules of the target branch\n"
       "  weir gate --baselines-ref origin/perf-baselines    baselines on a branch\n"
-      "  weir gate --from --html report.html    judge the newest run again\n\n"
+      "  weir gate --from --html report.html    judge the newest run again\n"
+      "  weir gate --from RUN --rules-from main    a fork's run, by main's rules\n\n"
       "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration error,\n"
       "3 something could not be measured, 4 inconclusive (if gate.on_inconclusive is\n"
       "fail), 130 interrupted.");

@@ -1,0 +1,205 @@
+// weir gate --from RUN --rules-from REF: a run that a fork wrote, judged by the base's rules.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/rules_scene.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class Claimed : public Rules {
+ protected:
+  // A run of the fork, by its own rules, which nothing of its checkout is beside any more.
+  void fork_runs(const std::string& more = "", int dispatches = 77) {
+    write_engine(dispatches);
+    write_config(more);
+    (void)here({"gate", "--counts-only"});
+    fs::create_directories(outside_ / "artifact");
+    for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
+      if (!fs::exists(entry.path() / "run.jsonl")) continue;
+      fs::remove_all(run());
+      fs::copy(entry.path(), run(), fs::copy_options::recursive);
+    }
+    fs::remove_all(scratch_ / "weir-out");
+    git({"checkout", "-q", "-f", "main"});
+    fs::remove(scratch_ / "engine");
+    fs::remove(scratch_ / "model.bin");
+  }
+  [[nodiscard]] std::string run() const { return (outside_ / "artifact" / "run").string(); }
+  Json judged(int exit_code, std::vector<std::string> more = {}) {
+    std::vector<std::string> options{"--from", run(), "--rules-from", "main"};
+    options.insert(options.end(), more.begin(), more.end());
+    return gate(options, exit_code);
+  }
+  // Its journal's first line, as the fork would have it.
+  void forge(const std::function<void(Json& plan)>& edit) {
+    const std::string text = slurp(fs::path(run()) / "run.jsonl");
+    const std::size_t end = text.find('\n');
+    Json header = *parse_json(text.substr(0, end));
+    edit(header["plan"]);
+    spill(fs::path(run()) / "run.jsonl", header.dump() + text.substr(end));
+  }
+  static std::string dispatches(const Json& verdict) {
+    return metric_of(cell_of(verdict, "mine/m/metal/decode"), "dispatches_per_token")["verdict"];
+  }
+
+  Scratch outside_;
+};
+
+const char* const k_loose = "limits: [{metrics: dispatches_per_token, exact: false}]\n";
+
+TEST_F(Claimed, RunsAreHeldToTheBasesLimitsAndBaselines) {
+  fork_runs(k_loose);
+  EXPECT_EQ(gate({"--from", run()}, 0)["rules"], nullptr) << "by its own rules it passes";
+  const Json verdict = judged(1);
+  EXPECT_EQ(dispatches(verdict), "fail");
+  EXPECT_EQ(verdict["rules"]["ref"], "main");
+  EXPECT_EQ(words_of(verdict),
+            std::vector<std::string>{
+                "limit of dispatches_per_token: exact → not exact: looser, in 2 cells"});
+  EXPECT_THAT(verdict["base_source"].get<std::string>(), StartsWith("stored baselines of main, "));
+  EXPECT_EQ(verdict["config"], "weir.yaml");
+}
+
+TEST_F(Claimed, RunsThatHoldPassAndAreNotWrittenTo) {
+  fork_runs(k_loose, 65);
+  const std::string before = slurp(fs::path(run()) / "run.jsonl");
+  EXPECT_EQ(judged(0)["verdict"], "pass");
+  EXPECT_EQ(slurp(fs::path(run()) / "run.jsonl"), before);
+  EXPECT_FALSE(fs::exists(fs::path(run()) / "rules"));
+}
+
+TEST_F(Claimed, AWaiverOfTheBranchHoldsAndOneInTheRunDoesNot) {
+  fork_runs();
+  ASSERT_EQ(
+      here({"allow", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
+            "mine/m/metal/*", "--metric", "dispatches_per_token", "--from", "65", "--to", "77"})
+          .exit_code,
+      2);
+  for (const char* prompt : {"decode", "other"}) {
+    ASSERT_EQ(here({"allow", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
+                    std::string("mine/m/metal/") + prompt, "--metric", "dispatches_per_token",
+                    "--from", "65", "--to", "77"})
+                  .exit_code,
+              0)
+        << last_.err;
+  }
+  const std::vector<std::string> with{"--allowances-ref", "perf-baselines", "--pr", "12"};
+  EXPECT_EQ(judged(0, with)["verdict"], "accepted");
+  // What the gate of the fork itself was allowed.
+  git({"checkout", "-q", "-f", "feature"});
+  write_engine(77);
+  spill(scratch_ / "model.bin", "no model at all");
+  std::vector<std::string> own{"gate", "--counts-only"};
+  own.insert(own.end(), with.begin(), with.end());
+  ASSERT_EQ(here(own).exit_code, 0) << last_.err;
+  EXPECT_EQ(gate({"--from"}, 0)["verdict"], "accepted");
+  EXPECT_EQ(gate({"--from", "--rules-from", "main"}, 1)["verdict"], "fail");
+}
+
+// Each of these is written into the journal; none of it judges.
+TEST_F(Claimed, WhatARunSaysOfItsRulesIsNotTaken) {
+  fork_runs(k_loose);
+  const Json before = judged(1);
+  const std::string config = "version: 1\n";
+  const struct {
+    const char* what;
+    std::function<void(Json&)> edit;
+  } cases[] = {
+      {"rules",
+       [](Json& plan) {
+         plan["extra"]["rules"] = {{"baselines", "stored baselines of main"},
+                                   {"baselines_commit", ""},
+                                   {"config_text", plan["config_text"]},
+                                   {"from", {{"ref", "main"}, {"commit", std::string(40, 'a')}}},
+                                   {"proposals", Json::array()}};
+       }},
+      {"a file elsewhere", [](Json& plan) { plan["config_file"] = "/etc/passwd"; }},
+      {"notes", [](Json& plan) { plan["notes"] = {"judged by the maintainers: fine"}; }},
+      {"ops on the CPU",
+       [](Json& plan) {
+         for (Json& cell : plan["cells"]) cell["cpu_ops_allowed"] = {{"MUL_MAT", "cheap"}};
+       }},
+      {"what cells are",
+       [](Json& plan) {
+         for (Json& cell : plan["cells"]) {
+           cell["device"] = "cpu";
+           cell["provenance"]["fingerprint"] = "0";
+         }
+       }},
+      {"a journal without extra", [](Json& plan) { plan["extra"] = Json::array(); }},
+  };
+  fs::create_directories(fs::path(run()) / "rules");
+  fs::copy(scratch_ / "baselines", fs::path(run()) / "rules" / "baselines",
+           fs::copy_options::recursive);
+  for (const auto& [what, edit] : cases) {
+    const std::string was = slurp(fs::path(run()) / "run.jsonl");
+    forge(edit);
+    Json after = judged(1);
+    for (const char* key : {"commit", "seconds"}) after[key] = before[key];
+    EXPECT_EQ(after, before) << what;
+    spill(fs::path(run()) / "run.jsonl", was);
+  }
+}
+
+TEST_F(Claimed, WhatARunLeavesOutIsMissed) {
+  fork_runs("", 65);
+  const std::string was = slurp(fs::path(run()) / "run.jsonl");
+  // A cell of which no record is there is an error of that cell.
+  std::string fewer;
+  for (const std::string& line : text::lines(was)) {
+    if (line.find("\"cell\":\"mine/m/metal/other\"") == std::string::npos || fewer.empty()) {
+      fewer += line + "\n";
+    }
+  }
+  spill(fs::path(run()) / "run.jsonl", fewer);
+  EXPECT_EQ(cell_of(judged(3), "mine/m/metal/other")["verdict"], "error");
+  // One that it does not even name is gone.
+  git({"checkout", "-q", "-f", "feature"});
+  fs::remove_all(run());
+  write_engine(65);
+  spill(scratch_ / "model.bin", "no model at all");
+  ASSERT_EQ(here({"run", "--counts-only", "--cell", k_cell}).exit_code, 0) << last_.err;
+  const Json verdict = gate({"--from", "--rules-from", "main"}, 1);
+  const Json gone = cell_of(verdict, "mine/m/metal/other");
+  EXPECT_EQ(gone["verdict"], "fail");
+  EXPECT_EQ(metric_of(gone, "cell")["reason"], "not measured any more: the run does not hold it");
+  EXPECT_EQ(gate({"--from", "--rules-from", "main", "--cell", k_cell}, 0)["verdict"], "pass");
+}
+
+TEST_F(Claimed, RunsThatAreNoneAreRefused) {
+  fork_runs();
+  const std::string journal = run() + "/run.jsonl", was = slurp(journal);
+  const struct {
+    const char* says;
+    int exit_code;
+    std::function<void(Json&)> edit;
+  } cases[] = {
+      {"has the cell mine/m/metal/decode twice", 3,
+       [](Json& plan) { plan["cells"][1] = plan["cells"][0]; }},
+      {"which its configuration lacks", 3,
+       [](Json& plan) { plan["cells"][1]["cell"] = "mine/m/metal/third"; }},
+      {"weir.yaml:1:", 2, [](Json& plan) { plan["config_text"] = "version: [\n"; }},
+  };
+  for (const auto& [says, exit_code, edit] : cases) {
+    forge(edit);
+    std::string text = slurp(journal);
+    // Only the plan says so: records may not contradict it first.
+    spill(journal, text.substr(0, text.find('\n') + 1));
+    const Ended ended = here({"gate", "--from", run(), "--rules-from", "main"});
+    EXPECT_EQ(ended.exit_code, exit_code) << says << ": " << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr(says));
+    spill(journal, was);
+  }
+  // Nothing of it is read through a link.
+  fs::rename(journal, outside_ / "elsewhere");
+  fs::create_symlink(outside_ / "elsewhere", journal);
+  EXPECT_EQ(here({"gate", "--from", run(), "--rules-from", "main"}).exit_code, 3);
+  EXPECT_THAT(last_.err, HasSubstr("run.jsonl: is a link"));
+  EXPECT_EQ(here({"gate", "--from", run(), "--baselines-ref", "main"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace weir::e2e

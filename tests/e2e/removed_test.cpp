@@ -1,0 +1,136 @@
+// gate.on_removed: a pull request does not pass by dropping what fails.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/rules_scene.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Removed : public Rules {
+ protected:
+  const std::string k_other = "mine/m/metal/other";
+
+  // What the base says of it.
+  void base_says(const std::string& more) {
+    git({"checkout", "-q", "-f", "main"});
+    write_config(more);
+    git({"commit", "-qam", "the base's"});
+    git({"checkout", "-q", "-B", "feature"});
+  }
+  void replace_in_config(const std::string& from, const std::string& to) {
+    std::string text = slurp(scratch_ / "weir.yaml");
+    const std::size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    spill(scratch_ / "weir.yaml", text.replace(at, from.size(), to));
+  }
+};
+
+TEST_F(Removed, ACellThatIsDroppedFails) {
+  write_config("", "{decode: {tokens: 8}}");
+  const Json verdict = gate({"--rules-from", "main"}, 1);
+  const Json gone = cell_of(verdict, k_other);
+  EXPECT_EQ(gone["verdict"], "fail");
+  EXPECT_EQ(metric_of(gone, "cell")["reason"],
+            "not measured any more: the pull request's matrix does not have it");
+  EXPECT_THAT(last_.err, HasSubstr("the pull request's matrix does not have it"));
+  // Judged again from its journal, without the repository.
+  fs::remove_all(scratch_ / ".git");
+  fs::remove_all(scratch_ / "baselines");
+  EXPECT_EQ(cell_of(gate({"--from"}, 1), k_other), gone);
+}
+
+TEST_F(Removed, CellsThatNobodyAskedForAreNotMissed) {
+  write_config("", "{decode: {tokens: 8}}");
+  EXPECT_EQ(gate({"--rules-from", "main", "--cell", k_cell}, 0)["verdict"], "pass");
+  write_config();
+  EXPECT_EQ(gate({"--rules-from", "main", "--cell", k_cell}, 0)["verdict"], "pass");
+  EXPECT_EQ(gate({"--rules-from", "main", "--shard", "1/2"}, 0)["verdict"], "pass");
+}
+
+TEST_F(Removed, TheBaseMayWarnInstead) {
+  base_says("gate: {on_removed: warn}\n");
+  write_config("", "{decode: {tokens: 8}}");
+  const Json verdict = gate({"--rules-from", "main"}, 0);
+  EXPECT_EQ(verdict["not_judged"][0], "1 cell of the base's matrix not measured");
+  // The pull request's own word for it counts for nothing.
+  base_says("");
+  write_config("gate: {on_removed: warn}\n", "{decode: {tokens: 8}}");
+  EXPECT_EQ(gate({"--rules-from", "main"}, 1)["proposals"][0]["words"],
+            "gate.on_removed: fail → warn: looser");
+}
+
+TEST_F(Removed, ARenamedCellIsJudgedAsTheOneThatItWas) {
+  base_says("limits: [{match: {prompt: other}, metrics: syncs_per_token, max: 1}]\n");
+  write_config("", "{decode: {tokens: 8}, another: {tokens: 9}}");
+  Json verdict = gate({"--rules-from", "main"}, 0);
+  EXPECT_EQ(cell_of(verdict, "mine/m/metal/another")["verdict"], "pass");
+  EXPECT_THAT(verdict["notes"].dump(), HasSubstr("mine/m/metal/another is the base's " + k_other));
+  EXPECT_THAT(verdict["not_judged"].dump(), Not(HasSubstr("new")));
+  // A new name makes a regression no better, nor does it lift a limit on the old one.
+  write_engine(77, 2);
+  verdict = gate({"--rules-from", "main"}, 1);
+  const Json renamed = cell_of(verdict, "mine/m/metal/another");
+  EXPECT_EQ(metric_of(renamed, "dispatches_per_token")["verdict"], "fail");
+  EXPECT_THAT(metric_of(renamed, "syncs_per_token")["limit_words"].get<std::string>(),
+              HasSubstr("1"));
+  EXPECT_EQ(cell_of(gate({"--from"}, 1), "mine/m/metal/another"), renamed);
+  // By the fingerprint, where the configuration alone does not tell: the model lies elsewhere.
+  write_engine(65);
+  spill(scratch_ / "moved.bin", "no model at all");
+  replace_in_config("{m: model.bin}", "{m2: moved.bin}");
+  verdict = gate({"--rules-from", "main"}, 0);
+  EXPECT_EQ(cell_of(verdict, "mine/m2/metal/decode")["verdict"], "pass");
+}
+
+TEST_F(Removed, AnotherCellUnderTheOldNameIsNoRename) {
+  write_config("", "{decode: {tokens: 8}, other: {tokens: 10}}");
+  const Json verdict = gate({"--rules-from", "main"}, 1);
+  EXPECT_THAT(metric_of(cell_of(verdict, k_other), "cell")["reason"].get<std::string>(),
+              HasSubstr("another cell under this name (prompt changed)"));
+}
+
+TEST_F(Removed, AMetricThatNothingReadsAnyMoreFails) {
+  replace_in_config("      syncs_per_token: {regex: '(\\d+) syncs'}\n", "");
+  const Json verdict = gate({"--rules-from", "main"}, 1);
+  const Json metric = metric_of(cell_of(verdict, k_cell), "syncs_per_token");
+  EXPECT_EQ(metric["verdict"], "fail");
+  EXPECT_EQ(metric["reason"],
+            "not measured any more: the baseline holds 1; the pull request has no syncs_per_token");
+}
+
+TEST_F(Removed, AMetricThatOnlyALimitHoldsFailsToo) {
+  base_says("limits: [{metrics: barriers_per_token, max: 3}]\n");
+  replace_in_config("      syncs_per_token: {regex: '(\\d+) syncs'}\n", "");
+  EXPECT_EQ(metric_of(cell_of(gate({"--rules-from", "main"}, 1), k_cell),
+                      "barriers_per_token")["verdict"],
+            "fail");
+}
+
+TEST_F(Removed, WhoMayMergeCanAcceptIt) {
+  write_config("", "{decode: {tokens: 8}}");
+  replace_in_config("      syncs_per_token: {regex: '(\\d+) syncs'}\n", "");
+  (void)gate({"--rules-from", "main"}, 1);
+  std::string run;
+  for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
+    if (fs::exists(entry.path() / "verdict.json")) run = entry.path().string();
+  }
+  ASSERT_EQ(
+      here({"allow", "--pr", "12", "--who", "ada", "--reason", "too slow to keep", run}).exit_code,
+      0)
+      << last_.err;
+  EXPECT_THAT(last_.out, HasSubstr("cell of " + k_other + ": 1 → 0"));
+  EXPECT_THAT(last_.out, HasSubstr("syncs_per_token of " + k_cell + ": 1 → not measured"));
+  EXPECT_THAT(last_.out, Not(HasSubstr("not allowed")));
+  const std::vector<std::string> with{"--rules-from",   "main", "--allowances-ref",
+                                      "perf-baselines", "--pr", "12"};
+  EXPECT_EQ(gate(with, 0)["verdict"], "accepted");
+  // At merge nothing of it stays in the baselines.
+  ASSERT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 0) << last_.err;
+  EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
+}
+
+}  // namespace
+}  // namespace weir::e2e
