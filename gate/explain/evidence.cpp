@@ -7,6 +7,7 @@
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/stats/quantile.hpp"
+#include "gate/verdict/removed.hpp"
 
 namespace weir::explain {
 namespace {
@@ -206,6 +207,7 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     const bool judged = decided(metric) || metric.nature == profile::Nature::exact;
     if (!metric.baseline || !metric.current || !judged) continue;
+    if (metric.metric.name == verdict::k_cell_metric) continue;  // it is gone: no work to explain
     // Kernels that changed are told below, by their own names.
     if (unit::names_work(metric.metric.name) && metric.metric.kind == unit::Kind::count) continue;
     const std::string& name = metric.metric.name;

@@ -178,7 +178,7 @@ bool reason_is_plain(const MetricVerdict& metric) {
   if (metric.verdict == Outcome::info) return !observed_change(metric);
   if (metric.verdict != Outcome::fail || !metric.limit.any()) return false;
   if (metric.pairs) return true;  // the change and its interval say it
-  if (metric.limit.max || metric.limit.min) return true;
+  if (metric.limit.max || metric.limit.min) return metric.current.has_value();
   if (!metric.baseline || !metric.current) return false;
   // A count that was one number and is now several.
   if (metric.baseline_text && !metric.current_text) return false;

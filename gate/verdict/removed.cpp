@@ -12,7 +12,6 @@ MetricVerdict cell_metric(std::string reason) {
                                     unit::Better::higher);
   made.nature = profile::Nature::exact;
   made.source = "configuration";
-  made.limit.exact = true;
   made.baseline = 1;
   made.current = 0;
   made.baseline_text = "1";

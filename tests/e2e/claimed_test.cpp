@@ -1,5 +1,9 @@
 // weir gate --from RUN --rules-from REF: a run that a fork wrote, judged by the base's rules.
+#include <functional>
+
 #include <gmock/gmock.h>
+
+#include "gate/base/text.hpp"
 
 #include "tests/e2e/rules_scene.hpp"
 
@@ -103,7 +107,6 @@ TEST_F(Claimed, AWaiverOfTheBranchHoldsAndOneInTheRunDoesNot) {
 TEST_F(Claimed, WhatARunSaysOfItsRulesIsNotTaken) {
   fork_runs(k_loose);
   const Json before = judged(1);
-  const std::string config = "version: 1\n";
   const struct {
     const char* what;
     std::function<void(Json&)> edit;
@@ -129,7 +132,6 @@ TEST_F(Claimed, WhatARunSaysOfItsRulesIsNotTaken) {
            cell["provenance"]["fingerprint"] = "0";
          }
        }},
-      {"a journal without extra", [](Json& plan) { plan["extra"] = Json::array(); }},
   };
   fs::create_directories(fs::path(run()) / "rules");
   fs::copy(scratch_ / "baselines", fs::path(run()) / "rules" / "baselines",
@@ -181,7 +183,7 @@ TEST_F(Claimed, RunsThatAreNoneAreRefused) {
        [](Json& plan) { plan["cells"][1] = plan["cells"][0]; }},
       {"which its configuration lacks", 3,
        [](Json& plan) { plan["cells"][1]["cell"] = "mine/m/metal/third"; }},
-      {"weir.yaml:1:", 2, [](Json& plan) { plan["config_text"] = "version: [\n"; }},
+      {"weir.yaml:2:1: not YAML", 2, [](Json& plan) { plan["config_text"] = "version: [\n"; }},
   };
   for (const auto& [says, exit_code, edit] : cases) {
     forge(edit);

@@ -17,7 +17,7 @@ class Removed : public Rules {
   void base_says(const std::string& more) {
     git({"checkout", "-q", "-f", "main"});
     write_config(more);
-    git({"commit", "-qam", "the base's"});
+    git({"commit", "-qam", "of the base"});
     git({"checkout", "-q", "-B", "feature"});
   }
   void replace_in_config(const std::string& from, const std::string& to) {

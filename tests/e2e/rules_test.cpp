@@ -67,7 +67,7 @@ TEST_F(Rules, AreNotLedElsewhereByALink) {
 
 TEST_F(Rules, TellCellsThatArePutAwayBeforeAnythingElse) {
   write_config("", "{decode: {tokens: 8}}");
-  const Json verdict = gate({"--rules-from", "main"}, 0);
+  const Json verdict = gate({"--rules-from", "main"}, 1);
   EXPECT_EQ(verdict["not_judged"][0], "1 cell of the base's matrix not measured");
   EXPECT_EQ(words_of(verdict)[0],
             "cells that are not measured any more: 1 of 2 → removed: looser, and holds already");

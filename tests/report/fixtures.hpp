@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gate/report/document.hpp"
+#include "gate/verdict/removed.hpp"
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::report::fixtures {
@@ -404,10 +405,36 @@ inline GateVerdict alike() {
   return gate;
 }
 
+// A pull request that drops a cell, detaches a probe of another and gives a third a new name.
+inline GateVerdict removed() {
+  GateVerdict gate = green();
+  gate.rules = verdict::RulesFrom{"origin/main", "1a2b3c4d5e6f7a8b9c0d1a2b3c4d5e6f7a8b9c0d"};
+  const std::string name = gate.cells[7].cell.str();
+  gate.cells.pop_back();
+  gate.cells.push_back(
+      verdict::removed_cell({name, name, "", "", "", {"weir.yaml of 1a2b3c4:31:5"}}));
+  CellVerdict& cell = decode_on_vulkan(gate);
+  cell.verdict = Outcome::fail;
+  verdict::MetricVerdict& lost = cell.metrics[2];
+  lost.verdict = Outcome::fail;
+  lost.current.reset();
+  lost.current_text = verdict::k_not_measured;
+  lost.reason = "not measured any more: the baseline holds 1; the pull request has no probe vulkan";
+  gate.notes = {
+      "llama.cpp/small/cpu/decode is the base's llama.cpp/tiny-llama/cpu/decode under a new name: "
+      "its limits and baselines judge it"};
+  gate.not_judged = {"1 cell of the base's matrix not measured"};
+  gate.totals = {{"fail", 2}, {"pass", 6}};
+  gate.verdict = Outcome::fail;
+  gate.exit_code = verdict::ExitCode::fail;
+  return gate;
+}
+
 inline std::vector<Case> all() {
-  return {{"alike", alike()}, {"green", green()},         {"red", red()},
-          {"moved", moved()}, {"undecided", undecided()}, {"errors", errors()},
-          {"mixed", mixed()}, {"skipped", all_skipped()}, {"hostile", hostile()}};
+  return {{"removed", removed()}, {"alike", alike()}, {"green", green()},
+          {"red", red()},         {"moved", moved()}, {"undecided", undecided()},
+          {"errors", errors()},   {"mixed", mixed()}, {"skipped", all_skipped()},
+          {"hostile", hostile()}};
 }
 
 }  // namespace weir::report::fixtures

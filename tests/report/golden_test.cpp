@@ -59,7 +59,7 @@ TEST(Golden, OtherFormatsLookAsStored) {
   }
   expect_golden("red.openmetrics", open_metrics(fixtures::red()));
   expect_golden("hostile.openmetrics", open_metrics(fixtures::hostile()));
-  for (const char* name : {"alike", "red", "mixed", "hostile"}) {
+  for (const char* name : {"alike", "red", "removed", "mixed", "hostile"}) {
     for (const auto& one : fixtures::all()) {
       if (one.name == name) expect_golden(one.name + ".html", html(one.gate));
     }
