@@ -315,9 +315,8 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
   measured.some_cells =
       !measured.claimed && matrix && file.header.cells.size() < matrix->cells.size();
   if (!file.header.base_cells.empty()) {
-    const Json& extra = file.header.extra;
-    const auto facts = read_fields<BaseFacts>(
-        extra.is_object() ? extra.value("against", Json()) : Json(), "against");
+    const auto facts =
+        read_fields<BaseFacts>(file.header.extra.value("against", Json()), "against");
     if (!facts) {
       return fail(Code::data, "{}: it ran beside a base that its journal does not describe",
                   measured.folder);

@@ -191,7 +191,7 @@ TEST(Rules, ACellUnderANewNameThatIsMeasuredAsBeforeIsRenamed) {
   };
   for (const auto& [from, to, shown] :
        {Case{"decode:", "generate:", "generate"}, Case{"tiny:", "small:", "/small/"},
-        Case{"vulkan: {}", "gpu: {device: vulkan}", "/gpu/"}}) {
+        Case{"vulkan: {args", "gpu: {device: vulkan, args", "/gpu/"}}) {
     const Edits renamed = with(from, to);
     const auto words = became_of(renamed);
     EXPECT_THAT(words, Contains(HasSubstr(shown))) << to;

@@ -16,10 +16,14 @@ using ::testing::StartsWith;
 class Claimed : public Rules {
  protected:
   // A run of the fork, by its own rules, which nothing of its checkout is beside any more.
-  void fork_runs(const std::string& more = "", int dispatches = 77) {
+  void fork_runs(const std::string& more = "", int dispatches = 77,
+                 const std::vector<std::string>& options = {}) {
     write_engine(dispatches);
     write_config(more);
-    (void)here({"gate", "--counts-only"});
+    git({"commit", "-qam", "of the fork"});
+    std::vector<std::string> all{"gate", "--counts-only"};
+    all.insert(all.end(), options.begin(), options.end());
+    (void)here(all);
     fs::create_directories(outside_ / "artifact");
     for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out")) {
       if (!fs::exists(entry.path() / "run.jsonl")) continue;
@@ -73,6 +77,21 @@ TEST_F(Claimed, RunsThatHoldPassAndAreNotWrittenTo) {
   EXPECT_EQ(judged(0)["verdict"], "pass");
   EXPECT_EQ(slurp(fs::path(run()) / "run.jsonl"), before);
   EXPECT_FALSE(fs::exists(fs::path(run()) / "rules"));
+}
+
+// Its own program as the base: of that it claims what it likes.
+TEST_F(Claimed, WhatARunSaysOfItsBaseComesAfterTheBasesBaselines) {
+  fork_runs("", 77, {"--against", "HEAD"});
+  EXPECT_EQ(gate({"--from", run()}, 0)["verdict"], "pass");
+  const Json verdict = judged(1);
+  const Json metric = metric_of(cell_of(verdict, k_cell), "dispatches_per_token");
+  EXPECT_EQ(metric["verdict"], "fail");
+  EXPECT_EQ(metric["baseline"], 65);
+  EXPECT_THAT(cell_of(verdict, k_cell)["notes"].dump(), HasSubstr("the stored baseline judges"));
+  // Where nothing is stored its own base is all that there is.
+  git({"rm", "-rq", "baselines"});
+  git({"commit", "-qm", "no baselines"});
+  EXPECT_EQ(judged(0)["verdict"], "pass");
 }
 
 TEST_F(Claimed, AWaiverOfTheBranchHoldsAndOneInTheRunDoesNot) {
