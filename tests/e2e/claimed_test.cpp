@@ -20,7 +20,7 @@ class Claimed : public Rules {
                  const std::vector<std::string>& options = {}) {
     write_engine(dispatches);
     write_config(more);
-    git({"commit", "-qam", "of the fork"});
+    git({"commit", "-qam", "of the fork", "--allow-empty"});
     std::vector<std::string> all{"gate", "--counts-only"};
     all.insert(all.end(), options.begin(), options.end());
     (void)here(all);
