@@ -31,15 +31,16 @@ if(WEIR_POSTGRES)
   pkg_check_modules(PQXX REQUIRED IMPORTED_TARGET libpqxx)
   list(APPEND WEIR_HISTORY_LIBS PkgConfig::PQXX)
 endif()
-if(WEIR_SERVE)
-  find_package(Boost 1.74 REQUIRED)  # headers alone
-  set(WEIR_SERVE_LIBS Boost::headers Threads::Threads)
-  # Tokens are kept as SHA-256, so that libcrypto is needed in any case; linked in where all else is.
+if(WEIR_SERVE OR NOT APPLE)  # SHA-256, which macOS has in its own library; linked in where all else is
   if(WEIR_STATIC)
     set(OPENSSL_USE_STATIC_LIBS TRUE)
   endif()
   find_package(OpenSSL REQUIRED COMPONENTS Crypto OPTIONAL_COMPONENTS SSL)
-  list(APPEND WEIR_SERVE_LIBS OpenSSL::Crypto)
+  set(WEIR_CRYPTO OpenSSL::Crypto)
+endif()
+if(WEIR_SERVE)
+  find_package(Boost 1.74 REQUIRED)  # headers alone
+  set(WEIR_SERVE_LIBS Boost::headers Threads::Threads)
   if(WEIR_TLS)
     list(APPEND WEIR_SERVE_LIBS OpenSSL::SSL)
   endif()

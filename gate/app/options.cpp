@@ -80,6 +80,7 @@ void add_github_options(const Verb& verb, flow::GithubOptions& options) {
               "GitHub's API (default: GITHUB_API_URL, else https://api.github.com)");
   verb.option("--token-file", options.token_file, "FILE",
               "File that holds the token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
+  verb.preset("--app", options.app, "SLUG", "GitHub App that posts as weir");
 }
 
 void add_report_files(const Verb& verb, flow::ReportFiles& files) {

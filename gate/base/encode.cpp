@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "gate/base/text.hpp"
 
 namespace weir {
@@ -77,6 +79,12 @@ std::string percent_encoded(std::string_view bytes) {
     }
   }
   return out;
+}
+
+std::string hex(const unsigned char* bytes, std::size_t size) {
+  std::string digits;
+  for (std::size_t i = 0; i < size; ++i) digits += fmt::format("{:02x}", bytes[i]);
+  return digits;
 }
 
 }  // namespace weir

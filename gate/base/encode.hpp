@@ -1,7 +1,8 @@
-// Bytes as text for other systems: base64 (RFC 4648, with padding) and percent-encoding (RFC 3986).
-// Pure.
+// Bytes as text for other systems: base64 (RFC 4648, with padding), percent-encoding (RFC 3986) and
+// hexadecimal digits. Pure.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,5 +14,7 @@ namespace weir {
 [[nodiscard]] std::optional<std::string> base64_decoded(std::string_view text);
 // All but letters, digits and "-._~" as %XX: fit for one segment of a path or a query's value.
 [[nodiscard]] std::string percent_encoded(std::string_view bytes);
+// Two lower-case digits a byte.
+[[nodiscard]] std::string hex(const unsigned char* bytes, std::size_t size);
 
 }  // namespace weir

@@ -268,6 +268,7 @@ void parse_gate(const Node& node, Parsing& parsing) {
   fields.read("stored_level", gate.stored_level, read_share, 0, 0.5);
   fields.choose("on_inconclusive", gate.fail_on_inconclusive, k_policies);
   fields.choose("on_removed", gate.fail_on_removed, k_policies);
+  fields.read("accept_own", gate.accept_own, read_boolean);
   if (const Node* confirm = fields.take("confirm")) {
     const auto text = read_text(*confirm, "confirm", problems);
     gate.confirms = text != "false";

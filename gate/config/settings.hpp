@@ -180,6 +180,7 @@ struct GateSettings {
   bool fail_on_inconclusive = false;
   // What the rules of a commit hold and the pull request has no more: a fail, else only told.
   bool fail_on_removed = true;
+  bool accept_own = false;  // the author of a pull request may accept what it changes
   // A drop that stored samples suggest is confirmed by pairs beside this REF's base before it
   // fails; absent: the branch a pull request is to be merged into, where a CI system names it.
   std::optional<std::string> confirm{};

@@ -68,6 +68,8 @@ Result<std::shared_ptr<const Allowed>> read_allowed(const AllowedWanted& wanted,
   allowed->pull_request = *number;
   allowed->today = sys::date_of(job.world.clock.now());
   allowed->head = event.pull_request == number ? event.sha : "";
+  allowed->base = event.pull_request == number ? event.base : "";
+  if (!wanted.base.empty()) allowed->base = wanted.base;
   if (allowed->head.empty()) {
     WEIR_TRY(allowed->head, head_here(repository->git(), job));
   }
@@ -85,6 +87,7 @@ void fields(Fields& io, Allowed& allowed) {
   io("pull_request", allowed.pull_request);
   io("head", allowed.head);
   io("today", allowed.today);
+  io.sparse("base", allowed.base);
   io.always("notes", allowed.notes);
   std::string list = verdict::to_text(allowed.pull_request, allowed.list);
   io("list", list);
@@ -308,8 +311,7 @@ Result<Answer> by_comment(const Job& job, const AllowOptions& words) {
   options.gate = publish::gate_name(words.gate);
   options.branch = words.branch;
   options.until = until_of(job, words);
-  options.app = words.app;
-  options.now = sys::time_of(job.world.clock.now());
+  options.app = words.access.app;
   if (!words.verdict.empty()) {
     WEIR_TRY(options.claimed, read_fails(words.verdict, job.files()));
   }

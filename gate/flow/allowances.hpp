@@ -15,12 +15,13 @@ namespace weir::flow {
 struct AllowedWanted {
   std::optional<std::string> ref;            // --allowances-ref
   std::optional<std::int64_t> pull_request;  // --pr; absent: of the event that a CI system tells of
+  std::string base;                          // --base; "": likewise
 };
 
 struct Allowed {
   std::vector<verdict::Allowance> list;
   std::int64_t pull_request = 0;
-  std::string head, today;
+  std::string head, today, base;
   std::vector<std::string> notes;  // why there are none
 };
 // Null where none is asked for. A branch that is not there yet, or no pull request, is a note: then
@@ -51,8 +52,8 @@ struct AllowOptions {
   std::optional<std::int64_t> pull_request;
   std::string sha, cell, metric, from, to, reason, who, until;
   std::string branch = "perf-baselines";
-  std::string event_file, gate, app = "github-actions";
-  GithubOptions access{.api_url = "", .token_file = "", .time_limit = "2m"};
+  std::string event_file, gate;
+  GithubOptions access{.time_limit = "2m"};
 };
 [[nodiscard]] Result<Answer> allow(const Job& job, const AllowOptions& words);
 

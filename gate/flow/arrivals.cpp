@@ -146,7 +146,6 @@ void Poster::post(const Waiting& one) {
   const publish::Texts texts = publish::texts_of(one.verdict, style, {});
   publish::PostOptions options;
   options.settle_seconds = settle_seconds_;
-  options.now = sys::time_of(world_.clock.now());
   const auto parts = publish::post(**api, target, texts, options, [&](double seconds) {
     (void)world_.pause.wait(seconds, stop_);
   });

@@ -37,7 +37,8 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     of_allowances = verdict::apply_allowances(
         allowed.list,
         {allowed.pull_request, allowed.head, allowed.today,
-         [&](const profile::CellKey& cell) { return measured.known.redactor.cell(cell).str(); }},
+         [&](const profile::CellKey& cell) { return measured.known.redactor.cell(cell).str(); },
+         allowed.base},
         cells);
     of_allowances.insert(of_allowances.end(), allowed.notes.begin(), allowed.notes.end());
   }

@@ -13,11 +13,6 @@ namespace {
 
 bool alike(std::string_view a, std::string_view b) { return text::lower(a) == text::lower(b); }
 
-std::string without_slash(std::string url) {
-  while (!url.empty() && url.back() == '/') url.pop_back();
-  return url;
-}
-
 Result<void> check_words(const PostOptions& words) {
   if (!words.repository.empty() && !publish::is_repository(words.repository)) {
     return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", words.repository);
@@ -74,82 +69,6 @@ Found find_verdict(const Job& job, const PostOptions& words) {
   return found;
 }
 
-}  // namespace
-
-Result<std::string> api_url_of(const Job& job, const std::string& given) {
-  std::string url = given.empty() ? job.variable("GITHUB_API_URL") : given;
-  if (url.empty()) return std::string("https://api.github.com");
-  url = without_slash(std::move(url));
-  const auto parsed = publish::parse_url(url);
-  if (!parsed || parsed->target.find('?') != std::string::npos) {
-    return fail(Code::usage, "--api \"{}\": no https address (GitHub Enterprise: {})", url,
-                "https://HOST/api/v3");
-  }
-  return url;
-}
-
-Result<std::string> repository_of(const Job& job, const std::string& given) {
-  if (!given.empty() && !publish::is_repository(given)) {
-    return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", given);
-  }
-  std::string name = given.empty() ? job.variable("GITHUB_REPOSITORY") : given;
-  if (!publish::is_repository(name)) {
-    return fail(Code::usage, "where to? Outside of GitHub's runners --repo OWNER/NAME says it");
-  }
-  return name;
-}
-
-Result<Secret> token_of(const Job& job, const std::string& file, const std::string& without) {
-  if (!file.empty()) {
-    WEIR_TRY(const std::string text, job.files().read(file, 64 << 10));
-    const std::string token(text::trim(text));
-    if (token.empty()) return fail(Code::usage, "{}: no token in it", file);
-    return Secret(token);
-  }
-  for (const char* name : {"WEIR_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"}) {
-    const std::string value(text::trim(job.variable(name)));
-    if (!value.empty()) return Secret(value);
-  }
-  return fail(Code::usage,
-              "this needs a token: in WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN, or in a file that "
-              "--token-file names ({})",
-              without);
-}
-
-Result<std::unique_ptr<publish::GithubApi>> github_api(sys::World& world,
-                                                       publish::GithubSettings settings,
-                                                       const sys::Stop& stop) {
-  settings.version = k_version;
-  WEIR_TRY(publish::GithubApi api,
-           publish::GithubApi::make(std::move(settings),
-                                    {world.http, world.clock, world.pause, world.coin, stop}));
-  return std::make_unique<publish::GithubApi>(std::move(api));
-}
-
-Result<std::unique_ptr<Github>> Github::open(const Job& job, const GithubOptions& options,
-                                             const std::string& without) {
-  std::unique_ptr<Github> made(new Github(job.world));
-  publish::GithubSettings settings;
-  WEIR_TRY(settings.base_url, api_url_of(job, options.api_url));
-  WEIR_TRY(settings.token, token_of(job, options.token_file, without));
-  WEIR_TRY(made->limit_seconds_, unit::parse_duration_seconds(options.time_limit));
-  made->masker_.add(settings.token);
-  settings.say = [masker = made->masker_, &job](const std::string& line) {
-    job.talk("weir: " + masker.mask(text::printable(line)));
-  };
-  settings.total_seconds = made->limit_seconds_;
-  // So that after an answer that never comes there is time to look what became of the request.
-  settings.each.total_seconds = std::min(settings.each.total_seconds, made->limit_seconds_ / 4);
-  WEIR_TRY(made->api_, github_api(job.world, std::move(settings), made->stop()));
-  return made;
-}
-
-publish::Wait Github::wait() const {
-  return [this](double seconds) { (void)world_.pause.wait(seconds, stop()); };
-}
-
-namespace {
-
 Result<publish::Event> event_of(const Job& job, const PostOptions& words) {
   WEIR_CHECK(check_words(words));
   WEIR_TRY(publish::Event event, read_event(job, words).map_error([](Error error) {
@@ -165,7 +84,9 @@ Result<publish::Event> event_of(const Job& job, const PostOptions& words) {
   }
   if (words.pull_request) {
     if (event.pull_request && event.pull_request != words.pull_request) event.sha.clear();
+    if (event.pull_request != words.pull_request) event.base.clear();
     event.pull_request = words.pull_request;
+    event.of_pull_request = true;
     event.head.reset();
   }
   if (!words.sha.empty()) event.sha = text::lower(words.sha);
@@ -203,25 +124,44 @@ Result<std::string> run_url_of(const Job& job, const PostOptions& words,
   return publish::run_url_of(server, event.repository, event.run);
 }
 
-Result<publish::Texts> texts_of(const Job& job, const PostOptions& words,
-                                const publish::Event& event, const std::string& run_url,
-                                std::vector<std::string>& notes) {
-  report::MarkdownStyle style;
-  style.verbs = report_hints();
-  if (!run_url.empty()) style.run_url = run_url;
+// A verdict, or that there is none.
+struct Said {
+  std::optional<verdict::GateVerdict> gate;
+  publish::NotMeasured none;  // without a gate
+};
+
+Result<Said> said_of(const Job& job, const PostOptions& words, const publish::Event& event,
+                     std::vector<std::string>& notes) {
   const Found found = find_verdict(job, words);
   std::optional<Error> missing = found.missing;
+  Said said;
   if (!missing) {
-    const auto gate = read_verdict(found.file, job.files());
-    if (gate) return publish::texts_of(*gate, style, {event.conclusion, event.from_fork});
+    auto gate = read_verdict(found.file, job.files());
+    if (gate) {
+      said.gate = *std::move(gate);
+      return said;
+    }
     missing = gate.error();
   }
   // A workflow run that left no verdict is something to tell; a name that is typed wrong is not.
   if (!words.missing_verdict && !event.conclusion) return tl::unexpected(*missing);
   notes.push_back(fmt::format("not measured: {}", missing->message));
-  publish::NotMeasured what{words.missing_verdict.value_or(""), event.conclusion, event.sha};
-  if (what.why.empty() && !found.missing) what.why = "what the run left is no verdict";
-  return publish::not_measured(what, style);
+  said.none = {words.missing_verdict.value_or(""), event.conclusion, event.sha};
+  if (said.none.why.empty() && !found.missing) said.none.why = "what the run left is no verdict";
+  return said;
+}
+
+// `wrong_rules`: why those of the verdict are not its base's.
+publish::Texts texts_of(const Said& said, const PostOptions& words, const publish::Event& event,
+                        const publish::Target& target, const std::string& wrong_rules) {
+  report::MarkdownStyle style;
+  style.verbs = report_hints();
+  if (!target.run_url.empty()) style.run_url = target.run_url;
+  if (!said.gate) return publish::not_measured(said.none, style);
+  return publish::texts_of(
+      *said.gate, style,
+      {event.conclusion, event.from_fork, words.judged_here, event.of_pull_request, wrong_rules},
+      target, publish::gate_name(words.name));
 }
 
 // What was posted, in words and as weir.post/1.
@@ -303,25 +243,31 @@ std::vector<std::string> wanted_parts(const PostOptions& words) {
 publish::PostOptions options_of(const PostOptions& words) {
   publish::PostOptions options = words.parts;
   options.gate = publish::gate_name(words.name);
+  options.app = words.access.app;
   return options;
 }
 
 publish::Target target_of(const publish::Event& event, const std::string& run_url) {
-  return {event.repository, event.pull_request, event.sha, event.run, run_url};
+  return {event.repository, event.pull_request, event.sha,     event.run,
+          run_url,          event.base,         event.base_sha};
 }
 
 Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish::Event& event,
-                        const publish::Texts& texts, const std::string& run_url,
-                        const std::string& api_url, std::vector<std::string> notes) {
+                        const Said& said, const std::string& run_url, const std::string& api_url,
+                        std::vector<std::string> notes) {
   if (!event.pull_request && event.head) {
     notes.push_back("the pull request of this run would be asked for; --pr N names it here");
   }
   if (event.pull_request && event.sha.empty()) {
     notes.push_back("the head of the pull request would be asked for; --sha SHA names it here");
   }
+  if (event.of_pull_request && event.base.empty()) {
+    notes.push_back("the base of the pull request would be asked for: it stands in each name");
+  }
+  const publish::Target target = target_of(event, run_url);
   publish::Rehearsal rehearsal;
-  const auto parts =
-      publish::post(rehearsal, target_of(event, run_url), texts, options_of(words), [](double) {});
+  const auto parts = publish::post(rehearsal, target, texts_of(said, words, event, target, ""),
+                                   options_of(words), [](double) {});
   for (const publish::Part& part : parts) {
     if (!part.reason.empty()) notes.push_back(fmt::format("no {}: {}", part.name, part.reason));
   }
@@ -345,14 +291,13 @@ std::vector<publish::Part> none_posted(const std::vector<std::string>& names, co
   return parts;
 }
 
-Posted post_all(publish::Api& api, const Job& job, const PostOptions& words, publish::Event& event,
-                const publish::Texts& texts, const std::string& run_url, double settle_seconds,
-                const publish::Wait& wait) {
+Posted post_all(const Job& job, const PostOptions& words, publish::Event& event, const Said& said,
+                const std::string& run_url, double settle_seconds, const Github& github) {
+  publish::Api& api = github.api();
   Posted told;
   told.gate = publish::gate_name(words.name);
   publish::PostOptions options = options_of(words);
   options.settle_seconds = settle_seconds;
-  options.now = sys::time_of(job.world.clock.now());
   const auto found = publish::look_up(api, event, told.notes);
   told.target = target_of(event, run_url);
   if (!found && event.sha.empty()) {
@@ -363,7 +308,13 @@ Posted post_all(publish::Api& api, const Job& job, const PostOptions& words, pub
     told.parts = none_posted({"comment"}, found.error());
     options.comment = false;
   }
-  const auto posted = publish::post(api, told.target, texts, options, wait);
+  std::string wrong_rules;
+  if (said.gate && said.gate->rules && !told.target.base.empty()) {
+    wrong_rules = publish::why_not_rules_of_base(api, told.target, said.gate->rules->commit);
+  }
+  const publish::Texts texts =
+      masked(texts_of(said, words, event, told.target, wrong_rules), github.masker());
+  const auto posted = publish::post(api, told.target, texts, options, github.wait());
   told.parts.insert(told.parts.end(), posted.begin(), posted.end());
   for (const publish::Part& part : told.parts) {
     for (const std::string& warning : part.warnings) {
@@ -385,15 +336,15 @@ Result<Answer> post(const Job& job, const PostOptions& words) {
   WEIR_TRY(publish::Event event, event_of(job, words));
   WEIR_TRY(const std::string run_url, run_url_of(job, words, event, api_url));
   std::vector<std::string> notes;
-  WEIR_TRY(publish::Texts texts, texts_of(job, words, event, run_url, notes));
-  if (words.dry_run) return rehearse(job, words, event, texts, run_url, api_url, notes);
+  WEIR_TRY(const Said said, said_of(job, words, event, notes));
+  if (words.dry_run) return rehearse(job, words, event, said, run_url, api_url, notes);
 
   WEIR_TRY(const auto github,
            Github::open(job, words.access, "--dry-run posts nothing and needs none"));
   WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
   const Masker& masker = github->masker();
-  Posted told = post_all(github->api(), job, words, event, masked(std::move(texts), masker),
-                         run_url, std::min(settle, github->limit_seconds() / 4), github->wait());
+  Posted told = post_all(job, words, event, said, run_url,
+                         std::min(settle, github->limit_seconds() / 4), *github);
   told.notes.insert(told.notes.begin(), notes.begin(), notes.end());
   for (const std::string& note : told.notes) {
     job.talk("weir: " + masker.mask(text::printable(note)));

@@ -14,9 +14,12 @@
 namespace weir::flow {
 
 struct GithubOptions {
-  std::string api_url, token_file;
+  std::string api_url{}, token_file{};
+  std::string app = "github-actions";  // whose token it is, where GitHub does not say
   std::string time_limit = "5m";
 };
+// An address without slashes at its end.
+[[nodiscard]] std::string without_slash(std::string url);
 // "https://api.github.com", without a slash at its end: `given`, else GITHUB_API_URL's value.
 [[nodiscard]] Result<std::string> api_url_of(const Job& job, const std::string& given);
 // From `file`, else WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN: the one named for weir first. Never from
@@ -38,7 +41,7 @@ class Github {
   Github(const Github&) = delete;
   Github& operator=(const Github&) = delete;
 
-  [[nodiscard]] publish::Api& api() { return *api_; }
+  [[nodiscard]] publish::Api& api() const { return *api_; }
   [[nodiscard]] const Masker& masker() const { return masker_; }
   [[nodiscard]] const sys::Stop& stop() const { return interrupts_.stop(); }
   [[nodiscard]] double limit_seconds() const { return limit_seconds_; }
@@ -60,6 +63,9 @@ struct PostOptions {
   std::optional<std::int64_t> pull_request;
   std::optional<std::string> missing_verdict;
   publish::PostOptions parts;
+  // The verdict was made in this job from a fork's records (weir gate --from RUN --rules-from
+  // BASE).
+  bool judged_here = false;
   bool dry_run = false, fail = false;
   std::string settle = "7s";
 };

@@ -5,6 +5,7 @@
 #include "gate/flow/configure.hpp"
 #include "gate/probes/read/locate.hpp"
 #include "gate/source/tree_files.hpp"
+#include "gate/sys/digest.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -102,11 +103,13 @@ Result<void> read_config(const std::string& ref, const Job& job, Rules& rules) {
     return {};
   }
   rules.used.config_text = *text;
+  rules.used.from->text_hash = sys::sha256_hex(*text);
   const std::string shown = fmt::format("{} of {}", job.asked.config, source::short_commit(commit));
   auto base =
       parse_base_settings(rules.used.config_text, shown, known_now(job.world, job.asked.config));
   if (!base) return tl::unexpected(with_context("--rules-from " + ref, base.error()));
   rules.settings = std::make_unique<config::Settings>(std::move(base->settings));
+  rules.used.from->accept_own = rules.settings->gate.accept_own;
   rules.used.notes = std::move(base->notes);
   return {};
 }
@@ -233,12 +236,7 @@ void fields(Fields& io, RulesUsed& used) {
   io.always("notes", used.notes);
   io.at_most("held", k_most_held, "holds too many cells");
   io.sparse("held", used.held, "held");
-  if (io.reads() ? !io.has("from") : !used.from) return;
-  if (io.reads()) used.from.emplace();
-  io.object("from", [&](Fields& from) {
-    from("ref", used.from->ref);
-    from("commit", used.from->commit);
-  });
+  io.sparse("from", used.from);
 }
 
 RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,

@@ -152,7 +152,9 @@ Json json_of_issues(const std::vector<publish::Part>& parts) {
 }  // namespace
 
 Result<Answer> notify_changes(const Job& job, const TrendNotifyOptions& options) {
-  const std::string& label = options.issues.label;
+  publish::IssueOptions issues = options.issues;
+  issues.app = options.access.app;
+  const std::string& label = issues.label;
   const bool fit = !label.empty() && label.size() <= 50 &&
                    label.find_first_not_of(
                        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -165,7 +167,7 @@ Result<Answer> notify_changes(const Job& job, const TrendNotifyOptions& options)
   if (options.dry_run) {
     publish::Rehearsal rehearsal;
     WEIR_TRY(const auto parts,
-             publish::post_issues(rehearsal, repository, wanted, options.issues, [](double) {}));
+             publish::post_issues(rehearsal, repository, wanted, issues, [](double) {}));
     return Answer{text::printable(words_of_issues(parts)),
                   document(publish::to_json(rehearsal.sent(), api_url))};
   }
@@ -178,7 +180,7 @@ Result<Answer> notify_changes(const Job& job, const TrendNotifyOptions& options)
     one.body = masker.mask(one.body);
   }
   WEIR_TRY(const auto posted,
-           publish::post_issues(github->api(), repository, wanted, options.issues, github->wait()));
+           publish::post_issues(github->api(), repository, wanted, issues, github->wait()));
   const bool failed =
       std::ranges::count(posted, publish::Part::Outcome::failed, &publish::Part::outcome) > 0;
   return Answer{masker.mask(text::printable(words_of_issues(posted))),

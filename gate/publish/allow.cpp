@@ -13,16 +13,6 @@ namespace weir::publish {
 
 namespace {
 
-constexpr std::size_t k_longest_reason = 500;
-
-// The first word of `line`, which then begins behind it.
-std::string_view take_word(std::string_view& line) {
-  line = text::trim(line);
-  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
-  line = text::trim(line.substr(word.size()));
-  return word;
-}
-
 // What a person who may not is told, and one whose comment comes too late: one line.
 using Refusal = std::optional<std::string>;
 
@@ -45,7 +35,7 @@ class Answering {
       if (refusal) return refused(*refusal);
     }
     WEIR_TRY(const Refusal refusal,
-             command.kind == Command::Kind::run ? run() : accept(command.reason));
+             command.kind == Command::Kind::run ? run(command.word) : accept(command));
     if (refusal) return refused(*refusal);
     return answer_;
   }
@@ -88,8 +78,6 @@ class Answering {
     const bool same =
         text_in(there, "body") == event_.body &&
         text_in(below(there, "user"), "login") == event_.login &&
-        text_in(there, "created_at") == event_.created_at &&
-        text_in(there, "updated_at") == event_.created_at &&
         text_in(there, "issue_url").ends_with(fmt::format("/issues/{}", event_.number));
     if (!same) return Refusal("the comment was edited since: write another one");
     return Refusal();
@@ -102,45 +90,60 @@ class Answering {
     const Json& head = below(answer.body, "head");
     answer_.sha = text::lower(text_in(head, "sha"));
     if (!is_sha(answer_.sha)) return Refusal("the pull request has no head");
+    target_ = {event_.repository, event_.number, answer_.sha, {}, ""};
+    target_.base = text_in(below(answer.body, "base"), "ref");
+    author_ = text_in(below(answer.body, "user"), "login");
+    if (target_.base.empty() || author_.empty()) {
+      return Refusal("GitHub does not say who wrote the pull request, and for which branch");
+    }
     answer_.fork =
         text::lower(text_in(below(head, "repo"), "full_name")) != text::lower(event_.repository);
     return Refusal();
   }
 
-  // A commit that GitHub knew of when the comment was written.
-  Result<Refusal> run() {
-    WEIR_TRY(const ApiResponse answer,
-             get("/commits/" + answer_.sha + "/check-suites?per_page=100"));
-    for (const Json& suite : list_in(answer.body, "check_suites")) {
-      const std::string made = text_in(suite, "created_at");
-      if (!is_time(made) || made >= event_.created_at) continue;
-      answer_.kind = Answer::Kind::run;
-      answer_.why = fmt::format("{} asks to measure {}", one_line(event_.login, 100),
-                                answer_.sha.substr(0, 7));
-      return Refusal();
+  // The commit that the comment names: fewer digits than all can be forged in minutes.
+  Result<Refusal> run(const std::string& sha) {
+    if (sha != answer_.sha) {
+      return Refusal(
+          fmt::format("{}. To measure the head as it is now, once you have read it: "
+                      "/weir run {}",
+                      is_sha(sha) ? "the pull request has another head by now"
+                                  : "name the whole commit that you have read",
+                      answer_.sha));
     }
-    return Refusal(
-        fmt::format("{} was pushed after the comment, or nothing ran for it yet: comment "
-                    "again",
-                    answer_.sha.substr(0, 7)));
+    answer_.kind = Answer::Kind::run;
+    answer_.why =
+        fmt::format("{} asks to measure {}", one_line(event_.login, 100), answer_.sha.substr(0, 7));
+    return Refusal();
   }
 
-  Result<Refusal> accept(const std::string& reason) {
-    if (reason.empty()) return Refusal("say why: /weir accept REASON");
-    WEIR_TRY(const std::optional<SeenCheck> check,
-             latest_check(api_, event_.repository, answer_.sha, options_.gate, options_.app));
-    const std::string head = answer_.sha.substr(0, 7);
-    if (!check || check->status != "completed" || !is_time(check->completed_at) ||
-        check->completed_at >= event_.created_at) {
-      return Refusal(fmt::format(
-          "the comment was written before there was a verdict of {}, the head of the pull request "
-          "now: it was pushed or measured after it. Look at its verdict, and comment again",
-          head));
+  Result<Refusal> accept(const Command& command) {
+    const Marker marker = target_.marker(options_.gate);
+    WEIR_TRY(const SeenChecks checks, seen_checks(api_, target_, marker, options_.app));
+    const std::optional<SeenCheck>& check = checks.own;
+    if (!check) {
+      return Refusal(
+          fmt::format("weir has posted no verdict of {}, the head of the pull request "
+                      "now, for {}",
+                      answer_.sha.substr(0, 7), one_line(target_.base, 100)));
     }
-    if (check->conclusion == "success") return Refusal("the check is green: nothing to accept");
+    if (check->green()) return Refusal("the check is green: nothing to accept");
     const auto take = verdict::parse_allowable_text(check->text);
     if (!take || take->changes.empty()) {
       return Refusal("the check run shows nothing that could be accepted");
+    }
+    const bool own = text::lower(author_) == text::lower(event_.login);
+    if (own && !(take->rules && take->rules->accept_own)) {
+      return Refusal(fmt::format(
+          "{} wrote this pull request: somebody else has to accept it (gate.accept_own of {})",
+          one_line(event_.login, 100), one_line(target_.base, 100)));
+    }
+    const std::string code = acceptance_code(target_, options_.gate, *take);
+    if (command.word != code || command.reason.empty()) {
+      return Refusal(fmt::format(
+          "{}. Look at the verdict of {} for {}, then comment: {}",
+          command.word == code ? "say why" : "that is no code of what stands there now",
+          answer_.sha.substr(0, 7), one_line(target_.base, 100), acceptance_line(code)));
     }
     if (options_.claimed && options_.claimed->changes != take->changes) {
       return Refusal(
@@ -149,8 +152,8 @@ class Answering {
     }
     std::vector<verdict::Allowance> allowances;
     for (const verdict::Allowable& what : take->changes) {
-      allowances.push_back(
-          {what, event_.number, answer_.sha, reason, event_.login, options_.until});
+      allowances.push_back({what, event_.number, answer_.sha, command.reason, event_.login,
+                            options_.until, target_.base});
       if (const auto problem = verdict::problem_of(allowances.back())) {
         return Refusal("what the check run shows cannot be accepted: it " + *problem);
       }
@@ -161,37 +164,51 @@ class Answering {
                     allowances.size() == 1 ? "" : "s", event_.number, event_.login)));
     answer_.kind = Answer::Kind::accepted;
     answer_.changes = take->changes;
-    answer_.why = fmt::format("accepted by {} until {}: {}", event_.login, options_.until, reason);
+    answer_.why =
+        fmt::format("accepted by {} until {}: {}", event_.login, options_.until, command.reason);
     if (!take->beyond.empty()) {
       answer_.notes.push_back("the check stays as it is: " + text::join(take->beyond, "; "));
       return Refusal();
     }
-    WEIR_CHECK(turn_green(*check));
+    WEIR_TRY(const auto other, says_otherwise(api_, target_, checks));
+    WEIR_CHECK(turn_green(*check, marker, other));
     return Refusal();
   }
 
-  Result<void> turn_green(const SeenCheck& check) {
-    const std::string title = one_line(answer_.why, 200);
-    std::string summary = fmt::format("**{}**\n\nThis holds for commit {} alone.\n\n",
-                                      report::markdown_text(title, 400), answer_.sha.substr(0, 7));
+  // Red all the same, and held, where `other` is: GitHub shows one check of a name.
+  Result<void> turn_green(const SeenCheck& check, const Marker& marker,
+                          const std::optional<std::int64_t>& other) {
+    Marker held = check.marker;
+    held.held = other.has_value();
+    std::string title = one_line(answer_.why, 200);
+    if (other) {
+      title = fmt::format(
+          "waits for pull request {}, whose check of the same commit and base is "
+          "red: {}",
+          *other, title);
+      answer_.notes.push_back(title);
+    }
+    std::string summary = fmt::format("**{}**\n\nThis holds for commit {} and {} alone.\n\n",
+                                      report::markdown_text(title, 400), answer_.sha.substr(0, 7),
+                                      report::markdown_text(target_.base, 100));
     if (summary.size() + check.summary.size() <= report::k_check_summary_limit) {
       summary += check.summary;
     }
-    Json body = {{"name", check_name(options_.gate)},
+    Json body = {{"name", check_name(marker)},
+                 {"external_id", held.text()},
                  {"status", "completed"},
-                 {"conclusion", "success"},
+                 {"conclusion", other ? "failure" : "success"},
                  {"output", {{"title", title}, {"summary", summary}, {"text", check.text}}}};
-    if (is_time(options_.now)) body["completed_at"] = options_.now;
     WEIR_TRY(ApiResponse answer,
              api_.send("PATCH", fmt::format("/repos/{}/check-runs/{}", event_.repository, check.id),
                        body));
-    answer_.green = fine(answer);
-    if (!answer_.green) {
+    answer_.green = fine(answer) && !other;
+    if (!fine(answer)) {
       answer_.notes.push_back("the check run could not be turned green: " + refusal(answer));
     }
     Json status = {{"state", "success"},
                    {"description", one_line(answer_.why, 130)},
-                   {"context", status_context(options_.gate)}};
+                   {"context", status_context(marker)}};
     if (!check.url.empty()) status["target_url"] = check.url;
     WEIR_TRY(answer,
              api_.send("POST", fmt::format("/repos/{}/statuses/{}", event_.repository, answer_.sha),
@@ -205,64 +222,12 @@ class Answering {
   Api& api_;
   const CommentEvent& event_;
   const AllowOptions& options_;
+  Target target_;
+  std::string author_;
   Answer answer_;
 };
 
 }  // namespace
-
-Command parse_command(std::string_view body) {
-  std::string_view line;
-  for (const std::string& one : text::lines(body)) {
-    if (text::trim(one).empty()) continue;
-    // Indented by four it is code.
-    const std::size_t at = body.find(one);
-    line = body.substr(at, one.size());
-    break;
-  }
-  if (!line.starts_with("/weir")) return {};
-  if (take_word(line) != "/weir") return {};
-  const std::string_view verb = take_word(line);
-  if (verb == "run") return {Command::Kind::run, ""};
-  if (verb != "accept") return {};
-  std::string reason = text::printable(line.substr(0, k_longest_reason));
-  return {Command::Kind::accept, std::string(text::trim(reason))};
-}
-
-bool is_time(std::string_view text) { return text::has_form(text, "0000-00-00T00:00:00Z"); }
-
-Result<CommentEvent> read_comment_event(std::string_view text, std::string_view repository,
-                                        std::string_view where) {
-  WEIR_TRY(const Json json,
-           parse_json(text, {.bytes = k_largest_event, .depth = 64}).map_error([&](Error error) {
-             return with_context(where, std::move(error));
-           }));
-  const Json& comment = below(json, "comment");
-  const Json& issue = below(json, "issue");
-  CommentEvent event;
-  event.repository = text_in(below(json, "repository"), "full_name");
-  event.number = number_in(issue, "number");
-  event.on_pull_request = below(issue, "pull_request").is_object();
-  event.created = text_in(json, "action") == "created";
-  event.comment = number_in(comment, "id");
-  event.body = text_in(comment, "body");
-  event.login = text_in(below(comment, "user"), "login");
-  event.bot = text_in(below(comment, "user"), "type") != "User";
-  event.created_at = text_in(comment, "created_at");
-  const char* missing = !is_repository(event.repository) ? "repository.full_name"
-                        : event.number <= 0              ? "issue.number"
-                        : event.comment <= 0             ? "comment.id"
-                        : event.login.empty()            ? "comment.user.login"
-                        : !is_time(event.created_at)     ? "comment.created_at"
-                                                         : nullptr;
-  if (missing != nullptr) {
-    return fail(Code::data, "{}: no event of a comment: {} is not what it should be", where,
-                missing);
-  }
-  if (!repository.empty() && text::lower(repository) != text::lower(event.repository)) {
-    return fail(Code::data, "{}: of {}, and this is {}", where, event.repository, repository);
-  }
-  return event;
-}
 
 std::string_view to_string(Answer::Kind kind) {
   constexpr std::string_view k_words[] = {"nothing", "refused", "accepted", "run"};

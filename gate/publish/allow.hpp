@@ -1,12 +1,11 @@
-// What a comment asks for, done where its author may ask for it: `/weir accept REASON` writes
-// allowances onto a branch and turns the check green, `/weir run` answers which commit may be
+// What a comment asks for, done where its author may ask for it: `/weir accept CODE REASON` writes
+// allowances onto a branch and turns the check green, `/weir run SHA` answers which commit may be
 // measured. docs/explanation/rules.md has the threat model.
 //
 // Nothing of an artifact is believed. What is accepted is what weir's own check run on the pull
-// request's head showed before the comment was written: only weir's app can write there, and its
-// author could read it. So a push after the comment (another head, which had no such check run
-// then), a run that was measured again since, and a file that says other things all come to
-// nothing.
+// request's head shows: only weir's app can write there. CODE names all of it, so that a push, a
+// retarget, other rules, another measurement and a file that says other things all come to nothing,
+// whenever the comment was written.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +16,26 @@
 
 #include "gate/base/result.hpp"
 #include "gate/publish/api.hpp"
+#include "gate/publish/target.hpp"
 #include "gate/verdict/allowance.hpp"
 
 namespace weir::publish {
 
-// A comment that asks weir for something: `/weir accept REASON`, `/weir run`. Pure; the event and
-// the comment are anybody's until parsed.
+// 80 bits of SHA-256, as 20 hexadecimal digits, over everything that an acceptance is of: the
+// target's full head, base and pull request, the gate, the rules, and what is listed as accepted
+// and as beyond that.
+[[nodiscard]] std::string acceptance_code(const Target& target, const std::string& gate,
+                                          const verdict::WouldTake& take);
+// "/weir accept CODE REASON", to copy.
+[[nodiscard]] std::string acceptance_line(const std::string& code);
+
+// A comment that asks weir for something: `/weir accept CODE REASON`, `/weir run SHA`. Pure; the
+// event and the comment are anybody's until parsed.
 
 struct Command {
   enum class Kind { none, accept, run };
   Kind kind = Kind::none;
+  std::string word;    // the word behind that, in lower case: CODE, or SHA
   std::string reason;  // of accept: the rest of the line
 };
 // The first line of a comment that is not empty; what a comment quotes or shows as code is none.
@@ -39,7 +48,7 @@ struct CommentEvent {
   bool created = false;  // not edited, not deleted
   bool bot = false;      // written by a program
   std::int64_t comment = 0;
-  std::string body, login, created_at;  // "2026-11-20T19:00:00Z"
+  std::string body, login;
 };
 // GitHub's issue_comment event. `repository`: GITHUB_REPOSITORY, with which the event has to agree;
 // "": nothing to agree with. `where` stands in errors. Code::data for any other text.
@@ -47,15 +56,11 @@ struct CommentEvent {
                                                       std::string_view repository,
                                                       std::string_view where);
 
-// "2026-11-20T19:00:00Z": two such times compare as text.
-[[nodiscard]] bool is_time(std::string_view text);
-
 struct AllowOptions {
   std::string gate;                       // from gate_name()
   std::string branch = "perf-baselines";  // where allowances are kept
   std::string until;                      // "2026-12-20"
   std::string app = "github-actions";     // that weir posts as
-  std::string now;                        // "2026-11-20T19:00:00Z"
   // What a downloaded verdict says: has to be what the check run shows.
   std::optional<verdict::WouldTake> claimed{};
 };
@@ -70,7 +75,7 @@ struct Answer {
   Kind kind = Kind::nothing;
   std::string why;  // one line for people
   std::int64_t pull_request = 0;
-  std::string sha;    // of the head, as it was when the comment was written
+  std::string sha;    // of the head
   bool fork = false;  // it lies in another repository: never on a runner of one's own
   std::vector<verdict::Allowable> changes;
   bool green = false;  // the check run is

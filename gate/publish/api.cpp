@@ -42,14 +42,12 @@ std::string as_written(std::string_view body) {
 }
 
 Result<bool> OwnLogin::wrote(const Json& json) {
-  if (login_.empty() && !may_not_ask_) {
+  if (login_.empty()) {
     WEIR_TRY(const ApiResponse answer, api_.get("/user"));
     login_ = fine(answer) ? text_in(answer.body, "login") : "";
-    may_not_ask_ = login_.empty();
+    if (login_.empty()) login_ = app_ + "[bot]";
   }
-  const Json& user = below(json, "user");
-  if (login_.empty()) return text_in(user, "type") == "Bot";
-  return text::lower(text_in(user, "login")) == text::lower(login_);
+  return text::lower(text_in(below(json, "user"), "login")) == text::lower(login_);
 }
 
 void OwnLogin::learn(const Json& made) {

@@ -77,19 +77,18 @@ class Api {
 // may write the marker.
 class OwnLogin {
  public:
-  explicit OwnLogin(Api& api) : api_(api) {}
+  OwnLogin(Api& api, std::string app) : api_(api), app_(std::move(app)) {}
 
   // Whether `json` (an issue, a comment: {"user": {"login", "type"}}) is ours. Asked of the API
-  // once. A token of an installation (the runner's own) may not ask: then a bot's is taken for
-  // ours, which people cannot write.
+  // once. A token of an installation (the runner's own) may not ask: then it is "APP[bot]", a login
+  // that nobody else can have.
   [[nodiscard]] Result<bool> wrote(const Json& json);
   // The answer to a creation tells it too.
   void learn(const Json& made);
 
  private:
   Api& api_;
-  std::string login_;  // "": not known
-  bool may_not_ask_ = false;
+  std::string app_, login_;  // login_ "": not known yet
 };
 
 // An Api that sends nothing: what would be sent, where GitHub had nothing of ours yet.

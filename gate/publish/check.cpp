@@ -2,6 +2,7 @@
 // that are there and removes none: so a check run is edited where its annotations are among ours,
 // and else another one takes its place.
 #include <algorithm>
+#include <map>
 
 #include "gate/base/encode.hpp"
 #include "gate/base/text.hpp"
@@ -67,11 +68,12 @@ class CheckPoster final : public Poster {
     trouble_ = result ? std::nullopt : std::optional<Error>(result.error());
   }
 
-  // Makes the latest check run of this gate say what is to be said, unless it is newer.
+  // Makes our latest check run say what is to be said, unless it is newer.
   Result<void> settle(bool create) {
-    WEIR_TRY(const std::optional<SeenCheck> there,
-             latest_check(job_.api, job_.target.repository, job_.target.sha, job_.options.gate));
+    WEIR_TRY(const SeenChecks seen, seen_checks(job_.api, job_.target, marker(), job_.options.app));
+    const std::optional<SeenCheck>& there = seen.own;
     if (there && is_superseded(there->marker.run, there->id, there->url)) return {};
+    WEIR_CHECK(hold(seen));
     if (!there) return create ? make() : Result<void>();
     if (there->id < part_.id) return {};  // ours is later, and a list that lags hides it
     if (lost_ && there->marker.run == job_.target.run) {
@@ -79,10 +81,40 @@ class CheckPoster final : public Poster {
       made_ = true;
       lost_.reset();
     }
+    if (is_hidden(seen)) return make();
     WEIR_TRY(const auto missing, missing_of(*there));
     if (missing) return edit(*there, *missing);
     // Annotations of a run before this one cannot be taken off it.
     return create && !made_ ? make() : Result<void>();
+  }
+
+  [[nodiscard]] bool green() const {
+    return check_.conclusion == "success" || check_.conclusion == "neutral";
+  }
+
+  // A green waits while another pull request of the same head and base is red.
+  Result<void> hold(const SeenChecks& seen) {
+    check_ = job_.texts.check;
+    held_ = false;
+    if (!green()) return {};
+    WEIR_TRY(const auto other, says_otherwise(job_.api, job_.target, seen));
+    if (!other) return {};
+    held_ = true;
+    check_.conclusion = "failure";
+    check_.title = one_line(
+        fmt::format(
+            "{}pull request {} has the same commit and base, and its check is red \u00b7 {}",
+            report::k_not_judged, *other, check_.title),
+        250);
+    return {};
+  }
+
+  // GitHub shows the latest of a name, which is another pull request's and says otherwise.
+  [[nodiscard]] bool is_hidden(const SeenChecks& seen) const {
+    return std::ranges::any_of(seen.others, [&](const SeenCheck& other) {
+      return other.id > std::max(seen.own->id, part_.id) &&
+             (green() ? other.marker.held : other.green());
+    });
   }
 
   // Which of ours it lacks; nothing where it has others.
@@ -102,22 +134,26 @@ class CheckPoster final : public Poster {
 
   [[nodiscard]] Json request(const std::vector<report::CheckAnnotation>& annotations,
                              std::size_t from) const {
-    const report::CheckText& check = job_.texts.check;
     Json batch = Json::array();
     const std::size_t end = std::min(annotations.size(), from + report::k_annotations_in_request);
     for (std::size_t i = from; i < end; ++i) batch.push_back(to_json(annotations[i]));
-    Json output = {{"title", check.title}, {"summary", check.summary}};
+    Json output = {{"title", check_.title}, {"summary", check_.summary}};
     // An empty one takes away what an earlier verdict could be allowed.
-    output["text"] = check.text;
+    output["text"] = check_.text;
     if (!batch.empty()) output["annotations"] = std::move(batch);
-    Json body = {{"name", check_name(job_.options.gate)},
-                 {"external_id", marker().text()},
+    Json body = {{"name", check_name(marker())},
+                 {"external_id", held_marker().text()},
                  {"status", "completed"},
-                 {"conclusion", check.conclusion},
+                 {"conclusion", check_.conclusion},
                  {"output", std::move(output)}};
     if (!job_.target.run_url.empty()) body["details_url"] = job_.target.run_url;
-    if (!job_.options.now.empty()) body["completed_at"] = job_.options.now;
     return body;
+  }
+
+  [[nodiscard]] Marker held_marker() const {
+    Marker own = marker();
+    own.held = held_;
+    return own;
   }
 
   Result<void> make() {
@@ -142,10 +178,9 @@ class CheckPoster final : public Poster {
   }
 
   Result<void> edit(const SeenCheck& there, const std::vector<report::CheckAnnotation>& missing) {
-    const report::CheckText& check = job_.texts.check;
-    const bool as_it_is = missing.empty() && there.marker.run == job_.target.run &&
-                          there.conclusion == check.conclusion && there.title == check.title &&
-                          there.summary == check.summary && there.text == check.text &&
+    const bool as_it_is = missing.empty() && there.marker.text() == held_marker().text() &&
+                          there.conclusion == check_.conclusion && there.title == check_.title &&
+                          there.summary == check_.summary && there.text == check_.text &&
                           (job_.target.run_url.empty() || there.details_url == job_.target.run_url);
     if (as_it_is) {
       if (part_.id != there.id) take(there.id, there.url, Part::Outcome::unchanged);
@@ -177,6 +212,8 @@ class CheckPoster final : public Poster {
         .method = "PATCH", .path = at("/check-runs/{}", id), .body = std::move(body), .once = adds};
   }
 
+  report::CheckText check_ = job_.texts.check;  // as it is said: held_ or not
+  bool held_ = false;
   std::optional<Error> lost_, trouble_;  // lost_: of a creation whose answer never came
   bool made_ = false;
   int looks_ = 0;
@@ -184,37 +221,61 @@ class CheckPoster final : public Poster {
 
 }  // namespace
 
-Result<std::optional<SeenCheck>> latest_check(Api& api, const std::string& repository,
-                                              const std::string& sha, const std::string& gate,
-                                              std::string_view app) {
+Result<SeenChecks> seen_checks(Api& api, const Target& target, const Marker& marker,
+                               std::string_view app) {
+  const std::string name = check_name(marker);
   WEIR_TRY(
       const ApiResponse answer,
       api.get(fmt::format("/repos/{}/commits/{}/check-runs?check_name={}&filter=all&per_page=100",
-                          repository, sha, percent_encoded(check_name(gate)))));
-  std::optional<SeenCheck> found;
+                          target.repository, target.sha, percent_encoded(name))));
+  SeenChecks found;
   if (!fine(answer)) return found;  // may not be read: whether it may be written is seen there
+  std::map<std::int64_t, SeenCheck> latest;  // by pull request, 0 where there is none
   for (const Json& json : list_in(answer.body, "check_runs")) {
-    const auto marker = parse_marker(text_in(json, "external_id"));
+    const auto read = parse_marker(text_in(json, "external_id"));
     const std::int64_t id = number_in(json, "id");
-    const bool ours = marker && marker->gate == gate && id > 0 &&
-                      text_in(json, "name") == check_name(gate) &&
-                      text::lower(text_in(json, "head_sha")) == sha &&
-                      (app.empty() || text_in(below(json, "app"), "slug") == app);
-    if (!ours || (found && found->id >= id)) continue;
+    const bool of_name = read && id > 0 && text_in(json, "name") == name &&
+                         text::lower(text_in(json, "head_sha")) == target.sha &&
+                         text_in(below(json, "app"), "slug") == app;
+    if (!of_name) continue;
+    SeenCheck& place = latest[read->pull_request.value_or(0)];
+    if (place.id >= id) continue;
     const Json& output = below(json, "output");
-    found = SeenCheck{id,
+    place = SeenCheck{id,
                       number_in(output, "annotations_count"),
-                      *marker,
-                      text_in(json, "status"),
+                      *read,
                       text_in(json, "conclusion"),
-                      text_in(json, "completed_at"),
                       text_in(output, "title"),
                       text_in(output, "summary"),
                       text_in(output, "text"),
                       text_in(json, "details_url"),
                       link_in(json, "html_url")};
   }
+  for (auto& [pull, check] : latest) {
+    if (check.marker.of_the_same(marker)) {
+      found.own = std::move(check);
+    } else {
+      found.others.push_back(std::move(check));
+    }
+  }
   return found;
+}
+
+Result<std::optional<std::int64_t>> says_otherwise(Api& api, const Target& target,
+                                                   const SeenChecks& checks) {
+  for (const SeenCheck& other : checks.others) {
+    if (other.green() || other.marker.held || !other.marker.pull_request) continue;
+    WEIR_TRY(const ApiResponse answer, api.get(fmt::format("/repos/{}/pulls/{}", target.repository,
+                                                           *other.marker.pull_request)));
+    const Json& pull = answer.body;
+    // One that is closed, went on or is for another branch now waits for no check of this name.
+    if (fine(answer) && text_in(pull, "state") == "open" &&
+        text::lower(text_in(below(pull, "head"), "sha")) == target.sha &&
+        text_in(below(pull, "base"), "ref") == target.base) {
+      return other.marker.pull_request;
+    }
+  }
+  return std::optional<std::int64_t>();
 }
 
 std::unique_ptr<Poster> check_poster(const Job& job) { return std::make_unique<CheckPoster>(job); }

@@ -20,15 +20,15 @@ struct Seen {
   Marker marker;
 };
 
-// Nothing where it does not bear the gate's marker.
-std::optional<Seen> seen_of(const Json& json, const std::string& gate) {
+// Nothing where it does not bear a marker of the same.
+std::optional<Seen> seen_of(const Json& json, const Marker& own) {
   Seen seen;
   seen.id = number_in(json, "id");
   seen.body = text_in(json, "body");
   seen.url = link_in(json, "html_url");
   seen.by = {{"user", below(json, "user")}};
   const auto marker = marker_of(seen.body);
-  if (seen.id <= 0 || !marker || marker->gate != gate) return std::nullopt;
+  if (seen.id <= 0 || !marker || !marker->of_the_same(own)) return std::nullopt;
   seen.marker = *marker;
   return seen;
 }
@@ -110,7 +110,7 @@ class CommentPoster final : public Poster {
              job_.api.list(at("/issues/{}/comments", *job_.target.pull_request), k_most_comments));
     std::vector<Seen> found;
     for (const Json& json : list) {
-      auto seen = seen_of(json, job_.options.gate);
+      auto seen = seen_of(json, marker());
       if (!seen || not_ours_.contains(seen->id)) continue;
       WEIR_TRY(const bool ours, own_.wrote(seen->by));
       if (ours) found.push_back(std::move(*seen));
@@ -132,7 +132,7 @@ class CommentPoster final : public Poster {
       return refused(*answer, " (the token needs pull-requests: write)");
     }
     lost_.reset();
-    made_ = seen_of(answer->body, job_.options.gate);
+    made_ = seen_of(answer->body, marker());
     if (!made_) {
       // GitHub answers with what it made. Whatever this was, look() finds the comment, or not.
       lost_ = Error{Code::data, "the answer to creating it is not a comment"};
@@ -163,7 +163,7 @@ class CommentPoster final : public Poster {
   Result<bool> keep(std::int64_t id) {
     const std::string path = at("/issues/comments/{}", id);
     WEIR_TRY(const ApiResponse got, job_.api.get(path));
-    const auto now = fine(got) ? seen_of(got.body, job_.options.gate) : std::nullopt;
+    const auto now = fine(got) ? seen_of(got.body, marker()) : std::nullopt;
     if (!now) return false;
     Part::Outcome before = lost_ ? Part::Outcome::created : Part::Outcome::unchanged;
     if (part_.id == id && posted()) before = part_.outcome;
@@ -191,7 +191,7 @@ class CommentPoster final : public Poster {
   }
 
   const std::string body_;
-  OwnLogin own_{job_.api};
+  OwnLogin own_{job_.api, job_.options.app};
   std::optional<Seen> made_;
   std::optional<Error> lost_;  // of a creation whose answer never came
   bool created_ = false;       // or tried to, and no lower one has been seen

@@ -199,7 +199,7 @@ class IssuePoster {
   const std::string path_;
   const IssueOptions& options_;
   const Wait& wait_;
-  OwnLogin own_{api_};
+  OwnLogin own_{api_, options_.app};
   std::vector<SeenIssue> seen_;          // by number
   std::vector<const SeenIssue*> given_;  // by what is wanted; null: none
   std::size_t created_ = 0;

@@ -27,6 +27,7 @@ struct IssueOptions {
   // New ones in one call; more is rather one cause (an image, a driver) than so many changes.
   std::size_t most_new = 10;
   double settle_seconds = 3;
+  std::string app = "github-actions";  // as of PostOptions
 };
 
 // In the order of what is wanted; `name` is its title. left_out: closed by somebody, or beyond

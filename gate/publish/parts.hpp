@@ -13,14 +13,23 @@ namespace weir::publish {
 struct SeenCheck {
   std::int64_t id = 0, annotations = 0;
   Marker marker;
-  std::string status, conclusion, completed_at, title, summary, text, details_url, url;
+  std::string conclusion, title, summary, text, details_url, url;
+
+  // What a required check is content with.
+  [[nodiscard]] bool green() const { return conclusion == "success" || conclusion == "neutral"; }
 };
-// The latest of this gate on a commit; nothing where there is none or it may not be read. `app`:
-// of that one alone, where it is given.
-[[nodiscard]] Result<std::optional<SeenCheck>> latest_check(Api& api, const std::string& repository,
-                                                            const std::string& sha,
-                                                            const std::string& gate,
-                                                            std::string_view app = "");
+// Those of the app's on a commit that bear `marker`'s name: the latest of each pull request.
+struct SeenChecks {
+  std::optional<SeenCheck> own;  // of the same gate, pull request and base
+  std::vector<SeenCheck> others;
+};
+// Nothing where they may not be read.
+[[nodiscard]] Result<SeenChecks> seen_checks(Api& api, const Target& target, const Marker& marker,
+                                             std::string_view app);
+// The open pull request of the same head and base whose check is red, for more than this one's
+// sake: GitHub shows one check of a name, so that a green of ours would stand for it as well.
+[[nodiscard]] Result<std::optional<std::int64_t>> says_otherwise(Api& api, const Target& target,
+                                                                 const SeenChecks& checks);
 
 // All refer to what they are given as long as they live.
 struct Job {
@@ -42,7 +51,7 @@ class Poster {
   [[nodiscard]] virtual Part part() const { return part_; }
 
  protected:
-  [[nodiscard]] Marker marker() const { return {job_.options.gate, job_.target.run}; }
+  [[nodiscard]] Marker marker() const { return job_.target.marker(job_.options.gate); }
   // Below the repository.
   template <class... Args>
   [[nodiscard]] std::string at(fmt::format_string<Args...> path, Args&&... args) const {

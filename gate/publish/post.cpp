@@ -12,11 +12,16 @@ std::string_view to_string(Part::Outcome outcome) {
   return k_words[static_cast<std::size_t>(outcome)];
 }
 
-std::string check_name(const std::string& gate) {
-  return gate == k_default_gate ? "weir" : "weir: " + gate;
+std::string check_name(const Marker& marker) {
+  return fmt::format("weir{}{}", marker.gate == k_default_gate ? "" : ": " + marker.gate,
+                     marker.base.empty() ? "" : fmt::format(" ({})", marker.base));
 }
 
-std::string status_context(const std::string& gate) { return "weir/" + gate; }
+std::string status_context(const Marker& marker) {
+  if (marker.base.empty()) return "weir/" + marker.gate;
+  return fmt::format("weir/{} ({}{})", marker.gate, marker.base,
+                     marker.pull_request ? fmt::format(" #{}", *marker.pull_request) : "");
+}
 
 std::vector<Part> post(Api& api, const Target& target, const Texts& texts,
                        const PostOptions& options, const Wait& wait) {

@@ -1,6 +1,7 @@
 // One verdict to the places of a commit and a pull request: a sticky comment, a check run, a
-// commit status. Each edits what an earlier post of the same gate left there; posters that race
-// converge on one comment; a post of an older run leaves a newer one's alone.
+// commit status. Each edits what an earlier post of the same gate, pull request and base left
+// there; posters that race converge on one comment; a post of an older run leaves a newer one's
+// alone.
 //
 // Who posts never learns that it was alone, so after creating something it looks again a few times,
 // `settle` seconds in all (GitHub's lists lag behind). docs/how-to/post.md has the rules.
@@ -30,9 +31,7 @@ struct PostOptions {
   std::string gate = std::string(k_default_gate);  // from gate_name()
   bool comment = true, check = true, status = true;
   double settle_seconds = 7;
-  // "2026-11-20T19:00:00Z": when a check run was last said to be so, which is how `/weir accept`
-  // knows what its author had before them. "": GitHub's own time.
-  std::string now{};
+  std::string app = "github-actions";  // that posts, where the token may not say whose it is
 };
 
 struct Part {
@@ -47,9 +46,10 @@ struct Part {
 // "created", "edited", "unchanged", "superseded", "left out", "failed".
 [[nodiscard]] std::string_view to_string(Part::Outcome outcome);
 
-// "weir", "weir: NAME"; "weir/NAME".
-[[nodiscard]] std::string check_name(const std::string& gate);
-[[nodiscard]] std::string status_context(const std::string& gate);
+// "weir (BASE)", "weir: NAME (BASE)"; "weir/NAME (BASE #7)". Without a base "weir", "weir: NAME".
+// What GitHub takes for either is not in its description; these have at most 150 characters.
+[[nodiscard]] std::string check_name(const Marker& marker);
+[[nodiscard]] std::string status_context(const Marker& marker);
 
 using Wait = std::function<void(double seconds)>;
 
@@ -58,15 +58,20 @@ using Wait = std::function<void(double seconds)>;
                                      const PostOptions& options, const Wait& wait);
 
 // What is posted of a verdict, and of none: silence is not green. Pure.
-// The workflow run that a verdict is of.
+// The workflow run that a verdict is of, and what it is for.
 struct MeasuredBy {
   std::optional<std::string> conclusion{};  // how it ended, where that is known
-  bool fork = false;  // it ran a fork's code, and may have written any verdict
+  bool fork = false;         // it ran a fork's code, and may have written any verdict
+  bool judged_here = false;  // of a fork's records, by the base's rules, where no code of it ran
+  bool of_pull_request = false;
+  std::string wrong_rules{};  // why_not_rules_of_base()
 };
-// A verdict's comment, check and status. Of a fork's run, and of one that did not end well, no
-// verdict is shown as a success.
+// A verdict's comment, check and status. No verdict is shown as a success of a run that did not end
+// well, of a fork's that was not judged again, or, where it is for a base, by any other rules than
+// the base's. What else `/weir accept` could take is offered with its code.
 [[nodiscard]] Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
-                             const MeasuredBy& run);
+                             const MeasuredBy& run, const Target& target = {},
+                             const std::string& gate_name = std::string(k_default_gate));
 
 struct NotMeasured {
   std::string why;                        // hostile text; "": told from the conclusion

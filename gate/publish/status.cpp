@@ -39,7 +39,7 @@ class StatusPoster final : public Poster {
     return run_of_url(text_in(status, "target_url"), job_.target.repository);
   }
   [[nodiscard]] Statuses ours_in(const Json& list) const {
-    const std::string context = status_context(job_.options.gate);
+    const std::string context = status_context(marker());
     Statuses found;
     for (const Json& json : list) {
       if (text_in(json, "context") != context) continue;
@@ -82,9 +82,8 @@ class StatusPoster final : public Poster {
 
   Result<void> create(const std::string& state, const std::string& description,
                       const std::string& url, bool last) {
-    Json body = {{"state", state},
-                 {"description", description},
-                 {"context", status_context(job_.options.gate)}};
+    Json body = {
+        {"state", state}, {"description", description}, {"context", status_context(marker())}};
     if (!url.empty()) body["target_url"] = url;
     const auto answer = job_.api.send("POST", at("/statuses/{}", job_.target.sha), std::move(body));
     unsettled_ = !last;

@@ -36,13 +36,27 @@ inline constexpr std::string_view k_default_gate = "gate";
 // become one. "" is k_default_gate.
 [[nodiscard]] std::string gate_name(std::string_view wanted);
 
+// A branch as posts name it: [a-z0-9._/-], at most 60 characters, without "--". Any other one gets
+// '-' for its other characters, and 80 bits of its SHA-256 behind a '~', which no branch has: so
+// two branches never become one, also where GitHub ignores case. "" stays "".
+[[nodiscard]] std::string base_name(std::string_view branch);
+
+// Whose a post is, and of which run. Only posts of the same gate, pull request and base ever take
+// each other's place.
 struct Marker {
   std::string gate;  // from gate_name()
   RunNumber run;
+  std::optional<std::int64_t> pull_request{};
+  std::string base{};  // from base_name(); "": none
+  // Of a check run: it is red only because another pull request's says otherwise.
+  bool held = false;
 
-  // "weir:gate=NAME run=12 attempt=1"
+  [[nodiscard]] bool of_the_same(const Marker& other) const {
+    return gate == other.gate && pull_request == other.pull_request && base == other.base;
+  }
+  // "weir:gate=NAME pr=7 base=main run=12 attempt=1", without what is not known; " held".
   [[nodiscard]] std::string text() const;
-  // The same as a line that Markdown does not show: "<!-- weir:gate=NAME run=12 attempt=1 -->".
+  // The same as a line that Markdown does not show: "<!-- weir:gate=… -->".
   [[nodiscard]] std::string hidden() const;
 };
 // From text(), nothing else before or behind it.
@@ -80,13 +94,16 @@ struct Event {
   // the merge commit made for the run. "" where only the API knows (issue_comment).
   std::string sha;
   RunNumber run;  // that measured: of workflow_run the one it tells of, else this one
+  // Of a pull request or merge group: the branch that it is to be merged into, any text, and its
+  // commit as the event or the API names it. "": not known, or there is none.
+  std::string base, base_sha;
+  bool of_pull_request = false;  // also where nobody knows which
   // Of workflow_run: how the run ended ("success", "failure", "cancelled", "skipped", …; "" while
   // it goes on).
   std::optional<std::string> conclusion;
-  // Of a workflow_run for a pull request which the event does not name: look it up.
+  // Of a workflow_run for a pull request: look it up.
   std::optional<HeadBranch> head;
-  // Of workflow_run: it ran a fork's code.
-  bool from_fork = false;
+  bool from_fork = false;  // a fork's code ran
   // The workflow runs for a fork's pull request, with a token that may only read.
   bool reads_only = false;
 };
@@ -108,7 +125,18 @@ struct Target {
   std::string sha;                           // "": no check run and no status
   RunNumber run;                             // that measured
   std::string run_url;  // shown as the source: https://…/actions/runs/12/attempts/1, or ""
+  std::string base{}, base_sha{};  // as of Event
+
+  [[nodiscard]] Marker marker(const std::string& gate) const {
+    return {gate, run, pull_request, base_name(base)};
+  }
 };
+
+// Why rules of `commit` are none of the target's base; "" where they are: `commit` is what GitHub
+// names as the base's, or stands between that and the branch's tip. So rules of a branch that the
+// pull request was for before, or of a base as it once was, do not count.
+[[nodiscard]] std::string why_not_rules_of_base(Api& api, const Target& target,
+                                                const std::string& commit);
 
 // "https://github.com/o/r/actions/runs/12/attempts/1"; "" where the run is not known.
 [[nodiscard]] std::string run_url_of(const std::string& server_url, const std::string& repository,
@@ -116,10 +144,10 @@ struct Target {
 // The run that such a URL names; {} for any other URL.
 [[nodiscard]] RunNumber run_of_url(std::string_view url, const std::string& repository);
 
-// Asks the API for what `event` leaves open: the head of a pull request that a comment was written
-// on, the pull request of a workflow run. Says in `notes` where there is none. Of a workflow run
-// only an open pull request of this repository counts whose head is exactly the branch and the
-// commit that was measured; where several are (one branch into two), none is taken.
+// Asks the API for what `event` leaves open: head and base of a pull request that is named, the
+// pull request of a workflow run. Says in `notes` where there is none. Of a workflow run only an
+// open pull request of this repository counts whose head is exactly the branch and the commit that
+// was measured; where several are (one branch into two), none is taken.
 // Fails where the API does, or with Code::data where its answers are not what they should be.
 [[nodiscard]] Result<void> look_up(Api& api, Event& event, std::vector<std::string>& notes);
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "gate/base/text.hpp"
+#include "gate/publish/allow.hpp"
 #include "gate/publish/post.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
@@ -48,35 +49,76 @@ bool unsound(const std::optional<std::string>& conclusion) {
 }
 
 // Why a green of this run counts for nothing; "" where it counts.
-std::string why_not_counted(const MeasuredBy& run) {
+std::string why_not_counted(const verdict::GateVerdict& gate, const MeasuredBy& run,
+                            const Target& target) {
   if (unsound(run.conclusion)) {
     return fmt::format("the workflow run that measured this ended as {}",
                        run.conclusion->empty() ? "not ended" : *run.conclusion);
   }
-  return run.fork ? "a fork's own run measured and judged this, and it was not judged again" : "";
+  if (run.fork && !run.judged_here) {
+    return "a fork's own run measured and judged this, and it was not judged again";
+  }
+  if (run.of_pull_request && !(target.pull_request && !target.base.empty())) {
+    return "the pull request of this run, and so its base, is not certain";
+  }
+  if (!run.of_pull_request && target.base.empty()) return "";
+  if (!gate.rules) {
+    return "judged by the pull request's own rules, not by the base's (weir gate --rules-from)";
+  }
+  return run.wrong_rules;
+}
+
+// What `/weir accept` could take of it, as it stands in the check run, and the line to copy.
+struct Offer {
+  std::string text, line;
+};
+Offer offer_of(const verdict::GateVerdict& gate, const Target& target, const std::string& name) {
+  Offer offer;
+  if (!target.pull_request || target.sha.empty() || target.base.empty()) return offer;
+  offer.text =
+      verdict::allowable_text(verdict::would_take(gate), report::k_check_summary_limit - 1000);
+  const auto take = verdict::parse_allowable_text(offer.text);
+  if (!take || take->changes.empty()) return offer;
+  offer.line =
+      fmt::format("\n\nTo accept exactly these changes at {} for {}, comment:\n\n```\n{}\n```\n",
+                  target.sha.substr(0, 7), report::markdown_text(target.base, 100),
+                  acceptance_line(acceptance_code(target, name, *take)));
+  return offer;
 }
 
 }  // namespace
 
 Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
-               const MeasuredBy& run) {
+               const MeasuredBy& run, const Target& target, const std::string& gate_name) {
   Texts texts;
   texts.comment = report::markdown(gate, for_comment(style));
   report::MarkdownStyle for_check = style;
   for_check.limit = report::k_check_summary_limit - 1000;
   texts.check = report::check_text(gate, for_check);
   texts.status = report::status_text(gate);
-  if (!unsound(run.conclusion)) {
-    texts.check.text =
-        verdict::allowable_text(verdict::would_take(gate), report::k_check_summary_limit - 1000);
+  const std::string why = why_not_counted(gate, run, target);
+  if (why.empty()) {
+    const Offer offer = offer_of(gate, target, gate_name);
+    texts.check.text = offer.text;
+    texts.comment += offer.line;
+    texts.check.summary += offer.line;
   }
-  const std::string why = why_not_counted(run);
-  if (why.empty() || texts.status.state != "success") return texts;
-  const std::string note =
-      fmt::format("**Not judged:** {}. The report below is not counted as a pass.\n\n",
-                  report::markdown_text(why));
+  const bool green = texts.status.state == "success";
+  if (!green && !(run.fork && run.judged_here)) return texts;
+  std::string note;
+  if (run.fork && run.judged_here) {
+    note = fmt::format(
+        "**Judged here by the rules of {}, from the records of a fork's run.** The counts were "
+        "written on a machine that ran the fork's code: nobody can vouch for them.\n\n",
+        report::markdown_text(target.base.empty() ? "no base" : target.base, 100));
+  }
+  if (green && !why.empty()) {
+    note += fmt::format("**Not judged:** {}. The report below is not counted as a pass.\n\n",
+                        report::markdown_text(why));
+  }
   texts.comment = note + texts.comment;
   texts.check.summary = note + texts.check.summary;
+  if (!green || why.empty()) return texts;
   texts.check.title = text::disarm(report::one_line(
       fmt::format("{}{} \u00b7 {}", report::k_not_judged, why, texts.check.title), 250));
   texts.check.conclusion = "failure";

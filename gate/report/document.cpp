@@ -369,7 +369,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
     add_cells(again, names_of(gate, Outcome::fail), most);
     if (add_against(again, gate)) out.push_back(std::move(again));
   }
-  if (fails && has(verbs, "/weir accept")) out.push_back({"comment", {"/weir accept REASON"}});
+  if (fails && has(verbs, "/weir accept")) out.push_back({"comment", {"/weir accept CODE REASON"}});
   // Beside a base program nothing that is stored is wrong: there is nothing to accept.
   const bool to_accept =
       !gate.against && (fails || gate.verdict == Outcome::fresh ||

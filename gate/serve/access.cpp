@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -41,12 +40,6 @@ constexpr std::string_view k_prefix = "weir_";
 constexpr std::size_t k_id_digits = 12, k_secret_digits = 48;
 constexpr std::size_t k_longest_authorization = 9
                                                 << 10;  // bytes; an issuer's tokens are the longest
-
-std::string hex(const unsigned char* bytes, std::size_t size) {
-  std::string digits;
-  for (std::size_t i = 0; i < size; ++i) digits += fmt::format("{:02x}", bytes[i]);
-  return digits;
-}
 
 bool is_hex(std::string_view text) {
   return std::ranges::all_of(
@@ -211,15 +204,6 @@ std::optional<std::string> id_of_token(std::string_view text) {
   const std::string_view id = text.substr(0, k_id_digits);
   if (!is_hex(id) || !is_hex(text.substr(k_id_digits + 1))) return std::nullopt;
   return std::string(id);
-}
-
-std::string sha256_hex(std::string_view bytes) {
-  std::array<unsigned char, 32> digest{};
-  unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
-    return "";  // equals no hash that is kept
-  }
-  return hex(digest.data(), digest.size());
 }
 
 bool equal_in_constant_time(std::string_view a, std::string_view b) {

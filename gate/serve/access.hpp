@@ -18,6 +18,7 @@
 #include "gate/history/store.hpp"
 #include "gate/serve/http.hpp"
 #include "gate/serve/issuer.hpp"
+#include "gate/sys/digest.hpp"
 
 namespace weir::serve {
 
@@ -98,8 +99,7 @@ struct NewToken {
 // The id of a text that has the form of a token.
 [[nodiscard]] std::optional<std::string> id_of_token(std::string_view text);
 
-// 64 hexadecimal digits.
-[[nodiscard]] std::string sha256_hex(std::string_view bytes);
+using sys::sha256_hex;
 // Takes the same time for any two texts of the same length.
 [[nodiscard]] bool equal_in_constant_time(std::string_view a, std::string_view b);
 

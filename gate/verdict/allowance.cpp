@@ -127,6 +127,9 @@ std::string void_here(const Allowance& allowance, const AllowedFor& gate) {
     return fmt::format("is for commit {}, and another was pushed since",
                        allowance.head->substr(0, 7));
   }
+  if (allowance.base && *allowance.base != gate.base) {
+    return fmt::format("is for pull requests into {}", *allowance.base);
+  }
   return "";
 }
 
@@ -159,6 +162,7 @@ bool apply_to(const Allowance& allowance, CellVerdict& cell, std::string& now) {
 
 WouldTake would_take(const GateVerdict& gate) {
   WouldTake made;
+  made.rules = gate.rules;
   bool undecided = false;
   for (const CellVerdict& cell : gate.cells) {
     const std::string name = cell.cell.str();
@@ -238,7 +242,8 @@ std::vector<Allowance> with_allowances(std::vector<Allowance> there, std::vector
   for (Allowance& one : added) {
     std::erase_if(there, [&](const Allowance& old) {
       return old.what.cell == one.what.cell && old.what.metric == one.what.metric &&
-             old.what.device_class == one.what.device_class && old.head == one.head;
+             old.what.device_class == one.what.device_class && old.head == one.head &&
+             old.base == one.base;
     });
     there.push_back(std::move(one));
   }
@@ -336,6 +341,10 @@ std::optional<std::string> problem_of(const Allowance& allowance) {
     return "is for no pull request";
   }
   if (allowance.head && !is_hex(*allowance.head)) return "is pinned to what is no commit";
+  if (allowance.base &&
+      (allowance.base->size() > 1024 || text::printable(*allowance.base) != *allowance.base)) {
+    return "is for no branch";
+  }
   if (text::trim(allowance.reason).empty() || allowance.reason.size() > k_longest_reason ||
       text::printable(allowance.reason) != allowance.reason ||
       allowance.reason.find('\n') != std::string::npos) {
@@ -373,6 +382,7 @@ static void fields(Fields& io, Allowance& allowance) {
   io("who", allowance.who);
   io("until", allowance.until);
   io.sparse("head", allowance.head);
+  io.sparse("base", allowance.base);
 }
 
 Json to_json(const Allowable& what) { return write_fields(what); }
@@ -390,7 +400,7 @@ static Result<Allowance> allowance_from_json(const Json& json, std::int64_t pull
 
 std::string to_text(std::int64_t pull_request, std::vector<Allowance> all) {
   std::ranges::sort(all, {}, [](const Allowance& one) {
-    return std::tie(one.what.cell, one.what.metric, one.what.device_class, one.head);
+    return std::tie(one.what.cell, one.what.metric, one.what.device_class, one.head, one.base);
   });
   std::vector<std::string> lines;
   for (const Allowance& one : all) lines.push_back("\n  " + dump_json(write_fields(one)));
@@ -403,36 +413,42 @@ namespace {
 
 constexpr std::string_view k_fence = "```json\n", k_fence_end = "\n```\n";
 
-// What `/weir accept` reads back.
-Json block_json(const WouldTake& take) {
-  return {{"schema", "weir.allowable/1"},
-          {"changes", write_fields(take.changes)},
-          {"beyond", take.beyond}};
-}
-
 // In JSON every back tick can be written otherwise, so that none ends the block.
 std::string block_of(const WouldTake& take) {
   std::string block;
-  for (const char c : dump_json(block_json(take)))
-    block += c == '`' ? "\\u0060" : std::string(1, c);
+  for (const char c : dump_json(to_json(take))) block += c == '`' ? "\\u0060" : std::string(1, c);
   return block;
 }
 
 }  // namespace
 
+Json to_json(const WouldTake& take) {
+  Json json = {{"schema", "weir.allowable/1"},
+               {"changes", write_fields(take.changes)},
+               {"beyond", take.beyond}};
+  if (take.rules) {
+    json["rules"] = {{"commit", take.rules->commit},
+                     {"text_hash", take.rules->text_hash},
+                     {"accept_own", take.rules->accept_own}};
+  }
+  return json;
+}
+
 std::string allowable_text(const WouldTake& take, std::size_t limit) {
   if (take.changes.empty()) return "";
   const auto whole = [](const WouldTake& one) {
     return fmt::format(
-        "What `/weir accept REASON` in a comment accepts, for this commit alone, said by who may "
-        "write here:\n\n{}{}{}",
-        k_fence, block_of(one), k_fence_end);
+        "What `/weir accept CODE REASON` in a comment accepts, for this commit and base alone. Who "
+        "may write here may do so{}:\n\n{}{}{}",
+        one.rules && one.rules->accept_own ? "" : ", except the pull request's author", k_fence,
+        block_of(one), k_fence_end);
   };
   std::string text = whole(take);
   if (text.size() <= limit) return text;
   return whole({{},
                 {fmt::format("{} changes are more than fit here: weir allow VERDICT.json",
-                             take.changes.size())}});
+                             take.changes.size())},
+                take.rules});
 }
 
 Result<WouldTake> parse_allowable_text(std::string_view text) {
@@ -447,6 +463,12 @@ Result<WouldTake> parse_allowable_text(std::string_view text) {
   }
   WouldTake take;
   take.beyond = read.strings("beyond");
+  if (const auto rules = json.find("rules"); rules != json.end()) {
+    JsonReader of(*rules, "allowable: rules");
+    take.rules =
+        RulesFrom{"", of.string("commit"), of.string("text_hash"), of.boolean("accept_own")};
+    if (auto problem = of.problem()) return tl::unexpected(*problem);
+  }
   for (const Json& item : read.array("changes")) {
     WEIR_TRY(Allowable one, allowable_from_json(item));
     take.changes.push_back(std::move(one));

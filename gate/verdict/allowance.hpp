@@ -28,9 +28,10 @@ struct Allowable {
 struct Allowance {
   Allowable what;
   std::int64_t pull_request = 0;
-  std::optional<std::string> head;  // for this commit of the pull request alone
-  std::string reason, who;          // a login
-  std::string until;                // "2026-12-31", that day included
+  std::optional<std::string> head;    // for this commit of the pull request alone
+  std::string reason, who;            // a login
+  std::string until;                  // "2026-12-31", that day included
+  std::optional<std::string> base{};  // the branch that the pull request was for when it was said
 };
 
 // What a gate would have to be allowed so that it passes.
@@ -38,6 +39,7 @@ struct WouldTake {
   std::vector<Allowable> changes;
   // What else keeps it from passing, in words; none: allowing all of the above is enough.
   std::vector<std::string> beyond;
+  std::optional<RulesFrom> rules{};  // that the gate judged by
 };
 [[nodiscard]] WouldTake would_take(const GateVerdict& gate);
 
@@ -56,6 +58,8 @@ inline constexpr std::size_t k_most_allowances = 10'000;
 // Why it cannot be one; nothing when fine.
 [[nodiscard]] std::optional<std::string> problem_of(const Allowance& allowance);
 
+// As in weir.allowable/1: what is accepted, by which rules it failed, and who may not accept it.
+[[nodiscard]] Json to_json(const WouldTake& take);
 // What a check run shows of it and `/weir accept` reads back: a line for people and a block of
 // weir.allowable/1, nothing of which ends the block early. What does not fit into `limit` bytes is
 // left out whole, and said to be beyond.
@@ -78,6 +82,7 @@ struct AllowedFor {
   std::string today;  // "2026-11-20"
   // A cell's name as reports show it.
   std::function<std::string(const profile::CellKey&)> shown{};
+  std::string base{};  // the branch that the pull request is for; "" where it is not known
 };
 // Fails that are allowed become accepted, and cells with them. Answers what was allowed and is void
 // here, in words: a void allowance is told, since somebody counts on it.

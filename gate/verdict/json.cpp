@@ -248,9 +248,11 @@ static void fields(Fields& io, Against& against) {
   io.sparse("command", against.command);
 }
 
-static void fields(Fields& io, RulesFrom& rules) {
+void fields(Fields& io, RulesFrom& rules) {
   io("ref", rules.ref);
   io("commit", rules.commit);
+  io.sparse("text_hash", rules.text_hash);
+  io.sparse("accept_own", rules.accept_own);
 }
 
 static void fields(Fields& io, GateVerdict& gate) {

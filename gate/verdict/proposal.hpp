@@ -47,8 +47,11 @@ void fields(Fields& io, Proposal& proposal);
 
 // Where the rules of a gate came from.
 struct RulesFrom {
-  std::string ref;     // as typed
-  std::string commit;  // its commit
+  std::string ref;          // as typed
+  std::string commit;       // its commit
+  std::string text_hash{};  // SHA-256 of its weir.yaml; "": it has none
+  bool accept_own = false;  // whoever wrote a pull request may accept what it changes
 };
+void fields(Fields& io, RulesFrom& rules);
 
 }  // namespace weir::verdict

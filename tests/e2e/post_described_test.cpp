@@ -45,10 +45,22 @@ TEST_F(PostDescribed, EveryRequestFitsGitHubsDescription) {
   EXPECT_EQ(post({"red.json", "--fail"}, runner(900, 1)).exit_code, 0);
   EXPECT_EQ(post({"huge.json", "--fail"}, runner(900, 2)).exit_code, 0);
   EXPECT_EQ(post({"green.json", "--fail", "--name", "gpu / linux"}, runner(900, 3)).exit_code, 0);
+  // Judged by a later commit of the base than the event has; while a second pull request is red.
+  verdict::GateVerdict later = gate_with(8, 0);
+  later.rules->commit = std::string(40, 'd');
+  verdict("later.json", later);
+  server_.store([](tests::GithubStore& store) {
+    store.set_branch("main", {k_base, std::string(40, 'd')});
+    store.add_pull(8, k_head);
+  });
+  event(pull_request_event(8));
+  EXPECT_EQ(post({"red.json", "--fail"}, runner(900, 4)).exit_code, 0);
+  event(pull_request_event());
+  EXPECT_EQ(post({"later.json", "--fail"}, runner(900, 5)).exit_code, 0);
   server_.store([](tests::GithubStore& store) {
     for (int i = 0; i < 2; ++i) {
       store.add_comment(7, "github-actions[bot]",
-                        "<!-- weir:gate=gate run=1 attempt=1 -->\nleft behind");
+                        "<!-- weir:gate=gate pr=7 base=main run=1 attempt=1 -->\nleft behind");
     }
   });
   EXPECT_EQ(post({"red.json", "--fail"}, runner(901)).exit_code, 0);
@@ -63,15 +75,15 @@ TEST_F(PostDescribed, EveryRequestFitsGitHubsDescription) {
 
   std::string kinds;
   for (const auto& request : server_.seen()) kinds += request.method + " " + request.target + "\n";
-  for (const char* kind :
-       {"POST ", "PATCH ", "DELETE ", "/user", "/annotations", "/pulls?", "/pulls/7"}) {
+  for (const char* kind : {"POST ", "PATCH ", "DELETE ", "/user", "/annotations", "/pulls?",
+                           "/pulls/7", "/compare/", "/pulls/8"}) {
     EXPECT_THAT(kinds, testing::HasSubstr(kind));
   }
   EXPECT_EQ(against(server_.seen()), "");
 }
 
-// What `/weir accept` and `/weir run` in a comment ask of it: who may, when the commit came, what
-// the check run showed; then a file that is on the branch already, and the check turned green.
+// What `/weir accept` and `/weir run` in a comment ask of it: who may, what the head is, what the
+// check run shows; then a file that is on the branch already, and the check turned green.
 TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
   verdict::GateVerdict gate = gate_with(3, 2);
   for (verdict::CellVerdict& cell : gate.cells) {
@@ -84,21 +96,16 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
   const auto says = [&](const std::string& body) {
     std::int64_t id = 0;
     server_.store([&](tests::GithubStore& store) {
-      store.comment_day = "2100-01-01";  // behind the check run, which was made just now
       store.set_permission("ada", "write");
       store.set_file("perf-baselines", "allowances/7.json",
                      R"({"schema": "weir.allowances/1", "pull_request": 7, "allowances": []})");
-      store.set_pushed(k_head, "2026-01-01T09:00:00Z");
       id = store.add_comment(7, "ada", body);
     });
     event({{"action", "created"},
            {"repository", {{"full_name", "o/r"}}},
            {"issue", {{"number", 7}, {"pull_request", {{"url", "u"}}}}},
            {"comment",
-            {{"id", id},
-             {"body", body},
-             {"created_at", "2100-01-01T09:30:15Z"},
-             {"user", {{"login", "ada"}, {"type", "User"}}}}}});
+            {{"id", id}, {"body", body}, {"user", {{"login", "ada"}, {"type", "User"}}}}}});
     const Ended ended = weir(scratch_, {"allow", "--event", "event.json", "--json", "-"},
                              runner(960, 1, "issue_comment"));
     EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
@@ -106,13 +113,15 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
     return json_of(ended);
   };
   const std::size_t posted = server_.seen().size();
-  EXPECT_EQ(says("/weir run")["command"], "run");
-  EXPECT_EQ(says("/weir accept a new fusion")["command"], "accepted");
+  EXPECT_EQ(says("/weir run " + k_head)["command"], "run");
+  const std::string shown = comments().at(0)["body"].get<std::string>();
+  const std::string line = shown.substr(shown.find("/weir accept "), 33);
+  EXPECT_EQ(says(line + " a new fusion")["command"], "accepted");
   auto requests = server_.seen();
   requests.erase(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(posted));
   std::string kinds;
   for (const auto& request : requests) kinds += request.method + " " + request.target + "\n";
-  for (const char* kind : {"/permission", "/check-suites", "/check-runs", "GET /repos/o/r/contents",
+  for (const char* kind : {"/permission", "/pulls/7", "/check-runs", "GET /repos/o/r/contents",
                            "PUT /repos/o/r/contents", "PATCH /repos/o/r/check-runs", "/statuses"}) {
     EXPECT_THAT(kinds, testing::HasSubstr(kind));
   }

@@ -9,12 +9,13 @@
 namespace weir::e2e {
 
 inline const std::string k_token = "ghs_0123456789abcdefSECRET";
-inline const std::string k_head(40, 'a');
+inline const std::string k_head(40, 'a'), k_base(40, 'b');
 
 inline verdict::GateVerdict gate_with(std::size_t cells, std::size_t failing) {
   verdict::GateVerdict gate;
   gate.weir_version = "0.1.0";
   gate.config = "weir.yaml";
+  gate.rules = verdict::RulesFrom{"origin/main", k_base, std::string(64, 'e')};
   for (std::size_t i = 0; i < cells; ++i) {
     const bool fails = i < failing;
     verdict::CellVerdict cell;
@@ -49,7 +50,7 @@ inline Json pull_request_event(int number = 7) {
   return {{"pull_request",
            {{"number", number},
             {"head", {{"sha", k_head}, {"repo", {{"full_name", "o/r"}}}}},
-            {"base", {{"repo", {{"full_name", "o/r"}}}}}}},
+            {"base", {{"ref", "main"}, {"sha", k_base}, {"repo", {{"full_name", "o/r"}}}}}}},
           {"repository", {{"full_name", "o/r"}}}};
 }
 

@@ -123,6 +123,37 @@ TEST_F(PostVerb, OfAForksRunTakesNoGreenThatNobodyJudgedAgain) {
   });
 }
 
+TEST_F(PostVerb, OfAForksRunTakesAGreenThatThisJobJudgedAndSaysWhatItStandsOn) {
+  server_.store([&](tests::GithubStore& store) {
+    store.add_pull(8, k_head, {{"head", {{"ref", "fix"}, {"repo", {{"full_name", "a/fork"}}}}}});
+  });
+  verdict("green.json", gate_with(8, 0));
+  Json json = workflow_run_event("success");
+  json["workflow_run"]["head_repository"]["full_name"] = "a/fork";
+  event(json);
+  const Ended ended = post({"green.json", "--judged-here"}, runner(950, 1, "workflow_run"));
+  server_.store([&](const tests::GithubStore& store) {
+    const Json check = store.check_runs().back();
+    EXPECT_EQ(check["name"], "weir (main)") << ended.err;
+    EXPECT_EQ(check["conclusion"], "success");
+    EXPECT_THAT(check["output"]["summary"].get<std::string>(),
+                HasSubstr("on a machine that ran the fork's code"));
+    EXPECT_EQ(store.statuses(k_head).front()["context"], "weir/gate (main #8)");
+  });
+}
+
+TEST_F(PostVerb, OfAPullRequestTakesNoGreenByItsOwnRules) {
+  verdict::GateVerdict green = gate_with(8, 0);
+  green.rules.reset();
+  verdict("green.json", green);
+  const Ended ended = post({"green.json"}, runner(900, 1, "pull_request"));
+  server_.store([&](const tests::GithubStore& store) {
+    EXPECT_EQ(store.check_runs().back()["conclusion"], "failure") << ended.err;
+    EXPECT_THAT(store.statuses(k_head).front()["description"].get<std::string>(),
+                HasSubstr("not judged: judged by the pull request's own rules"));
+  });
+}
+
 TEST_F(PostVerb, OfARunThatLeftNoVerdictSaysThatNothingWasMeasured) {
   for (const auto& [conclusion, check] :
        {std::pair{"cancelled", "cancelled"}, {"failure", "failure"}, {"skipped", "failure"}}) {

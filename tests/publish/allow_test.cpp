@@ -1,5 +1,4 @@
-// `/weir accept REASON` and `/weir run` in a comment, against the tests' own GitHub. Its comments
-// are all of 09:30:15; a verdict that was posted at 09:20 is what their authors saw.
+// `/weir accept CODE REASON` and `/weir run SHA` in a comment, against the tests' own GitHub.
 #include "gate/publish/allow.hpp"
 
 #include <gmock/gmock.h>
@@ -7,7 +6,7 @@
 #include "gate/publish/post.hpp"
 #include "gate/publish/target.hpp"
 
-#include "store_api.hpp"
+#include "tests/publish/store_api.hpp"
 
 namespace weir::publish {
 namespace {
@@ -41,7 +40,18 @@ verdict::GateVerdict failing(const std::string& to = "77") {
   cell.metrics = {metric};
   verdict::GateVerdict gate = verdict::judge_gate({cell}, {});
   gate.weir_version = "0.1.0";
+  gate.rules = verdict::RulesFrom{"origin/main", std::string(40, 'd'), std::string(64, 'e')};
   return gate;
+}
+
+Target target_at(const std::string& sha, std::int64_t run = 1) {
+  return {.repository = "o/r", .pull_request = 7, .sha = sha, .run = {run, 1}, .base = "main"};
+}
+std::string code_of(const verdict::GateVerdict& gate, const std::string& sha = k_sha) {
+  return acceptance_code(target_at(sha), "gate", verdict::would_take(gate));
+}
+std::string accepts(const verdict::GateVerdict& gate, const std::string& reason = "fine") {
+  return "/weir accept " + code_of(gate) + " " + reason;
 }
 
 class Comments : public testing::Test {
@@ -50,27 +60,22 @@ class Comments : public testing::Test {
     store_.add_pull(7, k_sha, {{"head", {{"sha", k_sha}, {"repo", {{"full_name", "fork/r"}}}}}});
     store_.set_permission("ada", "write");
     store_.set_permission("eve", "read");
-    store_.set_pushed(k_sha, "2026-11-20T09:00:00Z");
     store_.set_file(k_branch, "README", "data");
   }
-  void post(const verdict::GateVerdict& gate, const std::string& at = "2026-11-20T09:20:00Z",
-            const std::string& sha = k_sha, std::int64_t run = 1) {
-    PostOptions options;
-    options.now = at;
-    const auto parts = publish::post(api_, {"o/r", 7, sha, {run, 1}, ""}, texts_of(gate, {}, {}),
-                                     options, [](double) {});
+  void post(const verdict::GateVerdict& gate, const std::string& sha = k_sha,
+            std::int64_t run = 1) {
+    const Target target = target_at(sha, run);
+    const auto parts =
+        publish::post(api_, target, texts_of(gate, {}, {}, target), {}, [](double) {});
     for (const Part& part : parts) EXPECT_NE(part.outcome, Part::Outcome::failed) << part.reason;
   }
   CommentEvent says(const std::string& login, const std::string& body) {
     const std::int64_t id = store_.add_comment(7, login, body);
-    Json event = {{"action", "created"},
-                  {"repository", {{"full_name", "o/r"}}},
-                  {"issue", {{"number", 7}, {"pull_request", {{"url", "u"}}}}},
-                  {"comment",
-                   {{"id", id},
-                    {"body", body},
-                    {"created_at", "2026-11-20T09:30:15Z"},
-                    {"user", {{"login", login}, {"type", "User"}}}}}};
+    Json event = {
+        {"action", "created"},
+        {"repository", {{"full_name", "o/r"}}},
+        {"issue", {{"number", 7}, {"pull_request", {{"url", "u"}}}}},
+        {"comment", {{"id", id}, {"body", body}, {"user", {{"login", login}, {"type", "User"}}}}}};
     const auto read = read_comment_event(dump_json(event), "o/r", "event");
     EXPECT_TRUE(read) << read.error().message;
     return *read;
@@ -99,13 +104,12 @@ class Comments : public testing::Test {
                         .branch = k_branch,
                         .until = "2026-12-20",
                         .app = "github-actions",
-                        .now = "2026-11-20T09:31:00Z",
                         .claimed = {}};
 };
 
 TEST_F(Comments, AcceptExactlyWhatTheirAuthorSawAndTurnTheCheckGreen) {
   post(failing());
-  const Answer answered = answer(says("ada", "/weir accept a new fusion, measured twice"));
+  const Answer answered = answer(says("ada", accepts(failing(), "a new fusion, measured twice")));
   EXPECT_EQ(answered.kind, Kind::accepted) << answered.why;
   EXPECT_TRUE(answered.green);
   EXPECT_TRUE(answered.fork);
@@ -115,6 +119,7 @@ TEST_F(Comments, AcceptExactlyWhatTheirAuthorSawAndTurnTheCheckGreen) {
   EXPECT_EQ((*kept)[0].what.from, "65");
   EXPECT_EQ((*kept)[0].what.to, "77");
   EXPECT_EQ((*kept)[0].head, k_sha);
+  EXPECT_EQ((*kept)[0].base, "main");
   EXPECT_EQ((*kept)[0].who, "ada");
   EXPECT_EQ((*kept)[0].reason, "a new fusion, measured twice");
   ASSERT_THAT(store_.check_runs(), SizeIs(1));
@@ -122,7 +127,62 @@ TEST_F(Comments, AcceptExactlyWhatTheirAuthorSawAndTurnTheCheckGreen) {
   EXPECT_THAT(store_.check_runs()[0]["output"]["title"].get<std::string>(),
               HasSubstr("accepted by ada until 2026-12-20: a new fusion"));
   EXPECT_EQ(store_.statuses(k_sha)[0]["state"], "success");
-  EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate");
+  EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate (main #7)");
+}
+
+TEST_F(Comments, AreOfferedReadyToCopyWhereTheVerdictIsShown) {
+  post(failing());
+  const std::string line = "\n/weir accept " + code_of(failing()) + " REASON\n";
+  EXPECT_EQ(code_of(failing()).size(), 20U);  // 80 bits
+  EXPECT_THAT(store_.comments(7)[0]["body"].get<std::string>(), HasSubstr(line));
+  EXPECT_THAT(store_.check_runs()[0]["output"]["summary"].get<std::string>(), HasSubstr(line));
+  EXPECT_THAT(store_.check_runs()[0]["output"]["text"].get<std::string>(),
+              HasSubstr("except the pull request's author"));
+}
+
+TEST(AcceptanceCode, IsOfHeadBasePullRequestGateRulesAndChanges) {
+  const verdict::WouldTake take = verdict::would_take(failing());
+  std::set<std::string> codes{acceptance_code(target_at(k_sha), "gate", take)};
+  const auto differs = [&](const Target& target, const std::string& gate,
+                           const verdict::WouldTake& what, const char* about) {
+    EXPECT_TRUE(codes.insert(acceptance_code(target, gate, what)).second) << about;
+  };
+  Target target = target_at(k_sha);
+  target.sha.back() = 'b';  // one digit of forty
+  differs(target, "gate", take, "another head");
+  target = target_at(k_sha);
+  target.base = "Main";
+  differs(target, "gate", take, "another base");
+  target.base = "main";
+  target.pull_request = 8;
+  differs(target, "gate", take, "another pull request");
+  differs(target_at(k_sha), "gpu", take, "another gate");
+  verdict::WouldTake other = take;
+  other.rules->commit.back() = 'e';
+  differs(target_at(k_sha), "gate", other, "rules of another commit");
+  other = take;
+  other.rules->text_hash.back() = 'f';
+  differs(target_at(k_sha), "gate", other, "another text of rules");
+  other = take;
+  other.rules->accept_own = true;
+  differs(target_at(k_sha), "gate", other, "others may accept");
+  other = take;
+  other.beyond = {"more"};
+  differs(target_at(k_sha), "gate", other, "more that is wrong");
+  differs(target_at(k_sha), "gate", verdict::would_take(failing("78")), "another value");
+  // Of which run the same was measured is all one.
+  EXPECT_FALSE(codes.insert(acceptance_code(target_at(k_sha, 9), "gate", take)).second);
+}
+
+TEST_F(Comments, OfThePullRequestsAuthorAreRefusedUnlessTheBasesRulesSayOtherwise) {
+  post(failing());
+  for (const char* login : {"contributor", "Contributor"}) store_.set_permission(login, "admin");
+  expect_refused(says("Contributor", accepts(failing())), "somebody else has to accept it");
+  verdict::GateVerdict own = failing();
+  own.rules->accept_own = true;
+  post(own, k_sha, 2);
+  expect_refused(says("contributor", accepts(failing())), "no code of what stands there now");
+  EXPECT_EQ(answer(says("contributor", accepts(own))).kind, Kind::accepted);
 }
 
 TEST_F(Comments, OfWhoMayNotWriteHereAreRefused) {
@@ -130,12 +190,12 @@ TEST_F(Comments, OfWhoMayNotWriteHereAreRefused) {
   expect_refused(says("eve", "/weir accept please"), "eve may not write here");
   expect_refused(says("nobody", "/weir accept please"), "nobody may not write here");
   store_.set_permission("mia", "maintain");
-  EXPECT_EQ(answer(says("mia", "/weir accept fine")).kind, Kind::accepted);
+  EXPECT_EQ(answer(says("mia", accepts(failing()))).kind, Kind::accepted);
 }
 
 TEST_F(Comments, ThatWereEditedOrAreByProgramsOrOnIssuesCountForNothing) {
   post(failing());
-  CommentEvent event = says("ada", "/weir accept fine");
+  CommentEvent event = says("ada", accepts(failing()));
   event.created = false;
   expect_refused(event, "not one that was edited", Kind::nothing);
   event.created = true;
@@ -150,7 +210,7 @@ TEST_F(Comments, ThatWereEditedOrAreByProgramsOrOnIssuesCountForNothing) {
 
 TEST_F(Comments, ThatWereEditedSinceOrAreGoneAreRefused) {
   post(failing());
-  const CommentEvent event = says("ada", "/weir accept fine");
+  const CommentEvent event = says("ada", accepts(failing()));
   store_.login = "ada";
   (void)store_.answer({.method = "PATCH",
                        .path = fmt::format("/repos/o/r/issues/comments/{}", event.comment),
@@ -161,46 +221,78 @@ TEST_F(Comments, ThatWereEditedSinceOrAreGoneAreRefused) {
   expect_refused(event, "there no more");
 }
 
-TEST_F(Comments, BeforeAPushAreVoid) {
-  post(failing());
-  const CommentEvent event = says("ada", "/weir accept fine");
+// Bad M is measured; harmless B is pushed; a maintainer accepts B; M is pushed back before the
+// comment's job begins.
+TEST_F(Comments, AboutAHarmlessCommitDoNotAcceptTheBadOneThatWasPushedBack) {
+  post(failing("500"));
   store_.add_pull(7, k_other);
-  expect_refused(event, "pushed or measured after it");
-  // Also once the new head has its verdict.
-  post(failing("500"), "2026-11-20T09:40:00Z", k_other, 2);
-  expect_refused(event, "pushed or measured after it");
+  post(failing(), k_other, 2);
+  const CommentEvent event = says("ada", "/weir accept " + code_of(failing(), k_other) + " fine");
+  store_.add_pull(7, k_sha);
+  // With the line that would accept M, for those who have looked at it.
+  expect_refused(event, "then comment: /weir accept " + code_of(failing("500")) + " REASON");
+  store_.add_pull(7, std::string(40, 'c'));
+  expect_refused(event, "has posted no verdict of ccccccc");
+  store_.add_pull(7, k_other);
+  EXPECT_EQ(answer(event).kind, Kind::accepted) << "B is the head again";
 }
 
-TEST_F(Comments, BeforeAnotherMeasurementOfTheSameCommitAreVoid) {
+TEST_F(Comments, BeforeAnotherMeasurementOfTheSameCommitAreVoidUnlessItSaysTheSame) {
   post(failing());
-  const CommentEvent event = says("ada", "/weir accept fine");
-  post(failing("500"), "2026-11-20T09:30:20Z", k_sha, 2);
-  expect_refused(event, "pushed or measured after it");
+  const CommentEvent event = says("ada", accepts(failing()));
+  post(failing("500"), k_sha, 2);
+  expect_refused(event, "no code of what stands there now");
+  post(failing(), k_sha, 3);
+  EXPECT_EQ(answer(event).kind, Kind::accepted);
+}
+
+TEST_F(Comments, AreForTheBaseThatThePullRequestHadThen) {
+  post(failing());
+  const CommentEvent event = says("ada", accepts(failing()));
+  store_.add_pull(7, k_sha, {{"base", {{"ref", "lax"}}}});
+  expect_refused(event,
+                 "has posted no verdict of aaaaaaa, the head of the pull request now, for lax");
+}
+
+// Two pull requests of one head into one branch share the name of their check.
+TEST_F(Comments, TurnNoCheckGreenThatStandsForAnotherPullRequestWhichIsRed) {
+  store_.add_pull(8, k_sha, {{"user", {{"login", "ada"}}}});
+  post(failing());
+  Target other = target_at(k_sha, 2);
+  other.pull_request = 8;
+  (void)publish::post(api_, other, texts_of(failing(), {}, {}, other), {}, [](double) {});
+  const Answer answered = answer(says("ada", accepts(failing())));
+  EXPECT_EQ(answered.kind, Kind::accepted);
+  EXPECT_FALSE(answered.green);
+  EXPECT_THAT(answered.notes.at(0), HasSubstr("waits for pull request 8"));
+  for (const Json& check : store_.check_runs()) EXPECT_EQ(check["conclusion"], "failure");
 }
 
 TEST_F(Comments, DoNotAcceptWhatAForgedArtifactClaims) {
   post(failing());
   options_.claimed = verdict::would_take(failing("500"));
-  expect_refused(says("ada", "/weir accept fine"), "says other things than the check run");
+  expect_refused(says("ada", accepts(failing())), "says other things than the check run");
   options_.claimed = verdict::would_take(failing());
-  EXPECT_EQ(answer(says("ada", "/weir accept fine")).kind, Kind::accepted);
+  EXPECT_EQ(answer(says("ada", accepts(failing()))).kind, Kind::accepted);
 }
 
 TEST_F(Comments, DoNotBelieveACheckRunOfAnotherAppOrName) {
   post(failing());
   options_.app = "weir-of-ours";
-  expect_refused(says("ada", "/weir accept fine"), "before there was a verdict");
+  expect_refused(says("ada", accepts(failing())), "has posted no verdict");
   options_.app = "github-actions";
   options_.gate = "gpu";
-  expect_refused(says("ada", "/weir accept fine"), "before there was a verdict");
+  expect_refused(says("ada", accepts(failing())), "has posted no verdict");
 }
 
-TEST_F(Comments, NeedAReasonAndAFail) {
+TEST_F(Comments, NeedACodeAReasonAndAFail) {
   post(failing());
-  expect_refused(says("ada", "/weir accept   "), "say why");
-  EXPECT_EQ(answer(says("ada", "/weir accept yes")).kind, Kind::accepted);
-  EXPECT_THAT(answer(says("ada", "/weir accept yes")).why,
-              HasSubstr("before there was a verdict"));  // turned green at 09:31, after it
+  expect_refused(says("ada", accepts(failing(), "  ")), "say why");
+  for (const char* without : {"/weir accept", "/weir accept fine", "/weir accept 0123 fine"}) {
+    expect_refused(says("ada", without), "/weir accept " + code_of(failing()) + " REASON");
+  }
+  EXPECT_EQ(answer(says("ada", accepts(failing()))).kind, Kind::accepted);
+  EXPECT_THAT(answer(says("ada", accepts(failing()))).why, HasSubstr("nothing to accept"));
 }
 
 TEST_F(Comments, LeaveTheCheckRedWhereMoreThanAllowedIsWrong) {
@@ -208,7 +300,7 @@ TEST_F(Comments, LeaveTheCheckRedWhereMoreThanAllowedIsWrong) {
   gate.cells[0].placement_verdict = verdict::Outcome::fail;
   gate.cells[0].placement_reason = "moved to the CPU: MUL_MAT";
   post(gate);
-  const Answer answered = answer(says("ada", "/weir accept fine"));
+  const Answer answered = answer(says("ada", accepts(gate)));
   EXPECT_EQ(answered.kind, Kind::accepted);
   EXPECT_FALSE(answered.green);
   ASSERT_THAT(answered.notes, SizeIs(1));
@@ -232,7 +324,7 @@ TEST_F(Comments, OnTheBranchAreWrittenAgainWhereSomebodyWasFaster) {
     all.push_back(other(fmt::format("e/m/b/p{}", others)));
     store_.set_file(k_branch, k_file, verdict::to_text(7, all));
   };
-  EXPECT_EQ(answer(says("ada", "/weir accept fine")).kind, Kind::accepted);
+  EXPECT_EQ(answer(says("ada", accepts(failing()))).kind, Kind::accepted);
   EXPECT_THAT(*verdict::parse_allowances(store_.file(k_branch, k_file).get<std::string>(), 7),
               SizeIs(3));
   // And not for ever.
@@ -240,42 +332,48 @@ TEST_F(Comments, OnTheBranchAreWrittenAgainWhereSomebodyWasFaster) {
   EXPECT_FALSE(write_allowances(api_, "o/r", k_branch, 7, {other("e/m/b/q")}, "m"));
 }
 
-TEST_F(Comments, OfARunAnswerTheCommitAsItWasThen) {
-  const Answer answered = answer(says("ada", "/weir run"));
+TEST_F(Comments, OfARunNameTheWholeHeadThatWasRead) {
+  const Answer answered = answer(says("ada", "/weir run " + k_sha));
   EXPECT_EQ(answered.kind, Kind::run) << answered.why;
   EXPECT_EQ(answered.sha, k_sha);
   EXPECT_TRUE(answered.fork);
-  expect_refused(says("eve", "/weir run"), "may not write here");
-  const CommentEvent event = says("ada", "/weir run");
+  expect_refused(says("eve", "/weir run " + k_sha), "may not write here");
+  const std::string line = "/weir run " + k_sha;
+  expect_refused(says("ada", "/weir run"), line);
+  expect_refused(says("ada", "/weir run aaaaaaa"), line);  // seven digits can be forged
+  expect_refused(says("ada", "/weir run " + k_sha.substr(1)), line);
+  const CommentEvent event = says("ada", "/weir run " + k_sha);
   store_.add_pull(7, k_other);
-  expect_refused(event, "was pushed after the comment");
-  store_.set_pushed(k_other, "2026-11-20T09:30:15Z");  // in the same second: too late
-  expect_refused(event, "was pushed after the comment");
+  expect_refused(event, "another head by now");
 }
 
 TEST(ParseCommand, TakesTheFirstLineAlone) {
   const struct {
     const char* body;
     Command::Kind kind;
-    const char* reason;
+    const char *word, *reason;
   } cases[] = {
-      {"/weir accept because", Command::Kind::accept, "because"},
-      {"\r\n/weir  accept\tbecause of @all \r\nmore", Command::Kind::accept, "because of @all"},
-      {"/weir accept", Command::Kind::accept, ""},
-      {"/weir run", Command::Kind::run, ""},
-      {"/weir", Command::Kind::none, ""},
-      {"/weird accept x", Command::Kind::none, ""},
-      {"/weir acceptx", Command::Kind::none, ""},
-      {"> /weir accept x", Command::Kind::none, ""},
-      {"    /weir accept x", Command::Kind::none, ""},
-      {"```\n/weir accept x\n```", Command::Kind::none, ""},
-      {"", Command::Kind::none, ""},
+      {"/weir accept C0DE because", Command::Kind::accept, "c0de", "because"},
+      {"\r\n/weir  accept\tcode  because of @all \r\nmore", Command::Kind::accept, "code",
+       "because of @all"},
+      {"/weir accept", Command::Kind::accept, "", ""},
+      {"/weir accept code", Command::Kind::accept, "code", ""},
+      {"/weir run", Command::Kind::run, "", ""},
+      {"/weir run ABC please", Command::Kind::run, "abc", ""},
+      {"/weir", Command::Kind::none, "", ""},
+      {"/weird accept x", Command::Kind::none, "", ""},
+      {"/weir acceptx", Command::Kind::none, "", ""},
+      {"> /weir accept x", Command::Kind::none, "", ""},
+      {"    /weir accept x", Command::Kind::none, "", ""},
+      {"```\n/weir accept x\n```", Command::Kind::none, "", ""},
+      {"", Command::Kind::none, "", ""},
   };
   for (const auto& c : cases) {
     EXPECT_EQ(parse_command(c.body).kind, c.kind) << c.body;
+    EXPECT_EQ(parse_command(c.body).word, c.word) << c.body;
     EXPECT_EQ(parse_command(c.body).reason, c.reason) << c.body;
   }
-  EXPECT_LE(parse_command("/weir accept " + std::string(5000, 'x')).reason.size(), 500U);
+  EXPECT_LE(parse_command("/weir accept c " + std::string(5000, 'x')).reason.size(), 500U);
 }
 
 TEST(ReadCommentEvent, RefusesWhatIsNoSuchEvent) {
@@ -284,7 +382,7 @@ TEST(ReadCommentEvent, RefusesWhatIsNoSuchEvent) {
   }
   const std::string good =
       R"({"action": "created", "repository": {"full_name": "o/r"}, "issue": {"number": 3},)"
-      R"( "comment": {"id": 5, "created_at": "2026-11-20T09:30:15Z", "user": {"login": "a"}}})";
+      R"( "comment": {"id": 5, "user": {"login": "a"}}})";
   const auto read = read_comment_event(good, "O/R", "event");
   ASSERT_TRUE(read);
   EXPECT_FALSE(read->on_pull_request);

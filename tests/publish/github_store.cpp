@@ -56,8 +56,8 @@ Json GithubStore::shown(const Comment& comment) const {
           {"html_url", url},
           {"issue_url", fmt::format("https://api.github.com/repos/{}/{}/issues/{}", owner_, repo_,
                                     comment.issue)},
-          {"created_at", comment_day + "T09:30:15Z"},
-          {"updated_at", fmt::format("{}T09:{:02}:15Z", comment_day, 30 + comment.edits % 30)},
+          {"created_at", "2026-11-20T09:30:15Z"},
+          {"updated_at", fmt::format("2026-11-20T09:{:02}:15Z", 30 + comment.edits % 30)},
           {"author_association", comment.type == "Bot" ? "NONE" : "CONTRIBUTOR"}};
 }
 
@@ -101,6 +101,9 @@ StoreAnswer GithubStore::answer(const StoreRequest& request) {
   if (what == "commits" && parts.size() == 7) return commits(request, parts);
   if (what == "statuses" && parts.size() == 6 && request.method == "POST") {
     return write_status(request, parts[5]);
+  }
+  if (what == "compare" && parts.size() >= 6 && request.method == "GET") {
+    return compare(text::join(std::vector<std::string>(parts.begin() + 5, parts.end()), "/"));
   }
   if (what == "pulls" && request.method == "GET") return pulls(request, parts);
   if (what == "collaborators" && parts.size() == 7 && parts[6] == "permission") {

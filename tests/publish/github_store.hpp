@@ -38,16 +38,16 @@ class GithubStore {
   bool checks_allowed = true;
   // A token that may not set labels has them left out, without a word.
   bool labels_allowed = true;
-  // Comments are written on it, at 09:30:15, and edited in the minutes after.
-  std::string comment_day = "2026-11-20";
 
   // more: fields merged over {"number", "state": "open", "head": {"sha"}, "base", "user"}.
   void add_pull(std::int64_t number, const std::string& head_sha,
                 const Json& more = Json::object());
   void remove_pull(std::int64_t number) { pulls_.erase(number); }
   std::int64_t add_comment(std::int64_t issue, const std::string& login, const std::string& body);
-  // When the checks of a commit began: "2026-11-20T09:00:00Z".
-  void set_pushed(const std::string& sha, const std::string& time) { pushed_[sha] = time; }
+  // The commits of a branch, the oldest first: what may be compared with what.
+  void set_branch(const std::string& name, const std::vector<std::string>& commits) {
+    branches_[name] = commits;
+  }
   // By somebody who is not ours, or ours: "state" is "open".
   std::int64_t add_issue(const std::string& login, const std::string& title,
                          const std::string& body, const std::string& label);
@@ -84,6 +84,7 @@ class GithubStore {
   StoreAnswer list_comments(const StoreRequest& request, std::int64_t issue);
   StoreAnswer check_runs_calls(const StoreRequest& request, const Parts& parts);
   StoreAnswer write_check(const StoreRequest& request, Json* there);
+  [[nodiscard]] StoreAnswer compare(const std::string& both) const;
   StoreAnswer commits(const StoreRequest& request, const Parts& parts);
   StoreAnswer write_status(const StoreRequest& request, const std::string& sha);
   StoreAnswer contents(const StoreRequest& request, const std::string& path);
@@ -96,7 +97,8 @@ class GithubStore {
   std::vector<Json> issues_, checks_;
   std::vector<std::int64_t> checks_made_at_;
   std::map<std::string, std::vector<Json>> statuses_;
-  std::map<std::string, std::string> permissions_, pushed_;
+  std::map<std::string, std::string> permissions_;
+  std::map<std::string, std::vector<std::string>> branches_;
   std::map<std::pair<std::string, std::string>, std::string> files_;
 };
 

@@ -84,16 +84,26 @@ StoreAnswer GithubStore::write_check(const StoreRequest& request, Json* there) {
   return {.status = request.method == "POST" ? 201 : 200, .body = brief};
 }
 
+// "FROM...TO": branches (as of now) or commits. What is on no common branch is "diverged".
+StoreAnswer GithubStore::compare(const std::string& both) const {
+  const std::size_t dots = both.find("...");
+  if (dots == std::string::npos) return not_found();
+  std::string from = both.substr(0, dots);
+  const std::string to = both.substr(dots + 3);
+  const auto branch = branches_.find(from);
+  if (branch != branches_.end()) from = branch->second.back();
+  for (const auto& [name, commits] : branches_) {
+    const auto a = std::ranges::find(commits, from), b = std::ranges::find(commits, to);
+    if (a == commits.end() || b == commits.end()) continue;
+    return {.body = {{"status", a == b ? "identical" : a < b ? "ahead" : "behind"}}};
+  }
+  return {.body = {{"status", "diverged"}}};
+}
+
 StoreAnswer GithubStore::commits(const StoreRequest& request, const Parts& parts) {
   if (request.method != "GET") return not_found();
   if (parts[6] == "pulls") return pulls(request, parts);
   if (parts[6] == "statuses") return page_of(request, statuses(parts[5]));
-  if (parts[6] == "check-suites") {
-    const auto found = pushed_.find(parts[5]);
-    std::vector<Json> suites;
-    if (found != pushed_.end()) suites.push_back({{"id", 1}, {"created_at", found->second}});
-    return page_of(request, suites, "check_suites");
-  }
   if (parts[6] != "check-runs") return not_found();
   if (number(query(request, "page"), 1) <= 1) ++check_lists_;
   const std::string name = query(request, "check_name");

@@ -20,6 +20,43 @@ TEST(GateName, ThatIsFineStaysAndAnyOtherBecomesOneOfItsOwn) {
   }
 }
 
+TEST(BaseName, OfABranchIsPlainOrOfNoOtherBranch) {
+  for (const char* plain : {"", "main", "release/1.2", "a_b-c.d"})
+    EXPECT_EQ(base_name(plain), plain);
+  std::set<std::string> names;
+  const std::string long_one(200, 'x');
+  for (const std::string& branch :
+       {std::string("Main"), std::string("MAIN"), std::string("a--b"), std::string("a---b"),
+        std::string("<!-- -->"), std::string("a b"), std::string("x) (main"), std::string("ü"),
+        std::string("`@all`\n"), long_one, long_one + "y", base_name("Main")}) {
+    const std::string name = base_name(branch);
+    EXPECT_LE(name.size(), 60U) << branch;
+    EXPECT_NE(name, branch);
+    EXPECT_EQ(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._/-~"),
+              std::string::npos)
+        << name;
+    EXPECT_EQ(name.find("--"), std::string::npos) << name;
+    // "~" is in no branch's name, so that none is called like another's.
+    EXPECT_NE(name.find('~'), std::string::npos) << name;
+    EXPECT_TRUE(names.insert(name).second) << branch;
+  }
+}
+
+TEST(Marker, OfAPullRequestAndBaseIsReadBackAndOfNoOther) {
+  const Marker marker{"nightly", {12, 3}, 7, base_name("Main"), true};
+  const auto read = marker_of(marker.hidden());
+  ASSERT_TRUE(read) << marker.hidden();
+  EXPECT_EQ(read->text(), marker.text());
+  EXPECT_TRUE(read->of_the_same(marker));
+  EXPECT_EQ(Marker({"gate", {1, 1}, 7, "main"}).text(),
+            "weir:gate=gate pr=7 base=main run=1 attempt=1");
+  for (const Marker& other :
+       {Marker{"other", {12, 3}, 7, marker.base}, Marker{"nightly", {12, 3}, 8, marker.base},
+        Marker{"nightly", {12, 3}, 7, "main"}, Marker{"nightly", {12, 3}}}) {
+    EXPECT_FALSE(other.of_the_same(marker)) << other.text();
+  }
+}
+
 TEST(Marker, IsReadBackFromTheFirstLineOnly) {
   const Marker marker{"nightly", {12, 3}};
   EXPECT_EQ(marker.hidden(), "<!-- weir:gate=nightly run=12 attempt=3 -->");
@@ -39,6 +76,8 @@ TEST(Marker, ThatIsQuotedOrBentIsNone) {
         std::string("<!-- weir:gate= run=1 attempt=1 -->"),
         std::string("<!-- weir:gate=a run=x attempt=1 -->"), std::string("<!-- -->"), std::string(),
         std::string("<!-- weir:gate=a run=99999999999999999999 attempt=1 -->"),
+        std::string("<!-- weir:gate=a pr=x run=1 attempt=1 -->"),
+        std::string("<!-- weir:gate=a run=1 attempt=1 pr=7 -->"),
         std::string("<!-- weir:gate=a--b run=1 attempt=1 -->")}) {
     EXPECT_FALSE(marker_of(body)) << body;
   }

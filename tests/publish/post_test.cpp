@@ -21,8 +21,11 @@ Target target_of(RunNumber run) {
           .pull_request = 7,
           .sha = k_sha,
           .run = run,
-          .run_url = run_url_of("https://github.com", "o/r", run)};
+          .run_url = run_url_of("https://github.com", "o/r", run),
+          .base = "main",
+          .base_sha = std::string(40, 'b')};
 }
+std::string marker_of_run(RunNumber run) { return target_of(run).marker("gate").hidden(); }
 
 Texts texts_saying(const std::string& words, int annotations = 0) {
   Texts texts;
@@ -66,17 +69,19 @@ TEST_F(Post, LeavesOneCommentOneCheckRunAndOneStatus) {
   const auto parts = post("1 of 8 cells broke a limit");
   for (const Part& part : parts) EXPECT_EQ(part.outcome, Outcome::created) << part.name;
   ASSERT_EQ(store_.comments(7).size(), 1U);
-  EXPECT_EQ(comment(), "<!-- weir:gate=gate run=1 attempt=1 -->\n1 of 8 cells broke a limit");
+  EXPECT_EQ(comment(),
+            "<!-- weir:gate=gate pr=7 base=main run=1 attempt=1 -->\n1 of 8 cells broke a limit");
   EXPECT_THAT(parts.at(0).url, HasSubstr("issuecomment"));
   ASSERT_EQ(store_.check_runs().size(), 1U);
   const Json check = store_.check_runs()[0];
-  EXPECT_EQ(check["name"], "weir");
+  EXPECT_EQ(check["name"], "weir (main)");
+  EXPECT_EQ(check["external_id"], "weir:gate=gate pr=7 base=main run=1 attempt=1");
   EXPECT_EQ(check["head_sha"], k_sha);
   EXPECT_EQ(check["conclusion"], "failure");
   EXPECT_EQ(check["status"], "completed");
   EXPECT_EQ(check["details_url"], "https://github.com/o/r/actions/runs/1/attempts/1");
   ASSERT_EQ(store_.statuses(k_sha).size(), 1U);
-  EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate");
+  EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate (main #7)");
   EXPECT_LE(waited_, 7.001);
 }
 
@@ -126,7 +131,7 @@ TEST_F(Post, OfTwoGatesLeavesACommentOfEach) {
   post("gpu", {1, 1}, {.gate = "gpu"});
   EXPECT_EQ(store_.comments(7).size(), 2U);
   EXPECT_EQ(store_.check_runs().size(), 2U);
-  EXPECT_EQ(store_.check_runs()[0]["name"], "weir: cpu");
+  EXPECT_EQ(store_.check_runs()[0]["name"], "weir: cpu (main)");
   EXPECT_EQ(store_.statuses(k_sha).size(), 2U);
 }
 
@@ -151,7 +156,7 @@ TEST_F(Post, WithoutAPullRequestHasNoComment) {
 }
 
 TEST_F(Post, GivesACommentThatAnybodyWroteWithTheMarkerNoTrust) {
-  const std::string marker = Marker{"gate", {9999999, 1}}.hidden();
+  const std::string marker = marker_of_run({9999999, 1});
   store_.add_comment(7, "mallory", marker + "\nall green");
   store_.add_comment(7, "quoting[bot]", "> " + marker + "\nall green");
   const auto parts = post("red");
@@ -165,7 +170,7 @@ TEST_F(Post, GivesACommentThatAnybodyWroteWithTheMarkerNoTrust) {
 }
 
 TEST_F(Post, WithAPersonsTokenTakesNoBotsCommentForItsOwn) {
-  store_.add_comment(7, "other[bot]", Marker{"gate", {3, 1}}.hidden() + "\nold");
+  store_.add_comment(7, "other[bot]", marker_of_run({3, 1}) + "\nold");
   store_.login = "maintainer";
   store_.checks_allowed = false;
   const auto parts = post("red", {4, 1});
@@ -176,11 +181,87 @@ TEST_F(Post, WithAPersonsTokenTakesNoBotsCommentForItsOwn) {
   EXPECT_THAT(comment(1), HasSubstr("green"));
 }
 
-TEST_F(Post, GoesRoundACommentThatItMayNotEdit) {
-  store_.add_comment(7, "other[bot]", Marker{"gate", {3, 1}}.hidden() + "\nold");
-  const auto parts = post("red", {4, 1});
+// Anybody's bot may be made to write the line.
+TEST_F(Post, TakesNoOtherBotsCommentForItsOwnWhereItsTokenMayNotSayWhoseItIs) {
+  store_.add_comment(7, "other[bot]", marker_of_run({9, 1}) + "\nall green");
+  StoreApi api(store_);
+  const auto parts = post(api, texts_saying("red"), {4, 1});
   EXPECT_EQ(parts[0].outcome, Outcome::created);
   EXPECT_THAT(comment(1), HasSubstr("red"));
+  EXPECT_EQ(post("red again", {5, 1})[0].outcome, Outcome::edited);
+  EXPECT_THAT(comment(1), HasSubstr("red again"));
+  EXPECT_THAT(comment(0), HasSubstr("all green"));
+  store_.login = "other[bot]";
+  PostOptions options;
+  options.app = "other";
+  EXPECT_EQ(post("of another app", {10, 1}, options)[0].outcome, Outcome::edited);
+  EXPECT_THAT(comment(0), HasSubstr("of another app"));
+}
+
+// Two pull requests of one head, into two branches: neither takes the other's place.
+TEST_F(Post, OfAnotherBaseOrPullRequestLeavesThisOnesAlone) {
+  StoreApi api(store_);
+  store_.add_pull(8, k_sha);
+  post(api, texts_saying("red"), {1, 1});
+  Target other = target_of({2, 1});
+  other.pull_request = 8;
+  other.base = "lax";
+  Texts green = texts_saying("green");
+  green.check.conclusion = green.status.state = "success";
+  for (const Part& part : publish::post(api, other, green, {}, [](double) {})) {
+    EXPECT_EQ(part.outcome, Outcome::created) << part.name;
+  }
+  ASSERT_EQ(store_.check_runs().size(), 2U);
+  EXPECT_EQ(store_.check_runs()[0]["conclusion"], "failure");
+  EXPECT_EQ(store_.check_runs()[1]["name"], "weir (lax)");
+  EXPECT_EQ(store_.check_runs()[1]["conclusion"], "success");
+  EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate (lax #8)");
+  EXPECT_EQ(store_.statuses(k_sha)[1]["state"], "failure");
+  // Retargeted: what was said of main stays there.
+  other.pull_request = 7;
+  publish::post(api, other, green, {}, [](double) {});
+  EXPECT_EQ(store_.comments(7).size(), 2U);
+  EXPECT_THAT(comment(), HasSubstr("red"));
+}
+
+// GitHub shows the latest check of a name: of two pull requests of one head into one branch, one's
+// green would stand for the other, too.
+TEST_F(Post, OfASecondPullRequestIntoTheSameBaseIsNoGreenWhileTheFirstIsRed) {
+  StoreApi api(store_);
+  store_.add_pull(8, k_sha);
+  const auto post_of = [&](std::int64_t pull, const char* conclusion, RunNumber run) {
+    Target target = target_of(run);
+    target.pull_request = pull;
+    Texts texts = texts_saying(conclusion);
+    texts.check.conclusion = conclusion;
+    (void)publish::post(api, target, texts, k_check_only, [](double) {});
+  };
+  const auto shown = [&] { return store_.check_runs().back()["conclusion"]; };
+  post_of(7, "failure", {1, 1});
+  post_of(8, "success", {2, 1});
+  ASSERT_EQ(store_.check_runs().size(), 2U);
+  EXPECT_EQ(shown(), "failure");
+  EXPECT_THAT(store_.check_runs()[1]["output"]["title"].get<std::string>(),
+              HasSubstr("not judged: pull request 7 has the same commit and base"));
+  // What waits for the other keeps the other from nothing.
+  post_of(7, "success", {3, 1});
+  EXPECT_EQ(shown(), "success");
+  post_of(8, "success", {4, 1});
+  EXPECT_EQ(store_.check_runs()[1]["conclusion"], "success");
+  // And a red that came later is what GitHub shows.
+  post_of(7, "failure", {5, 1});
+  EXPECT_EQ(shown(), "failure");
+  post_of(8, "failure", {5, 2});
+  post_of(7, "success", {6, 1});
+  EXPECT_EQ(shown(), "failure");
+  // One that is closed, or went on to another commit, is waited for no more.
+  store_.add_pull(8, k_sha, {{"state", "closed"}});
+  post_of(7, "success", {7, 1});
+  for (const Json& check : store_.check_runs()) {
+    if (check["external_id"] == "weir:gate=gate pr=7 base=main run=7 attempt=1") {
+      EXPECT_EQ(check["conclusion"], "success");
+    }
+  }
 }
 
 TEST_F(Post, WithATokenThatMayNotMakeCheckRunsTellsAndPostsTheRest) {
@@ -202,7 +283,7 @@ TEST_F(Post, ToAPullRequestThatIsNotThereTellsAndPostsTheRest) {
 TEST_F(Post, RemovesWhatCrashedPostersLeft) {
   for (int i = 1; i <= 3; ++i) {
     store_.add_comment(7, "github-actions[bot]",
-                       fmt::format("{}\nrun {}", Marker{"gate", {i, 1}}.hidden(), i));
+                       fmt::format("{}\nrun {}", marker_of_run({i, 1}), i));
   }
   post("now", {4, 1});
   ASSERT_EQ(store_.comments(7).size(), 1U);

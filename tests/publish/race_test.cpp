@@ -70,7 +70,8 @@ void play(const Race& race, unsigned seed) {
   GithubStore store;
   store.add_pull(7, k_sha);
   if (race.there_before) {
-    store.add_comment(7, "github-actions[bot]", Marker{"gate", {1, 1}}.hidden() + "\nrun 1");
+    store.add_comment(7, "github-actions[bot]",
+                      Marker{"gate", {1, 1}, 7, "main"}.hidden() + "\nrun 1");
   }
   store.create_lag = race.create_lag;
   store.delete_lag = race.delete_lag;
@@ -89,7 +90,8 @@ void play(const Race& race, unsigned seed) {
                           .pull_request = 7,
                           .sha = k_sha,
                           .run = run,
-                          .run_url = run_url_of("https://github.com", "o/r", run)};
+                          .run_url = run_url_of("https://github.com", "o/r", run),
+                          .base = "main"};
       (void)publish::post(api, target, texts, {}, [&, i](double) { turns.wait(i); });
       turns.end(i);
     });

@@ -6,10 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "gate/base/text.hpp"
 #include "gate/publish/api.hpp"
 
-#include "tests/publish/github_store.hpp"
+#include "tests/publish/wire.hpp"
 
 namespace weir::tests {
 
@@ -69,22 +68,9 @@ class StoreApi final : public publish::Api {
 
  private:
   static StoreRequest as_store_sees(const publish::ApiRequest& request) {
-    StoreRequest seen{.method = request.method, .path = request.path, .query = {}, .body = ""};
-    if (!request.body.is_null()) seen.body = dump_json(request.body);
-    const std::size_t mark = request.path.find('?');
-    if (mark == std::string::npos) return seen;
-    seen.path = request.path.substr(0, mark);
-    for (const std::string& pair : text::split(request.path.substr(mark + 1), '&')) {
-      const std::size_t equals = pair.find('=');
-      std::string value = pair.substr(equals + 1);
-      for (const auto& [code, character] : {std::pair{"%3A", ":"}, std::pair{"%20", " "}}) {
-        for (std::size_t at; (at = value.find(code)) != std::string::npos;) {
-          value.replace(at, 3, character);
-        }
-      }
-      seen.query[pair.substr(0, equals)] = value;
-    }
-    return seen;
+    return store_request({.method = request.method,
+                          .target = request.path,
+                          .body = request.body.is_null() ? "" : dump_json(request.body)});
   }
 
   GithubStore& store_;

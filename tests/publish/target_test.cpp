@@ -2,13 +2,15 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/publish/store_api.hpp"
+
 namespace weir::publish {
 namespace {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
-const std::string k_sha(40, 'a');
+const std::string k_sha(40, 'a'), k_base(40, 'b');
 
 // Answers by the start of the path; what is not there is a failure.
 class ScriptedApi final : public Api {
@@ -37,7 +39,7 @@ Json pull(int number, const Json& more = Json::object()) {
       {"number", number},
       {"state", "open"},
       {"head", {{"sha", k_sha}, {"ref", "fix"}, {"repo", {{"full_name", "someone/fork"}}}}},
-      {"base", {{"repo", {{"full_name", "o/r"}}}}}};
+      {"base", {{"ref", "main"}, {"sha", k_base}, {"repo", {{"full_name", "o/r"}}}}}};
   json.merge_patch(more);
   return json;
 }
@@ -58,6 +60,9 @@ TEST(LookUp, FindsAForksPullRequestByItsBranchWhereTheCommitDoesNotTell) {
   std::vector<std::string> notes;
   ASSERT_TRUE(look_up(api, event, notes));
   EXPECT_EQ(event.pull_request, 7);
+  EXPECT_EQ(event.base, "main");
+  EXPECT_EQ(event.base_sha, k_base);
+  EXPECT_TRUE(event.from_fork);
   ASSERT_THAT(api.asked, SizeIs(2));
   EXPECT_EQ(api.asked[1], "/repos/o/r/pulls?state=open&head=someone%3Afix");
 }
@@ -98,7 +103,8 @@ TEST(LookUp, TakesNoPullRequestThatIsNotExactlyWhatWasMeasured) {
 
 TEST(LookUp, OfOneBranchForTwoPullRequestsTakesNone) {
   ScriptedApi api;
-  api.answers["/repos/o/r/"] = Json::array({pull(7), pull(8)});
+  api.answers["/repos/o/r/commits/"] = Json::array({pull(7)});
+  api.answers["/repos/o/r/pulls?"] = Json::array({pull(8)});  // each list alone may lag
   Event event = of_a_fork();
   std::vector<std::string> notes;
   ASSERT_TRUE(look_up(api, event, notes));
@@ -118,20 +124,64 @@ TEST(LookUp, GoesOnWhereOneOfItsTwoWaysFails) {
   EXPECT_FALSE(look_up(api, event, notes));
 }
 
-TEST(LookUp, AsksForTheHeadOfAPullRequestThatWasCommentedOn) {
+TEST(LookUp, AsksForHeadAndBaseOfAPullRequestThatWasCommentedOn) {
   ScriptedApi api;
-  api.answers["/repos/o/r/pulls/7"] = {{"head", {{"sha", k_sha}}}};
+  api.answers["/repos/o/r/pulls/7"] = pull(7);
   Event event;
   event.repository = "o/r";
   event.pull_request = 7;
   std::vector<std::string> notes;
   ASSERT_TRUE(look_up(api, event, notes));
   EXPECT_EQ(event.sha, k_sha);
-  api.answers["/repos/o/r/pulls/7"] = {{"head", {{"sha", "main"}}}};
-  event.sha.clear();
-  const auto looked = look_up(api, event, notes);
-  ASSERT_FALSE(looked);
-  EXPECT_THAT(looked.error().message, HasSubstr("head.sha is no commit"));
+  EXPECT_EQ(event.base, "main");
+  EXPECT_TRUE(event.from_fork);
+  const std::pair<Json, const char*> k_wrong[] = {
+      {{{"head", {{"sha", "main"}}}}, "head.sha is no commit"},
+      {{{"base", {{"ref", nullptr}}}}, "base is no branch"},
+      {{{"base", {{"sha", "main"}}}}, "base is no branch"}};
+  for (const auto& [more, said] : k_wrong) {
+    api.answers["/repos/o/r/pulls/7"] = pull(7, more);
+    event.sha.clear();
+    const auto looked = look_up(api, event, notes);
+    ASSERT_FALSE(looked) << said;
+    EXPECT_THAT(looked.error().message, HasSubstr(said));
+  }
+}
+
+TEST(LookUp, AsksForTheBaseOfACommitThatIsNamedAsWell) {
+  ScriptedApi api;
+  api.answers["/repos/o/r/pulls/7"] = pull(7);
+  Event event;
+  event.repository = "o/r";
+  event.pull_request = 7;
+  event.sha = std::string(40, 'c');
+  std::vector<std::string> notes;
+  ASSERT_TRUE(look_up(api, event, notes));
+  EXPECT_EQ(event.sha, std::string(40, 'c'));
+  EXPECT_EQ(event.base, "main");
+}
+
+// main: old, base, new. Of a pull request that was opened (or retargeted, or pushed to) at `base`.
+TEST(RulesOfTheBase, AreThoseOfItsCommitOrOfALaterOneOnItsBranch) {
+  const std::string old(40, '1'), later(40, '2'), elsewhere(40, '3');
+  tests::GithubStore store;
+  store.set_branch("main", {old, k_base, later});
+  store.set_branch("lax", {old, elsewhere});
+  tests::StoreApi api(store);
+  const Target target{.repository = "o/r", .sha = k_sha, .base = "main", .base_sha = k_base};
+  EXPECT_EQ(why_not_rules_of_base(api, target, k_base), "");
+  EXPECT_TRUE(api.seen.empty()) << "GitHub names it";
+  EXPECT_EQ(why_not_rules_of_base(api, target, later), "");
+  // Of a branch that main has left behind, of another one, of the pull request itself.
+  for (const std::string& other : {old, elsewhere, k_sha}) {
+    EXPECT_THAT(why_not_rules_of_base(api, target, other), HasSubstr("not those of main now"));
+  }
+  EXPECT_THAT(why_not_rules_of_base(api, target, "main"), HasSubstr("no commit"));
+  api.wrong = [](const ApiRequest&) {
+    return tests::StoreApi::Wrong{{Code::unavailable, "no answer"}, false};
+  };
+  EXPECT_THAT(why_not_rules_of_base(api, target, later),
+              HasSubstr("could not be asked: no answer"));
 }
 
 TEST(RunUrl, NamesTheRunAndIsReadBack) {

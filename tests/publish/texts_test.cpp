@@ -67,6 +67,63 @@ TEST(Texts, OfAForksRunAreNoPassAndStayAFail) {
   EXPECT_THAT(fails.check.title, Not(HasSubstr("not judged")));
 }
 
+verdict::GateVerdict by_rules(verdict::GateVerdict gate) {
+  gate.rules = verdict::RulesFrom{"origin/main", std::string(40, 'b'), std::string(64, 'e')};
+  return gate;
+}
+const Target k_target{.repository = "o/r",
+                      .pull_request = 7,
+                      .sha = std::string(40, 'a'),
+                      .base = "main",
+                      .base_sha = std::string(40, 'b')};
+
+TEST(Texts, OfAForksRunThatWasJudgedHereArePassesThatSayWhatNobodyCanVouchFor) {
+  MeasuredBy fork{.conclusion = "success", .fork = true, .judged_here = true};
+  fork.of_pull_request = true;
+  const auto pass = by_rules(gate_of(Outcome::pass, ExitCode::pass));
+  const Texts green = texts_of(pass, {}, fork, k_target);
+  EXPECT_EQ(green.check.conclusion, "success");
+  EXPECT_EQ(green.status.state, "success");
+  for (const std::string& text : {green.check.summary, green.comment}) {
+    EXPECT_THAT(text, StartsWith("**Judged here by the rules of main, from the records of a fork"));
+    EXPECT_THAT(text, HasSubstr("on a machine that ran the fork's code"));
+  }
+  const Texts red = texts_of(by_rules(gate_of(Outcome::fail, ExitCode::fail)), {}, fork, k_target);
+  EXPECT_THAT(red.check.summary, StartsWith("**Judged here"));
+  EXPECT_EQ(red.check.conclusion, "failure");
+  fork.judged_here = false;
+  EXPECT_EQ(texts_of(pass, {}, fork, k_target).check.conclusion, "failure");
+}
+
+TEST(Texts, OfAPullRequestAreNoPassUnlessItsBasesRulesJudgedIt) {
+  const auto pass = by_rules(gate_of(Outcome::pass, ExitCode::pass));
+  const MeasuredBy fine{.conclusion = "success", .of_pull_request = true};
+  EXPECT_EQ(texts_of(pass, {}, fine, k_target).check.conclusion, "success");
+  const auto not_judged = [&](const verdict::GateVerdict& gate, const MeasuredBy& run,
+                              const Target& target, const char* why) {
+    const Texts texts = texts_of(gate, {}, run, target);
+    EXPECT_EQ(texts.check.conclusion, "failure") << why;
+    EXPECT_EQ(texts.status.state, "error") << why;
+    EXPECT_THAT(texts.check.title, StartsWith(std::string("not judged: ") + why));
+  };
+  not_judged(gate_of(Outcome::pass, ExitCode::pass), fine, k_target,
+             "judged by the pull request's own rules");
+  MeasuredBy wrong = fine;
+  wrong.wrong_rules = "judged by the rules of 1234567, which are not those of main now";
+  not_judged(pass, wrong, k_target, "judged by the rules of 1234567");
+  Target target = k_target;
+  target.pull_request.reset();
+  not_judged(pass, fine, target, "the pull request of this run, and so its base, is not certain");
+  target = k_target;
+  target.base.clear();
+  not_judged(pass, fine, target, "the pull request of this run, and so its base, is not certain");
+  // A merge group has a base and no pull request; a push has neither.
+  target = k_target;
+  target.pull_request.reset();
+  not_judged(gate_of(Outcome::pass, ExitCode::pass), {"success"}, target, "judged by the pull");
+  EXPECT_EQ(texts_of(pass, {}, {"success"}, target).check.conclusion, "success");
+}
+
 TEST(Texts, OfARunWithoutCellsOrInterruptedAreNoPass) {
   const Texts empty = texts_of(gate_of(Outcome::pass, ExitCode::pass, 0), {}, {"success"});
   EXPECT_EQ(empty.check.conclusion, "failure");

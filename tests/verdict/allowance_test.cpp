@@ -53,7 +53,7 @@ Allowance allowed(const std::string& metric, const std::string& from, const std:
   return {{k_cell, metric, from, to}, 12, k_head, "a new fusion", "ada", "2026-12-31"};
 }
 
-const AllowedFor k_gate{12, k_head, "2026-11-20"};
+const AllowedFor k_gate{12, k_head, "2026-11-20", {}, "main"};
 
 TEST(Allowances, AcceptExactlyTheValueThatWasAllowed) {
   std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
@@ -85,6 +85,8 @@ TEST(Allowances, AreVoidForAnythingElse) {
        "is for pull request 13"},
       {"a later push", with([](Allowance& one) { one.head = std::string(40, 'b'); }),
        "is for commit bbbbbbb, and another was pushed since"},
+      {"another base", with([](Allowance& one) { one.base = "release"; }),
+       "is for pull requests into release"},
       {"too late", with([](Allowance& one) { one.until = "2026-11-19"; }), "was until 2026-11-19"},
   };
   for (const auto& c : cases) {
@@ -104,6 +106,7 @@ TEST(Allowances, AreVoidForAnythingElse) {
 TEST(Allowances, HoldOnTheirLastDayAndWithoutACommitForAnyOfThePullRequest) {
   Allowance one = allowed("dispatches_per_token", "65", "77");
   one.until = k_gate.today;
+  one.base = k_gate.base;
   one.head.reset();
   std::vector<CellVerdict> cells{failing({count("dispatches_per_token", "65", "77")})};
   (void)apply_allowances({one}, k_gate, cells);
@@ -255,12 +258,18 @@ TEST(WhatCouldBeAllowed, SurvivesTheCheckRunWhateverNamesAreInIt) {
                           "vulkan-1",
                           {{"evil\n```\n`x` -->", Rational(1), Rational(2)}}});
   take.beyond = {"more"};
+  take.rules = RulesFrom{"`origin/main`", std::string(40, 'd'), std::string(64, 'e'), true};
   const std::string text = allowable_text(take, 60'000);
   EXPECT_EQ(text.find("```", text.find("```json") + 3), text.rfind("```"));
   const auto back = parse_allowable_text(text);
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->changes, take.changes);
   EXPECT_EQ(back->beyond, take.beyond);
+  EXPECT_EQ(to_json(*back), to_json(take));
+  EXPECT_EQ(text.find("except the pull request's author"), std::string::npos);
+  take.rules->accept_own = false;
+  EXPECT_NE(allowable_text(take, 60'000).find("except the pull request's author"),
+            std::string::npos);
   const std::string cut = allowable_text(take, 300);
   EXPECT_LE(cut.size(), 400U);
   EXPECT_THAT(parse_allowable_text(cut)->changes, IsEmpty());

@@ -26,9 +26,8 @@ void add_allow(const Verb& verb) {
   verb.preset("--allowances-ref", words->branch, "BRANCH", "Branch to write it to");
   verb.option("--event", words->event_file, "FILE",
               "Carry out the comment of this issue_comment event, if its author has write access: "
-              "/weir accept REASON, /weir run");
+              "/weir accept CODE REASON, /weir run SHA");
   verb.option("--name", words->gate, "NAME", "Name of the gate, as given to weir post");
-  verb.preset("--app", words->app, "SLUG", "GitHub App that posts weir's check runs");
   add_github_options(verb, words->access);
   verb.preset("--time-limit", words->access.time_limit, "DURATION",
               "Time for all requests to the API");

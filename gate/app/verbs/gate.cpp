@@ -21,6 +21,8 @@ void add_gate(const Verb& verb) {
   verb.option("--pr", options->allowed.pull_request, "N",
               "Pull-request number (default: from the workflow's event)")
       ->check(CLI::PositiveNumber);
+  verb.option("--base", options->allowed.base, "BRANCH",
+              "Branch that the pull request targets (default: from the workflow's event)");
   verb.optional("--against", options->against, "REF|DIR",
                 "Compare with a base build, counts and times in pairs: a REF or DIR, or -- "
                 "COMMAND… at the end of the line");

@@ -44,6 +44,9 @@ void add_post(const Verb& verb) {
   add_part(verb, "status", words->parts.status);
   verb.option("--missing-verdict", words->missing_verdict, "WHY",
               "If there is no verdict, post that nothing was measured, and WHY");
+  verb.flag("--judged-here", words->judged_here,
+            "This job made the verdict from a fork's records by the base's rules (weir gate --from "
+            "RUN --rules-from BASE): a pass of it counts");
   verb.flag("--dry-run", words->dry_run, "Print what would be sent; needs no network and no token");
   verb.flag("--fail", words->fail, "Exit with 3 if something could not be posted");
   verb.preset("--time-limit", words->access.time_limit, "DURATION", "Time for all requests");

@@ -1,0 +1,88 @@
+// What a comment asks for, and the code of what it accepts.
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/publish/allow.hpp"
+#include "gate/sys/digest.hpp"
+
+namespace weir::publish {
+
+namespace {
+
+constexpr std::size_t k_longest_reason = 500;
+
+// The first word of `line`, which then begins behind it.
+std::string_view take_word(std::string_view& line) {
+  line = text::trim(line);
+  const std::string_view word = line.substr(0, line.find_first_of(" \t"));
+  line = text::trim(line.substr(word.size()));
+  return word;
+}
+
+}  // namespace
+
+std::string acceptance_code(const Target& target, const std::string& gate,
+                            const verdict::WouldTake& take) {
+  const Json all = {{"head", target.sha},
+                    {"base", target.base},
+                    {"pull_request", target.pull_request.value_or(0)},
+                    {"gate", gate},
+                    {"allowable", verdict::to_json(take)}};
+  return sys::sha256_hex(dump_json(all)).substr(0, 20);
+}
+
+std::string acceptance_line(const std::string& code) {
+  return fmt::format("/weir accept {} REASON", code);
+}
+
+Command parse_command(std::string_view body) {
+  std::string_view line;
+  for (const std::string& one : text::lines(body)) {
+    if (text::trim(one).empty()) continue;
+    // Indented by four it is code.
+    const std::size_t at = body.find(one);
+    line = body.substr(at, one.size());
+    break;
+  }
+  if (!line.starts_with("/weir")) return {};
+  if (take_word(line) != "/weir") return {};
+  const std::string_view verb = take_word(line);
+  if (verb != "run" && verb != "accept") return {};
+  const std::string word = text::lower(take_word(line).substr(0, 100));
+  if (verb == "run") return {Command::Kind::run, word, ""};
+  std::string reason = text::printable(line.substr(0, k_longest_reason));
+  return {Command::Kind::accept, word, std::string(text::trim(reason))};
+}
+
+Result<CommentEvent> read_comment_event(std::string_view text, std::string_view repository,
+                                        std::string_view where) {
+  WEIR_TRY(const Json json,
+           parse_json(text, {.bytes = k_largest_event, .depth = 64}).map_error([&](Error error) {
+             return with_context(where, std::move(error));
+           }));
+  const Json& comment = below(json, "comment");
+  const Json& issue = below(json, "issue");
+  CommentEvent event;
+  event.repository = text_in(below(json, "repository"), "full_name");
+  event.number = number_in(issue, "number");
+  event.on_pull_request = below(issue, "pull_request").is_object();
+  event.created = text_in(json, "action") == "created";
+  event.comment = number_in(comment, "id");
+  event.body = text_in(comment, "body");
+  event.login = text_in(below(comment, "user"), "login");
+  event.bot = text_in(below(comment, "user"), "type") != "User";
+  const char* missing = !is_repository(event.repository) ? "repository.full_name"
+                        : event.number <= 0              ? "issue.number"
+                        : event.comment <= 0             ? "comment.id"
+                        : event.login.empty()            ? "comment.user.login"
+                                                         : nullptr;
+  if (missing != nullptr) {
+    return fail(Code::data, "{}: no event of a comment: {} is not what it should be", where,
+                missing);
+  }
+  if (!repository.empty() && text::lower(repository) != text::lower(event.repository)) {
+    return fail(Code::data, "{}: of {}, and this is {}", where, event.repository, repository);
+  }
+  return event;
+}
+
+}  // namespace weir::publish
