@@ -92,6 +92,7 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
     // It is still the run that was begun, whatever is checked out by now.
     WEIR_TRY(run::RunFile begun, run::read_run(job.files(), folder));
     header.extra = std::move(begun.header.extra);
+    for (const std::string& warning : begun.warnings) job.talk(warning);
   } else {
     WEIR_TRY(folder, run::make_run_folder(job.files(), job.asked.out, header.started_at));
     WEIR_TRY(journal, run::Journal::create(job.files(), folder, header));
@@ -128,10 +129,10 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
   progress->finish();
   if (!records) {
     Error error = std::move(records).error();
-    if (error.code == Code::interrupted) {
-      error.message =
-          fmt::format("interrupted; what was measured is kept. Go on with: --resume {}{}", folder,
-                      ready.base ? " and the same --against" : "");
+    if (error.code == Code::interrupted || error.code == Code::io) {
+      error.message = fmt::format("{}; what was measured is kept. Go on with: --resume {}{}",
+                                  error.code == Code::io ? error.message : "interrupted", folder,
+                                  ready.base ? " and the same --against" : "");
     }
     return tl::unexpected(std::move(error));
   }
@@ -328,8 +329,7 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
   JsonReader extra(file.header.extra, "extra");
   measured.commit = commit_of_run(file.header.extra);
   measured.counts_only = extra.optional_boolean("counts_only").value_or(false);
-  if (file.torn)
-    measured.known.notes.push_back("the journal's last line was cut short and left out");
+  for (std::string& warning : file.warnings) measured.known.notes.push_back(std::move(warning));
   if (!job.asked.cells.empty()) {
     measured.some_cells = true;
     std::erase_if(measured.profiles, [&](const profile::Profile& profile) {

@@ -20,18 +20,18 @@ std::string journal_path(const std::string& folder) {
 // {"steps": […]}: what was added to the plan.
 Result<void> read_added(const Json& line, RunHeader& header) {
   if (!line["steps"].is_array()) return fail(Code::data, "\"steps\" is no list");
+  std::vector<Step> added;
   for (const Json& json : line["steps"]) {
-    if (header.steps.size() >= k_most_records) {
-      return fail(Code::data, "more than {} steps", k_most_records);
-    }
+    const std::size_t order = header.steps.size() + added.size();
+    if (order >= k_most_records) return fail(Code::data, "more than {} steps", k_most_records);
     const std::size_t cells = header.cells.size();
-    WEIR_TRY(Step step,
-             step_from_json(json, cells, static_cast<std::int64_t>(header.steps.size())));
+    WEIR_TRY(Step step, step_from_json(json, cells, static_cast<std::int64_t>(order)));
     if (step.side == profile::Side::base && header.base_cells.empty()) {
       return fail(Code::data, "a step of a base program that is not there");
     }
-    header.steps.push_back(step);
+    added.push_back(step);
   }
+  header.steps.insert(header.steps.end(), added.begin(), added.end());
   return {};
 }
 
@@ -61,6 +61,19 @@ void keep(std::vector<profile::RunRecord>& records, std::vector<std::int64_t>& p
   records.push_back(std::move(record));
 }
 
+// Whatever follows the header.
+Result<void> take_line(const Json& json, RunFile& run, std::vector<std::int64_t>& places) {
+  if (json.is_object() && json.contains("steps")) {
+    WEIR_CHECK(read_added(json, run.header));
+    run.ended = json["steps"].empty();
+    places.resize(run.header.steps.size(), -1);
+    return {};
+  }
+  WEIR_TRY(auto record, read_record(json, run.header));
+  keep(run.records, places, std::move(record));
+  return {};
+}
+
 }  // namespace
 
 RunHeader make_header(const Plan& plan) {
@@ -78,7 +91,7 @@ RunHeader make_header(const Plan& plan) {
 Result<RunFile> parse_run(std::string_view text) {
   RunFile run;
   std::vector<std::int64_t> places;  // of the last record of each order
-  std::size_t line_number = 0, begin = 0;
+  std::size_t line_number = 0, begin = 0, skipped = 0, first_skipped = 0;
   while (begin < text.size()) {
     const std::size_t end = text.find('\n', begin);
     if (end == std::string_view::npos) {
@@ -99,14 +112,12 @@ Result<RunFile> parse_run(std::string_view text) {
       if (line_number > k_most_records + 1) {
         return fail(Code::data, "more than {} records", k_most_records);
       }
-      WEIR_TRY(const Json json, parse_json(line, k_record_limits).map_error(place));
-      if (json.is_object() && json.contains("steps")) {
-        WEIR_CHECK(read_added(json, run.header).map_error(place));
-        run.ended = json["steps"].empty();
-        places.resize(run.header.steps.size(), -1);
-      } else {
-        WEIR_TRY(auto record, read_record(json, run.header).map_error(place));
-        keep(run.records, places, std::move(record));
+      const auto json = parse_json(line, k_record_limits);
+      const auto taken = json ? take_line(*json, run, places) : Result<void>();
+      // Where a torn line declared steps, their records are in no plan.
+      if (!taken && skipped == 0) return tl::unexpected(place(taken.error()));
+      if (!json || !taken) {
+        if (skipped++ == 0) first_skipped = line_number;
       }
     }
     begin = end + 1;
@@ -115,6 +126,12 @@ Result<RunFile> parse_run(std::string_view text) {
   if (line_number == 0) {
     return fail(Code::data, "no run: it was ended before its first line was written");
   }
+  if (skipped > 0) {
+    run.warnings.push_back(fmt::format(
+        "the journal's line {} is torn, as a full disk leaves one: {} skipped", first_skipped,
+        skipped == 1 ? std::string("it was") : fmt::format("{} lines were", skipped)));
+  }
+  if (run.torn) run.warnings.emplace_back("the journal's last line was cut short and left out");
   return run;
 }
 

@@ -4,7 +4,8 @@
 // decided. The last of them is empty: nothing more was to be run.
 //
 // weir may be killed at any moment: all that can be missing is the end of the last line, which a
-// reader leaves out and a resumed run cuts off.
+// reader leaves out and a resumed run cuts off. On a full disk a line may be torn further up, with
+// the next one joined to it: a reader skips it, so that a resumed run runs its step again.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +48,14 @@ struct RunFile {
   std::vector<profile::RunRecord> records;  // as written; the last of each `order` and attempt
   std::uint64_t whole_bytes = 0;            // up to the end of the last whole line
   bool torn = false;                        // the last line was not whole
+  std::vector<std::string> warnings;        // what was left out
   // Beside a base program: nothing more was to be run ({"steps": []}). Without it the run was cut
   // off, whatever its records look like: pairs are declared one after the other.
   bool ended = false;
 };
 
 // Limits on hostile text: 1 GiB, 16 MiB and depth 64 a line, 1 000 000 records. Fails with
-// Code::data naming the line.
+// Code::data naming the line; one that is no JSON is skipped, and behind it what does not fit.
 [[nodiscard]] Result<RunFile> parse_run(std::string_view text);
 // `run` is a run's folder, or its run.jsonl.
 [[nodiscard]] Result<RunFile> read_run(const sys::Files& files, const std::string& run);

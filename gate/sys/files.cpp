@@ -111,7 +111,8 @@ Result<std::string> read_bytes(const std::string& path, std::uint64_t limit, boo
 
 class RealLog final : public AppendLog {
  public:
-  RealLog(std::string path, Fd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  RealLog(std::string path, Fd fd, off_t size)
+      : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
 
   Result<void> append(std::string_view line) override {
     if (line.find('\n') != std::string_view::npos) {
@@ -121,16 +122,26 @@ class RealLog final : public AppendLog {
     text.reserve(line.size() + 1);
     text.append(line).push_back('\n');
     const std::lock_guard hold(mutex_);
-    if (!write_all(fd_.get(), text) || sync_file(fd_.get()) != 0) {
-      return io_error(path_, "cannot be written");
+    if (failed_) {
+      return fail(Code::io, "{}: nothing more is written to it, as an earlier line was not", path_);
     }
-    return {};
+    if (write_all(fd_.get(), text) && sync_file(fd_.get()) == 0) {
+      size_ += static_cast<off_t>(text.size());
+      return {};
+    }
+    failed_ = true;
+    auto error = io_error(path_, "cannot be written");
+    // Where even that fails, a reader skips the line.
+    if (ftruncate(fd_.get(), size_) == 0) (void)sync_file(fd_.get());
+    return error;
   }
 
  private:
   std::string path_;
   Fd fd_;
   std::mutex mutex_;
+  off_t size_;  // of whole lines
+  bool failed_ = false;
 };
 
 Result<void> write_whole(const std::string& path, std::string_view text, bool synced) {
@@ -173,12 +184,13 @@ Result<std::unique_ptr<AppendLog>> RealFiles::append_log(const std::string& path
   }
   struct stat info {};
   if (fstat(fd.get(), &info) != 0) return io_error(path, "cannot be read");
-  if (static_cast<std::uint64_t>(info.st_size) > keep_bytes &&
-      (ftruncate(fd.get(), static_cast<off_t>(keep_bytes)) != 0 || fsync(fd.get()) != 0)) {
+  const auto size = std::min(static_cast<std::uint64_t>(info.st_size), keep_bytes);
+  if (static_cast<std::uint64_t>(info.st_size) > size &&
+      (ftruncate(fd.get(), static_cast<off_t>(size)) != 0 || fsync(fd.get()) != 0)) {
     return io_error(path, "cannot be shortened");
   }
   sync_folder(folder_of(path));
-  return std::make_unique<RealLog>(path, std::move(fd));
+  return std::make_unique<RealLog>(path, std::move(fd), static_cast<off_t>(size));
 }
 
 Kind RealFiles::kind(const std::string& path) const {

@@ -23,7 +23,8 @@ class AppendLog {
  public:
   virtual ~AppendLog() = default;
   // Writes `line` and a newline with one call and waits until they are on the disk. `line` must not
-  // hold a newline. Safe to call from several threads: lines never mix.
+  // hold a newline. Safe to call from several threads: lines never mix. Where it fails (a full
+  // disk) what was written of the line is cut off, and every later call fails: lines have an order.
   [[nodiscard]] virtual Result<void> append(std::string_view line) = 0;
 };
 

@@ -94,6 +94,53 @@ TEST(Journal, KeepsEveryFinishedRecordWhereverTheLastLineIsTorn) {
   }
 }
 
+// Half a line that nothing cut off again, and another worker's line behind it.
+TEST(Journal, LosesOnlyTheTornLineOfAFullDisk) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  const std::string whole = journal_text(*scene, plan, 4);
+  ASSERT_TRUE(scene->files.remove("/out/run.jsonl").has_value());
+  {
+    auto journal = Journal::create(scene->files, "/out", header_of(plan));
+    ASSERT_TRUE(journal->append(record_of(plan, 0)).has_value());
+    scene->files.tear_after("/out/run.jsonl", 40);
+    EXPECT_EQ(journal->append(record_of(plan, 1)).error().code, Code::io);
+    ASSERT_TRUE(journal->append(record_of(plan, 2)).has_value());  // joined to it
+    ASSERT_TRUE(journal->append(record_of(plan, 3)).has_value());
+  }
+  const auto run = read_run(scene->files, "/out");
+  ASSERT_TRUE(run.has_value()) << run.error().message;
+  EXPECT_EQ(run->records, (std::vector{record_of(plan, 0), record_of(plan, 3)}));
+  EXPECT_EQ(run->warnings,
+            std::vector<std::string>{
+                "the journal's line 3 is torn, as a full disk leaves one: it was skipped"});
+  auto journal = Journal::resume(scene->files, "/out", plan);
+  ASSERT_TRUE(journal.has_value()) << journal.error().message;
+  EXPECT_EQ(journal->earlier().size(), 2U);
+  for (const std::size_t again : {1, 2}) {
+    ASSERT_TRUE(journal->append(record_of(plan, again)).has_value());
+  }
+  EXPECT_EQ(read_run(scene->files, "/out")->records.size(), 4U) << "nothing is lost for good";
+}
+
+// Steps of pairs, and the records of these: the orders of what follows must not be taken for
+// theirs.
+TEST(Journal, SkipsTheRecordsOfStepsWhoseDeclarationIsTorn) {
+  const auto scene = make_scene();
+  const Plan plan = plan_of(*scene);
+  const std::string whole = journal_text(*scene, plan, 1);
+  RunRecord lost = record_of(plan, 0);
+  lost.order = static_cast<std::int64_t>(plan.steps.size());
+  const std::string line = dump_json(profile::to_json(lost)) + "\n";
+  EXPECT_FALSE(parse_run(whole + line).has_value()) << "without a torn line that is no journal";
+  const auto run = parse_run(whole + "{\"steps\": [{\"ce\n" + line);
+  ASSERT_TRUE(run.has_value()) << run.error().message;
+  EXPECT_EQ(run->records.size(), 1U);
+  EXPECT_EQ(run->warnings,
+            std::vector<std::string>{
+                "the journal's line 3 is torn, as a full disk leaves one: 2 lines were skipped"});
+}
+
 TEST(Journal, IsRefusedWhenItsFirstLineIsNotWhole) {
   const auto scene = make_scene();
   const Plan plan = plan_of(*scene);
@@ -117,8 +164,8 @@ TEST(Journal, NamesTheLineThatIsWrong) {
   };
   RunRecord record = record_of(plan, 0);
   const auto line = [&] { return header + dump_json(profile::to_json(record)) + "\n"; };
-  EXPECT_EQ(why(header + "{\n"), "line 2: not valid JSON at byte 2 of 1");
-  EXPECT_TRUE(why(header + "\n").starts_with("line 2: ")) << "an empty line is no record";
+  EXPECT_EQ(why("{\n"), "line 1: not valid JSON at byte 2 of 1");
+  EXPECT_EQ(why(header + "{}\n").substr(0, 8), "line 2: ") << "no record";
   record.order = 1000;
   EXPECT_EQ(why(line()), "line 2: order 1000 is not in the plan");
   record.order = -1;

@@ -27,6 +27,13 @@ class MemoryFiles::Log final : public AppendLog {
   Result<void> append(std::string_view line) override {
     const std::lock_guard hold(files_.mutex_);
     if (files_.refused(path_)) return full(path_);
+    const auto room = files_.tears_.find(path_);
+    if (room != files_.tears_.end() && line.size() >= room->second) {
+      files_.files_[path_].append(line.substr(0, room->second));
+      files_.tears_.erase(room);
+      return full(path_);
+    }
+    if (room != files_.tears_.end()) room->second -= line.size() + 1;
     files_.files_[path_].append(line).push_back('\n');
     return {};
   }
@@ -108,6 +115,11 @@ Result<void> MemoryFiles::write_atomic(const std::string& name, std::string_view
   files_[path] = std::string(text);
   ++writes_[path];
   return {};
+}
+
+void MemoryFiles::tear_after(const std::string& path, std::size_t bytes) {
+  const std::lock_guard hold(mutex_);
+  tears_[path] = bytes;
 }
 
 Result<std::unique_ptr<AppendLog>> MemoryFiles::append_log(const std::string& name,

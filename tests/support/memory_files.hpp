@@ -21,6 +21,9 @@ class MemoryFiles final : public Files {
   void set_executable(const std::string& path);
   // Every later write below `path` fails, as on a full disk.
   void refuse_writes(const std::string& path);
+  // The log at `path` takes so many bytes more: of the line that does not fit its beginning stays,
+  // as if nothing could be cut off again, and later lines are written behind it.
+  void tear_after(const std::string& path, std::size_t bytes);
 
   [[nodiscard]] Result<std::string> read(const std::string& path,
                                          std::uint64_t max_bytes) const override;
@@ -55,6 +58,7 @@ class MemoryFiles final : public Files {
   std::map<std::string, std::string> links_;  // name -> target
   std::set<std::string> executables_;
   std::set<std::string> refused_;
+  std::map<std::string, std::size_t> tears_;
 };
 
 }  // namespace weir::sys

@@ -1,10 +1,13 @@
 #include "gate/sys/files.hpp"
 
+#include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,6 +155,38 @@ TEST_F(RealFolder, NeverMixesLinesOfSeveralThreads) {
   for (const std::string& line : lines) {
     EXPECT_EQ(line, std::string(5000, line.empty() ? '?' : line[0]));
   }
+}
+
+// A limit on the size of files stands for a full disk: what fits of a line is written.
+TEST_F(RealFolder, CutsOffHalfALineAndWritesNoMoreToThatLog) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  auto log = files_.append_log(at("log"), 0);
+  ASSERT_TRUE(log.has_value());
+  ASSERT_TRUE((*log)->append("one").has_value());
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{1000, before.rlim_max};
+  std::vector<std::thread> workers;
+  std::atomic<int> failed = 0;
+  setrlimit(RLIMIT_FSIZE, &full);
+  for (int i = 0; i < 4; ++i) {
+    workers.emplace_back([&] {
+      for (int j = 0; j < 20; ++j) failed += (*log)->append(std::string(99, 'x')) ? 0 : 1;
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(failed, 80 - 9);
+  const auto refused = (*log)->append("short");
+  ASSERT_FALSE(refused.has_value()) << "there would be room again";
+  EXPECT_EQ(refused.error().code, Code::io);
+  EXPECT_NE(refused.error().message.find("nothing more is written to it"), std::string::npos);
+  std::string whole = "one\n";
+  for (int i = 0; i < 9; ++i) whole += std::string(99, 'x') + "\n";
+  EXPECT_EQ(*files_.read(at("log"), 10'000), whole);
+  log->reset();
+  ASSERT_TRUE((*files_.append_log(at("log"), 1000))->append("later").has_value());
+  EXPECT_EQ(*files_.read(at("log"), 10'000), whole + "later\n") << "another weir goes on";
 }
 
 TEST_F(RealFolder, LetsNobodyElseWriteALogThatIsOpen) {
