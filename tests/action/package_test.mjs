@@ -172,3 +172,22 @@ test('a library beside glibc, what is no program, and no file at all are noticed
     assert.match(done.stderr, why);
   }
 });
+
+test('a program without what the build asks for is told of each thing that it lacks', () => {
+  const source = path.join(top, 'copies.cpp'), [plain, hard] = ['soft', 'hard'].map((name) => path.join(top, name));
+  const functions = Array.from({length: 20}, (_, i) => `int f${i}(char** v) { char b[32]; strcpy(b, v[0]); return puts(b); }`);
+  fs.writeFileSync(source, `#include <cstdio>\n#include <cstring>\n${functions.join('\n')}\nint main(int, char** v) { return f1(v); }\n`);
+  execFileSync('g++', ['-O1', '-no-pie', '-fno-stack-protector', '-U_FORTIFY_SOURCE', '-Wl,-z,norelro,-z,lazy,-z,execstack', source, '-o', plain]);
+  const module = fs.readFileSync(path.join(root, 'cmake/WeirHardening.cmake'), 'utf8');
+  const options = module.match(/-fstack-protector-strong|-U_FORTIFY_SOURCE|-D_FORTIFY_SOURCE=\d|-z,relro,-z,now/g);
+  execFileSync('g++', ['-O1', '-pie', '-fPIE', ...(process.arch === 'x64' ? ['-fcf-protection'] : []),
+                       ...options.map((one) => one.replace(/^-z/, '-Wl,-z')), source, '-o', hard]);
+  const hardened = (...files) => spawnSync(path.join(root, 'ci/packaging/hardened'), files, {encoding: 'utf8'});
+  assert.deepEqual([hardened(hard).status, hardened(hard).stderr], [0, '']);
+  const done = hardened(hard, plain);
+  assert.equal(done.status, 1);
+  assert.equal(done.stderr.replace(/ \(\d+ landing pads\)/, ''), `ci/packaging/hardened: ${plain} lacks position independence (-pie), ` +
+    'full RELRO (-z relro -z now), a stack that is not executable, -fstack-protector-strong, _FORTIFY_SOURCE' +
+    `${process.arch === 'x64' ? ', -fcf-protection' : ''}\n`);
+  assert.equal(hardened().status, 1);
+});
