@@ -28,7 +28,7 @@ bool asks_by_name(const MatrixEntry& entry) {
 
 void add_extra(Cell& cell, Arguments& args, const Extra& extra) {
   args.insert(args.end(), extra.args.begin(), extra.args.end());
-  for (const auto& [name, value] : extra.env) cell.env[name] = value;
+  add_environment(cell.env, cell.passed, extra);
   if (extra.threads) cell.threads = *extra.threads;
   if (extra.seed) cell.seed = *extra.seed;
 }

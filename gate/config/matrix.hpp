@@ -19,10 +19,11 @@ struct Cell {
   std::optional<std::string> twin;
   std::string adapter;
   const EngineSettings* engine =
-      nullptr;             // into the Settings it was made from, which must outlive it
-  Arguments command;       // templates, arguments of model/variant/backend/prompt placed
-  Arguments profile_args;  // appended in the counted pass
-  Environment env;         // templates; precedence engine < variant < backend < prompt
+      nullptr;                     // into the Settings it was made from, which must outlive it
+  Arguments command;               // templates, arguments of model/variant/backend/prompt placed
+  Arguments profile_args;          // appended in the counted pass
+  Environment env;                 // templates; precedence engine < variant < backend < prompt
+  std::set<std::string> passed{};  // names that it inherits although they are withheld
   Environment counted_env;
   std::string model_path;  // as written
   std::int64_t prompt_tokens = 0, tokens = 0, depth = 0;

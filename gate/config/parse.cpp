@@ -4,11 +4,22 @@
 
 namespace weir::config {
 
+void add_environment(Environment& env, std::set<std::string>& passed, const Extra& more) {
+  for (const auto& [name, value] : more.env) {
+    env[name] = value;
+    passed.erase(name);
+  }
+  for (const std::string& name : more.passed) {
+    env.erase(name);
+    passed.insert(name);
+  }
+}
+
 Extra PerEngine::for_engine(const std::string& engine) const {
   Extra result = extra;
   if (const Extra* own = look_up(engines, engine)) {
     result.args.insert(result.args.end(), own->args.begin(), own->args.end());
-    for (const auto& [name, value] : own->env) result.env[name] = value;
+    add_environment(result.env, result.passed, *own);
     if (own->threads) result.threads = own->threads;
     if (own->seed) result.seed = own->seed;
   }
@@ -78,6 +89,18 @@ void parse_numbers(Fields& fields, Extra& extra) {
   fields.read("seed", extra.seed, read_integer, 0, INT64_C(0xFFFFFFFF));
 }
 
+void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
+  const Node* node = fields.take("env");
+  if (node == nullptr) return;
+  Node set = *node;
+  std::erase_if(set.entries, [&](const Entry& entry) {
+    const bool passes = entry.value.kind == Node::Kind::null && variable_name(entry.key);
+    if (passes) extra.passed.insert(entry.key);
+    return passes;
+  });
+  extra.env = read_environment(set, "env", problems);
+}
+
 void check_args(const Node* node, const Arguments& args, Problems& problems) {
   if (node == nullptr || !holds(args, "{args}")) return;
   problems.add(node->at, "{args} can only stand in an engine's command");
@@ -85,7 +108,7 @@ void check_args(const Node* node, const Arguments& args, Problems& problems) {
 
 void parse_extra(Fields& fields, Extra& extra, Parsing& parsing) {
   check_args(fields.read("args", extra.args, read_arguments), extra.args, parsing.problems);
-  fields.read("env", extra.env, read_environment);
+  parse_environment(fields, extra, parsing.problems);
   parse_numbers(fields, extra);
 }
 

@@ -222,6 +222,8 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
 // What does not go with a server, once all of the engine is known.
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems);
 // threads, seed.
+// env: a name without a value is passed on.
+void parse_environment(Fields& fields, Extra& extra, Problems& problems);
 void parse_numbers(Fields& fields, Extra& extra);
 // The same, args and env.
 void parse_extra(Fields& fields, Extra& extra, Parsing& parsing);

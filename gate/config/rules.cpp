@@ -324,6 +324,7 @@ class Rules {
     for (const auto& [what, same] :
          {std::pair{"command", before.command == after.command},
           {"build", before.build == after.build},
+          {"variables passed through", before.extra.passed == after.extra.passed},
           {"profile_args", before.profile_args == after.profile_args},
           {"counted_env", before.counted_env == after.counted_env},
           {"kernel_names", before.kernel_names == after.kernel_names},

@@ -288,6 +288,11 @@ Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
   look_at_probes(job.world, diagnosis);
   look_at_devices(job.world, interrupts.stop(), diagnosis);
   look_at_layers(job.world, diagnosis);
+  if (const std::string names = sys::withheld_names({}); !names.empty()) {
+    diagnosis.findings.push_back({"environment", report::Health::note,
+                                  "withheld from engines and builds: " + names,
+                                  std::string(k_pass_through)});
+  }
   bool all_seen = true;
   for (const Patient& patient : to_see) {
     diagnosis.engines.push_back(examine(patient, diagnosis.probes, job.world));

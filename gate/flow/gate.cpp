@@ -3,6 +3,7 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/judge.hpp"
+#include "gate/flow/program.hpp"
 #include "gate/flow/reach.hpp"
 #include "gate/report/profile_texts.hpp"
 #include "gate/sys/paths.hpp"
@@ -230,7 +231,9 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
            planned_commands(std::move(loaded), job, wanted, {job.asked.out, ""}));
   Json planned = Json::array();
   std::string lines;
+  std::vector<std::string> passed;
   for (const PlannedCommand& command : commands) {
+    passed.insert(passed.end(), command.spec.passed.begin(), command.spec.passed.end());
     Json env = Json::object();
     std::vector<std::string> words;
     for (const auto& [name, value] : command.spec.env) {
@@ -243,8 +246,12 @@ Result<Answer> dry_run(const Job& job, const MeasureOptions& wanted) {
     planned.push_back({{"cell", command.cell},
                        {"pass", profile::to_string(command.pass)},
                        {"argv", command.spec.argv},
-                       {"env", std::move(env)}});
+                       {"env", std::move(env)},
+                       {"passed", command.spec.passed}});
     lines += text::join(words, " ") + "\n";
+  }
+  if (const std::string names = sys::withheld_names(passed); !names.empty()) {
+    job.talk(fmt::format("withheld from engines: {} ({})", names, k_pass_through));
   }
   return Answer{lines, document({{"schema", "weir.commands/1"}, {"commands", planned}})};
 }

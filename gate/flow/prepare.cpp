@@ -6,6 +6,7 @@
 #include "gate/probes/read/instructions.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/engine_call.hpp"
+#include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
 
@@ -156,6 +157,7 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Job& j
     command.pass = step.pass;
     command.spec.argv = line.argv;
     command.spec.env.assign(line.env.begin(), line.env.end());
+    command.spec.passed = run::handed_on(cell);
     command.spec.folder = cell.folder;
     command.spec.timeout_seconds = cell.cell.engine->timeout_seconds;
     command.spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
@@ -175,6 +177,7 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Job& j
       WEIR_TRY(run::RuntimeCall call, run::carry_in(container->runtime, line.argv, carried));
       command.spec.argv = std::move(call.argv);
       command.spec.env = std::move(call.env);
+      command.spec.passed = std::move(call.passed);
     }
     commands.push_back(std::move(command));
   }

@@ -13,6 +13,10 @@
 
 namespace weir::flow {
 
+// How an engine gets a variable that is withheld.
+inline constexpr std::string_view k_pass_through =
+    "a name under env without a value passes it through";
+
 // Code::usage where there is no such program.
 [[nodiscard]] Result<sys::ProcessSpec> command_spec(const Job& job,
                                                     const std::vector<std::string>& command,

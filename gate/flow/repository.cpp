@@ -82,8 +82,12 @@ std::string written_words(const std::string& branch, const std::string& commit) 
 
 void add_build(std::vector<source::Build>& builds, const config::Cell& cell) {
   if (cell.engine == nullptr || cell.engine->build.empty()) return;
-  const auto known = std::ranges::count(builds, cell.engine->build, &source::Build::command);
-  if (known == 0) builds.push_back({cell.engine->name, cell.engine->build});
+  auto known = std::ranges::find(builds, cell.engine->build, &source::Build::command);
+  if (known == builds.end()) {
+    known = builds.insert(builds.end(), {cell.engine->name, cell.engine->build});
+  }
+  const std::set<std::string>& passed = cell.engine->extra.passed;
+  known->passed.insert(known->passed.end(), passed.begin(), passed.end());
 }
 
 std::vector<source::Build> builds_of_cells(const std::vector<config::Cell>& cells) {

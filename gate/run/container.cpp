@@ -58,14 +58,15 @@ bool mounted_by(const config::Arguments& command, const config::RuntimeLine& par
   return false;
 }
 
-// The user's own options set or hand on this variable.
-bool sets(const config::Arguments& command, const config::RuntimeLine& parts,
-          const std::string& variable) {
+// Those that the user's own options set or hand on.
+std::vector<std::string> variables_in(const config::Arguments& command,
+                                      const config::RuntimeLine& parts) {
+  std::vector<std::string> names;
   for (std::size_t i = parts.options; i < parts.image; ++i) {
     const std::string next = i + 1 < command.size() ? command[i + 1] : "";
-    if (config::variable_set_by(command[i], next) == variable) return true;
+    if (auto name = config::variable_set_by(command[i], next)) names.push_back(std::move(*name));
   }
-  return false;
+  return names;
 }
 
 Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& command,
@@ -86,10 +87,13 @@ Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& com
     added.emplace_back("-e");
     added.push_back(name + "=" + value);
   }
-  if (!carried.handed_on.empty() && !sets(command, parts, carried.handed_on)) {
-    added.insert(added.end(), {"-e", carried.handed_on});
-  }
   RuntimeCall call;
+  call.passed = variables_in(command, parts);
+  for (const std::string& name : carried.handed_on) {
+    if (std::ranges::find(call.passed, name) != call.passed.end()) continue;
+    added.insert(added.end(), {"-e", name});
+    call.passed.push_back(name);
+  }
   call.argv = command;
   call.argv.insert(call.argv.begin() + static_cast<std::ptrdiff_t>(parts.options), added.begin(),
                    added.end());
@@ -125,6 +129,7 @@ Result<RuntimeCall> carry_by_srun(const config::Arguments& command,
                                   const config::RuntimeLine& parts, const Carried& carried) {
   RuntimeCall call;
   call.argv = command;
+  call.passed = carried.handed_on;
   // srun hands its own environment on. What would change srun itself is named to it instead, and a
   // value there ends at the first comma.
   std::string exported;
@@ -242,7 +247,7 @@ Carried carried_into(const PreparedCell& cell, const CarriedPlace& place, const 
   carried.id_file = place.root + "/container";
   carried.port = place.port;
   carried.name = name;
-  if (cell.cell.engine->server) carried.handed_on = cell.cell.engine->server->token_env;
+  carried.handed_on = handed_on(cell);
   return carried;
 }
 

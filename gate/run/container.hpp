@@ -32,8 +32,8 @@ struct Carried {
   std::string id_file;  // absolute, not there yet: docker and podman write the container's id
   std::string port{};   // of a server: published, unless the command says how it is reached
   std::string name{};   // of srun's step, and in the container's label
-  // A variable of weir's own that the engine gets as it is, in no command line; or "".
-  std::string handed_on{};
+  // Variables of weir's own that the engine gets as they are, their values in no command line.
+  std::vector<std::string> handed_on{};
 };
 
 // The runtime's process, whose own environment holds nothing that is meant for the engine alone.
@@ -41,6 +41,7 @@ struct RuntimeCall {
   config::Arguments argv;
   sys::EnvironmentList env;
   std::vector<std::string> unset;
+  std::vector<std::string> passed{};
 };
 
 // Requires a command line of the runtime's (config::whole_command()). What `command` mounts itself

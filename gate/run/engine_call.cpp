@@ -175,6 +175,7 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
   if (container_ == nullptr) {
     spec.env = merge_environment(sys::own_environment(), words.env, probe_env_);
     spec.unset = probes_own(sys::own_environment());  // those that are set come after
+    spec.passed = handed_on(cell_);
     return {};
   }
   carried_ = {root_, out(), probed() ? probes() : "", published};
@@ -195,6 +196,7 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
   spec.argv = std::move(call.argv);
   spec.env = std::move(call.env);
   spec.unset = std::move(call.unset);
+  spec.passed = std::move(call.passed);
   if (container_->runtime == Runtime::podman) spec.settle_seconds = k_podman_seconds;
   if (container_->runtime == Runtime::srun) spec.kill_grace_seconds = k_slurm_seconds;
   return {};

@@ -78,6 +78,13 @@ std::vector<std::string> probes_own(const sys::EnvironmentList& inherited) {
   return names;
 }
 
+std::vector<std::string> handed_on(const PreparedCell& cell) {
+  std::vector<std::string> names(cell.cell.passed.begin(), cell.cell.passed.end());
+  const auto& server = cell.cell.engine->server;
+  if (server && !server->token_env.empty()) names.push_back(server->token_env);
+  return names;
+}
+
 config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) {
   return {{"VK_DRIVER_FILES", twin.driver},
           {"VK_ICD_FILENAMES", twin.driver},  // what older loaders read

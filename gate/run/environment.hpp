@@ -13,6 +13,9 @@ namespace weir::run {
 // none of weir's own surroundings: timed while it marks its work, it would be another engine.
 [[nodiscard]] std::vector<std::string> probes_own(const sys::EnvironmentList& inherited);
 
+// Variables of weir's own environment that the cell's engine gets by name.
+[[nodiscard]] std::vector<std::string> handed_on(const PreparedCell& cell);
+
 // What lets an engine see `twin` and no other Vulkan device, its memory read as bytes of `fill`.
 [[nodiscard]] config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill);
 

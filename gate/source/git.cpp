@@ -105,6 +105,7 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how
   spec.argv.insert(spec.argv.end(), std::make_move_iterator(arguments.begin()),
                    std::make_move_iterator(arguments.end()));
   spec.unset = git_variables();
+  spec.passed = {"GIT_CONFIG_*"};  // in CI, the way to its credentials
   spec.env = {{"LC_ALL", "C"}, {"GIT_TERMINAL_PROMPT", "0"}};
   spec.env.insert(spec.env.end(), how.env.begin(), how.env.end());
   spec.folder = how.folder.empty() ? top_ : how.folder;

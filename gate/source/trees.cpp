@@ -280,6 +280,7 @@ Result<void> run_builds(const std::vector<Build>& builds, const std::string& fol
     }
     spec.argv[0] = *program;
     spec.unset = git_variables();
+    spec.passed = build.passed;
     spec.env = {{"GIT_TERMINAL_PROMPT", "0"}};
     spec.folder = folder;
     spec.timeout_seconds = std::max(1.0, timeout_seconds - (effects.clock.steady() - begun));

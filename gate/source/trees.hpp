@@ -21,6 +21,7 @@ namespace weir::source {
 struct Build {
   std::string engine;         // whose command it is: for messages
   config::Arguments command;  // argv; argv[0] with a '/' is counted from the folder it runs in
+  std::vector<std::string> passed{};  // as ProcessSpec::passed
 };
 
 // A command as it can be pasted into a shell; hostile characters are shown as they would be typed.

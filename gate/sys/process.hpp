@@ -5,6 +5,7 @@
 // when weir asks, and when weir is gone (also by kill -9). No shell anywhere: argument vectors.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -29,6 +30,8 @@ struct ProcessSpec {
   EnvironmentList env;            // set on top of weir's own environment; an entry replaces
   // Names of weir's own environment that the engine shall not see; `env` comes after.
   std::vector<std::string> unset{};
+  // Those that are withheld (k_withheld) and that it gets all the same; '*' stands for anything.
+  std::vector<std::string> passed{};
   std::string folder;  // to run in; empty: weir's own
   double timeout_seconds = 300;
   double kill_grace_seconds = 3;  // from SIGTERM to SIGKILL
@@ -104,6 +107,22 @@ class RealProcesses final : public Processes {
   // The place in memory for one large output is somebody's.
   std::shared_ptr<std::atomic<bool>> large_taken_ = std::make_shared<std::atomic<bool>>(false);
 };
+
+// No process inherits these: secrets, git's settings of the moment, and the files by which a CI
+// system takes orders from a step. '*' stands for anything; upper and lower case are the same.
+inline constexpr auto k_withheld = std::to_array<std::string_view>(
+    {"GITHUB_TOKEN", "GH_TOKEN", "WEIR_TOKEN", "WEIR_DB", "GITHUB_ENV", "GITHUB_OUTPUT",
+     "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY", "ACTIONS_*", "*TOKEN*", "*SECRET*",
+     "*PASSWORD*", "*_KEY", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*",
+     "GIT_CONFIG_PARAMETERS"});
+// True where a process that has `passed` does not inherit the variable. Pure.
+[[nodiscard]] bool is_withheld(std::string_view name, const std::vector<std::string>& passed);
+// What such a process inherits of `own`. Of git's settings safe.directory is: without it no program
+// could ask git in a folder of another user. Pure.
+[[nodiscard]] EnvironmentList inherited(const EnvironmentList& own,
+                                        const std::vector<std::string>& passed);
+// Names of weir's own environment that are withheld, joined by ", ". Those in `passed` are not.
+[[nodiscard]] std::string withheld_names(const std::vector<std::string>& passed);
 
 // The absolute path of this program; "" where the system does not say.
 [[nodiscard]] std::string own_program();

@@ -59,7 +59,9 @@ class CallText {
     for (const std::string& argument : spec.argv) texts_.push_back(argument);
     const std::size_t arguments = texts_.size();
     std::map<std::string, std::string> merged;
-    for (const auto& [name, value] : own_environment()) merged[name] = value;
+    for (const auto& [name, value] : inherited(own_environment(), spec.passed)) {
+      merged[name] = value;
+    }
     for (const std::string& name : spec.unset) merged.erase(name);
     for (const auto& [name, value] : spec.env) merged[name] = value;
     for (const auto& [name, value] : merged) texts_.push_back(name + "=" + value);

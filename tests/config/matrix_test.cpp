@@ -136,6 +136,24 @@ TEST(Matrix, PutsArgumentsAndEnvironmentInTheirOrder) {
   EXPECT_EQ(cell.threads, 0);
 }
 
+TEST(Matrix, PassesOnTheVariablesThatStandUnderEnvWithoutAValue) {
+  const std::string yaml =
+      "version: 1\n"
+      "engines:\n"
+      "  a: {command: [a, '{model}', '{tokens}'], output: llama-bench, env: {A_TOKEN: , B_TOKEN: "
+      "x}}\n"
+      "models: {m: m}\n"
+      "backends: {cpu: {env: {B_TOKEN: , A_TOKEN: set}}}\n"
+      "prompts: {p: {tokens: 8}, q: {tokens: 8, engines: {a: {env: {A_TOKEN: }}}}}\n";
+  const auto made = expanded(yaml);
+  const Cell& cell = made->cell("a/m/cpu/p");
+  EXPECT_THAT(cell.passed, ElementsAre("B_TOKEN")) << "the last one that names it holds";
+  EXPECT_THAT(cell.env, ElementsAre(Pair("A_TOKEN", "set")));
+  EXPECT_EQ(cell.identity.at("environment"), R"({"set":{"A_TOKEN":"set"}})")
+      << "what is inherited is no part of what is measured";
+  EXPECT_THAT(made->cell("a/m/cpu/q").passed, ElementsAre("A_TOKEN", "B_TOKEN"));
+}
+
 TEST(Matrix, RefusesToMeasureOneModelUnderTwoNames) {
   constexpr const char* k_yaml =
       "version: 1\nengines: {{a: {{command: [a, '{{tokens}}'], output: llama-bench}}}}\n"

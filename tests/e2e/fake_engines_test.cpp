@@ -1,5 +1,6 @@
 // The built weir against engines that misbehave: what is wrong is said for that cell alone.
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "tests/e2e/weir_process.hpp"
@@ -244,6 +245,81 @@ TEST_F(FakeEngines, ObeyEveryOptionOrSayWhyNot) {
     EXPECT_EQ(ended.exit_code, 2) << arguments.back();
     EXPECT_NE((ended.out + ended.err).find(says), std::string::npos) << ended.out << ended.err;
   }
+}
+
+// A limit on the size of files stands for a full disk, with cells that are counted in parallel.
+TEST_F(FakeEngines, LoseNoFinishedRecordOnAFullDisk) {
+  spill_program(scratch_ / "engine", "#!/bin/sh\necho '65 syncs'\n");
+  std::string prompts;
+  for (int i = 8; i < 20; ++i)
+    prompts += "p" + std::to_string(i) + ": {tokens: " + std::to_string(i) + "}, ";
+  spill(scratch_ / "model.bin", "no model at all");
+  spill(
+      scratch_ / "weir.yaml",
+      "version: 1\nengines:\n  mine: {command: [./engine, '{model}', '{tokens}'], output: generic, "
+      "metrics: {syncs_per_token: {regex: '(\\d+) syncs'}}}\n"
+      "models: {m: model.bin}\nbackends: {cpu: {}}\nprompts: {" +
+          prompts + "}\n");
+  ASSERT_EQ(weir(scratch_, {"run", "--counts-only", "--out", "whole"}).exit_code, 0);
+  const auto journal = [&](const std::string& out) {
+    return fs::directory_iterator(scratch_ / out)->path() / "run.jsonl";
+  };
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit full{fs::file_size(journal("whole")) - 1000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &full);
+  const Ended ended = weir(scratch_, {"run", "--counts-only", "--out", "full"});
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_EQ(ended.exit_code, 3);
+  EXPECT_NE(ended.err.find("cannot be written"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("Go on with: --resume"), std::string::npos) << ended.err;
+  const std::string kept = slurp(journal("full"));
+  EXPECT_TRUE(kept.ends_with("}\n")) << kept.substr(kept.size() - 100);
+  EXPECT_GT(std::count(kept.begin(), kept.end(), '\n'), 5);
+  const Ended resumed =
+      weir(scratch_, {"run", "--counts-only", "--out", "full", "--resume", "--json", "-"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  const std::string all = slurp(journal("full"));
+  EXPECT_EQ(all.substr(0, kept.size()), kept);
+  EXPECT_EQ(std::count(all.begin(), all.end(), '\n'), 13) << "the header and twelve records";
+}
+
+TEST_F(FakeEngines, SeeNoTokenAndNoFileThatGivesTheRunnerOrders) {
+  spill_program(scratch_ / "engine", "#!/bin/sh\nenv > seen\nexec '" + k_fake + "' ok \"$@\"\n");
+  const auto config = [&](const std::string& env) {
+    spill(scratch_ / "model.bin", "no model at all");
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines:\n  mine: {command: [./engine, -m, '{model}', -p, "
+          "'{prompt_tokens}', -n, '{tokens}', -r, '{repeats}'], output: llama-bench" +
+              env +
+              "}\nmodels: {m: model.bin}\nbackends: {cpu: {}}\n"
+              "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\ngate: {runs: 1}\n");
+  };
+  const std::map<std::string, std::string> around{{"GITHUB_TOKEN", "planted"},
+                                                  {"GITHUB_ENV", "/tmp/planted"},
+                                                  {"ACTIONS_RUNTIME_URL", "planted"},
+                                                  {"HF_TOKEN", "planted"}};
+  config("");
+  ASSERT_EQ(weir(scratch_, {"run"}, around).exit_code, 0);
+  EXPECT_NE(slurp(scratch_ / "seen").find("PATH="), std::string::npos);
+  EXPECT_EQ(slurp(scratch_ / "seen").find("planted"), std::string::npos)
+      << slurp(scratch_ / "seen");
+  Ended ended = weir(scratch_, {"run", "--dry-run"}, around);
+  EXPECT_NE(ended.err.find("withheld from engines: ACTIONS_RUNTIME_URL, GITHUB_ENV, GITHUB_TOKEN, "
+                           "HF_TOKEN (a name under env without a value passes it through)"),
+            std::string::npos)
+      << ended.err;
+  ended = weir(scratch_, {"doctor"}, around);
+  EXPECT_NE(ended.out.find("HF_TOKEN"), std::string::npos) << ended.out;
+
+  config(", env: {HF_TOKEN: }");
+  ASSERT_EQ(weir(scratch_, {"run"}, around).exit_code, 0);
+  EXPECT_NE(slurp(scratch_ / "seen").find("HF_TOKEN=planted\n"), std::string::npos);
+  EXPECT_EQ(slurp(scratch_ / "seen").find("GITHUB_TOKEN"), std::string::npos);
+  ended = weir(scratch_, {"run", "--dry-run", "--json", "-"}, around);
+  EXPECT_EQ(json_of(ended)["commands"][0]["passed"], Json::parse(R"(["HF_TOKEN"])"));
+  EXPECT_EQ(ended.err.find("HF_TOKEN"), std::string::npos) << ended.err;
 }
 
 // Cut off after the first process of a run: what is missing is never taken for measured.

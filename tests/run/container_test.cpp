@@ -108,7 +108,7 @@ TEST(CarryIn, PublishesThePortOfAServerUnlessTheCommandSaysHowItIsReached) {
 TEST(CarryIn, HandsATokenOnByItsNameAlone) {
   Carried carried;
   carried.id_file = "/run/1/id";
-  carried.handed_on = "SERVER_TOKEN";
+  carried.handed_on = {"SERVER_TOKEN"};
   const std::pair<const char*, int> cases[] = {
       {"docker run it serve", 1},
       {"docker run -e OTHER=1 it serve", 1},
@@ -121,6 +121,7 @@ TEST(CarryIn, HandsATokenOnByItsNameAlone) {
     const auto call = carry_in(runtime, text::split(command, ' '), carried);
     ASSERT_TRUE(call) << command;
     EXPECT_EQ(std::count(call->argv.begin(), call->argv.end(), "SERVER_TOKEN"), words) << command;
+    EXPECT_THAT(call->passed, Contains("SERVER_TOKEN")) << "or docker could not: " << command;
   }
 }
 

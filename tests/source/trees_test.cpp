@@ -95,6 +95,23 @@ TEST_F(BuiltBases, AreBuiltWhereTheConfigLiesAndWithoutGitsVariables) {
       << "a base from before that folder";
 }
 
+TEST_F(BuiltBases, AreBuiltWithoutSecretsThatTheConfigDoesNotPassOn) {
+  const Variable github("GITHUB_TOKEN", "ghs_planted"), mirror("MIRROR_TOKEN", "m");
+  const Variable orders("GITHUB_ENV", at("orders"));
+  const std::string log = at("log");
+  ASSERT_TRUE(run_builds({{"engine", {"/usr/bin/env"}}}, repository_, log, 60, effects()));
+  const std::string without = files_.read(log, 100'000).value();
+  expect_holds(without, "PATH=");
+  for (const char* name : {"ghs_planted", "MIRROR_TOKEN", "GITHUB_ENV"}) {
+    EXPECT_EQ(without.find(name), std::string::npos) << without;
+  }
+  ASSERT_TRUE(run_builds({{"engine", {"/usr/bin/env"}, {"MIRROR_TOKEN"}}}, repository_, log, 60,
+                         effects()));
+  const std::string with = files_.read(log, 100'000).value();
+  expect_holds(with, "MIRROR_TOKEN=m");
+  EXPECT_EQ(with.find("ghs_planted"), std::string::npos);
+}
+
 TEST_F(BuiltBases, FollowTheWayTheConfigWasNamed) {
   write(in("perf/weir.yaml"), "");
   commit("config");

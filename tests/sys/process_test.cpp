@@ -416,6 +416,73 @@ TEST(Processes, KeepVariablesFromAnEngineThatShallNotSeeThem) {
   EXPECT_NE(out.find("WEIR_TEST_SET_AGAIN=new\n"), std::string::npos);
 }
 
+// Sets variables for as long as it lives.
+class Surrounding {
+ public:
+  explicit Surrounding(EnvironmentList set) : set_(std::move(set)) {
+    for (const auto& [name, value] : set_) setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~Surrounding() {
+    for (const auto& [name, value] : set_) unsetenv(name.c_str());
+  }
+
+ private:
+  EnvironmentList set_;
+};
+
+TEST(Processes, InheritNoSecretAndNoFileThatGivesTheRunnerOrders) {
+  const auto names = text::split(
+      "GITHUB_TOKEN GH_TOKEN WEIR_TOKEN WEIR_DB GITHUB_ENV GITHUB_OUTPUT GITHUB_PATH GITHUB_STATE "
+      "GITHUB_STEP_SUMMARY ACTIONS_RUNTIME_URL ACTIONS_ID_TOKEN_REQUEST_URL HF_TOKEN npm_authToken "
+      "AWS_SECRET_ACCESS_KEY PGPASSWORD MY_PASSWORD_FILE SSH_KEY GIT_CONFIG_PARAMETERS",
+      ' ');
+  EnvironmentList all;
+  for (const std::string& name : names) all.emplace_back(name, "planted");
+  const Surrounding around(all);
+  const std::string out = finished(engine("environment")).out;
+  EXPECT_EQ(out.find("planted"), std::string::npos) << out;
+  EXPECT_NE(out.find("PATH="), std::string::npos) << "all else is inherited";
+
+  ProcessSpec spec = engine("environment");
+  spec.passed = {"HF_TOKEN"};
+  spec.env = {{"GITHUB_TOKEN", "another"}};
+  const std::string given = finished(spec).out;
+  EXPECT_NE(given.find("HF_TOKEN=planted\n"), std::string::npos) << "given back by name";
+  EXPECT_NE(given.find("GITHUB_TOKEN=another\n"), std::string::npos) << "set by name";
+  EXPECT_EQ(given.find("WEIR_TOKEN"), std::string::npos);
+}
+
+TEST(Processes, InheritOfGitsSettingsOnlyWhichFoldersAreSafe) {
+  const EnvironmentList own{{"GIT_CONFIG_COUNT", "3"},
+                            {"GIT_CONFIG_KEY_0", "http.https://github.com/.extraheader"},
+                            {"GIT_CONFIG_VALUE_0", "AUTHORIZATION: basic c2VjcmV0"},
+                            {"GIT_CONFIG_KEY_1", "safe.directory"},
+                            {"GIT_CONFIG_VALUE_1", "*"},
+                            {"GIT_CONFIG_KEY_2", "url.https://me:secret@host/.insteadOf"},
+                            {"GIT_CONFIG_VALUE_2", "https://host/"},
+                            {"GIT_CONFIG_GLOBAL", "/dev/null"}};
+  EXPECT_EQ(inherited(own, {}), (EnvironmentList{{"GIT_CONFIG_GLOBAL", "/dev/null"},
+                                                 {"GIT_CONFIG_KEY_0", "safe.directory"},
+                                                 {"GIT_CONFIG_VALUE_0", "*"},
+                                                 {"GIT_CONFIG_COUNT", "1"}}));
+  EXPECT_EQ(inherited(own, {"GIT_CONFIG_*"}), own) << "git itself gets all";
+}
+
+TEST(Processes, WithholdWhatTheDocumentationLists) {
+  const auto page =
+      RealFiles().read(WEIR_SOURCE_DIR "/docs/reference/configuration.md", 1 << 20).value();
+  const std::size_t begin = page.find("## Withheld variables");
+  ASSERT_NE(begin, std::string::npos);
+  std::set<std::string> listed;
+  for (const std::string& line :
+       text::lines(page.substr(begin, page.find("\n## ", begin) - begin))) {
+    if (!line.starts_with("| `")) continue;
+    const auto parts = text::split(line.substr(0, line.find(" | ", 2)), '`');
+    for (std::size_t i = 1; i < parts.size(); i += 2) listed.insert(parts[i]);
+  }
+  EXPECT_EQ(listed, std::set<std::string>(k_withheld.begin(), k_withheld.end()));
+}
+
 TEST(Processes, KeepTheEndsOfALongOutputWhereThatIsEnough) {
   ProcessSpec spec = engine("large");
   spec.whole_output = false;

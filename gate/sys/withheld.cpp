@@ -1,0 +1,44 @@
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::sys {
+
+bool is_withheld(std::string_view name, const std::vector<std::string>& passed) {
+  const std::string lower = text::lower(name);
+  const auto matches = [&](std::string_view pattern) {
+    return text::glob_match(text::lower(pattern), lower);
+  };
+  return std::ranges::any_of(k_withheld, matches) && std::ranges::none_of(passed, matches);
+}
+
+EnvironmentList inherited(const EnvironmentList& own, const std::vector<std::string>& passed) {
+  EnvironmentList list;
+  std::ranges::copy_if(own, std::back_inserter(list),
+                       [&](const auto& one) { return !is_withheld(one.first, passed); });
+  constexpr std::string_view k_key = "GIT_CONFIG_KEY_", k_value = "GIT_CONFIG_VALUE_";
+  if (!is_withheld("GIT_CONFIG_COUNT", passed)) return list;
+  int count = 0;
+  for (const auto& [name, key] : own) {
+    if (!name.starts_with(k_key) || text::lower(key) != "safe.directory") continue;
+    const std::string of = fmt::format("{}{}", k_value, name.substr(k_key.size()));
+    const auto value = std::ranges::find(own, of, &EnvironmentList::value_type::first);
+    if (value == own.end()) continue;
+    list.emplace_back(fmt::format("{}{}", k_key, count), key);
+    list.emplace_back(fmt::format("{}{}", k_value, count++), value->second);
+  }
+  if (count > 0) list.emplace_back("GIT_CONFIG_COUNT", std::to_string(count));
+  return list;
+}
+
+std::string withheld_names(const std::vector<std::string>& passed) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : own_environment()) {
+    if (is_withheld(name, passed)) names.push_back(text::printable(name));
+  }
+  std::ranges::sort(names);
+  return text::join(names);
+}
+
+}  // namespace weir::sys
