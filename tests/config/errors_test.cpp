@@ -81,7 +81,7 @@ TEST(Errors, NameTheSectionThatIsWrong) {
       {"variants: {fused: {args: --mega}}\n", "10:26", "no shell splits it"},
       {"variants: {fused: {args: ['{args}']}}\n", "10:26", "only stand in an engine's command"},
       {"variants: {fused: {env: {A-B: 1}}}\n", "10:26", "no name of an environment variable"},
-      {"variants: {fused: {env: {A: }}}\n", "10:29", "A must be a text, not nothing"},
+      {"variants: {fused: {env: {A: [1]}}}\n", "10:29", "A must be a text"},
       {"variants: {fused: {env: {A-B: }}}\n", "10:26", "no name of an environment variable"},
       {"variants: {fused: {env: {A: '{args}'}}}\n", "10:29", "cannot be in the environment"},
       {"variants: {fused: {threads: 0}}\n", "10:29", "from 1 to 4096"},

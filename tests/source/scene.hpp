@@ -77,6 +77,7 @@ class Scene : public testing::Test {
     spec.argv = std::move(arguments);
     spec.argv.insert(spec.argv.begin(), "/usr/bin/git");
     spec.folder = folder.empty() ? repository_ : folder;
+    spec.passed = {"GIT_CONFIG_*"};
     const auto finished = processes_.run(spec, never_);
     EXPECT_TRUE(finished && finished->ended == sys::HowEnded::exited && finished->exit_code == 0)
         << text::join(spec.argv, " ") << ": " << (finished ? finished->err : "");
