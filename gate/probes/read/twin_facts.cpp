@@ -32,7 +32,7 @@ std::string word(const Json* value) {
 std::string short_name(std::string name, std::string_view prefix) {
   if (name.starts_with(prefix)) name = name.substr(prefix.size());
   for (const std::string_view end : {"_BIT", "_KHR", "_NV", "_EXT"}) {
-    if (name.size() > end.size() && name.ends_with(end)) name.resize(name.size() - end.size());
+    if (name.size() > end.size() && name.ends_with(end)) name.erase(name.size() - end.size());
   }
   std::replace(name.begin(), name.end(), '_', '-');
   return text::lower(name);
