@@ -281,6 +281,7 @@ class Rules {
   void cells() {
     std::map<std::pair<std::string, std::string>, std::vector<std::string>> devices;
     std::map<std::string, std::vector<std::string>> parts;
+    std::vector<std::string> passed;
     for (const auto& [name, before] : before_) {
       if (!after_.contains(name)) continue;
       const Cell& after = *after_.at(name);
@@ -289,6 +290,10 @@ class Rules {
       }
       const std::vector<std::string> differ = differing(*before, after);
       if (!differ.empty()) parts[text::join(differ, " and ")].push_back(name);
+      if (before->passed != after.passed) passed.push_back(name);
+    }
+    if (!passed.empty()) {
+      add("variables passed through to cells", "", "", Effect::changed, true).about(passed);
     }
     for (const auto& [change, names] : devices) {
       add("the device of cells", change.first, change.second, Effect::looser, true).about(names);
@@ -324,7 +329,6 @@ class Rules {
     for (const auto& [what, same] :
          {std::pair{"command", before.command == after.command},
           {"build", before.build == after.build},
-          {"variables passed through", before.extra.passed == after.extra.passed},
           {"profile_args", before.profile_args == after.profile_args},
           {"counted_env", before.counted_env == after.counted_env},
           {"kernel_names", before.kernel_names == after.kernel_names},

@@ -148,6 +148,15 @@ TEST(Rules, WhatAnEngineMayRunOnTheCpuIsARuleAndItsProbesAreToldAsHoldingAlready
               ElementsAre("probes of engine e: vulkan, ggml → ggml: looser, and holds already"));
 }
 
+TEST(Rules, AVariableThatIsPassedThroughIsToldWhereverItStands) {
+  const std::string words = "variables passed through to cells: changed, and holds already, in ";
+  EXPECT_THAT(
+      words_between(with_engine(k_command), with_engine(k_command + ", env: {GITHUB_TOKEN: }")),
+      ElementsAre(words + "2 cells"));
+  EXPECT_THAT(words_between(whole(""), whole("variants: {default: {env: {A_TOKEN: }}}\n")),
+              ElementsAre(words + "4 cells"));
+}
+
 TEST(Rules, ALimitOnASingleKernelIsTold) {
   EXPECT_THAT(words_between(whole("limits: [{metrics: 'kernel_calls:mul*', max: 4}]\n"),
                             whole("limits: [{metrics: 'kernel_calls:mul*', max: 8}]\n")),
