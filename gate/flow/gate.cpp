@@ -38,7 +38,14 @@ std::vector<config::Cell> chosen(std::vector<config::Cell> cells,
 // What was allowed, and by which rules, is the whole gate's to say, once.
 Measured alone(Measured pairs) {
   pairs.allowed.reset();
-  pairs.known.rules.reset();
+  if (pairs.known.rules) {
+    // A cell under a new name is still judged as the one it was.
+    RulesUsed names;
+    for (const verdict::HeldCell& held : pairs.known.rules->held) {
+      if (!held.now.empty()) names.held.push_back({held.cell, held.shown, held.now});
+    }
+    pairs.known.rules = std::move(names);
+  }
   return pairs;
 }
 

@@ -115,14 +115,19 @@ class AsHeld {
     WEIR_TRY(const std::vector<baseline::Baseline> known, stored_of(as_.cell, stored, measured_));
     return baseline::choose(as_, known);
   }
-  // Counts that nothing takes any more are looked for in what is stored, whatever there is beside.
-  [[nodiscard]] bool lost() const { return held_ != nullptr && !held_->lost.empty(); }
-  [[nodiscard]] verdict::CellVerdict judge(const verdict::Base& base,
-                                           const verdict::Policy& policy) const {
+  // The pull request changed what the cell is, or took away what counted it: beside a base that is
+  // measured by the same configuration that shows nowhere, so what is stored is asked.
+  [[nodiscard]] bool edited() const {
+    return held_ != nullptr && !(held_->changed.empty() && held_->lost.empty());
+  }
+  // `held_to`: what the base holds of an edited cell, where something else judges its numbers.
+  [[nodiscard]] verdict::CellVerdict judge(const verdict::Base& base, const verdict::Policy& policy,
+                                           const baseline::Choice* held_to = nullptr) const {
     const auto& limits = measured_.known.settings->limits;
     verdict::CellVerdict cell = verdict::judge_cell(as_, base, limits, policy);
     if (held_ != nullptr) {
-      verdict::hold_measured(as_, base.choice, limits, *held_, fails_on_removed(measured_), cell);
+      verdict::hold_measured(as_, held_to != nullptr ? *held_to : base.choice, limits, *held_,
+                             fails_on_removed(measured_), cell);
     }
     cell.cell = shown_;
     return cell;
@@ -200,16 +205,21 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
     // Cached counts, then the base that was built, then what is stored; but what a run of others
     // says of its base comes last.
     const bool none = base.choice.match == baseline::Choice::Match::none;
-    if (measured.claimed || (none && (!profile.counts_skipped || held.lost()))) {
+    std::optional<baseline::Choice> held_to;
+    if (measured.claimed || held.edited() || (none && !profile.counts_skipped)) {
       WEIR_TRY(baseline::Choice fallback, held.stored(stored));
-      if (fallback.match >= baseline::Choice::Match::nearest) {
+      if (fallback.match < baseline::Choice::Match::nearest) {
+        // Where nothing is stored either, the base's matrix is all that holds the cell as it was.
+        fallback.match = baseline::Choice::Match::fingerprint;
+        if (held.edited()) held_to = std::move(fallback);
+      } else {
         fallback.reason =
             fmt::format("{}the stored baseline judges{}{}", none ? base.choice.reason + "; " : "",
                         fallback.reason.empty() ? "" : ": ", fallback.reason);
         base.choice = std::move(fallback);
       }
     }
-    cells.push_back(held.judge(base, policies[i]));
+    cells.push_back(held.judge(base, policies[i], held_to ? &*held_to : nullptr));
   }
   verdict::GateVerdict verdict =
       finish(std::move(cells), policy, measured, files, gone_of(measured));

@@ -291,7 +291,7 @@ std::vector<publish::Part> none_posted(const std::vector<std::string>& names, co
   return parts;
 }
 
-Posted post_all(const Job& job, const PostOptions& words, publish::Event& event, const Said& said,
+Posted post_all(const PostOptions& words, publish::Event& event, const Said& said,
                 const std::string& run_url, double settle_seconds, const Github& github) {
   publish::Api& api = github.api();
   Posted told;
@@ -343,7 +343,7 @@ Result<Answer> post(const Job& job, const PostOptions& words) {
            Github::open(job, words.access, "--dry-run posts nothing and needs none"));
   WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
   const Masker& masker = github->masker();
-  Posted told = post_all(job, words, event, said, run_url,
+  Posted told = post_all(words, event, said, run_url,
                          std::min(settle, github->limit_seconds() / 4), *github);
   told.notes.insert(told.notes.begin(), notes.begin(), notes.end());
   for (const std::string& note : told.notes) {

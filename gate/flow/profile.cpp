@@ -332,6 +332,9 @@ Result<Answer> profile(const Job& job, const ProfileOptions& asked) {
   WEIR_CHECK(check_options(job, asked));
   ProfileOptions options = asked;
   if (!options.peak_file.empty()) {
+    if (!options.page.file.empty() && (options.by == "kernel" || options.by == "op")) {
+      return fail(Code::usage, "--peak on a page needs its table: --by op-shape, layer or backend");
+    }
     WEIR_TRY(ProfileFile read, read_profile_file(options.peak_file, job.files()));
     if (!read.observed) return fail(Code::usage, "--peak {}: holds no ops", options.peak_file);
     options.peak = std::make_shared<observed::Observed>(std::move(*read.observed));

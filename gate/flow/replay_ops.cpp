@@ -342,7 +342,7 @@ Result<std::size_t> chosen_step(const ReplayOptions& options, const profile::Rep
   return index - 1;
 }
 
-// Products as large as those that a device does best: of 512 vectors for its arithmetic, of one for
+// Matrix multiplications as large as those that a device does best: of 512 vectors for its arithmetic, of one for
 // its memory. Types and numbers of ops are those of the recorded ones, a pair a type of weights.
 std::vector<profile::ReplayNode> peak_nodes(const profile::ReplayStep& step) {
   constexpr std::int64_t k_length = 4096, k_rows = 4096, k_rows_of_many = 32768, k_vectors = 512;
@@ -352,6 +352,7 @@ std::vector<profile::ReplayNode> peak_nodes(const profile::ReplayStep& step) {
     if (node.op != "MUL_MAT" || node.tensors.size() != 3) continue;
     const profile::ReplayTensor& weights = node.tensors[1];
     const bool fits = weights.slot == 1 && weights.ne[0] > 0 && weights.nb[1] > 0 &&
+                      weights.nb[1] / weights.ne[0] <= 8 &&  // bytes an element, of any type
                       weights.nb[1] * k_length % weights.ne[0] == 0 && weights.root >= 0 &&
                       static_cast<std::size_t>(weights.root) < node.roots.size() &&
                       node.roots[static_cast<std::size_t>(weights.root)].constant;

@@ -170,7 +170,15 @@ class Answering {
       answer_.notes.push_back("the check stays as it is: " + text::join(take->beyond, "; "));
       return Refusal();
     }
-    WEIR_TRY(const auto other, says_otherwise(api_, target_, checks));
+    // Writing took a while: what was accepted is what the check showed, and not what it shows by
+    // now.
+    WEIR_TRY(const SeenChecks now, seen_checks(api_, target_, marker, options_.app));
+    if (!now.own || now.own->id != check->id || now.own->text != check->text ||
+        now.own->marker.text() != check->marker.text()) {
+      answer_.notes.push_back("the check shows another verdict by now, and stays as it is");
+      return Refusal();
+    }
+    WEIR_TRY(const auto other, says_otherwise(api_, target_, now));
     WEIR_CHECK(turn_green(*check, marker, other));
     return Refusal();
   }

@@ -21,9 +21,9 @@
 
 namespace weir::publish {
 
-// 80 bits of SHA-256, as 20 hexadecimal digits, over everything that an acceptance is of: the
-// target's full head, base and pull request, the gate, the rules, and what is listed as accepted
-// and as beyond that.
+// 160 bits of SHA-256, as 40 hexadecimal digits (an author chooses both heads, and with 80 bits
+// could make two of one code), over everything that an acceptance is of: the target's full head,
+// base and pull request, the gate, the rules, and what is listed as accepted and as beyond that.
 [[nodiscard]] std::string acceptance_code(const Target& target, const std::string& gate,
                                           const verdict::WouldTake& take);
 // "/weir accept CODE REASON", to copy.

@@ -267,6 +267,10 @@ Result<std::optional<std::int64_t>> says_otherwise(Api& api, const Target& targe
     if (other.green() || other.marker.held || !other.marker.pull_request) continue;
     WEIR_TRY(const ApiResponse answer, api.get(fmt::format("/repos/{}/pulls/{}", target.repository,
                                                            *other.marker.pull_request)));
+    if (!fine(answer) && answer.status != 404) {
+      return fail(Code::unavailable, "pull request {}: {}", *other.marker.pull_request,
+                  refusal(answer));
+    }
     const Json& pull = answer.body;
     // One that is closed, went on or is for another branch now waits for no check of this name.
     if (fine(answer) && text_in(pull, "state") == "open" &&

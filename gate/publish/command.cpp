@@ -27,7 +27,7 @@ std::string acceptance_code(const Target& target, const std::string& gate,
                     {"pull_request", target.pull_request.value_or(0)},
                     {"gate", gate},
                     {"allowable", verdict::to_json(take)}};
-  return sys::sha256_hex(dump_json(all)).substr(0, 20);
+  return sys::sha256_hex(dump_json(all)).substr(0, 40);
 }
 
 std::string acceptance_line(const std::string& code) {

@@ -124,7 +124,7 @@ struct Target {
   std::optional<std::int64_t> pull_request;  // none: no comment
   std::string sha;                           // "": no check run and no status
   RunNumber run;                             // that measured
-  std::string run_url;  // shown as the source: https://…/actions/runs/12/attempts/1, or ""
+  std::string run_url{};  // shown as the source: https://…/actions/runs/12/attempts/1, or ""
   std::string base{}, base_sha{};  // as of Event
 
   [[nodiscard]] Marker marker(const std::string& gate) const {

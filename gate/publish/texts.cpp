@@ -97,7 +97,10 @@ Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& st
   texts.check = report::check_text(gate, for_check);
   texts.status = report::status_text(gate);
   const std::string why = why_not_counted(gate, run, target);
-  if (why.empty()) {
+  // A red verdict ends the run that measured it red as well: what was judged here can be accepted.
+  MeasuredBy records = run;
+  if (run.judged_here) records.conclusion.reset();
+  if (why_not_counted(gate, records, target).empty()) {
     const Offer offer = offer_of(gate, target, gate_name);
     texts.check.text = offer.text;
     texts.comment += offer.line;

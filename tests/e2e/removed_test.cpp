@@ -109,6 +109,24 @@ TEST_F(Removed, AMetricThatOnlyALimitHoldsFailsToo) {
             "fail");
 }
 
+TEST_F(Removed, BesideABaseThatTheSameEditsMeasureTheyAreSeenToo) {
+  const std::vector<std::string> with{"--rules-from", "main", "--against", "main"};
+  write_config("", "{decode: {tokens: 8}, other: {tokens: 10}}");
+  EXPECT_THAT(metric_of(cell_of(gate(with, 1), k_other), "cell")["reason"].get<std::string>(),
+              HasSubstr("another cell under this name (prompt changed)"));
+  write_config();
+  replace_in_config("      syncs_per_token: {regex: '(\\d+) syncs'}\n", "");
+  EXPECT_EQ(metric_of(cell_of(gate(with, 1), k_cell), "syncs_per_token")["verdict"], "fail");
+  // Where nothing is stored, the base's matrix still says what the cell was.
+  write_config();
+  git({"rm", "-rqf", "baselines"});
+  git({"commit", "-qm", "nothing stored"});
+  git({"branch", "-qf", "main"});
+  EXPECT_EQ(gate(with, 0)["verdict"], "pass");
+  write_config("", "{decode: {tokens: 8}, other: {tokens: 10}}");
+  EXPECT_EQ(cell_of(gate(with, 1), k_other)["verdict"], "fail");
+}
+
 TEST_F(Removed, WhoMayMergeCanAcceptIt) {
   write_config("", "{decode: {tokens: 8}}");
   replace_in_config("      syncs_per_token: {regex: '(\\d+) syncs'}\n", "");

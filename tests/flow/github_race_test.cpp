@@ -235,7 +235,8 @@ class Drawn : public sys::Http {
                                {"head_sha", run.was.head},
                                {"head_branch", "topic"},
                                {"event", "pull_request"},
-                               {"conclusion", "success"},
+                               // The measuring job ends as its verdict says.
+                               {"conclusion", gate.exit_code == ExitCode::pass ? "success" : "failure"},
                                {"head_repository", {{"full_name", head_repository}}}};
     }
     in_world(event, [&](tests::FakeWorld& fake, const Job& job) {

@@ -130,10 +130,21 @@ TEST_F(Comments, AcceptExactlyWhatTheirAuthorSawAndTurnTheCheckGreen) {
   EXPECT_EQ(store_.statuses(k_sha)[0]["context"], "weir/gate (main #7)");
 }
 
+// The measuring job of such a verdict ends red, as its verdict does.
+TEST_F(Comments, AreOfferedForAForksRunThatWasJudgedHere) {
+  MeasuredBy fork{.conclusion = "failure", .fork = true, .judged_here = true};
+  fork.of_pull_request = true;
+  const std::string line = "/weir accept " + code_of(failing()) + " REASON";
+  EXPECT_THAT(texts_of(failing(), {}, fork, target_at(k_sha)).comment, HasSubstr(line));
+  fork.judged_here = false;
+  EXPECT_THAT(texts_of(failing(), {}, fork, target_at(k_sha)).comment,
+              testing::Not(HasSubstr(line)));
+}
+
 TEST_F(Comments, AreOfferedReadyToCopyWhereTheVerdictIsShown) {
   post(failing());
   const std::string line = "\n/weir accept " + code_of(failing()) + " REASON\n";
-  EXPECT_EQ(code_of(failing()).size(), 20U);  // 80 bits
+  EXPECT_EQ(code_of(failing()).size(), 40U);  // 160 bits: two of one code take 2^80 tries
   EXPECT_THAT(store_.comments(7)[0]["body"].get<std::string>(), HasSubstr(line));
   EXPECT_THAT(store_.check_runs()[0]["output"]["summary"].get<std::string>(), HasSubstr(line));
   EXPECT_THAT(store_.check_runs()[0]["output"]["text"].get<std::string>(),

@@ -91,6 +91,10 @@ TEST(Texts, OfAForksRunThatWasJudgedHereArePassesThatSayWhatNobodyCanVouchFor) {
   const Texts red = texts_of(by_rules(gate_of(Outcome::fail, ExitCode::fail)), {}, fork, k_target);
   EXPECT_THAT(red.check.summary, StartsWith("**Judged here"));
   EXPECT_EQ(red.check.conclusion, "failure");
+  // As the measuring job ends when its verdict is red.
+  fork.conclusion = "failure";
+  EXPECT_EQ(texts_of(pass, {}, fork, k_target).check.conclusion, "failure");
+  fork.conclusion = "success";
   fork.judged_here = false;
   EXPECT_EQ(texts_of(pass, {}, fork, k_target).check.conclusion, "failure");
 }

@@ -25,8 +25,8 @@ void add_replay(const Verb& verb) {
   verb.option("--threads", options->threads, "", "Threads (default: as recorded)")
       ->check(CLI::Range(1, 1024));
   verb.flag("--peak", options->peak,
-            "Large products of the recorded weight types instead of the step's ops: the highest "
-            "rates of this machine, for weir profile --peak");
+            "Large matrix multiplications of the recorded weight types instead of the step's ops: the "
+            "highest rates of this machine, for weir profile --peak");
   verb.option("--step", options->step, "", "Which kind of step, from 1 (default: decode)")
       ->check(CLI::Range(1, 128));
   verb.option("--seconds", options->seconds, "",
