@@ -11,7 +11,7 @@ constexpr std::size_t k_window = 120;  // points that a fit looks back at
 constexpr std::size_t k_points_to_fit = 10, k_points_to_slope = 20;
 constexpr std::size_t k_points_before_step = 4, k_points_before_bend = 8;
 constexpr std::size_t k_points_to_start = 41;
-constexpr double k_least_scale = 5e-5, k_wide_noise = 0.01;
+constexpr double k_least_scale = 5e-5;
 constexpr double k_outlier = 3.5;  // scales away
 constexpr double k_step_threshold = 4.77, k_bend_threshold = 4.92, k_slope_threshold = 4.2;
 constexpr std::size_t k_nights_of_doubt = 16, k_nights_to_move = 6;
@@ -288,10 +288,7 @@ void TrendRule::fit() {
     return std::sqrt(2 * std::log((10.2 + points) / (0.2 + share)));
   };
   fit.reach = std::min(4.0, reach_of(outliers));
-  // Heavy tails of a wide spread are skewed in logarithms: there they raise thresholds twice as much.
-  const double wide = std::clamp(fit.noise / k_wide_noise - 1, 0.0, 1.0);
-  fit.strictness =
-      std::max(0.0, std::min(3.5, reach_of(0)) - fit.reach) * (1 + 1.2 * fit.memory) * (1 + wide);
+  fit.strictness = std::max(0.0, std::min(3.5, reach_of(0)) - fit.reach) * (1 + 1.2 * fit.memory);
   fit.last_residual = std::clamp(residuals_.back(), -3 * fit.scale, 3 * fit.scale);
   std::size_t since = begin;
   if (now_.step) since = std::max(since, *now_.step);

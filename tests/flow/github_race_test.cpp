@@ -324,7 +324,7 @@ class Drawn : public sys::Http {
       const std::size_t at = summary.rfind("/weir accept ");
       if (at != std::string::npos && summary.find(" REASON", at) != std::string::npos) {
         const std::tuple place(marker->pull_request.value_or(0), head, name);
-        const auto [offer, fresh] = offered_.emplace(summary.substr(at + 13, 20), place);
+        const auto [offer, fresh] = offered_.emplace(summary.substr(at + 13, 40), place);
         if (!fresh && offer->second != place && wrong.empty()) wrong = "one code for two places";
       }
       if (run["conclusion"] == "success" || run["conclusion"] == "neutral") {
@@ -360,7 +360,7 @@ class Drawn : public sys::Http {
       }
     }
     for (const Comment& said : said_) {
-      const auto found = offered_.find(said.body.substr(0, 33).substr(13));
+      const auto found = offered_.find(said.body.substr(0, 53).substr(13));
       if (said.pull == pull && said.login == k_maintainer && found != offered_.end() &&
           found->second == std::tuple(pull, head, name)) {
         return;
