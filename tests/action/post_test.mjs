@@ -160,10 +160,12 @@ test('of hostile archives the records alone are read, or nothing', () => {
     return {done, files: fs.readdirSync(folder, {recursive: true}).filter((name) => fs.lstatSync(path.join(folder, name)).isFile()).sort()};
   };
   const counted = 'run/base-counts/e/m/cpu/p@d256/cpu-x86.json';
+  const pairs = 'run/confirm/20260131-120000-002/run.jsonl';
   const hostile = ['../../../escaped', '/tmp/weir-escaped', 'run/rules/baselines/x.json', 'run/base-counts/../../../../x.json', 'run/base-counts/e/m/*/p/x.json',
-                   'run/base-counts/e/m/../p/x.json', 'run/base-counts/e/m/cpu/p/x.json\nrun/run.jsonl', 'run/base-counts/e/m/cpu/p/[x].json', 'xrun/run.jsonl'];
-  assert.deepEqual(taken(Object.fromEntries([...hostile, 'run/run.jsonl', 'run/confirm/run.jsonl', counted].map((name) => [name, records]))).files,
-                   [counted, 'run/confirm/run.jsonl', 'run/run.jsonl']);
+                   'run/base-counts/e/m/../p/x.json', 'run/base-counts/e/m/cpu/p/x.json\nrun/run.jsonl', 'run/base-counts/e/m/cpu/p/[x].json', 'xrun/run.jsonl',
+                   'run/confirm/../run.jsonl', 'run/confirm/*/run.jsonl', 'run/confirm/a/b/run.jsonl', 'run/confirm/run.jsonl'];
+  assert.deepEqual(taken(Object.fromEntries([...hostile, 'run/run.jsonl', pairs, counted].map((name) => [name, records]))).files,
+                   [counted, pairs, 'run/run.jsonl']);
   const many = run({members: {'run/run.jsonl': records, ...Object.fromEntries(Array.from({length: 2001}, (_, i) => [`run/base-counts/e/m/b/p/${i}.json`, records]))}});
   assert.match(many.posts[0], missing);
   assert.ok(!fs.existsSync('/tmp/weir-escaped'));
