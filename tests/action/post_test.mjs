@@ -121,6 +121,24 @@ test('records that can not be judged are no verdict; a verdict with fails is one
   for (const code of [1, 3, 4]) assert.match(run({code}).posts[0], /--judged-here/);
 });
 
+test('a pull request whose head is a merge queue\'s commit posts nothing to it; the queue\'s own run does', () => {
+  const branch = 'refs/heads/gh-readonly-queue/main/pr-6-' + sha;
+  const at = (head) => [pull(7, 'main', {head: {sha: head, repo: {full_name: 'stranger/r'}}})];
+  world.git(world.work, 'push', '-q', 'origin', `main:${branch}`);
+  const merge_group = {event_name: 'merge_group', event: {merge_group: {base_sha: tip}}};
+  for (const artifacts of [undefined, []]) {
+    const done = run({artifacts, github: run_event({head_sha: tip}), pulls: at(tip)});
+    assert.equal(done.success, false);
+    assert.match(done.log, /is a merge queue's/);
+    assert.deepEqual([done.judged, done.posts], [[], []]);
+    assert.deepEqual(run({artifacts, github: {event_name: 'issue_comment', event: {issue: {number: 7}}}, inputs: {'run-id': '42', sha: tip}}).posts, []);
+    assert.deepEqual(run({artifacts, github: {event_name: 'pull_request', event: {pull_request: at(tip)[0]}}, inputs: {'run-id': '42'}}).posts, []);
+  }
+  assert.match(run({github: merge_group, inputs: {'run-id': '42'}}).posts[0], /--judged-here/);
+  assert.match(run({}).posts[0], /--judged-here/, 'another commit is none of the queue, though the branch\'s name has it');
+  world.git(world.work, 'push', '-q', 'origin', `:${branch}`);
+});
+
 test('a comment\'s event takes the commit that was measured from its own workflow', () => {
   const comment = {event_name: 'issue_comment', event: {issue: {number: 7}}};
   assert.match(run({github: comment, inputs: {'run-id': '42', sha}}).posts[0], new RegExp(`--sha=${sha}`));
