@@ -85,6 +85,12 @@ use_token() {
     "GIT_CONFIG_VALUE_$known=AUTHORIZATION: basic $(printf 'x-access-token:%s' "$2" | base64 | tr -d '\n')"
 }
 
+# with_token COMMAND...: git below it asks $origin with $WEIR_TOKEN. What reads the records of a run has no token.
+with_token() (
+  use_token "$origin" "$WEIR_TOKEN"
+  "$@"
+)
+
 # inert: names of cells and machines are in what weir prints; no line of it is a command to the runner.
 inert() { sed -e 's/##\[/## [/g' -e 's/^[[:space:]]*::/ : :/'; }
 

@@ -7,6 +7,7 @@ import path from 'node:path';
 import {after, before, test} from 'node:test';
 import {commands_in, release, root, run_action} from './runner.mjs';
 import {World, weir} from './world.mjs';
+import {zip} from './zip.mjs';
 
 let world, built;
 before(() => {
@@ -74,6 +75,29 @@ exit 1
   fs.rmSync(hook);
   assert.equal(done.success, true, done.log);
   assert.equal(runs_in(of_branch('perf-history', 'history.jsonl')), 3);
+});
+
+test('git has the token where it asks origin, and nothing that reads what was measured has it', () => {
+  const {folder, run} = measured(world.git(world.work, 'rev-parse', 'main'));
+  const temp = world.fresh('temp'), bin = world.fresh('bin'), url = 'https://github.example/o/r';
+  world.git(folder, 'remote', 'set-url', 'origin', url);
+  fs.writeFileSync(path.join(bin, 'zip'), zip({'run/run.jsonl': fs.readFileSync(path.join(folder, run, 'run.jsonl'))}));
+  const program = (name, text) => fs.writeFileSync(path.join(bin, name), `#!/bin/bash\n${text}\n`, {mode: 0o755});
+  program('gh', `case "$*" in */zip) cat '${bin}/zip' ;; *) echo 7 9 ;; esac`);
+  program('git', `env | grep -Eq "ghs_|GIT_CONFIG_VALUE_0=AUTHORIZATION" && had=token || had=none\nwords=" $* "
+for word in ls-remote fetch push; do [[ $words != *" $word "* ]] || echo "git $word $had" >>'${bin}/log'; done
+exec ${execFileSync('which', ['git'], {encoding: 'utf8'}).trim()} "\${@/#${url.replaceAll('/', '\\/')}/file://${world.origin}}"`);
+  const spy = release(world.fresh('release'), `env | grep -Eq "ghs_|AUTHORIZATION" && echo "weir token" >>'${bin}/log' || echo "weir $1 none" >>'${bin}/log'\nexec '${weir}' "$@"`);
+  const more = {path: [bin, spy.bin], env: {WEIR_CACHE: path.join(temp, 'cache')}};
+  for (const [action, inputs] of [['trend', {notify: 'false', branch: 'spied', 'pages-branch': 'spied-pages'}], ['baseline', {branch: 'spied-baselines'}]]) {
+    fs.writeFileSync(path.join(bin, 'log'), '');
+    const github = {repository: 'o/r', token: 'ghs_writes', action_ref: '', run_id: '77', event_name: 'push', ref: 'refs/heads/main', sha: '', event: {}};
+    const done = run_action({action: path.join(root, 'ci', action), workspace: folder, temp: world.fresh('temp'), inputs: {...inputs, version: spy.version}, github, ...more});
+    assert.equal(done.success, true, done.log);
+    const log = fs.readFileSync(path.join(bin, 'log'), 'utf8').split('\n');
+    assert.ok(log.includes('git ls-remote token') && log.includes('git push token') && log.some((line) => /^weir .* none/.test(line)), log.join());
+    for (const bad of ['weir token', 'git ls-remote none', 'git fetch none', 'git push none']) assert.ok(!log.includes(bad), `${action}: ${bad}`);
+  }
 });
 
 test('a branch with pages of somebody else is left as it is', () => {
