@@ -13,15 +13,15 @@ before(() => { top = fs.mkdtempSync(path.join(os.tmpdir(), 'weir-publish-')); })
 after(() => fs.rmSync(top, {recursive: true, force: true}));
 
 // → {status, stderr, did (each call of a stand-in, a line)}
-function publish(what, tag, files, programs) {
+function publish(what, tag, files, programs, {without, rest = process.env.PATH} = {}) {
   const folder = path.join(top, String(++count));
   for (const place of ['bin', 'dist']) fs.mkdirSync(path.join(folder, place), {recursive: true});
   for (const [name, text] of Object.entries(files)) fs.writeFileSync(path.join(folder, 'dist', name), text);
-  for (const name of ['gh', 'npm', 'npx', 'skopeo', 'podman']) {
+  for (const name of ['gh', 'npm', 'npx', 'skopeo', 'podman'].filter((one) => one !== without)) {
     fs.writeFileSync(path.join(folder, 'bin', name), `#!/bin/bash\necho "${name} $*" >>'${folder}/did'\n${programs[name] ?? ''}\n`, {mode: 0o755});
   }
   const ended = spawnSync(path.join(root, 'ci/packaging/publish'), [what, tag, path.join(folder, 'dist')], {
-    encoding: 'utf8', env: {PATH: `${folder}/bin:${process.env.PATH}`, GITHUB_REPOSITORY: 'Owner/weir'}});
+    encoding: 'utf8', env: {PATH: `${folder}/bin:${rest}`, GITHUB_REPOSITORY: 'Owner/weir'}});
   return {...ended, did: fs.readFileSync(path.join(folder, 'did'), {encoding: 'utf8', flag: 'a+'})};
 }
 
@@ -47,6 +47,14 @@ test('a draft is made and written over; a published release keeps its files', ()
   assert.deepEqual([same.status, same.did.includes('upload')], [0, false], same.stderr);
   const silent = publish('draft', 'v1.2.3', files, {gh: 'echo "HTTP 502" >&2; exit 1'});
   assert.deepEqual([silent.status, silent.did.includes('upload')], [1, false]);
+});
+
+test('a program that is missing is named before anything is done', () => {
+  const few = fs.mkdtempSync(path.join(top, 'few-'));
+  for (const name of ['bash', 'dirname', 'jq']) fs.symlinkSync(spawnSync('which', [name], {encoding: 'utf8'}).stdout.trim(), path.join(few, name));
+  const none = publish('image', 'v1.2.3', {}, {}, {without: 'skopeo', rest: few});
+  assert.deepEqual([none.status, none.did], [1, '']);
+  assert.match(none.stderr, /skopeo is missing: nothing is published/);
 });
 
 const names = ['weir-gate-linux-x64', 'weir-gate-linux-arm64', 'weir-gate-darwin-arm64', 'weir-gate'];
@@ -85,5 +93,9 @@ test('a version of an image is pushed once, and "latest" does not move to an old
   const other = publish('image', 'v1.2.3', images, containers(['1.2.3', 'latest'], 'theirs'));
   assert.equal(other.status, 1);
   assert.deepEqual(pushed(other), []);
-  assert.equal(publish('image', 'v1.2.3', images, {skopeo: 'echo 503 >&2; exit 1'}).status, 1);
+  // No answer, and who may not ask, is no word about what is published.
+  for (const said of ['503', 'bash: skopeo: command not found', 'requested access to the resource is denied', 'host not found']) {
+    const silent = publish('image', 'v1.2.3', images, {skopeo: `echo "${said}" >&2; exit 1`});
+    assert.deepEqual([silent.status, pushed(silent)], [1, []], said);
+  }
 });
