@@ -39,15 +39,17 @@ test('a reason is one inert line of at most 1000 characters, in the output, the 
   assert.ok(!/[@`\p{Cc}\p{Cf}]/u.test(why), why);
   assert.equal([...why].length, 1000);
   for (const line of commands_in(done.log)) assert.match(line, /^::error title=weir::refused: no: /);
-  // The step of the example, with a "gh" that keeps its words.
-  const {accept: first, answer} = read_yaml(path.join(root, 'docs/ci/accept.yml')).jobs;
-  assert.deepEqual([answer.permissions, first.permissions['pull-requests']], [{'pull-requests': 'write'}, 'read']);
-  const bin = world.fresh('bin');
-  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/bash\nprintf '%s\\0' "$@" >'${bin}/words'\n`, {mode: 0o755});
-  const ended = spawnSync('bash', ['-e', '-c', answer.steps[0].run], {cwd: bin, env: {PATH: `${bin}:${process.env.PATH}`, GITHUB_REPOSITORY: 'o/r', NUMBER: '7', WHY: why}});
-  assert.equal(ended.status, 0, String(ended.stderr));
-  const words = fs.readFileSync(path.join(bin, 'words'), 'utf8').split('\0');
-  assert.ok(words.includes('repos/o/r/issues/7/comments'));
-  assert.ok(words.includes(`body=weir refused this:\n\n    ${why}`), words.join('|'));
-  assert.ok(!fs.existsSync(path.join(bin, 'pwned')));
+  // The step of the examples, with a "gh" that keeps its words.
+  for (const [file, code] of [['accept', 0], ['run', 1]]) {
+    const {answer} = read_yaml(path.join(root, `docs/ci/${file}.yml`)).jobs;
+    assert.deepEqual(answer.permissions, {'pull-requests': 'write'});
+    const bin = world.fresh('bin');
+    fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/bash\nprintf '%s\\0' "$@" >'${bin}/words'\n`, {mode: 0o755});
+    const ended = spawnSync('bash', ['-e', '-c', answer.steps[0].run], {cwd: bin, env: {PATH: `${bin}:${process.env.PATH}`, GITHUB_REPOSITORY: 'o/r', NUMBER: '7', WHY: why}});
+    assert.equal(ended.status, code, String(ended.stderr));
+    const words = fs.readFileSync(path.join(bin, 'words'), 'utf8').split('\0');
+    assert.ok(words.includes('repos/o/r/issues/7/comments'));
+    assert.ok(words.includes(`body=weir refused this:\n\n    ${why}`), words.join('|'));
+    assert.ok(!fs.existsSync(path.join(bin, 'pwned')));
+  }
 });
