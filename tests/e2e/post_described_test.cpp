@@ -115,7 +115,7 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
   const std::size_t posted = server_.seen().size();
   EXPECT_EQ(says("/weir run " + k_head)["command"], "run");
   const std::string shown = comments().at(0)["body"].get<std::string>();
-  const std::string line = shown.substr(shown.find("/weir accept "), 33);
+  const std::string line = shown.substr(shown.find("/weir accept "), 53);
   EXPECT_EQ(says(line + " a new fusion")["command"], "accepted");
   auto requests = server_.seen();
   requests.erase(requests.begin(), requests.begin() + static_cast<std::ptrdiff_t>(posted));
