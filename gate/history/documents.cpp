@@ -7,6 +7,8 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/unit/device_api.hpp"
+#include "gate/verdict/judging.hpp"
+#include "gate/verdict/removed.hpp"
 
 namespace weir::history {
 
@@ -188,14 +190,18 @@ std::set<std::string> judged_parts(const StoredVerdict& verdict) {
   std::set<std::string> parts;
   const auto gate = verdict_of(verdict);
   if (!gate) return parts;
-  const auto is_judged = [](verdict::Outcome outcome) {
-    return outcome != verdict::Outcome::skipped && outcome != verdict::Outcome::info;
-  };
   for (const verdict::CellVerdict& cell : gate->cells) {
-    if (is_judged(cell.verdict)) parts.insert(cell.cell.str());
-    for (const verdict::MetricVerdict& one : cell.metrics) {
-      if (is_judged(one.verdict)) parts.insert(cell.cell.str() + ": " + one.metric.name);
-    }
+    const auto add = [&](verdict::Outcome outcome, const std::string& part) {
+      if (!verdict::judges(outcome)) return;
+      parts.insert(cell.cell.str());
+      if (!part.empty()) parts.insert(cell.cell.str() + ": " + part);
+    };
+    const auto is_gone = [](const auto& one) { return one.metric.name == verdict::k_cell_metric; };
+    if (std::ranges::any_of(cell.metrics, is_gone)) continue;  // it failed since it was not there
+    add(cell.verdict, "");
+    for (const verdict::MetricVerdict& one : cell.metrics) add(one.verdict, one.metric.name);
+    add(cell.kernels_verdict, "kernels");
+    add(cell.placement_verdict, "placement");
   }
   return parts;
 }

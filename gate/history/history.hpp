@@ -112,6 +112,7 @@ struct StoredVerdict {
   std::string text;     // JSON on one line
   // It lacks what the one before it judged. Known where it is kept alone.
   bool partial = false;
+  bool judged_here = false;  // by the service that keeps it; known as `partial` is
 
   friend bool operator==(const StoredVerdict&, const StoredVerdict&) = default;
 };

@@ -187,10 +187,11 @@ Result<void> Store::add_all(const Batch& batch, Added& added) {
     WEIR_TRY(const std::int64_t project, project_number(verdict.project));
     std::vector<Param> values = bound(verdict, project);
     values.emplace_back(verdict.partial);
+    values.emplace_back(verdict.judged_here);
     WEIR_CHECK(
         add_row("INSERT INTO weir_verdict (project, name, run, commit_name, branch, time, "
-                "kept_at, outcome, content, partial, machine) "
-                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, COALESCE((SELECT machine "
+                "kept_at, outcome, content, partial, judged_here, machine) "
+                "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, COALESCE((SELECT machine "
                 "FROM weir_run WHERE project = $1 AND name = $3), '')) ON CONFLICT DO NOTHING",
                 Params(values), added.verdicts));
   }

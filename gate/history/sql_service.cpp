@@ -109,12 +109,34 @@ class SqlServiceStore final : public ServiceStore {
     return known;
   }
 
+  // The key of an upload whose run was removed since: the answer of then would be untrue.
+  Result<bool> forget_if_gone(const Upload& upload) {
+    bool gone = false;
+    for (const Run& run : upload.batch.runs) {
+      bool there = false;
+      WEIR_CHECK(
+          database().read("SELECT r.id FROM weir_run r JOIN weir_project p ON p.id = r.project "
+                          "WHERE p.name = $1 AND r.name = $2",
+                          {run.facts.project, run.facts.id}, [&](const Row&) { there = true; }));
+      gone = gone || !there;
+    }
+    if (!gone) return false;
+    return database()
+        .change("DELETE FROM weir_upload WHERE project = $1 AND name = $2",
+                {upload.key->project, upload.key->key})
+        .map([](std::int64_t) { return true; });
+  }
+
   Result<UploadOutcome> add_upload(const Upload& upload) {
     UploadOutcome outcome;
     UploadDone& done = outcome.done;
     if (upload.key) {
       WEIR_TRY(auto known, known_upload(*upload.key));
       if (known) outcome = *std::move(known);
+      if (known && outcome.kind == UploadOutcome::Kind::again) {
+        WEIR_TRY(const bool gone, forget_if_gone(upload));
+        if (gone) outcome = {};
+      }
     }
     const bool fresh = outcome.kind == UploadOutcome::Kind::kept;
     if (outcome.kind == UploadOutcome::Kind::conflict) return outcome;
@@ -128,7 +150,8 @@ class SqlServiceStore final : public ServiceStore {
     if (fresh) WEIR_CHECK(add_runs(upload, done));
     for (const StoredVerdict& given : upload.batch.verdicts) {
       StoredVerdict& verdict = done.verdicts.emplace_back(given);
-      if (!upload.removes) WEIR_CHECK(compare_with_last(verdict, upload.judged_here, done));
+      verdict.judged_here = upload.judged_here;
+      if (!upload.removes) WEIR_CHECK(compare_with_last(verdict, done));
       if (fresh) WEIR_CHECK(store_->add_all({{}, {verdict}, {}}, done.added));
     }
     if (!fresh) return outcome;
@@ -157,11 +180,13 @@ class SqlServiceStore final : public ServiceStore {
   }
 
   // With the last verdict that lacked nothing: of the same machine and branch, else of that
-  // machine, else of any. So no name that an upload chooses makes what it lacks unmissed. Its run
-  // is there.
-  Result<void> compare_with_last(StoredVerdict& verdict, bool judged_here, UploadDone& done) {
+  // machine, else of any, and of these the default branch's first. So no name that an upload
+  // chooses makes what it lacks unmissed. One that is older than all is compared with the oldest.
+  // What was judged here is compared with nothing that an uploader may have written. Its run is
+  // there.
+  Result<void> compare_with_last(StoredVerdict& verdict, UploadDone& done) {
     const std::string branch = verdict.branch.value_or("");
-    const double until = judged_here ? k_any_time : verdict.time;
+    const double until = verdict.judged_here ? k_any_time : verdict.time;
     std::int64_t project = 0, id = 0;
     std::string machine;
     WEIR_TRY(project, store_->project_number(verdict.project));
@@ -171,14 +196,18 @@ class SqlServiceStore final : public ServiceStore {
     const auto take = [&](const Row& row) { id = row.integer(0); };
     WEIR_CHECK(database().read(
         "SELECT id FROM weir_verdict WHERE project = $1 AND partial = 0 AND machine = $2 AND "
-        "COALESCE(branch, '') = $3 AND time <= $4 ORDER BY time DESC, id DESC LIMIT 1",
-        {project, machine, branch, until}, take));
+        "COALESCE(branch, '') = $3 AND time <= $4 AND judged_here >= $5 "
+        "ORDER BY time DESC, id DESC LIMIT 1",
+        {project, machine, branch, until, verdict.judged_here}, take));
     if (id == 0) {
       // "+time", so that SQLite reads weir_verdict_last alone, not the rows with their long texts.
       WEIR_CHECK(database().read(
-          "SELECT id FROM weir_verdict WHERE project = $1 AND partial = 0 AND +time <= $3 ORDER BY "
-          "CASE WHEN machine = $2 THEN 0 ELSE 1 END, time DESC, id DESC LIMIT 1",
-          {project, machine, until}, take));
+          "SELECT id FROM weir_verdict WHERE project = $1 AND partial = 0 AND judged_here >= $4 "
+          "ORDER BY CASE WHEN +time <= $3 THEN 0 ELSE 1 END, "
+          "CASE WHEN machine = $2 THEN 0 ELSE 1 END, "
+          "CASE WHEN branch IN ('main', 'master') THEN 0 ELSE 1 END, "
+          "CASE WHEN +time <= $3 THEN -time ELSE time END, id DESC LIMIT 1",
+          {project, machine, until, verdict.judged_here}, take));
     }
     if (id == 0) return {};
     if (id != last_) {

@@ -45,7 +45,7 @@ struct Migration {
 };
 
 // Points lie by series, for these are what is read. Ids are the store's own and leave it nowhere.
-constexpr std::array<Migration, 5> k_migrations{{
+constexpr std::array<Migration, 6> k_migrations{{
     {1, R"sql(
 CREATE TABLE weir_schema (number $integer PRIMARY KEY, applied_at $real NOT NULL, program $text NOT NULL);
 CREATE TABLE weir_project (id $id, name $text NOT NULL UNIQUE);
@@ -100,6 +100,12 @@ CREATE TABLE weir_use (name $text NOT NULL, day $integer NOT NULL, bytes $intege
   runs $integer NOT NULL, PRIMARY KEY (name, day));
 CREATE TABLE weir_removed (project $text NOT NULL, name $text NOT NULL, who $text NOT NULL, at $real NOT NULL);
 ALTER TABLE weir_run ADD COLUMN bytes $integer NOT NULL DEFAULT 0;
+)sql"},
+    {6, R"sql(
+ALTER TABLE weir_verdict ADD COLUMN judged_here $integer NOT NULL DEFAULT 0;
+DROP INDEX weir_verdict_last;
+CREATE INDEX weir_verdict_last ON weir_verdict
+  (project, partial, machine, (COALESCE(branch, '')), time, judged_here, branch);
 )sql"},
 }};
 

@@ -1,4 +1,5 @@
-// The questions that judge_cell() is made of, one file each. Used by this module alone.
+// The questions that judge_cell() is made of, one file each. Used by this module alone, but for
+// judges().
 //
 //   counts.cpp       what a count did, exactly
 //   kernels.cpp      kernels, placement, single kernels and ops that limits name, and whether both

@@ -254,5 +254,37 @@ TEST(Machines, GoByWhatDoesNotChangeWithAnImage) {
   EXPECT_EQ(machine_of(""), "");
 }
 
+// Only what a later verdict may be found to lack.
+TEST(JudgedParts, AreThoseThatAnOutcomeRestsOn) {
+  using verdict::Outcome;
+  const auto metric = [](const std::string& name, Outcome outcome) {
+    verdict::MetricVerdict one;
+    one.metric.name = name;
+    one.verdict = outcome;
+    return one;
+  };
+  const auto cell = [](const std::string& name, Outcome outcome,
+                       std::vector<verdict::MetricVerdict> metrics) {
+    verdict::CellVerdict one;
+    one.cell = profile::CellKey::parse(name).value();
+    one.verdict = outcome;
+    one.metrics = std::move(metrics);
+    return one;
+  };
+  verdict::GateVerdict gate;
+  gate.cells = {cell("e/m/b/mixed", Outcome::fresh,
+                     {metric("syncs", Outcome::pass), metric("copies", Outcome::fresh),
+                      metric("time", Outcome::info), metric("submits", Outcome::skipped)}),
+                cell("e/m/b/new", Outcome::fresh, {metric("syncs", Outcome::fresh)}),
+                cell("e/m/b/broken", Outcome::error, {}),
+                cell("e/m/b/gone", Outcome::fail, {metric("cell", Outcome::fail)}),
+                cell("e/m/b/whole", Outcome::fail, {})};
+  gate.cells.back().kernels_verdict = Outcome::fail;
+  gate.cells.back().placement_verdict = Outcome::pass;
+  EXPECT_EQ(judged_parts(stored_verdict({}, "r", gate, 0)),
+            (std::set<std::string>{"e/m/b/mixed", "e/m/b/mixed: syncs", "e/m/b/whole",
+                                   "e/m/b/whole: kernels", "e/m/b/whole: placement"}));
+}
+
 }  // namespace
 }  // namespace weir::history

@@ -105,18 +105,49 @@ TEST_P(ServiceStoreTest, ComparesAVerdictWithTheLastThatLackedNothing) {
                       judged("r3", {good}, 30), judged("r4", {good, bad}, 40)}),
             "pass error error pass ");
   EXPECT_EQ(outcomes({judged("r2", {good}, 20)}), "error ");  // again: as the first time
-  EXPECT_EQ(outcomes({judged("old", {good}, 5)}), "pass ");   // of before anything was judged
+  EXPECT_EQ(outcomes({judged("old", {good}, 5)}), "error ");  // older than all: with the oldest
   Upload other = judged("r5", {good}, 50);
   other.batch.runs[0].facts.machine = "another";
   other.batch.verdicts[0].branch = "another";
   EXPECT_EQ(outcomes({other}), "error ");
-  Upload late = judged("late", {good}, 6);
-  late.judged_here = true;
-  EXPECT_EQ(outcomes({late}), "error ");
   Upload instead = judged("r6", {good}, 60);
   instead.removes = Removal{"default", "r5", "t"};
   EXPECT_EQ(outcomes({instead, judged("r7", {good}, 70)}), "pass pass ");
   EXPECT_EQ(outcomes({judged("r8", {}, 80)}), "error ");
+}
+
+// Else a verdict that an uploader wrote, with a time of its own, would be what a lack is measured
+// by.
+TEST_P(ServiceStoreTest, ComparesWhatIsJudgedHereWithNothingThatWasSentAsAVerdict) {
+  const auto store = service(fresh());
+  const auto outcome = [&](Upload one, bool judged_here) {
+    one.judged_here = judged_here;
+    return value_of(store->add_uploads(std::vector<Upload>{one})).at(0).done.verdicts.at(0).outcome;
+  };
+  const std::string good = "a/m/b/good", bad = "a/m/b/bad", more = "a/m/b/more";
+  EXPECT_EQ(outcome(judged("sent", {good, bad, more}, 10), false), "pass");
+  EXPECT_EQ(outcome(judged("r1", {good, bad}, 20), true), "pass");
+  Upload sent = judged("old", {good, bad, more}, 15);
+  sent.batch.runs[0].facts.machine = "other";
+  EXPECT_EQ(outcome(sent, false), "pass");
+  Upload part = judged("r2", {good}, 6);  // whatever time it names
+  part.batch.runs[0].facts.machine = "other";
+  EXPECT_EQ(outcome(part, true), "error");
+  EXPECT_EQ(outcome(judged("r3", {good, bad}, 30), true), "pass");
+}
+
+TEST_P(ServiceStoreTest, ComparesANewBranchWithTheDefaultOneBeforeAnyOther) {
+  const auto store = service(fresh());
+  const auto outcome = [&](const std::string& branch, const std::vector<std::string>& cells,
+                           double time) {
+    Upload one = judged(branch, cells, time);
+    one.batch.verdicts[0].branch = branch;
+    return value_of(store->add_uploads(std::vector<Upload>{one})).at(0).done.verdicts.at(0).outcome;
+  };
+  EXPECT_EQ(outcome("main", {"a/m/b/good"}, 10), "pass");
+  EXPECT_EQ(outcome("adds-a-cell", {"a/m/b/good", "a/m/b/more"}, 20), "pass");
+  EXPECT_EQ(outcome("new", {"a/m/b/good"}, 30), "pass");
+  EXPECT_EQ(outcome("lacks", {"a/m/b/other"}, 40), "error");
 }
 
 TEST_P(ServiceStoreTest, CountsWhatItTookAlsoWhenItIsOpenedAgain) {
@@ -173,6 +204,21 @@ TEST_P(ServiceStoreTest, AnswersAKeyAgainAsTheFirstTime) {
   EXPECT_EQ(again.at(0).text, "2 points");
   EXPECT_EQ(again.at(1).kind, UploadOutcome::Kind::conflict);
   EXPECT_EQ(again.at(2).text, "0 points");
+}
+
+TEST_P(ServiceStoreTest, KeepsARemovedRunAgainWhateverKeyItHad) {
+  const auto store = service(fresh());
+  const std::vector<Upload> one{upload("r1", "k")};
+  value_of(store->add_uploads(one));
+  Upload removal;
+  removal.removes = Removal{"default", "r1", "t"};
+  removal.answer = points_words;
+  value_of(store->add_uploads(std::vector<Upload>{removal}));
+  const auto again = value_of(store->add_uploads(one)).at(0);
+  EXPECT_EQ(again.kind, UploadOutcome::Kind::kept);
+  EXPECT_EQ(again.text, "2 points");
+  EXPECT_EQ(content_of(store->history()).runs.size(), 1U);
+  EXPECT_EQ(value_of(store->add_uploads(one)).at(0).kind, UploadOutcome::Kind::again);
 }
 
 TEST_P(ServiceStoreTest, KnowsAKeyWithinOneTransaction) {
