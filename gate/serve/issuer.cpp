@@ -37,7 +37,7 @@ std::optional<std::string> decoded(std::string_view text) {
 
 Result<Json> decoded_json(std::string_view text) {
   const auto bytes = decoded(text);
-  if (!bytes) return fail(Code::data, "a part of the token is no base64url");
+  if (!bytes) return fail(Code::data, "expected base64url in each part of the token");
   return parse_json(*bytes, k_token_limits);
 }
 
@@ -98,7 +98,7 @@ bool is_signed_token(std::string_view text) { return std::ranges::count(text, '.
 
 Result<std::string> key_of(std::string_view token) {
   if (token.size() > k_longest_token || !is_signed_token(token)) {
-    return fail(Code::data, "no token of three parts");
+    return fail(Code::data, "expected a token of three parts, at most {} bytes", k_longest_token);
   }
   WEIR_TRY(const Json header, decoded_json(token.substr(0, token.find('.'))));
   JsonReader read(header, "header");
@@ -107,7 +107,8 @@ Result<std::string> key_of(std::string_view token) {
   // Never what the token says it is checked by: "none", or a secret made of the public key.
   if (alg != "RS256") return fail(Code::data, "its alg is not RS256");
   if (header.contains("crit")) return fail(Code::data, "its header asks for what weir lacks");
-  if (kid.empty() || kid.size() > k_longest_kid) return fail(Code::data, "its kid is none");
+  if (kid.empty() || kid.size() > k_longest_kid)
+    return fail(Code::data, "expected a kid of 1 to {} bytes", k_longest_kid);
   return kid;
 }
 

@@ -348,6 +348,13 @@ Admission Service::admit(const Head& head) {
     return refuse(
         later_answer(503, "the keys of the token's issuer are fetched: send it again", 2));
   }
+  const auto count = [&](std::size_t most) {
+    const auto wait = access_.count_upload(caller, clock_.steady());
+    if (!wait) return Admission{most, {}};
+    ++meters_.rates_exceeded;
+    return refuse(later_answer(429, "too many uploads and removals with this token", *wait));
+  };
+  if (route == Route::run && caller.standing == Standing::known) return count(0);
   if (route != Route::runs) return {0, {}};
   const std::string* type = head.header("content-type");
   if (type == nullptr || !upload_type(*type)) {
@@ -364,11 +371,7 @@ Admission Service::admit(const Head& head) {
     }
     return {k_most_unknown, {}};
   }
-  if (const auto wait = access_.count_upload(caller, clock_.steady())) {
-    ++meters_.rates_exceeded;
-    return refuse(later_answer(429, "too many uploads with this token", *wait));
-  }
-  return {k_most_upload, {}};
+  return count(k_most_upload);
 }
 
 void Service::handle(Request request, Answer answer) {

@@ -36,6 +36,7 @@ struct Arrival {
   std::string project;
   std::optional<std::string> commit;
   std::optional<std::int64_t> pull_request;
+  bool is_merge = false;  // the commit is the one that GitHub made of the pull request and its base
 };
 
 // Called by several threads at once.

@@ -83,7 +83,7 @@ constexpr std::size_t k_large_body = std::size_t{1} << 20;
 constexpr std::size_t k_longest_key = 255;
 constexpr std::size_t k_most_differences = 20;
 constexpr double k_ahead = 300;  // seconds that another machine's clock may be ahead
-constexpr std::string_view k_branches = "refs/heads/", k_pulls = "refs/pull/";
+constexpr std::string_view k_branches = "refs/heads/", k_pulls = "refs/pull/", k_merge = "/merge";
 
 // What is said of an upload besides its body.
 struct Said {
@@ -91,6 +91,7 @@ struct Said {
   history::GivenFacts facts;
   bool project_given = false;
   std::optional<std::int64_t> pull_request;
+  bool is_merge = false;  // as of Arrival
   std::optional<std::string> key;
   std::optional<std::string> supersedes;  // a run's id
 };
@@ -204,9 +205,16 @@ Result<void> bind(const Grant& grant, Said& said) {
     return fail(Code::usage, "this token is of commit {} on {}", text::printable(grant.commit),
                 text::printable(branch));
   }
-  if (said.pull_request && grant.ref != fmt::format("{}{}/merge", k_pulls, *said.pull_request)) {
+  std::optional<std::int64_t> pull;
+  if (grant.ref.starts_with(k_pulls) && grant.ref.ends_with(k_merge)) {
+    pull = text::to_int(
+        std::string_view(grant.ref).substr(k_pulls.size(), grant.ref.rfind('/') - k_pulls.size()));
+  }
+  if (said.pull_request && said.pull_request != pull) {
     return fail(Code::usage, "this token is not of that pull request");
   }
+  said.pull_request = pull;
+  said.is_merge = grant.ref.starts_with(k_pulls);
   facts.commit = commit;
   facts.branch = branch;
   return {};
@@ -283,8 +291,8 @@ Result<ParsedUpload> parse_upload(UploadType type, std::string_view body,
                                       : parse_lines(body, given, project_given);
 }
 
-// Uploads: taken apart and judged on a reader's thread, kept by Intake, answered when it is on the
-// disk.
+// Uploads: taken apart and judged on an uploader's thread, kept by Intake, answered when it is on
+// the disk.
 
 void Service::take_upload(const JobPtr& job) {
   const auto refuse = [&](Response response) {
@@ -317,7 +325,8 @@ void Service::take_upload(const JobPtr& job) {
   if (fit) fit = check_times(parsed->batch, around.now);
   if (!fit) return refuse(error_answer(422, fit.error().message));
 
-  const Arrival arrival{said->facts.project, said->facts.commit, said->pull_request};
+  const Arrival arrival{said->facts.project, said->facts.commit, said->pull_request,
+                        said->is_merge};
   Json extra = Json::object();
   std::optional<std::size_t> cells;
   if (options_.judge != nullptr && !parsed->profiles.empty()) {

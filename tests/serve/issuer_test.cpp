@@ -282,6 +282,8 @@ class JobUploads : public ServiceTest {
     ServiceOptions wanted = options();
     wanted.clock = &clock_;
     wanted.issuer = options_of(std::move(rules));
+    wanted.judge = judge_;
+    wanted.announcer = announcer_;
     auto service = start(std::move(wanted));
     // Keys are fetched meanwhile: whoever comes before is asked to come again.
     while (ask(*service, {Method::get, "/api/v1/projects", github().sign(claims())}).status ==
@@ -291,6 +293,8 @@ class JobUploads : public ServiceTest {
     return service;
   }
   SetClock clock_;
+  Judge* judge_ = nullptr;
+  Announcer* announcer_ = nullptr;
 };
 
 TEST_F(JobUploads, AreKeptUnderWhatTheirTokenSaysAndNothingElse) {
@@ -339,6 +343,38 @@ TEST_F(JobUploads, OfAPullRequestAreOfThatOne) {
   EXPECT_EQ(status("&pull=7"), 201);
   EXPECT_EQ(status("&pull=8"), 403);
   EXPECT_EQ(status("&branch=main"), 403);
+}
+
+// Judges all, and notes what is posted where.
+class Pulls final : public Judge, public Announcer {
+ public:
+  Result<std::optional<verdict::GateVerdict>> judge(const Arrival&,
+                                                    std::span<const profile::Profile>) override {
+    return verdict::GateVerdict{};
+  }
+  void announce(const Arrival& arrival, verdict::GateVerdict) override {
+    announced +=
+        fmt::format("{}{} ", arrival.pull_request.value_or(0), arrival.is_merge ? "m" : "");
+  }
+  std::string announced;
+};
+
+// Whether or not the upload names it: the token's commit is GitHub's merge commit.
+TEST_F(JobUploads, OfAPullRequestAreAnnouncedAsItsMerge) {
+  Pulls pulls;
+  judge_ = &pulls;
+  announcer_ = &pulls;
+  auto service =
+      begin({{"engine", "me/engine", "refs/pull/*"}, {"engine", "me/engine", "refs/heads/*"}});
+  const auto send = [&](const Json& others) {
+    return ask(*service, upload_of(github().sign(claims(others)), profiles_text(65),
+                                   "/api/v1/runs?project=engine"))
+        .status;
+  };
+  EXPECT_EQ(send({{"ref", "refs/pull/7/merge"}, {"event_name", "pull_request"}}), 201);
+  EXPECT_EQ(send({{"ref", "refs/heads/main"}}), 201);
+  service.reset();
+  EXPECT_EQ(pulls.announced, "7m 0 ");
 }
 
 TEST_F(JobUploads, WaitForKeysAndAreRefusedWhereNoneCome) {

@@ -593,6 +593,20 @@ TEST_F(Uploads, TooOftenAreToldWhenToComeAgain) {
   EXPECT_EQ(ask(*service, upload_of(other, profiles_text(3))).status, 201);
 }
 
+TEST_F(Uploads, CountWithRemovals) {
+  const std::string key = token("*", "upload"), remover = token("*", "delete");
+  ServiceOptions wanted = options();
+  wanted.access.uploads = {.burst = 2, .a_second = 0.001};
+  const auto service = start(std::move(wanted));
+  const auto remove = [&](const std::string& whose) {
+    return ask(*service, {Method::remove, "/api/v1/runs/r", whose}).status;
+  };
+  EXPECT_EQ(remove(remover), 200);
+  EXPECT_EQ(remove(remover), 200);
+  EXPECT_EQ(remove(remover), 429);
+  EXPECT_EQ(ask(*service, upload_of(key, profiles_text(1))).status, 201);
+}
+
 TEST_F(Uploads, OfManyAtOnceAreEachKeptOnceAndEachAnswered) {
   const std::string key = token("*", "upload");
   ServiceOptions wanted = options();
