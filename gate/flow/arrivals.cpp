@@ -135,16 +135,22 @@ void Poster::post(const Waiting& one) {
   const std::string& repository = repositories_.at(one.arrival.project);
   auto api = make_api_(stop_);
   if (!api) return say_(fmt::format("{}: not posted: {}", repository, api.error().message));
-  publish::Target target;
-  target.repository = repository;
-  target.pull_request = one.arrival.pull_request;
-  if (one.arrival.commit && publish::is_sha(*one.arrival.commit)) {
-    target.sha = text::lower(*one.arrival.commit);
-  }
+  publish::Event event;
+  event.repository = repository;
+  event.pull_request = one.arrival.pull_request;
+  const std::string commit = text::lower(one.arrival.commit.value_or(""));
+  if (!one.arrival.is_merge && publish::is_sha(commit)) event.sha = commit;
+  std::vector<std::string> notes;
+  auto found = publish::look_up(**api, event, notes);
+  if (found && one.arrival.is_merge) found = publish::check_merge(**api, event, commit);
+  if (!found) return say_(fmt::format("{}: not posted: {}", repository, found.error().message));
+  const publish::Target target{repository, event.pull_request, event.sha,     {},
+                               "",         event.base,         event.base_sha};
   report::MarkdownStyle style;
   style.verbs = report_hints();
   const publish::Texts texts = publish::texts_of(one.verdict, style, {});
   publish::PostOptions options;
+  options.gate = publish::gate_name(one.arrival.project);  // others may post to this repository
   options.settle_seconds = settle_seconds_;
   const auto parts = publish::post(**api, target, texts, options, [&](double seconds) {
     (void)world_.pause.wait(seconds, stop_);

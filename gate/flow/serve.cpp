@@ -487,7 +487,7 @@ Result<Answer> revoke_token(const Job& job, const TokenOptions& options) {
     return fail(Code::usage, "{}: no such token: weir serve token list",
                 text::printable(options.id));
   }
-  return Answer{text::printable(options.id + " is good for nothing any more\n")};
+  return Answer{text::printable(options.id + " is revoked\n")};
 }
 
 }  // namespace weir::flow

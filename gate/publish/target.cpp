@@ -251,6 +251,20 @@ Result<void> look_up(Api& api, Event& event, std::vector<std::string>& notes) {
   return {};
 }
 
+Result<void> check_merge(Api& api, const Event& event, const std::string& merge) {
+  WEIR_TRY(const ApiResponse answer,
+           api.get(fmt::format("/repos/{}/commits/{}", event.repository, merge)));
+  if (!fine(answer)) {
+    return fail(Code::unavailable, "commit {} of {}: {}", merge, event.repository, refusal(answer));
+  }
+  const Json& parents = below(answer.body, "parents");  // the base, then the head
+  if (parents.is_array() && parents.size() == 2 && alike(text_in(parents[1], "sha"), event.sha)) {
+    return {};
+  }
+  return fail(Code::data, "pull request {} has another head now than the one that was measured",
+              *event.pull_request);
+}
+
 std::string why_not_rules_of_base(Api& api, const Target& target, const std::string& commit) {
   const std::string wanted = text::lower(commit);
   if (!is_sha(wanted)) return "the rules are of no commit";

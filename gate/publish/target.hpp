@@ -132,6 +132,10 @@ struct Target {
   }
 };
 
+// That `merge`, GitHub's merge commit for a pull request's job, is of `event.sha`, the head: else
+// Code::data, for what that job measured is not what the pull request shows.
+[[nodiscard]] Result<void> check_merge(Api& api, const Event& event, const std::string& merge);
+
 // Why rules of `commit` are none of the target's base; "" where they are: `commit` is what GitHub
 // names as the base's, or stands between that and the branch's tip. So rules of a branch that the
 // pull request was for before, or of a base as it once was, do not count.

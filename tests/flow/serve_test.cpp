@@ -210,7 +210,7 @@ class Posting : public testing::Test {
   // Posts what `say` announces, and waits for it.
   void post(const std::function<void(Poster&)>& say) {
     Poster poster(
-        real_.world(), {{"engine", "o/r"}},
+        real_.world(), {{"engine", "o/r"}, {"nightly", "o/r"}},
         [this](const sys::Stop&) -> Result<std::unique_ptr<publish::Api>> {
           ++made_;
           return std::make_unique<tests::StoreApi>(github_);
@@ -229,6 +229,42 @@ TEST_F(Posting, SaysWhatWasJudgedWhereTheCommandLineSays) {
   EXPECT_EQ(made_, 1);
   EXPECT_THAT(said_, testing::UnorderedElementsAre("o/r: comment created", "o/r: check run created",
                                                    "o/r: commit status created"));
+}
+
+TEST_F(Posting, OfTwoProjectsNeverTakesTheOthersPlace) {
+  verdict::GateVerdict passed;
+  passed.verdict = verdict::Outcome::pass;
+  post([&](Poster& poster) {
+    poster.announce({"engine", std::string(40, 'a'), 7}, failed());
+    poster.announce({"nightly", std::string(40, 'a'), 7}, passed);
+    poster.announce({"engine", std::string(40, 'a'), std::nullopt}, failed());
+  });
+  std::vector<std::string> names, contexts;
+  for (const Json& one : github_.check_runs()) names.push_back(one["name"]);
+  for (const Json& one : github_.statuses(std::string(40, 'a'))) contexts.push_back(one["context"]);
+  EXPECT_THAT(names, testing::UnorderedElementsAre("weir: engine (main)", "weir: nightly (main)",
+                                                   "weir: engine"));
+  EXPECT_THAT(contexts, testing::UnorderedElementsAre("weir/engine (main #7)",
+                                                      "weir/nightly (main #7)", "weir/engine"));
+  EXPECT_EQ(github_.comments(7).size(), 2U);
+}
+
+// The commit of such a job is one that GitHub made, which no pull request shows.
+TEST_F(Posting, OfAPullRequestsJobGoesToTheHeadThatItMeasured) {
+  const std::string head(40, 'a'), merge(40, 'b'), stale(40, 'c');
+  github_.set_parents(merge, {std::string(40, 'd'), head});
+  github_.set_parents(stale, {std::string(40, 'd'), std::string(40, 'e')});
+  post([&](Poster& poster) {
+    poster.announce({"engine", stale, 7, true}, failed());
+    poster.announce({"engine", std::string(40, 'f'), 7, true}, failed());  // nobody knows it
+  });
+  EXPECT_THAT(said_, testing::Each(HasSubstr("o/r: not posted: ")));
+  EXPECT_TRUE(github_.check_runs().empty());
+  post([&](Poster& poster) { poster.announce({"engine", merge, 7, true}, failed()); });
+  ASSERT_EQ(github_.check_runs().size(), 1U);
+  EXPECT_EQ(github_.check_runs()[0]["head_sha"], head);
+  EXPECT_EQ(github_.statuses(head).size(), 1U);
+  EXPECT_TRUE(github_.statuses(merge).empty());
 }
 
 TEST_F(Posting, LeavesOtherProjectsAndWhatNamesNothingAlone) {

@@ -99,6 +99,11 @@ StoreAnswer GithubStore::answer(const StoreRequest& request) {
   if (what == "issues") return issues(request, parts);
   if (what == "check-runs") return check_runs_calls(request, parts);
   if (what == "commits" && parts.size() == 7) return commits(request, parts);
+  if (what == "commits" && parts.size() == 6 && parents_.contains(parts[5])) {
+    Json parents = Json::array();
+    for (const std::string& sha : parents_.at(parts[5])) parents.push_back({{"sha", sha}});
+    return {.body = {{"sha", parts[5]}, {"parents", std::move(parents)}}};
+  }
   if (what == "statuses" && parts.size() == 6 && request.method == "POST") {
     return write_status(request, parts[5]);
   }

@@ -48,6 +48,9 @@ class GithubStore {
   void set_branch(const std::string& name, const std::vector<std::string>& commits) {
     branches_[name] = commits;
   }
+  void set_parents(const std::string& sha, const std::vector<std::string>& parents) {
+    parents_[sha] = parents;
+  }
   // By somebody who is not ours, or ours: "state" is "open".
   std::int64_t add_issue(const std::string& login, const std::string& title,
                          const std::string& body, const std::string& label);
@@ -98,7 +101,7 @@ class GithubStore {
   std::vector<std::int64_t> checks_made_at_;
   std::map<std::string, std::vector<Json>> statuses_;
   std::map<std::string, std::string> permissions_;
-  std::map<std::string, std::vector<std::string>> branches_;
+  std::map<std::string, std::vector<std::string>> branches_, parents_;
   std::map<std::pair<std::string, std::string>, std::string> files_;
 };
 
