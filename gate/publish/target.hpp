@@ -120,10 +120,10 @@ struct Event {
 [[nodiscard]] bool is_sha(std::string_view text);
 
 struct Target {
-  std::string repository;                    // "owner/name"
-  std::optional<std::int64_t> pull_request;  // none: no comment
-  std::string sha;                           // "": no check run and no status
-  RunNumber run;                             // that measured
+  std::string repository{};                    // "owner/name"
+  std::optional<std::int64_t> pull_request{};  // none: no comment
+  std::string sha{};                           // "": no check run and no status
+  RunNumber run{};                             // that measured
   std::string run_url{};  // shown as the source: https://…/actions/runs/12/attempts/1, or ""
   std::string base{}, base_sha{};  // as of Event
 

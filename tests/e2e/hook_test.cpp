@@ -47,7 +47,7 @@ class Hook : public EngineProject {
     const std::string command = "git -C '" + (scratch_ / "remote").string() +
                                 "' rev-parse --verify -q " + ref + " > '" +
                                 (scratch_ / "ref").string() + "'";
-    (void)std::system(command.c_str());
+    [[maybe_unused]] const int ended = std::system(command.c_str());
     const std::string text = slurp(scratch_ / "ref");
     return text.substr(0, text.find('\n'));
   }

@@ -219,7 +219,7 @@ TEST_F(Post, OfAnotherBaseOrPullRequestLeavesThisOnesAlone) {
   EXPECT_EQ(store_.statuses(k_sha)[1]["state"], "failure");
   // Retargeted: what was said of main stays there.
   other.pull_request = 7;
-  publish::post(api, other, green, {}, [](double) {});
+  (void)publish::post(api, other, green, {}, [](double) {});
   EXPECT_EQ(store_.comments(7).size(), 2U);
   EXPECT_THAT(comment(), HasSubstr("red"));
 }
