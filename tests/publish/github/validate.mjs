@@ -121,6 +121,8 @@ try {
       headers: {
         // GitHub wants application/vnd.github+json, which its description does not have.
         accept: "application/json",
+        // A connection that is kept may be closed by the server as the next request comes.
+        connection: "close",
         ...(body ? { "content-type": "application/json" } : {}),
       },
       body: body || undefined,
