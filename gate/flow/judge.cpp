@@ -208,15 +208,15 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
     std::optional<baseline::Choice> held_to;
     if (measured.claimed || held.edited() || (none && !profile.counts_skipped)) {
       WEIR_TRY(baseline::Choice fallback, held.stored(stored));
-      if (fallback.match < baseline::Choice::Match::nearest) {
-        // Where nothing is stored either, the base's matrix is all that holds the cell as it was.
-        fallback.match = baseline::Choice::Match::fingerprint;
-        if (held.edited()) held_to = std::move(fallback);
-      } else {
+      if (fallback.match >= baseline::Choice::Match::nearest) {
         fallback.reason =
             fmt::format("{}the stored baseline judges{}{}", none ? base.choice.reason + "; " : "",
                         fallback.reason.empty() ? "" : ": ", fallback.reason);
         base.choice = std::move(fallback);
+      } else if (held.edited()) {
+        // Where nothing is stored either, the base's matrix is all that holds the cell as it was.
+        fallback.match = baseline::Choice::Match::fingerprint;
+        held_to = std::move(fallback);
       }
     }
     cells.push_back(held.judge(base, policies[i], held_to ? &*held_to : nullptr));

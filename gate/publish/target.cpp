@@ -26,6 +26,16 @@ bool is_name(std::string_view name) {
          std::ranges::all_of(name, fit_for_name) && name.find("--") == std::string_view::npos;
 }
 
+// With one '-' for each run of characters that are not `fit`.
+std::string with_dashes(std::string_view text, bool (*fit)(char)) {
+  std::string name;
+  for (const char c : text) {
+    const char kept = fit(c) ? c : '-';
+    if (kept != '-' || !name.ends_with('-')) name += kept;
+  }
+  return name;
+}
+
 constexpr std::size_t k_longest_base = 60, k_base_digits = 20;
 
 bool fit_for_base(char c) { return (fit_for_name(c) || c == '/') && text::lower({&c, 1})[0] == c; }
@@ -139,11 +149,7 @@ bool newer(const RunNumber& there, const RunNumber& ours) { return ours.known() 
 std::string gate_name(std::string_view wanted) {
   if (wanted.empty()) return std::string(k_default_gate);
   if (is_name(wanted)) return std::string(wanted);
-  std::string name;
-  for (const char c : wanted.substr(0, k_longest_name)) {
-    const char fit = fit_for_name(c) ? c : '-';
-    if (fit != '-' || (!name.empty() && name.back() != '-')) name += fit;
-  }
+  std::string name = with_dashes(wanted.substr(0, k_longest_name), fit_for_name);
   const std::size_t first = std::min(
       static_cast<std::size_t>(std::ranges::find_if(name, text::is_alphanumeric) - name.begin()),
       name.size());
@@ -156,12 +162,9 @@ std::string base_name(std::string_view branch) {
   const bool plain = branch.size() <= k_longest_base && std::ranges::all_of(branch, fit_for_base) &&
                      branch.find("--") == std::string_view::npos;
   if (plain) return std::string(branch);
-  std::string name;
-  for (const char c : text::lower(branch.substr(0, k_longest_base - k_base_digits - 1))) {
-    const char fit = fit_for_base(c) ? c : '-';
-    if (fit != '-' || !name.ends_with('-')) name += fit;
-  }
-  return fmt::format("{}~{}", name, sys::sha256_hex(branch).substr(0, k_base_digits));
+  const std::string first = text::lower(branch.substr(0, k_longest_base - k_base_digits - 1));
+  const std::string digits = sys::sha256_hex(branch).substr(0, k_base_digits);
+  return with_dashes(first, fit_for_base) + "~" + digits;
 }
 
 std::string Marker::text() const {

@@ -30,18 +30,20 @@ Json ratio(const std::optional<double>& over, const std::optional<double>& under
   return std::isfinite(value) ? Json(value) : Json();
 }
 
+void drop_if_empty(PageTable& table, std::size_t column) {
+  const auto empty = [&](const std::vector<Json>& row) {
+    const Json& cell = row[column];
+    return cell.is_null() || (cell.is_string() && cell.get_ref<const std::string&>().empty());
+  };
+  if (!std::ranges::all_of(table.rows, empty)) return;
+  const auto at = static_cast<std::ptrdiff_t>(column);
+  table.columns.erase(table.columns.begin() + at);
+  for (auto& row : table.rows) row.erase(row.begin() + at);
+}
+
 // Columns in which nobody has anything go.
 PageTable filled(PageTable table) {
-  for (std::size_t i = table.columns.size(); i-- > 1;) {
-    const auto empty = [&](const std::vector<Json>& row) {
-      return row[i].is_null() ||
-             (row[i].is_string() && row[i].get_ref<const std::string&>().empty());
-    };
-    if (!std::ranges::all_of(table.rows, empty)) continue;
-    const auto at = static_cast<std::ptrdiff_t>(i);
-    table.columns.erase(table.columns.begin() + at);
-    for (auto& row : table.rows) row.erase(row.begin() + at);
-  }
+  for (std::size_t i = table.columns.size(); i-- > 1;) drop_if_empty(table, i);
   return table;
 }
 
@@ -230,11 +232,7 @@ PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& 
     out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), share, average,
                         known(one.least), known(one.most), flops, bytes, peak});
   }
-  // Only where a peak was named.
-  if (std::ranges::all_of(out.rows, [](const auto& row) { return row.back().is_null(); })) {
-    out.columns.pop_back();
-    for (auto& row : out.rows) row.pop_back();
-  }
+  drop_if_empty(out, out.columns.size() - 1);  // a peak is there only where one was named
   const bool nested = std::ranges::any_of(
       observed.ops, [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
   if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
