@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Gets a real llama.cpp: pinned, with its shipped libraries, in seconds.
 #
-#   ci/llama.cpp [TOOL…]     llama-bench (default), llama-completion, llama-simple, llama-server,
+#   ci/llama.cpp [--cuda 12|13] [TOOL…]
+#                            llama-bench (default), llama-completion, llama-simple, llama-server,
 #                            test-backend-ops, test-export-graph-ops, and llama-greedy, which is this
 #                            repository's own (tests/engine/llama_greedy.cpp)
 #
@@ -9,6 +10,8 @@
 # packages carry prebuilt libraries (Vulkan included, which Debian's glslc is too old to build).
 # Only the tool itself is compiled here. The result is engines/llama.cpp/: programs and libraries
 # side by side, since ggml looks for its backends in the program's own folder; it can be moved.
+# With --cuda the libraries are those of a CUDA build, in engines/llama.cpp-cuda13 or -cuda12; none
+# of NVIDIA's come with them, so only a machine with CUDA or a CUDA twin of weir's runs them.
 # Run again, it does nothing. Downloads are kept in .cache/llama.cpp and checked against the
 # SHA-256 sums below.
 set -euo pipefail
@@ -18,6 +21,8 @@ release=v0.5.0
 declare -A sums=(
   [node-llama-cpp]=a0d9dd80eacd2ab1cfe71aee57ac8a806487fd70b3d2a38fbec637752d9e5c5f
   [linux-x64-vulkan]=e10577190fc4bd1649d3b655588e5c7a85fc6b6dbf7136fee596cbe9e25521e7
+  [linux-x64-cuda]=d6cd3ff39a43b024816952e0bc6452d6711608d26256ff6eb0fe8cf7ff55bb2c
+  [linux-x64-cuda-ext]=1c4817215f51d0ebea37ea684a409a418e62cfb19fcbb5b6e0300e50c6ee9bee
   [linux-arm64]=39c76b998e35ed2f236c01472fc79eda0fc558b1c8b535023c2d7ded8c327cc4
 )
 
@@ -34,16 +39,25 @@ case "$(uname -m)" in
   *) die "no prebuilt libraries for $(uname -m): build llama.cpp yourself and name it in weir.yaml" ;;
 esac
 
+folder=llama.cpp cuda=
+if [[ ${1:-} == --cuda ]]; then
+  cuda=${2:-}
+  [[ $cuda == 12 || $cuda == 13 ]] || die "--cuda takes 12 or 13"
+  [[ $platform == linux-x64-vulkan ]] || die "CUDA builds are published for x86-64 alone"
+  shift 2
+  folder=llama.cpp-cuda$cuda platform=linux-x64-cuda flavour=cuda.
+fi
+
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=$root/.cache/llama.cpp
 source=$cache/source-$version
-engine=$root/engines/llama.cpp
+engine=$root/engines/$folder
 tools=("${@:-llama-bench}")
 cxx=${CXX:-g++}
 
 # A stamp holds what the file beside it was made from: this recipe.
 greedy=$root/tests/engine/llama_greedy.cpp
-recipe="$version $platform $(cat "${BASH_SOURCE[0]}" "$greedy" | cksum)"
+recipe="$version $platform $cuda $(cat "${BASH_SOURCE[0]}" "$greedy" | cksum)"
 is_done() { [[ -e $engine/$1 && -r $engine/.$1.stamp && $(<"$engine/.$1.stamp") == "$recipe" ]]; }
 mark_done() { printf '%s\n' "$recipe" >"$engine/.$1.stamp"; }
 
@@ -59,7 +73,7 @@ for tool in "${tools[@]}"; do
   is_done "$tool" || missing+=("$tool")
 done
 if ((${#missing[@]} == 0)); then
-  say "${tools[*]}: already in engines/llama.cpp"
+  say "${tools[*]}: already in engines/$folder"
   exit 0
 fi
 
@@ -111,6 +125,12 @@ if ! is_done libggml-base.so; then
   say "unpacking the libraries ($platform)"
   tar -xzf "$cache/$platform-$version.tgz" -C "$engine" --strip-components=3 --no-same-owner \
     --wildcards 'package/bins/*/*.so'
+  if [[ $cuda == 12 ]]; then
+    # The same build for older GPUs lies in a package of its own.
+    fetch @node-llama-cpp/linux-x64-cuda-ext linux-x64-cuda-ext
+    tar -xzf "$cache/linux-x64-cuda-ext-$version.tgz" -C "$engine" --strip-components=4 \
+      --no-same-owner package/bins/linux-x64-cuda/fallback/libggml-cuda.so
+  fi
   mark_done libggml-base.so
 fi
 
@@ -185,4 +205,4 @@ for tool in "${missing[@]}"; do
   esac
   mark_done "$tool"
 done
-say "${missing[*]}: ready in engines/llama.cpp"
+say "${missing[*]}: ready in engines/$folder"

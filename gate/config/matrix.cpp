@@ -117,6 +117,7 @@ Cell make_cell(const Combination& of, const Point& at) {
   cell.key = key_of(of, at);
   cell.device = of.backend->device;
   cell.twin = of.backend->twin;
+  cell.twin_devices = of.backend->devices;
   cell.runner = of.backend->runner;
   cell.adapter = of.engine->output;
   cell.engine = of.engine;

@@ -17,6 +17,7 @@ struct Cell {
   profile::CellKey key;
   std::string device;  // what must really do the work
   std::optional<std::string> twin;
+  std::int64_t twin_devices = 1;  // how many of it there are
   std::string adapter;
   const EngineSettings* engine =
       nullptr;                     // into the Settings it was made from, which must outlive it

@@ -136,7 +136,7 @@ std::vector<MatrixEntry> parse_entries(const Node& node, const std::string& what
   return entries;
 }
 
-// A twin is a Vulkan device whose description is known here.
+// A twin is a device of Vulkan or CUDA whose description is known here.
 void check_twin(const Node& twin, const BackendSettings& backend, const Entry& entry,
                 Parsing& parsing) {
   Problems& problems = parsing.problems;
@@ -144,8 +144,8 @@ void check_twin(const Node& twin, const BackendSettings& backend, const Entry& e
     problems.add(twin.at, "device twins: this weir was built without them");
     return;
   }
-  if (!backend.device.empty() && backend.device != "vulkan") {
-    problems.add(twin.at, fmt::format("{}: a twin is a Vulkan device, not \"{}\": device: vulkan",
+  if (!backend.device.empty() && backend.device != "vulkan" && backend.device != "cuda") {
+    problems.add(twin.at, fmt::format("{}: a twin is a device of vulkan or cuda, not \"{}\"",
                                       named("backend", entry), backend.device));
   }
   const std::vector<std::string>& known = *parsing.known.twins;
@@ -170,6 +170,13 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
   }
   if (const Node* twin = fields.read("twin", backend.twin, read_text)) {
     check_twin(*twin, backend, entry, parsing);
+  }
+  constexpr std::int64_t k_most_devices = 16;
+  if (const Node* count = fields.read("count", backend.devices, read_integer, 1, k_most_devices);
+      count != nullptr && (!backend.twin || backend.device != "cuda")) {
+    parsing.problems.add(
+        count->at,
+        fmt::format("{}: \"count\" is how many of a CUDA twin there are", named("backend", entry)));
   }
   fields.read("runner", backend.runner, read_texts);
   parse_per_engine(fields, backend.extra, parsing);

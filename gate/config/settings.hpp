@@ -140,6 +140,7 @@ struct BackendSettings {
   std::string name;
   std::string device;  // cpu vulkan opencl cuda hip metal
   std::optional<std::string> twin;
+  std::int64_t devices = 1;           // of the twin, alike
   std::vector<std::string> runner{};  // labels of the machine that its cells need (weir plan)
   PerEngine extra;
   std::string source;

@@ -190,6 +190,23 @@ void find_batches(Board& board) {
                           both->before.str()));
 }
 
+// CUDA's, not ggml's: what was one launch of many kernels is many launches.
+void find_graphs(Board& board) {
+  const auto launches = exact_counts(board.evidence, "graph_launches");
+  if (!launches || launches->before <= k_none || launches->after != k_none) return;
+  Finding finding = board.about(Kind::graphs_lost, "graph_launches");
+  finding.headline =
+      fmt::format("CUDA graphs are no longer used{}: each kernel is handed over alone.",
+                  board.per().empty() ? "" : " for" + board.per());
+  finding.cause =
+      "a switch of the engine, work that cannot be captured, or a graph that never settles.";
+  finding.look_at =
+      "when the engine captures: copies between devices, buffers that move, new shapes.";
+  const double units = size_of(board.open("submits")) + 1;
+  for (const char* base : {"graph_launches", "graph_instantiations", "submits"}) board.take(base);
+  board.add(std::move(finding), units, 0);
+}
+
 void find_syncs(Board& board) {
   // The device's own count tells waits, or else the engine's.
   const std::string base = metric_name(board.evidence, "syncs").empty() ? "backend_syncs" : "syncs";

@@ -8,10 +8,10 @@ namespace weir::explain {
 namespace {
 
 // In causal order: what an earlier one claims is no cause for a later one.
-constexpr std::array k_patterns = {&find_batches, &find_moved,   &find_syncs,    &find_pieces,
-                                   &find_kernels, &find_totals,  &find_barriers, &find_splits,
-                                   &find_copies,  &find_context, &find_slow,     &find_fixed,
-                                   &find_rest,    &find_times};
+constexpr std::array k_patterns = {&find_batches, &find_graphs,  &find_moved,   &find_syncs,
+                                   &find_pieces,  &find_kernels, &find_totals,  &find_barriers,
+                                   &find_splits,  &find_copies,  &find_context, &find_slow,
+                                   &find_fixed,   &find_rest,    &find_times};
 
 // Names from outside, as short lines.
 void make_safe(Finding& finding) {
@@ -73,12 +73,12 @@ void Board::add(Finding finding, double units, int rank) {
 
 std::string_view to_string(Kind kind) {
   static constexpr std::array k_names = {
-      "batches_changed", "work_moved_to_cpu", "work_moved_to_gpu",  "fusion_lost",
-      "fusion_gained",   "batching_lost",     "batching_gained",    "sync_per_layer",
-      "sync_added",      "sync_removed",      "extra_copies",       "copies_removed",
-      "variant_changed", "splits_changed",    "grows_with_context", "fixed_cost_changed",
-      "op_added",        "op_removed",        "op_slower",          "op_faster",
-      "time_changed",    "count_changed",     "user_rule"};
+      "batches_changed",    "graphs_lost",     "work_moved_to_cpu", "work_moved_to_gpu",
+      "fusion_lost",        "fusion_gained",   "batching_lost",     "batching_gained",
+      "sync_per_layer",     "sync_added",      "sync_removed",      "extra_copies",
+      "copies_removed",     "variant_changed", "splits_changed",    "grows_with_context",
+      "fixed_cost_changed", "op_added",        "op_removed",        "op_slower",
+      "op_faster",          "time_changed",    "count_changed",     "user_rule"};
   return k_names.at(static_cast<std::size_t>(kind));
 }
 

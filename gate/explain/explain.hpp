@@ -18,6 +18,7 @@ namespace weir::explain {
 
 enum class Kind {
   batches_changed,  // the same work in more or fewer batches
+  graphs_lost,      // CUDA graphs: each kernel is handed over by itself
   work_moved_to_cpu,
   work_moved_to_gpu,
   fusion_lost,

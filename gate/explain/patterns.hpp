@@ -119,6 +119,7 @@ struct Board {
 };
 
 void find_batches(Board& board);
+void find_graphs(Board& board);
 void find_moved(Board& board);
 void find_syncs(Board& board);
 void find_pieces(Board& board);

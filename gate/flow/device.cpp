@@ -31,7 +31,7 @@ Result<Answer> list_devices(const Job& job, const DeviceOptions& /*options*/) {
 
 Result<Answer> show_device(const Job& job, const DeviceOptions& options) {
   WEIR_TRY(probes::Twin twin, probes::load_twin(job.files(), folders_of(job), options.name));
-  static_cast<void>(probes::compile_twin(twin));  // for its doubts
+  if (twin.has_vulkan()) static_cast<void>(probes::compile_twin(twin));  // for its doubts
   const report::DeviceSheet sheet{twin.name,    twin.title,    twin.source,
                                   twin.assumed, twin.warnings, probes::facts_of(twin)};
   return Answer{report::device_text(sheet, job.width()), document(probes::document_of(twin), 2)};
@@ -129,6 +129,12 @@ Result<Answer> import_device(const Job& job, const DeviceOptions& options) {
 
 Result<Answer> compile_device(const Job& job, const DeviceOptions& options) {
   WEIR_TRY(probes::Twin twin, probes::load_twin(job.files(), folders_of(job), options.name));
+  if (!twin.has_vulkan()) {
+    return fail(Code::usage,
+                "{} is described for CUDA alone, and weir compile is for Vulkan's driver; a run "
+                "with device: cuda prepares the rest by itself",
+                twin.name);
+  }
   const std::string blob = probes::compile_twin(twin);
   talk_of_doubts(job, twin);
   WEIR_CHECK(write_out(job, options, blob));
@@ -179,7 +185,12 @@ Result<Answer> show_device_matrix(const Job& job, const DeviceMatrixOptions& opt
   whole.asked.cells.clear();  // they name twins, which are no backends yet
   WEIR_TRY(Loaded loaded, load_config(whole));
   config::Settings& settings = *loaded.known.settings;
-  WEIR_CHECK(put_twins_in(settings, options.twins, known_twins(job.world, job.folder())));
+  WEIR_TRY(const auto found, probes::list_twins(job.files(), folders_of(job)));
+  std::vector<std::string> known;
+  for (const probes::FoundTwin& one : found) {
+    if (one.vulkan) known.push_back(one.name);
+  }
+  WEIR_CHECK(put_twins_in(settings, options.twins, known));
   WEIR_TRY(config::Matrix matrix, config::expand(settings));
   const config::Redactor redactor = loaded.known.redactor;
   WEIR_TRY(loaded.cells, config::select(matrix, job.asked.cells, redactor));

@@ -3,6 +3,8 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/program.hpp"
+#include "gate/probes/read/cuda_code.hpp"
+#include "gate/probes/read/cuda_twin.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/run/environment.hpp"
@@ -115,20 +117,63 @@ Result<std::string> driver_manifest(const sys::World& world) {
   return fail(Code::unavailable, "the driver of device twins is not installed: no {}", manifest);
 }
 
-Result<run::DeviceTwin> make_twin(const std::string& name, const std::vector<std::string>& folders,
+// Named by what is in it: one that is there is the same.
+Result<std::string> keep(const std::string& place, const std::string& stem, const std::string& end,
+                         const std::string& bytes, sys::Files& files) {
+  const std::string path =
+      sys::join_path(place, fmt::format("{}-{}.{}", stem, short_hash(bytes), end));
+  if (files.kind(path) != sys::Kind::file) WEIR_CHECK(files.write_atomic(path, bytes));
+  return path;
+}
+
+// A folder in which the one library has the name of each that it stands for.
+Result<std::string> cuda_libraries(const std::string& place, sys::World& world) {
+  sys::Files& files = world.files;
+  WEIR_TRY(const probes::Places places, probe_places(world));
+  const std::string library = sys::join_path(places.probes, probes::k_cuda_twin_library);
+  if (files.kind(library) != sys::Kind::file) {
+    return fail(Code::unavailable, "the libraries of CUDA twins are not installed: no {}", library);
+  }
+  std::string folder = sys::join_path(place, "cuda-" + short_hash(library));
+  WEIR_CHECK(files.make_dirs(folder));
+  for (const char* name : probes::k_cuda_libraries) {
+    const std::string link = sys::join_path(folder, name);
+    if (!files.exists(link)) WEIR_CHECK(files.link(library, link));
+  }
+  return folder;
+}
+
+Result<run::DeviceTwin> make_cuda_twin(const probes::Twin& twin, std::int64_t devices,
+                                       const std::string& place, sys::World& world) {
+  run::DeviceTwin made;
+  WEIR_TRY(made.driver, cuda_libraries(place, world));
+  WEIR_TRY(const probes::CudaTwin compiled, probes::compile_cuda_twin(twin, devices));
+  made.cuda = true;
+  made.major = compiled.major;
+  made.minor = compiled.minor;
+  made.title = twin.title;
+  made.device = compiled.name;
+  made.hash = hash_hex(compiled.blob);
+  WEIR_TRY(made.blob, keep(place, twin.name, "cuda", compiled.blob, world.files));
+  return made;
+}
+
+Result<run::DeviceTwin> make_twin(const config::Cell& cell, const std::vector<std::string>& folders,
                                   const std::string& place, sys::World& world) {
   sys::Files& files = world.files;
+  WEIR_TRY(probes::Twin twin, probes::load_twin(files, folders, *cell.twin));
+  if (cell.device == "cuda") return make_cuda_twin(twin, cell.twin_devices, place, world);
+  if (!twin.has_vulkan()) {
+    return fail(Code::config, "twin {}: it is described for CUDA alone: device: cuda", *cell.twin);
+  }
   run::DeviceTwin made;
   WEIR_TRY(made.driver, driver_manifest(world));
-  WEIR_TRY(probes::Twin twin, probes::load_twin(files, folders, name));
   const std::string blob = probes::compile_twin(twin);
   made.title = twin.title;
   const Json* device = twin.value("VkPhysicalDeviceProperties", "deviceName");
   made.device = device != nullptr && device->is_string() ? device->get<std::string>() : twin.title;
   made.hash = hash_hex(blob);
-  made.blob = sys::join_path(place, fmt::format("{}-{}.blob", name, short_hash(blob)));
-  // Named by what is in it: one that is there is the same.
-  if (files.kind(made.blob) != sys::Kind::file) WEIR_CHECK(files.write_atomic(made.blob, blob));
+  WEIR_TRY(made.blob, keep(place, *cell.twin, "blob", blob, files));
   return made;
 }
 
@@ -150,11 +195,27 @@ Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config
   const auto folders = probes::twin_folders(files, config_folder);
   const std::string place = sys::absolute(sys::join_path(out, "twins"));
   for (const config::Cell& cell : cells) {
-    if (!cell.twin || twins.count(*cell.twin) != 0) continue;
+    if (!cell.twin || twins.count(run::twin_key(cell)) != 0) continue;
     WEIR_CHECK(files.make_dirs(place));
-    WEIR_TRY(twins[*cell.twin], make_twin(*cell.twin, folders, place, world));
+    WEIR_TRY(twins[run::twin_key(cell)], make_twin(cell, folders, place, world));
   }
   return twins;
+}
+
+Result<std::string> cuda_kernels_of(const std::string& program, const run::DeviceTwin& twin,
+                                    const std::string& out, sys::World& world) {
+  const std::string place = sys::absolute(sys::join_path(out, "twins"));
+  WEIR_TRY(const probes::CudaCode code,
+           probes::find_cuda_code(program, twin.driver, world.files, [&](std::string_view name) {
+             return world.environment(std::string(name));
+           }));
+  const std::string path = sys::join_path(
+      place, fmt::format("{}-{}{}.kernels", short_hash(code.stamp), twin.major, twin.minor));
+  if (world.files.kind(path) == sys::Kind::file) return path;
+  WEIR_TRY(const probes::CudaKernels kernels,
+           probes::read_cuda_kernels(code, twin.major, twin.minor, world.files));
+  WEIR_CHECK(world.files.write_atomic(path, kernels.table));
+  return path;
 }
 
 namespace {

@@ -42,8 +42,14 @@ namespace weir::flow {
 [[nodiscard]] std::vector<std::string> known_twins(const sys::World& world,
                                                    const std::string& config_folder);
 
-// The twins that `cells` ask for, by name. Their descriptions are compiled into `out`/twins, where
-// engines' drivers read them. Code::data for a description that is none.
+// The file in `out`/twins with what the kernels of `program` need of a CUDA twin; made once for
+// each build of the program. Code::unavailable where the program cannot run on one.
+[[nodiscard]] Result<std::string> cuda_kernels_of(const std::string& program,
+                                                  const run::DeviceTwin& twin,
+                                                  const std::string& out, sys::World& world);
+
+// The twins that `cells` ask for, by run::twin_key. Their descriptions are compiled into
+// `out`/twins, where engines' drivers read them. Code::data for a description that is none.
 [[nodiscard]] Result<std::map<std::string, run::DeviceTwin>> make_twins(
     std::span<const config::Cell> cells, const std::string& config_folder, const std::string& out,
     sys::World& world);

@@ -92,6 +92,9 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
   surroundings.starts = wanted.starts;
   WEIR_TRY(surroundings.twins,
            make_twins(ready.loaded.cells, surroundings.config_folder, job.asked.out, job.world));
+  surroundings.cuda_kernels = [&job](const std::string& program, const run::DeviceTwin& twin) {
+    return cuda_kernels_of(program, twin, job.asked.out, job.world);
+  };
   surroundings.output_places = wanted.output_places;
   surroundings.output_places.push_back(job.asked.out);
   WEIR_TRY(std::vector<run::PreparedCell> cells,

@@ -50,6 +50,9 @@ bool sensitive_layer(std::uint32_t layer, std::uint32_t layers) {
   return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
 }
 
+bool is_qwen(const ModelOptions& options) { return options.architecture.starts_with("qwen"); }
+bool is_qwen_mixture(const ModelOptions& options) { return options.architecture == "qwen3moe"; }
+
 // Collects tensors under the names that all architectures share.
 class Builder {
  public:
@@ -83,11 +86,11 @@ class Builder {
     matrix(name("attn_k"), {embd, kv}, false);
     matrix(name("attn_v"), {embd, kv}, sensitive);
     matrix(name("attn_output"), {query, embd}, false);
-    if (gemma) {
+    if (gemma || is_qwen(options_)) {
       norm(name("attn_q_norm"), dim);
       norm(name("attn_k_norm"), dim);
-      norm(name("post_attention_norm"), embd);
     }
+    if (gemma) norm(name("post_attention_norm"), embd);
     norm(name("ffn_norm"), embd);
     if (options_.experts > 0) {
       const std::uint64_t experts = options_.experts;
@@ -141,8 +144,11 @@ Result<void> check(const ModelOptions& options) {
     return fail(Code::usage, "vocab is {}: it must lie between {} and {}", options.vocab,
                 k_min_vocab, k_max_size);
   }
-  if (options.experts != 0 && options.architecture != "llama") {
-    return fail(Code::usage, "experts are made for the architecture llama alone");
+  if (options.experts != 0 && options.architecture != "llama" && !is_qwen_mixture(options)) {
+    return fail(Code::usage, "experts are made for the architectures llama and qwen3moe alone");
+  }
+  if (options.experts == 0 && is_qwen_mixture(options)) {
+    return fail(Code::usage, "the architecture qwen3moe is one of experts: say how many");
   }
   if (options.experts > 256 || (options.experts != 0 && (options.experts_used == 0 ||
                                                          options.experts_used > options.experts))) {
@@ -228,7 +234,8 @@ void add_metadata(const ModelOptions& options, GgufHeader& header) {
   own("attention.value_length", GgufValue::u32(options.head_dim));
   own("attention.layer_norm_rms_epsilon", GgufValue::f32_bits(k_norm_epsilon));
   own("rope.dimension_count", GgufValue::u32(options.head_dim));
-  own("rope.freq_base", GgufValue::f32_bits(gemma ? k_million : k_ten_thousand));
+  own("rope.freq_base",
+      GgufValue::f32_bits(gemma || is_qwen(options) ? k_million : k_ten_thousand));
   if (gemma) {
     own("attention.sliding_window", GgufValue::u32(k_gemma_window));
     own("rope.scaling.type", GgufValue::string("linear"));
@@ -237,6 +244,9 @@ void add_metadata(const ModelOptions& options, GgufHeader& header) {
   if (options.experts > 0) {
     own("expert_count", GgufValue::u32(options.experts));
     own("expert_used_count", GgufValue::u32(options.experts_used));
+    if (is_qwen_mixture(options)) {
+      own("expert_feed_forward_length", GgufValue::u32(options.feed_forward));
+    }
   }
   add_tokenizer(options.vocab, header);
 }
@@ -263,13 +273,65 @@ Result<Quantization> parse_quantization(std::string_view name) {
               text::did_you_mean(wanted, names), text::join(names));
 }
 
-std::vector<std::string> model_architectures() { return {"llama", "gemma3"}; }
+std::vector<std::string> model_architectures() { return {"llama", "gemma3", "qwen3", "qwen3moe"}; }
 
 Result<ModelOptions> default_model(std::string_view architecture) {
   ModelOptions options;
   options.architecture = architecture;
   if (architecture == "gemma3") options.layers = 6;  // one period: five local layers, one global
+  if (is_qwen_mixture(options)) {
+    options.experts = 8;
+    options.experts_used = 2;
+  }
   WEIR_CHECK(check(options));
+  return options;
+}
+
+namespace {
+
+// From the models' own config.json.
+struct Published {
+  std::string_view name, architecture;
+  std::uint32_t layers, embedding, feed_forward, heads, kv_heads, head_dim, vocab, context, experts,
+      experts_used;
+};
+constexpr std::array<Published, 7> k_published{{
+    {"llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 0, 0},
+    {"llama-3.3-70b", "llama", 80, 8192, 28672, 64, 8, 128, 128256, 131072, 0, 0},
+    {"mixtral-8x7b", "llama", 32, 4096, 14336, 32, 8, 128, 32000, 32768, 8, 2},
+    {"qwen3-8b", "qwen3", 36, 4096, 12288, 32, 8, 128, 151936, 40960, 0, 0},
+    {"qwen3-30b-a3b", "qwen3moe", 48, 2048, 768, 32, 4, 128, 151936, 40960, 128, 8},
+    {"gemma-3-4b", "gemma3", 34, 2560, 10240, 8, 4, 256, 262144, 131072, 0, 0},
+    {"gemma-3-27b", "gemma3", 62, 5376, 21504, 32, 16, 128, 262144, 131072, 0, 0},
+}};
+
+}  // namespace
+
+std::vector<std::string> known_models() {
+  std::vector<std::string> names;
+  for (const Published& one : k_published) names.emplace_back(one.name);
+  return names;
+}
+
+Result<ModelOptions> model_like(std::string_view name) {
+  const auto* found = std::ranges::find(k_published, name, &Published::name);
+  if (found == k_published.end()) {
+    return fail(Code::usage, "no model is called \"{}\"{}\n  known here: {}", text::printable(name),
+                text::did_you_mean(name, known_models()), text::join(known_models()));
+  }
+  ModelOptions options;
+  options.architecture = found->architecture;
+  options.layers = found->layers;
+  options.embedding = found->embedding;
+  options.feed_forward = found->feed_forward;
+  options.heads = found->heads;
+  options.kv_heads = found->kv_heads;
+  options.head_dim = found->head_dim;
+  options.vocab = found->vocab;
+  options.context = found->context;
+  options.experts = found->experts;
+  options.experts_used = found->experts_used;
+  WEIR_TRY(options.quantization, parse_quantization("q4_k_m"));
   return options;
 }
 

@@ -35,7 +35,7 @@ struct Quantization {
 inline constexpr std::uint32_t k_min_vocab = 320;
 
 struct ModelOptions {
-  std::string architecture = "llama";  // or "gemma3"
+  std::string architecture = "llama";  // or "gemma3", "qwen3", "qwen3moe"
   std::uint32_t layers = 4;
   std::uint32_t embedding = 256;
   std::uint32_t feed_forward = 768;
@@ -44,13 +44,17 @@ struct ModelOptions {
   std::uint32_t head_dim = 64;
   std::uint32_t vocab = 512;     // at least k_min_vocab
   std::uint32_t context = 4096;  // what the header says it was trained for
-  std::uint32_t experts = 0;     // llama only: mixture of experts when not 0
+  std::uint32_t experts = 0;     // llama and qwen3moe: mixture of experts when not 0
   std::uint32_t experts_used = 0;
   Quantization quantization;
   std::uint64_t seed = 1;
 };
 
 [[nodiscard]] std::vector<std::string> model_architectures();
+// Sizes of published models, by the names that they go by ("llama-3.1-8b"), as their configurations
+// state them; weights in Q4_K_M. Code::usage otherwise.
+[[nodiscard]] Result<ModelOptions> model_like(std::string_view name);
+[[nodiscard]] std::vector<std::string> known_models();
 // The reference model of that architecture; Code::usage when it is not one that weir can make.
 [[nodiscard]] Result<ModelOptions> default_model(std::string_view architecture);
 

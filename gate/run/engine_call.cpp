@@ -9,6 +9,7 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
+#include "gate/probes/format.h"
 #include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -76,7 +77,9 @@ config::CommandLine line_of(const PreparedCell& cell, const Step& step, const st
   if (!line.argv.empty()) line.argv.front() = cell.program;  // none: a server that runs already
   if (cell.twin) {
     for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
-      line.env[name] = std::move(value);
+      std::string& there = line.env[name];
+      const bool behind = name == "LD_LIBRARY_PATH" && !there.empty();
+      there = behind ? value + ":" + there : std::move(value);
     }
   }
   return line;
@@ -158,12 +161,16 @@ Result<void> EngineCall::attach_probes() {
   // An image has an environment of its own: what weir.yaml sets in it is all that is known.
   const bool own = container_ != nullptr && has_own_environment(*container_);
   const config::Environment inside = own ? line("").env : config::Environment();
-  auto attached = effects_.probing.attach(cell_.probes, probes(), own ? &inside : nullptr);
+  // The libraries of a CUDA twin count by themselves: CUDA's own probe needs its driver.
+  std::vector<std::string> names = cell_.probes;
+  if (cell_.twin && cell_.twin->cuda) std::erase(names, "cuda");
+  auto attached = effects_.probing.attach(names, probes(), own ? &inside : nullptr);
   if (!attached) {
     return fail(attached.error().code, "the probes could not be attached: {}",
                 attached.error().message);
   }
   probe_env_ = std::move(*attached);
+  if (names.size() < cell_.probes.size()) probe_env_[WEIR_PROBE_DIR_VARIABLE] = probes();
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/blob.h"
+#include "gate/probes/twin/cuda/blob.h"
 #include "gate/sys/paths.hpp"
 
 namespace weir::run {
@@ -86,6 +87,12 @@ std::vector<std::string> handed_on(const PreparedCell& cell) {
 }
 
 config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill) {
+  if (twin.cuda) {
+    return {{"LD_LIBRARY_PATH", twin.driver},
+            {WEIR_CUDA_TWIN_VARIABLE, twin.blob},
+            {WEIR_CUDA_KERNELS_VARIABLE, twin.kernels},
+            {WEIR_TWIN_FILL_VARIABLE, fmt::format("{}", fill)}};
+  }
   return {{"VK_DRIVER_FILES", twin.driver},
           {"VK_ICD_FILENAMES", twin.driver},  // what older loaders read
           {"VK_LOADER_DRIVERS_SELECT", "*" + sys::file_name_of(twin.driver)},

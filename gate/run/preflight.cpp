@@ -12,6 +12,13 @@ namespace {
 
 constexpr std::uint64_t k_largest_prompt = std::uint64_t{16} << 20;
 
+// What is Vulkan's has been called so from the start.
+std::string class_of_twin(const config::Cell& cell) {
+  if (cell.device != "cuda") return "twin-" + *cell.twin;
+  return fmt::format("twin-cuda-{}{}", *cell.twin,
+                     cell.twin_devices == 1 ? "" : fmt::format("-x{}", cell.twin_devices));
+}
+
 class Preflight {
  public:
   Preflight(const Surroundings& around, const sys::Files& files) : around_(around), files_(files) {}
@@ -255,20 +262,35 @@ class Preflight {
   // Nothing of this machine but its processors: the driver runs nothing.
   void take_twin(PreparedCell& prepared) const {
     profile::CellFacts& facts = prepared.facts;
-    const auto found = around_.twins.find(*prepared.cell.twin);
+    const config::Cell& cell = prepared.cell;
+    const auto found = around_.twins.find(twin_key(cell));
     if (found == around_.twins.end()) {
-      prepared.unavailable = fmt::format(
-          "the twin \"{}\" is not described here: see weir device list", *prepared.cell.twin);
+      prepared.unavailable =
+          fmt::format("the twin \"{}\" is not described here: see weir device list", *cell.twin);
       return;
     }
     prepared.twin = found->second;
     prepared.on_cpu = true;
-    facts.twin = *prepared.cell.twin;
+    facts.twin = *cell.twin;
     facts.device_present = found->second.device;
-    facts.provenance.device_class = "twin-" + *prepared.cell.twin;
+    facts.provenance.device_class = class_of_twin(cell);
     facts.provenance.device_name = found->second.title + " (twin)";
+    if (found->second.cuda) add_cuda_kernels(prepared);
     facts.provenance.fingerprint_parts[k_device_description] = short_hash(found->second.hash);
     facts.provenance.fingerprint = fingerprint_of(facts.provenance.fingerprint_parts);
+  }
+
+  void add_cuda_kernels(PreparedCell& prepared) const {
+    if (container_of(prepared) != nullptr) {
+      prepared.unavailable = "CUDA twins are not carried into containers";
+      return;
+    }
+    auto kernels = around_.cuda_kernels(prepared.program, *prepared.twin);
+    if (kernels) {
+      prepared.twin->kernels = std::move(*kernels);
+    } else {
+      prepared.unavailable = std::move(kernels).error().message;
+    }
   }
 
   void choose_probes(PreparedCell& prepared) {
@@ -360,6 +382,10 @@ class Preflight {
 };
 
 }  // namespace
+
+std::string twin_key(const config::Cell& cell) {
+  return fmt::format("{} {} {}", cell.device, *cell.twin, cell.twin_devices);
+}
 
 Result<std::vector<PreparedCell>> preflight(std::span<const config::Cell> cells,
                                             const Surroundings& surroundings,

@@ -2,6 +2,7 @@
 // cell needs to run: programs, models and their headers, prompts, fingerprints.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -38,7 +39,10 @@ struct Surroundings {
   std::map<std::string, DeviceFacts> devices;  // those that were asked about; "cpu" is known
   // probe -> devices it sees: {"vulkan": {"vulkan"}}
   std::map<std::string, std::vector<std::string>> probe_devices;
-  std::map<std::string, DeviceTwin> twins{};  // by name: those that the cells ask for
+  std::map<std::string, DeviceTwin> twins{};  // by twin_key: those that the cells ask for
+  // The file with what the kernels of a program need of a CUDA twin; an error says why the program
+  // cannot run on one.
+  std::function<Result<std::string>(const std::string& program, const DeviceTwin&)> cuda_kernels{};
   // Why this machine's counters of instructions cannot be had, and the cure below it; absent: they
   // can.
   std::optional<std::string> no_perf{};
@@ -47,6 +51,9 @@ struct Surroundings {
   std::vector<std::string> output_places;  // folders and files that will be written
   std::optional<OtherCheckout> programs{};
 };
+
+// By what the twins of a run are told apart. Requires that the cell has one.
+[[nodiscard]] std::string twin_key(const config::Cell& cell);
 
 // All problems at once, one a line, as one Error (Code::config). An absent device is none: its
 // cells come back `unavailable`.

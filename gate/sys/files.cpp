@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "gate/sys/holes.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #ifdef __linux__
@@ -308,6 +309,22 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
   Fd fd = open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
   if (!fd.open()) return io_error(path, "cannot be written");
   return FileWriter(path, std::move(temporary), std::move(fd));
+}
+
+Result<std::uint64_t> write_with_hole(const std::string& path, std::string_view head,
+                                      std::uint64_t bytes) {
+  constexpr std::uint64_t k_block = 512;  // of st_blocks
+  const std::string temporary = temporary_name(path);
+  Fd fd = open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+  struct stat about {};
+  const bool written = fd.open() && write_all(fd.get(), head) &&
+                       ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 &&
+                       fsync(fd.get()) == 0 && fstat(fd.get(), &about) == 0 &&
+                       rename(temporary.c_str(), path.c_str()) == 0;
+  if (written) return static_cast<std::uint64_t>(about.st_blocks) * k_block;
+  auto error = io_error(path, "cannot be written");
+  if (fd.open()) unlink(temporary.c_str());
+  return error;
 }
 
 FileWriter::~FileWriter() {

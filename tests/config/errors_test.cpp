@@ -271,8 +271,10 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
       {k_engine, "m.gguf", "{device: gpu}", "4:26", "known here: cpu, cuda, hip, metal"},
       {k_engine, "m.gguf", "{device: vulkan, twin: intel-arc-a750}", "4:40",
        "unknown twin \"intel-arc-a750\" (did you mean \"intel-arc-a770\"?)"},
-      {k_engine, "m.gguf", "{device: cuda, twin: intel-arc-a770}", "4:38",
-       "a twin is a Vulkan device, not \"cuda\""},
+      {k_engine, "m.gguf", "{device: hip, twin: intel-arc-a770}", "4:37",
+       "a twin is a device of vulkan or cuda, not \"hip\""},
+      {k_engine, "m.gguf", "{device: vulkan, twin: intel-arc-a770, count: 2}", "4:63",
+       "\"count\" is how many of a CUDA twin there are"},
       {k_engine, "m.gguf", "{}, fast: {}", "4:21", "needs \"device\""},
   };
   for (const Part& one : cases) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "gate/probes/read/read.hpp"
+#include "gate/probes/read/twins.hpp"
 #include "gate/sys/process.hpp"
 
 #include "tests/e2e/weir_process.hpp"
@@ -107,11 +108,13 @@ inline sys::EnvironmentList on_twin(const Scratch& scratch, const std::string& n
   return env;
 }
 
-// Those that come with weir.
+// Those of Vulkan that come with weir.
 inline std::vector<std::string> shipped_twins() {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(WEIR_SOURCE_DIR "/configs/devices")) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+    if (entry.path().extension() != ".json") continue;
+    const auto twin = probes::read_twin(slurp(entry.path()));
+    if (twin && twin->has_vulkan()) names.push_back(entry.path().stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;

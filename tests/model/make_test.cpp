@@ -109,6 +109,27 @@ TEST(ModelMake, MakesMixturesOfExperts) {
   EXPECT_EQ(experts->dims, (std::vector<std::uint64_t>{256, 768, 8}));
 }
 
+// Weights as the models' cards count them, without what sees images.
+TEST(ModelMake, KnowsTheSizesOfPublishedModels) {
+  const std::map<std::string, double> weights = {
+      {"llama-3.1-8b", 8.030e9}, {"llama-3.3-70b", 70.554e9}, {"mixtral-8x7b", 46.703e9},
+      {"qwen3-8b", 8.191e9},     {"qwen3-30b-a3b", 30.532e9}, {"gemma-3-4b", 3.880e9},
+      {"gemma-3-27b", 27.009e9},
+  };
+  for (const std::string& name : known_models()) {
+    const auto options = model_like(name);
+    ASSERT_TRUE(options) << name;
+    auto header = make_model(*options);
+    ASSERT_TRUE(header) << name << header.error().message;
+    const auto summary = summarize(*header);
+    ASSERT_TRUE(summary) << name;
+    EXPECT_NEAR(static_cast<double>(summary->parameters), weights.at(name),
+                0.005 * weights.at(name))
+        << name;
+  }
+  EXPECT_FALSE(model_like("llama-9"));
+}
+
 TEST(ModelMake, SaysWhichOptionIsWrong) {
   const auto says = [](auto change) {
     ModelOptions options;

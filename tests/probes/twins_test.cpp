@@ -285,7 +285,8 @@ TEST(Twins, AreTheSameAgainFromTheDocumentThatIsWrittenOfThem) {
     auto twin = load_twin(files, {folder}, one.name);
     ASSERT_TRUE(twin) << one.name;
     Twin again = read_ok(document_of(*twin));
-    EXPECT_EQ(compile_twin(*twin), compile_twin(again)) << one.name;
+    EXPECT_EQ(again.cuda, twin->cuda) << one.name;
+    if (twin->has_vulkan()) EXPECT_EQ(compile_twin(*twin), compile_twin(again)) << one.name;
     EXPECT_EQ(facts_of(*twin), facts_of(again)) << one.name;
   }
 }
@@ -300,7 +301,8 @@ TEST(Twins, ThatComeWithWeirAreReadWithoutADoubtAndSayWhereTheyAreFrom) {
     EXPECT_EQ(one.error, "");
     auto twin = load_twin(files, {folder}, one.name);
     ASSERT_TRUE(twin) << one.name;
-    static_cast<void>(compile_twin(*twin));
+    EXPECT_TRUE(one.vulkan || one.cuda) << one.name;
+    if (one.vulkan) static_cast<void>(compile_twin(*twin));
     EXPECT_THAT(twin->warnings, IsEmpty()) << one.name;
     EXPECT_THAT(one.source, testing::StartsWith("from public data: ")) << one.name;
     EXPECT_FALSE(twin->assumed.empty()) << one.name;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "gate/base/text.hpp"
+#include "gate/sys/holes.hpp"
 #include "gate/sys/paths.hpp"
 
 #include "tests/support/memory_files.hpp"
@@ -139,6 +140,16 @@ class RealFolder : public testing::Test {
   std::string root_;
   RealFiles files_;
 };
+
+TEST_F(RealFolder, WritesAHeadWithAHoleBehindIt) {
+  const std::string path = at("hollow");
+  const auto taken = write_with_hole(path, "head", 64 << 20);
+  ASSERT_TRUE(taken);
+  EXPECT_LT(*taken, 1U << 20) << "this file system keeps no holes";
+  EXPECT_EQ(RealFiles().size(path).value_or(0), 64U << 20);
+  EXPECT_EQ(RealFiles().read_prefix(path, 6).value_or(""), std::string("head\0\0", 6));
+  EXPECT_FALSE(write_with_hole(at("no/hollow"), "head", 4));
+}
 
 TEST_F(RealFolder, NeverMixesLinesOfSeveralThreads) {
   auto log = files_.append_log(at("log"), 0);

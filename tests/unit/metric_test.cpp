@@ -18,7 +18,7 @@ TEST(FindMetric, KnowsEveryNameItLists) {
   }
   // Nine times, memory and quality, thirteen of serving alone, thirteen counts in three scopes;
   // over depths twelve counts and two times.
-  EXPECT_EQ(seen.size(), 22 + 13 * 3 + (12 + 2) * 2U);
+  EXPECT_EQ(seen.size(), 22 + 17 * 3 + (16 + 2) * 2U);
 }
 
 TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {

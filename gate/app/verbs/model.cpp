@@ -5,6 +5,7 @@
 #include "gate/model/make.hpp"
 #include "gate/model/twin.hpp"
 #include "gate/sys/files.hpp"
+#include "gate/sys/holes.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 
@@ -15,7 +16,9 @@ using model::ByteSink;
 using model::ModelSummary;
 
 struct MakeOptions {
-  std::string file, architecture = "llama", quantization = "f16";
+  std::string file, architecture = "llama";
+  std::optional<std::string> like, quantization;
+  bool hollow = false;
   std::optional<std::uint32_t> layers, embedding, feed_forward, heads, kv_heads, head_dim, vocab,
       context, experts, experts_used;
   std::uint64_t seed = 1;
@@ -25,6 +28,29 @@ struct TwinVerbOptions {
   std::string source, file, target = "16MiB";
   model::TwinOptions twin;
 };
+
+flow::Answer answer_of(const std::string& path, const ModelSummary& summary) {
+  return {text::printable(fmt::format(
+      "{}: {}, {} layers, {} tensors, {} weights, {:.1f} MiB, header {}\n", path,
+      summary.architecture, summary.layers, summary.tensors, summary.parameters,
+      static_cast<double>(summary.bytes) / (1 << 20), summary.header_hash.substr(0, 12)))};
+}
+
+// The header, and a hole where the weights would be.
+Result<flow::Answer> write_hollow(const flow::Job& job, const std::string& path,
+                                  model::GgufHeader& header) {
+  WEIR_CHECK(job.files().make_dirs(sys::folder_of(path)));
+  WEIR_TRY(const std::string head, model::encode_gguf_header(header));
+  WEIR_TRY(const ModelSummary summary, model::summarize(header));
+  WEIR_TRY(const std::uint64_t taken, sys::write_with_hole(path, head, summary.bytes));
+  if (taken > summary.bytes / 2 && taken > 2 * head.size()) {
+    job.world.terminal.write(
+        2, text::printable(fmt::format("  {}: this file system keeps no holes: it takes {} bytes",
+                                       path, taken)) +
+               "\n");
+  }
+  return answer_of(path, summary);
+}
 
 // Writes through a temporary name, so that no half model is ever taken for a whole one.
 Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
@@ -37,15 +63,15 @@ Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
   for (const std::string& warning : summary.warnings) {
     job.world.terminal.write(2, fmt::format("  {}\n", text::disarm(text::printable(warning))));
   }
-  return flow::Answer{text::printable(fmt::format(
-      "{}: {}, {} layers, {} tensors, {} weights, {:.1f} MiB, header {}\n", path,
-      summary.architecture, summary.layers, summary.tensors, summary.parameters,
-      static_cast<double>(summary.bytes) / (1 << 20), summary.header_hash.substr(0, 12)))};
+  return answer_of(path, summary);
 }
 
 Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
-  WEIR_TRY(model::ModelOptions model, model::default_model(options.architecture));
-  WEIR_TRY(model.quantization, model::parse_quantization(options.quantization));
+  WEIR_TRY(model::ModelOptions model, options.like ? model::model_like(*options.like)
+                                                   : model::default_model(options.architecture));
+  if (options.quantization) {
+    WEIR_TRY(model.quantization, model::parse_quantization(*options.quantization));
+  }
   const auto set = [](std::uint32_t& field, const std::optional<std::uint32_t>& given) {
     if (given) field = *given;
   };
@@ -60,6 +86,10 @@ Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
   set(model.experts, options.experts);
   set(model.experts_used, options.experts_used);
   model.seed = options.seed;
+  if (options.hollow) {
+    WEIR_TRY(model::GgufHeader header, model::make_model(model));
+    return write_hollow(job, options.file, header);
+  }
   return write_file(job, options.file,
                     [&](const ByteSink& sink) { return model::write_model(model, sink); });
 }
@@ -81,8 +111,12 @@ void add_make(const Verb& model) {
   verb.option("FILE", options->file, "", "GGUF file to write")->required();
   verb.preset("--arch", options->architecture, "", "Architecture")
       ->check(CLI::IsMember(model::model_architectures()));
-  verb.preset("--quantization", options->quantization, "",
-              "f32, f16, q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m, q5_k_m");
+  verb.option("--like", options->like, "", "Sizes of a published model")
+      ->check(CLI::IsMember(model::known_models()));
+  verb.flag("--hollow", options->hollow, "Header and sizes alone: a hole for weights");
+  verb.option("--quantization", options->quantization, "",
+              "f32, f16 (default), q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m (default with "
+              "--like), q5_k_m");
   verb.option("--layers", options->layers, "", "Layers");
   verb.option("--embedding", options->embedding, "", "Embedding length");
   verb.option("--ff", options->feed_forward, "", "Feed-forward length");
@@ -97,9 +131,35 @@ void add_make(const Verb& model) {
   verb->footer(
       "Sizes default to those of the reference model of that architecture. The same\n"
       "options give the same bytes on every machine.\n\n"
-      "Example:\n"
-      "  weir model make models/tiny-llama.gguf --arch llama --quantization f16");
+      "A hollow model takes no room on the disk. It is for device twins, which read\n"
+      "no weights; any other device computes with zeros.\n\n"
+      "Examples:\n"
+      "  weir model make models/tiny-llama.gguf --arch llama --quantization f16\n"
+      "  weir model make models/70b.gguf --like llama-3.3-70b --hollow");
   verb.runs(options, make);
+}
+
+struct HollowOptions {
+  std::string source, file;
+};
+
+Result<flow::Answer> hollow(const flow::Job& job, const HollowOptions& options) {
+  auto header = model::load_gguf(
+      [&](std::uint64_t bytes) { return job.files().read_prefix(options.source, bytes); });
+  if (!header) return tl::unexpected(with_context(options.source, std::move(header).error()));
+  return write_hollow(job, options.file, *header);
+}
+
+void add_hollow(const Verb& model) {
+  const Verb verb =
+      model.below("hollow", "Leave the weights of a model out: header and sizes alone");
+  auto options = std::make_shared<HollowOptions>();
+  verb.option("SRC", options->source, "", "Real model, of which weir reads the header")->required();
+  verb.option("FILE", options->file, "", "GGUF file to write")->required();
+  verb->footer(
+      "For device twins, which read no weights.\n\n"
+      "Example:\n  weir model hollow llama-70b-q4_k_m.gguf models/llama-70b.gguf");
+  verb.runs(options, hollow);
 }
 
 void add_twin(const Verb& model) {
@@ -122,6 +182,7 @@ void add_model(const Verb& model) {
   model->require_subcommand(1);
   add_make(model);
   add_twin(model);
+  add_hollow(model);
 }
 
 }  // namespace weir::app

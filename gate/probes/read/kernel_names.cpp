@@ -1,9 +1,12 @@
 #include "gate/probes/read/kernel_names.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <memory>
 #include <optional>
 
+#include <cxxabi.h>
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
@@ -59,7 +62,51 @@ std::optional<std::string> made_up(const std::string& kernel) {
   return kernel.substr(0, kernel.size() - 17);
 }
 
+// Without what stands in the last pair of brackets at the end: a function's parameters.
+std::string_view without_parameters(std::string_view name) {
+  if (!name.ends_with(')')) return name;
+  int depth = 0;
+  for (std::size_t at = name.size(); at-- > 0;) {
+    depth += name[at] == ')' ? 1 : name[at] == '(' ? -1 : 0;
+    if (depth == 0) return name.substr(0, at);
+  }
+  return name;
+}
+
+// Behind the last blank that stands in no brackets.
+std::string_view without_type(std::string_view name) {
+  int depth = 0;
+  for (std::size_t at = name.size(); at-- > 0;) {
+    const char c = name[at];
+    depth += c == ')' || c == '>' ? 1 : c == '(' || c == '<' ? -1 : 0;
+    if (c == ' ' && depth == 0) return name.substr(at + 1);
+  }
+  return name;
+}
+
+// nvcc's name for a file's own functions has a hash of the build in it.
+void drop_scopes(std::string& name) {
+  for (const std::string_view begin : {"_INTERNAL_", "(anonymous namespace)"}) {
+    for (std::size_t at = 0; (at = name.find(begin, at)) != std::string::npos;) {
+      const std::size_t end = name.find("::", at);
+      if (end == std::string::npos) return;
+      name.erase(at, end + 2 - at);
+    }
+  }
+}
+
 }  // namespace
+
+std::string kernel_of_symbol(const std::string& symbol) {
+  if (!symbol.starts_with("_Z")) return symbol;
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> text(
+      abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);
+  if (text == nullptr || status != 0) return symbol;
+  std::string name(text.get());
+  drop_scopes(name);
+  return std::string(without_type(without_parameters(name)));
+}
 
 Result<std::vector<ShaderFile>> find_shaders(const sys::Files& files, const std::string& pattern) {
   const std::string fixed = sys::folder_of(pattern.substr(0, pattern.find('*')) + "x");

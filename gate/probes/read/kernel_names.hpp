@@ -12,6 +12,10 @@
 
 namespace weir::probes {
 
+// "_Z12rms_norm_f32ILi256ELb1EEvPKfPf" -> "rms_norm_f32<256, true>": a C++ symbol without what it
+// returns, its parameters, and what a compiler numbers anew in each build. Others as they are.
+[[nodiscard]] std::string kernel_of_symbol(const std::string& symbol);
+
 struct ShaderFile {
   std::string name;  // "gemv_f32" of shaders/gemv_f32.spv: below what `pattern` begins with
   std::uint64_t hash = 0;

@@ -5,6 +5,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/probes/read/bytes.hpp"
+#include "gate/probes/read/kernel_names.hpp"
 
 namespace weir::probes {
 namespace {
@@ -113,7 +114,7 @@ class ProbeFileReader {
     if (entry.dispatches > k_most_count) {
       return fail(Code::data, "probe file: a kernel has the impossible count {}", entry.dispatches);
     }
-    out.kernels.push_back({.name = text_of(entry.name),
+    out.kernels.push_back({.name = kernel_of_symbol(text_of(entry.name)),
                            .entry_point = text_of(entry.entry_point),
                            .device = entry.device,
                            .named = (entry.flags & WEIR_KERNEL_NAMED) != 0,

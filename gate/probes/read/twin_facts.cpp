@@ -217,10 +217,21 @@ class Facts {
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
-  return Facts(twin).collect();
+  std::vector<std::pair<std::string, std::string>> facts;
+  if (twin.has_vulkan()) facts = Facts(twin).collect();
+  for (const auto& [key, value] : twin.cuda.items()) {
+    if (key != "attributes")
+      facts.emplace_back("CUDA " + key, value.is_string()
+                                            ? text::printable(value.get<std::string>())
+                                            : value.dump());
+  }
+  return facts;
 }
 
-Json document_of(const Twin& twin) {
+namespace {
+
+// What Khronos' form has a place for.
+void put_vulkan(const Twin& twin, Json& out, Json& weir) {
   Json features = Json::object(), properties = Json::object();
   for (const auto& [name, values] : twin.structs) {
     if (name == "VkPhysicalDeviceMemoryProperties") continue;
@@ -246,7 +257,6 @@ Json document_of(const Twin& twin) {
     types.push_back({{"heap", type.value("heapIndex", Json(0))},
                      {"flags", type.value("propertyFlags", Json::array())}});
   const std::uint64_t version = number(twin.value(k_device, "apiVersion")).value_or(0);
-  Json out;
   out["$schema"] = "https://schema.khronos.org/vulkan/profiles-0.8-latest.json";
   out["capabilities"]["device"] = {{"extensions", twin.extensions},
                                    {"features", std::move(features)},
@@ -260,14 +270,22 @@ Json document_of(const Twin& twin) {
       {"label", twin.title},
       {"description", twin.source},
       {"capabilities", {"device"}}};
+  weir["memory"] = {{"heaps", std::move(heaps)}, {"types", std::move(types)}};
+  if (!twin.cooperative_matrices.empty()) weir["cooperative_matrices"] = twin.cooperative_matrices;
+  if (!twin.flexible_matrices.empty()) weir["flexible_matrices"] = twin.flexible_matrices;
+}
+
+}  // namespace
+
+Json document_of(const Twin& twin) {
+  Json out;
   Json weir = {{"schema", "weir.device/1"},
                {"name", twin.name},
                {"title", twin.title},
-               {"source", twin.source},
-               {"memory", {{"heaps", std::move(heaps)}, {"types", std::move(types)}}}};
+               {"source", twin.source}};
   if (!twin.assumed.empty()) weir["assumed"] = twin.assumed;
-  if (!twin.cooperative_matrices.empty()) weir["cooperative_matrices"] = twin.cooperative_matrices;
-  if (!twin.flexible_matrices.empty()) weir["flexible_matrices"] = twin.flexible_matrices;
+  if (twin.has_vulkan()) put_vulkan(twin, out, weir);
+  if (twin.cuda.is_object()) weir["cuda"] = twin.cuda;
   out["weir"] = std::move(weir);
   return out;
 }

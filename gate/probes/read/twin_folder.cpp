@@ -83,6 +83,8 @@ Result<std::vector<FoundTwin>> list_twins(const sys::Files& files,
     if (const auto twin = load_file(files, path)) {
       one.title = twin->title;
       one.source = twin->source;
+      one.vulkan = twin->has_vulkan();
+      one.cuda = twin->cuda.is_object();
     } else {
       one.error = twin.error().message;
     }

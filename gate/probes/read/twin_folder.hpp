@@ -23,7 +23,8 @@ namespace weir::probes {
 struct FoundTwin {
   std::string name;  // what `twin:` takes
   std::string path;
-  std::string title, source;  // "" where it could not be read
+  bool vulkan = false, cuda = false;  // what it is described for
+  std::string title, source;          // "" where it could not be read
   std::string error;          // why it could not
 };
 

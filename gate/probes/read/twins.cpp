@@ -173,6 +173,13 @@ class Reader {
     } else {
       read_flat(document);
     }
+    if (const Json* cuda = at(weir, "cuda"); cuda != nullptr && cuda->is_object()) {
+      twin_.cuda = *cuda;
+      if (!twin_.has_vulkan()) {
+        read_own(weir);
+        return {};
+      }
+    }
     if (twin_.structs.find("VkPhysicalDeviceProperties") == twin_.structs.end()) {
       return fail(Code::data,
                   "no description: VkPhysicalDeviceProperties is nowhere in it (vulkaninfo --json "
@@ -332,7 +339,8 @@ class Reader {
   }
 
   void read_own(const Json& weir) {
-    const std::string device_name = text_at(properties(), "deviceName");
+    const std::string device_name =
+        twin_.has_vulkan() ? text_at(properties(), "deviceName") : text_at(twin_.cuda, "name");
     twin_.title = text_at(weir, "title");
     if (twin_.title.empty()) twin_.title = device_name;
     twin_.name = text_at(weir, "name");
@@ -352,14 +360,10 @@ class Reader {
     read_list(weir, "cooperative_matrices", twin_.cooperative_matrices);
     read_list(weir, "flexible_matrices", twin_.flexible_matrices);
     for (const auto& [key, value] : weir.items()) {
-      constexpr std::string_view k_known[] = {"schema",
-                                              "name",
-                                              "title",
-                                              "source",
-                                              "assumed",
-                                              "memory",
-                                              "cooperative_matrices",
-                                              "flexible_matrices"};
+      constexpr std::string_view k_known[] = {
+          "schema",           "name",   "title", "source",
+          "assumed",          "memory", "cuda",  "cooperative_matrices",
+          "flexible_matrices"};
       if (std::find(std::begin(k_known), std::end(k_known), key) == std::end(k_known))
         warnings_.add("weir." + text::printable(key) + ": unknown");
     }

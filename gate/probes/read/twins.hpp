@@ -34,10 +34,12 @@ struct Twin {
   std::map<std::string, Json> formats;              // VkFormat -> VkFormatProperties
   std::vector<Json> cooperative_matrices;           // VkCooperativeMatrixPropertiesKHR
   std::vector<Json> flexible_matrices;  // VkCooperativeMatrixFlexibleDimensionsPropertiesNV
+  Json cuda;  // of a CUDA twin (cuda_twin.hpp); null where it has none. Then Vulkan's may be empty
   // Doubts: names that weir does not know, values that do not fit, defaults that stand in. At most
   // 100 and a last line that tells of more.
   std::vector<std::string> warnings;
 
+  [[nodiscard]] bool has_vulkan() const { return !structs.empty(); }
   // A field of a struct, as it was described; nullptr when it was not. `field` may hold one '.', as
   // in "limits.maxPushConstantsSize".
   [[nodiscard]] const Json* value(const std::string& of_struct, const std::string& field) const;
@@ -49,7 +51,7 @@ struct Twin {
 // Hostile text of at most 8 MiB. Code::data where it is no description at all.
 [[nodiscard]] Result<Twin> read_twin(std::string_view text);
 
-// The blob. Values that do not fit their place are left 0 with a warning in `twin`.
+// The blob; of a twin that has Vulkan. Values that do not fit their place are left 0 with a warning in `twin`.
 [[nodiscard]] std::string compile_twin(Twin& twin);
 
 // How many heaps, types, … a description may have; more are left out with a warning.

@@ -11,7 +11,7 @@ Globals g = {};
 
 namespace {
 
-constexpr Capacity k_capacity{k_most_devices, 128, 4096, 4, 0, 0, 16, 4096};
+constexpr Capacity k_capacity{k_most_devices, 128, 4096, 8, 0, 0, 16, 4096};
 
 void after_fork_in_child() {
   detach_after_fork(&g.file);

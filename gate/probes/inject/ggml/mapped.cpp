@@ -1,0 +1,41 @@
+// On a device twin nobody reads a model's weights, but engines ask the system to have all of a
+// mapped file in memory before they begin: minutes for a large model with holes in place of
+// weights. There such wishes are left out; pages that are read come when they are.
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gate/probes/inject/writer/file.h"
+#include "gate/probes/twin/blob.h"
+#include "gate/probes/twin/cuda/blob.h"
+
+namespace {
+
+// Read each time: this may run before any constructor of ours.
+bool on_twin() {
+  return getenv(WEIR_TWIN_VARIABLE) != nullptr || getenv(WEIR_CUDA_TWIN_VARIABLE) != nullptr;
+}
+
+void* map(void* at, size_t bytes, int protection, int flags, int file, long offset) {
+  if (file >= 0 && (flags & MAP_POPULATE) != 0 && on_twin()) flags &= ~MAP_POPULATE;
+  return reinterpret_cast<void*>(syscall(SYS_mmap, at, bytes, protection, flags, file, offset));
+}
+
+}  // namespace
+
+WEIR_EXPORTED void* mmap(void* at, size_t bytes, int protection, int flags, int file,
+                         off_t offset) noexcept {
+  return map(at, bytes, protection, flags, file, offset);
+}
+WEIR_EXPORTED void* mmap64(void* at, size_t bytes, int protection, int flags, int file,
+                           off64_t offset) noexcept {
+  return map(at, bytes, protection, flags, file, offset);
+}
+WEIR_EXPORTED int posix_madvise(void* at, size_t bytes, int advice) noexcept {
+  if (advice == POSIX_MADV_WILLNEED && on_twin()) return 0;
+  // As glibc has it: what may be dropped is kept.
+  if (advice == POSIX_MADV_DONTNEED) return 0;
+  return syscall(SYS_madvise, at, bytes, advice) == 0 ? 0 : errno;
+}

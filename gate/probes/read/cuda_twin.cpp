@@ -1,0 +1,195 @@
+#include "gate/probes/read/cuda_twin.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/read/twin_values.hpp"
+#include "gate/probes/twin/cuda/blob.h"
+
+namespace weir::probes {
+namespace {
+
+// By CUdevice_attribute, without CU_DEVICE_ATTRIBUTE_.
+struct Attribute {
+  int number;
+  std::string_view name;
+  int value;  // of every GPU of the last ten years, where nothing else is said; 0: unknown
+};
+constexpr std::array k_attributes{
+    Attribute{1, "MAX_THREADS_PER_BLOCK", 1024},
+    Attribute{2, "MAX_BLOCK_DIM_X", 1024},
+    Attribute{3, "MAX_BLOCK_DIM_Y", 1024},
+    Attribute{4, "MAX_BLOCK_DIM_Z", 64},
+    Attribute{5, "MAX_GRID_DIM_X", 0x7fffffff},
+    Attribute{6, "MAX_GRID_DIM_Y", 65535},
+    Attribute{7, "MAX_GRID_DIM_Z", 65535},
+    Attribute{8, "MAX_SHARED_MEMORY_PER_BLOCK", 48 << 10},
+    Attribute{9, "TOTAL_CONSTANT_MEMORY", 64 << 10},
+    Attribute{10, "WARP_SIZE", 32},
+    Attribute{11, "MAX_PITCH", 0x7fffffff},
+    Attribute{12, "MAX_REGISTERS_PER_BLOCK", 65536},
+    Attribute{13, "CLOCK_RATE", 0},
+    Attribute{14, "TEXTURE_ALIGNMENT", 512},
+    Attribute{15, "GPU_OVERLAP", 1},
+    Attribute{16, "MULTIPROCESSOR_COUNT", 0},
+    Attribute{17, "KERNEL_EXEC_TIMEOUT", 0},
+    Attribute{18, "INTEGRATED", 0},
+    Attribute{19, "CAN_MAP_HOST_MEMORY", 1},
+    Attribute{20, "COMPUTE_MODE", 0},
+    Attribute{30, "SURFACE_ALIGNMENT", 512},
+    Attribute{31, "CONCURRENT_KERNELS", 1},
+    Attribute{32, "ECC_ENABLED", 0},
+    Attribute{33, "PCI_BUS_ID", 1},
+    Attribute{34, "PCI_DEVICE_ID", 0},
+    Attribute{35, "TCC_DRIVER", 0},
+    Attribute{36, "MEMORY_CLOCK_RATE", 0},
+    Attribute{37, "GLOBAL_MEMORY_BUS_WIDTH", 0},
+    Attribute{38, "L2_CACHE_SIZE", 0},
+    Attribute{39, "MAX_THREADS_PER_MULTIPROCESSOR", 0},
+    Attribute{40, "ASYNC_ENGINE_COUNT", 2},
+    Attribute{41, "UNIFIED_ADDRESSING", 1},
+    Attribute{50, "PCI_DOMAIN_ID", 0},
+    Attribute{51, "TEXTURE_PITCH_ALIGNMENT", 32},
+    Attribute{75, "COMPUTE_CAPABILITY_MAJOR", 0},
+    Attribute{76, "COMPUTE_CAPABILITY_MINOR", 0},
+    Attribute{78, "STREAM_PRIORITIES_SUPPORTED", 1},
+    Attribute{79, "GLOBAL_L1_CACHE_SUPPORTED", 1},
+    Attribute{80, "LOCAL_L1_CACHE_SUPPORTED", 1},
+    Attribute{81, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", 0},
+    Attribute{82, "MAX_REGISTERS_PER_MULTIPROCESSOR", 65536},
+    Attribute{83, "MANAGED_MEMORY", 1},
+    Attribute{87, "SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO", 0},
+    Attribute{88, "PAGEABLE_MEMORY_ACCESS", 0},
+    Attribute{89, "CONCURRENT_MANAGED_ACCESS", 1},
+    Attribute{90, "COMPUTE_PREEMPTION_SUPPORTED", 1},
+    Attribute{91, "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM", 1},
+    Attribute{95, "COOPERATIVE_LAUNCH", 1},
+    Attribute{96, "COOPERATIVE_MULTI_DEVICE_LAUNCH", 1},
+    Attribute{97, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", 0},
+    Attribute{99, "HOST_REGISTER_SUPPORTED", 1},
+    Attribute{102, "VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED", 1},
+    Attribute{106, "MAX_BLOCKS_PER_MULTIPROCESSOR", 0},
+    Attribute{108, "MAX_PERSISTING_L2_CACHE_SIZE", 0},
+    Attribute{109, "MAX_ACCESS_POLICY_WINDOW_SIZE", 0},
+    Attribute{111, "RESERVED_SHARED_MEMORY_PER_BLOCK", 0},
+    Attribute{115, "MEMORY_POOLS_SUPPORTED", 1},
+    Attribute{120, "CLUSTER_LAUNCH", 0},
+    Attribute{125, "IPC_EVENT_SUPPORTED", 1},
+    Attribute{129, "UNIFIED_FUNCTION_POINTERS", 0},
+};
+
+// Per multiprocessor, by compute capability; shared memory in KiB.
+struct Capability {
+  int major, minor, threads, blocks, shared, shared_of_block, reserved;
+};
+constexpr std::array k_capabilities{
+    Capability{5, 0, 2048, 32, 64, 48, 0},    Capability{5, 2, 2048, 32, 96, 48, 0},
+    Capability{6, 0, 2048, 32, 64, 48, 0},    Capability{6, 1, 2048, 32, 96, 48, 0},
+    Capability{7, 0, 2048, 32, 96, 96, 0},    Capability{7, 5, 1024, 16, 64, 64, 0},
+    Capability{8, 0, 2048, 32, 164, 163, 1},  Capability{8, 6, 1536, 16, 100, 99, 1},
+    Capability{8, 9, 1536, 24, 100, 99, 1},   Capability{9, 0, 2048, 32, 228, 227, 1},
+    Capability{10, 0, 2048, 32, 228, 227, 1}, Capability{12, 0, 1536, 24, 100, 99, 1},
+};
+
+class Compiler {
+ public:
+  Compiler(const Twin& twin, CudaTwin& out)
+      : cuda_(twin.cuda), read_(cuda_, fmt::format("{}: weir.cuda", twin.name)), out_(out) {}
+
+  Result<void> run(std::int64_t devices) {
+    blob_.magic = WEIR_CUDA_TWIN_MAGIC;
+    blob_.bytes = sizeof blob_;
+    blob_.devices = static_cast<std::uint32_t>(devices);
+    out_.name = text::printable(read_.string("name")).substr(0, sizeof blob_.name - 1);
+    std::memcpy(blob_.name, out_.name.data(), out_.name.size());
+    blob_.total_bytes = whole(read_.integer("memory_bytes"));
+    blob_.used_bytes = whole(read_.optional_integer("used_bytes").value_or(0));
+    constexpr std::int64_t k_driver = 13000;
+    blob_.driver_version = static_cast<std::int32_t>(std::clamp<std::int64_t>(
+        read_.optional_integer("driver_version").value_or(k_driver), 0, 99999));
+    blob_.peers = read_.optional_boolean("peer_access").value_or(false) ? 1 : 0;
+    WEIR_CHECK(read_capability());
+    set("MULTIPROCESSOR_COUNT", whole(read_.integer("multiprocessors")));
+    WEIR_CHECK(read_attributes());
+    if (auto problem = read_.problem()) return tl::unexpected(std::move(*problem));
+    out_.blob.assign(reinterpret_cast<const char*>(&blob_), sizeof blob_);
+    return {};
+  }
+
+ private:
+  static std::uint64_t whole(std::int64_t value) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
+  }
+  void set(std::string_view name, std::uint64_t value) {
+    const auto* found = std::ranges::find(k_attributes, name, &Attribute::name);
+    blob_.attributes[found->number] =
+        static_cast<std::int32_t>(std::min<std::uint64_t>(value, 0x7fffffff));
+  }
+
+  Result<void> read_capability() {
+    const std::string written = read_.string("compute_capability");
+    if (auto problem = read_.problem()) return tl::unexpected(std::move(*problem));
+    const auto* found = std::ranges::find_if(k_capabilities, [&](const Capability& one) {
+      return fmt::format("{}.{}", one.major, one.minor) == written;
+    });
+    if (found == k_capabilities.end()) {
+      std::vector<std::string> known;
+      for (const Capability& one : k_capabilities) {
+        known.push_back(fmt::format("{}.{}", one.major, one.minor));
+      }
+      return fail(Code::data, "weir.cuda.compute_capability: \"{}\"; known here: {}",
+                  text::printable(written), text::join(known));
+    }
+    out_.major = found->major;
+    out_.minor = found->minor;
+    for (const Attribute& one : k_attributes) blob_.attributes[one.number] = one.value;
+    constexpr int k_kib = 1 << 10;
+    const auto number = [](int value) { return static_cast<std::uint64_t>(value); };
+    set("COMPUTE_CAPABILITY_MAJOR", number(found->major));
+    set("COMPUTE_CAPABILITY_MINOR", number(found->minor));
+    set("MAX_THREADS_PER_MULTIPROCESSOR", number(found->threads));
+    set("MAX_BLOCKS_PER_MULTIPROCESSOR", number(found->blocks));
+    set("MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", number(found->shared * k_kib));
+    set("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", number(found->shared_of_block * k_kib));
+    set("RESERVED_SHARED_MEMORY_PER_BLOCK", number(found->reserved * k_kib));
+    set("CLUSTER_LAUNCH", found->major >= 9 ? 1 : 0);
+    return {};
+  }
+
+  Result<void> read_attributes() {
+    const Json* given = member_of(&cuda_, "attributes");
+    if (given == nullptr) return {};
+    if (!given->is_object()) return fail(Code::data, "weir.cuda.attributes: no object");
+    for (const auto& [name, value] : given->items()) {
+      if (std::ranges::find(k_attributes, name, &Attribute::name) == k_attributes.end()) {
+        return fail(Code::data, "weir.cuda.attributes: \"{}\" is none that is known here",
+                    text::printable(name));
+      }
+      if (!value.is_number_unsigned()) {
+        return fail(Code::data, "weir.cuda.attributes.{}: no whole number", name);
+      }
+      set(name, value.get<std::uint64_t>());
+    }
+    return {};
+  }
+
+  const Json& cuda_;
+  JsonReader read_;
+  CudaTwin& out_;
+  weir_cuda_twin blob_{};
+};
+
+}  // namespace
+
+Result<CudaTwin> compile_cuda_twin(const Twin& twin, std::int64_t devices) {
+  if (!twin.cuda.is_object()) {
+    return fail(Code::data, "{}: it is described for Vulkan alone (no weir.cuda)", twin.name);
+  }
+  CudaTwin out;
+  WEIR_CHECK(Compiler(twin, out).run(devices));
+  return out;
+}
+
+}  // namespace weir::probes

@@ -1,0 +1,344 @@
+// Functions of the program: which code the GPU takes for each, and what it needs of a
+// multiprocessor.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/twin/cuda/cuda.h"
+
+namespace weir_probe::cuda_twin {
+namespace {
+
+Table g_functions;  // host address, and the record's own -> Function
+
+// --- images. A fat binary holds the same code for several GPUs: each entry is machine code for one
+// (ELF) or PTX, which the driver compiles for it and for newer ones. Written down nowhere in
+// public; read from binaries of nvcc 12.4 to 13.1.
+struct FatHeader {
+  uint32_t magic;
+  uint16_t version, header_bytes;
+  uint64_t bytes;
+};
+struct FatEntry {
+  uint16_t kind, version;
+  uint32_t header_bytes;
+  uint64_t bytes;
+  uint32_t compressed_bytes, unknown;
+  uint16_t minor, major;
+  uint32_t arch;
+};
+struct FatWrapper {
+  uint32_t magic, version;
+  const FatHeader* data;
+  void* linked;
+};
+constexpr uint32_t k_wrapper_magic = 0x466243b1, k_fat_magic = 0xba55ed50;
+enum Kind : uint16_t { k_ptx = 1, k_machine_code = 2 };
+
+struct Module {
+  int arch;  // of the image taken; 0: none fits
+  bool machine_code;
+};
+
+// Machine code of the same major and at most this minor version, the highest; else the highest PTX
+// that is not above.
+Module image_for(const FatHeader* fat, int major, int minor) {
+  Module best{};
+  const int here = 10 * major + minor;
+  const auto* at = reinterpret_cast<const char*>(fat) + fat->header_bytes;
+  const char* const end = at + fat->bytes;
+  while (at + sizeof(FatEntry) <= end) {
+    const auto* entry = reinterpret_cast<const FatEntry*>(at);
+    const int arch = static_cast<int>(entry->arch);
+    const bool code = entry->kind == k_machine_code;
+    const bool fits =
+        code ? arch / 10 == major && arch <= here : entry->kind == k_ptx && arch <= here;
+    const bool better = code != best.machine_code ? code : arch > best.arch;
+    if (fits && (best.arch == 0 || better)) best = {arch, code};
+    if (entry->header_bytes == 0) break;
+    at += entry->header_bytes + entry->bytes;
+  }
+  return best;
+}
+
+// --- what weir read in the program's machine code
+const weir_cuda_kernels* g_kernels;
+Once g_kernels_once;
+
+void load_kernels() {
+  const char* path = getenv(WEIR_CUDA_KERNELS_VARIABLE);
+  size_t bytes = 0;
+  const auto* found =
+      path == nullptr ? nullptr : static_cast<const weir_cuda_kernels*>(map_file(path, &bytes));
+  if (found == nullptr || bytes < sizeof *found || found->magic != WEIR_CUDA_KERNELS_MAGIC ||
+      found->bytes != sizeof(weir_cuda_kernel) ||
+      found->count > (bytes - sizeof *found) / sizeof(weir_cuda_kernel)) {
+    complain("cuda", "no facts of kernels in " WEIR_CUDA_KERNELS_VARIABLE ":",
+             path == nullptr ? "" : path, 0);
+    return;
+  }
+  g_kernels = found;
+}
+
+int by_name(const void* wanted, const void* entry) {
+  const uint64_t left = *static_cast<const uint64_t*>(wanted);
+  const uint64_t right = static_cast<const weir_cuda_kernel*>(entry)->name;
+  return left < right ? -1 : left > right ? 1 : 0;
+}
+
+const weir_cuda_kernel* facts_of(const char* name) {
+  g_kernels_once.run(load_kernels);
+  if (g_kernels == nullptr) return nullptr;
+  const uint64_t wanted = hash_text(name);
+  return static_cast<const weir_cuda_kernel*>(
+      bsearch(&wanted, g_kernels + 1, g_kernels->count, sizeof(weir_cuda_kernel), by_name));
+}
+
+// --- launches between <<< and the call that they become
+struct Configuration {
+  Size3 grid, block;
+  size_t shared;
+  void* stream;
+};
+constexpr int k_deepest = 16;
+__thread Configuration t_pushed[k_deepest];
+__thread int t_depth;
+
+int up_to(int value, int step) { return (value + step - 1) / step * step; }
+int least(int a, int b) { return a < b ? a : b; }
+
+// What a block of `threads` may not exceed; an error, or none.
+int refused(const Function& function, Size3 grid, Size3 block, size_t shared) {
+  if (function.arch == 0) return k_no_image;
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  const uint64_t most_blocks[3] = {static_cast<uint64_t>(attribute(k_max_grid_x)), 65535, 65535};
+  if (threads == 0 || threads > static_cast<uint64_t>(attribute(k_max_threads_per_block)) ||
+      grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > most_blocks[0] ||
+      grid.y > most_blocks[1] || grid.z > most_blocks[2]) {
+    return k_invalid_configuration;
+  }
+  const weir_cuda_kernel* facts = function.facts;
+  const int allowed = __atomic_load_n(&function.dynamic_shared, __ATOMIC_RELAXED);
+  const size_t fixed = facts == nullptr ? 0 : facts->shared_bytes;
+  const auto usual = static_cast<size_t>(attribute(k_shared_per_block));
+  if (shared + fixed > usual && shared > static_cast<size_t>(allowed)) return k_invalid_value;
+  if (facts == nullptr || (facts->flags & WEIR_CUDA_KERNEL_GUESSED) != 0) return k_ok;
+  const auto registers = static_cast<uint64_t>(attribute(k_registers_per_block));
+  if (threads * facts->registers > registers ||
+      (facts->max_threads != 0 && threads > facts->max_threads)) {
+    return k_out_of_resources;
+  }
+  return k_ok;
+}
+
+int launch(const void* which, Size3 grid, Size3 block, size_t shared, void* stream,
+           bool programmatic = false) {
+  if (twin() == nullptr) return fail(k_no_device);
+  const Function* function = function_of(which);
+  if (function == nullptr) return fail(k_invalid_function);
+  if (const int error = refused(*function, grid, block, shared)) return fail(error);
+  const Node node{streams::k_kernel_node,
+                  {function, function->name, streams::sizes_of(grid, block, shared)},
+                  programmatic};
+  int error = k_ok;
+  if (runs_now(stream, node, &error)) {
+    streams::launched(stream, node.launch);
+    if (programmatic) count(k_programmatic);
+  }
+  return error == k_ok ? error : fail(error);
+}
+
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    int number;
+    char bytes[64];
+  } value;
+};
+struct LaunchConfig {
+  Size3 grid, block;
+  size_t shared;
+  void* stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+constexpr int k_programmatic_serialization = 6;
+
+struct FunctionAttributes {
+  size_t shared_bytes, const_bytes, local_bytes;
+  int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared,
+      preferred_carveout;
+  int of_clusters[7], reserved[16];
+};
+
+}  // namespace
+
+Function* function_of(const void* which) {
+  return g_functions.get<Function>(reinterpret_cast<uint64_t>(which));
+}
+
+// NVIDIA's occupancy calculator: registers are given to warps in units of 256, warps to the four
+// parts of a multiprocessor, shared memory in units of 128 bytes with what the system takes of each
+// block (1 KiB since compute capability 8.0).
+int blocks_that_fit(const Function& function, int threads, size_t dynamic_shared) {
+  constexpr int k_guess = 64, k_warp = 32, k_unit = 256, k_parts = 4, k_shared_unit = 128;
+  const weir_cuda_kernel* facts = function.facts;
+  const int registers = facts == nullptr ? k_guess : static_cast<int>(facts->registers);
+  const int warps = up_to(threads, k_warp) / k_warp;
+  if (warps == 0) return 0;
+  int blocks =
+      least(attribute(k_blocks_per_processor), attribute(k_threads_per_processor) / k_warp / warps);
+  if (registers > 0) {
+    const int each = up_to(registers * k_warp, k_unit);
+    const int held = attribute(k_registers_per_processor) / each / k_parts * k_parts;
+    blocks = least(blocks, held / warps);
+  }
+  const auto shared = static_cast<int>(dynamic_shared) +
+                      (facts == nullptr ? 0 : static_cast<int>(facts->shared_bytes)) +
+                      attribute(k_reserved_shared);
+  if (shared > 0) {
+    blocks = least(blocks, attribute(k_shared_per_processor) / up_to(shared, k_shared_unit));
+  }
+  return blocks;
+}
+
+WEIR_RUNTIME(__cudaRegisterFatBinaryEnd, (void**)) { return k_ok; }
+WEIR_RUNTIME(__cudaUnregisterFatBinary, (void** handle)) {
+  free(handle);
+  return k_ok;
+}
+
+extern "C" {
+__attribute__((visibility("default"), symver("__cudaRegisterFatBinary@libcudart.so.12"),
+               symver("__cudaRegisterFatBinary@@libcudart.so.13"))) void**
+weir_twin_register_fat_binary(const FatWrapper* wrapper) {
+  auto* module = static_cast<Module*>(calloc(1, sizeof(Module)));
+  if (module == nullptr || wrapper == nullptr || wrapper->magic != k_wrapper_magic ||
+      wrapper->data == nullptr || wrapper->data->magic != k_fat_magic) {
+    complain("cuda twin", "a fat binary that it cannot read", "", 0);
+  } else if (twin() != nullptr) {
+    *module = image_for(wrapper->data, attribute(k_major), attribute(k_minor));
+  }
+  return reinterpret_cast<void**>(module);
+}
+__attribute__((visibility("default"), symver("__cudaRegisterFunction@libcudart.so.12"),
+               symver("__cudaRegisterFunction@@libcudart.so.13"))) void
+weir_twin_register_function(void** handle, const char* host, char*, const char* name, int, void*,
+                            void*, void*, void*, int*) {
+  const auto* module = reinterpret_cast<const Module*>(handle);
+  auto* function = static_cast<Function*>(calloc(1, sizeof(Function)));
+  if (module == nullptr || function == nullptr) return;
+  function->host = host;
+  function->name = strdup(name);
+  function->arch = module->arch;
+  function->machine_code = module->machine_code;
+  function->facts = module->arch == 0 ? nullptr : facts_of(name);
+  g_functions.insert(reinterpret_cast<uint64_t>(host), function);
+  g_functions.insert(reinterpret_cast<uint64_t>(function), function);
+}
+__attribute__((visibility("default"), symver("__cudaRegisterVar@libcudart.so.12"),
+               symver("__cudaRegisterVar@@libcudart.so.13"))) void
+weir_twin_register_var(void**, char*, char*, const char*, int, size_t, int, int) {}
+__attribute__((visibility("default"), symver("__cudaPushCallConfiguration@libcudart.so.12"),
+               symver("__cudaPushCallConfiguration@@libcudart.so.13"))) unsigned
+weir_twin_push(Size3 grid, Size3 block, size_t shared, void* stream) {
+  if (t_depth == k_deepest) return 1;
+  t_pushed[t_depth++] = {grid, block, shared, stream};
+  return 0;
+}
+}
+WEIR_RUNTIME(__cudaPopCallConfiguration,
+             (Size3 * grid, Size3* block, size_t* shared, void** stream)) {
+  if (t_depth == 0) return fail(k_invalid_configuration);
+  const Configuration& top = t_pushed[--t_depth];
+  *grid = top.grid;
+  *block = top.block;
+  *shared = top.shared;
+  *stream = top.stream;
+  return k_ok;
+}
+
+WEIR_RUNTIME(cudaLaunchKernel,
+             (const void* f, Size3 grid, Size3 block, void**, size_t shared, void* stream)) {
+  return launch(f, grid, block, shared, stream);
+}
+WEIR_RUNTIME(cudaLaunchCooperativeKernel,
+             (const void* f, Size3 grid, Size3 block, void**, size_t shared, void* stream)) {
+  return launch(f, grid, block, shared, stream);
+}
+WEIR_RUNTIME(__cudaLaunchKernel,
+             (const void* f, Size3 grid, Size3 block, void**, size_t shared, void* stream)) {
+  return launch(f, grid, block, shared, stream);
+}
+WEIR_RUNTIME(__cudaGetKernel, (void** out, const void* host)) {
+  *out = function_of(host);
+  return ok_or(*out != nullptr, k_invalid_function);
+}
+WEIR_RUNTIME(cudaLaunchKernelExC, (const LaunchConfig* config, const void* f, void**)) {
+  bool programmatic = false;
+  for (unsigned i = 0; i < config->attribute_count; ++i) {
+    const LaunchAttribute& one = config->attributes[i];
+    programmatic |= one.id == k_programmatic_serialization && one.value.number != 0;
+  }
+  return launch(f, config->grid, config->block, config->shared, config->stream, programmatic);
+}
+
+WEIR_RUNTIME(cudaFuncGetAttributes, (FunctionAttributes * out, const void* which)) {
+  const Function* function = function_of(which);
+  if (function == nullptr) return fail(k_invalid_function);
+  if (function->arch == 0) return fail(k_no_image);
+  memset(out, 0, sizeof *out);
+  const weir_cuda_kernel* facts = function->facts;
+  constexpr int k_guess = 64;
+  out->shared_bytes = facts == nullptr ? 0 : facts->shared_bytes;
+  out->local_bytes = facts == nullptr ? 0 : facts->local_bytes;
+  out->registers = facts == nullptr ? k_guess : static_cast<int>(facts->registers);
+  out->max_threads = facts == nullptr || facts->max_threads == 0
+                         ? attribute(k_max_threads_per_block)
+                         : static_cast<int>(facts->max_threads);
+  out->ptx_version = function->arch;
+  out->binary_version =
+      function->machine_code ? function->arch : 10 * attribute(k_major) + attribute(k_minor);
+  const int allowed = __atomic_load_n(&function->dynamic_shared, __ATOMIC_RELAXED);
+  out->max_dynamic_shared =
+      allowed != 0 ? allowed : attribute(k_shared_per_block) - static_cast<int>(out->shared_bytes);
+  out->preferred_carveout = -1;
+  return k_ok;
+}
+WEIR_RUNTIME(cudaFuncSetAttribute, (const void* which, int what, int value)) {
+  constexpr int k_max_dynamic_shared = 8;
+  Function* function = function_of(which);
+  if (function == nullptr) return fail(k_invalid_function);
+  if (function->arch == 0) return fail(k_no_image);
+  if (what != k_max_dynamic_shared) return k_ok;
+  const int fixed =
+      function->facts == nullptr ? 0 : static_cast<int>(function->facts->shared_bytes);
+  if (value < 0 || value + fixed > attribute(k_shared_per_block_optin)) {
+    return fail(k_invalid_value);
+  }
+  __atomic_store_n(&function->dynamic_shared, value, __ATOMIC_RELAXED);
+  return k_ok;
+}
+WEIR_RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+             (int* blocks, const void* which, int threads, size_t shared, unsigned)) {
+  const Function* function = function_of(which);
+  if (function == nullptr) return fail(k_invalid_function);
+  if (function->arch == 0) return fail(k_no_image);
+  *blocks = blocks_that_fit(*function, threads, shared);
+  return k_ok;
+}
+WEIR_RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+             (int* blocks, const void* which, int threads, size_t shared)) {
+  const Function* function = function_of(which);
+  if (function == nullptr) return fail(k_invalid_function);
+  *blocks = blocks_that_fit(*function, threads, shared);
+  return k_ok;
+}
+
+}  // namespace weir_probe::cuda_twin
+
+namespace weir_probe::streams {
+
+const char* name_of(const Launch& launch, void*) { return launch.name; }
+
+}  // namespace weir_probe::streams

@@ -1,0 +1,81 @@
+// cuBLAS and NCCL. How many kernels a real library runs for a call is its own affair and unknown
+// here: a call is one dispatch of a kernel that has the call's name.
+#include <stdlib.h>
+
+#include "gate/probes/twin/cuda/cuda.h"
+
+#define WEIR_CUBLAS(name, ...) WEIR_TWICE("libcublas", name, __VA_ARGS__)
+
+namespace weir_probe::cuda_twin {
+namespace {
+
+struct Handle {
+  void* stream;
+};
+
+int call(void* handle, const char* name) {
+  void* stream = static_cast<Handle*>(handle)->stream;
+  const Node node{streams::k_kernel_node, {name, name, streams::sizes_of({1, 1, 1}, {1, 1, 1}, 0)}};
+  int error = k_ok;
+  count(k_cublas_calls);
+  if (runs_now(stream, node, &error)) streams::launched(stream, node.launch);
+  constexpr int k_execution_failed = 13;
+  return error == k_ok ? int{k_ok} : k_execution_failed;
+}
+
+}  // namespace
+
+WEIR_CUBLAS(cublasCreate_v2, (void** out)) {
+  *out = calloc(1, sizeof(Handle));
+  constexpr int k_not_initialized = 1;
+  return *out != nullptr && twin() != nullptr ? int{k_ok} : k_not_initialized;
+}
+WEIR_CUBLAS(cublasDestroy_v2, (void* handle)) {
+  free(handle);
+  return k_ok;
+}
+WEIR_CUBLAS(cublasSetStream_v2, (void* handle, void* stream)) {
+  static_cast<Handle*>(handle)->stream = stream;
+  return k_ok;
+}
+WEIR_CUBLAS(cublasSetMathMode, (void*, int)) { return k_ok; }
+WEIR_CUBLAS(cublasSetWorkspace_v2, (void*, void*, size_t)) { return k_ok; }
+// Whatever they multiply: only the handle is looked at.
+#define WEIR_MULTIPLIES(name) \
+  WEIR_CUBLAS(name, (void* handle)) { return call(handle, #name); }
+WEIR_MULTIPLIES(cublasGemmEx)
+WEIR_MULTIPLIES(cublasGemmBatchedEx)
+WEIR_MULTIPLIES(cublasGemmStridedBatchedEx)
+WEIR_MULTIPLIES(cublasSgemm_v2)
+WEIR_MULTIPLIES(cublasHgemm)
+WEIR_MULTIPLIES(cublasSgemmBatched)
+WEIR_MULTIPLIES(cublasSgemmStridedBatched)
+WEIR_MULTIPLIES(cublasStrsmBatched)
+
+extern "C" __attribute__((visibility("default"), symver("cublasGetStatusString@libcublas.so.12"),
+                          symver("cublasGetStatusString@@libcublas.so.13"))) const char*
+weir_twin_cublas_status(int status) {
+  return status == 0 ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_EXECUTION_FAILED";
+}
+
+// One GPU alone: what NCCL would reduce is reduced already.
+WEIR_EXPORTED int ncclCommInitAll(void** out, int count, const int*) {
+  for (int i = 0; i < count; ++i) out[i] = calloc(1, sizeof(Handle));
+  return k_ok;
+}
+WEIR_EXPORTED int ncclCommDestroy(void* communicator) {
+  free(communicator);
+  return k_ok;
+}
+WEIR_EXPORTED int ncclGroupStart() { return k_ok; }
+WEIR_EXPORTED int ncclGroupEnd() { return k_ok; }
+WEIR_EXPORTED int ncclAllReduce(const void*, void*, size_t, int, int, void*, void* stream) {
+  const Node node{streams::k_kernel_node,
+                  {"ncclAllReduce", "ncclAllReduce", streams::sizes_of({1, 1, 1}, {1, 1, 1}, 0)}};
+  int error = k_ok;
+  if (runs_now(stream, node, &error)) streams::launched(stream, node.launch);
+  return error == k_ok ? 0 : 1;
+}
+WEIR_EXPORTED const char* ncclGetErrorString(int) { return "no error"; }
+
+}  // namespace weir_probe::cuda_twin

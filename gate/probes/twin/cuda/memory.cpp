@@ -1,0 +1,274 @@
+// Memory, and what is copied from and to it. The device's has addresses and no pages: a copy into
+// it is counted and dropped, and reading it back gives WEIR_TWIN_FILL. What the host can see is
+// truly copied.
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "gate/probes/twin/blob.h"
+#include "gate/probes/twin/cuda/cuda.h"
+
+namespace weir_probe::cuda_twin {
+namespace {
+
+constexpr uint64_t k_unit = 2 << 20;  // what the driver hands out at least, and VMM's granularity
+constexpr uint64_t k_small_unit = 512;
+
+// --- addresses of the device: one range in which nothing can be read, and what is taken of it
+struct Block {
+  uint64_t at, bytes;
+  uint64_t counted;  // bytes of the device's memory; 0: an address alone
+  int device;
+  uint64_t mapped_at;  // of memory without an address of its own: where it is seen; 0: nowhere
+  Block* next;         // by address
+};
+struct Arena {
+  uint64_t at, end;
+  Block* first;
+  uint64_t used[WEIR_CUDA_MOST_DEVICES];
+};
+Arena g_arena;
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+Once g_once;
+int g_fill;
+
+void reserve() {
+  for (uint64_t bytes = uint64_t{8} << 40; bytes >= uint64_t{1} << 36; bytes /= 2) {
+    void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) continue;
+    g_arena.at = (reinterpret_cast<uint64_t>(at) + k_unit - 1) / k_unit * k_unit;
+    g_arena.end = reinterpret_cast<uint64_t>(at) + bytes;
+    break;
+  }
+  const char* fill = getenv(WEIR_TWIN_FILL_VARIABLE);
+  g_fill = fill == nullptr ? 0 : atoi(fill);
+}
+bool on_device(const void* at) {
+  const auto number = reinterpret_cast<uint64_t>(at);
+  return number >= g_arena.at && number < g_arena.end;
+}
+
+uint64_t up_to(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+uint64_t left_on(int of) {
+  const uint64_t taken = twin()->used_bytes + g_arena.used[of];
+  return taken > twin()->total_bytes ? 0 : twin()->total_bytes - taken;
+}
+
+// The first gap that is large enough. 0 where there is none.
+uint64_t take(uint64_t bytes, uint64_t counted, int of) {
+  g_once.run(reserve);
+  const Locked locked(&g_lock);
+  if (counted > left_on(of)) return 0;
+  auto* block = static_cast<Block*>(malloc(sizeof(Block)));
+  if (block == nullptr) return 0;
+  const uint64_t wanted = up_to(bytes, counted == 0 ? k_unit : k_small_unit);
+  uint64_t at = g_arena.at;
+  Block** link = &g_arena.first;
+  while (*link != nullptr && (*link)->at - at < wanted) {
+    at = up_to((*link)->at + (*link)->bytes, counted == 0 ? k_unit : k_small_unit);
+    link = &(*link)->next;
+  }
+  if (wanted > g_arena.end - at) {
+    free(block);
+    return 0;
+  }
+  *block = {at, wanted, counted, of, 0, *link};
+  *link = block;
+  g_arena.used[of] += counted;
+  return at;
+}
+
+// Every block that `meant` takes; whether there was one.
+template <class Meant>
+bool give_back_those(Meant meant) {
+  const Locked locked(&g_lock);
+  bool any = false;
+  for (Block** link = &g_arena.first; *link != nullptr;) {
+    Block* block = *link;
+    if (!meant(*block)) {
+      link = &block->next;
+      continue;
+    }
+    *link = block->next;
+    g_arena.used[block->device] -= block->counted;
+    free(block);
+    any = true;
+  }
+  return any;
+}
+bool give_back(uint64_t at) {
+  return give_back_those([at](const Block& block) { return block.at == at; });
+}
+
+int take_device(void** out, size_t bytes) {
+  if (twin() == nullptr) return fail(k_no_device);
+  *out = nullptr;
+  if (bytes == 0) return k_ok;
+  *out = reinterpret_cast<void*>(take(bytes, up_to(bytes, k_small_unit), device()));
+  return ok_or(*out != nullptr, k_out_of_memory);
+}
+
+int take_host(void** out, size_t bytes) {
+  if (twin() == nullptr) return fail(k_no_device);
+  *out = aligned_alloc(4096, up_to(bytes == 0 ? 1 : bytes, 4096));
+  return ok_or(*out != nullptr, k_out_of_memory);
+}
+
+void move(void* to, const void* from, size_t bytes) {
+  g_once.run(reserve);
+  if (on_device(to)) return;
+  if (on_device(from)) {
+    memset(to, g_fill, bytes);
+  } else {
+    memmove(to, from, bytes);
+  }
+}
+
+// cudaMemcpyDefault says that the addresses tell.
+int direction_of(const void* to, const void* from, int direction) {
+  constexpr int k_by_address = 4;
+  if (direction != k_by_address) return direction;
+  g_once.run(reserve);
+  return (on_device(from) ? 2 : 0) + (on_device(to) ? 1 : 0);
+}
+
+struct Rows {
+  size_t to_pitch, from_pitch, width, height;
+};
+
+int copy(void* to, const void* from, const Rows& rows, int direction, void* stream, bool waits) {
+  if (twin() == nullptr) return fail(k_no_device);
+  if (waits) {
+    if (const int error = waits_on(stream)) return error;
+  }
+  direction = direction_of(to, from, direction);
+  int error = k_ok;
+  if (runs_now(stream, {streams::k_copy_node, {}}, &error)) {
+    for (size_t row = 0; row < rows.height; ++row) {
+      move(static_cast<char*>(to) + row * rows.to_pitch,
+           static_cast<const char*>(from) + row * rows.from_pitch, rows.width);
+    }
+    streams::copied(stream, direction, rows.width * rows.height, waits);
+  }
+  return error == k_ok ? error : fail(error);
+}
+
+int set(void* to, int value, size_t bytes, void* stream) {
+  if (twin() == nullptr) return fail(k_no_device);
+  int error = k_ok;
+  if (runs_now(stream, {streams::k_fill_node, {}}, &error)) {
+    g_once.run(reserve);
+    if (!on_device(to)) memset(to, value, bytes);
+    streams::filled(stream, bytes);
+  }
+  return error == k_ok ? error : fail(error);
+}
+
+}  // namespace
+
+WEIR_RUNTIME(cudaMalloc, (void** out, size_t bytes)) { return take_device(out, bytes); }
+WEIR_RUNTIME(cudaMallocAsync, (void** out, size_t bytes, void*)) { return take_device(out, bytes); }
+WEIR_RUNTIME(cudaFree, (void* at)) {
+  if (at == nullptr || give_back(reinterpret_cast<uint64_t>(at))) return k_ok;
+  return fail(k_invalid_value);
+}
+WEIR_RUNTIME(cudaFreeAsync, (void* at, void*)) {
+  return ok_or(at == nullptr || give_back(reinterpret_cast<uint64_t>(at)), k_invalid_value);
+}
+WEIR_RUNTIME(cudaMallocManaged, (void** out, size_t bytes, unsigned)) {
+  return take_host(out, bytes);
+}
+WEIR_RUNTIME(cudaMallocHost, (void** out, size_t bytes)) { return take_host(out, bytes); }
+WEIR_RUNTIME(cudaHostAlloc, (void** out, size_t bytes, unsigned)) { return take_host(out, bytes); }
+WEIR_RUNTIME(cudaFreeHost, (void* at)) {
+  free(at);
+  return k_ok;
+}
+WEIR_RUNTIME(cudaHostRegister, (void*, size_t, unsigned)) { return k_ok; }
+WEIR_RUNTIME(cudaHostUnregister, (void*)) { return k_ok; }
+WEIR_RUNTIME(cudaHostGetDevicePointer, (void** out, void* at, unsigned)) {
+  *out = at;
+  return k_ok;
+}
+WEIR_RUNTIME(cudaMemGetInfo, (size_t * free_bytes, size_t* total)) {
+  if (twin() == nullptr) return fail(k_no_device);
+  const Locked locked(&g_lock);
+  *free_bytes = left_on(device());
+  *total = twin()->total_bytes;
+  return k_ok;
+}
+
+WEIR_RUNTIME(cudaMemcpy, (void* to, const void* from, size_t bytes, int direction)) {
+  return copy(to, from, {0, 0, bytes, 1}, direction, nullptr, true);
+}
+WEIR_RUNTIME(cudaMemcpyAsync,
+             (void* to, const void* from, size_t bytes, int direction, void* stream)) {
+  return copy(to, from, {0, 0, bytes, 1}, direction, stream, false);
+}
+WEIR_RUNTIME(cudaMemcpyPeerAsync,
+             (void* to, int, const void* from, int, size_t bytes, void* stream)) {
+  return copy(to, from, {0, 0, bytes, 1}, streams::k_within, stream, false);
+}
+WEIR_RUNTIME(cudaMemcpy2D, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                            size_t width, size_t height, int direction)) {
+  return copy(to, from, {to_pitch, from_pitch, width, height}, direction, nullptr, true);
+}
+WEIR_RUNTIME(cudaMemcpy2DAsync, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                 size_t width, size_t height, int direction, void* stream)) {
+  return copy(to, from, {to_pitch, from_pitch, width, height}, direction, stream, false);
+}
+WEIR_RUNTIME(cudaMemset, (void* to, int value, size_t bytes)) {
+  return set(to, value, bytes, nullptr);
+}
+WEIR_RUNTIME(cudaMemsetAsync, (void* to, int value, size_t bytes, void* stream)) {
+  return set(to, value, bytes, stream);
+}
+
+// --- virtual memory: addresses and memory apart. A handle is a block of a device's memory.
+WEIR_EXPORTED int cuMemGetAllocationGranularity(size_t* out, const void*, int) {
+  *out = k_unit;
+  return k_ok;
+}
+WEIR_EXPORTED int cuMemAddressReserve(uint64_t* out, size_t bytes, size_t, uint64_t,
+                                      unsigned long long) {
+  *out = take(bytes, 0, device());
+  return *out == 0 ? int{k_out_of_memory} : int{k_ok};
+}
+WEIR_EXPORTED int cuMemAddressFree(uint64_t at, size_t) {
+  return give_back(at) ? int{k_ok} : int{k_invalid_value};
+}
+struct AllocationProperties {
+  int type, handle_types;
+  int location_type, location;
+};
+WEIR_EXPORTED int cuMemCreate(uint64_t* out, size_t bytes, const AllocationProperties* properties,
+                              unsigned long long) {
+  if (twin() == nullptr) return k_no_device;
+  const int of = properties->location;
+  if (of < 0 || of >= static_cast<int>(twin()->devices)) return k_invalid_device;
+  *out = take(bytes, up_to(bytes, k_unit), of);
+  return *out == 0 ? int{k_out_of_memory} : int{k_ok};
+}
+// Mapped memory lives until it is mapped no more: engines release it right behind the mapping.
+WEIR_EXPORTED int cuMemRelease(uint64_t handle) {
+  give_back_those(
+      [handle](const Block& block) { return block.at == handle && block.mapped_at == 0; });
+  return k_ok;
+}
+WEIR_EXPORTED int cuMemMap(uint64_t at, size_t, size_t, uint64_t handle, unsigned long long) {
+  const Locked locked(&g_lock);
+  Block* block = g_arena.first;
+  while (block != nullptr && block->at != handle) block = block->next;
+  if (block == nullptr) return k_invalid_value;
+  block->mapped_at = at;
+  return k_ok;
+}
+WEIR_EXPORTED int cuMemUnmap(uint64_t at, size_t bytes) {
+  give_back_those(
+      [=](const Block& block) { return block.mapped_at >= at && block.mapped_at - at < bytes; });
+  return k_ok;
+}
+WEIR_EXPORTED int cuMemSetAccess(uint64_t, size_t, const void*, size_t) { return k_ok; }
+
+}  // namespace weir_probe::cuda_twin

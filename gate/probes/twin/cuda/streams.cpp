@@ -1,0 +1,301 @@
+// Streams, events, captures and graphs. Nothing runs: what is handed over is done when its call
+// returns, and only what was captured waits for its graph to be launched.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/twin/cuda/cuda.h"
+
+namespace weir_probe {
+namespace cuda_twin {
+namespace {
+
+struct StreamObject {
+  uint64_t capture;  // under g_lock; the number of the one that it takes part in; 0: none
+};
+struct EventObject {
+  uint64_t capture;  // as the stream had that it was recorded in
+};
+struct Recorded {
+  Node* nodes;
+  size_t count, room;
+};
+struct Capture {
+  uint64_t number;
+  const void* origin;  // the stream that began it
+  Recorded* graph;
+  bool broken;
+  Capture* next;
+};
+
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+Capture* g_captures;      // under g_lock
+uint32_t g_capturing;     // atomic: how many there are
+uint64_t g_last_capture;  // under g_lock
+
+bool is_object(const void* stream) {
+  return reinterpret_cast<uint64_t>(stream) > streams::k_thread_stream;
+}
+
+Capture* capture_of(uint64_t number) {
+  Capture* one = number == 0 ? nullptr : g_captures;
+  while (one != nullptr && one->number != number) one = one->next;
+  return one;
+}
+// Under g_lock.
+Capture* capture_on(void* stream) {
+  return is_object(stream) ? capture_of(static_cast<StreamObject*>(stream)->capture) : nullptr;
+}
+bool any_capture() { return __atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) != 0; }
+
+bool append(Recorded* to, const Node& node) {
+  if (!make_room(&to->nodes, &to->room, to->count + 1, 16, UINT32_MAX)) return false;
+  to->nodes[to->count++] = node;
+  return true;
+}
+
+Recorded* copy_of(const Recorded& from) {
+  auto* graph = static_cast<Recorded*>(calloc(1, sizeof(Recorded)));
+  for (size_t i = 0; graph != nullptr && i < from.count; ++i) {
+    if (!append(graph, from.nodes[i])) return nullptr;
+  }
+  return graph;
+}
+
+void take_over(Recorded* exec, const Recorded& graph) {
+  for (size_t i = 0; i < graph.count; ++i) exec->nodes[i] = graph.nodes[i];
+}
+
+void end(Recorded* graph) {
+  if (graph == nullptr) return;
+  free(graph->nodes);
+  free(graph);
+}
+
+int new_stream(void** out) {
+  *out = calloc(1, sizeof(StreamObject));
+  return ok_or(*out != nullptr, k_out_of_memory);
+}
+
+int record(void* event, void* stream) {
+  if (twin() == nullptr) return fail(k_no_device);
+  if (any_capture()) {
+    const Locked locked(&g_lock);
+    Capture* capture = capture_on(stream);
+    static_cast<EventObject*>(event)->capture = capture == nullptr ? 0 : capture->number;
+    if (capture != nullptr) return capture->broken ? fail(k_capture_broken) : int{k_ok};
+  }
+  streams::recorded(event, stream);
+  return k_ok;
+}
+
+}  // namespace
+
+bool runs_now(void* stream, const Node& node, int* error) {
+  if (!any_capture()) return true;
+  const Locked locked(&g_lock);
+  Capture* capture = capture_on(stream);
+  if (capture == nullptr) return true;
+  if (capture->broken) {
+    *error = k_capture_broken;
+  } else if (!append(capture->graph, node)) {
+    capture->broken = true;
+    *error = k_out_of_memory;
+  }
+  return false;
+}
+
+int waits_on(void* stream) {
+  if (!any_capture()) return k_ok;
+  const Locked locked(&g_lock);
+  Capture* capture = capture_on(stream);
+  if (capture == nullptr) return k_ok;
+  capture->broken = true;
+  return fail(k_capture_unsupported);
+}
+
+WEIR_RUNTIME(cudaStreamCreate, (void** out)) { return new_stream(out); }
+WEIR_RUNTIME(cudaStreamCreateWithFlags, (void** out, unsigned)) { return new_stream(out); }
+WEIR_RUNTIME(cudaStreamCreateWithPriority, (void** out, unsigned, int)) { return new_stream(out); }
+WEIR_RUNTIME(cudaStreamDestroy, (void* stream)) {
+  if (!is_object(stream)) return fail(k_invalid_handle);
+  streams::stream_ended(stream);
+  free(stream);
+  return k_ok;
+}
+WEIR_RUNTIME(cudaStreamSynchronize, (void* stream)) {
+  if (const int error = waits_on(stream)) return error;
+  streams::waited(streams::stream_of(stream));
+  return k_ok;
+}
+WEIR_RUNTIME(cudaStreamQuery, (void* stream)) {
+  if (const int error = waits_on(stream)) return error;
+  streams::polled(streams::stream_of(stream), k_ok);
+  return k_ok;
+}
+WEIR_RUNTIME(cudaDeviceSynchronize, ()) {
+  if (twin() == nullptr) return fail(k_no_device);
+  streams::waited_for_device();
+  return k_ok;
+}
+WEIR_RUNTIME(cudaStreamWaitEvent, (void* stream, void* event, unsigned)) {
+  if (any_capture()) {
+    const Locked locked(&g_lock);
+    const Capture* from = capture_of(static_cast<const EventObject*>(event)->capture);
+    // The stream joins the capture that the event is of, until that ends.
+    if (from != nullptr && is_object(stream)) {
+      static_cast<StreamObject*>(stream)->capture = from->number;
+      return from->broken ? fail(k_capture_broken) : int{k_ok};
+    }
+  }
+  streams::waits_for_event(stream);
+  return k_ok;
+}
+
+WEIR_RUNTIME(cudaEventCreate, (void** out)) {
+  *out = calloc(1, sizeof(EventObject));
+  return ok_or(*out != nullptr, k_out_of_memory);
+}
+WEIR_RUNTIME(cudaEventCreateWithFlags, (void** out, unsigned)) {
+  *out = calloc(1, sizeof(EventObject));
+  return ok_or(*out != nullptr, k_out_of_memory);
+}
+WEIR_RUNTIME(cudaEventDestroy, (void* event)) {
+  streams::g.events.remove(reinterpret_cast<uint64_t>(event));
+  free(event);
+  return k_ok;
+}
+WEIR_RUNTIME(cudaEventRecord, (void* event, void* stream)) { return record(event, stream); }
+WEIR_RUNTIME(cudaEventRecordWithFlags, (void* event, void* stream, unsigned)) {
+  return record(event, stream);
+}
+WEIR_RUNTIME(cudaEventSynchronize, (void* event)) {
+  streams::waited(streams::stream_of_event(event));
+  return k_ok;
+}
+WEIR_RUNTIME(cudaEventQuery, (void* event)) {
+  streams::polled(streams::stream_of_event(event), k_ok);
+  return k_ok;
+}
+WEIR_RUNTIME(cudaEventElapsedTime, (float* milliseconds, void*, void*)) {
+  *milliseconds = 0.001F;  // a twin has no times
+  return k_ok;
+}
+
+WEIR_RUNTIME(cudaStreamBeginCapture, (void* stream, int)) {
+  if (!is_object(stream)) return fail(k_capture_unsupported);
+  auto* capture = static_cast<Capture*>(calloc(1, sizeof(Capture)));
+  auto* graph = static_cast<Recorded*>(calloc(1, sizeof(Recorded)));
+  const Locked locked(&g_lock);
+  if (capture == nullptr || graph == nullptr || capture_on(stream) != nullptr) {
+    free(capture);
+    free(graph);
+    return fail(k_capture_unsupported);
+  }
+  *capture = {++g_last_capture, stream, graph, false, g_captures};
+  g_captures = capture;
+  static_cast<StreamObject*>(stream)->capture = capture->number;
+  __atomic_add_fetch(&g_capturing, 1, __ATOMIC_RELEASE);
+  return k_ok;
+}
+WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
+  const Locked locked(&g_lock);
+  Capture* capture = capture_on(stream);
+  *out = nullptr;
+  if (capture == nullptr || capture->origin != stream) return fail(k_capture_unsupported);
+  for (Capture** at = &g_captures; *at != nullptr; at = &(*at)->next) {
+    if (*at != capture) continue;
+    *at = capture->next;
+    break;
+  }
+  __atomic_sub_fetch(&g_capturing, 1, __ATOMIC_RELEASE);
+  const bool broken = capture->broken;
+  if (broken) {
+    end(capture->graph);
+  } else {
+    *out = capture->graph;
+  }
+  free(capture);
+  return ok_or(!broken, k_capture_broken);
+}
+WEIR_RUNTIME(cudaStreamIsCapturing, (void* stream, int* status)) {
+  const Locked locked(&g_lock);
+  const Capture* capture = capture_on(stream);
+  *status = capture == nullptr ? 0 : capture->broken ? 2 : 1;
+  return k_ok;
+}
+
+WEIR_RUNTIME(cudaGraphInstantiate, (void** exec, void* graph, unsigned long long)) {
+  auto* made = copy_of(*static_cast<Recorded*>(graph));
+  *exec = made;
+  if (made == nullptr) return fail(k_out_of_memory);
+  streams::graph_was_made(made, made);
+  count(k_graph_instantiations);
+  return k_ok;
+}
+struct UpdateResult {
+  int result;
+  void *node, *from;
+};
+// The same shape of graph takes over: as many nodes, each of the same kind.
+WEIR_RUNTIME(cudaGraphExecUpdate, (void* exec, void* graph, UpdateResult* result)) {
+  auto* to = static_cast<Recorded*>(exec);
+  const auto* from = static_cast<const Recorded*>(graph);
+  bool same = to->count == from->count;
+  for (size_t i = 0; same && i < to->count; ++i) same = to->nodes[i].type == from->nodes[i].type;
+  constexpr int k_topology_changed = 2;
+  *result = {same ? 0 : k_topology_changed, nullptr, nullptr};
+  if (!same) return fail(k_update_failed);
+  take_over(to, *from);
+  streams::graph_was_made(to, to);
+  return k_ok;
+}
+WEIR_RUNTIME(cudaGraphLaunch, (void* exec, void* stream)) {
+  int error = k_ok;
+  if (runs_now(stream, {k_other_node, {}}, &error)) {
+    streams::launched_graph(stream, exec);
+    count(k_graph_launches);
+    const auto* recorded = static_cast<const Recorded*>(exec);
+    uint64_t programmatic = 0;
+    for (size_t i = 0; i < recorded->count; ++i) programmatic += recorded->nodes[i].programmatic;
+    count(k_programmatic, programmatic);
+  }
+  return error == k_ok ? error : fail(error);
+}
+WEIR_RUNTIME(cudaGraphDestroy, (void* graph)) {
+  end(static_cast<Recorded*>(graph));
+  return k_ok;
+}
+WEIR_RUNTIME(cudaGraphExecDestroy, (void* exec)) {
+  streams::graph_ended(exec);
+  end(static_cast<Recorded*>(exec));
+  return k_ok;
+}
+WEIR_RUNTIME(cudaGraphGetNodes, (void* graph, void** nodes, size_t* count)) {
+  streams::nodes_of(graph, nodes, count);
+  return k_ok;
+}
+
+}  // namespace cuda_twin
+
+namespace streams {
+
+using namespace cuda_twin;
+
+// What is captured never comes here: runs_now() keeps it.
+bool is_captured(void*) { return false; }
+
+bool nodes_of(void* graph, void** nodes, size_t* count) {
+  auto* of = static_cast<Recorded*>(graph);
+  for (size_t i = 0; nodes != nullptr && i < of->count && i < *count; ++i) nodes[i] = &of->nodes[i];
+  *count = of->count;
+  return true;
+}
+int type_of(void* node) { return static_cast<Node*>(node)->type; }
+bool launch_of(void* node, Launch* out) {
+  *out = static_cast<Node*>(node)->launch;
+  return true;
+}
+void* child_of(void*) { return nullptr; }
+
+}  // namespace streams
+}  // namespace weir_probe

@@ -1,0 +1,168 @@
+// The published llama.cpp for CUDA, on GPUs that are not here, through weir. Nothing of it has been
+// held against a real GPU: the figures are those of a prototype that was written apart
+// (docs/explanation/cuda-twins.md).
+#include <gmock/gmock.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace {
+
+using testing::HasSubstr;
+
+const std::string k_root = WEIR_SOURCE_DIR;
+
+class CudaTwins : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* major : {"12", "13"}) {
+      ASSERT_TRUE(fs::exists(k_root + "/engines/llama.cpp-cuda" + major + "/llama-bench"))
+          << "run ci/prepare test first";
+    }
+  }
+  // One engine a major; `backends` below it.
+  void configure(const std::string& engines, const std::string& backends,
+                 const std::string& prompts = "decode: {prompt_tokens: 0, tokens: 16}") {
+    std::string yaml = "version: 1\nengines:\n";
+    for (const char* major : {"12", "13"}) {
+      if (engines.find(major) == std::string::npos) continue;
+      yaml += fmt::format(
+          "  cuda{0}:\n    command: [{1}/engines/llama.cpp-cuda{0}/llama-bench, -m, '{{model}}', "
+          "-p, '{{prompt_tokens}}', -n, '{{tokens}}', -r, '{{repeats}}', -o, json]\n"
+          "    output: llama-bench\n    probes: [cuda, ggml]\n"
+          "    cpu_ops_allowed: {{GET_ROWS: 'one look-up is cheaper than a dispatch'}}\n",
+          major, k_root);
+    }
+    yaml += "models:\n  tiny-llama: " + k_root + "/models/tiny-llama.gguf\nbackends:\n" + backends +
+            "prompts: {" + prompts + "}\n";
+    spill(scratch_ / "weir.yaml", yaml);
+  }
+  Ended call(std::vector<std::string> words, const std::map<std::string, std::string>& env = {}) {
+    return weir(scratch_, words, env);
+  }
+  Json measured(const std::map<std::string, std::string>& env = {}) {
+    return json_of(call({"run", "--counts-only", "--json", "-"}, env));
+  }
+
+  Scratch scratch_;
+};
+
+constexpr const char* k_4090 = "  g: {device: cuda, twin: nvidia-rtx-4090, args: [-ngl, '99']}\n";
+
+Json profile_of(const Json& run, const std::string& cell) {
+  for (const Json& one : run["profiles"]) {
+    if (one["cell"] == cell) return one;
+  }
+  ADD_FAILURE() << "no " << cell;
+  return Json::object();
+}
+Json value_of(const Json& run, const std::string& cell, const std::string& metric) {
+  return metric_of(profile_of(run, cell), metric).value("exact", Json());
+}
+
+// The table of a prototype: kernels, graph launches, copies a token on the RTX 4090.
+TEST_F(CudaTwins, CountWhatThePrototypeCounted) {
+  const struct {
+    const char* setting;
+    std::map<std::string, std::string> env;
+    const char* arguments;
+    int dispatches, graph_launches, copies;
+  } cases[] = {
+      {"as it is", {}, "", 57, 1, 7},
+      {"without graphs", {{"GGML_CUDA_DISABLE_GRAPHS", "1"}}, "", 57, 0, 7},
+      {"without fusions", {{"GGML_CUDA_DISABLE_FUSION", "1"}}, "", 85, 1, 7},
+      {"without flash attention", {}, ", -fa, '0'", 61, 1, 7 + 4},
+  };
+  for (const auto& c : cases) {
+    configure("13",
+              fmt::format("  g: {{device: cuda, twin: nvidia-rtx-4090, args: [-ngl, '99'{}]}}\n",
+                          c.arguments));
+    const Json cells = measured(c.env);
+    const std::string cell = "cuda13/tiny-llama/g/decode";
+    EXPECT_EQ(value_of(cells, cell, "dispatches_per_token"), c.dispatches) << c.setting;
+    EXPECT_EQ(value_of(cells, cell, "graph_launches_per_token"), c.graph_launches) << c.setting;
+    EXPECT_EQ(value_of(cells, cell, "copies_per_token"), c.copies) << c.setting;
+    EXPECT_EQ(value_of(cells, cell, "cublas_calls_per_token"), 0) << c.setting;
+  }
+}
+
+TEST_F(CudaTwins, TakeTheKernelsOfTheirGpu) {
+  std::string backends;
+  for (const char* gpu :
+       {"p40", "rtx-2080-ti", "a100", "rtx-3060", "rtx-4090", "h100", "rtx-5090"}) {
+    backends +=
+        fmt::format("  {}: {{device: cuda, twin: nvidia-{}, args: [-ngl, '99']}}\n", gpu, gpu);
+  }
+  configure("12 13", backends);
+  const Json cells = measured();
+  const auto kernels = [&](const std::string& cell) {
+    return profile_of(cells, cell)["kernels"].dump();
+  };
+  const auto of = [](const char* major, const char* gpu) {
+    return fmt::format("cuda{}/tiny-llama/{}/decode", major, gpu);
+  };
+  for (const char* gpu : {"rtx-2080-ti", "a100", "rtx-3060"}) {
+    EXPECT_THAT(kernels(of("13", gpu)), HasSubstr("flash_attn_stream_k_fixup")) << gpu;
+  }
+  for (const char* gpu : {"rtx-4090", "h100", "rtx-5090"}) {
+    EXPECT_THAT(kernels(of("13", gpu)), HasSubstr("flash_attn_combine_results")) << gpu;
+  }
+  for (const char* gpu : {"h100", "rtx-5090"}) {
+    EXPECT_EQ(value_of(cells, of("13", gpu), "programmatic_launches_per_token"), 49) << gpu;
+  }
+  EXPECT_EQ(value_of(cells, of("13", "rtx-4090"), "programmatic_launches_per_token"), 0);
+  // CUDA 13 has no code for it any more, and CUDA 12's build makes no graphs of it.
+  EXPECT_FALSE(profile_of(cells, of("13", "p40"))["errors"].empty());
+  EXPECT_THAT(kernels(of("12", "p40")), HasSubstr("flash_attn_tile"));
+  EXPECT_EQ(value_of(cells, of("12", "p40"), "graph_launches_per_token"), 0);
+}
+
+TEST_F(CudaTwins, AreGatedExactlyAndFailWithTheirCause) {
+  configure("13",
+            std::string(k_4090) +
+                "  two: {device: cuda, twin: nvidia-h100, count: 2, args: [-ngl, '99']}\n",
+            "decode: {prompt_tokens: 0, tokens: 16}, prefill: {prompt_tokens: 64, tokens: 0}");
+  ASSERT_EQ(call({"baseline", "accept", "--counts-only", "--baselines", "base"}).exit_code, 0);
+  EXPECT_THAT(relative_files(scratch_ / "base"), HasSubstr("twin-cuda-nvidia-rtx-4090.json"));
+  EXPECT_THAT(relative_files(scratch_ / "base"), HasSubstr("twin-cuda-nvidia-h100-x2.json"));
+  const std::vector<std::string> gate{"gate", "--counts-only", "--baselines",
+                                      "base", "--json",        "-"};
+  const Json green = json_of(call(gate));
+  EXPECT_EQ(green["verdict"], "pass") << green.dump(1);
+  const struct {
+    std::map<std::string, std::string> env;
+    const char* metric;
+  } cases[] = {{{{"GGML_CUDA_DISABLE_GRAPHS", "1"}}, "submits_per_token"},
+               {{{"GGML_CUDA_DISABLE_FUSION", "1"}}, "dispatches_per_token"}};
+  for (const auto& c : cases) {
+    const Ended ended = call(gate, c.env);
+    EXPECT_EQ(ended.exit_code, 1) << ended.err;
+    const Json cell = cell_of(json_of(ended), "cuda13/tiny-llama/g/decode");
+    EXPECT_EQ(metric_of(cell, c.metric)["verdict"], "fail") << cell.dump(1);
+  }
+}
+
+TEST_F(CudaTwins, SayWhatAProgramAsksForThatTheyDoNotHave) {
+  spill(scratch_ / "engine.c",
+        "int cudaSomethingNew(void);\nint main(void) { return cudaSomethingNew(); }\n");
+  spill(scratch_ / "cudart.c", "int cudaSomethingNew(void) { return 0; }\n");
+  const std::string folder = scratch_.path().string();
+  const auto compile = [&](const std::string& words) {
+    ASSERT_EQ(std::system((std::string(WEIR_CXX) + " -x c " + words + " 2>/dev/null").c_str()), 0);
+  };
+  compile(folder + "/cudart.c -shared -fPIC -Wl,-soname,libcudart.so.13 -o " + folder +
+          "/libcudart.so.13");
+  compile(folder + "/engine.c -x none " + folder + "/libcudart.so.13 -o " + folder + "/engine");
+  spill(scratch_ / "weir.yaml",
+        "version: 1\nengines:\n  e: {command: [./engine, '{tokens}'], output: generic, probes: "
+        "[cuda], metrics: {decode_tokens_per_second: {regex: '(\\d+)'}}}\n"
+        "models: {m: " +
+            k_root + "/models/tiny-llama.gguf}\nbackends:\n" + k_4090 +
+            "prompts: {decode: {tokens: 8}}\n");
+  const Ended ended = call({"gate", "--counts-only"});
+  EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
+  EXPECT_THAT(ended.out + ended.err, HasSubstr("engine calls cudaSomethingNew"));
+}
+
+}  // namespace
+}  // namespace weir::e2e

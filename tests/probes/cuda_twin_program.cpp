@@ -1,0 +1,238 @@
+// What the libraries of a CUDA twin are tested with: an engine of a few calls, which finds them as
+// a program of CUDA 13 does. Scenes by name; what they are answered goes to standard output.
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+void* g_library;
+
+template <class R = int, class... A>
+R call(const char* name, A... arguments) {
+  const char* version =
+      std::strncmp(name, "cublas", 6) == 0 ? "libcublas.so.13" : "libcudart.so.13";
+  void* found =
+      name[2] >= 'A' && name[2] <= 'Z' ? dlsym(g_library, name) : dlvsym(g_library, name, version);
+  if (found == nullptr) {
+    std::printf("no %s\n", name);
+    std::exit(2);
+  }
+  return reinterpret_cast<R (*)(A...)>(found)(arguments...);
+}
+
+struct Size3 {
+  unsigned x, y, z;
+};
+
+// A fat binary as nvcc makes it: machine code of compute capability 8.9 and PTX of 9.0, both empty.
+struct __attribute__((packed)) Entry {
+  std::uint16_t kind, version = 0x101;
+  std::uint32_t header = 64;
+  std::uint64_t bytes = 0;
+  std::uint32_t packed_bytes = 0, unknown = 0;
+  std::uint16_t minor = 8, major = 1;
+  std::uint32_t arch;
+  std::uint32_t names[2] = {};
+  std::uint64_t flags = 0x11, zero = 0, whole = 0;
+};
+struct __attribute__((packed)) Fat {
+  std::uint32_t magic = 0xba55ed50;
+  std::uint16_t version = 1, header = 16;
+  std::uint64_t bytes = 2 * sizeof(Entry);
+  Entry code{.kind = 2, .arch = 89};
+  Entry ptx{.kind = 1, .arch = 90};
+};
+struct Wrapper {
+  std::uint32_t magic = 0x466243b1, version = 1;
+  const void* data;
+  void* linked = nullptr;
+};
+
+char g_scale, g_add;  // their addresses stand for functions of the host
+
+void* load() {
+  static const Fat k_fat;
+  static const Wrapper k_wrapper{.data = &k_fat};
+  void** module = call<void**>("__cudaRegisterFatBinary", &k_wrapper);
+  void* const none = nullptr;
+  for (const auto& [host, name] : {std::pair{&g_scale, "_Z5scalePf"},
+                                   std::pair{&g_add, "_ZN19_INTERNAL_0123abcd_3addIiEEvPT_"}}) {
+    call<void>("__cudaRegisterFunction", module, static_cast<const char*>(host),
+               const_cast<char*>(name), name, -1, none, none, none, none,
+               static_cast<int*>(nullptr));
+  }
+  call<int>("__cudaRegisterFatBinaryEnd", module);
+  return module;
+}
+
+int launch(const void* function, void* stream, Size3 block = {32, 1, 1}, std::size_t shared = 0) {
+  return call("cudaLaunchKernel", function, Size3{4, 1, 1}, block, static_cast<void**>(nullptr),
+              shared, stream);
+}
+void* new_stream() {
+  void* stream = nullptr;
+  call("cudaStreamCreateWithFlags", &stream, 1U);
+  return stream;
+}
+void* captured(void* stream, int launches) {
+  void* graph = nullptr;
+  call("cudaStreamBeginCapture", stream, 2);
+  for (int i = 0; i < launches; ++i) launch(&g_add, stream);
+  call("cudaMemsetAsync", static_cast<void*>(nullptr), 0, std::size_t{0}, stream);
+  call("cudaStreamEndCapture", stream, &graph);
+  return graph;
+}
+void* ready(void* graph) {
+  void* exec = nullptr;
+  call("cudaGraphInstantiate", &exec, graph, 0ULL);
+  return exec;
+}
+
+void counts() {
+  void *stream = new_stream(), *other = new_stream(), *event = nullptr, *memory = nullptr;
+  launch(&g_scale, stream);
+  launch(&g_scale, stream);
+  call("cudaStreamSynchronize", stream);  // sync 1
+  call("cudaStreamSynchronize", stream);  // for nothing
+  void* exec = ready(captured(stream, 3));
+  for (int i = 0; i < 4; ++i) call("cudaGraphLaunch", exec, stream);
+  call("cudaEventCreateWithFlags", &event, 2U);
+  call("cudaEventRecord", event, stream);
+  call("cudaStreamWaitEvent", other, event, 0U);  // barrier
+  call("cudaEventSynchronize", event);            // sync 2
+  char bytes[48] = {1};
+  call("cudaMalloc", &memory, sizeof bytes);
+  call("cudaMemcpyAsync", memory, static_cast<void*>(bytes), sizeof bytes, 1, stream);
+  call("cudaMemcpyAsync", static_cast<void*>(bytes), memory, sizeof bytes, 2, stream);
+  call("cudaStreamSynchronize", stream);  // sync 3
+  std::printf("read back %d\n", bytes[0]);
+  void* handle = nullptr;
+  call("cublasCreate_v2", &handle);
+  call("cublasSetStream_v2", handle, stream);
+  call("cublasGemmEx", handle);
+}
+
+void errors() {
+  void *stream = new_stream(), *graph = nullptr, *memory = nullptr, *more = nullptr;
+  std::printf("unknown function %d\n", launch(&graph, stream));
+  std::printf("block of 2048 threads %d\n", launch(&g_scale, stream, {2048, 1, 1}));
+  std::printf("60 KiB shared %d\n", launch(&g_scale, stream, {32, 1, 1}, 60 << 10));
+  call("cudaFuncSetAttribute", static_cast<const void*>(&g_scale), 8, 64 << 10);
+  std::printf("allowed %d\n", launch(&g_scale, stream, {32, 1, 1}, 60 << 10));
+  std::printf("last error %d", call("cudaGetLastError"));
+  std::printf(", then %d\n", call("cudaGetLastError"));
+  call("cudaStreamBeginCapture", stream, 2);
+  std::printf("wait within a capture %d\n", call("cudaStreamSynchronize", stream));
+  std::printf("launch behind it %d\n", launch(&g_scale, stream));
+  std::printf("its end %d", call("cudaStreamEndCapture", stream, &graph));
+  std::printf(", graph %s\n", graph == nullptr ? "none" : "made");
+  void* exec = ready(captured(stream, 3));
+  struct {
+    int result;
+    void *node, *from;
+  } told{};
+  std::printf("update by the same shape %d",
+              call("cudaGraphExecUpdate", exec, captured(stream, 3), &told));
+  std::printf(", by another %d\n", call("cudaGraphExecUpdate", exec, captured(stream, 4), &told));
+  std::size_t free_bytes = 0, total = 0;
+  call("cudaMemGetInfo", &free_bytes, &total);
+  std::printf("memory %zu of %zu MiB\n", free_bytes >> 20, total >> 20);
+  std::printf("all of it %d", call("cudaMalloc", &memory, free_bytes));
+  std::printf(", a byte more %d", call("cudaMalloc", &more, std::size_t{1}));
+  std::printf(", freed %d", call("cudaFree", memory));
+  std::printf(", again %d", call("cudaMalloc", &memory, free_bytes));
+  call("cudaFree", memory);
+  std::printf(", freed twice %d\n", call("cudaFree", memory));
+  std::uint64_t at = 0, handle = 0;
+  call("cuMemAddressReserve", &at, std::size_t{1} << 35, std::size_t{0}, std::uint64_t{0}, 0ULL);
+  const int properties[4] = {1, 0, 1, 0};
+  call("cuMemCreate", &handle, std::size_t{1} << 30, static_cast<const void*>(properties), 0ULL);
+  call("cuMemMap", at, std::size_t{1} << 30, std::size_t{0}, handle, 0ULL);
+  call("cuMemRelease", handle);
+  call("cudaMemGetInfo", &free_bytes, &total);
+  std::printf("with 1 GiB mapped %zu", free_bytes >> 20);
+  call("cuMemUnmap", at, std::size_t{1} << 30);
+  call("cudaMemGetInfo", &free_bytes, &total);
+  std::printf(", without %zu MiB\n", free_bytes >> 20);
+  int blocks = 0;
+  call("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", &blocks,
+       static_cast<const void*>(&g_scale), 256, std::size_t{0}, 0U);
+  std::printf("blocks of 256 threads %d\n", blocks);
+}
+
+// As many streams as threads, each with its own graphs.
+void threads() {
+  std::vector<std::thread> all;
+  for (int t = 0; t < 64; ++t) {
+    all.emplace_back([] {
+      void* stream = new_stream();
+      void* memory = nullptr;
+      for (int i = 0; i < 20; ++i) {
+        launch(&g_scale, stream);
+        void* graph = captured(stream, 2);
+        void* exec = ready(graph);
+        call("cudaGraphLaunch", exec, stream);
+        call("cudaStreamSynchronize", stream);
+        call("cudaGraphExecDestroy", exec);
+        call("cudaGraphDestroy", graph);
+        call("cudaMalloc", &memory, std::size_t{4096});
+        call("cudaFree", memory);
+      }
+      call("cudaStreamDestroy", stream);
+    });
+  }
+  for (std::thread& one : all) one.join();
+}
+
+void forked() {
+  void* stream = new_stream();
+  launch(&g_scale, stream);
+  const pid_t child = fork();
+  if (child == 0) {
+    launch(&g_add, stream);
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::printf("child %d\n", status);
+}
+
+void killed() {
+  void* stream = new_stream();
+  for (int i = 0; i < 7; ++i) launch(&g_scale, stream);
+  raise(SIGKILL);
+}
+
+}  // namespace
+
+int main(int, char** words) {
+  g_library = dlopen(words[1], RTLD_NOW | RTLD_GLOBAL);
+  if (g_library == nullptr) {
+    std::printf("%s\n", dlerror());
+    return 2;
+  }
+  int devices = 0;
+  std::printf("devices %d", call("cudaGetDeviceCount", &devices));
+  std::printf(": %d\n", devices);
+  void* module = load();
+  const std::string scene = words[2];
+  if (scene == "counts") counts();
+  if (scene == "errors") errors();
+  if (scene == "threads") threads();
+  if (scene == "forked") forked();
+  if (scene == "killed") killed();
+  if (scene == "launch") std::printf("launch %d\n", launch(&g_scale, new_stream()));
+  call<int>("__cudaUnregisterFatBinary", module);
+  return 0;
+}

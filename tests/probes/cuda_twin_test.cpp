@@ -1,0 +1,272 @@
+// The libraries of a CUDA twin: what a program is answered, and counts known by hand. None of it
+// has been held against a GPU.
+#include "gate/probes/read/cuda_twin.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/hash.h"
+#include "gate/probes/read/cuda_kernels.hpp"
+#include "gate/probes/read/kernel_names.hpp"
+#include "gate/probes/twin/cuda/blob.h"
+
+#include "tests/probes/old_systems.hpp"
+#include "tests/probes/support.hpp"
+
+namespace weir::probes {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Twin described(const std::string& capability) {
+  const auto twin = read_twin(fmt::format(
+      R"({{"weir": {{"schema": "weir.device/1", "name": "mine", "title": "Mine", "cuda": {{
+          "name": "GPU 8.9", "compute_capability": "{}", "multiprocessors": 2,
+          "memory_bytes": 4294967296, "used_bytes": 268435456,
+          "attributes": {{"L2_CACHE_SIZE": 4096}}}}}}}})",
+      capability));
+  EXPECT_TRUE(twin);
+  return twin.value_or(Twin());
+}
+
+class CudaLibraries : public testing::Test {
+ protected:
+  // `kernels`: facts for its one function, "_Z5scalePf".
+  Ran play(const std::string& scene, const std::string& capability = "8.9",
+           std::optional<weir_cuda_kernel> kernel = std::nullopt) {
+    const auto twin = compile_cuda_twin(described(capability), 2);
+    EXPECT_TRUE(twin);
+    const weir_cuda_kernels head{WEIR_CUDA_KERNELS_MAGIC, kernel ? 1U : 0U,
+                                 sizeof(weir_cuda_kernel)};
+    std::string table(reinterpret_cast<const char*>(&head), sizeof head);
+    if (kernel) {
+      const std::string_view name = "_Z5scalePf";
+      kernel->name = weir_probe::hash_bytes(weir_probe::k_hash_seed, name.data(), name.size());
+      table.append(reinterpret_cast<const char*>(&*kernel), sizeof *kernel);
+    }
+    sys::RealFiles files;
+    EXPECT_TRUE(files.write_atomic(place_.path() + "/twin", twin->blob));
+    EXPECT_TRUE(files.write_atomic(place_.path() + "/kernels", table));
+    return run({WEIR_CUDA_TWIN_PROGRAM, WEIR_CUDA_TWIN_LIBRARY, scene},
+               {{"WEIR_PROBE_DIR", counts_.path()},
+                {WEIR_CUDA_TWIN_VARIABLE, place_.path() + "/twin"},
+                {WEIR_CUDA_KERNELS_VARIABLE, place_.path() + "/kernels"}});
+  }
+  profile::ProbeCounts counted() { return merge("cuda", probe_files(counts_.path())); }
+
+  Folder place_, counts_;
+};
+
+TEST_F(CudaLibraries, CountsLaunchesGraphsCopiesAndWaits) {
+  const Ran ran = play("counts");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_EQ(ran.err, "");
+  EXPECT_THAT(ran.out, HasSubstr("devices 0: 2\nread back 0\n"));
+  const profile::ProbeCounts counts = counted();
+  const std::map<std::string, std::int64_t> expected = {
+      {"dispatches", 15},  // 2, 4 graphs of 3, 1 of cuBLAS
+      {"barriers", 1},
+      {"copies", 6},   // a fill in each graph, and 2
+      {"submits", 9},  // 2 + 4 + 2 + 1
+      {"syncs", 3},
+      {"waits", 4},
+      {"polls", 0},
+      {"markers", 1},
+      {"command_buffers", 4},
+      {"indirect_dispatches", 0},
+      {"graph_launches", 4},
+      {"graph_instantiations", 1},
+      {"programmatic_launches", 0},
+      {"cublas_calls", 1},
+  };
+  EXPECT_EQ(counts.counts, expected);
+  EXPECT_EQ(counts.kernels, (std::map<std::string, std::int64_t>{
+                                {"scale", 2}, {"add<int>", 12}, {"cublasGemmEx", 1}}));
+  EXPECT_THAT(counts.transfers,
+              ElementsAre(profile::TransferCount{"get", "device", "program", 1, 48},
+                          profile::TransferCount{"set", "program", "device", 1, 48}));
+  ASSERT_EQ(counts.devices.size(), 1U);
+  EXPECT_EQ(counts.devices[0].name, "GPU 8.9");
+}
+
+TEST_F(CudaLibraries, RefusesWhatADriverRefuses) {
+  weir_cuda_kernel facts{};
+  facts.registers = 40;  // 1280 a warp: 48 warps of 65536 registers, 6 blocks of 8 warps
+  const Ran ran = play("errors", "8.9", facts);
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(
+      text::lines(text::trim(ran.out)),
+      ElementsAre("devices 0: 2", "unknown function 98", "block of 2048 threads 9",
+                  "60 KiB shared 1", "allowed 0", "last error 1, then 0",
+                  "wait within a capture 900", "launch behind it 901", "its end 901, graph none",
+                  "update by the same shape 0, by another 910", "memory 3840 of 4096 MiB",
+                  "all of it 0, a byte more 2, freed 0, again 0, freed twice 1",
+                  "with 1 GiB mapped 2816, without 3840 MiB", "blocks of 256 threads 6"));
+}
+
+TEST_F(CudaLibraries, TakesTheCodeThatItsDriverWouldTake) {
+  const std::map<std::string, int> expected = {
+      {"8.9", 0},                                // its machine code
+      {"9.0", 0},                                // PTX of 9.0
+      {"12.0", 0},                               // the same, which newer GPUs compile
+      {"8.6", 209}, {"7.5", 209}, {"6.1", 209},  // machine code of 8.9 is too new, PTX of 9.0 too
+  };
+  for (const auto& [capability, error] : expected) {
+    EXPECT_THAT(play("launch", capability).out, HasSubstr(fmt::format("launch {}\n", error)))
+        << capability;
+  }
+}
+
+TEST_F(CudaLibraries, CountsSixtyFourStreamsAtOnce) {
+  const Ran ran = play("threads");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  const profile::ProbeCounts counts = counted();
+  EXPECT_EQ(counts.counts.at("dispatches"), 64 * 20 * 3);
+  EXPECT_EQ(counts.counts.at("graph_launches"), 64 * 20);
+  EXPECT_EQ(counts.counts.at("syncs"), 64 * 20);
+}
+
+TEST_F(CudaLibraries, CountsAForkedProcessApartAndOneThatWasKilled) {
+  EXPECT_THAT(play("forked").out, HasSubstr("child 0\n"));
+  EXPECT_EQ(counted().kernels,
+            (std::map<std::string, std::int64_t>{{"scale", 1}, {"add<int>", 1}}));
+  EXPECT_EQ(play("killed").status, 128 + 9);
+  EXPECT_EQ(counted().kernels.at("scale"), 1 + 7);
+}
+
+TEST_F(CudaLibraries, HasNoDeviceWithoutADescription) {
+  const Ran ran = run({WEIR_CUDA_TWIN_PROGRAM, WEIR_CUDA_TWIN_LIBRARY, "launch"}, {});
+  EXPECT_THAT(ran.out, HasSubstr("devices 100: 0\nlaunch 100\n"));
+  EXPECT_THAT(ran.err, HasSubstr("no description of a GPU"));
+}
+
+TEST_F(CudaLibraries, IsBuiltForOldSystems) {
+  const auto exported = expect_loads_on_old_systems(
+      WEIR_BINARY_DIR "/lib/weir/probes/libweir_twin_cuda.so", k_libc_alone);
+  EXPECT_GT(exported.size(), 90U);
+}
+
+TEST(CudaDescriptions, AreRefusedWithWhatIsWrongInThem) {
+  const auto problem = [](const std::string& cuda) {
+    const auto twin = read_twin(R"({"weir": {"schema": "weir.device/1", "cuda": )" + cuda + "}}");
+    EXPECT_TRUE(twin) << cuda;
+    const auto made = compile_cuda_twin(twin.value_or(Twin()), 1);
+    return made ? "made" : made.error().message;
+  };
+  EXPECT_THAT(problem(R"({"name": "x"})"), HasSubstr("memory_bytes"));
+  EXPECT_THAT(problem(R"({"name": "x", "memory_bytes": 1, "multiprocessors": 1,
+                          "compute_capability": "4.4"})"),
+              HasSubstr("\"4.4\"; known here: 5.0"));
+  EXPECT_THAT(problem(R"({"name": "x", "memory_bytes": 1, "multiprocessors": 1,
+                          "compute_capability": "8.9", "attributes": {"L3": 1}})"),
+              HasSubstr("\"L3\""));
+  EXPECT_FALSE(compile_cuda_twin(Twin(), 1));
+}
+
+TEST(CudaSymbols, BecomeTheNamesThatPeopleKnow) {
+  const std::map<std::string, std::string> cases = {
+      {"_Z12rms_norm_f32ILi256ELb1ELb0EEvPKfPfi", "rms_norm_f32<256, true, false>"},
+      {"_Z26flash_attn_combine_resultsILi64EEvPKfPK6float2Pfi", "flash_attn_combine_results<64>"},
+      {"_ZN19_INTERNAL_0123abcd_3addIiEEvPT_", "add<int>"},
+      {"_Z11k_bin_bcastIXadL_ZN42_INTERNAL_f9fd7c1e_11_binbcast_cu_6840010b6op_"
+       "addEffEEfffJPKfEEvPKT0_"
+       "PKT1_PT2_jjj5uint3SB_SB_SB_SB_jjjjjjjjjjjDpT3_",
+       "k_bin_bcast<&op_add, float, float, float, float const*>"},
+      {"_ZN2ns1aIlE4workEv", "ns::a<long>::work"},
+      {"_Znot", "_Znot"},
+      {"mul_mat_vec_q4_k", "mul_mat_vec_q4_k"},
+      {"", ""},
+  };
+  for (const auto& [symbol, name] : cases) EXPECT_EQ(kernel_of_symbol(symbol), name);
+}
+
+// A library with one container: machine code of two GPUs, whose kernel `k` takes 30 and 50
+// registers.
+std::string number(std::uint64_t value, std::size_t size) {
+  std::string out;
+  for (std::size_t i = 0; i < size; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
+  return out;
+}
+std::string elf_with(const std::vector<std::pair<std::string, std::string>>& sections) {
+  std::string names("\0", 1), bytes(64, '\0'), table(64, '\0');
+  const auto add = [&](const std::string& name, const std::string& content) {
+    table += number(names.size(), 4) + number(1, 4) + std::string(16, '\0') +
+             number(bytes.size(), 8) + number(content.size(), 8) + std::string(24, '\0');
+    names += name + '\0';
+    bytes += content;
+  };
+  for (const auto& [name, content] : sections) add(name, content);
+  const std::uint64_t shown = names.size();
+  names += std::string(".names") + '\0';
+  table += number(shown, 4) + number(3, 4) + std::string(16, '\0') + number(bytes.size(), 8) +
+           number(names.size(), 8) + std::string(24, '\0');
+  bytes += names;
+  bytes.replace(0, 6, "\x7F\x45LF\x02\x01");
+  bytes.replace(40, 8, number(bytes.size(), 8));
+  bytes.replace(60, 4, number(sections.size() + 2, 2) + number(sections.size() + 1, 2));
+  return bytes + table;
+}
+std::string cubin(std::uint64_t registers) {
+  const std::string symbol = number(1, 4) + std::string(20, '\0');
+  return elf_with(
+      {{".text.k", "code"},
+       {".symtab", std::string(24, '\0') + symbol},
+       {".strtab", std::string("\0k\0", 3)},
+       {".nv.info", "\x04\x2f" + number(8, 2) + number(1, 4) + number(registers, 4)},
+       {".nv.info.k", "\x04\x05" + number(12, 2) + number(128, 4) + number(2, 4) + number(1, 4)},
+       {".nv.shared.k", std::string(100, 'x')}});
+}
+std::string image(std::uint64_t kind, std::uint64_t arch, const std::string& bytes) {
+  return number(kind, 2) + number(0x101, 2) + number(64, 4) + number(bytes.size(), 8) +
+         std::string(12, '\0') + number(arch, 4) + std::string(8, '\0') + number(0x11, 8) +
+         std::string(16, '\0') + bytes;
+}
+std::string library() {
+  const std::string images =
+      image(2, 86, cubin(30)) + image(2, 120, cubin(50)) + image(1, 90, "ptx");
+  return elf_with({{".nv_fatbin", number(0xba55ed50, 4) + number(1, 2) + number(16, 2) +
+                                      number(images.size(), 8) + images}});
+}
+
+TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
+  struct Case {
+    int major, minor;
+    std::uint32_t registers, flags;
+  };
+  const std::string elf = library();
+  const std::string_view one = elf;
+  EXPECT_TRUE(holds_cuda_code(elf));
+  for (const Case& c :
+       {Case{8, 6, 30, 0}, Case{8, 9, 30, 0}, Case{12, 0, 50, 0},
+        // PTX alone fits: those of the nearest, said to be a guess
+        Case{9, 0, 30, WEIR_CUDA_KERNEL_GUESSED}, Case{8, 0, 30, WEIR_CUDA_KERNEL_GUESSED}}) {
+    const auto kernels = read_cuda_kernels({&one, 1}, c.major, c.minor);
+    ASSERT_TRUE(kernels);
+    ASSERT_EQ(kernels->kernels, 1U);
+    weir_cuda_kernel kernel;
+    std::memcpy(&kernel, kernels->table.data() + sizeof(weir_cuda_kernels), sizeof kernel);
+    EXPECT_EQ(kernel.registers, c.registers) << c.major;
+    EXPECT_EQ(kernel.flags, c.flags) << c.major;
+    EXPECT_EQ(kernel.shared_bytes, 100U);
+    EXPECT_EQ(kernel.max_threads, 256U);
+  }
+}
+
+TEST(CudaKernels, SurviveDamageAndShortFiles) {
+  const std::string whole = library();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const std::string_view part = std::string_view(whole).substr(0, size);
+    static_cast<void>(read_cuda_kernels({&part, 1}, 8, 6));
+  }
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(0xff);
+    const std::string_view one = damaged;
+    static_cast<void>(read_cuda_kernels({&one, 1}, 8, 6));
+  }
+}
+
+}  // namespace
+}  // namespace weir::probes
