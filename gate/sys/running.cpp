@@ -256,6 +256,18 @@ class Running {
     if (reason_ != Reason::none && !killed_at_ && now >= kill_at_) kill_engine(now);
   }
 
+  // A batch system asks all processes of a job to end, in any order: the engine's end is then no
+  // crash, and the same wish reaches this process in a moment.
+  static bool asks_to_end(int signal) {
+    return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
+  }
+  [[nodiscard]] bool stop_follows() const {
+    constexpr int k_moment_ms = 500;
+    pollfd request{stop_.fd(), POLLIN, 0};
+    if (!stop_.requested()) (void)poll(&request, 1, k_moment_ms);
+    return stop_.requested();
+  }
+
   Finished finish() {
     control_.reset();  // should the supervisor still be there, this ends it
     if (ended_at_ || !report_fd_.open()) {
@@ -284,6 +296,9 @@ class Running {
       if (WIFSIGNALED(last_.status)) {
         finished.ended = HowEnded::signaled;
         finished.signal = WTERMSIG(last_.status);
+        if (reason_ == Reason::none && asks_to_end(finished.signal) && stop_follows()) {
+          finished.ended = HowEnded::interrupted;
+        }
       } else {
         finished.exit_code = WEXITSTATUS(last_.status);
       }

@@ -142,6 +142,17 @@ TEST_F(CudaTwins, AreGatedExactlyAndFailWithTheirCause) {
   }
 }
 
+// Ten GPUs, two models, a prompt and decoding: the figures of this repository.
+TEST_F(CudaTwins, CountAsTheRepositorysBaselinesHaveIt) {
+  const Ended ended =
+      call({"gate", "--counts-only", "-c", k_root + "/configs/llama.cpp-cuda.yaml", "--baselines",
+            k_root + "/baselines", "--require-baseline", "--json", "-"});
+  EXPECT_EQ(ended.exit_code, 0) << ended.out.substr(0, 3000) << ended.err;
+  const Json verdict = json_of(ended);
+  EXPECT_EQ(verdict["verdict"], "pass");
+  EXPECT_EQ(verdict["cells"].size(), 40U);
+}
+
 TEST_F(CudaTwins, SayWhatAProgramAsksForThatTheyDoNotHave) {
   spill(scratch_ / "engine.c",
         "int cudaSomethingNew(void);\nint main(void) { return cudaSomethingNew(); }\n");

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "gate/probes/read/cuda_twin.hpp"
 #include "gate/probes/read/twin_facts.hpp"
 #include "gate/probes/read/twins.hpp"
 #include "gate/probes/twin/blob.h"
@@ -12,8 +13,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace weir::probes;
   auto twin = read_twin({reinterpret_cast<const char*>(data), size});
   if (!twin) return 0;
-  const std::string blob = compile_twin(*twin);
-  if (blob.size() < sizeof(weir_twin_header) || twin->warnings.size() > 101) std::abort();
+  static_cast<void>(compile_cuda_twin(*twin, 2));
+  const std::string blob = twin->has_vulkan() ? compile_twin(*twin) : "";
+  if (twin->has_vulkan() && blob.size() < sizeof(weir_twin_header)) std::abort();
+  if (twin->warnings.size() > 101) std::abort();
   static_cast<void>(facts_of(*twin));
   // What is written of it is a description again.
   if (!read_twin(weir::dump_json(document_of(*twin)))) std::abort();

@@ -46,7 +46,7 @@ struct __attribute__((packed)) Entry {
   std::uint32_t names[2] = {};
   std::uint64_t flags = 0x11, zero = 0, whole = 0;
 };
-struct __attribute__((packed)) Fat {
+struct __attribute__((packed, aligned(8))) Fat {
   std::uint32_t magic = 0xba55ed50;
   std::uint16_t version = 1, header = 16;
   std::uint64_t bytes = 2 * sizeof(Entry);

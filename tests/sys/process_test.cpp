@@ -254,6 +254,27 @@ TEST(Processes, EndEveryEngineWhenAStopIsRequested) {
   }
 }
 
+// As a batch system does: everybody is asked to end, and the engine is quicker.
+TEST(Processes, TakeAnEngineThatWasAskedToEndJustBeforeThemForInterrupted) {
+  RealProcesses processes;
+  ProcessSpec spec;
+  spec.argv = {"/bin/sh", "-c", "kill -TERM $$"};
+  Stop asked_soon;
+  std::thread asks([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    asked_soon.request(SIGTERM);
+  });
+  const auto interrupted = processes.run(spec, asked_soon);
+  asks.join();
+  ASSERT_TRUE(interrupted);
+  EXPECT_EQ(interrupted->ended, HowEnded::interrupted);
+  const Stop never_asked;
+  const auto crashed = processes.run(spec, never_asked);
+  ASSERT_TRUE(crashed);
+  EXPECT_EQ(crashed->ended, HowEnded::signaled);
+  EXPECT_EQ(crashed->signal, SIGTERM);
+}
+
 TEST(Processes, StartNothingAfterAStop) {
   Stop stop;
   stop.request();
