@@ -195,9 +195,7 @@ void find_graphs(Board& board) {
   const auto launches = exact_counts(board.evidence, "graph_launches");
   if (!launches || launches->before <= k_none || launches->after != k_none) return;
   Finding finding = board.about(Kind::graphs_lost, "graph_launches");
-  finding.headline =
-      fmt::format("CUDA graphs are no longer used{}: each kernel is handed over alone.",
-                  board.per().empty() ? "" : " for" + board.per());
+  finding.headline = "CUDA graphs are no longer used: each kernel is handed over alone.";
   finding.cause =
       "a switch of the engine, work that cannot be captured, or a graph that never settles.";
   finding.look_at =
