@@ -31,6 +31,10 @@ Twin described(const std::string& capability) {
   return twin.value_or(Twin());
 }
 
+// The program keeps nothing of what it is given, as engines do at their end.
+const std::pair<const std::string, std::string> k_leaks{"ASAN_OPTIONS",
+                                                        "detect_leaks=0:intercept_tls_get_addr=0"};
+
 class CudaLibraries : public testing::Test {
  protected:
   // `kernels`: facts for its one function, "_Z5scalePf".
@@ -51,8 +55,7 @@ class CudaLibraries : public testing::Test {
     EXPECT_TRUE(files.write_atomic(place_.path() + "/kernels", table));
     return run({WEIR_CUDA_TWIN_PROGRAM, WEIR_CUDA_TWIN_LIBRARY, scene},
                {{"WEIR_PROBE_DIR", counts_.path()},
-                // The program keeps nothing of what it is given, as engines do at their end.
-                {"ASAN_OPTIONS", "detect_leaks=0:intercept_tls_get_addr=0"},
+                k_leaks,
                 {WEIR_CUDA_TWIN_VARIABLE, place_.path() + "/twin"},
                 {WEIR_CUDA_KERNELS_VARIABLE, place_.path() + "/kernels"}});
   }
@@ -139,7 +142,7 @@ TEST_F(CudaLibraries, CountsAForkedProcessApartAndOneThatWasKilled) {
 }
 
 TEST_F(CudaLibraries, HasNoDeviceWithoutADescription) {
-  const Ran ran = run({WEIR_CUDA_TWIN_PROGRAM, WEIR_CUDA_TWIN_LIBRARY, "launch"}, {});
+  const Ran ran = run({WEIR_CUDA_TWIN_PROGRAM, WEIR_CUDA_TWIN_LIBRARY, "launch"}, {k_leaks});
   EXPECT_THAT(ran.out, HasSubstr("devices 100: 0\nlaunch 100\n"));
   EXPECT_THAT(ran.err, HasSubstr("no description of a GPU"));
 }
