@@ -203,17 +203,24 @@ Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config
 }
 
 Result<std::string> cuda_kernels_of(const std::string& program, const run::DeviceTwin& twin,
-                                    const std::string& out, sys::World& world) {
+                                    const std::string& out, sys::World& world,
+                                    std::map<std::string, probes::CudaCode>& known) {
   const std::string place = sys::absolute(sys::join_path(out, "twins"));
-  WEIR_TRY(const probes::CudaCode code,
-           probes::find_cuda_code(program, twin.driver, world.files, [&](std::string_view name) {
-             return world.environment(std::string(name));
-           }));
-  const std::string path = sys::join_path(
-      place, fmt::format("{}-{}{}.kernels", short_hash(code.stamp), twin.major, twin.minor));
+  auto code = known.find(program);
+  if (code == known.end()) {
+    const auto look_up = [&](std::string_view name) {
+      return world.environment(std::string(name));
+    };
+    WEIR_TRY(probes::CudaCode found,
+             probes::find_cuda_code(program, twin.driver, world.files, look_up));
+    code = known.emplace(program, std::move(found)).first;
+  }
+  const std::string path =
+      sys::join_path(place, fmt::format("{}-{}{}.kernels{}", short_hash(code->second.stamp),
+                                        twin.major, twin.minor, probes::k_cuda_reader));
   if (world.files.kind(path) == sys::Kind::file) return path;
   WEIR_TRY(const probes::CudaKernels kernels,
-           probes::read_cuda_kernels(code, twin.major, twin.minor, world.files));
+           probes::read_cuda_kernels(code->second, twin.major, twin.minor, world.files));
   WEIR_CHECK(world.files.write_atomic(path, kernels.table));
   return path;
 }

@@ -9,6 +9,7 @@
 
 #include "gate/base/result.hpp"
 #include "gate/config/matrix.hpp"
+#include "gate/probes/read/cuda_code.hpp"
 #include "gate/probes/read/locate.hpp"
 #include "gate/run/preflight.hpp"
 #include "gate/run/prepare.hpp"
@@ -43,10 +44,12 @@ namespace weir::flow {
                                                    const std::string& config_folder);
 
 // The file in `out`/twins with what the kernels of `program` need of a CUDA twin; made once for
-// each build of the program. Code::unavailable where the program cannot run on one.
+// each build of the program. `known`: by program, what was found before: a CUDA library is large.
+// Code::unavailable where the program cannot run on one.
 [[nodiscard]] Result<std::string> cuda_kernels_of(const std::string& program,
                                                   const run::DeviceTwin& twin,
-                                                  const std::string& out, sys::World& world);
+                                                  const std::string& out, sys::World& world,
+                                                  std::map<std::string, probes::CudaCode>& known);
 
 // The twins that `cells` ask for, by run::twin_key. Their descriptions are compiled into
 // `out`/twins, where engines' drivers read them. Code::data for a description that is none.

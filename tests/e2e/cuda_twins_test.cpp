@@ -1,6 +1,6 @@
 // The published llama.cpp for CUDA, on GPUs that are not here, through weir. Nothing of it has been
 // held against a real GPU: the figures are those of a prototype that was written apart
-// (docs/explanation/cuda-twins.md).
+// (docs/how-to/cuda-twins.md).
 #include <gmock/gmock.h>
 
 #include "tests/e2e/weir_process.hpp"

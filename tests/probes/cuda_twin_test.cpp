@@ -254,7 +254,8 @@ TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
     std::memcpy(&kernel, kernels->table.data() + sizeof(weir_cuda_kernels), sizeof kernel);
     EXPECT_EQ(kernel.registers, c.registers) << c.major;
     EXPECT_EQ(kernel.flags, c.flags) << c.major;
-    EXPECT_EQ(kernel.shared_bytes, 100U);
+    // Of 12.0 the hundred bytes are the system's own.
+    EXPECT_EQ(kernel.shared_bytes, c.major == 12 ? 0U : 100U);
     EXPECT_EQ(kernel.max_threads, 256U);
   }
 }

@@ -14,8 +14,8 @@
 namespace weir::probes {
 
 // The one library of a CUDA twin, and the names that programs know it by.
-constexpr const char* k_cuda_twin_library = "libweir_twin_cuda.so";
-constexpr std::array k_cuda_libraries = {"libcudart.so.12", "libcudart.so.13", "libcublas.so.12",
+inline constexpr const char* k_cuda_twin_library = "libweir_twin_cuda.so";
+inline constexpr std::array k_cuda_libraries = {"libcudart.so.12", "libcudart.so.13", "libcublas.so.12",
                                          "libcublas.so.13", "libcuda.so.1",    "libnccl.so.2"};
 
 struct CudaCode {

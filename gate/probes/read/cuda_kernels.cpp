@@ -107,7 +107,7 @@ void each_attribute(std::string_view section, Found found) {
 
 // cubin: 64-bit ELF. Registers and stack stand in ".nv.info" by symbol, the rest in sections that
 // have the kernel's name behind theirs.
-void read_cubin(std::string_view elf, bool guessed, Kernels& out) {
+void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
   enum : std::uint64_t { k_max_threads = 0x05, k_frame = 0x11, k_registers = 0x2f };
   constexpr std::size_t k_symbol = 24;
   constexpr std::string_view k_code = ".text.";
@@ -134,8 +134,11 @@ void read_cubin(std::string_view elf, bool guessed, Kernels& out) {
   });
   for (auto& [name, kernel] : kernels) {
     const std::string plain(name);
-    kernel.shared_bytes = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(bytes_of_section(".nv.shared." + plain).size, 1 << 20));
+    // From compute capability 9.0 the section begins with what the system takes of each block.
+    const std::uint64_t shared =
+        std::min<std::uint64_t>(bytes_of_section(".nv.shared." + plain).size, 1 << 20);
+    const std::uint64_t reserved = arch >= 90 ? std::min<std::uint64_t>(shared, 1024) : 0;
+    kernel.shared_bytes = static_cast<std::uint32_t>(shared - reserved);
     each_attribute(
         bytes_of_section(".nv.info." + plain).bytes, [&](std::uint64_t attribute, Cursor value) {
           if (attribute != k_max_threads) return;
@@ -174,7 +177,7 @@ Result<void> read_code(std::string_view section, int major, int minor, Kernels& 
     }
     if (const Choice choice = choose(images, major, minor); choice.image != nullptr) {
       const auto cubin = unpacked(*choice.image);
-      if (cubin) read_cubin(*cubin, choice.guessed, kernels);
+      if (cubin) read_cubin(*cubin, choice.image->arch, choice.guessed, kernels);
       if (!cubin) ++out.unread;
     }
     at.left = begin.substr(header + size);

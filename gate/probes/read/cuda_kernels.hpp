@@ -16,6 +16,9 @@
 
 namespace weir::probes {
 
+// To be raised when the same file gives another table: it is part of the names of kept ones.
+inline constexpr int k_cuda_reader = 2;
+
 struct CudaKernels {
   std::string table;        // weir_cuda_kernels
   std::size_t kernels = 0;  // in it
