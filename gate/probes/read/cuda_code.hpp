@@ -15,8 +15,9 @@ namespace weir::probes {
 
 // The one library of a CUDA twin, and the names that programs know it by.
 inline constexpr const char* k_cuda_twin_library = "libweir_twin_cuda.so";
-inline constexpr std::array k_cuda_libraries = {"libcudart.so.12", "libcudart.so.13", "libcublas.so.12",
-                                         "libcublas.so.13", "libcuda.so.1",    "libnccl.so.2"};
+inline constexpr std::array k_cuda_libraries = {"libcudart.so.12", "libcudart.so.13",
+                                                "libcublas.so.12", "libcublas.so.13",
+                                                "libcuda.so.1",    "libnccl.so.2"};
 
 struct CudaCode {
   std::vector<std::string> files;  // that hold code; none where the program opens them by itself
