@@ -169,7 +169,9 @@ std::set<std::string> sources_of(const Cell& cell, const ProbeDevices& sees) {
 }
 
 std::string device_of(const Cell& cell) {
-  return cell.twin ? fmt::format("{} twin {}", cell.device, *cell.twin) : cell.device;
+  if (!cell.twin) return cell.device;
+  const std::string twin = fmt::format("{} twin {}", cell.device, *cell.twin);
+  return cell.twin_devices == 1 ? twin : fmt::format("{} x{}", twin, cell.twin_devices);
 }
 
 // What of a cell is another, by the names of its parts.

@@ -57,6 +57,7 @@ struct Count {
   const char* base;
   Unit unit;
   const char* about;
+  Better better = Better::lower;
 };
 
 constexpr std::array k_counts{
@@ -65,10 +66,11 @@ constexpr std::array k_counts{
     Count{"syncs", Unit::count, "waits of the CPU for work on the device"},
     Count{"copies", Unit::count, "copies and fills that reach the device"},
     Count{"submits", Unit::count, "queue submissions with work in them"},
-    Count{"graph_launches", Unit::count, "CUDA graphs launched"},
+    // More of them is what one wants: graphs that were cut into more raise the submits as well.
+    Count{"graph_launches", Unit::count, "CUDA graphs launched", Better::higher},
     Count{"graph_instantiations", Unit::count, "CUDA graphs made ready for launching"},
     Count{"programmatic_launches", Unit::count,
-          "kernels of CUDA that may start before the one ahead of them ends"},
+          "kernels of CUDA that may start before the one ahead of them ends", Better::higher},
     Count{"cublas_calls", Unit::count, "calls of cuBLAS that compute"},
     Count{"graphs", Unit::count, "ggml graphs computed"},
     Count{"splits", Unit::count, "parts of a ggml graph, each on one backend"},
@@ -266,7 +268,10 @@ Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64
   metric.kind = Kind::count;
   metric.scope = scope;
   metric.length = length;
-  if (const Count* count = find_count(base)) metric.unit = count->unit;
+  if (const Count* count = find_count(base)) {
+    metric.unit = count->unit;
+    metric.better = count->better;
+  }
   metric.name = metric.base;
   if (scope == Scope::at_length) {
     metric.name += fmt::format("_at_{}", length.value_or(0));

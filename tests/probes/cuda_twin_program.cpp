@@ -137,6 +137,9 @@ void errors() {
   std::printf("launch behind it %d\n", launch(&g_scale, stream));
   std::printf("its end %d", call("cudaStreamEndCapture", stream, &graph));
   std::printf(", graph %s\n", graph == nullptr ? "none" : "made");
+  call("cudaStreamBeginCapture", stream, 2);
+  std::printf("wait for the device within one %d", call("cudaDeviceSynchronize"));
+  std::printf(", its end %d\n", call("cudaStreamEndCapture", stream, &graph));
   void* exec = ready(captured(stream, 3));
   struct {
     int result;
@@ -168,7 +171,13 @@ void errors() {
   int blocks = 0;
   call("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", &blocks,
        static_cast<const void*>(&g_scale), 256, std::size_t{0}, 0U);
-  std::printf("blocks of 256 threads %d\n", blocks);
+  std::printf("blocks of 256 threads %d", blocks);
+  call("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags", &blocks,
+       static_cast<const void*>(&g_scale), 2048, std::size_t{0}, 0U);
+  std::printf(", of 2048 %d\n", blocks);
+  call("cudaMallocManaged", &memory, std::size_t{4096}, 1U);
+  std::printf("managed memory freed %d", call("cudaFree", memory));
+  std::printf(", %zu bytes %d\n", SIZE_MAX, call("cudaMalloc", &memory, SIZE_MAX));
 }
 
 // As many streams as threads, each with its own graphs.

@@ -106,9 +106,11 @@ TEST_F(CudaLibraries, RefusesWhatADriverRefuses) {
       ElementsAre("devices 0: 2", "unknown function 98", "block of 2048 threads 9",
                   "60 KiB shared 1", "allowed 0", "last error 1, then 0",
                   "wait within a capture 900", "launch behind it 901", "its end 901, graph none",
+                  "wait for the device within one 900, its end 901",
                   "update by the same shape 0, by another 910", "memory 3840 of 4096 MiB",
                   "all of it 0, a byte more 2, freed 0, again 0, freed twice 1",
-                  "with 1 GiB mapped 2816, without 3840 MiB", "blocks of 256 threads 6"));
+                  "with 1 GiB mapped 2816, without 3840 MiB", "blocks of 256 threads 6, of 2048 0",
+                  "managed memory freed 0, 18446744073709551615 bytes 2"));
 }
 
 TEST_F(CudaLibraries, TakesTheCodeThatItsDriverWouldTake) {

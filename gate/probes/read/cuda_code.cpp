@@ -78,7 +78,6 @@ Result<CudaCode> find_cuda_code(const std::string& program, const std::string& l
     if (uses) WEIR_CHECK(check_names(one, twin, files));
     const bool dynamic = std::ranges::any_of(
         one.file.needed, [](const std::string& name) { return name.starts_with("libcudart.so"); });
-    if (!uses) continue;
     if (!dynamic) {
       WEIR_TRY(const std::string bytes, files.read(one.path, k_largest_library));
       if (!holds_cuda_code(bytes)) continue;

@@ -108,6 +108,8 @@ void each_attribute(std::string_view section, Found found) {
 // cubin: 64-bit ELF. Registers and stack stand in ".nv.info" by symbol, the rest in sections that
 // have the kernel's name behind theirs.
 void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
+  // What every GPU allows at most, of a thread and of a block.
+  constexpr std::uint64_t k_most_registers = 255, k_most_threads = 1024;
   enum : std::uint64_t { k_max_threads = 0x05, k_frame = 0x11, k_registers = 0x2f };
   constexpr std::size_t k_symbol = 24;
   constexpr std::string_view k_code = ".text.";
@@ -129,7 +131,9 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
     if (name >= names.size()) return;
     const auto kernel = kernels.find(Cursor{names.substr(name)}.text());
     if (kernel == kernels.end()) return;
-    if (attribute == k_registers) kernel->second.registers = static_cast<std::uint32_t>(number);
+    if (attribute == k_registers) {
+      kernel->second.registers = static_cast<std::uint32_t>(std::min(number, k_most_registers));
+    }
     if (attribute == k_frame) kernel->second.local_bytes = static_cast<std::uint32_t>(number);
   });
   for (auto& [name, kernel] : kernels) {
@@ -143,7 +147,9 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
         bytes_of_section(".nv.info." + plain).bytes, [&](std::uint64_t attribute, Cursor value) {
           if (attribute != k_max_threads) return;
           const std::uint64_t threads = value.number(4) * value.number(4) * value.number(4);
-          if (!value.bad) kernel.max_threads = static_cast<std::uint32_t>(threads);
+          if (!value.bad) {
+            kernel.max_threads = static_cast<std::uint32_t>(std::min(threads, k_most_threads));
+          }
         });
     kernel.name = weir_probe::hash_bytes(weir_probe::k_hash_seed, name.data(), name.size());
     kernel.flags = guessed ? WEIR_CUDA_KERNEL_GUESSED : 0;

@@ -22,7 +22,6 @@ struct weir_cuda_twin {
   uint64_t total_bytes;    // of memory
   uint64_t used_bytes;     // of it, before the program does anything: the driver's own
   char name[256];
-  char device_class[128];                    // of the description's values
   int32_t attributes[WEIR_CUDA_ATTRIBUTES];  // by CUdevice_attribute
 };
 

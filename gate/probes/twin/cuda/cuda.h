@@ -104,11 +104,11 @@ int blocks_that_fit(const Function& function, int threads, size_t dynamic_shared
 
 // --- streams.cpp
 struct Node {
-  int type;  // streams::NodeType, or k_other_node
+  int type;  // streams::NodeType
   streams::Launch launch;
   bool programmatic = false;  // may start before the kernel ahead of it ends
+  bool of_cublas = false;
 };
-constexpr int k_other_node = 5;
 // While `stream` is captured `node` becomes one of the graph's, and the answer is false: nothing
 // runs. `*error`: that of a capture that is broken.
 bool runs_now(void* stream, const Node& node, int* error);

@@ -26,8 +26,7 @@ void load() {
       path == nullptr ? nullptr : static_cast<const weir_cuda_twin*>(map_file(path, &bytes));
   if (found != nullptr && bytes >= sizeof *found && found->magic == WEIR_CUDA_TWIN_MAGIC &&
       found->bytes == sizeof *found && found->devices > 0 &&
-      found->devices <= WEIR_CUDA_MOST_DEVICES && memchr(found->name, 0, sizeof found->name) &&
-      memchr(found->device_class, 0, sizeof found->device_class)) {
+      found->devices <= WEIR_CUDA_MOST_DEVICES && memchr(found->name, 0, sizeof found->name)) {
     g_twin = found;
     return;
   }

@@ -106,6 +106,20 @@ __thread int t_depth;
 int up_to(int value, int step) { return (value + step - 1) / step * step; }
 int least(int a, int b) { return a < b ? a : b; }
 
+// Are its facts those of the code that this GPU runs? Bounds of another GPU's hold for that alone:
+// llama.cpp compiles its attention for other blocks on each generation.
+bool is_known(const weir_cuda_kernel* facts) {
+  return facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_GUESSED) == 0;
+}
+
+int most_threads(const Function& function) {
+  const int of_device = attribute(k_max_threads_per_block);
+  const weir_cuda_kernel* facts = function.facts;
+  return !is_known(facts) || facts->max_threads == 0
+             ? of_device
+             : least(of_device, static_cast<int>(facts->max_threads));
+}
+
 // What a block of `threads` may not exceed; an error, or none.
 int refused(const Function& function, Size3 grid, Size3 block, size_t shared) {
   if (function.arch == 0) return k_no_image;
@@ -121,7 +135,7 @@ int refused(const Function& function, Size3 grid, Size3 block, size_t shared) {
   const size_t fixed = facts == nullptr ? 0 : facts->shared_bytes;
   const auto usual = static_cast<size_t>(attribute(k_shared_per_block));
   if (shared + fixed > usual && shared > static_cast<size_t>(allowed)) return k_invalid_value;
-  if (facts == nullptr || (facts->flags & WEIR_CUDA_KERNEL_GUESSED) != 0) return k_ok;
+  if (!is_known(facts)) return k_ok;
   const auto registers = static_cast<uint64_t>(attribute(k_registers_per_block));
   if (threads * facts->registers > registers ||
       (facts->max_threads != 0 && threads > facts->max_threads)) {
@@ -177,27 +191,36 @@ Function* function_of(const void* which) {
   return g_functions.get<Function>(reinterpret_cast<uint64_t>(which));
 }
 
-// NVIDIA's occupancy calculator: registers are given to warps in units of 256, warps to the four
-// parts of a multiprocessor, shared memory in units of 128 bytes with what the system takes of each
-// block (1 KiB since compute capability 8.0).
+// NVIDIA's occupancy calculator: registers are given to warps in units of 256, warps to the parts
+// of a multiprocessor, shared memory in units of 128 bytes (256 before compute capability 8.0) with
+// what the system takes of each block (1 KiB since then). 0: a block of that size fits nowhere.
 int blocks_that_fit(const Function& function, int threads, size_t dynamic_shared) {
-  constexpr int k_guess = 64, k_warp = 32, k_unit = 256, k_parts = 4, k_shared_unit = 128;
+  constexpr int k_guess = 64, k_warp = 32, k_unit = 256;
+  const int major = attribute(k_major);
+  const int parts = major == 6 && attribute(k_minor) == 0 ? 2 : 4;
+  const int64_t shared_unit = major < 8 ? 256 : 128;
   const weir_cuda_kernel* facts = function.facts;
   const int registers = facts == nullptr ? k_guess : static_cast<int>(facts->registers);
   const int warps = up_to(threads, k_warp) / k_warp;
-  if (warps == 0) return 0;
+  const int64_t fixed = facts == nullptr ? 0 : facts->shared_bytes;
+  if (warps <= 0 || threads > most_threads(function) ||
+      dynamic_shared > static_cast<size_t>(attribute(k_shared_per_block_optin)) ||
+      (is_known(facts) &&
+       static_cast<int64_t>(dynamic_shared) + fixed > attribute(k_shared_per_block_optin))) {
+    return 0;
+  }
   int blocks =
       least(attribute(k_blocks_per_processor), attribute(k_threads_per_processor) / k_warp / warps);
   if (registers > 0) {
     const int each = up_to(registers * k_warp, k_unit);
-    const int held = attribute(k_registers_per_processor) / each / k_parts * k_parts;
+    const int held = attribute(k_registers_per_processor) / each / parts * parts;
     blocks = least(blocks, held / warps);
   }
-  const auto shared = static_cast<int>(dynamic_shared) +
-                      (facts == nullptr ? 0 : static_cast<int>(facts->shared_bytes)) +
-                      attribute(k_reserved_shared);
+  const int64_t shared =
+      static_cast<int64_t>(dynamic_shared) + fixed + attribute(k_reserved_shared);
   if (shared > 0) {
-    blocks = least(blocks, attribute(k_shared_per_processor) / up_to(shared, k_shared_unit));
+    const int64_t each = (shared + shared_unit - 1) / shared_unit * shared_unit;
+    blocks = least(blocks, static_cast<int>(attribute(k_shared_per_processor) / each));
   }
   return blocks;
 }
@@ -293,9 +316,7 @@ WEIR_RUNTIME(cudaFuncGetAttributes, (FunctionAttributes * out, const void* which
   out->shared_bytes = facts == nullptr ? 0 : facts->shared_bytes;
   out->local_bytes = facts == nullptr ? 0 : facts->local_bytes;
   out->registers = facts == nullptr ? k_guess : static_cast<int>(facts->registers);
-  out->max_threads = facts == nullptr || facts->max_threads == 0
-                         ? attribute(k_max_threads_per_block)
-                         : static_cast<int>(facts->max_threads);
+  out->max_threads = most_threads(*function);
   out->ptx_version = function->arch;
   out->binary_version =
       function->machine_code ? function->arch : 10 * attribute(k_major) + attribute(k_minor);

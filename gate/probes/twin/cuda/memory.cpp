@@ -20,6 +20,7 @@ struct Block {
   uint64_t counted;  // bytes of the device's memory; 0: an address alone
   int device;
   uint64_t mapped_at;  // of memory without an address of its own: where it is seen; 0: nowhere
+  bool released;       // its handle: it lives until it is mapped no more
   Block* next;         // by address
 };
 struct Arena {
@@ -28,6 +29,7 @@ struct Arena {
   uint64_t used[WEIR_CUDA_MOST_DEVICES];
 };
 Arena g_arena;
+Table g_managed;  // memory that host and device share: its address -> the same
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
 Once g_once;
 int g_fill;
@@ -48,7 +50,10 @@ bool on_device(const void* at) {
   return number >= g_arena.at && number < g_arena.end;
 }
 
-uint64_t up_to(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+// The most there is where that would overflow: no memory is so large.
+uint64_t up_to(uint64_t bytes, uint64_t unit) {
+  return (bytes > UINT64_MAX - unit ? UINT64_MAX - unit : bytes + unit - 1) / unit * unit;
+}
 
 uint64_t left_on(int of) {
   const uint64_t taken = twin()->used_bytes + g_arena.used[of];
@@ -73,7 +78,7 @@ uint64_t take(uint64_t bytes, uint64_t counted, int of) {
     free(block);
     return 0;
   }
-  *block = {at, wanted, counted, of, 0, *link};
+  *block = {at, wanted, counted, of, 0, false, *link};
   *link = block;
   g_arena.used[of] += counted;
   return at;
@@ -170,6 +175,11 @@ int set(void* to, int value, size_t bytes, void* stream) {
 WEIR_RUNTIME(cudaMalloc, (void** out, size_t bytes)) { return take_device(out, bytes); }
 WEIR_RUNTIME(cudaMallocAsync, (void** out, size_t bytes, void*)) { return take_device(out, bytes); }
 WEIR_RUNTIME(cudaFree, (void* at)) {
+  if (at != nullptr && g_managed.get<void>(reinterpret_cast<uint64_t>(at)) != nullptr) {
+    g_managed.remove(reinterpret_cast<uint64_t>(at));
+    free(at);
+    return k_ok;
+  }
   if (at == nullptr || give_back(reinterpret_cast<uint64_t>(at))) return k_ok;
   return fail(k_invalid_value);
 }
@@ -177,7 +187,9 @@ WEIR_RUNTIME(cudaFreeAsync, (void* at, void*)) {
   return ok_or(at == nullptr || give_back(reinterpret_cast<uint64_t>(at)), k_invalid_value);
 }
 WEIR_RUNTIME(cudaMallocManaged, (void** out, size_t bytes, unsigned)) {
-  return take_host(out, bytes);
+  if (const int error = take_host(out, bytes)) return error;
+  g_managed.insert(reinterpret_cast<uint64_t>(*out), *out);
+  return k_ok;
 }
 WEIR_RUNTIME(cudaMallocHost, (void** out, size_t bytes)) { return take_host(out, bytes); }
 WEIR_RUNTIME(cudaHostAlloc, (void** out, size_t bytes, unsigned)) { return take_host(out, bytes); }
@@ -232,6 +244,7 @@ WEIR_EXPORTED int cuMemGetAllocationGranularity(size_t* out, const void*, int) {
 }
 WEIR_EXPORTED int cuMemAddressReserve(uint64_t* out, size_t bytes, size_t, uint64_t,
                                       unsigned long long) {
+  if (twin() == nullptr) return k_no_device;
   *out = take(bytes, 0, device());
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
@@ -250,10 +263,12 @@ WEIR_EXPORTED int cuMemCreate(uint64_t* out, size_t bytes, const AllocationPrope
   *out = take(bytes, up_to(bytes, k_unit), of);
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
-// Mapped memory lives until it is mapped no more: engines release it right behind the mapping.
 WEIR_EXPORTED int cuMemRelease(uint64_t handle) {
-  give_back_those(
-      [handle](const Block& block) { return block.at == handle && block.mapped_at == 0; });
+  give_back_those([handle](Block& block) {
+    if (block.at != handle) return false;
+    block.released = true;
+    return block.mapped_at == 0;
+  });
   return k_ok;
 }
 WEIR_EXPORTED int cuMemMap(uint64_t at, size_t, size_t, uint64_t handle, unsigned long long) {
@@ -265,8 +280,11 @@ WEIR_EXPORTED int cuMemMap(uint64_t at, size_t, size_t, uint64_t handle, unsigne
   return k_ok;
 }
 WEIR_EXPORTED int cuMemUnmap(uint64_t at, size_t bytes) {
-  give_back_those(
-      [=](const Block& block) { return block.mapped_at >= at && block.mapped_at - at < bytes; });
+  give_back_those([=](Block& block) {
+    if (block.mapped_at < at || block.mapped_at - at >= bytes) return false;
+    block.mapped_at = 0;
+    return block.released;
+  });
   return k_ok;
 }
 WEIR_EXPORTED int cuMemSetAccess(uint64_t, size_t, const void*, size_t) { return k_ok; }

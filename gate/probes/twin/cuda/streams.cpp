@@ -22,6 +22,7 @@ struct Recorded {
 struct Capture {
   uint64_t number;
   const void* origin;  // the stream that began it
+  int device;
   Recorded* graph;
   bool broken;
   Capture* next;
@@ -76,6 +77,19 @@ int new_stream(void** out) {
   return ok_or(*out != nullptr, k_out_of_memory);
 }
 
+// Under g_lock.
+int breaks(Capture* capture) {
+  if (capture == nullptr) return k_ok;
+  capture->broken = true;
+  return fail(k_capture_unsupported);
+}
+
+int waits_for(void* event) {
+  if (!any_capture()) return k_ok;
+  const Locked locked(&g_lock);
+  return breaks(capture_of(static_cast<const EventObject*>(event)->capture));
+}
+
 int record(void* event, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
   if (any_capture()) {
@@ -107,10 +121,7 @@ bool runs_now(void* stream, const Node& node, int* error) {
 int waits_on(void* stream) {
   if (!any_capture()) return k_ok;
   const Locked locked(&g_lock);
-  Capture* capture = capture_on(stream);
-  if (capture == nullptr) return k_ok;
-  capture->broken = true;
-  return fail(k_capture_unsupported);
+  return breaks(capture_on(stream));
 }
 
 WEIR_RUNTIME(cudaStreamCreate, (void** out)) { return new_stream(out); }
@@ -134,6 +145,15 @@ WEIR_RUNTIME(cudaStreamQuery, (void* stream)) {
 }
 WEIR_RUNTIME(cudaDeviceSynchronize, ()) {
   if (twin() == nullptr) return fail(k_no_device);
+  if (any_capture()) {
+    const Locked locked(&g_lock);
+    bool any = false;
+    for (Capture* one = g_captures; one != nullptr; one = one->next) {
+      if (one->device != device()) continue;
+      one->broken = any = true;
+    }
+    if (any) return fail(k_capture_unsupported);
+  }
   streams::waited_for_device();
   return k_ok;
 }
@@ -169,10 +189,12 @@ WEIR_RUNTIME(cudaEventRecordWithFlags, (void* event, void* stream, unsigned)) {
   return record(event, stream);
 }
 WEIR_RUNTIME(cudaEventSynchronize, (void* event)) {
+  if (const int error = waits_for(event)) return error;
   streams::waited(streams::stream_of_event(event));
   return k_ok;
 }
 WEIR_RUNTIME(cudaEventQuery, (void* event)) {
+  if (const int error = waits_for(event)) return error;
   streams::polled(streams::stream_of_event(event), k_ok);
   return k_ok;
 }
@@ -191,7 +213,7 @@ WEIR_RUNTIME(cudaStreamBeginCapture, (void* stream, int)) {
     free(graph);
     return fail(k_capture_unsupported);
   }
-  *capture = {++g_last_capture, stream, graph, false, g_captures};
+  *capture = {++g_last_capture, stream, device(), graph, false, g_captures};
   g_captures = capture;
   static_cast<StreamObject*>(stream)->capture = capture->number;
   __atomic_add_fetch(&g_capturing, 1, __ATOMIC_RELEASE);
@@ -250,16 +272,22 @@ WEIR_RUNTIME(cudaGraphExecUpdate, (void* exec, void* graph, UpdateResult* result
   return k_ok;
 }
 WEIR_RUNTIME(cudaGraphLaunch, (void* exec, void* stream)) {
-  int error = k_ok;
-  if (runs_now(stream, {k_other_node, {}}, &error)) {
-    streams::launched_graph(stream, exec);
-    count(k_graph_launches);
-    const auto* recorded = static_cast<const Recorded*>(exec);
-    uint64_t programmatic = 0;
-    for (size_t i = 0; i < recorded->count; ++i) programmatic += recorded->nodes[i].programmatic;
-    count(k_programmatic, programmatic);
+  const auto* recorded = static_cast<const Recorded*>(exec);
+  uint64_t programmatic = 0, of_cublas = 0;
+  // Within a capture its nodes become nodes of the graph around it.
+  for (size_t i = 0; i < recorded->count; ++i) {
+    int error = k_ok;
+    const bool captured = !runs_now(stream, recorded->nodes[i], &error);
+    if (error != k_ok) return fail(error);
+    if (captured && i + 1 == recorded->count) return k_ok;
+    programmatic += recorded->nodes[i].programmatic;
+    of_cublas += recorded->nodes[i].of_cublas;
   }
-  return error == k_ok ? error : fail(error);
+  streams::launched_graph(stream, exec);
+  count(k_graph_launches);
+  count(k_programmatic, programmatic);
+  count(k_cublas_calls, of_cublas);
+  return k_ok;
 }
 WEIR_RUNTIME(cudaGraphDestroy, (void* graph)) {
   end(static_cast<Recorded*>(graph));
