@@ -146,7 +146,10 @@ Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
 }
 
 Result<Measured> obtain(const Job& job, const GateOptions& options) {
-  if (options.from && (job.asked.counts_only || options.wanted.plan.runs || options.against)) {
+  // Of somebody else's run it says what is judged: a run's word that it takes no times is not
+  // taken.
+  const bool counts_only = job.asked.counts_only && !options.rules.rules_from;
+  if (options.from && (counts_only || options.wanted.plan.runs || options.against)) {
     return fail(Code::usage,
                 "--from judges what RUN measured, which {} cannot change: leave one of them out",
                 options.against            ? "--against"
@@ -222,6 +225,11 @@ Result<Answer> gate(const Job& asked, const GateOptions& options) {
   WEIR_TRY(verdict::GateVerdict verdict, measured.beside
                                              ? judge_beside(measured, stored, policy, job.files())
                                              : judge(job, options, measured, stored, policy));
+  if (measured.claimed && measured.counts_only && !job.asked.counts_only) {
+    verdict::leave_unjudged(verdict,
+                            "the run has no times, which the base's rules judge: pass "
+                            "--counts-only (ci/post: \"counts-only: true\") to judge counts alone");
+  }
   // These ask this machine for what a run of others names.
   if (!measured.claimed) tell_reach(measured, job, verdict);
   if (!measured.claimed && !job.asked.config_text)

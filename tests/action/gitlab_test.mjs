@@ -95,7 +95,7 @@ async function posted(given, weir = writes('all well')) {
 test('records are judged by the tip of the target branch in a process that has no token', async () => {
   const done = await posted();
   assert.equal(done.status, 0, done.log);
-  assert.match(done.read('words'), /gate --config weir.yaml --from \S+\/run --rules-from origin\/main --require-baseline/);
+  assert.match(done.read('words'), /gate --config weir.yaml --from \S+\/run --rules-from origin\/main --counts-only --require-baseline/);
   assert.ok(!/secret/.test(done.read('env')), done.read('env'));
   assert.deepEqual([done.state, done.name, done.pipeline], ['success', 'weir (main !8)', '21']);
   assert.match(done.note, new RegExp(`^<!-- weir !8 main ${sha} 21 -->\r?\nall well\n[^]*ran the code of the merge request`));

@@ -37,6 +37,11 @@ class Claimed : public Rules {
   }
   [[nodiscard]] std::string run() const { return (outside_ / "artifact" / "run").string(); }
   Json judged(int exit_code, std::vector<std::string> more = {}) {
+    more.emplace_back("--counts-only");
+    return judged_with_times(exit_code, more);
+  }
+  // By somebody who did not say that counts alone are judged.
+  Json judged_with_times(int exit_code, const std::vector<std::string>& more = {}) {
     std::vector<std::string> options{"--from", run(), "--rules-from", "main"};
     options.insert(options.end(), more.begin(), more.end());
     return gate(options, exit_code);
@@ -69,6 +74,16 @@ TEST_F(Claimed, RunsAreHeldToTheBasesLimitsAndBaselines) {
                 "limit of dispatches_per_token: exact → not exact: looser, in 2 cells"});
   EXPECT_THAT(verdict["base_source"].get<std::string>(), StartsWith("stored baselines of main, "));
   EXPECT_EQ(verdict["config"], "weir.yaml");
+}
+
+// Its workflow can leave the times out; whether they may be left out is not its word.
+TEST_F(Claimed, ARunWithoutTimesIsNotJudgedUnlessCountsAloneAreAskedFor) {
+  fork_runs("", 65);
+  const Json verdict = judged_with_times(3);
+  EXPECT_EQ(verdict["verdict"], "error");
+  EXPECT_THAT(verdict["unjudged"].get<std::string>(), HasSubstr("the run has no times"));
+  EXPECT_EQ(judged(0)["verdict"], "pass");
+  EXPECT_EQ(here({"gate", "--from", run(), "--counts-only"}).exit_code, 2) << "of its own rules";
 }
 
 TEST_F(Claimed, RunsThatHoldPassAndAreNotWrittenTo) {
@@ -187,7 +202,9 @@ TEST_F(Claimed, WhatARunLeavesOutIsMissed) {
   const Json gone = cell_of(verdict, "mine/m/metal/other");
   EXPECT_EQ(gone["verdict"], "fail");
   EXPECT_EQ(metric_of(gone, "cell")["reason"], "not measured any more: the run does not hold it");
-  EXPECT_EQ(gate({"--from", "--rules-from", "main", "--cell", k_cell}, 0)["verdict"], "pass");
+  EXPECT_EQ(
+      gate({"--from", "--rules-from", "main", "--counts-only", "--cell", k_cell}, 0)["verdict"],
+      "pass");
 }
 
 TEST_F(Claimed, RunsThatAreNoneAreRefused) {
