@@ -1,6 +1,5 @@
 #include "gate/base/encode.hpp"
 
-#include <cstddef>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -12,10 +11,6 @@ namespace {
 
 constexpr std::string_view k_alphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-bool unreserved(char c) {
-  return text::is_alphanumeric(c) || c == '-' || c == '.' || c == '_' || c == '~';
-}
 
 }  // namespace
 
@@ -65,17 +60,14 @@ std::optional<std::string> base64_decoded(std::string_view text) {
 }
 
 std::string percent_encoded(std::string_view bytes) {
-  constexpr std::string_view k_hex = "0123456789ABCDEF";
+  constexpr std::string_view k_unreserved = "-._~";
   std::string out;
   out.reserve(bytes.size());
   for (const char c : bytes) {
-    if (unreserved(c)) {
+    if (text::is_alphanumeric(c) || k_unreserved.find(c) != std::string_view::npos) {
       out += c;
     } else {
-      const auto byte = static_cast<unsigned char>(c);
-      out += '%';
-      out += k_hex[byte >> 4U];
-      out += k_hex[byte & 15U];
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
     }
   }
   return out;

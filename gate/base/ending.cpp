@@ -4,7 +4,6 @@
 #include <array>
 #include <iterator>
 #include <set>
-#include <string_view>
 
 #include "gate/base/text.hpp"
 

@@ -8,10 +8,6 @@
 namespace weir {
 namespace {
 
-bool is_whole(const Json& json) { return json.is_number() && rational_from_json(json); }
-
-bool is_finite(const Json& json) { return json.is_number() && std::isfinite(json.get<double>()); }
-
 // JSON holds finite numbers alone.
 Json short_json(double value) { return std::isfinite(value) ? number_to_json(value) : Json(); }
 Json short_json(const std::optional<double>& value) { return value ? short_json(*value) : Json(); }
@@ -136,8 +132,6 @@ void Fields::put_whole(Json& slot, std::int64_t value) { slot = value; }
 void Fields::put(Json& slot, double value) { slot = value; }
 void Fields::put(Json& slot, std::string_view value) { slot = value; }
 void Fields::put(Json& slot, const Json& value) { slot = value; }
-void Fields::put(Json& slot, const std::vector<double>& values) { slot = values; }
-void Fields::put(Json& slot, const std::vector<std::int64_t>& values) { slot = values; }
 void Fields::put(Json& slot, const Rational& value) { slot = rational_to_json(value); }
 
 void Fields::take(const Json& json, const char* key, bool& value, const char*) {
@@ -145,26 +139,34 @@ void Fields::take(const Json& json, const char* key, bool& value, const char*) {
   value = json.get<bool>();
 }
 
-std::int64_t Fields::take_whole(const Json& json, const char* key) {
-  if (is_whole(json)) return json.get<std::int64_t>();
-  complain_of(key, "should be a whole number");
-  return 0;
-}
-
-void Fields::take(const Json& json, const char* key, double& value, const char*) {
-  if (!is_finite(json)) return complain_of(key, "should be a finite number");
+const Fields::Misfit* Fields::read(const Json& json, double& value) {
+  static constexpr Misfit k_misfit{"should be a finite number", "should hold finite numbers only"};
+  if (!json.is_number() || !std::isfinite(json.get<double>())) return &k_misfit;
   value = json.get<double>();
+  return nullptr;
 }
 
-void Fields::take(const Json& json, const char* key, std::string& value, const char*) {
-  if (!json.is_string()) return complain_of(key, "should be a string");
+const Fields::Misfit* Fields::read(const Json& json, std::int64_t& value) {
+  static constexpr Misfit k_misfit{"should be a whole number", "should hold whole numbers only"};
+  if (!json.is_number() || !rational_from_json(json)) return &k_misfit;
+  value = json.get<std::int64_t>();
+  return nullptr;
+}
+
+const Fields::Misfit* Fields::read(const Json& json, std::string& value) {
+  static constexpr Misfit k_misfit{"should be a string", "should hold strings only"};
+  if (!json.is_string()) return &k_misfit;
   value = json.get<std::string>();
+  return nullptr;
 }
 
-void Fields::take(const Json& json, const char* key, Rational& value, const char*) {
+const Fields::Misfit* Fields::read(const Json& json, Rational& value) {
+  static constexpr Misfit k_misfit{"should be a whole number or \"133/2\"",
+                                   "should hold whole numbers, or fractions as \"133/2\""};
   const auto number = rational_from_json(json);
-  if (!number) return complain_of(key, "should be a whole number or \"133/2\"");
+  if (!number) return &k_misfit;
   value = *number;
+  return nullptr;
 }
 
 void Fields::take(const Json& json, const char* key, Json& object, const char*) {
@@ -172,60 +174,10 @@ void Fields::take(const Json& json, const char* key, Json& object, const char*) 
   object = json;
 }
 
-void Fields::take(const Json& json, const char* key, std::vector<double>& values, const char*) {
-  for (const Json* item : items(json, key)) {
-    if (!is_finite(*item)) return complain_of(key, "should hold finite numbers only");
-    values.push_back(item->get<double>());
-  }
-}
-
-void Fields::take(const Json& json, const char* key, std::vector<std::int64_t>& values,
-                  const char*) {
-  for (const Json* item : items(json, key)) {
-    if (!is_whole(*item)) return complain_of(key, "should hold whole numbers only");
-    values.push_back(item->get<std::int64_t>());
-  }
-}
-
-void Fields::take(const Json& json, const char* key, std::vector<std::string>& values,
-                  const char*) {
-  for (const Json* item : items(json, key)) {
-    if (!item->is_string()) return complain_of(key, "should hold strings only");
-    values.push_back(item->get<std::string>());
-  }
-}
-
 void Fields::take(const Json& json, const char* key, std::set<std::string>& values, const char*) {
   std::vector<std::string> list;
   take(json, key, list);
   values.insert(std::make_move_iterator(list.begin()), std::make_move_iterator(list.end()));
-}
-
-void Fields::take(const Json& json, const char* key, std::map<std::string, std::int64_t>& values,
-                  const char*) {
-  for (const auto& [name, item] : Fields(json, key, nullptr, *this).members()) {
-    if (!is_whole(*item)) return complain_of(key, "should hold whole numbers only");
-    values[name] = item->get<std::int64_t>();
-  }
-}
-
-void Fields::take(const Json& json, const char* key, std::map<std::string, std::string>& values,
-                  const char*) {
-  for (const auto& [name, item] : Fields(json, key, nullptr, *this).members()) {
-    if (!item->is_string()) return complain_of(key, "should hold strings only");
-    values[name] = item->get<std::string>();
-  }
-}
-
-void Fields::take(const Json& json, const char* key, std::map<std::string, Rational>& values,
-                  const char*) {
-  for (const auto& [name, item] : Fields(json, key, nullptr, *this).members()) {
-    const auto number = rational_from_json(*item);
-    if (!number) {
-      return complain_of(key, "should hold whole numbers, or fractions as \"133/2\"");
-    }
-    values[name] = *number;
-  }
 }
 
 template <class T>

@@ -16,15 +16,9 @@
 #pragma once
 
 #include <concepts>
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
-#include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "gate/base/json_fwd.hpp"
@@ -35,6 +29,11 @@
 namespace weir {
 
 class Fields;
+
+// What lists and maps hold as it is.
+template <class T>
+concept PlainField = std::same_as<T, double> || std::same_as<T, std::int64_t> ||
+    std::same_as<T, std::string> || std::same_as<T, Rational>;
 
 // A field that is written in a way of its own: put() and take() in place of those of its type.
 template <class T>
@@ -135,8 +134,6 @@ class Fields {
   void put(Json& slot, const std::string& value) { put(slot, std::string_view(value)); }
   void put(Json& slot, const Rational& value);  // 65, or "133/2"
   void put(Json& slot, const Json& value);
-  void put(Json& slot, const std::vector<double>& values);
-  void put(Json& slot, const std::vector<std::int64_t>& values);
   template <class T>
   void put(Json& slot, const std::optional<T>& value) {
     if (value) put(slot, *value);
@@ -168,26 +165,33 @@ class Fields {
   void take(const Json& json, const char* key, bool& value, const char* = nullptr);
   template <std::integral Whole>
   void take(const Json& json, const char* key, Whole& value, const char* = nullptr) {
-    const std::int64_t whole = take_whole(json, key);
+    std::int64_t whole = 0;
+    if (const Misfit* misfit = read(json, whole)) return complain_of(key, misfit->alone);
     if (!std::in_range<Whole>(whole)) return complain_of(key, "is out of range");
     value = static_cast<Whole>(whole);
   }
-  void take(const Json& json, const char* key, double& value, const char* = nullptr);  // finite
-  void take(const Json& json, const char* key, std::string& value, const char* = nullptr);
-  void take(const Json& json, const char* key, Rational& value, const char* = nullptr);
+  template <PlainField T>
+  requires(!std::integral<T>) void take(const Json& json, const char* key, T& value,
+                                        const char* = nullptr) {
+    if (const Misfit* misfit = read(json, value)) complain_of(key, misfit->alone);
+  }
   void take(const Json& json, const char* key, Json& object, const char* = nullptr);
-  void take(const Json& json, const char* key, std::vector<double>& values, const char* = nullptr);
-  void take(const Json& json, const char* key, std::vector<std::int64_t>& values,
-            const char* = nullptr);
-  void take(const Json& json, const char* key, std::vector<std::string>& values,
-            const char* = nullptr);
+  template <PlainField T>
+  void take(const Json& json, const char* key, std::vector<T>& values, const char* = nullptr) {
+    for (const Json* item : items(json, key)) {
+      const Misfit* misfit = read(*item, values.emplace_back());
+      if (misfit != nullptr) return complain_of(key, misfit->among);
+    }
+  }
+  template <PlainField T>
+  void take(const Json& json, const char* key, std::map<std::string, T>& values,
+            const char* = nullptr) {
+    for (const auto& [name, item] : Fields(json, key, nullptr, *this).members()) {
+      const Misfit* misfit = read(*item, values[name]);
+      if (misfit != nullptr) return complain_of(key, misfit->among);
+    }
+  }
   void take(const Json& json, const char* key, std::set<std::string>& values,
-            const char* = nullptr);
-  void take(const Json& json, const char* key, std::map<std::string, std::int64_t>& values,
-            const char* = nullptr);
-  void take(const Json& json, const char* key, std::map<std::string, std::string>& values,
-            const char* = nullptr);
-  void take(const Json& json, const char* key, std::map<std::string, Rational>& values,
             const char* = nullptr);
   template <class T>
   void take(const Json& json, const char* key, std::optional<T>& value, const char* place) {
@@ -246,8 +250,17 @@ class Fields {
     }
   }
 
+  // What is wrong with a value, alone and in a list or map; null where it could be read.
+  struct Misfit {
+    const char* alone;
+    const char* among;
+  };
+  static const Misfit* read(const Json& json, double& value);  // finite
+  static const Misfit* read(const Json& json, std::int64_t& value);
+  static const Misfit* read(const Json& json, std::string& value);
+  static const Misfit* read(const Json& json, Rational& value);
+
   static void put_whole(Json& slot, std::int64_t value);
-  std::int64_t take_whole(const Json& json, const char* key);
   Json& slot(const char* key);
   static Json& member(Json& object, const std::string& name);
   static Json& append(Json& list);

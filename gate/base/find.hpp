@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
+#include <vector>
 
 namespace weir {
 
@@ -37,6 +39,14 @@ template <class List, class Text>
 template <class List, class Value>
 [[nodiscard]] bool holds(const List& list, const Value& value) {
   return std::find(std::begin(list), std::end(list), value) != std::end(list);
+}
+
+// `part` of each, in their order: collect<std::string>(engines, &Engine::name).
+template <class Item, class List, class Part>
+[[nodiscard]] std::vector<Item> collect(const List& list, const Part& part) {
+  std::vector<Item> items;
+  for (const auto& one : list) items.emplace_back(std::invoke(part, one));
+  return items;
 }
 
 }  // namespace weir

@@ -2,16 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "gate/base/fields.hpp"
-#include "gate/base/result.hpp"
 
 namespace weir {
 
@@ -58,7 +52,6 @@ class JsonReader : public Fields {
   std::string string(const char* key) { return required<std::string>(key); }
   double number(const char* key) { return required<double>(key); }  // finite
   std::int64_t integer(const char* key) { return required<std::int64_t>(key); }
-  bool boolean(const char* key) { return required<bool>(key); }
   const Json& array(const char* key);
   const Json& object(const char* key);
   std::optional<std::string> optional_string(const char* key) { return present<std::string>(key); }

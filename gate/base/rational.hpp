@@ -38,6 +38,10 @@ class Rational {
   friend std::strong_ordering operator<=>(const Rational& a, const Rational& b);
 
  private:
+  friend struct RationalOf;
+  Rational(std::int64_t numerator, std::int64_t denominator)
+      : numerator_(numerator), denominator_(denominator) {}
+
   std::int64_t numerator_ = 0;
   std::int64_t denominator_ = 1;
 };

@@ -1,8 +1,5 @@
 #include "gate/base/secret.hpp"
 
-#include <algorithm>
-#include <cstddef>
-
 #include "gate/base/encode.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"

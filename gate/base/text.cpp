@@ -1,10 +1,11 @@
 #include "gate/base/text.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
+
+#include "gate/base/find.hpp"
 
 namespace weir::text {
 namespace {
@@ -22,26 +23,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
-}
-
-// Decodes one code point at `at`; advances `at`. U+FFFD for anything malformed.
-char32_t next_code_point(std::string_view text, std::size_t& at) {
-  constexpr char32_t k_bad = 0xFFFD;
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(at++);
-  if (lead < 0x80) return lead;
-  const int more = lead >= 0xF0 && lead < 0xF5 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC2 ? 1 : 0;
-  if (more == 0 || lead >= 0xF5 || at + static_cast<std::size_t>(more) > text.size()) return k_bad;
-  char32_t point = lead & (0x3FU >> more);
-  for (int i = 0; i < more; ++i) {
-    const unsigned char next = byte(at + static_cast<std::size_t>(i));
-    if ((next & 0xC0U) != 0x80U) return k_bad;
-    point = (point << 6) | (next & 0x3FU);
-  }
-  const bool overlong = (more == 2 && point < 0x800) || (more == 3 && point < 0x10000);
-  if (overlong || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return k_bad;
-  at += static_cast<std::size_t>(more);
-  return point;
 }
 
 // Marks that reorder, hide or part text without being seen: bidirectional controls, characters of
@@ -70,7 +51,34 @@ bool control(char32_t point) {
   return point < 0x20 || (point >= 0x7F && point < 0xA0);
 }
 
+template <class Number>
+std::optional<Number> whole_text(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 }  // namespace
+
+char32_t next_code_point(std::string_view text, std::size_t& at) {
+  constexpr char32_t k_bad = 0xFFFD;
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(at++);
+  if (lead < 0x80) return lead;
+  const int more = lead >= 0xF0 && lead < 0xF5 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC2 ? 1 : 0;
+  if (more == 0 || lead >= 0xF5 || at + static_cast<std::size_t>(more) > text.size()) return k_bad;
+  char32_t point = lead & (0x3FU >> more);
+  for (int i = 0; i < more; ++i) {
+    const unsigned char next = byte(at + static_cast<std::size_t>(i));
+    if ((next & 0xC0U) != 0x80U) return k_bad;
+    point = (point << 6) | (next & 0x3FU);
+  }
+  const bool overlong = (more == 2 && point < 0x800) || (more == 3 && point < 0x10000);
+  if (overlong || point > 0x10FFFF || (point >= 0xD800 && point <= 0xDFFF)) return k_bad;
+  at += static_cast<std::size_t>(more);
+  return point;
+}
 
 bool glob_match(std::string_view pattern, std::string_view name) {
   std::size_t p = 0;
@@ -190,29 +198,26 @@ std::string printable(std::string_view text) {
 }
 
 std::string disarm(std::string_view text) {
+  constexpr std::string_view k_line_command = "::";
+  constexpr std::pair<std::string_view, std::string_view> k_commands[] = {
+      {k_line_command, "\u2237"}, {"##[", "##("}, {"##vso[", "##vso("}};
   std::string safe;
   safe.reserve(text.size());
   bool begins = true;  // only white space since the line began
   for (std::size_t at = 0; at < text.size();) {
-    const std::string_view rest = text.substr(at);
-    if (begins && rest.starts_with("::")) {
-      safe += "\u2237";
-      at += 2;
+    const std::size_t from = at;
+    const auto* command = first_of(k_commands, [&](const auto& one) {
+      return text.substr(from).starts_with(one.first) && (begins || one.first != k_line_command);
+    });
+    if (command != nullptr) {
+      safe += command->second;
+      at += command->first.size();
       begins = false;
-    } else if (rest.starts_with("##[")) {
-      safe += "##(";
-      at += 3;
-      begins = false;
-    } else if (rest.starts_with("##vso[")) {
-      safe += "##vso(";
-      at += 6;
-      begins = false;
-    } else {
-      const std::size_t from = at;
-      const char32_t point = next_code_point(text, at);
-      begins = point == '\n' || point == '\r' || (begins && white_space(point));
-      safe.append(text.substr(from, at - from));
+      continue;
     }
+    const char32_t point = next_code_point(text, at);
+    begins = point == '\n' || point == '\r' || (begins && white_space(point));
+    safe.append(text.substr(from, at - from));
   }
   return safe;
 }
@@ -228,20 +233,11 @@ std::size_t columns(std::string_view utf8) {
 }
 
 std::optional<double> to_double(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) {
-    return std::nullopt;
-  }
-  return value;
+  const auto value = whole_text<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-std::optional<long long> to_int(std::string_view text) {
-  long long value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+std::optional<long long> to_int(std::string_view text) { return whole_text<long long>(text); }
 
 std::string shell_word(std::string_view word) {
   const bool plain =

@@ -35,6 +35,9 @@ namespace weir::text {
 [[nodiscard]] std::string first_line(std::string_view text);
 [[nodiscard]] std::string_view trim(std::string_view text);
 [[nodiscard]] std::string lower(std::string_view text);
+// The code point of UTF-8 at `at` (< size), which moves behind it; by one byte, with U+FFFD, where
+// there is none.
+[[nodiscard]] char32_t next_code_point(std::string_view text, std::size_t& at);
 
 // Makes hostile text fit to show: invalid UTF-8 becomes U+FFFD, control characters (ANSI escapes,
 // carriage returns) are removed, what cannot be seen but reorders or hides text (bidirectional

@@ -4,14 +4,6 @@
 // that diffs read well and merges do not conflict. Pure: text in, text out.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "gate/profile/profile.hpp"
 
 namespace weir::baseline {

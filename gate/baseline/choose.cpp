@@ -1,6 +1,7 @@
 // What `weir baseline accept` stores, and which stored baseline may judge a candidate; if none, why
 // not.
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/baseline/baseline.hpp"
 #include "gate/unit/device_api.hpp"
@@ -33,11 +34,8 @@ std::string preset_words(const std::string& then, const std::string& now) {
 
 // ": model, prompt changed".
 std::string changed_parts(const Baseline& stored, const profile::Provenance& candidate) {
-  std::vector<std::string> changed;
-  for (const auto& [name, hash] : candidate.fingerprint_parts) {
-    const auto known = stored.fingerprint_parts.find(name);
-    if (known == stored.fingerprint_parts.end() || known->second != hash) changed.push_back(name);
-  }
+  std::vector<std::string> changed =
+      profile::other_parts(candidate.fingerprint_parts, stored.fingerprint_parts);
   for (const auto& [name, hash] : stored.fingerprint_parts) {
     if (!candidate.fingerprint_parts.contains(name)) changed.push_back(name);
   }
@@ -47,10 +45,6 @@ std::string changed_parts(const Baseline& stored, const profile::Provenance& can
 
 std::string shown_device(const Baseline& stored) {
   return text::printable(stored.device_name.empty() ? stored.device_class : stored.device_name);
-}
-
-Choice made(Choice::Match match, const Baseline& stored, std::string reason) {
-  return {match, stored, std::move(reason)};
 }
 
 using profile::Measurement;
@@ -152,7 +146,7 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
   };
 
   if (const auto found = of_class(same_cell); found != same_cell.end()) {
-    return made(Choice::Match::same, **found, "");
+    return {Choice::Match::same, **found, ""};
   }
   const Baseline* nearest = nullptr;
   for (const Baseline* baseline : same_cell) {
@@ -163,25 +157,24 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
     }
   }
   if (nearest != nullptr) {
-    return made(
-        Choice::Match::nearest, *nearest,
-        fmt::format("the baseline is of the same device with another driver or features ({})",
-                    nearest->device_class));
+    return {Choice::Match::nearest, *nearest,
+            fmt::format("the baseline is of the same device with another driver or features ({})",
+                        nearest->device_class)};
   }
   if (const auto found = of_class(others); found != others.end()) {
-    return made(Choice::Match::fingerprint, **found,
-                "the baselines have another fingerprint" + changed_parts(**found, from));
+    return {Choice::Match::fingerprint, **found,
+            "the baselines have another fingerprint" + changed_parts(**found, from)};
   }
   if (!same_cell.empty()) {
-    std::vector<std::string> devices;
-    for (const Baseline* baseline : same_cell) devices.push_back(shown_device(*baseline));
-    return made(Choice::Match::other_class, *same_cell.front(),
-                fmt::format("the baselines are of another device class: {}", text::join(devices)));
+    const auto devices =
+        collect<std::string>(same_cell, [](const Baseline* one) { return shown_device(*one); });
+    return {Choice::Match::other_class, *same_cell.front(),
+            fmt::format("the baselines are of another device class: {}", text::join(devices))};
   }
   if (!others.empty()) {
-    return made(Choice::Match::fingerprint, *others.front(),
-                fmt::format("the baselines have another fingerprint and device class ({}){}",
-                            shown_device(*others.front()), changed_parts(*others.front(), from)));
+    return {Choice::Match::fingerprint, *others.front(),
+            fmt::format("the baselines have another fingerprint and device class ({}){}",
+                        shown_device(*others.front()), changed_parts(*others.front(), from))};
   }
   return {Choice::Match::none, std::nullopt, "no baseline is stored: run weir baseline accept"};
 }
@@ -204,22 +197,16 @@ std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,
 }
 
 Choice choice_of(const profile::Profile& candidate, const profile::Profile& base) {
+  if (!base.errors.empty()) {
+    return {Choice::Match::none, std::nullopt,
+            "the base could not measure this cell: " + base.errors.front()};
+  }
   Choice choice;
   choice.baseline = accept(base, std::nullopt, {});
-  if (!base.errors.empty()) {
-    choice.match = Choice::Match::none;
-    choice.reason = fmt::format("the base could not measure this cell: {}", base.errors.front());
-    choice.baseline.reset();
-    return choice;
-  }
   // Two runs are compared whatever their fingerprints; the differences are told.
   const auto& mine = candidate.provenance.fingerprint_parts;
-  for (const auto& [part, hash] : base.provenance.fingerprint_parts) {
-    const auto found = mine.find(part);
-    if (found == mine.end() || found->second != hash) {
-      choice.reason += fmt::format("{}{}", choice.reason.empty() ? "differs in " : ", ", part);
-    }
-  }
+  const auto parts = profile::other_parts(base.provenance.fingerprint_parts, mine);
+  if (!parts.empty()) choice.reason = "differs in " + text::join(parts);
   choice.baseline->fingerprint = candidate.provenance.fingerprint;
   choice.baseline->fingerprint_parts = mine;
   const Choice by_class = choose(candidate, {&*choice.baseline, 1});

@@ -1,15 +1,8 @@
 #include "gate/config/check_matrix.hpp"
 
-#include <algorithm>
-#include <set>
-#include <utility>
-#include <vector>
-
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
-#include "gate/unit/metric.hpp"
-#include "gate/verdict/limits.hpp"
 
 namespace weir::config {
 namespace {
@@ -47,15 +40,15 @@ bool is_told(const std::string& pattern, const Cell& cell) {
   if (pattern.starts_with(cpu ? "op_calls:" : "kernel_calls:")) return true;
   if (cell.adapter != "generic") return cell.adapter != "llama-bench";  // others print profiles
   const auto& rules = cell.engine->generic.values;
-  return std::any_of(rules.begin(), rules.end(),
-                     [&](const ValueRule& rule) { return text::glob_match(pattern, rule.metric); });
+  return std::ranges::any_of(
+      rules, [&](const ValueRule& rule) { return text::glob_match(pattern, rule.metric); });
 }
 
 std::optional<std::string> told_by_nobody(const verdict::LimitEntry& entry,
                                           std::span<const Cell> cells) {
   for (const std::string& pattern : entry.metrics) {
     if (!unit::names_work(pattern)) continue;
-    const bool told = std::any_of(cells.begin(), cells.end(), [&](const Cell& cell) {
+    const bool told = std::ranges::any_of(cells, [&](const Cell& cell) {
       return entry.match.fits(cell.key) && is_told(pattern, cell);
     });
     if (told) continue;

@@ -2,10 +2,6 @@
 // config's limits hold anything and make sense. Not for other modules. Pure.
 #pragma once
 
-#include <optional>
-#include <span>
-#include <string>
-
 #include "gate/config/matrix.hpp"
 
 namespace weir::config {

@@ -1,7 +1,5 @@
 #include "gate/config/container.hpp"
 
-#include <algorithm>
-
 #include "gate/base/text.hpp"
 
 namespace weir::config {
@@ -31,8 +29,6 @@ constexpr std::string_view k_srun_flags =
     "--use-min-nodes --verbose --version --x11 --container-mount-home --container-remap-root "
     "--container-entrypoint --container-writable --container-readonly --container-entrypoint-log ";
 constexpr std::string_view k_srun_letters = "EHIKOQVXZhklsuv";
-
-constexpr std::string_view k_container_image = "--container-image";
 
 // Whether it is one of the words, which have a blank on either side.
 bool among(std::string_view words, std::string_view word) {
@@ -66,9 +62,7 @@ std::size_t behind_options(const Arguments& command, std::size_t at, bool srun) 
 
 }  // namespace
 
-std::string_view to_string(Runtime runtime) {
-  return runtime == Runtime::docker ? "docker" : runtime == Runtime::podman ? "podman" : "srun";
-}
+std::string_view to_string(Runtime runtime) { return name_of(k_runtimes, runtime); }
 
 bool begins_with(const Arguments& command, Runtime runtime) {
   if (command.empty()) return false;
@@ -109,12 +103,9 @@ Arguments without_program(const ContainerSettings& container, const Arguments& e
   for (std::size_t i = 1; i < engine.size(); ++i) {
     const std::string& word = engine[i];
     if (!srun && i == parts->image) continue;
-    if (srun && i < parts->image) {
-      if (word.starts_with(std::string(k_container_image) + "=")) continue;
-      if (word == k_container_image) {
-        ++i;
-        continue;
-      }
+    if (srun && i < parts->image && is_or_sets(word, k_container_image)) {
+      if (word == k_container_image) ++i;
+      continue;
     }
     // Its place in the image or on the nodes says nothing of what it does. The name stays, for an
     // image with an entry point has the first of its arguments there.
@@ -143,23 +134,23 @@ std::optional<std::string> variable_set_by(const std::string& word, const std::s
   return std::string(text.substr(0, text.find('=')));
 }
 
-bool carries_probes(std::string_view variable) {
-  return variable.starts_with("WEIR_PROBE") || variable.starts_with("WEIR_PROFILE") ||
-         variable.starts_with("WEIR_TWIN") || among(k_probe_variables, variable);
+bool is_or_sets(std::string_view word, std::string_view option) {
+  return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
 }
 
 // What a command line must not hold.
 namespace {
 
+bool carries_probes(std::string_view variable) {
+  return variable.starts_with("WEIR_PROBE") || variable.starts_with("WEIR_PROFILE") ||
+         variable.starts_with("WEIR_TWIN") || among(k_probe_variables, variable);
+}
+
 // "-d", also among other letters ("-itd", "-dp8080:80").
 bool detaches(const std::string& word) {
   if (word == "--detach" || word == "--detach=true") return true;
-  if (word.size() < 2 || word[0] != '-' || word[1] == '-') return false;
-  return word.find('d') < word.find_first_not_of("diPtq", 1);
-}
-
-bool is_or_sets(std::string_view word, std::string_view option) {
-  return word.starts_with(option) && (word.size() == option.size() || word[option.size()] == '=');
+  if (!is_option(word) || word[1] == '-') return false;
+  return word.find('d') < word.find_first_not_of(k_run_letters, 1);
 }
 
 std::string brings_probes(std::string_view runtime, std::string_view variable) {
@@ -168,28 +159,22 @@ std::string brings_probes(std::string_view runtime, std::string_view variable) {
       variable);
 }
 
-std::vector<std::string> problems_of_run(const Arguments& line, const RuntimeLine& parts,
-                                         std::string_view name) {
-  std::vector<std::string> problems;
-  for (std::size_t i = parts.options; i < parts.image; ++i) {
-    const std::string& word = line[i];
-    const std::string next = i + 1 < parts.image ? line[i + 1] : "";
-    if (detaches(word)) {
-      problems.push_back(
-          fmt::format("{}: weir reads what the engine prints: leave {} out", name, word));
-    }
-    if (is_or_sets(word, "--cidfile")) {
-      problems.push_back(fmt::format(
-          "{}: weir knows the container by a --cidfile of its own: leave yours out", name));
-    }
-    const auto variable = variable_set_by(word, next);
-    if (variable && carries_probes(*variable)) problems.push_back(brings_probes(name, *variable));
+void check_run(const std::string& word, const std::string& next, std::string_view name,
+               std::vector<std::string>& problems) {
+  if (detaches(word)) {
+    problems.push_back(
+        fmt::format("{}: weir reads what the engine prints: leave {} out", name, word));
   }
-  return problems;
+  if (is_or_sets(word, "--cidfile")) {
+    problems.push_back(fmt::format(
+        "{}: weir knows the container by a --cidfile of its own: leave yours out", name));
+  }
+  const auto variable = variable_set_by(word, next);
+  if (variable && carries_probes(*variable)) problems.push_back(brings_probes(name, *variable));
 }
 
 void check_export(std::string_view value, std::vector<std::string>& problems) {
-  const std::vector<std::string> items = text::split(std::string(value), ',');
+  const std::vector<std::string> items = text::split(value, ',');
   if (items.front() != "ALL") {
     problems.emplace_back(
         "srun: --export must begin with ALL, for what probes need comes along that way");
@@ -200,21 +185,16 @@ void check_export(std::string_view value, std::vector<std::string>& problems) {
   }
 }
 
-std::vector<std::string> problems_of_srun(const Arguments& line, const RuntimeLine& parts) {
-  std::vector<std::string> problems;
-  for (std::size_t i = parts.options; i < parts.image; ++i) {
-    const std::string_view word = line[i];
-    if (word == "--export") {
-      check_export(i + 1 < line.size() ? std::string_view(line[i + 1]) : "", problems);
-    } else if (word.starts_with("--export=")) {
-      check_export(word.substr(word.find('=') + 1), problems);
-    }
-    if (word.starts_with("--job-name") || (word.starts_with("-J") && !word.starts_with("--"))) {
-      problems.emplace_back(
-          "srun: weir knows the step by a --job-name of its own: leave yours out");
-    }
+void check_srun(const std::string& word, const std::string& next, std::string_view /*name*/,
+                std::vector<std::string>& problems) {
+  if (word == "--export") {
+    check_export(next, problems);
+  } else if (word.starts_with("--export=")) {
+    check_export(std::string_view(word).substr(word.find('=') + 1), problems);
   }
-  return problems;
+  if (word.starts_with("--job-name") || (word.starts_with("-J") && !word.starts_with("--"))) {
+    problems.emplace_back("srun: weir knows the step by a --job-name of its own: leave yours out");
+  }
 }
 
 }  // namespace
@@ -240,8 +220,12 @@ std::vector<std::string> problems_of(const Arguments& line, Runtime runtime) {
     return {
         fmt::format("the command has no \"run\": weir carries probes into \"{} run\" alone", name)};
   }
-  return runtime == Runtime::srun ? problems_of_srun(line, *parts)
-                                  : problems_of_run(line, *parts, name);
+  const auto check = runtime == Runtime::srun ? check_srun : check_run;
+  std::vector<std::string> problems;
+  for (std::size_t i = parts->options; i < parts->image; ++i) {
+    check(line[i], i + 1 < line.size() ? line[i + 1] : "", name, problems);
+  }
+  return problems;
 }
 
 }  // namespace weir::config

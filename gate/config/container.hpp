@@ -7,6 +7,8 @@
 
 namespace weir::config {
 
+inline constexpr auto k_runtimes = std::to_array<Name<Runtime>>(
+    {{Runtime::docker, "docker"}, {Runtime::podman, "podman"}, {Runtime::srun, "srun"}});
 // "docker", "podman", "srun": as in weir.yaml, and the program's name.
 [[nodiscard]] std::string_view to_string(Runtime runtime);
 
@@ -45,7 +47,9 @@ struct RuntimeLine {
 // (--network, --publish and their short words), so that weir has nothing to add.
 [[nodiscard]] bool says_network(const Arguments& line, const RuntimeLine& parts);
 
-// Variables by which probes get into an engine: an option that sets one would leave the probe out.
-[[nodiscard]] bool carries_probes(std::string_view variable);
+// Pyxis' option of srun.
+inline constexpr std::string_view k_container_image = "--container-image";
+// "OPTION", "OPTION=…".
+[[nodiscard]] bool is_or_sets(std::string_view word, std::string_view option);
 
 }  // namespace weir::config

@@ -8,20 +8,18 @@ namespace {
 
 // On one line, as it stands between brackets.
 std::string flow(const Node& node) {
-  std::vector<std::string> parts;
+  const auto entry = [](const Entry& one) {
+    return fmt::format("{}: {}", yaml_scalar(one.key), flow(one.value));
+  };
   switch (node.kind) {
     case Node::Kind::null:
       return "null";
     case Node::Kind::scalar:
       return node.quoted ? dump_json(Json(node.text)) : yaml_scalar(node.text);
     case Node::Kind::list:
-      for (const Node& item : node.items) parts.push_back(flow(item));
-      return fmt::format("[{}]", text::join(parts));
+      return fmt::format("[{}]", text::join(collect<std::string>(node.items, flow)));
     case Node::Kind::map:
-      for (const Entry& entry : node.entries) {
-        parts.push_back(fmt::format("{}: {}", yaml_scalar(entry.key), flow(entry.value)));
-      }
-      return fmt::format("{{{}}}", text::join(parts));
+      return fmt::format("{{{}}}", text::join(collect<std::string>(node.entries, entry)));
   }
   return "";
 }
@@ -56,6 +54,9 @@ Node text_node(std::string text, Place at) {
 Node list_node(std::vector<Node> items, Place at) {
   return {Node::Kind::list, at, false, {}, std::move(items), {}};
 }
+Node texts_node(std::span<const std::string> texts) {
+  return list_node(collect<Node>(texts, [](const auto& text) { return text_node(text); }));
+}
 
 std::string to_yaml(const Node& node) {
   std::string text;
@@ -79,10 +80,6 @@ std::string yaml_scalar(std::string_view text) {
   return plain ? std::string(text) : dump_json(Json(text));
 }
 
-std::string yaml_list(std::span<const std::string> texts) {
-  std::vector<std::string> parts;
-  for (const std::string& text : texts) parts.push_back(yaml_scalar(text));
-  return fmt::format("[{}]", text::join(parts));
-}
+std::string yaml_list(std::span<const std::string> texts) { return flow(texts_node(texts)); }
 
 }  // namespace weir::config

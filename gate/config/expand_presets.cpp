@@ -39,16 +39,20 @@ void leave_to(const Node& own, Node& from) {
   });
 }
 
+// What stands under `key`, which is `made` where nothing does.
+Node& node_under(Node& node, const char* key, Node made) {
+  if (Node* found = node.find(key)) return *found;
+  return node.entries.emplace_back(Entry{key, made.at, std::move(made)}).value;
+}
+
 // A mapping under `key`, made where there is none.
 Node& map_under(Node& node, const char* key, Place at) {
-  Node* found = node.find(key);
-  if (found == nullptr) {
-    node.entries.push_back({key, at, map_node({}, at)});
-    found = &node.entries.back().value;
-  }
-  if (found->kind == Node::Kind::null) *found = map_node({}, found->at);
-  return *found;
+  Node& found = node_under(node, key, map_node({}, at));
+  if (found.kind == Node::Kind::null) found = map_node({}, found.at);
+  return found;
 }
+
+bool stands(const Node* node) { return node != nullptr && node->kind != Node::Kind::null; }
 
 class Expanding {
  public:
@@ -78,7 +82,6 @@ class Expanding {
   struct Use {
     std::string engine;
     const Preset* preset;
-    const Node* tree;  // its file
     Place at;
   };
 
@@ -97,9 +100,9 @@ class Expanding {
       return problems_.unknown(named->at, "preset", named->text, preset_names());
     }
     const Place at = named->at;
-    uses_.push_back({entry.key, preset, &preset_tree(*preset), at});
+    uses_.push_back({entry.key, preset, at});
     const Node* command = engine.find("command");
-    if (program != nullptr && command != nullptr && command->kind != Node::Kind::null) {
+    if (program != nullptr && stands(command)) {
       return problems_.add(program->at,
                            "program stands in the preset's command: with a command of your own, "
                            "leave it out");
@@ -109,32 +112,29 @@ class Expanding {
       return problems_.expected(*program, "program", "a text");
     }
     std::erase_if(engine.entries, [](const Entry& one) { return one.key == "program"; });
-    merge(engine, *uses_.back().tree->find("engine"), at, true);
+    merge(engine, *preset->tree->find("engine"), at, true);
     if (!path.empty()) engine.find("command")->items.front().text = path;
   }
 
   // Models or prompts that the file does not have: the presets', each for its own engine.
   void fill(const char* section, const char* one) {
-    const Node* own = root_.find(section);
-    if (own != nullptr && own->kind != Node::Kind::null) {
+    if (stands(root_.find(section))) {
       for (const Use& use : uses_) {
-        if (const Node* theirs = use.tree->find(section)) {
-          std::vector<std::string> names;
-          for (const Entry& entry : theirs->entries) names.push_back(entry.key);
-          note(use,
-               fmt::format("{} in this file replace the preset's: {}", section, text::join(names)));
+        if (const Node* theirs = use.preset->tree->find(section)) {
+          note(use, fmt::format("{} in this file replace the preset's: {}", section,
+                                text::join(keys_of(*theirs))));
         }
       }
       return;
     }
     Node filled = map_node({});
     for (const Use& use : uses_) {
-      const Node* from = use.tree->find(section);
+      const Node* from = use.preset->tree->find(section);
       if (from != nullptr) merge(filled, *from, use.at, false);
     }
     if (filled.entries.empty()) return;
     for (const Use& use : uses_) {
-      const Node* from = use.tree->find(section);
+      const Node* from = use.preset->tree->find(section);
       for (const Entry& entry : filled.entries) {
         const bool others = from != nullptr && from->find(entry.key) == nullptr;
         if (others) leave_out(use.engine, one, entry.key, use.at);
@@ -145,8 +145,7 @@ class Expanding {
 
   // Where the file has none: the first device of each preset.
   void fill_backends() {
-    const Node* own = root_.find("backends");
-    if (own != nullptr && own->kind != Node::Kind::null) return;
+    if (stands(root_.find("backends"))) return;
     Node& backends = map_under(root_, "backends", uses_.front().at);
     for (const Use& use : uses_) {
       map_under(backends, use.preset->devices.front().name.c_str(), use.at);
@@ -166,30 +165,25 @@ class Expanding {
   void leave_out(const std::string& engine, std::string what, const std::string& name, Place at) {
     if (chosen_) return;
     Node& matrix = map_under(root_, "matrix", at);
-    if (matrix.find("exclude") == nullptr) {
-      matrix.entries.push_back({"exclude", at, list_node({}, at)});
-    }
-    matrix.find("exclude")->items.push_back(map_node(
-        {{"engine", at, text_node(engine, at)}, {std::move(what), at, text_node(name, at)}}, at));
+    node_under(matrix, "exclude", list_node({}, at))
+        .items.push_back(map_node(
+            {{"engine", at, text_node(engine, at)}, {std::move(what), at, text_node(name, at)}},
+            at));
   }
 
   // Before those of the file, of which the last that matches wins.
   void add_limits(const Use& use) {
-    const Node* limits = use.tree->find("limits");
+    const Node* limits = use.preset->tree->find("limits");
     if (limits == nullptr) return;
-    Node* own = root_.find("limits");
-    if (own == nullptr) {
-      root_.entries.push_back({"limits", use.at, list_node({}, use.at)});
-      own = &root_.entries.back().value;
-    }
-    if (own->kind != Node::Kind::list) return;  // parse_limits complains
+    Node& own = node_under(root_, "limits", list_node({}, use.at));
+    if (own.kind != Node::Kind::list) return;  // parse_limits complains
     std::vector<Node> before;
     for (const Node& item : limits->items) {
       before.push_back(placed(item, use.at));
       map_under(before.back(), "match", use.at)
           .entries.push_back({"engine", use.at, text_node(use.engine, use.at)});
     }
-    own->items.insert(own->items.begin(), before.begin(), before.end());
+    own.items.insert(own.items.begin(), before.begin(), before.end());
   }
 
   void leave_out_models(const Use& use) {
@@ -210,7 +204,7 @@ class Expanding {
   void choose_devices(const Use& use) {
     Node* backends = root_.find("backends");
     if (backends == nullptr) return;
-    const Node& devices = *use.tree->find("devices");
+    const Node& devices = *use.preset->tree->find("devices");
     const Node& engine = *root_.find("engines")->find(use.engine);
     std::vector<std::string> left_out;
     for (Entry& entry : backends->entries) {
@@ -238,12 +232,11 @@ class Expanding {
       merge(map_under(engines_here, use.engine.c_str(), use.at), extra, use.at, true);
     }
     if (!left_out.empty() && left_out.size() == backends->entries.size()) {
-      std::vector<std::string> names;
-      for (const Entry& entry : devices.entries) names.push_back(entry.key);
-      return problems_.add(
-          use.at, fmt::format("preset {} runs on {}, and no backend here does\n"
-                              "  write: backends: {{{}: {{}}}}, or give a backend its args",
-                              use.preset->name, text::join(names), names.front()));
+      const std::vector<std::string> names = keys_of(devices);
+      return problems_.add(use.at,
+                           "preset {} runs on {}, and no backend here does\n"
+                           "  write: backends: {{{}: {{}}}}, or give a backend its args",
+                           use.preset->name, text::join(names), names.front());
     }
     leave_out(use, "backend", left_out);
   }

@@ -1,5 +1,4 @@
 
-#include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/placeholders.hpp"
 
@@ -11,9 +10,8 @@ constexpr std::size_t k_shown_text = 60;
 
 std::string shown(std::string_view text) {
   std::string result = text::printable(text.substr(0, k_shown_text));
-  for (char& c : result) {
-    if (c == '\n' || c == '\t') c = ' ';
-  }
+  std::ranges::replace_if(
+      result, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   return text.size() > k_shown_text ? result + "…" : result;
 }
 
@@ -21,7 +19,7 @@ std::string shown(std::string_view text) {
 
 bool variable_name(std::string_view name) {
   const auto fits = [](char c) { return text::is_alphanumeric(c) || c == '_'; };
-  return !name.empty() && !text::is_digit(name[0]) && std::all_of(name.begin(), name.end(), fits);
+  return !name.empty() && !text::is_digit(name[0]) && std::ranges::all_of(name, fits);
 }
 
 void Problems::add(Place at, std::string message) { found_.emplace_back(at, std::move(message)); }
@@ -42,17 +40,16 @@ std::string Problems::source(Place at) const {
 
 Error Problems::error() const {
   auto sorted = found_;
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::string message;
-  for (std::size_t i = 0; i < std::min(sorted.size(), k_shown_problems); ++i) {
-    if (i > 0) message += '\n';
-    message += source(sorted[i].first) + ": " + sorted[i].second;
+  std::ranges::stable_sort(sorted, {}, &decltype(sorted)::value_type::first);
+  std::vector<std::string> lines;
+  for (const auto& [at, message] :
+       std::span(sorted).first(std::min(sorted.size(), k_shown_problems))) {
+    lines.push_back(source(at) + ": " + message);
   }
-  if (sorted.size() > k_shown_problems) {
-    message += fmt::format("\n… and {} more", sorted.size() - k_shown_problems);
+  if (sorted.size() > lines.size()) {
+    lines.push_back(fmt::format("… and {} more", sorted.size() - lines.size()));
   }
-  return {Code::config, message};
+  return {Code::config, text::join(lines, "\n")};
 }
 
 std::string describe(const Node& node) {
@@ -106,12 +103,9 @@ std::optional<bool> read_boolean(const Node& node, std::string_view what, Proble
 
 std::vector<std::string> read_texts(const Node& node, std::string_view what, Problems& problems) {
   std::vector<std::string> texts;
-  if (node.kind == Node::Kind::list) {
-    for (const Node& item : node.items) {
-      if (auto text = read_text(item, what, problems)) texts.push_back(std::move(*text));
-    }
-  } else if (auto text = read_text(node, what, problems)) {
-    texts.push_back(std::move(*text));
+  const bool is_list = node.kind == Node::Kind::list;
+  for (const Node& item : is_list ? std::span(node.items) : std::span(&node, 1)) {
+    if (auto text = read_text(item, what, problems)) texts.push_back(std::move(*text));
   }
   return texts;
 }
@@ -120,10 +114,8 @@ void check_placeholders(std::string_view text, Place at, Problems& problems) {
   const auto& names = placeholder_names();
   for (const std::string& word : placeholders_in(text)) {
     if (!holds(names, word)) {
-      problems.add(at, fmt::format("unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the "
-                                   "text itself{}",
-                                   shown(word), text::did_you_mean(word, names), shown(word),
-                                   known_here(names)));
+      problems.add(at, "unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the text itself{}",
+                   shown(word), text::did_you_mean(word, names), shown(word), known_here(names));
     }
   }
 }
@@ -140,10 +132,8 @@ Arguments read_arguments(const Node& node, std::string_view what, Problems& prob
       continue;
     }
     check_placeholders(item.text, item.at, problems);
-    if (item.text != "{args}" && text::trim(item.text).find("{args}") != std::string_view::npos) {
-      if (holds(placeholders_in(item.text), "args")) {
-        problems.add(item.at, "{args} stands for several arguments: it must be one by itself");
-      }
+    if (item.text != "{args}" && holds(placeholders_in(item.text), "args")) {
+      problems.add(item.at, "{args} stands for several arguments: it must be one by itself");
     }
     arguments.push_back(item.text);
   }
@@ -158,8 +148,7 @@ Environment read_environment(const Node& node, std::string_view what, Problems& 
   }
   for (const Entry& entry : node.entries) {
     if (!variable_name(entry.key)) {
-      problems.add(entry.key_at,
-                   fmt::format("\"{}\" is no name of an environment variable", shown(entry.key)));
+      problems.add(entry.key_at, "\"{}\" is no name of an environment variable", shown(entry.key));
     }
     if (entry.value.kind != Node::Kind::scalar) {
       problems.expected(entry.value, entry.key, "a text");
@@ -181,8 +170,8 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
     return std::nullopt;
   }
   if (holds(names, node.text)) return node.text;
-  problems.add(node.at, fmt::format("unknown {} {}{}{}", what, describe(node),
-                                    text::did_you_mean(node.text, names), known_here(names)));
+  problems.add(node.at, "unknown {} {}{}{}", what, describe(node),
+               text::did_you_mean(node.text, names), known_here(names));
   return std::nullopt;
 }
 
@@ -192,12 +181,12 @@ std::optional<double> read_duration(const Node& node, std::string_view what, dou
   if (!text) return std::nullopt;
   const auto seconds = unit::parse_duration_seconds(*text);
   if (!seconds) {
-    problems.add(node.at, fmt::format("{}: {}", what, seconds.error().message));
+    problems.add(node.at, "{}: {}", what, seconds.error().message);
     return std::nullopt;
   }
   if (*seconds > 0 && *seconds <= most) return *seconds;
-  problems.add(node.at, fmt::format("{} must be more than nothing{}{}", what,
-                                    most_shown.empty() ? "" : " and at most ", most_shown));
+  problems.add(node.at, "{} must be more than nothing{}{}", what,
+               most_shown.empty() ? "" : " and at most ", most_shown);
   return std::nullopt;
 }
 

@@ -1,16 +1,9 @@
-#include "gate/config/matrix.hpp"
-
-#include <algorithm>
-#include <set>
-
-#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
-#include "gate/base/text.hpp"
 #include "gate/config/check_matrix.hpp"
 #include "gate/config/container.hpp"
+#include "gate/config/parse.hpp"
 #include "gate/config/placeholders.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::config {
 namespace {
@@ -90,14 +83,14 @@ profile::CellKey key_of(const Combination& of, const Point& at) {
 }
 
 std::vector<Point> points_of(const PromptSettings& prompt) {
-  std::vector<std::optional<std::int64_t>> depths{std::nullopt}, at_once{std::nullopt};
-  if (!prompt.depth.empty()) depths.assign(prompt.depth.begin(), prompt.depth.end());
-  if (!prompt.concurrency.empty()) {
-    at_once.assign(prompt.concurrency.begin(), prompt.concurrency.end());
-  }
+  const auto list = [](const std::vector<std::int64_t>& written) {
+    std::vector<std::optional<std::int64_t>> values(written.begin(), written.end());
+    if (values.empty()) values.emplace_back();
+    return values;
+  };
   std::vector<Point> points;
-  for (const auto depth : depths) {
-    for (const auto concurrency : at_once) points.push_back({depth, concurrency});
+  for (const auto depth : list(prompt.depth)) {
+    for (const auto concurrency : list(prompt.concurrency)) points.push_back({depth, concurrency});
   }
   return points;
 }
@@ -145,17 +138,13 @@ Cell make_cell(const Combination& of, const Point& at) {
   const std::optional<ContainerSettings>& container = of.engine->container;
   cell.command = container ? whole_command(*container, command) : command;
 
+  using profile::Sweep;
   const bool counts_itself = of.engine->probes.empty() && of.engine->reports_counts();
-  if (of.engine->server) {
-    set_load(of, at, cell);
-  } else if (counts_itself) {
-    cell.sweep = profile::Sweep::none;
-  } else if (cell.tokens > 0) {
-    cell.sweep = profile::Sweep::tokens;
-  } else {
-    cell.sweep =
-        uses(cell.command, cell.env, "repeats") ? profile::Sweep::repeats : profile::Sweep::none;
-  }
+  cell.sweep = counts_itself                             ? Sweep::none
+               : cell.tokens > 0                         ? Sweep::tokens
+               : uses(cell.command, cell.env, "repeats") ? Sweep::repeats
+                                                         : Sweep::none;
+  if (of.engine->server) set_load(of, at, cell);
   // A server that runs already has no command.
   const auto program = command.begin() + (command.empty() ? 0 : 1);
   cell.identity = identity_of(
@@ -273,26 +262,24 @@ class Expansion {
     if (!wanted) return {};
     std::vector<std::string> names;
     for (const Cell& cell : matrix_.cells) {
-      if (cell.key.str() == *wanted && !cell.twin) return {};
       if (!cell.twin) names.push_back(cell.key.str());
     }
+    if (holds(names, *wanted)) return {};
     return fail(Code::config, "{}: reference: no timed cell is named \"{}\"{}",
                 settings_.gate.reference_source, text::printable(*wanted),
                 text::did_you_mean(*wanted, names));
   }
 
   Result<void> check_entries() const {
-    const auto check = [](const auto& entries, const auto& seen, const char* what) -> Result<void> {
-      for (std::size_t i = 0; i < entries.size(); ++i) {
-        if (!seen[i]) {
-          return fail(Code::config, "{}: this {} entry matches no combination of the matrix",
-                      entries[i].source, what);
-        }
-      }
-      return {};
-    };
-    WEIR_CHECK(check(settings_.include, included_, "include"));
-    return check(settings_.exclude, excluded_, "exclude");
+    for (const auto& [entries, seen, what] :
+         {std::tuple(&settings_.include, &included_, "include"),
+          std::tuple(&settings_.exclude, &excluded_, "exclude")}) {
+      const auto unused = std::ranges::find(*seen, false) - seen->begin();
+      if (unused == std::ssize(*seen)) continue;
+      return fail(Code::config, "{}: this {} entry matches no combination of the matrix",
+                  (*entries)[static_cast<std::size_t>(unused)].source, what);
+    }
+    return {};
   }
 
   // One note for an engine and prompt, not one for each model and backend.
@@ -329,29 +316,20 @@ Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::stri
     names.back().push_back(line.str());
     names.back().push_back(redactor.cell(line).str());
   }
-  const auto answers_to = [](const std::vector<std::string>& mine, const std::string& glob) {
-    return std::any_of(mine.begin(), mine.end(),
-                       [&](const std::string& name) { return text::glob_match(glob, name); });
-  };
   for (const std::string& glob : globs) {
-    if (std::any_of(names.begin(), names.end(),
-                    [&](const auto& mine) { return answers_to(mine, glob); })) {
+    if (std::ranges::any_of(names, [&](const auto& mine) { return matches_one(glob, mine); }))
       continue;
-    }
     constexpr std::size_t k_shown = 10;
-    std::vector<std::string> here(
-        shown.begin(),
-        shown.begin() + static_cast<std::ptrdiff_t>(std::min(shown.size(), k_shown)));
+    const auto some = std::span(shown).first(std::min(shown.size(), k_shown));
+    std::vector<std::string> here(some.begin(), some.end());
     if (names.size() > k_shown) here.push_back(fmt::format("… {} in all", names.size()));
     return fail(Code::usage, "no cell is named \"{}\"{}\n  cells here: {}", text::printable(glob),
                 text::did_you_mean(glob, shown), text::join(here, "\n              "));
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const bool wanted =
-        globs.empty() || std::any_of(globs.begin(), globs.end(), [&](const std::string& glob) {
-          return answers_to(names[i], glob);
-        });
-    if (wanted) chosen.push_back(matrix.cells[i]);
+    const bool wanted = std::ranges::any_of(
+        globs, [&](const std::string& glob) { return matches_one(glob, names[i]); });
+    if (wanted || globs.empty()) chosen.push_back(matrix.cells[i]);
   }
   return chosen;
 }
@@ -378,14 +356,12 @@ CommandLine fill(const Cell& cell, const Filling& filling) {
   const auto value = [&](std::string_view name) { return look_up(values, name, ""); };
   const bool counted = filling.pass == profile::Pass::counted && !filling.instructions;
   CommandLine line;
-  for (const std::string& argument : cell.command) line.argv.push_back(substitute(argument, value));
-  for (const auto& [name, text] : cell.env) line.env[name] = substitute(text, value);
-  if (counted) {
-    for (const std::string& argument : cell.profile_args) {
-      line.argv.push_back(substitute(argument, value));
-    }
-    for (const auto& [name, text] : cell.counted_env) line.env[name] = substitute(text, value);
-  }
+  const auto add = [&](const Arguments& arguments, const Environment& env) {
+    for (const std::string& argument : arguments) line.argv.push_back(substitute(argument, value));
+    for (const auto& [name, text] : env) line.env[name] = substitute(text, value);
+  };
+  add(cell.command, cell.env);
+  if (counted) add(cell.profile_args, cell.counted_env);
   return line;
 }
 

@@ -5,10 +5,7 @@
 #include <cstddef>
 
 #include "gate/config/redactor.hpp"
-#include "gate/config/settings.hpp"
 #include "gate/profile/assemble.hpp"
-#include "gate/profile/cell.hpp"
-#include "gate/profile/record.hpp"
 
 namespace weir::config {
 

@@ -1,7 +1,5 @@
 #include "gate/config/parse.hpp"
 
-#include "gate/profile/cell.hpp"
-
 namespace weir::config {
 
 void add_environment(Environment& env, std::set<std::string>& passed, const Extra& more) {
@@ -36,27 +34,35 @@ std::vector<CpuOp> EngineSettings::cpu_ops_in(const profile::CellKey& cell) cons
 bool EngineSettings::reports_counts() const {
   const bool asked = !profile_args.empty() || !counted_env.empty();
   if (tells_counts || (tells_counts_if_asked && asked)) return true;
-  return std::any_of(generic.values.begin(), generic.values.end(), [](const ValueRule& rule) {
+  return std::ranges::any_of(generic.values, [](const ValueRule& rule) {
     const auto metric = rule.custom ? rule.custom : unit::find_metric(rule.metric);
     return metric && metric->kind == unit::Kind::count;
   });
 }
 
+bool is_entries(const Node& node, std::string_view what, std::string_view example,
+                Problems& problems) {
+  if (node.kind == Node::Kind::list && node.items.size() <= k_most_entries) return true;
+  problems.add(node.at, "{} must be a list of at most {} entries such as {}", what, k_most_entries,
+               example);
+  return false;
+}
+
 void check_names(const Node& section, const std::string& what, Problems& problems) {
   if (section.entries.size() > k_most_entries) {
-    problems.add(section.at, fmt::format("more than {} {}s", k_most_entries, what));
+    problems.add(section.at, "more than {} {}s", k_most_entries, what);
   }
   std::set<std::string> seen;
   for (const Entry& entry : section.entries) {
     if (!profile::valid_name(entry.key)) {
       problems.add(entry.key_at,
-                   fmt::format("\"{}\" cannot name a {}: letters, digits, \".\", \"_\" and \"-\", "
-                               "at most 64, a letter or digit first",
-                               text::printable(entry.key.substr(0, 80)), what));
+                   "\"{}\" cannot name a {}: letters, digits, \".\", \"_\" and \"-\", at most 64, "
+                   "a letter or digit first",
+                   text::printable(entry.key.substr(0, 80)), what);
     } else if (!seen.insert(text::lower(entry.key)).second) {
-      problems.add(entry.key_at, fmt::format("two {}s are named \"{}\" (upper and lower case are "
-                                             "the same in a file name)",
-                                             what, entry.key));
+      problems.add(entry.key_at,
+                   "two {}s are named \"{}\" (upper and lower case are the same in a file name)",
+                   what, entry.key);
     }
   }
 }
@@ -69,18 +75,31 @@ void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
     if (node == nullptr || into.empty()) return;
     // "llama.cpp@fused", "long@d256": the part behind the @ is known once the matrix is made.
     const std::string head = into.substr(0, into.find('@'));
-    if (std::any_of(names.begin(), names.end(),
-                    [&](const auto& name) { return text::glob_match(head, name); })) {
-      return;
-    }
-    parsing.problems.add(node->at, fmt::format("unknown {} \"{}\"{}{}", key, text::printable(into),
-                                               text::did_you_mean(head, names), known_here(names)));
+    if (matches_one(head, names)) return;
+    parsing.problems.add(node->at, "unknown {} \"{}\"{}{}", key, text::printable(into),
+                         text::did_you_mean(head, names), known_here(names));
   };
   pattern("engine", match.engine, names_of(settings.engines));
   pattern("model", match.model, names_of(settings.models));
   pattern("backend", match.backend, names_of(settings.backends));
   pattern("prompt", match.prompt, names_of(settings.prompts));
   pattern("variant", match.variant, names_of(settings.variants));
+}
+
+void parse_match_key(Fields& fields, verdict::Match& match, Parsing& parsing) {
+  const Node* node = fields.take("match");
+  if (node == nullptr) return;
+  Fields parts(*node, "match", parsing.problems);
+  parse_match(parts, match, parsing);
+  parts.finish();
+}
+
+std::vector<std::string> keys_of(const Node& map) {
+  return collect<std::string>(map.entries, &Entry::key);
+}
+
+bool matches_one(std::string_view glob, std::span<const std::string> names) {
+  return std::ranges::any_of(names, [&](const auto& name) { return text::glob_match(glob, name); });
 }
 
 void parse_numbers(Fields& fields, Extra& extra) {
@@ -148,8 +167,7 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
   Fields fields(root, "the configuration", parsing.problems);
   if (const Node* version = fields.need("version")) {
     if (version->kind != Node::Kind::scalar || version->text != "1") {
-      parsing.problems.add(version->at,
-                           fmt::format("this weir reads version 1, not {}", describe(*version)));
+      parsing.problems.add(version->at, "this weir reads version 1, not {}", describe(*version));
     }
   }
   struct Section {

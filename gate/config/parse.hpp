@@ -10,7 +10,6 @@
 #include <type_traits>
 
 #include "gate/base/find.hpp"
-#include "gate/base/result.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/settings.hpp"
 
@@ -20,7 +19,6 @@ namespace weir::config {
 struct Place {
   int line = 1;
   int column = 1;
-  friend bool operator==(const Place&, const Place&) = default;
   friend auto operator<=>(const Place&, const Place&) = default;
 };
 
@@ -62,6 +60,7 @@ struct YamlLimits {
 [[nodiscard]] Node map_node(std::vector<Entry> entries, Place at = {});
 [[nodiscard]] Node text_node(std::string text, Place at = {});
 [[nodiscard]] Node list_node(std::vector<Node> items, Place at = {});
+[[nodiscard]] Node texts_node(std::span<const std::string> texts);
 // The tree as YAML that parses to it, but for places and comments.
 [[nodiscard]] std::string to_yaml(const Node& node);
 
@@ -71,6 +70,11 @@ class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
   void add(Place at, std::string message);
+  template <class... Args>
+  requires(sizeof...(Args) > 0) void add(Place at, fmt::format_string<Args...> format,
+                                         Args&&... args) {
+    add(at, fmt::format(format, std::forward<Args>(args)...));
+  }
   // "limits must be a list, not a mapping".
   void expected(const Node& node, std::string_view what, std::string_view wanted);
   // "unknown engine "x" (did you mean …)", and what is known.
@@ -115,20 +119,11 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
                                        std::span<const std::string> names, Problems& problems);
 // The same, of which each stands for something.
 template <class Value>
-struct Choice {
-  const char* name;
-  Value value;
-};
-template <class Value>
 std::optional<Value> read_one_of(const Node& node, std::string_view what,
-                                 std::span<const Choice<Value>> choices, Problems& problems) {
-  std::vector<std::string> names;
-  for (const auto& choice : choices) names.emplace_back(choice.name);
+                                 std::span<const Name<Value>> choices, Problems& problems) {
+  const auto names = collect<std::string>(choices, &Name<Value>::second);
   const auto chosen = read_choice(node, what, names, problems);
-  for (const auto& choice : choices) {
-    if (chosen == choice.name) return choice.value;
-  }
-  return std::nullopt;
+  return chosen ? value_of(choices, *chosen) : std::nullopt;
 }
 // More than nothing and at most `most` seconds (shown as `most_shown`).
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
@@ -145,6 +140,13 @@ class Fields {
   const Node* take(const std::string& key);
   // The same, and a problem when it is absent.
   const Node* need(const std::string& key);
+  // Both, by read_it(node, key, problems).
+  template <class Value, class Read>
+  const Node* need(const char* key, Value& into, const Read& read_it) {
+    const Node* node = need(key);
+    if (node != nullptr) assign(into, read_it(*node, key, *problems_));
+    return node;
+  }
   // Reads what stands under `key`, where there is something, by `read_it(node, key, how…,
   // problems)`. A value stays as it is where that answers nothing; an optional one is then absent.
   template <class Value, class Read, class... How>
@@ -154,13 +156,10 @@ class Fields {
     return node;
   }
   // The same of one of `choices`.
-  template <class Value, class Into, std::size_t Size>
-  const Node* choose(const char* key, Into& into, const Choice<Value> (&choices)[Size]) {
-    const Node* node = take(key);
-    if (node != nullptr) {
-      assign(into, read_one_of(*node, key, std::span<const Choice<Value>>(choices), *problems_));
-    }
-    return node;
+  template <class Into, class Choices>
+  const Node* choose(const char* key, Into& into, const Choices& choices) {
+    using Value = typename std::ranges::range_value_t<Choices>::first_type;
+    return read(key, into, read_one_of<Value>, std::span<const Name<Value>>(choices));
   }
   // Keys that a later version has.
   void later(std::initializer_list<const char*> keys);
@@ -193,12 +192,14 @@ struct Parsing {
   Settings settings;
 };
 
+// Whether it is a list of entries such as `example`, and no longer than they may be; else a
+// complaint.
+[[nodiscard]] bool is_entries(const Node& node, std::string_view what, std::string_view example,
+                              Problems& problems);
+
 // Complains about names that are no names or not unique ignoring case, and about too many.
 void check_names(const Node& section, const std::string& what, Problems& problems);
 
-// The file of one of presets().
-struct Preset;
-[[nodiscard]] const Node& preset_tree(const Preset& preset);
 // Takes what presets fill into `root`, a whole weir.yaml. Each key that stands there goes before
 // the preset's: mappings of an engine (env, counted_env, cpu_ops_allowed …) key by key, and
 // "nothing" takes a preset's key away. Sections that are missing (models, backends, prompts) come
@@ -234,12 +235,15 @@ void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing);
 // Globs over the names of engines, models, backends, prompts and variants; a complaint about one
 // that matches none of them ("unknown backend …").
 void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing);
+// The same, in a mapping under `match`.
+void parse_match_key(Fields& fields, verdict::Match& match, Parsing& parsing);
 
 template <class Section>
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<Section>& sections) {
-  std::vector<std::string> names;
-  for (const Section& section : sections) names.push_back(section.name);
-  return names;
+  return collect<std::string>(sections, &Section::name);
 }
+[[nodiscard]] std::vector<std::string> keys_of(const Node& map);
+// Some name is matched.
+[[nodiscard]] bool matches_one(std::string_view glob, std::span<const std::string> names);
 
 }  // namespace weir::config

@@ -6,7 +6,6 @@
 #include "gate/config/placeholders.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/profile/assemble.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::config {
 namespace {
@@ -15,11 +14,9 @@ bool metric_name(std::string_view name) {
   if (unit::names_work(name)) {
     return unit::find_metric(name) && name.find_first_of("*?") == std::string_view::npos;
   }
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !name.empty() && name.size() <= 64 && name[0] >= 'a' && name[0] <= 'z' &&
-         std::all_of(name.begin(), name.end(), fits);
+  const auto letter = [](char c) { return c >= 'a' && c <= 'z'; };
+  const auto fits = [&](char c) { return letter(c) || text::is_digit(c) || c == '_'; };
+  return !name.empty() && name.size() <= 64 && letter(name[0]) && std::ranges::all_of(name, fits);
 }
 
 void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
@@ -28,7 +25,7 @@ void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
     if (!holds(known.probes, probe)) {
       parsing.problems.unknown(node.at, "probe", probe, known.probes);
     } else if (holds(engine.probes, probe)) {
-      parsing.problems.add(node.at, fmt::format("the probe \"{}\" stands here twice", probe));
+      parsing.problems.add(node.at, "the probe \"{}\" stands here twice", probe);
     } else {
       engine.probes.push_back(probe);
     }
@@ -47,37 +44,37 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     rule.scale = unit::parse_scale(*text);
     if (!rule.scale) {
       problems.add(unit->at,
-                   fmt::format("unknown unit \"{}\"\n  known here: s, ms, us, ns, min, "
-                               "B, KiB, MiB, GiB, kB, MB, GB, tok/s, requests/s, count, ratio, %",
-                               text::printable(*text)));
+                   "unknown unit \"{}\"\n  known here: s, ms, us, ns, min, B, KiB, MiB, GiB, kB, "
+                   "MB, GB, tok/s, requests/s, count, ratio, %",
+                   text::printable(*text));
       return;
     }
   }
   if (const auto known = unit::find_metric(name)) {
     if (better != nullptr || kind != nullptr) {
       problems.add((better != nullptr ? better : kind)->at,
-                   fmt::format("weir knows \"{}\" (better: {}): leave this out", name,
-                               unit::to_string(known->better)));
+                   "weir knows \"{}\" (better: {}): leave this out", name,
+                   unit::to_string(known->better));
     }
     if (rule.scale && rule.scale->unit != known->unit) {
-      problems.add(unit->at, fmt::format("\"{}\" is measured in {}: its unit cannot be {}", name,
-                                         unit::to_string(known->unit), describe(*unit)));
+      problems.add(unit->at, "\"{}\" is measured in {}: its unit cannot be {}", name,
+                   unit::to_string(known->unit), describe(*unit));
     }
     return;
   }
   if (unit == nullptr || better == nullptr) {
     problems.add(entry.key_at,
-                 fmt::format("weir does not know the metric \"{}\"{}: one of your own needs unit "
-                             "and better: higher or lower",
-                             name, text::did_you_mean(name, unit::metric_names())));
+                 "weir does not know the metric \"{}\"{}: one of your own needs unit and better: "
+                 "higher or lower",
+                 name, text::did_you_mean(name, unit::metric_names()));
     return;
   }
-  constexpr Choice<unit::Better> k_better[] = {{"higher", unit::Better::higher},
-                                               {"lower", unit::Better::lower}};
-  constexpr Choice<unit::Kind> k_kinds[] = {{"time", unit::Kind::time},
-                                            {"memory", unit::Kind::memory},
-                                            {"quality", unit::Kind::quality},
-                                            {"count", unit::Kind::count}};
+  constexpr Name<unit::Better> k_better[] = {{unit::Better::higher, "higher"},
+                                             {unit::Better::lower, "lower"}};
+  constexpr Name<unit::Kind> k_kinds[] = {{unit::Kind::time, "time"},
+                                          {unit::Kind::memory, "memory"},
+                                          {unit::Kind::quality, "quality"},
+                                          {unit::Kind::count, "count"}};
   const auto direction = read_one_of<unit::Better>(*better, "direction", k_better, problems);
   auto what = rule.scale->unit == unit::Unit::count   ? unit::Kind::count
               : rule.scale->unit == unit::Unit::bytes ? unit::Kind::memory
@@ -96,17 +93,11 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
   CpuOp allowed{op};
   if (node.kind == Node::Kind::map) {
     Fields fields(node, fmt::format("cpu_ops_allowed of \"{}\"", text::printable(op)), problems);
-    if (const Node* why = fields.need("why")) {
-      allowed.why = read_text(*why, "why", problems).value_or("");
-    }
+    fields.need("why", allowed.why, read_text);
     const Node* when = fields.read("when", allowed.when, read_text);
     const auto read = profile::shape_fits(allowed.when, "");
     if (when != nullptr && !read) problems.add(when->at, "when: " + read.error().message);
-    if (const Node* match = fields.take("match")) {
-      Fields parts(*match, "match", problems);
-      parse_match(parts, allowed.match, parsing);
-      parts.finish();
-    }
+    parse_match_key(fields, allowed.match, parsing);
     fields.finish();
   } else if (const auto why = read_text(node, "the reason", problems)) {
     allowed.why = *why;
@@ -136,9 +127,10 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   const Node* regex = fields.read("regex", rule.regex, read_text);
   const Node* pointer = fields.read("pointer", rule.pointer, read_text);
   if (entry.value.kind == Node::Kind::map && (regex == nullptr) == (pointer == nullptr)) {
-    problems.add(entry.key_at, fmt::format("\"{}\" needs either regex (group 1 is the value) or "
-                                           "pointer (a JSON pointer such as /stats/tokens)",
-                                           text::printable(entry.key)));
+    problems.add(entry.key_at,
+                 "\"{}\" needs either regex (group 1 is the value) or pointer (a JSON pointer such "
+                 "as /stats/tokens)",
+                 text::printable(entry.key));
   }
   if (!rule.regex.empty()) {
     if (const auto pattern = Pattern::compile(rule.regex); !pattern) {
@@ -158,10 +150,10 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   }
   using Stream = ValueRule::Stream;
   using Pick = ValueRule::Pick;
-  constexpr Choice<Stream> k_streams[] = {
-      {"either", Stream::either}, {"out", Stream::out}, {"err", Stream::err}};
-  constexpr Choice<Pick> k_picks[] = {
-      {"last", Pick::last}, {"first", Pick::first}, {"all", Pick::all}};
+  constexpr Name<Stream> k_streams[] = {
+      {Stream::either, "either"}, {Stream::out, "out"}, {Stream::err, "err"}};
+  constexpr Name<Pick> k_picks[] = {
+      {Pick::last, "last"}, {Pick::first, "first"}, {Pick::all, "all"}};
   fields.choose("stream", rule.stream, k_streams);
   const Node* pick = fields.choose("pick", rule.pick, k_picks);
   if (is_fact && rule.pick == Pick::all) {
@@ -180,10 +172,10 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
     if (section == nullptr) continue;
     const bool is_fact = section == facts;
     if (section->kind != Node::Kind::map || section->entries.size() > k_most_rules) {
-      parsing.problems.add(section->at,
-                           fmt::format("{} must be a mapping of names to {{regex: …}} or "
-                                       "{{pointer: …}}, at most {}",
-                                       is_fact ? "facts" : "metrics", k_most_rules));
+      parsing.problems.add(
+          section->at,
+          "{} must be a mapping of names to {{regex: …}} or {{pointer: …}}, at most {}",
+          is_fact ? "facts" : "metrics", k_most_rules);
       continue;
     }
     static const std::vector<std::string> k_facts{"engine_build", "generated_tokens", "model",
@@ -196,10 +188,9 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
       if (!is_fact && !metric_name(entry.key)) {
         parsing.problems.add(
             entry.key_at,
-            fmt::format("\"{}\" cannot name a metric: lower-case letters, digits "
-                        "and \"_\", at most 64, a letter first; or op:NAME, kernel:NAME, "
-                        "op_calls:NAME, kernel_calls:NAME",
-                        text::printable(entry.key.substr(0, 80))));
+            "\"{}\" cannot name a metric: lower-case letters, digits and \"_\", at most 64, a "
+            "letter first; or op:NAME, kernel:NAME, op_calls:NAME, kernel_calls:NAME",
+            text::printable(entry.key.substr(0, 80)));
         continue;
       }
       (is_fact ? generic.facts : generic.values).push_back(parse_rule(entry, is_fact, parsing));
@@ -209,8 +200,6 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
 
 // `container` of an engine whose command and probes are known.
 void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing) {
-  constexpr Choice<Runtime> k_runtimes[] = {
-      {"docker", Runtime::docker}, {"podman", Runtime::podman}, {"srun", Runtime::srun}};
   Problems& problems = parsing.problems;
   const Node *runtime = &node, *image = nullptr, *args = nullptr;
   if (node.kind == Node::Kind::map) {
@@ -230,23 +219,22 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
   engine.container = container;
   const std::string_view name = to_string(container.runtime);
   if (holds(engine.probes, "instructions")) {
-    problems.add(node.at, fmt::format("instructions are counted from outside, where they would be "
-                                      "those of {}: not of an engine in a container",
-                                      name));
+    problems.add(node.at,
+                 "instructions are counted from outside, where they would be those of {}: not of "
+                 "an engine in a container",
+                 name);
   }
   if (engine.command.empty() || engine.command.front().empty()) return;
   const bool whole = begins_with(engine.command, container.runtime);
   if (whole && (!container.image.empty() || !container.args.empty())) {
-    problems.add(node.at,
-                 fmt::format("the command begins with {}: image and args stand there", name));
+    problems.add(node.at, "the command begins with {}: image and args stand there", name);
     return;
   }
   if (!whole && container.image.empty() && container.runtime != Runtime::srun) {
-    problems.add(
-        node.at,
-        fmt::format("the command does not begin with {0}: write {0} run … IMAGE before it, or\n"
-                    "  container: {{runtime: {0}, image: IMAGE}}",
-                    name));
+    problems.add(node.at,
+                 "the command does not begin with {0}: write {0} run … IMAGE before it, or\n"
+                 "  container: {{runtime: {0}, image: IMAGE}}",
+                 name);
     return;
   }
   // Options that come by {args}, from backends or prompts, are looked at when a cell is prepared.
@@ -263,8 +251,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   engine.source = problems.source(entry.key_at);
   Fields fields(entry.value, fmt::format("engine \"{}\"", text::printable(entry.key)), problems);
   if (const Node* preset = fields.take("preset")) {
-    const Preset* known = find_named(presets(), preset->text);
-    if (known != nullptr) engine.preset = known->id();
+    if (const auto* known = find_named(presets(), preset->text)) engine.preset = known->id();
   }
   parse_server(fields, entry.key_at, engine, parsing);
   const bool has_command = !engine.server || engine.server->url.empty();
@@ -291,9 +278,9 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     engine.tells_counts_if_asked = holds(parsing.known.telling_if_asked, engine.output);
   }
   if (const Node* probes = fields.take("probes")) parse_probes(*probes, engine, parsing);
-  constexpr Choice<InstructionsBy> k_ways[] = {{"auto", InstructionsBy::automatic},
-                                               {"perf", InstructionsBy::perf},
-                                               {"valgrind", InstructionsBy::valgrind}};
+  constexpr Name<InstructionsBy> k_ways[] = {{InstructionsBy::automatic, "auto"},
+                                             {InstructionsBy::perf, "perf"},
+                                             {InstructionsBy::valgrind, "valgrind"}};
   const Node* how = fields.choose("instructions", engine.instructions, k_ways);
   if (how != nullptr && !holds(engine.probes, "instructions")) {
     problems.add(how->at,
@@ -315,19 +302,19 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   fields.read("private", engine.is_private, read_boolean);
   const Node* metrics = fields.take("metrics");
   const Node* facts = fields.take("facts");
+  const Node* rules = metrics != nullptr ? metrics : facts;
   if (engine.output == "generic") {
-    if (metrics == nullptr && facts == nullptr) {
+    if (rules == nullptr) {
       problems.add(entry.key_at,
                    "output: generic needs \"metrics\", which says where each value "
                    "stands in what the engine prints, or \"facts\" where probes count alone");
     }
     parse_generic(metrics, facts, engine.generic, parsing);
-  } else if (engine.server && (metrics != nullptr || facts != nullptr)) {
-    problems.add((metrics != nullptr ? metrics : facts)->at,
-                 "metrics and facts are read from output, which a server has none of");
-  } else if (!engine.output.empty() && (metrics != nullptr || facts != nullptr)) {
-    problems.add((metrics != nullptr ? metrics : facts)->at,
-                 "metrics and facts are for output: generic");
+  } else if (rules != nullptr && !engine.output.empty()) {
+    problems.add(rules->at,
+                 engine.server
+                     ? "metrics and facts are read from output, which a server has none of"
+                     : "metrics and facts are for output: generic");
   }
   fields.finish();
   if (entry.value.kind == Node::Kind::map) check_server(entry.value, engine, problems);
@@ -356,16 +343,14 @@ void parse_cpu_ops(const Node& engines, Parsing& parsing) {
     }
     for (const auto& [op, at, value] : node->entries) {
       if (op.empty() || op.find_first_of("*? ") != std::string::npos) {
-        parsing.problems.add(at,
-                             fmt::format("\"{}\" names no op: cpu_ops_allowed takes each by its "
-                                         "name, such as GET_ROWS",
-                                         text::printable(op)));
+        parsing.problems.add(
+            at, "\"{}\" names no op: cpu_ops_allowed takes each by its name, such as GET_ROWS",
+            text::printable(op));
         continue;
       }
-      if (value.kind == Node::Kind::list) {
-        for (const Node& item : value.items) parse_cpu_op(op, item, *engine, parsing);
-      } else {
-        parse_cpu_op(op, value, *engine, parsing);
+      const bool is_list = value.kind == Node::Kind::list;
+      for (const Node& item : is_list ? std::span(value.items) : std::span(&value, 1)) {
+        parse_cpu_op(op, item, *engine, parsing);
       }
     }
   }

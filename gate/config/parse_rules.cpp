@@ -41,12 +41,8 @@ std::vector<std::string> metric_names(const Settings& settings) {
 void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsing) {
   const auto names = metric_names(parsing.settings);
   const auto complain = [&](Place at, const std::string& pattern) {
-    const bool known = unit::find_metric(pattern).has_value() ||
-                       std::any_of(names.begin(), names.end(), [&](const auto& name) {
-                         return text::glob_match(pattern, name);
-                       });
-    if (known) return;
-    parsing.problems.unknown(at, "metric", pattern, names);
+    const bool known = unit::find_metric(pattern).has_value() || matches_one(pattern, names);
+    if (!known) parsing.problems.unknown(at, "metric", pattern, names);
   };
   entry.metrics = read_texts(node, "metrics", parsing.problems);
   if (node.kind == Node::Kind::list) {
@@ -62,11 +58,8 @@ void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsin
 }
 
 void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& parsing) {
-  constexpr Choice<verdict::Mode> k_modes[] = {{"gate", verdict::Mode::gate},
-                                               {"report", verdict::Mode::report},
-                                               {"off", verdict::Mode::off}};
   Problems& problems = parsing.problems;
-  fields.choose("mode", entry.mode, k_modes);
+  fields.choose("mode", entry.mode, verdict::k_modes);
   fields.read("reason", entry.reason, read_text);
   fields.read("issue", entry.issue, read_text);
   const Node* until = fields.read("until", entry.until, read_text);
@@ -76,9 +69,10 @@ void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& p
   } else if (*entry.until < parsing.known.today) {
     const std::string named =
         entry.reason ? fmt::format(" (\"{}\")", text::printable(*entry.reason)) : "";
-    problems.add(at, fmt::format("this limit{} expired on {}: decide what holds now, then take "
-                                 "\"until\" out or give it a later day",
-                                 named, *entry.until));
+    problems.add(at,
+                 "this limit{} expired on {}: decide what holds now, then take \"until\" out or "
+                 "give it a later day",
+                 named, *entry.until);
   }
 }
 
@@ -87,11 +81,7 @@ void parse_limit(const Node& node, Parsing& parsing) {
   verdict::LimitEntry entry;
   entry.source = problems.source(node.at);
   Fields fields(node, "a limit", problems);
-  if (const Node* match = fields.take("match")) {
-    Fields parts(*match, "match", problems);
-    parse_match(parts, entry.match, parsing);
-    parts.finish();
-  }
+  parse_match_key(fields, entry.match, parsing);
   if (const Node* metrics = fields.take("metrics")) parse_metrics(*metrics, entry, parsing);
   fields.read("exact", entry.exact, read_boolean);
   fields.read("max_drop", entry.max_drop, read_amount, true);
@@ -105,8 +95,8 @@ void parse_limit(const Node& node, Parsing& parsing) {
   fields.finish();
   if (auto bad = verdict::bad_tolerate(entry)) problems.add(node.at, *bad);
   if (entry.max && entry.min && entry.max->value < entry.min->value) {
-    problems.add(node.at, fmt::format("max ({}) is smaller than min ({})",
-                                      verdict::show(*entry.max), verdict::show(*entry.min)));
+    problems.add(node.at, "max ({}) is smaller than min ({})", verdict::show(*entry.max),
+                 verdict::show(*entry.min));
   }
   const bool says_something = entry.exact || entry.max_drop || entry.max_increase ||
                               entry.max_decrease || entry.max || entry.min || entry.mode;
@@ -142,9 +132,9 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
     const bool of_time = rule.change == Change::slower || rule.change == Change::faster;
     if (of_time && !(rule.kernel.empty() && rule.op.empty())) {
       problems.add(change->at,
-                   fmt::format("change: {} is for a metric of time: kernels and ops are counted "
-                               "here (any, more, fewer, appeared, vanished)",
-                               *word));
+                   "change: {} is for a metric of time: kernels and ops are counted here (any, "
+                   "more, fewer, appeared, vanished)",
+                   *word);
     }
   }
   when.finish();
@@ -153,12 +143,9 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
     return;
   }
   const auto& names = unit::metric_names();
-  const bool known = rule.metric.empty() || std::any_of(names.begin(), names.end(), [&](auto& one) {
-                       return text::glob_match(rule.metric, one);
-                     });
-  if (!known) {
-    problems.add(node.at, fmt::format("unknown metric \"{}\"{}", text::printable(rule.metric),
-                                      text::did_you_mean(rule.metric, names)));
+  if (!rule.metric.empty() && !matches_one(rule.metric, names)) {
+    problems.add(node.at, "unknown metric \"{}\"{}", text::printable(rule.metric),
+                 text::did_you_mean(rule.metric, names));
   }
 }
 
@@ -166,12 +153,9 @@ void parse_explain_rule(const Node& node, Parsing& parsing) {
   Fields fields(node, "a rule", parsing.problems);
   explain::Rule rule;
   if (const Node* when = fields.need("when")) parse_when(*when, rule, parsing.problems);
-  if (const Node* say = fields.need("say")) {
-    rule.say = read_text(*say, "say", parsing.problems).value_or("");
-    if (rule.say.size() > k_longest_saying) {
-      parsing.problems.add(say->at,
-                           fmt::format("say is longer than {} characters", k_longest_saying));
-    }
+  const Node* say = fields.need("say", rule.say, read_text);
+  if (rule.say.size() > k_longest_saying) {
+    parsing.problems.add(say->at, "say is longer than {} characters", k_longest_saying);
   }
   fields.finish();
   parsing.settings.explain.rules.push_back(std::move(rule));
@@ -183,7 +167,7 @@ void parse_rules(const Node& node, Parsing& parsing) {
     return;
   }
   if (node.items.size() > k_most_explain_rules) {
-    parsing.problems.add(node.at, fmt::format("more than {} rules", k_most_explain_rules));
+    parsing.problems.add(node.at, "more than {} rules", k_most_explain_rules);
     return;
   }
   for (const Node& item : node.items) parse_explain_rule(item, parsing);
@@ -212,12 +196,13 @@ explain::Band parse_band(const Node& node, Problems& problems) {
   return band;
 }
 
+bool is_count(const std::optional<unit::Metric>& metric) {
+  return metric && metric->kind == unit::Kind::count;
+}
+
 std::vector<std::string> count_names() {
   std::vector<std::string> names = unit::metric_names();
-  std::erase_if(names, [](const std::string& name) {
-    const auto metric = unit::find_metric(name);
-    return !metric || metric->kind != unit::Kind::count;
-  });
+  std::erase_if(names, [](const auto& name) { return !is_count(unit::find_metric(name)); });
   return names;
 }
 
@@ -228,7 +213,7 @@ void parse_bands(const Node& node, Parsing& parsing) {
   }
   for (const Entry& entry : node.entries) {
     const auto metric = unit::find_metric(entry.key);
-    if (!metric || metric->kind != unit::Kind::count) {
+    if (!is_count(metric)) {
       parsing.problems.add(
           entry.key_at,
           metric ? fmt::format("{} is no count: bands are for counts alone", metric->name)
@@ -243,12 +228,8 @@ void parse_bands(const Node& node, Parsing& parsing) {
 }  // namespace
 
 void parse_limits(const Node& node, Parsing& parsing) {
-  if (node.kind != Node::Kind::list || node.items.size() > k_most_entries) {
-    parsing.problems.add(node.at, fmt::format("limits must be a list of at most {} entries such as "
-                                              "{{metrics: decode_tokens_per_second, max_drop: 5%}}",
-                                              k_most_entries));
-    return;
-  }
+  constexpr std::string_view k_example = "{metrics: decode_tokens_per_second, max_drop: 5%}";
+  if (!is_entries(node, "limits", k_example, parsing.problems)) return;
   for (const Node& item : node.items) parse_limit(item, parsing);
 }
 
@@ -257,7 +238,7 @@ void parse_gate(const Node& node, Parsing& parsing) {
   GateSettings& gate = parsing.settings.gate;
   constexpr std::int64_t k_most_runs = 1000;
   Fields fields(node, "gate", problems);
-  constexpr Choice<bool> k_policies[] = {{"warn", false}, {"fail", true}};
+  constexpr Name<bool> k_policies[] = {{false, "warn"}, {true, "fail"}};
   fields.read("false_alarm", gate.false_alarm, read_share, 0, 0.5);
   fields.read("missed", gate.missed, read_share, 0, 0.5);
   fields.read("strict", gate.strict, read_boolean);

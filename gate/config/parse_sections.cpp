@@ -32,17 +32,16 @@ void parse_points(const Node& node, const char* what, std::int64_t low, std::int
                   std::vector<std::int64_t>& points, bool& is_list, Problems& problems) {
   constexpr std::size_t k_most = 100;
   is_list = node.kind == Node::Kind::list;
-  const Node alone{Node::Kind::list, node.at, false, {}, {node}, {}};
-  const Node& list = is_list ? node : alone;
-  if (list.items.empty() || list.items.size() > k_most) {
-    problems.add(node.at, fmt::format("{} must be a number or a list of 1 to {}", what, k_most));
+  const auto list = is_list ? std::span(node.items) : std::span(&node, 1);
+  if (list.empty() || list.size() > k_most) {
+    problems.add(node.at, "{} must be a number or a list of 1 to {}", what, k_most);
     return;
   }
-  for (const Node& item : list.items) {
+  for (const Node& item : list) {
     const auto point = read_integer(item, what, low, high, problems);
     if (!point) continue;
     if (holds(points, *point)) {
-      problems.add(item.at, fmt::format("{} {} stands here twice", what, *point));
+      problems.add(item.at, "{} {} stands here twice", what, *point);
     }
     points.push_back(*point);
   }
@@ -55,9 +54,8 @@ std::optional<double> read_rate(const Node& node, std::string_view what, Problem
   if (!text) return std::nullopt;
   const auto rate = text::to_double(*text);
   if (rate && *rate > 0 && *rate <= k_fastest) return rate;
-  problems.add(node.at, fmt::format("rate must be requests a second, above 0 and at most {}: "
-                                    "not {}",
-                                    k_fastest, describe(node)));
+  problems.add(node.at, "rate must be requests a second, above 0 and at most {}: not {}", k_fastest,
+               describe(node));
   return std::nullopt;
 }
 
@@ -80,16 +78,15 @@ void check_prompt(const Entry& entry, const PromptSettings& prompt, Problems& pr
   // What was written counts here, also where its value was refused: one mistake, one complaint.
   const auto has = [&](const char* key) { return entry.value.find(key) != nullptr ? 1 : 0; };
   if (has("text") + has("file") + has("prompt_tokens") > 1) {
-    problems.add(entry.key_at, fmt::format("{} has more than one of text, file and prompt_tokens",
-                                           named("prompt", entry)));
+    problems.add(entry.key_at, "{} has more than one of text, file and prompt_tokens",
+                 named("prompt", entry));
   }
   const bool nothing = has("text") + has("file") == 0 &&
                        (has("tokens") == 0 || prompt.tokens == 0) &&
                        (has("prompt_tokens") == 0 || prompt.prompt_tokens == 0);
   if (nothing) {
-    problems.add(entry.key_at, fmt::format("{} asks for nothing: give it tokens, prompt_tokens, "
-                                           "text or file",
-                                           named("prompt", entry)));
+    problems.add(entry.key_at, "{} asks for nothing: give it tokens, prompt_tokens, text or file",
+                 named("prompt", entry));
   }
 }
 
@@ -112,16 +109,10 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
   if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, problems);
 }
 
-std::vector<MatrixEntry> parse_entries(const Node& node, const std::string& what,
-                                       Parsing& parsing) {
+std::vector<MatrixEntry> parse_entries(const Node& node, std::string_view what, Parsing& parsing) {
   std::vector<MatrixEntry> entries;
   Problems& problems = parsing.problems;
-  if (node.kind != Node::Kind::list || node.items.size() > k_most_entries) {
-    problems.add(node.at, fmt::format("{} must be a list of at most {} entries such as "
-                                      "{{engine: NAME, prompt: NAME}}",
-                                      what, k_most_entries));
-    return entries;
-  }
+  if (!is_entries(node, what, "{engine: NAME, prompt: NAME}", problems)) return entries;
   for (const Node& item : node.items) {
     MatrixEntry entry;
     entry.source = problems.source(item.at);
@@ -129,7 +120,7 @@ std::vector<MatrixEntry> parse_entries(const Node& node, const std::string& what
     parse_match(fields, entry.match, parsing);
     fields.finish();
     if (item.kind == Node::Kind::map && item.entries.empty()) {
-      problems.add(item.at, fmt::format("an entry of {} must name something", what));
+      problems.add(item.at, "an entry of {} must name something", what);
     }
     entries.push_back(std::move(entry));
   }
@@ -145,8 +136,8 @@ void check_twin(const Node& twin, const BackendSettings& backend, const Entry& e
     return;
   }
   if (!backend.device.empty() && backend.device != "vulkan" && backend.device != "cuda") {
-    problems.add(twin.at, fmt::format("{}: a twin is a device of vulkan or cuda, not \"{}\"",
-                                      named("backend", entry), backend.device));
+    problems.add(twin.at, "{}: a twin is a device of vulkan or cuda, not \"{}\"",
+                 named("backend", entry), backend.device);
   }
   const std::vector<std::string>& known = *parsing.known.twins;
   if (!backend.twin || holds(known, *backend.twin)) return;
@@ -154,18 +145,17 @@ void check_twin(const Node& twin, const BackendSettings& backend, const Entry& e
 }
 
 void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsing) {
-  const Node empty{Node::Kind::map, entry.value.at, false, {}, {}, {}};
+  const Node empty = map_node({}, entry.value.at);
   Fields fields(entry.value.kind == Node::Kind::null ? empty : entry.value, named("backend", entry),
                 parsing.problems);
   if (fields.read("device", backend.device, read_choice, unit::device_names()) == nullptr) {
     if (holds(unit::device_names(), entry.key)) {
       backend.device = entry.key;
     } else {
-      parsing.problems.add(
-          entry.key_at,
-          fmt::format("{} needs \"device\": what must really do the work{}{}",
-                      named("backend", entry), text::did_you_mean(entry.key, unit::device_names()),
-                      known_here(unit::device_names())));
+      parsing.problems.add(entry.key_at, "{} needs \"device\": what must really do the work{}{}",
+                           named("backend", entry),
+                           text::did_you_mean(entry.key, unit::device_names()),
+                           known_here(unit::device_names()));
     }
   }
   if (const Node* twin = fields.read("twin", backend.twin, read_text)) {
@@ -174,9 +164,8 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
   constexpr std::int64_t k_most_devices = 16;
   if (const Node* count = fields.read("count", backend.devices, read_integer, 1, k_most_devices);
       count != nullptr && (!backend.twin || backend.device != "cuda")) {
-    parsing.problems.add(
-        count->at,
-        fmt::format("{}: \"count\" is how many of a CUDA twin there are", named("backend", entry)));
+    parsing.problems.add(count->at, "{}: \"count\" is how many of a CUDA twin there are",
+                         named("backend", entry));
   }
   fields.read("runner", backend.runner, read_texts);
   parse_per_engine(fields, backend.extra, parsing);
@@ -196,9 +185,7 @@ void parse_models(const Node& node, Parsing& parsing) {
           return;
         }
         Fields fields(entry.value, named("model", entry), problems);
-        if (const Node* path = fields.need("path")) {
-          model.path = read_text(*path, "path", problems).value_or("");
-        }
+        fields.need("path", model.path, read_text);
         fields.read("private", model.is_private, read_boolean);
         parse_per_engine(fields, model.extra, parsing);
         fields.finish();
@@ -227,15 +214,14 @@ void parse_prompts(const Node& node, Parsing& parsing) {
 
 void parse_matrix(const Node& node, Parsing& parsing) {
   Fields fields(node, "matrix", parsing.problems);
-  if (const Node* include = fields.take("include")) {
-    parsing.settings.include = parse_entries(*include, "include", parsing);
-    if (parsing.settings.include.empty()) {
-      parsing.problems.add(include->at, "include is empty: leave it out for the whole product");
-    }
+  const auto read = [&](const Node& entries, std::string_view what, Problems&) {
+    return parse_entries(entries, what, parsing);
+  };
+  const Node* include = fields.read("include", parsing.settings.include, read);
+  if (include != nullptr && parsing.settings.include.empty()) {
+    parsing.problems.add(include->at, "include is empty: leave it out for the whole product");
   }
-  if (const Node* exclude = fields.take("exclude")) {
-    parsing.settings.exclude = parse_entries(*exclude, "exclude", parsing);
-  }
+  fields.read("exclude", parsing.settings.exclude, read);
   fields.finish();
 }
 

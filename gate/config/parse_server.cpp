@@ -1,7 +1,5 @@
 // Engines that serve: `kind: server` and the keys that go with it.
-#include <array>
 #include <cmath>
-#include <utility>
 
 #include "gate/base/json.hpp"
 #include "gate/config/parse.hpp"
@@ -22,18 +20,12 @@ bool is_web(std::string_view url) {
   return url.starts_with("http://") || url.starts_with("https://");
 }
 
-bool fit_for_url(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
-}
-
 // The host and the port, of which nothing would be known before the server is asked.
 void check_address(const Node& node, std::string_view what, std::string_view url,
                    Problems& problems) {
   std::string_view address = url.substr(url.find("://") + 3);
   address = address.substr(0, address.find_first_of("/?#"));
-  const auto complain = [&](std::string_view why) {
-    problems.add(node.at, fmt::format("{}{}", what, why));
-  };
+  const auto complain = [&](std::string_view why) { problems.add(node.at, "{}{}", what, why); };
   if (address.find('@') != std::string_view::npos) {
     return complain(
         " holds a user or a password, which journals and reports would show: name a token's "
@@ -57,12 +49,12 @@ void check_address(const Node& node, std::string_view what, std::string_view url
 // {port} alone, and only of a server that weir starts.
 void check_url_words(const Node& node, std::string_view what, std::string_view url,
                      Problems& problems) {
-  if (!fit_for_url(url)) problems.add(node.at, fmt::format("{} holds what no URL can", what));
+  const bool fits = std::ranges::all_of(url, [](char c) { return c > ' ' && c < 0x7f; });
+  if (!fits) problems.add(node.at, "{} holds what no URL can", what);
   if (is_web(url)) check_address(node, what, url, problems);
   for (const std::string& word : placeholders_in(url)) {
     if (word != "port") {
-      problems.add(node.at, fmt::format("{} can hold {{port}} alone, not {{{}}}", what,
-                                        text::printable(word)));
+      problems.add(node.at, "{} can hold {{port}} alone, not {{{}}}", what, text::printable(word));
     }
   }
 }
@@ -86,8 +78,8 @@ std::optional<std::string> read_place(const Node& node, std::string_view what,
   auto url = read_text(node, what, problems);
   if (!url) return url;
   if (!url->starts_with('/') && !is_web(*url)) {
-    problems.add(node.at, fmt::format("{} is a path of the server, as in {}: not {}", what, may_be,
-                                      describe(node)));
+    problems.add(node.at, "{} is a path of the server, as in {}: not {}", what, may_be,
+                 describe(node));
   }
   check_url_words(node, what, *url, problems);
   return url;
@@ -203,7 +195,7 @@ class ExtraBody {
 
   // Itself, or in place of an object that has it.
   [[nodiscard]] bool is_sent(const std::string& member, const Node& node) const {
-    return std::any_of(sent_.begin(), sent_.end(), [&](const std::string& sent) {
+    return std::ranges::any_of(sent_, [&](const std::string& sent) {
       return sent == member || (node.kind != Node::Kind::map && sent.starts_with(member + "."));
     });
   }
@@ -250,16 +242,16 @@ std::string read_extra_body(const Node& node, const std::vector<std::string>& se
                             Problems& problems) {
   if (node.kind != Node::Kind::map) {
     problems.add(node.at,
-                 fmt::format("extra_body is a mapping of the fields that each request has besides, "
-                             "as in {{cache_salt: x}}: not {}",
-                             describe(node)));
+                 "extra_body is a mapping of the fields that each request has besides, as in "
+                 "{{cache_salt: x}}: not {}",
+                 describe(node));
     return "";
   }
   const Json body = ExtraBody(sent, problems).object(node, "", 0);
   std::string text = body.empty() ? "" : dump_json(body);
   if (text.size() > k_most_bytes) {
-    problems.add(node.at, fmt::format("extra_body: more than {} KiB, sent with each request",
-                                      k_most_bytes >> 10));
+    problems.add(node.at, "extra_body: more than {} KiB, sent with each request",
+                 k_most_bytes >> 10);
   }
   return text;
 }
@@ -268,24 +260,25 @@ std::string read_extra_body(const Node& node, const std::vector<std::string>& se
 
 void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing) {
   constexpr std::int64_t k_most_warm_up = 10'000, k_most_different = 1'000'000, k_most_blocks = 64;
-  constexpr Choice<bool> k_kinds[] = {{"process", false}, {"server", true}};
+  constexpr Name<bool> k_kinds[] = {{false, "process"}, {true, "server"}};
   Problems& problems = parsing.problems;
   bool serves = false;
   fields.choose("kind", serves, k_kinds);
   if (!serves) {
     for (const std::string& key : text::split(k_server_keys, ' ')) {
       if (const Node* node = fields.take(key)) {
-        problems.add(node->at, fmt::format("\"{}\" is for engines that serve\n"
-                                           "  write beside it: kind: server",
-                                           key));
+        problems.add(node->at,
+                     "\"{}\" is for engines that serve\n"
+                     "  write beside it: kind: server",
+                     key);
       }
     }
     return;
   }
   ServerSettings& server = engine.server.emplace();
   const auto needs = [&](const char* what, const std::string& why) {
-    problems.add(at, fmt::format("engine \"{}\" needs \"{}\": {}",
-                                 text::printable(engine.name.substr(0, 80)), what, why));
+    problems.add(at, "engine \"{}\" needs \"{}\": {}", text::printable(engine.name.substr(0, 80)),
+                 what, why);
   };
   fields.read("url", server.url, read_url);
   if (fields.read("api", server.api, read_choice, parsing.known.apis) == nullptr) {
@@ -329,20 +322,19 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
   const Node* ready = node.find("ready");
   if (ready != nullptr && ready->find("timeout") != nullptr &&
       server.ready_seconds > engine.timeout_seconds) {
-    problems.add(
-        ready->find("timeout")->at,
-        fmt::format("timeout of ready is longer than the engine's ({}), which holds start, "
-                    "warm-up and load\n  write beside it: timeout: {}",
-                    unit::show_duration(engine.timeout_seconds),
-                    fmt::format("{:.0f}s", std::ceil(2 * server.ready_seconds))));
+    problems.add(ready->find("timeout")->at,
+                 "timeout of ready is longer than the engine's ({}), which holds start, warm-up "
+                 "and load\n  write beside it: timeout: {}",
+                 unit::show_duration(engine.timeout_seconds),
+                 fmt::format("{:.0f}s", std::ceil(2 * server.ready_seconds)));
   }
   const bool url_takes_port = uses({server.url, server.ready_url, server.metrics}, {}, "port");
   if (command == nullptr) {
     for (const char* key : {"probes", "profile_args", "counted_env", "env", "build"}) {
       if (node.find(key) == nullptr) continue;
-      problems.add(at(key), fmt::format("{}: weir starts no program of this engine, whose server "
-                                        "runs already under url",
-                                        key));
+      problems.add(at(key),
+                   "{}: weir starts no program of this engine, whose server runs already under url",
+                   key);
     }
     if (url_takes_port && !server.url.empty()) {
       problems.add(at("url"),

@@ -1,8 +1,6 @@
 #include "gate/config/placeholders.hpp"
 
-#include <algorithm>
-#include <optional>
-
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::config {
@@ -72,13 +70,11 @@ std::string substitute(std::string_view text,
 
 bool uses(const Arguments& arguments, const Environment& environment,
           std::string_view placeholder) {
-  const auto holds = [&](const std::string& text) {
-    const auto words = placeholders_in(text);
-    return std::find(words.begin(), words.end(), placeholder) != words.end();
+  const auto has = [&](const std::string& text) {
+    return holds(placeholders_in(text), placeholder);
   };
-  return std::any_of(arguments.begin(), arguments.end(), holds) ||
-         std::any_of(environment.begin(), environment.end(),
-                     [&](const auto& variable) { return holds(variable.second); });
+  return std::ranges::any_of(arguments, has) ||
+         std::ranges::any_of(environment, has, &Environment::value_type::second);
 }
 
 }  // namespace weir::config

@@ -9,21 +9,15 @@ extern const std::span<const PresetText> k_preset_texts;
 
 namespace {
 
-struct Read {
-  Preset preset;
-  Node tree;
-};
-
 // A preset's file. What the engine's keys mean is for those that parse a weir.yaml with it.
-Result<Read> read(const PresetText& file) {
+Result<Preset> read(const PresetText& file) {
   const std::string place = fmt::format("configs/presets/{}.yaml", file.first);
-  Read made;
-  Preset& preset = made.preset;
+  WEIR_TRY(Node tree, parse_yaml(file.second, place));
+  Preset preset;
   preset.name = file.first;
-  WEIR_TRY(made.tree, parse_yaml(file.second, place));
   const Known nothing;
   Parsing parsing{nothing, Problems(place), {}};
-  Fields fields(made.tree, "the preset", parsing.problems);
+  Fields fields(tree, "the preset", parsing.problems);
   fields.read("version", preset.version, read_integer, 1, 1'000'000);
   fields.read("about", preset.about, read_text);
   fields.read("tried", preset.tried, read_text);
@@ -57,41 +51,22 @@ Result<Read> read(const PresetText& file) {
   }
   fields.finish();
   if (parsing.problems.any()) return tl::unexpected(parsing.problems.error());
-  return made;
-}
-
-const std::vector<Read>& all() {
-  static const std::vector<Read> k_all = [] {
-    std::vector<Read> made;
-    for (const PresetText& file : k_preset_texts) made.push_back(read(file).value());
-    return made;
-  }();
-  return k_all;
+  preset.tree = std::make_shared<const Node>(std::move(tree));
+  return preset;
 }
 
 }  // namespace
 
 const std::vector<Preset>& presets() {
-  static const std::vector<Preset> k_presets = [] {
-    std::vector<Preset> made;
-    for (const Read& one : all()) made.push_back(one.preset);
-    return made;
-  }();
+  static const auto k_presets =
+      collect<Preset>(k_preset_texts, [](const PresetText& file) { return read(file).value(); });
   return k_presets;
 }
 
-std::vector<std::string> preset_names() {
-  std::vector<std::string> names;
-  for (const Preset& one : presets()) names.push_back(one.name);
-  return names;
-}
+std::vector<std::string> preset_names() { return names_of(presets()); }
 
 const Preset* preset_of_program(std::string_view file_name) {
   return first_of(presets(), [&](const Preset& one) { return holds(one.programs, file_name); });
-}
-
-const Node& preset_tree(const Preset& preset) {
-  return first_of(all(), [&](const Read& one) { return one.preset.name == preset.name; })->tree;
 }
 
 }  // namespace weir::config

@@ -2,9 +2,13 @@
 // built in), and what `preset:` in a weir.yaml comes to. Pure.
 #pragma once
 
+#include <memory>
+
 #include "gate/config/settings.hpp"
 
 namespace weir::config {
+
+struct Node;
 
 struct Preset {
   std::string name;
@@ -24,6 +28,7 @@ struct Preset {
   };
   std::vector<Device> devices;  // the first is the one of files without backends
   std::vector<PromptSettings> prompts;
+  std::shared_ptr<const Node> tree;  // of its file, for those that parse a weir.yaml with it
 
   // "llama-bench 1", as baselines keep it.
   [[nodiscard]] std::string id() const { return fmt::format("{} {}", name, version); }

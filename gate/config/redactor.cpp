@@ -1,11 +1,10 @@
 #include "gate/config/redactor.hpp"
 
-#include <set>
-
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
+#include "gate/profile/reach.hpp"
 
 namespace weir::config {
 namespace {
@@ -31,21 +30,6 @@ std::map<std::string, std::string> aliases_of(std::string_view kind, const Secti
   return aliases;
 }
 
-// Without ".", "..", and doubled slashes, as far as the text alone can tell.
-std::string normal(std::string_view path) {
-  const bool absolute = path.starts_with('/');
-  std::vector<std::string> parts;
-  for (std::string& part : text::split(path, '/')) {
-    if (part.empty() || part == ".") continue;
-    if (part == ".." && !parts.empty() && parts.back() != "..") {
-      parts.pop_back();
-    } else if (part != ".." || !absolute) {
-      parts.push_back(std::move(part));
-    }
-  }
-  return (absolute ? "/" : "") + text::join(parts, "/");
-}
-
 bool of_a_word(char c) {
   const auto byte = static_cast<unsigned char>(c);
   return c == '_' || byte >= 0x80U || text::is_alphanumeric(c);
@@ -62,7 +46,8 @@ bool stands_at(std::string_view text, std::size_t at, std::string_view word) {
 }  // namespace
 
 Redactor::Redactor(const Settings& settings, std::string_view folder)
-    : engines_(aliases_of("engine", settings.engines)),
+    : folder_(folder),
+      engines_(aliases_of("engine", settings.engines)),
       models_(aliases_of("model", settings.models)),
       prompts_(aliases_of("prompt", settings.prompts)) {
   for (const EngineSettings& engine : settings.engines) {
@@ -70,26 +55,26 @@ Redactor::Redactor(const Settings& settings, std::string_view folder)
     const std::string& alias = engines_.at(engine.name);
     add(engine.name, alias);
     Arguments command = engine.command;
-    if (engine.container) command = add_container(engine, folder, alias);
+    if (engine.container) command = add_container(engine, alias);
     if (engine.server && !engine.server->url.empty()) add(engine.server->url, alias);
     if (engine.server && !engine.server->model_name.empty()) add(engine.server->model_name, alias);
     for (std::size_t i = 0; i < command.size(); ++i) {
       const std::string& word = command[i];
       // The program, and what else of the command is a file: a script, a library.
       const bool file = (i == 0 && !word.starts_with('-')) || word.find('/') != std::string::npos;
-      if (file && word.find('{') == std::string::npos) add_path(word, folder, alias);
+      if (file && word.find('{') == std::string::npos) add_path(word, alias);
     }
   }
   for (const ModelSettings& model : settings.models) {
     if (!model.is_private) continue;
     add(model.name, models_.at(model.name));
-    add_path(model.path, folder, models_.at(model.name));
+    add_path(model.path, models_.at(model.name));
   }
   for (const PromptSettings& prompt : settings.prompts) {
     if (!prompt.is_private) continue;
     const std::string& alias = prompts_.at(prompt.name);
     add(prompt.name, alias);
-    if (prompt.file) add_path(*prompt.file, folder, alias);
+    if (prompt.file) add_path(*prompt.file, alias);
     if (!prompt.text) continue;
     add(std::string(text::trim(*prompt.text)), alias);
     constexpr std::size_t k_telling = 8;  // shorter lines are words like any other
@@ -101,21 +86,20 @@ Redactor::Redactor(const Settings& settings, std::string_view folder)
   for (const Aliases* aliases : {&engines_, &models_, &prompts_}) {
     for (const auto& [name, alias] : *aliases) add(alias, alias);
   }
-  std::stable_sort(words_.begin(), words_.end(),
-                   [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+  std::ranges::stable_sort(words_, std::greater(),
+                           [](const auto& word) { return word.first.size(); });
 }
 
 void Redactor::add(std::string word, const std::string& alias) {
   if (!word.empty()) words_.emplace_back(std::move(word), alias);
 }
 
-void Redactor::add_path(const std::string& path, std::string_view folder,
-                        const std::string& alias) {
-  const std::string written = normal(path);
+void Redactor::add_path(const std::string& path, const std::string& alias) {
+  const std::string written = profile::normal_path(path);
   const std::string file = written.substr(written.rfind('/') + 1);  // npos + 1 is 0
   add(path, alias);
   add(written, alias);
-  if (!path.starts_with('/')) add(normal(fmt::format("{}/{}", folder, path)), alias);
+  if (!path.starts_with('/')) add(profile::normal_path(fmt::format("{}/{}", folder_, path)), alias);
   add(file, alias);
   // "weights" of "weights.gguf": shards and caches are named like that.
   if (const std::size_t dot = file.rfind('.'); dot != std::string::npos) {
@@ -123,8 +107,7 @@ void Redactor::add_path(const std::string& path, std::string_view folder,
   }
 }
 
-Arguments Redactor::add_container(const EngineSettings& engine, std::string_view folder,
-                                  const std::string& alias) {
+Arguments Redactor::add_container(const EngineSettings& engine, const std::string& alias) {
   const ContainerSettings& container = *engine.container;
   const bool srun = container.runtime == Runtime::srun;
   Arguments options = container.args, command = engine.command;
@@ -139,24 +122,22 @@ Arguments Redactor::add_container(const EngineSettings& engine, std::string_view
     command.erase(command.begin(), !srun && at != command.end() ? at + 1 : at);
   }
   for (std::size_t i = 0; i < options.size(); ++i) {
-    constexpr std::string_view k_image = "--container-image";
     const std::string& word = options[i];
-    if (srun && word == k_image && i + 1 < options.size()) {
-      add_image(options[++i], folder, alias);
-    } else if (srun && word.starts_with(std::string(k_image) + "=")) {
-      add_image(word.substr(k_image.size() + 1), folder, alias);
+    if (srun && word == k_container_image && i + 1 < options.size()) {
+      add_image(options[++i], alias);
+    } else if (srun && is_or_sets(word, k_container_image)) {
+      add_image(word.substr(std::min(word.size(), k_container_image.size() + 1)), alias);
     } else {
       add_places(word, alias);
     }
   }
-  add_image(image, folder, alias);
+  add_image(image, alias);
   return command;
 }
 
-void Redactor::add_image(const std::string& image, std::string_view folder,
-                         const std::string& alias) {
+void Redactor::add_image(const std::string& image, const std::string& alias) {
   if (image.empty() || image.find('{') != std::string::npos) return;
-  add_path(image, folder, alias);
+  add_path(image, alias);
   if (image.starts_with('/') || image.starts_with('.')) return;  // a file, or a folder
   const std::size_t digest = image.find('@');
   if (digest != std::string::npos) add(image.substr(digest + 1), alias);
@@ -180,11 +161,11 @@ void Redactor::add_places(std::string word, const std::string& alias) {
                                                   "proc", "sbin", "sys", "usr"};
   static const std::set<std::string> k_tops{"home", "media", "mnt", "opt", "root",
                                             "run",  "srv",   "tmp", "var"};
-  std::replace_if(
-      word.begin(), word.end(), [](char c) { return c == '=' || c == ','; }, ':');
+  std::ranges::replace_if(
+      word, [](char c) { return c == '=' || c == ','; }, ':');
   for (const std::string& piece : text::split(word, ':')) {
     if (!piece.starts_with('/') || piece.find('{') != std::string::npos) continue;
-    const std::string path = normal(piece);
+    const std::string path = profile::normal_path(piece);
     const std::size_t second = path.find('/', 1);
     const std::string top = path.substr(1, second == std::string::npos ? second : second - 1);
     if (top.empty() || k_everywhere.contains(top)) continue;

@@ -7,10 +7,7 @@
 // alias.
 #pragma once
 
-#include <utility>
-
 #include "gate/config/settings.hpp"
-#include "gate/profile/cell.hpp"
 
 namespace weir::config {
 
@@ -32,14 +29,14 @@ class Redactor {
  private:
   using Aliases = std::map<std::string, std::string>;  // name -> alias
   void add(std::string word, const std::string& alias);
-  void add_path(const std::string& path, std::string_view folder, const std::string& alias);
+  void add_path(const std::string& path, const std::string& alias);
   // The image and the paths among the runtime's options. What is the engine's own of the command.
-  Arguments add_container(const EngineSettings& engine, std::string_view folder,
-                          const std::string& alias);
-  void add_image(const std::string& image, std::string_view folder, const std::string& alias);
+  Arguments add_container(const EngineSettings& engine, const std::string& alias);
+  void add_image(const std::string& image, const std::string& alias);
   // Absolute paths in an option, which may hold several ("/a:/b", "source=/a,target=/b").
   void add_places(std::string word, const std::string& alias);
 
+  std::string folder_;
   Aliases engines_, models_, prompts_;
   std::vector<std::pair<std::string, std::string>>
       words_;  // what is hidden -> alias; longest first

@@ -1,11 +1,7 @@
 #include "gate/config/rules.hpp"
 
-#include <map>
-#include <set>
-
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::config {
 namespace {
@@ -88,13 +84,6 @@ bool same(const LimitEntry& a, const LimitEntry& b) {
   return judged(a) == judged(b);
 }
 
-std::string some_of(const std::vector<std::string>& metrics) {
-  constexpr std::size_t k_most = 3;
-  const std::span some = std::span(metrics).first(std::min(k_most, metrics.size()));
-  const std::size_t more = metrics.size() - some.size();
-  return text::join(some) + (more > 0 ? fmt::format(" and {} more", more) : "");
-}
-
 // Entries that are put off, by what they are about.
 void later(const std::vector<LimitEntry>& base, const std::vector<LimitEntry>& head,
            std::vector<Proposal>& proposals) {
@@ -114,13 +103,11 @@ void later(const std::vector<LimitEntry>& base, const std::vector<LimitEntry>& h
 
 // What other limits would change, told by what they mean for each cell and metric rather than by
 // the lines they are written in: an entry that overrides nothing changes nothing.
-std::vector<Proposal> compare_limits(const std::vector<profile::CellKey>& cells,
-                                     const std::vector<unit::Metric>& metrics,
-                                     const std::vector<LimitEntry>& base,
-                                     const std::vector<LimitEntry>& head) {
-  std::vector<Proposal> proposals;
+void compare_limits(const std::vector<profile::CellKey>& cells,
+                    const std::vector<unit::Metric>& metrics, const std::vector<LimitEntry>& base,
+                    const std::vector<LimitEntry>& head, std::vector<Proposal>& proposals) {
   later(base, head, proposals);
-  if (std::equal(base.begin(), base.end(), head.begin(), head.end(), same)) return proposals;
+  if (std::ranges::equal(base, head, same)) return;
   // (what changes, in which cells) -> metrics that change alike
   std::map<std::pair<std::string, Change>, std::vector<std::string>> of_metric;
   const auto note = [&](const profile::CellKey& cell, const std::string& name, const Limit& before,
@@ -146,12 +133,11 @@ std::vector<Proposal> compare_limits(const std::vector<profile::CellKey>& cells,
   for (const auto& [what, of] : alike) {
     const Change& change = what.first;
     proposals
-        .emplace_back(Proposal{
-            fmt::format("{} of {}", change.kind.empty() ? "limit" : change.kind, some_of(of)),
-            change.from, change.to, change.effect})
+        .emplace_back(Proposal{fmt::format("{} of {}", change.kind.empty() ? "limit" : change.kind,
+                                           verdict::some_of(of)),
+                               change.from, change.to, change.effect})
         .about(what.second);
   }
-  return proposals;
 }
 
 // What counts a cell, or reads a number of it.
@@ -159,9 +145,7 @@ std::set<std::string> sources_of(const Cell& cell, const ProbeDevices& sees) {
   std::set<std::string> sources;
   for (const std::string& probe : cell.engine->probes) {
     const auto* devices = look_up(sees, probe);
-    if (devices != nullptr && std::ranges::find(*devices, cell.device) != devices->end()) {
-      sources.insert("probe " + probe);
-    }
+    if (devices != nullptr && holds(*devices, cell.device)) sources.insert("probe " + probe);
   }
   if (cell.engine->reports_counts()) sources.insert("counts of output " + cell.engine->output);
   for (const ValueRule& rule : cell.engine->generic.values) sources.insert(rule.metric);
@@ -225,9 +209,7 @@ class Rules {
         allowed(engine.name, {}, engine.cpu_ops_allowed, true);
       }
     }
-    for (Proposal& one : compare_limits(cells_, metrics(), base_.limits, head_.limits)) {
-      edits_.proposals.push_back(std::move(one));
-    }
+    compare_limits(cells_, metrics(), base_.limits, head_.limits, edits_.proposals);
     gate();
     edits_.proposals = verdict::in_order(std::move(edits_.proposals));
     return std::move(edits_);
@@ -416,10 +398,11 @@ class Rules {
                          Effect effect) {
       if (from != to) add(fmt::format("gate.{}", name), from, to, effect);
     };
-    const auto amount = [&](const char* name, auto from, auto to, bool more_is_looser) {
+    const auto amount = [&](const char* name, auto from, auto to, bool more_is_looser,
+                            std::string (*shown)(double) = number) {
       if (from == to) return;
       const auto before = static_cast<double>(from), after = static_cast<double>(to);
-      add(fmt::format("gate.{}", name), number(before), number(after),
+      add(fmt::format("gate.{}", name), shown(before), shown(after),
           grows(before, after, more_is_looser));
     };
     const auto flag = [&](const char* name, bool from, bool to, bool on_is_looser,
@@ -431,10 +414,7 @@ class Rules {
     amount("missed", a.missed, b.missed, true);
     amount("stored_level", a.stored_level, b.stored_level, false);
     flag("strict", a.strict, b.strict, true);
-    if (a.budget_seconds != b.budget_seconds) {
-      add("gate.budget", unit::show_duration(a.budget_seconds),
-          unit::show_duration(b.budget_seconds), grows(a.budget_seconds, b.budget_seconds, false));
-    }
+    amount("budget", a.budget_seconds, b.budget_seconds, false, unit::show_duration);
     amount("runs", a.runs, b.runs, false);
     one("repeats", number(static_cast<double>(a.repeats)), number(static_cast<double>(b.repeats)),
         Effect::changed);

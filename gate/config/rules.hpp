@@ -9,8 +9,6 @@
 #pragma once
 
 #include "gate/config/matrix.hpp"
-#include "gate/config/settings.hpp"
-#include "gate/verdict/proposal.hpp"
 #include "gate/verdict/removed.hpp"
 
 namespace weir::config {

@@ -1,10 +1,10 @@
 // weir.yaml as data: what was written, checked, before the matrix is expanded. Pure.
 #pragma once
 
-#include "gate/base/result.hpp"
+#include <set>
+
 #include "gate/explain/rules.hpp"
 #include "gate/profile/served.hpp"
-#include "gate/unit/metric.hpp"
 #include "gate/verdict/limits.hpp"
 
 namespace weir::config {

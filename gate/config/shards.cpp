@@ -1,8 +1,7 @@
 // The cells of a matrix split for several machines.
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/matrix.hpp"
 
@@ -27,9 +26,7 @@ std::vector<Kind> kinds_of(std::span<const Cell> cells, std::span<const double> 
   std::vector<Kind> kinds;
   std::map<std::string, std::pair<std::size_t, std::size_t>> places;  // line -> kind and piece
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const Kind& kind) {
-      return kind.runner == cells[i].runner;
-    });
+    const auto found = std::ranges::find(kinds, cells[i].runner, &Kind::runner);
     const auto kind = static_cast<std::size_t>(found - kinds.begin());
     if (found == kinds.end()) kinds.push_back({cells[i].runner, {}, 0, 1});
     const auto [place, fresh] =
@@ -61,22 +58,16 @@ void share_out(std::vector<Kind>& kinds, std::size_t count) {
 
 std::vector<Shard> split(const Kind& kind) {
   std::vector<Shard> shards(kind.shards);
-  std::vector<std::size_t> order(kind.pieces.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return kind.pieces[a].seconds > kind.pieces[b].seconds;
-  });
-  for (const std::size_t place : order) {
-    const Piece& piece = kind.pieces[place];
-    Shard& least =
-        *std::min_element(shards.begin(), shards.end(),
-                          [](const Shard& a, const Shard& b) { return a.seconds < b.seconds; });
+  std::vector<Piece> pieces = kind.pieces;
+  std::ranges::stable_sort(pieces, std::greater(), &Piece::seconds);
+  for (const Piece& piece : pieces) {
+    Shard& least = *std::ranges::min_element(shards, {}, &Shard::seconds);
     least.cells.insert(least.cells.end(), piece.cells.begin(), piece.cells.end());
     least.seconds += piece.seconds;
   }
   for (Shard& shard : shards) {
     shard.runner = kind.runner;
-    std::sort(shard.cells.begin(), shard.cells.end());
+    std::ranges::sort(shard.cells);
   }
   return shards;
 }
@@ -87,10 +78,9 @@ Result<std::vector<Shard>> make_shards(std::span<const Cell> cells, std::span<co
                                        std::size_t count) {
   std::vector<Kind> kinds = kinds_of(cells, seconds);
   if (kinds.size() > count) {
-    std::vector<std::string> names;
-    for (const Kind& kind : kinds) {
-      names.push_back(kind.runner.empty() ? std::string("any") : text::join(kind.runner, "+"));
-    }
+    const auto names = collect<std::string>(kinds, [](const Kind& kind) {
+      return kind.runner.empty() ? std::string("any") : text::join(kind.runner, "+");
+    });
     return fail(Code::usage, "{} shards are too few: cells need {} kinds of runners ({})", count,
                 kinds.size(), text::join(names));
   }

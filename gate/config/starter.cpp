@@ -1,8 +1,6 @@
 #include "gate/config/starter.hpp"
 
 #include <cmath>
-#include <map>
-#include <set>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -19,17 +17,16 @@ namespace {
 // where that has a value.
 std::string filled(std::string_view form, const std::map<std::string, std::string>& values) {
   const auto value = [&](std::string_view word) { return values.at(std::string(word)); };
-  std::string text;
+  std::vector<std::string> lines;
   for (std::string_view line : text::split(form, '\n')) {
     if (line.starts_with('?')) {
       const std::size_t end = line.find(' ');
       if (value(line.substr(1, end - 1)).empty()) continue;
       line.remove_prefix(end + 1);
     }
-    text += substitute(line, value) + "\n";
+    lines.push_back(substitute(line, value));
   }
-  text.pop_back();
-  return text;
+  return text::join(lines, "\n");
 }
 
 // A name that the config will have, beside what was found.
@@ -50,32 +47,28 @@ std::vector<Named> named_engines(const StarterInput& found) {
   return list;
 }
 
-std::string without_last_break(const std::string& text) {
-  return text.substr(0, text.empty() ? 0 : text.size() - 1);
-}
-
 std::string engines(const StarterInput& found, const std::vector<Named>& all) {
-  std::string text;
+  std::vector<std::string> lines;
   for (const Named& one : all) {
     const std::string keys =
         fmt::format("{{preset: {}, program: {}{}", one.preset->name,
                     yaml_scalar(one.engine->program), found.has_probes ? "" : ", probes: []");
     // A program of this checkout: a base has its own, which is built.
     if (found.build.empty() || !one.engine->program.starts_with("./")) {
-      text += fmt::format("  {}: {}}}\n", one.name, keys);
+      lines.push_back(fmt::format("  {}: {}}}", one.name, keys));
       continue;
     }
-    text += fmt::format(
+    lines.push_back(fmt::format(
         "  {}:\n    {},\n     # How to build a base, to compare with (--against):\n     build: "
-        "{}}}\n",
-        one.name, keys, one.preset->build.empty() ? found.build : yaml_list(one.preset->build));
+        "{}}}",
+        one.name, keys, one.preset->build.empty() ? found.build : yaml_list(one.preset->build)));
   }
-  return without_last_break(text);
+  return text::join(lines, "\n");
 }
 
 // Those that an engine can load; all where nothing is known of an engine.
 std::string models(const StarterInput& found, const std::vector<Named>& all) {
-  std::string text;
+  std::vector<std::string> lines;
   std::set<std::string> taken;
   for (const StarterModel& model : found.models) {
     const auto loads = [&](const Named& one) {
@@ -83,10 +76,10 @@ std::string models(const StarterInput& found, const std::vector<Named>& all) {
       return only.empty() || (only == "folder") == model.folder;
     };
     if (!all.empty() && std::ranges::none_of(all, loads)) continue;
-    text +=
-        fmt::format("  {}: {}\n", fresh_name(model.name, "model", taken), yaml_scalar(model.path));
+    lines.push_back(
+        fmt::format("  {}: {}", fresh_name(model.name, "model", taken), yaml_scalar(model.path)));
   }
-  return without_last_break(text);
+  return text::join(lines, "\n");
 }
 
 // The CPU and Vulkan where an engine runs there, and for one that runs on neither its own device.
@@ -113,12 +106,14 @@ constexpr const char* k_home = "OWNER/weir";
 constexpr const char* k_vulkan_packages = " libvulkan1 mesa-vulkan-drivers";
 
 std::string replaced(std::string text, std::string_view what, std::string_view with) {
-  for (std::size_t at = text.find(what); at != std::string::npos;
-       at = text.find(what, at + with.size())) {
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size()) {
     text.replace(at, what.size(), with);
   }
   return text;
 }
+
+// On one line: a name may hold a line break.
+std::string one_line(std::string_view text) { return replaced(text::printable(text), "\n", ""); }
 
 }  // namespace
 
@@ -147,9 +142,8 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
 
 std::string yaml_quoted(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text::printable(text)) {
+  for (const char c : replaced(one_line(text), "\t", "")) {
     if (c == '"' || c == '\\') result += '\\';
-    if (c == '\n' || c == '\t') continue;
     result += c;
   }
   return result + '"';
@@ -168,9 +162,9 @@ std::string starter_config(const StarterInput& found) {
 
 namespace {
 
-// One word of a POSIX shell, on one line: a name may hold a line break.
+// One word of a POSIX shell.
 std::string word(const std::string& text) {
-  return "'" + replaced(replaced(text::printable(text), "\n", ""), "'", "'\\''") + "'";
+  return "'" + replaced(one_line(text), "'", "'\\''") + "'";
 }
 
 // What a job does before weir is asked, a command a line. `file` is the workflow's name.
@@ -191,12 +185,8 @@ std::vector<std::string> steps_of(const StarterCi& found, const std::string& fil
 }
 
 std::string indented(const std::vector<std::string>& lines, std::string_view indent) {
-  std::string text;
-  for (const std::string& line : lines) {
-    text += (text.empty() ? "" : "\n") + std::string(indent) +
-            replaced(text::printable(line), "\n", "");
-  }
-  return text;
+  const auto shown = [&](const std::string& line) { return std::string(indent) + one_line(line); };
+  return text::join(collect<std::string>(lines, shown), "\n");
 }
 
 std::string below_root(const StarterCi& found, const std::string& file) {

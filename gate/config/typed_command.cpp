@@ -1,7 +1,5 @@
 #include "gate/config/typed_command.hpp"
 
-#include "gate/base/find.hpp"
-#include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/config/starter.hpp"
@@ -57,10 +55,15 @@ Node environment_node(const Environment& env) {
   return node;
 }
 
-Node texts_node(const Arguments& texts) {
-  Node node = list_node({});
-  for (const std::string& text : texts) node.items.push_back(text_node(text));
-  return node;
+void put(Node& node, const char* key, Node value) {
+  node.entries.push_back({key, {}, std::move(value)});
+}
+void put(Node& node, const char* key, std::int64_t value) {
+  put(node, key, text_node(std::to_string(value)));
+}
+
+Node one_entry(std::string key, Node value) {
+  return map_node({{std::move(key), {}, std::move(value)}});
 }
 
 std::string name_in(const std::string& path, const char* fallback) {
@@ -77,26 +80,21 @@ class Typed {
     read_args();
     WEIR_TRY(Node prompts, prompts_node());
     WEIR_TRY(Node engine, engine_node());
-    Node gate = map_node({{"budget", {}, text_node(typed_.budget)}});
+    Node gate = one_entry("budget", text_node(typed_.budget));
     WEIR_CHECK(add_number("repeats", gate));
     const std::string stem = model_.substr(0, model_.rfind('.'));
-    Node backend = map_node({{"args", {}, list_node({})}});  // they were typed
+    Node backend = one_entry("args", list_node({}));  // they were typed
     Environment device_env = typed_.device_env, base_env;
     for (const auto& [name, value] : typed_.env) base_env.insert(device_env.extract(name));
-    if (!device_env.empty()) {
-      backend.entries.push_back({"env", {}, environment_node(device_env)});
-    }
-    const auto section = [](const char* name, std::string key, Node value) {
-      return Entry{name, {}, map_node({{std::move(key), {}, std::move(value)}})};
-    };
-    const Node root =
-        map_node({{"version", {}, text_node("1")},
-                  section("engines", name_in(typed_.program, "program"), std::move(engine)),
-                  section("models", model_.empty() ? "none" : name_in(stem, "model"),
-                          text_node(model_.empty() ? "/dev/null" : model_)),
-                  section("backends", typed_.device, std::move(backend)),
-                  {"prompts", {}, std::move(prompts)},
-                  {"gate", {}, std::move(gate)}});
+    if (!device_env.empty()) put(backend, "env", environment_node(device_env));
+    Node root = one_entry("version", text_node("1"));
+    put(root, "engines", one_entry(name_in(typed_.program, "program"), std::move(engine)));
+    put(root, "models",
+        one_entry(model_.empty() ? "none" : name_in(stem, "model"),
+                  text_node(model_.empty() ? "/dev/null" : model_)));
+    put(root, "backends", one_entry(typed_.device, std::move(backend)));
+    put(root, "prompts", std::move(prompts));
+    put(root, "gate", std::move(gate));
     return TypedConfig{to_yaml(root), command_, is_total(),
                        typed_.preset != nullptr || !typed_.output.empty(), std::move(base_env)};
   }
@@ -155,29 +153,26 @@ class Typed {
                 text::join(text::split(placeholder, '_'), " "), text::printable(*typed));
   }
 
-  Result<void> add_number(const std::string& placeholder, Node& node) const {
+  Result<void> add_number(const char* placeholder, Node& node) const {
     WEIR_TRY(const auto value, number(placeholder));
-    if (value) node.entries.push_back({placeholder, {}, text_node(std::to_string(*value))});
+    if (value) put(node, placeholder, *value);
     return {};
   }
 
   Result<Node> engine_node() const {
     Node engine = map_node({});
-    const auto add = [&](const char* key, Node value) {
-      engine.entries.push_back({key, {}, std::move(value)});
-    };
     if (typed_.preset != nullptr) {
-      add("preset", text_node(typed_.preset->name));
+      put(engine, "preset", text_node(typed_.preset->name));
     } else {
-      add("output", text_node(typed_.output.empty() ? "generic" : typed_.output));
-      if (typed_.output.empty()) add("metrics", map_node({}));  // probes count alone
+      put(engine, "output", text_node(typed_.output.empty() ? "generic" : typed_.output));
+      if (typed_.output.empty()) put(engine, "metrics", map_node({}));  // probes count alone
     }
-    add("command", texts_node(command_));
-    if (!typed_.probes.empty()) add("probes", texts_node(typed_.probes));
+    put(engine, "command", texts_node(command_));
+    if (!typed_.probes.empty()) put(engine, "probes", texts_node(typed_.probes));
     Node env = environment_node(typed_.env);
     // A prompt has to stand somewhere, and nobody knows which argument it is.
-    if (is_total()) env.entries.push_back({"WEIR_PROMPT", {}, text_node("{prompt}")});
-    if (!env.entries.empty()) add("env", std::move(env));
+    if (is_total()) put(env, "WEIR_PROMPT", text_node("{prompt}"));
+    if (!env.entries.empty()) put(engine, "env", std::move(env));
     WEIR_CHECK(add_number("threads", engine));
     WEIR_CHECK(add_number("seed", engine));
     return engine;
@@ -188,35 +183,29 @@ class Typed {
   }
 
   Result<Node> prompts_node() const {
-    const auto prompt = [](const std::vector<std::pair<const char*, std::string>>& keys) {
-      Node node = map_node({});
-      for (const auto& [key, value] : keys) node.entries.push_back({key, {}, text_node(value)});
-      return node;
-    };
-    const auto named = [](const char* name, Node node) {
-      return map_node({{name, {}, std::move(node)}});
-    };
-    if (is_total()) return named("run", prompt({{"text", "once"}}));
+    if (is_total()) return one_entry("run", one_entry("text", text_node("once")));
     const PromptSettings& own = typed_.preset->prompts.back();
     WEIR_TRY(auto tokens, number("tokens"));
     WEIR_TRY(auto before, number("prompt_tokens"));
     Node node;
     const char* name = "text";
     if (filled_.contains("prompt")) {
-      node = prompt({{"text", look_up(values_, "prompt", own.text.value_or(""))}});
+      node = one_entry("text", text_node(look_up(values_, "prompt", own.text.value_or(""))));
       if (!tokens) tokens = own.tokens;
-      if (tokens) node.entries.push_back({"tokens", {}, text_node(std::to_string(*tokens))});
+      if (tokens) put(node, "tokens", *tokens);
     } else {
       const bool both = own.prompt_tokens.value_or(0) > 0;
       if (!tokens && (both || !before)) tokens = own.tokens;
       if (!before && both) before = own.prompt_tokens;
       const std::int64_t read = before.value_or(0), written = tokens.value_or(0);
       const auto lengths = [&](std::int64_t in, std::int64_t out) {
-        return prompt({{"prompt_tokens", std::to_string(in)}, {"tokens", std::to_string(out)}});
+        Node prompt = one_entry("prompt_tokens", text_node(std::to_string(in)));
+        put(prompt, "tokens", out);
+        return prompt;
       };
       if (!both && read > 0 && written > 0) {  // as llama-bench does: two tests
-        Node two =
-            map_node({{"prefill", {}, lengths(read, 0)}, {"decode", {}, lengths(0, written)}});
+        Node two = one_entry("prefill", lengths(read, 0));
+        put(two, "decode", lengths(0, written));
         for (Entry& one : two.entries) WEIR_CHECK(add_number("depth", one.value));
         return two;
       }
@@ -224,7 +213,7 @@ class Typed {
       node = lengths(read, written);
     }
     WEIR_CHECK(add_number("depth", node));
-    return named(name, std::move(node));
+    return one_entry(name, std::move(node));
   }
 
   const TypedCommand& typed_;

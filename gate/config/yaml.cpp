@@ -1,7 +1,5 @@
 #include <istream>
-#include <map>
 #include <streambuf>
-#include <utility>
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -45,31 +43,25 @@ class Builder final : public YAML::EventHandler {
   void OnDocumentEnd() override {}
 
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    Node node;
-    node.at = place_of(mark);
-    finish(std::move(node), {1, 0, 1}, anchor);
+    finish({Node::Kind::null, place_of(mark), false, {}, {}, {}}, {1, 0, 1}, anchor);
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
-    Node node;
-    node.kind = Node::Kind::scalar;
-    node.at = place_of(mark);
+    Node node = text_node(value, place_of(mark));
     node.quoted = quoted(tag, node.at);
-    node.text = value;
     if (value.find('\0') != std::string::npos) {
       throw Stop{node.at, "a NUL character cannot be part of a text"};
     }
-    const std::size_t bytes = value.size();
-    finish(std::move(node), {1, bytes, 1}, anchor);
+    finish(std::move(node), {1, value.size(), 1}, anchor);
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    const auto found = anchors_.find(anchor);
-    if (found == anchors_.end()) {
+    const auto* found = look_up(anchors_, anchor);
+    if (found == nullptr) {
       throw Stop{place_of(mark), "an alias may not stand inside what it names"};
     }
-    const auto& [node, size] = found->second;
+    const auto& [node, size] = *found;
     count(size, place_of(mark));
     Node copy = node;
     copy.at = place_of(mark);
@@ -114,11 +106,7 @@ class Builder final : public YAML::EventHandler {
       throw Stop{at, fmt::format("too large once its aliases are expanded (at most {} values)",
                                  limits_.nodes)};
     }
-    check_depth(open_.size() + size.depth, at);
-  }
-
-  void check_depth(std::size_t depth, Place at) const {
-    if (depth > limits_.depth) {
+    if (open_.size() + size.depth > limits_.depth) {
       throw Stop{at, fmt::format("nested deeper than {} levels", limits_.depth)};
     }
   }
@@ -206,24 +194,11 @@ class Memory final : public std::streambuf {
 // Where `text` stops being UTF-8 text without control characters; npos when it never does.
 // yaml-cpp guesses UTF-16 and UTF-32 from NULs, and says nothing of bytes that it cannot decode.
 std::size_t first_bad_byte(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    if (lead < 0x80) {
-      if (lead < 0x20 && lead != '\t' && lead != '\n' && lead != '\r') return i;
-      ++i;
-      continue;
-    }
-    const std::size_t more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-    if (lead < 0xC2 || lead > 0xF4 || i + more >= text.size()) return i;
-    std::uint32_t point = lead & (0x3FU >> more);
-    for (std::size_t k = 1; k <= more; ++k) {
-      const auto next = static_cast<unsigned char>(text[i + k]);
-      if ((next & 0xC0U) != 0x80U) return i;
-      point = (point << 6U) | (next & 0x3FU);
-    }
-    const bool overlong = (more == 2 && point < 0x800) || (more == 3 && point < 0x10000);
-    if (overlong || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000)) return i;
-    i += more + 1;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t from = at;
+    const char32_t point = text::next_code_point(text, at);
+    const bool control = point < 0x20 && point != '\t' && point != '\n' && point != '\r';
+    if (control || (point == 0xFFFD && at == from + 1)) return from;
   }
   return std::string_view::npos;
 }
@@ -242,10 +217,8 @@ tl::unexpected<Error> problem(std::string_view file, Place at, std::string_view 
 }  // namespace
 
 const Node* Node::find(std::string_view key) const {
-  for (const Entry& entry : entries) {
-    if (entry.key == key) return &entry.value;
-  }
-  return nullptr;
+  const Entry* found = first_of(entries, [&](const Entry& entry) { return entry.key == key; });
+  return found == nullptr ? nullptr : &found->value;
 }
 
 Node* Node::find(std::string_view key) {

@@ -1,11 +1,9 @@
 
 #include "gate/profile/assemble.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <set>
 
-#include "gate/base/fields.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/passes.hpp"
 
@@ -41,13 +39,8 @@ bool add_errors(const Records& records, std::string_view pass, Profile& profile)
     const auto error = error_of(*record);
     if (!error) continue;
     if (!record->stderr_tail.empty()) profile.stderr_tail = record->stderr_tail;
-    const auto known =
-        std::ranges::find_if(seen, [&](const auto& item) { return item.first == *error; });
-    if (known == seen.end()) {
-      seen.emplace_back(*error, 1);
-    } else {
-      ++known->second;
-    }
+    auto* known = first_of(seen, [&](const auto& item) { return item.first == *error; });
+    ++(known == nullptr ? seen.emplace_back(*error, 0) : *known).second;
   }
   for (const auto& [error, times] : seen) {
     profile.errors.push_back(
@@ -60,12 +53,13 @@ bool add_errors(const Records& records, std::string_view pass, Profile& profile)
 }
 
 // One fact that all runs should agree on; the first that was reported stands.
-template <class T, class Get>
-std::optional<T> agreed(const Records& records, std::string_view what, Get get, Profile& profile) {
+template <class T>
+std::optional<T> agreed(const Records& records, std::string_view what,
+                        std::optional<T> EngineReport::*fact, Profile& profile) {
   std::optional<T> found;
   for (const RunRecord* record : records) {
     if (!record->report) continue;
-    const std::optional<T>& value = get(*record->report);
+    const std::optional<T>& value = (*record->report).*fact;
     if (!value) continue;
     if (found && *found != *value) {
       add_once(profile.warnings,
@@ -95,30 +89,18 @@ Records longest(const Records& counted) {
 void set_work(const Records& records, Profile& profile) {
   using Report = EngineReport;
   WorkDone& work = profile.work;
-  work.generated_tokens = agreed<std::int64_t>(
-      records, "number of tokens generated",
-      [](const Report& report) -> const auto& { return report.generated_tokens; }, profile);
-  work.prompt_tokens = agreed<std::int64_t>(
-      records, "number of prompt tokens",
-      [](const Report& report) -> const auto& { return report.prompt_tokens; }, profile);
-  work.output_digest = agreed<std::string>(
-      records, "output", [](const Report& report) -> const auto& { return report.output_digest; },
-      profile);
-  work.model = agreed<std::string>(
-      records, "model", [](const Report& report) -> const auto& { return report.model; }, profile);
+  work.generated_tokens =
+      agreed(records, "number of tokens generated", &Report::generated_tokens, profile);
+  work.prompt_tokens = agreed(records, "number of prompt tokens", &Report::prompt_tokens, profile);
+  work.output_digest = agreed(records, "output", &Report::output_digest, profile);
+  work.model = agreed(records, "model", &Report::model, profile);
 }
 
 void set_origin(const CellFacts& facts, const Records& all, Profile& profile) {
-  using Report = EngineReport;
   Provenance& from = profile.provenance;
-  if (const auto build = agreed<std::string>(
-          all, "engine's build",
-          [](const Report& report) -> const auto& { return report.engine_build; }, profile)) {
-    from.engine_build = build;
-  }
-  const auto variant = agreed<std::string>(
-      all, "CPU variant", [](const Report& report) -> const auto& { return report.cpu_variant; },
-      profile);
+  const auto build = agreed(all, "engine's build", &EngineReport::engine_build, profile);
+  if (build) from.engine_build = build;
+  const auto variant = agreed(all, "CPU variant", &EngineReport::cpu_variant, profile);
   if (facts.device == "cpu" && variant && valid_name(*variant)) {
     from.device_class = "cpu-" + *variant;
   }
@@ -175,11 +157,10 @@ void set_profiling_cost(const Records& cost, Profile& profile) {
     }
     return;
   }
-  const auto failed =
-      std::ranges::find_if(cost, [](const RunRecord* one) { return error_of(*one).has_value(); });
-  profile.warnings.push_back(
-      "profiling cost: no pair of processes ended well" +
-      (failed == cost.end() ? "" : ": " + text::first_line(*error_of(**failed))));
+  std::optional<std::string> failed;
+  for (const RunRecord* one : cost) failed = failed ? failed : error_of(*one);
+  profile.warnings.push_back("profiling cost: no pair of processes ended well" +
+                             (failed ? ": " + text::first_line(*failed) : ""));
 }
 
 }  // namespace
@@ -213,7 +194,7 @@ std::optional<std::string> error_of(const RunRecord& record) {
 }
 
 void add_once(std::vector<std::string>& lines, const std::string& line) {
-  if (std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+  if (!holds(lines, line)) lines.push_back(line);
 }
 
 // What each process says with figures of its own is told once.
@@ -242,7 +223,6 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
     if (!facts.counts_skipped) profile.errors.emplace_back(k_no_record);
     return profile;
   }
-  Records good;
   for (const Records* pass : {&passes.counted, &passes.instructions, &passes.timed}) {
     for (const RunRecord* record : *pass) {
       for (const std::string& warning : record->warnings) add_once(profile.warnings, warning);
@@ -258,20 +238,19 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   const bool instructions_well =
       !add_errors(passes.instructions, "instructions", profile) && !passes.instructions.empty();
   const bool timed_well = !add_errors(passes.timed, "timed", profile) && !passes.timed.empty();
-  if (counted_well) good.insert(good.end(), passes.counted.begin(), passes.counted.end());
   // Valgrind offers other features of the processor than it has, which an engine may choose its
   // code by: such a process speaks for the engine where no other does.
   const bool instructions_alone = instructions_well && passes.counted.empty();
-  if (instructions_alone) {
-    good.insert(good.end(), passes.instructions.begin(), passes.instructions.end());
+  Records good;
+  for (const auto& [well, pass] : {std::pair(counted_well, &passes.counted),
+                                   {instructions_alone, &passes.instructions},
+                                   {timed_well, &passes.timed}}) {
+    if (well) good.insert(good.end(), pass->begin(), pass->end());
   }
-  if (timed_well) good.insert(good.end(), passes.timed.begin(), passes.timed.end());
-  for (const RunRecord* record : good) {
-    if (facts.device == "cpu" || !record->report || !record->report->device_refuted) continue;
-    profile.placement.state = Placement::State::refuted;
-    profile.placement.reason = *record->report->device_refuted;
-    break;
-  }
+  const RunRecord* const* refuted = first_of(std::as_const(good), [&](const RunRecord* record) {
+    return facts.device != "cpu" && record->report && record->report->device_refuted;
+  });
+  if (refuted != nullptr) refute(profile, *(*refuted)->report->device_refuted);
   if (timed_well) {
     profile.timed_runs = static_cast<std::int64_t>(passes.timed.size());
     if (const auto& last = passes.timed.back()->report) {
@@ -312,17 +291,14 @@ std::vector<std::string> cross_checks(const Profile& profile, const std::string&
   if (!profile.kernels || profile.kernels->varies || profile.device == "cpu") return {};
   const unit::Metric metric =
       unit::count_metric("dispatches", profile.kernels->scope, profile.kernels->length);
-  const auto counted = profile.metrics.find(metric.name);
-  if (counted == profile.metrics.end() || !counted->second.exact) return {};
+  const Measurement* counted = look_up(profile.metrics, metric.name);
+  if (counted == nullptr || !counted->exact) return {};
   // Beside an engine's own count of dispatches, kernels are ops of its graph: several may be one.
-  if (!counted->second.source.empty() && counted->second.source != profile.device) return {};
-  std::optional<Rational> sum = Rational(0);
-  for (const auto& [name, count] : profile.kernels->counts) {
-    if (sum) sum = sum->plus(count);
-  }
-  if (!sum || *sum == *counted->second.exact || profile.kernels->counts.empty()) return {};
+  if (!counted->source.empty() && counted->source != profile.device) return {};
+  const auto sum = profile.kernels->sum();
+  if (!sum || *sum == *counted->exact || profile.kernels->counts.empty()) return {};
   return {fmt::format("{}kernels by name add up to {}, dispatches were counted {}",
-                      side.empty() ? "" : side + ": ", sum->str(), counted->second.exact->str())};
+                      side.empty() ? "" : side + ": ", sum->str(), counted->exact->str())};
 }
 
 std::vector<Profile> assemble_all(const std::vector<CellFacts>& cells,
@@ -334,9 +310,7 @@ std::vector<Profile> assemble_all(const std::vector<CellFacts>& cells,
   for (const CellFacts& facts : cells) {
     const std::string name = facts.cell.str();
     profiles.push_back(assemble(facts, by_cell[name]));
-    if (const auto why = unavailable.find(name); why != unavailable.end()) {
-      profiles.back().errors = {why->second};
-    }
+    if (const auto* why = look_up(unavailable, name)) profiles.back().errors = {*why};
   }
   return profiles;
 }
@@ -350,8 +324,8 @@ bool is_rate(const Measurement& measured) {
 
 const Measurement* rate_of(const Profile& profile) {
   for (const char* name : {"decode_tokens_per_second", "prefill_tokens_per_second"}) {
-    const auto found = profile.metrics.find(name);
-    if (found != profile.metrics.end() && is_rate(found->second)) return &found->second;
+    const Measurement* found = look_up(profile.metrics, name);
+    if (found != nullptr && is_rate(*found)) return found;
   }
   for (const auto& [name, measured] : profile.metrics) {
     if (is_rate(measured)) return &measured;
@@ -362,9 +336,9 @@ const Measurement* rate_of(const Profile& profile) {
 }  // namespace
 
 void take_reference(std::span<Profile> profiles, std::string_view reference) {
-  const auto found = std::ranges::find_if(
-      profiles, [&](const Profile& profile) { return profile.cell.str() == reference; });
-  if (found == profiles.end()) return;
+  const Profile* found =
+      first_of(profiles, [&](const Profile& profile) { return profile.cell.str() == reference; });
+  if (found == nullptr) return;
   const Measurement* rate = rate_of(*found);
   if (rate == nullptr) return;
   const Reference taken{std::string(reference), found->provenance.fingerprint,

@@ -14,9 +14,6 @@
 //   leaves the other counts as they are.
 #pragma once
 
-#include <span>
-#include <string_view>
-
 #include "gate/profile/profile.hpp"
 
 namespace weir::profile {

@@ -1,7 +1,6 @@
 #include "gate/profile/cell.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "gate/base/text.hpp"
 

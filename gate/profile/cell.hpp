@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include "gate/base/result.hpp"
@@ -30,7 +29,6 @@ struct CellKey {
   // Reads str() back. Fails with Code::data on anything that is not four valid parts.
   [[nodiscard]] static Result<CellKey> parse(std::string_view text);
 
-  friend bool operator==(const CellKey&, const CellKey&) = default;
   friend auto operator<=>(const CellKey&, const CellKey&) = default;
 };
 

@@ -1,8 +1,6 @@
 // The counted pass: counts over lengths, kernels, the device that was used.
-#include <algorithm>
-#include <array>
-#include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/marginal.hpp"
@@ -48,11 +46,9 @@ bool saw_graphs(const Records& counted) {
 // What tells of the cell's device: its own probe, or the engine's marks if it made any.
 std::string device_probe(const CellFacts& facts, const std::vector<std::string>& probes,
                          const Records& counted) {
-  const auto has = [&](std::string_view name) {
-    return std::ranges::find(probes, name) != probes.end();
-  };
-  if (has(facts.device)) return facts.device;
-  return has(k_marks) && !devices_of(k_marks, counted).empty() ? std::string(k_marks) : "";
+  if (holds(probes, facts.device)) return facts.device;
+  const bool marked = holds(probes, k_marks) && !devices_of(k_marks, counted).empty();
+  return marked ? std::string(k_marks) : "";
 }
 
 std::vector<std::string> bases_of(const std::string& probe, const Records& counted) {
@@ -80,13 +76,10 @@ void cross_check(const Measurement& first, const Measurement& second, Profile& p
                        other ? unit::show(second.metric, *other) : "nothing"));
 }
 
-void add_metric(Measurement measured, Profile& profile) {
+void add_metric(const Measurement& measured, Profile& profile) {
   const std::string name = measured.metric.name;
-  if (const auto known = profile.metrics.find(name); known != profile.metrics.end()) {
-    cross_check(known->second, measured, profile);
-    return;
-  }
-  profile.metrics.emplace(name, std::move(measured));
+  const auto [known, is_first] = profile.metrics.try_emplace(name, measured);
+  if (!is_first) cross_check(known->second, measured, profile);
 }
 
 void add_probe_counts(const CellFacts& facts, const std::string& probe, const Records& counted,
@@ -101,8 +94,8 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
     }
     // A probe of another device that saw nothing has nothing to say about this one.
     if (!any && of_a_device(probe) && probe != facts.device) continue;
-    Fit fit = fit_counts(series, facts.sweep);
-    for (Measurement& measured : fit.metrics) add_metric(std::move(measured), profile);
+    const Fit fit = fit_counts(series, facts.sweep);
+    for (const Measurement& measured : fit.metrics) add_metric(measured, profile);
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
   }
 }
@@ -117,9 +110,7 @@ KernelSeries series_of(const CellFacts& facts, const std::string& probe, const R
   for (auto& [name, points] : series) {
     for (const RunRecord* record : counted) {
       const auto& counts = find_probe(*record, probe)->*table;
-      const auto found = counts.find(name);
-      points.push_back(
-          {length_of(*record, facts.sweep), found == counts.end() ? 0 : found->second});
+      points.push_back({length_of(*record, facts.sweep), look_up(counts, name, 0)});
     }
   }
   return series;
@@ -148,15 +139,11 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
     if (!record->report) continue;
     for (const auto& [name, count] : record->report->counts) {
       auto& [metric, counts] = seen[name];
-      const auto declared = record->report->count_metrics.find(name);
-      if (declared != record->report->count_metrics.end()) {
-        metric = declared->second;
-      } else if (const auto known = unit::find_metric(name)) {
-        metric = *known;
-      } else {
-        metric =
-            unit::custom_metric(name, unit::Kind::count, unit::Unit::count, unit::Better::lower);
-      }
+      const auto known = unit::find_metric(name);
+      metric = look_up(record->report->count_metrics, name,
+                       known ? *known
+                             : unit::custom_metric(name, unit::Kind::count, unit::Unit::count,
+                                                   unit::Better::lower));
       counts.push_back(count);
     }
   }
@@ -177,18 +164,15 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
       measured.warnings.push_back(fmt::format("{}: reported by {} of {} counted runs", name,
                                               counts.size(), counted.size()));
     }
-    add_metric(std::move(measured), profile);
+    add_metric(measured, profile);
   }
 }
 
 void set_device(const CellFacts& facts, const Records& counted, Profile& profile) {
   const std::vector<DeviceSeen> devices = devices_of_api(facts.device, counted);
   if (devices.empty()) return;
-  std::vector<std::string> classes, names;
-  for (const DeviceSeen& device : devices) {
-    classes.push_back(device.device_class);
-    names.push_back(device.name);
-  }
+  const auto classes = collect<std::string>(devices, &DeviceSeen::device_class);
+  const auto names = collect<std::string>(devices, &DeviceSeen::name);
   Provenance& from = profile.provenance;
   if (devices.size() == 1) {
     from.seen_class = classes.front();
@@ -207,12 +191,12 @@ void set_device(const CellFacts& facts, const Records& counted, Profile& profile
 // Counts of a pass in which the engine stopped early are a line only while the lengths differ.
 bool lengths_hold(const CellFacts& facts, const Records& counted, Profile& profile) {
   if (facts.sweep != Sweep::tokens) return true;
-  std::set<std::int64_t> asked, generated;
+  std::set<std::int64_t> asked;
+  const std::set<std::int64_t> generated = lengths_of(counted, facts.sweep);
   bool fewer = false, unsaid = false;
   for (const RunRecord* record : counted) {
     const bool said = record->report && record->report->generated_tokens.has_value();
     asked.insert(record->asked.tokens);
-    generated.insert(length_of(*record, facts.sweep));
     fewer = fewer || (said && *record->report->generated_tokens < record->asked.tokens);
     unsaid = unsaid || !said;
   }
@@ -240,13 +224,11 @@ bool lengths_hold(const CellFacts& facts, const Records& counted, Profile& profi
 }  // namespace
 
 const ProbeCounts* find_probe(const RunRecord& record, std::string_view name) {
-  const auto found = std::ranges::find(record.probes, name, &ProbeCounts::probe);
-  return found == record.probes.end() ? nullptr : &*found;
+  return first_of(record.probes, [&](const ProbeCounts& probe) { return probe.probe == name; });
 }
 
 std::int64_t count_of(const ProbeCounts& probe, const std::string& base) {
-  const auto found = probe.counts.find(base);
-  return found == probe.counts.end() ? 0 : found->second;
+  return look_up(probe.counts, base, 0);
 }
 
 std::vector<DeviceSeen> devices_of(std::string_view probe, const Records& counted) {
@@ -255,8 +237,9 @@ std::vector<DeviceSeen> devices_of(std::string_view probe, const Records& counte
     const ProbeCounts* counts = find_probe(*record, probe);
     if (counts == nullptr) continue;
     for (const DeviceSeen& device : counts->devices) {
-      const auto known = std::ranges::find(devices, device.device_class, &DeviceSeen::device_class);
-      if (known == devices.end()) devices.push_back(device);
+      const bool known =
+          std::ranges::count(devices, device.device_class, &DeviceSeen::device_class) > 0;
+      if (!known) devices.push_back(device);
     }
   }
   std::ranges::sort(devices, {}, &DeviceSeen::device_class);
@@ -279,14 +262,19 @@ bool has_counts(const Profile& profile) {
 }
 
 std::int64_t length_of(const RunRecord& record, Sweep sweep) {
-  if (sweep == Sweep::overlapping) {
-    const auto each = record.report ? record.report->generated_tokens : std::nullopt;
-    return std::max<std::int64_t>(1, each.value_or(record.asked.tokens) * record.asked.repeats);
-  }
-  const bool tokens = sweep == Sweep::tokens || (sweep == Sweep::none && record.asked.tokens > 0);
-  if (!tokens) return std::max<std::int64_t>(1, record.asked.repeats);
+  const std::int64_t tokens = record.asked.tokens, repeats = record.asked.repeats;
   const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
-  return std::max<std::int64_t>(1, generated.value_or(record.asked.tokens));
+  const bool of_tokens = sweep == Sweep::tokens || (sweep == Sweep::none && tokens > 0);
+  const std::int64_t length = sweep == Sweep::overlapping ? generated.value_or(tokens) * repeats
+                              : of_tokens                 ? generated.value_or(tokens)
+                                                          : repeats;
+  return std::max<std::int64_t>(1, length);
+}
+
+std::set<std::int64_t> lengths_of(const Records& counted, Sweep sweep) {
+  std::set<std::int64_t> lengths;
+  for (const RunRecord* record : counted) lengths.insert(length_of(*record, sweep));
+  return lengths;
 }
 
 void add_counted(const CellFacts& facts, const Records& counted, Profile& profile) {
@@ -315,8 +303,7 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
   check_graphs(facts, counted, profile);
   place(facts, device_probe(facts, probes, counted), counted, profile);
 
-  const bool sees_ops = std::ranges::find(probes, "ggml") != probes.end();
-  if (sees_ops && !saw_graphs(counted)) {
+  if (holds(probes, "ggml") && !saw_graphs(counted)) {
     const std::string why =
         "the ggml probe saw no graph: the engine does not load ggml as a library of its own";
     // On the CPU nothing else counts. An engine that has ggml inside it is no fault of the run; if
@@ -324,7 +311,7 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
     if (facts.device == "cpu" && !has_counts(profile)) profile.counts_skipped = why;
     add_once(profile.warnings, why);
   }
-  if (std::ranges::find(probes, k_marks) != probes.end() && devices_of(k_marks, counted).empty()) {
+  if (holds(probes, k_marks) && devices_of(k_marks, counted).empty()) {
     add_once(profile.warnings,
              "the engine marked nothing: it is not linked with weir's instrument library, or marks "
              "no work");
@@ -347,10 +334,9 @@ constexpr const char* k_base = "instructions";
 
 void add_functions(const CellFacts& facts, const std::string& source, const Records& counted,
                    Profile& profile) {
-  std::set<std::int64_t> lengths;
-  for (const RunRecord* record : counted) lengths.insert(length_of(*record, facts.sweep));
   const KernelSeries series = series_of(facts, source, counted, &ProbeCounts::functions);
-  if (!series.empty() && lengths.size() > 1) profile.functions = fit_functions(series, facts.sweep);
+  if (series.empty() || lengths_of(counted, facts.sweep).size() < 2) return;
+  profile.functions = fit_functions(series, facts.sweep);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 #include "gate/profile/counts.hpp"
 
-#include <algorithm>
-#include <utility>
-
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::profile {
@@ -17,16 +15,21 @@ struct GraphKey {
   friend auto operator<=>(const GraphKey&, const GraphKey&) = default;
 };
 
+std::optional<std::size_t> place_of(const OpCount& op, const std::vector<GraphKey>& keys) {
+  const auto place = static_cast<std::size_t>(op.graph);
+  if (op.graph < 0 || place >= keys.size()) return std::nullopt;
+  return place;
+}
+
 std::vector<GraphKey> keys_of(const ProbeCounts& probe) {
   std::vector<GraphKey> keys;
   for (const GraphCount& graph : probe.graphs) {
     keys.push_back({graph.rows, graph.ops, graph.cpu_ops, graph.splits, {}});
   }
   for (const OpCount& op : probe.ops) {
-    if (op.graph < 0 || op.graph >= static_cast<std::int64_t>(keys.size())) continue;
-    const auto place = static_cast<std::size_t>(op.graph);
-    const std::int64_t computed = probe.graphs[place].computed;
-    if (computed > 0) keys[place].made_of[key_of(op)] += op.count / computed;
+    const auto place = place_of(op, keys);
+    const std::int64_t computed = place ? probe.graphs[*place].computed : 0;
+    if (computed > 0) keys[*place].made_of[key_of(op)] += op.count / computed;
   }
   return keys;
 }
@@ -62,8 +65,7 @@ class Difference {
   Counts minus(const Counts& after, const Counts& before, bool keep_zero) {
     Counts made;
     for (const auto& [name, count] : after) {
-      const auto known = before.find(name);
-      const std::int64_t left = less(count, known == before.end() ? 0 : known->second, name);
+      const std::int64_t left = less(count, look_up(before, name, 0), name);
       if (keep_zero || left != 0) made[name] = left;
     }
     return made;
@@ -85,10 +87,9 @@ class Difference {
     std::vector<std::int64_t> places(after_keys.size(), -1);
     for (std::size_t i = 0; i < after_keys.size(); ++i) {
       GraphCount graph = after_.graphs[i];
-      const auto earlier = known.find(after_keys[i]);
-      if (earlier != known.end()) {
-        graph.computed = less(graph.computed, earlier->second->computed, "graphs");
-        graph.sums = minus(graph.sums, earlier->second->sums, true);
+      if (const GraphCount* earlier = look_up(known, after_keys[i], nullptr)) {
+        graph.computed = less(graph.computed, earlier->computed, "graphs");
+        graph.sums = minus(graph.sums, earlier->sums, true);
       }
       if (graph.computed == 0) continue;
       places[i] = static_cast<std::int64_t>(made.graphs.size());
@@ -98,8 +99,8 @@ class Difference {
       const auto place = place_of(op, after_keys);
       if (!place || places[*place] < 0) continue;
       OpCount left = op;
-      const auto earlier = known_ops.find({after_keys[*place], key_of(op)});
-      if (earlier != known_ops.end()) left.count = less(op.count, earlier->second, op.op);
+      left.count =
+          less(op.count, look_up(known_ops, std::pair(after_keys[*place], key_of(op)), 0), op.op);
       left.graph = places[*place];
       if (left.count != 0) made.ops.push_back(std::move(left));
     }
@@ -109,22 +110,16 @@ class Difference {
     made.transfers.clear();
     for (const TransferCount& transfer : after_.transfers) {
       TransferCount left = transfer;
-      const auto earlier = std::ranges::find_if(before_.transfers, [&](const TransferCount& known) {
+      const auto* earlier = first_of(before_.transfers, [&](const TransferCount& known) {
         return known.kind == transfer.kind && known.from == transfer.from &&
                known.to == transfer.to;
       });
-      if (earlier != before_.transfers.end()) {
+      if (earlier != nullptr) {
         left.calls = less(left.calls, earlier->calls, transfer.kind);
         left.bytes = less(left.bytes, earlier->bytes, transfer.kind);
       }
       if (left.calls != 0) made.transfers.push_back(std::move(left));
     }
-  }
-
-  static std::optional<std::size_t> place_of(const OpCount& op, const std::vector<GraphKey>& keys) {
-    const auto place = static_cast<std::size_t>(op.graph);
-    if (op.graph < 0 || place >= keys.size()) return std::nullopt;
-    return place;
   }
 
   const ProbeCounts& before_;
@@ -150,11 +145,10 @@ Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> bef
                                                 std::span<const ProbeCounts> after) {
   std::vector<ProbeCounts> made;
   for (const ProbeCounts& probe : after) {
-    const auto earlier = std::ranges::find(before, probe.probe, &ProbeCounts::probe);
+    const auto* earlier =
+        first_of(before, [&](const ProbeCounts& one) { return one.probe == probe.probe; });
     const ProbeCounts nothing;
-    WEIR_TRY(ProbeCounts left,
-             Difference(earlier == before.end() ? nothing : *earlier, probe).make());
-    made.push_back(std::move(left));
+    WEIR_TRY(made.emplace_back(), Difference(earlier ? *earlier : nothing, probe).make());
   }
   return made;
 }

@@ -33,7 +33,7 @@ bool variant_word(std::string_view word) {
       "subgroup", "wave",    "simd",  "simdgroup", "int",    "quant",     "half",
       "float",    "bfloat",  "fp",    "opt",       "wg",     "unaligned", "coopmat"};
   return (!word.empty() && std::ranges::all_of(word, text::is_digit)) || type_or_size(word) ||
-         weir::holds(k_words, word);
+         holds(k_words, word);
 }
 
 // The function's own name out of "void ns::kernel_mul_mv<float, 4>(int)".
@@ -53,11 +53,11 @@ std::string_view bare(std::string_view name) {
   return name;
 }
 
-bool holds(const Words& words, const Words& part, std::size_t& at) {
+// Where the words of a part stand within more of them.
+std::optional<std::ptrdiff_t> place_in(const Words& words, const Words& part) {
   const auto found = std::search(words.begin(), words.end(), part.begin(), part.end());
-  if (part.empty() || found == words.end() || part.size() == words.size()) return false;
-  at = static_cast<std::size_t>(found - words.begin());
-  return true;
+  if (part.empty() || found == words.end() || part.size() == words.size()) return std::nullopt;
+  return found - words.begin();
 }
 
 // Kernels that do the work of others without their names: any word in the left one, then words that
@@ -213,40 +213,33 @@ std::string KernelName::base() const { return text::join(words, "_"); }
 KernelName kernel_name(std::string_view name) {
   KernelName made;
   std::string lowered = text::lower(bare(name.substr(0, 512)));
-  std::replace_if(
-      lowered.begin(), lowered.end(),
-      [](char c) { return c == '-' || c == '.' || c == ' ' || c == '/'; }, '_');
-  bool variant = false;
-  std::string rest;
+  std::ranges::replace_if(
+      lowered, [](char c) { return holds("-. /", c); }, '_');
   for (std::string& word : text::split(lowered, '_')) {
     if (word.empty()) continue;
-    variant = variant || (!made.words.empty() && variant_word(word));
-    if (!variant) {
-      made.words.push_back(std::move(word));
+    if (!made.variant.empty() || (!made.words.empty() && variant_word(word))) {
+      append(made.variant, word);
     } else {
-      rest += (rest.empty() ? "" : "_") + word;
+      made.words.push_back(std::move(word));
     }
   }
-  made.variant = std::move(rest);
   return made;
 }
 
 bool same_work(const KernelName& a, const KernelName& b) {
-  if (a.words.empty() || b.words.empty()) return false;
-  return a.words == b.words;
+  return !a.words.empty() && a.words == b.words;
 }
 
 std::vector<std::size_t> parts_of(const KernelName& joined, const std::vector<KernelName>& parts) {
-  std::map<std::size_t, std::size_t> by_place;  // where in the joined name -> which part
+  std::map<std::ptrdiff_t, std::size_t> by_place;  // where in the joined name -> which part
   std::vector<bool> taken(joined.words.size(), false);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    std::size_t at = 0;
-    if (!holds(joined.words, parts[i].words, at)) continue;
-    const auto begin = taken.begin() + static_cast<std::ptrdiff_t>(at);
-    const auto end = begin + static_cast<std::ptrdiff_t>(parts[i].words.size());
+    const auto at = place_in(joined.words, parts[i].words);
+    if (!at) continue;
+    const auto begin = taken.begin() + *at, end = begin + std::ssize(parts[i].words);
     if (std::find(begin, end, true) != end) continue;
     std::fill(begin, end, true);
-    by_place[at] = i;
+    by_place[*at] = i;
   }
   std::vector<std::size_t> found;
   if (by_place.size() >= 2) {
@@ -291,14 +284,11 @@ bool small_work(const KernelName& name) {
       "add",  "mul",     "sub",  "div",  "scale", "silu",   "gelu",    "relu",     "tanh",
       "norm", "rope",    "cpy",  "copy", "glu",   "swiglu", "sigmoid", "cont",     "rows",
       "max",  "softmax", "bias", "sqr",  "sum",   "exp",    "act",     "activate", "activation"};
-  if (name.words.size() > 4) return false;
-  for (const std::string& word : name.words) {
-    if (word == "mat" || word == "matmul" || word == "gemv" || word == "gemm" || word == "mv") {
-      return false;
-    }
-  }
-  return std::ranges::any_of(name.words,
-                             [](const auto& word) { return weir::holds(k_small, word); });
+  static constexpr std::array k_products = {"mat", "matmul", "gemv", "gemm", "mv"};
+  const auto any = [&](const auto& known) {
+    return std::ranges::any_of(name.words, [&](const auto& word) { return holds(known, word); });
+  };
+  return name.words.size() <= 4 && !any(k_products) && any(k_small);
 }
 
 Role role_of(std::string_view name) {
@@ -309,7 +299,7 @@ Role role_of(std::string_view name) {
     all.part.clear();
     all.variant.clear();
     all.works.insert(all.works.end(), one.works.begin(), one.works.end());
-    if (!weir::holds(text::split(all.work, '+'), one.work)) all.work += "+" + one.work;
+    if (!holds(text::split(all.work, '+'), one.work)) all.work += "+" + one.work;
   }
   return all;
 }

@@ -1,9 +1,8 @@
 #include "gate/profile/marginal.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::profile {
@@ -21,14 +20,9 @@ bool all_equal(const std::vector<std::int64_t>& counts) {
   return std::ranges::adjacent_find(counts, std::not_equal_to<>()) == counts.end();
 }
 
-std::string list(const std::vector<std::int64_t>& numbers) {
-  return fmt::format("{}", fmt::join(numbers, ", "));
-}
-
-std::vector<std::int64_t> lengths_of(const ByLength& groups) {
-  std::vector<std::int64_t> lengths;
-  for (const auto& [length, counts] : groups) lengths.push_back(length);
-  return lengths;
+// Each length has one count.
+bool agree(const ByLength& groups) {
+  return std::ranges::all_of(groups, [](const auto& group) { return all_equal(group.second); });
 }
 
 std::string_view what_varies(Sweep sweep) { return sweep == Sweep::repeats ? "repeats" : "tokens"; }
@@ -58,8 +52,9 @@ void add_at_lengths(const CountSeries& series, const ByLength& groups, Sweep swe
     fit.metrics.push_back(varying_measurement(metric, series.source,
                                               std::vector<double>(counts.begin(), counts.end())));
     if (nearly) continue;
-    const std::string note = fmt::format("{}: {} runs of {} {} disagree ({})", series.base,
-                                         counts.size(), length, what_varies(sweep), list(counts));
+    const std::string note =
+        fmt::format("{}: {} runs of {} {} disagree ({})", series.base, counts.size(), length,
+                    what_varies(sweep), fmt::join(counts, ", "));
     fit.metrics.back().warnings.push_back(note);
     fit.notes.push_back(note);
   }
@@ -117,23 +112,16 @@ double spread_of_batches(std::vector<double> shares, double middle) {
 
 // Of requests that overlap: how they share batches differs from run to run.
 Measurement shares_of_tokens(const CountSeries& series) {
-  std::vector<double> shares;
-  for (const LengthCount& point : series.points) {
-    shares.push_back(static_cast<double>(point.count) /
-                     static_cast<double>(std::max<std::int64_t>(1, point.length)));
-  }
+  auto shares = collect<double>(series.points, [](const LengthCount& point) {
+    return static_cast<double>(point.count) /
+           static_cast<double>(std::max<std::int64_t>(1, point.length));
+  });
   Measurement measured = varying_measurement(
       unit::count_metric(series.base, unit::Scope::per_token), series.source, std::move(shares));
   if (measured.repeatability) {
     measured.repeatability = spread_of_batches(measured.samples, *measured.value());
   }
   return measured;
-}
-
-std::vector<std::int64_t> first_counts(const ByLength& groups) {
-  std::vector<std::int64_t> counts;
-  for (const auto& [length, seen] : groups) counts.push_back(seen.front());
-  return counts;
 }
 
 }  // namespace
@@ -172,13 +160,10 @@ std::optional<Line> line_through(std::span<const ExactPoint> points) {
 
 std::optional<Line> exact_line(std::span<const LengthCount> points) {
   const ByLength groups = by_length(points);
-  if (groups.size() < 2) return std::nullopt;
-  for (const auto& [length, counts] : groups) {
-    if (!all_equal(counts)) return std::nullopt;
-  }
-  std::vector<ExactPoint> exact;
-  for (const auto& [length, counts] : groups) exact.push_back({length, counts.front()});
-  return line_through(exact);
+  if (groups.size() < 2 || !agree(groups)) return std::nullopt;
+  return line_through(collect<ExactPoint>(groups, [](const auto& group) {
+    return ExactPoint{group.first, group.second.front()};
+  }));
 }
 
 std::vector<std::int64_t> decode_lengths(std::int64_t tokens) {
@@ -218,12 +203,13 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
       fit.metrics.push_back(exact_measurement(fixed, series.source, line->intercept));
       return fit;
     }
-    const bool agree =
-        std::ranges::all_of(groups, [](const auto& group) { return all_equal(group.second); });
-    if (agree) {
+    if (agree(groups)) {
+      const auto lengths = collect<std::int64_t>(groups, &ByLength::value_type::first);
+      const auto counts =
+          collect<std::int64_t>(groups, [](const auto& group) { return group.second.front(); });
       fit.notes.push_back(fmt::format(
           "{}: no straight line over {} {} ({}): each length is compared alone", series.base,
-          list(lengths_of(groups)), what_varies(sweep), list(first_counts(groups))));
+          fmt::join(lengths, ", "), what_varies(sweep), fmt::join(counts, ", ")));
     }
   }
   add_at_lengths(series, groups, sweep, fit);
@@ -238,10 +224,9 @@ KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
   std::vector<std::pair<double, std::string>> rates;
   double all = 0;
   for (const auto& [name, points] : series) {
-    std::vector<std::pair<double, double>> plane;
-    for (const LengthCount& point : points) {
-      plane.emplace_back(static_cast<double>(point.length), static_cast<double>(point.count));
-    }
+    const auto plane = collect<std::pair<double, double>>(points, [](const LengthCount& point) {
+      return std::pair(static_cast<double>(point.length), static_cast<double>(point.count));
+    });
     rates.emplace_back(std::round(least_squares(plane).slope), name);
     all += rates.back().first;
   }
@@ -261,17 +246,14 @@ KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
 KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
   KernelFit fit;
   fit.set.scope = slope_scope(sweep);
-  std::optional<std::string> crooked;
+  const std::string* crooked = nullptr;
   for (const auto& [name, points] : series) {
     const auto line = sweep == Sweep::none ? std::nullopt : exact_line(points);
-    if (!line) {
-      crooked = name;
-      break;
-    }
+    if (!line && crooked == nullptr) crooked = &name;
     // What ran only while loading is not work per token.
-    if (line->slope != Rational(0)) fit.set.counts[name] = line->slope;
+    if (line && line->slope != Rational(0)) fit.set.counts[name] = line->slope;
   }
-  if (!crooked) return fit;
+  if (crooked == nullptr) return fit;
 
   fit.set.counts.clear();
   fit.set.scope = unit::Scope::at_length;
@@ -281,9 +263,7 @@ KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
     const auto& [length, counts] = *groups.rbegin();
     fit.set.length = length;
     if (counts.front() != 0) fit.set.counts[name] = counts.front();
-    const bool steady =
-        std::ranges::all_of(groups, [](const auto& group) { return all_equal(group.second); });
-    if (!steady) unsteady.insert(name);
+    if (!agree(groups)) unsteady.insert(name);
   }
   fit.set.varies = !unsteady.empty();
   if (sweep != Sweep::none && !fit.set.varies) {

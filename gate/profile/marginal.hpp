@@ -6,10 +6,6 @@
 // exact, with what its runs span, the farthest on each side left out, for a repeatability. Pure.
 #pragma once
 
-#include <map>
-#include <string>
-#include <vector>
-
 #include "gate/profile/assemble.hpp"
 
 namespace weir::profile {

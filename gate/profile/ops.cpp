@@ -1,9 +1,6 @@
-#include <algorithm>
-#include <array>
 #include <limits>
-#include <set>
 
-#include "gate/base/text.hpp"
+#include "gate/base/find.hpp"
 #include "gate/profile/marginal.hpp"
 #include "gate/profile/passes.hpp"
 
@@ -20,21 +17,15 @@ void add_to(std::int64_t& sum, std::int64_t amount) {
   if (__builtin_add_overflow(sum, amount, &sum)) sum = std::numeric_limits<std::int64_t>::max();
 }
 
-std::vector<const ProbeCounts*> seen_by(std::string_view name, const Records& counted) {
-  std::vector<const ProbeCounts*> probes;
-  for (const RunRecord* record : counted) {
-    const ProbeCounts* probe = find_probe(*record, name);
-    if (probe == nullptr || probe->ops.empty()) return {};
-    probes.push_back(probe);
-  }
-  return probes;
-}
-
 // The probe's counts of every run; empty where one of them saw no op.
 std::vector<const ProbeCounts*> seen(const Records& counted) {
   for (const std::string_view name : k_probes) {
-    auto probes = seen_by(name, counted);
-    if (!probes.empty()) return probes;
+    std::vector<const ProbeCounts*> probes;
+    for (const RunRecord* record : counted) {
+      const ProbeCounts* probe = find_probe(*record, name);
+      if (probe != nullptr && !probe->ops.empty()) probes.push_back(probe);
+    }
+    if (probes.size() == counted.size()) return probes;
   }
   return {};
 }
@@ -74,7 +65,7 @@ std::vector<OpRate> of_a_graph(const ProbeCounts& probe) {
     if (op.graph != graph - probe.graphs.data()) continue;
     const auto each = Rational::make(op.count, graph->computed);
     if (!each || *each <= Rational(0)) continue;
-    ops.push_back({op.op, op.type, op.shape, op.backend, op.on_cpu, *each});
+    ops.push_back({key_of(op), *each});
   }
   return ops;
 }
@@ -126,10 +117,8 @@ OpWork op_work(const CellFacts& facts, const Records& counted) {
   const auto probes = seen(counted);
   if (probes.empty()) return work;
   work.complete = is_complete(probes);
-  std::set<std::int64_t> lengths;
-  for (const RunRecord* record : counted) lengths.insert(length_of(*record, facts.sweep));
   const bool no_line = facts.sweep == Sweep::none || facts.sweep == Sweep::overlapping;
-  if (no_line || lengths.size() < 2) {
+  if (no_line || lengths_of(counted, facts.sweep).size() < 2) {
     work.unit = "a graph";
     work.ops = of_a_graph(*probes.front());
     return work;
@@ -138,7 +127,7 @@ OpWork op_work(const CellFacts& facts, const Records& counted) {
   for (const auto& [key, points] : series_of(facts, counted)) {
     const Rational each = rate_of(points);
     if (each <= Rational(0)) continue;
-    work.ops.push_back({key.op, key.type, key.shape, key.backend, key.on_cpu, each});
+    work.ops.push_back({key, each});
   }
   return work;
 }
@@ -173,10 +162,9 @@ void check_graphs(const CellFacts& facts, const Records& counted, Profile& profi
   const auto probes = seen(counted);
   if (probes.empty()) return;
   const auto exact = [&](std::string_view base) -> std::optional<Rational> {
-    const auto found = profile.metrics.find(fmt::format("{}_per_token", base));
-    if (found == profile.metrics.end() || found->second.source != probes.front()->probe)
-      return std::nullopt;
-    return found->second.exact;
+    const auto* found = look_up(profile.metrics, fmt::format("{}_per_token", base));
+    const bool seen_here = found != nullptr && found->source == probes.front()->probe;
+    return seen_here ? found->exact : std::nullopt;
   };
   // Only where a token is a graph does one tell what the other should.
   if (facts.sweep != Sweep::tokens || exact("graphs") != Rational(1)) return;

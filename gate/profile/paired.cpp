@@ -1,9 +1,6 @@
 #include "gate/profile/paired.hpp"
 
-#include <algorithm>
-#include <array>
-#include <map>
-
+#include "gate/base/find.hpp"
 #include "gate/profile/passes.hpp"
 
 namespace weir::profile {
@@ -28,10 +25,12 @@ std::string_view program(Side side) {
   return side == Side::base ? "the base program" : "the candidate";
 }
 
-void note_failure(const RunRecord& record, std::array<Failures, 2>& failures, PairedRuns& runs) {
+using BySide = std::map<Side, Failures>;
+
+void note_failure(const RunRecord& record, BySide& failures, PairedRuns& runs) {
   const auto error = error_of(record);
   if (!error) return;
-  Failures& mine = failures.at(static_cast<std::size_t>(record.side));
+  Failures& mine = failures[record.side];
   ++(record.ended == Ended::timed_out ? mine.timeouts : mine.crashes);
   mine.last = *error;
   if (!record.stderr_tail.empty()) runs.stderr_tail = record.stderr_tail;
@@ -41,28 +40,31 @@ void note_failure(const RunRecord& record, std::array<Failures, 2>& failures, Pa
                        program(record.side), *error));
 }
 
-std::optional<std::string> judge_failures(const std::array<Failures, 2>& failures) {
+std::optional<std::string> judge_failures(BySide& failures) {
   for (const Side side : {Side::base, Side::candidate}) {
-    const Failures& mine = failures.at(static_cast<std::size_t>(side));
-    const Failures& other = failures.at(1 - static_cast<std::size_t>(side));
+    const Side beside = side == Side::base ? Side::candidate : Side::base;
+    const Failures &mine = failures[side], &other = failures[beside];
     if (mine.crashes >= k_most_crashes) {
       return fmt::format("timed: {} failed in {} of its processes: {}", program(side), mine.crashes,
                          mine.last);
     }
     if (mine.timeouts >= k_most_timeouts && other.timeouts == 0) {
       return fmt::format("timed: {} timed out {} times, {} never: {}", program(side), mine.timeouts,
-                         program(side == Side::base ? Side::candidate : Side::base), mine.last);
+                         program(beside), mine.last);
     }
   }
-  if (failures[0].timeouts + failures[1].timeouts >= k_most_timeouts_in_all) {
-    return fmt::format("timed: both programs time out ({} and {} times): {}", failures[0].timeouts,
-                       failures[1].timeouts, failures[0].last);
+  const Failures &candidate = failures[Side::candidate], &base = failures[Side::base];
+  if (candidate.timeouts + base.timeouts >= k_most_timeouts_in_all) {
+    return fmt::format("timed: both programs time out ({} and {} times): {}", candidate.timeouts,
+                       base.timeouts, candidate.last);
   }
   return std::nullopt;
 }
 
-std::map<std::string, ProcessNumber> numbers_of(const CellFacts& facts, const RunRecord* record) {
-  std::map<std::string, ProcessNumber> numbers;
+using Numbers = std::map<std::string, ProcessNumber>;
+
+Numbers numbers_of(const CellFacts& facts, const RunRecord* record) {
+  Numbers numbers;
   if (record == nullptr || error_of(*record)) return numbers;
   for (ProcessNumber& number : process_numbers(*record, facts.times_source)) {
     numbers.emplace(number.metric.name, std::move(number));
@@ -70,12 +72,9 @@ std::map<std::string, ProcessNumber> numbers_of(const CellFacts& facts, const Ru
   return numbers;
 }
 
-using Numbers = std::map<std::string, ProcessNumber>;
-
 std::optional<double> find(const Numbers& numbers, const std::string& name) {
-  const auto found = numbers.find(name);
-  if (found == numbers.end()) return std::nullopt;
-  return found->second.value;
+  const ProcessNumber* found = look_up(numbers, name);
+  return found == nullptr ? std::nullopt : std::optional(found->value);
 }
 
 NumberPair pair_of(const Two& two, const Numbers& base, const Numbers& candidate,
@@ -112,14 +111,14 @@ double wall_seconds_of(std::span<const RunRecord* const> records) {
 PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> records) {
   PairedRuns runs;
   std::map<std::int64_t, Two> by_number;
-  std::array<Failures, 2> failures;
-  std::array<int, 2> warm_ups{};
+  BySide failures;
+  std::map<Side, int> warm_ups;
   Records all, base_runs, candidate_runs;
   for (const RunRecord* record : last_attempts(facts.cell.str(), records)) {
     if (!record->pair) continue;
     Two& two = by_number[*record->pair];
     (record->side == Side::base ? two.base : two.candidate) = record;
-    if (*record->pair == 0) ++warm_ups.at(static_cast<std::size_t>(record->side));
+    if (*record->pair == 0) ++warm_ups[record->side];
     all.push_back(record);
     note_failure(*record, failures, runs);
     if (*record->pair > 0)
@@ -138,25 +137,23 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
     const auto why = error_of(*record);
     if (!why) continue;
     runs.warm_up_failed.push_back(record->side);
-    if (!runs.error && warm_ups.at(static_cast<std::size_t>(record->side)) > 1) {
+    if (!runs.error && warm_ups[record->side] > 1) {
       runs.error =
           fmt::format("timed: {} failed in its warm-up, twice: {}", program(record->side), *why);
     }
   }
-  {
-    const Numbers base = numbers_of(facts, warm->second.base);
-    const Numbers candidate = numbers_of(facts, warm->second.candidate);
-    for (const auto& [name, number] : candidate) {
-      if (!base.contains(name)) continue;
-      runs.metrics.push_back(
-          {number.metric, number.source, pair_of(warm->second, base, candidate, name), {}});
-    }
-  }
-  for (const auto& [number, two] : by_number) {
-    if (number == 0 || !two.whole()) continue;
-    ++runs.pairs;
+  for (const auto& [number, two] : by_number) {  // the warm-up first
+    if (!two.whole()) continue;
     const Numbers base = numbers_of(facts, two.base);
     const Numbers candidate = numbers_of(facts, two.candidate);
+    if (number == 0) {
+      for (const auto& [name, of] : candidate) {
+        if (!base.contains(name)) continue;
+        runs.metrics.push_back({of.metric, of.source, pair_of(two, base, candidate, name), {}});
+      }
+      continue;
+    }
+    ++runs.pairs;
     for (PairedMetric& metric : runs.metrics) {
       metric.pairs.push_back(pair_of(two, base, candidate, metric.metric.name));
     }

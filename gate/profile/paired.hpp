@@ -5,12 +5,6 @@
 // ran (the run was interrupted there) is not a pair yet.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
 #include "gate/profile/assemble.hpp"
 
 namespace weir::profile {

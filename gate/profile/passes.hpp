@@ -1,11 +1,6 @@
 // The parts of assemble() and of paired_runs(). Used by this module alone.
 #pragma once
 
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "gate/profile/assemble.hpp"
 
 namespace weir::profile {
@@ -64,6 +59,9 @@ void place(const CellFacts& facts, std::string_view probe, const Records& counte
 [[nodiscard]] bool has_counts(const Profile& profile);
 
 void add_once(std::vector<std::string>& lines, const std::string& line);
+void refute(Profile& profile, std::string reason);
+// The lengths that records of a counted pass have.
+[[nodiscard]] std::set<std::int64_t> lengths_of(const Records& counted, Sweep sweep);
 
 // What a probe that sees ops ("ggml", or an engine's own marks) tells of a counted pass: which ops
 // a token or a prefill is made of, and where each of them ran. Pure. Used by this module alone.
@@ -72,9 +70,7 @@ void add_once(std::vector<std::string>& lines, const std::string& line);
 // rate is its slope over the lengths. Where there is one length only, the kind of graph that was
 // computed most often stands for the work.
 
-struct OpRate {
-  std::string op, type, shape, backend;  // as in OpCount
-  bool on_cpu = false;
+struct OpRate : OpKey {
   Rational each;  // times a token (a prefill, a graph); more than 0
 };
 

@@ -1,23 +1,13 @@
 // Did the work run where it was asked to? Answered by probes that saw it and by the engine itself.
-#include <algorithm>
 #include <cmath>
 #include <functional>
-#include <iterator>
-
-#include <fmt/format.h>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/passes.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::profile {
 namespace {
-
-void refute(Profile& profile, std::string reason) {
-  profile.placement.state = Placement::State::refuted;
-  profile.placement.reason = std::move(reason);
-}
 
 bool refuted(const Profile& profile) {
   return profile.placement.state == Placement::State::refuted;
@@ -61,10 +51,9 @@ void place_device(const CellFacts& facts, std::string_view probe, const Records&
   for (const RunRecord* record : counted) {
     dispatches = std::max(dispatches, count_of(*find_probe(*record, probe), "dispatches"));
   }
-  const auto slope = std::ranges::find_if(profile.metrics, [](const auto& item) {
-    return item.first == "dispatches_per_token" || item.first == "dispatches_per_prefill";
-  });
-  const bool idle = slope != profile.metrics.end() && slope->second.exact == Rational(0);
+  const Measurement* slope = look_up(profile.metrics, "dispatches_per_prefill");
+  if (slope == nullptr) slope = look_up(profile.metrics, "dispatches_per_token");
+  const bool idle = slope != nullptr && slope->exact == Rational(0);
   if (dispatches == 0) {
     refute(profile,
            there.empty()
@@ -98,14 +87,12 @@ std::vector<Moved> together(std::vector<OpRate> ops) {
   std::ranges::stable_sort(ops, [](const OpRate& a, const OpRate& b) { return a.each > b.each; });
   std::vector<Moved> moved;
   for (const OpRate& rate : ops) {
-    auto known = std::ranges::find_if(
+    Moved* known = first_of(
         moved, [&](const Moved& one) { return one.op == rate.op && one.backend == rate.backend; });
-    if (known == moved.end()) {
-      known = moved.insert(moved.end(), {rate.op, rate.backend, 0, {}});
-    }
-    known->each += rate.each.value();
+    Moved& one = known ? *known : moved.emplace_back(Moved{rate.op, rate.backend, 0, {}});
+    one.each += rate.each.value();
     // "" when the probe could not read shapes; one shape may come with several types.
-    if (!rate.shape.empty()) add_once(known->shapes, rate.shape);
+    if (!rate.shape.empty()) add_once(one.shapes, rate.shape);
   }
   std::ranges::stable_sort(moved, [](const Moved& a, const Moved& b) { return a.each > b.each; });
   return moved;
@@ -228,6 +215,11 @@ Result<bool> shape_fits(std::string_view condition, std::string_view shape) {
               text::printable(condition));
 }
 
+void refute(Profile& profile, std::string reason) {
+  profile.placement.state = Placement::State::refuted;
+  profile.placement.reason = std::move(reason);
+}
+
 void place(const CellFacts& facts, std::string_view probe, const Records& counted,
            Profile& profile) {
   place_device(facts, probe, counted, profile);
@@ -251,35 +243,28 @@ namespace {
 std::map<std::string, std::int64_t> gated_counts(const RunRecord& record,
                                                  const std::string& device) {
   std::map<std::string, std::int64_t> out;
-  for (const ProbeCounts& probe : record.probes) {
-    if (probe.probe != device) continue;
-    for (const std::string& base : unit::count_bases()) {
-      if (probe.counts.contains(base)) out[base] = probe.counts.at(base);
-    }
-    for (const auto& [kernel, count] : probe.kernels) out["kernel " + kernel] = count;
+  const ProbeCounts* probe = find_probe(record, device);
+  if (probe == nullptr) return out;
+  for (const std::string& base : unit::count_bases()) {
+    if (const auto* count = look_up(probe->counts, base)) out[base] = *count;
   }
+  for (const auto& [kernel, count] : probe->kernels) out["kernel " + kernel] = count;
   return out;
-}
-
-std::optional<std::string> other_device(const CellFacts& facts, const Records& counted) {
-  for (const RunRecord* record : counted) {
-    for (const ProbeCounts& probe : record->probes) {
-      if (probe.probe != facts.device) continue;
-      for (const DeviceSeen& device : probe.devices) {
-        if (device.name != facts.device_present) return device.name;
-      }
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace
 
 bool holds_on_twin(const CellFacts& facts, Records& counted, Profile& profile) {
   if (!facts.twin) return true;
-  if (const auto other = other_device(facts, counted)) {
-    profile.errors.push_back(
-        fmt::format("counted: asked for the twin {}, but the work ran on {}", *facts.twin, *other));
+  for (const RunRecord* record : counted) {
+    const ProbeCounts* probe = find_probe(*record, facts.device);
+    const auto* other =
+        probe == nullptr ? nullptr : first_of(probe->devices, [&](const auto& seen) {
+          return seen.name != facts.device_present;
+        });
+    if (other == nullptr) continue;
+    profile.errors.push_back(fmt::format("counted: asked for the twin {}, but the work ran on {}",
+                                         *facts.twin, other->name));
     return false;
   }
   const auto others =
@@ -288,14 +273,14 @@ bool holds_on_twin(const CellFacts& facts, Records& counted, Profile& profile) {
   const Records filled(others, counted.end());
   counted.erase(others, counted.end());
   for (const RunRecord* record : filled) {
-    const auto same = std::ranges::find_if(
-        counted, [&](const RunRecord* one) { return one->asked == record->asked; });
-    if (same == counted.end()) continue;
+    const auto* same =
+        first_of(counted, [&](const RunRecord* one) { return one->asked == record->asked; });
+    if (same == nullptr) continue;
     const auto here = gated_counts(**same, facts.device);
     const auto there = gated_counts(*record, facts.device);
     if (here == there) continue;
     for (const auto& [what, count] : here) {
-      const std::int64_t other = there.contains(what) ? there.at(what) : 0;
+      const std::int64_t other = look_up(there, what, 0);
       if (other == count) continue;
       profile.errors.push_back(fmt::format(
           "counted: {} went from {} to {} when the device's results were other bytes: this engine "

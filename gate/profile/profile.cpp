@@ -1,8 +1,7 @@
 // Profile as JSON (weir.profile/1) and its small questions.
 #include "gate/profile/profile.hpp"
 
-#include <algorithm>
-
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 
 namespace weir::profile {
@@ -36,6 +35,16 @@ std::optional<Nature> parse_nature(std::string_view text) { return value_of(k_na
 
 std::string_view to_string(Placement::State state) { return name_of(k_states, state); }
 
+std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
+                                     const std::map<std::string, std::string>& other) {
+  std::vector<std::string> names;
+  for (const auto& [name, hash] : parts) {
+    const std::string* theirs = look_up(other, name);
+    if (theirs == nullptr || *theirs != hash) names.push_back(name);
+  }
+  return names;
+}
+
 std::optional<double> median_of(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -46,6 +55,12 @@ std::optional<double> median_of(std::vector<double> values) {
 
 std::optional<double> Measurement::value() const {
   return exact ? exact->value() : median_of(samples);
+}
+
+std::optional<Rational> KernelSet::sum() const {
+  std::optional<Rational> sum = Rational(0);
+  for (const auto& [name, count] : counts) sum = sum ? sum->plus(count) : sum;
+  return sum;
 }
 
 void fields(Fields& io, KernelSet& kernels) {

@@ -4,18 +4,8 @@
 // is a warning here.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "gate/base/json_fwd.hpp"
-#include "gate/base/rational.hpp"
 #include "gate/profile/cell.hpp"
 #include "gate/profile/record.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::profile {
 
@@ -43,6 +33,7 @@ struct KernelSet {
   std::map<std::string, Rational> counts;
   bool varies = false;  // runs of one length disagreed: told, never gated
 
+  [[nodiscard]] std::optional<Rational> sum() const;  // of the counts; absent where it does not fit
   friend bool operator==(const KernelSet&, const KernelSet&) = default;
 };
 
@@ -132,6 +123,10 @@ struct Profile {
   std::optional<Reference> reference{};
   std::optional<double> profiling_cost;  // 1 - rate with probes / rate without, of pairs
 };
+
+// Names of parts of a fingerprint that `other` has not, or as something else.
+[[nodiscard]] std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
+                                                   const std::map<std::string, std::string>& other);
 
 // The mean of both middle ones of an even number; nothing of none.
 [[nodiscard]] std::optional<double> median_of(std::vector<double> values);

@@ -1,11 +1,6 @@
 // The JSON of coverage builds: clang's and GCC's.
 #include "gate/profile/reach.hpp"
 
-#include <algorithm>
-#include <array>
-#include <utility>
-#include <vector>
-
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 
@@ -46,11 +41,9 @@ std::string normal_path(std::string_view path) {
   std::vector<std::string> parts;
   for (std::string& part : text::split(path, '/')) {
     if (part.empty() || part == ".") continue;
-    if (part != "..") {
-      parts.push_back(std::move(part));
-    } else if (!parts.empty() && parts.back() != "..") {
+    if (part == ".." && !parts.empty() && parts.back() != "..") {
       parts.pop_back();
-    } else if (!rooted) {
+    } else if (part != ".." || !rooted) {
       parts.push_back(std::move(part));
     }
   }
@@ -100,13 +93,10 @@ bool positive(const Json& json) { return json.is_number() && json.get<double>() 
 
 // Each segment is [line, column, count, has a count, …].
 bool some_segment_ran(const Json& file) {
-  for (const Json& segment : list_in(file, "segments")) {
-    if (segment.is_array() && segment.size() >= 4 && positive(segment[2]) &&
-        segment[3] != Json(false)) {
-      return true;
-    }
-  }
-  return false;
+  return std::ranges::any_of(list_in(file, "segments"), [](const Json& segment) {
+    return segment.is_array() && segment.size() >= 4 && positive(segment[2]) &&
+           segment[3] != Json(false);
+  });
 }
 
 void read_llvm(const Json& document, Executed& executed) {
@@ -134,11 +124,9 @@ void read_gcov(const Json& document, Executed& executed) {
     if (name.empty()) continue;
     const std::string path =
         normal_path(name.starts_with('/') || folder.empty() ? name : folder + "/" + name);
-    for (const Json& line : list_in(file, "lines")) {
-      if (!positive(below(line, "count"))) continue;
-      add_executed(executed, path, "");
-      break;
-    }
+    const bool ran = std::ranges::any_of(
+        list_in(file, "lines"), [](const Json& line) { return positive(below(line, "count")); });
+    if (ran) add_executed(executed, path, "");
     for (const Json& function : list_in(file, "functions")) {
       if (!positive(below(function, "execution_count"))) continue;
       std::string shown = text_of(below(function, "demangled_name"));

@@ -1,9 +1,9 @@
 #include "gate/profile/reach_diff.hpp"
 
-#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/unit/device_api.hpp"
 
@@ -43,30 +43,18 @@ constexpr string_view k_document_folders[] = {"docs/",    "doc/",     ".github/"
                                               ".devops/", ".gitlab/", ".vscode/", "baselines/"};
 constexpr string_view k_test_folders[] = {"tests/", "test/"};
 
-template <std::size_t N>
-bool ends_with_one(string_view path, const string_view (&endings)[N]) {
-  return std::ranges::any_of(endings, [&](string_view ending) { return path.ends_with(ending); });
+bool ends_with_one(string_view path, std::span<const string_view> endings) {
+  return std::ranges::any_of(
+      endings, [&](string_view ending) { return !ending.empty() && path.ends_with(ending); });
 }
 
-template <std::size_t N>
-bool starts_with_one(string_view path, const string_view (&beginnings)[N]) {
+bool starts_with_one(string_view path, std::span<const string_view> beginnings) {
   return std::ranges::any_of(beginnings,
                              [&](string_view beginning) { return path.starts_with(beginning); });
 }
 
-template <std::size_t N>
-bool is_one(string_view name, const string_view (&names)[N]) {
-  return std::ranges::find(names, name) != std::end(names);
-}
-
-bool is_shader_of(string_view path, const unit::DeviceApi& api) {
-  return std::ranges::any_of(
-      api.shaders, [&](string_view ending) { return !ending.empty() && path.ends_with(ending); });
-}
-
 string_view file_name_in(string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == string_view::npos ? path : path.substr(slash + 1);
+  return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
 string_view shader_stem(string_view path) {
@@ -78,7 +66,7 @@ bool shader_runs_on(string_view path, string_view device) {
   const std::string lower = text::lower(path);
   if (ends_with_one(lower, k_shaders)) return device != "cpu";
   const unit::DeviceApi* api = unit::find_device_api(device);
-  return api != nullptr && is_shader_of(lower, *api);
+  return api != nullptr && ends_with_one(lower, api->shaders);
 }
 
 // "readme.txt", "license-mit": not "notice_queue.cpp".
@@ -111,19 +99,17 @@ FileKind file_kind(string_view path) {
   // Documents first: a header that shows an example in docs/ is compiled by nobody.
   const bool compiled = ends_with_one(lower, k_compiled) || ends_with_one(lower, k_headers);
   if (starts_with_one(lower, k_document_folders) || ends_with_one(lower, k_document_endings) ||
-      (!compiled && is_document_name(name)) || is_one(name, k_document_names)) {
+      (!compiled && is_document_name(name)) || holds(k_document_names, name)) {
     return FileKind::documents;
   }
   if (ends_with_one(lower, k_headers) || ends_with_one(lower, k_build_endings) ||
-      is_one(name, k_build_names) || name.find("toolchain") != string_view::npos) {
+      holds(k_build_names, name) || name.find("toolchain") != string_view::npos) {
     return FileKind::anything;
   }
-  const auto apis = unit::device_apis();
-  if (ends_with_one(lower, k_shaders) || std::ranges::any_of(apis, [&](const unit::DeviceApi& api) {
-        return is_shader_of(lower, api);
-      })) {
-    return FileKind::shader;
-  }
+  const bool shader = std::ranges::any_of(unit::device_apis(), [&](const unit::DeviceApi& api) {
+    return ends_with_one(lower, api.shaders);
+  });
+  if (shader || ends_with_one(lower, k_shaders)) return FileKind::shader;
   if (starts_with_one(lower, k_test_folders)) return FileKind::tests;
   // Debug information names what was compiled. A script, a model, a linker's map, what code is made
   // from: no record can say that nothing reads it.
@@ -142,14 +128,10 @@ class DiffMapper {
              std::span<const std::string> known)
       : cells_(cells), changed_(changed) {
     for (const ChangedFile& file : changed) {
-      for (const std::string* name : {&file.path, &file.was}) {
-        if (name->empty()) continue;
-        if (known_.insert(*name).second) known_by_name_[file_name_in(*name)].push_back(*name);
-      }
+      know(file.path);
+      know(file.was);
     }
-    for (const std::string& path : known) {
-      if (known_.insert(path).second) known_by_name_[file_name_in(path)].push_back(path);
-    }
+    for (const std::string& path : known) know(path);
     for (const CellReach& cell : cells) prepare(cell);
   }
 
@@ -159,6 +141,11 @@ class DiffMapper {
   }
 
  private:
+  void know(const std::string& path) {
+    if (path.empty() || !known_.insert(path).second) return;
+    known_by_name_[file_name_in(path)].push_back(path);
+  }
+
   void prepare(const CellReach& cell) {
     Paths& executed = executed_.emplace_back();
     ReachedCell made{cell.cell, {}, ""};
@@ -189,10 +176,9 @@ class DiffMapper {
   // A file of the repository, also of a build elsewhere; the C library's may have information too.
   bool is_own(std::string_view ran) const {
     if (known_.contains(ran)) return true;
-    const auto same = known_by_name_.find(file_name_in(ran));
-    if (same == known_by_name_.end()) return false;
-    return std::ranges::any_of(same->second,
-                               [&](std::string_view name) { return fits(ran, name); });
+    const auto* same = look_up(known_by_name_, file_name_in(ran));
+    return same != nullptr &&
+           std::ranges::any_of(*same, [&](string_view name) { return fits(ran, name); });
   }
 
   // The file's name and a folder at least, or all of a file at the top.
@@ -248,10 +234,9 @@ class DiffMapper {
   }
 
   bool executes(std::string_view name, std::size_t i) const {
-    const auto same = executed_[i].find(file_name_in(name));
-    if (same == executed_[i].end()) return false;
-    return std::ranges::any_of(same->second,
-                               [&](std::string_view ran) { return means(ran, name); });
+    const auto* same = look_up(executed_[i], file_name_in(name));
+    return same != nullptr &&
+           std::ranges::any_of(*same, [&](string_view ran) { return means(ran, name); });
   }
 
   // Whether debug information that says `ran` means the repository's file `name`.
@@ -347,18 +332,15 @@ DiffReach reach_of_diff(std::span<const CellReach> cells, std::span<const Change
 
 std::string shown_path(std::string_view path) {
   std::string shown = text::printable(path);
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c == '\n' || c == '\t'; }, '?');
+  std::ranges::replace_if(
+      shown, [](char c) { return c == '\n' || c == '\t'; }, '?');
   return shown;
 }
 
 std::string words_of_none(const DiffReach& reach) {
   if (reach.none.empty()) return "";
-  std::vector<std::string> names;
-  for (const std::string& path : reach.none) {
-    if (names.size() == k_most_named) break;
-    names.push_back(shown_path(path));
-  }
+  const std::span some = std::span(reach.none).first(std::min(reach.none.size(), k_most_named));
+  const auto names = collect<std::string>(some, shown_path);
   std::string words = "changed files that no cell runs: " + text::join(names);
   if (reach.none.size() > names.size()) {
     words += fmt::format(" (+{} more)", reach.none.size() - names.size());

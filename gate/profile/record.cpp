@@ -2,8 +2,6 @@
 // default is left out, so that a journal of thousands of lines stays small.
 #include "gate/profile/record.hpp"
 
-#include <algorithm>
-
 #include "gate/base/json.hpp"
 
 namespace weir::profile {

@@ -2,13 +2,6 @@
 // A journal line holds one record; a Profile is assembled from a cell's records.
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "gate/base/fields.hpp"
 #include "gate/profile/counts.hpp"
 #include "gate/unit/metric.hpp"

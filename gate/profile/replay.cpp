@@ -1,7 +1,5 @@
 #include "gate/profile/replay.hpp"
 
-#include <utility>
-
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 

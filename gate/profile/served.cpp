@@ -1,11 +1,8 @@
 
 #include "gate/profile/served.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
-
-#include <fmt/format.h>
 
 #include "gate/base/json.hpp"
 
@@ -51,18 +48,10 @@ std::int64_t ServedRequest::output_tokens() const {
 }
 
 void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> block) {
-  if (all.empty()) {
-    all = std::move(block);
-    return;
-  }
+  if (all.empty()) all.swap(block);
   if (block.empty()) return;
-  const auto later = [](double at, const ServedRequest& one) { return std::max(at, one.ended); };
-  const auto earlier = [](double at, const ServedRequest& one) {
-    return std::min(at, one.intended);
-  };
-  const double end = std::accumulate(all.begin(), all.end(), all.front().ended, later);
-  const double begin = std::accumulate(block.begin(), block.end(), block.front().intended, earlier);
-  const double shift = end - begin;
+  const double end = std::ranges::max(all, {}, &ServedRequest::ended).ended;
+  const double shift = end - std::ranges::min(block, {}, &ServedRequest::intended).intended;
   const auto first = static_cast<std::int64_t>(all.size());
   for (ServedRequest& request : block) {
     request.number += first;
@@ -102,9 +91,7 @@ static void token_fields(Fields& io, std::vector<ServedToken>& tokens) {
       times.push_back(token.at);
       counts.push_back(token.tokens);
     }
-    if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) {
-      counts.clear();
-    }
+    if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) counts.clear();
   }
   io.always("token_times", Short{times});
   io.sparse("tokens_of_each", counts);

@@ -5,16 +5,9 @@
 // Absent is absent, never 0.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "gate/base/json_fwd.hpp"
-#include "gate/base/result.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::profile {

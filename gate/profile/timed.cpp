@@ -1,6 +1,6 @@
 // The timed pass: one number a process and metric.
-#include <algorithm>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/passes.hpp"
 
@@ -10,8 +10,8 @@ namespace {
 constexpr std::string_view k_memory = "peak_rss_bytes";
 
 double best(const std::vector<double>& samples, unit::Better better) {
-  return better == unit::Better::higher ? *std::ranges::max_element(samples)
-                                        : *std::ranges::min_element(samples);
+  const auto [least, most] = std::ranges::minmax(samples);
+  return better == unit::Better::higher ? most : least;
 }
 
 }  // namespace
@@ -68,10 +68,8 @@ constexpr std::int64_t k_more_faults = 100;  // major ones, above the middle one
 
 template <class Get>
 double median_of(const Records& records, Get get) {
-  std::vector<double> values;
-  for (const RunRecord* record : records) values.push_back(get(*record));
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
+  auto values = collect<double>(records, [&](const RunRecord* one) { return get(*one); });
+  std::ranges::sort(values);
   return values[values.size() / 2];
 }
 

@@ -1,7 +1,6 @@
 #include "gate/stats/paired.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <limits>

@@ -20,29 +20,6 @@ namespace weir::stats {
 // The same of values that are sorted already, one at least; the highest may be infinite.
 [[nodiscard]] double quantile_of_sorted(std::span<const double> sorted, double p);
 
-// Where each value lies when they are sorted; equal ones in any order.
-template <class T>
-[[nodiscard]] std::vector<std::uint32_t> places_in_order(std::span<const T> values) {
-  std::vector<std::uint32_t> places(values.size());
-  std::iota(places.begin(), places.end(), 0U);
-  std::ranges::sort(places, {}, [&](std::uint32_t place) { return values[place]; });
-  return places;
-}
-
-// Twice each value's rank, from 0: the values below it and half of those equal to it.
-template <class T>
-[[nodiscard]] std::vector<std::int32_t> twice_ranks(std::span<const T> values) {
-  const std::vector<std::uint32_t> places = places_in_order(values);
-  std::vector<std::int32_t> ranks(values.size());
-  for (std::size_t begin = 0; begin < places.size();) {
-    std::size_t end = begin;
-    while (end < places.size() && values[places[end]] == values[places[begin]]) ++end;
-    const auto twice = static_cast<std::int32_t>(begin + end - 1);  // 2 * begin + (equal ones - 1)
-    for (; begin < end; ++begin) ranks[places[begin]] = twice;
-  }
-  return ranks;
-}
-
 // z with P(Z <= z) = p for a standard normal Z. Requires 0 < p < 1. Wichura's algorithm AS 241
 // (Applied Statistics 37, 1988): about 16 digits.
 [[nodiscard]] double normal_quantile(double p);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "gate/base/find.hpp"
 #include "gate/stats/quantile.hpp"
 
 namespace weir::stats {
@@ -11,13 +12,6 @@ namespace {
 constexpr std::size_t k_fewest = 8;
 
 double minus(double a, double b) { return a == b ? 0 : a - b; }
-
-std::vector<double> side(std::span<const Pair> pairs, double Pair::*member) {
-  std::vector<double> values;
-  values.reserve(pairs.size());
-  for (const Pair& pair : pairs) values.push_back(pair.*member);
-  return values;
-}
 
 std::vector<double> distances(std::vector<double> values, double middle) {
   for (double& value : values) value = std::abs(minus(value, middle));
@@ -28,12 +22,17 @@ std::vector<double> distances(std::vector<double> values, double middle) {
 // square of the normal quantile that a distance of this rank would have. Efficient for a normal
 // distribution, and fair for any.
 std::vector<double> scores_of(const std::vector<double>& all) {
-  std::vector<double> scores;
+  std::vector<std::size_t> places(all.size());  // of the distances in their order
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::ranges::sort(places, {}, [&](std::size_t place) { return all[place]; });
+  std::vector<double> scores(all.size());
   const double ranks = static_cast<double>(all.size() + 1);
-  for (const std::int32_t twice : twice_ranks(std::span(all))) {
-    const double rank = static_cast<double>(twice + 2) / 2;
+  for (std::size_t begin = 0; begin < places.size();) {
+    std::size_t end = begin;
+    while (end < places.size() && all[places[end]] == all[places[begin]]) ++end;
+    const double rank = static_cast<double>(begin + end + 1) / 2;
     const double z = normal_quantile((1 + rank / ranks) / 2);
-    scores.push_back(z * z);
+    for (; begin < end; ++begin) scores[places[begin]] = z * z;
   }
   return scores;
 }
@@ -83,8 +82,8 @@ double median_difference(std::span<const Pair> pairs) {
 }
 
 std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {
-  const std::vector<double> base = side(pairs, &Pair::base);
-  const std::vector<double> candidate = side(pairs, &Pair::candidate);
+  const auto base = collect<double>(pairs, &Pair::base);
+  const auto candidate = collect<double>(pairs, &Pair::candidate);
   const auto from = spread_of(base), to = spread_of(candidate);
   if (!from || !to) return std::nullopt;
   SpreadDifference difference;

@@ -1,8 +1,6 @@
 #include "gate/stats/stored.hpp"
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 

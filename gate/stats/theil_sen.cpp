@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "gate/base/find.hpp"
 #include "gate/stats/quantile.hpp"
 
 namespace weir::stats {
@@ -35,9 +36,8 @@ double ties(std::span<const Point> points, double Point::*part) {
 std::optional<SlopeAndIntercept> theil_sen(std::span<const Point> points) {
   const auto slope = median(slopes_of(points));
   if (!slope) return std::nullopt;
-  std::vector<double> rests;
-  for (const Point& point : points) rests.push_back(point.y - *slope * point.x);
-  return SlopeAndIntercept{*slope, *median(rests)};
+  const auto rest = [&](const Point& point) { return point.y - *slope * point.x; };
+  return SlopeAndIntercept{*slope, *median(collect<double>(points, rest))};
 }
 
 std::optional<SlopeInterval> slope_interval(std::span<const Point> points, double level) {

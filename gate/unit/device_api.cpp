@@ -1,7 +1,6 @@
 #include "gate/unit/device_api.hpp"
 
-#include <algorithm>
-
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::unit {
@@ -54,15 +53,12 @@ constexpr DeviceApi k_apis[] = {
 
 std::span<const DeviceApi> device_apis() { return k_apis; }
 
-const DeviceApi* find_device_api(std::string_view name) {
-  const auto* found = std::ranges::find(k_apis, name, &DeviceApi::name);
-  return found == std::end(k_apis) ? nullptr : found;
-}
+const DeviceApi* find_device_api(std::string_view name) { return find_named(k_apis, name); }
 
 const std::vector<std::string>& device_names() {
   static const auto k_names = [] {
-    std::vector<std::string> names{"cpu"};
-    for (const DeviceApi& api : k_apis) names.emplace_back(api.name);
+    auto names = collect<std::string>(k_apis, &DeviceApi::name);
+    names.emplace_back("cpu");
     std::ranges::sort(names);
     return names;
   }();

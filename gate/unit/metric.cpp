@@ -1,10 +1,8 @@
 #include "gate/unit/metric.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 
@@ -112,10 +110,7 @@ constexpr auto k_kinds = std::to_array<Name<Kind>>({{Kind::count, "count"},
                                                     {Kind::quality, "quality"}});
 
 const OfWork* find_work(std::string_view name) {
-  for (const OfWork& one : k_of_work) {
-    if (name.starts_with(one.prefix)) return &one;
-  }
-  return nullptr;
+  return first_of(k_of_work, [&](const OfWork& one) { return name.starts_with(one.prefix); });
 }
 
 // ASCII, without the space.
@@ -145,35 +140,36 @@ constexpr std::array k_times_over_context{
 };
 constexpr std::array k_over_context{Scope::at_zero_context, Scope::per_context_token};
 
-std::string_view suffix_of(Scope scope) {
-  for (const ScopeWords& one : k_scopes) {
-    if (one.scope == scope) return one.suffix;
-  }
-  return "";
+// Of scopes that have no name none.
+ScopeWords words_of(Scope scope) {
+  const auto* found = std::ranges::find(k_scopes, scope, &ScopeWords::scope);
+  return found == k_scopes.end() ? ScopeWords{scope, "", ""} : *found;
 }
 
 const Count* find_count(std::string_view base) {
-  for (const Count& count : k_counts) {
-    if (base == count.base) return &count;
-  }
-  return nullptr;
+  return first_of(k_counts, [&](const Count& count) { return base == count.base; });
 }
 
-std::string latency_name(std::string_view base, std::string_view percentile) {
-  return fmt::format("{}_{}{}seconds", base, percentile, percentile.empty() ? "" : "_");
-}
+// What is known of a metric; label and about are "" where its base and scope tell them.
+struct Known {
+  Metric metric;
+  std::string label{}, about{};
+};
 
-const std::map<std::string, Metric, std::less<>>& table() {
+const std::map<std::string, Known, std::less<>>& table() {
   static const auto k_table = [] {
-    std::map<std::string, Metric, std::less<>> made;
+    std::map<std::string, Known, std::less<>> made;
     for (const Whole& whole : k_whole) {
-      made[whole.name] = {whole.name,   whole.name,   whole.kind, whole.unit,
-                          whole.better, Scope::whole, {}};
+      made[whole.name] = {custom_metric(whole.name, whole.kind, whole.unit, whole.better),
+                          whole.label, whole.about};
     }
     for (const auto& [base, words] : k_latencies) {
-      for (const char* percentile : k_percentiles) {
-        const std::string name = latency_name(base, percentile);
-        made[name] = {name, name, Kind::time, Unit::seconds, Better::lower, Scope::whole, {}};
+      for (const std::string_view percentile : k_percentiles) {
+        const bool middle = percentile.empty();
+        const std::string name = fmt::format("{}_{}{}seconds", base, percentile, middle ? "" : "_");
+        made[name] = {custom_metric(name, Kind::time, Unit::seconds, Better::lower),
+                      fmt::format("{}{}{}", words, middle ? "" : " ", percentile),
+                      fmt::format("{} of requests, {}", words, middle ? "median" : percentile)};
       }
     }
     for (const Count& count : k_counts) {
@@ -181,13 +177,16 @@ const std::map<std::string, Metric, std::less<>>& table() {
         const Metric metric = count_metric(count.base, scope);
         // Instructions only nearly repeat: no exact line, and none is fitted.
         if (over_context(metric) && metric.base == "instructions") continue;
-        made[metric.name] = metric;
+        made[metric.name] = {metric, "", count.about};
       }
     }
     for (const TimeOverContext& time : k_times_over_context) {
       for (const Scope scope : k_over_context) {
-        const std::string name = fmt::format("{}{}", time.base, suffix_of(scope));
-        made[name] = {name, time.base, Kind::time, Unit::seconds, Better::lower, scope, {}};
+        const ScopeWords& words = words_of(scope);
+        const std::string name = fmt::format("{}{}", time.base, words.suffix);
+        made[name] = {{name, time.base, Kind::time, Unit::seconds, Better::lower, scope, {}},
+                      fmt::format("{}{}", time.label, words.label),
+                      "time per token, fitted over the prompt's depths"};
       }
     }
     return made;
@@ -207,40 +206,38 @@ struct NamedScale {
   std::string_view name;
   Scale scale;
 };
-constexpr double k_kibi = 1024;
-constexpr std::array k_scales{
-    NamedScale{"s", {Unit::seconds, 1}},
-    NamedScale{"sec", {Unit::seconds, 1}},
-    NamedScale{"seconds", {Unit::seconds, 1}},
-    NamedScale{"ms", {Unit::seconds, 1e-3}},
-    NamedScale{"us", {Unit::seconds, 1e-6}},
-    NamedScale{"\xC2\xB5s", {Unit::seconds, 1e-6}},
-    NamedScale{"ns", {Unit::seconds, 1e-9}},
-    NamedScale{"min", {Unit::seconds, 60}},
-    NamedScale{"B", {Unit::bytes, 1}},
-    NamedScale{"bytes", {Unit::bytes, 1}},
-    NamedScale{"kB", {Unit::bytes, 1e3}},
-    NamedScale{"KB", {Unit::bytes, 1e3}},
-    NamedScale{"MB", {Unit::bytes, 1e6}},
-    NamedScale{"GB", {Unit::bytes, 1e9}},
-    NamedScale{"KiB", {Unit::bytes, k_kibi}},
-    NamedScale{"MiB", {Unit::bytes, k_kibi* k_kibi}},
-    NamedScale{"GiB", {Unit::bytes, k_kibi* k_kibi* k_kibi}},
-    NamedScale{"tok/s", {Unit::tokens_per_second, 1}},
-    NamedScale{"t/s", {Unit::tokens_per_second, 1}},
-    NamedScale{"tokens/s", {Unit::tokens_per_second, 1}},
-    NamedScale{"requests/s", {Unit::requests_per_second, 1}},
-    NamedScale{"count", {Unit::count, 1}},
-    NamedScale{"ratio", {Unit::ratio, 1}},
-    NamedScale{"%", {Unit::ratio, 0.01}},
-    NamedScale{"", {Unit::count, 1}},
-};
+constexpr double k_kibi = 1024, k_mebi = k_kibi * k_kibi, k_gibi = k_mebi * k_kibi;
+constexpr NamedScale k_scales[] = {{"s", {Unit::seconds, 1}},
+                                   {"sec", {Unit::seconds, 1}},
+                                   {"seconds", {Unit::seconds, 1}},
+                                   {"ms", {Unit::seconds, 1e-3}},
+                                   {"us", {Unit::seconds, 1e-6}},
+                                   {"\xC2\xB5s", {Unit::seconds, 1e-6}},
+                                   {"ns", {Unit::seconds, 1e-9}},
+                                   {"min", {Unit::seconds, 60}},
+                                   {"B", {Unit::bytes, 1}},
+                                   {"bytes", {Unit::bytes, 1}},
+                                   {"kB", {Unit::bytes, 1e3}},
+                                   {"KB", {Unit::bytes, 1e3}},
+                                   {"MB", {Unit::bytes, 1e6}},
+                                   {"GB", {Unit::bytes, 1e9}},
+                                   {"KiB", {Unit::bytes, k_kibi}},
+                                   {"MiB", {Unit::bytes, k_mebi}},
+                                   {"GiB", {Unit::bytes, k_gibi}},
+                                   {"tok/s", {Unit::tokens_per_second, 1}},
+                                   {"t/s", {Unit::tokens_per_second, 1}},
+                                   {"tokens/s", {Unit::tokens_per_second, 1}},
+                                   {"requests/s", {Unit::requests_per_second, 1}},
+                                   {"count", {Unit::count, 1}},
+                                   {"ratio", {Unit::ratio, 1}},
+                                   {"%", {Unit::ratio, 0.01}},
+                                   {"", {Unit::count, 1}}};
 
 // Splits "120s" into its number and its suffix.
 std::optional<std::pair<double, std::string_view>> number_and_suffix(std::string_view text) {
   text = text::trim(text);
   std::size_t end = 0;
-  while (end < text.size() && ((text[end] >= '0' && text[end] <= '9') || text[end] == '.')) ++end;
+  while (end < text.size() && (text::is_digit(text[end]) || text[end] == '.')) ++end;
   const auto value = text::to_double(text.substr(0, end));
   if (!value) return std::nullopt;
   return std::pair{*value, text::trim(text.substr(end))};
@@ -250,16 +247,8 @@ std::optional<std::pair<double, std::string_view>> number_and_suffix(std::string
 
 std::string about(const Metric& metric) {
   if (const Count* count = find_count(metric.base)) return count->about;
-  for (const Whole& whole : k_whole) {
-    if (metric.name == whole.name) return whole.about;
-  }
-  for (const auto& [base, words] : k_latencies) {
-    for (const char* percentile : k_percentiles) {
-      if (metric.name != latency_name(base, percentile)) continue;
-      return fmt::format("{} of requests, {}", words, *percentile == 0 ? "median" : percentile);
-    }
-  }
-  return over_context(metric) ? "time per token, fitted over the prompt's depths" : "";
+  const Known* known = look_up(table(), metric.name);
+  return known == nullptr ? "" : known->about;
 }
 
 Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64_t> length) {
@@ -276,14 +265,12 @@ Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64
   if (scope == Scope::at_length) {
     metric.name += fmt::format("_at_{}", length.value_or(0));
   } else {
-    metric.name += suffix_of(scope);
+    metric.name += words_of(scope).suffix;
   }
   return metric;
 }
 
-bool over_context(const Metric& metric) {
-  return std::ranges::find(k_over_context, metric.scope) != k_over_context.end();
-}
+bool over_context(const Metric& metric) { return holds(k_over_context, metric.scope); }
 
 Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better) {
   return {std::string(name), std::string(name), kind, unit, better, Scope::whole, {}};
@@ -298,7 +285,7 @@ std::string work_name(std::string_view prefix, std::string_view name) {
 }
 
 std::optional<Metric> find_metric(std::string_view name) {
-  if (const auto found = table().find(name); found != table().end()) return found->second;
+  if (const Known* known = look_up(table(), name)) return known->metric;
   if (const OfWork* work = find_work(name)) {
     const std::string_view what = name.substr(work->prefix.size());
     const bool fits =
@@ -319,50 +306,28 @@ std::optional<Metric> find_metric(std::string_view name) {
 }
 
 const std::vector<std::string>& metric_names() {
-  static const auto k_names = [] {
-    std::vector<std::string> names;
-    for (const auto& [name, metric] : table()) names.push_back(name);
-    return names;
-  }();
+  static const auto k_names =
+      collect<std::string>(table(), [](const auto& one) { return one.first; });
   return k_names;
 }
 
 const std::vector<std::string>& count_bases() {
-  static const auto k_bases = [] {
-    std::vector<std::string> bases;
-    for (const Count& count : k_counts) bases.emplace_back(count.base);
-    return bases;
-  }();
+  static const auto k_bases = collect<std::string>(k_counts, &Count::base);
   return k_bases;
 }
 
 std::string label(const Metric& metric) {
-  for (const Whole& whole : k_whole) {
-    if (metric.name == whole.name) return whole.label;
-  }
-  for (const auto& [base, words] : k_latencies) {
-    for (const std::string_view percentile : k_percentiles) {
-      if (metric.name != latency_name(base, percentile)) continue;
-      return fmt::format("{}{}{}", words, percentile.empty() ? "" : " ", percentile);
-    }
-  }
+  const Known* known = look_up(table(), metric.name);
+  if (known != nullptr && !known->label.empty()) return known->label;
   if (const OfWork* work = find_work(metric.name)) {
     return work->label + metric.name.substr(work->prefix.size());
   }
   std::string words = metric.base;
-  for (char& c : words) {
-    if (c == '_') c = ' ';
-  }
-  for (const TimeOverContext& time : k_times_over_context) {
-    if (metric.base == time.base) words = time.label;
-  }
+  std::ranges::replace(words, '_', ' ');
   if (metric.scope == Scope::at_length) {
     return fmt::format("{} at {}", words, metric.length.value_or(0));
   }
-  for (const ScopeWords& one : k_scopes) {
-    if (one.scope == metric.scope) words += one.label;
-  }
-  return words;
+  return fmt::format("{}{}", words, words_of(metric.scope).label);
 }
 
 std::string show(const Metric& metric, double value) {
@@ -385,9 +350,8 @@ std::string show(const Metric& metric, double value) {
       if (size >= 1e-6 || size == 0) return with_digits(value * 1e6) + " us";
       return with_digits(value * 1e9) + " ns";
     case Unit::bytes:
-      if (size >= k_kibi * k_kibi * k_kibi)
-        return with_digits(value / (k_kibi * k_kibi * k_kibi)) + " GiB";
-      if (size >= k_kibi * k_kibi) return with_digits(value / (k_kibi * k_kibi)) + " MiB";
+      if (size >= k_gibi) return with_digits(value / k_gibi) + " GiB";
+      if (size >= k_mebi) return with_digits(value / k_mebi) + " MiB";
       if (size >= k_kibi) return with_digits(value / k_kibi) + " KiB";
       return fmt::format("{:.0f} B", value);
   }
@@ -401,26 +365,24 @@ std::optional<Unit> parse_unit(std::string_view text) { return value_of(k_units,
 std::optional<Better> parse_better(std::string_view text) { return value_of(k_directions, text); }
 std::optional<Kind> parse_kind(std::string_view text) { return value_of(k_kinds, text); }
 
+static void fields(Fields& io, Metric& metric) {
+  io("name", metric.name);
+  io("kind", Named{metric.kind, k_kinds, "has no kind"});
+  io("unit", Named{metric.unit, k_units, "has no unit"});
+  io("better", Named{metric.better, k_directions, "has no direction"});
+}
+
 Json metric_to_json(const Metric& metric) {
-  if (find_metric(metric.name) == metric) return metric.name;
-  return {{"name", metric.name},
-          {"kind", to_string(metric.kind)},
-          {"unit", to_string(metric.unit)},
-          {"better", to_string(metric.better)}};
+  return find_metric(metric.name) == metric ? Json(metric.name) : write_fields(metric);
 }
 
 std::optional<Metric> metric_from_json(const Json& json) {
   if (json.is_string()) return find_metric(json.get<std::string>());
-  if (!json.is_object()) return std::nullopt;
-  JsonReader read(json, "metric");
-  const std::string name = read.string("name");
-  const auto kind = parse_kind(read.string("kind"));
-  const auto unit = parse_unit(read.string("unit"));
-  const auto better = parse_better(read.string("better"));
-  const bool fits =
-      !name.empty() && name.size() <= k_longest_name && std::ranges::all_of(name, is_printable);
-  if (read.problem() || !fits || !kind || !unit || !better) return std::nullopt;
-  return custom_metric(name, *kind, *unit, *better);
+  const auto read = read_fields<Metric>(json, "metric");
+  const bool fits = read && !read->name.empty() && read->name.size() <= k_longest_name &&
+                    std::ranges::all_of(read->name, is_printable);
+  if (!fits) return std::nullopt;
+  return custom_metric(read->name, read->kind, read->unit, read->better);
 }
 
 void MetricField::put(Json& slot) const { slot = metric_to_json(value); }
@@ -432,10 +394,8 @@ void MetricField::take(const Json& json, Fields& io, const char*) const {
 }
 
 std::optional<Scale> parse_scale(std::string_view text) {
-  for (const NamedScale& known : k_scales) {
-    if (text == known.name) return known.scale;
-  }
-  return std::nullopt;
+  const auto* known = std::ranges::find(k_scales, text, &NamedScale::name);
+  return known == std::end(k_scales) ? std::nullopt : std::optional(known->scale);
 }
 
 Result<double> parse_duration_seconds(std::string_view text) {

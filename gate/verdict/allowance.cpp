@@ -1,10 +1,8 @@
 #include "gate/verdict/allowance.hpp"
 
-#include <map>
 #include <tuple>
 
 #include "gate/base/json.hpp"
-#include "gate/base/text.hpp"
 #include "gate/verdict/judging.hpp"
 #include "gate/verdict/removed.hpp"
 
@@ -50,20 +48,18 @@ bool says(const std::string& text, const std::optional<double>& number) {
 // What of a metric that failed would have to be allowed; nothing where it is no value.
 std::optional<Allowable> of_metric(const std::string& cell, const std::string& device_class,
                                    const MetricVerdict& metric) {
-  if (!metric.current && metric.baseline_text && metric.current_text == k_not_measured) {
-    return Allowable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text,
-                     device_class};
-  }
-  if (metric.metric.kind == unit::Kind::count && metric.baseline_text && metric.current_text) {
+  const bool gone = !metric.current && metric.current_text == k_not_measured;
+  const bool count = metric.metric.kind == unit::Kind::count;
+  if ((gone || count) && metric.baseline_text && metric.current_text) {
     // A verdict that was read may show one number and mean another.
-    if (!says(*metric.baseline_text, metric.baseline) ||
-        !says(*metric.current_text, metric.current)) {
+    if (!gone && (!says(*metric.baseline_text, metric.baseline) ||
+                  !says(*metric.current_text, metric.current))) {
       return std::nullopt;
     }
     return Allowable{cell, metric.metric.name, *metric.baseline_text, *metric.current_text,
                      device_class};
   }
-  if (metric.metric.kind == unit::Kind::count && !metric.change) return std::nullopt;
+  if (count && !metric.change) return std::nullopt;
   const auto worst = worst_change(metric);
   if (!worst) return std::nullopt;
   return Allowable{cell, metric.metric.name, "0 %", bound_words(*worst), device_class};
@@ -295,13 +291,17 @@ bool is_hex(std::string_view text) {
 }
 
 bool is_login(std::string_view text) {
-  return !text.empty() && text.size() <= 100 && std::all_of(text.begin(), text.end(), [](char c) {
-    return text::is_alphanumeric(c) || c == '-' || c == '_' || c == '[' || c == ']' || c == '.';
-  });
+  const auto fits = [](char c) { return text::is_alphanumeric(c) || holds("-_[].", c); };
+  return !text.empty() && text.size() <= 100 && std::ranges::all_of(text, fits);
 }
 
-bool is_value(std::string_view text) {
-  return !text.empty() && text.size() <= 100 && text::printable(text) == text &&
+// At most so long, and shown as it is.
+bool is_shown(std::string_view text, std::size_t longest) {
+  return text.size() <= longest && text::printable(text) == text;
+}
+
+bool is_line(std::string_view text, std::size_t longest) {
+  return !text::trim(text).empty() && is_shown(text, longest) &&
          text.find('\n') == std::string_view::npos;
 }
 
@@ -324,15 +324,10 @@ std::optional<std::string> problem_of(const Allowance& allowance) {
   const Allowable& what = allowance.what;
   constexpr std::size_t k_longest_reason = 1000;
   if (!profile::CellKey::parse(what.cell)) return "names no cell";
-  if (what.metric.empty() || what.metric.size() > 100 ||
-      text::printable(what.metric) != what.metric) {
-    return "names no metric";
-  }
+  if (what.metric.empty() || !is_shown(what.metric, 100)) return "names no metric";
   if (what.metric == "placement") return "cannot be about placement: cpu_ops_allowed is a rule";
-  if (!is_value(what.from) || !is_value(what.to)) return "has no value from or to";
-  if (what.device_class.size() > 300 || text::printable(what.device_class) != what.device_class) {
-    return "names no device class";
-  }
+  if (!is_line(what.from, 100) || !is_line(what.to, 100)) return "has no value from or to";
+  if (!is_shown(what.device_class, 300)) return "names no device class";
   if (what.from == what.to && what.kernels.empty()) return "changes nothing";
   if ((what.metric == "kernels") == what.kernels.empty()) {
     return "of kernels names each kernel, and of anything else none";
@@ -341,13 +336,8 @@ std::optional<std::string> problem_of(const Allowance& allowance) {
     return "is for no pull request";
   }
   if (allowance.head && !is_hex(*allowance.head)) return "is pinned to what is no commit";
-  if (allowance.base &&
-      (allowance.base->size() > 1024 || text::printable(*allowance.base) != *allowance.base)) {
-    return "is for no branch";
-  }
-  if (text::trim(allowance.reason).empty() || allowance.reason.size() > k_longest_reason ||
-      text::printable(allowance.reason) != allowance.reason ||
-      allowance.reason.find('\n') != std::string::npos) {
+  if (allowance.base && !is_shown(*allowance.base, 1024)) return "is for no branch";
+  if (!is_line(allowance.reason, k_longest_reason)) {
     return "needs a reason, one line of at most 1000 bytes";
   }
   if (!is_login(allowance.who)) return "needs to say who allowed it";
@@ -402,8 +392,8 @@ std::string to_text(std::int64_t pull_request, std::vector<Allowance> all) {
   std::ranges::sort(all, {}, [](const Allowance& one) {
     return std::tie(one.what.cell, one.what.metric, one.what.device_class, one.head, one.base);
   });
-  std::vector<std::string> lines;
-  for (const Allowance& one : all) lines.push_back("\n  " + dump_json(write_fields(one)));
+  const auto lines = collect<std::string>(
+      all, [](const Allowance& one) { return "\n  " + dump_json(write_fields(one)); });
   return fmt::format(
       "{{\"schema\": \"weir.allowances/1\", \"pull_request\": {}, \"allowances\": [{}\n]}}\n",
       pull_request, text::join(lines, ","));
@@ -422,17 +412,21 @@ std::string block_of(const WouldTake& take) {
 
 }  // namespace
 
-Json to_json(const WouldTake& take) {
-  Json json = {{"schema", "weir.allowable/1"},
-               {"changes", write_fields(take.changes)},
-               {"beyond", take.beyond}};
-  if (take.rules) {
-    json["rules"] = {{"commit", take.rules->commit},
-                     {"text_hash", take.rules->text_hash},
-                     {"accept_own", take.rules->accept_own}};
-  }
-  return json;
+static void fields(Fields& io, WouldTake& take) {
+  io.schema("weir.allowable/1", "says nothing that could be accepted: schema");
+  io.at_most("changes", k_most_allowances, fmt::format("more than {} changes", k_most_allowances));
+  io("changes", take.changes, "allowances");
+  io.always("beyond", take.beyond);
+  if (!take.rules && !io.has("rules")) return;
+  io.object("rules", [&](Fields& of) {
+    RulesFrom& rules = take.rules ? *take.rules : take.rules.emplace();
+    of("commit", rules.commit);
+    of("text_hash", rules.text_hash);
+    of("accept_own", rules.accept_own);
+  });
 }
+
+Json to_json(const WouldTake& take) { return write_fields(take); }
 
 std::string allowable_text(const WouldTake& take, std::size_t limit) {
   if (take.changes.empty()) return "";
@@ -455,29 +449,9 @@ Result<WouldTake> parse_allowable_text(std::string_view text) {
   const std::size_t from = text.find(k_fence);
   const std::size_t end = from == std::string_view::npos ? from : text.find("\n```", from);
   if (end == std::string_view::npos) return fail(Code::data, "says nothing that could be accepted");
-  WEIR_TRY(const Json json,
-           parse_json(text.substr(from + k_fence.size(), end - from - k_fence.size()), k_limits));
-  JsonReader read(json, "allowable");
-  if (read.string("schema") != "weir.allowable/1") {
-    return fail(Code::data, "says nothing that could be accepted: schema");
-  }
-  WouldTake take;
-  take.beyond = read.strings("beyond");
-  if (const auto rules = json.find("rules"); rules != json.end()) {
-    JsonReader of(*rules, "allowable: rules");
-    take.rules =
-        RulesFrom{"", of.string("commit"), of.string("text_hash"), of.boolean("accept_own")};
-    if (auto problem = of.problem()) return tl::unexpected(*problem);
-  }
-  for (const Json& item : read.array("changes")) {
-    WEIR_TRY(Allowable one, allowable_from_json(item));
-    take.changes.push_back(std::move(one));
-    if (take.changes.size() > k_most_allowances) {
-      return fail(Code::data, "more than {} changes", k_most_allowances);
-    }
-  }
-  if (auto problem = read.problem()) return tl::unexpected(*problem);
-  return take;
+  text = text.substr(from + k_fence.size(), end - from - k_fence.size());
+  WEIR_TRY(const Json json, parse_json(text, k_limits));
+  return read_fields<WouldTake>(json, "allowable");
 }
 
 Result<std::vector<Allowance>> parse_allowances(std::string_view text, std::int64_t pull_request) {

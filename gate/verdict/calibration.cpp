@@ -2,8 +2,8 @@
 
 #include <cmath>
 #include <limits>
-#include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/stats/quantile.hpp"
@@ -166,16 +166,6 @@ bool too_loud(const CalibratedCell& cell) {
   return std::min(cell.unchanged.decided, cell.at_limit.decided) < 0.95;
 }
 
-// "a, b and 3 more".
-std::string some(const std::vector<std::string>& names) {
-  constexpr std::size_t k_shown = 3;
-  if (names.size() <= k_shown) return text::join(names, ", ");
-  return fmt::format(
-      "{} and {} more",
-      text::join(std::vector<std::string>(names.begin(), names.begin() + k_shown), ", "),
-      names.size() - k_shown);
-}
-
 // A budget that would do, as people write one.
 std::string budget_of(double seconds) {
   const double rounded = seconds < 60 ? std::ceil(seconds) : 60 * std::ceil(seconds / 60);
@@ -234,16 +224,17 @@ std::string answer_words(const Calibration& calibration) {
         "This machine is too noisy for {}: in more than 5 of 100 gates there is no verdict on {}. "
         "A "
         "looser limit, longer prompts, more repeats or a quieter machine (weir doctor) help.",
-        these, some(loud));
+        these, some_of(loud));
   } else if (most > calibration.budget_seconds || !alone.empty()) {
     said = fmt::format(
         "This machine cannot hold {} within gate.budget ({}): 95 of 100 gates take up to {}; "
         "gate.budget: {} would do.",
         these, budget, unit::show_duration(most), budget_of(1.1 * most));
-    if (!alone.empty()) said += fmt::format(" Too long even alone: {}.", some(alone));
+    if (!alone.empty()) said += fmt::format(" Too long even alone: {}.", some_of(alone));
   }
   if (!unmeasured.empty()) {
-    said += fmt::format("{}Nothing can be said of {}.", said.empty() ? "" : " ", some(unmeasured));
+    said +=
+        fmt::format("{}Nothing can be said of {}.", said.empty() ? "" : " ", some_of(unmeasured));
   }
   return said;
 }
@@ -263,8 +254,7 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
   std::size_t replayed = number;
   Gates unchanged(number), at_limit(number), seen(number);
   std::vector<std::string> lines;
-  std::vector<profile::CellKey> keys;
-  for (const profile::CellFacts& cell : cells) keys.push_back(cell.cell);
+  const auto keys = collect<profile::CellKey>(cells, &profile::CellFacts::cell);
   std::set<profile::CellKey> over_depths;
   for (const DepthGroup& group : depth_groups(keys)) over_depths.insert(group.fit);
   // Seeds of different cells and kinds lie far apart.

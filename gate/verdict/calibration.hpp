@@ -2,7 +2,6 @@
 // and what replays of its pairs say of gates to come. Pure.
 #pragma once
 
-#include "gate/profile/paired.hpp"
 #include "gate/stats/paired.hpp"
 #include "gate/verdict/verdict.hpp"
 

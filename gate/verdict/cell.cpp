@@ -99,9 +99,7 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::strin
                   Confirmed& told) {
   for (MetricVerdict& metric : cell.metrics) {
     const bool suspect = is_suspected(metric);
-    const MetricVerdict* found = first_of(beside.metrics, [&](const MetricVerdict& other) {
-      return other.metric.name == metric.metric.name;
-    });
+    const MetricVerdict* found = of_metric(beside.metrics, metric.metric.name);
     if (found == nullptr || !asked(*found, beside)) {
       if (!suspect) continue;
       const std::string why = !beside.reason.empty() ? beside.reason

@@ -1,5 +1,4 @@
-// A gate's verdict: its cells folded, the exit code, and what was not judged; names of outcomes,
-// and which of them counts.
+// A gate's verdict: its cells folded, the exit code, and what was not judged; which outcomes count.
 #include <functional>
 
 #include "gate/stats/quantile.hpp"
@@ -7,16 +6,6 @@
 
 namespace weir::verdict {
 namespace {
-
-constexpr auto k_outcomes = std::to_array<Name<Outcome>>({{Outcome::info, "info"},
-                                                          {Outcome::fail, "fail"},
-                                                          {Outcome::error, "error"},
-                                                          {Outcome::inconclusive, "inconclusive"},
-                                                          {Outcome::fresh, "new"},
-                                                          {Outcome::improved, "improved"},
-                                                          {Outcome::accepted, "accepted"},
-                                                          {Outcome::pass, "pass"},
-                                                          {Outcome::skipped, "skipped"}});
 
 using Cells = std::vector<CellVerdict>;
 
@@ -52,12 +41,8 @@ ExitCode exit_code_of(const Cells& cells, const Policy& policy) {
 // "no probe sees cpu" -> the cells it holds for, in order of first sight.
 using Reasons = std::vector<std::pair<std::string, std::size_t>>;
 void add_reason(Reasons& reasons, const std::string& reason) {
-  const auto known = std::ranges::find(reasons, reason, &Reasons::value_type::first);
-  if (known == reasons.end()) {
-    reasons.emplace_back(reason, 1);
-  } else {
-    ++known->second;
-  }
+  auto* known = first_of(reasons, [&](const auto& one) { return one.first == reason; });
+  ++(known == nullptr ? reasons.emplace_back(reason, 0) : *known).second;
 }
 
 std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
@@ -185,28 +170,22 @@ std::vector<NotCompared> not_compared(const Cells& cells) {
   for (const CellVerdict& cell : cells) {
     if (!cell.not_compared) continue;
     const std::string reason = text::first_line(*cell.not_compared);
-    const auto known = std::ranges::find(all, reason, &NotCompared::reason);
-    ++(known == all.end() ? all.emplace_back(NotCompared{reason}) : *known).cells;
+    auto* known = first_of(all, [&](const NotCompared& one) { return one.reason == reason; });
+    ++(known == nullptr ? all.emplace_back(NotCompared{reason}) : *known).cells;
   }
   return all;
 }
 
 // "nothing was compared: no baseline is stored: run weir baseline accept".
 std::string words_of(const std::vector<NotCompared>& all) {
-  std::vector<std::string> reasons;
-  for (const NotCompared& one : all) {
-    const std::string where =
-        all.size() > 1 ? plural(static_cast<std::size_t>(one.cells), "cell") + ": " : "";
-    reasons.push_back(where + one.reason);
-  }
+  const auto reasons = collect<std::string>(all, [&](const NotCompared& one) {
+    const auto cells = static_cast<std::size_t>(one.cells);
+    return (all.size() > 1 ? plural(cells, "cell") + ": " : "") + one.reason;
+  });
   return "nothing was compared: " + text::join(reasons, "; ");
 }
 
 }  // namespace
-
-std::string_view to_string(Outcome outcome) { return name_of(k_outcomes, outcome); }
-
-std::optional<Outcome> parse_outcome(std::string_view text) { return value_of(k_outcomes, text); }
 
 Outcome worst(Outcome a, Outcome b) { return std::min(a, b); }
 

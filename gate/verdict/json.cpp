@@ -11,17 +11,19 @@
 namespace weir::verdict {
 namespace {
 
-struct OutcomeField {
-  Outcome& value;
-  void put(Json& slot) const { slot = to_string(value); }
-  void take(const Json& json, Fields& io, const char* key) const {
-    std::string name;
-    io.take(json, key, name);
-    const auto outcome = parse_outcome(name);
-    if (!outcome) return io.complain_of(key, "should be a verdict");
-    value = *outcome;
-  }
-};
+constexpr auto k_outcomes = std::to_array<Name<Outcome>>({{Outcome::info, "info"},
+                                                          {Outcome::fail, "fail"},
+                                                          {Outcome::error, "error"},
+                                                          {Outcome::inconclusive, "inconclusive"},
+                                                          {Outcome::fresh, "new"},
+                                                          {Outcome::improved, "improved"},
+                                                          {Outcome::accepted, "accepted"},
+                                                          {Outcome::pass, "pass"},
+                                                          {Outcome::skipped, "skipped"}});
+
+Named<Outcome> outcome_field(Outcome& outcome) {
+  return {outcome, k_outcomes, "\"verdict\" should be a verdict"};
+}
 
 Json amount_to_json(const Amount& amount) {
   return amount.relative ? Json(show(amount)) : number_to_json(amount.value);
@@ -43,9 +45,6 @@ struct AmountField {
     value = Amount{*number / 100, true};
   }
 };
-
-constexpr auto k_modes =
-    std::to_array<Name<Mode>>({{Mode::gate, "gate"}, {Mode::report, "report"}, {Mode::off, "off"}});
 
 constexpr auto k_exit_codes =
     std::to_array({ExitCode::pass, ExitCode::fail, ExitCode::usage, ExitCode::unmeasured,
@@ -107,7 +106,7 @@ static void fields(Fields& io, MetricVerdict& verdict) {
   metric_fields(io, verdict.metric);
   io("nature", profile::nature_field(verdict.nature));
   io.always("source", verdict.source);
-  io("verdict", OutcomeField{verdict.verdict});
+  io("verdict", outcome_field(verdict.verdict));
   io.always("baseline", Short{verdict.baseline});
   io.always("current", Short{verdict.current});
   io.always("baseline_text", verdict.baseline_text);
@@ -205,7 +204,7 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.derived("depth", cell.cell.depth);
   io.derived("concurrency", cell.cell.concurrency);
   io.always("device", cell.device);
-  io("verdict", OutcomeField{cell.verdict});
+  io("verdict", outcome_field(cell.verdict));
   io.always("reason", cell.reason);
   io.always("device_class", cell.device_class);
   io.always("device_name", cell.device_name);
@@ -215,13 +214,13 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("not_compared", cell.not_compared);
   io("metrics", cell.metrics, "metrics");
   const auto kernels = [&](Fields& of) {
-    of("verdict", OutcomeField{cell.kernels_verdict});
+    of("verdict", outcome_field(cell.kernels_verdict));
     of.always("reason", cell.kernels_reason);
     of("changed", cell.kernels, "=");
   };
   io.object("kernels", kernels, (name + ": kernels").c_str());
   const auto placement = [&](Fields& of) {
-    of("verdict", OutcomeField{cell.placement_verdict});
+    of("verdict", outcome_field(cell.placement_verdict));
     of.always("reason", cell.placement_reason);
     of("ops", cell.ops, "=");
   };
@@ -257,7 +256,7 @@ void fields(Fields& io, RulesFrom& rules) {
 
 static void fields(Fields& io, GateVerdict& gate) {
   io.schema_of_document("weir.verdict/1", "not a verdict: ");
-  io("verdict", OutcomeField{gate.verdict});
+  io("verdict", outcome_field(gate.verdict));
   auto code = static_cast<int>(gate.exit_code);
   io("exit_code", code);
   if (io.reads()) gate.exit_code = static_cast<ExitCode>(code);
@@ -289,6 +288,8 @@ static void fields(Fields& io, GateVerdict& gate) {
   io.always("run", gate.run);
 }
 
+std::string_view to_string(Outcome outcome) { return name_of(k_outcomes, outcome); }
+std::optional<Outcome> parse_outcome(std::string_view text) { return value_of(k_outcomes, text); }
 std::string_view to_string(Mode mode) { return name_of(k_modes, mode); }
 
 Json to_json(const GateVerdict& gate) { return write_fields(gate); }

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <cmath>
-#include <set>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -99,6 +98,12 @@ bool fold(CellVerdict& cell);
 
 // "times are held to those of the reference workload …", or why they are not; nothing without one.
 [[nodiscard]] std::optional<std::string> reference_note(const Question& question);
+
+// The one of a metric, in a list of what has one; null where there is none.
+template <class List>
+[[nodiscard]] auto* of_metric(List& list, std::string_view name) {
+  return first_of(list, [&](const auto& one) { return one.metric.name == name; });
+}
 
 // What differs between two sides, by name.
 using Numbers = std::map<std::string, Rational>;

@@ -1,7 +1,5 @@
 #include "gate/verdict/kernel_paths.hpp"
 
-#include <array>
-
 #include "gate/profile/kernel_name.hpp"
 
 namespace weir::verdict {

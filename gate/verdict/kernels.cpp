@@ -1,8 +1,7 @@
 // Kernels and placement, single kernels and ops that limits name, and whether both sides did the
 // same work at all.
 
-#include "gate/unit/metric.hpp"
-#include "gate/verdict/judging.hpp"
+#include "gate/profile/marginal.hpp"
 #include "gate/verdict/kernel_paths.hpp"
 
 namespace weir::verdict {
@@ -23,16 +22,6 @@ const MetricVerdict* total_of(const KernelSet& kernels, const CellVerdict& cell)
   });
 }
 
-// Kernels without such a count: what the multiset itself adds up to. Ops of an engine whose device
-// no probe sees are those.
-std::optional<Rational> sum_of(const KernelSet& kernels) {
-  std::optional<Rational> sum = Rational(0);
-  for (const auto& [name, count] : kernels.counts) {
-    if (sum) sum = sum->plus(count);
-  }
-  return sum;
-}
-
 bool alike(const KernelSet& a, const KernelSet& b) {
   return a.scope == b.scope && a.length == b.length;
 }
@@ -48,7 +37,8 @@ Ruling changed_kernels(const Question& question, const KernelSet& current,
   if (question.nearest()) return {Outcome::fail, "other kernels"};
   const MetricVerdict* total = total_of(current, cell);
   if (total == nullptr) {
-    const auto before = sum_of(*question.base->kernels), now = sum_of(current);
+    // What the multiset itself adds up to: so with ops of an engine whose device no probe sees.
+    const auto before = question.base->kernels->sum(), now = current.sum();
     if (before && now && *now < *before && work_stayed(question)) {
       return {Outcome::improved, fmt::format("{} to {} in all, with all work where it was",
                                              before->str(), now->str())};
@@ -176,12 +166,8 @@ void add_named(const Calls& calls, const std::vector<std::string>& patterns,
 
 // What is not among the kernels of a side that names them ran no time: a fact, not an absence.
 Measurement measured(const std::string& name, const Calls& calls) {
-  Measurement made;
-  made.metric = *unit::find_metric(name);
-  made.nature = profile::Nature::exact;
-  made.source = "kernels";
-  made.exact = look_up(calls, name, Rational(0));
-  return made;
+  const Rational count = look_up(calls, name, Rational(0));
+  return profile::exact_measurement(*unit::find_metric(name), "kernels", count);
 }
 
 }  // namespace

@@ -1,10 +1,6 @@
 #include "gate/verdict/limits.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-
-#include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 

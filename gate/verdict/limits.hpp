@@ -1,14 +1,15 @@
 // Limits: what a metric may do. Parsed by config, resolved here for one metric of one cell.
 #pragma once
 
-#include <span>
-
+#include "gate/base/names.hpp"
 #include "gate/profile/cell.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::verdict {
 
 enum class Mode { gate, report, off };
+inline constexpr auto k_modes =
+    std::to_array<Name<Mode>>({{Mode::gate, "gate"}, {Mode::report, "report"}, {Mode::off, "off"}});
 
 // An amount in a limit: 5 % is {0.05, true}; 3 is {3, false}, in the metric's base unit.
 struct Amount {

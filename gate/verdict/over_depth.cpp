@@ -1,24 +1,16 @@
 #include "gate/verdict/over_depth.hpp"
 
-#include <cmath>
-#include <map>
-
-#include <fmt/format.h>
-
-#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
-#include "gate/base/text.hpp"
+#include "gate/profile/marginal.hpp"
 #include "gate/stats/theil_sen.hpp"
-#include "gate/unit/metric.hpp"
+#include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
 namespace {
 
-using profile::Measurement;
 using profile::NumberPair;
 using profile::PairedMetric;
 using profile::PairedRuns;
-using profile::Profile;
 using unit::Scope;
 
 // A time per token, and where it comes from: an engine reports it, or a rate that is its inverse.
@@ -44,9 +36,7 @@ constexpr std::string_view k_needs_every_depth = "the line over depths needs eve
 
 template <class T>
 std::vector<const T*> pick(const DepthGroup& group, std::span<const T> from) {
-  std::vector<const T*> members;
-  for (const std::size_t i : group.members) members.push_back(&from[i]);
-  return members;
+  return collect<const T*>(group.members, [&](std::size_t i) { return &from[i]; });
 }
 
 unit::Metric fitted_metric(const TimePerToken& of, const Part& part) {
@@ -79,12 +69,12 @@ void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_dep
   std::string source;
   bool anywhere = false;
   for (std::size_t i = 0; i < at_depths.size(); ++i) {
-    const auto found = at_depths[i]->find(metric.name);
-    anywhere = anywhere || found != at_depths[i]->end();
-    if (found == at_depths[i]->end() || !found->second.exact) continue;
-    seen.push_back({group.depths[i], *found->second.exact});
+    const Measurement* found = look_up(*at_depths[i], metric.name);
+    anywhere = anywhere || found != nullptr;
+    if (found == nullptr || !found->exact) continue;
+    seen.push_back({group.depths[i], *found->exact});
     words.push_back(seen.back().value.str());
-    source = found->second.source;
+    source = found->source;
   }
   if (!anywhere) return;
   const std::string depths = fmt::format("{}", fmt::join(group.depths, ", "));
@@ -102,12 +92,8 @@ void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_dep
   }
   for (const auto& [scope, value] : {std::pair(Scope::at_zero_context, line->intercept),
                                      std::pair(Scope::per_context_token, line->slope)}) {
-    Measurement made;
-    made.metric = unit::count_metric(metric.base, scope);
-    made.nature = profile::Nature::exact;
-    made.source = source;
-    made.exact = value;
-    fitted.counts[made.metric.name] = std::move(made);
+    const unit::Metric over = unit::count_metric(metric.base, scope);
+    fitted.counts[over.name] = profile::exact_measurement(over, source, value);
   }
 }
 
@@ -210,8 +196,7 @@ AtDepths find_times(const std::vector<const PairedRuns*>& members, const TimePer
   for (const char* name : {of.time, of.rate}) {
     AtDepths found{{}, name == of.time};
     for (const PairedRuns* one : members) {
-      const PairedMetric* metric = first_of(
-          one->metrics, [&](const PairedMetric& known) { return known.metric.name == name; });
+      const PairedMetric* metric = of_metric(one->metrics, name);
       if (metric != nullptr) found.metrics.push_back(metric);
     }
     if (found.metrics.size() == members.size()) return found;
@@ -335,8 +320,7 @@ baseline::Choice fit_choice(const DepthGroup& group, const Profile& candidate,
 }
 
 std::vector<Profile> with_fits(std::vector<Profile> profiles) {
-  std::vector<profile::CellKey> keys;
-  for (const Profile& one : profiles) keys.push_back(one.cell);
+  const auto keys = collect<profile::CellKey>(profiles, &Profile::cell);
   std::map<std::size_t, Profile> behind;
   for (const DepthGroup& group : depth_groups(keys)) {
     const std::size_t last = *std::ranges::max_element(group.members);

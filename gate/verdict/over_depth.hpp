@@ -13,9 +13,7 @@
 #include <cstddef>
 
 #include "gate/baseline/baseline.hpp"
-#include "gate/profile/assemble.hpp"
 #include "gate/profile/paired.hpp"
-#include "gate/profile/profile.hpp"
 
 namespace weir::verdict {
 

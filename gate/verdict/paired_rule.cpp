@@ -108,9 +108,8 @@ stats::Pair rule_pair(const profile::PairedMetric& metric, const profile::Number
 }
 
 std::vector<stats::Pair> rule_pairs(const profile::PairedMetric& metric) {
-  std::vector<stats::Pair> pairs;
-  for (const profile::NumberPair& pair : metric.pairs) pairs.push_back(rule_pair(metric, pair));
-  return pairs;
+  return collect<stats::Pair>(metric.pairs,
+                              [&](const auto& pair) { return rule_pair(metric, pair); });
 }
 
 const std::optional<MaxChange>& change_in(const Limit& limit, const unit::Metric& metric) {
@@ -128,9 +127,7 @@ double change_of(const unit::Metric& metric, double effect) {
 
 std::optional<RunSpread> run_spread(const profile::PairedMetric& metric,
                                     std::span<const stats::Pair> pairs, double stats::Pair::*side) {
-  std::vector<double> all;
-  for (const stats::Pair& pair : pairs) all.push_back(pair.*side);
-  const auto spread = stats::spread_of(all);
+  const auto spread = stats::spread_of(collect<double>(pairs, side));
   if (!spread) return std::nullopt;
   return RunSpread{number_of(metric, spread->p10), number_of(metric, spread->median),
                    number_of(metric, spread->mean), number_of(metric, spread->p90)};

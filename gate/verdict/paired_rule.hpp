@@ -2,7 +2,6 @@
 // logarithms that it takes. Pure; the scheduler of pairs and the verdict both use it.
 #pragma once
 
-#include "gate/profile/paired.hpp"
 #include "gate/stats/paired.hpp"
 #include "gate/verdict/verdict.hpp"
 

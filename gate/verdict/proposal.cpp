@@ -49,23 +49,21 @@ class Compare {
 
   void counts() {
     for (const auto& [name, before] : base_.counts) {
-      const auto after = head_.counts.find(name);
-      if (after == head_.counts.end()) {
+      const Measurement* after = look_up(head_.counts, name);
+      if (after == nullptr) {
         add(name, shown(before), "", Effect::looser);
         continue;
       }
-      const std::string from = shown(before), to = shown(after->second);
+      const std::string from = shown(before), to = shown(*after);
       if (from != to) {
         add(name, from, to,
-            of_numbers(before.metric, before.value().value_or(0),
-                       after->second.value().value_or(0)));
-      } else if (before.nature != after->second.nature) {
+            of_numbers(before.metric, before.value().value_or(0), after->value().value_or(0)));
+      } else if (before.nature != after->nature) {
         add(name + " as", std::string(profile::to_string(before.nature)),
-            std::string(profile::to_string(after->second.nature)),
+            std::string(profile::to_string(after->nature)),
             before.nature == profile::Nature::exact ? Effect::looser : Effect::tighter);
-      } else if (before.repeatability != after->second.repeatability) {
-        const double was = before.repeatability.value_or(0),
-                     is = after->second.repeatability.value_or(0);
+      } else if (before.repeatability != after->repeatability) {
+        const double was = before.repeatability.value_or(0), is = after->repeatability.value_or(0);
         add(name + " repeats within", fmt::format("{:.2g} %", was * 100),
             fmt::format("{:.2g} %", is * 100), is > was ? Effect::looser : Effect::tighter);
       }
@@ -77,10 +75,9 @@ class Compare {
 
   void placement() {
     const auto ops = [](const Baseline& one) {
-      std::vector<std::string> names;
-      for (const auto& [op, times] : one.placement.cpu_ops) {
-        names.push_back(fmt::format("{} {}", times, op));
-      }
+      const auto names = collect<std::string>(one.placement.cpu_ops, [](const auto& op) {
+        return fmt::format("{} {}", op.second, op.first);
+      });
       return names.empty() ? std::string(profile::to_string(one.placement.state))
                            : "on the CPU " + text::join(names);
     };
@@ -185,6 +182,12 @@ std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
   return proposals;
 }
 
+std::string some_of(const std::vector<std::string>& names) {
+  const std::span some = std::span(names).first(std::min<std::size_t>(3, names.size()));
+  const std::size_t more = names.size() - some.size();
+  return text::join(some) + (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
 std::vector<Proposal> compare_baselines(const Baseline* base, const Baseline* head) {
   if (base == nullptr && head == nullptr) return {};
   if (base != nullptr && head != nullptr) return Compare(*base, *head).all();
@@ -207,9 +210,5 @@ void fields(Fields& io, Proposal& proposal) {
 }
 
 Json to_json(const Proposal& proposal) { return write_fields(proposal); }
-
-Result<Proposal> proposal_from_json(const Json& json) {
-  return read_fields<Proposal>(json, "proposals");
-}
 
 }  // namespace weir::verdict

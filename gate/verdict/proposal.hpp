@@ -6,8 +6,6 @@
 // once, and is told all the same where it takes something out of the gate. Pure.
 #pragma once
 
-#include "gate/base/json_fwd.hpp"
-#include "gate/base/result.hpp"
 #include "gate/baseline/baseline.hpp"
 
 namespace weir::verdict {
@@ -36,6 +34,9 @@ inline constexpr std::size_t k_most_cells_named = 100;
 inline constexpr std::size_t k_most_proposals = 500;
 [[nodiscard]] std::vector<Proposal> in_order(std::vector<Proposal> proposals);
 
+// "a, b, c and 2 more".
+[[nodiscard]] std::string some_of(const std::vector<std::string>& names);
+
 // What the pull request's edit of one stored file would change. `base` or `head` is null where the
 // file is not there.
 [[nodiscard]] std::vector<Proposal> compare_baselines(const baseline::Baseline* base,
@@ -43,7 +44,6 @@ inline constexpr std::size_t k_most_proposals = 500;
 
 void fields(Fields& io, Proposal& proposal);
 [[nodiscard]] Json to_json(const Proposal& proposal);
-[[nodiscard]] Result<Proposal> proposal_from_json(const Json& json);
 
 // Where the rules of a gate came from.
 struct RulesFrom {

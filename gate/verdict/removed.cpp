@@ -21,123 +21,110 @@ MetricVerdict cell_metric(std::string reason) {
   return made;
 }
 
-class Holding {
- public:
-  Holding(const Profile& candidate, const baseline::Choice& choice,
-          std::span<const LimitEntry> limits, const HeldCell& held, bool fails, CellVerdict& cell)
-      : candidate_(candidate),
-        choice_(choice),
-        limits_(limits),
-        held_(held),
-        fails_(fails),
-        cell_(cell) {}
+struct Holding {
+  const Profile& candidate;
+  const baseline::Choice& choice;
+  const std::span<const LimitEntry> limits;
+  const HeldCell& held;
+  const bool fails;
+  CellVerdict& cell;
+  bool told = false;
 
   void hold() {
     // An error of the cell has said already that its numbers are missing.
-    if (!candidate_.errors.empty()) return;
-    const bool measured = candidate_.counted_runs + candidate_.timed_runs > 0;
-    if (!held_.changed.empty() && choice_.match == baseline::Choice::Match::fingerprint &&
-        (measured || !held_.lost.empty())) {
+    if (!candidate.errors.empty()) return;
+    const bool measured = candidate.counted_runs + candidate.timed_runs > 0;
+    if (!held.changed.empty() && choice.match == baseline::Choice::Match::fingerprint &&
+        (measured || !held.lost.empty())) {
       whole(fmt::format("another cell under this name ({} changed): nothing of the base judges it",
-                        held_.changed));
+                        held.changed));
     }
-    for (MetricVerdict& metric : cell_.metrics) metric_lost(metric);
+    for (MetricVerdict& metric : cell.metrics) metric_lost(metric);
     kernels_lost();
-    if (!held_.lost.empty()) limits_lost();
-    if (!told_ && !held_.lost.empty() && candidate_.counts_skipped) {
+    if (!held.lost.empty()) limits_lost();
+    if (!told && !held.lost.empty() && candidate.counts_skipped) {
       whole(
-          fmt::format("its counts are not taken any more: the pull request has no {}", held_.lost));
+          fmt::format("its counts are not taken any more: the pull request has no {}", held.lost));
     }
-    if (told_ && fails_) fold(cell_);
+    if (told && fails) fold(cell);
   }
 
  private:
   void whole(std::string reason) {
-    told_ = true;
-    if (!fails_) return warn(reason);
-    cell_.metrics.insert(cell_.metrics.begin(), cell_metric(std::move(reason)));
+    told = true;
+    if (!fails) return warn(reason);
+    cell.metrics.insert(cell.metrics.begin(), cell_metric(std::move(reason)));
   }
   void warn(const std::string& reason) {
-    cell_.warnings.push_back(reason + " (gate.on_removed: warn)");
+    cell.warnings.push_back(reason + " (gate.on_removed: warn)");
   }
   // "; the pull request has no probe vulkan".
   [[nodiscard]] std::string by() const {
-    return held_.lost.empty() ? "" : "; the pull request has no " + held_.lost;
+    return held.lost.empty() ? "" : "; the pull request has no " + held.lost;
   }
   // That nothing was counted here may be for want of a device: a fail only where the configuration
   // is why, or where nobody says why.
   [[nodiscard]] bool explained(Outcome verdict) const {
     return verdict == Outcome::error ||
-           (verdict == Outcome::skipped && (!held_.lost.empty() || !candidate_.counts_skipped));
+           (verdict == Outcome::skipped && (!held.lost.empty() || !candidate.counts_skipped));
   }
 
   void metric_lost(MetricVerdict& metric) {
     if (metric.current || metric.pairs || !explained(metric.verdict)) return;
     const bool count = metric.metric.kind == unit::Kind::count;
     if (count && !metric.baseline) return;
-    if (metric.metric.base == "instructions" && candidate_.instructions_skipped &&
-        held_.lost.empty()) {
+    if (metric.metric.base == "instructions" && candidate.instructions_skipped &&
+        held.lost.empty()) {
       return;
     }
-    const std::string held = !count                 ? "samples"
-                             : metric.baseline_text ? *metric.baseline_text
-                                                    : fmt::format("{:.10g}", *metric.baseline);
-    fail(metric, held, fmt::format("not measured any more: the baseline holds {}{}", held, by()));
+    const std::string had = !count                 ? "samples"
+                            : metric.baseline_text ? *metric.baseline_text
+                                                   : fmt::format("{:.10g}", *metric.baseline);
+    fail(metric, had, fmt::format("not measured any more: the baseline holds {}{}", had, by()));
   }
-  void fail(MetricVerdict& metric, std::string held, std::string reason) {
-    told_ = true;
-    if (!fails_) {
-      return warn(fmt::format("{}: {}", unit::label(metric.metric), reason));
-    }
-    metric.baseline_text = std::move(held);
+  void fail(MetricVerdict& metric, std::string had, std::string reason) {
+    told = true;
+    if (!fails) return warn(fmt::format("{}: {}", unit::label(metric.metric), reason));
+    metric.baseline_text = std::move(had);
     metric.current_text = k_not_measured;
     static_cast<Ruling&>(metric) = {Outcome::fail, std::move(reason)};
   }
 
   void kernels_lost() {
-    const auto& stored = choice_.match == baseline::Choice::Match::same && choice_.baseline
-                             ? choice_.baseline->kernels
+    const auto& stored = choice.match == baseline::Choice::Match::same && choice.baseline
+                             ? choice.baseline->kernels
                              : std::nullopt;
-    const bool missing = stored && stored->named && !stored->counts.empty() && !candidate_.kernels;
-    const bool gone = cell_.kernels_verdict == Outcome::error ||
-                      (cell_.kernels_verdict == Outcome::info && !held_.lost.empty());
-    const Limit limit = resolve_special(candidate_.cell, "kernels", limits_);
+    const bool missing = stored && stored->named && !stored->counts.empty() && !candidate.kernels;
+    const bool gone = cell.kernels_verdict == Outcome::error ||
+                      (cell.kernels_verdict == Outcome::info && !held.lost.empty());
+    const Limit limit = resolve_special(candidate.cell, "kernels", limits);
     if (!missing || !gone || !limit.exact || limit.mode != Mode::gate) return;
     const std::string reason = "not measured any more: the baseline holds kernels" + by();
-    told_ = true;
-    if (!fails_) return warn("kernels: " + reason);
-    cell_.kernels = differences(stored->counts, {});
-    cell_.kernels_verdict = Outcome::fail;
-    cell_.kernels_reason = reason;
+    told = true;
+    if (!fails) return warn("kernels: " + reason);
+    cell.kernels = differences(stored->counts, {});
+    cell.kernels_verdict = Outcome::fail;
+    cell.kernels_reason = reason;
   }
 
   // Plain limits that name their metric: a probe that is gone leaves nothing for them to hold.
   void limits_lost() {
-    for (const LimitEntry& entry : limits_) {
+    for (const LimitEntry& entry : limits) {
       if (!entry.max && !entry.min) continue;
       for (const std::string& name : entry.metrics) {
         const auto metric = unit::find_metric(name);
-        const bool known = std::ranges::any_of(
-            cell_.metrics, [&](const MetricVerdict& one) { return one.metric.name == name; });
-        if (!metric || known || !entry.covers(candidate_.cell, name)) continue;
+        const bool known = of_metric(cell.metrics, name) != nullptr;
+        if (!metric || known || !entry.covers(candidate.cell, name)) continue;
         MetricVerdict made;
         made.metric = *metric;
-        made.limit = resolve_limit(candidate_.cell, *metric, limits_);
+        made.limit = resolve_limit(candidate.cell, *metric, limits);
         if (made.limit.mode != Mode::gate) continue;
         fail(made, made.limit.words(),
              fmt::format("not measured any more: the limit is {}{}", made.limit.words(), by()));
-        if (fails_) cell_.metrics.insert(cell_.metrics.begin(), std::move(made));
+        if (fails) cell.metrics.insert(cell.metrics.begin(), std::move(made));
       }
     }
   }
-
-  const Profile& candidate_;
-  const baseline::Choice& choice_;
-  const std::span<const LimitEntry> limits_;
-  const HeldCell& held_;
-  const bool fails_;
-  CellVerdict& cell_;
-  bool told_ = false;
 };
 
 }  // namespace
@@ -166,7 +153,7 @@ CellVerdict removed_cell(const HeldCell& held) {
 void hold_measured(const Profile& candidate, const baseline::Choice& choice,
                    std::span<const LimitEntry> limits, const HeldCell& held, bool fails,
                    CellVerdict& cell) {
-  Holding(candidate, choice, limits, held, fails, cell).hold();
+  Holding{candidate, choice, limits, held, fails, cell}.hold();
 }
 
 }  // namespace weir::verdict

@@ -199,9 +199,7 @@ std::optional<std::string> percentile_doubt(const Profile& candidate, const Metr
 
 // Limits on the change by pairs, plain numbers by this side's own runs.
 void judge_beside_base(const Question& question, const Measurement& current, MetricVerdict& made) {
-  const auto& paired = question.pairs->metrics;
-  const auto* found =
-      first_of(paired, [&](const auto& one) { return one.metric.name == current.metric.name; });
+  const auto* found = of_metric(question.pairs->metrics, current.metric.name);
   Ruling& ruling = made;
   if (made.limit.mode == Mode::off) {
     ruling.reason = "switched off";

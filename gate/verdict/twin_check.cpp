@@ -1,6 +1,3 @@
-
-#include <fmt/format.h>
-
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -65,11 +62,8 @@ std::vector<std::string> other_ways(const Profile& twin, const Profile& real) {
     }
   }
   const auto& mine = twin.provenance.fingerprint_parts;
-  for (const auto& [part, hash] : real.provenance.fingerprint_parts) {
-    const auto found = mine.find(part);
-    if (found == mine.end() || found->second != hash) {
-      about.push_back(fmt::format("the two cells differ in their {}", part));
-    }
+  for (const std::string& part : profile::other_parts(real.provenance.fingerprint_parts, mine)) {
+    about.push_back(fmt::format("the two cells differ in their {}", part));
   }
   return about;
 }
@@ -88,12 +82,12 @@ void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) 
   };
   for (const auto& [name, mine] : twin.metrics) {
     if (!is_device_count(mine)) continue;
-    const auto found = real.metrics.find(name);
-    if (found == real.metrics.end()) {
+    const Measurement* found = look_up(real.metrics, name);
+    if (found == nullptr) {
       differs(mine, mine.exact, std::nullopt);
-    } else if (mine.exact && found->second.exact) {  // one that varies tells nothing
+    } else if (mine.exact && found->exact) {  // one that varies tells nothing
       ++check.compared;
-      if (*mine.exact != *found->second.exact) differs(mine, mine.exact, found->second.exact);
+      if (*mine.exact != *found->exact) differs(mine, mine.exact, found->exact);
     }
   }
   for (const auto& [name, theirs] : real.metrics) {
@@ -233,9 +227,8 @@ std::vector<std::string> check_twins(std::span<const Profile> profiles,
     if (!check.equal()) cells[i].warnings.push_back(warning_of(check));
     cells[i].twin_check = std::move(check);
   }
-  std::vector<std::string> notes;
-  for (const auto& [twin, tally] : tallies) notes.push_back(note_of(twin, tally));
-  return notes;
+  return collect<std::string>(tallies,
+                              [](const auto& one) { return note_of(one.first, one.second); });
 }
 
 }  // namespace weir::verdict

@@ -4,9 +4,7 @@
 // and the budget are filled in by the caller.
 #pragma once
 
-#include "gate/baseline/baseline.hpp"
 #include "gate/profile/paired.hpp"
-#include "gate/profile/profile.hpp"
 #include "gate/verdict/limits.hpp"
 #include "gate/verdict/proposal.hpp"
 
