@@ -79,8 +79,7 @@ class Answering {
         text_in(there, "body") == event_.body &&
         text_in(below(there, "user"), "login") == event_.login &&
         text_in(there, "issue_url").ends_with(fmt::format("/issues/{}", event_.number));
-    if (!same) return Refusal("the comment was edited since: write another one");
-    return Refusal();
+    return same ? Refusal() : Refusal("the comment was edited since: write another one");
   }
 
   Result<Refusal> look_at_head() {
@@ -209,7 +208,7 @@ class Answering {
                  {"output", {{"title", title}, {"summary", summary}, {"text", check.text}}}};
     WEIR_TRY(ApiResponse answer,
              api_.send("PATCH", fmt::format("/repos/{}/check-runs/{}", event_.repository, check.id),
-                       body));
+                       std::move(body)));
     answer_.green = fine(answer) && !other;
     if (!fine(answer)) {
       answer_.notes.push_back("the check run could not be turned green: " + refusal(answer));

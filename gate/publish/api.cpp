@@ -18,15 +18,9 @@ std::int64_t number_in(const Json& json, const char* key) {
 
 std::string link_in(const Json& json, const char* key) {
   std::string link = text_in(json, key);
-  const bool web = link.rfind("https://", 0) == 0 || link.rfind("http://", 0) == 0;
+  const bool web = link.starts_with("https://") || link.starts_with("http://");
   const bool plain = std::ranges::all_of(link, [](char c) { return c > ' ' && c < 0x7f; });
   return web && plain && link.size() < 2000 ? link : "";
-}
-
-std::string one_line(std::string_view hostile, std::size_t most) {
-  std::string line = text::printable(hostile.substr(0, most));
-  std::ranges::replace(line, '\n', ' ');
-  return line;
 }
 
 std::string refusal(const ApiResponse& answer) {

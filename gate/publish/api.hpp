@@ -10,6 +10,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
+#include "gate/report/layout.hpp"
 
 namespace weir::publish {
 
@@ -60,8 +61,8 @@ class Api {
 // A text as it was sent: GitHub's web editor makes "\r\n" of line ends, and ends may be trimmed.
 [[nodiscard]] std::string as_written(std::string_view body);
 
-// The beginning of hostile text in one line.
-[[nodiscard]] std::string one_line(std::string_view hostile, std::size_t most);
+using report::one_line;
+
 [[nodiscard]] inline bool fine(const ApiResponse& answer) {
   return answer.status >= 200 && answer.status < 300;
 }

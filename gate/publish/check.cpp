@@ -88,9 +88,7 @@ class CheckPoster final : public Poster {
     return create && !made_ ? make() : Result<void>();
   }
 
-  [[nodiscard]] bool green() const {
-    return check_.conclusion == "success" || check_.conclusion == "neutral";
-  }
+  [[nodiscard]] bool green() const { return is_green(check_.conclusion); }
 
   // A green waits while another pull request of the same head and base is red.
   Result<void> hold(const SeenChecks& seen) {
@@ -137,9 +135,8 @@ class CheckPoster final : public Poster {
     Json batch = Json::array();
     const std::size_t end = std::min(annotations.size(), from + report::k_annotations_in_request);
     for (std::size_t i = from; i < end; ++i) batch.push_back(to_json(annotations[i]));
-    Json output = {{"title", check_.title}, {"summary", check_.summary}};
-    // An empty one takes away what an earlier verdict could be allowed.
-    output["text"] = check_.text;
+    // An empty text takes away what an earlier verdict could be allowed.
+    Json output = {{"title", check_.title}, {"summary", check_.summary}, {"text", check_.text}};
     if (!batch.empty()) output["annotations"] = std::move(batch);
     Json body = {{"name", check_name(marker())},
                  {"external_id", held_marker().text()},
@@ -174,7 +171,7 @@ class CheckPoster final : public Poster {
     }
     made_ = unsettled_ = true;
     take(number_in(answer->body, "id"), link_in(answer->body, "html_url"), Part::Outcome::created);
-    return send_rest(part_.id, annotations, report::k_annotations_in_request);
+    return send_rest(part_.id, annotations);
   }
 
   Result<void> edit(const SeenCheck& there, const std::vector<report::CheckAnnotation>& missing) {
@@ -191,12 +188,12 @@ class CheckPoster final : public Poster {
     if (!fine(answer)) return refused(answer);
     if (part_.id != there.id) take(there.id, there.url, Part::Outcome::edited);
     unsettled_ = looks_ == 0 || unsettled_;
-    return send_rest(there.id, missing, report::k_annotations_in_request);
+    return send_rest(there.id, missing);
   }
 
-  Result<void> send_rest(std::int64_t id, const std::vector<report::CheckAnnotation>& annotations,
-                         std::size_t from) {
-    for (; from < annotations.size(); from += report::k_annotations_in_request) {
+  Result<void> send_rest(std::int64_t id, const std::vector<report::CheckAnnotation>& annotations) {
+    constexpr std::size_t k_each = report::k_annotations_in_request;
+    for (std::size_t from = k_each; from < annotations.size(); from += k_each) {
       const auto answer = job_.api.call(patch(id, request(annotations, from)));
       if (answer && fine(*answer)) continue;
       return fail(Code::unavailable, "annotations from the {}th on are not there: {}", from + 1,

@@ -1,4 +1,5 @@
 // What a comment asks for, and the code of what it accepts.
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/publish/allow.hpp"
@@ -35,15 +36,12 @@ std::string acceptance_line(const std::string& code) {
 }
 
 Command parse_command(std::string_view body) {
-  std::string_view line;
-  for (const std::string& one : text::lines(body)) {
-    if (text::trim(one).empty()) continue;
-    // Indented by four it is code.
-    const std::size_t at = body.find(one);
-    line = body.substr(at, one.size());
-    break;
-  }
-  if (!line.starts_with("/weir")) return {};
+  const auto lines = text::lines(body);
+  const auto* first =
+      first_of(lines, [](const std::string& one) { return !text::trim(one).empty(); });
+  // Indented it is code, or a list.
+  if (first == nullptr || !first->starts_with("/weir")) return {};
+  std::string_view line = *first;
   if (take_word(line) != "/weir") return {};
   const std::string_view verb = take_word(line);
   if (verb != "run" && verb != "accept") return {};

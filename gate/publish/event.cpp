@@ -1,4 +1,6 @@
 // GitHub's events, as text.
+#include <tuple>
+
 #include <fmt/format.h>
 
 #include "gate/base/json.hpp"
@@ -11,84 +13,79 @@ namespace {
 
 constexpr std::size_t k_longest_branch = 1024;
 
-// Parts of the event under the path they have there. Keeps the first complaint.
-class Section {
- public:
-  Section(const Json* json, std::string path, std::optional<Error>& problem)
-      : json_(json), path_(std::move(path)), problem_(problem) {}
+struct Form {
+  std::string_view name;
+  bool (*fits)(std::string_view text);
+};
+constexpr Form k_commit{"commit (40 or 64 hex digits)", is_sha};
+constexpr Form k_repository{"OWNER/NAME", is_repository};
 
-  [[nodiscard]] Section at(const char* key) const {
-    const Json* below = find(key);
-    const std::string path = path_of(key);
-    if (below != nullptr && !below->is_object()) {
-      complain(path, "is no object");
-      below = nullptr;
-    }
-    return {below, path, problem_};
-  }
-  [[nodiscard]] bool there() const { return json_ != nullptr; }
-  [[nodiscard]] bool has(const char* key) const { return find(key) != nullptr; }
+// Parts of the event by their paths ("pull_request.head.sha"). Keeps the first complaint.
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json) {}
+
+  [[nodiscard]] bool has(std::string_view path) { return find(path) != nullptr; }
   // "" where it is not there.
-  [[nodiscard]] std::string words(const char* key, std::size_t most) const {
-    const Json* value = find(key);
+  [[nodiscard]] std::string words(std::string_view path, std::size_t most) {
+    const Json* value = find(path);
     if (value == nullptr) return "";
     if (!value->is_string() || value->get_ref<const std::string&>().size() > most) {
-      complain(path_of(key), fmt::format("is no text of at most {} bytes", most));
+      complain(path, fmt::format("is no text of at most {} bytes", most));
       return "";
     }
     return value->get<std::string>();
   }
   // A branch, or any other text that has to be there.
-  [[nodiscard]] std::string need(const char* key, std::size_t most = k_longest_branch) const {
-    std::string value = words(key, most);
-    if (value.empty()) complain(path_of(key), "is missing");
+  [[nodiscard]] std::string need(std::string_view path, std::size_t most = k_longest_branch) {
+    std::string value = words(path, most);
+    if (value.empty()) complain(path, "is missing");
     return value;
   }
-  [[nodiscard]] std::string sha(const char* key) const {
-    std::string found = need(key, 100);
-    if (!found.empty() && !is_sha(found)) {
-      complain(path_of(key),
-               fmt::format("\"{}\" is no commit (40 or 64 hex digits)", shown(found)));
-    }
-    return text::lower(found);
+  [[nodiscard]] std::string sha(std::string_view path) {
+    return text::lower(of_form(k_commit, path, 100));
   }
-  [[nodiscard]] std::string repository(const char* key) const {
-    std::string found = need(key, 200);
-    if (!found.empty() && !is_repository(found)) {
-      complain(path_of(key), fmt::format("\"{}\" is no OWNER/NAME", shown(found)));
-    }
-    return found;
+  [[nodiscard]] std::string repository(std::string_view path) {
+    return of_form(k_repository, path, 200);
   }
   // A count from 1.
-  [[nodiscard]] std::int64_t number(const char* key) const {
-    const Json* value = find(key);
+  [[nodiscard]] std::int64_t number(std::string_view path) {
+    const Json* value = find(path);
     const bool fine =
         value != nullptr && value->is_number_integer() &&
         (!value->is_number_unsigned() || value->get<std::uint64_t>() <= std::uint64_t{1} << 53U) &&
         value->get<std::int64_t>() > 0;
-    if (!fine) complain(path_of(key), value == nullptr ? "is missing" : "is no number from 1");
+    if (!fine) complain(path, value == nullptr ? "is missing" : "is no number from 1");
     return fine ? value->get<std::int64_t>() : 0;
   }
-  void complain(const std::string& path, const std::string& what) const {
+  void complain(std::string_view path, const std::string& what) {
     if (!problem_) problem_ = Error{Code::data, fmt::format("{} {}", path, what)};
   }
+  [[nodiscard]] const std::optional<Error>& problem() const { return problem_; }
 
  private:
-  [[nodiscard]] const Json* find(const char* key) const {
-    if (json_ == nullptr) return nullptr;
-    const auto found = json_->find(key);
-    return found == json_->end() || found->is_null() ? nullptr : &*found;
+  [[nodiscard]] const Json* find(std::string_view path) {
+    const Json* at = &json_;
+    std::string seen;
+    for (const std::string& key : text::split(path, '.')) {
+      if (!at->is_object()) complain(seen, "is no object");
+      at = &below(*at, key.c_str());
+      if (at->is_null()) return nullptr;
+      seen += (seen.empty() ? "" : ".") + key;
+    }
+    return at;
   }
-  [[nodiscard]] std::string path_of(const char* key) const {
-    return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
-  }
-  static std::string shown(std::string_view hostile) {
-    return text::printable(hostile.substr(0, 80));
+  std::string of_form(const Form& form, std::string_view path, std::size_t most) {
+    std::string found = need(path, most);
+    if (!found.empty() && !form.fits(found)) {
+      complain(path,
+               fmt::format("\"{}\" is no {}", text::printable(found.substr(0, 80)), form.name));
+    }
+    return found;
   }
 
-  const Json* json_;
-  std::string path_;
-  std::optional<Error>& problem_;
+  const Json& json_;
+  std::optional<Error> problem_;
 };
 
 bool about_pull_request(std::string_view event) {
@@ -97,7 +94,7 @@ bool about_pull_request(std::string_view event) {
 }
 
 // By what only one kind of event has.
-std::string name_from_shape(const Section& top) {
+std::string name_from_shape(Reader& top) {
   if (top.has("workflow_run")) return "workflow_run";
   if (top.has("merge_group")) return "merge_group";
   if (top.has("pull_request")) return "pull_request";
@@ -106,69 +103,55 @@ std::string name_from_shape(const Section& top) {
   return top.has("schedule") ? "schedule" : "workflow_dispatch";
 }
 
-void read_pull_request(const Section& top, Event& event) {
-  const Section pull = top.at("pull_request");
-  event.pull_request = pull.number("number");
-  event.sha = pull.at("head").sha("sha");
-  // A fork that was deleted has no repository any more.
-  const Section head = pull.at("head").at("repo");
-  const bool own =
-      head.there() && text::lower(head.repository("full_name")) == text::lower(event.repository);
-  event.from_fork = !own;
-  event.reads_only = !own && event.name != "pull_request_target";
-  event.of_pull_request = true;
-  event.base = pull.at("base").need("ref");
-  event.base_sha = pull.at("base").sha("sha");
+bool is_fork(Reader& top, const std::string& repository, const Event& event) {
+  return !top.has(repository) ||
+         text::lower(top.repository(repository + ".full_name")) != text::lower(event.repository);
 }
 
-void read_workflow_run(const Section& top, Event& event) {
-  const Section run = top.at("workflow_run");
-  event.sha = run.sha("head_sha");
-  event.run = {run.number("id"), run.number("run_attempt")};
-  event.conclusion = run.words("conclusion", 40);
-  if (!about_pull_request(run.words("event", 100))) return;
-  const Section head = run.at("head_repository");
-  event.from_fork =
-      head.there() && text::lower(head.repository("full_name")) != text::lower(event.repository);
+void read_pull_request(Reader& top, Event& event) {
+  event.pull_request = top.number("pull_request.number");
+  event.sha = top.sha("pull_request.head.sha");
+  // A fork that was deleted has no repository any more.
+  event.from_fork = is_fork(top, "pull_request.head.repo", event);
+  event.reads_only = event.from_fork && event.name != "pull_request_target";
+  event.of_pull_request = true;
+  event.base = top.need("pull_request.base.ref");
+  event.base_sha = top.sha("pull_request.base.sha");
+}
+
+void read_workflow_run(Reader& top, Event& event) {
+  event.sha = top.sha("workflow_run.head_sha");
+  event.run = {top.number("workflow_run.id"), top.number("workflow_run.run_attempt")};
+  event.conclusion = top.words("workflow_run.conclusion", 40);
+  if (!about_pull_request(top.words("workflow_run.event", 100))) return;
+  const std::string head = "workflow_run.head_repository";
+  event.from_fork = top.has(head) && is_fork(top, head, event);
   // Which pull request GitHub names here is as old as the event.
   event.of_pull_request = true;
-  event.head = HeadBranch{head.repository("full_name"), run.words("head_branch", k_longest_branch)};
+  event.head = HeadBranch{top.repository(head + ".full_name"),
+                          top.words("workflow_run.head_branch", k_longest_branch)};
 }
 
-void read_issue_comment(const Section& top, Event& event) {
-  const Section issue = top.at("issue");
-  const std::int64_t number = issue.number("number");
-  if (issue.has("pull_request")) {
+void read_issue_comment(Reader& top, Event& event) {
+  const std::int64_t number = top.number("issue.number");
+  if (top.has("issue.pull_request")) {
     event.pull_request = number;
     event.of_pull_request = true;
     event.sha.clear();  // GITHUB_SHA is the default branch's
   }
 }
 
-RunNumber own_run(const Surroundings& surroundings) {
-  const auto id = text::to_int(surroundings.run_id);
-  const auto attempt = text::to_int(surroundings.run_attempt);
-  if (!id || *id <= 0) return {};
-  return {*id, attempt && *attempt > 0 ? *attempt : 1};
-}
-
 Result<Event> from_surroundings(const Surroundings& surroundings) {
   Event event;
   event.name = surroundings.event_name;
-  event.run = own_run(surroundings);
-  if (!surroundings.repository.empty()) {
-    if (!is_repository(surroundings.repository)) {
-      return fail(Code::data, "GITHUB_REPOSITORY: \"{}\" is no OWNER/NAME",
-                  text::printable(surroundings.repository));
-    }
-    event.repository = surroundings.repository;
-  }
-  if (!surroundings.sha.empty()) {
-    if (!is_sha(surroundings.sha)) {
-      return fail(Code::data, "GITHUB_SHA: \"{}\" is no commit (40 or 64 hex digits)",
-                  text::printable(surroundings.sha));
-    }
-    event.sha = text::lower(surroundings.sha);
+  event.run = run_number(surroundings.run_id, surroundings.run_attempt);
+  event.repository = surroundings.repository;
+  event.sha = text::lower(surroundings.sha);
+  for (const auto& [name, value, form] :
+       {std::tuple("GITHUB_REPOSITORY", event.repository, k_repository),
+        std::tuple("GITHUB_SHA", surroundings.sha, k_commit)}) {
+    if (value.empty() || form.fits(value)) continue;
+    return fail(Code::data, "{}: \"{}\" is no {}", name, text::printable(value), form.name);
   }
   return event;
 }
@@ -182,12 +165,10 @@ Result<Event> read_event(std::optional<std::string_view> text, const Surrounding
   const auto json = parse_json(*text, {.bytes = k_largest_event, .depth = 64});
   if (!json) return tl::unexpected(with_context(where, json.error()));
   if (!json->is_object()) return fail(Code::data, "{}: an event is a JSON object", where);
-  std::optional<Error> problem;
-  const Section top(&*json, "", problem);
+  Reader top(*json);
   if (event.name.empty()) event.name = name_from_shape(top);
-  const Section repository = top.at("repository");
-  if (repository.there()) {
-    const std::string named = repository.repository("full_name");
+  if (top.has("repository")) {
+    const std::string named = top.repository("repository.full_name");
     if (!event.repository.empty() && text::lower(named) != text::lower(event.repository)) {
       top.complain("repository.full_name",
                    fmt::format("\"{}\" is not GITHUB_REPOSITORY, \"{}\"",
@@ -202,18 +183,17 @@ Result<Event> read_event(std::optional<std::string_view> text, const Surrounding
   } else if (event.name == "workflow_run") {
     read_workflow_run(top, event);
   } else if (event.name == "merge_group") {
-    const Section group = top.at("merge_group");
     constexpr std::string_view k_heads = "refs/heads/";
-    event.sha = group.sha("head_sha");
-    event.base_sha = group.sha("base_sha");
-    event.base = group.need("base_ref");
+    event.sha = top.sha("merge_group.head_sha");
+    event.base_sha = top.sha("merge_group.base_sha");
+    event.base = top.need("merge_group.base_ref");
     if (event.base.starts_with(k_heads)) event.base.erase(0, k_heads.size());
   } else if (event.name == "issue_comment") {
     read_issue_comment(top, event);
   } else if (event.name == "push" && top.has("after")) {
     event.sha = top.sha("after");
   }
-  if (problem) return tl::unexpected(with_context(where, *problem));
+  if (top.problem()) return tl::unexpected(with_context(where, *top.problem()));
   return event;
 }
 

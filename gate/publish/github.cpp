@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 
@@ -97,9 +98,9 @@ sys::HttpRequest GithubApi::request_for(const std::string& method, const Url& ur
     request.headers.emplace_back("Content-Type", "application/json");
     request.body = dump_json(body);
   }
-  const auto kept = kept_.find(url.text());
-  if (method == "GET" && kept != kept_.end()) {
-    request.headers.emplace_back("If-None-Match", kept->second.etag);
+  const Kept* kept = weir::look_up(kept_, url.text());
+  if (method == "GET" && kept != nullptr) {
+    request.headers.emplace_back("If-None-Match", kept->etag);
   }
   return request;
 }
@@ -120,9 +121,7 @@ Result<sys::HttpResponse> GithubApi::attempts(const sys::HttpRequest& request, b
                              : after_failure(answer.error(), once, masker_);
     if (next.what == Next::What::answer) return std::move(*answer);
     maybe_done_ = maybe_done_ || next.maybe_done;
-    if (next.what == Next::What::refused) {
-      return failed(Code::unavailable, "{}", next.why);
-    }
+    if (next.what == Next::What::refused) return failed(Code::unavailable, "{}", next.why);
     const double base = next.limit ? settings_.limit_delay_seconds : settings_.base_delay_seconds;
     const double longest = std::max(base, settings_.longest_delay_seconds);
     // On top of what the server asks for a little, so that not all come back at once.
@@ -168,12 +167,11 @@ Result<Url> GithubApi::redirected(const Url& from, const sys::HttpResponse& resp
 }
 
 void GithubApi::keep(const Url& url, sys::HttpResponse& response) {
-  if (response.status == 304) {
-    const auto found = kept_.find(url.text());
-    if (found == kept_.end()) return;
+  if (const Kept* kept = weir::look_up(kept_, url.text());
+      kept != nullptr && response.status == 304) {
     response.status = 200;
-    response.body = found->second.body;
-    response.headers = {{"content-type", found->second.type}, {"link", found->second.link}};
+    response.body = kept->body;
+    response.headers = {{"content-type", kept->type}, {"link", kept->link}};
     return;
   }
   const auto etag = response.header("etag");
@@ -199,9 +197,7 @@ Result<sys::HttpResponse> GithubApi::ask(std::string method, Url url, const Json
     if (!response) return tl::unexpected(place(response.error()));
     if (is_redirect(response->status)) {
       auto to = redirected(url, *response, method);
-      if (to && redirects >= k_most_redirects) {
-        to = failed(Code::data, "redirected too often");
-      }
+      if (to && redirects >= k_most_redirects) to = failed(Code::data, "redirected too often");
       if (!to) return tl::unexpected(place(to.error()));
       url = *to;
       continue;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/names.hpp"
 #include "gate/base/text.hpp"
 #include "gate/publish/api.hpp"
 #include "gate/report/layout.hpp"
@@ -16,24 +17,31 @@ namespace {
 
 constexpr JsonLimits k_limits{.bytes = std::size_t{64} << 20, .depth = 32};
 
-std::string_view name_of(int status) {
-  constexpr std::pair<int, std::string_view> k_names[] = {
-      {301, " Moved Permanently"}, {302, " Found"},         {304, " Not Modified"},
-      {400, " Bad Request"},       {401, " Unauthorized"},  {403, " Forbidden"},
-      {404, " Not Found"},         {409, " Conflict"},      {410, " Gone"},
-      {413, " Content Too Large"}, {422, " Unprocessable"}, {429, " Too Many Requests"},
-      {500, " Server Error"},      {502, " Bad Gateway"},   {503, " Service Unavailable"},
-      {504, " Gateway Timeout"}};
-  for (const auto& [number, name] : k_names) {
-    if (number == status) return name;
-  }
-  return "";
+std::string_view name_of_status(int status) {
+  static constexpr auto k_names = std::to_array<weir::Name<int>>({{0, ""},
+                                                                  {301, " Moved Permanently"},
+                                                                  {302, " Found"},
+                                                                  {304, " Not Modified"},
+                                                                  {400, " Bad Request"},
+                                                                  {401, " Unauthorized"},
+                                                                  {403, " Forbidden"},
+                                                                  {404, " Not Found"},
+                                                                  {409, " Conflict"},
+                                                                  {410, " Gone"},
+                                                                  {413, " Content Too Large"},
+                                                                  {422, " Unprocessable"},
+                                                                  {429, " Too Many Requests"},
+                                                                  {500, " Server Error"},
+                                                                  {502, " Bad Gateway"},
+                                                                  {503, " Service Unavailable"},
+                                                                  {504, " Gateway Timeout"}});
+  return name_of(k_names, status);
 }
 
-// "GET this" of something that is not JSON.
+// What is not JSON.
 std::string came(const sys::HttpResponse& response, const Masker& masker) {
   const std::string type = shown(response.header("content-type").value_or(""), masker, 60);
-  return fmt::format("{}{}{}{} \"{}\"", response.status, name_of(response.status),
+  return fmt::format("{}{}{}{} \"{}\"", response.status, name_of_status(response.status),
                      type.empty() ? "" : " ", type, shown(response.body, masker));
 }
 
@@ -81,14 +89,12 @@ std::string shown(std::string_view text, const Masker& masker, std::size_t most)
   constexpr std::size_t k_looked_at = std::size_t{64} << 10;
   const std::string plain = text::printable(masker.mask(text.substr(0, k_looked_at)));
   const std::string squeezed = report::one_line(masker.mask(plain), 2 * k_looked_at);
-  std::size_t end = 0;
-  std::size_t characters = 0;
+  std::size_t end = 0, characters = 0;
   while (end < squeezed.size()) {
     if ((static_cast<unsigned char>(squeezed[end]) & 0xC0U) != 0x80U && characters++ == most) break;
     ++end;
   }
-  const bool cut = end < squeezed.size();
-  return text::disarm(squeezed.substr(0, end)) + (cut ? "..." : "");
+  return text::disarm(squeezed.substr(0, end)) + (end < squeezed.size() ? "..." : "");
 }
 
 std::string reason_in(const Json& body) {
@@ -102,7 +108,7 @@ std::string reason_in(const Json& body) {
 }
 
 std::string said(const sys::HttpResponse& response, const Masker& masker) {
-  std::string status = fmt::format("{}{}", response.status, name_of(response.status));
+  std::string status = fmt::format("{}{}", response.status, name_of_status(response.status));
   if (text::trim(response.body).empty()) return status;
   const auto json = parse_json(response.body, k_limits);
   const std::string reason = json ? reason_in(*json) : "";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 
@@ -78,7 +79,7 @@ class IssuePoster {
       for (const bool open : {true, false}) {
         for (const SeenIssue& seen : seen_) {
           if (given_[i] != nullptr || seen.open != open || taken.contains(&seen)) continue;
-          if (std::ranges::find(markers, marker_in(seen)) == markers.end()) continue;
+          if (!holds(markers, marker_in(seen))) continue;
           given_[i] = &seen;
           taken.insert(&seen);
         }
@@ -87,8 +88,7 @@ class IssuePoster {
     for (std::size_t i = 0; i < wanted.size(); ++i) give(i, {issue_marker(wanted[i])});
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       std::vector<std::string> near;
-      for (const std::string& at : wanted[i].near)
-        near.push_back(change_marker(wanted[i].series, at));
+      for (const auto& at : wanted[i].near) near.push_back(change_marker(wanted[i].series, at));
       give(i, near);
     }
   }
@@ -97,11 +97,9 @@ class IssuePoster {
     if (seen == nullptr) return create(wanted, part);
     part.id = seen->number;
     part.url = seen->url;
-    if (!seen->open) {
-      part.reason = fmt::format("#{} was closed", seen->number);
-      return {};
-    }
-    return edit(wanted, *seen, part);
+    if (seen->open) return edit(wanted, *seen, part);
+    part.reason = fmt::format("#{} was closed", seen->number);
+    return {};
   }
 
   Result<void> edit(const IssueWanted& wanted, const SeenIssue& seen, Part& part) {
@@ -132,20 +130,12 @@ class IssuePoster {
     part.id = number_in(answer.body, "number");
     part.url = link_in(answer.body, "html_url");
     part.outcome = Part::Outcome::created;
-    if (!has_label(answer.body)) return take_back(part);
-    return {};
-  }
-
-  [[nodiscard]] bool has_label(const Json& issue) const {
-    const Json& labels = list_in(issue, "labels");
-    return std::ranges::any_of(labels, [&](const Json& label) {
-      return text::lower(text_in(label, "name")) == text::lower(options_.label);
+    const bool labelled = std::ranges::any_of(list_in(answer.body, "labels"), [&](const auto& one) {
+      return text::lower(text_in(one, "name")) == text::lower(options_.label);
     });
-  }
-
-  // GitHub leaves labels out where the token may not set them, and says nothing: without it the
-  // issue would not be found tomorrow, and another one made, every night.
-  Result<void> take_back(const Part& part) {
+    if (labelled) return {};
+    // GitHub leaves labels out where the token may not set them, and says nothing: without it the
+    // issue would not be found tomorrow, and another one made, every night.
     created_ = options_.most_new;
     (void)close(part.id);
     return fail(Code::unavailable,
@@ -167,9 +157,9 @@ class IssuePoster {
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (parts[i].outcome != Part::Outcome::created) continue;
       const std::string marker = issue_marker(wanted[i]);
-      const auto lowest = std::ranges::find_if(
-          seen_, [&](const SeenIssue& seen) { return marker_in(seen) == marker; });
-      if (lowest != seen_.end() && lowest->number < parts[i].id) close_double(parts[i], *lowest);
+      const SeenIssue* lowest =
+          first_of(seen_, [&](const SeenIssue& seen) { return marker_in(seen) == marker; });
+      if (lowest != nullptr && lowest->number < parts[i].id) close_double(parts[i], *lowest);
     }
   }
 

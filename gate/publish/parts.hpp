@@ -9,14 +9,18 @@
 
 namespace weir::publish {
 
+// What a required check is content with.
+[[nodiscard]] inline bool is_green(std::string_view conclusion) {
+  return conclusion == "success" || conclusion == "neutral";
+}
+
 // A check run that is there, as far as posting and `/weir accept` look at it.
 struct SeenCheck {
   std::int64_t id = 0, annotations = 0;
   Marker marker;
   std::string conclusion, title, summary, text, details_url, url;
 
-  // What a required check is content with.
-  [[nodiscard]] bool green() const { return conclusion == "success" || conclusion == "neutral"; }
+  [[nodiscard]] bool green() const { return is_green(conclusion); }
 };
 // Those of the app's on a commit that bear `marker`'s name: the latest of each pull request.
 struct SeenChecks {

@@ -144,16 +144,20 @@ Result<std::string> compared(Api& api, const Target& target, const std::string& 
 
 }  // namespace
 
+RunNumber run_number(std::string_view id, std::string_view attempt) {
+  const auto number = text::to_int(id), again = text::to_int(attempt);
+  if (number.value_or(0) <= 0) return {};
+  return {*number, std::max(1LL, again.value_or(1))};
+}
+
 bool newer(const RunNumber& there, const RunNumber& ours) { return ours.known() && ours < there; }
 
 std::string gate_name(std::string_view wanted) {
   if (wanted.empty()) return std::string(k_default_gate);
   if (is_name(wanted)) return std::string(wanted);
   std::string name = with_dashes(wanted.substr(0, k_longest_name), fit_for_name);
-  const std::size_t first = std::min(
-      static_cast<std::size_t>(std::ranges::find_if(name, text::is_alphanumeric) - name.begin()),
-      name.size());
-  name = name.substr(first, 48);
+  name.erase(name.begin(), std::ranges::find_if(name, text::is_alphanumeric));
+  name = name.substr(0, 48);
   while (!name.empty() && name.back() == '-') name.pop_back();
   return fmt::format("{}-{}", name.empty() ? "gate" : name, short_hash(wanted));
 }
@@ -196,15 +200,10 @@ std::optional<Marker> parse_marker(std::string_view text) {
 }
 
 std::optional<Marker> marker_of(std::string_view body) {
-  std::string_view line = body.substr(0, body.find_first_of("\r\n"));
-  if (line.size() < k_before.size() + k_behind.size() ||
-      line.substr(0, k_before.size()) != k_before ||
-      line.substr(line.size() - k_behind.size()) != k_behind) {
-    return std::nullopt;
-  }
-  line.remove_prefix(k_before.size());
-  line.remove_suffix(k_behind.size());
-  return parse_marker(line);
+  const std::string_view line = body.substr(0, body.find_first_of("\r\n"));
+  const std::size_t around = k_before.size() + k_behind.size();
+  const bool fits = line.size() >= around && line.starts_with(k_before) && line.ends_with(k_behind);
+  return fits ? parse_marker(line.substr(k_before.size(), line.size() - around)) : std::nullopt;
 }
 
 bool is_repository(std::string_view text) {
@@ -237,11 +236,7 @@ RunNumber run_of_url(std::string_view url, const std::string& repository) {
   const std::size_t start = text::lower(url).find(text::lower(before));
   if (start == std::string_view::npos) return {};
   const std::vector<std::string> parts = text::split(url.substr(start + before.size()), '/');
-  const auto id = text::to_int(parts[0]);
-  if (!id || *id <= 0) return {};
-  const auto attempt = parts.size() == 3 && parts[1] == "attempts" ? text::to_int(parts[2])
-                                                                   : std::optional<long long>(1);
-  return {*id, attempt && *attempt > 0 ? *attempt : 1};
+  return run_number(parts[0], parts.size() == 3 && parts[1] == "attempts" ? parts[2] : "");
 }
 
 Result<void> look_up(Api& api, Event& event, std::vector<std::string>& notes) {

@@ -25,6 +25,8 @@ struct RunNumber {
   [[nodiscard]] bool known() const { return id > 0; }
   friend auto operator<=>(const RunNumber&, const RunNumber&) = default;
 };
+// {} where `id` is no number from 1; an `attempt` that is none is the first.
+[[nodiscard]] RunNumber run_number(std::string_view id, std::string_view attempt);
 // Whether what `there` left must not be overwritten by `ours`. A run that is not known was asked
 // for by somebody just now: it may overwrite all, and be overwritten by all.
 [[nodiscard]] bool newer(const RunNumber& there, const RunNumber& ours);

@@ -13,9 +13,7 @@ int usual_port(std::string_view scheme) { return scheme == "https" ? 443 : 80; }
 
 bool plain(char c) { return c > ' ' && c < 0x7F && c != '\\' && c != '"' && c != '<' && c != '>'; }
 
-bool fits_host(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
-}
+bool fits_host(char c) { return text::is_alphanumeric(c) || c == '-' || c == '.' || c == '_'; }
 
 // "host", "host:8080", "[::1]:8080" into `url`.
 bool read_authority(std::string_view authority, Url& url) {
@@ -37,11 +35,9 @@ bool read_authority(std::string_view authority, Url& url) {
   url.port = usual_port(url.scheme);
   if (host_end == std::string_view::npos) return true;
   if (authority[host_end] != ':') return false;
-  const std::string_view digits = authority.substr(host_end + 1);
-  const auto port = text::to_int(digits);
-  if (!port || *port < 1 || *port > 65'535) return false;
-  if (digits.find_first_not_of("0123456789") != std::string_view::npos) return false;
-  url.port = static_cast<int>(*port);
+  const auto port = text::to_int(authority.substr(host_end + 1)).value_or(0);
+  if (port < 1 || port > 65'535) return false;
+  url.port = static_cast<int>(port);
   return true;
 }
 
@@ -70,11 +66,10 @@ std::optional<Url> parse_url(std::string_view text) {
 
 std::optional<Url> resolve(const Url& from, std::string_view location) {
   location = text::trim(location);
-  if (location.substr(0, 2) == "//") {
-    return parse_url(fmt::format("{}:{}", from.scheme, location));
-  }
-  if (location.substr(0, 1) == "/") return parse_url(fmt::format("{}{}", from.origin(), location));
-  return parse_url(location);
+  const std::string before = location.starts_with("//")  ? from.scheme + ":"
+                             : location.starts_with('/') ? from.origin()
+                                                         : "";
+  return parse_url(before + std::string(location));
 }
 
 bool below(const Url& base, const Url& url) {

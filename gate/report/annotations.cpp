@@ -27,10 +27,9 @@ std::string command(std::string_view kind, std::string_view title, std::string_v
 }
 
 std::string metric_line(const MetricRow& row) {
-  std::string line = fmt::format("{}: {}", row.words.label, row.words.from_to());
-  if (const std::string parts = row.words.parts(); !parts.empty()) {
-    line += fmt::format(" ({})", parts);
-  }
+  const std::string parts = row.words.parts();
+  std::string line = fmt::format("{}: {}{}", row.words.label, row.words.from_to(),
+                                 parts.empty() ? "" : " (" + parts + ")");
   if (!reason_is_plain(*row.of) && !row.of->reason.empty()) {
     line += ": " + one_line(row.of->reason, 300);
   }
@@ -41,11 +40,9 @@ std::string metric_line(const MetricRow& row) {
 void list(std::string_view what, const Block& block, const std::vector<ChangedIn>& all,
           std::vector<std::string>& lines) {
   constexpr std::size_t k_most = 8;
-  std::vector<std::string> parts;
   if (all.empty() || all.front().cells.size() < block.cells.size()) return;
-  for (const ChangedWords& changed : all.front().changes) {
-    parts.push_back(changed.change + " " + changed.name);
-  }
+  std::vector<std::string> parts;
+  for (const auto& [change, name] : all.front().changes) parts.push_back(change + " " + name);
   parts.resize(std::min(k_most, parts.size()));
   lines.push_back(fmt::format("{}: {}", what, text::join(parts)));
 }
@@ -53,8 +50,7 @@ void list(std::string_view what, const Block& block, const std::vector<ChangedIn
 }  // namespace
 
 std::string annotation_title(const Block& block) {
-  const std::string_view word = verdict::to_string(block.of().verdict);
-  return fmt::format("{}: {}", word,
+  return fmt::format("{}: {}", verdict::to_string(block.of().verdict),
                      block.one() ? block.title : plural(block.cells.size(), "cell"));
 }
 
@@ -77,21 +73,13 @@ std::string annotation_message(const Block& block) {
     list("kernels", block, block.kernels, lines);
   }
   list("functions", block, block.functions, lines);
-  constexpr std::size_t k_most_lines = 12;
-  if (lines.size() > k_most_lines) {
-    const std::size_t more = lines.size() - k_most_lines + 1;
-    lines.resize(k_most_lines - 1);
-    lines.push_back(fmt::format("and {} more", more));
-  }
-  constexpr std::size_t k_most_cells = 20;
-  for (std::size_t i = 0; !block.one() && i < block.cells.size(); ++i) {
-    if (i == k_most_cells) {
-      lines.push_back(fmt::format("and {} more", block.cells.size() - i));
-      break;
-    }
-    lines.push_back("- " + block.cells[i]->title);
-  }
-  return text::join(lines, "\n");
+  constexpr std::size_t k_most_lines = 12, k_most_cells = 20;
+  if (lines.size() > k_most_lines) lines = shortened(std::move(lines), k_most_lines - 1);
+  if (block.one()) return text::join(lines, "\n");
+  std::vector<std::string> names;
+  for (const CellDocument* one : block.cells) names.push_back("- " + one->title);
+  if (!lines.empty()) lines.emplace_back();
+  return text::join(lines, "\n") + text::join(shortened(std::move(names), k_most_cells), "\n");
 }
 
 std::string annotations(const Document& document) {

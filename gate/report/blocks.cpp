@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 
@@ -44,20 +45,30 @@ std::string key_of(const CellDocument& cell) {
 
 using Cells = std::vector<const CellDocument*>;
 
+// What has the same key together, in the order of the first of each.
+template <class First, class Rest>
+struct Grouped {
+  std::vector<std::pair<First, Rest>> all;
+  std::map<std::string, std::size_t> places;
+
+  Rest& of(const std::string& key, const First& first) {
+    const auto [found, fresh] = places.try_emplace(key, all.size());
+    if (fresh) all.emplace_back(first, Rest());
+    return all[found->second].second;
+  }
+};
+
 // Each change with the cells that have it; what more cells share stands first.
 std::vector<ChangedIn> changes_of(const Cells& cells,
                                   std::vector<ChangedWords> CellDocument::*changes) {
-  std::vector<std::pair<ChangedWords, Cells>> each;
-  std::map<std::pair<std::string, std::string>, std::size_t> places;
+  Grouped<ChangedWords, Cells> each;
   for (const CellDocument* cell : cells) {
     for (const ChangedWords& one : cell->*changes) {
-      const auto [found, fresh] = places.try_emplace({one.change, one.name}, each.size());
-      if (fresh) each.push_back({one, {}});
-      each[found->second].second.push_back(cell);
+      each.of(one.change + "\n" + one.name, one).push_back(cell);
     }
   }
   std::vector<ChangedIn> out;
-  for (auto& [words, in] : each) {
+  for (auto& [words, in] : each.all) {
     auto same = std::ranges::find(out, in, &ChangedIn::cells);
     if (same == out.end()) same = out.insert(out.end(), {{}, std::move(in)});
     same->changes.push_back(std::move(words));
@@ -73,9 +84,8 @@ bool alike(const MetricRow& one, const MetricRow& other) {
 }
 
 const MetricRow* same_row(const CellDocument& cell, const MetricRow& row) {
-  const auto found = std::ranges::find_if(
-      cell.rows, [&](const MetricRow& other) { return other.words.label == row.words.label; });
-  return found == cell.rows.end() ? nullptr : &*found;
+  return first_of(cell.rows,
+                  [&](const MetricRow& other) { return other.words.label == row.words.label; });
 }
 
 // "68", or "68 … 82" where cells differ.
@@ -133,10 +143,10 @@ Block::Block(Cells of, std::size_t all) : cells(std::move(of)), rows_(rows_of(ce
   }
   title = fmt::format("{} of {}: {}", cells.size(), plural(all, "cell"), text::join(common, " / "));
   for (const CellDocument* cell : cells) {
+    auto parts = cell_parts(cell->of->cell);
     std::vector<std::string> own;
-    const auto parts = cell_parts(cell->of->cell);
     for (std::size_t i = 0; i < common.size(); ++i) {
-      if (common[i] == "*") own.push_back(parts[i]);
+      if (common[i] == "*") own.push_back(std::move(parts[i]));
     }
     names[cell] = text::join(own, " / ");
   }
@@ -155,15 +165,10 @@ std::string Block::in(const Cells& some) const {
 }
 
 std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells, std::size_t all) {
-  std::vector<Cells> groups;
-  std::map<std::string, std::size_t> places;
-  for (const CellDocument* cell : cells) {
-    const auto [found, fresh] = places.try_emplace(key_of(*cell), groups.size());
-    if (fresh) groups.emplace_back();
-    groups[found->second].push_back(cell);
-  }
+  Grouped<const CellDocument*, Cells> groups;
+  for (const CellDocument* cell : cells) groups.of(key_of(*cell), cell).push_back(cell);
   std::vector<Block> blocks;
-  for (Cells& group : groups) blocks.emplace_back(std::move(group), all);
+  for (auto& [first, group] : groups.all) blocks.emplace_back(std::move(group), all);
   return blocks;
 }
 

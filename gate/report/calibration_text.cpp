@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gate/base/find.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/texts.hpp"
@@ -21,7 +22,7 @@ std::string share_words(double part) {
 
 class CalibrationWriter {
  public:
-  CalibrationWriter(const Calibration& calibration, const CalibrationStyle& style)
+  CalibrationWriter(const Calibration& calibration, const TextStyle& style)
       : calibration_(calibration), page_(style.color, columns_of(style.width, 20)) {}
 
   std::string run() {
@@ -37,13 +38,10 @@ class CalibrationWriter {
 
  private:
   std::string context() const {
-    std::string words = calibration_.date;
-    for (const CalibratedCell& cell : calibration_.cells) {
-      if (cell.machine_name.empty()) continue;
-      words += ", " + cell.machine_name;
-      break;
-    }
-    return words + "; beside " + calibration_.base;
+    const auto* named = first_of(
+        calibration_.cells, [](const CalibratedCell& cell) { return !cell.machine_name.empty(); });
+    return calibration_.date + (named == nullptr ? "" : ", " + named->machine_name) + "; beside " +
+           calibration_.base;
   }
 
   void line(std::string_view what, const std::string& words) {
@@ -107,10 +105,7 @@ class CalibrationWriter {
     page_.paragraph(pad_right(tag, k_tag_width),
                     clip_middle(cell_title(cell.cell), page_.width() - k_tag_width), k_tag_width,
                     cell.error || !cell.holds ? "1;31" : "32", k_bold);
-    if (cell.error) {
-      page_.paragraph("      ", one_line(*cell.error), k_tag_width);
-      return;
-    }
+    if (cell.error) return page_.paragraph("      ", one_line(*cell.error), k_tag_width);
     line("pairs",
          fmt::format("{} measured, {} each", cell.pairs, unit::show_duration(cell.pair_seconds)));
     for (const CalibratedMetric& metric : cell.metrics) show(metric);
@@ -143,7 +138,7 @@ class CalibrationWriter {
 
 }  // namespace
 
-std::string calibration_text(const Calibration& calibration, const CalibrationStyle& style) {
+std::string calibration_text(const Calibration& calibration, const TextStyle& style) {
   return CalibrationWriter(calibration, style).run();
 }
 

@@ -71,8 +71,7 @@ std::string level_of(Outcome outcome) {
 
 // Where annotations stand: below the repository's root, or the default name.
 std::string path_of(const GateVerdict& gate) {
-  const std::string& config = gate.config;
-  std::string_view rest = config;
+  std::string_view rest = gate.config;
   while (rest.starts_with("./")) rest.remove_prefix(2);
   if (rest.empty() || rest.size() > 300 || rest.front() == '/' || rest.back() == '/' ||
       rest.find_first_of("\\:\n\t") != std::string_view::npos || one_line(rest, 1000) != rest) {
@@ -87,26 +86,22 @@ std::string path_of(const GateVerdict& gate) {
 }
 
 CheckAnnotation annotation_of(const Block& block, const std::string& path) {
-  CheckAnnotation annotation;
-  annotation.path = path;
-  annotation.level = level_of(block.of().verdict);
-  annotation.title = clip_utf16(annotation_title(block), k_title_limit);
-  annotation.message = text::disarm(annotation_message(block));
+  const std::string title = clip_utf16(annotation_title(block), k_title_limit);
+  const std::string message = text::disarm(annotation_message(block));
   // GitHub takes no annotation without a message.
-  if (annotation.message.empty()) annotation.message = annotation.title;
-  return annotation;
+  return {path, 1, level_of(block.of().verdict), title, message.empty() ? title : message};
 }
 
 }  // namespace
 
 CheckText check_text(const Document& document, const MarkdownStyle& style,
                      std::size_t most_annotations) {
-  CheckText check;
-  check.conclusion = conclusion_of(document.gate);
-  check.title = clip_utf16(first_line(document), k_title_limit);
   MarkdownStyle bounded = style;
   bounded.limit = std::min(style.limit, k_check_summary_limit);
-  check.summary = markdown(document, bounded);
+  CheckText check{conclusion_of(document.gate),
+                  clip_utf16(first_line(document), k_title_limit),
+                  markdown(document, bounded),
+                  {}};
 
   const std::vector<Block>& blocks = document.blocks;
   const std::string path = path_of(document.gate);
@@ -114,8 +109,8 @@ CheckText check_text(const Document& document, const MarkdownStyle& style,
     if (i + 1 == most_annotations && blocks.size() > most_annotations) {
       std::size_t cells = 0;
       for (std::size_t rest = i; rest < blocks.size(); ++rest) cells += blocks[rest].cells.size();
-      const std::string more = fmt::format("and {}", plural(cells, "more cell"));
-      check.annotations.push_back({path, 1, level_of(blocks[i].of().verdict), "weir", more});
+      check.annotations.push_back(
+          {path, 1, level_of(blocks[i].of().verdict), "weir", "and " + plural(cells, "more cell")});
       break;
     }
     check.annotations.push_back(annotation_of(blocks[i], path));

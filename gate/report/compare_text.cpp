@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <set>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "gate/base/names.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
@@ -21,30 +23,16 @@ using explain::OpChange;
 using explain::Shift;
 using Texts = std::set<std::string>;
 
-struct CompareSection {
-  explain::Shift change;
-  std::string_view title;
-};
 // In the order in which they are listed.
-constexpr std::array k_compare_sections{
-    CompareSection{explain::Shift::fresh, "new"},
-    CompareSection{explain::Shift::gone, "gone"},
-    CompareSection{explain::Shift::slower, "slower, each call"},
-    CompareSection{explain::Shift::more_calls, "called more often"},
-    CompareSection{explain::Shift::fewer_calls, "called less often"},
-    CompareSection{explain::Shift::faster, "faster, each call"},
-    CompareSection{explain::Shift::same, "same"},
-};
-
-// Columns that any row fills in; the others are left out.
-struct CompareColumns {
-  bool times = false, calls = false;
-  bool backends = false;  // not all the work of both sides is on one
-};
-
-struct ComparedMetric {
-  std::string name, a, b, ratio;
-};
+constexpr auto k_compare_sections = std::to_array<Name<Shift>>({
+    {Shift::fresh, "new"},
+    {Shift::gone, "gone"},
+    {Shift::slower, "slower, each call"},
+    {Shift::more_calls, "called more often"},
+    {Shift::fewer_calls, "called less often"},
+    {Shift::faster, "faster, each call"},
+    {Shift::same, "same"},
+});
 
 const Texts k_none;
 
@@ -52,9 +40,9 @@ const Texts k_none;
 std::string listed(const Texts& texts, std::string_view many) {
   constexpr std::size_t k_most = 3;
   if (texts.size() > k_most) return plural(texts.size(), many);
-  std::string words;
-  for (const std::string& one : texts) words += (words.empty() ? "" : ", ") + one_line(one, 80);
-  return words;
+  std::vector<std::string> words;
+  for (const std::string& one : texts) words.push_back(one_line(one, 80));
+  return text::join(words);
 }
 
 // "a → b", or what it is where it did not change.
@@ -124,51 +112,61 @@ std::string ratio_words(double ratio) {
                      ratio < 100 ? fmt::format("{:.2f}", ratio) : fmt::format("{:.3g}", ratio));
 }
 
-CompareColumns compare_columns(const explain::Comparison& comparison) {
-  CompareColumns columns;
-  Texts backends;
-  for (const OpChange& op : comparison.ops) {
-    for (const auto* side : {&op.a, &op.b}) {
-      if (!*side) continue;
-      columns.times = columns.times || (*side)->seconds;
-      columns.calls = columns.calls || (*side)->calls;
-      backends.insert((*side)->backends.begin(), (*side)->backends.end());
-    }
+// What a column says of an op; "" where that is absent.
+struct CompareColumn {
+  const char* head;
+  std::function<std::string(const OpChange&)> cell;
+};
+
+// Of times and calls, where any row has them.
+std::vector<CompareColumn> compare_columns(const Comparison& comparison) {
+  const auto number = [](std::optional<ComparedOp> OpChange::*side,
+                         std::optional<double> ComparedOp::*what, std::string (*words)(double)) {
+    return [=](const OpChange& op) {
+      const auto value = op.*side ? (*(op.*side)).*what : std::nullopt;
+      return value ? words(*value) : "";
+    };
+  };
+  const auto any = [&](std::optional<double> ComparedOp::*what) {
+    return std::ranges::any_of(comparison.ops, [&](const OpChange& op) {
+      return (op.a && (*op.a).*what) || (op.b && (*op.b).*what);
+    });
+  };
+  std::vector<CompareColumn> columns;
+  if (any(&ComparedOp::seconds)) {
+    columns = {{"time A", number(&OpChange::a, &ComparedOp::seconds, brief_time)},
+               {"B", number(&OpChange::b, &ComparedOp::seconds, brief_time)},
+               {"ratio", [](const OpChange& op) {
+                  const auto ratio = op.time_ratio();
+                  return ratio ? ratio_words(*ratio) : "";
+                }}};
   }
-  columns.backends = backends.size() > 1;
+  if (any(&ComparedOp::calls)) {
+    columns.push_back({"calls A", number(&OpChange::a, &ComparedOp::calls, count_words)});
+    columns.push_back({"B", number(&OpChange::b, &ComparedOp::calls, count_words)});
+  }
   return columns;
 }
 
-std::vector<std::string> compare_head(const CompareColumns& columns) {
-  std::vector<std::string> head;
-  if (columns.times) head = {"time A", "B", "ratio"};
-  if (columns.calls) head.insert(head.end(), {"calls A", "B"});
-  return head;
-}
-
-// Time on A, on B, their ratio, calls on A, on B: those of `columns`; "" where absent.
-std::vector<std::string> compare_cells(const OpChange& op, const CompareColumns& columns) {
+std::vector<std::string> cells_of(const OpChange& op, const std::vector<CompareColumn>& columns) {
   std::vector<std::string> cells;
-  const auto number = [&](const std::optional<ComparedOp>& side,
-                          std::optional<double> ComparedOp::*what, auto&& words) {
-    const auto value = side ? (*side).*what : std::nullopt;
-    cells.push_back(value ? words(*value) : "");
-  };
-  if (columns.times) {
-    number(op.a, &ComparedOp::seconds, brief_time);
-    number(op.b, &ComparedOp::seconds, brief_time);
-    const auto ratio = op.time_ratio();
-    cells.push_back(ratio ? ratio_words(*ratio) : "");
-  }
-  if (columns.calls) {
-    number(op.a, &ComparedOp::calls, count_words);
-    number(op.b, &ComparedOp::calls, count_words);
-  }
+  for (const CompareColumn& column : columns) cells.push_back(column.cell(op));
   return cells;
 }
 
+// Not all the work of both sides is on one.
+bool several_backends(const Comparison& comparison) {
+  Texts backends;
+  for (const OpChange& op : comparison.ops) {
+    for (const auto* side : {&op.a, &op.b}) {
+      if (*side) backends.insert((*side)->backends.begin(), (*side)->backends.end());
+    }
+  }
+  return backends.size() > 1;
+}
+
 // "MUL_MAT (ffn) 256x256,256->256, q4_0 → q8_0, Vulkan0 → CPU"; hostile names made printable.
-std::string compare_what(const OpChange& op, const CompareColumns& columns) {
+std::string compare_what(const OpChange& op, bool backends) {
   const std::string types = type_words(op);
   const auto name = only_name(op);
   std::string words = one_line(name.value_or(op.role), 120);
@@ -176,7 +174,7 @@ std::string compare_what(const OpChange& op, const CompareColumns& columns) {
   add(words, " ", moved(of(op.a, &ComparedOp::shapes), of(op.b, &ComparedOp::shapes), "shape"));
   add(words, ", ", name_words(op, !types.empty()));
   add(words, ", ", types);
-  if (columns.backends) {
+  if (backends) {
     add(words, ", ",
         moved(of(op.a, &ComparedOp::backends), of(op.b, &ComparedOp::backends), "backend"));
   }
@@ -195,7 +193,7 @@ std::string compare_side(const explain::ComparedInput& side) {
 }
 
 // "Decoding, a token (of 2 and 2). All ops: 44.9 ms → 43.2 ms, 0.96×."
-std::string compare_basis(const explain::Comparison& comparison) {
+std::string compare_basis(const Comparison& comparison) {
   std::string words;
   if (!comparison.ops.empty()) {
     if (!comparison.per.empty()) {
@@ -221,8 +219,8 @@ std::string compare_basis(const explain::Comparison& comparison) {
 }
 
 // Those that both sides have; where there are none, those of either.
-std::vector<ComparedMetric> compare_metrics(const explain::Comparison& comparison) {
-  std::vector<ComparedMetric> both, either;
+std::vector<std::vector<std::string>> compare_metrics(const Comparison& comparison) {
+  std::vector<std::vector<std::string>> both, either;
   for (const explain::MetricChange& one : comparison.metrics) {
     const auto words = [&](const std::optional<double>& value) {
       return value ? one_line(unit::show(one.metric, *value), 40) : "";
@@ -233,35 +231,32 @@ std::vector<ComparedMetric> compare_metrics(const explain::Comparison& compariso
       name.resize(name.size() - one.metric.name.size());
       name += unit::label(one.metric);
     }
-    ComparedMetric row{one_line(name, 60), words(one.a), words(one.b), ""};
-    if (one.a && one.b && *one.a > 0) row.ratio = ratio_words(*one.b / *one.a);
-    (one.a && one.b ? both : either).push_back(std::move(row));
+    const bool has_ratio = one.a && one.b && *one.a > 0;
+    (one.a && one.b ? both : either)
+        .push_back({one_line(name, 60), words(one.a), words(one.b),
+                    has_ratio ? ratio_words(*one.b / *one.a) : ""});
   }
   return both.empty() ? either : both;
 }
 
 constexpr std::size_t k_most_same = 5;  // rows of what did not change
 
-struct SectionOf {
-  CompareSection section;
-  std::vector<const OpChange*> shown;
+struct Section {
+  std::string_view title;
+  std::vector<const OpChange*> shown{};
   std::size_t left_out = 0;
 };
 
-std::vector<SectionOf> sections_of(const Comparison& one, std::size_t most_rows) {
-  std::vector<SectionOf> sections;
-  for (const CompareSection& section : k_compare_sections) {
-    SectionOf filled{section, {}, 0};
-    const std::size_t most =
-        section.change == Shift::same ? std::min(most_rows, k_most_same) : most_rows;
+std::vector<Section> sections_of(const Comparison& one, std::size_t most_rows) {
+  std::vector<Section> sections;
+  for (const auto& [change, title] : k_compare_sections) {
+    Section filled{title};
+    const std::size_t most = change == Shift::same ? std::min(most_rows, k_most_same) : most_rows;
     for (const OpChange& op : one.ops) {
-      if (op.change != section.change) continue;
-      if (filled.shown.size() < most) {
-        filled.shown.push_back(&op);
-      } else {
-        ++filled.left_out;
-      }
+      if (op.change == change) filled.shown.push_back(&op);
     }
+    filled.left_out = filled.shown.size() - std::min(most, filled.shown.size());
+    filled.shown.resize(filled.shown.size() - filled.left_out);
     if (!filled.shown.empty()) sections.push_back(std::move(filled));
   }
   return sections;
@@ -269,58 +264,43 @@ std::vector<SectionOf> sections_of(const Comparison& one, std::size_t most_rows)
 
 // One table in all, with headings between its rows.
 void ops_table(Page& page, const Comparison& one, const CompareStyle& style) {
-  const CompareColumns columns = compare_columns(one);
+  const auto columns = compare_columns(one);
   const auto sections = sections_of(one, style.most_rows);
   if (sections.empty()) return;
-  const auto row_of = [&](std::vector<std::string> cells, std::string what) {
-    cells.push_back(std::move(what));
-    return cells;
-  };
-  const auto head = row_of(compare_head(columns), "op");
-  std::vector<std::size_t> widths;
-  for (const std::string& cell : head) widths.push_back(text::columns(cell));
-  const auto measure = [&](const std::vector<std::string>& cells) {
-    for (std::size_t i = 0; i < cells.size(); ++i) {
-      widths[i] = std::max(widths[i], text::columns(cells[i]));
-    }
-  };
-  for (const SectionOf& section : sections) {
-    for (const OpChange* op : section.shown) measure(compare_cells(*op, columns));
-  }
-  const auto add = [&](std::vector<std::vector<std::string>> rows) {
-    TextTable table;
-    table.right.assign(head.size() - 1, true);
-    for (auto& row : rows) {
-      for (std::size_t i = 0; i + 1 < row.size(); ++i) row[i] = pad_left(row[i], widths[i]);
-    }
-    table.rows = std::move(rows);
-    page.table(table);
-  };
-  page.blank();
-  add({head});
-  for (const SectionOf& section : sections) {
-    page.say(0, section.section.title);
-    std::vector<std::vector<std::string>> rows;
+  TextTable table;
+  for (const CompareColumn& column : columns) table.head.emplace_back(column.head);
+  table.head.emplace_back("op");
+  table.right.assign(columns.size(), true);
+  for (const Section& section : sections) {
     for (const OpChange* op : section.shown) {
-      rows.push_back(row_of(compare_cells(*op, columns), compare_what(*op, columns)));
+      table.rows.push_back(cells_of(*op, columns));
+      table.rows.back().push_back(compare_what(*op, several_backends(one)));
     }
-    add(std::move(rows));
+  }
+  table.least = table.widths();
+  const auto rows = std::exchange(table.rows, {});
+  page.blank();
+  page.table(table);
+  table.head.clear();
+  auto row = rows.begin();
+  for (const Section& section : sections) {
+    page.say(0, section.title);
+    const auto end = row + std::ssize(section.shown);
+    table.rows.assign(row, end);
+    row = end;
+    page.table(table);
     if (section.left_out != 0) page.say(2, "and {} more (--top shows more)", section.left_out);
   }
 }
 
 void metrics_table(Page& page, const Comparison& one, const CompareStyle& style) {
-  const auto rows = compare_metrics(one);
-  if (rows.empty()) return;
-  TextTable table{{"", "A", "B", "ratio"}, {false, true, true, true}};
-  const std::size_t most = std::max<std::size_t>(style.most_rows, 20);
-  for (const ComparedMetric& row : rows) {
-    if (table.rows.size() == most) break;
-    table.rows.push_back({row.name, row.a, row.b, row.ratio});
-  }
+  TextTable table{{"", "A", "B", "ratio"}, {false, true, true, true}, compare_metrics(one)};
+  if (table.rows.empty()) return;
+  const std::size_t all = table.rows.size(), most = std::max<std::size_t>(style.most_rows, 20);
+  table.rows.resize(std::min(all, most));
   page.blank();
   page.table(table);
-  if (rows.size() > most) page.say(2, "and {} more", rows.size() - most);
+  if (all > most) page.say(2, "and {} more", all - most);
 }
 
 // What nothing can be said of has to say so.
@@ -360,33 +340,31 @@ void add_markdown(std::string& out, const Comparison& one, std::size_t most_rows
   if (!metrics.empty()) {
     out += "| metric | A | B | ratio |\n| --- | ---: | ---: | ---: |\n";
     for (std::size_t i = 0; i < std::min<std::size_t>(metrics.size(), 20); ++i) {
-      const ComparedMetric& row = metrics[i];
-      add_cells(out,
-                {markdown_text(row.name), markdown_text(row.a), markdown_text(row.b), row.ratio});
+      std::vector<std::string> cells = metrics[i];
+      for (std::string& cell : cells) cell = markdown_text(cell);
+      add_cells(out, cells);
     }
     out += "\n";
   }
-  const CompareColumns columns = compare_columns(one);
+  const auto columns = compare_columns(one);
   const auto sections = sections_of(one, most_rows);
   if (!sections.empty()) {
-    const auto head = compare_head(columns);
     out += "| |";
-    for (const std::string& cell : head) out += " " + cell + " |";
+    for (const CompareColumn& column : columns) out += fmt::format(" {} |", column.head);
     out += " op |\n| --- |";
-    for (std::size_t i = 0; i < head.size(); ++i) out += " ---: |";
+    for (std::size_t i = 0; i < columns.size(); ++i) out += " ---: |";
     out += " --- |\n";
   }
-  for (const SectionOf& section : sections) {
-    bool first = true;
+  for (const Section& section : sections) {
+    std::string_view title = section.title;
     for (const OpChange* op : section.shown) {
-      std::vector<std::string> cells = compare_cells(*op, columns);
-      cells.insert(cells.begin(), first ? std::string(section.section.title) : "");
-      cells.push_back(markdown_code(compare_what(*op, columns)));
+      std::vector<std::string> cells = cells_of(*op, columns);
+      cells.insert(cells.begin(), std::string(std::exchange(title, "")));
+      cells.push_back(markdown_code(compare_what(*op, several_backends(one))));
       add_cells(out, cells);
-      first = false;
     }
     if (section.left_out == 0) continue;
-    std::vector<std::string> cells(compare_head(columns).size() + 1);
+    std::vector<std::string> cells(columns.size() + 1);
     cells.push_back(fmt::format("and {} more", section.left_out));
     add_cells(out, cells);
   }
@@ -403,7 +381,7 @@ void add_markdown(std::string& out, const Comparison& one, std::size_t most_rows
 std::string compare_text(std::span<const Comparison> comparisons, const CompareStyle& style) {
   Page page(columns_of(style.width, 60));
   for (const Comparison& one : comparisons) {
-    if (&one != &comparisons.front()) page.blank();
+    page.part();
     add_text(page, one, style);
   }
   return page.finish();

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
@@ -72,10 +73,13 @@ namespace {
 
 using profile::Profile;
 
-// A row's name -> its value, in the order of reading.
+enum class RowGroup { counts, kernels };
+// A row, in the order of reading.
+using RowName = std::pair<RowGroup, std::string>;
+
 struct Column {
   std::vector<std::string> devices;
-  std::map<std::string, std::string> counts, kernels;
+  std::map<RowName, std::string> values;
 };
 
 struct Table {
@@ -83,7 +87,7 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::string> broken;   // "device: why"
   std::vector<std::string> remarks;  // the same of devices that stand in the table
-  std::set<std::string> counts, kernels;
+  std::set<RowName> names;
 };
 
 Column column_of(const Profile& profile) {
@@ -93,11 +97,11 @@ Column column_of(const Profile& profile) {
         !measured.exact) {
       continue;
     }
-    out.counts[unit::label(measured.metric)] = show(*measured.exact);
+    out.values[{RowGroup::counts, unit::label(measured.metric)}] = show(*measured.exact);
   }
   if (profile.kernels) {
     for (const auto& [name, count] : profile.kernels->counts) {
-      out.kernels[one_line(name, 96)] = show(count);
+      out.values[{RowGroup::kernels, one_line(name, 96)}] = show(count);
     }
   }
   return out;
@@ -106,12 +110,12 @@ Column column_of(const Profile& profile) {
 std::vector<Table> tables_of(std::span<const Profile> profiles) {
   std::vector<Table> tables;
   for (const Profile& profile : profiles) {
-    profile::CellKey key = profile.cell;
+    const profile::CellKey& key = profile.cell;
     const std::string device = one_line(key.backend, 64);
     const std::string title = fmt::format("{} / {} / {}", one_line(key.engine_part(), 64),
                                           one_line(key.model, 64), one_line(key.prompt_part(), 64));
-    const auto found = std::ranges::find(tables, title, &Table::title);
-    Table& table = found == tables.end() ? tables.emplace_back() : *found;
+    Table* known = first_of(tables, [&](const Table& one) { return one.title == title; });
+    Table& table = known == nullptr ? tables.emplace_back() : *known;
     table.title = title;
     if (!profile.errors.empty()) {
       table.broken.push_back(fmt::format("{}: {}", device, one_line(profile.errors.front(), 300)));
@@ -122,17 +126,12 @@ std::vector<Table> tables_of(std::span<const Profile> profiles) {
           fmt::format("{}: {}", device, one_line(profile.placement.reason, 300)));
     }
     Column column = column_of(profile);
-    for (const auto& [name, value] : column.counts) table.counts.insert(name);
-    for (const auto& [name, value] : column.kernels) table.kernels.insert(name);
-    const auto same = std::ranges::find_if(table.columns, [&](const Column& known) {
-      return known.counts == column.counts && known.kernels == column.kernels;
-    });
-    if (same != table.columns.end()) {
-      same->devices.push_back(device);
-    } else {
-      column.devices.push_back(device);
-      table.columns.push_back(std::move(column));
+    for (const auto& [name, value] : column.values) table.names.insert(name);
+    auto same = std::ranges::find(table.columns, column.values, &Column::values);
+    if (same == table.columns.end()) {
+      same = table.columns.insert(same, std::move(column));
     }
+    same->devices.push_back(device);
   }
   return tables;
 }
@@ -144,14 +143,9 @@ std::string letter(std::size_t index) {
   return out;
 }
 
-using Values = std::map<std::string, std::string> Column::*;
-
-std::vector<std::string> row_of(const Table& table, const std::string& name, Values values) {
-  std::vector<std::string> row{name};
-  for (const Column& column : table.columns) {
-    const auto found = (column.*values).find(name);
-    row.push_back(found == (column.*values).end() ? "" : found->second);
-  }
+std::vector<std::string> row_of(const Table& table, const RowName& name) {
+  std::vector<std::string> row{name.second};
+  for (const Column& column : table.columns) row.push_back(look_up(column.values, name, ""));
   return row;
 }
 
@@ -177,13 +171,12 @@ std::string in_blocks(const std::vector<std::vector<std::string>>& rows, std::si
                       std::size_t width) {
   constexpr std::size_t k_indent = 2;
   const std::size_t most = width / 2;
-  std::size_t names = 0;
-  for (const auto& row : rows) names = std::max(names, std::min(text::columns(row[0]), most));
   const auto width_of = [&](std::size_t column) {
-    std::size_t wide = letter(column - 1).size();
+    std::size_t wide = column == 0 ? 0 : letter(column - 1).size();
     for (const auto& row : rows) wide = std::max(wide, text::columns(row[column]));
     return wide;
   };
+  const std::size_t names = std::min(width_of(0), most);
   std::size_t tight = k_indent + names;
   for (std::size_t i = 1; i <= columns; ++i) tight += 1 + width_of(i);
   // Closer together where that saves the block below.
@@ -232,23 +225,25 @@ dl.devices { gap: .1rem .8rem; } dl.devices dt { font-weight: 650; }
 @media (max-width: 34rem) { dl.devices { grid-template-columns: max-content 1fr; } }
 )css";
 
-std::string page_rows(const Table& table, const std::set<std::string>& names, Values values,
-                      std::string_view of) {
-  if (names.empty()) return "";
-  std::string out = fmt::format("<tbody><tr><th class=\"group\" colspan=\"{}\">{}</th></tr>\n",
-                                table.columns.size() + 1, of);
-  for (const std::string& name : names) {
-    const auto row = row_of(table, name, values);
+std::string page_rows(const Table& table, RowGroup group, std::string_view title) {
+  std::string out;
+  for (const RowName& name : table.names) {
+    if (name.first != group) continue;
+    if (out.empty()) {
+      out = fmt::format("<tbody><tr><th class=\"group\" colspan=\"{}\">{}</th></tr>\n",
+                        table.columns.size() + 1, title);
+    }
+    const auto row = row_of(table, name);
     const std::string usual = usual_of(table, row);
     out += fmt::format("<tr{}><th scope=\"row\">{}</th>",
-                       same_everywhere(row) ? " class=\"same\"" : "", xml_text(name));
+                       same_everywhere(row) ? " class=\"same\"" : "", xml_text(name.second));
     for (std::size_t i = 1; i < row.size(); ++i) {
       out += fmt::format("<td class=\"n{}\">{}</td>", row[i] == usual ? "" : " other",
                          xml_text(row[i]));
     }
     out += "</tr>\n";
   }
-  return out + "</tbody>\n";
+  return out.empty() ? "" : out + "</tbody>\n";
 }
 
 std::string page_table(const Table& table) {
@@ -264,13 +259,11 @@ std::string page_table(const Table& table) {
     out += fmt::format(
         "</dl>\n<div class=\"wide\" tabindex=\"0\"><table><thead><tr><td></td>{}</tr></thead>\n",
         head);
-    out += page_rows(table, table.counts, &Column::counts, "counts");
-    out += page_rows(table, table.kernels, &Column::kernels, "kernels");
+    out += page_rows(table, RowGroup::counts, "counts") +
+           page_rows(table, RowGroup::kernels, "kernels");
     out += "</table></div>\n";
   }
-  for (const std::string& remark : table.remarks) {
-    out += fmt::format("<p>{}</p>\n", xml_text(remark));
-  }
+  for (const std::string& remark : table.remarks) out += "<p>" + xml_text(remark) + "</p>\n";
   for (const std::string& broken : table.broken) {
     out += fmt::format("<p><span class=\"word error\">error</span>{}</p>\n", xml_text(broken));
   }
@@ -281,27 +274,22 @@ std::string page_table(const Table& table) {
 
 std::string device_matrix_text(std::span<const Profile> profiles, bool all, int wide) {
   Page page(columns_of(wide));
-  bool first = true;
   for (const Table& table : tables_of(profiles)) {
-    if (!std::exchange(first, false)) page.blank();
+    page.part();
     page.say(0, table.title);
     for (std::size_t i = 0; i < table.columns.size(); ++i) {
       page.paragraph("  " + letter(i) + "  ", text::join(table.columns[i].devices), 5);
     }
     std::vector<std::vector<std::string>> rows;
     std::size_t hidden = 0;
-    const auto add = [&](const std::set<std::string>& names, Values values) {
-      for (const std::string& name : names) {
-        auto row = row_of(table, name, values);
-        if (!all && same_everywhere(row)) {
-          ++hidden;
-        } else {
-          rows.push_back(std::move(row));
-        }
+    for (const RowName& name : table.names) {
+      auto row = row_of(table, name);
+      if (!all && same_everywhere(row)) {
+        ++hidden;
+      } else {
+        rows.push_back(std::move(row));
       }
-    };
-    add(table.counts, &Column::counts);
-    add(table.kernels, &Column::kernels);
+    }
     if (!rows.empty()) page.add(in_blocks(rows, table.columns.size(), page.width()));
     if (hidden != 0) page.say(2, "{} the same on all (--all shows them)", plural(hidden, "row"));
     for (const std::string& remark : table.remarks) page.say(2, remark);
@@ -311,18 +299,12 @@ std::string device_matrix_text(std::span<const Profile> profiles, bool all, int 
 }
 
 std::string device_matrix_html(std::span<const Profile> profiles) {
-  std::string body;
+  std::string body =
+      "<h1>What each device is given</h1>\n<p>Counts and kernels of unmodified engines on "
+      "described "
+      "devices. Bold on a band: not what most devices have. Grey: the same on all.</p>\n";
   for (const Table& table : tables_of(profiles)) body += page_table(table);
-  return fmt::format(
-      "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>weir: "
-      "devices</title>\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
-      "'unsafe-inline'\">\n<meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\">\n<style>{}{}</style></head><body><main><h1>What each device is "
-      "given</h1>\n<p>Counts and kernels of unmodified engines on described devices. Bold on a "
-      "band: "
-      "not what most devices have. Grey: the same on all.</p>\n{}</main></body></html>\n",
-      k_html_style, k_matrix_style, body);
+  return html_page("weir: devices", k_matrix_style, body);
 }
 
 }  // namespace weir::report

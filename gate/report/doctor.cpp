@@ -36,7 +36,7 @@ bool is_wrong(const DoctorFit& fit) {
 
 class Writer {
  public:
-  Writer(const Diagnosis& diagnosis, const DoctorStyle& style)
+  Writer(const Diagnosis& diagnosis, const TextStyle& style)
       : diagnosis_(diagnosis), page_(style.color, columns_of(style.width, 20)) {}
 
   std::string run() {
@@ -83,6 +83,11 @@ class Writer {
     page_.paragraph(arrow, one_line(cure), head.size() + 2, k_dim);
   }
 
+  void list(std::string_view tag, std::string_view color, const char* before,
+            const std::vector<std::string>& all, const char* behind = "") {
+    if (!all.empty()) entry(tag, color, before + text::join(all) + behind, "");
+  }
+
   void entry(const DoctorFinding& finding) {
     const bool worse = finding.health == Health::worse;
     entry(worse ? "worse" : "note", worse ? "1;31" : k_dim,
@@ -94,11 +99,8 @@ class Writer {
       return;
     title("machine");
     for (const DoctorFinding& finding : diagnosis_.findings) entry(finding);
-    if (!diagnosis_.fine.empty()) entry("fine", "32", text::join(diagnosis_.fine), "");
-    if (!diagnosis_.unknown.empty()) {
-      entry("unknown", k_dim,
-            fmt::format("{} (hidden on this machine)", text::join(diagnosis_.unknown)), "");
-    }
+    list("fine", "32", "", diagnosis_.fine);
+    list("unknown", k_dim, "", diagnosis_.unknown, " (hidden on this machine)");
   }
 
   void show(const DoctorEngine& engine) {
@@ -112,7 +114,7 @@ class Writer {
     std::ranges::stable_sort(fits, {}, [](const DoctorFit& one) {
       return std::pair(!is_wrong(one), tag_of(one).order);
     });
-    std::string unused;
+    std::vector<std::string> unused;
     for (std::size_t i = 0; i < fits.size(); ++i) {
       const DoctorFit& fit = fits[i];
       std::string probes = fit.probe;
@@ -127,7 +129,7 @@ class Writer {
       }
       const Tag& tag = tag_of(fit);
       if (fit.state == "unused" && !fit.asked_for) {
-        unused += (unused.empty() ? "" : ", ") + fit.probe;
+        unused.push_back(fit.probe);
         continue;
       }
       entry(
@@ -135,7 +137,7 @@ class Writer {
           fmt::format("{}: {}{}", probes, fit.how, is_wrong(fit) ? "; weir.yaml attaches it" : ""),
           fit.cure);
     }
-    if (!unused.empty()) entry("unused", k_dim, unused, "");
+    list("unused", k_dim, "", unused);
   }
 
   void show(const DoctorDevice& device) {
@@ -146,22 +148,15 @@ class Writer {
 
   void devices() {
     title("probes and devices");
-    if (diagnosis_.probes.empty()) {
-      entry("error", "1;31", one_line(diagnosis_.probes_error), "");
-    } else {
-      entry("probes", "", text::join(diagnosis_.probes), "");
-    }
-    bool software_alone = false;
+    list("probes", "", "", diagnosis_.probes);
+    if (diagnosis_.probes.empty()) entry("error", "1;31", diagnosis_.probes_error, "");
+    bool software = false, hardware = false;
     for (const DoctorDevice& device : diagnosis_.devices) {
       if (device.api != "vulkan") continue;
       show(device);
-      software_alone = device.type == "cpu";
+      (device.type == "cpu" ? software : hardware) = true;
     }
-    software_alone =
-        software_alone && std::ranges::all_of(diagnosis_.devices, [](const DoctorDevice& device) {
-          return device.api != "vulkan" || device.type == "cpu";
-        });
-    if (software_alone) {
+    if (software && !hardware) {
       entry(
           "", "", "a software device alone: counts are good, times say nothing of a GPU",
           "ggml leaves such devices out unless GGML_VK_VISIBLE_DEVICES=0 is in the backend's env");
@@ -171,12 +166,8 @@ class Writer {
     }
     for (const auto& [api, error] : diagnosis_.device_errors)
       entry(api, "", "no device: " + error, "");
-    if (!diagnosis_.always_layers.empty()) {
-      entry("layers", "", fmt::format("always on: {}", text::join(diagnosis_.always_layers)), "");
-    }
-    if (!diagnosis_.layers.empty()) {
-      entry("layers", "", fmt::format("on request: {}", text::join(diagnosis_.layers)), "");
-    }
+    list("layers", "", "always on: ", diagnosis_.always_layers);
+    list("layers", "", "on request: ", diagnosis_.layers);
   }
 
   const Diagnosis& diagnosis_;
@@ -211,7 +202,7 @@ std::size_t problems(const Diagnosis& diagnosis) {
   return number;
 }
 
-std::string doctor_text(const Diagnosis& diagnosis, const DoctorStyle& style) {
+std::string doctor_text(const Diagnosis& diagnosis, const TextStyle& style) {
   return Writer(diagnosis, style).run();
 }
 

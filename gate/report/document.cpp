@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/pictures.hpp"
 
@@ -25,13 +26,14 @@ constexpr OutcomeLook k_looks[] = {
 };
 static_assert(std::size(k_looks) == static_cast<std::size_t>(Outcome::info) + 1);
 
-std::size_t cells_with(const GateVerdict& gate, Outcome outcome) {
-  return static_cast<std::size_t>(std::ranges::count(gate.cells, outcome, &CellVerdict::verdict));
+// Of cells or metrics.
+std::size_t count_of(const auto& all, Outcome outcome) {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(all, [&](const auto& one) { return one.verdict == outcome; }));
 }
 
-std::size_t passed_metrics(const CellVerdict& cell) {
-  return static_cast<std::size_t>(
-      std::ranges::count(cell.metrics, Outcome::pass, &MetricVerdict::verdict));
+bool unmeasured(const CellVerdict& cell) {
+  return cell.verdict == Outcome::error && !cell.not_compared;
 }
 
 CellDocument document_of(const CellVerdict& cell, bool to_keep) {
@@ -43,7 +45,7 @@ CellDocument document_of(const CellVerdict& cell, bool to_keep) {
     document.rows.push_back({&metric, words(metric, to_keep)});
     if (document.reason.empty() && metric.verdict == cell.verdict) document.reason = metric.reason;
   }
-  document.passed = passed_metrics(cell);
+  document.passed = count_of(cell.metrics, Outcome::pass);
   for (const MetricRow& row : document.rows) document.worst_first.push_back(&row);
   // Outcome is declared in order of precedence. What is fine keeps its place after what is not.
   const auto rank = [](const MetricRow* row) { return std::min(row->of->verdict, Outcome::pass); };
@@ -73,9 +75,7 @@ const OutcomeLook& look_of(Outcome outcome) { return k_looks[static_cast<std::si
 
 std::string upper_tag(Outcome outcome) {
   std::string word(outcome == Outcome::skipped ? "skipped" : look_of(outcome).tag);
-  for (char& c : word) {
-    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
-  }
+  for (char& c : word) c = text::is_letter(c) ? static_cast<char>(c & ~0x20) : c;
   return word;
 }
 
@@ -113,9 +113,7 @@ std::string Document::first_line(std::string_view between) const {
   return not_judged.empty() ? headline : fmt::format("{}{}{}", headline, between, not_judged);
 }
 
-std::size_t Document::cells_with(Outcome outcome) const {
-  return report::cells_with(gate, outcome);
-}
+std::size_t Document::cells_with(Outcome outcome) const { return count_of(gate.cells, outcome); }
 
 std::vector<Shared> Document::warnings(
     const std::function<bool(const verdict::CellVerdict&)>& of) const {
@@ -161,23 +159,21 @@ std::string headline(const GateVerdict& gate) {
   const std::size_t all = gate.cells.size();
   const std::string cells = plural(all, "cell");
   std::string out;
-  const std::size_t errors = cells_with(gate, Outcome::error);
+  const std::size_t errors = count_of(gate.cells, Outcome::error);
   if (gate.cells.empty()) {
     out = "no cell was measured";
   } else if (gate.verdict != Outcome::fail && gate.unjudged) {
     out = one_line(*gate.unjudged, 300);
-    const auto unmeasured = std::ranges::count_if(gate.cells, [](const CellVerdict& cell) {
-      return cell.verdict == Outcome::error && !cell.not_compared;
-    });
-    if (unmeasured > 0) out += fmt::format("; {} could not be measured", unmeasured);
+    const auto number = std::ranges::count_if(gate.cells, unmeasured);
+    if (number > 0) out += fmt::format("; {} could not be measured", number);
   } else if (const std::string_view did = look_of(gate.verdict).headline; !did.empty()) {
-    const std::size_t number = cells_with(gate, gate.verdict);
+    const std::size_t number = count_of(gate.cells, gate.verdict);
     out = fmt::format("{} of {}", number, cells) +
           fmt::format(fmt::runtime(did), fmt::arg("are", number == 1 ? "is" : "are"));
   } else {
     std::size_t passed = 0;
-    for (const CellVerdict& cell : gate.cells) passed += passed_metrics(cell);
-    const std::size_t fine = cells_with(gate, Outcome::pass);
+    for (const CellVerdict& cell : gate.cells) passed += count_of(cell.metrics, Outcome::pass);
+    const std::size_t fine = count_of(gate.cells, Outcome::pass);
     out = fmt::format("{}, {} within limits",
                       fine == all ? cells : fmt::format("{} of {}", fine, cells),
                       plural(passed, "metric"));
@@ -231,11 +227,9 @@ ProposalWords proposal_words(const verdict::GateVerdict& gate, std::size_t most)
   std::size_t looser = 0;
   for (const verdict::Proposal& one : gate.proposals) {
     looser += one.effect == verdict::Proposal::Effect::looser ? 1 : 0;
-    if (words.lines.size() < most) words.lines.push_back(line_of(one));
+    words.lines.push_back(line_of(one));
   }
-  if (gate.proposals.size() > most) {
-    words.lines.push_back(fmt::format("and {} more", gate.proposals.size() - most));
-  }
+  words.lines = shortened(std::move(words.lines), most);
   words.head = plural(gate.proposals.size(), "edit") + " to the rules";
   if (looser > 0) words.head += fmt::format(", {} of them looser", looser);
   if (gate.rules) {
@@ -246,10 +240,6 @@ ProposalWords proposal_words(const verdict::GateVerdict& gate, std::size_t most)
 }
 
 namespace {
-
-bool has(const Verbs& verbs, std::string_view verb) {
-  return std::ranges::find(verbs, verb) != verbs.end();
-}
 
 std::vector<std::string> names_of(const verdict::GateVerdict& gate, Outcome outcome) {
   std::vector<std::string> names;
@@ -357,29 +347,28 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& cells, st
 std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, std::size_t most) {
   std::vector<Hint> out;
   const bool fails = gate.verdict == Outcome::fail;
-  if (fails && has(verbs, "explain")) out.push_back({"why", {"weir explain"}});
-  const bool errors = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
-    return cell.verdict == Outcome::error && !cell.not_compared;
-  });
-  if (errors && has(verbs, "doctor")) out.push_back({"look", {"weir doctor"}});
-  if (fails && has(verbs, "gate --counts-only")) {
+  if (fails && holds(verbs, "explain")) out.push_back({"why", {"weir explain"}});
+  const bool errors = std::ranges::any_of(gate.cells, unmeasured);
+  if (errors && holds(verbs, "doctor")) out.push_back({"look", {"weir doctor"}});
+  if (fails && holds(verbs, "gate --counts-only")) {
     Hint again{"again", {"weir gate"}};
     add_config(again, gate);
     if (!times_failed(gate)) again.words.emplace_back("--counts-only");
     add_cells(again, names_of(gate, Outcome::fail), most);
     if (add_against(again, gate)) out.push_back(std::move(again));
   }
-  if (fails && has(verbs, "/weir accept")) out.push_back({"comment", {"/weir accept CODE REASON"}});
+  if (fails && holds(verbs, "/weir accept"))
+    out.push_back({"comment", {"/weir accept CODE REASON"}});
   // Beside a base program nothing that is stored is wrong: there is nothing to accept.
   const bool to_accept =
       !gate.against && (fails || gate.verdict == Outcome::fresh ||
                         gate.verdict == Outcome::improved || !gate.not_compared.empty());
-  if (to_accept && has(verbs, "baseline accept")) {
+  if (to_accept && holds(verbs, "baseline accept")) {
     Hint accept{"accept", {"weir baseline accept"}};
     add_config(accept, gate);
     const auto cells = names_of(gate, gate.verdict);
     if (cells.size() < gate.cells.size() || gate.some_cells) add_cells(accept, cells, most);
-    if (fails && has(verbs, "baseline accept --reason")) {
+    if (fails && holds(verbs, "baseline accept --reason")) {
       accept.words.push_back(fmt::format("--reason '{}'", k_ellipsis));
     }
     out.push_back(std::move(accept));

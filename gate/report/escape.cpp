@@ -66,18 +66,8 @@ bool starts_reference(char c, std::string_view after) {
 }
 
 std::string escaped(char c, bool first) {
-  switch (c) {
-    case '<':
-      return "&lt;";
-    case '>':
-      return "&gt;";
-    case '&':
-      return "&amp;";
-    case '$':
-      return "<span>$</span>";  // GitHub's own way out of its formulas
-    default:
-      break;
-  }
+  if (c == '$') return "<span>$</span>";  // GitHub's own way out of its formulas
+  if (c == '<' || c == '>' || c == '&') return xml_text({&c, 1});
   const bool special = std::string_view("\\`*_[]|~^!{}@#").find(c) != std::string_view::npos;
   const bool begins = first && std::string_view("-+=/").find(c) != std::string_view::npos;
   return special || begins ? fmt::format("\\{}", c) : std::string(1, c);
@@ -116,12 +106,10 @@ std::string markdown_text(std::string_view text, std::size_t most) {
     if (const std::size_t hex = begins ? commit_like(rest) : 0; hex > 0) {
       out += inert_commit(rest.substr(0, hex), i == 0 || line[i - 1] == ' ' || line[i - 1] == '(');
       i += hex - 1;
-    } else if (starts_with_any_case(rest, "www.")) {
-      out += fmt::format("{}{}", rest.substr(0, 3), k_zero_width);
-      i += 2;
-    } else if (starts_with_any_case(rest, "gh-")) {
-      out += fmt::format("{}{}", rest.substr(0, 2), k_zero_width);
-      i += 1;
+    } else if (starts_with_any_case(rest, "www.") || starts_with_any_case(rest, "gh-")) {
+      const std::size_t word = rest.find_first_of(".-");
+      out += fmt::format("{}{}", rest.substr(0, word), k_zero_width);
+      i += word - 1;
     } else if (c == ':' && (rest.starts_with("://") || starts_shortcode(rest))) {
       out += fmt::format(":{}", k_zero_width);
     } else if (ends_list_number(line, i)) {
@@ -142,11 +130,8 @@ std::string markdown_code(std::string_view text, std::size_t most) {
   std::string out = "<code>";
   for (std::size_t i = 0; i < line.size(); ++i) {
     const std::string_view rest = std::string_view(line).substr(i);
-    if (!is_punctuation(line[i])) {
-      out += line[i];
-    } else {
-      out += fmt::format("&#{};", static_cast<int>(line[i]));
-    }
+    out += is_punctuation(line[i]) ? fmt::format("&#{};", static_cast<int>(line[i]))
+                                   : std::string(1, line[i]);
     // Bare links are looked for behind the entities.
     const bool www = i >= 2 && starts_with_any_case(std::string_view(line).substr(i - 2), "www.");
     if (line[i] == '@' || rest.starts_with("://") || www) out += k_zero_width;

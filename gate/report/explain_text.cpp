@@ -16,6 +16,7 @@ using explain::Finding;
 
 constexpr std::size_t k_number_indent = 3;
 constexpr std::size_t k_line_indent = 5;
+constexpr std::string_view k_before = "   ";
 
 std::string explain_title(const std::string& cell) {
   const auto key = profile::CellKey::parse(cell);
@@ -58,19 +59,19 @@ class ExplainPage {
 
   std::string write(std::span<const Explanation> all) {
     std::vector<std::string> same;
-    bool first = true;
     for (const Explanation& one : all) {
       if (!one.differs && one.verdict.empty() && !style_.checklist && one.doubts.empty()) {
         same.push_back(one.cell);
         continue;
       }
-      if (!first) page_.blank();
-      first = false;
+      page_.part();
       cell(one);
     }
     if (!same.empty()) {
-      if (!first) page_.blank();
-      unchanged(same);
+      page_.part();
+      page_.say(0, same.size() == 1
+                       ? explain_title(same.front()) + ": nothing differs."
+                       : fmt::format("Nothing differs in {}.", plural(same.size(), "cell")));
     }
     return page_.finish();
   }
@@ -79,16 +80,14 @@ class ExplainPage {
   void cell(const Explanation& one) {
     page_.paragraph("", explain_title(one.cell), 2, "", k_bold);
     if (const std::string totals = totals_line(one); !totals.empty()) {
-      page_.paragraph(std::string(k_number_indent, ' '), totals, k_number_indent);
+      page_.paragraph(k_before, totals, k_number_indent);
     }
     std::size_t number = 0;
     for (const Finding& finding : one.findings) show_finding(finding, ++number);
     if (one.findings.empty()) {
-      page_.paragraph(std::string(k_number_indent, ' '), unexplained(one), k_number_indent);
+      page_.paragraph(k_before, unexplained(one), k_number_indent);
     }
-    for (const std::string& doubt : one.doubts) {
-      page_.paragraph("   warning: ", one_line(doubt), k_line_indent, k_dim);
-    }
+    for (const std::string& doubt : one.doubts) labelled("   warning: ", doubt);
     if (style_.checklist) checklist(one);
   }
 
@@ -97,40 +96,28 @@ class ExplainPage {
     page_.paragraph(pad_right(std::to_string(number), k_number_indent), one_line(finding.headline),
                     k_number_indent, k_bold);
     for (const std::string& line : finding.lines) {
-      page_.paragraph(std::string(k_line_indent, ' '), one_line(line), k_line_indent + 2);
+      page_.say(k_line_indent, one_line(line));
     }
-    labelled("Typical cause: ", finding.cause);
-    labelled("Look at: ", finding.look_at);
+    labelled("   Typical cause: ", finding.cause);
+    labelled("   Look at: ", finding.look_at);
   }
 
   void labelled(std::string_view label, const std::string& words) {
-    if (words.empty()) return;
-    page_.paragraph(std::string(k_number_indent, ' ') + std::string(label), one_line(words),
-                    k_line_indent, k_dim);
+    if (!words.empty()) page_.paragraph(label, one_line(words), k_line_indent, k_dim);
   }
 
   void checklist(const Explanation& one) {
     page_.blank();
     page_.paragraph("", "   Checklist for slow engines", k_number_indent, "", k_dim);
     for (const Check& check : one.checklist) {
-      const std::string_view mark = check.answer == Check::Answer::fine    ? "[x] "
-                                    : check.answer == Check::Answer::wrong ? "[!] "
-                                                                           : "[ ] ";
-      page_.paragraph(std::string(k_number_indent, ' ') + std::string(mark),
+      const std::string_view mark = check.answer == Check::Answer::fine    ? "   [x] "
+                                    : check.answer == Check::Answer::wrong ? "   [!] "
+                                                                           : "   [ ] ";
+      page_.paragraph(mark,
                       one_line(check.question + (check.note.empty() ? "" : ": " + check.note)),
                       k_number_indent + 4);
     }
-    for (const explain::Hint& hint : one.hints) {
-      page_.paragraph("   hint: ", one_line(hint.text), k_line_indent, k_dim);
-    }
-  }
-
-  void unchanged(const std::vector<std::string>& cells) {
-    if (cells.size() == 1) {
-      page_.paragraph("", explain_title(cells.front()) + ": nothing differs.", 2);
-      return;
-    }
-    page_.paragraph("", fmt::format("Nothing differs in {}.", plural(cells.size(), "cell")), 2);
+    for (const explain::Hint& hint : one.hints) labelled("   hint: ", hint.text);
   }
 
   ExplainStyle style_;

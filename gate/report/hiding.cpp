@@ -50,17 +50,15 @@ bool on_host(std::string_view word) {
 // Of "a/b/c" the last part; what has no part behind a slash ("/", "a/") keeps that before it.
 std::string_view last_part(std::string_view path) {
   while (path.size() > 1 && is_slash(path.back())) path.remove_suffix(1);
-  const std::size_t slash = path.find_last_of("/\\");
-  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+  return path.substr(path.find_last_of("/\\") + 1);
 }
 
 // Of a word that begins with a slash: it is a file's place, and no name with slashes.
 bool certain(std::string_view word) {
-  if (word.starts_with("~/")) return true;
   for (const std::string_view top :
-       {"/home/", "/Users/", "/root/", "/tmp/", "/var/", "/opt/", "/mnt/", "/srv/", "/usr/",
-        "/etc/", "/media/", "/data/", "/workspace/", "/scratch/", "/private/", "/nfs/", "/run/",
-        "/proc/", "/dev/"}) {
+       {"~/",        "/home/",    "/Users/", "/root/", "/tmp/",   "/var/",  "/opt/",
+        "/mnt/",     "/srv/",     "/usr/",   "/etc/",  "/media/", "/data/", "/workspace/",
+        "/scratch/", "/private/", "/nfs/",   "/run/",  "/proc/",  "/dev/"}) {
     if (word.starts_with(top)) return true;
   }
   const std::string_view last = last_part(word);
@@ -77,13 +75,10 @@ std::string shown_value(std::string_view word, Value value, Private how) {
   const bool long_text = word.size() > k_longest_word || word.find_first_of(" \t\n\r") != word.npos;
   // An address is no path: who it is goes, by the same rule as a path's folder.
   const std::string_view short_word = last_part(word);
-  if ((value == Value::prompt && !number) || (long_text && short_word.size() == word.size())) {
-    return fmt::format("<{} bytes>", word.size());
-  }
-  if (short_word.size() > k_longest_word || short_word.find(' ') != short_word.npos) {
-    return fmt::format("<{} bytes>", word.size());
-  }
-  return text::shell_word(one_line(short_word));
+  const bool hidden = (value == Value::prompt && !number) ||
+                      (long_text && short_word.size() == word.size()) ||
+                      short_word.size() > k_longest_word || short_word.find(' ') != short_word.npos;
+  return hidden ? fmt::format("<{} bytes>", word.size()) : text::shell_word(one_line(short_word));
 }
 
 // Where what an address asks for begins ("https://host/path?api_key=…"), which may hold a key.
@@ -98,17 +93,14 @@ std::string shown_word(std::string_view word, Private how) {
     return fmt::format("{}?{}", shown_word(word.substr(0, query), how), k_hidden);
   }
   const std::size_t equals = word.find('=');
-  if (!word.starts_with('-') || equals == std::string_view::npos) {
-    // "NAME=/a/b" is a path behind a name.
-    if (equals != word.npos && word.find_first_of("/ ") > equals) {
-      return fmt::format("{}={}", text::shell_word(word.substr(0, equals)),
-                         shown_value(word.substr(equals + 1),
-                                     value_of(fmt::format("-{}", word.substr(0, equals))), how));
-    }
+  const bool option = word.starts_with('-');
+  // "NAME=/a/b" is a path behind a name.
+  if (equals == word.npos || !(option || word.find_first_of("/ ") > equals)) {
     return shown_value(word, Value::plain, how);
   }
+  const std::string name = (option ? "" : "-") + std::string(word.substr(0, equals));
   return fmt::format("{}={}", text::shell_word(one_line(word.substr(0, equals))),
-                     shown_value(word.substr(equals + 1), value_of(word.substr(0, equals)), how));
+                     shown_value(word.substr(equals + 1), value_of(name), how));
 }
 
 // Before anything else a backslash is a part of a path of Windows.
@@ -231,12 +223,9 @@ void replace_place(std::string& text, std::string_view place, std::string_view i
     // "gpu" may be a host, and is no part of "gpu_memcpy".
     const bool inner =
         (at > 0 && part_of_word(text[at - 1])) || (end < text.size() && part_of_word(text[end]));
-    if (!path && inner) {
-      ++at;
-      continue;
-    }
-    text.replace(at, place.size(), instead);
-    at += instead.size();
+    const bool skip = !path && inner;
+    if (!skip) text.replace(at, place.size(), instead);
+    at += skip ? 1 : instead.size();
   }
 }
 
@@ -307,27 +296,21 @@ Hiding::Hiding(std::vector<std::string> places, Private privacy) : privacy_(priv
   for (std::string& place : places) {
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();
     const std::size_t slash = place.find_last_of("/\\");
-    const std::string_view last =
-        slash == place.npos ? place : std::string_view(place).substr(slash + 1);
-    const bool named = model_file(last);
-    if (place.empty() || (slash == place.npos && named)) continue;
-    places_.emplace_back(place, named || slash != place.npos ? std::string(last) : "(hidden)");
+    const std::string last = place.substr(slash + 1);
+    if (place.empty() || (slash == place.npos && model_file(last))) continue;
+    places_.emplace_back(place, slash != place.npos ? last : "(hidden)");
   }
 }
 
 std::string Hiding::name(std::string_view text, std::string_view category) const {
-  if (category == "python_function") return words(text);
-  std::string out(text);
-  if (privacy_ == Private::shown) return out;
-  for (const auto& [place, instead] : places_) replace_place(out, place, instead);
-  return without_places(out, Paths::certain);
+  return words(text, category == "python_function" ? Paths::all : Paths::certain);
 }
 
-std::string Hiding::words(std::string_view text) const {
+std::string Hiding::words(std::string_view text, Paths which) const {
   std::string out(text);
   if (privacy_ == Private::shown) return out;
   for (const auto& [place, instead] : places_) replace_place(out, place, instead);
-  return without_places(out);
+  return without_places(out, which);
 }
 
 std::string Hiding::process(std::string_view text) const {
@@ -343,11 +326,9 @@ bool Hiding::fact_is_private(std::string_view fact, std::string_view value) cons
   if (names_secret(fact, number)) return true;
   if (privacy_ == Private::shown || number) return false;  // how many tokens: nobody's secret
   const std::string name = text::lower(fact);
-  for (const char* part : {"prompt", "content", "user", "host", "token", "message", "input",
-                           "question", "cwd", "home", "mail"}) {
-    if (name.find(part) != name.npos) return true;
-  }
-  return false;
+  constexpr const char* k_private[] = {"prompt", "content",  "user", "host", "token", "message",
+                                       "input",  "question", "cwd",  "home", "mail"};
+  return std::ranges::any_of(k_private, [&](auto part) { return has_part(name, part); });
 }
 
 observed::Observed without_private(observed::Observed observed, Private privacy) {

@@ -47,7 +47,7 @@ class Hiding {
   // a source.
   [[nodiscard]] std::string name(std::string_view text, std::string_view category = "") const;
   // Of anything that was said, threads and counters among it.
-  [[nodiscard]] std::string words(std::string_view text) const;
+  [[nodiscard]] std::string words(std::string_view text, Paths which = Paths::all) const;
   // Of a process, which may be called by its command line. Secrets are hidden always.
   [[nodiscard]] std::string process(std::string_view text) const;
   [[nodiscard]] std::string command(std::string_view line) const;

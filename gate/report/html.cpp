@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <set>
+#include <functional>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
@@ -35,13 +36,14 @@ std::string changes(std::string_view what, const Block& block,
   constexpr std::size_t k_most = 200;
   std::string out;
   for (const auto& [all, cells] : shared) {
-    const std::string in = block.in(cells);
-    out += soft(in.empty() ? std::string(what) : fmt::format("{}{}", in, what));
-    out += "<ul class=\"changes\">\n";
-    for (std::size_t i = 0; i < std::min(k_most, all.size()); ++i) {
-      out += fmt::format("<li>{} <code>{}</code></li>\n", all[i].change, xml_text(all[i].name));
+    out += soft(block.in(cells) + std::string(what)) + "<ul class=\"changes\">\n";
+    std::vector<std::string> items;
+    for (const auto& [change, name] : all) {
+      items.push_back(fmt::format("{} <code>{}</code>", change, xml_text(name)));
     }
-    if (all.size() > k_most) out += fmt::format("<li>and {} more</li>\n", all.size() - k_most);
+    for (const std::string& item : shortened(std::move(items), k_most)) {
+      out += fmt::format("<li>{}</li>\n", item);
+    }
     out += "</ul>\n";
   }
   return out;
@@ -49,8 +51,6 @@ std::string changes(std::string_view what, const Block& block,
 
 std::string row(const MetricRow& row) {
   const MetricVerdict& metric = *row.of;
-  std::vector<std::string> why;
-  if (!metric.reason.empty() && !reason_is_plain(metric)) why.push_back(one_line(metric.reason));
   return fmt::format(
       "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>"
       "<td class=\"number\">{2}</td><td class=\"number\">{3}</td><td class=\"change\">{4}</td><td "
@@ -58,7 +58,7 @@ std::string row(const MetricRow& row) {
       "<td class=\"why\">{6}</td></tr>\n",
       verdict::to_string(metric.verdict), xml_text(row.words.label), xml_text(row.words.baseline),
       xml_text(row.words.now()), xml_text(row.words.change_and_evidence()),
-      xml_text(row.words.limit), xml_text(text::join(why, "; ")));
+      xml_text(row.words.limit), xml_text(reason_is_plain(metric) ? "" : one_line(metric.reason)));
 }
 
 std::string special_row(std::string_view name, Outcome outcome, std::string_view reason) {
@@ -79,14 +79,8 @@ std::string table(const Block& block) {
   rows += special_row("kernels", cell.kernels_verdict, cell.kernels_reason);
   if (!misplaced) rows += placement;
   if (rows.empty()) return "";
-  // Focusable, since it scrolls sideways on a narrow screen.
-  return fmt::format(
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"metrics of {}\">\n<table>\n"
-      "<thead><tr><th scope=\"col\">metric</th><th scope=\"col\">verdict</th>"
-      "<th scope=\"col\" class=\"number\">base</th><th scope=\"col\" class=\"number\">now</th>"
-      "<th scope=\"col\">change</th><th scope=\"col\">limit</th><th scope=\"col\">why</th></tr>"
-      "</thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n",
-      xml_text(block.title), rows);
+  return html_table("metrics of " + block.title,
+                    {"metric", "verdict", "#base", "#now", "change", "limit", "why"}, rows);
 }
 
 // The ratios of the metrics that pairs have judged, each with its numbers below.
@@ -113,14 +107,10 @@ std::string server_figures(const CellDocument& cell) {
         xml_text(one_line(figure.name, 200)), profile::to_string(figure.kind), show(figure));
   }
   return fmt::format(
-      "<details>\n<summary>What the server itself counted</summary>\n<div class=\"wide\" "
-      "tabindex=\"0\" role=\"region\" aria-label=\"the server's own metrics of {}\">\n<table>\n"
-      "<caption>Its own metrics of one load: how much counters grew, gauges at the end, means of "
-      "histograms. They judge nothing.</caption>\n"
-      "<thead><tr><th scope=\"col\">metric</th><th scope=\"col\">kind</th>"
-      "<th scope=\"col\" class=\"number\">value</th></tr></thead>\n"
-      "<tbody>\n{}</tbody>\n</table>\n</div>\n</details>\n",
-      xml_text(cell.title), rows);
+      "<details>\n<summary>What the server itself counted</summary>\n{}</details>\n",
+      html_table("the server's own metrics of " + cell.title, {"metric", "kind", "#value"}, rows,
+                 "Its own metrics of one load: how much counters grew, gauges at the end, means of "
+                 "histograms. They judge nothing."));
 }
 
 // The best explanation, with its arithmetic.
@@ -140,14 +130,11 @@ std::string explained(const Block& block) {
 
 // Values that cells share, each listed once.
 template <class Get>
-std::vector<std::string> distinct(const auto& cells, Get get) {
-  std::vector<std::string> values;
-  std::set<std::string> seen;
+void add_distinct(std::vector<std::string>& values, const auto& cells, Get get) {
   for (const auto& cell : cells) {
-    const std::string value = one_line(get(cell), 300);
-    if (!value.empty() && seen.insert(value).second) values.push_back(value);
+    const std::string value = one_line(std::invoke(get, cell), 300);
+    if (!value.empty() && !holds(values, value)) values.push_back(value);
   }
-  return values;
 }
 
 // Everything of a block but its title and verdict.
@@ -155,18 +142,13 @@ std::string body(const Block& block) {
   const CellVerdict& cell = block.of();
   std::string out;
   if (!block.one()) out += soft(block.list(block.cells, 40));
-  if (!cell.reason.empty()) {
-    for (const std::string& line : text::lines(text::printable(cell.reason))) {
-      out += fmt::format("<p>{}</p>\n", xml_text(one_line(line)));
-    }
+  for (const std::string& line : text::lines(text::printable(cell.reason))) {
+    out += fmt::format("<p>{}</p>\n", xml_text(one_line(line)));
   }
-  if (cell.verdict == Outcome::error) {
-    const auto tail = last_lines(cell.stderr_tail, 100, 16384);
-    if (!tail.empty()) {
-      out += fmt::format("<p class=\"soft\">{}</p>\n<pre>{}</pre>\n",
-                         block.one() ? "its last words" : "last words of one of them",
-                         xml_text(text::join(tail, "\n")));
-    }
+  if (const auto tail = last_lines(cell.stderr_tail, 100, 16384);
+      cell.verdict == Outcome::error && !tail.empty()) {
+    out += soft(block.one() ? "its last words" : "last words of one of them") +
+           fmt::format("<pre>{}</pre>\n", xml_text(text::join(tail, "\n")));
   }
   out += explained(block);
   out += changes("kernels that changed", block, block.kernels);
@@ -175,17 +157,14 @@ std::string body(const Block& block) {
   out += table(block);
   if (block.one()) out += pictures(block.first()) + server_figures(block.first());
   std::vector<std::string> where;
-  using Get = std::string (*)(const CellDocument*);
-  constexpr Get k_facts[] = {
-      [](const CellDocument* one) { return one->of->device_name; },
-      [](const CellDocument* one) { return one->of->device_class; },
-      [](const CellDocument* one) { return one->of->machine_name; },
-      [](const CellDocument* one) {
-        return one->of->base.value_or("").empty() ? "" : "base: " + *one->of->base;
-      }};
-  for (const Get fact : k_facts) {
-    for (std::string& value : distinct(block.cells, fact)) where.push_back(std::move(value));
+  for (const auto fact :
+       {&CellVerdict::device_name, &CellVerdict::device_class, &CellVerdict::machine_name}) {
+    add_distinct(where, block.cells, [&](const CellDocument* one) { return one->of->*fact; });
   }
+  add_distinct(where, block.cells, [](const CellDocument* one) {
+    const std::string base = one->of->base.value_or("");
+    return base.empty() ? "" : "base: " + base;
+  });
   return where.empty() ? out : out + soft(text::join(where, " \u00b7 "));
 }
 
@@ -255,8 +234,9 @@ std::string facts(const Document& document) {
   if (gate.commit) out += fact("commit", one_line(*gate.commit, 64));
   out += fact("base", document.base);
   const auto of_cells = [&](std::string_view name, std::string CellVerdict::*value) {
-    const auto get = [&](const CellVerdict& cell) { return cell.*value; };
-    out += fact(name, text::join(distinct(gate.cells, get), "; "));
+    std::vector<std::string> values;
+    add_distinct(values, gate.cells, value);
+    out += fact(name, text::join(values, "; "));
   };
   of_cells("device", &CellVerdict::device_name);
   of_cells("device class", &CellVerdict::device_class);
@@ -265,9 +245,8 @@ std::string facts(const Document& document) {
   if (!document.beside_base) out += fact("rule", one_line(gate.decision_rule, 4000));
   if (gate.seconds) out += fact("took", unit::show_duration(*gate.seconds));
   if (gate.budget_seconds) out += fact("budget", unit::show_duration(*gate.budget_seconds));
-  if (gate.profiling_cost) {
-    out +=
-        fact("profiling", fmt::format("cost {:.1f} % of throughput", *gate.profiling_cost * 100));
+  if (const auto cost = gate.profiling_cost) {
+    out += fact("profiling", fmt::format("cost {:.1f} % of throughput", *cost * 100));
   }
   if (gate.run) out += fact("run", one_line(*gate.run, 300));
   out += fact("exit code", fmt::format("{}", static_cast<int>(gate.exit_code)));
@@ -277,15 +256,34 @@ std::string facts(const Document& document) {
 
 }  // namespace
 
-std::string html(const Document& document) {
-  const GateVerdict& gate = document.gate;
-  std::string out = fmt::format(
+std::string html_page(std::string_view title, std::string_view more_style, std::string_view body) {
+  return fmt::format(
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
       "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<style>{}</style>\n</head>\n<body>\n<main>\n",
-      xml_text("weir: " + document.first_line()), k_html_style);
+      "<style>{}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
+      xml_text(title), k_html_style, more_style, body);
+}
+
+std::string html_table(std::string_view label, std::initializer_list<std::string_view> columns,
+                       std::string_view rows, std::string_view caption) {
+  std::string head;
+  for (const std::string_view title : columns) {
+    head += title.starts_with('#')
+                ? fmt::format("<th scope=\"col\" class=\"number\">{}</th>", title.substr(1))
+                : fmt::format("<th scope=\"col\">{}</th>", title);
+  }
+  return fmt::format(
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table>\n{}"
+      "<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n",
+      xml_text(label), caption.empty() ? "" : fmt::format("<caption>{}</caption>\n", caption), head,
+      rows);
+}
+
+std::string html(const Document& document) {
+  const GateVerdict& gate = document.gate;
+  std::string out;
   out += fmt::format("<h1>{} {}</h1>\n", word(gate.verdict), xml_text(document.headline));
   if (!document.not_judged.empty()) {
     out += fmt::format("<p class=\"missing\">Not judged: {}</p>\n", xml_text(document.not_judged));
@@ -297,7 +295,7 @@ std::string html(const Document& document) {
   out += sections("What improved or was accepted", document, Outcome::improved, Outcome::accepted);
   out += said("Warnings", document, document.warnings()) + loads(gate) + matrix(document);
   out += said("Notes", document, document.notes()) + facts(document);
-  return out + "</main>\n</body>\n</html>\n";
+  return html_page("weir: " + document.first_line(), "", out);
 }
 
 }  // namespace weir::report

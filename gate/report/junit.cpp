@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
@@ -50,10 +51,8 @@ class Junit {
   Suite& suite_of(const CellVerdict& cell) {
     const std::string name =
         fmt::format("{}/{}/{}", cell.cell.engine_part(), cell.cell.model, cell.cell.backend);
-    for (Suite& suite : suites_) {
-      if (suite.name == name) return suite;
-    }
-    return suites_.emplace_back(Suite{.name = name, .cases = {}});
+    Suite* known = find_named(suites_, name);
+    return known != nullptr ? *known : suites_.emplace_back(Suite{.name = name, .cases = {}});
   }
 
   // Skipped: what is proposed was not judged, and a reader of skipped tests sees it.
@@ -80,24 +79,24 @@ class Junit {
     const bool own =
         cell.verdict == Outcome::error || cell.verdict == Outcome::skipped || cell.metrics.empty();
     if (own) test(suite, prompt, cell.verdict, document.reason, whole_text(cell));
-    if (cell.placement_verdict != Outcome::info) {
-      test(suite, prompt + ": placement", cell.placement_verdict, cell.placement_reason,
-           changed_text(document.ops));
-    }
-    if (cell.kernels_verdict != Outcome::info) {
-      test(suite, prompt + ": kernels", cell.kernels_verdict, cell.kernels_reason,
-           changed_text(document.kernels));
-    }
+    rule(suite, prompt + ": placement", cell.placement_verdict, cell.placement_reason,
+         changed_text(document.ops));
+    rule(suite, prompt + ": kernels", cell.kernels_verdict, cell.kernels_reason,
+         changed_text(document.kernels));
     for (const MetricRow& row : document.rows) {
-      if (row.of->verdict == Outcome::info) continue;
       std::string body = row.of->reason;
-      if (explained_by_functions(cell, row.of->metric)) {
-        body += "\n" + changed_text(document.functions);
-      }
+      const bool functions = explained_by_functions(cell, row.of->metric);
+      if (functions) body += "\n" + changed_text(document.functions);
       const std::string parts = row.words.parts();
-      test(suite, fmt::format("{}: {}", prompt, row.words.label), row.of->verdict,
+      rule(suite, fmt::format("{}: {}", prompt, row.words.label), row.of->verdict,
            row.words.from_to() + (parts.empty() ? "" : ", " + parts), body);
     }
+  }
+
+  // What is only shown is no test.
+  void rule(Suite& suite, const std::string& name, Outcome outcome, std::string_view brief,
+            std::string_view body) const {
+    if (outcome != Outcome::info) test(suite, name, outcome, brief, body);
   }
 
   void test(Suite& suite, const std::string& name, Outcome outcome, std::string_view brief,
@@ -118,9 +117,8 @@ class Junit {
     const std::string message =
         fmt::format("{}: {}", verdict::to_string(outcome), one_line(brief, 600));
     suite.cases += fmt::format(">\n      <{} message=\"{}\"", element, xml_text(message));
-    if (element != "skipped") {
-      suite.cases += fmt::format(" type=\"{}\"", verdict::to_string(outcome));
-    }
+    const bool typed = element != "skipped";
+    if (typed) suite.cases += fmt::format(" type=\"{}\"", verdict::to_string(outcome));
     suite.cases += body.empty() ? "/>\n" : fmt::format(">{}</{}>\n", xml_text(body), element);
     suite.cases += "    </testcase>\n";
   }
@@ -132,11 +130,9 @@ class Junit {
   }
 
   static std::string changed_text(const std::vector<ChangedWords>& all) {
-    std::string out;
-    for (const ChangedWords& one : all) {
-      out += fmt::format("{}{} {}", out.empty() ? "" : "\n", one.change, one.name);
-    }
-    return out;
+    std::vector<std::string> lines;
+    for (const auto& [change, name] : all) lines.push_back(change + " " + name);
+    return text::join(lines, "\n");
   }
 
   const Document& document_;

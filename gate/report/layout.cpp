@@ -24,8 +24,7 @@ std::size_t byte_of(std::string_view utf8, std::size_t count) {
 }
 
 std::string_view without_trailing_spaces(std::string_view line) {
-  while (!line.empty() && line.back() == ' ') line.remove_suffix(1);
-  return line;
+  return line.substr(0, line.find_last_not_of(' ') + 1);
 }
 
 // Lines of one paragraph, filled word by word.
@@ -165,6 +164,14 @@ std::string plural(std::size_t number, std::string_view one, std::string_view ma
   return many.empty() ? fmt::format("{} {}s", number, one) : fmt::format("{} {}", number, many);
 }
 
+std::vector<std::string> shortened(std::vector<std::string> all, std::size_t most) {
+  if (all.size() > most) {
+    all[most] = fmt::format("and {} more", all.size() - most);
+    all.resize(most + 1);
+  }
+  return all;
+}
+
 std::string about(double value) {
   return std::fabs(value) < 10 ? fmt::format("{:.2g}", value) : fmt::format("{:.0f}", value);
 }
@@ -176,21 +183,25 @@ std::string brief_time(double seconds) {
   return fmt::format("{:.1f} us", seconds * 1e6);
 }
 
+std::vector<std::size_t> TextTable::widths() const {
+  std::vector<std::size_t> out = least;
+  const auto see = [&](const std::vector<std::string>& row) {
+    out.resize(std::max(out.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) out[i] = std::max(out[i], text::columns(row[i]));
+  };
+  see(head);
+  std::ranges::for_each(rows, see);
+  return out;
+}
+
 std::string TextTable::str(std::size_t indent, std::size_t width) const {
-  std::vector<std::size_t> widths;
-  for (const std::string& name : head) widths.push_back(text::columns(name));
-  for (const auto& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], text::columns(row[i]));
-    }
-  }
+  const std::vector<std::size_t> wide = widths();
   std::string out;
   const auto add = [&](const std::vector<std::string>& row) {
     std::string before(indent, ' ');
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
       before +=
-          i < right.size() && right[i] ? pad_left(row[i], widths[i]) : pad_right(row[i], widths[i]);
+          i < right.size() && right[i] ? pad_left(row[i], wide[i]) : pad_right(row[i], wide[i]);
       before += "  ";
     }
     // What does not fit beside the other columns goes on below them.

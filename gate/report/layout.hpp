@@ -49,6 +49,9 @@ inline constexpr std::string_view k_no_break = "\u00a0";  // wrap() keeps it tog
 [[nodiscard]] std::string plural(std::size_t number, std::string_view one,
                                  std::string_view many = "");
 
+// The first `most`, and "and 3 more" in place of the others.
+[[nodiscard]] std::vector<std::string> shortened(std::vector<std::string> all, std::size_t most);
+
 // A time of at least 0 as tables show it: "1.47 ms", "81.2 us", "2.60 s".
 [[nodiscard]] std::string brief_time(double seconds);
 
@@ -61,6 +64,8 @@ struct TextTable {
   std::vector<std::string> head{};  // empty: no headings
   std::vector<bool> right{};
   std::vector<std::vector<std::string>> rows{};
+  std::vector<std::size_t> least{};  // widths of columns, at least
+  [[nodiscard]] std::vector<std::size_t> widths() const;
   [[nodiscard]] std::string str(std::size_t indent, std::size_t width) const;
 };
 
@@ -78,6 +83,8 @@ class Page {
   explicit Page(std::size_t width) : Page(false, width) {}
 
   void blank() { out_ += '\n'; }
+  // A blank line, but none at the beginning.
+  void part() { out_ += out_.empty() ? "" : "\n"; }
   // Words, wrapped; further lines two columns further in.
   void say(std::size_t indent, std::string_view words);
   template <typename First, typename... More>

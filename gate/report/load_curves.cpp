@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
+#include "gate/report/html_style.hpp"
 #include "gate/report/pictures.hpp"
 
 namespace weir::report {
@@ -13,10 +15,9 @@ namespace {
 constexpr std::array<const char*, 3> k_percentiles{"p50", "p90", "p99"};
 
 std::optional<double> current(const CellVerdict& cell, std::string_view name) {
-  for (const MetricVerdict& metric : cell.metrics) {
-    if (metric.metric.name == name) return metric.current;
-  }
-  return std::nullopt;
+  const MetricVerdict* found =
+      first_of(cell.metrics, [&](const MetricVerdict& one) { return one.metric.name == name; });
+  return found == nullptr ? std::nullopt : found->current;
 }
 
 std::array<std::optional<double>, 3> latencies(const CellVerdict& cell, std::string_view base) {
@@ -26,12 +27,8 @@ std::array<std::optional<double>, 3> latencies(const CellVerdict& cell, std::str
 }
 
 LoadPoint point_of(const CellVerdict& cell) {
-  LoadPoint point;
-  point.concurrency = *cell.cell.concurrency;
-  point.first_token = latencies(cell, "time_to_first_token");
-  point.per_token = latencies(cell, "time_per_output_token");
-  point.tokens_per_second = current(cell, "output_tokens_per_second");
-  return point;
+  return {*cell.cell.concurrency, latencies(cell, "time_to_first_token"),
+          latencies(cell, "time_per_output_token"), current(cell, "output_tokens_per_second")};
 }
 
 // Three digits, and no power of ten however many stand before the point.
@@ -48,14 +45,12 @@ std::string show_rate(double rate) { return show_digits(rate) + " tok/s"; }
 
 std::string range_words(const std::vector<std::optional<double>>& values, const LoadCurve& curve,
                         std::string (*show)(double)) {
-  const auto begin = std::ranges::find_if(values, [](const auto& one) { return one.has_value(); });
-  const auto end =
-      std::find_if(values.rbegin(), values.rend(), [](const auto& one) { return one.has_value(); });
-  if (begin == values.end()) return "not measured";
-  const auto at = [&](std::size_t place) { return curve.points[place].concurrency; };
-  const auto first = static_cast<std::size_t>(begin - values.begin());
-  const auto last = static_cast<std::size_t>(values.rend() - end) - 1;
-  return fmt::format("{} at {}, {} at {}", show(**begin), at(first), show(**end), at(last));
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!values[i]) continue;
+    words.push_back(fmt::format("{} at {}", show(*values[i]), curve.points[i].concurrency));
+  }
+  return words.empty() ? "not measured" : words.front() + ", " + words.back();
 }
 
 // One panel. Places across are shares of the width, so that it fits any screen while its letters
@@ -77,15 +72,14 @@ class Panel {
 
   [[nodiscard]] std::string write() {
     if (most_ <= 0) return "";
-    std::string described;
+    std::vector<std::string> described;
     for (const Line& line : lines_) {
-      described += fmt::format("{}{}: {}", described.empty() ? "" : "; ", line.name,
-                               range_words(line.values, curve_, show_));
+      described.push_back(line.name + (": " + range_words(line.values, curve_, show_)));
     }
     out_ = fmt::format(
         "<svg class=\"load\" role=\"img\" width=\"100%\" height=\"{}\"><title>{} against "
         "concurrency</title><desc>{}</desc>\n",
-        k_height, title_, xml_text(described));
+        k_height, title_, xml_text(text::join(described, "; ")));
     out_ += fmt::format("<text class=\"head\" x=\"0\" y=\"11\">{}</text>\n", title_);
     out_ += fmt::format("<text x=\"100%\" y=\"11\" text-anchor=\"end\">up to {}</text>\n",
                         show_(most_));
@@ -174,8 +168,7 @@ std::string latency_panel(const LoadCurve& curve, const char* title,
                           std::array<std::optional<double>, 3> LoadPoint::*member) {
   std::vector<Panel::Line> lines;
   for (std::size_t k = 0; k < k_percentiles.size(); ++k) {
-    Panel::Line& line = lines.emplace_back();
-    line.name = k_percentiles.at(k);
+    Panel::Line& line = lines.emplace_back(Panel::Line{k_percentiles.at(k), {}});
     for (const LoadPoint& point : curve.points) line.values.push_back((point.*member).at(k));
   }
   return Panel(curve, title, std::move(lines), show_time).write();
@@ -192,15 +185,9 @@ std::string numbers(const LoadCurve& curve) {
     for (const auto& value : point.per_token) rows += cell(value, show_time);
     rows += cell(point.tokens_per_second, show_rate) + "</tr>\n";
   }
-  return fmt::format(
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"latency against load of "
-      "{}\">\n<table>\n<thead><tr><th scope=\"col\">requests</th>"
-      "<th scope=\"col\" class=\"number\">TTFT p50</th><th scope=\"col\" class=\"number\">p90</th>"
-      "<th scope=\"col\" class=\"number\">p99</th><th scope=\"col\" class=\"number\">TPOT p50</th>"
-      "<th scope=\"col\" class=\"number\">p90</th><th scope=\"col\" class=\"number\">p99</th>"
-      "<th scope=\"col\" class=\"number\">output</th></tr></thead>\n"
-      "<tbody>\n{}</tbody>\n</table>\n</div>\n",
-      xml_text(cell_title(curve.cell)), rows);
+  return html_table(
+      "latency against load of " + cell_title(curve.cell),
+      {"requests", "#TTFT p50", "#p90", "#p99", "#TPOT p50", "#p90", "#p99", "#output"}, rows);
 }
 
 }  // namespace
@@ -213,13 +200,13 @@ std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate) {
     if (!point.first_token[0] && !point.per_token[0]) continue;
     profile::CellKey key = cell.cell;
     key.concurrency.reset();
-    const auto found = std::ranges::find(curves, key, &LoadCurve::cell);
-    (found == curves.end() ? curves.emplace_back(LoadCurve{key, {}}) : *found)
-        .points.push_back(point);
+    LoadCurve* known = first_of(curves, [&](const LoadCurve& one) { return one.cell == key; });
+    if (known == nullptr) known = &curves.emplace_back(LoadCurve{key, {}});
+    known->points.push_back(point);
   }
   std::erase_if(curves, [](const LoadCurve& curve) { return curve.points.size() < 2; });
   for (LoadCurve& curve : curves) {
-    std::ranges::sort(curve.points, {}, [](const auto& one) { return one.concurrency; });
+    std::ranges::sort(curve.points, {}, &LoadPoint::concurrency);
   }
   return curves;
 }

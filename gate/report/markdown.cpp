@@ -1,18 +1,291 @@
 #include <algorithm>
-#include <vector>
+#include <span>
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/markdown_parts.hpp"
 #include "gate/report/pictures.hpp"
 
 namespace weir::report {
 namespace {
+
+constexpr std::size_t k_strip = 60;  // columns of a picture of ratios
+
+// Narrow columns break "5 %" and "12 pairs" apart unless they are unbroken().
+std::string row(std::string_view cell, const MetricRow& row) {
+  const auto& [metric, all] = row;
+  const bool failed = metric->verdict == Outcome::fail;
+  constexpr std::size_t k_narrow = 30;
+  std::string what = markdown_text(all.label);
+  if (text::columns(what) <= k_narrow) what = unbroken(what);
+  if (!failed && !limit_says_improved(*metric)) {
+    what += fmt::format("{}({})", k_no_break, look_of(metric->verdict).tag);
+  }
+  std::string now = all.current.empty() ? all.now() : unbroken(all.current);
+  if (failed) now = fmt::format("**{}**", now);
+  const std::string between = all.change.empty() || all.evidence.empty() ? "" : ", ";
+  return fmt::format("| {} | {} | {} | {} | {}{}{} | {} |\n", cell, what, unbroken(all.baseline),
+                     now, unbroken(all.change), between, unbroken(all.evidence),
+                     unbroken(markdown_text(all.limit)));
+}
+
+std::string special_row(std::string_view cell, std::string_view what, std::string_view change,
+                        Outcome outcome) {
+  return fmt::format("| {} | {} | | | {} | {} |\n", cell, what, change,
+                     unbroken(change_limit(outcome)));
+}
+
+// "+45 ops": how many more there are that ran elsewhere.
+std::string moved_ops(const CellVerdict& cell) {
+  std::optional<Rational> sum(Rational(0));
+  for (const verdict::Changed& one : cell.ops) {
+    const auto by = one.current.value_or(Rational(0)).minus(one.baseline.value_or(Rational(0)));
+    sum = sum && by ? sum->plus(*by) : std::nullopt;
+  }
+  return cell.ops.empty() || !sum ? "see below" : unbroken(signed_show(*sum) + " ops elsewhere");
+}
+
+std::string changed_list(const std::vector<ChangedWords>& all) {
+  constexpr std::size_t k_most = 12;
+  std::vector<std::string> parts;
+  for (const auto& [change, name] : all) {
+    parts.push_back(fmt::format("{} {}", change, markdown_code(name)));
+  }
+  return text::join(shortened(std::move(parts), k_most));
+}
+
+// " per token": what kernels are counted over.
+std::string_view scope_of(const CellVerdict& cell) {
+  for (const MetricVerdict& metric : cell.metrics) {
+    if (!adds_up_kernels(cell, metric.metric)) continue;
+    if (metric.metric.scope == unit::Scope::per_token) return " per token";
+    if (metric.metric.scope == unit::Scope::per_prefill) return " per prefill";
+  }
+  return "";
+}
+
+// The ratios of a metric's pairs, with what their marks mean.
+std::string picture(const MetricVerdict& metric) {
+  const std::string strip = ratio_strip(metric, k_strip);
+  if (strip.empty()) return "";
+  return fmt::format("now / base: {}<br><sub>{}</sub>", markdown_code(strip),
+                     markdown_text(strip_legend(metric)));
+}
+
+// From which part on cells are named throughout one report: without the engine where all have the
+// same.
+std::size_t first_part_of(const Document& document) {
+  const auto& cells = document.gate.cells;
+  return std::ranges::all_of(cells, [&](const CellVerdict& cell) {
+    return cell.cell.engine_part() == cells.front().cell.engine_part();
+  });
+}
+
+// As code: "tiny-llama · vulkan · decode".
+std::string cell_name(const CellDocument& document, std::size_t first_part) {
+  const std::array<std::string, 4> parts = cell_parts(document.of->cell);
+  return markdown_code(text::join(std::span(parts).subspan(first_part), " \u00b7 "));
+}
+
+// The rows of a block; its cells stand in the first. "" where nothing needs a reader.
+std::string rows_of(const Block& block, const Document& document, std::size_t first_part) {
+  const CellVerdict& cell = block.of();
+  std::string out;
+  const auto name = [&]() -> std::string {
+    if (!out.empty()) return "";
+    if (block.one()) return cell_name(block.first(), first_part);
+    std::vector<std::string> list{unbroken(
+        fmt::format("{} of {}:", block.cells.size(), plural(document.cells.size(), "cell")))};
+    for (const CellDocument* one : block.cells) list.push_back(cell_name(*one, first_part));
+    return text::join(shortened(std::move(list), 6), "<br>");
+  };
+  if (cell.placement_verdict < Outcome::pass) {
+    out += special_row(name(), "placement", moved_ops(cell), cell.placement_verdict);
+  }
+  if (kernels_stand_alone(cell)) {
+    out += special_row(name(), "kernels", markdown_text(cell.kernels_reason, 200),
+                       cell.kernels_verdict);
+  }
+  for (const MetricRow* one : block.rows) {
+    if (one->of->verdict >= Outcome::pass) continue;
+    out += row(name(), *one);
+  }
+  return out;
+}
+
+// What stands below the table: kernels, functions, ops, reasons that numbers do not tell, pictures
+// of ratios. Cells of which the same is to be said share a paragraph.
+struct Paragraph {
+  std::string what;    // "Kernels per token": Markdown, without a mark at its end
+  std::string text;    // Markdown within a line
+  std::string behind;  // a block of code, or ""
+  std::vector<const CellDocument*> cells;
+
+  [[nodiscard]] bool says_as(const Paragraph& other) const {
+    return what == other.what && text == other.text && behind == other.behind;
+  }
+};
+std::vector<Paragraph> paragraphs_of(const Block& block) {
+  const CellVerdict& cell = block.of();
+  std::vector<Paragraph> out;
+  const auto add = [&](const std::vector<const CellDocument*>& cells, std::string what,
+                       std::string text, std::string behind = "") {
+    const bool there = std::ranges::any_of(
+        out, [&](const Paragraph& one) { return one.text == text && one.cells == cells; });
+    if (!text.empty() && !there) {
+      out.push_back({std::move(what), std::move(text), std::move(behind), cells});
+    }
+  };
+  const auto add_changes = [&](const std::string& what, const std::vector<ChangedIn>& changes) {
+    for (const ChangedIn& one : changes) add(one.cells, what, changed_list(one.changes));
+  };
+  const bool wrong = cell.verdict < Outcome::pass;
+  if (wrong) {
+    for (const Shared& why : block.why) add(why.cells, "Why", markdown_text(why.text, 400));
+  }
+  if (cell.placement_verdict < Outcome::pass) {
+    add(block.cells, "Placement", markdown_text(cell.placement_reason, 600));
+  }
+  if (wrong) add_changes(fmt::format("Kernels{}", scope_of(cell)), block.kernels);
+  if (wrong) add_changes("Functions", block.functions);
+  // Where ops broke the rule, the reason names them.
+  if (cell.placement_verdict >= Outcome::pass) add_changes("Ops", block.ops);
+  if (cell.verdict != Outcome::error) add(block.cells, "Note", markdown_text(cell.reason));
+  for (const MetricRow* row : block.rows) {
+    const MetricVerdict& metric = *row->of;
+    if (metric.verdict >= Outcome::pass) continue;
+    std::string text = reason_is_plain(metric) ? "" : markdown_text(metric.reason);
+    if (const std::string strip = picture(metric); !strip.empty()) {
+      text += (text.empty() ? "" : "<br>") + strip;
+    }
+    const auto spread = spread_words(metric);
+    add(block.cells, markdown_text(row->words.label), std::move(text),
+        spread.empty() ? "" : markdown_fence(spread));
+  }
+  return out;
+}
+
+// The last words of a cell's engine, folded away under `title`; "" where there are none.
+std::string last_words_of(const CellDocument& cell, std::string_view title) {
+  const auto tail = last_lines(cell.of->stderr_tail, 15, 4000);
+  if (tail.empty()) return "";
+  return fmt::format("<details><summary>{}</summary>\n\n{}\n</details>\n\n", title,
+                     markdown_fence(tail));
+}
+
+// What the cells ran on, those that need a reader first: each name with its class.
+std::vector<std::string> devices_of(const Document& document) {
+  std::vector<const CellDocument*> cells = document.to_read;
+  for (const CellDocument& cell : document.cells) cells.push_back(&cell);
+  std::vector<std::string> devices;
+  for (const CellDocument* one : cells) {
+    const CellVerdict* cell = one->of;
+    if (cell->device_name.empty() && cell->device_class.empty()) continue;
+    std::string device = markdown_text(cell->device_name, 100);
+    if (!cell->device_class.empty() && cell->device_class != cell->device_name) {
+      device += (device.empty() ? "" : " ") + markdown_code(cell->device_class, 100);
+    }
+    if (!holds(devices, device)) devices.push_back(std::move(device));
+  }
+  constexpr std::size_t k_most = 3;
+  if (devices.size() > k_most) {
+    devices[k_most] = fmt::format("{} more", plural(devices.size() - k_most, "device"));
+    devices.resize(k_most + 1);
+  }
+  return devices;
+}
+
+std::string_view question(const Hint& hint) {
+  if (hint.what == "accept" || hint.what == "comment") return "Meant?";
+  if (hint.what == "again") return "Try it:";
+  return hint.what == "why" ? "Why:" : "See:";
+}
+
+// A link to the run, or `text` alone where there is no plain https address.
+std::string run_link(const MarkdownStyle& style, std::string_view text) {
+  const bool plain = style.run_url && style.run_url->starts_with("https://") &&
+                     style.run_url->find_first_of(" <>()\"'`\\\n\r|") == std::string::npos &&
+                     style.run_url->size() < 400;
+  return plain ? fmt::format("[{}]({})", text, *style.run_url) : std::string(text);
+}
+
+// "### ❌ weir: 1 of 8 cells broke a limit · …", shortened to about `most` bytes.
+std::string heading_of(const Document& document, const MarkdownStyle& style, std::size_t most) {
+  const GateVerdict& gate = document.gate;
+  // Nothing at all is not green, nor what was not judged.
+  const Outcome outcome = gate.verdict >= Outcome::improved && gate.cells.empty() ? Outcome::skipped
+                          : gate.unjudged ? std::min(gate.verdict, Outcome::error)
+                                          : gate.verdict;
+  std::string line = fmt::format("### {} weir", look_of(outcome).sign);
+  if (!style.gate.empty() && style.gate != "default") {
+    line += fmt::format(" {}", markdown_code(style.gate, 40));
+  }
+  line += fmt::format(": {}", document.headline);
+  if (gate.exit_code == verdict::ExitCode::inconclusive) line += ", which fails here";
+  const std::string& missing = document.not_judged;
+  std::string out = line + "\n\n";
+  if (missing.empty()) return out;
+  for (const std::size_t characters : {300U, 100U, 30U}) {
+    out = fmt::format("{} \u00b7 {}\n\n", line, markdown_text(missing, characters));
+    if (out.size() <= most) break;
+  }
+  return out;
+}
+
+// Commands, one a line; "" where there are none or they take more than `most` bytes.
+std::string next_steps(const Document& document, const MarkdownStyle& style, std::size_t most) {
+  std::vector<std::string> lines;
+  for (const Hint& one : hints(document.gate, style.verbs, 200)) {
+    const std::string command = markdown_code(text::join(one.words, " "), 2000);
+    if (one.what == "comment") {
+      lines.push_back(fmt::format("{} Comment {}", question(one), command));
+    } else if (one.what == "accept" && !lines.empty() && lines.back().starts_with("Meant?")) {
+      lines.back() += fmt::format(" or run {}", command);
+    } else {
+      lines.push_back(fmt::format("{} {}", question(one), command));
+    }
+  }
+  const std::string out = text::join(lines, "<br>\n") + "\n\n";
+  return lines.empty() || out.size() > most ? "" : out;
+}
+
+// Commits, the base and where it came from, devices, the machine; at most `most` bytes, which
+// shall be 300 or more.
+std::string foot_of(const Document& document, const MarkdownStyle& style, std::size_t most) {
+  const GateVerdict& gate = document.gate;
+  std::vector<std::string> parts;
+  std::string commits;
+  if (gate.commit) commits = markdown_code(*gate.commit, 12);
+  if (!document.base.empty()) {
+    commits +=
+        fmt::format("{}against {}", commits.empty() ? "" : " ", markdown_text(document.base, 200));
+  }
+  if (!commits.empty()) parts.push_back(commits);
+  for (std::string& device : devices_of(document)) parts.push_back(std::move(device));
+  const CellVerdict* named =
+      first_of(gate.cells, [](const CellVerdict& cell) { return !cell.machine_name.empty(); });
+  if (named != nullptr) parts.push_back(markdown_text(named->machine_name, 100));
+  if (gate.seconds) parts.push_back(unit::show_duration(*gate.seconds));
+  if (const std::string link = run_link(style, "run"); link != "run") {
+    parts.push_back(link);
+  }
+  // Everything that has room, the version in any case.
+  const std::string version = "weir " + markdown_text(gate.weir_version, 12);
+  std::string out = "<sub>";
+  for (const std::string& part : parts) {
+    constexpr std::string_view k_between = " \u00b7 ", k_end = "</sub>\n";
+    if (out.size() + part.size() + version.size() + k_between.size() + k_end.size() > most) {
+      continue;
+    }
+    out += part + std::string(k_between);
+  }
+  return out + version + "</sub>\n";
+}
 
 constexpr std::string_view k_table_head =
     "| cell | what | base | now | change | limit |\n"
@@ -52,15 +325,14 @@ class Markdown {
         gate_(document.gate),
         style_(style),
         limit_(std::max<std::size_t>(style.limit, 2000)),
-        names_(cell_names(document)),
+        first_part_(first_part_of(document)),
         pieces_(limit_) {}
 
   std::string write() {
-    const std::string foot =
-        markdown_foot(document_, style_, std::min<std::size_t>(limit_ / 3, 1500));
-    const std::string next = markdown_next(document_, style_, limit_ / 4);
+    const std::string foot = foot_of(document_, style_, std::min<std::size_t>(limit_ / 3, 1500));
+    const std::string next = next_steps(document_, style_, limit_ / 4);
     pieces_.reserve(foot.size() + left_out(gate_.cells.size()).size() + next.size());
-    pieces_.add(markdown_heading(document_, style_, limit_ / 5));
+    pieces_.add(heading_of(document_, style_, limit_ / 5));
     proposals();
     changed();
     errors();
@@ -89,45 +361,40 @@ class Markdown {
 
   [[nodiscard]] std::string left_out(std::size_t cells) const {
     return fmt::format("_{} left out: a comment cannot be longer. {} has all._\n\n",
-                       plural(cells, "more cell"),
-                       markdown_run_link(style_, "The report of the run"));
+                       plural(cells, "more cell"), run_link(style_, "The report of the run"));
   }
 
   // "`a`, `b` and 3 more".
   [[nodiscard]] std::string names(const std::vector<const CellDocument*>& cells) const {
     std::vector<std::string> all;
-    for (const CellDocument* cell : cells) all.push_back(markdown_cell_name(*cell, names_));
+    for (const CellDocument* cell : cells) all.push_back(cell_name(*cell, first_part_));
     return listed(std::move(all), 5);
   }
 
   // The worst cells open, with what there is to say of them.
   void changed() {
     for (const Block& block : document_.blocks) {
-      if (!reason_says_all(block.of()) && !rows_of(block).empty()) table_.push_back(&block);
+      if (!reason_says_all(block.of()) && !rows_of(block, document_, first_part_).empty())
+        table_.push_back(&block);
     }
     std::vector<Paragraph> below;
     std::size_t cells = 0;
     for (const Block* block : table_) {
       if (shown_ == k_open_blocks || pieces_.size() > limit_ / 2) break;
       const std::string head(shown_ == 0 ? k_table_head : "");
-      if (!pieces_.add(head + rows_of(*block), 200)) break;
+      if (!pieces_.add(head + rows_of(*block, document_, first_part_), 200)) break;
       ++shown_;
       cells += block->cells.size();
-      for (Paragraph& one : markdown_paragraphs(*block)) take(below, std::move(one));
+      for (Paragraph& one : paragraphs_of(*block)) take(below, std::move(one));
     }
     if (shown_ > 0) pieces_.end("\n");
     paragraphs(below, cells);
   }
 
-  [[nodiscard]] std::string rows_of(const Block& block) const {
-    return markdown_rows(block, document_, names_);
-  }
-
   // What several blocks say alike stands once.
   static void take(std::vector<Paragraph>& all, Paragraph said) {
-    const auto same =
-        std::ranges::find_if(all, [&](const Paragraph& one) { return one.says_as(said); });
-    if (same == all.end()) return all.push_back(std::move(said));
+    Paragraph* same = first_of(all, [&](const Paragraph& one) { return one.says_as(said); });
+    if (same == nullptr) return all.push_back(std::move(said));
     same->cells.insert(same->cells.end(), said.cells.begin(), said.cells.end());
   }
 
@@ -156,14 +423,13 @@ class Markdown {
       if (!pieces_.add(text)) {
         left_out_ +=
             static_cast<std::size_t>(std::ranges::count_if(cells, [&](const CellDocument* cell) {
-              return std::ranges::none_of(table_, [&](const Block* block) {
-                return std::ranges::find(block->cells, cell) != block->cells.end();
-              });
+              return std::ranges::none_of(
+                  table_, [&](const Block* block) { return holds(block->cells, cell); });
             }));
         continue;
       }
       for (const CellDocument* cell : cells) {
-        const std::string last = markdown_last_words(
+        const std::string last = last_words_of(
             *cell, cells.size() == 1 ? "its last words" : "last words of one of them");
         if (last.empty()) continue;
         pieces_.add(last);
@@ -203,7 +469,7 @@ class Markdown {
     std::vector<std::string> rows;
     std::size_t cells = 0;
     for (std::size_t i = shown_; i < table_.size(); ++i) {
-      rows.push_back(rows_of(*table_[i]));
+      rows.push_back(rows_of(*table_[i], document_, first_part_));
       cells += table_[i]->cells.size();
     }
     if (rows.empty()) return;
@@ -224,7 +490,7 @@ class Markdown {
       const bool passed = outcome == Outcome::pass;
       ++(passed ? fine : skipped);
       lines.push_back(
-          fmt::format("| {} | {} | {} |\n", markdown_cell_name(cell, names_), look_of(outcome).tag,
+          fmt::format("| {} | {} | {} |\n", cell_name(cell, first_part_), look_of(outcome).tag,
                       passed ? plural(cell.passed, "metric") : markdown_text(cell.reason, 200)));
     }
     const std::string warnings = shared_list(document_.warnings());
@@ -263,10 +529,10 @@ class Markdown {
     for (const CellDocument& cell : document_.cells) {
       for (const MetricRow* row : pictured(cell)) {
         if (row->of->verdict != Outcome::pass) continue;
-        lines.push_back(
-            fmt::format("| {} | {} | {} | {} | {} |\n", markdown_cell_name(cell, names_),
-                        markdown_text(row->words.label), row->words.change, row->words.evidence,
-                        markdown_code(ratio_strip(*row->of, k_markdown_strip))));
+        lines.push_back(fmt::format("| {} | {} | {} | {} | {} |\n", cell_name(cell, first_part_),
+                                    markdown_text(row->words.label), row->words.change,
+                                    row->words.evidence,
+                                    markdown_code(ratio_strip(*row->of, k_strip))));
       }
     }
     fold("Times compared with the base build",
@@ -287,7 +553,7 @@ class Markdown {
   const GateVerdict& gate_;
   const MarkdownStyle& style_;
   std::size_t limit_;
-  CellNames names_;
+  std::size_t first_part_;
   Pieces pieces_;
   std::vector<const Block*> table_;  // all that have rows, the worst first
   std::size_t shown_ = 0;            // of these, above

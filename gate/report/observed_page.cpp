@@ -23,7 +23,7 @@ void add_facts(const Observed& observed, PageFacts& page) {
   std::vector<std::pair<std::string, std::string>> facts;
   const auto& context = observed.context;
   const auto say = [&](const char* name, const std::optional<std::string>& value) {
-    if (value && !value->empty()) facts.emplace_back(name, *value);
+    if (!value.value_or("").empty()) facts.emplace_back(name, *value);
   };
   say("engine", context.engine);
   say("build", context.engine_build);
@@ -52,13 +52,11 @@ void add_facts(const Observed& observed, PageFacts& page) {
 // What most of a track's time is, by the categories that tracers use.
 Kind kind_of(std::string_view category) {
   const std::string name = text::lower(category);
-  for (const char* part : {"memcpy", "memset", "copy"}) {
-    if (name.find(part) != name.npos) return Kind::copy;
-  }
-  for (const char* part : {"kernel", "gpu", "device"}) {
-    if (name.find(part) != name.npos) return Kind::device;
-  }
-  return Kind::cpu;
+  const auto any = [&](std::initializer_list<const char*> parts) {
+    return std::ranges::any_of(parts, [&](auto part) { return name.find(part) != name.npos; });
+  };
+  if (any({"memcpy", "memset", "copy"})) return Kind::copy;
+  return any({"kernel", "gpu", "device"}) ? Kind::device : Kind::cpu;
 }
 
 // Spans that overlap lie on a track beside that of their thread.
@@ -118,9 +116,9 @@ class Tracks {
 
  private:
   std::uint32_t process(const std::string& name) {
-    const auto found = processes_.find(name);
-    if (found != processes_.end()) return found->second;
-    return processes_[name] = page_.process(name);
+    const auto [at, fresh] = processes_.try_emplace(name);
+    if (fresh) at->second = page_.process(name);
+    return at->second;
   }
 
   static double earliest(const ObservedMoments& moments,

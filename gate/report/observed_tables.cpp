@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/report/layout.hpp"
@@ -107,7 +108,7 @@ void make_numbers(PageTable& table, std::size_t column, const char* unit) {
 
 // As llama-bench prints its own: a row a test, what was set, each rate or time with its deviation.
 PageTable results(const Observed& observed, const Shown& shown) {
-  PageTable out{"Results", "", {{"Test", {}}}, {}};
+  PageTable out{"Results", "", {{"Test"}}};
   struct Setting {
     const char *fact, *title;
     std::optional<const char*> unit{};  // of what is a number; "" for counts
@@ -123,45 +124,42 @@ PageTable results(const Observed& observed, const Shown& shown) {
                                     {"type_k", "K"},
                                     {"type_v", "V"},
                                     {"flash_attn", "Flash attention"}};
-  for (const Setting& setting : k_settings) out.columns.push_back({setting.title, {}});
+  for (const Setting& setting : k_settings) out.columns.push_back({setting.title});
   std::vector<std::string> metrics;
   for (const auto& one : observed.cases) {
     for (const ObservedTiming& timing : one.timings) {
       const std::string& name = timing.metric.name;
-      if (metrics.size() >= 20 || std::ranges::find(metrics, name) != metrics.end()) continue;
+      if (metrics.size() >= 20 || holds(metrics, name)) continue;
       metrics.push_back(name);
       out.columns.push_back({unit::label(timing.metric), unit_of(timing.metric)});
       out.columns.push_back({"\u00b1", unit_of(timing.metric)});
     }
   }
-  out.columns.push_back({"Error", {}});
+  out.columns.push_back({"Error"});
   for (const auto& one : observed.cases) {
     std::vector<Json> row{shown(one.name)};
     for (const Setting& setting : k_settings) {
-      const auto found = one.facts.find(setting.fact);
-      row.push_back(found == one.facts.end() ? Json() : Json(shown(found->second)));
+      const std::string* value = look_up(one.facts, setting.fact);
+      row.push_back(value == nullptr ? Json() : Json(shown(*value)));
     }
     for (const std::string& metric : metrics) {
-      const auto timing = std::ranges::find_if(
-          one.timings, [&](const auto& it) { return it.metric.name == metric; });
-      const bool has = timing != one.timings.end();
-      row.push_back(has ? known(timing->value()) : Json());
-      row.push_back(has ? known(deviation(*timing)) : Json());
+      const ObservedTiming* timing =
+          first_of(one.timings, [&](const auto& it) { return it.metric.name == metric; });
+      row.push_back(timing == nullptr ? Json() : known(timing->value()));
+      row.push_back(timing == nullptr ? Json() : known(deviation(*timing)));
     }
     row.push_back(one.error ? Json(shown(*one.error)) : Json());
     out.rows.push_back(std::move(row));
   }
-  std::size_t column = 0;
-  for (const Setting& setting : k_settings) {
-    ++column;
-    if (setting.unit) make_numbers(out, column, *setting.unit);
+  for (std::size_t i = 0; i < std::size(k_settings); ++i) {
+    if (k_settings[i].unit) make_numbers(out, i + 1, *k_settings[i].unit);
   }
   return out;
 }
 
 // Of the whole run: rates, times, memory, latencies, counts. In words, as each has its own unit.
 PageTable measured(const Observed& observed, const Shown& shown) {
-  PageTable out{"Measured", "", {{"What", {}}, {"Value", {}}, {"\u00b1", {}}, {"Samples", ""}}, {}};
+  PageTable out{"Measured", "", {{"What"}, {"Value"}, {"\u00b1"}, {"Samples", ""}}};
   for (const ObservedTiming& timing : observed.timings) {
     const auto value = timing.value();
     if (!value) continue;
@@ -187,7 +185,7 @@ PageTable measured(const Observed& observed, const Shown& shown) {
 }
 
 PageTable gauges(const Observed& observed, const Shown& shown) {
-  PageTable out{"Counters", "", {{"Counter", {}}, {"Of", {}}, {"Last", ""}, {"Values", ""}}, {}};
+  PageTable out{"Counters", "", {{"Counter"}, {"Of"}, {"Last", ""}, {"Values", ""}}};
   for (const auto& one : observed.counters) {
     if (one.points.empty()) continue;
     out.rows.push_back(
@@ -201,7 +199,7 @@ PageTable gauges(const Observed& observed, const Shown& shown) {
 PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& shown) {
   PageTable out{"Ops",
                 "",
-                {{"What", {}},
+                {{"What"},
                  {"Calls", ""},
                  {"Total", "s"},
                  {"Share, %", ""},
@@ -210,20 +208,15 @@ PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& 
                  {"Most", "s"},
                  {"GFLOP/s", ""},
                  {"GB/s", ""},
-                 {"Of peak, %", ""}},
-                {}};
+                 {"Of peak, %", ""}}};
   const std::vector<OpTotal> totals = observed::op_totals(observed, by);
   double sum = 0;
-  bool partly = false;
-  for (const OpTotal& one : totals) {
-    sum += one.seconds.value_or(0);
-    partly = partly || one.partly;
-  }
+  for (const OpTotal& one : totals) sum += one.seconds.value_or(0);
   for (const OpTotal& one : totals) {
     const bool whole = one.seconds && !one.partly;
     Json share, average, flops, bytes, peak;
     if (one.seconds && sum > 0 && std::isfinite(sum)) share = 100 * *one.seconds / sum;
-    if (whole && one.calls && *one.calls > 0) {
+    if (whole && one.calls.value_or(0) > 0) {
       average = *one.seconds / static_cast<double>(*one.calls);
     }
     if (const auto rate = one.flops_per_second()) flops = *rate / 1e9;
@@ -236,7 +229,7 @@ PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& 
   const bool nested = std::ranges::any_of(
       observed.ops, [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
   if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
-  if (partly) {
+  if (std::ranges::any_of(totals, &OpTotal::partly)) {
     out.note += fmt::format("{}Where only some calls have a time, the total is of those.",
                             out.note.empty() ? "" : " ");
   }
@@ -246,15 +239,14 @@ PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& 
 PageTable buffer_table(const Observed& observed, const Shown& shown) {
   PageTable out{"Command buffers",
                 "",
-                {{"Label", {}},
+                {{"Label"},
                  {"Buffers", ""},
                  {"Dispatches", ""},
                  {"Barriers", ""},
                  {"Syncs", ""},
                  {"Total", "s"},
                  {"Least", "s"},
-                 {"Most", "s"}},
-                {}};
+                 {"Most", "s"}}};
   for (const auto& one : observed.buffers) {
     out.rows.push_back({shown(one.label), one.buffers, known(one.dispatches), known(one.barriers),
                         known(one.syncs), known(one.seconds), known(one.least), known(one.most)});
@@ -263,7 +255,7 @@ PageTable buffer_table(const Observed& observed, const Shown& shown) {
 }
 
 PageTable step_table(const Observed& observed, const Shown& shown) {
-  PageTable out{"Steps", "", {{"Step", {}}, {"Phase", {}}, {"Tokens", ""}, {"Time", "s"}}, {}};
+  PageTable out{"Steps", "", {{"Step"}, {"Phase"}, {"Tokens", ""}, {"Time", "s"}}};
   for (const auto& one : observed.steps) {
     const bool phase = one.phase != observed::Phase::unknown;
     out.rows.push_back({shown(one.label),
@@ -276,8 +268,7 @@ PageTable step_table(const Observed& observed, const Shown& shown) {
 PageTable split_table(const Observed& observed, const Shown& shown) {
   PageTable out{"Splits",
                 "Stretches of a graph on one backend, and what is copied there first.",
-                {{"Backend", {}}, {"Graph", ""}, {"Split", ""}, {"Ops", ""}, {"Copied", "B"}},
-                {}};
+                {{"Backend"}, {"Graph", ""}, {"Split", ""}, {"Ops", ""}, {"Copied", "B"}}};
   for (const auto& one : observed.splits) {
     std::int64_t bytes = 0;
     for (const auto& input : one.inputs) bytes += input.bytes;
@@ -289,8 +280,7 @@ PageTable split_table(const Observed& observed, const Shown& shown) {
 PageTable token_table(const Observed& observed, const Shown& shown) {
   PageTable out{"A token",
                 "Decoding alone, divided by the tokens that it covers.",
-                {{"What", {}}, {"Calls", ""}, {"Time", "s"}, {"GFLOP/s", ""}, {"GB/s", ""}},
-                {}};
+                {{"What"}, {"Calls", ""}, {"Time", "s"}, {"GFLOP/s", ""}, {"GB/s", ""}}};
   for (const auto& one : observed::op_totals_per_token(observed, observed::GroupBy::kernel)) {
     Json flops, bytes;
     if (one.flops.value_or(0) > 0) flops = ratio(*one.flops / 1e9, one.seconds);

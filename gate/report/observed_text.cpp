@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/report/layout.hpp"
@@ -18,16 +19,14 @@ using observed::Observed;
 
 // "llama.cpp · tiny.gguf · Vulkan · llvmpipe (vk-perf-logger)": what of it is said.
 std::string observed_head(const Observed& observed) {
-  std::string words;
+  std::vector<std::string> words;
   const auto& context = observed.context;
   for (const auto* part : {&context.engine, &context.engine_build, &context.model, &context.backend,
                            &context.device}) {
-    if (!*part || (*part)->empty()) continue;
-    words += words.empty() ? "" : " \u00b7 ";
-    words += one_line(**part, 120);
+    if (!part->value_or("").empty()) words.push_back(one_line(**part, 120));
   }
   const std::string format = "format " + one_line(observed.format, 60);
-  return words.empty() ? format : fmt::format("{} ({})", words, format);
+  return words.empty() ? format : fmt::format("{} ({})", text::join(words, " \u00b7 "), format);
 }
 
 // A blank line, and the first rows.
@@ -127,14 +126,13 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
     if (count > 0) found.push_back(fmt::format("{} (--by {})", plural(count, what), word));
   };
   using observed::GroupBy;
-  const bool ops = style.list == ObservedList::ops;
-  for (const auto& [by, what, word] :
-       {std::tuple{GroupBy::backend, "backend", "backend"}, {GroupBy::layer, "layer", "layer"}}) {
-    const bool shown = ops && style.by == by;
-    const auto groups = shown ? std::vector<OpTotal>() : observed::op_totals(observed, by);
+  for (const auto& [by, word] :
+       {std::pair{GroupBy::backend, "backend"}, {GroupBy::layer, "layer"}}) {
+    if (style.list == ObservedList::ops && style.by == by) continue;
+    const auto groups = observed::op_totals(observed, by);
     const auto count = static_cast<std::size_t>(std::ranges::count_if(
         groups, [](const OpTotal& group) { return !group.name.starts_with("(no "); }));
-    add(count > 1 ? count : 0, what, word);
+    add(count > 1 ? count : 0, word, word);
   }
   if (style.list != ObservedList::buffers) add(observed.buffers.size(), "command buffer", "buffer");
   if (style.list != ObservedList::steps) add(observed.steps.size(), "step", "step");
@@ -202,13 +200,10 @@ const std::vector<std::string>& observed_groupings() {
 }
 
 bool set_grouping(ObservedStyle& style, std::string_view word) {
-  for (const Grouping& one : k_groupings) {
-    if (one.word != word) continue;
-    style.list = one.list;
-    style.by = one.by;
-    return true;
-  }
-  return false;
+  const Grouping* one =
+      first_of(k_groupings, [&](const Grouping& known) { return known.word == word; });
+  if (one != nullptr) std::tie(style.list, style.by) = std::tie(one->list, one->by);
+  return one != nullptr;
 }
 
 PageTable table_by(const Observed& observed, std::string_view by) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
@@ -45,12 +46,11 @@ struct Family {
 // "weir_dispatches_per_token"; names of the configuration's own may be anything.
 std::string family_name(const unit::Metric& metric, bool& exactly) {
   exactly = true;
-  if (unit::find_metric(metric.name) && !unit::names_work(metric.name))
+  if (unit::find_metric(metric.name) && !unit::names_work(metric.name)) {
     return "weir_" + metric.name;
-  std::string name;
-  for (const char c : metric.name.substr(0, 64)) {
-    name += text::is_alphanumeric(c) ? c : '_';
   }
+  std::string name = metric.name.substr(0, 64);
+  for (char& c : name) c = text::is_alphanumeric(c) ? c : '_';
   exactly = name == metric.name;
   // These ends mean something else than a plain number.
   for (const std::string_view end :
@@ -63,10 +63,8 @@ std::string family_name(const unit::Metric& metric, bool& exactly) {
 class Families {
  public:
   Family& of(const std::string& name, const std::string& help) {
-    for (Family& one : all_) {
-      if (one.name == name) return one;
-    }
-    return all_.emplace_back(Family{name, help, {}, {}});
+    Family* known = find_named(all_, name);
+    return known != nullptr ? *known : all_.emplace_back(Family{name, help, {}, {}});
   }
 
   [[nodiscard]] std::string str() const {

@@ -28,11 +28,11 @@ namespace weir::report {
 struct PageTable {
   struct Column {
     std::string title;
-    std::optional<std::string> unit;
+    std::optional<std::string> unit{};
   };
   std::string title, note;
   std::vector<Column> columns;
-  std::vector<std::vector<Json>> rows;  // each a string, a number, or null for what is not known
+  std::vector<std::vector<Json>> rows{};  // each a string, a number, or null for what is not known
 };
 
 // What stands around a timeline; nothing private is left out here.

@@ -141,8 +141,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
 
 std::string profiles_text(std::span<const Profile> profiles, const ProfileStyle& style) {
   Page page(columns_of(style.width));
-  std::size_t errors = 0;
-  std::size_t metrics = 0;
+  std::size_t errors = 0, metrics = 0;
   for (const Profile& profile : profiles) {
     page.add(profile_text(profile, style));
     page.blank();
@@ -156,12 +155,6 @@ std::string profiles_text(std::span<const Profile> profiles, const ProfileStyle&
 
 using baseline::Baseline;
 
-static std::size_t sessions_of(const Baseline& stored) {
-  std::size_t number = 0;
-  for (const auto& [machine, sessions] : stored.sessions) number += sessions.size();
-  return number;
-}
-
 std::string baseline_list(std::span<const Baseline> baselines, int width) {
   if (baselines.empty()) return "No baselines are stored.\n";
   // One line a cell would be wider than a terminal: the class stands below its cell.
@@ -174,16 +167,15 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
       ++cells;
       page.say(0, one_line(cell, 300));
     }
-    std::string line = one_line(stored.device_class, 200);
-    line += fmt::format("   {}", plural(stored.counts.size(), "count"));
-    if (stored.kernels) {
-      line += fmt::format(", {}", plural(stored.kernels->counts.size(), "kernel"));
+    std::vector<std::string> has{plural(stored.counts.size(), "count")};
+    if (stored.kernels) has.push_back(plural(stored.kernels->counts.size(), "kernel"));
+    std::size_t runs = 0;
+    for (const auto& [machine, sessions] : stored.sessions) runs += sessions.size();
+    if (runs > 0) {
+      has.push_back(plural(runs, "stored run") + " on " +
+                    plural(stored.sessions.size(), "machine class", "machine classes"));
     }
-    if (const std::size_t sessions = sessions_of(stored); sessions > 0) {
-      line += fmt::format(", {} on {}", plural(sessions, "stored run"),
-                          plural(stored.sessions.size(), "machine class", "machine classes"));
-    }
-    page.say(2, line);
+    page.say(2, one_line(stored.device_class, 200) + "   " + text::join(has));
   }
   page.blank();
   page.say(0, "{} of {}.", plural(baselines.size(), "baseline"), plural(cells, "cell"));
@@ -194,18 +186,17 @@ std::string baseline_show(const Baseline& stored, int width) {
   Page page(columns_of(width));
   page.say(0, one_line(stored.cell, 300));
   page.say(2, "device class  " + one_line(stored.device_class, 200));
-  if (!stored.device_name.empty()) {
-    page.say(2, "device        " + one_line(stored.device_name, 200));
-  }
+  const std::string device = one_line(stored.device_name, 200);
+  if (!device.empty()) page.say(2, "device        " + device);
   page.say(2, "fingerprint   " + one_line(stored.fingerprint, 100));
-  if (!stored.lengths.empty()) {
-    page.say(2, "counted at    {}", fmt::join(stored.lengths, ", "));
-  }
+  const auto& lengths = stored.lengths;
+  if (!lengths.empty()) page.say(2, "counted at    {}", fmt::join(lengths, ", "));
   TextTable counts{{"count", "value", "nature"}, {false, true, false}};
   for (const auto& [name, measured] : stored.counts) {
     std::string nature = measured.nature == profile::Nature::exact ? "exact" : "nearly exact";
-    if (measured.repeatability)
-      nature += fmt::format(", within {} %", about(*measured.repeatability * 100));
+    if (const auto within = measured.repeatability) {
+      nature += fmt::format(", within {} %", about(*within * 100));
+    }
     counts.rows.push_back(
         {clip(one_line(unit::label(measured.metric), 96), 32), value_words(measured), nature});
   }

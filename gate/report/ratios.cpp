@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -47,35 +48,28 @@ std::string amount_words(const MetricVerdict& metric, const verdict::Amount& amo
   return std::string(higher ? k_minus : std::string_view("+")) + verdict::show(amount);
 }
 
-struct Axis {
-  double low = 0, high = 0;
-};
-
 // Three quartile distances beyond the quartiles (Tukey's far out) a pair tells nothing but that it
 // lies there; an axis that reached it would press all others together.
-Axis axis_of(const std::vector<double>& changes, const std::vector<double>& marks) {
+std::pair<double, double> axis_of(const std::vector<double>& changes,
+                                  const std::vector<double>& marks) {
   const double first = *stats::quantile(changes, 0.25);
   const double third = *stats::quantile(changes, 0.75);
   const double far = 3 * (third - first);
-  Axis axis{std::max(changes.front(), first - far), std::min(changes.back(), third + far)};
-  axis.low = std::min(axis.low, marks.front());
-  axis.high = std::max(axis.high, marks.back());
+  const double low = std::min(std::max(changes.front(), first - far), marks.front());
+  const double high = std::max(std::min(changes.back(), third + far), marks.back());
   // Room on both sides of the outermost mark, also where all ratios are the same.
-  const double room = std::max((axis.high - axis.low) / 16, 1e-4);
+  const double room = std::max((high - low) / 16, 1e-4);
   // Nothing drops by more than all of it.
-  return {std::max(axis.low - room, std::min(axis.low, -1.0)), axis.high + room};
+  return {std::max(low - room, std::min(low, -1.0)), high + room};
 }
 
 // Bars of about `width` between two ends that are both kept.
 void cut(double from, double to, double width, std::vector<Histogram::Bar>& bars) {
   const auto number = std::max<long>(1, std::lround((to - from) / width));
-  for (long i = 0; i < number; ++i) {
-    const auto at = [&](long part) {
-      return part == number
-                 ? to
-                 : from + (to - from) * static_cast<double>(part) / static_cast<double>(number);
-    };
-    bars.push_back({at(i), at(i + 1), 0});
+  const auto parts = static_cast<double>(number);
+  for (long i = 1; i <= number; ++i) {
+    const double end = i == number ? to : from + (to - from) * static_cast<double>(i) / parts;
+    bars.push_back({i == 1 ? from : bars.back().to, end, 0});
   }
 }
 
@@ -113,9 +107,7 @@ std::string end_label(double change) {
 }
 
 std::size_t Histogram::most() const {
-  std::size_t most = 0;
-  for (const Bar& bar : bars) most = std::max(most, bar.pairs);
-  return most;
+  return bars.empty() ? 0 : std::ranges::max(bars, {}, &Bar::pairs).pairs;
 }
 
 bool has_picture(const MetricVerdict& metric) {
@@ -151,16 +143,16 @@ Histogram histogram(const MetricVerdict& metric, std::size_t bars) {
     if (all.tolerated) marks.push_back(*all.tolerated);
   }
   std::ranges::sort(marks);
-  const Axis axis = axis_of(changes, marks);
-  const double width = (axis.high - axis.low) / static_cast<double>(std::max<std::size_t>(bars, 4));
-  marks.insert(marks.begin(), axis.low);
-  marks.push_back(axis.high);
+  const auto [low, high] = axis_of(changes, marks);
+  const double width = (high - low) / static_cast<double>(std::max<std::size_t>(bars, 4));
+  marks.insert(marks.begin(), low);
+  marks.push_back(high);
   for (std::size_t i = 0; i + 1 < marks.size(); ++i) {
     if (marks[i] < marks[i + 1]) cut(marks[i], marks[i + 1], width, all.bars);
   }
   for (const double change : changes) {
-    all.below += change < axis.low ? 1 : 0;
-    all.above += change > axis.high ? 1 : 0;
+    all.below += change < low ? 1 : 0;
+    all.above += change > high ? 1 : 0;
     const auto bar = std::find_if(all.bars.begin(), all.bars.end() - 1,
                                   [&](const Histogram::Bar& one) { return change < one.to; });
     ++bar->pairs;
@@ -188,15 +180,13 @@ std::string ratio_strip(const MetricVerdict& metric, std::size_t columns) {
 std::string strip_legend(const MetricVerdict& metric) {
   std::vector<std::string> parts;
   if (const auto& limit = change_limit(metric)) {
-    const auto add = [&](std::string_view mark, std::string_view what,
-                         const verdict::Amount& amount) {
+    for (const auto& [mark, what, amount] :
+         {std::tuple(k_limit_mark, "limit", limit->amount),
+          std::tuple(k_tolerated_mark, "tolerated", limit->tolerate)}) {
       const auto change = as_change(metric, amount);
-      if (change) {
-        parts.push_back(fmt::format("{} {} {}", mark, what, amount_words(metric, amount, *change)));
-      }
-    };
-    add(k_limit_mark, "limit", limit->amount);
-    add(k_tolerated_mark, "tolerated", limit->tolerate);
+      if (!change) continue;
+      parts.push_back(fmt::format("{} {} {}", mark, what, amount_words(metric, amount, *change)));
+    }
   }
   parts.push_back(fmt::format("{} no change", k_no_change_mark));
   return text::join(parts, "   ");

@@ -76,8 +76,9 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
   Page page(style.width);
   page.say(0, "{}, {}{}", build_words(replayed.engine, replayed.version, replayed.commit),
            replayed.library, thread_words(replayed.threads));
+  std::string words = "nothing could be replayed";
   if (sums.replayed) {
-    std::string words =
+    words =
         fmt::format("{} of {}'s: {} replayed in {}", step_words(step), one_line(replay.program, 60),
                     plural(static_cast<std::size_t>(sums.calls), "op"), brief_time(*sums.replayed));
     if (style.whole && sums.ratio()) {
@@ -85,10 +86,8 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
                            share_of(*sums.replayed, *sums.recorded), brief_time(*sums.recorded),
                            step.seconds.size());
     }
-    page.say(0, words);
-  } else {
-    page.say(0, "nothing could be replayed");
   }
+  page.say(0, words);
   add_table(page, step, replayed, sums.replayed.value_or(0), style);
   std::vector<std::string> lines = leave_outs(step, replayed);
   if (style.whole && step.views > 0) {
@@ -97,10 +96,9 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
   }
   if (!lines.empty()) page.blank();
   for (const std::string& line : lines) page.say(0, "left out: " + line);
-  std::vector<std::string> warnings = replay.warnings;
-  warnings.insert(warnings.end(), replayed.warnings.begin(), replayed.warnings.end());
-  if (!warnings.empty()) page.blank();
-  for (const std::string& warning : warnings) page.say(0, "warning: " + warning);
+  if (!replay.warnings.empty() || !replayed.warnings.empty()) page.blank();
+  for (const std::string& warning : replay.warnings) page.say(0, "warning: " + warning);
+  for (const std::string& warning : replayed.warnings) page.say(0, "warning: " + warning);
   return page.finish();
 }
 
@@ -108,9 +106,8 @@ std::string recording_text(const Replay& replay, std::size_t width) {
   Page page(width);
   page.say(0, "{}: {}{}", one_line(replay.program, 60),
            build_words("ggml", replay.version, replay.commit), thread_words(replay.threads));
-  TextTable table;
-  table.head = {"step", "tokens", "graphs", "ops", "different", "median"};
-  table.right.assign(6, true);
+  TextTable table{{"step", "tokens", "graphs", "ops", "different", "median"},
+                  {true, true, true, true, true, true}};
   for (std::size_t i = 0; i < replay.steps.size(); ++i) {
     const ReplayStep& step = replay.steps[i];
     std::int64_t ops = 0;
@@ -137,15 +134,6 @@ std::optional<double> seconds_of(const ReplayedKernel& kernel) {
   const auto times = times_of(kernel);
   if (!times) return std::nullopt;
   return times->median * static_cast<double>(kernel.count);
-}
-
-// Why nothing is known of how many dispatches: of the recording, and of the replay.
-std::map<std::string, std::uint64_t> reasons(const ReplayedKernels& all) {
-  std::map<std::string, std::uint64_t> out = all.left_out;
-  for (const ReplayedKernel& kernel : all.kernels) {
-    if (kernel.seconds.empty()) out[kernel.left_out] += kernel.count;
-  }
-  return out;
 }
 
 std::string replayed_head(const ReplayedKernels& all, const ReplayedSums& sums) {
@@ -188,31 +176,30 @@ std::string replayed_text(const ReplayedKernels& all, const ReplayedStyle& style
   page.say(0, "kernels alone on " + one_line(all.device, 200));
   page.say(2, replayed_head(all, sums));
   std::vector<const ReplayedKernel*> rows;
+  auto why = all.left_out;  // nothing is known of how many dispatches
   for (const ReplayedKernel& kernel : all.kernels) {
-    if (!kernel.seconds.empty()) rows.push_back(&kernel);
+    if (!kernel.seconds.empty()) {
+      rows.push_back(&kernel);
+    } else {
+      why[kernel.left_out] += kernel.count;
+    }
   }
   std::ranges::stable_sort(
       rows, [](const auto* a, const auto* b) { return *seconds_of(*a) > *seconds_of(*b); });
   TextTable table{{"time", "share", "calls", "each", "\u00b1", "groups", "kernel"},
                   {true, true, true, true, true, true, false}};
-  for (std::size_t i = 0; i < std::min(rows.size(), style.most_rows); ++i) {
-    const ReplayedKernel& row = *rows[i];
-    const RunTimes times = *times_of(row);
-    const double seconds = *seconds_of(row);
+  for (const ReplayedKernel* row : rows) {
+    if (table.rows.size() == style.most_rows) break;
+    const RunTimes times = *times_of(*row);
+    const double seconds = *seconds_of(*row);
     table.rows.push_back(
         {brief_time(seconds),
          sums.seconds > 0 ? fmt::format("{:.1f} %", 100 * seconds / sums.seconds) : "",
-         fmt::format("{}", row.count), brief_time(times.median), brief_time(times.deviation),
-         groups_of(row), one_line(row.name, 160)});
+         fmt::format("{}", row->count), brief_time(times.median), brief_time(times.deviation),
+         groups_of(*row), one_line(row->name, 160)});
   }
-  if (!rows.empty()) {
-    page.blank();
-    page.table(table);
-  }
-  if (rows.size() > style.most_rows) {
-    page.say(2, "{} more (--top)", rows.size() - style.most_rows);
-  }
-  const auto why = reasons(all);
+  if (!rows.empty()) page.add("\n" + table.str(2, page.width()));
+  if (rows.size() > style.most_rows) page.say(2, "{} more (--top)", rows.size() - style.most_rows);
   if (!why.empty()) page.add("\nleft out\n");
   for (const auto& [reason, dispatches] : why) {
     page.say(2, "{}: {}", plural(dispatches, "dispatch", "dispatches"), one_line(reason, 300));

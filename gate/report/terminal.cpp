@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <span>
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/formats.hpp"
@@ -26,7 +28,8 @@ class Terminal {
       : document_(document),
         gate_(document.gate),
         style_(style),
-        page_(style.color, columns_of(style.width)) {}
+        page_(style.color, columns_of(style.width)),
+        longest_label_(std::clamp<std::size_t>(page_.width() / 3, 12, 28)) {}
 
   std::string write() {
     heading();
@@ -59,8 +62,8 @@ class Terminal {
     const std::string name = fmt::format("weir {}  ", one_line(gate_.weir_version, 30));
     const auto column = [](const std::string& text) { return text.empty() ? "" : text + "  "; };
     if (missing.empty()) {
-      page_.paragraph("", name + column(config) + cells + "  " + document_.rule, k_title_indent);
-      return;
+      return page_.paragraph("", name + column(config) + cells + "  " + document_.rule,
+                             k_title_indent);
     }
     // What was not judged stands in the very first line: a green must not hide it.
     page_.paragraph("", name + cells + "  " + missing, k_title_indent);
@@ -74,9 +77,7 @@ class Terminal {
     if (all.head.empty()) return;
     page_.blank();
     page_.paragraph("rules ", all.head, k_title_indent, k_dim, k_bold);
-    for (const std::string& line : all.lines) {
-      at(k_row_indent, line);
-    }
+    for (const std::string& line : all.lines) at(k_row_indent, line);
   }
 
   // A paragraph whose further lines stand two columns further in.
@@ -127,8 +128,7 @@ class Terminal {
   // The best explanation alone; weir explain has the others, and the arithmetic.
   void why(const Block& block) {
     constexpr std::size_t k_most = 3;
-    for (std::size_t i = 0; i < std::min(k_most, block.why.size()); ++i) {
-      const Shared& one = block.why[i];
+    for (const Shared& one : std::span(block.why).first(std::min(k_most, block.why.size()))) {
       page_.paragraph(std::string(k_row_indent, ' ') + "why: ", block.in(one.cells) + one.text,
                       k_detail_indent, k_bold);
     }
@@ -190,10 +190,6 @@ class Terminal {
     }
   }
 
-  [[nodiscard]] std::size_t longest_label() const {
-    return std::clamp<std::size_t>(page_.width() / 3, 12, 28);
-  }
-
   struct Widths {
     std::size_t label = 0, baseline = 0, current = 0, change = 0;
   };
@@ -202,7 +198,7 @@ class Terminal {
     for (const MetricRow* row : rows) {
       const MetricWords& all = row->words;
       const std::string& left = all.baseline.empty() || !all.differs ? all.current : all.baseline;
-      widths.label = std::max(widths.label, std::min(text::columns(all.label), longest_label()));
+      widths.label = std::max(widths.label, std::min(text::columns(all.label), longest_label_));
       widths.baseline = std::max(widths.baseline, text::columns(left));
       if (all.differs) widths.current = std::max(widths.current, text::columns(all.current));
       // Only short changes make a column: an interval may take the room of the limit.
@@ -221,7 +217,7 @@ class Terminal {
     // A metric that came out as its cell, or says so in its limit, needs no word of its own.
     const bool tagged = wrong && metric.verdict != cell.verdict && !limit_says_improved(metric);
     std::string line = tagged ? fmt::format("  {:5} ", look.tag) : std::string(k_row_indent, ' ');
-    line += pad_right(clip(all.label, longest_label()), widths.label) + "  ";
+    line += pad_right(clip(all.label, longest_label_), widths.label) + "  ";
     if (all.differs) {
       line += pad_left(all.baseline, widths.baseline) + std::string(k_arrow) +
               pad_right(all.current, widths.current) + "   ";
@@ -289,15 +285,12 @@ class Terminal {
                k_dim);
         return;
       }
-      const std::vector<ChangedWords>& all = shared[i].changes;
-      const std::size_t most = style_.verbose ? all.size() : 12;
-      std::string line = block.in(shared[i].cells);
-      for (std::size_t one = 0; one < std::min(most, all.size()); ++one) {
-        line += fmt::format("{}{}{}{}", one == 0 ? "" : "   ", kept_together(all[one].change),
-                            k_no_break, all[one].name);
+      std::vector<std::string> all;
+      for (const auto& [change, name] : shared[i].changes) {
+        all.push_back(fmt::format("{}{}{}", kept_together(change), k_no_break, name));
       }
-      if (all.size() > most) line += fmt::format("   and {} more", all.size() - most);
-      detail(line);
+      const std::size_t most = style_.verbose ? all.size() : 12;
+      detail(block.in(shared[i].cells) + text::join(shortened(std::move(all), most), "   "));
     }
   }
 
@@ -313,15 +306,14 @@ class Terminal {
   // Metrics at `mode: report` that moved in cells that are otherwise fine.
   void observed() {
     if (style_.verbose) return;  // shown with their cells
-    std::size_t left = 8;
+    std::size_t shown = 0;
     for (const CellDocument& cell : document_.cells) {
       if (cell.of->verdict < Outcome::pass) continue;
       Rows moved;
       for (const MetricRow& one : cell.rows) {
         if (observed_change(*one.of)) moved.push_back(&one);
       }
-      if (moved.empty() || left == 0) continue;
-      --left;
+      if (moved.empty() || ++shown > 8) continue;
       page_.blank();
       page_.paragraph("seen  ", cell.title, k_title_indent, k_dim, k_bold);
       rows_alone(cell, moved);
@@ -330,24 +322,20 @@ class Terminal {
 
   // Where nothing is wrong: cells whose times pairs have judged, for how sure that is can be seen.
   void decided() {
+    constexpr std::size_t k_most = 8;
     if (style_.verbose || gate_.verdict < Outcome::fresh) return;  // verbose: with their cells
-    std::size_t left = 8, more = 0;
+    std::size_t shown = 0;
     for (const CellDocument& cell : document_.cells) {
       if (cell.of->verdict < Outcome::pass) continue;
       Rows judged = pictured(cell);
       std::erase_if(judged, [](const MetricRow* one) { return one->of->verdict > Outcome::pass; });
-      if (judged.empty()) continue;
-      if (left == 0) {
-        ++more;
-        continue;
-      }
-      --left;
+      if (judged.empty() || ++shown > k_most) continue;
       title(Outcome::pass, cell.title);
       rows_alone(cell, judged);
     }
-    if (more > 0) {
+    if (shown > k_most) {
       page_.paragraph(std::string(k_title_indent, ' '),
-                      fmt::format("and {} whose times passed", plural(more, "more cell")),
+                      fmt::format("and {} whose times passed", plural(shown - k_most, "more cell")),
                       k_title_indent, "", k_dim);
     }
   }
@@ -361,18 +349,17 @@ class Terminal {
   void shared(std::string_view head, const std::vector<Shared>& list) {
     if (list.empty()) return;
     page_.blank();
-    const std::size_t most = style_.verbose ? list.size() : 8;
-    for (std::size_t i = 0; i < std::min(most, list.size()); ++i) {
-      const auto& [text, cells] = list[i];
+    std::vector<std::string> lines;
+    for (const auto& [text, cells] : list) {
       std::string where;
       if (cells.size() == 1) where = one_line(cells.front()->of->cell.str(), 300) + ": ";
       if (cells.size() > 1) {
         where = fmt::format("{} of {}: ", cells.size(), plural(gate_.cells.size(), "cell"));
       }
-      page_.paragraph(head, where + text, k_title_indent, k_dim);
+      lines.push_back(where + text);
     }
-    if (list.size() > most) {
-      page_.paragraph(head, fmt::format("and {} more", list.size() - most), k_title_indent, k_dim);
+    for (const std::string& line : shortened(std::move(lines), style_.verbose ? list.size() : 8)) {
+      page_.paragraph(head, line, k_title_indent, k_dim);
     }
   }
 
@@ -422,10 +409,7 @@ class Terminal {
   void own_metrics() {
     const bool some = std::ranges::any_of(
         gate_.cells, [](const CellVerdict& cell) { return !cell.server.empty(); });
-    const auto& verbs = style_.verbs;
-    if (!some || !gate_.run || std::ranges::find(verbs, "profile") == verbs.end()) {
-      return;
-    }
+    if (!some || !gate_.run || !holds(style_.verbs, "profile")) return;
     command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
   }
 
@@ -452,6 +436,7 @@ class Terminal {
   const GateVerdict& gate_;
   const TerminalStyle& style_;
   Page page_;
+  std::size_t longest_label_;
   std::string legend_;  // of the last picture
 };
 

@@ -17,6 +17,11 @@
 
 namespace weir::report {
 
+struct TextStyle {
+  int width = 80;
+  bool color = false;
+};
+
 // Stored baselines as text: what `weir baseline list` and `show` print. Pure.
 
 // A table: cell, device class, how many counts, how many timed sessions on how many machines.
@@ -27,13 +32,9 @@ namespace weir::report {
 
 // What `weir calibrate` found, for people. Pure.
 
-struct CalibrationStyle {
-  int width = 80;
-  bool color = false;
-};
 // The answer first, then a block a cell, then how sure that is. Names are made inert here.
 [[nodiscard]] std::string calibration_text(const verdict::Calibration& calibration,
-                                           const CalibrationStyle& style);
+                                           const TextStyle& style);
 
 // Two profiles beside each other, for people: what is new, gone, slower, called more often. Judges
 // nothing. Pure.
@@ -140,11 +141,7 @@ struct Diagnosis {
 // not be looked at.
 [[nodiscard]] std::size_t problems(const Diagnosis& diagnosis);
 
-struct DoctorStyle {
-  int width = 80;
-  bool color = false;
-};
-[[nodiscard]] std::string doctor_text(const Diagnosis& diagnosis, const DoctorStyle& style);
+[[nodiscard]] std::string doctor_text(const Diagnosis& diagnosis, const TextStyle& style);
 [[nodiscard]] std::string doctor_json(const Diagnosis& diagnosis);
 
 // Why cells changed, as people read it in a terminal. Pure.

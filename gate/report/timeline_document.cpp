@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gate/base/encode.hpp"
+#include "gate/base/find.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_page.hpp"
@@ -65,20 +66,19 @@ Json cell(const Json& value) {
 }
 
 Json to_json(const PageTable& table) {
-  Json out = {{"title", one_line(table.title)}, {"note", one_line(table.note)}};
-  out["columns"] = Json::array();
+  Json columns = Json::array(), rows = Json::array();
   for (const PageTable::Column& column : table.columns) {
-    Json one = {{"title", one_line(column.title)}};
-    if (column.unit) one["unit"] = one_line(*column.unit);
-    out["columns"].push_back(std::move(one));
+    columns.push_back({{"title", one_line(column.title)}});
+    if (column.unit) columns.back()["unit"] = one_line(*column.unit);
   }
-  out["rows"] = Json::array();
   for (const std::vector<Json>& row : table.rows) {
-    Json cells = Json::array();
-    for (const Json& value : row) cells.push_back(cell(value));
-    out["rows"].push_back(std::move(cells));
+    rows.push_back(Json::array());
+    for (const Json& value : row) rows.back().push_back(cell(value));
   }
-  return out;
+  return {{"title", one_line(table.title)},
+          {"note", one_line(table.note)},
+          {"columns", std::move(columns)},
+          {"rows", std::move(rows)}};
 }
 
 template <class All, class Get>
@@ -113,18 +113,14 @@ std::optional<std::uint32_t> TimelineDocument::track(std::uint32_t process, Kind
 }
 
 std::uint32_t TimelineDocument::name_index(std::string_view name) {
-  const auto found = name_at_.find(std::string(name));
-  if (found != name_at_.end()) return found->second;
-  const bool full = names_.size() >= k_most_names;
-  if (full) {
+  if (const auto* known = look_up(name_at_, std::string(name))) return *known;
+  if (names_.size() >= k_most_names) {
     ++names_left_out_;
     if (names_.size() == k_most_names) names_.emplace_back("(more names)");
     return static_cast<std::uint32_t>(k_most_names);
   }
   names_.push_back(one_line(name, k_name_length));
-  const auto index = static_cast<std::uint32_t>(names_.size() - 1);
-  name_at_.emplace(name, index);
-  return index;
+  return name_at_[std::string(name)] = static_cast<std::uint32_t>(names_.size() - 1);
 }
 
 // 0: there is none.
@@ -133,29 +129,22 @@ std::uint32_t TimelineDocument::detail_index(const PageDetail& detail) {
   Json json = {{"words", pairs(detail.words)}};
   if (detail.bytes != 0) json["bytes"] = detail.bytes;
   if (detail.flops && std::isfinite(*detail.flops)) json["flops"] = *detail.flops;
-  std::string text = inert(json);
-  const auto found = detail_at_.find(text);
-  if (found != detail_at_.end()) return found->second;
+  const std::string text = inert(json);
+  if (const auto* known = look_up(detail_at_, text)) return *known;
   if (details_.size() >= k_most_details) {
     ++details_left_out_;
     return 0;
   }
   details_.push_back(text);
-  const auto index = static_cast<std::uint32_t>(details_.size());
-  detail_at_.emplace(std::move(text), index);
-  return index;
+  return detail_at_[text] = static_cast<std::uint32_t>(details_.size());
 }
 
 // Whether there is room for one more, whose times are these.
 bool TimelineDocument::takes(std::size_t count, double begin, double end) {
   const bool timed = std::isfinite(begin) && std::isfinite(end);
-  const bool fits = count < k_most_events;
-  if (!timed) {
-    ++timeless_;
-  } else if (!fits) {
-    ++left_out_;
-  }
-  return timed && fits;
+  if (timed && count < k_most_events) return true;
+  ++(timed ? left_out_ : timeless_);
+  return false;
 }
 
 void TimelineDocument::event(std::uint32_t track, const observed::Interval& at,
@@ -277,10 +266,7 @@ Result<std::string> timeline_page(std::string_view page, const TimelineDocument&
   if (at == std::string_view::npos) {
     return fail(Code::data, "this is no page for a profile: {} is missing in it", k_place);
   }
-  std::string out(page.substr(0, at));
-  out += document.data();
-  out += page.substr(at + k_place.size());
-  return out;
+  return std::string(page).replace(at, k_place.size(), document.data());
 }
 
 }  // namespace weir::report

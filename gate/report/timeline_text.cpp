@@ -24,30 +24,24 @@ struct Waited {
 std::map<std::string, Waited> cpu_work(const observed::Timeline& timeline) {
   std::map<std::string, Waited> out;
   for (const Process& process : timeline.processes) {
-    for (const observed::Submission& one : process.submissions) {
-      Waited& row = out["submit"];
+    const auto add = [&](const std::string& what, const observed::Interval& call) -> Waited& {
+      Waited& row = out[what];
       ++row.calls;
-      row.seconds += one.call.length();
-    }
+      row.seconds += call.length();
+      return row;
+    };
+    for (const observed::Submission& one : process.submissions) add("submit", one.call);
     for (const observed::GraphRun& run : process.graph_runs) {
       const std::size_t nodes =
           run.graph < process.graphs.size() ? process.graphs[run.graph].nodes.size() : 0;
-      Waited& row = out[nodes == 0 ? std::string("compute a graph")
-                                   : fmt::format("compute a graph of {}", plural(nodes, "op"))];
-      ++row.calls;
-      row.seconds += run.call.length();
+      add("compute a graph" + (nodes == 0 ? "" : " of " + plural(nodes, "op")), run.call);
     }
     for (const observed::Wait& wait : process.waits) {
-      Waited& row = out[wait.kind];
-      ++row.calls;
-      row.syncs += wait.sync ? 1 : 0;
-      row.seconds += wait.call.length();
+      add(wait.kind, wait.call).syncs += wait.sync ? 1 : 0;
     }
     for (const observed::Transfer& moved : process.transfers) {
-      Waited& row = out[fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to)];
-      ++row.calls;
-      row.bytes += moved.bytes;
-      row.seconds += moved.call.length();
+      add(fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to), moved.call).bytes +=
+          moved.bytes;
     }
   }
   return out;
@@ -70,17 +64,10 @@ std::string short_bytes(std::uint64_t bytes) {
 
 void device_table(Page& page, const std::vector<WorkTime>& rows, std::size_t most_rows) {
   double total = 0;
-  bool timed = false;
-  for (const WorkTime& row : rows) {
-    total += row.seconds;
-    timed = timed || row.timed != 0;
-  }
-  TextTable table;
-  if (timed) {
-    table = {{"time", "share", "calls", "each", "work"}, {true, true, true, true}};
-  } else {
-    table = {{"calls", "work"}, {true}};
-  }
+  for (const WorkTime& row : rows) total += row.seconds;
+  const bool timed = std::ranges::any_of(rows, [](const auto& row) { return row.timed != 0; });
+  TextTable table{{"time", "share", "calls", "each", "work"}, {true, true, true, true}};
+  if (!timed) table = {{"calls", "work"}, {true}};
   for (const WorkTime& row : rows) {
     std::string name = one_line(row.name, 160);
     if (row.bytes != 0) name += fmt::format(" ({})", short_bytes(row.bytes));
@@ -102,15 +89,11 @@ void coverage_words(Page& page, const observed::Timeline& timeline) {
   const observed::Coverage covered = observed::coverage(timeline);
   const auto gap = covered.gap();
   if (!gap) return;
-  std::string words =
-      fmt::format("{} of {} timed; their parts add up to {:.1f} % of the whole.", covered.timed,
-                  plural(covered.buffers, "command buffer"), 100 * (1 - *gap));
-  if (std::abs(*gap) > 0.10) {
-    words +=
-        " More than 10 % apart: a clock or the sampling is at fault, or the device idled "
-        "inside of them.";
-  }
-  page.say(2, words);
+  page.say(2, "{} of {} timed; their parts add up to {:.1f} % of the whole.{}", covered.timed,
+           plural(covered.buffers, "command buffer"), 100 * (1 - *gap),
+           std::abs(*gap) > 0.10 ? " More than 10 % apart: a clock or the sampling is at fault, or "
+                                   "the device idled inside of them."
+                                 : "");
 }
 
 // The device's time beside the clock's; twins and what only counts have none.
@@ -226,8 +209,7 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
       table.rows.push_back(
           {brief_time(row.seconds), fmt::format("{}", row.calls),
            row.syncs == 0 ? "" : fmt::format("{}", row.syncs),
-           one_line(name, 100) +
-               (row.bytes == 0 ? "" : fmt::format(" ({})", short_bytes(row.bytes)))});
+           one_line(name, 100) + (row.bytes == 0 ? "" : " (" + short_bytes(row.bytes) + ")")});
     }
     page.rows(std::move(table), style.most_rows);
   }

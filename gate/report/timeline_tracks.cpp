@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
@@ -162,8 +163,8 @@ class ProcessPage {
     for (const observed::OpScope& scope : process_.op_scopes) {
       const auto [at, fresh] = ops_.try_emplace({!scope.place, scope.backend});
       if (!fresh) continue;
-      at->second = scope.place ? page_->track(own_, Kind::device, "ops on " + scope.backend)
-                               : page_->track(own_, Kind::marks, "marked ops on " + scope.backend);
+      at->second = page_->track(own_, scope.place ? Kind::device : Kind::marks,
+                                (scope.place ? "ops on " : "marked ops on ") + scope.backend);
     }
     for (const std::string& one : backends) {
       backends_[one] = page_->track(own_, Kind::backend, "backend " + one);
@@ -196,8 +197,7 @@ class ProcessPage {
   }
 
   [[nodiscard]] Track queue(std::uint32_t index, bool copy) const {
-    const auto found = queues_.find({index, copy});
-    return found == queues_.end() ? std::nullopt : found->second;
+    return look_up(queues_, std::pair(index, copy), std::nullopt);
   }
 
   void add_graph(const observed::GraphRun& run) {
@@ -209,9 +209,8 @@ class ProcessPage {
   }
 
   void add_submission(const observed::Submission& one) {
-    Detail detail;
-    detail.words.emplace_back("buffers", fmt::format("{}", one.buffers.size()));
-    cpu(one.thread, one.call, "submit", detail);
+    cpu(one.thread, one.call, "submit",
+        {{{"buffers", fmt::format("{}", one.buffers.size())}}, 0, {}});
     for (const observed::BufferWork& buffer : one.buffers) {
       const auto [track, begin] = add_buffer(one.queue, buffer);
       const Track from = threads_[one.thread];
@@ -248,11 +247,9 @@ class ProcessPage {
     Detail detail;
     detail.bytes = moved.bytes;
     cpu(moved.thread, moved.call, transfer_words(moved), detail);
-    const auto end = [&](const std::string& name) {
-      const auto found = backends_.find(name);
-      return found == backends_.end() ? threads_[moved.thread] : found->second;
-    };
-    const Track from = end(moved.from), to = end(moved.to);
+    const Track thread = threads_[moved.thread];
+    const Track from = look_up(backends_, moved.from, thread);
+    const Track to = look_up(backends_, moved.to, thread);
     if (from && to && *from != *to) {
       page_->arrow(*from, moved.call.begin, *to, moved.call.end, moved.kind, detail);
     }
@@ -301,15 +298,12 @@ class ProcessPage {
 
 // What devices did without being timed is on no track.
 std::optional<PageTable> untimed(const observed::Timeline& timeline, observed::By by) {
-  PageTable out;
-  out.title = "Device work without times";
-  out.note = "It was counted; no track shows it.";
-  out.columns = {{"What", std::nullopt}, {"Calls", ""}};
+  PageTable out{
+      "Device work without times", "It was counted; no track shows it.", {{"What"}, {"Calls", ""}}};
   for (const observed::WorkTime& row : observed::work_times(timeline, by)) {
     if (row.calls > row.timed) out.rows.push_back({row.name, row.calls - row.timed});
   }
-  if (out.rows.empty()) return std::nullopt;
-  return out;
+  return out.rows.empty() ? std::nullopt : std::optional(std::move(out));
 }
 
 void add_own_facts(const observed::Timeline& timeline, PageFacts* facts) {
@@ -382,8 +376,9 @@ class Trace {
     add(event);
   }
   [[nodiscard]] std::string finish(const observed::Timeline& timeline) && {
-    Json other = {{"schema", "weir.trace/1"}, {"serialized", timeline.serialized}};
-    other["warnings"] = timeline.warnings;
+    const Json other = {{"schema", "weir.trace/1"},
+                        {"serialized", timeline.serialized},
+                        {"warnings", timeline.warnings}};
     return fmt::format(
         "{{\"displayTimeUnit\": \"ms\",\n\"otherData\": {},\n\"traceEvents\": [\n{}\n]}}\n",
         dump_json(other, -1), events_);
@@ -399,16 +394,11 @@ class Trace {
 };
 
 Json command_args(const Command& command) {
-  Json args = Json::object();
-  args["name"] = command.name;
+  Json args = {{"name", command.name}};
   if (!command.op.empty()) args["op"] = command.op;
   if (!command.node.empty()) args["node"] = command.node;
   if (command.kind == Command::Kind::dispatch) {
-    if (command.indirect) {
-      args["workgroups"] = "indirect";
-    } else {
-      args["workgroups"] = command.groups;
-    }
+    args["workgroups"] = command.indirect ? Json("indirect") : Json(command.groups);
     if (command.push_bytes != 0) args["push_constant_bytes"] = command.push_bytes;
   } else if (command.bytes != 0) {
     args["bytes"] = command.bytes;
@@ -426,7 +416,7 @@ class ProcessTracks {
     trace_->name_process(pid, one_line(process_.name, 100));
     for (const observed::Submission& one : process_.submissions) {
       cpu(one.thread, "submit", fmt::format("submit ({})", plural(one.buffers.size(), "buffer")),
-          one.call, Json::object());
+          one.call, {});
       for (const observed::BufferWork& buffer : one.buffers) draw_buffer(one.queue, buffer);
     }
     for (const observed::LoneCommand& lone : process_.commands) {
@@ -436,9 +426,11 @@ class ProcessTracks {
       cpu(wait.thread, "wait", wait.kind, wait.call, {{"sync", wait.sync}});
     }
     for (const observed::GraphRun& run : process_.graph_runs) {
-      const bool known = run.graph < process_.graphs.size();
-      cpu(run.thread, "graph", fmt::format("graph {}", run.graph), run.call,
-          known ? Json{{"nodes", process_.graphs[run.graph].nodes.size()}} : Json::object());
+      Json args;
+      if (run.graph < process_.graphs.size()) {
+        args["nodes"] = process_.graphs[run.graph].nodes.size();
+      }
+      cpu(run.thread, "graph", fmt::format("graph {}", run.graph), run.call, std::move(args));
     }
     for (const observed::OpScope& scope : process_.op_scopes) {
       Json args = {{"backend", scope.backend}};
@@ -479,7 +471,7 @@ class ProcessTracks {
   }
 
   void draw_lone(const observed::LoneCommand& lone, const observed::Interval& device) {
-    Json args = Json::object();
+    Json args;
     if (lone.command.bytes != 0) args["bytes"] = lone.command.bytes;
     args["microseconds since it was enqueued"] =
         std::round((device.begin - lone.enqueued) * 1e9) / 1e3;
@@ -492,12 +484,12 @@ class ProcessTracks {
     const auto groups = members_of(buffer);
     for (std::size_t i = 0; i < groups.size(); ++i) {
       if (groups[i].empty()) continue;
-      Json args = Json::object();
-      if (groups[i].size() == 1) {
-        args = command_args(*groups[i][0]);
+      Json args, all;
+      for (const Command* command : groups[i]) all.push_back(command_args(*command));
+      if (all.size() == 1) {
+        args = all[0];
       } else {
-        for (const Command* command : groups[i])
-          args["may overlap"].push_back(command_args(*command));
+        args["may overlap"] = std::move(all);
       }
       on_queue(queue, only_copies(groups[i]), names_of(groups[i], observed::By::kernel),
                buffer.groups[i], std::move(args));
@@ -506,12 +498,12 @@ class ProcessTracks {
 
   void name_tracks() {
     for (const std::uint64_t track : queues_) {
-      const auto index = static_cast<std::size_t>((track - k_first_queue_track) / 2);
-      const bool copy = (track - k_first_queue_track) % 2 == 1;
-      const std::string name =
-          index < process_.queues.size() ? queue_words(process_.queues[index], copy, 60) : "queue";
-      trace_->name_track(process_.pid, track, name,
-                         static_cast<int>(track - k_first_queue_track) + 1);
+      const std::uint64_t place = track - k_first_queue_track;
+      const auto index = static_cast<std::size_t>(place / 2);
+      const std::string name = index < process_.queues.size()
+                                   ? queue_words(process_.queues[index], place % 2 == 1, 60)
+                                   : "queue";
+      trace_->name_track(process_.pid, track, name, static_cast<int>(place) + 1);
     }
     for (const std::uint32_t thread : threads_) {
       trace_->name_track(process_.pid, thread, thread_words(thread), 0);

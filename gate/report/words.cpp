@@ -53,25 +53,16 @@ std::vector<ChangedWords> largest_first(std::vector<std::pair<double, ChangedWor
   return out;
 }
 
-std::optional<Rational> difference(const std::optional<Rational>& baseline,
-                                   const std::optional<Rational>& current) {
-  return current.value_or(Rational(0)).minus(baseline.value_or(Rational(0)));
-}
-
 std::string relative_change(const MetricVerdict& metric) {
   if (!metric.change || !std::isfinite(*metric.change)) return "";
-  std::string out = percent(*metric.change);
+  const std::string out = percent(*metric.change);
+  const auto &low = metric.low, &high = metric.high;
   // Beside a base an end may be open: enough runs did not end.
-  if (metric.pairs && metric.low.has_value() != metric.high.has_value()) {
-    return out + fmt::format(" ({} \u2026 {})",
-                             metric.low ? percent_number(*metric.low) : "\u2212100",
-                             metric.high ? percent_number(*metric.high) : "+\u221e");
-  }
-  if (metric.low && metric.high && std::isfinite(*metric.low) && std::isfinite(*metric.high)) {
-    out +=
-        fmt::format(" ({} \u2026 {})", percent_number(*metric.low), percent_number(*metric.high));
-  }
-  return out;
+  const bool shown =
+      low && high ? std::isfinite(*low) && std::isfinite(*high) : metric.pairs && (low || high);
+  return shown ? fmt::format("{} ({} \u2026 {})", out, low ? percent_number(*low) : "\u2212100",
+                             high ? percent_number(*high) : "+\u221e")
+               : out;
 }
 
 std::string change_words(const MetricVerdict& metric) {
@@ -109,8 +100,7 @@ std::string evidence_words(const MetricVerdict& metric) {
 
 std::string show(const Rational& value) {
   std::int64_t rest = value.denominator();
-  int twos = 0;
-  int fives = 0;
+  int twos = 0, fives = 0;
   while (rest % 2 == 0) rest /= 2, ++twos;
   while (rest % 5 == 0) rest /= 5, ++fives;
   // Of millions, a tenth is more than anybody reads.
@@ -119,10 +109,9 @@ std::string show(const Rational& value) {
   }
   // A denominator of twos and fives has an exact decimal form; up to three digits it reads better.
   const int digits = std::max(twos, fives);
-  if (value.whole() || rest != 1 || digits > 3) {
-    return minus_sign(value.str());
-  }
-  return minus_sign(fmt::format("{:.{}f}", value.value(), digits));
+  return minus_sign(value.whole() || rest != 1 || digits > 3
+                        ? value.str()
+                        : fmt::format("{:.{}f}", value.value(), digits));
 }
 
 std::string signed_show(const Rational& value) {
@@ -226,14 +215,11 @@ std::vector<ChangedWords> changed_words(const std::vector<Changed>& changed) {
   std::vector<std::pair<double, ChangedWords>> sized;
   for (const Changed& one : changed) {
     const std::string name = one_line(one.name, k_longest_name);
-    if (const auto by = difference(one.baseline, one.current)) {
-      sized.push_back({by->value(), {signed_show(*by), name}});
-    } else {
-      const Rational from = one.baseline.value_or(Rational(0));
-      const Rational to = one.current.value_or(Rational(0));
-      sized.push_back({to.value() - from.value(),
-                       {fmt::format("{}{}{}", show(from), k_arrow, show(to)), name}});
-    }
+    const Rational from = one.baseline.value_or(Rational(0));
+    const Rational to = one.current.value_or(Rational(0));
+    const auto by = to.minus(from);
+    sized.push_back({by ? by->value() : to.value() - from.value(),
+                     {by ? signed_show(*by) : show(from) + std::string(k_arrow) + show(to), name}});
   }
   return largest_first(std::move(sized));
 }
@@ -255,8 +241,7 @@ TextTable functions_table(const profile::KernelSet& functions) {
                                                        functions.counts.end());
   std::ranges::stable_sort(sorted,
                            [](const auto& a, const auto& b) { return b.second < a.second; });
-  TextTable table;
-  table.right = {true, false};
+  TextTable table{{}, {true, false}};
   for (const auto& [name, count] : sorted) table.rows.push_back({show(count), one_line(name, 96)});
   return table;
 }

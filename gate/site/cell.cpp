@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gate/base/text.hpp"
+#include "gate/base/find.hpp"
 #include "gate/site/parts.hpp"
 
 namespace weir::site {
@@ -39,18 +39,15 @@ std::optional<Band> band_of(std::vector<double> samples) {
 // Runs and places that a cell's points name, numbered in the order they come. Those with the same
 // key are one.
 template <class Key>
-class Numbered {
- public:
+struct Numbered {
+  std::map<Key, std::size_t> numbers;
+  std::vector<std::size_t> all;
+
   std::size_t of(const Key& key, std::size_t one) {
-    const auto [at, fresh] = numbers_.try_emplace(key, all_.size());
-    if (fresh) all_.push_back(one);
+    const auto [at, fresh] = numbers.try_emplace(key, all.size());
+    if (fresh) all.push_back(one);
     return at->second;
   }
-  [[nodiscard]] const std::vector<std::size_t>& all() const { return all_; }
-
- private:
-  std::map<Key, std::size_t> numbers_;
-  std::vector<std::size_t> all_;
 };
 using NumberedRuns = Numbered<std::size_t>;
 // What is measured on, whichever build it was: that is another with every commit.
@@ -59,8 +56,7 @@ using NumberedPlaces = Numbered<history::Place>;
 Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
                  NumberedPlaces& places) {
   const history::Series& series = index.model.history.series[at];
-  Json run = Json::array(), place = Json::array(), value = Json::array(), low = Json::array(),
-       high = Json::array(), exact = Json::array(), changes = Json::array();
+  Json run, place, value, low, high, exact = Json::array(), changes = Json::array();
   bool banded = false;
   std::size_t most = 0;
   std::optional<std::uint32_t> before_place;
@@ -69,13 +65,11 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
     const history::SeriesPoint& point = series.points[i];
     run.push_back(runs.of(point.run, point.run));
     value.push_back(point.exact ? point.value : with_digits(point.value, 9));
-    if (before_place != point.place) {
+    if (std::exchange(before_place, point.place) != point.place) {
       history::Place here = index.model.history.place_of(point);
       here.engine_build.clear();
       const std::size_t number = places.of(here, point.place);
-      if (before_number != number) place.push_back({i, number});
-      before_place = point.place;
-      before_number = number;
+      if (std::exchange(before_number, number) != number) place.push_back({i, number});
     }
     const auto band = band_of(point.samples);
     most = std::max(most, point.samples.size());
@@ -107,13 +101,12 @@ Json series_json(const SiteIndex& index, std::size_t at, NumberedRuns& runs,
 }
 
 Json runs_json(const SiteIndex& index, const NumberedRuns& runs) {
-  Json id = Json::array(), commit = Json::array(), time = Json::array(), branch = Json::array(),
-       branches = Json::array(), dirty = Json::array();
+  Json id, commit, time, branch, branches, dirty = Json::array();
   std::map<std::string, std::size_t> branch_at;
-  for (std::size_t i = 0; i < runs.all().size(); ++i) {
-    const history::RunFacts& run = index.model.history.runs[runs.all()[i]];
-    const auto page = index.run_id.find(runs.all()[i]);
-    id.push_back(page == index.run_id.end() ? Json(0) : Json(page->second));
+  for (std::size_t i = 0; i < runs.all.size(); ++i) {
+    const history::RunFacts& run = index.model.history.runs[runs.all[i]];
+    const auto* page = look_up(index.run_id, runs.all[i]);
+    id.push_back(page == nullptr ? Json(0) : Json(*page));
     commit.push_back(short_commit(run.commit));
     time.push_back(std::round(run.time));
     const auto [at, fresh] = branch_at.try_emplace(run.branch.value_or(""), branches.size());
@@ -146,7 +139,7 @@ Json site_cell_json(const SiteIndex& index, const SiteCell& cell) {
   for (const std::size_t at : cell.series) {
     series.push_back(series_json(index, at, runs, places));
   }
-  for (const std::size_t at : places.all()) {
+  for (const std::size_t at : places.all) {
     shown.push_back(site_place_json(index.model.history.places[at]));
   }
   return {{"format", 1},

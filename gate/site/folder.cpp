@@ -9,21 +9,19 @@ namespace {
 
 constexpr std::uint64_t k_largest_page = std::uint64_t{16} << 20;
 constexpr std::uint64_t k_largest_document = std::uint64_t{1} << 30;
+constexpr const char* k_folders[] = {"data/cells", "data/runs", "data/sparks", "data/commits"};
 // In every index.html of a site (gate/web/index.html).
 constexpr std::string_view k_generator = "<meta name=\"generator\" content=\"weir\">";
 
 Result<void> put(sys::Files& files, const std::string& path, const std::string& text,
                  SiteWritten& count) {
-  if (const auto there = files.size(path); there && *there == text.size()) {
-    const auto old = files.read(path, k_largest_document);
-    if (old && *old == text) {
-      ++count.same;
-      return {};
-    }
+  const auto size = files.size(path);
+  if (size && *size == text.size() && files.read(path, k_largest_document) == text) {
+    ++count.same;
+    return {};
   }
-  WEIR_CHECK(files.write_unsynced(path, text));
   ++count.written;
-  return {};
+  return files.write_unsynced(path, text);
 }
 
 // "0a1b2c3d4e5f6071.js", "12.js", "all.js": what documents are called below data/.
@@ -32,15 +30,6 @@ bool document_name(std::string_view name) {
   name.remove_suffix(3);
   return name == "all" || (!name.empty() && name.size() <= 32 &&
                            name.find_first_not_of("0123456789abcdef") == std::string_view::npos);
-}
-
-// The pages' own files, with their folders: "index.html", "assets/weir.js", …
-Result<std::vector<std::string>> page_files(const sys::Files& files, const std::string& pages) {
-  std::vector<std::string> found;
-  WEIR_TRY(const std::vector<std::string> names, files.list(sys::join_path(pages, "assets")));
-  for (const std::string& name : names) found.push_back("assets/" + name);
-  found.emplace_back("index.html");  // the last: it is what loads the others
-  return found;
 }
 
 }  // namespace
@@ -65,12 +54,14 @@ Result<SiteWritten> write_site(sys::Files& files, const std::string& pages, cons
       return fail(Code::config, "{} is not one of weir's: name a folder of its own", index);
     }
   }
-  WEIR_TRY(const std::vector<std::string> own, page_files(files, pages));
+  // The pages' own files; index.html is the last, as it loads the others.
+  WEIR_TRY(std::vector<std::string> own, files.list(sys::join_path(pages, "assets")));
+  for (std::string& name : own) name.insert(0, "assets/");
+  own.emplace_back("index.html");
   SiteWritten count;
   std::set<std::string> wanted;
-  for (const char* below : {"assets", "data/cells", "data/runs", "data/sparks", "data/commits"}) {
-    WEIR_CHECK(files.make_dirs(sys::join_path(folder, below)));
-  }
+  WEIR_CHECK(files.make_dirs(sys::join_path(folder, "assets")));
+  for (const char* below : k_folders) WEIR_CHECK(files.make_dirs(sys::join_path(folder, below)));
   for (const std::string& path : site.paths()) {
     const auto text = site.text(path);
     if (!text) return fail(Code::internal, "a site without its own document {}", path);
@@ -81,7 +72,7 @@ Result<SiteWritten> write_site(sys::Files& files, const std::string& pages, cons
     WEIR_TRY(const std::string text, files.read(sys::join_path(pages, path), k_largest_page));
     WEIR_CHECK(put(files, sys::join_path(folder, path), text, count));
   }
-  for (const char* below : {"data/cells", "data/runs", "data/sparks", "data/commits"}) {
+  for (const char* below : k_folders) {
     WEIR_TRY(const std::vector<std::string> names, files.list(sys::join_path(folder, below)));
     for (const std::string& name : names) {
       const std::string path = fmt::format("{}/{}", below, name);

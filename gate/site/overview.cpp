@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <span>
 
 #include "gate/site/parts.hpp"
@@ -22,11 +23,10 @@ std::size_t rank_of(std::string_view state) {
 }
 
 Json spark_of(const history::Series& series) {
-  Json json = Json::array();
-  const std::size_t from =
-      series.points.size() > k_spark_points ? series.points.size() - k_spark_points : 0;
-  for (std::size_t i = from; i < series.points.size(); ++i) {
-    json.push_back(with_digits(series.points[i].value, 4));  // a sparkline shows no more
+  Json json;
+  const std::span<const history::SeriesPoint> all(series.points);
+  for (const auto& point : all.last(std::min(all.size(), k_spark_points))) {
+    json.push_back(with_digits(point.value, 4));  // a sparkline shows no more
   }
   return json;
 }
@@ -36,8 +36,7 @@ int importance(const history::Metric& metric) {
   if (metric.unit == unit::Unit::tokens_per_second) return 0;
   if (metric.name.ends_with("_per_token")) return 1;
   if (metric.kind == unit::Kind::time) return 2;
-  if (metric.name.ends_with("_per_prefill")) return 3;
-  return 4;
+  return metric.name.ends_with("_per_prefill") ? 3 : 4;
 }
 
 template <class Value>
@@ -52,7 +51,7 @@ std::vector<std::size_t> columns_of(const SiteIndex& index) {
     if (at < cells.size() && index.metrics[at] == series.metric) ++cells[at];
   }
   std::vector<std::size_t> order(index.metrics.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t metric) {
     return std::pair(importance(index.metrics[metric]), -cells[metric]);
   });

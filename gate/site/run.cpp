@@ -1,7 +1,7 @@
 // A run's page, the list of runs, the ages of baselines and the tally.
-#include <algorithm>
 #include <cmath>
 
+#include "gate/base/find.hpp"
 #include "gate/site/parts.hpp"
 
 namespace weir::site {
@@ -9,14 +9,15 @@ namespace {
 
 using verdict::Outcome;
 
-Json optional_text(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
-Json optional_number(const std::optional<double>& number) {
-  return number && std::isfinite(*number) ? Json(*number) : Json();
+// What is not finite is written as null.
+template <class T>
+Json known(const std::optional<T>& value) {
+  return value ? Json(*value) : Json();
 }
 
 std::string cell_id(const SiteIndex& index, const std::string& project, const std::string& cell) {
-  const auto at = index.cell_at.find({project, cell});
-  return at == index.cell_at.end() ? "" : index.cells[at->second].id;
+  const std::size_t* at = look_up(index.cell_at, std::pair(project, cell));
+  return at == nullptr ? "" : index.cells[*at].id;
 }
 
 Json changed_json(const std::vector<verdict::Changed>& changed) {
@@ -38,13 +39,13 @@ Json metric_verdict_json(const verdict::MetricVerdict& said) {
   history::Metric metric{said.metric.name, said.metric.kind, said.metric.unit, said.metric.better};
   return {{"metric", site_metric_json(metric)},
           {"verdict", to_string(said.verdict)},
-          {"baseline", optional_number(said.baseline)},
-          {"current", optional_number(said.current)},
-          {"baseline_text", optional_text(said.baseline_text)},
-          {"current_text", optional_text(said.current_text)},
-          {"change", optional_number(said.change)},
-          {"low", optional_number(said.low)},
-          {"high", optional_number(said.high)},
+          {"baseline", known(said.baseline)},
+          {"current", known(said.current)},
+          {"baseline_text", known(said.baseline_text)},
+          {"current_text", known(said.current_text)},
+          {"change", known(said.change)},
+          {"low", known(said.low)},
+          {"high", known(said.high)},
           {"reason", said.reason}};
 }
 
@@ -93,14 +94,14 @@ Json verdict_json(const SiteIndex& index, std::size_t at) {
 
 // The last word on a run.
 Json outcome_of(const SiteIndex& index, std::size_t run) {
-  const auto verdicts = index.run_verdicts.find(run);
-  if (verdicts == index.run_verdicts.end()) return {};
-  return to_string(index.verdicts[verdicts->second.front()].gate.verdict);  // newest first
+  const auto* verdicts = look_up(index.run_verdicts, run);
+  if (verdicts == nullptr) return {};
+  return to_string(index.verdicts[verdicts->front()].gate.verdict);  // newest first
 }
 
 Json facts_json(const SiteIndex& index, std::size_t run) {
   const history::RunFacts& facts = index.model.history.runs[run];
-  const auto points = index.run_points.find(run);
+  const auto* points = look_up(index.run_points, run);
   return {{"id", index.run_id.at(run)},
           {"project", facts.project},
           {"commit", facts.commit.value_or("")},
@@ -110,7 +111,7 @@ Json facts_json(const SiteIndex& index, std::size_t run) {
           {"machine", facts.machine},
           {"source", history::to_string(facts.source)},
           {"verdict", outcome_of(index, run)},
-          {"points", points == index.run_points.end() ? 0 : points->second.size()}};
+          {"points", points == nullptr ? 0 : points->size()}};
 }
 
 }  // namespace
@@ -125,13 +126,13 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
   const history::History& history = index.model.history;
   Json verdicts = Json::array(), metrics = Json::array(), points = Json::array(),
        places = Json::array();
-  if (const auto found = index.run_verdicts.find(run); found != index.run_verdicts.end()) {
-    for (const std::size_t at : found->second) verdicts.push_back(verdict_json(index, at));
+  for (const std::size_t at : look_up(index.run_verdicts, run, std::vector<std::size_t>())) {
+    verdicts.push_back(verdict_json(index, at));
   }
   std::map<history::Metric, std::size_t> metric_at;
   std::vector<std::uint32_t> seen;
-  if (const auto found = index.run_points.find(run); found != index.run_points.end()) {
-    for (const auto& [s, p] : found->second) {
+  if (const auto* found = look_up(index.run_points, run)) {
+    for (const auto& [s, p] : *found) {
       const history::Series& series = history.series[s];
       const history::SeriesPoint& point = series.points[p];
       const auto [at, fresh] = metric_at.try_emplace(series.metric, metrics.size());
@@ -139,9 +140,7 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
       Json line{cell_id(index, series.project, series.cell), series.cell, at->second, point.value};
       if (point.exact && !point.exact->whole()) line.push_back(point.exact->str());
       points.push_back(std::move(line));
-      if (std::ranges::find(seen, point.place) == seen.end()) {
-        seen.push_back(point.place);
-      }
+      if (!holds(seen, point.place)) seen.push_back(point.place);
     }
   }
   for (const std::uint32_t at : seen) {

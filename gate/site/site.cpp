@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/site/parts.hpp"
@@ -19,8 +20,7 @@ std::string site_script(std::string_view name, const Json& document) {
   script.reserve(script.size() + json.size() + json.size() / 16);
   for (std::size_t i = 0; i < json.size(); ++i) {
     if (json[i] == '\\' || json[i] == '\'') {
-      script += '\\';
-      script += json[i];
+      script += {'\\', json[i]};
     } else if (json[i] == '<' || json[i] == '>') {  // "</script>", "<!--", "-->"
       script += json[i] == '<' ? "\\u003c" : "\\u003e";
     } else if (json.compare(i, 3, "\xe2\x80\xa8") == 0) {  // these end lines of scripts
@@ -59,10 +59,9 @@ void index_cells(SiteIndex& index) {
     const auto [at, fresh] =
         index.cell_at.try_emplace({all[i].project, all[i].cell}, index.cells.size());
     if (fresh) {
-      SiteCell cell{all[i].project, all[i].cell, "", {}, {}};
-      cell.id = site_id(index.cell_by_id, all[i].project + "\n" + all[i].cell);
-      index.cell_by_id.emplace(cell.id, index.cells.size());
-      index.cells.push_back(std::move(cell));
+      const std::string id = site_id(index.cell_by_id, all[i].project + "\n" + all[i].cell);
+      index.cell_by_id.emplace(id, index.cells.size());
+      index.cells.push_back({all[i].project, all[i].cell, id, {}, {}});
     }
     index.cells[at->second].series.push_back(i);
     metrics.insert(all[i].metric);
@@ -77,8 +76,9 @@ void index_verdicts(SiteIndex& index) {
   for (std::size_t v = 0; v < index.verdicts.size(); ++v) {
     const auto& cells = index.verdicts[v].gate.cells;
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      const auto at = index.cell_at.find({index.verdicts[v].stored->project, cells[c].cell.str()});
-      if (at != index.cell_at.end()) index.cells[at->second].gate = SiteGate{v, c};
+      const auto* at =
+          look_up(index.cell_at, std::pair(index.verdicts[v].stored->project, cells[c].cell.str()));
+      if (at != nullptr) index.cells[*at].gate = SiteGate{v, c};
     }
   }
 }
@@ -93,8 +93,8 @@ void index_runs(SiteIndex& index) {
   }
   for (std::size_t v = index.verdicts.size(); v-- > 0;) {
     const history::StoredVerdict& stored = *index.verdicts[v].stored;
-    const auto at = run_at.find({stored.project, stored.run});
-    if (at != run_at.end()) index.run_verdicts[at->second].push_back(v);
+    const auto* at = look_up(run_at, std::pair(stored.project, stored.run));
+    if (at != nullptr) index.run_verdicts[*at].push_back(v);
   }
   std::ranges::stable_sort(by_time, [&](std::size_t a, std::size_t b) {
     return std::tie(runs[b].time, runs[b].id) < std::tie(runs[a].time, runs[a].id);
@@ -111,10 +111,7 @@ void index_runs(SiteIndex& index) {
   }
   index.verdict_page.resize(index.verdicts.size());
   for (const auto& [run, verdicts] : index.run_verdicts) {
-    const auto id = index.run_id.find(run);
-    for (const std::size_t v : verdicts) {
-      if (id != index.run_id.end()) index.verdict_page[v] = id->second;
-    }
+    for (const std::size_t v : verdicts) index.verdict_page[v] = look_up(index.run_id, run, "");
   }
   const auto& all = index.model.history.series;
   for (std::size_t s = 0; s < all.size(); ++s) {
@@ -161,11 +158,9 @@ std::size_t spark_files(const SiteIndex& index) {
 // "cells/0a1b" of "data/cells/0a1b.js".
 std::optional<std::string_view> document_of(std::string_view path) {
   constexpr std::string_view k_folder = "data/", k_ending = ".js";
-  if (path.size() <= k_folder.size() + k_ending.size() || !path.starts_with(k_folder) ||
-      !path.ends_with(k_ending)) {
-    return std::nullopt;
-  }
-  return path.substr(k_folder.size(), path.size() - k_folder.size() - k_ending.size());
+  const std::size_t around = k_folder.size() + k_ending.size();
+  const bool ours = path.starts_with(k_folder) && path.ends_with(k_ending) && path.size() > around;
+  return ours ? std::optional(path.substr(k_folder.size(), path.size() - around)) : std::nullopt;
 }
 
 std::optional<Json> document(const SiteIndex& index, std::string_view name) {
@@ -178,14 +173,13 @@ std::optional<Json> document(const SiteIndex& index, std::string_view name) {
   const std::string_view kind = name.substr(0, slash);
   const std::string id(name.substr(slash + 1));
   if (kind == "cells") {
-    const auto at = index.cell_by_id.find(id);
-    if (at != index.cell_by_id.end()) return site_cell_json(index, index.cells[at->second]);
+    if (const auto* at = look_up(index.cell_by_id, id)) {
+      return site_cell_json(index, index.cells[*at]);
+    }
   } else if (kind == "runs") {
-    const auto at = index.run_by_id.find(id);
-    if (at != index.run_by_id.end()) return site_run_json(index, at->second);
+    if (const auto* at = look_up(index.run_by_id, id)) return site_run_json(index, *at);
   } else if (kind == "commits") {
-    const auto at = index.commits.find(id);
-    if (at != index.commits.end()) return commits_json(index, at->second);
+    if (const auto* at = look_up(index.commits, id)) return commits_json(index, *at);
   } else if (kind == "sparks") {
     const auto file = text::to_int(id);
     if (file && *file >= 0 && static_cast<std::size_t>(*file) < spark_files(index) &&
@@ -259,21 +253,14 @@ Site::~Site() = default;
 
 std::vector<std::string> Site::paths() const {
   std::vector<std::string> paths;
-  for (const char* one : {"overview", "runs", "baselines", "tally"}) {
-    paths.push_back(fmt::format("data/{}.js", one));
-  }
-  for (std::size_t i = 0; i < spark_files(*index_); ++i) {
-    paths.push_back(fmt::format("data/sparks/{}.js", i));
-  }
-  for (const SiteCell& cell : index_->cells) {
-    paths.push_back(fmt::format("data/cells/{}.js", cell.id));
-  }
-  for (const std::size_t run : index_->run_pages) {
-    paths.push_back(fmt::format("data/runs/{}.js", index_->run_id.at(run)));
-  }
-  for (const auto& [file, commits] : index_->commits) {
-    paths.push_back(fmt::format("data/commits/{}.js", file));
-  }
+  const auto add = [&](const char* folder, const auto& name) {
+    paths.push_back(fmt::format("data/{}{}.js", folder, name));
+  };
+  for (const char* one : {"overview", "runs", "baselines", "tally"}) add("", one);
+  for (std::size_t i = 0; i < spark_files(*index_); ++i) add("sparks/", i);
+  for (const SiteCell& cell : index_->cells) add("cells/", cell.id);
+  for (const std::size_t run : index_->run_pages) add("runs/", index_->run_id.at(run));
+  for (const auto& [file, commits] : index_->commits) add("commits/", file);
   return paths;
 }
 

@@ -12,8 +12,8 @@ using verdict::Outcome;
 
 // What one verdict says of one metric.
 struct SaidOfMetric {
-  std::size_t verdict = 0, cell = 0;
-  Outcome outcome = Outcome::info;
+  std::size_t verdict, cell;  // places
+  Outcome outcome;
   std::optional<double> baseline;
   std::optional<std::string> baseline_text;
 };
@@ -34,24 +34,15 @@ Said said_by(const std::vector<SiteVerdict>& verdicts) {
     const auto& cells = verdicts[v].gate.cells;
     for (std::size_t c = 0; c < cells.size(); ++c) {
       const auto add = [&](const std::string& metric, SaidOfMetric what) {
-        what.verdict = v;
-        what.cell = c;
         said[{stored.project, stored.branch.value_or(""), cells[c].cell.str(),
               cells[c].device_class, metric}]
             .push_back(std::move(what));
       };
-      for (const verdict::MetricVerdict& metric : cells[c].metrics) {
-        SaidOfMetric what;
-        what.outcome = metric.verdict;
-        what.baseline = metric.baseline;
-        what.baseline_text = metric.baseline_text;
-        add(metric.metric.name, std::move(what));
+      for (const verdict::MetricVerdict& one : cells[c].metrics) {
+        add(one.metric.name, {v, c, one.verdict, one.baseline, one.baseline_text});
       }
-      SaidOfMetric whole;
-      whole.outcome = cells[c].kernels_verdict;
-      add("kernels", whole);
-      whole.outcome = cells[c].placement_verdict;
-      add("placement", whole);
+      add("kernels", {v, c, cells[c].kernels_verdict, {}, {}});
+      add("placement", {v, c, cells[c].placement_verdict, {}, {}});
     }
   }
   return said;
@@ -59,13 +50,11 @@ Said said_by(const std::vector<SiteVerdict>& verdicts) {
 
 Fate fate_of(const std::vector<SiteVerdict>& verdicts, const SaidOfMetric& red,
              const SaidOfMetric& next) {
-  if (next.outcome == Outcome::accepted) return Fate::accepted;
-  const auto& before = verdicts[red.verdict].stored->commit;
-  const auto& after = verdicts[next.verdict].stored->commit;
   const bool same_base = red.baseline == next.baseline && red.baseline_text == next.baseline_text;
-  if (!same_base) return Fate::accepted;
-  if (before && before == after) return Fate::disputed;
-  return Fate::reverted;
+  if (next.outcome == Outcome::accepted || !same_base) return Fate::accepted;
+  const auto& before = verdicts[red.verdict].stored->commit;
+  return before && before == verdicts[next.verdict].stored->commit ? Fate::disputed
+                                                                   : Fate::reverted;
 }
 
 }  // namespace
@@ -79,9 +68,7 @@ std::string_view to_string(Fate fate) {
 std::vector<SiteVerdict> read_verdicts(const std::vector<history::StoredVerdict>& stored) {
   std::vector<SiteVerdict> read;
   for (const history::StoredVerdict& one : stored) {
-    const auto json = parse_json(one.text);
-    if (!json) continue;
-    auto gate = verdict::verdict_from_json(*json);
+    auto gate = parse_json(one.text).and_then(verdict::verdict_from_json);
     if (gate) read.push_back({&one, *std::move(gate)});
   }
   std::ranges::stable_sort(read, {}, [](const SiteVerdict& one) {
@@ -109,20 +96,18 @@ Tally tally(const std::vector<SiteVerdict>& verdicts) {
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].outcome != Outcome::fail) continue;
-      std::size_t next = i + 1;
-      while (next < all.size() &&
-             (all[next].outcome == Outcome::fail || !decided(all[next].outcome))) {
-        ++next;
-      }
       Red red{all[i].verdict, all[i].cell, std::get<4>(key), Fate::open};
       // Whether it was disputed, reverted or accepted shows beside the last red of those in a row.
       std::size_t last = i;
-      for (std::size_t k = i; k < next && k < all.size(); ++k) {
-        if (all[k].outcome == Outcome::fail) last = k;
+      for (++i; i < all.size(); ++i) {
+        if (all[i].outcome == Outcome::fail) {
+          last = i;
+        } else if (decided(all[i].outcome)) {
+          red.fate = fate_of(verdicts, all[last], all[i]);
+          break;
+        }
       }
-      if (next < all.size()) red.fate = fate_of(verdicts, all[last], all[next]);
       made.reds.push_back(std::move(red));
-      i = next < all.size() ? next : all.size();
     }
   }
   std::ranges::stable_sort(made.reds, [&](const Red& a, const Red& b) {

@@ -25,9 +25,7 @@ export function gapsAt(changes) {
 // Of many points the band, and with fewer pixels than points the line too, are columns: shapes of so many
 // corners take many times as long.
 export function drawColumns(u, drawn, fill, lows, highs, joined) {
-  const {ctx} = u;
-  ctx.save();
-  clip(u);
+  const ctx = begin(u);
   ctx.fillStyle = fill;
   let [top, bottom] = [Number.NaN, Number.NaN]; // of the column before
   for (let i = 0; i < drawn.at.length; ++i) {
@@ -49,10 +47,8 @@ const AT_ONCE = 16; // strokes
 // A line of many points, a few strokes at a time: one path of a thousand long strokes takes a browser
 // without a GPU 30 times as long.
 export function drawLine(u, drawn, changes, stroke) {
-  const {ctx} = u;
   const places = new Set(placesOf(changes));
-  ctx.save();
-  clip(u);
+  const ctx = begin(u);
   ctx.strokeStyle = stroke;
   ctx.lineWidth = 1.5 * devicePixelRatio;
   ctx.lineJoin = 'bevel';
@@ -71,12 +67,10 @@ export function drawLine(u, drawn, changes, stroke) {
 
 // The interval, from one change of device or machine to the next.
 export function drawBand(u, drawn, changes, fill) {
-  const {ctx} = u;
   const x = (i) => u.valToPos(i, 'x', true);
   const y = (value) => u.valToPos(value, 'y', true);
   const places = placesOf(changes);
-  ctx.save();
-  clip(u);
+  const ctx = begin(u);
   ctx.fillStyle = fill;
   ctx.beginPath();
   for (let from = 0; from < drawn.at.length;) {
@@ -96,9 +90,7 @@ export function drawBand(u, drawn, changes, fill) {
 export function drawLevels(u, series, paint) {
   const changes = series.changes;
   if (changes.length === 0) return;
-  const {ctx} = u;
-  ctx.save();
-  clip(u);
+  const ctx = begin(u);
   ctx.strokeStyle = paint.text;
   ctx.lineWidth = devicePixelRatio;
   ctx.beginPath();
@@ -165,9 +157,11 @@ function shape(ctx, state, x, y, size) {
   else ctx.fill();
 }
 
-function clip(u) {
-  const {left, top, width, height} = u.bbox;
-  u.ctx.beginPath();
-  u.ctx.rect(left, top, width, height);
-  u.ctx.clip();
+// What is drawn from here to restore() stays within the graph.
+function begin({ctx, bbox}) {
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  return ctx;
 }

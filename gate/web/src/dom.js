@@ -47,6 +47,10 @@ export function choice(label, entries, chosen, onchange) {
   return h('label', {class: 'field'}, h('span', {}, label), select);
 }
 
+// What somebody types or ticks goes to take() at once.
+export const searchField = (value, take, more = {}) => h('input', {type: 'search', value, ...more, oninput: (event) => take(event.target.value)});
+export const checkBox = (checked, take, more = {}) => h('input', {type: 'checkbox', checked, ...more, onchange: (event) => take(event.target.checked)});
+
 // What somebody looks for, and whether a text has all of it.
 export const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 export const hasWords = (text, words) => words.every((word) => text.toLowerCase().includes(word));

@@ -1,6 +1,7 @@
 // Latency against load: the cells of one prompt at several concurrencies (chat@c1, chat@c4, …) of one run, as
 // small pictures and as a table of the same numbers.
 import {h} from './dom.js';
+import {entryOf} from './state.js';
 import {pagedTable} from './table.js';
 import {show} from './units.js';
 
@@ -38,17 +39,11 @@ export function loadCurves(metrics, points) {
     const metric = metrics[place];
     if (!parts || !Number.isFinite(value) || !PANELS.some(([, lines]) => lines.some(([, name]) => name === metric.name))) continue;
     known.set(metric.name, metric);
-    const loads = groups.get(parts[1]) ?? new Map();
-    groups.set(parts[1], loads);
-    const values = loads.get(Number(parts[2])) ?? new Map();
-    loads.set(Number(parts[2]), values);
-    values.set(metric.name, value);
+    const loads = entryOf(groups, parts[1], () => new Map());
+    entryOf(loads, Number(parts[2]), () => new Map()).set(metric.name, value);
   }
-  const curves = [];
-  for (const [cell, loads] of groups) {
-    if (loads.size > 1) curves.push({cell, known, loads: [...loads].sort(([a], [b]) => a - b)});
-  }
-  return curves;
+  return [...groups].filter(([, loads]) => loads.size > 1)
+    .map(([cell, loads]) => ({cell, known, loads: [...loads].sort(([a], [b]) => a - b)}));
 }
 
 export function loadPart(metrics, points) {

@@ -17,6 +17,12 @@ export function link(path, parts = {}) {
   return `#/${path}${text ? `?${text}` : ''}`;
 }
 
+// What a map has under a key, made where there is none yet.
+export function entryOf(map, key, make) {
+  if (!map.has(key)) map.set(key, make());
+  return map.get(key);
+}
+
 // Keeps parts of the state without making a new step of the browser's history.
 export function keep(parts) {
   const {page, id, query} = read();

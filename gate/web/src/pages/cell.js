@@ -1,5 +1,5 @@
 // One cell: a graph of the chosen metric and machine, its changes, and all its other metrics.
-import {h, replace, choice, announce} from '../dom.js';
+import {h, replace, choice, announce, checkBox} from '../dom.js';
 import {load, subjectOf} from '../load.js';
 import {keep, link} from '../state.js';
 import {keysOf, makeChart} from '../chart.js';
@@ -74,26 +74,24 @@ export async function cellPage({overview, state}) {
     if (values.open) list();
   }}, h('summary', {}, 'Values as a table'), table));
 
+  const pointAt = (i) => {
+    chart.point(i);
+    point(i, true);
+  };
   const goTo = (i) => {
     const half = Math.max(20, Math.min(200, Math.round(series.value.length / 8)));
     chart.show(i - half, i + half);
-    chart.point(i);
-    point(i, true);
+    pointAt(i);
     box.focus();
   };
-  box.addEventListener('keydown', keysOf({series, chart: () => chart, at: () => at, point: (i) => {
-    chart.point(i);
-    point(i, true);
-  }}));
+  box.addEventListener('keydown', keysOf({series, chart: () => chart, at: () => at, point: pointAt}));
   const machines = [...new Set(cell.series.filter((one) => sameMetric(one.metric, series.metric)).map((one) => one.machine))];
   const tool = (label, words, act) => h('button', {type: 'button', 'aria-label': words, title: words, onclick: act}, label);
-  const toggle = (name, disabled, parts) => h('input', {type: 'checkbox', checked: view[name], disabled, onchange: (event) => {
-    view[name] = event.target.checked;
-    keep(parts());
+  const toggle = (name, disabled) => checkBox(view[name], (on) => {
+    view[name] = on;
+    keep({scale: view.log ? 'log' : '', band: view.band ? '' : 'off'});
     draw();
-  }});
-  const log = toggle('log', lowest <= 0, () => ({scale: view.log ? 'log' : ''}));
-  const band = toggle('band', false, () => ({band: view.band ? '' : 'off'}));
+  }, {disabled});
 
   return {
     title: `${cell.cell} ${series.metric.label}`,
@@ -111,8 +109,8 @@ export async function cellPage({overview, state}) {
       h('div', {class: 'bar'},
         choice('Metric', metricsOf(cell).map((one, i) => [String(i), one.label]), String(metricsOf(cell).findIndex((one) => sameMetric(one, series.metric))), (to) => go({metric: metricsOf(cell)[Number(to)].name, range: ''})),
         machines.length > 1 ? choice('Machine', machines.map((one) => [one, one || 'not known']), series.machine, (to) => go({machine: to, range: ''})) : h('p', {class: 'field'}, h('span', {}, 'Machine'), h('span', {class: 'fixed'}, series.machine || 'not known')),
-        h('label', {class: 'check'}, log, ' log scale'),
-        series.low ? h('label', {class: 'check'}, band, ' interval') : null,
+        h('label', {class: 'check'}, toggle('log', lowest <= 0), ' log scale'),
+        series.low ? h('label', {class: 'check'}, toggle('band', false), ' interval') : null,
         h('div', {class: 'tools', role: 'group', 'aria-label': 'Zoom'},
           tool('+', 'Zoom in', () => chart.zoom(0.5)), tool('−', 'Zoom out', () => chart.zoom(2)),
           tool('◀', 'Earlier', () => chart.pan(-0.5)), tool('▶', 'Later', () => chart.pan(0.5)),
@@ -156,9 +154,8 @@ function readout(overview, cell, series, i, box, subject = '') {
 }
 
 function metricsOf(cell) {
-  const all = [];
-  for (const {metric} of cell.series) if (!all.some((one) => sameMetric(one, metric))) all.push(metric);
-  return all;
+  const all = cell.series.map(({metric}) => metric);
+  return all.filter((metric, i) => all.findIndex((one) => sameMetric(one, metric)) === i);
 }
 
 // What was asked for, else throughput, else what comes first; the machine with the newest point.

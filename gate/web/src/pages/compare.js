@@ -1,7 +1,7 @@
 // Two commits side by side, of all runs that have a page.
-import {h, replace, choice, hasWords, wordsOf} from '../dom.js';
+import {h, replace, checkBox, choice, hasWords, searchField, wordsOf} from '../dom.js';
 import {load} from '../load.js';
-import {keep} from '../state.js';
+import {entryOf, keep} from '../state.js';
 import {pagedTable} from '../table.js';
 import {day, betweenText, show} from '../units.js';
 import {cellLink, commitLink} from '../words.js';
@@ -13,21 +13,20 @@ export async function comparePage({overview, state}) {
   const commits = new Map(); // key -> {label, runs}
   for (const run of runs) {
     const key = run.commit ? run.commit.slice(0, 12) : run.id;
-    const known = commits.get(key);
-    if (known) known.runs.push(run);
-    else commits.set(key, {commit: run.commit, label: `${run.commit ? run.commit.slice(0, 10) : 'no commit'} · ${day(run.time)}${run.branch ? ` · ${run.branch}` : ''}`, runs: [run]});
+    const label = `${run.commit ? run.commit.slice(0, 10) : 'no commit'} · ${day(run.time)}${run.branch ? ` · ${run.branch}` : ''}`;
+    entryOf(commits, key, () => ({commit: run.commit, label, runs: []})).runs.push(run);
   }
   const keys = [...commits.keys()];
   if (keys.length < 2) return {title: 'Compare', nodes: [h('h1', {}, 'Compare'), h('p', {class: 'soft'}, 'There are not two commits to compare yet.')]};
-  const view = {a: known(state.query.get('a')) ?? keys[1], b: known(state.query.get('b')) ?? keys[0], all: state.query.get('all') === '1', find: state.query.get('find') ?? ''};
-  function known(key) {
-    return key !== null && commits.has(key) ? key : null;
-  }
+  const known = (key, other) => (commits.has(key) ? key : other);
+  const view = {a: known(state.query.get('a'), keys[1]), b: known(state.query.get('b'), keys[0]), all: state.query.get('all') === '1', find: state.query.get('find') ?? ''};
   const body = h('div', {});
+  const heads = h('p', {});
   let drawn = 0;
 
   async function draw() {
     const mine = ++drawn;
+    replace(heads, commitLink(overview, commits.get(view.a).commit), ' → ', commitLink(overview, commits.get(view.b).commit));
     const [before, after] = await Promise.all([valuesOf(commits.get(view.a).runs), valuesOf(commits.get(view.b).runs)]);
     if (mine !== drawn) return;
     keep({a: view.a, b: view.b, all: view.all ? '1' : '', find: view.find});
@@ -53,33 +52,18 @@ export async function comparePage({overview, state}) {
   }
 
   const entries = keys.map((key) => [key, commits.get(key).label]);
-  const heads = h('p', {});
-  const again = () => {
-    replace(heads, commitLink(overview, commits.get(view.a).commit), ' → ', commitLink(overview, commits.get(view.b).commit));
-    return draw();
+  const set = (name) => (to) => {
+    view[name] = to;
+    draw();
   };
-  const all = h('input', {type: 'checkbox', checked: view.all, onchange: () => {
-    view.all = all.checked;
-    draw();
-  }});
-  const find = h('input', {type: 'search', value: view.find, oninput: () => {
-    view.find = find.value;
-    draw();
-  }});
-  await again();
+  await draw();
   return {title: 'Compare', nodes: [
     h('h1', {}, 'Compare two commits'),
     h('div', {class: 'bar'},
-      choice('Before', entries, view.a, (to) => {
-        view.a = to;
-        again();
-      }),
-      choice('After', entries, view.b, (to) => {
-        view.b = to;
-        again();
-      }),
-      h('label', {class: 'field grow'}, h('span', {}, 'Find'), find),
-      h('label', {class: 'check'}, all, ' also what is the same')),
+      choice('Before', entries, view.a, set('a')),
+      choice('After', entries, view.b, set('b')),
+      h('label', {class: 'field grow'}, h('span', {}, 'Find'), searchField(view.find, set('find'))),
+      h('label', {class: 'check'}, checkBox(view.all, set('all')), ' also what is the same')),
     heads, body,
   ]};
 }
@@ -92,9 +76,7 @@ async function valuesOf(runs) {
     for (const [id, cell, at, value] of points) {
       const metric = metrics[at];
       const key = JSON.stringify([id, cell, metric.name, metric.unit, run.machine]);
-      const known = found.get(key);
-      if (known) known.values.push(value);
-      else found.set(key, {id, cell, metric, machine: run.machine, values: [value]});
+      entryOf(found, key, () => ({id, cell, metric, machine: run.machine, values: []})).values.push(value);
     }
   }
   for (const one of found.values()) one.value = median(one.values);

@@ -1,5 +1,5 @@
 // All cells: a matrix of cells and metrics, the few that changed found by their state.
-import {h, replace, choice, announce, filterButton, hasWords, wordsOf} from '../dom.js';
+import {h, replace, choice, announce, checkBox, filterButton, hasWords, searchField, wordsOf} from '../dom.js';
 import {load} from '../load.js';
 import {keep, link} from '../state.js';
 import {spark} from '../spark.js';
@@ -12,10 +12,8 @@ const RANK = Object.fromEntries(STATES.map(([state], i) => [state, i]));
 const SORTS = [['name', 'name'], ['state', 'what changed for the worse first'], ['changed', 'last change first']];
 
 // A line of overview.cells as an object.
-function cellOf(line, place) {
-  const [id, project, name, state, time, changed, gate, metrics, machines] = line;
-  return {id, project, name, state, time, changed, gate, metrics, machines, place};
-}
+const cellOf = ([id, project, name, state, time, changed, gate, metrics, machines], place) =>
+  ({id, project, name, state, time, changed, gate, metrics, machines, place});
 
 export async function overviewPage({overview, state}) {
   const {query} = state;
@@ -93,21 +91,16 @@ export async function overviewPage({overview, state}) {
       some.length > 1 ? h('span', {class: 'more'}, `1 of ${some.length} machines`) : null);
   }
 
-  const again = () => {
+  const set = (name) => (to) => {
+    view[name] = to;
     view.at = 0;
     draw();
   };
-  const find = h('input', {type: 'search', id: 'find', value: view.find, placeholder: 'vulkan decode', oninput: () => {
-    view.find = find.value;
-    again();
-  }});
+  const find = searchField(view.find, set('find'), {id: 'find', placeholder: 'vulkan decode'});
   const states = ['fail', ...STATES.map(([name]) => name)].map((name) => {
     const number = cells.filter((cell) => (name === 'fail' ? cell.gate === 'fail' : cell.state === name)).length;
     if (!number) return null;
-    return filterButton(() => view.state === name, () => {
-      view.state = view.state === name ? '' : name;
-      again();
-    }, null, name === 'fail' ? [verdictBadge('fail'), ' at the gate'] : stateBadge(name), ` ${number}`);
+    return filterButton(() => view.state === name, () => set('state')(view.state === name ? '' : name), null, name === 'fail' ? [verdictBadge('fail'), ' at the gate'] : stateBadge(name), ` ${number}`);
   });
   await draw();
   return {
@@ -116,14 +109,8 @@ export async function overviewPage({overview, state}) {
       h('h1', {}, overview.title || 'Trends'),
       h('p', {class: 'soft'}, `${counted(cells.length, 'cell')} · ${counted(overview.series, 'series', 'series')} · ${counted(overview.points, 'point')} of ${counted(overview.runs, 'run')}`),
       h('div', {class: 'bar', role: 'search'}, h('label', {class: 'field grow'}, h('span', {}, 'Find cells'), find),
-        overview.machines.length > 1 ? choice('Machine', [['', 'all'], ...overview.machines.map((one) => [one, one || 'not known'])], view.machine, (to) => {
-          view.machine = to;
-          again();
-        }) : null,
-        choice('Order', SORTS, view.sort, (to) => {
-          view.sort = to;
-          again();
-        })),
+        overview.machines.length > 1 ? choice('Machine', [['', 'all'], ...overview.machines.map((one) => [one, one || 'not known'])], view.machine, set('machine')) : null,
+        choice('Order', SORTS, view.sort, set('sort'))),
       h('div', {class: 'filters', role: 'group', 'aria-label': 'Show cells by state'}, states),
       columnPicker(overview, view, draw),
       body,
@@ -140,10 +127,10 @@ function columnPicker(overview, view, draw) {
   if (overview.metrics.length < 2) return null;
   return h('details', {class: 'columns'}, h('summary', {}, 'Metrics shown'),
     h('div', {class: 'checks'}, overview.metrics.map((metric, at) => {
-      const box = h('input', {type: 'checkbox', checked: view.columns.includes(at), onchange: () => {
-        view.columns = box.checked ? [...view.columns, at] : view.columns.filter((one) => one !== at);
+      const box = checkBox(view.columns.includes(at), (shown) => {
+        view.columns = shown ? [...view.columns, at] : view.columns.filter((one) => one !== at);
         draw();
-      }});
+      });
       return h('label', {}, box, ' ', metric.label);
     })));
 }

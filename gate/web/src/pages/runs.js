@@ -1,5 +1,5 @@
 // The runs, the newest first.
-import {h, hasWords, wordsOf} from '../dom.js';
+import {h, hasWords, searchField, wordsOf} from '../dom.js';
 import {load} from '../load.js';
 import {keep, link} from '../state.js';
 import {pagedTable} from '../table.js';
@@ -9,10 +9,10 @@ import {commitLink, verdictBadge} from '../words.js';
 export async function runsPage({overview, state}) {
   const {all, runs} = await load('runs');
   const fits = (text) => runs.filter((run) => hasWords([run.commit, run.branch, run.machine, run.verdict ?? '', run.source].join('\n'), wordsOf(text)));
-  const find = h('input', {type: 'search', value: state.query.get('find') ?? '', placeholder: 'main fail', oninput: () => {
-    keep({find: find.value, at: ''});
-    table.show(fits(find.value));
-  }});
+  const find = searchField(state.query.get('find') ?? '', (text) => {
+    keep({find: text, at: ''});
+    table.show(fits(text));
+  }, {placeholder: 'main fail'});
   const table = pagedTable({caption: 'Runs, the newest first', rows: fits(find.value), size: 50, empty: 'No run fits.',
     page: Number.parseInt(state.query.get('at') ?? '0', 10) || 0, onpage: (at) => keep({at: at || ''}), columns: [
       {title: 'measured', cell: (run) => h('a', {href: link(`run/${run.id}`)}, moment(run.time))},

@@ -35,12 +35,13 @@ export class Varints {
     return value % 2 ? -(value + 1) / 2 : value / 2;
   }
 
-  // `count` numbers into `to`, from its place `from`; each at most `most`.
-  column(to, from, count, most = Infinity) {
-    for (let i = from; i < from + count; ++i) {
-      const value = this.next();
-      if (!(value <= most)) throw new Error('this file is cut short or damaged');
-      to[i] = value;
+  // `count` numbers; each at most `most`.
+  column(count, most = Infinity) {
+    const column = new Float64Array(count);
+    for (let i = 0; i < count; ++i) {
+      column[i] = this.next();
+      if (!(column[i] <= most)) throw new Error('this file is cut short or damaged');
     }
+    return column;
   }
 }

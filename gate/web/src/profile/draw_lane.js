@@ -1,5 +1,6 @@
 // One lane on a canvas. What is narrower than two pixels is drawn a pixel at a time: as high as that pixel is busy, in the
 // colour of its longest event. So a frame costs the width of the screen, not the number of events.
+import {nextMarked} from './find.js';
 import {firstReaching, longestIn, lowerBound, soonBound} from './model.js';
 
 const WIDE = 2;
@@ -63,12 +64,8 @@ function sliver(model, from, to, pixel, scale, look, into) {
   // What was looked for is seen however short it is.
   const height = Math.max(look.marked && found ? look.height - 1 : 2, Math.round(busy * (look.height - 1)));
   const event = to - from === 1 ? from : longestIn(model, from, to);
-  const colour = found ? look.colour[model.name[look.marked ? firstMarked(look.marked, from, to) : event]] : look.dim;
+  const colour = found ? look.colour[model.name[look.marked ? nextMarked(look.marked, from, to) : event]] : look.dim;
   into.rectangles.add(colour, pixel, look.y + look.height - 1 - height, 1, height);
-}
-
-function firstMarked(marked, from, to) {
-  return lowerBound(marked, marked[from] + 1, from + 1, to) - 1;
 }
 
 // A counter over time: steps, each pixel as high as the highest of what falls into it.

@@ -63,7 +63,7 @@ function splitAt(model, lane, [time, event]) {
   return {before: high, after: high === event ? high + 1 : high};
 }
 
-function nextMarked(marked, from, to) {
+export function nextMarked(marked, from, to) {
   return from < to && marked[to] > marked[from] ? lowerBound(marked, marked[from] + 1, from + 1, to) - 1 : null;
 }
 

@@ -1,6 +1,7 @@
 // The timeline as columns. Events lie lane after lane (a lane is a row of a track whose events follow each other), in
 // order of their start within each: all that draws or adds up works on stretches of these columns.
 import {bytesOf, Varints} from './decode.js';
+import {entryOf} from '../state.js';
 
 export const MOST_LANES = 48;
 const FORMAT = 'weir.profile-page/1';
@@ -20,6 +21,7 @@ export function readModel(head, text) {
   };
   const slots = {row: new Uint32Array(head.names.length), track: new Int32Array(head.names.length).fill(-1)};
   head.tracks.forEach((track, index) => readTrack(model, numbers, track, index, slots));
+  model.laneEnds = model.lanes.map(({to}) => to);
   for (let i = 0; i < count; ++i) model.before[i + 1] = model.before[i] + model.length[i];
   model.arrows = readArrows(model, numbers, head.arrows);
   for (const counter of head.counters) model.end = Math.max(model.end, counter.at.at(-1) ?? 0);
@@ -32,11 +34,7 @@ export function readModel(head, text) {
 function readTrack(model, numbers, track, index, slots) {
   const first = model.lanes.length ? model.lanes.at(-1).to : 0;
   const {events} = track;
-  const raw = {start: new Float64Array(events), length: new Float64Array(events), name: new Uint32Array(events), detail: new Uint32Array(events)};
-  numbers.column(raw.start, 0, events);
-  numbers.column(raw.length, 0, events);
-  numbers.column(raw.name, 0, events, model.names.length - 1);
-  numbers.column(raw.detail, 0, events, model.details.length);
+  const raw = {start: numbers.column(events), length: numbers.column(events), name: numbers.column(events, model.names.length - 1), detail: numbers.column(events, model.details.length)};
   for (let i = 1; i < events; ++i) raw.start[i] += raw.start[i - 1];
   const {lane, parent, lanes} = laneOf(raw.start, raw.length, MOST_LANES);
   const next = new Int32Array(lanes + 1);
@@ -74,23 +72,18 @@ function rowOf(model, slots, track, name) {
 
 // Arrows lie together by their two tracks, in order of their start within each such pair.
 function readArrows(model, numbers, count) {
-  const raw = {};
   const most = model.tracks.length - 1;
-  for (const [name, limit] of [['from', most], ['to', most], ['start', Infinity]]) {
-    raw[name] = new Float64Array(count);
-    numbers.column(raw[name], 0, count, limit);
-  }
-  raw.length = Float64Array.from({length: count}, () => numbers.signed());
-  for (const [name, limit] of [['name', model.names.length - 1], ['detail', model.details.length]]) {
-    raw[name] = new Float64Array(count);
-    numbers.column(raw[name], 0, count, limit);
-  }
+  // In the order of the file.
+  const raw = {
+    from: numbers.column(count, most), to: numbers.column(count, most), start: numbers.column(count),
+    length: Float64Array.from({length: count}, () => numbers.signed()),
+    name: numbers.column(count, model.names.length - 1), detail: numbers.column(count, model.details.length),
+  };
   for (let i = 1; i < count; ++i) raw.start[i] += raw.start[i - 1];
   const pairs = new Map();
   for (let i = 0; i < count; ++i) {
     const key = raw.from[i] * (most + 1) + raw.to[i];
-    if (!pairs.has(key)) pairs.set(key, {from: raw.from[i], to: raw.to[i], all: [], longest: 0});
-    const pair = pairs.get(key);
+    const pair = entryOf(pairs, key, () => ({from: raw.from[i], to: raw.to[i], all: [], longest: 0}));
     pair.all.push(i);
     pair.longest = Math.max(pair.longest, Math.abs(raw.length[i]));
     model.end = Math.max(model.end, raw.start[i], raw.start[i] + raw.length[i]);
@@ -173,14 +166,7 @@ export function firstReaching(model, lane, time) {
 }
 
 export function laneOfEvent(model, event) {
-  let low = 0;
-  let high = model.lanes.length - 1;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (model.lanes[middle].to <= event) low = middle + 1;
-    else high = middle;
-  }
-  return model.lanes[low];
+  return model.lanes[lowerBound(model.laneEnds, event + 1, 0, model.lanes.length - 1)];
 }
 
 // The event of a track at a time, in its deepest lane; -1 when there is none.

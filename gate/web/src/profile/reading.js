@@ -12,6 +12,8 @@ function work(detail) {
   return [...(detail.bytes ? [['moved', show(BYTES, detail.bytes)]] : []), ...(detail.flops ? [['arithmetic', `${(detail.flops / 1e9).toPrecision(4)} GFLOP`]] : []), ...detail.words];
 }
 
+const listOf = (details) => (details.length ? h('dl', {class: 'small'}, details.map(([key, value]) => [h('dt', {}, key), h('dd', {}, value)])) : null);
+
 function arrowWords(model, arrow) {
   const {from, to, length, name, detail} = model.arrows;
   const size = detail[arrow] ? model.details[detail[arrow] - 1].bytes : null;
@@ -26,13 +28,12 @@ export function readEvent(model, event, box) {
   const details = work(model.details[model.detail[event] - 1]);
   const arrows = arrowsOf(model, track.index, start, start + length);
   replace(box, h('strong', {}, name), ` ${timeText(length)} `, h('span', {class: 'soft'}, `from ${timeText(start)} on · ${track.name}`),
-    details.length ? h('dl', {class: 'small'}, details.map(([key, value]) => [h('dt', {}, key), h('dd', {}, value)])) : null,
+    listOf(details),
     arrows.map((arrow) => h('div', {class: 'small'}, arrowWords(model, arrow))));
   return `${name}, ${timeText(length)}, from ${timeText(start)} on, ${track.name}${details.map(([key, value]) => `, ${key} ${value}`).join('')}`;
 }
 
 export function readArrow(model, arrow, box) {
   const details = work(model.details[model.arrows.detail[arrow] - 1]);
-  replace(box, h('strong', {}, arrowWords(model, arrow)), ' ', h('span', {class: 'soft'}, `from ${timeText(model.arrows.start[arrow])} on`),
-    details.length ? h('dl', {class: 'small'}, details.map(([key, value]) => [h('dt', {}, key), h('dd', {}, value)])) : null);
+  replace(box, h('strong', {}, arrowWords(model, arrow)), ' ', h('span', {class: 'soft'}, `from ${timeText(model.arrows.start[arrow])} on`), listOf(details));
 }

@@ -1,5 +1,6 @@
 // What the events of a stretch of time add up to, by name and track.
 import {firstReaching} from './model.js';
+import {entryOf} from '../state.js';
 
 // Of [from, to]: for each row of the model how many calls reach into it (`calls`), their time within it (`total`) and that without
 // what is nested in them (`own`); of whole calls their time (`whole`), the least and the most. Nanoseconds.
@@ -24,17 +25,13 @@ export function addUp(model, from, to) {
       if (length[i] < out.least[at]) out.least[at] = length[i];
       if (length[i] > out.most[at]) out.most[at] = length[i];
       if (detail[i] === 0) continue;
-      addWork(out, at, bytes[detail[i]], flops[detail[i]], length[i]);
+      out.bytes[at] += bytes[detail[i]];
+      out.flops[at] += flops[detail[i]];
+      if (bytes[detail[i]]) out.bytesTime[at] += length[i];
+      if (flops[detail[i]]) out.flopsTime[at] += length[i];
     }
   }
   return out;
-}
-
-function addWork(out, at, bytes, flops, length) {
-  out.bytes[at] += bytes;
-  out.flops[at] += flops;
-  if (bytes) out.bytesTime[at] += length;
-  if (flops) out.flopsTime[at] += length;
 }
 
 export const KINDS = [['cpu', 'CPU'], ['device', 'devices'], ['copy', 'copies'], ['marks', 'the engine’s marks'], ['async', 'other']];
@@ -49,8 +46,7 @@ export function tableRows(model, sums, by, kind) {
     kindTime[of] = (kindTime[of] ?? 0) + sums.own[index];
     if (!sums.calls[index] || (kind && of !== kind)) return;
     const key = by === 'name' ? `${of} ${name}` : `${track} ${name}`;
-    if (!grouped.has(key)) grouped.set(key, {key, name, kind: of, rows: []});
-    grouped.get(key).rows.push(index);
+    entryOf(grouped, key, () => ({key, name, kind: of, rows: []})).rows.push(index);
   });
   return [...grouped.values()].map((row) => filled(model, sums, row, kindTime[row.kind]));
 }

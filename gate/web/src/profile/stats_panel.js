@@ -2,7 +2,7 @@
 import {addUp, KINDS, tableRows} from './stats.js';
 import {sortedTable} from './sorted_table.js';
 import {timeText} from './view.js';
-import {announce, choice, h, hasWords, replace, wordsOf} from '../dom.js';
+import {announce, choice, h, hasWords, replace, searchField, wordsOf} from '../dom.js';
 import {counted, number, show} from '../units.js';
 
 const SECONDS = {unit: 's'};
@@ -34,7 +34,7 @@ export class StatsPanel {
     this.columns = COLUMNS(mark);
     this.table = sortedTable({caption: 'Statistics', columns: this.columns, sort: set.sort, empty: 'Nothing in this stretch of time.',
       onsort: (sort) => this.change({sort}, false), foot: (rows) => this.foot(rows)});
-    this.filter = h('input', {type: 'search', value: set.text, placeholder: 'words in its name', oninput: () => this.change({text: this.filter.value})});
+    this.filter = searchField(set.text, (text) => this.change({text}), {placeholder: 'words in its name'});
     this.scope = h('p', {class: 'scope', id: 'scope'});
     const kinds = KINDS.filter(([kind]) => model.tracks.some((track) => track.kind === kind && track.to > track.from));
     this.box = h('section', {'aria-labelledby': 'stats-title'}, h('h2', {id: 'stats-title'}, 'Statistics'), this.scope,
