@@ -9,7 +9,9 @@
 namespace weir::app {
 namespace {
 
-std::string wrapped(const std::string& text, std::size_t width) {
+constexpr std::size_t k_column = 29, k_width = 80;
+
+std::string wrapped(const std::string& text, std::size_t width = k_width - k_column) {
   return text::join(report::wrap(text, width, "", 0), "\n");
 }
 
@@ -38,33 +40,39 @@ std::string type_of(const CLI::Option& option) {
   return type == "INT" || type == "UINT" || type == "FLOAT" ? "N" : type;
 }
 
+class HelpFormatter : public CLI::Formatter {
+ public:
+  HelpFormatter() { column_width(k_column); }
+
+  std::string make_description(const CLI::App* app) const override {
+    return wrapped(app->get_description(), k_width) + "\n\n";
+  }
+
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_size() == 0 ? "" : type_of(*option);
+    const bool many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
+    return (type.empty() ? "" : " " + type) + (many ? " ..." : "");
+  }
+
+  std::string make_option_desc(const CLI::Option* option) const override {
+    const std::string usual = option->get_type_size() == 0 ? "" : option->get_default_str();
+    std::string what = option->get_description();
+    if (const std::string choices = choices_of(*option); is_long(choices)) {
+      what += ": " + text::join(text::split(choices, ','), ", ");
+    }
+    if (!usual.empty() && usual != "-") what += " (default: " + usual + ")";
+    return wrapped(what);
+  }
+
+  std::string make_subcommand(const CLI::App* below) const override {
+    std::ostringstream out;
+    CLI::detail::format_help(out, below->get_name(), wrapped(below->get_description()), k_column);
+    return out.str();
+  }
+};
+
 }  // namespace
 
-std::string HelpFormatter::make_description(const CLI::App* app) const {
-  return wrapped(app->get_description(), k_width) + "\n\n";
-}
-
-std::string HelpFormatter::make_option_opts(const CLI::Option* option) const {
-  const std::string type = option->get_type_size() == 0 ? "" : type_of(*option);
-  const bool many = option->get_expected_max() == CLI::detail::expected_max_vector_size;
-  return (type.empty() ? "" : " " + type) + (many ? " ..." : "");
-}
-
-std::string HelpFormatter::make_option_desc(const CLI::Option* option) const {
-  const std::string usual = option->get_type_size() == 0 ? "" : option->get_default_str();
-  std::string what = option->get_description();
-  if (const std::string choices = choices_of(*option); is_long(choices)) {
-    what += ": " + text::join(text::split(choices, ','), ", ");
-  }
-  if (!usual.empty() && usual != "-") what += " (default: " + usual + ")";
-  return wrapped(what, k_width - k_column);
-}
-
-std::string HelpFormatter::make_subcommand(const CLI::App* below) const {
-  std::ostringstream out;
-  CLI::detail::format_help(out, below->get_name(),
-                           wrapped(below->get_description(), k_width - k_column), k_column);
-  return out.str();
-}
+std::shared_ptr<CLI::Formatter> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
 }  // namespace weir::app

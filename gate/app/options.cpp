@@ -90,7 +90,11 @@ void add_report_files(const Verb& verb, flow::ReportFiles& files) {
   }
 }
 
-void add_shard_options(const Verb& verb, flow::MeasureOptions& wanted) {
+void add_measure_options(const Verb& verb, flow::MeasureOptions& wanted) {
+  verb.optional("--resume", wanted.resume, "[RUN]",
+                "Continue an interrupted RUN (default: the newest)");
+  verb.option("--runs", wanted.plan.runs, "", "Timed processes per cell (default: gate.runs)")
+      ->check(CLI::Range(1, 10'000));
   CLI::Option* shard =
       verb.option("--shard", wanted.shard, "I/N", "Measure one part of the matrix, such as 3/16");
   verb.option("--profiling-cost", wanted.plan.cost_pairs, "[PAIRS]",

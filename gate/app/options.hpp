@@ -97,6 +97,22 @@ class Verb {
           job, [=](const Program::Words&) { return flow(*job, *options); }, false);
     });
   }
+  // The same with options of its own, which come back to be filled in.
+  template <class Options>
+  using FlowOf = Result<flow::Answer>(const flow::Job&, const Options&);
+  template <class Options>
+  std::shared_ptr<Options> runs(FlowOf<Options>* flow) const {
+    auto options = std::make_shared<Options>();
+    runs(options, flow);
+    return options;
+  }
+  template <class Options>
+  std::shared_ptr<Options> runs_with_words(FlowOf<Options>* flow) const {
+    auto options = std::make_shared<Options>();
+    runs_with_words(options, flow);
+    return options;
+  }
+
   // Those of `names` that the command line has.
   [[nodiscard]] std::vector<std::string> given(std::initializer_list<const char*> names) const;
 
@@ -122,7 +138,7 @@ class Verb {
 };
 
 // Options that several verbs have.
-void add_shard_options(const Verb& verb, flow::MeasureOptions& wanted);
+void add_measure_options(const Verb& verb, flow::MeasureOptions& wanted);
 void add_github_options(const Verb& verb, flow::GithubOptions& options);
 void add_report_files(const Verb& verb, flow::ReportFiles& files);
 void add_store_options(const Verb& verb, flow::StoreOptions& options);

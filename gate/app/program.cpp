@@ -131,7 +131,7 @@ int Program::run(int argc, const char* const* argv) {
   CLI::App app{"weir: a performance-regression gate for LLM inference engines", "weir"};
   app.set_version_flag("--version", fmt::format("weir {}", flow::k_version));
   app.require_subcommand(0, 1);
-  app.formatter(std::make_shared<HelpFormatter>());
+  app.formatter(help_formatter());
   for (const VerbEntry& entry : k_verbs) {
     CLI::App* verb = app.add_subcommand(entry.name, entry.what);
     verb->group(entry.group);

@@ -56,8 +56,7 @@ Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::P
   WEIR_TRY(const sys::ScratchFolder scratch,
            sys::ScratchFolder::make_temporary(job.files(), "weir-ab-"));
   const std::string& folder = scratch.path();
-  WEIR_CHECK(attach_probes(
-      probing, typed.probes, folder, [](auto&) {}, spec));
+  WEIR_CHECK(attach_probes(probing, typed.probes, folder, {}, spec));
   job.talk(fmt::format("running {} once to see what it does", sys::file_name_of(typed.program)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
   const auto counted = probing.collect(typed.probes, folder);
@@ -67,16 +66,14 @@ Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::P
   }
   Trial trial;
   const adapters::Printed printed({finished.out, finished.err});
-  for (const adapters::Format* format : adapters::recognised(printed)) {
-    if (trial.output.empty()) trial.output = format->adapter.name;
-  }
+  const auto formats = adapters::recognised(printed);
+  if (!formats.empty()) trial.output = formats.front()->adapter.name;
   for (const profile::ProbeCounts& one : counted.value_or(std::vector<profile::ProbeCounts>())) {
     trial.is_counted = trial.is_counted || std::ranges::any_of(one.counts, [](const auto& count) {
                          return count.second > 0;
                        });
-    const auto dispatches = one.counts.find("dispatches");
-    if (dispatches == one.counts.end() || dispatches->second == 0) continue;
-    if (unit::find_device_api(one.probe) != nullptr) trial.device = one.probe;
+    const bool dispatches = look_up(one.counts, "dispatches", 0) != 0;
+    if (dispatches && unit::find_device_api(one.probe) != nullptr) trial.device = one.probe;
   }
   return trial;
 }
@@ -84,8 +81,7 @@ Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::P
 // What the preset sets for a device, but for what whoever types the command has set.
 config::Environment device_env(const Job& job, const config::Preset* preset,
                                const std::string& device) {
-  if (preset == nullptr) return {};
-  const auto* row = find_named(preset->devices, device);
+  const auto* row = preset == nullptr ? nullptr : find_named(preset->devices, device);
   if (row == nullptr) return {};
   config::Environment env = row->extra.env;
   for (auto& [name, value] : env) value = job.world.environment(name).value_or(value);

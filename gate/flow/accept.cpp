@@ -12,6 +12,8 @@ namespace weir::flow {
 namespace {
 
 struct Taken {
+  explicit Taken(const Configured& known)
+      : engines(known.settings->engines), redactor(known.redactor) {}
   std::vector<profile::Profile> profiles;
   std::vector<config::EngineSettings> engines;
   std::vector<std::string> notes;
@@ -31,7 +33,9 @@ bool is_count(const profile::Measurement& measurement) {
 Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
                        const std::string& run, std::vector<std::string>& notes) {
   const std::string cell = fresh.cell.str();
-  if (fresh.provenance.fingerprint != earlier.provenance.fingerprint) {
+  profile::Provenance& now = fresh.provenance;
+  const profile::Provenance& then = earlier.provenance;
+  if (now.fingerprint != then.fingerprint) {
     notes.push_back(
         fmt::format("{}: {} measured another configuration; its times are left out", cell, run));
     return {};
@@ -40,51 +44,39 @@ Result<void> add_times(profile::Profile& fresh, const profile::Profile& earlier,
     return !a.empty() && !b.empty() && a != b;
   };
   // Times belong to one build on one machine class; the session is filed under the fresh run's.
-  const bool elsewhere = differ(fresh.provenance.machine_class, earlier.provenance.machine_class) ||
-                         differ(fresh.provenance.engine_build.value_or(""),
-                                earlier.provenance.engine_build.value_or(""));
+  const bool elsewhere = differ(now.machine_class, then.machine_class) ||
+                         differ(now.engine_build.value_or(""), then.engine_build.value_or(""));
   if (elsewhere) {
     notes.push_back(
         fmt::format("{}: {} was measured on another machine class or build; its times are left out",
                     cell, run));
   }
   for (const auto& [name, measurement] : earlier.metrics) {
-    if (!is_count(measurement) && elsewhere) continue;
-    if (is_count(measurement)) {
-      const auto now = fresh.metrics.find(name);
-      const bool same = now == fresh.metrics.end() || !measurement.exact || !now->second.exact ||
-                        *measurement.exact == *now->second.exact;
-      if (!same) {
-        return fail(Code::data,
-                    "{}: {} was {} in {} and is {} now: the engine changed since\n"
-                    "  measure again (weir gate), then accept",
-                    cell, unit::label(measurement.metric), measurement.exact->str(), run,
-                    now->second.exact->str());
-      }
-    } else {
-      fresh.metrics.insert({name, measurement});
-      fresh.timed_runs = earlier.timed_runs;
+    const auto* counted = look_up(fresh.metrics, name);
+    if (is_count(measurement) && counted != nullptr && measurement.exact && counted->exact &&
+        *measurement.exact != *counted->exact) {
+      return fail(Code::data,
+                  "{}: {} was {} in {} and is {} now: the engine changed since\n"
+                  "  measure again (weir gate), then accept",
+                  cell, unit::label(measurement.metric), measurement.exact->str(), run,
+                  counted->exact->str());
     }
+    if (is_count(measurement) || elsewhere) continue;
+    fresh.metrics.insert({name, measurement});
+    fresh.timed_runs = earlier.timed_runs;
   }
-  if (fresh.provenance.machine_class.empty()) {
-    fresh.provenance.machine_class = earlier.provenance.machine_class;
-  }
-  if (!fresh.provenance.engine_build)
-    fresh.provenance.engine_build = earlier.provenance.engine_build;
-  if (fresh.provenance.device_class.empty()) {
-    fresh.provenance.device_class = earlier.provenance.device_class;
-  }
+  if (now.machine_class.empty()) now.machine_class = then.machine_class;
+  if (!now.engine_build) now.engine_build = then.engine_build;
+  if (now.device_class.empty()) now.device_class = then.device_class;
   return {};
 }
 
 // They take long: not where they are not to be stored.
 bool wants_instructions(const AcceptOptions& options) {
   const auto matches = [](const std::string& glob) {
-    for (const char* name :
-         {"instructions_per_token", "instructions_per_prefill", "instructions_fixed"}) {
-      if (text::glob_match(glob, name)) return true;
-    }
-    return glob.starts_with("instructions");
+    return glob.starts_with("instructions") || text::glob_match(glob, "instructions_per_token") ||
+           text::glob_match(glob, "instructions_per_prefill") ||
+           text::glob_match(glob, "instructions_fixed");
   };
   return options.metrics.empty() || std::ranges::any_of(options.metrics, matches);
 }
@@ -98,9 +90,7 @@ Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
   WEIR_TRY(Measured measured, read_measured(job, run));
   if (!measured.interrupted.empty()) return fail(Code::usage, "{}", measured.interrupted);
   const std::set<std::string> known = names_of(loaded.cells);
-  Taken taken;
-  taken.engines = loaded.known.settings->engines;
-  taken.redactor = loaded.known.redactor;
+  Taken taken(loaded.known);
   std::set<std::string> machines;
   for (profile::Profile& profile : measured.profiles) {
     if (!known.contains(profile.cell.str())) {
@@ -130,7 +120,6 @@ Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
 // from counted something else.
 Result<Taken> take(const Job& job, const AcceptOptions& options) {
   if (options.artifact) return take_artifact(job, options);
-  Taken taken;
   MeasureOptions wanted;
   wanted.plan.counted_processes = k_processes_that_agree;
   wanted.plan.overlapping_processes = k_processes_that_vary;
@@ -144,8 +133,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   if (job.asked.counts_only || !have_run) {
     wanted.plan.times = !job.asked.counts_only;
     WEIR_TRY(Measured measured, measure(job.asked.counts_only ? counting : job, wanted));
-    taken.engines = measured.known.settings->engines;
-    taken.redactor = std::move(measured.known.redactor);
+    Taken taken(measured.known);
     taken.profiles = std::move(measured.profiles);
     return taken;
   }
@@ -153,27 +141,22 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   if (!earlier.interrupted.empty()) return fail(Code::usage, "{}", earlier.interrupted);
   const bool countable = std::ranges::any_of(
       earlier.profiles, [](const profile::Profile& profile) { return !profile.counts_skipped; });
-  taken.engines = earlier.known.settings->engines;
-  taken.redactor = earlier.known.redactor;
   if (!countable) {
+    Taken taken(earlier.known);
     taken.profiles = std::move(earlier.profiles);
     return taken;
   }
   wanted.plan.times = false;
   WEIR_TRY(Measured fresh, measure(counting, wanted));
-  taken.engines = fresh.known.settings->engines;
-  taken.redactor = std::move(fresh.known.redactor);
-  for (profile::Profile& profile : fresh.profiles) {
+  Taken taken(fresh.known);
+  taken.profiles = std::move(fresh.profiles);
+  for (profile::Profile& profile : taken.profiles) {
     const auto same_cell =
         std::ranges::find(earlier.profiles, profile.cell, &profile::Profile::cell);
-    if (same_cell != earlier.profiles.end()) {
-      if (!same_cell->errors.empty()) profile.errors = same_cell->errors;
-      WEIR_CHECK(
-          add_times(profile, *same_cell, earlier.folder, taken.notes).map_error([&](Error error) {
-            return redacted(std::move(error), taken.redactor);
-          }));
-    }
-    taken.profiles.push_back(std::move(profile));
+    if (same_cell == earlier.profiles.end()) continue;
+    if (!same_cell->errors.empty()) profile.errors = same_cell->errors;
+    WEIR_CHECK(add_times(profile, *same_cell, earlier.folder, taken.notes)
+                   .map_error(redacting(taken.redactor)));
   }
   return taken;
 }
@@ -221,11 +204,8 @@ std::string changes(const std::optional<baseline::Baseline>& old, const baseline
   for (const auto& [name, measurement] : now.counts) {
     if (measurement.metric.scope == unit::Scope::fixed) continue;
     const std::string value = stored_value(measurement);
-    std::string before;
-    if (old) {
-      const auto found = old->counts.find(name);
-      if (found != old->counts.end()) before = stored_value(found->second);
-    }
+    const auto* then = old ? look_up(old->counts, name) : nullptr;
+    const std::string before = then == nullptr ? "" : stored_value(*then);
     if (before == value) continue;
     const std::string change = before.empty() ? value : fmt::format("{} → {}", before, value);
     parts.push_back(fmt::format("{} {}", unit::label(measurement.metric), change));
@@ -252,7 +232,7 @@ std::string blind(const baseline::Baseline& now) {
 Result<Acceptance> store(const AcceptOptions& options, const Taken& taken,
                          StoredBaselines& stored) {
   Acceptance acceptance;
-  const auto redact_error = [&](Error error) { return redacted(std::move(error), taken.redactor); };
+  const auto redact_error = redacting(taken.redactor);
   const auto say = [&](const std::string& text) { acceptance.said += taken.redactor.text(text); };
   const auto keep = [&](const profile::Profile& profile, std::string_view outcome, const char* what,
                         const std::string& words) {
@@ -347,8 +327,7 @@ Result<Answer> accept(const Job& asked, const AcceptOptions& options) {
                   : asked.asked.counts_only ? "--counts-only"
                                             : "RUN");
     }
-    return accept_allowed({*options.allowances, options.allowances_ref, options.baselines_ref},
-                          asked);
+    return accept_allowed(asked, options);
   }
   if (options.artifact && !options.run.empty()) {
     return fail(Code::usage, "--from-artifact names the run itself: leave RUN out");

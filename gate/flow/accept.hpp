@@ -1,7 +1,6 @@
 // What weir baseline accept stores: counted now, taken from a run, or from a downloaded one.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,8 +9,6 @@
 #include "gate/flow/job.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/flow/stored_baselines.hpp"
-#include "gate/profile/profile.hpp"
-#include "gate/sys/files.hpp"
 
 namespace weir::flow {
 struct AcceptOptions {
@@ -24,6 +21,12 @@ struct AcceptOptions {
 
 // weir baseline accept: what was measured becomes the baseline.
 [[nodiscard]] Result<Answer> accept(const Job& job, const AcceptOptions& options);
+
+// With options.allowances: what a merged pull request was allowed becomes the baseline. Exit 3
+// where something that was allowed could not be stored: a time, or a value that is stored as
+// another by now. What is stored on the branch of the allowances takes their file away with it.
+// In allowances.cpp.
+[[nodiscard]] Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options);
 
 // What storing came to: in words, and as JSON, once it is on the disk or on the branch.
 struct Acceptance {

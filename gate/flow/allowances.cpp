@@ -31,14 +31,12 @@ publish::Event event_here(const Job& job) {
 // Of a work tree: HEAD, or of a merge commit made for the run what was merged.
 Result<std::string> head_here(const source::Git& git, const Job& job) {
   WEIR_TRY(const std::optional<std::string> head, git.commit("HEAD"));
-  if (!head) return std::string();
-  if (!job.variable("GITHUB_REF").ends_with("/merge")) return *head;
+  if (!head || !job.variable("GITHUB_REF").ends_with("/merge")) return head.value_or("");
   WEIR_TRY(const std::vector<std::string> parents, git.parents(*head));
   return parents.size() == 2 ? parents[1] : *head;
 }
 
-}  // namespace
-
+// Those of one pull request, as `commit` has them.
 Result<std::vector<verdict::Allowance>> allowances_of(const source::Git& git,
                                                       const std::string& commit,
                                                       std::int64_t pull_request) {
@@ -46,11 +44,11 @@ Result<std::vector<verdict::Allowance>> allowances_of(const source::Git& git,
   WEIR_TRY(const std::optional<std::string> text,
            source::file_of(git, commit, path, k_largest_file));
   if (!text) return std::vector<verdict::Allowance>();
-  return verdict::parse_allowances(*text, pull_request).map_error([&](Error error) {
-    return with_context(fmt::format("{} of {}", path, source::short_commit(commit)),
-                        std::move(error));
-  });
+  return verdict::parse_allowances(*text, pull_request)
+      .map_error(in_context(fmt::format("{} of {}", path, source::short_commit(commit))));
 }
+
+}  // namespace
 
 Result<std::shared_ptr<const Allowed>> read_allowed(const AllowedWanted& wanted, const Job& job) {
   if (!wanted.ref) {
@@ -67,9 +65,9 @@ Result<std::shared_ptr<const Allowed>> read_allowed(const AllowedWanted& wanted,
   WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
   allowed->pull_request = *number;
   allowed->today = sys::date_of(job.world.clock.now());
-  allowed->head = event.pull_request == number ? event.sha : "";
-  allowed->base = event.pull_request == number ? event.base : "";
-  if (!wanted.base.empty()) allowed->base = wanted.base;
+  const bool of_event = event.pull_request == number;
+  allowed->head = of_event ? event.sha : "";
+  allowed->base = !wanted.base.empty() ? wanted.base : of_event ? event.base : "";
   if (allowed->head.empty()) {
     WEIR_TRY(allowed->head, head_here(repository->git(), job));
   }
@@ -145,10 +143,11 @@ Result<void> store_one(const Allowance& allowance, const Loaded* loaded, StoredB
 
 }  // namespace
 
-Result<Answer> accept_allowed(const AcceptAllowed& wanted, const Job& job) {
+Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options) {
+  const std::int64_t pull_request = *options.allowances;
   WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
   const source::Git& git = repository->git();
-  const std::string& ref = wanted.allowances_ref;
+  const std::string& ref = options.allowances_ref;
   // A branch as it is here, or as it was fetched.
   WEIR_TRY(std::optional<std::string> from, git.commit(ref));
   if (!from) {
@@ -156,10 +155,10 @@ Result<Answer> accept_allowed(const AcceptAllowed& wanted, const Job& job) {
   }
   if (!from)
     return fail(Code::config, "--allowances-ref {}: is not known here", text::printable(ref));
-  WEIR_TRY(const std::vector<Allowance> all, allowances_of(git, *from, wanted.pull_request));
+  WEIR_TRY(const std::vector<Allowance> all, allowances_of(git, *from, pull_request));
   if (all.empty()) {
     return fail(Code::usage, "{}: pull request {} was allowed nothing", text::printable(ref),
-                wanted.pull_request);
+                pull_request);
   }
   std::optional<Loaded> loaded;
   if (job.files().exists(job.asked.config)) {
@@ -175,14 +174,14 @@ Result<Answer> accept_allowed(const AcceptAllowed& wanted, const Job& job) {
   const auto finish = [&](const std::string& branch, const std::optional<std::string>& parent,
                           const Acceptance& acceptance, BranchEdit& edit) -> Result<void> {
     if (!parent) return fail(Code::config, "{}: there is no such branch", branch);
-    edit.message = fmt::format("Accept what pull request {} was allowed", wanted.pull_request);
-    const std::string path = verdict::allowance_path(wanted.pull_request);
+    edit.message = fmt::format("Accept what pull request {} was allowed", pull_request);
+    const std::string path = verdict::allowance_path(pull_request);
     if (branch != ref || acceptance.left_out > 0) return {};
     WEIR_TRY(const auto there, git.entries(*parent, {path}));
     if (!there.empty()) edit.changes[path] = std::nullopt;
     return {};
   };
-  WEIR_TRY(Acceptance acceptance, store_baselines(job, wanted.baselines_ref, store, finish));
+  WEIR_TRY(Acceptance acceptance, store_baselines(job, options.baselines_ref, store, finish));
   const std::string summary =
       fmt::format("{} of {} allowances are the baseline now\n", acceptance.accepted, all.size());
   return answer_of(std::move(acceptance), summary);
@@ -190,21 +189,16 @@ Result<Answer> accept_allowed(const AcceptAllowed& wanted, const Job& job) {
 
 namespace {
 
-constexpr double k_day_seconds = 24 * 3600.0;
-constexpr std::uint64_t k_largest_verdict = std::uint64_t{64} << 20;
-
 std::string until_of(const Job& job, const AllowOptions& words) {
-  constexpr int k_days = 30;
+  constexpr double k_days = 30, k_day_seconds = 24 * 3600;
   if (!words.until.empty()) return words.until;
   return sys::date_of(job.world.clock.now() + k_days * k_day_seconds);
 }
 
 Result<verdict::WouldTake> read_fails(const std::string& place, const sys::Files& files) {
-  WEIR_TRY(const verdict::GateVerdict gate, read_verdict(files.kind(place) == sys::Kind::folder
-                                                             ? sys::join_path(place, "verdict.json")
-                                                             : place,
-                                                         files));
-  return verdict::would_take(gate);
+  const bool folder = files.kind(place) == sys::Kind::folder;
+  return read_verdict(folder ? sys::join_path(place, "verdict.json") : place, files)
+      .map(verdict::would_take);
 }
 
 std::string lines_of(const std::vector<verdict::Allowable>& changes) {
@@ -247,18 +241,16 @@ Result<verdict::WouldTake> wanted(const AllowOptions& words, const sys::Files& f
 Result<Answer> by_hand(const Job& job, const AllowOptions& words) {
   if (!words.pull_request) return fail(Code::usage, "for which pull request? --pr N");
   WEIR_TRY(const verdict::WouldTake take, wanted(words, job.files()));
-  std::optional<std::string> head;
-  if (!words.sha.empty()) head = text::lower(words.sha);
+  const std::int64_t number = *words.pull_request;
+  const auto head = words.sha.empty() ? std::nullopt : std::optional(text::lower(words.sha));
   std::vector<verdict::Allowance> added;
   for (const verdict::Allowable& what : take.changes) {
-    added.push_back(
-        {what, *words.pull_request, head, words.reason, words.who, until_of(job, words)});
+    added.push_back({what, number, head, words.reason, words.who, until_of(job, words)});
     if (const auto problem = verdict::problem_of(added.back())) {
       return fail(Code::usage, "an allowance {}", *problem);
     }
   }
   WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
-  const std::int64_t number = *words.pull_request;
   const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
     std::vector<verdict::Allowance> there;
     if (parent) {

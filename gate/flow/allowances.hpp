@@ -28,22 +28,8 @@ struct Allowed {
 // nothing is allowed. Fails with Code::data on a file that is no list of allowances.
 [[nodiscard]] Result<std::shared_ptr<const Allowed>> read_allowed(const AllowedWanted& wanted,
                                                                   const Job& job);
-// The allowances of one pull request, as `commit` has them.
-[[nodiscard]] Result<std::vector<verdict::Allowance>> allowances_of(const source::Git& git,
-                                                                    const std::string& commit,
-                                                                    std::int64_t pull_request);
 
 void fields(Fields& io, Allowed& allowed);
-
-// weir baseline accept --allowances N: what a merged pull request was allowed becomes the baseline.
-struct AcceptAllowed {
-  std::int64_t pull_request = 0;
-  std::string allowances_ref;                // branch that holds them
-  std::optional<std::string> baselines_ref;  // BRANCH[:PATH]; absent: the folder --baselines
-};
-// Exit 3 where something that was allowed could not be stored: a time, or a value that is stored as
-// another by now. What is stored on the branch of the allowances takes their file away with it.
-[[nodiscard]] Result<Answer> accept_allowed(const AcceptAllowed& wanted, const Job& job);
 
 // weir allow: a change is accepted for one pull request. By hand onto a local branch, or, asked for
 // by a comment, through GitHub's API.

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
@@ -26,11 +27,7 @@ void restore_names(const Loaded& loaded, std::vector<profile::Profile>& profiles
   for (const config::Cell& cell : loaded.cells) {
     true_names.emplace(loaded.known.redactor.cell(cell.key).str(), cell.key);
   }
-  for (profile::Profile& one : profiles) {
-    if (const auto found = true_names.find(one.cell.str()); found != true_names.end()) {
-      one.cell = found->second;
-    }
-  }
+  for (profile::Profile& one : profiles) one.cell = look_up(true_names, one.cell.str(), one.cell);
 }
 
 }  // namespace
@@ -39,10 +36,7 @@ Result<std::unique_ptr<FolderJudge>> FolderJudge::make(
     sys::World& world, const std::vector<std::pair<std::string, std::string>>& folders) {
   auto judge = std::unique_ptr<FolderJudge>(new FolderJudge(world));
   for (const auto& [project, folder] : folders) {
-    const auto loaded = load_config(job_in(world, folder));
-    if (!loaded) {
-      return tl::unexpected(with_context(fmt::format("--gate {}", project), loaded.error()));
-    }
+    WEIR_CHECK(load_config(job_in(world, folder)).map_error(in_context("--gate " + project)));
     judge->folders_.emplace(project, folder);
   }
   return judge;
@@ -50,9 +44,9 @@ Result<std::unique_ptr<FolderJudge>> FolderJudge::make(
 
 Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
     const serve::Arrival& arrival, std::span<const profile::Profile> profiles) {
-  const auto found = folders_.find(arrival.project);
-  if (found == folders_.end()) return std::nullopt;
-  const Job job = job_in(world_, found->second);
+  const std::string* folder = look_up(folders_, arrival.project);
+  if (folder == nullptr) return std::nullopt;
+  const Job job = job_in(world_, *folder);
   auto loaded = load_config(job);
   // Its words name places of this machine.
   if (!loaded) return fail(Code::config, "the configuration of this project cannot be read here");
@@ -72,12 +66,6 @@ Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
   return redacted(*std::move(verdict), measured.known.redactor);
 }
 
-namespace {
-
-constexpr std::chrono::seconds k_last_posts{15};  // when the service ends
-
-}  // namespace
-
 Poster::Poster(sys::World& world, std::map<std::string, std::string> repositories, MakeApi api,
                Say say, double settle_seconds)
     : world_(world),
@@ -88,6 +76,7 @@ Poster::Poster(sys::World& world, std::map<std::string, std::string> repositorie
       thread_([this] { work(); }) {}
 
 Poster::~Poster() {
+  constexpr std::chrono::seconds k_last_posts{15};  // when the service ends
   {
     std::unique_lock lock(mutex_);
     over_ = true;

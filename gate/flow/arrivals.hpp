@@ -55,8 +55,6 @@ class Poster final : public serve::Announcer {
          double settle_seconds = 7);
   // Posts what waits, for `seconds` at most.
   ~Poster() override;
-  Poster(const Poster&) = delete;
-  Poster& operator=(const Poster&) = delete;
 
   void announce(const serve::Arrival& arrival, verdict::GateVerdict verdict) override;
 

@@ -5,6 +5,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/flow/repository.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/progress.hpp"
 #include "gate/sys/paths.hpp"
@@ -13,17 +14,14 @@
 namespace weir::flow {
 namespace {
 
-Result<void> point(run::PreparedCell& cell, const std::string& out, const std::string& root,
-                   const std::string& program, sys::Files& files, const std::string& name = "") {
-  WEIR_TRY(cell.program_stamp, files.stamp(program));
-  WEIR_TRY(cell.program, source::through_equal_length_link(files, out, root, program, name));
+// The links of the two sides lie beside the cache, for a run's folder is often kept as an artifact,
+// and what follows links would take the repository along.
+Result<void> point(run::PreparedCell& cell, const Job& job, const std::string& root,
+                   const std::string& program, const std::string& name = "") {
+  const std::string out = source::default_cache_folder().value_or(sys::absolute(job.asked.out));
+  WEIR_TRY(cell.program_stamp, job.files().stamp(program));
+  WEIR_TRY(cell.program, source::through_equal_length_link(job.files(), out, root, program, name));
   return {};
-}
-
-// Where the links of the two sides lie: beside the cache, for a run's folder is often kept as an
-// artifact, and what follows links would take the repository along.
-std::string place_of_links(const Job& job) {
-  return source::default_cache_folder().value_or(sys::absolute(job.asked.out));
 }
 
 // A program may look for what belongs to it in the folder above its own ("bin/../lib"), so the link
@@ -33,6 +31,17 @@ std::string root_of(const std::string& program) {
   return above.empty() || above == "/" || above == "." ? folder : above;
 }
 
+// Programs that no checkout has, by the `name` of their side.
+Result<void> point_all(std::vector<run::PreparedCell>& cells, const Job& job,
+                       const std::string& name = "") {
+  for (run::PreparedCell& cell : cells) {
+    if (cell.program.empty() || run::container_of(cell) != nullptr) continue;
+    const std::string own = cell.program;
+    WEIR_CHECK(point(cell, job, root_of(own), own, name));
+  }
+  return {};
+}
+
 // A checkout has no image of its own.
 Result<void> all_run_here(const std::vector<run::PreparedCell>& cells) {
   for (const run::PreparedCell& cell : cells) {
@@ -40,36 +49,37 @@ Result<void> all_run_here(const std::vector<run::PreparedCell>& cells) {
     if (container == nullptr) continue;
     return fail(Code::usage,
                 "{}: it runs in a container, whose image no commit has: name the base's with\n"
-                "  --against -- {} … IMAGE COMMAND…",
-                cell.cell.key.str(),
-                container->runtime == config::Runtime::srun
-                    ? std::string("srun")
-                    : fmt::format("{} run", config::to_string(container->runtime)));
+                "  --against -- {}{} … IMAGE COMMAND…",
+                cell.cell.key.str(), config::to_string(container->runtime),
+                container->runtime == config::Runtime::srun ? "" : " run");
   }
   return {};
 }
 
 // The base's cells with the programs of `tree`, and both sides' by paths of equal length.
-Result<void> put_beside(const source::BaseTree& tree, const Job& job,
-                        std::vector<run::PreparedCell>& candidate, PreparedBase& side) {
+Result<PreparedBase> from_tree(const source::BaseTree& tree, const std::string& counts_folder,
+                               const Job& job, std::vector<run::PreparedCell>& candidate) {
+  PreparedBase side;
+  side.facts = {{},        tree.words, tree.commit, tree.candidate_commit, tree.candidate_dirty,
+                tree.notes};
+  side.held = tree.held;
+  side.counts_folder = counts_folder;
   side.cells = candidate;
-  const std::string out = place_of_links(job);
   for (std::size_t i = 0; i < candidate.size(); ++i) {
-    if (candidate[i].program.empty()) continue;
-    WEIR_TRY(const std::string program,
-             source::program_in_base(job.files(), tree, candidate[i].program));
     const std::string own = candidate[i].program;
-    WEIR_CHECK(point(side.cells[i], out, tree.root, program, job.files()));
+    if (own.empty()) continue;
+    WEIR_TRY(const std::string program, source::program_in_base(job.files(), tree, own));
+    WEIR_CHECK(point(side.cells[i], job, tree.root, program));
     std::string root = root_of(own);
     for (const std::string& top : {tree.candidate_real_root, tree.candidate_root}) {
       if (own.starts_with(top + "/")) root = top;
     }
-    WEIR_CHECK(point(candidate[i], out, root, own, job.files()));
+    WEIR_CHECK(point(candidate[i], job, root, own));
   }
-  return {};
+  return side;
 }
 
-Result<PreparedBase> from_tree(const BaseRequest& wanted, const Job& job,
+Result<PreparedBase> from_spec(const BaseRequest& wanted, const Job& job,
                                const config::Redactor& redactor,
                                std::vector<run::PreparedCell>& candidate, const sys::Stop& stop) {
   WEIR_CHECK(all_run_here(candidate));
@@ -87,26 +97,11 @@ Result<PreparedBase> from_tree(const BaseRequest& wanted, const Job& job,
       !tree.candidate_dirty) {
     return fail(Code::unavailable, "{} is what was measured: nothing lies between", tree.words);
   }
-  PreparedBase side;
-  side.facts = {{wanted.spec, {}},     tree.words,           tree.commit,
-                tree.candidate_commit, tree.candidate_dirty, tree.notes};
-  side.held = tree.held;
-  if (tree.kind == source::BaseTree::Kind::worktree) {
-    side.counts_folder = counts_of_tree(base_wanted.cache_folder, tree.root);
-  }
-  WEIR_CHECK(put_beside(tree, job, candidate, side));
-  return side;
-}
-
-// Two commits, of which neither is the user's checkout.
-Result<PreparedBase> from_commits(const TwoCommits& commits, const Job& job,
-                                  std::vector<run::PreparedCell>& candidate) {
-  const source::BaseTree& tree = commits.base;
-  PreparedBase side;
-  side.facts = {{}, tree.words, tree.commit, tree.candidate_commit, false, tree.notes};
-  side.held = tree.held;
-  side.counts_folder = commits.counts_folder;
-  WEIR_CHECK(put_beside(tree, job, candidate, side));
+  const bool in_cache = tree.kind == source::BaseTree::Kind::worktree;
+  WEIR_TRY(PreparedBase side,
+           from_tree(tree, in_cache ? counts_of_tree(base_wanted.cache_folder, tree.root) : "", job,
+                     candidate));
+  side.facts.against.spec = wanted.spec;
   return side;
 }
 
@@ -135,9 +130,9 @@ Result<PreparedBase> from_command(const BaseRequest& wanted, const Job& job,
       engine.container->args.clear();
     }
   }
-  WEIR_TRY(const config::Matrix matrix, config::expand(*side.settings).map_error([](Error error) {
-    return with_context("with the command of --against in place of the engine's", std::move(error));
-  }));
+  WEIR_TRY(const config::Matrix matrix,
+           config::expand(*side.settings)
+               .map_error(in_context("with the command of --against in place of the engine's")));
   std::vector<config::Cell> cells;
   for (const run::PreparedCell& cell : candidate) {
     const auto found = std::ranges::find(matrix.cells, cell.cell.key, &config::Cell::key);
@@ -150,18 +145,13 @@ Result<PreparedBase> from_command(const BaseRequest& wanted, const Job& job,
     cells.push_back(*found);
   }
   WEIR_TRY(side.cells, prepare(cells));
-  const bool is_private = candidate.front().cell.engine->is_private;
-  if (!is_private) side.facts.against.command = wanted.command;
-  side.facts.words = is_private ? std::string("another command of the engine")
-                                : "the command " + text::join(wanted.command, " ");
-  const std::string out = place_of_links(job);
-  for (auto* cells_of_side : {&side.cells, &candidate}) {
-    for (run::PreparedCell& cell : *cells_of_side) {
-      if (cell.program.empty() || run::container_of(cell) != nullptr) continue;
-      const std::string own = cell.program;
-      WEIR_CHECK(point(cell, out, root_of(own), own, job.files()));
-    }
+  side.facts.words = "another command of the engine";
+  if (!candidate.front().cell.engine->is_private) {
+    side.facts.against.command = wanted.command;
+    side.facts.words = "the command " + text::join(wanted.command, " ");
   }
+  WEIR_CHECK(point_all(side.cells, job));
+  WEIR_CHECK(point_all(candidate, job));
   return side;
 }
 
@@ -170,13 +160,8 @@ Result<PreparedBase> from_own(const Job& job, std::vector<run::PreparedCell>& ca
   PreparedBase side;
   side.facts.words = "the same program by another path";
   side.cells = candidate;
-  const std::string out = place_of_links(job);
-  for (std::size_t i = 0; i < candidate.size(); ++i) {
-    const std::string own = candidate[i].program;
-    if (own.empty() || run::container_of(candidate[i]) != nullptr) continue;
-    WEIR_CHECK(point(side.cells[i], out, root_of(own), own, job.files(), "base"));
-    WEIR_CHECK(point(candidate[i], out, root_of(own), own, job.files()));
-  }
+  WEIR_CHECK(point_all(side.cells, job, "base"));
+  WEIR_CHECK(point_all(candidate, job));
   return side;
 }
 
@@ -197,9 +182,11 @@ Result<PreparedBase> prepare_base(const BaseRequest& wanted, const Job& job,
                                   const config::Redactor& redactor,
                                   std::vector<run::PreparedCell>& candidate,
                                   const PrepareCells& prepare, const sys::Stop& stop) {
-  if (wanted.commits) return from_commits(*wanted.commits, job, candidate);
+  if (wanted.commits) {
+    return from_tree(wanted.commits->base, wanted.commits->counts_folder, job, candidate);
+  }
   if (wanted.own) return from_own(job, candidate);
-  return wanted.command.empty() ? from_tree(wanted, job, redactor, candidate, stop)
+  return wanted.command.empty() ? from_spec(wanted, job, redactor, candidate, stop)
                                 : from_command(wanted, job, settings, candidate, prepare);
 }
 
@@ -211,8 +198,7 @@ std::vector<baseline::Baseline> CachedCounts::of(const profile::CellKey& cell) c
 
 Result<void> CachedCounts::keep(const baseline::Baseline& counts) {
   if (folder_.empty()) return {};
-  WEIR_TRY(const std::string path, stored_.put(counts));
-  (void)path;
+  WEIR_CHECK(stored_.put(counts));
   return {};
 }
 
@@ -317,9 +303,9 @@ std::vector<std::string> words_of(const run::PairsPlan& plan, const config::Reda
   std::size_t not_now = 0;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) not_now += trouble(i) ? 1 : 0;
   lines.push_back(fmt::format(
-      "pairs: {} cell{} beside the base within {}; to decide all takes {} at least",
-      plan.cells.size(), plan.cells.size() == 1 ? "" : "s",
-      run::show_time_left(plan.budget_seconds), run::show_time_left(plan.seconds_for_all)));
+      "pairs: {} beside the base within {}; to decide all takes {} at least",
+      report::plural(plan.cells.size(), "cell"), run::show_time_left(plan.budget_seconds),
+      run::show_time_left(plan.seconds_for_all)));
   constexpr std::size_t k_most_lines = 16;
   std::size_t shown = 0;
   for (std::size_t i = 0; i < plan.cells.size(); ++i) {

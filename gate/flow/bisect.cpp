@@ -1,5 +1,6 @@
 #include "gate/flow/bisect.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/bisect_journal.hpp"
@@ -26,14 +27,12 @@ struct Bisected {
 
 // Null where it was not tried.
 const BisectStep* step_of(const Bisected& made, const std::string& commit) {
-  const auto found = std::ranges::find(made.steps, commit, &BisectStep::commit);
-  return found == made.steps.end() ? nullptr : &*found;
+  return first_of(made.steps, [&](const BisectStep& step) { return step.commit == commit; });
 }
 
 class Bisector {
  public:
-  Bisector(const Job& job, const BisectWanted& wanted)
-      : job_(job), wanted_(wanted), files_(job.files()), clock_(job.world.clock) {}
+  Bisector(const Job& job, const BisectWanted& wanted) : job_(job), wanted_(wanted) {}
 
   Result<Bisected> run() {
     const double started = clock_.steady();
@@ -56,8 +55,9 @@ class Bisector {
     WEIR_TRY(Loaded loaded, load_config(with_cells()));
     made_.redactor = loaded.known.redactor;
     const std::string hash = short_hash(loaded.text, 16);
-    if (made_.asked.config_hash.empty()) made_.asked.config_hash = hash;
-    if (hash != made_.asked.config_hash) {
+    std::string& begun = made_.asked.config_hash;
+    if (begun.empty()) begun = hash;
+    if (hash != begun) {
       return fail(Code::usage,
                   "{} changed since this bisection began: commits tried under other settings "
                   "cannot be compared. Begin a new one",
@@ -182,11 +182,8 @@ class Bisector {
                   asked.bad_words, asked.good_words,
                   asked.times ? "times" : "counts (--times looks at times)");
     }
-    if (bad.tried == source::Tried::skipped) {
-      return fail(Code::unavailable, "{} cannot be told to be bad: {}", asked.bad_words,
-                  bad.reason);
-    }
-    return {};
+    if (bad.tried == source::Tried::bad) return {};
+    return fail(Code::unavailable, "{} cannot be told to be bad: {}", asked.bad_words, bad.reason);
   }
   Result<BisectStep> try_or_known(const std::string& commit) {
     const BisectStep* known = step_of(made_, commit);
@@ -197,7 +194,10 @@ class Bisector {
     const double started = clock_.steady();
     BisectStep step;
     step.commit = commit;
-    WEIR_TRY(step.subject, subject_of(commit));
+    {
+      WEIR_TRY(const auto repository, Repository::open(job_.world, place_));
+      WEIR_TRY(step.subject, repository->git().subject(commit));
+    }
     say(fmt::format("  {} \"{}\"", source::short_commit(commit), step.subject));
     auto tree = tree_of(commit);
     // An end that does not build is an answer of its own: there is nothing to go on with.
@@ -209,7 +209,8 @@ class Bisector {
       step.built = !(is_good ? good_.from_cache : tree->from_cache);
       WEIR_CHECK(measure_and_judge(*tree, end, step));
     } else {
-      step.reason = why_not_built(tree.error());
+      // Its first line; git and compilers may have said much more.
+      step.reason = text::first_line(of_commit(tree.error()).message);
     }
     step.seconds = clock_.steady() - started;
     WEIR_CHECK(journal_->append(step));
@@ -234,20 +235,11 @@ class Bisector {
     if (!made_.asked.good.empty()) job.asked.cells = made_.asked.cells;
     return job;
   }
-  // Its first line; git and compilers may have said much more.
-  [[nodiscard]] std::string why_not_built(const Error& error) const {
-    return text::first_line(of_commit(error).message);
-  }
 
   Result<source::Tree> tree_of(const std::string& commit) {
     WEIR_TRY(const auto repository, Repository::open(job_.world, place_));
     return source::prepare_tree(repository->git(), {commit, builds_, cache_},
                                 repository->effects());
-  }
-
-  Result<std::string> subject_of(const std::string& commit) {
-    WEIR_TRY(const auto repository, Repository::open(job_.world, place_));
-    return repository->git().subject(commit);
   }
 
   // --- measuring
@@ -276,8 +268,8 @@ class Bisector {
     const auto measured = measure_or_resume([this] { return load(); }, inner, wanted);
     if (!measured) {
       // A commit without the program, say. Of an end that is a mistake of the configuration.
-      Error error = redacted(measured.error(), made_.redactor);
-      if (end || error.code != Code::config) return tl::unexpected(std::move(error));
+      const Error error = redacted(measured.error(), made_.redactor);
+      if (end || error.code != Code::config) return tl::unexpected(error);
       step.reason = "cannot be run: " + text::first_line(error.message);
       return {};
     }
@@ -326,8 +318,8 @@ class Bisector {
 
   const Job& job_;
   const BisectWanted& wanted_;
-  sys::Files& files_;
-  const sys::Clock& clock_;
+  sys::Files& files_ = job_.files();
+  const sys::Clock& clock_ = job_.world.clock;
   Bisected made_;
   std::optional<BisectJournal> journal_;
   std::vector<source::Build> builds_;

@@ -42,9 +42,7 @@ Result<BisectState> parse_bisect(std::string_view text) {
   for (std::size_t end = text.find('\n'); end != std::string_view::npos; end = text.find('\n')) {
     ++line;
     const std::string place = fmt::format("bisect.jsonl, line {}", line);
-    WEIR_TRY(const Json json, parse_json(text.substr(0, end)).map_error([&](Error error) {
-      return with_context(place, std::move(error));
-    }));
+    WEIR_TRY(const Json json, parse_json(text.substr(0, end)).map_error(in_context(place)));
     if (line == 1) {
       WEIR_TRY(state.asked, read_fields<BisectAsked>(json, place));
     } else {

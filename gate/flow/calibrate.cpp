@@ -1,5 +1,6 @@
 #include "gate/flow/calibrate.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/report/texts.hpp"
@@ -23,6 +24,12 @@ bool judged_a_time(const verdict::CellVerdict& cell) {
   });
 }
 
+// Below the folder of all of them.
+std::string path_of(const profile::CellKey& cell, const std::string& machine_class,
+                    const std::string& fingerprint) {
+  return fmt::format("{}/{}.json", machine_class, short_hash(cell.str() + "\n" + fingerprint, 16));
+}
+
 }  // namespace
 
 Calibrations::Calibrations(sys::Files& files) : files_(files) {
@@ -31,32 +38,23 @@ Calibrations::Calibrations(sys::Files& files) : files_(files) {
   }
 }
 
-std::string Calibrations::path_of(const profile::CellKey& cell, const std::string& machine_class,
-                                  const std::string& fingerprint) const {
-  const std::string name = short_hash(cell.str() + "\n" + fingerprint, 16) + ".json";
-  return sys::join_path(folder_, machine_class + "/" + name);
-}
-
 std::optional<verdict::CalibratedCell> Calibrations::of(
     const profile::CellKey& cell, const profile::Provenance& provenance) const {
   if (folder_.empty() || provenance.machine_class.empty()) return std::nullopt;
-  const auto text = files_.read(path_of(cell, provenance.machine_class, provenance.fingerprint),
-                                k_largest_calibration);
+  const std::string path = path_of(cell, provenance.machine_class, provenance.fingerprint);
+  const auto text = files_.read(sys::join_path(folder_, path), k_largest_calibration);
   if (!text) return std::nullopt;
-  const auto json = parse_json(*text);
-  if (!json) return std::nullopt;
-  auto read = verdict::calibrated_cell_from_json(*json);
-  if (!read || read->cell != cell || read->fingerprint != provenance.fingerprint ||
-      read->machine_class != provenance.machine_class) {
-    return std::nullopt;
-  }
-  return std::move(*read);
+  auto read = parse_json(*text).and_then(verdict::calibrated_cell_from_json);
+  const bool is_it = read && read->cell == cell && read->fingerprint == provenance.fingerprint &&
+                     read->machine_class == provenance.machine_class;
+  return is_it ? std::optional(std::move(*read)) : std::nullopt;
 }
 
 Result<std::string> Calibrations::keep(const verdict::CalibratedCell& cell) {
   if (folder_.empty())
     return fail(Code::config, "no place for a cache: set WEIR_CACHE to a folder");
-  const std::string path = path_of(cell.cell, cell.machine_class, cell.fingerprint);
+  const std::string path =
+      sys::join_path(folder_, path_of(cell.cell, cell.machine_class, cell.fingerprint));
   WEIR_CHECK(files_.make_dirs(sys::folder_of(path)));
   WEIR_CHECK(files_.write_atomic(path, document(verdict::to_json(cell))));
   return path;
@@ -139,8 +137,8 @@ verdict::Calibration judge(const Job& job, const Measured& measured,
     if (!profile.errors.empty()) errors[profile.cell.str()] = profile.errors.front();
   }
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto error = errors.find(measured.beside->cells[i].cell.str());
-    if (!runs[i].error && error != errors.end()) runs[i].error = error->second;
+    const std::string* error = look_up(errors, measured.beside->cells[i].cell.str());
+    if (!runs[i].error && error != nullptr) runs[i].error = *error;
   }
   verdict::CalibrationFacts facts;
   facts.weir_version = k_version;

@@ -9,7 +9,6 @@
 #include <string>
 
 #include "gate/flow/measure.hpp"
-#include "gate/sys/files.hpp"
 #include "gate/verdict/calibration.hpp"
 
 namespace weir::flow {
@@ -17,7 +16,6 @@ class Calibrations {
  public:
   // Of the user's cache; knows and keeps nothing where there is none.
   explicit Calibrations(sys::Files& files);
-  Calibrations(sys::Files& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
 
   // Nothing where none was made, or where it cannot be read: it is only told, never judged by.
   [[nodiscard]] std::optional<verdict::CalibratedCell> of(
@@ -26,8 +24,6 @@ class Calibrations {
   [[nodiscard]] Result<std::string> keep(const verdict::CalibratedCell& cell);
 
  private:
-  [[nodiscard]] std::string path_of(const profile::CellKey& cell, const std::string& machine_class,
-                                    const std::string& fingerprint) const;
   sys::Files& files_;
   std::string folder_;
 };

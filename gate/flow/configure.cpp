@@ -2,6 +2,7 @@
 
 #include "gate/adapters/format.hpp"
 #include "gate/adapters/serving.hpp"
+#include "gate/base/find.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/profile/assemble.hpp"
@@ -9,15 +10,6 @@
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
-namespace {
-
-std::vector<std::string> probe_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, devices] : probes::probe_devices()) names.push_back(name);
-  return names;
-}
-
-}  // namespace
 
 config::Known known_now(const sys::World& world, const std::string& config_file) {
   config::Known known;
@@ -29,16 +21,13 @@ config::Known known_now(const sys::World& world, const std::string& config_file)
     if (adapter.counts == Counts::always) known.telling.emplace_back(adapter.name);
     if (adapter.counts == Counts::asked) known.telling_if_asked.emplace_back(adapter.name);
   }
-  known.probes = probe_names();
+  for (const auto& [name, devices] : probes::probe_devices()) known.probes.push_back(name);
   known.apis = adapters::serving::api_names();
   for (const adapters::serving::Api& api : adapters::serving::apis()) {
     config::Known::Sent& sent = known.sent[std::string(api.name)];
     sent.always = adapters::serving::members_sent(api, false);
     for (std::string& member : adapters::serving::members_sent(api, true)) {
-      const auto& always = sent.always;
-      if (std::ranges::find(always, member) == always.end()) {
-        sent.own.push_back(std::move(member));
-      }
+      if (!holds(sent.always, member)) sent.own.push_back(std::move(member));
     }
   }
   return known;
@@ -75,15 +64,14 @@ Result<Configured> configured(const std::string& text, const std::string& file,
 
 Result<Loaded> load_config(const Job& job) {
   const std::string& file = job.asked.config;
-  if (!job.asked.config_text && !job.files().exists(file)) {
-    return fail(Code::config,
-                "{}: no such file\n  weir init writes a starter one; -c names another", file);
-  }
   Loaded loaded;
   if (job.asked.config_text) {
     loaded.text = *job.asked.config_text;
-  } else {
+  } else if (job.files().exists(file)) {
     WEIR_TRY(loaded.text, job.files().read(file, k_largest_config));
+  } else {
+    return fail(Code::config,
+                "{}: no such file\n  weir init writes a starter one; -c names another", file);
   }
   WEIR_TRY(loaded.known, configured(loaded.text, file, known_now(job.world, file)));
   WEIR_TRY(config::Matrix matrix, config::expand(*loaded.known.settings));
@@ -91,9 +79,9 @@ Result<Loaded> load_config(const Job& job) {
     loaded.known.rules =
         apply_rules(*job.rules, matrix, job.folder(), job.asked.cells, *loaded.known.settings);
   }
-  WEIR_TRY(loaded.cells, redact_errors(loaded.known.redactor, [&] {
-             return config::select(matrix, job.asked.cells, loaded.known.redactor);
-           }));
+  const config::Redactor& redactor = loaded.known.redactor;
+  WEIR_TRY(loaded.cells,
+           config::select(matrix, job.asked.cells, redactor).map_error(redacting(redactor)));
   loaded.known.notes = std::move(matrix.notes);
   return loaded;
 }

@@ -50,12 +50,6 @@ struct Loaded {
 // What a gate's settings say of how it judges.
 [[nodiscard]] verdict::Policy policy_of(const config::GateSettings& gate);
 
-// What an error of `work` says of private names stays here.
-template <class Work>
-auto redact_errors(const config::Redactor& redactor, const Work& work) {
-  return work().map_error([&](Error error) { return redacted(std::move(error), redactor); });
-}
-
 // gate.reference, the pinned workload, runs beside whatever is timed against stored samples,
 // selected or not; beside a base program it has nothing to say and is left out.
 [[nodiscard]] Result<void> choose_reference(Loaded& loaded, bool times, bool against);

@@ -3,9 +3,11 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/measure.hpp"
+#include "gate/flow/program.hpp"
 #include "gate/probes/read/twin_facts.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/probes/twin/blob.h"
+#include "gate/report/layout.hpp"
 #include "gate/report/texts.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -48,8 +50,9 @@ Result<void> write_out(const Job& job, const DeviceOptions& options, const std::
   return job.files().write_atomic(options.out, text);
 }
 
-// The new description's name and title as asked for, else as they are.
-Result<void> name_it(const Job& job, const DeviceOptions& options, probes::Twin& twin) {
+// The new description, its name and title as asked for, else as they are: where --out says, which
+// is then said; else to standard output.
+Result<Answer> hand_out(const Job& job, const DeviceOptions& options, probes::Twin& twin) {
   if (!options.called.empty()) {
     if (!probes::is_twin_name(options.called)) {
       return fail(Code::usage,
@@ -59,14 +62,9 @@ Result<void> name_it(const Job& job, const DeviceOptions& options, probes::Twin&
     }
     twin.name = options.called;
   }
+
   if (!options.title.empty()) twin.title = options.title;
   talk_of_doubts(job, twin);
-  return {};
-}
-
-// Writes where --out says, and says so; else to standard output.
-Result<Answer> hand_out(const Job& job, const DeviceOptions& options, probes::Twin& twin) {
-  WEIR_CHECK(name_it(job, options, twin));
   const std::string text = document(probes::document_of(twin), 2);
   if (options.out.empty()) {
     job.world.terminal.write(1, text);
@@ -77,25 +75,21 @@ Result<Answer> hand_out(const Job& job, const DeviceOptions& options, probes::Tw
   return Answer{};
 }
 
-Result<std::string> descriptions_of_this_machine(sys::World& world, const sys::Stop& stop) {
-  sys::ProcessSpec spec;
-  spec.argv = {"--describe"};
-  spec.timeout_seconds = k_describe_patience_seconds;
-  spec.output_limit = k_most_description_bytes;
-  WEIR_TRY(const sys::Finished finished, ask_devices_program(spec, world, stop));
-  if (finished.ended != sys::HowEnded::exited || finished.exit_code != 0) {
-    return fail(Code::unavailable,
-                "a Vulkan driver crashed or did not answer when asked for its devices");
-  }
-  return finished.out;
-}
-
 }  // namespace
 
 Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
   const sys::Interrupts interrupts;
-  WEIR_TRY(const std::string text, descriptions_of_this_machine(job.world, interrupts.stop()));
-  WEIR_TRY(const Json json, parse_json(text, {.bytes = k_most_description_bytes, .depth = 16}));
+  sys::ProcessSpec spec;
+  spec.argv = {"--describe"};
+  spec.timeout_seconds = k_describe_patience_seconds;
+  spec.output_limit = k_most_description_bytes;
+  WEIR_TRY(const sys::Finished described, ask_devices_program(spec, job.world, interrupts.stop()));
+  if (!failure_words(described, spec).empty()) {
+    return fail(Code::unavailable,
+                "a Vulkan driver crashed or did not answer when asked for its devices");
+  }
+  WEIR_TRY(const Json json,
+           parse_json(described.out, {.bytes = k_most_description_bytes, .depth = 16}));
   JsonReader read(json, "weir-devices");
   const Json& devices = read.array("descriptions");
   const auto error = read.optional_string("error");
@@ -105,8 +99,8 @@ Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
                 error ? fmt::format(" ({})", text::printable(*error)) : "");
   }
   if (options.index >= devices.size()) {
-    return fail(Code::usage, "--index {}: this machine has {} Vulkan device{}, from 0",
-                options.index, devices.size(), devices.size() == 1 ? "" : "s");
+    return fail(Code::usage, "--index {}: this machine has {}, from 0", options.index,
+                report::plural(devices.size(), "Vulkan device"));
   }
   WEIR_TRY(probes::Twin twin, probes::read_twin(dump_json(devices[options.index])));
   if (devices.size() > 1)
@@ -153,7 +147,7 @@ namespace {
 // The backends of the config give way to one for each twin, with the arguments and the environment
 // of the first that asks for Vulkan.
 Result<void> put_twins_in(config::Settings& settings, const std::vector<std::string>& globs,
-                          const std::vector<std::string>& known) {
+                          const std::vector<probes::FoundTwin>& known) {
   const auto base =
       std::ranges::find(settings.backends, std::string("vulkan"), &config::BackendSettings::device);
   if (base == settings.backends.end()) {
@@ -162,11 +156,10 @@ Result<void> put_twins_in(config::Settings& settings, const std::vector<std::str
                 settings.file);
   }
   std::vector<config::BackendSettings> backends;
-  for (const std::string& twin : known) {
-    if (!matches(globs, twin)) continue;
-    config::BackendSettings backend = *base;
-    backend.name = backend.twin.emplace(twin);
-    backends.push_back(std::move(backend));
+  for (const probes::FoundTwin& twin : known) {
+    if (!twin.vulkan || !matches(globs, twin.name)) continue;
+    config::BackendSettings& backend = backends.emplace_back(*base);
+    backend.name = backend.twin.emplace(twin.name);
   }
   if (backends.empty()) {
     return fail(Code::usage, "no description matches {}; weir device list shows those there are",
@@ -185,11 +178,7 @@ Result<Answer> show_device_matrix(const Job& job, const DeviceMatrixOptions& opt
   whole.asked.cells.clear();  // they name twins, which are no backends yet
   WEIR_TRY(Loaded loaded, load_config(whole));
   config::Settings& settings = *loaded.known.settings;
-  WEIR_TRY(const auto found, probes::list_twins(job.files(), folders_of(job)));
-  std::vector<std::string> known;
-  for (const probes::FoundTwin& one : found) {
-    if (one.vulkan) known.push_back(one.name);
-  }
+  WEIR_TRY(const auto known, probes::list_twins(job.files(), folders_of(job)));
   WEIR_CHECK(put_twins_in(settings, options.twins, known));
   WEIR_TRY(config::Matrix matrix, config::expand(settings));
   const config::Redactor redactor = loaded.known.redactor;
@@ -197,9 +186,8 @@ Result<Answer> show_device_matrix(const Job& job, const DeviceMatrixOptions& opt
   MeasureOptions wanted;
   wanted.plan.times = false;
   wanted.plan.instruction_processes = 0;
-  WEIR_TRY(Measured measured, redact_errors(redactor, [&] {
-             return measure_loaded(std::move(loaded), job.below("devices"), wanted);
-           }));
+  WEIR_TRY(Measured measured, measure_loaded(std::move(loaded), job.below("devices"), wanted)
+                                  .map_error(redacting(redactor)));
   redact_profiles(measured);
   if (!options.html.empty()) {
     WEIR_CHECK(

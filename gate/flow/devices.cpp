@@ -1,9 +1,9 @@
 #include "gate/flow/devices.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/program.hpp"
-#include "gate/probes/read/cuda_code.hpp"
 #include "gate/probes/read/cuda_twin.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/probes/read/twin_folder.hpp"
@@ -20,14 +20,13 @@ Result<probes::Places> probe_places(const sys::World& world) {
 Result<sys::Finished> ask_devices_program(sys::ProcessSpec& spec, sys::World& world,
                                           const sys::Stop& stop) {
   WEIR_TRY(const probes::Places places, probe_places(world));
-  if (places.devices_program.empty() && sys::k_on_macos) {
-    return fail(Code::unavailable,
-                "weir-devices, which asks Vulkan and OpenCL for their devices, is not on macOS");
-  }
   if (places.devices_program.empty()) {
-    return fail(Code::unavailable,
-                "weir-devices is missing beside the probes in {}: build or install weir again",
-                places.probes);
+    return fail(
+        Code::unavailable, "{}",
+        sys::k_on_macos
+            ? "weir-devices, which asks Vulkan and OpenCL for their devices, is not on macOS"
+            : "weir-devices is missing beside the probes in " + places.probes +
+                  ": build or install weir again");
   }
   spec.argv.insert(spec.argv.begin(), places.devices_program);
   return run_program(world, spec, stop, true);
@@ -107,14 +106,16 @@ Result<std::map<std::string, run::DeviceFacts>> look_for_devices(const config::C
 
 namespace {
 
-constexpr const char* k_driver_manifest = "weir_twin.json";
+// A file beside the probes; `what` is not installed where it is not there.
+Result<std::string> installed(const sys::World& world, const char* name, const char* what) {
+  WEIR_TRY(const probes::Places places, probe_places(world));
+  std::string path = sys::join_path(places.probes, name);
+  if (world.files.kind(path) == sys::Kind::file) return path;
+  return fail(Code::unavailable, "{} not installed: no {}", what, path);
+}
 
 Result<std::string> driver_manifest(const sys::World& world) {
-  const sys::Files& files = world.files;
-  WEIR_TRY(const probes::Places places, probe_places(world));
-  std::string manifest = sys::join_path(places.probes, k_driver_manifest);
-  if (files.kind(manifest) == sys::Kind::file) return manifest;
-  return fail(Code::unavailable, "the driver of device twins is not installed: no {}", manifest);
+  return installed(world, "weir_twin.json", "the driver of device twins is");
 }
 
 // Named by what is in it: one that is there is the same.
@@ -129,11 +130,8 @@ Result<std::string> keep(const std::string& place, const std::string& stem, cons
 // A folder in which the one library has the name of each that it stands for.
 Result<std::string> cuda_libraries(const std::string& place, sys::World& world) {
   sys::Files& files = world.files;
-  WEIR_TRY(const probes::Places places, probe_places(world));
-  const std::string library = sys::join_path(places.probes, probes::k_cuda_twin_library);
-  if (files.kind(library) != sys::Kind::file) {
-    return fail(Code::unavailable, "the libraries of CUDA twins are not installed: no {}", library);
-  }
+  WEIR_TRY(const std::string library,
+           installed(world, probes::k_cuda_twin_library, "the libraries of CUDA twins are"));
   std::string folder = sys::join_path(place, "cuda-" + short_hash(library));
   WEIR_CHECK(files.make_dirs(folder));
   for (const char* name : probes::k_cuda_libraries) {
@@ -206,21 +204,17 @@ Result<std::string> cuda_kernels_of(const std::string& program, const run::Devic
                                     const std::string& out, sys::World& world,
                                     std::map<std::string, probes::CudaCode>& known) {
   const std::string place = sys::absolute(sys::join_path(out, "twins"));
-  auto code = known.find(program);
-  if (code == known.end()) {
-    const auto look_up = [&](std::string_view name) {
-      return world.environment(std::string(name));
-    };
-    WEIR_TRY(probes::CudaCode found,
-             probes::find_cuda_code(program, twin.driver, world.files, look_up));
-    code = known.emplace(program, std::move(found)).first;
+  if (!known.contains(program)) {
+    WEIR_TRY(known[program],
+             probes::find_cuda_code(program, twin.driver, world.files, variables_of(world)));
   }
+  const probes::CudaCode& code = known[program];
   const std::string path =
-      sys::join_path(place, fmt::format("{}-{}{}.kernels{}", short_hash(code->second.stamp),
-                                        twin.major, twin.minor, probes::k_cuda_reader));
+      sys::join_path(place, fmt::format("{}-{}{}.kernels{}", short_hash(code.stamp), twin.major,
+                                        twin.minor, probes::k_cuda_reader));
   if (world.files.kind(path) == sys::Kind::file) return path;
   WEIR_TRY(const probes::CudaKernels kernels,
-           probes::read_cuda_kernels(code->second, twin.major, twin.minor, world.files));
+           probes::read_cuda_kernels(code, twin.major, twin.minor, world.files));
   WEIR_CHECK(world.files.write_atomic(path, kernels.table));
   return path;
 }
@@ -239,18 +233,18 @@ class InstalledProbes final : public run::Probing {
       return fail(Code::unavailable, "containers run Linux, whose probes are not built on macOS");
     }
 #endif
-    const auto look_up = [&](std::string_view variable) -> std::optional<std::string> {
-      if (inside == nullptr) return world_.environment(std::string(variable));
-      const auto found = inside->find(std::string(variable));
-      return found == inside->end() ? std::nullopt : std::optional(found->second);
+    const auto variable = [&](std::string_view name) -> std::optional<std::string> {
+      if (inside == nullptr) return world_.environment(std::string(name));
+      const std::string* value = look_up(*inside, std::string(name));
+      return value == nullptr ? std::nullopt : std::optional(*value);
     };
     config::Environment added;
     for (const std::string& name : names) {
       WEIR_TRY(const auto one,
-               probes::environment_for(name, places_, folder, world_.files, look_up));
+               probes::environment_for(name, places_, folder, world_.files, variable));
       // Loader lists of several probes are joined; the caller keeps what is there already.
-      for (const auto& [variable, value] : one) {
-        std::string& there = added[variable];
+      for (const auto& [key, value] : one) {
+        std::string& there = added[key];
         if (there != value) there += (there.empty() ? "" : ":") + value;
       }
     }
@@ -261,8 +255,7 @@ class InstalledProbes final : public run::Probing {
                                                     const std::string& folder) override {
     std::vector<profile::ProbeCounts> counts;
     for (const std::string& name : names) {
-      WEIR_TRY(profile::ProbeCounts one, probes::collect(world_.files, folder, name));
-      counts.push_back(std::move(one));
+      WEIR_TRY(counts.emplace_back(), probes::collect(world_.files, folder, name));
     }
     return counts;
   }

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "gate/base/result.hpp"
 #include "gate/config/matrix.hpp"
 #include "gate/probes/read/cuda_code.hpp"
 #include "gate/probes/read/locate.hpp"
@@ -22,6 +21,11 @@
 namespace weir::flow {
 // Where probes and the programs beside them are installed: WEIR_PROBES, else beside weir.
 [[nodiscard]] Result<probes::Places> probe_places(const sys::World& world);
+
+// How probes look up variables of weir's own environment. `world` outlives it.
+[[nodiscard]] inline auto variables_of(const sys::World& world) {
+  return [&world](std::string_view name) { return world.environment(std::string(name)); };
+}
 
 // Runs weir-devices with the arguments that `spec` has, and whatever else it says. How it ended,
 // and what it printed. Code::unavailable where it is not installed or cannot be started,

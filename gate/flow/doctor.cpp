@@ -1,5 +1,6 @@
 #include "gate/flow/doctor.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
 #include "gate/flow/configure.hpp"
@@ -63,13 +64,11 @@ void add_layers(const sys::Files& files, const std::string& folder, std::vector<
     if (!name.ends_with(".json") || out.size() == k_most_layers) continue;
     const auto text = files.read(sys::join_path(folder, name), std::uint64_t{1} << 20);
     const auto json = text ? parse_json(*text) : tl::unexpected(text.error());
-    if (!json || !json->is_object()) continue;
-    const auto layer = json->find("layer");
-    if (layer == json->end() || !layer->is_object()) continue;
-    const auto layer_name = JsonReader(*layer, name).optional_string("name");
-    if (layer_name && std::ranges::find(out, *layer_name) == out.end()) {
-      out.push_back(*layer_name);
-    }
+    if (!json) continue;
+    const Json& layer = below(*json, "layer");
+    if (!layer.is_object()) continue;
+    const auto layer_name = JsonReader(layer, name).optional_string("name");
+    if (layer_name && !holds(out, *layer_name)) out.push_back(*layer_name);
   }
 }
 
@@ -80,9 +79,8 @@ void look_at_probes(const sys::World& world, report::Diagnosis& diagnosis) {
     return;
   }
   for (const auto& [name, devices] : probes::probe_devices()) {
-    const auto there = probes::environment_for(
-        name, *places, "/", world.files,
-        [&](std::string_view variable) { return world.environment(std::string(variable)); });
+    const auto there =
+        probes::environment_for(name, *places, "/", world.files, variables_of(world));
     if (there) {
       diagnosis.probes.push_back(name);
     } else {
@@ -131,27 +129,11 @@ std::vector<sys::GpuHealth> look_at_nvidia_gpus(sys::World& world, const sys::St
 // Long enough for a share of one per cent of two processors to be a tick of theirs.
 constexpr double k_moment_seconds = 0.5;
 
-// An engine to look at: what it is called, and what weir.yaml says of it.
+// An engine to look at, as weir.yaml has it; a program that it does not have is one by its path.
 struct Patient {
-  std::string name, program;
+  config::EngineSettings engine;
   std::string folder = ".";
-  config::Environment env;
-  std::vector<std::string> probes;
-  config::InstructionsBy instructions = config::InstructionsBy::automatic;
-  bool in_container = false;
 };
-
-Patient patient_of(const config::EngineSettings& engine, const std::string& folder) {
-  // A server that runs already has no command.
-  const std::string program = engine.command.empty() ? "" : engine.command.front();
-  return {engine.name,
-          program,
-          folder,
-          engine.extra.env,
-          engine.probes,
-          engine.instructions,
-          engine.container.has_value()};
-}
 
 // Those asked for, else those of weir.yaml, where there is one.
 Result<std::vector<Patient>> patients(const Job& job, const DoctorOptions& options) {
@@ -165,20 +147,19 @@ Result<std::vector<Patient>> patients(const Job& job, const DoctorOptions& optio
     WEIR_TRY(loaded, load_config(job));
   }
   const std::string folder = sys::folder_of(job.asked.config);
+  const std::vector<config::EngineSettings> none;
+  const auto& engines = loaded ? loaded->known.settings->engines : none;
   for (const std::string& name : options.engines) {
-    Patient patient{name, name, ".", {}, {}, {}, {}};
-    if (loaded) {
-      const auto& engines = loaded->known.settings->engines;
-      const auto engine = std::ranges::find(engines, name, &config::EngineSettings::name);
-      if (engine != engines.end()) patient = patient_of(*engine, folder);
-    }
-    found.push_back(std::move(patient));
-  }
-  if (options.engines.empty() && loaded) {
-    for (const config::EngineSettings& engine : loaded->known.settings->engines) {
-      found.push_back(patient_of(engine, folder));
+    Patient& patient = found.emplace_back();
+    if (const auto* engine = find_named(engines, name)) {
+      patient = {*engine, folder};
+    } else {
+      patient.engine.name = name;
+      patient.engine.command = {name};
     }
   }
+  if (!options.engines.empty()) return found;
+  for (const config::EngineSettings& engine : engines) found.push_back({engine, folder});
   return found;
 }
 
@@ -192,40 +173,39 @@ constexpr auto k_fit_words = std::to_array<Name<FitState>>({{FitState::unused, "
 report::DoctorEngine examine(const Patient& patient, const std::vector<std::string>& installed,
                              const sys::World& world) {
   const sys::Files& files = world.files;
+  const config::EngineSettings& asked = patient.engine;
   report::DoctorEngine engine;
-  engine.name = patient.name;
-  if (patient.program.empty()) {
+  engine.name = asked.name;
+  if (asked.command.empty()) {
     engine.error = "is a server that runs already: there is no program to look at";
     return engine;
   }
-  if (patient.in_container) {
+  const std::string& program = asked.command.front();
+  if (asked.container) {
     engine.error =
         "runs in a container, where nothing can be looked at from here; take the program and its "
         "libraries out of the image (docker cp) and name its path";
     return engine;
   }
-  if (!config::placeholders_in(patient.program).empty()) {
-    engine.error =
-        fmt::format("{}: which program this is depends on the cell; name it", patient.program);
+  if (!config::placeholders_in(program).empty()) {
+    engine.error = fmt::format("{}: which program this is depends on the cell; name it", program);
     return engine;
   }
   const std::string path_variable = world.environment("PATH").value_or("/usr/bin:/bin");
-  auto path = sys::find_program(files, patient.program, patient.folder, path_variable);
+  auto path = sys::find_program(files, program, patient.folder, path_variable);
   // A library or a program without the right to run it can be looked at just as well.
-  const std::string as_file = sys::join_path(patient.folder, patient.program);
+  const std::string as_file = sys::join_path(patient.folder, program);
   if (!path && files.kind(as_file) == sys::Kind::file) path = as_file;
   if (!path) {
-    engine.error =
-        fmt::format("{}: no such program{}", patient.program,
-                    patient.program.find('/') == std::string::npos ? " here or in PATH" : "");
+    engine.error = fmt::format("{}: no such program{}", program,
+                               program.find('/') == std::string::npos ? " here or in PATH" : "");
     return engine;
   }
   engine.path = *path;
   const auto facts = probes::look_at_program(
       *path, files, [&](std::string_view name) -> std::optional<std::string> {
-        const auto own = patient.env.find(std::string(name));
-        if (own != patient.env.end()) return own->second;
-        return world.environment(std::string(name));
+        const std::string* own = look_up(asked.extra.env, std::string(name));
+        return own != nullptr ? *own : world.environment(std::string(name));
       });
   if (!facts) {
     engine.error = facts.error().message;
@@ -243,14 +223,13 @@ report::DoctorEngine examine(const Patient& patient, const std::vector<std::stri
   probes::InstructionWays ways;
   ways.no_perf = sys::why_not_counted(sys::instructions_event());
   ways.has_valgrind = sys::find_program(files, "valgrind", ".", path_variable).has_value();
-  ways.wants_valgrind = patient.instructions == config::InstructionsBy::valgrind;
-  ways.wants_perf = patient.instructions == config::InstructionsBy::perf;
+  ways.wants_valgrind = asked.instructions == config::InstructionsBy::valgrind;
+  ways.wants_perf = asked.instructions == config::InstructionsBy::perf;
   std::vector<probes::Fit> fits = probes::judge_fit(*facts, installed);
   fits.push_back(probes::judge_instructions(*facts, ways));
   for (probes::Fit& fit : fits) {
-    const bool asked = std::ranges::find(patient.probes, fit.probe) != patient.probes.end();
-    engine.fits.push_back(
-        {fit.probe, std::string(name_of(k_fit_words, fit.state)), fit.how, fit.cure, asked});
+    engine.fits.push_back({fit.probe, std::string(name_of(k_fit_words, fit.state)), fit.how,
+                           fit.cure, holds(asked.probes, fit.probe)});
   }
   return engine;
 }

@@ -2,6 +2,7 @@
 
 #include <ranges>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/profile_files.hpp"
@@ -18,15 +19,10 @@ constexpr std::uint64_t k_longest_config = std::uint64_t{4} << 20;
 std::optional<std::string> header_in(const std::string& folder, const sys::Files& files) {
   const std::string config = sys::join_path(folder, "config.json");
   if (files.kind(config) == sys::Kind::file) return config;
-  const auto names = files.list(folder);
-  if (!names) return std::nullopt;
-  std::optional<std::string> first;
-  for (const std::string& name : *names) {
-    if (!text::lower(name).ends_with(".gguf")) continue;
-    if (!first || name < *first) first = name;
+  for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
+    if (text::lower(name).ends_with(".gguf")) return sys::join_path(folder, name);
   }
-  if (first) first = sys::join_path(folder, *first);
-  return first;
+  return std::nullopt;
 }
 
 bool worth_explaining(const verdict::CellVerdict& cell) {
@@ -35,8 +31,7 @@ bool worth_explaining(const verdict::CellVerdict& cell) {
          cell.verdict == Outcome::accepted;
 }
 
-}  // namespace
-
+// A GGUF file, a config.json, or a folder that holds one of them.
 Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys::Files& files) {
   if (files.kind(path) == sys::Kind::folder) {
     const auto inside = header_in(path, files);
@@ -45,29 +40,41 @@ Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys:
   }
   if (text::lower(path).ends_with(".json")) {
     WEIR_TRY(const std::string config, files.read_prefix(path, k_longest_config));
-    return explain::model_facts_from_config(config).map_error(
-        [&](Error error) { return with_context(path, std::move(error)); });
+    return explain::model_facts_from_config(config).map_error(in_context(path));
   }
-  auto header =
-      model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(path, bytes); });
-  if (!header) return tl::unexpected(with_context(path, std::move(header).error()));
-  return explain::model_facts(*header);
+  const auto read = [&](std::uint64_t bytes) { return files.read_prefix(path, bytes); };
+  WEIR_TRY(const auto header, model::load_gguf(read).map_error(in_context(path)));
+  return explain::model_facts(header);
 }
 
-const explain::ModelFacts* ModelHeaders::of(const std::string& model) {
-  const auto [entry, fresh] = known_.try_emplace(model);
-  if (fresh) {
-    const auto found = std::ranges::find(settings_.models, model, &config::ModelSettings::name);
+// The models of a configuration, each read once and only when asked for. What cannot be read, and
+// what is private, has no facts: an explanation goes without. Not thread-safe.
+class ModelHeaders {
+ public:
+  // `settings` is the caller's; relative paths count from the folder of `config_file`, "": none is
+  // read.
+  ModelHeaders(const config::Settings& settings, std::string config_file, const sys::Files& files)
+      : settings_(settings), config_file_(std::move(config_file)), files_(files) {}
+
+  // Null where nothing is known. Valid as long as this object.
+  [[nodiscard]] const explain::ModelFacts* of(const std::string& model) {
+    const auto [entry, fresh] = known_.try_emplace(model);
+    const config::ModelSettings* found = fresh ? find_named(settings_.models, model) : nullptr;
     // What is called private keeps its layers to itself too.
-    if (found != settings_.models.end() && !found->is_private && !config_file_.empty()) {
+    if (found != nullptr && !found->is_private && !config_file_.empty()) {
       const std::string folder = sys::absolute(sys::folder_of(config_file_));
-      const std::string path =
-          found->path.starts_with('/') ? found->path : sys::join_path(folder, found->path);
-      if (auto facts = read_model_facts(path, files_)) entry->second = std::move(*facts);
+      auto facts = read_model_facts(sys::join_path(folder, found->path), files_);
+      if (facts) entry->second = std::move(*facts);
     }
+    return entry->second ? &*entry->second : nullptr;
   }
-  return entry->second ? &*entry->second : nullptr;
-}
+
+ private:
+  const config::Settings& settings_;
+  std::string config_file_;
+  const sys::Files& files_;
+  std::map<std::string, std::optional<explain::ModelFacts>> known_;
+};
 
 explain::Options explain_options(const config::Settings& settings) {
   explain::Options options{explain::default_bands(), settings.explain.rules};
@@ -75,10 +82,11 @@ explain::Options explain_options(const config::Settings& settings) {
   return options;
 }
 
+}  // namespace
+
 explain::AllowedOps allowed_ops_of(const config::Settings& settings, const profile::CellKey& cell) {
-  const auto found =
-      std::ranges::find(settings.engines, cell.engine, &config::EngineSettings::name);
-  if (found == settings.engines.end()) return std::nullopt;
+  const config::EngineSettings* found = find_named(settings.engines, cell.engine);
+  if (found == nullptr) return std::nullopt;
   std::set<std::string> ops;
   for (const config::CpuOp& one : found->cpu_ops_in(cell)) ops.insert(one.op);
   return ops;

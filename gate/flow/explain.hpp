@@ -1,40 +1,13 @@
 // Models' headers for explanations: which layers a run's models have.
 #pragma once
 
-#include <map>
-#include <optional>
 #include <string>
 
 #include "gate/config/settings.hpp"
 #include "gate/explain/explain.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/sys/files.hpp"
-#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
-// A GGUF file, a config.json, or a folder that holds one of them.
-[[nodiscard]] Result<explain::ModelFacts> read_model_facts(const std::string& path,
-                                                           const sys::Files& files);
-
-// The models of a configuration, each read once and only when asked for. What cannot be read, and
-// what is private, has no facts: an explanation goes without. Not thread-safe.
-class ModelHeaders {
- public:
-  // `settings` is the caller's; relative paths count from the folder of `config_file`, "": none is
-  // read.
-  ModelHeaders(const config::Settings& settings, std::string config_file, const sys::Files& files)
-      : settings_(settings), config_file_(std::move(config_file)), files_(files) {}
-  // Null where nothing is known. Valid as long as this object.
-  [[nodiscard]] const explain::ModelFacts* of(const std::string& model);
-
- private:
-  const config::Settings& settings_;
-  std::string config_file_;
-  const sys::Files& files_;
-  std::map<std::string, std::optional<explain::ModelFacts>> known_;
-};
-
-[[nodiscard]] explain::Options explain_options(const config::Settings& settings);
 
 // The ops that the config lets this engine leave on the CPU of a cell on a device. Nothing where it
 // has no such engine: an alias of a private one is none.

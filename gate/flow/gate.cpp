@@ -11,9 +11,12 @@
 namespace weir::flow {
 namespace {
 
-std::string folder_of_pairs(const Measured& first) {
-  return sys::join_path(first.folder, "confirm");
-}
+// What pairs of the suspected cells gave, or why there are none (one line; empty where nothing is
+// to be said).
+struct Pairs {
+  std::optional<Measured> measured{};
+  std::string why_not{};
+};
 
 std::optional<std::string> base_ref(const ConfirmOptions& confirm, const Measured& first,
                                     const sys::Files& files) {
@@ -49,45 +52,36 @@ Measured alone(Measured pairs) {
   return pairs;
 }
 
-}  // namespace
-
+// `first` is the run whose stored verdict is `verdict`. Takes gate.budget at most. Fails with
+// Code::interrupted alone: whatever else goes wrong leaves the stored verdict as it is, and says
+// so.
 Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
                                  const Measured& first, const verdict::GateVerdict& verdict) {
-  Pairs pairs;
   const std::vector<profile::CellKey> suspected = verdict::suspected(verdict.cells);
-  if (suspected.empty() || confirm.off) return pairs;
-  if (!confirm.ref && !first.known.settings->gate.confirms) return pairs;
+  if (suspected.empty() || confirm.off) return Pairs{};
+  if (!confirm.ref && !first.known.settings->gate.confirms) return Pairs{};
   Job inner = job;
-  inner.asked.out = folder_of_pairs(first);
+  inner.asked.out = sys::join_path(first.folder, "confirm");
   inner.asked.cells.clear();
   const std::vector<std::string> earlier = run::list_runs(job.files(), inner.asked.out);
-  constexpr std::string_view k_alone =
+  const auto none = [](std::string why) { return Pairs{{}, std::move(why)}; };
+  constexpr const char* k_alone =
       "compared with stored runs alone; weir gate --confirm REF re-tests such drops in paired runs "
       "before they fail";
   if (confirm.read_only) {
-    if (earlier.empty()) {
-      pairs.why_not = k_alone;
-      return pairs;
-    }
+    if (earlier.empty()) return none(k_alone);
     auto read = read_measured(inner, earlier.back());
     if (!read) {
-      pairs.why_not = "their pairs cannot be read: " + text::first_line(read.error().message);
-    } else if (!read->interrupted.empty()) {
-      pairs.why_not = "their pairs were interrupted: weir gate --resume goes on with them";
-    } else {
-      pairs.measured = alone(std::move(*read));
+      return none("their pairs cannot be read: " + text::first_line(read.error().message));
     }
-    return pairs;
+    if (read->interrupted.empty()) return Pairs{alone(std::move(*read))};
+    return none("their pairs were interrupted: weir gate --resume goes on with them");
   }
   if (first.shard && first.shard->index > 0) {
-    pairs.why_not = "a shard is not confirmed by pairs of its own: gate the joined run";
-    return pairs;
+    return none("a shard is not confirmed by pairs of its own: gate the joined run");
   }
   const std::optional<std::string> ref = base_ref(confirm, first, job.files());
-  if (!ref) {
-    pairs.why_not = k_alone;
-    return pairs;
-  }
+  if (!ref) return none(k_alone);
   job.talk(fmt::format(
       "{} slower than stored runs: re-testing in pairs with {}",
       suspected.size() == 1 ? "1 cell is" : fmt::format("{} cells are", suspected.size()), *ref));
@@ -104,21 +98,15 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
         return loaded;
       },
       inner, wanted);
-  if (measured) {
-    pairs.measured = alone(std::move(*measured));
-    return pairs;
-  }
+  if (measured) return Pairs{alone(std::move(*measured))};
   const Error error = redacted(std::move(measured).error(), redactor);
   if (error.code == Code::interrupted) {
     return fail(Code::interrupted,
                 "interrupted in the pairs that were to confirm a drop; go on with: --resume {}",
                 first.folder);
   }
-  pairs.why_not = "could not be confirmed in paired runs: " + text::first_line(error.message);
-  return pairs;
+  return none("could not be confirmed in paired runs: " + text::first_line(error.message));
 }
-
-namespace {
 
 Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
   const std::vector<std::string>& words = options.words;
@@ -136,11 +124,10 @@ Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
                 "--runs is for stored baselines: with --against, pairs run until the verdict is "
                 "certain or gate.budget is spent");
   }
-  if (options.against->empty() && words.empty()) {
-    return fail(Code::usage, "--against needs a base: a REF, a DIR, or -- COMMAND…");
-  }
-  if (!options.against->empty() && !words.empty()) {
-    return fail(Code::usage, "--against takes one base: a REF or DIR, or -- COMMAND…");
+  if (options.against->empty() == words.empty()) {
+    return fail(Code::usage, "--against {}",
+                words.empty() ? "needs a base: a REF, a DIR, or -- COMMAND…"
+                              : "takes one base: a REF or DIR, or -- COMMAND…");
   }
   return BaseRequest{.spec = *options.against, .command = words, .env = options.base_env};
 }

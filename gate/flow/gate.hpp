@@ -10,7 +10,6 @@
 
 #include "gate/flow/measure.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 struct ConfirmOptions {
@@ -18,20 +17,6 @@ struct ConfirmOptions {
   bool off = false;                // --no-confirm
   bool read_only = false;          // --from: pairs that were run then, and no others
 };
-
-// What pairs of the suspected cells gave, or why there are none (one line; empty where nothing is
-// to be said).
-struct Pairs {
-  std::optional<Measured> measured;
-  std::string why_not;
-};
-
-// `first` is the run whose stored verdict is `verdict`. Takes gate.budget at most. Fails with
-// Code::interrupted alone: whatever else goes wrong leaves the stored verdict as it is, and says
-// so.
-[[nodiscard]] Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
-                                               const Measured& first,
-                                               const verdict::GateVerdict& verdict);
 
 struct GateOptions {
   ReportFiles files;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reach.hpp"
@@ -27,11 +28,7 @@ constexpr std::string_view k_all_the_same =
 class PushJudge {
  public:
   PushJudge(const Job& job, const HookOptions& options, double limit_seconds)
-      : job_(job),
-        options_(options),
-        limit_seconds_(limit_seconds),
-        files_(job.files()),
-        clock_(job.world.clock) {}
+      : job_(job), options_(options), limit_seconds_(limit_seconds) {}
 
   Result<ExitCode> run(const std::vector<source::Pushed>& pushed) {
     WEIR_TRY(const Loaded loaded, load_config(job_));
@@ -61,11 +58,12 @@ class PushJudge {
 
   void say(const std::string& line) const { job_.answer("weir: " + redactor_.text(line) + "\n"); }
   // What was not judged, in red: a push that passes all the same looks as if it were good.
-  void warn(const std::string& line) {
+  std::nullopt_t warn(const std::string& line) {
     unjudged_ = true;
     const bool red = job_.colored();
     job_.answer(fmt::format("{}weir: {}{}\n", red ? "\x1B[31m" : "", redactor_.text(line),
                             red ? "\x1B[0m" : ""));
+    return std::nullopt;
   }
 
   // The trees of a pushed commit and its base; nothing, and said why, where one is not there.
@@ -78,11 +76,11 @@ class PushJudge {
     WEIR_TRY(const std::string words, git.words(*commit));
     WEIR_TRY(const auto base, base_of(git, one, *commit));
     if (!base) {
-      warn(fmt::format("{}: no base is known ({}), not judged", words,
-                       options_.against.empty()
-                           ? "fetch the remote's branches, or install the hook with --against REF"
-                           : options_.against));
-      return std::nullopt;
+      return warn(
+          fmt::format("{}: no base is known ({}), not judged", words,
+                      options_.against.empty()
+                          ? "fetch the remote's branches, or install the hook with --against REF"
+                          : options_.against));
     }
     if (*base == *commit) return std::nullopt;  // nothing that is not there already
     const std::vector<CellGroup> groups = reached(git, *base, *commit, loaded);
@@ -95,21 +93,16 @@ class PushJudge {
     WEIR_TRY(const auto base_tree, tree(git, *base, repository->effects()));
     WEIR_TRY(const std::string base_words, git.words(*base));
     if (!base_tree) {
-      warn(
+      return warn(
           fmt::format("{}: its merge-base {} is not built, not judged (weir gate --counts-only "
                       "--against {} builds it once)",
                       words, base_words, source::short_commit(*base)));
-      return std::nullopt;
     }
     WEIR_TRY(const bool own, is_own(git, *commit, loaded));
-    if (own) {
-      side.candidate_root = git.top();
-    } else {
+    side.candidate_root = git.top();
+    if (!own) {
       WEIR_TRY(const auto pushed_tree, tree(git, *commit, repository->effects()));
-      if (!pushed_tree) {
-        warn(fmt::format("{}: not built, not judged", words));
-        return std::nullopt;
-      }
+      if (!pushed_tree) return warn(fmt::format("{}: not built, not judged", words));
       side.candidate_root = pushed_tree->root;
       commits->candidate_held = pushed_tree->held;
     }
@@ -147,11 +140,8 @@ class PushJudge {
     for (const CellGroup& group : groups_) {
       const bool sees = std::ranges::any_of(
           group.cells, [&](const std::string& cell) { return cells.contains(cell); });
-      if (sees) {
-        groups.push_back(group);
-      } else {
-        others.push_back(group.name);
-      }
+      if (sees) groups.push_back(group);
+      if (!sees) others.push_back(group.name);
     }
     if (!others.empty()) {
       say(fmt::format("not judged, for they run nothing of what changed: {}", shortened(others)));
@@ -266,8 +256,8 @@ class PushJudge {
       auto group = std::ranges::find(groups, name, &CellGroup::name);
       if (group == groups.end()) group = groups.insert(groups.end(), CellGroup{name, {}, {}});
       group->cells.insert(cell.key.str());
-      const auto seconds = known.find(cell.key.str());
-      if (seconds != known.end()) group->seconds = group->seconds.value_or(0) + seconds->second;
+      const double* seconds = look_up(known, cell.key.str());
+      if (seconds != nullptr) group->seconds = group->seconds.value_or(0) + *seconds;
     }
     std::ranges::stable_sort(groups, [](const CellGroup& a, const CellGroup& b) {
       if (a.seconds.has_value() != b.seconds.has_value()) return a.seconds.has_value();
@@ -304,13 +294,12 @@ class PushJudge {
     std::vector<std::string> not_judged;
     for (const CellGroup& group : sides.groups) {
       if (left() <= 0 || group.seconds.value_or(0) > left()) {
+        const std::string limit = unit::show_duration(limit_seconds_);
         not_judged.push_back(group.seconds
                                  ? fmt::format("{}: takes about {}, {} are left of {}", group.name,
                                                run::show_time_left(*group.seconds),
-                                               run::show_time_left(std::max(0.0, left())),
-                                               unit::show_duration(limit_seconds_))
-                                 : fmt::format("{}: the {} are over", group.name,
-                                               unit::show_duration(limit_seconds_)));
+                                               run::show_time_left(std::max(0.0, left())), limit)
+                                 : fmt::format("{}: the {} are over", group.name, limit));
         continue;
       }
       WEIR_TRY(const auto verdict, measure_group(group, sides, not_judged));
@@ -321,10 +310,9 @@ class PushJudge {
                                             : judged.reason);
         continue;
       }
-      judged.tried == source::Tried::bad ? ++broken : ++passed;
-      if (judged.tried == source::Tried::bad) {
-        job_.answer(verdict_text(job_, redacted(*verdict, redactor_)));
-      }
+      const bool bad = judged.tried == source::Tried::bad;
+      ++(bad ? broken : passed);
+      if (bad) job_.answer(verdict_text(job_, redacted(*verdict, redactor_)));
     }
     spent_ += clock_.steady() - since_;
     failed_ = failed_ || broken > 0;
@@ -355,18 +343,17 @@ class PushJudge {
       return std::nullopt;
     }
     const StoredBaselines none(files_, sys::join_path(measured->folder, "no-baselines"));
-    WEIR_TRY(verdict::GateVerdict verdict,
-             judge_beside(*measured, none, policy_of(*measured, false), files_));
-    return verdict;
+    return judge_beside(*measured, none, policy_of(*measured, false), files_);
   }
 
   const Job& job_;
   const HookOptions& options_;
   double limit_seconds_;
-  sys::Files& files_;
-  const sys::Clock& clock_;
-  double spent_ = 0, since_ = 0;  // seconds of measuring before; when it began again
-  double build_spent_ = 0;        // seconds
+  sys::Files& files_ = job_.files();
+  const sys::Clock& clock_ = job_.world.clock;
+  double spent_ = 0, since_ = 0;
+  // seconds of measuring before; when it began again
+  double build_spent_ = 0;  // seconds
   config::Redactor redactor_;
   std::vector<source::Build> builds_;
   std::vector<CellGroup> groups_;
@@ -378,14 +365,12 @@ class PushJudge {
 // git starts hooks, so that it is found in every work tree.
 Result<std::vector<std::string>> words_for_run(const Job& job, const HookOptions& options,
                                                const source::Git& git) {
-  std::vector<std::string> words;
   const std::string& config = job.asked.config;
-  const std::string name = config.substr(config.find_last_of('/') + 1);
-  const std::string from_top = git.place().empty() ? name : git.place() + "/" + name;
   if (!job.files().exists(config)) {
     return fail(Code::config, "{}: no such file; -c names another", config);
   }
-  words.insert(words.end(), {"-c", from_top, "--time-limit", options.limit});
+  const std::string from_top = sys::join_path(git.place(), sys::file_name_of(config));
+  std::vector<std::string> words{"-c", from_top, "--time-limit", options.limit};
   if (!options.against.empty()) words.insert(words.end(), {"--against", options.against});
   for (const auto& [given, word] : {std::pair{options.build, "--build"},
                                     {options.no_build, "--no-build"},

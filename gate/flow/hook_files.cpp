@@ -14,10 +14,8 @@ constexpr std::string_view k_mark = "# weir's pre-push hook";
 constexpr std::uint64_t k_hook_bytes = 1 << 20;
 
 struct Places {
-  explicit Places(const std::string& folder)
-      : hook(sys::join_path(folder, "pre-push")),
-        first(sys::join_path(folder, "pre-push.before-weir")) {}
-  std::string hook, first;
+  explicit Places(const std::string& folder) : hook(sys::join_path(folder, "pre-push")) {}
+  std::string hook, first = hook + ".before-weir";
 };
 
 // A link that leads nowhere is there as well.
@@ -106,11 +104,8 @@ Result<bool> put_hook(sys::Files& files, const std::string& folder, const std::s
 Result<bool> take_hook_away(sys::Files& files, const std::string& folder) {
   const Places places(folder);
   if (!is_there(places.hook) || !is_ours(places.hook, files)) return false;
-  if (is_there(places.first)) {
-    WEIR_CHECK(rename(places.first, places.hook));
-    return true;
-  }
-  WEIR_CHECK(files.remove(places.hook));
+  WEIR_CHECK(is_there(places.first) ? rename(places.first, places.hook)
+                                    : files.remove(places.hook));
   return true;
 }
 

@@ -16,8 +16,6 @@
 namespace weir::flow {
 namespace {
 
-enum class CiSystem { github, gitlab };
-
 // The least that a hosted runner is given: it installs packages and builds an engine first.
 constexpr double k_least_minutes = 30;
 
@@ -37,16 +35,12 @@ std::string below(const std::string& folder, const std::string& root) {
   return folder.substr(root == "/" ? 1 : root.size() + 1);
 }
 
-std::string missing_in(const config::StarterCi& found) {
+// Where the workflow goes, and what is said of it; a file that is there is never written over.
+Result<std::string> write_new(bool github, const std::string& root, const config::StarterCi& found,
+                              sys::Files& files) {
   std::vector<std::string> all = found.programs;
   all.insert(all.end(), found.models.begin(), found.models.end());
-  return text::join(all);
-}
-
-// Where the text goes, and what is said of it; a file that is there is never written over.
-Result<std::string> write_new(CiSystem system, const std::string& root, const std::string& text,
-                              const std::string& missing, sys::Files& files) {
-  const bool github = system == CiSystem::github;
+  const std::string missing = text::join(all);
   std::string name = github ? ".github/workflows/weir.yml" : ".gitlab-ci.yml";
   std::string then = missing.empty() ? "commit it" : "say in it where these come from: " + missing;
   then += fmt::format("; put weir's {} in place of OWNER/weir", github ? "repository" : "releases");
@@ -59,30 +53,24 @@ Result<std::string> write_new(CiSystem system, const std::string& root, const st
     return fmt::format("  kept    {}: it is there already; move it away to get a new one\n", name);
   }
   WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
-  WEIR_CHECK(files.write_atomic(place, text));
+  WEIR_CHECK(files.write_atomic(
+      place, github ? config::starter_github(found) : config::starter_gitlab(found)));
   return fmt::format("wrote {}\n  next    {}\n", name, then);
 }
 
-std::string processes_text(std::size_t number) {
-  return report::plural(number, "process", "processes");
-}
-
-// How many processes of `pass` a gate starts.
-std::size_t processes(const std::vector<PlannedCommand>& commands, profile::Pass pass) {
-  return static_cast<std::size_t>(std::ranges::count(commands, pass, &PlannedCommand::pass));
-}
-
 std::string minutes_text(const std::vector<PlannedCommand>& commands, const Measured& measured) {
-  const std::size_t counted = processes(commands, profile::Pass::counted);
-  const std::size_t timed = processes(commands, profile::Pass::timed);
+  const auto timed = static_cast<std::size_t>(
+      std::ranges::count(commands, profile::Pass::timed, &PlannedCommand::pass));
+  const std::size_t counted = commands.size() - timed;
   std::string text = fmt::format("\nHow long a gate takes on this machine\n  counts  {}: {}\n",
-                                 unit::show_duration(measured.seconds), processes_text(counted));
+                                 unit::show_duration(measured.seconds),
+                                 report::plural(counted, "process", "processes"));
   if (timed > 0 && counted > 0) {
     // Counted processes run side by side and are short: a timed one takes no less.
     const double each = measured.seconds / static_cast<double>(counted);
-    text +=
-        fmt::format("  times   at least {} more: {}, one after the other\n",
-                    unit::show_duration(each * static_cast<double>(timed)), processes_text(timed));
+    text += fmt::format("  times   at least {} more: {}, one after the other\n",
+                        unit::show_duration(each * static_cast<double>(timed)),
+                        report::plural(timed, "process", "processes"));
   }
   return text +
          fmt::format(
@@ -97,12 +85,11 @@ std::string minutes_text(const std::vector<PlannedCommand>& commands, const Meas
 std::optional<std::set<std::string>> tracked_files(const Job& job, const std::string& folder) {
   const auto repository = Repository::around(job.world, folder);
   if (!repository) return std::nullopt;
-  const auto names = (*repository)->git().tracked_files();
+  const source::Git& git = (*repository)->git();
+  const auto names = git.tracked_files();
   if (!names) return std::nullopt;
   std::set<std::string> files;
-  for (const std::string& name : *names) {
-    files.insert(sys::join_path((*repository)->git().top(), name));
-  }
+  for (const std::string& name : *names) files.insert(sys::join_path(git.top(), name));
   return files;
 }
 
@@ -147,11 +134,11 @@ void look_what_git_lacks(const Job& job, const Loaded& loaded, const std::string
     // By its name alone it is found in PATH, which no commit holds.
     const bool inside = program.find('/') != std::string::npos && !program.starts_with('/');
     found.has_base = found.has_base || inside;
-    std::vector<std::string> build;
-    for (const std::string& one : engine.build) build.push_back(text::shell_word(one));
-    if (!build.empty() && once(text::join(build, " "))) {
-      found.builds.push_back(text::join(build, " "));
-    } else if (build.empty() && inside && lacks(program) && once(program)) {
+    std::vector<std::string> words;
+    for (const std::string& one : engine.build) words.push_back(text::shell_word(one));
+    const std::string build = text::join(words, " ");
+    if (!build.empty() && once(build)) found.builds.push_back(build);
+    if (build.empty() && inside && lacks(program) && once(program)) {
       found.programs.push_back(program);
     }
     if (cell.model_path.empty() || !lacks(cell.model_path) || !once(cell.model_path)) continue;
@@ -161,7 +148,7 @@ void look_what_git_lacks(const Job& job, const Loaded& loaded, const std::string
   }
 }
 
-Result<Answer> init_ci(const Job& asked, CiSystem system, bool incomplete) {
+Result<Answer> init_ci(const Job& asked, bool github, bool incomplete) {
   Job job = asked;
   job.asked.config_given = true;
   job.asked.counts_only = true;
@@ -178,11 +165,7 @@ Result<Answer> init_ci(const Job& asked, CiSystem system, bool incomplete) {
   found.minutes = std::max(k_least_minutes, 3 * settings.gate.budget_seconds / 60);
   found.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
   look_what_git_lacks(job, loaded, folder, found);
-  WEIR_TRY(const std::string said,
-           write_new(system, root,
-                     system == CiSystem::github ? config::starter_github(found)
-                                                : config::starter_gitlab(found),
-                     missing_in(found), files));
+  WEIR_TRY(const std::string said, write_new(github, root, found, files));
   job.say(said);
   if (incomplete) {
     return Answer{text::printable(fmt::format(
@@ -268,17 +251,14 @@ bool model_folder(const sys::Files& files, const std::string& path) {
   if (files.kind(path) != sys::Kind::folder) return false;
   if (files.kind(sys::join_path(path, "config.json")) != sys::Kind::file) return false;
   const auto names = files.list(path);
-  return names && std::ranges::any_of(*names, [](const std::string& name) {
-           return name.ends_with(".safetensors");
-         });
+  const auto weights = [](const std::string& name) { return name.ends_with(".safetensors"); };
+  return names && std::ranges::any_of(*names, weights);
 }
 
 std::vector<config::StarterModel> find_models(const sys::Files& files) {
   std::vector<config::StarterModel> found;
   for (const char* folder : k_model_folders) {
-    const auto names = files.list(folder);
-    if (!names) continue;
-    for (const std::string& name : *names) {
+    for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
       if (found.size() == k_most_models) break;
       const std::string path =
           folder == std::string_view(".") ? name : sys::join_path(folder, name);
@@ -311,8 +291,7 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   // Without the probes beside the program nothing can be asked; the starter then leaves Vulkan out.
   if (const auto devices =
           look_for_devices(probe_cell, sys::read_machine(files), job.world, interrupts.stop())) {
-    const run::DeviceFacts& vulkan = devices->at("vulkan");
-    found.has_vulkan = !vulkan.absent;
+    found.has_vulkan = !devices->at("vulkan").absent;
   } else {
     found.has_probes = false;
   }
@@ -371,7 +350,7 @@ Result<Answer> init(const Job& job, const InitOptions& options) {
     WEIR_TRY(incomplete, write_starter(job, options));
   }
   if (options.ci.empty()) return Answer{};
-  return init_ci(job, options.ci == "github" ? CiSystem::github : CiSystem::gitlab, incomplete);
+  return init_ci(job, options.ci == "github", incomplete);
 }
 
 }  // namespace weir::flow

@@ -1,5 +1,6 @@
 #include "gate/flow/judge.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/explain.hpp"
 #include "gate/flow/shards.hpp"
@@ -7,6 +8,10 @@
 
 namespace weir::flow {
 namespace {
+
+void add(std::vector<std::string>& lines, const std::vector<std::string>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
+}
 
 // gate.on_removed: only what a commit's rules hold can be missed.
 bool fails_on_removed(const Measured& measured) {
@@ -40,7 +45,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
          [&](const profile::CellKey& cell) { return measured.known.redactor.cell(cell).str(); },
          allowed.base},
         cells);
-    of_allowances.insert(of_allowances.end(), allowed.notes.begin(), allowed.notes.end());
+    add(of_allowances, allowed.notes);
   }
   explain_cells(cells, *measured.known.settings, measured.known.place.value_or(measured.known.file),
                 files);
@@ -50,18 +55,15 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     idle = verdict::limits_on_nothing(cells, measured.known.settings->limits, policy);
   }
   verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
-  verdict.not_judged.insert(verdict.not_judged.end(), idle.begin(), idle.end());
+  add(verdict.not_judged, idle);
   verdict.weir_version = k_version;
   verdict.config = measured.known.file;
   verdict.some_cells = measured.some_cells;
   verdict.run = measured.folder;
-  verdict.not_judged.insert(verdict.not_judged.end(), measured.not_judged.begin(),
-                            measured.not_judged.end());
-  verdict.notes.insert(verdict.notes.end(), measured.known.notes.begin(),
-                       measured.known.notes.end());
-  for (const auto* told : {&of_twins, &of_allowances}) {
-    verdict.notes.insert(verdict.notes.end(), told->begin(), told->end());
-  }
+  add(verdict.not_judged, measured.not_judged);
+  add(verdict.notes, measured.known.notes);
+  add(verdict.notes, of_twins);
+  add(verdict.notes, of_allowances);
   if (measured.seconds > 0) verdict.seconds = measured.seconds;
   if (measured.known.rules) {
     const RulesUsed& rules = *measured.known.rules;
@@ -80,16 +82,9 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
           verdict.not_judged.begin(),
           fmt::format("{} of the base's matrix not measured", report::plural(gone.size(), "cell")));
     }
-    verdict.notes.insert(verdict.notes.end(), rules.notes.begin(), rules.notes.end());
+    add(verdict.notes, rules.notes);
   }
   return verdict;
-}
-
-Result<std::vector<baseline::Baseline>> stored_of(const profile::CellKey& cell,
-                                                  const StoredBaselines& stored,
-                                                  const Measured& measured) {
-  return stored.of_cell(cell).map_error(
-      [&](Error error) { return redacted(std::move(error), measured.known.redactor); });
 }
 
 // What judges one profile: a cell that the base holds under another name is judged as that one, by
@@ -112,7 +107,8 @@ class AsHeld {
   }
 
   [[nodiscard]] Result<baseline::Choice> stored(const StoredBaselines& stored) const {
-    WEIR_TRY(const std::vector<baseline::Baseline> known, stored_of(as_.cell, stored, measured_));
+    WEIR_TRY(const std::vector<baseline::Baseline> known,
+             stored.of_cell(as_.cell).map_error(redacting(measured_.known.redactor)));
     return baseline::choose(as_, known);
   }
   // The pull request changed what the cell is, or took away what counted it: beside a base that is
@@ -158,8 +154,7 @@ std::vector<verdict::Policy> policies_beside(const Measured& measured,
   }
   std::map<std::size_t, std::vector<std::size_t>> groups;  // shard (0: none) -> places
   for (std::size_t i = 0; i < beside.cells.size(); ++i) {
-    const auto found = shard_of.find(beside.cells[i].cell.str());
-    groups[found == shard_of.end() ? 0 : found->second].push_back(i);
+    groups[look_up(shard_of, beside.cells[i].cell.str(), 0)].push_back(i);
   }
   std::vector<verdict::Policy> policies(beside.cells.size(), policy);
   for (const auto& [shard, members] : groups) {
@@ -232,7 +227,7 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
     verdict.notes.push_back(fmt::format("the working tree differs from {}",
                                         beside.facts.candidate_commit->substr(0, 7)));
   }
-  verdict.notes.insert(verdict.notes.end(), beside.facts.notes.begin(), beside.facts.notes.end());
+  add(verdict.notes, beside.facts.notes);
   return verdict;
 }
 
@@ -249,7 +244,7 @@ Result<std::vector<std::string>> take_in(const Measured& pairs, const StoredBase
       "inconclusive ({})",
       pairs.beside->facts.words, told.confirmed, told.cleared, told.open, pairs.folder)};
   for (const std::string& line : told.not_asked) said.push_back("not confirmed by pairs: " + line);
-  said.insert(said.end(), beside.notes.begin(), beside.notes.end());
+  add(said, beside.notes);
   return said;
 }
 
@@ -272,7 +267,7 @@ Result<verdict::GateVerdict> judge_stored(const Measured& measured, const Stored
       finish(std::move(cells), policy, measured, files, gone_of(measured));
   verdict.base_source = stored.words();
   verdict.commit = measured.commit;
-  verdict.notes.insert(verdict.notes.end(), said.begin(), said.end());
+  add(verdict.notes, said);
   if (pairs != nullptr) verdict.budget_seconds = measured.known.settings->gate.budget_seconds;
   return verdict;
 }
@@ -283,14 +278,11 @@ verdict::GateVerdict judge_against(const Measured& measured, const Measured& bas
   for (const profile::Profile& profile : base.profiles) by_name[profile.cell.str()] = &profile;
   std::vector<verdict::CellVerdict> cells;
   for (const profile::Profile& profile : measured.profiles) {
-    const auto found = by_name.find(profile.cell.str());
+    const std::string name = profile.cell.str();
     baseline::Choice choice;
-    if (found == by_name.end()) {
-      choice.reason = fmt::format("{} has no such cell", base.folder);
-    } else {
-      choice = baseline::choice_of(profile, *found->second);
-      by_name.erase(found);
-    }
+    choice.reason = fmt::format("{} has no such cell", base.folder);
+    if (const auto* found = look_up(by_name, name)) choice = baseline::choice_of(profile, **found);
+    by_name.erase(name);
     cells.push_back(
         verdict::judge_cell(profile, {choice}, measured.known.settings->limits, policy));
   }
@@ -304,10 +296,8 @@ verdict::GateVerdict judge_against(const Measured& measured, const Measured& bas
 
 Result<verdict::GateVerdict> read_verdict(const std::string& file, const sys::Files& files) {
   constexpr std::uint64_t k_largest_verdict = std::uint64_t{64} << 20;
-  const auto in_file = [&](Error error) { return with_context(file, std::move(error)); };
   WEIR_TRY(const std::string text, files.read(file, k_largest_verdict));
-  WEIR_TRY(const Json json, parse_json(text).map_error(in_file));
-  return verdict::verdict_from_json(json).map_error(in_file);
+  return parse_json(text).and_then(verdict::verdict_from_json).map_error(in_context(file));
 }
 
 namespace {
@@ -319,23 +309,20 @@ using verdict::Outcome;
 std::string headline(const std::string& text) { return text::printable(text::first_line(text)); }
 
 std::string why_failed(const CellVerdict& cell) {
-  std::string why;
+  std::vector<std::string> why;
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     if (metric.verdict != Outcome::fail) continue;
     const report::MetricWords said = report::words(metric);
-    why += fmt::format("{}{} {}{}{}", why.empty() ? "" : ", ", said.label, said.baseline,
-                       said.baseline.empty() ? "" : " → ", said.current);
+    why.push_back(fmt::format("{} {}{}{}", said.label, said.baseline,
+                              said.baseline.empty() ? "" : " → ", said.current));
   }
-  if (cell.kernels_verdict == Outcome::fail) why += (why.empty() ? "" : ", ") + cell.kernels_reason;
-  if (cell.placement_verdict == Outcome::fail) {
-    why += (why.empty() ? "" : ", ") + cell.placement_reason;
-  }
-  return fmt::format("{}: {}", cell.cell.str(), headline(why));
+  if (cell.kernels_verdict == Outcome::fail) why.push_back(cell.kernels_reason);
+  if (cell.placement_verdict == Outcome::fail) why.push_back(cell.placement_reason);
+  return fmt::format("{}: {}", cell.cell.str(), headline(text::join(why)));
 }
 
 const CellVerdict* first_with(const verdict::GateVerdict& verdict, Outcome outcome) {
-  const auto found = std::ranges::find(verdict.cells, outcome, &CellVerdict::verdict);
-  return found == verdict.cells.end() ? nullptr : &*found;
+  return first_of(verdict.cells, [&](const auto& cell) { return cell.verdict == outcome; });
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "gate/flow/measure.hpp"
 #include "gate/flow/stored_baselines.hpp"
 #include "gate/source/bisection.hpp"
-#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 // `files` are those that models lie in, whose headers explain.

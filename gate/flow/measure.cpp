@@ -1,14 +1,16 @@
 #include "gate/flow/measure.hpp"
 
 #include "gate/adapters/format.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/rules.hpp"
 #include "gate/flow/calibrate.hpp"
-#include "gate/flow/claimed.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/shards.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/sys/clock.hpp"
+#include "gate/sys/paths.hpp"
 #include "gate/verdict/over_depth.hpp"
 
 namespace weir::flow {
@@ -22,6 +24,21 @@ std::optional<std::string> branch_of(const source::CommitFacts& head, const sys:
     if (auto branch = world.environment(name); branch && !branch->empty()) return branch;
   }
   return std::nullopt;
+}
+
+// Of a run's header: HEAD when it was measured, where nothing differed from that.
+std::optional<std::string> commit_of_run(const Json& extra) {
+  JsonReader source(below(extra, "source"), "source");
+  const auto commit = source.optional_string("commit");
+  return source.optional_boolean("dirty").value_or(true) ? std::nullopt : commit;
+}
+
+// Says of a shard that it is a part of the matrix; nothing of another run.
+void tell_shard(Measured& measured) {
+  if (!measured.shard || measured.shard->index == 0) return;
+  measured.some_cells = true;
+  measured.not_judged.push_back(
+      fmt::format("shard {}: a part of the matrix", measured.shard->name()));
 }
 
 // What was checked out when it was measured: null where that is no repository. The branch stands
@@ -53,9 +70,9 @@ run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wa
   options.least_pairs = wanted.least_pairs;
   options.calibrated_pairs =
       calibrated_pairs(Calibrations(job.files()), ready.plan.cells, settings);
-  const auto& commit = ready.base->facts.candidate_commit;
+  const BaseFacts& facts = ready.base->facts;
   options.rotation =
-      std::stoull(short_hash(commit ? *commit : ready.base->facts.words), nullptr, 16);
+      std::stoull(short_hash(facts.candidate_commit.value_or(facts.words)), nullptr, 16);
   return options;
 }
 
@@ -161,13 +178,6 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
 
 }  // namespace
 
-void tell_shard(Measured& measured) {
-  if (!measured.shard || measured.shard->index == 0) return;
-  measured.some_cells = true;
-  measured.not_judged.push_back(
-      fmt::format("shard {}: a part of the matrix", measured.shard->name()));
-}
-
 void redact_profiles(Measured& measured) {
   for (profile::Profile& profile : measured.profiles) {
     profile = redacted(std::move(profile), measured.known.redactor);
@@ -185,16 +195,17 @@ Result<Measured> measure_loaded(Loaded loaded, const Job& job, const MeasureOpti
 
 Result<Measured> measure_or_resume(const std::function<Result<Loaded>()>& load, const Job& job,
                                    MeasureOptions wanted) {
+  const auto measured = [&] {
+    return load().and_then(
+        [&](Loaded loaded) { return measure_loaded(std::move(loaded), job, wanted); });
+  };
   const auto earlier = run::list_runs(job.files(), job.asked.out);
-  if (!earlier.empty()) {
-    WEIR_TRY(Loaded loaded, load());
-    wanted.resume = earlier.back();
-    auto measured = measure_loaded(std::move(loaded), job, wanted);
-    if (measured || measured.error().code != Code::usage) return measured;
-    wanted.resume.reset();
-  }
-  WEIR_TRY(Loaded loaded, load());
-  return measure_loaded(std::move(loaded), job, wanted);
+  if (earlier.empty()) return measured();
+  wanted.resume = earlier.back();
+  auto resumed = measured();
+  if (resumed || resumed.error().code != Code::usage) return resumed;
+  wanted.resume.reset();
+  return measured();
 }
 
 Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
@@ -205,46 +216,34 @@ Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
              choose_shard(loaded, *wanted.shard, wanted.plan_file, wanted.plan.times, job.files()));
   }
   const config::Redactor redactor = loaded.known.redactor;
-  return redact_errors(redactor, [&] { return measure_loaded(std::move(loaded), job, whole); });
+  return measure_loaded(std::move(loaded), job, whole).map_error(redacting(redactor));
 }
 
 namespace {
 
-// What a run that was cut off lacks, in the profiles and words of what was read of it.
+// What a run that was cut off lacks, by cell, in the profiles and words of what was read of it.
 // A counted pass that lacks a process gives no counts: two points of three fit a line that nobody
 // planned. Times that are missing leave those that are there; the first line of a report tells.
-class Interrupted {
- public:
-  explicit Interrupted(const run::RunFile& file) : cells_(run::unfinished(file)) {}
-
-  // Before profiles are made of them.
-  void leave_out_counts(std::vector<profile::RunRecord>& records) const;
-  // Errors of cells, what was not judged, and why nothing of it may be stored.
-  void tell(Measured& measured) const;
-
- private:
-  std::map<std::string, run::Unfinished> cells_;
-};
+using Lacking = std::map<std::string, run::Unfinished>;
 
 std::string ran(std::int64_t missing, std::int64_t planned) {
   return fmt::format("{} of {} processes ran: the run was interrupted", planned - missing, planned);
 }
 
-void Interrupted::leave_out_counts(std::vector<profile::RunRecord>& records) const {
+// Before profiles are made of them.
+void leave_out_counts(const Lacking& cells, std::vector<profile::RunRecord>& records) {
   std::erase_if(records, [&](const profile::RunRecord& record) {
-    const auto found = cells_.find(record.cell);
-    return record.pass == profile::Pass::counted && found != cells_.end() &&
-           found->second.counted > 0;
+    const run::Unfinished* lacks = look_up(cells, record.cell);
+    return record.pass == profile::Pass::counted && lacks != nullptr && lacks->counted > 0;
   });
 }
 
-void Interrupted::tell(Measured& measured) const {
+// Errors of cells, what was not judged, and why nothing of it may be stored.
+void tell_interrupted(const Lacking& cells, Measured& measured) {
   std::size_t without_times = 0;
   std::int64_t missing = 0, planned = 0;
   for (profile::Profile& profile : measured.profiles) {
-    const auto found = cells_.find(profile.cell.str());
-    if (found == cells_.end()) continue;
-    const run::Unfinished& lacks = found->second;
+    const run::Unfinished lacks = look_up(cells, profile.cell.str(), run::Unfinished{});
     missing += lacks.counted + lacks.timed;
     planned += lacks.counted_planned + lacks.timed_planned;
     if (lacks.timed > 0) ++without_times;
@@ -272,16 +271,134 @@ void Interrupted::tell(Measured& measured) const {
 // allowed.
 Result<void> take_rules_of_run(const run::RunHeader& header, const config::Known& known,
                                Measured& measured) {
-  if (header.extra.is_object() && header.extra.contains("allowances")) {
+  if (!header.extra.is_object()) return {};
+  if (header.extra.contains("allowances")) {
     WEIR_TRY(measured.allowed, read_fields<Allowed>(header.extra["allowances"], "allowances"));
   }
-  if (!header.extra.is_object() || !header.extra.contains("rules")) return {};
+  if (!header.extra.contains("rules")) return {};
   WEIR_TRY(measured.known.rules, read_fields<RulesUsed>(header.extra["rules"], "rules"));
   const std::string& text = measured.known.rules->config_text;
   if (text.empty()) return {};
   WEIR_TRY(const BaseSettings base, parse_base_settings(text, header.config_file, known));
   config::take_rules(base.settings, *measured.known.settings);
   return {};
+}
+
+// --- a run that is judged by a commit's rules (weir gate --from RUN --rules-from REF): a fork may
+// have written it, so that every byte of its folder is a claim. Its numbers are taken as they are,
+// and nothing else that a configuration says by itself: what a cell is, which ops it may leave on
+// the CPU, and what holds it come from the text of its weir.yaml under the commit's rules, by the
+// way that a run about to be measured takes.
+
+constexpr std::size_t k_most_entries = 100'000;
+
+// No link at `path` and below it.
+Result<void> no_links(const std::string& path, const sys::Files& files, std::size_t& entries) {
+  const auto folder = sys::real_path(sys::folder_of(path));
+  const auto real = sys::real_path(path);
+  if (!folder || !real || *real != sys::join_path(*folder, sys::file_name_of(path))) {
+    return fail(Code::data, "{}: is a link: what is read of a run lies in its folder",
+                text::printable(path));
+  }
+  if (++entries > k_most_entries) {
+    return fail(Code::data, "{}: more than {} files", text::printable(path), k_most_entries);
+  }
+  if (files.kind(path) != sys::Kind::folder) return {};
+  WEIR_TRY(const std::vector<std::string> names, files.list(path));
+  for (const std::string& name : names) {
+    WEIR_CHECK(no_links(sys::join_path(path, name), files, entries));
+  }
+  return {};
+}
+
+// The parts of a fingerprint that a configuration says; the others are of files that lie elsewhere.
+void take_identity(const config::Cell& cell, profile::Provenance& claimed) {
+  const auto& known = run::fingerprint_parts(cell, {}, "");
+  std::erase_if(claimed.fingerprint_parts, [&](const auto& part) {
+    return !known.contains(part.first) && part.first != run::k_device_description;
+  });
+  for (const auto& [name, text] : cell.identity) {
+    claimed.fingerprint_parts[name] = short_hash(text);
+  }
+  claimed.fingerprint = run::fingerprint_of(claimed.fingerprint_parts);
+}
+
+// What its configuration does not say of `facts` stays a claim.
+Result<void> take_facts(const std::map<std::string, const config::Cell*>& cells, const Job& job,
+                        std::vector<profile::CellFacts>& all) {
+  std::set<std::string> seen;
+  for (profile::CellFacts& facts : all) {
+    const std::string name = facts.cell.str();
+    if (!seen.insert(name).second)
+      return fail(Code::data, "its journal has the cell {} twice", name);
+    const config::Cell* cell = look_up(cells, name, nullptr);
+    if (cell != nullptr) {
+      run::describe(*cell, facts);
+      facts.twin = cell->twin;
+      take_identity(*cell, facts.provenance);
+    } else if (job.asked.cells.empty()) {  // else it is not looked at
+      return fail(Code::data, "its journal has the cell {}, which its configuration lacks", name);
+    }
+  }
+  return {};
+}
+
+// Whether `job` judges what it reads by a commit's rules.
+bool judges_claims(const Job& job) { return job.rules && job.rules->used.from; }
+
+// What is read of a run's folder lies in it: Code::data where a link leads elsewhere.
+Result<void> stays_inside(const std::string& run, const sys::Files& files) {
+  if (files.kind(run) != sys::Kind::folder) return {};
+  std::size_t entries = 0;
+  for (const std::string& name :
+       {std::string(run::k_journal_name), sys::file_name_of(base_counts_folder(run)),
+        std::string("confirm")}) {
+    const std::string path = sys::join_path(run, name);
+    if (files.exists(path)) WEIR_CHECK(no_links(path, files, entries));
+  }
+  return {};
+}
+
+// Its configuration under the rules of `job`, and `header` in accordance with that: facts that are
+// not measured are the configuration's. Cells that the rules hold and the run has not are gone.
+// Code::data where it has a cell that its configuration does not have, or one of them twice;
+// Code::usage of a single shard.
+Result<Configured> configured_by_rules(const Job& job, run::RunHeader& header) {
+  WEIR_TRY(const auto shard, run::shard_facts(header.extra));
+  if (shard && shard->index > 0) {
+    return fail(Code::usage,
+                "--rules-from judges whole runs, and this is shard {}: weir merge joins shards",
+                shard->name());
+  }
+  Job itself = job;
+  itself.asked.config_text = header.config_text;
+  WEIR_TRY(Loaded loaded, load_config(itself));
+  std::map<std::string, const config::Cell*> cells;
+  for (const config::Cell& cell : loaded.cells) cells[cell.key.str()] = &cell;
+  for (std::size_t i = 0; i < header.base_cells.size(); ++i) {
+    if (header.base_cells[i].cell != header.cells[i].cell) {
+      return fail(Code::data, "its journal has a base of other cells");
+    }
+  }
+  WEIR_CHECK(take_facts(cells, job, header.cells));
+  WEIR_CHECK(take_facts(cells, job, header.base_cells));
+  std::set<std::string> there;
+  for (const profile::CellFacts& facts : header.cells) there.insert(facts.cell.str());
+  RulesUsed& rules = *loaded.known.rules;
+  for (verdict::HeldCell& held : rules.held) {
+    cells.erase(held.now);
+    if (held.now.empty() || there.contains(held.now)) continue;
+    held.now.clear();
+    held.why = "the run does not hold it";
+  }
+  std::erase_if(cells, [&](const auto& cell) { return there.contains(cell.first); });
+  if (!cells.empty()) {
+    rules.not_judged.push_back(
+        fmt::format("{} of the run's own matrix not in it", report::plural(cells.size(), "cell")));
+  }
+  // Nothing that its configuration names is opened.
+  loaded.known.place = "";
+  return std::move(loaded.known);
 }
 
 }  // namespace
@@ -293,12 +410,12 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
     WEIR_TRY(measured.folder, run::newest_run(job.files(), job.asked.out));
   }
   measured.claimed = judges_claims(job);
-  const auto in_run = [&](Error error) { return with_context(measured.folder, std::move(error)); };
   if (measured.claimed) WEIR_CHECK(stays_inside(measured.folder, job.files()));
   WEIR_TRY(run::RunFile file, run::read_run(job.files(), measured.folder));
   WEIR_TRY(measured.shard, run::shard_facts(file.header.extra));
   if (measured.claimed) {
-    WEIR_TRY(measured.known, configured_by_rules(job, file.header).map_error(in_run));
+    WEIR_TRY(measured.known,
+             configured_by_rules(job, file.header).map_error(in_context(measured.folder)));
   } else {
     // Limits that expired since then still hold for what was measured under them.
     config::Known known = known_now(job.world, file.header.config_file);
@@ -307,8 +424,8 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
     WEIR_CHECK(take_rules_of_run(file.header, known, measured));
     measured.known.notes = file.header.notes;
   }
-  const Interrupted interrupted(file);
-  interrupted.leave_out_counts(file.records);
+  const Lacking lacking = run::unfinished(file);
+  leave_out_counts(lacking, file.records);
   measured.profiles =
       profile::assemble_all(file.header.cells, file.header.unavailable, file.records);
   take_reference(*measured.known.settings, measured.profiles);
@@ -316,8 +433,7 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
   measured.some_cells =
       !measured.claimed && matrix && file.header.cells.size() < matrix->cells.size();
   if (!file.header.base_cells.empty()) {
-    const auto facts =
-        read_fields<BaseFacts>(file.header.extra.value("against", Json()), "against");
+    const auto facts = read_fields<BaseFacts>(below(file.header.extra, "against"), "against");
     if (!facts) {
       return fail(Code::data, "{}: it ran beside a base that its journal does not describe",
                   measured.folder);
@@ -344,7 +460,7 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
                   text::join(job.asked.cells));
     }
   }
-  interrupted.tell(measured);
+  tell_interrupted(lacking, measured);
   if (!file.header.base_cells.empty() && !file.ended) {
     measured.not_judged.emplace_back("pairs may be missing: the run was interrupted");
     if (measured.interrupted.empty()) {

@@ -9,7 +9,6 @@
 #include "gate/flow/allowances.hpp"
 #include "gate/flow/base.hpp"
 #include "gate/flow/configure.hpp"
-#include "gate/profile/profile.hpp"
 #include "gate/run/merge.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/sys/interrupts.hpp"
@@ -58,9 +57,6 @@ struct Measured {
 
 // Aliases in place of private names in its profiles, before they are shown.
 void redact_profiles(Measured& measured);
-
-// Says of a shard that it is a part of the matrix; nothing of another run.
-void tell_shard(Measured& measured);
 
 // Checks everything that can be checked, then measures. Fails with Code::config before the first
 // engine starts, Code::interrupted on Ctrl-C (saying how to go on).
@@ -111,8 +107,5 @@ struct Ready {
 // naming all that is wrong; errors may hold private names.
 [[nodiscard]] Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wanted,
                                        const sys::Stop& stop);
-
-// Of a run's header: HEAD when it was measured, where nothing differed from that.
-[[nodiscard]] std::optional<std::string> commit_of_run(const Json& extra);
 
 }  // namespace weir::flow

@@ -9,6 +9,84 @@
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
+
+// --- the API: where it is, and the token for it
+
+std::string without_slash(std::string url) {
+  while (!url.empty() && url.back() == '/') url.pop_back();
+  return url;
+}
+
+Result<std::string> api_url_of(const Job& job, const std::string& given) {
+  std::string url = given.empty() ? job.variable("GITHUB_API_URL") : given;
+  if (url.empty()) return std::string("https://api.github.com");
+  url = without_slash(std::move(url));
+  const auto parsed = publish::parse_url(url);
+  if (!parsed || parsed->target.find('?') != std::string::npos) {
+    return fail(Code::usage, "--api \"{}\": no https address (GitHub Enterprise: {})", url,
+                "https://HOST/api/v3");
+  }
+  return url;
+}
+
+Result<std::string> repository_of(const Job& job, const std::string& given) {
+  std::string name = given.empty() ? job.variable("GITHUB_REPOSITORY") : given;
+  if (publish::is_repository(name)) return name;
+  if (!given.empty()) return fail(Code::usage, "--repo \"{}\": no OWNER/NAME", given);
+  return fail(Code::usage, "where to? Outside of GitHub's runners --repo OWNER/NAME says it");
+}
+
+Result<Secret> token_of(const Job& job, const std::string& file, const std::string& without) {
+  if (!file.empty()) {
+    WEIR_TRY(const std::string text, job.files().read(file, 64 << 10));
+    const std::string token(text::trim(text));
+    if (token.empty()) return fail(Code::usage, "{}: no token in it", file);
+    return Secret(token);
+  }
+  for (const char* name : {"WEIR_TOKEN", "GITHUB_TOKEN", "GH_TOKEN"}) {
+    const std::string value(text::trim(job.variable(name)));
+    if (!value.empty()) return Secret(value);
+  }
+  return fail(Code::usage,
+              "this needs a token: in WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN, or in a file that "
+              "--token-file names ({})",
+              without);
+}
+
+Result<std::unique_ptr<publish::GithubApi>> github_api(sys::World& world,
+                                                       publish::GithubSettings settings,
+                                                       const sys::Stop& stop) {
+  settings.version = k_version;
+  WEIR_TRY(publish::GithubApi api,
+           publish::GithubApi::make(std::move(settings),
+                                    {world.http, world.clock, world.pause, world.coin, stop}));
+  return std::make_unique<publish::GithubApi>(std::move(api));
+}
+
+Result<std::unique_ptr<Github>> Github::open(const Job& job, const GithubOptions& options,
+                                             const std::string& without) {
+  std::unique_ptr<Github> made(new Github(job.world));
+  publish::GithubSettings settings;
+  WEIR_TRY(settings.base_url, api_url_of(job, options.api_url));
+  WEIR_TRY(settings.token, token_of(job, options.token_file, without));
+  WEIR_TRY(made->limit_seconds_, unit::parse_duration_seconds(options.time_limit));
+  made->masker_.add(settings.token);
+  settings.say = [masker = made->masker_, &job](const std::string& line) {
+    job.talk("weir: " + masker.mask(text::printable(line)));
+  };
+  settings.total_seconds = made->limit_seconds_;
+  // So that after an answer that never comes there is time to look what became of the request.
+  settings.each.total_seconds = std::min(settings.each.total_seconds, made->limit_seconds_ / 4);
+  WEIR_TRY(made->api_, github_api(job.world, std::move(settings), made->stop()));
+  return made;
+}
+
+publish::Wait Github::wait() const {
+  return [this](double seconds) { (void)world_.pause.wait(seconds, stop()); };
+}
+
+// --- what is posted
+
 namespace {
 
 bool alike(std::string_view a, std::string_view b) { return text::lower(a) == text::lower(b); }
@@ -46,34 +124,22 @@ Result<publish::Event> read_event(const Job& job, const PostOptions& words) {
   return publish::read_event(text, surroundings, file);
 }
 
-struct Found {
-  std::string file;
-  std::optional<Error> missing;  // why there is none
-};
-
-Found find_verdict(const Job& job, const PostOptions& words) {
+Result<std::string> find_verdict(const Job& job, const PostOptions& words) {
   std::string run = words.run;
   if (run.empty()) {
-    auto newest = run::newest_run(job.files(), job.asked.out);
-    if (!newest) return {"", newest.error()};
-    run = *newest;
+    WEIR_TRY(run, run::newest_run(job.files(), job.asked.out));
   }
   const bool folder = job.files().kind(run) == sys::Kind::folder;
-  Found found{folder ? sys::join_path(run, "verdict.json") : run, std::nullopt};
-  if (job.files().kind(found.file) != sys::Kind::file) {
-    found.missing = Error{
-        Code::usage,
-        fmt::format("{}: there is no such file{}", found.file,
-                    folder ? "\n  weir gate --from " + run + " judges that run" : std::string())};
-  }
-  return found;
+  const std::string file = folder ? sys::join_path(run, "verdict.json") : run;
+  if (job.files().kind(file) == sys::Kind::file) return file;
+  return fail(Code::usage, "{}: there is no such file{}", file,
+              folder ? "\n  weir gate --from " + run + " judges that run" : "");
 }
 
 Result<publish::Event> event_of(const Job& job, const PostOptions& words) {
   WEIR_CHECK(check_words(words));
-  WEIR_TRY(publish::Event event, read_event(job, words).map_error([](Error error) {
-    error.code = Code::usage;
-    return error;
+  WEIR_TRY(publish::Event event, read_event(job, words).map_error([](const Error& error) {
+    return Error{Code::usage, error.message};
   }));
   if (!words.repository.empty() && !alike(words.repository, event.repository)) {
     // Nothing that the event says of its repository holds in another.
@@ -132,22 +198,14 @@ struct Said {
 
 Result<Said> said_of(const Job& job, const PostOptions& words, const publish::Event& event,
                      std::vector<std::string>& notes) {
-  const Found found = find_verdict(job, words);
-  std::optional<Error> missing = found.missing;
-  Said said;
-  if (!missing) {
-    auto gate = read_verdict(found.file, job.files());
-    if (gate) {
-      said.gate = *std::move(gate);
-      return said;
-    }
-    missing = gate.error();
-  }
+  const auto file = find_verdict(job, words);
+  auto gate = file.and_then([&](const auto& name) { return read_verdict(name, job.files()); });
+  if (gate) return Said{*std::move(gate), {}};
   // A workflow run that left no verdict is something to tell; a name that is typed wrong is not.
-  if (!words.missing_verdict && !event.conclusion) return tl::unexpected(*missing);
-  notes.push_back(fmt::format("not measured: {}", missing->message));
-  said.none = {words.missing_verdict.value_or(""), event.conclusion, event.sha};
-  if (said.none.why.empty() && !found.missing) said.none.why = "what the run left is no verdict";
+  if (!words.missing_verdict && !event.conclusion) return tl::unexpected(gate.error());
+  notes.push_back(fmt::format("not measured: {}", gate.error().message));
+  Said said{{}, {words.missing_verdict.value_or(""), event.conclusion, event.sha}};
+  if (said.none.why.empty() && file) said.none.why = "what the run left is no verdict";
   return said;
 }
 
@@ -232,14 +290,6 @@ publish::Texts masked(publish::Texts texts, const Masker& masker) {
   return texts;
 }
 
-std::vector<std::string> wanted_parts(const PostOptions& words) {
-  std::vector<std::string> names;
-  if (words.parts.comment) names.emplace_back("comment");
-  if (words.parts.check) names.emplace_back("check run");
-  if (words.parts.status) names.emplace_back("commit status");
-  return names;
-}
-
 publish::PostOptions options_of(const PostOptions& words) {
   publish::PostOptions options = words.parts;
   options.gate = publish::gate_name(words.name);
@@ -281,16 +331,6 @@ Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish:
   return Answer{text::printable(text), document(publish::to_json(rehearsal.sent(), api_url))};
 }
 
-// Where it cannot be found out where to post, each part says so.
-std::vector<publish::Part> none_posted(const std::vector<std::string>& names, const Error& why) {
-  std::vector<publish::Part> parts;
-  parts.reserve(names.size());
-  for (const std::string& name : names) {
-    parts.push_back({name, publish::Part::Outcome::failed, 0, "", why.message, {}});
-  }
-  return parts;
-}
-
 Posted post_all(const PostOptions& words, publish::Event& event, const Said& said,
                 const std::string& run_url, double settle_seconds, const Github& github) {
   publish::Api& api = github.api();
@@ -300,13 +340,19 @@ Posted post_all(const PostOptions& words, publish::Event& event, const Said& sai
   options.settle_seconds = settle_seconds;
   const auto found = publish::look_up(api, event, told.notes);
   told.target = target_of(event, run_url);
-  if (!found && event.sha.empty()) {
-    told.parts = none_posted(wanted_parts(words), found.error());
-    return told;
-  }
-  if (!found && options.comment) {
-    told.parts = none_posted({"comment"}, found.error());
+  // Where it cannot be found out where to post, each part says so.
+  const auto not_posted = [&](const char* name, bool wanted) {
+    if (!wanted) return;
+    told.parts.push_back({name, publish::Part::Outcome::failed, 0, "", found.error().message, {}});
+  };
+  if (!found) {
+    not_posted("comment", options.comment);
     options.comment = false;
+  }
+  if (!found && event.sha.empty()) {
+    not_posted("check run", options.check);
+    not_posted("commit status", options.status);
+    return told;
   }
   std::string wrong_rules;
   if (said.gate && said.gate->rules && !told.target.base.empty()) {
@@ -343,8 +389,8 @@ Result<Answer> post(const Job& job, const PostOptions& words) {
            Github::open(job, words.access, "--dry-run posts nothing and needs none"));
   WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
   const Masker& masker = github->masker();
-  Posted told = post_all(words, event, said, run_url,
-                         std::min(settle, github->limit_seconds() / 4), *github);
+  Posted told =
+      post_all(words, event, said, run_url, std::min(settle, github->limit_seconds() / 4), *github);
   told.notes.insert(told.notes.begin(), notes.begin(), notes.end());
   for (const std::string& note : told.notes) {
     job.talk("weir: " + masker.mask(text::printable(note)));

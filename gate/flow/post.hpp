@@ -38,8 +38,6 @@ class Github {
   [[nodiscard]] static Result<std::unique_ptr<Github>> open(const Job& job,
                                                             const GithubOptions& options,
                                                             const std::string& without);
-  Github(const Github&) = delete;
-  Github& operator=(const Github&) = delete;
 
   [[nodiscard]] publish::Api& api() const { return *api_; }
   [[nodiscard]] const Masker& masker() const { return masker_; }

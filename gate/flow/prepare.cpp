@@ -1,4 +1,5 @@
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
@@ -40,9 +41,7 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
     if (!ready) {
       if (ready.error().code != Code::config) return tl::unexpected(std::move(ready).error());
       for (std::string& line : text::lines(ready.error().message)) {
-        if (std::ranges::find(problems, line) == problems.end()) {
-          problems.push_back(std::move(line));
-        }
+        if (!holds(problems, line)) problems.push_back(std::move(line));
       }
       continue;
     }
@@ -57,20 +56,13 @@ std::map<std::string, Secret> tokens_of(const std::vector<config::Cell>& cells,
   std::map<std::string, Secret> tokens;
   for (const config::Cell& cell : cells) {
     const std::string variable = cell.engine->server ? cell.engine->server->token_env : "";
-    if (variable.empty()) continue;
-    if (auto held = world.environment(variable)) tokens[variable] = Secret(std::move(*held));
+    auto held = variable.empty() ? std::nullopt : world.environment(variable);
+    if (held) tokens[variable] = Secret(std::move(*held));
   }
   return tokens;
 }
 
 }  // namespace
-
-std::optional<std::string> commit_of_run(const Json& extra) {
-  if (!extra.is_object() || !extra.value("source", Json()).is_object()) return std::nullopt;
-  JsonReader source(extra["source"], "source");
-  const auto commit = source.optional_string("commit");
-  return source.optional_boolean("dirty").value_or(true) ? std::nullopt : commit;
-}
 
 Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wanted,
                          const sys::Stop& stop) {
@@ -117,9 +109,8 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
   }
   ready.plan = run::make_plan(std::move(cells), *ready.loaded.known.settings, plan,
                               ready.base ? ready.base->cells : std::vector<run::PreparedCell>());
-  const bool some_absent = std::ranges::any_of(
-      ready.plan.cells, [](const run::PreparedCell& cell) { return cell.unavailable.has_value(); });
-  if (!plan.times && ready.plan.steps.empty() && !some_absent) {
+  const auto absent = [](const run::PreparedCell& cell) { return cell.unavailable.has_value(); };
+  if (!plan.times && ready.plan.steps.empty() && std::ranges::none_of(ready.plan.cells, absent)) {
     const auto& skipped = ready.plan.cells.front().facts.counts_skipped;
     return fail(
         Code::config,
@@ -143,9 +134,8 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Job& j
   const config::Redactor redactor = loaded.known.redactor;
   MeasureOptions only_shown = wanted;
   only_shown.starts = false;
-  WEIR_TRY(const Ready ready, redact_errors(redactor, [&] {
-             return make_ready(std::move(loaded), job, only_shown, interrupts.stop());
-           }));
+  WEIR_TRY(const Ready ready, make_ready(std::move(loaded), job, only_shown, interrupts.stop())
+                                  .map_error(redacting(redactor)));
   std::vector<PlannedCommand> commands;
   for (const run::Step& step : ready.plan.steps) {
     const run::PreparedCell& cell = ready.plan.cells[step.cell];

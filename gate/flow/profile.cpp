@@ -3,8 +3,8 @@
 #include <ctime>
 
 #include <fmt/chrono.h>
-#include <unistd.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/profile_files.hpp"
@@ -21,16 +21,14 @@
 namespace weir::flow {
 namespace {
 
-report::PageFacts facts_of(const Job& job, const ProfilePage& page,
-                           const observed::Timeline& timeline) {
+// `command`: what was run, as its config hides it; empty where it was recorded before, and then
+// nothing is said of the machine and the time either.
+report::PageFacts facts_of(const Job& job, const ProfilePage& page, std::string title,
+                           const std::vector<std::string>& command) {
   report::PageFacts out;
-  out.title = page.title;
-  if (out.title.empty() && !timeline.processes.empty()) {
-    out.title = report::without_places(timeline.processes.front().name);
-  }
-  if (out.title.empty()) out.title = "profile";
-  if (!page.command.empty()) {
-    out.facts.emplace_back("command", report::shown_command(page.command, page.privacy));
+  out.title = title.empty() ? "profile" : std::move(title);
+  if (!command.empty()) {
+    out.facts.emplace_back("command", report::shown_command(command, page.privacy));
     out.facts.emplace_back("machine", sys::read_machine(job.files()).name());
     const auto now = static_cast<std::time_t>(job.world.clock.now());
     out.facts.emplace_back("measured", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(now)));
@@ -46,24 +44,28 @@ Result<std::string> page_template(const sys::Files& files) {
   return files.read(sys::join_path(pages, "profile.html"), k_most);
 }
 
-report::TimelineDocument page_of(const Job& job, const ProfilePage& page,
+report::TimelineDocument page_of(const Job& job, const ProfileOptions& options,
                                  const observed::Timeline& timeline,
-                                 const ProfileOptions& options) {
+                                 const std::vector<std::string>& command) {
   observed::Timeline shown = timeline;
-  if (page.privacy == report::Private::hidden) {
+  if (options.page.privacy == report::Private::hidden) {
     for (std::string& warning : shown.warnings) warning = report::without_places(warning);
     for (observed::Process& process : shown.processes) {
       process.name = report::without_places(process.name);
     }
   }
-  report::PageFacts facts = facts_of(job, page, timeline);
+  const auto& processes = timeline.processes;
+  report::PageFacts facts =
+      facts_of(job, options.page,
+               processes.empty() ? "" : report::without_places(processes.front().name), command);
   // By kernel and op the page adds up itself.
   if (options.by != "kernel" && options.by != "op") {
     observed::Observed rows = observed::observed_of(shown);
     if (options.peak) observed::compare_with_peak(rows, *options.peak);
     facts.tables.push_back(report::table_by(rows, options.by));
   }
-  return report::timeline_document(shown, std::move(facts), page.by);
+  return report::timeline_document(shown, std::move(facts),
+                                   options.by == "op" ? observed::By::op : observed::By::kernel);
 }
 
 // Writes the page whole or not at all, and says where.
@@ -133,29 +135,25 @@ Result<Target> target_of_cell(const Job& job, const ProfileOptions& options, con
 // So that probes write events into `folder`.
 Result<void> attach(const ProfileOptions& options, run::Probing& probing, const std::string& folder,
                     Target* target) {
-  const auto adjust = [&](config::Environment& added) {
-    added[WEIR_PROBE_EVENTS_VARIABLE] = fmt::format("{}", options.events_mib);
-    if (options.timing != "off" && !target->on_twin)
-      added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
-    // The ggml probe leaves together what another one times.
-    std::vector<std::string> timed;
-    for (const std::string& probe : target->probes) {
-      const unit::DeviceApi* api = unit::find_device_api(probe);
-      if (api != nullptr && !api->timed_backend.empty()) timed.emplace_back(api->timed_backend);
-    }
-    added[WEIR_PROBE_TIMED_VARIABLE] = text::join(timed, ",");
+  config::Environment added{{WEIR_PROBE_EVENTS_VARIABLE, fmt::format("{}", options.events_mib)}};
+  if (options.timing != "off" && !target->on_twin)
+    added[WEIR_PROBE_TIMING_VARIABLE] = options.timing;
+  // The ggml probe leaves together what another one times.
+  std::vector<std::string> timed;
+  for (const std::string& probe : target->probes) {
+    const unit::DeviceApi* api = unit::find_device_api(probe);
+    if (api != nullptr && !api->timed_backend.empty()) timed.emplace_back(api->timed_backend);
     // An engine's own marks: here with command buffers and each dispatch.
-    const auto marks = added.find("WEIR_PROFILE");
-    if (marks != added.end()) marks->second = "counts,ops,cb,dispatch";
-  };
-  return attach_probes(probing, target->probes, folder, adjust, target->spec);
+    if (probe == "instrument") added["WEIR_PROFILE"] = "counts,ops,cb,dispatch";
+  }
+  added[WEIR_PROBE_TIMED_VARIABLE] = text::join(timed, ",");
+  return attach_probes(probing, target->probes, folder, added, target->spec);
 }
 
 // `command` is what was run, as a config hides it; empty for what was recorded before.
 Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::Timeline timeline,
-                       const std::string& trace_file, std::vector<std::string> command) {
+                       const std::string& trace_file, const std::vector<std::string>& command) {
   observed::align(timeline);
-  const observed::By by = options.by == "op" ? observed::By::op : observed::By::kernel;
   Answer answer{report::timeline_text(timeline, {.width = job.width(),
                                                  .most_rows = options.top,
                                                  .by = options.by,
@@ -168,10 +166,7 @@ Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::
         fmt::format("\ntrace {} (open it in ui.perfetto.dev or chrome://tracing)\n", trace_file);
   }
   if (options.page.file.empty()) return answer;
-  ProfilePage page = options.page;
-  page.command = std::move(command);
-  page.by = by;
-  WEIR_CHECK(write_page(job, page.file, page_of(job, page, timeline, options), answer));
+  WEIR_CHECK(write_page(job, options.page.file, page_of(job, options, timeline, command), answer));
   return answer;
 }
 
@@ -215,16 +210,14 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
   const std::string trace = options.trace.empty() ? place.folder + "/trace.json" : options.trace;
   std::vector<std::string> command = target.spec.argv;
   for (std::string& word : command) word = target.redactor.text(word);
-  WEIR_TRY(Answer answer, outcome(job, options, std::move(timeline), trace, std::move(command)));
+  WEIR_TRY(Answer answer, outcome(job, options, std::move(timeline), trace, command));
   if (!failed.empty()) answer.code = ExitCode::unmeasured;
   return answer;
 }
 
 void add_doubts(std::vector<std::string>& warnings, const std::vector<std::string>& doubts) {
   for (const std::string& doubt : doubts) {
-    if (std::ranges::find(warnings, doubt) == warnings.end()) {
-      warnings.push_back(doubt);
-    }
+    if (!holds(warnings, doubt)) warnings.push_back(doubt);
   }
 }
 
@@ -249,11 +242,10 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
       document(observed::to_json(report::without_private(observed, options.page.privacy)))};
   if (options.page.file.empty()) return answer;
   // Nothing is said of this machine, as the file was not made on it.
-  ProfilePage page = options.page;
-  page.title = sys::file_name_of(options.what);
+  report::PageFacts facts = facts_of(job, options.page, sys::file_name_of(options.what), {});
   WEIR_CHECK(write_page(job, options.page.file,
                         report::observed_page(observed, trace ? &moments : nullptr,
-                                              facts_of(job, page, {}), {page.privacy, style.by}),
+                                              std::move(facts), {options.page.privacy, style.by}),
                         answer));
   return answer;
 }
@@ -275,7 +267,7 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
   const bool folder = files.kind(options.what) == sys::Kind::folder;
   const auto refuse = [&](std::initializer_list<std::string_view> fitting) -> Result<void> {
     for (const std::string& given : options.given) {
-      if (std::ranges::find(fitting, given) != fitting.end()) continue;
+      if (holds(fitting, given)) continue;
       return fail(Code::usage, "{} does not apply to {}: it was recorded before", given,
                   options.what);
     }
@@ -311,7 +303,7 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
                 "weir profile takes a FILE, a CELL, or a program after --\n"
                 "  weir profile -- llama-bench -m model.gguf -n 16");
   }
-  if (std::ranges::count(options.probes, "instructions") > 0) {
+  if (holds(options.probes, "instructions")) {
     return fail(Code::usage, "--probes instructions: those are counted by weir run, not profiled");
   }
   WEIR_CHECK(check_place("--trace", options.trace, files));
@@ -322,7 +314,7 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
                 "--show-private is for a page: --html FILE, or for --json of what others wrote");
   }
   WEIR_CHECK(check_place("--html", options.page.file, files));
-  WEIR_TRY([[maybe_unused]] const std::string frame, page_template(files));
+  WEIR_CHECK(page_template(files));
   return {};
 }
 
@@ -341,7 +333,7 @@ Result<Answer> profile(const Job& job, const ProfileOptions& asked) {
   }
   const bool is_command = !options.command.empty();
   if (!is_command && job.files().exists(options.what)) return show_file(job, options);
-  if (!is_command && std::ranges::count(options.given, "--timeout") > 0) {
+  if (!is_command && holds(options.given, "--timeout")) {
     return fail(Code::usage, "--timeout is for a program after --: a cell has its engine's own");
   }
   Place place;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "gate/base/result.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/observed/timeline.hpp"
@@ -15,11 +14,6 @@ namespace weir::flow {
 struct ProfilePage {
   std::string file;  // where it goes; "" for none
   report::Private privacy = report::Private::hidden;
-  observed::By by = observed::By::kernel;
-  // What was run, as its config hides it; empty where it was recorded before, and then nothing is
-  // said of the machine and the time either.
-  std::vector<std::string> command;
-  std::string title;
 };
 
 // weir profile: one program once, with everything that the probes can see: a table and a Chrome

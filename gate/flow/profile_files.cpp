@@ -14,23 +14,20 @@ constexpr std::uint64_t k_chunk = std::uint64_t{1} << 20;  // read at once of wh
 
 // What a document of weir says it is; "" where it says nothing, or is something else.
 std::string schema_of(const Json& json) {
-  if (!json.is_object()) return "";
-  const auto schema = json.find("schema");
-  return schema != json.end() && schema->is_string() ? schema->get<std::string>() : "";
+  const Json& schema = below(json, "schema");
+  return schema.is_string() ? schema.get<std::string>() : "";
 }
 
 Result<ProfileFile> profiles_in(const Json& json, const std::string& schema) {
   ProfileFile read;
-  const Json* list = &json;
-  if (schema == "weir.profiles/1") {
-    const auto found = json.find("profiles");
-    if (found == json.end() || !found->is_array()) return fail(Code::data, "it has no profiles");
-    list = &*found;
+  if (schema == "weir.profile/1") {
+    WEIR_TRY(read.profiles.emplace_back(), profile::profile_from_json(json));
+    return read;
   }
-  const std::size_t count = list == &json ? 1 : list->size();
-  for (std::size_t i = 0; i < count; ++i) {
-    WEIR_TRY(profile::Profile one, profile::profile_from_json(list == &json ? json : (*list)[i]));
-    read.profiles.push_back(std::move(one));
+  const Json& list = below(json, "profiles");
+  if (!list.is_array()) return fail(Code::data, "it has no profiles");
+  for (const Json& one : list) {
+    WEIR_TRY(read.profiles.emplace_back(), profile::profile_from_json(one));
   }
   return read;
 }
@@ -41,9 +38,7 @@ ProfileFile observed_file(observed::Observed observed) {
     while (model->size() > 1 && model->ends_with('/')) model->pop_back();
     model = model->substr(model->find_last_of("/\\") + 1);
   }
-  ProfileFile read;
-  read.observed = std::move(observed);
-  return read;
+  return {{}, std::move(observed)};
 }
 
 Result<ProfileFile> read_text(const std::string& path, const std::string& text,
@@ -97,14 +92,13 @@ Result<ProfileFile> read_pieces(const std::string& path, const std::string& head
 Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files& files,
                                       std::uint64_t most_whole,
                                       observed::ObservedMoments* moments) {
-  const auto in_file = [&](Error error) { return with_context(path, std::move(error)); };
   const auto size = files.size(path);
   if (size && *size > most_whole) {
     WEIR_TRY(const std::string head, files.read_prefix(path, k_head));
-    return read_pieces(path, head, most_whole, moments).map_error(in_file);
+    return read_pieces(path, head, most_whole, moments).map_error(in_context(path));
   }
   WEIR_TRY(const std::string text, files.read(path, most_whole));
-  return read_text(path, text, moments).map_error(in_file);
+  return read_text(path, text, moments).map_error(in_context(path));
 }
 
 bool holds_run(const std::string& path, const sys::Files& files) {
@@ -124,10 +118,8 @@ Result<ProfileFile> read_profiles(const Job& job, const std::string& path,
     every.asked.cells.clear();
     WEIR_TRY(Measured run, read_measured(every, path));
     redact_profiles(run);
-    ProfileFile read;
-    read.profiles = run.profiles;
     measured = std::move(run);
-    return read;
+    return ProfileFile{measured->profiles, {}};
   }
   if (job.files().kind(path) == sys::Kind::folder) {
     WEIR_TRY(const observed::Timeline timeline, probes::collect_timeline(job.files(), path));
@@ -135,9 +127,7 @@ Result<ProfileFile> read_profiles(const Job& job, const std::string& path,
       return fail(Code::usage, "{}: neither a run (no {}) nor what weir profile --keep leaves",
                   path, run::k_journal_name);
     }
-    ProfileFile read;
-    read.observed = observed::observed_of(timeline);
-    return read;
+    return ProfileFile{{}, observed::observed_of(timeline)};
   }
   return read_profile_file(path, job.files());
 }

@@ -8,12 +8,9 @@
 #include <vector>
 
 #include "gate/adapters/format.hpp"
-#include "gate/base/result.hpp"
 #include "gate/flow/job.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/observed/observed.hpp"
-#include "gate/profile/profile.hpp"
-#include "gate/sys/files.hpp"
 
 namespace weir::flow {
 struct ProfileFile {

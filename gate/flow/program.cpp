@@ -1,6 +1,7 @@
 #include "gate/flow/program.hpp"
 
 #include "gate/base/text.hpp"
+#include "gate/flow/devices.hpp"
 #include "gate/probes/read/fit.hpp"
 #include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
@@ -31,9 +32,7 @@ std::vector<std::string> fitting_probes(const Job& job, const std::string& progr
   for (const auto& [name, devices] : probes::probe_devices()) {
     if (probing.attach(std::vector{name}, folder, nullptr)) installed.push_back(name);
   }
-  const auto facts = probes::look_at_program(program, job.files(), [&](std::string_view variable) {
-    return job.world.environment(std::string(variable));
-  });
+  const auto facts = probes::look_at_program(program, job.files(), variables_of(job.world));
   if (!facts) return installed;
   std::vector<std::string> out;
   for (const probes::Fit& fit : probes::judge_fit(*facts, installed)) {
@@ -45,11 +44,10 @@ std::vector<std::string> fitting_probes(const Job& job, const std::string& progr
 }
 
 Result<void> attach_probes(run::Probing& probing, const std::vector<std::string>& probes,
-                           const std::string& folder,
-                           const std::function<void(config::Environment&)>& adjust,
+                           const std::string& folder, const config::Environment& more,
                            sys::ProcessSpec& spec) {
   WEIR_TRY(config::Environment added, probing.attach(probes, folder, nullptr));
-  adjust(added);
+  for (const auto& [name, value] : more) added[name] = value;
   const config::Environment program(spec.env.begin(), spec.env.end());
   spec.env = run::merge_environment(sys::own_environment(), program, added);
   return {};

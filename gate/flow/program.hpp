@@ -1,7 +1,6 @@
 // Programs that a flow starts: what stands after "--", the probes in it, weir's own helpers.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -26,12 +25,11 @@ inline constexpr std::string_view k_pass_through =
 [[nodiscard]] std::vector<std::string> fitting_probes(const Job& job, const std::string& program,
                                                       run::Probing& probing,
                                                       const std::string& folder);
-// Adds what attaches `probes`, which write below `folder`, to the environment of `spec`. `adjust`
-// switches things on in that.
+// Adds what attaches `probes`, which write below `folder`, to the environment of `spec`, and
+// `more`, which switches things on in them.
 [[nodiscard]] Result<void> attach_probes(run::Probing& probing,
                                          const std::vector<std::string>& probes,
-                                         const std::string& folder,
-                                         const std::function<void(config::Environment&)>& adjust,
+                                         const std::string& folder, const config::Environment& more,
                                          sys::ProcessSpec& spec);
 
 // To its end. Code::interrupted on a stop; Code::unavailable where it `has_to` start and cannot.

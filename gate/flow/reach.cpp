@@ -1,7 +1,5 @@
 #include "gate/flow/reach.hpp"
 
-#include <unistd.h>
-
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"
@@ -22,8 +20,7 @@ Result<ReachBetween> reach_of_measured(const Job& job, const Measured& measured,
   const BaseFacts& facts = measured.beside->facts;
   WEIR_TRY(const auto repository,
            Repository::open(job.world, sys::folder_of(sys::absolute(measured.known.file))));
-  const source::Git& git = repository->git();
-  return reach_between(git, *facts.commit, *facts.candidate_commit, cells, stored);
+  return reach_between(repository->git(), *facts.commit, *facts.candidate_commit, cells, stored);
 }
 
 }  // namespace
@@ -39,16 +36,12 @@ Result<std::optional<profile::Reach>> StoredReach::of(const std::string& cell) c
   const std::string path = path_of(cell);
   if (!files_.exists(path)) return std::nullopt;
   WEIR_TRY(const std::string text, files_.read(path, k_largest_record));
-  auto reach =
-      parse_json(text, {.bytes = k_largest_record, .depth = 16}).and_then([](const Json& json) {
-        return profile::reach_from_json(json);
-      });
-  if (!reach) return tl::unexpected(with_context(path, std::move(reach).error()));
-  if (reach->cell != cell) {
-    return fail(Code::data, "{}: holds what \"{}\" runs; it was moved or edited by hand", path,
-                reach->cell);
-  }
-  return std::move(*reach);
+  WEIR_TRY(profile::Reach reach, parse_json(text, {.bytes = k_largest_record, .depth = 16})
+                                     .and_then(profile::reach_from_json)
+                                     .map_error(in_context(path)));
+  if (reach.cell == cell) return reach;
+  return fail(Code::data, "{}: holds what \"{}\" runs; it was moved or edited by hand", path,
+              reach.cell);
 }
 
 Result<void> StoredReach::put(const profile::Reach& reach) {
@@ -112,10 +105,8 @@ struct Commits {
 
 Result<std::string> commit_of(const source::Git& git, const std::string& name) {
   WEIR_TRY(const auto commit, git.commit(name));
-  if (!commit) {
-    return fail(Code::usage, "--diff: {} is no commit here (a shallow clone may lack it)", name);
-  }
-  return *commit;
+  if (commit) return *commit;
+  return fail(Code::usage, "--diff: {} is no commit here (a shallow clone may lack it)", name);
 }
 
 Result<Commits> commits_of(const source::Git& git, const std::string& base) {

@@ -11,8 +11,6 @@
 #include "gate/flow/measure.hpp"
 #include "gate/profile/reach_diff.hpp"
 #include "gate/source/git.hpp"
-#include "gate/sys/files.hpp"
-#include "gate/verdict/verdict.hpp"
 
 namespace weir::flow {
 class StoredReach {

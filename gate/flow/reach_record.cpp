@@ -97,8 +97,7 @@ const PlannedCommand* command_of(const std::vector<PlannedCommand>& commands,
 
 class Recorder {
  public:
-  explicit Recorder(const Job& job)
-      : job_(job), files_(job.files()), stored_(job.files(), job.asked.out) {}
+  explicit Recorder(const Job& job) : job_(job) {}
 
   Result<Answer> record(const std::vector<std::string>& coverage) {
     WEIR_TRY(Loaded loaded, load_config(job_));
@@ -119,11 +118,8 @@ class Recorder {
       job_.talk("paths stay as they are: " + text::printable(origin.error().message));
     }
     WEIR_CHECK(read_newest_run());
-    if (!coverage.empty()) {
-      WEIR_CHECK(keep_coverage(cells.front().cell, coverage));
-    } else {
-      WEIR_CHECK(run_all(std::move(loaded), cells));
-    }
+    WEIR_CHECK(coverage.empty() ? run_all(std::move(loaded), cells)
+                                : keep_coverage(cells.front().cell, coverage));
     return Answer{fmt::format("recorded {} of {} in {}\n", recorded_,
                               report::plural(cells.size(), "cell"), stored_.folder()),
                   "", recorded_ == cells.size() ? ExitCode::pass : ExitCode::unmeasured};
@@ -145,9 +141,8 @@ class Recorder {
     profile::Executed executed;
     for (const std::string& path : coverage) {
       WEIR_TRY(const std::string text, files_.read(path, k_largest_coverage));
-      auto one = profile::read_coverage(text);
-      if (!one) return tl::unexpected(with_context(path, std::move(one).error()));
-      profile::merge_executed(executed, *one);
+      WEIR_TRY(const auto one, profile::read_coverage(text).map_error(in_context(path)));
+      profile::merge_executed(executed, one);
     }
     return keep(cell, executed, "coverage");
   }
@@ -177,16 +172,12 @@ class Recorder {
     for (const ReachCell& cell : cells) {
       const std::string name = redactor_.cell_name(cell.cell);
       const PlannedCommand* command = command_of(commands, cell.cell);
-      if (command == nullptr) {
-        job_.talk(name + ": nothing of it can run here: not recorded");
-        continue;
-      }
-      if (command->in_container) {
-        job_.talk(name + ": runs in a container: not recorded");
-        continue;
-      }
-      if (command->serves) {
-        job_.talk(name + ": is a server's: not recorded");
+      const char* why_not = command == nullptr      ? "nothing of it can run here"
+                            : command->in_container ? "runs in a container"
+                            : command->serves       ? "is a server's"
+                                                    : nullptr;
+      if (why_not != nullptr) {
+        job_.talk(fmt::format("{}: {}: not recorded", name, why_not));
         continue;
       }
       job_.talk(fmt::format("running {} under valgrind", name));
@@ -252,9 +243,9 @@ class Recorder {
   }
 
   const Job& job_;
-  sys::Files& files_;
+  sys::Files& files_ = job_.files();
   const sys::Interrupts interrupts_;
-  StoredReach stored_;
+  StoredReach stored_{files_, job_.asked.out};
   config::Redactor redactor_;
   Origin origin_;
   std::vector<profile::RunRecord> records_;

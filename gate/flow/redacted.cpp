@@ -51,15 +51,17 @@ void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
 
 }  // namespace
 
+void hide(verdict::Proposal& proposal, const config::Redactor& redactor) {
+  hide_all(redactor, proposal.what, proposal.from, proposal.to);
+  for (std::string& cell : proposal.cells) cell = redactor.cell_name(cell);
+}
+
 verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redactor& redactor) {
   if (!redactor.hides()) return verdict;
   for (verdict::CellVerdict& cell : verdict.cells) hide(cell, redactor);
   hide(verdict.base_source, redactor);
   if (verdict.against) hide(*verdict.against, redactor);
-  for (verdict::Proposal& one : verdict.proposals) {
-    hide_all(redactor, one.what, one.from, one.to);
-    for (std::string& cell : one.cells) cell = redactor.cell_name(cell);
-  }
+  for (verdict::Proposal& one : verdict.proposals) hide(one, redactor);
   hide_all(redactor, verdict.unjudged, verdict.not_judged, verdict.notes);
   for (verdict::NotCompared& one : verdict.not_compared) hide(one.reason, redactor);
   return verdict;
@@ -89,7 +91,7 @@ verdict::Calibration redacted(verdict::Calibration calibration, const config::Re
     const std::string own = cell.cell.str();
     cell.cell = redactor.cell(cell.cell);
     const std::string shown = cell.cell.str();
-    if (cell.error) cell.error = redactor.text(*cell.error);
+    hide(cell.error, redactor);
     for (std::string* sentence : sentences) {
       for (auto at = sentence->find(own); at != std::string::npos;
            at = sentence->find(own, at + shown.size())) {
@@ -97,7 +99,7 @@ verdict::Calibration redacted(verdict::Calibration calibration, const config::Re
       }
     }
   }
-  for (std::string* sentence : sentences) *sentence = redactor.text(*sentence);
+  for (std::string* sentence : sentences) hide(*sentence, redactor);
   return calibration;
 }
 

@@ -20,7 +20,12 @@ namespace weir::flow {
                                             const config::Redactor& redactor);
 [[nodiscard]] explain::Comparison redacted(explain::Comparison comparison,
                                            const config::Redactor& redactor);
+void hide(verdict::Proposal& proposal, const config::Redactor& redactor);
 [[nodiscard]] Error redacted(Error error, const config::Redactor& redactor);
+// The last for map_error(). `redactor` is the caller's.
+[[nodiscard]] inline auto redacting(const config::Redactor& redactor) {
+  return [&redactor](Error error) { return redacted(std::move(error), redactor); };
+}
 
 // Shows to `inner` what is left; both are the caller's. As thread-safe as `inner`.
 class RedactedProgress final : public run::Progress {

@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/program.hpp"
@@ -30,9 +31,7 @@ void take_line(const Json& line, std::vector<report::ReplayedKernel>& kernels, H
     out.device = text::printable(*device);
     out.driver = text::printable(read.optional_string("driver").value_or(""));
     for (const std::string& warning : read.strings("warnings")) {
-      if (std::ranges::find(out.warnings, warning) == out.warnings.end()) {
-        out.warnings.push_back(text::printable(warning));
-      }
+      if (!holds(out.warnings, warning)) out.warnings.push_back(text::printable(warning));
     }
   }
   heard.ended = heard.ended || read.has("ends");
@@ -48,8 +47,7 @@ void take_line(const Json& line, std::vector<report::ReplayedKernel>& kernels, H
   }
   report::ReplayedKernel& kernel = kernels[static_cast<std::size_t>(*work)];
   kernel.left_out = text::printable(read.optional_string("left_out").value_or(""));
-  if (!line.contains("seconds") || !line["seconds"].is_array()) return;
-  for (const Json& one : line["seconds"]) {
+  for (const Json& one : list_in(line, "seconds")) {
     if (one.is_number() && one.get<double>() >= 0) kernel.seconds.push_back(one.get<double>());
   }
 }
@@ -60,11 +58,11 @@ Heard take_lines(const std::string& printed, std::vector<report::ReplayedKernel>
   for (const std::string& line : text::lines(printed)) {
     if (text::trim(line).empty()) continue;
     const auto json = parse_json(line);
-    if (!json || !json->is_object()) {
+    if (json && json->is_object()) {
+      take_line(*json, kernels, heard, out);
+    } else {
       ++heard.not_understood;  // a driver's or a layer's own words
-      continue;
     }
-    take_line(*json, kernels, heard, out);
   }
   return heard;
 }
@@ -124,12 +122,11 @@ Result<void> replay_file(const Job& job, const std::string& program, const std::
 std::vector<report::ReplayedKernel> kernels_of(const probes::RecordedKernels& recorded) {
   std::vector<report::ReplayedKernel> out;
   for (const probes::RecordedWork& work : recorded.works) {
-    report::ReplayedKernel one;
+    report::ReplayedKernel& one = out.emplace_back();
     one.name = work.name;
     one.groups = work.groups;
     one.count = work.count;
     for (const auto& buffer : work.buffers) one.bytes += buffer.span;
-    out.push_back(std::move(one));
   }
   return out;
 }
@@ -158,8 +155,8 @@ Result<report::ReplayedKernels> replay_all(const Job& job, const ReplayOptions& 
       continue;
     }
     for (std::size_t i = 0; i < recorded->left_out.size(); ++i) {
-      if (recorded->left_out[i] == 0) continue;
-      out.left_out[std::string(probes::left_out_words(i))] += recorded->left_out[i];
+      const std::uint64_t left_out = recorded->left_out[i];
+      if (left_out != 0) out.left_out[std::string(probes::left_out_words(i))] += left_out;
     }
     std::vector<report::ReplayedKernel> kernels = kernels_of(*recorded);
     WEIR_CHECK(replay_file(job, places.replay_vulkan_program, path, options, interrupts.stop(),
@@ -190,10 +187,9 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
   WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.command, options.timeout));
   WEIR_TRY(const auto probing, make_probing(job.world));
   // ggml names its pipelines when it is asked to.
-  const auto adjust = [&](config::Environment& added) {
-    added[WEIR_PROBE_KERNELS_VARIABLE] = fmt::format("{}", options.file_mib);
-  };
-  WEIR_CHECK(attach_probes(*probing, {"vulkan"}, folder, adjust, spec));
+  WEIR_CHECK(attach_probes(*probing, {"vulkan"}, folder,
+                           {{WEIR_PROBE_KERNELS_VARIABLE, fmt::format("{}", options.file_mib)}},
+                           spec));
   spec.whole_output = false;
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));

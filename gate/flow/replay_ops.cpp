@@ -1,6 +1,7 @@
 #include <cmath>
 #include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/program.hpp"
@@ -41,21 +42,22 @@ struct Said {
 
 void take_line(const Json& line, observed::Replayed* out, Said* said) {
   const auto text_of = [&](const char* key) {
-    const auto found = line.find(key);
-    return found != line.end() && found->is_string() ? text::printable(found->get<std::string>())
-                                                     : std::string();
+    const Json& found = below(line, key);
+    return found.is_string() ? text::printable(found.get<std::string>()) : std::string();
   };
   const auto time_of = [&](const char* key) -> std::optional<double> {
-    const auto found = line.find(key);
-    if (found == line.end() || !found->is_number()) return std::nullopt;
-    const double value = found->get<double>();
+    const Json& found = below(line, key);
+    const double value = found.is_number() ? found.get<double>() : -1;
     return std::isfinite(value) && value >= 0 ? std::optional(value) : std::nullopt;
   };
   const auto index_of = [&](const char* key) -> std::optional<std::size_t> {
-    const auto found = line.find(key);
-    if (found == line.end() || !found->is_number_unsigned()) return std::nullopt;
-    const auto index = found->get<std::size_t>();
+    const Json& found = below(line, key);
+    const auto index = found.is_number_unsigned() ? found.get<std::size_t>() : SIZE_MAX;
     return index < out->nodes.size() ? std::optional(index) : std::nullopt;
+  };
+  const auto count_of = [&](const char* key) {
+    const Json& found = below(line, key);
+    return found.is_number_integer() ? found.get<std::int64_t>() : 0;
   };
   if (line.contains("error")) said->error = text_of("error");
   if (line.contains("complete")) said->complete = true;
@@ -78,8 +80,8 @@ void take_line(const Json& line, observed::Replayed* out, Said* said) {
   node.least = time_of("least");
   node.most = time_of("most");
   node.left_out = node.median ? "" : text_of("left_out");
-  node.runs = line.value("runs", Json(0)).is_number_integer() ? line.value("runs", 0) : 0;
-  node.copies = line.value("copies", Json(0)).is_number_integer() ? line.value("copies", 0) : 0;
+  node.runs = count_of("runs");
+  node.copies = count_of("copies");
 }
 
 // What ggml complained of before it ended the program.
@@ -259,11 +261,9 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(const auto probing, make_probing(job.world));
   WEIR_TRY(const sys::ScratchFolder passing,
            sys::ScratchFolder::make_temporary(job.files(), "weir-replay-"));
-  const auto adjust = [](config::Environment& added) {
-    added[WEIR_PROBE_EVENTS_VARIABLE] = "256";
-    added[WEIR_PROBE_REPLAY_VARIABLE] = "1";
-  };
-  WEIR_CHECK(attach_probes(*probing, {"ggml"}, passing.path(), adjust, spec));
+  WEIR_CHECK(attach_probes(*probing, {"ggml"}, passing.path(),
+                           {{WEIR_PROBE_EVENTS_VARIABLE, "256"}, {WEIR_PROBE_REPLAY_VARIABLE, "1"}},
+                           spec));
   job.talk(fmt::format("running {} with ggml", sys::file_name_of(spec.argv.front())));
   const sys::Interrupts interrupts;
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
@@ -284,10 +284,8 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
 
 Result<profile::Replay> read_recording(const Job& job, const std::string& path) {
   if (job.files().kind(path) == sys::Kind::folder) return probes::collect_replay(job.files(), path);
-  const auto in_file = [&](Error error) { return with_context(path, std::move(error)); };
   WEIR_TRY(const std::string text, job.files().read(path, k_largest_recording));
-  WEIR_TRY(const Json json, parse_json(text).map_error(in_file));
-  return profile::replay_from_json(json).map_error(in_file);
+  return parse_json(text).and_then(profile::replay_from_json).map_error(in_context(path));
 }
 
 // The folder of the engine's libraries, or weir's own engine. Never out of the recording: that is
@@ -297,15 +295,13 @@ Result<std::string> engine_of(const Job& job, const ReplayOptions& options,
   if (options.on == k_on_weir_engine) {
     return find_weir_engine(job.files(), options.engine, sys::own_program(), "--on weir-engine");
   }
-  const std::string folder = options.engine;
+  const std::string& folder = options.engine;
   if (folder.empty()) {
-    const std::string recorded =
-        replay.library.starts_with('/')
-            ? " It was recorded with those in " + text::printable(sys::folder_of(replay.library))
-            : "";
-    return fail(Code::usage,
-                "--engine DIR names the folder of the libggml-base.so whose code shall run.{}",
-                recorded);
+    return fail(
+        Code::usage,
+        "--engine DIR names the folder of the libggml-base.so whose code shall run.{}{}",
+        replay.library.starts_with('/') ? " It was recorded with those in " : "",
+        replay.library.starts_with('/') ? text::printable(sys::folder_of(replay.library)) : "");
   }
   if (job.files().kind(folder) != sys::Kind::folder) {
     return fail(Code::usage, "no such folder: {}\n  --engine DIR names that of libggml-base.so",
@@ -342,8 +338,9 @@ Result<std::size_t> chosen_step(const ReplayOptions& options, const profile::Rep
   return index - 1;
 }
 
-// Matrix multiplications as large as those that a device does best: of 512 vectors for its arithmetic, of one for
-// its memory. Types and numbers of ops are those of the recorded ones, a pair a type of weights.
+// Matrix multiplications as large as those that a device does best: of 512 vectors for its
+// arithmetic, of one for its memory. Types and numbers of ops are those of the recorded ones, a
+// pair a type of weights.
 std::vector<profile::ReplayNode> peak_nodes(const profile::ReplayStep& step) {
   constexpr std::int64_t k_length = 4096, k_rows = 4096, k_rows_of_many = 32768, k_vectors = 512;
   std::vector<profile::ReplayNode> nodes;
@@ -430,18 +427,15 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
 enum class Work { replaying_ops, replaying_kernels, recording_ops, recording_kernels };
 
 Result<void> check_given(const ReplayOptions& options, Work work) {
-  const auto is_one_of = [](std::string_view name, std::initializer_list<std::string_view> names) {
-    return std::ranges::find(names, name) != names.end();
-  };
   const bool recording = work == Work::recording_ops || work == Work::recording_kernels;
   for (const std::string& given : options.given) {
-    const bool records = is_one_of(given, {"--timeout", "--mib"});
+    const bool records = given == "--timeout" || given == "--mib";
     if (records != recording) {
       return fail(Code::usage, "{} is for {}", given,
                   recording ? "replaying, not recording" : "recording: --record FILE -- COMMAND");
     }
-    const bool of_kernels = is_one_of(given, {"--device", "--runs", "--tokens", "--mib"});
-    const bool of_both = is_one_of(given, {"--seconds", "--memory", "--top", "--timeout"});
+    const bool of_kernels = holds(std::array{"--device", "--runs", "--tokens", "--mib"}, given);
+    const bool of_both = holds(std::array{"--seconds", "--memory", "--top", "--timeout"}, given);
     const bool kernels = work == Work::replaying_kernels || work == Work::recording_kernels;
     if (of_both || of_kernels == kernels) continue;
     return fail(Code::usage, "{} is for {}", given,

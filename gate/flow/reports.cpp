@@ -2,7 +2,6 @@
 
 #include "gate/flow/program.hpp"
 #include "gate/flow/redacted.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -83,10 +82,9 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
   WEIR_CHECK(write_json(job, json));
   const report::ReportAround around{hints, run_url(job)};
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
-    const auto& file = wanted.files[i];
-    if (!file) continue;
+    if (!wanted.files[i]) continue;
     const std::string text = report::report_formats()[i].render(verdict, around);
-    WEIR_CHECK(job.files().write_atomic(*file, text));
+    WEIR_CHECK(job.files().write_atomic(*wanted.files[i], text));
   }
   WEIR_CHECK(tell_github(job, verdict));
   return Answer{.code = verdict.exit_code};

@@ -1,7 +1,6 @@
 // Every place that reads a verdict: the terminal, files, CI systems.
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>

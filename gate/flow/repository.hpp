@@ -28,8 +28,6 @@ class Repository {
   // itself: this should live no longer than one question or build.
   [[nodiscard]] static Result<std::shared_ptr<Repository>> open(sys::World& world,
                                                                 const std::string& folder);
-  Repository(const Repository&) = delete;
-  Repository& operator=(const Repository&) = delete;
 
   [[nodiscard]] const source::Git& git() const { return *git_; }
   [[nodiscard]] const source::Effects& effects() const { return effects_; }

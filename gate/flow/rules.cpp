@@ -3,6 +3,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/rules.hpp"
 #include "gate/flow/configure.hpp"
+#include "gate/flow/redacted.hpp"
 #include "gate/probes/read/locate.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/sys/digest.hpp"
@@ -27,11 +28,10 @@ Result<void> compare_stored(Rules& rules, const std::string& commit, const std::
       head(job.files(), job.asked.baselines);
   for (const std::string& path : changed) {
     const std::string name = inner.empty() ? path : path.substr(inner.size() + 1);
-    const std::string cell_name = sys::folder_of(name);
-    const auto cell = profile::CellKey::parse(cell_name);
+    const auto cell = profile::CellKey::parse(sys::folder_of(name));
     if (!cell || !name.ends_with(".json")) continue;
-    const std::string device_class =
-        sys::file_name_of(name).substr(0, sys::file_name_of(name).size() - 5);
+    const std::string file = sys::file_name_of(name),
+                      device_class = file.substr(0, file.size() - 5);
     WEIR_TRY(const auto before, base.of_class(*cell, device_class));
     const auto after = head.of_class(*cell, device_class);
     if (!after) {  // what the pull request left there is no baseline: it judges nothing here
@@ -105,12 +105,12 @@ Result<void> read_config(const std::string& ref, const Job& job, Rules& rules) {
   rules.used.config_text = *text;
   rules.used.from->text_hash = sys::sha256_hex(*text);
   const std::string shown = fmt::format("{} of {}", job.asked.config, source::short_commit(commit));
-  auto base =
-      parse_base_settings(rules.used.config_text, shown, known_now(job.world, job.asked.config));
-  if (!base) return tl::unexpected(with_context("--rules-from " + ref, base.error()));
-  rules.settings = std::make_unique<config::Settings>(std::move(base->settings));
+  WEIR_TRY(BaseSettings base, parse_base_settings(rules.used.config_text, shown,
+                                                  known_now(job.world, job.asked.config))
+                                  .map_error(in_context("--rules-from " + ref)));
+  rules.settings = std::make_unique<config::Settings>(std::move(base.settings));
   rules.used.from->accept_own = rules.settings->gate.accept_own;
-  rules.used.notes = std::move(base->notes);
+  rules.used.notes = std::move(base.notes);
   return {};
 }
 
@@ -173,13 +173,10 @@ Result<BaselinesPlace> baselines_place(const std::string& wanted) {
   if (colon != std::string::npos) {
     std::string path = wanted.substr(colon + 1);
     while (path.ends_with('/')) path.pop_back();
-    const auto parts = text::split(path, '/');
-    const bool plain = std::ranges::none_of(parts, [](const std::string& part) {
-      return part == "." || part == ".." || part == ".git";
+    const bool odd = std::ranges::any_of(text::split(path, '/'), [](const std::string& part) {
+      return part.empty() || part == "." || part == ".." || part == ".git";
     });
-    const bool whole =
-        path.empty() || std::ranges::none_of(parts, [](const auto& part) { return part.empty(); });
-    if (!plain || !whole) {
+    if (odd && !path.empty()) {
       return fail(Code::usage, "--baselines-ref {}: the path is counted from the top of the branch",
                   text::printable(wanted));
     }
@@ -264,12 +261,7 @@ RulesUsed apply_rules(const Rules& rules, const config::Matrix& matrix,
       used.notes.push_back(renamed_words(one, redactor.cell_name(one.now)));
     }
     for (verdict::Proposal& one : edits.proposals) used.proposals.push_back(std::move(one));
-    for (verdict::Proposal& one : used.proposals) {
-      one.what = redactor.text(one.what);
-      one.from = redactor.text(one.from);
-      one.to = redactor.text(one.to);
-      for (std::string& cell : one.cells) cell = redactor.cell_name(cell);
-    }
+    for (verdict::Proposal& one : used.proposals) hide(one, redactor);
     config::take_rules(*rules.settings, head);
   }
   used.proposals = verdict::in_order(std::move(used.proposals));
@@ -311,10 +303,7 @@ Result<void> keep_baselines(const Rules& rules, const Job& job,
   StoredBaselines to(job.files(), baselines_in_run(run_folder));
   const auto keep = [&](const profile::CellKey& cell) -> Result<void> {
     WEIR_TRY(const std::vector<baseline::Baseline> stored, from.of_cell(cell));
-    for (const baseline::Baseline& one : stored) {
-      WEIR_TRY(const std::string path, to.put(one));
-      (void)path;
-    }
+    for (const baseline::Baseline& one : stored) WEIR_CHECK(to.put(one));
     return {};
   };
   for (const profile::CellKey& cell : cells) {

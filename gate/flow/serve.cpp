@@ -22,7 +22,6 @@
 #include "gate/serve/service.hpp"
 #include "gate/site/site.hpp"
 #include "gate/sys/clock.hpp"
-#include "gate/sys/http.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/unit/metric.hpp"
@@ -144,10 +143,9 @@ Result<std::optional<serve::IssuerOptions>> issuer_of(const ServeOptions& option
     made.rules.push_back(std::move(rule));
   }
   made.fetch = [http = std::move(http), issuer = made.issuer]() -> Result<std::string> {
-    const sys::Stop never;
-    const auto answer =
-        http->send({.url = issuer + "/.well-known/jwks"},
-                   {.connect_seconds = 5, .total_seconds = 10, .body_bytes = 256 << 10}, never);
+    const auto answer = http->send(
+        {.url = issuer + "/.well-known/jwks"},
+        {.connect_seconds = 5, .total_seconds = 10, .body_bytes = 256 << 10}, sys::Stop());
     if (!answer) return fail(Code::unavailable, "{}", answer.error().message);
     if (answer->status == 200) return answer->body;
     return fail(Code::unavailable, "{} answered {}", issuer, answer->status);
@@ -222,8 +220,7 @@ Result<Arrivals> arrivals_of(const Job& job, const ServeOptions& options, Log& l
       return fail(Code::usage, "--post {}={}: no OWNER/NAME", text::printable(project),
                   text::printable(repository));
     }
-    if (std::ranges::find(gates, project, &std::pair<std::string, std::string>::first) ==
-        gates.end()) {
+    if (std::ranges::none_of(gates, [&](const auto& gate) { return gate.first == project; })) {
       return fail(Code::usage, "--post {0}={1}: --gate {0}=FOLDER says by what it is judged",
                   text::printable(project), text::printable(repository));
     }
@@ -247,9 +244,7 @@ Result<serve::PageOptions> pages_of(const Job& job, const ServeOptions& options)
   serve::PageOptions pages;
   pages.title = options.title;
   if (!options.repo_url.empty()) {
-    auto url = site::repo_url(options.repo_url);
-    if (!url) return tl::unexpected(with_context("--repo-url", std::move(url).error()));
-    pages.repo_url = *std::move(url);
+    WEIR_TRY(pages.repo_url, site::repo_url(options.repo_url).map_error(in_context("--repo-url")));
   }
   const auto folder = site::find_pages(job.files(), sys::own_program());
   if (folder) {
@@ -271,12 +266,9 @@ Result<serve::PageOptions> pages_of(const Job& job, const ServeOptions& options)
 
 Result<history::Quota> quota_of(const ServeOptions& options) {
   history::Quota quota;
-  WEIR_TRY(quota.bytes, unit::parse_bytes(options.quota).map_error([](Error error) {
-    return with_context("--project-quota", std::move(error));
-  }));
-  WEIR_TRY(quota.day_bytes, unit::parse_bytes(options.daily_quota).map_error([](Error error) {
-    return with_context("--daily-quota", std::move(error));
-  }));
+  WEIR_TRY(quota.bytes, unit::parse_bytes(options.quota).map_error(in_context("--project-quota")));
+  WEIR_TRY(quota.day_bytes,
+           unit::parse_bytes(options.daily_quota).map_error(in_context("--daily-quota")));
   quota.day_runs = options.daily_runs;
   return quota;
 }
@@ -333,16 +325,12 @@ void notify_systemd(const Job& job, const std::string& state) {
 
 // Asks a service whether it is well.
 Result<Answer> check_service(const Job& job, const std::string& url) {
-  std::string base = url;
-  while (base.ends_with('/')) base.pop_back();
+  const std::string base = without_slash(url);
   if (!publish::parse_url(base)) {
     return fail(Code::usage, "--check {}: no http or https address", text::printable(url));
   }
-  const sys::Stop never;
-  sys::HttpRequest request;
-  request.url = base + "/healthz";
-  const auto answered =
-      job.world.http.send(request, {.connect_seconds = 5, .total_seconds = 10}, never);
+  const auto answered = job.world.http.send(
+      {.url = base + "/healthz"}, {.connect_seconds = 5, .total_seconds = 10}, sys::Stop());
   if (!answered) return fail(Code::unavailable, "{}: {}", base, answered.error().message);
   if (answered->status == 200) return Answer{};
   return fail(Code::unavailable, "{}: {} {}", base, answered->status,

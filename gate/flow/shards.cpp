@@ -1,5 +1,6 @@
 #include "gate/flow/shards.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
@@ -14,6 +15,12 @@ namespace {
 
 constexpr std::string_view k_schema = "weir.plan/1";
 constexpr std::uint64_t k_largest_plan = std::uint64_t{64} << 20;
+
+struct ShardPlan {
+  run::ShardFacts facts;  // index 0
+  std::vector<config::Shard> shards;
+  std::size_t known = 0;  // cells whose time some run knew
+};
 
 // The processes that a run starts, as far as the configuration alone tells: on another machine a
 // probe may see more, or less.
@@ -57,11 +64,11 @@ std::vector<double> seconds_of(const Loaded& loaded, bool times,
   }
   double seen = 0, guessed = 0;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    const auto found = known.find(loaded.cells[i].key.str());
-    if (found == known.end()) continue;
+    const KnownTimes* times_of = look_up(known, loaded.cells[i].key.str());
+    if (times_of == nullptr) continue;
     ++known_cells;
-    cells[i][0].known = found->second.counted;
-    cells[i][1].known = found->second.timed;
+    cells[i][0].known = times_of->counted;
+    cells[i][1].known = times_of->timed;
     for (const Pass& pass : cells[i]) {
       if (pass.known <= 0) continue;
       seen += pass.known * pass.processes;
@@ -91,14 +98,13 @@ std::optional<std::size_t> number(std::string_view text) {
 Result<run::ShardFacts> read_plan(const std::string& path, const std::string& config_text,
                                   const sys::Files& files) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_plan));
-  const auto named = [&](Error error) { return with_context(path, std::move(error)); };
   const JsonLimits limits{.bytes = k_largest_plan, .depth = 16};
-  WEIR_TRY(const Json json, parse_json(text, limits).map_error(named));
-  if (!json.is_object() || json.value("schema", Json()) != k_schema) {
+  WEIR_TRY(const Json json, parse_json(text, limits).map_error(in_context(path)));
+  if (below(json, "schema") != k_schema) {
     return fail(Code::usage, "{} is no plan of weir plan ({})", path, k_schema);
   }
-  WEIR_TRY(auto facts,
-           run::shard_facts({{"shard", json.value("facts", Json::object())}}).map_error(named));
+  WEIR_TRY(auto facts, run::shard_facts({{"shard", json.value("facts", Json::object())}})
+                           .map_error(in_context(path)));
   if (facts->plan != plan_hash(config_text, *facts)) {
     return fail(Code::usage,
                 "{} was made from another configuration: every shard needs the one it was planned "
@@ -111,24 +117,24 @@ Result<run::ShardFacts> read_plan(const std::string& path, const std::string& co
 }  // namespace
 
 std::map<std::string, KnownTimes> known_times(const run::RunFile& run) {
-  struct Sum {
-    double seconds = 0;
-    double processes = 0;
-    [[nodiscard]] double mean() const { return processes > 0 ? seconds / processes : 0; }
-  };
-  std::map<std::string, std::pair<Sum, Sum>> sums;
+  std::map<std::string, KnownTimes> known, processes;
   for (const profile::RunRecord& record : run.records) {
     if (record.error) continue;
-    auto& [counted, timed] = sums[record.cell];
-    Sum& sum = record.pass == profile::Pass::counted ? counted : timed;
-    sum.seconds += record.wall_seconds;
-    ++sum.processes;
+    const auto pass =
+        record.pass == profile::Pass::counted ? &KnownTimes::counted : &KnownTimes::timed;
+    known[record.cell].*pass += record.wall_seconds;
+    ++(processes[record.cell].*pass);
   }
-  std::map<std::string, KnownTimes> known;
-  for (const auto& [cell, sum] : sums) known[cell] = {sum.first.mean(), sum.second.mean()};
+  for (auto& [cell, times] : known) {
+    times.counted /= std::max(1.0, processes[cell].counted);
+    times.timed /= std::max(1.0, processes[cell].timed);
+  }
   return known;
 }
 
+namespace {
+
+// The same for the same configuration, cells and times.
 Result<ShardPlan> plan_shards(const Loaded& loaded, std::size_t count, bool times,
                               const std::map<std::string, KnownTimes>& known) {
   if (times && loaded.known.settings->gate.reference) {
@@ -146,6 +152,7 @@ Result<ShardPlan> plan_shards(const Loaded& loaded, std::size_t count, bool time
   return plan;
 }
 
+// weir.plan/1.
 Json to_json(const ShardPlan& plan) {
   Json json = {{"schema", k_schema},
                {"facts", run::to_json(plan.facts)},
@@ -160,6 +167,8 @@ Json to_json(const ShardPlan& plan) {
   }
   return json;
 }
+
+}  // namespace
 
 Result<run::ShardFacts> choose_shard(Loaded& loaded, const std::string& shard,
                                      const std::string& plan_file, bool times,
@@ -185,9 +194,9 @@ Result<run::ShardFacts> choose_shard(Loaded& loaded, const std::string& shard,
   facts.index = *index;
   std::vector<config::Cell> chosen;
   for (const std::string& name : facts.cells_of(*index)) {
-    const auto found = std::ranges::find_if(
-        loaded.cells, [&](const config::Cell& cell) { return cell.key.str() == name; });
-    if (found == loaded.cells.end()) {
+    const auto is_it = [&](const config::Cell& cell) { return cell.key.str() == name; };
+    const config::Cell* found = first_of(loaded.cells, is_it);
+    if (found == nullptr) {
       return fail(Code::usage, "--shard {}: the plan's {} is not among the selected cells", shard,
                   loaded.known.redactor.cell_name(name));
     }
@@ -205,20 +214,13 @@ double false_alarm_of(const run::ShardFacts& facts, double false_alarm) {
 
 namespace {
 
-// The folder of a run that was named by its folder or its journal.
-std::string folder_of_run(const std::string& run, const sys::Files& files) {
-  return files.kind(run) == sys::Kind::folder ? run : sys::folder_of(run);
-}
-
 // What a run keeps beside its journal: the base's counts, and the baselines that judge it. Each
 // cell is of one shard.
 Result<void> copy_baselines(const std::string& from, const std::string& to, sys::Files& files) {
   if (files.kind(from) != sys::Kind::folder) return {};
   WEIR_TRY(const auto entries, StoredBaselines(files, from).all());
   StoredBaselines into(files, to);
-  for (const StoredBaselines::Entry& entry : entries) {
-    WEIR_CHECK(into.put(entry.baseline));
-  }
+  for (const StoredBaselines::Entry& entry : entries) WEIR_CHECK(into.put(entry.baseline));
   return {};
 }
 
@@ -253,7 +255,9 @@ Result<Answer> merge(const Job& job, const MergeOptions& options) {
   WEIR_TRY(const std::string text, joined(job, options, started));
   WEIR_TRY(const std::string folder, run::make_run_folder(files, job.asked.out, started));
   for (const std::string& name : options.runs) {
-    const std::string from = folder_of_run(name, files);
+    // It was named by its folder or its journal.
+    const bool folder_named = files.kind(name) == sys::Kind::folder;
+    const std::string from = folder_named ? name : sys::folder_of(name);
     WEIR_CHECK(copy_baselines(base_counts_folder(from), base_counts_folder(folder), files));
     WEIR_CHECK(copy_baselines(baselines_in_run(from), baselines_in_run(folder), files));
   }

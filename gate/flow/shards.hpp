@@ -17,18 +17,6 @@ struct KnownTimes {
 };
 [[nodiscard]] std::map<std::string, KnownTimes> known_times(const run::RunFile& run);
 
-struct ShardPlan {
-  run::ShardFacts facts;  // index 0
-  std::vector<config::Shard> shards;
-  std::size_t known = 0;  // cells whose time some run knew
-};
-// The same for the same configuration, cells and times.
-[[nodiscard]] Result<ShardPlan> plan_shards(const Loaded& loaded, std::size_t count, bool times,
-                                            const std::map<std::string, KnownTimes>& known);
-
-// weir.plan/1.
-[[nodiscard]] Json to_json(const ShardPlan& plan);
-
 // Leaves `loaded` the cells of one shard. "3/16"; `plan_file` was written by weir plan, "" makes
 // the plan again from the configuration alone, as weir plan --guess does. Code::usage where the two
 // do not fit each other.

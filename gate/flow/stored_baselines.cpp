@@ -25,9 +25,7 @@ StoredBaselines::StoredBaselines(sys::Files& files, std::string folder, std::str
       words_(words.empty() ? "stored baselines in " + folder_ : std::move(words)) {}
 
 Result<baseline::Baseline> StoredBaselines::read(const std::string& path) const {
-  return files_.read(path, k_largest_file)
-      .and_then([](const std::string& text) { return baseline::parse(text); })
-      .map_error([&](Error error) { return with_context(path, std::move(error)); });
+  return files_.read(path, k_largest_file).and_then(baseline::parse).map_error(in_context(path));
 }
 
 Result<std::vector<baseline::Baseline>> StoredBaselines::of_cell(
@@ -72,12 +70,11 @@ Result<std::vector<StoredBaselines::Entry>> StoredBaselines::all() const {
     for (const std::string& folder : folders) {
       WEIR_TRY(const std::vector<std::string> names,
                files_.list(folder.empty() ? folder_ : sys::join_path(folder_, folder)));
-      for (const std::string& name : names) {
-        const std::string inner = folder.empty() ? name : sys::join_path(folder, name);
-        if (files_.kind(sys::join_path(folder_, inner)) == sys::Kind::folder)
-          below.push_back(inner);
-      }
+      for (const std::string& name : names) below.push_back(sys::join_path(folder, name));
     }
+    std::erase_if(below, [&](const std::string& inner) {
+      return files_.kind(sys::join_path(folder_, inner)) != sys::Kind::folder;
+    });
     folders = std::move(below);
   }
   for (const std::string& folder : folders) {

@@ -38,12 +38,9 @@ Result<std::optional<double>> time_given(const char* option,
 template <class Open>
 auto open_by(const Open& open, const Job& job, const StoreOptions& options, bool create)
     -> decltype(open(history::StoreAddress(), history::OpenOptions())) {
-  std::string where = options.db.value_or("");
+  std::string where = options.db ? *options.db : job.variable("WEIR_DB");
   if (options.db && where.empty()) return fail(Code::usage, "--db needs a file or a URL");
-  if (!options.db) {
-    where = job.variable("WEIR_DB");
-    if (where.empty()) where = k_default_history;
-  }
+  if (where.empty()) where = k_default_history;
   const history::StoreAddress address = history::parse_address(where);
   if (options.db && address.has_password()) {
     return fail(Code::usage,
@@ -124,17 +121,6 @@ Result<Answer> export_history(const Job& job, const TrendExportOptions& options)
   return Answer{};
 }
 
-namespace {
-
-Json json_of(const history::SeriesSummary& one) {
-  return {{"project", one.project},        {"cell", one.cell},
-          {"metric", one.metric.name},     {"machine", one.machine},
-          {"points", one.points},          {"first", sys::time_of(one.first)},
-          {"last", sys::time_of(one.last)}};
-}
-
-}  // namespace
-
 Result<Answer> list_history(const Job& job, const HistoryOptions& options) {
   WEIR_TRY(const history::Filter filter, filter_of(options.filter));
   WEIR_TRY(const auto store, open_history(job, options.store, false));
@@ -146,7 +132,13 @@ Result<Answer> list_history(const Job& job, const HistoryOptions& options) {
   for (const history::SeriesSummary& one : series) {
     table.rows.push_back({one.project, one.cell, one.metric.name, fmt::format("{}", one.points),
                           sys::date_of(one.first), sys::date_of(one.last), one.machine});
-    json.push_back(json_of(one));
+    json.push_back({{"project", one.project},
+                    {"cell", one.cell},
+                    {"metric", one.metric.name},
+                    {"machine", one.machine},
+                    {"points", one.points},
+                    {"first", sys::time_of(one.first)},
+                    {"last", sys::time_of(one.last)}});
   }
   return Answer{series.empty() ? fmt::format("{}: nothing kept{}\n", store->name(),
                                              filter.cells.empty() ? "" : " of such cells")
@@ -155,18 +147,12 @@ Result<Answer> list_history(const Job& job, const HistoryOptions& options) {
 }
 
 namespace {
-
-// Of the repository at hand; none is no fault.
-std::map<std::string, std::string> subjects_here(const Job& job) {
-  const auto repository = Repository::around(job.world, sys::absolute("."));
-  if (!repository) return {};
-  return (*repository)->git().subjects().value_or(std::map<std::string, std::string>{});
-}
-
-// What the runs name, not all that the repository has.
+// Of the repository at hand, none is no fault: what the runs name, not all that it has.
 std::map<std::string, std::string> subjects_of(const Job& job, const history::History& history) {
-  const std::map<std::string, std::string> all = subjects_here(job);
-  std::map<std::string, std::string> some;
+  std::map<std::string, std::string> all, some;
+  if (const auto repository = Repository::around(job.world, sys::absolute("."))) {
+    all = (*repository)->git().subjects().value_or(all);
+  }
   for (const history::RunFacts& run : history.runs) {
     if (!run.commit || some.contains(*run.commit)) continue;
     // A commit may be named by its first digits.
@@ -183,9 +169,7 @@ Result<Answer> write_trend_site(const Job& job, const TrendSiteOptions& options)
   site::SiteModel model;
   model.title = options.title;
   if (options.repo) {
-    auto url = site::repo_url(*options.repo);
-    if (!url) return tl::unexpected(with_context("--repo-url", std::move(url).error()));
-    model.repo_url = *std::move(url);
+    WEIR_TRY(model.repo_url, site::repo_url(*options.repo).map_error(in_context("--repo-url")));
   }
   WEIR_TRY(const std::string pages, site::find_pages(job.files(), sys::own_program()));
   WEIR_TRY(const history::Filter filter, filter_of(options.filter));

@@ -66,16 +66,16 @@ struct TrendPart {
 struct TrendFolder {
   std::string folder, config;
 };
+using TakePart = std::function<Result<void>(TrendPart)>;
+using Warn = std::function<void(const std::string&)>;
 [[nodiscard]] Result<void> trend_parts_below(const Job& job, const TrendFolder& where,
-                                             const TrendFacts& facts,
-                                             const std::function<Result<void>(TrendPart)>& take,
-                                             const std::function<void(const std::string&)>& warn);
+                                             const TrendFacts& facts, const TakePart& take,
+                                             const Warn& warn);
 
 // Of trend_baselines.cpp: those that git knows below `folder`.
-[[nodiscard]] Result<void> trend_parts_of_baselines(
-    const Job& job, const TrendFolder& where, const TrendFacts& facts,
-    const std::function<Result<void>(TrendPart)>& take,
-    const std::function<void(const std::string&)>& warn);
+[[nodiscard]] Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
+                                                    const TrendFacts& facts, const TakePart& take,
+                                                    const Warn& warn);
 
 // Changes of a history, as verbs read and tell them.
 using history::ChangedHistory, history::read_changes;

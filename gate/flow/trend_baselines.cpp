@@ -1,4 +1,5 @@
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/parse.hpp"
 #include "gate/flow/configure.hpp"
@@ -67,8 +68,7 @@ bool may_be_baseline(const source::Git::TreeEntry& entry) {
 class BaselineHistory {
  public:
   BaselineHistory(const source::Git& git, std::string folder, std::string config,
-                  config::Redactor redactor, const sys::World& world,
-                  const std::function<void(const std::string&)>& warn)
+                  config::Redactor redactor, const sys::World& world, const Warn& warn)
       : git_(git),
         folder_(std::move(folder)),
         config_(std::move(config)),
@@ -86,13 +86,13 @@ class BaselineHistory {
     std::vector<history::BaselineChange> changes;
     const std::optional<std::vector<config::Redactor>> redactors = redactors_of(commit);
     for (const auto& [path, object] : now) {
-      const auto old = before_.find(path);
-      if (old != before_.end() && old->second == object) continue;
+      const std::string* old = look_up(before_, path);
+      if (old != nullptr && *old == object) continue;
       WEIR_TRY(auto after, read(commit, path, object));
       if (!after) continue;
       std::optional<baseline::Baseline> known;
-      if (old != before_.end()) {
-        WEIR_TRY(known, read(commit, path, old->second));
+      if (old != nullptr) {
+        WEIR_TRY(known, read(commit, path, *old));
       }
       if (!redactors) {
         warn_(
@@ -145,7 +145,7 @@ class BaselineHistory {
   std::string folder_, config_;
   config::Redactor redactor_;
   const sys::World& world_;
-  const std::function<void(const std::string&)>& warn_;
+  const Warn& warn_;
   Objects before_;
   std::string last_text_;
   std::optional<std::vector<config::Redactor>> last_redactors_;
@@ -162,9 +162,8 @@ bool holds_baselines(const std::vector<source::Git::TreeEntry>& entries, const s
 }  // namespace
 
 Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
-                                      const TrendFacts& facts,
-                                      const std::function<Result<void>(TrendPart)>& take,
-                                      const std::function<void(const std::string&)>& warn) {
+                                      const TrendFacts& facts, const TakePart& take,
+                                      const Warn& warn) {
   const auto repository = Repository::around(job.world, sys::absolute(where.folder));
   if (!repository) return {};  // runs alone: nothing says when a baseline was stored
   const source::Git& git = (*repository)->git();
@@ -179,9 +178,7 @@ Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
   WEIR_TRY(const std::string config, config_for(where, git.top(), job.files()));
   WEIR_TRY(const std::string text, job.files().read(config, k_largest_config));
   WEIR_TRY(config::Redactor redactor,
-           redactor_from(text, config, job.world).map_error([&](Error error) {
-             return with_context(config, std::move(error));
-           }));
+           redactor_from(text, config, job.world).map_error(in_context(config)));
   const std::string shown = sys::real_path(config).value_or(sys::absolute(config));
   const std::string config_in_git =
       shown.starts_with(git.top() + "/") ? shown.substr(git.top().size() + 1) : k_config_name;
@@ -198,7 +195,7 @@ Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
     if (run.branch) run.branch = history::stored_name(*run.branch);
     run.time = commit.time;
     if (facts.machine) run.machine = history::stored_name(*facts.machine);
-    TrendPart part{fmt::format("baselines of {}", source::short_commit(commit.name)), {}, {}};
+    TrendPart part{"baselines of " + source::short_commit(commit.name), {}, {}};
     part.batch.runs = history::runs_of(run, changes);
     if (!part.batch.runs.empty()) WEIR_CHECK(take(std::move(part)));
   }

@@ -1,5 +1,4 @@
 
-#include <unistd.h>
 
 #include "gate/base/text.hpp"
 #include "gate/flow/trend.hpp"
@@ -67,8 +66,7 @@ Result<Answer> acknowledge_change(const Job& job, const TrendAckOptions& options
   if (options.commit.empty() == options.at.empty()) {
     return fail(Code::usage, "name the change by --commit SHA or, without commits, by --at TIME");
   }
-  std::string who = options.who;
-  if (who.empty()) who = job.variable("USER");
+  const std::string who = options.who.empty() ? job.variable("USER") : options.who;
   if (who.empty()) return fail(Code::usage, "--who LOGIN: who says so?");
   WEIR_TRY(const auto store, open_history(job, options.store, false));
   WEIR_TRY(const ChangedHistory read,
@@ -155,11 +153,10 @@ Result<Answer> notify_changes(const Job& job, const TrendNotifyOptions& options)
   publish::IssueOptions issues = options.issues;
   issues.app = options.access.app;
   const std::string& label = issues.label;
-  const bool fit = !label.empty() && label.size() <= 50 &&
-                   label.find_first_not_of(
-                       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                       "0123456789-_.") == std::string::npos;
-  if (!fit)
+  const auto plain = [](char c) {
+    return text::is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
+  };
+  if (label.empty() || label.size() > 50 || !std::ranges::all_of(label, plain))
     return fail(Code::usage, "--label {}: letters, digits, \"-_.\"", text::printable(label));
   WEIR_TRY(const std::string api_url, api_url_of(job, options.access.api_url));
   WEIR_TRY(const std::string repository, repository_of(job, options.repository));

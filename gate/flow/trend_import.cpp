@@ -69,9 +69,7 @@ void take_commit(const Job& job, const Measured& measured, const run::RunHeader&
 
 Result<verdict::GateVerdict> verdict_in_file(const std::string& path, const sys::Files& files) {
   WEIR_TRY(const std::string text, files.read(path, history::k_largest_verdict));
-  WEIR_TRY(const Json json, parse_json(text));
-  WEIR_TRY(verdict::GateVerdict verdict, verdict::verdict_from_json(json));
-  return verdict;
+  return parse_json(text).and_then(verdict::verdict_from_json);
 }
 
 Result<TrendPart> part_of_run(const Job& job, const std::string& path, const TrendFacts& given) {
@@ -182,16 +180,13 @@ Result<TrendPart> trend_part_of(const Job& job, const std::string& path, const T
     return part_of_run(job, path, facts);
   }
   return part_of_verdict(job, path, facts).map_error([&](Error error) {
-    return error.code == Code::data
-               ? with_context(fmt::format("{}: neither a run nor a verdict", path),
-                              std::move(error))
-               : error;
+    if (error.code != Code::data) return error;
+    return with_context(path + ": neither a run nor a verdict", std::move(error));
   });
 }
 
 Result<void> trend_parts_below(const Job& job, const TrendFolder& where, const TrendFacts& facts,
-                               const std::function<Result<void>(TrendPart)>& take,
-                               const std::function<void(const std::string&)>& warn) {
+                               const TakePart& take, const Warn& warn) {
   if (job.files().kind(where.folder) != sys::Kind::folder) {
     return fail(Code::usage, "--from-dir {}: no such folder", where.folder);
   }
@@ -250,8 +245,7 @@ class Keeper {
     return put(std::move(one), waiting_.acknowledgements, k_runs_at_once);
   }
   Result<void> flush() {
-    WEIR_TRY(const history::Added added, add(waiting_));
-    (void)added;
+    WEIR_CHECK(add(waiting_));
     waiting_ = {};
     points_ = 0;
     return {};
@@ -317,12 +311,11 @@ class Keeper {
 Result<void> import_csv(const Job& job, const std::string& path, const TrendImportOptions& options,
                         Keeper& keeper) {
   WEIR_TRY(const std::string text, job.files().read(path, k_largest_series));
-  const auto in_file = [&](Error error) { return with_context(path, std::move(error)); };
+  const auto& machine = options.facts.machine;
   WEIR_TRY(const history::CsvTable table,
-           history::CsvTable::parse(
-               text, options.facts.project,
-               options.facts.machine ? history::stored_name(*options.facts.machine) : std::string())
-               .map_error(in_file));
+           history::CsvTable::parse(text, options.facts.project,
+                                    machine ? history::stored_name(*machine) : std::string())
+               .map_error(in_context(path)));
   for (const std::string& warning : table.warnings()) {
     print_error(job.world, {Code::data, fmt::format("{}: {}", path, warning)});
   }
@@ -340,7 +333,7 @@ Result<void> import_lines(const std::string& path, const sys::Files& files, Keep
   auto done = history::read_lines(text, {put, put, put});
   // What stood before a line that is wrong is kept.
   WEIR_CHECK(keeper.flush());
-  return done.map_error([&](Error error) { return with_context(path, std::move(error)); });
+  return done.map_error(in_context(path));
 }
 
 Result<void> check_wanted(TrendImportOptions& options) {
@@ -389,9 +382,7 @@ Result<Answer> import_history(const Job& job, const TrendImportOptions& asked) {
         [&](const TrendPart& part) { return keeper.keep(part); },
         [&](const std::string& line) { keeper.warn(line); }));
   }
-  for (const std::string& path : options.csv) {
-    WEIR_CHECK(import_csv(job, path, options, keeper));
-  }
+  for (const std::string& path : options.csv) WEIR_CHECK(import_csv(job, path, options, keeper));
   for (const std::string& path : options.json_lines) {
     WEIR_CHECK(import_lines(path, job.files(), keeper));
   }

@@ -24,31 +24,14 @@ bool names_base_branch(const std::string& ref, const PullRequest& pull) {
   return false;
 }
 
-Result<Chosen> first_parent(const Git& git, const std::string& ref, const std::string& parent,
-                            const std::optional<std::string>& meant) {
-  Chosen chosen;
-  chosen.commit = parent;
-  WEIR_TRY(const std::string words, git.words(parent));
-  chosen.words = fmt::format("first parent of GitHub's merge commit, {}", words);
-  if (meant && *meant != parent) {
-    chosen.notes.push_back(fmt::format("{} is {} here; the merge commit was made onto {}",
-                                       text::printable(ref), short_commit(*meant),
-                                       short_commit(parent)));
-  }
-  return chosen;
-}
-
 // Nothing is known by that name.
 tl::unexpected<Error> unknown(const Git& git, const std::string& ref) {
   std::string hint;
   const auto remote = git.commit("origin/" + ref);
-  const auto shallow = git.shallow();
   if (remote && *remote) {
     hint = fmt::format("did you mean origin/{}?", ref);
-  } else if (shallow && *shallow) {
-    hint = std::string(k_fetch_all);
   } else {
-    hint = "is it fetched? (`git fetch origin`)";
+    hint = git.shallow().value_or(false) ? k_fetch_all : "is it fetched? (`git fetch origin`)";
   }
   return fail(Code::config, "--against {}: neither a folder nor a commit that is known here; {}",
               text::printable(ref), text::printable(hint));
@@ -103,48 +86,6 @@ Result<BaseTree> from_folder(const BaseWanted& wanted, const std::string& config
   return base;
 }
 
-Result<BaseTree> from_ref(const BaseWanted& wanted, const std::string& config_folder,
-                          const Effects& effects) {
-  BaseTree base;
-  auto git = Git::open(effects, config_folder);
-  if (!git) {
-    return tl::unexpected(
-        with_context(fmt::format("--against {}: not a folder, and no commit can be looked up",
-                                 text::printable(wanted.spec)),
-                     git.error()));
-  }
-  WEIR_CHECK(describe_candidate(*git, config_folder, base));
-  if (!base.candidate_commit) {
-    return fail(Code::config, "--against {}: {} has no commit yet", text::printable(wanted.spec),
-                git->top());
-  }
-  WEIR_TRY(Chosen chosen, choose_base(*git, wanted.spec, *base.candidate_commit,
-                                      base.candidate_dirty, read_pull_request(effects.files)));
-  base.commit = chosen.commit;
-  base.words = std::move(chosen.words);
-  base.notes = std::move(chosen.notes);
-
-  TreeWanted tree_wanted{chosen.commit, {}, wanted.cache_folder, wanted.build_timeout_seconds};
-  for (const Build& build : wanted.builds) {
-    const auto known = std::ranges::count(tree_wanted.builds, build.command, &Build::command);
-    if (known == 0 && !build.command.empty()) tree_wanted.builds.push_back(build);
-  }
-  base.built = !tree_wanted.builds.empty();
-  WEIR_TRY(Tree tree, prepare_tree(*git, tree_wanted, effects));
-  base.root = std::move(tree.root);
-  base.from_cache = tree.from_cache;
-  base.held = std::move(tree.held);
-  base.notes.insert(base.notes.end(), tree.notes.begin(), tree.notes.end());
-  if (tree.from_cache) {
-    base.notes.emplace_back("taken from the cache");
-  } else if (base.built) {
-    base.notes.push_back(fmt::format("built in {:.0f} s", tree.build_seconds));
-  } else {
-    base.notes.emplace_back("checked out, nothing built");
-  }
-  return base;
-}
-
 // "build/x" for "/a/build/x" below "/a"; "" for "/a" itself.
 std::optional<std::string> place_below(const std::string& path, const std::string& folder) {
   if (folder == "/") return path.substr(1);
@@ -182,17 +123,20 @@ PullRequest read_pull_request(const sys::Files& files) {
   pull.base_branch = value_of("GITHUB_BASE_REF");
   const auto event = files.read(value_of("GITHUB_EVENT_PATH"), k_event_bytes);
   if (!event) return pull;
-  const auto json = parse_json(*event);
-  if (!json || !json->is_object()) return pull;
-  const Json::json_pointer place("/pull_request/base/sha");
-  if (json->contains(place) && (*json)[place].is_string()) {
-    pull.base_commit = (*json)[place].get<std::string>();
-  }
+  const Json json = parse_json(*event).value_or(Json());
+  const Json& commit = below(below(below(json, "pull_request"), "base"), "sha");
+  if (commit.is_string()) pull.base_commit = commit.get<std::string>();
   return pull;
 }
 
-Result<Chosen> choose_base(const Git& git, const std::string& ref, const std::string& head,
-                           bool dirty, const PullRequest& pull) {
+namespace {
+
+// The first parent where HEAD is GitHub's merge commit and `ref` means the branch it was merged
+// into; else the merge-base of HEAD and `ref`: the commit, words and notes of `base`. Fails with
+// Code::config, saying what to fetch where history is missing.
+Result<void> choose_base(const Git& git, const std::string& ref, const PullRequest& pull,
+                         BaseTree& base) {
+  const std::string& head = *base.candidate_commit;
   WEIR_TRY(const std::optional<std::string> meant, git.commit(ref));
   const bool means_base =
       names_base_branch(ref, pull) ||
@@ -200,7 +144,17 @@ Result<Chosen> choose_base(const Git& git, const std::string& ref, const std::st
   // A job may have checked out something else than the merge commit, whose parents mean nothing.
   if (pull.merge && means_base && (pull.built.empty() || pull.built == head)) {
     WEIR_TRY(const std::vector<std::string> parents, git.parents(head));
-    if (parents.size() == 2) return first_parent(git, ref, parents[0], meant);
+    if (parents.size() == 2) {
+      base.commit = parents[0];
+      WEIR_TRY(const std::string words, git.words(parents[0]));
+      base.words = "first parent of GitHub's merge commit, " + words;
+      if (meant && meant != base.commit) {
+        base.notes.push_back(fmt::format("{} is {} here; the merge commit was made onto {}",
+                                         text::printable(ref), short_commit(*meant),
+                                         short_commit(parents[0])));
+      }
+      return {};
+    }
   }
   if (!meant) return unknown(git, ref);
 
@@ -216,51 +170,78 @@ Result<Chosen> choose_base(const Git& git, const std::string& ref, const std::st
                 "same, check it out and build it in a folder of its own and give that folder",
                 text::printable(ref));
   }
-  Chosen chosen;
-  chosen.commit = bases.front();
-  WEIR_TRY(const std::string words, git.words(chosen.commit));
-  if (head == *meant) {
-    chosen.words = fmt::format("HEAD, {}", words);
-  } else {
-    chosen.words = fmt::format("merge-base of HEAD and {}, {}", text::printable(ref), words);
-  }
+  base.commit = bases.front();
+  WEIR_TRY(const std::string words, git.words(bases.front()));
+  base.words = (head == *meant ? "HEAD, "
+                               : fmt::format("merge-base of HEAD and {}, ", text::printable(ref))) +
+               words;
   if (bases.size() > 1) {
-    chosen.notes.push_back(fmt::format(
+    base.notes.push_back(fmt::format(
         "there are {} merge-bases; this is the one that git names first", bases.size()));
   }
   if (shallow) {
-    chosen.notes.emplace_back(
+    base.notes.emplace_back(
         "history is cut off here: with all of it the merge-base may be a newer commit");
   }
-  if (chosen.commit == head && !dirty) {
-    chosen.notes.push_back(
+  if (base.commit == head && !base.candidate_dirty) {
+    base.notes.push_back(
         head == *meant
             ? std::string("nothing differs from HEAD: the program is compared with itself (A/A)")
             : fmt::format("HEAD is contained in {} and nothing differs from it: the program is "
                           "compared with itself (A/A)",
                           text::printable(ref)));
   }
-  return chosen;
+  return {};
 }
+
+Result<BaseTree> from_ref(const BaseWanted& wanted, const std::string& config_folder,
+                          const Effects& effects) {
+  BaseTree base;
+  auto git = Git::open(effects, config_folder);
+  if (!git) {
+    return tl::unexpected(
+        with_context(fmt::format("--against {}: not a folder, and no commit can be looked up",
+                                 text::printable(wanted.spec)),
+                     git.error()));
+  }
+  WEIR_CHECK(describe_candidate(*git, config_folder, base));
+  if (!base.candidate_commit) {
+    return fail(Code::config, "--against {}: {} has no commit yet", text::printable(wanted.spec),
+                git->top());
+  }
+  WEIR_CHECK(choose_base(*git, wanted.spec, read_pull_request(effects.files), base));
+  TreeWanted tree_wanted{*base.commit, {}, wanted.cache_folder, wanted.build_timeout_seconds};
+  for (const Build& build : wanted.builds) {
+    const auto known = std::ranges::count(tree_wanted.builds, build.command, &Build::command);
+    if (known == 0 && !build.command.empty()) tree_wanted.builds.push_back(build);
+  }
+  base.built = !tree_wanted.builds.empty();
+  WEIR_TRY(Tree tree, prepare_tree(*git, tree_wanted, effects));
+  base.root = std::move(tree.root);
+  base.from_cache = tree.from_cache;
+  base.held = std::move(tree.held);
+  base.notes.insert(base.notes.end(), tree.notes.begin(), tree.notes.end());
+  base.notes.push_back(tree.from_cache ? "taken from the cache"
+                       : base.built    ? fmt::format("built in {:.0f} s", tree.build_seconds)
+                                       : "checked out, nothing built");
+  return base;
+}
+
+}  // namespace
 
 std::string top_as_named(const Git& git, const std::string& folder) {
   if (git.place().empty()) return folder;
   const std::string end = "/" + git.place();
-  if (folder.size() > end.size() && folder.ends_with(end)) {
-    return folder.substr(0, folder.size() - end.size());
-  }
-  return git.top();
+  const bool ends = folder.size() > end.size() && folder.ends_with(end);
+  return ends ? folder.substr(0, folder.size() - end.size()) : git.top();
 }
 
 Result<std::string> default_cache_folder() {
-  const auto value = [](const char* name) { return sys::environment_value(name).value_or(""); };
-  if (const std::string own = value("WEIR_CACHE"); !own.empty()) return sys::absolute(own);
+  if (const std::string own = value_of("WEIR_CACHE"); !own.empty()) return sys::absolute(own);
   // What is not absolute there is to be ignored, says the specification of XDG_CACHE_HOME.
-  if (const std::string xdg = value("XDG_CACHE_HOME"); xdg.starts_with('/')) {
-    return sys::absolute(sys::join_path(xdg, "weir"));
-  }
-  if (const std::string home = value("HOME"); home.starts_with('/')) {
-    return sys::absolute(sys::join_path(home, ".cache/weir"));
+  for (const auto& [name, inner] : {std::pair{"XDG_CACHE_HOME", "weir"}, {"HOME", ".cache/weir"}}) {
+    const std::string folder = value_of(name);
+    if (folder.starts_with('/')) return sys::absolute(sys::join_path(folder, inner));
   }
   return fail(Code::config, "no place for a cache: set WEIR_CACHE to a folder");
 }

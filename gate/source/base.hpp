@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "gate/base/result.hpp"
 #include "gate/source/git.hpp"
 #include "gate/source/trees.hpp"
 
@@ -26,18 +25,6 @@ struct PullRequest {
 };
 // From the environment and the file of the event it names. What is missing stays empty.
 [[nodiscard]] PullRequest read_pull_request(const sys::Files& files);
-
-struct Chosen {
-  std::string commit;
-  std::string words;
-  std::vector<std::string> notes;
-};
-// The first parent where HEAD is GitHub's merge commit and `ref` means the branch it was merged
-// into; else the merge-base of HEAD and `ref`. `head`: HEAD's commit. `dirty`: the candidate
-// differs from it. Fails with Code::config, saying what to fetch where history is missing.
-[[nodiscard]] Result<Chosen> choose_base(const Git& git, const std::string& ref,
-                                         const std::string& head, bool dirty,
-                                         const PullRequest& pull);
 
 struct BaseWanted {
   std::string spec;           // REF or DIR as typed after --against

@@ -5,8 +5,6 @@
 namespace weir::source {
 namespace {
 
-std::size_t distance(std::size_t a, std::size_t b) { return a > b ? a - b : b - a; }
-
 // From 1 for the first guess down to 0: a commit is worth less the nearer it lies to one that was
 // skipped, and less again where some were skipped on both of its sides: what broke the build has
 // then probably been there all the way. Not a probability that anybody measured; it makes the
@@ -15,7 +13,8 @@ double likely_to_build(std::size_t weight, const std::vector<std::size_t>& skipp
   if (skipped.empty()) return 1;
   std::size_t nearest = weight, below = 0, above = 0;
   for (const std::size_t other : skipped) {
-    const std::size_t away = std::max<std::size_t>(1, distance(weight, other));
+    const std::size_t apart = std::max(weight, other) - std::min(weight, other);
+    const std::size_t away = std::max<std::size_t>(1, apart);
     nearest = &other == &skipped.front() ? away : std::min(nearest, away);
     (other <= weight ? below : above) += 1;
   }
@@ -114,12 +113,10 @@ std::vector<std::string> Bisection::suspects() const {
 }
 
 std::size_t Bisection::steps_left() const {
-  std::size_t open = 0;
-  for (const Node& node : nodes_) {
-    if (node.suspect && !node.skipped) ++open;
-  }
+  const auto open =
+      std::ranges::count_if(nodes_, [](const Node& node) { return node.suspect && !node.skipped; });
   std::size_t steps = 0;
-  while ((std::size_t{1} << steps) < open) ++steps;
+  while ((1LL << steps) < open) ++steps;
   return steps;
 }
 

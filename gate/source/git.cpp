@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"
@@ -49,9 +50,8 @@ std::optional<CommitFacts> facts_of(std::string_view line) {
 
 // "--literal-pathspecs" before it is git's own option.
 std::string verb_of(const std::vector<std::string>& arguments) {
-  const auto is_verb = [](const std::string& one) { return !one.starts_with("-"); };
-  const auto first = std::ranges::find_if(arguments, is_verb);
-  return first == arguments.end() ? "" : *first;
+  const auto* verb = first_of(arguments, [](const auto& one) { return !one.starts_with("-"); });
+  return verb == nullptr ? "" : *verb;
 }
 
 }  // namespace
@@ -70,6 +70,8 @@ std::vector<std::string> git_variables() {
 }
 
 std::string short_commit(const std::string& commit) { return commit.substr(0, 7); }
+
+const Git::How Git::k_as_usual{};
 
 Result<Git> Git::open(const Effects& effects, const std::string& folder) {
   const auto program =
@@ -98,12 +100,10 @@ Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how
        {"core.hooksPath=/dev/null", "core.fsmonitor=false", "advice.detachedHead=false",
         "log.showSignature=false", "i18n.logOutputEncoding=UTF-8", "submodule.recurse=false",
         "gc.auto=0", "maintenance.auto=false"}) {
-    spec.argv.emplace_back("-c");
-    spec.argv.emplace_back(setting);
+    spec.argv.insert(spec.argv.end(), {"-c", setting});
   }
   const std::string verb = verb_of(arguments);
-  spec.argv.insert(spec.argv.end(), std::make_move_iterator(arguments.begin()),
-                   std::make_move_iterator(arguments.end()));
+  std::ranges::move(arguments, std::back_inserter(spec.argv));
   spec.unset = git_variables();
   spec.passed = {"GIT_CONFIG_*"};  // in CI, the way to its credentials
   spec.env = {{"LC_ALL", "C"}, {"GIT_TERMINAL_PROMPT", "0"}};
@@ -139,8 +139,7 @@ Result<std::string> Git::whole(std::vector<std::string> arguments, const How& ho
 }
 
 Result<std::string> Git::ask(const std::vector<std::string>& arguments) const {
-  WEIR_TRY(std::string out, whole(arguments, How{}, text::join(arguments, " ")));
-  return without_newline(std::move(out));
+  return whole(arguments, k_as_usual, text::join(arguments, " ")).map(without_newline);
 }
 
 Result<std::optional<std::string>> Git::commit(const std::string& name) const {
@@ -203,8 +202,7 @@ Result<std::string> Git::hooks_folder() const {
 }
 
 Result<std::vector<std::string>> Git::tracked_files() const {
-  WEIR_TRY(const std::string out, whole({"ls-files", "-z", "--recurse-submodules"}));
-  return paths_of(out);
+  return whole({"ls-files", "-z", "--recurse-submodules"}).map(paths_of);
 }
 
 Result<std::vector<profile::ChangedFile>> Git::changed(const std::string& from,

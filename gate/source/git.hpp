@@ -18,7 +18,6 @@
 #include <string_view>
 #include <vector>
 
-#include "gate/base/result.hpp"
 #include "gate/profile/reach_diff.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/files.hpp"
@@ -176,16 +175,13 @@ class Git {
   Git(const Effects& effects, std::string program, std::string folder)
       : effects_(&effects), program_(std::move(program)), top_(std::move(folder)) {}
   [[nodiscard]] How all_of_history() const;
-  [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments, const How& how) const;
-  [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments) const {
-    return call(std::move(arguments), How{});
-  }
+  static const How k_as_usual;
+  [[nodiscard]] Result<Answer> call(std::vector<std::string> arguments,
+                                    const How& how = k_as_usual) const;
   // The whole answer to a question that has to work; `what` was asked: the verb, where it is empty.
-  [[nodiscard]] Result<std::string> whole(std::vector<std::string> arguments, const How& how,
+  [[nodiscard]] Result<std::string> whole(std::vector<std::string> arguments,
+                                          const How& how = k_as_usual,
                                           std::string_view what = "") const;
-  [[nodiscard]] Result<std::string> whole(std::vector<std::string> arguments) const {
-    return whole(std::move(arguments), How{});
-  }
   // The same, without the newline at its end.
   [[nodiscard]] Result<std::string> ask(const std::vector<std::string>& arguments) const;
   [[nodiscard]] tl::unexpected<Error> refused(std::string_view what, const Answer& answer) const;
@@ -208,7 +204,6 @@ struct Pushed {
 
   [[nodiscard]] bool deletes() const { return is_zero(commit); }
   [[nodiscard]] bool is_new() const { return is_zero(remote_commit); }
-  [[nodiscard]] bool branch() const { return remote_ref.starts_with("refs/heads/"); }
 
  private:
   [[nodiscard]] static bool is_zero(std::string_view id) {

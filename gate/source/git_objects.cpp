@@ -72,9 +72,7 @@ Result<std::string> Git::content(const std::string& object, std::uint64_t most) 
   // More than that for what it has to say on standard error too.
   WEIR_TRY(Answer answer,
            call({"cat-file", "blob", object}, {.output_limit = most + (std::uint64_t{64} << 10)}));
-  if (answer.cut || answer.out.size() > most) {
-    return fail(Code::data, "more than {} bytes", most);
-  }
+  if (answer.cut || answer.out.size() > most) return fail(Code::data, "more than {} bytes", most);
   if (answer.exit_code != 0) return refused("cat-file", answer);
   return std::move(answer.out);
 }
@@ -89,10 +87,9 @@ Result<std::vector<std::string>> Git::changed_files(const std::string& commit,
       {"--literal-pathspecs", "ls-files", "--others", "--full-name", "-z", "--", place}};
   for (const std::vector<std::string>& question : questions) {
     WEIR_TRY(const std::string out, whole(question, {.output_limit = k_most_listed}));
-    for (std::string& path : text::split(out, '\0')) {
-      if (!path.empty()) paths.insert(std::move(path));
-    }
+    for (std::string& path : text::split(out, '\0')) paths.insert(std::move(path));
   }
+  paths.erase("");
   return std::vector<std::string>(paths.begin(), paths.end());
 }
 

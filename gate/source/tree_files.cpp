@@ -1,5 +1,6 @@
 #include "gate/source/tree_files.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -61,8 +62,8 @@ Result<std::unique_ptr<TreeFiles>> TreeFiles::open(const Git& git, const std::st
   return files;
 }
 
-TreeFiles::Changes TreeFiles::changes() const {
-  Changes in_repository;
+Git::Changes TreeFiles::changes() const {
+  Git::Changes in_repository;
   for (const auto& [name, text] : changes_) {
     const std::string inner = shown_.empty() ? name : name.substr(shown_.size() + 1);
     in_repository[folder_.empty() ? inner : folder_ + "/" + inner] = text;
@@ -71,18 +72,14 @@ TreeFiles::Changes TreeFiles::changes() const {
 }
 
 bool TreeFiles::there(const std::string& path) const {
-  const auto changed = changes_.find(path);
-  return changed != changes_.end() ? changed->second.has_value() : objects_.contains(path);
+  const auto* changed = look_up(changes_, path);
+  return changed != nullptr ? changed->has_value() : objects_.contains(path);
 }
 
 Result<std::string> TreeFiles::read(const std::string& path, std::uint64_t max_bytes) const {
-  if (const auto changed = changes_.find(path); changed != changes_.end()) {
-    if (!changed->second) return no_such(path);
-    return *changed->second;
-  }
-  const auto found = objects_.find(path);
-  if (found == objects_.end()) return no_such(path);
-  return git_.content(found->second, max_bytes).map_error([&](Error error) {
+  if (!there(path)) return no_such(path);
+  if (const auto* changed = look_up(changes_, path)) return **changed;
+  return git_.content(objects_.at(path), max_bytes).map_error([&](Error error) {
     return with_context(path, std::move(error));
   });
 }
@@ -128,9 +125,8 @@ Result<std::uint64_t> TreeFiles::size(const std::string& path) const {
 }
 
 Result<std::string> TreeFiles::stamp(const std::string& path) const {
-  const auto found = objects_.find(path);
-  if (found == objects_.end()) return no_such(path);
-  return found->second;
+  if (const std::string* found = look_up(objects_, path)) return *found;
+  return no_such(path);
 }
 
 Result<std::vector<std::string>> TreeFiles::list(const std::string& path) const {

@@ -32,8 +32,7 @@ class TreeFiles final : public sys::Files {
   }
 
   // What was written (its text) or removed, by paths from the top of the repository.
-  using Changes = std::map<std::string, std::optional<std::string>>;
-  [[nodiscard]] Changes changes() const;
+  [[nodiscard]] Git::Changes changes() const;
   [[nodiscard]] bool empty() const { return objects_.empty(); }
 
   [[nodiscard]] Result<std::string> read(const std::string& path,
@@ -73,7 +72,7 @@ class TreeFiles final : public sys::Files {
   const Git& git_;
   std::string folder_, shown_;
   std::map<std::string, std::string> objects_;  // name here -> object
-  Changes changes_;                             // by names here
+  Git::Changes changes_;                        // by names here
 };
 
 // One file of a commit, from the top of the repository; nothing where it has none. Fails with

@@ -1,5 +1,9 @@
 #include "gate/source/trees.hpp"
 
+#include <functional>
+#include <set>
+#include <utility>
+
 #include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
@@ -213,23 +217,20 @@ class Trees {
   void tidy() {
     const auto names = effects_.files.list(folder_);
     if (!names) return;
-    std::map<std::string, double> trees;  // name -> used at; 0: not whole
+    // When each was used (0: not whole) and its name, the newest first.
+    std::set<std::pair<double, std::string>, std::greater<>> trees;
     for (const std::string& entry : *names) {
       const std::string name = entry.substr(0, entry.find('.'));
       if (!entry.starts_with(repository_ + "-") || name == name_) continue;
       const auto record = record_of(name);
-      trees[name] = record ? record->used_at : 0;
+      trees.emplace(record ? record->used_at : 0, name);
     }
-    std::vector<std::pair<double, std::string>> old;
-    old.reserve(trees.size());
-    for (const auto& [name, used_at] : trees) old.emplace_back(used_at, name);
-    std::sort(old.rbegin(), old.rend());  // the newest first
     // A stop that is requested already turns waiting for a lock into trying to get it.
     sys::Stop at_once;
     at_once.request();
-    for (std::size_t i = 0; i < old.size(); ++i) {
-      const auto& [used_at, name] = old[i];
-      if (i + 1 < wanted_.keep && used_at > 0) continue;
+    std::size_t place = 1;  // the first is the tree that is wanted now
+    for (const auto& [used_at, name] : trees) {
+      if (place++ < wanted_.keep && used_at > 0) continue;
       const auto held =
           effects_.locks.acquire({{lock_name(name), sys::Share::exclusive}}, at_once, {});
       if (!held) continue;

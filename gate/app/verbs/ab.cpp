@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_ab(const Verb& verb) {
-  auto options = std::make_shared<flow::AbOptions>();
+  const auto options = verb.runs_with_words(flow::ab);
   verb.option("PROGRAM", options->programs, "", "Base and candidate, or one program for both")
       ->expected(1, 2)
       ->required();
@@ -33,7 +33,6 @@ void add_ab(const Verb& verb) {
       "  weir ab old new --counts-only -- ARGS       counts and kernels only: seconds\n\n"
       "Exit codes: 0 pass, 1 a limit is broken, 2 usage error, 3 something could not\n"
       "be measured.");
-  verb.runs_with_words(options, flow::ab);
 }
 
 }  // namespace weir::app

@@ -6,11 +6,10 @@
 namespace weir::app {
 
 void add_allow(const Verb& verb) {
-  auto words = std::make_shared<flow::AllowOptions>();
+  const auto words = verb.runs(flow::allow);
   verb.option("VERDICT", words->verdict, "",
               "A verdict.json or a run's folder: waive all its fails. With --event it must match "
-              "the check run")
-      ->type_name("");
+              "the check run");
   verb.option("--pr", words->pull_request, "N", "Pull-request number")->check(CLI::PositiveNumber);
   verb.option("--sha", words->sha, "SHA",
               "Commit of the pull request; a later push voids the waiver");
@@ -43,7 +42,6 @@ void add_allow(const Verb& verb) {
       "By hand, the waiver becomes a commit on a local branch for you to push.\n"
       "docs/explanation/rules.md says who may waive what.\n"
       "Exit codes: 0 done, or nothing was asked for; 1 refused; 2 usage error.");
-  verb.runs(words, flow::allow);
 }
 
 }  // namespace weir::app

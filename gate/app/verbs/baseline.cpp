@@ -9,7 +9,7 @@ namespace {
 
 void add_accept(const Verb& baseline) {
   const Verb verb = baseline.below("accept", "Store what was measured as the new baseline");
-  auto options = std::make_shared<flow::AcceptOptions>();
+  const auto options = verb.runs(flow::accept);
   verb.option("RUN", options->run, "", "Run whose times are stored (default: the newest)");
   verb.takes(Takes::measuring);
   verb.option("--baselines-ref", options->baselines_ref, "BRANCH[:PATH]",
@@ -32,7 +32,6 @@ void add_accept(const Verb& baseline) {
       "  weir baseline accept --counts-only --baselines-ref perf-baselines\n"
       "  weir baseline accept --from-artifact downloaded/run\n"
       "  weir baseline accept --allowances 12 --baselines-ref perf-baselines");
-  verb.runs(options, flow::accept);
 }
 
 }  // namespace
@@ -50,20 +49,17 @@ void add_baseline(const Verb& verb) {
         Shows{"show", "Show everything stored for some cells",
               "show llama.cpp/tiny-llama/vulkan/decode", true}}) {
     const Verb shows = verb.below(one.name, one.what);
-    auto options = std::make_shared<flow::BaselineListOptions>();
-    options->whole = one.whole;
+    shows.runs(flow::list_baselines)->whole = one.whole;
     shows.option("CELL", shows.job().asked.cells, "", "Cells, by name or glob");
     shows->footer(fmt::format("Example:\n  weir baseline {}", one.example));
     shows.takes_baselines();
     shows.takes_json();
-    shows.runs(options, flow::list_baselines);
   }
   const Verb prune = verb.below("prune", "Remove baselines of cells that weir.yaml no longer has");
-  auto options = std::make_shared<flow::BaselinePruneOptions>();
+  const auto options = prune.runs(flow::prune_baselines);
   prune.takes_baselines();
   prune.takes_config();
   prune.flag("-n,--dry-run", options->dry, "Only list what would be removed");
-  prune.runs(options, flow::prune_baselines);
 }
 
 }  // namespace weir::app

@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_bisect(const Verb& verb) {
-  auto options = std::make_shared<flow::BisectWanted>();
+  const auto options = verb.runs(flow::bisect);
   options->bad = "HEAD";
   verb.takes(Takes::matrix);
   verb.option("good", options->good, "GOOD", "A good commit");
@@ -24,7 +24,6 @@ void add_bisect(const Verb& verb) {
       "is.\n"
       "Exit codes: 0 found; 2 usage error, GOOD is bad, or BAD is good; 3 could not be\n"
       "decided; 130 interrupted.");
-  verb.runs(options, flow::bisect);
 }
 
 }  // namespace weir::app

@@ -7,7 +7,7 @@
 namespace weir::app {
 
 void add_calibrate(const Verb& verb) {
-  auto options = std::make_shared<flow::CalibrateOptions>();
+  const auto options = verb.runs_with_words(flow::calibrate);
   verb.takes(Takes::cells);
   verb.option("--budget", options->budget, "DURATION", "Time for all pairs (default: gate.budget)");
   verb.range("--pairs", options->pairs, verdict::k_fewest_replayed, std::int64_t{10'000},
@@ -28,7 +28,6 @@ void add_calibrate(const Verb& verb) {
       "  weir calibrate --against HEAD       how far two builds of one commit differ\n\n"
       "Exit codes: 0 measured, whatever the answer; 4 the limits cannot be held (if\n"
       "gate.on_inconclusive is fail); 2 and 3 as for weir gate.");
-  verb.runs_with_words(options, flow::calibrate);
 }
 
 }  // namespace weir::app

@@ -30,8 +30,11 @@ std::string bash_like(const CLI::App& app, bool zsh) {
   std::vector<std::pair<std::string, std::string>> table;
   collect(app, "", table);
   std::string cases;
-  for (const auto& [path, words] : table)
+  std::vector<std::string> verbs;
+  for (const auto& [path, words] : table) {
     cases += fmt::format("    \"{}\") words=\"{}\" ;;\n", path, words);
+    if (!path.empty()) verbs.push_back(text::split(path, ' ').back());
+  }
   return fmt::format(
       "{}_weir() {{\n"
       "  local current=\"${{COMP_WORDS[COMP_CWORD]}}\" path=\"\" word words=\"\"\n"
@@ -44,16 +47,7 @@ std::string bash_like(const CLI::App& app, bool zsh) {
       "  COMPREPLY=($(compgen -W \"$words\" -- \"$current\") $(compgen -f -- \"$current\"))\n"
       "}}\n"
       "complete -o filenames -F _weir weir\n",
-      zsh ? "autoload -U +X bashcompinit && bashcompinit\n" : "",
-      [&] {
-        std::string verbs;
-        for (const auto& [path, words] : table) {
-          const auto parts = text::split(path, ' ');
-          if (!parts.back().empty()) verbs += (verbs.empty() ? "" : " ") + parts.back();
-        }
-        return verbs;
-      }(),
-      cases);
+      zsh ? "autoload -U +X bashcompinit && bashcompinit\n" : "", text::join(verbs, " "), cases);
 }
 
 std::string fish(const CLI::App& app) {

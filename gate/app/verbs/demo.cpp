@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_demo(const Verb& verb) {
-  auto options = std::make_shared<flow::DemoOptions>();
+  const auto options = verb.runs(flow::demo);
   verb.option("--inject", options->plant, "NAME",
               "Regression to inject (default: cpu-split; on the CPU unbatched-qkv). An "
               "unknown name lists them");
@@ -22,7 +22,6 @@ void add_demo(const Verb& verb) {
       "  weir demo\n"
       "  weir demo --inject op-on-cpu --keep try      then cd try, and go on yourself\n\n"
       "Exit codes: 0 all went as it should (one gate exits 1 on purpose), 3 it did not.");
-  verb.runs(options, flow::demo);
 }
 
 }  // namespace weir::app

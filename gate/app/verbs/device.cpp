@@ -9,7 +9,7 @@ namespace {
 void add_device_matrix(const Verb& device) {
   const Verb verb =
       device.below("matrix", "Compare one engine's counts and kernels on every described device");
-  auto options = std::make_shared<flow::DeviceMatrixOptions>();
+  const auto options = verb.runs(flow::show_device_matrix);
   verb.takes(Takes::config);
   verb.repeated("--cell", verb.job().asked.cells, "GLOB",
                 "Only cells that match GLOB, with the twin as the backend");
@@ -20,7 +20,6 @@ void add_device_matrix(const Verb& device) {
       "Arguments and environment are those of the first backend with device: vulkan.\n\n"
       "Example:\n"
       "  weir device matrix --cell '*/tiny-llama/*/decode' --twin 'amd-*'");
-  verb.runs(options, flow::show_device_matrix);
 }
 
 using Flow = Result<flow::Answer>(const flow::Job&, const flow::DeviceOptions&);

@@ -7,7 +7,7 @@
 namespace weir::app {
 
 void add_doctor(const Verb& verb) {
-  auto options = std::make_shared<flow::DoctorOptions>();
+  const auto options = verb.runs(flow::doctor);
   verb.option("ENGINE", options->engines, "",
               "Programs, or engines of weir.yaml (default: all its engines)");
   verb.takes_config();
@@ -17,7 +17,6 @@ void add_doctor(const Verb& verb) {
       "weir reads the programs and starts none. Exit code 3: a program cannot be read.\n\n"
       "Example:\n"
       "  weir doctor build/bin/llama-bench");
-  verb.runs(options, flow::doctor);
 }
 
 }  // namespace weir::app

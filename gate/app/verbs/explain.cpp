@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_explain(const Verb& verb) {
-  auto options = std::make_shared<flow::ExplainOptions>();
+  const auto options = verb.runs(flow::explain_changes);
   verb.option("WHAT", options->what, "",
               "A judged run or its verdict.json (default: the newest run), or two things to "
               "compare: everything that weir compare takes")
@@ -26,7 +26,6 @@ void add_explain(const Verb& verb) {
       "  weir explain weir-out/A weir-out/B         what differs between two runs\n"
       "  weir explain before.json after.json --model model.gguf\n"
       "  weir explain old.txt new.txt               output of GGML_VK_PERF_LOGGER=1");
-  verb.runs(options, flow::explain_changes);
 }
 
 }  // namespace weir::app

@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_gate(const Verb& verb) {
-  auto options = std::make_shared<flow::GateOptions>();
+  const auto options = verb.runs_with_words(flow::gate);
   verb.takes(Takes::measuring);
   verb.flag("--require-baseline", options->require_baseline,
             "Fail with exit code 3 where an exact baseline is missing");
@@ -28,19 +28,14 @@ void add_gate(const Verb& verb) {
                 "COMMAND… at the end of the line");
   verb.optional("--from", options->from, "[RUN]",
                 "Judge RUN again without measuring (default: the newest)");
-  verb.optional("--resume", options->wanted.resume, "[RUN]",
-                "Continue an interrupted RUN (default: the newest)")
-      ->excludes("--from");
   CLI::Option* confirm =
       verb.option("--confirm", options->confirm.ref, "REF",
                   "Re-test suspected slowdowns in paired runs with the base of REF (default: "
                   "gate.confirm, or the branch that a pull request targets)");
   verb.flag("--no-confirm", options->confirm.off, "Judge times by stored samples alone")
       ->excludes(confirm);
-  verb.option("--runs", options->wanted.plan.runs, "",
-              "Timed processes per cell (default: gate.runs)")
-      ->check(CLI::Range(1, 10'000));
-  add_shard_options(verb, options->wanted);
+  add_measure_options(verb, options->wanted);
+  verb->get_option("--resume")->excludes("--from");
   add_report_files(verb, options->files);
   verb->footer(
       "Examples:\n"
@@ -56,7 +51,6 @@ void add_gate(const Verb& verb) {
       "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration error,\n"
       "3 something could not be measured, 4 inconclusive (if gate.on_inconclusive is\n"
       "fail), 130 interrupted.");
-  verb.runs_with_words(options, flow::gate);
 }
 
 }  // namespace weir::app

@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_init(const Verb& verb) {
-  auto options = std::make_shared<flow::InitOptions>();
+  const auto options = verb.runs(flow::init);
   verb.takes_config("File to write");
   verb.flag("--force", options->force, "Overwrite an existing file");
   verb.flag("--list", options->list, "List the presets, and the engines that they are for");
@@ -21,7 +21,6 @@ void add_init(const Verb& verb) {
       "PATH. It looks for models in . and models/: GGUF files, and folders with\n"
       "config.json and safetensors. It starts none of them.\n\n"
       "Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github");
-  verb.runs(options, flow::init);
 }
 
 }  // namespace weir::app

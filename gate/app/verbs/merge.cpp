@@ -5,7 +5,7 @@
 namespace weir::app {
 
 void add_merge(const Verb& verb) {
-  auto options = std::make_shared<flow::MergeOptions>();
+  const auto options = verb.runs(flow::merge);
   verb.option("RUN", options->runs, "", "Folders of runs, or their run.jsonl")->required();
   verb.preset("--out", verb.job().asked.out, "", "Folder of runs");
   verb.flag("--partial", options->partial,
@@ -15,7 +15,6 @@ void add_merge(const Verb& verb) {
       "Examples:\n"
       "  weir merge shard-*/weir-out/*\n"
       "  weir gate --from                     judge the joined run");
-  verb.runs(options, flow::merge);
 }
 
 }  // namespace weir::app

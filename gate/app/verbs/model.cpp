@@ -19,9 +19,25 @@ struct MakeOptions {
   std::string file, architecture = "llama";
   std::optional<std::string> like, quantization;
   bool hollow = false;
-  std::optional<std::uint32_t> layers, embedding, feed_forward, heads, kv_heads, head_dim, vocab,
-      context, experts, experts_used;
+  std::map<std::string, std::optional<std::uint32_t>> sizes;  // by option
   std::uint64_t seed = 1;
+};
+
+constexpr struct {
+  const char* option;
+  std::uint32_t model::ModelOptions::*field;
+  const char* help;
+} k_sizes[] = {
+    {"--layers", &model::ModelOptions::layers, "Layers"},
+    {"--embedding", &model::ModelOptions::embedding, "Embedding length"},
+    {"--ff", &model::ModelOptions::feed_forward, "Feed-forward length"},
+    {"--heads", &model::ModelOptions::heads, "Attention heads"},
+    {"--kv-heads", &model::ModelOptions::kv_heads, "Key and value heads"},
+    {"--head-dim", &model::ModelOptions::head_dim, "Head dimension"},
+    {"--vocab", &model::ModelOptions::vocab, "Tokens, at least 320"},
+    {"--context", &model::ModelOptions::context, "Context length in the header"},
+    {"--experts", &model::ModelOptions::experts, "Experts of a mixture (llama)"},
+    {"--experts-used", &model::ModelOptions::experts_used, "Experts used per token"},
 };
 
 struct TwinVerbOptions {
@@ -36,6 +52,11 @@ flow::Answer answer_of(const std::string& path, const ModelSummary& summary) {
       static_cast<double>(summary.bytes) / (1 << 20), summary.header_hash.substr(0, 12)))};
 }
 
+Result<model::GgufHeader> header_of(const flow::Job& job, const std::string& path) {
+  const auto read = [&](std::uint64_t bytes) { return job.files().read_prefix(path, bytes); };
+  return model::load_gguf(read).map_error(flow::in_context(path));
+}
+
 // The header, and a hole where the weights would be.
 Result<flow::Answer> write_hollow(const flow::Job& job, const std::string& path,
                                   model::GgufHeader& header) {
@@ -45,9 +66,8 @@ Result<flow::Answer> write_hollow(const flow::Job& job, const std::string& path,
   WEIR_TRY(const std::uint64_t taken, sys::write_with_hole(path, head, summary.bytes));
   if (taken > summary.bytes / 2 && taken > 2 * head.size()) {
     job.world.terminal.write(
-        2, text::printable(fmt::format("  {}: this file system keeps no holes: it takes {} bytes",
-                                       path, taken)) +
-               "\n");
+        2, text::printable(fmt::format("  {}: this file system keeps no holes: it takes {} bytes\n",
+                                       path, taken)));
   }
   return answer_of(path, summary);
 }
@@ -72,19 +92,9 @@ Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
   if (options.quantization) {
     WEIR_TRY(model.quantization, model::parse_quantization(*options.quantization));
   }
-  const auto set = [](std::uint32_t& field, const std::optional<std::uint32_t>& given) {
-    if (given) field = *given;
-  };
-  set(model.layers, options.layers);
-  set(model.embedding, options.embedding);
-  set(model.feed_forward, options.feed_forward);
-  set(model.heads, options.heads);
-  set(model.kv_heads, options.kv_heads);
-  set(model.head_dim, options.head_dim);
-  set(model.vocab, options.vocab);
-  set(model.context, options.context);
-  set(model.experts, options.experts);
-  set(model.experts_used, options.experts_used);
+  for (const auto& [option, field, help] : k_sizes) {
+    if (const auto& given = options.sizes.at(option)) model.*field = *given;
+  }
   model.seed = options.seed;
   if (options.hollow) {
     WEIR_TRY(model::GgufHeader header, model::make_model(model));
@@ -94,20 +104,18 @@ Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
                     [&](const ByteSink& sink) { return model::write_model(model, sink); });
 }
 
-Result<flow::Answer> twin(const flow::Job& job, TwinVerbOptions options) {
+Result<flow::Answer> twin(const flow::Job& job, const TwinVerbOptions& options) {
   WEIR_TRY(const std::int64_t target, unit::parse_bytes(options.target));
-  options.twin.target_bytes = static_cast<std::uint64_t>(target);
-  auto header = model::load_gguf(
-      [&](std::uint64_t bytes) { return job.files().read_prefix(options.source, bytes); });
-  if (!header) return tl::unexpected(with_context(options.source, std::move(header).error()));
-  return write_file(job, options.file, [&](const ByteSink& sink) {
-    return model::write_twin(*header, options.twin, sink);
-  });
+  model::TwinOptions twin = options.twin;
+  twin.target_bytes = static_cast<std::uint64_t>(target);
+  WEIR_TRY(const model::GgufHeader header, header_of(job, options.source));
+  return write_file(job, options.file,
+                    [&](const ByteSink& sink) { return model::write_twin(header, twin, sink); });
 }
 
 void add_make(const Verb& model) {
   const Verb verb = model.below("make", "Write a model with reproducible random weights");
-  auto options = std::make_shared<MakeOptions>();
+  const auto options = verb.runs(make);
   verb.option("FILE", options->file, "", "GGUF file to write")->required();
   verb.preset("--arch", options->architecture, "", "Architecture")
       ->check(CLI::IsMember(model::model_architectures()));
@@ -117,16 +125,9 @@ void add_make(const Verb& model) {
   verb.option("--quantization", options->quantization, "",
               "f32, f16 (default), q8_0, q4_0, q4_k, …, or a mix: q3_k_m, q4_k_m (default with "
               "--like), q5_k_m");
-  verb.option("--layers", options->layers, "", "Layers");
-  verb.option("--embedding", options->embedding, "", "Embedding length");
-  verb.option("--ff", options->feed_forward, "", "Feed-forward length");
-  verb.option("--heads", options->heads, "", "Attention heads");
-  verb.option("--kv-heads", options->kv_heads, "", "Key and value heads");
-  verb.option("--head-dim", options->head_dim, "", "Head dimension");
-  verb.option("--vocab", options->vocab, "", "Tokens, at least 320");
-  verb.option("--context", options->context, "", "Context length in the header");
-  verb.option("--experts", options->experts, "", "Experts of a mixture (llama)");
-  verb.option("--experts-used", options->experts_used, "", "Experts used per token");
+  for (const auto& [option, field, help] : k_sizes) {
+    verb.option(option, options->sizes[option], "", help);
+  }
   verb.preset("--seed", options->seed, "", "Seed of the weights");
   verb->footer(
       "Sizes default to those of the reference model of that architecture. The same\n"
@@ -136,44 +137,38 @@ void add_make(const Verb& model) {
       "Examples:\n"
       "  weir model make models/tiny-llama.gguf --arch llama --quantization f16\n"
       "  weir model make models/70b.gguf --like llama-3.3-70b --hollow");
-  verb.runs(options, make);
 }
 
-struct HollowOptions {
-  std::string source, file;
-};
+Result<flow::Answer> hollow(const flow::Job& job, const TwinVerbOptions& options) {
+  WEIR_TRY(model::GgufHeader header, header_of(job, options.source));
+  return write_hollow(job, options.file, header);
+}
 
-Result<flow::Answer> hollow(const flow::Job& job, const HollowOptions& options) {
-  auto header = model::load_gguf(
-      [&](std::uint64_t bytes) { return job.files().read_prefix(options.source, bytes); });
-  if (!header) return tl::unexpected(with_context(options.source, std::move(header).error()));
-  return write_hollow(job, options.file, *header);
+void add_files(const Verb& verb, TwinVerbOptions& options) {
+  verb.option("SRC", options.source, "", "Real model, of which weir reads the header")->required();
+  verb.option("FILE", options.file, "", "GGUF file to write")->required();
 }
 
 void add_hollow(const Verb& model) {
   const Verb verb =
       model.below("hollow", "Leave the weights of a model out: header and sizes alone");
-  auto options = std::make_shared<HollowOptions>();
-  verb.option("SRC", options->source, "", "Real model, of which weir reads the header")->required();
-  verb.option("FILE", options->file, "", "GGUF file to write")->required();
+  const auto options = verb.runs(hollow);
+  add_files(verb, *options);
   verb->footer(
       "For device twins, which read no weights.\n\n"
       "Example:\n  weir model hollow llama-70b-q4_k_m.gguf models/llama-70b.gguf");
-  verb.runs(options, hollow);
 }
 
 void add_twin(const Verb& model) {
   const Verb verb =
       model.below("twin", "Shrink a model: a small one that takes the same code path");
-  auto options = std::make_shared<TwinVerbOptions>();
-  verb.option("SRC", options->source, "", "Real model, of which weir reads the header")->required();
-  verb.option("FILE", options->file, "", "GGUF file to write")->required();
+  const auto options = verb.runs(twin);
+  add_files(verb, *options);
   verb.option("--layers", options->twin.layers, "", "Layers to keep (default: all)");
   verb.preset("--vocab", options->twin.vocab, "", "Most tokens of the vocabulary; 0 keeps all");
   verb.preset("--target", options->target, "", "Size to stay below, where possible");
   verb.preset("--seed", options->twin.seed, "", "Seed of the weights");
   verb->footer("Example:\n  weir model twin llama-70b-q4_k_m.gguf models/llama-70b-twin.gguf");
-  verb.runs(options, twin);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 namespace weir::app {
 
 void add_plan(const Verb& verb) {
-  auto options = std::make_shared<flow::ShardPlanOptions>();
+  const auto options = verb.runs(flow::plan);
   verb.takes(Takes::cells);
   verb.flag("--counts-only", verb.job().asked.counts_only, "Plan for runs without timed passes");
   verb.option("--shards", options->shards, "", "Most shards")
@@ -24,7 +24,6 @@ void add_plan(const Verb& verb) {
       "  weir plan --shards 8 --format slurm > job.sh && sbatch job.sh\n"
       "  weir run --shard 3/16 --plan weir-plan.json        measure one of them\n"
       "  weir merge shards/*/*/run.jsonl && weir gate --from    judge all");
-  verb.runs(options, flow::plan);
 }
 
 }  // namespace weir::app

@@ -34,10 +34,9 @@ void add_where(const Verb& verb, flow::PostOptions& words) {
 }  // namespace
 
 void add_post(const Verb& verb) {
-  auto words = std::make_shared<flow::PostOptions>();
+  const auto words = verb.runs(flow::post);
   verb.option("RUN", words->run, "",
-              "A run's folder, or a verdict.json (default: the newest run in --out)")
-      ->type_name("");
+              "A run's folder, or a verdict.json (default: the newest run in --out)");
   add_where(verb, *words);
   add_part(verb, "comment", words->parts.comment);
   add_part(verb, "check", words->parts.check);
@@ -64,7 +63,6 @@ void add_post(const Verb& verb) {
       "docs/how-to/post.md has tokens, permissions, forks and GitHub Enterprise.\n"
       "Exit codes: 0 also if something could not be posted, unless --fail is given\n"
       "(then 3); 2 usage error.");
-  verb.runs(words, flow::post);
 }
 
 }  // namespace weir::app

@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_reach(const Verb& verb) {
-  auto options = std::make_shared<flow::ReachOptions>();
+  const auto options = verb.runs(flow::reach);
   verb.takes(Takes::cells);
   verb.flag("--record", options->record,
             "Run each cell once under valgrind and record the code it runs (needs debug "
@@ -23,7 +23,6 @@ void add_reach(const Verb& verb) {
       "  weir reach --record                            once, and after larger changes\n"
       "  weir reach --diff origin/main                  which cells, and why\n"
       "  weir reach --diff origin/main --format cells   for scripts");
-  verb.runs(options, flow::reach);
 }
 
 }  // namespace weir::app

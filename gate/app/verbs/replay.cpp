@@ -7,6 +7,26 @@
 
 namespace weir::app {
 
+namespace {
+
+// What is for recorded kernels too.
+void add_kernels(const Verb& verb, flow::ReplayOptions& options) {
+  verb.range("--memory", options.memory_mib, 1, 1 << 20,
+             "Most MiB for the tensors of one op, or for one kernel");
+  verb.range("--top", options.top, 1, 100'000, "Rows of the table");
+  verb.seconds("--timeout", options.timeout, "10m", "Time until the program after -- is stopped");
+  verb.option("--device", options.device, "NAME",
+              "For kernels: device number, or part of its name");
+  verb.range("--runs", options.runs, 1, 200, "For kernels: timed runs of each");
+  verb.option("--tokens", options.tokens, "",
+              "For kernels: tokens that the recorded program generated, for times per token")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  verb.range("--mib", options.file_mib, std::uint64_t{1}, probes::k_most_kernels_mib,
+             "For kernels: MiB to record per process (--record)");
+}
+
+}  // namespace
+
 void add_replay(const Verb& verb) {
   auto options = std::make_shared<flow::ReplayOptions>();
   verb.takes(Takes::runs);
@@ -24,31 +44,21 @@ void add_replay(const Verb& verb) {
               "Device for all ops: cpu, vulkan, vulkanN or weir-engine (default: where each ran)");
   verb.option("--threads", options->threads, "", "Threads (default: as recorded)")
       ->check(CLI::Range(1, 1024));
-  verb.flag("--peak", options->peak,
-            "Large matrix multiplications of the recorded weight types instead of the step's ops: the "
-            "highest rates of this machine, for weir profile --peak");
+  verb.flag(
+      "--peak", options->peak,
+      "Large matrix multiplications of the recorded weight types instead of the step's ops: the "
+      "highest rates of this machine, for weir profile --peak");
   verb.option("--step", options->step, "", "Which kind of step, from 1 (default: decode)")
       ->check(CLI::Range(1, 128));
   verb.option("--seconds", options->seconds, "",
               "Shortest time per op; longest time per kernel (default: 1)")
       ->check(CLI::Range(0.001, 600.0))
       ->default_str("0.2");
-  verb.range("--memory", options->memory_mib, 1, 1 << 20,
-             "Most MiB for the tensors of one op, or for one kernel");
-  verb.range("--top", options->top, 1, 100'000, "Rows of the table");
   verb.flag("--any-op", options->any_op,
             "Also run ops whose shapes weir cannot check: only for recordings that you trust");
   verb.flag("--any-version", options->any_version,
             "Accept another version of ggml than the recorded one");
-  verb.seconds("--timeout", options->timeout, "10m", "Time until the program after -- is stopped");
-  verb.option("--device", options->device, "NAME",
-              "For kernels: device number, or part of its name");
-  verb.range("--runs", options->runs, 1, 200, "For kernels: timed runs of each");
-  verb.option("--tokens", options->tokens, "",
-              "For kernels: tokens that the recorded program generated, for times per token")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  verb.range("--mib", options->file_mib, std::uint64_t{1}, probes::k_most_kernels_mib,
-             "For kernels: MiB to record per process (--record)");
+  add_kernels(verb, *options);
   verb->footer(
       "weir replay judges nothing.\n\n"
       "Examples:\n"
@@ -76,21 +86,11 @@ void add_replay_kernels(const Verb& verb) {
   verb.option("folder", options->what, "FOLDER", "Where the recording lies, or goes with --record")
       ->required();
   verb.flag("--record", *record, "Run the program after -- and record its kernels");
-  verb.option("--device", options->device, "NAME", "Which device: part of its name, or its number");
-  verb.range("--runs", options->runs, 1, 200, "Timed runs of each kernel");
   verb.option("--seconds", options->seconds, "",
               "For the runs of one kernel; fewer runs where they would take longer")
       ->check(CLI::Range(0.0, 3600.0))
       ->default_str("1");
-  verb.range("--memory", options->memory_mib, 1, 1 << 20, "MiB that one kernel may take");
-  verb.option("--tokens", options->tokens, "",
-              "Tokens that the recorded program generated, for times a token")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  verb.range("--top", options->top, 1, 100'000, "Rows of the table");
-  verb.seconds("--timeout", options->timeout, "10m",
-               "Time until the program is stopped (--record)");
-  verb.range("--mib", options->file_mib, std::uint64_t{1}, probes::k_most_kernels_mib,
-             "MiB of each process's recording (--record)");
+  add_kernels(verb, *options);
   verb.takes(Takes::output);
   verb->footer(
       "Examples:\n"

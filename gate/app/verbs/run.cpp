@@ -5,16 +5,11 @@
 namespace weir::app {
 
 void add_run(const Verb& verb) {
-  auto options = std::make_shared<flow::RunOptions>();
+  const auto options = verb.runs(flow::run_matrix);
   verb.takes(Takes::measuring);
-  verb.optional("--resume", options->wanted.resume, "[RUN]",
-                "Continue an interrupted RUN (default: the newest)");
-  verb.option("--runs", options->wanted.plan.runs, "",
-              "Timed processes per cell (default: gate.runs)")
-      ->check(CLI::Range(1, 10'000));
   verb.option("--against", options->against, "REF|DIR",
               "Measure the base of REF, or the folder DIR, as well; weir gate --from judges");
-  add_shard_options(verb, options->wanted);
+  add_measure_options(verb, options->wanted);
   verb.flag("--dry-run", options->dry_run, "Print the engine's command lines and start none");
   verb->footer(
       "Examples:\n"
@@ -22,7 +17,6 @@ void add_run(const Verb& verb) {
       "  weir run --cell '*/decode' --json -\n"
       "  weir run --dry-run\n"
       "  weir run --shard 3/16 --plan weir-plan.json    one part; weir merge joins them");
-  verb.runs(options, flow::run_matrix);
 }
 
 }  // namespace weir::app

@@ -69,8 +69,8 @@ void add_jobs(const Verb& verb, flow::ServeOptions& options) {
 void add_tokens(const Verb& serve) {
   const Verb token = serve.below("token", "Manage tokens for reading and uploading");
   token->require_subcommand(1);
-  auto adding = std::make_shared<flow::TokenOptions>();
   const Verb add = token.below("add", "Make a token, shown once");
+  const auto adding = add.runs(flow::add_token);
   add_store_options(add, adding->store);
   add.preset("--project", adding->project, "GLOB", "Projects that it is for ('*' is any text)");
   add.repeated("--scope", adding->scopes, "",
@@ -83,32 +83,27 @@ void add_tokens(const Verb& serve) {
       "Examples:\n"
       "  weir serve token add --project engine --scope upload --name ci\n"
       "  weir serve token add --scope read --expires 2160h");
-  add.runs(adding, flow::add_token);
-  auto listing = std::make_shared<flow::TokenOptions>();
   const Verb list = token.below("list", "List tokens by id, without their secrets");
+  const auto listing = list.runs(flow::list_tokens);
   add_store_options(list, listing->store);
   list.takes_json();
   list->footer(
       "Example:\n"
       "  weir serve token list --json | jq '.[] | select(.good)'");
-  list.runs(listing, flow::list_tokens);
-  auto revoking = std::make_shared<flow::TokenOptions>();
   const Verb revoke = token.below("revoke", "Revoke a token");
+  const auto revoking = revoke.runs(flow::revoke_token);
   add_store_options(revoke, revoking->store);
-  revoke.option("ID", revoking->id, "", "The twelve digits after \"weir_\"")
-      ->type_name("")
-      ->required();
+  revoke.option("ID", revoking->id, "", "The twelve digits after \"weir_\"")->required();
   revoke->footer(
       "A running service stops accepting it within seconds.\n\n"
       "Example:\n"
       "  weir serve token revoke 0123456789ab");
-  revoke.runs(revoking, flow::revoke_token);
 }
 
 }  // namespace
 
 void add_serve(const Verb& verb) {
-  auto options = std::make_shared<flow::ServeOptions>();
+  const auto options = verb.runs(flow::serve_history);
   add_places(verb, *options);
   add_reading(verb, *options);
   add_pages(verb, *options);
@@ -128,7 +123,6 @@ void add_serve(const Verb& verb) {
       "  weir serve --check http://127.0.0.1:8080             exit code 0: healthy\n\n"
       "docs/how-to/serve.md has the API, the limits and the deployment.\n"
       "Exit codes: 0 on SIGTERM; 3 with --check, if the service is not healthy.");
-  verb.runs(options, flow::serve_history);
 }
 
 }  // namespace weir::app

@@ -48,7 +48,7 @@ void add_trend_import(const Verb& trend) {
 
 void add_trend_export(const Verb& trend) {
   const Verb verb = trend.below("export", "Write a history as JSON lines");
-  auto options = std::make_shared<flow::TrendExportOptions>();
+  const auto options = verb.runs(flow::export_history);
   add_history_options(verb, *options);
   verb.option("--output", options->out, "FILE", "File to write (default: standard output)");
   verb->footer(
@@ -57,24 +57,22 @@ void add_trend_export(const Verb& trend) {
       "Examples:\n"
       "  weir trend export --output history.jsonl     for trend import --jsonl\n"
       "  weir trend export --cell '*/vulkan/*' --since 2026-11-01 | jq .");
-  verb.runs(options, flow::export_history);
 }
 
 void add_trend_list(const Verb& trend) {
   const Verb verb = trend.below("list", "List series, one a line");
-  auto options = std::make_shared<flow::HistoryOptions>();
+  const auto options = verb.runs(flow::list_history);
   add_history_options(verb, *options);
   verb.takes_json();
   verb->footer(
       "Examples:\n"
       "  weir trend list --cell '*/decode'\n"
       "  weir trend list --json | jq .");
-  verb.runs(options, flow::list_history);
 }
 
 void add_trend_site(const Verb& trend) {
   const Verb verb = trend.below("site", "Write the pages of a history");
-  auto options = std::make_shared<flow::TrendSiteOptions>();
+  const auto options = verb.runs(flow::write_trend_site);
   verb.option("OUT", options->out, "", "Folder to write to")->type_name("")->required();
   add_history_options(verb, *options);
   verb.option("--repo-url", options->repo, "URL",
@@ -87,7 +85,6 @@ void add_trend_site(const Verb& trend) {
       "Examples:\n"
       "  weir trend site public --repo-url https://github.com/me/engine\n"
       "  weir trend site public --branch main --title 'Engine, nightly'");
-  verb.runs(options, flow::write_trend_site);
 }
 
 }  // namespace

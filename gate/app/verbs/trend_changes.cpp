@@ -6,7 +6,7 @@ namespace weir::app {
 
 void add_trend_changes(const Verb& trend) {
   const Verb verb = trend.below("changes", "List change points, with their size");
-  auto options = std::make_shared<flow::TrendChangesOptions>();
+  const auto options = verb.runs(flow::trend_changes);
   add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
   verb.option("--newer", options->newer, "DURATION",
@@ -29,12 +29,11 @@ void add_trend_changes(const Verb& trend) {
       "  weir trend changes --json | jq '.[] | select(.worse)'\n\n"
       "Exit codes: 0 nothing new; 1 a change for the worse that nobody acknowledged\n"
       "(weir trend ack); 2 usage error; 3 no such series.");
-  verb.runs(options, flow::trend_changes);
 }
 
 void add_trend_ack(const Verb& trend) {
   const Verb verb = trend.below("ack", "Acknowledge a change");
-  auto options = std::make_shared<flow::TrendAckOptions>();
+  const auto options = verb.runs(flow::acknowledge_change);
   add_history_options(verb, *options);
   add_repository_option(verb, options->repository);
   verb.option("--commit", options->commit, "SHA",
@@ -50,12 +49,11 @@ void add_trend_ack(const Verb& trend) {
       "Examples:\n"
       "  weir trend ack --commit 1a2b3c4 --reason 'the new sampler, #812'\n"
       "  weir trend ack --commit 1a2b3c4 --cell '*/cpu/*' --reason known --who ada");
-  verb.runs(options, flow::acknowledge_change);
 }
 
 void add_trend_notify(const Verb& trend) {
   const Verb verb = trend.below("notify", "Open one GitHub issue per new change");
-  auto options = std::make_shared<flow::TrendNotifyOptions>();
+  const auto options = verb.runs(flow::notify_changes);
   add_history_options(verb, *options);
   add_repository_option(verb, options->checkout);
   verb.option("--repo", options->repository, "OWNER/NAME",
@@ -78,7 +76,6 @@ void add_trend_notify(const Verb& trend) {
       "  weir trend notify --repo o/r --dry-run\n"
       "  weir trend notify --site-url https://o.github.io/r/    in a nightly job\n\n"
       "Exit codes: 0 done, 2 usage error, 3 something could not be posted.");
-  verb.runs(options, flow::notify_changes);
 }
 
 }  // namespace weir::app

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 
-#include <dirent.h>
 #include <dlfcn.h>
 
 #include "gate/base/text.hpp"
@@ -15,15 +15,11 @@ namespace {
 
 std::vector<std::string> libraries_in(const std::string& folder, std::string_view begins) {
   std::vector<std::string> names;
-  DIR* open = opendir(folder.c_str());
-  if (open == nullptr) return names;
-  while (const dirent* entry = readdir(open)) {
-    const std::string_view name = entry->d_name;
-    if (name.starts_with(begins) && name.find(".so") != std::string_view::npos) {
-      names.emplace_back(name);
-    }
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(begins) && name.find(".so") != std::string::npos) names.push_back(name);
   }
-  closedir(open);
   std::sort(names.begin(), names.end());
   return names;
 }

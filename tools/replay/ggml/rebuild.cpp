@@ -171,7 +171,6 @@ class NodeGraph final : public Work {
   ~NodeGraph() override {
     if (backend_ != nullptr) engine_->backend_free(backend_);
     for (Buffer* buffer : buffers_) engine_->backend_buffer_free(buffer);
-    for (const Block& block : blocks_) munmap(block.at, block.bytes);
     if (context_ != nullptr) engine_->free(context_);
   }
   NodeGraph(const NodeGraph&) = delete;
@@ -190,10 +189,11 @@ class NodeGraph final : public Work {
   }
 
  private:
-  struct Block {
-    char* at;
+  struct Unmap {
     std::size_t bytes;
+    void operator()(char* at) const { munmap(at, bytes); }
   };
+  using Block = std::unique_ptr<char, Unmap>;
   // Where bytes lie: of the process, or at a device's address within a buffer of its own.
   struct Place {
     char* at = nullptr;
@@ -335,24 +335,25 @@ class NodeGraph final : public Work {
   }
 
   // Fresh memory with what the node reads of a root.
-  Result<char*> filled(std::size_t root) {
+  Result<Block> filled(std::size_t root) {
     const Span& span = spans_[root];
     const auto bytes = static_cast<std::size_t>(up(span.end - span.begin)) + k_slack;
     void* made = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) return left_out("there are no {} MiB for it", bytes >> 20);
-    char* at = static_cast<char*>(made);
-    blocks_.push_back({at, bytes});
+    Block block(static_cast<char*>(made), Unmap{bytes});
     // A mapped file lies in small pages.
     if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(made, bytes, MADV_NOHUGEPAGE);
-    std::memset(at, 0, bytes);
-    WEIR_CHECK(fill(*engine_, *node_, root, mask_open_, {at, span.begin, span.end}));
-    return at;
+    std::memset(made, 0, bytes);
+    WEIR_CHECK(fill(*engine_, *node_, root, mask_open_, {block.get(), span.begin, span.end}));
+    return block;
   }
 
   Result<Place> placed(std::size_t root) {
-    WEIR_TRY(char* const data, filled(root));
-    if (engine_->memory == nullptr) return Place{data, nullptr};
-    const std::size_t bytes = blocks_.back().bytes;
+    WEIR_TRY(Block data, filled(root));
+    if (engine_->memory == nullptr) {
+      return Place{blocks_.emplace_back(std::move(data)).get(), nullptr};
+    }
+    const std::size_t bytes = data.get_deleter().bytes;
     Buffer* buffer = engine_->backend_buft_alloc_buffer(engine_->memory, bytes);
     if (buffer == nullptr) return left_out("the device has no {} MiB for it", bytes >> 20);
     buffers_.push_back(buffer);
@@ -361,14 +362,8 @@ class NodeGraph final : public Work {
     Tensor* all = engine_->new_tensor(context_, k_bytes_type, 4, ne);
     char* const base = static_cast<char*>(engine_->backend_buffer_get_base(buffer));
     engine_->backend_tensor_alloc(buffer, all, base);
-    engine_->backend_tensor_set(all, data, 0, bytes);
-    forget_last_block();
+    engine_->backend_tensor_set(all, data.get(), 0, bytes);
     return Place{base, buffer};
-  }
-
-  void forget_last_block() {
-    munmap(blocks_.back().at, blocks_.back().bytes);
-    blocks_.pop_back();
   }
 
   Result<void> put_rearranged(Tensor* tensor, std::size_t root) {
@@ -379,9 +374,8 @@ class NodeGraph final : public Work {
     buffers_.push_back(buffer);
     engine_->backend_buffer_set_usage(buffer, k_usage_weights);
     engine_->backend_tensor_alloc(buffer, tensor, engine_->backend_buffer_get_base(buffer));
-    WEIR_TRY(char* const data, filled(root));
-    engine_->backend_tensor_set(tensor, data, 0, engine_->nbytes(tensor));
-    forget_last_block();
+    WEIR_TRY(const Block data, filled(root));
+    engine_->backend_tensor_set(tensor, data.get(), 0, engine_->nbytes(tensor));
     return {};
   }
 

@@ -44,10 +44,7 @@ auto left_out(fmt::format_string<Args...> format, Args&&... args) {
 // A node, ready to be computed some times in a row.
 class Work {
  public:
-  Work() = default;
   virtual ~Work() = default;
-  Work(const Work&) = delete;
-  Work& operator=(const Work&) = delete;
   [[nodiscard]] virtual std::int64_t copies() const = 0;
   // All copies once; false where the engine says that it failed.
   [[nodiscard]] virtual bool compute() = 0;

@@ -1,5 +1,10 @@
-#include <map>
+#include <array>
 #include <optional>
+#include <string_view>
+#include <utility>
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
 
 #include "tools/replay/program/program.hpp"
 
@@ -132,39 +137,29 @@ bool repeated(const Operands& o) {
 }
 
 using Rule = bool (*)(const Operands&);
-const std::map<std::string, Rule>& rules() {
-  static const std::map<std::string, Rule> k_rules{
-      {"ADD", with_repeated},
-      {"SUB", with_repeated},
-      {"MUL", with_repeated},
-      {"DIV", with_repeated},
-      {"MUL_MAT", product},
-      {"MUL_MAT_ID", product_of_experts},
-      {"RMS_NORM", elementwise},
-      {"NORM", elementwise},
-      {"L2_NORM", elementwise},
-      {"SCALE", elementwise},
-      {"UNARY", elementwise},
-      {"SQR", elementwise},
-      {"SQRT", elementwise},
-      {"LOG", elementwise},
-      {"SIN", elementwise},
-      {"COS", elementwise},
-      {"CLAMP", elementwise},
-      {"SOFT_MAX", soft_max},
-      {"ROPE", rope},
-      {"GLU", gated},
-      {"CPY", copied},
-      {"DUP", copied},
-      {"CONT", copied},
-      {"GET_ROWS", rows_taken},
-      {"SET_ROWS", rows_put},
-      {"FLASH_ATTN_EXT", attention},
-      {"SUM_ROWS", summed_rows},
-      {"ARGSORT", sorted},
-      {"REPEAT", repeated},
-  };
-  return k_rules;
+constexpr std::pair<Rule, std::string_view> k_rules[] = {
+    {with_repeated, "ADD SUB MUL DIV"},
+    {product, "MUL_MAT"},
+    {product_of_experts, "MUL_MAT_ID"},
+    {elementwise, "RMS_NORM NORM L2_NORM SCALE UNARY SQR SQRT LOG SIN COS CLAMP"},
+    {soft_max, "SOFT_MAX"},
+    {rope, "ROPE"},
+    {gated, "GLU"},
+    {copied, "CPY DUP CONT"},
+    {rows_taken, "GET_ROWS"},
+    {rows_put, "SET_ROWS"},
+    {attention, "FLASH_ATTN_EXT"},
+    {summed_rows, "SUM_ROWS"},
+    {sorted, "ARGSORT"},
+    {repeated, "REPEAT"},
+};
+
+// Null where there is none.
+Rule rule_of(const std::string& op) {
+  for (const auto& [rule, ops] : k_rules) {
+    if (holds(text::split(ops, ' '), op)) return rule;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -208,13 +203,13 @@ std::string layout_problem(const std::string& op, const ReplayTensor& tensor,
   return "";
 }
 
-bool has_rule(const std::string& op) { return rules().contains(op); }
+bool has_rule(const std::string& op) { return rule_of(op) != nullptr; }
 
 std::string shape_problem(const ReplayNode& node) {
-  const auto rule = rules().find(node.op);
-  if (rule == rules().end()) return "weir has no rule for the shapes of " + node.op;
+  const Rule rule = rule_of(node.op);
+  if (rule == nullptr) return "weir has no rule for the shapes of " + node.op;
   if (node.tensors.empty()) return "its tensors were not recorded";
-  return rule->second(Operands(node)) ? "" : "its shapes do not fit " + node.op;
+  return rule(Operands(node)) ? "" : "its shapes do not fit " + node.op;
 }
 
 }  // namespace weir::replay

@@ -16,13 +16,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string_view>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/structs.h"
 #include "gate/sys/files.hpp"
-
-#include "tools/replay/program/program.hpp"
 
 namespace weir::replay {
 namespace {
@@ -73,19 +73,15 @@ class Chain {
   // Those that are known, of the recorded size; the core features always.
   explicit Chain(const std::vector<probes::RecordedFeatures>& recorded) {
     constexpr std::uint32_t k_core = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    add(k_core, nullptr, sizeof(VkPhysicalDeviceFeatures2), {});
+    add(k_core, nullptr, sizeof(VkPhysicalDeviceFeatures2));
+    const std::span all(weir_structs, weir_struct_count);
     for (const auto& one : recorded) {
-      if (one.type == k_core) {
-        set(links_.front(), one.values);
-        continue;
-      }
-      for (std::uint32_t i = 0; i < weir_struct_count; ++i) {
-        const weir_struct& known = weir_structs[i];
-        if (known.chain == WEIR_CHAIN_FEATURES && known.type == one.type) {
-          add(one.type, &known, known.size, one.values);
-          break;
-        }
-      }
+      const weir_struct* known = first_of(all, [&](const weir_struct& each) {
+        return each.chain == WEIR_CHAIN_FEATURES && each.type == one.type;
+      });
+      if (one.type != k_core && known == nullptr) continue;
+      Link& link = one.type == k_core ? links_.front() : add(one.type, known, known->size);
+      std::memcpy(link.values(), one.values.data(), std::min(one.values.size(), link.count() * 4));
     }
   }
   [[nodiscard]] std::vector<Link>& links() { return links_; }
@@ -98,14 +94,10 @@ class Chain {
   }
 
  private:
-  static void set(Link& link, const std::string& values) {
-    std::memcpy(link.values(), values.data(), std::min(values.size(), link.count() * 4));
-  }
-  void add(std::uint32_t type, const weir_struct* known, std::size_t size,
-           const std::string& values) {
-    links_.push_back({known, std::vector<std::uint64_t>((size + 7) / 8)});
-    links_.back().head()->sType = static_cast<VkStructureType>(type);
-    set(links_.back(), values);
+  Link& add(std::uint32_t type, const weir_struct* known, std::size_t size) {
+    Link& link = links_.emplace_back(Link{known, std::vector<std::uint64_t>((size + 7) / 8)});
+    link.head()->sType = static_cast<VkStructureType>(type);
+    return link;
   }
   std::vector<Link> links_;
 };
@@ -288,16 +280,12 @@ bool take(std::string_view name, const std::string& value, Arguments& out) {
   return name == "--from" || name == "--memory" || name == "--runs";
 }
 
-int replay_all(const Arguments& arguments) {
-  const sys::RealFiles files;
-  const auto bytes = files.read(arguments.file, probes::k_most_kernels_mib << 20);
+// The exit code.
+Result<int> replay_all(const Arguments& arguments) {
+  const auto bytes = sys::RealFiles().read(arguments.file, probes::k_most_kernels_mib << 20);
   const auto recorded =
       bytes ? probes::read_recorded_kernels(*bytes) : tl::unexpected(bytes.error());
-  if (!recorded) {
-    std::fprintf(stderr, "weir-replay-vulkan: %s: %s\n", arguments.file.c_str(),
-                 recorded.error().message.c_str());
-    return 1;
-  }
+  if (!recorded) return tl::unexpected(with_context(arguments.file, recorded.error()));
   // A program with several devices: each work runs on one made as its own was, opened when it
   // comes.
   std::map<std::uint32_t, Device> devices;
@@ -305,21 +293,15 @@ int replay_all(const Arguments& arguments) {
     const auto& work = recorded->works[i];
     const std::uint32_t made_on = recorded->pipelines[work.pipeline].head.device;
     if (!devices.contains(made_on)) {
-      auto fresh = open_device(recorded->devices[made_on], arguments.device);
-      if (!fresh) {
-        std::fprintf(stderr, "weir-replay-vulkan: %s\n", fresh.error().message.c_str());
-        return 1;
-      }
-      print({{"device", fresh->name}, {"driver", fresh->driver}, {"warnings", fresh->warnings}});
-      devices.emplace(made_on, std::move(*fresh));
+      WEIR_TRY(Device fresh, open_device(recorded->devices[made_on], arguments.device));
+      print({{"device", fresh.name}, {"driver", fresh.driver}, {"warnings", fresh.warnings}});
+      devices.emplace(made_on, std::move(fresh));
     }
     print({{"begins", i}});
     const auto outcome = replay(devices.at(made_on), *recorded, work, arguments.wishes);
-    if (outcome.left_out.empty()) {
-      print({{"work", i}, {"seconds", outcome.seconds}});
-    } else {
-      print({{"work", i}, {"left_out", outcome.left_out}});
-    }
+    Json line = {{"work", i}, {"seconds", outcome.seconds}};
+    if (!outcome.left_out.empty()) line = {{"work", i}, {"left_out", outcome.left_out}};
+    print(line);
     if (outcome.lost) return 3;
   }
   print({{"ends", recorded->works.size()}});
@@ -346,7 +328,8 @@ int main(int count, char** values) {
     std::fputs("weir-replay-vulkan: no file\n", stderr);
     return 2;
   }
-  const int status = replay_all(arguments);
+  const auto status = replay_all(arguments);
+  if (!status) std::fprintf(stderr, "weir-replay-vulkan: %s\n", status.error().message.c_str());
   std::fflush(stdout);
-  std::_Exit(status);  // no driver's destructors
+  std::_Exit(status.value_or(1));  // no driver's destructors
 }

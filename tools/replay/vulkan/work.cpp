@@ -126,10 +126,8 @@ class KernelObjects {
       auto info = of_type<vk::DescriptorSetLayoutCreateInfo>();
       info.bindingCount = static_cast<std::uint32_t>(bindings.size());
       info.pBindings = bindings.data();
-      VkDescriptorSetLayout made = VK_NULL_HANDLE;
       WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateDescriptorSetLayout, device_.handle, &info, nullptr,
-                                  &made));
-      set_layouts_.push_back(made);
+                                  &set_layouts_.emplace_back()));
     }
     const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes()};
     auto info = of_type<vk::PipelineLayoutCreateInfo>();
@@ -176,9 +174,8 @@ class KernelObjects {
       auto info = of_type<vk::BufferCreateInfo>();
       info.size = (one.span + 3) & ~std::uint64_t{3};  // filled by words
       info.usage = (one.usage & k_kept) | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-      VkBuffer buffer = VK_NULL_HANDLE;
+      VkBuffer& buffer = buffers_.emplace_back();
       WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateBuffer, device_.handle, &info, nullptr, &buffer));
-      buffers_.push_back(buffer);
       VkMemoryRequirements needs{};
       call_.vkGetBufferMemoryRequirements(device_.handle, buffer, &needs);
       auto memory = of_type<vk::MemoryAllocateInfo>();
@@ -191,9 +188,8 @@ class KernelObjects {
         if (found) memory.memoryTypeIndex = i;
       }
       if (!found) return left_out("the device has no memory of its own for it");
-      VkDeviceMemory made = VK_NULL_HANDLE;
+      VkDeviceMemory& made = memories_.emplace_back();
       WEIR_CHECK(WEIR_REPLAY_CALL(call_, AllocateMemory, device_.handle, &memory, nullptr, &made));
-      memories_.push_back(made);
       WEIR_CHECK(WEIR_REPLAY_CALL(call_, BindBufferMemory, device_.handle, buffer, made, 0));
     }
     return {};
