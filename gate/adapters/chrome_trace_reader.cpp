@@ -172,19 +172,13 @@ class ChromeTraceReader::Reading {
   }
 
   void take_members(const Json& members) {
-    if (const auto version = members.find("schemaVersion");
-        version != members.end() && version->is_number()) {
-      version_ = dump_json(*version);
-    }
+    const Json& version = below(members, "schemaVersion");
+    if (version.is_number()) version_ = dump_json(version);
     const Json& devices = list_in(members, "deviceProperties");
     if (!devices.empty() && devices.front().is_object()) {
       context_.device = json_text(devices.front(), "name");
     }
-    for (const auto& [key, value] : members.items()) {
-      if (context_.facts.size() >= 64) break;
-      if (!value.is_string() && !value.is_number()) continue;
-      context_.facts[shown_text(key, 100)] = json_shown(value);
-    }
+    add_facts(members, context_.facts);
     if (const auto name = json_text(members, "traceName")) context_.places.push_back(*name);
   }
 
@@ -205,7 +199,7 @@ class ChromeTraceReader::Reading {
 
   void add_doubts(Observed& observed) {
     const auto doubt = [&](std::size_t count, const char* what) {
-      if (count > 0) add_warning(observed, fmt::format("{} {}", count, what));
+      if (count > 0) add_warning(observed, "{} {}", count, what);
     };
     doubt(unread_, "events have no phase or no time and were left out");
     doubt(unfinished_, "events have no duration: they were not finished");
@@ -264,6 +258,6 @@ Result<Observed> read(const Printed& printed) {
 }  // namespace chrome
 
 const Format k_chrome("chrome-trace", "Chrome trace events: Tracy, rocprof, PyTorch, ggml, weir",
-                      chrome::read, {{85, {"\"traceEvents\""}}}, {}, chrome::recognises);
+                      "", chrome::read, {{85, {"\"traceEvents\""}}}, {}, chrome::recognises);
 
 }  // namespace weir::adapters

@@ -56,23 +56,19 @@ Result<void> EventReader::end_line(const Take& take) {
     std::string_view value;
     if (colon != std::string_view::npos) value = line.substr(colon + 1);
     if (value.starts_with(' ')) value.remove_prefix(1);
-    if (name == "data" && value.size() + 1 > limits_.event_bytes - data_.size()) {
-      return fail(Code::data, "an event of more than {} bytes", limits_.event_bytes);
-    }
-    field(name, value);
+    if (name == "data") {
+      if (value.size() + 1 > limits_.event_bytes - data_.size()) {
+        return fail(Code::data, "an event of more than {} bytes", limits_.event_bytes);
+      }
+      if (has_data_) data_ += '\n';
+      data_ += value;
+      has_data_ = true;
+    } else if (name == "event") {
+      type_ = value;
+    }  // `id` and `retry` are for who connects again; others are passed over
   }
   line_.clear();
   return {};
-}
-
-void EventReader::field(std::string_view name, std::string_view value) {
-  if (name == "data") {
-    if (has_data_) data_ += '\n';
-    data_ += value;
-    has_data_ = true;
-  } else if (name == "event") {
-    type_ = value;
-  }  // `id` and `retry` are for who connects again; others are passed over
 }
 
 bool EventReader::finish(const Take& take) {

@@ -42,7 +42,6 @@ class EventReader {
 
  private:
   [[nodiscard]] Result<void> end_line(const Take& take);
-  void field(std::string_view name, std::string_view value);
 
   Framing framing_;
   EventLimits limits_;

@@ -8,13 +8,6 @@ namespace {
 
 constexpr int k_recognised = 20;  // less is a guess
 
-template <class Named>
-std::vector<std::string> names_of(const std::vector<Named>& all) {
-  std::vector<std::string> names;
-  for (const Named& one : all) names.emplace_back(one.name);
-  return names;
-}
-
 std::string reads_these() {
   std::string list;
   for (const Format& format : formats()) {
@@ -61,7 +54,13 @@ bool is_bare(Observed& observed) {
   return bare;
 }
 
-Result<Observed> finished(const Format& format, const Printed& printed, Result<Observed> read) {
+Result<Observed> read_by(const Format& format, const Printed& printed) {
+  Result<Observed> read;
+  if (const auto* whole = std::get_if<Format::ReadWhole>(&format.read)) {
+    read = (*whole)(printed);
+  } else {
+    std::get<Format::Read>(format.read)(printed, *read);
+  }
   if (read && is_bare(*read)) read = nothing_found(format.name);
   if (!read) {
     Error error = with_context(format.name, std::move(read).error());
@@ -70,6 +69,7 @@ Result<Observed> finished(const Format& format, const Printed& printed, Result<O
     return tl::unexpected(std::move(error));
   }
   read->format = format.name;
+  if (!format.engine.empty()) read->context.engine = format.engine;
   return read;
 }
 
@@ -89,7 +89,7 @@ Result<void> check_size(const Document& document) {
 }  // namespace
 
 const std::vector<Format>& formats() {
-  static const std::vector<Format> k_formats = [] {
+  static const auto k_formats = [] {
     std::vector<Format> all;
     for (const Format* format : k_formats_in_order) all.push_back(*format);
     return all;
@@ -100,14 +100,13 @@ const std::vector<Format>& formats() {
 const std::vector<Adapter>& table() {
   static const std::vector<Adapter> k_table = [] {
     // No format of its own: its values are found by what the config says.
-    std::vector<Adapter> adapters{Adapter("generic", 9, Counts::none, read_generic)};
+    std::vector<Adapter> adapters{{"generic", 9, Counts::none, read_generic}};
     for (const Format& format : formats()) {
       if (format.adapter.name.empty()) continue;
       adapters.push_back(format.adapter);
       adapters.back().format = format.name;
     }
-    std::sort(adapters.begin(), adapters.end(),
-              [](const Adapter& a, const Adapter& b) { return a.place < b.place; });
+    std::ranges::sort(adapters, {}, &Adapter::place);
     return adapters;
   }();
   return k_table;
@@ -120,16 +119,12 @@ Result<profile::EngineReport> Adapter::read(const Output& output) const {
 const Adapter* find(std::string_view name) { return find_named(table(), name); }
 std::vector<std::string> names() { return names_of(table()); }
 
-const Format* find_format(std::string_view name) { return find_named(formats(), name); }
-
 std::vector<const Format*> recognised(const Printed& printed) {
-  std::vector<std::pair<int, const Format*>> sure;
+  std::multimap<int, const Format*, std::greater<>> sure;
   for (const Format& format : formats()) {
     const int how = sureness(format, printed);
-    if (how >= k_recognised) sure.emplace_back(how, &format);
+    if (how >= k_recognised) sure.emplace(how, &format);
   }
-  std::stable_sort(sure.begin(), sure.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<const Format*> found;
   for (const auto& [how, format] : sure) found.push_back(format);
   return found;
@@ -144,7 +139,7 @@ Result<Observed> read_any(const Document& document) {
   }
   std::optional<Error> first;
   for (const Format* format : found) {
-    auto read = finished(*format, printed, format->read(printed));
+    auto read = read_by(*format, printed);
     if (read) return read;
     if (!first) first = std::move(read).error();
   }
@@ -152,7 +147,7 @@ Result<Observed> read_any(const Document& document) {
 }
 
 Result<Observed> read_as(std::string_view format, const Document& document) {
-  const Format* known = find_format(format);
+  const Format* known = find_named(formats(), format);
   if (known == nullptr) {
     const auto names = names_of(formats());
     return fail(Code::usage, "unknown format \"{}\"{}\n  known here: {}", shown_text(format),
@@ -160,7 +155,7 @@ Result<Observed> read_as(std::string_view format, const Document& document) {
   }
   WEIR_CHECK(check_size(document));
   const Printed printed(document);
-  return finished(*known, printed, known->read(printed));
+  return read_by(*known, printed);
 }
 
 }  // namespace weir::adapters

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <span>
+#include <variant>
 
 #include "gate/adapters/printed.hpp"
 #include "gate/base/result.hpp"
@@ -41,17 +42,12 @@ enum class Counts { none, asked, always };
 struct Adapter {
   using Counts = adapters::Counts;
   using Reader = Result<profile::EngineReport> (*)(const Output& output);
-  Adapter() = default;  // no gate takes the format
-  // `place`: in the list of what `output:` takes. `own`: where the report is not made of an
-  // Observed.
-  Adapter(std::string_view name_, int place_, Counts counts_ = Counts::none, Reader own_ = nullptr)
-      : name(name_), place(place_), counts(counts_), own(own_) {}
 
-  std::string_view name;  // as `output:` has it
-  int place = 0;
+  std::string_view name{};  // as `output:` has it; "": no gate takes the format
+  int place = 0;            // in the list of what `output:` takes
   Counts counts = Counts::none;
-  Reader own = nullptr;
-  std::string_view format;  // whose adapter it is
+  Reader own = nullptr;       // where the report is not made of an Observed
+  std::string_view format{};  // whose adapter it is
 
   // Fails with Code::data when the text is not what this engine prints: empty, garbage, truncated,
   // NaN, another number of results than asked for. The message is ready to show under a cell.
@@ -70,21 +66,26 @@ struct Mark {
 };
 
 struct Format {
-  using Read = Result<Observed> (*)(const Printed& printed);
+  // Puts what it finds into `observed`, which is empty; that it found nothing the caller says.
+  using Read = void (*)(const Printed& printed, Observed& observed);
+  // The same; fails with Code::data where the document as a whole cannot be read.
+  using ReadWhole = Result<Observed> (*)(const Printed& printed);
   using Recognise = int (*)(const Printed& printed);
-  Format(std::string_view name_, std::string_view what_, Read read_, std::vector<Mark> marks_,
-         Adapter adapter_ = {}, Recognise recognises_ = nullptr)
+  Format(std::string_view name_, std::string_view what_, std::string_view engine_,
+         std::variant<Read, ReadWhole> read_, std::vector<Mark> marks_, Adapter adapter_ = {},
+         Recognise recognises_ = nullptr)
       : name(name_),
         what(what_),
+        engine(engine_),
         read(read_),
         marks(std::move(marks_)),
         adapter(adapter_),
         recognises(recognises_) {}
 
-  std::string_view name;  // "agave"
-  std::string_view what;  // one line for people
-  // What is found. Fails with Code::data where the document as a whole cannot be read.
-  Read read;
+  std::string_view name;    // "agave"
+  std::string_view what;    // one line for people
+  std::string_view engine;  // that writes it; "": several do, or the document says
+  std::variant<Read, ReadWhole> read;
   std::vector<Mark> marks;  // the first that fits counts
   Adapter adapter;
   // How sure the text is of this format by what no mark says; 0: not at all. May be null.
@@ -92,7 +93,6 @@ struct Format {
 };
 
 [[nodiscard]] const std::vector<Format>& formats();
-[[nodiscard]] const Format* find_format(std::string_view name);
 
 // The most text that is read at once. A Chrome trace may be longer (chrome_trace_reader.hpp).
 constexpr std::size_t k_most_read = std::size_t{64} << 20;

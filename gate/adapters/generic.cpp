@@ -13,28 +13,11 @@ constexpr std::size_t k_longest_line = std::size_t{64} << 10;
 constexpr std::size_t k_most_values = 10'000;
 constexpr std::size_t k_longest_fact = 200;
 
-// Texts that a rule found, in order; only the last is kept where that is the one wanted.
-class Finds {
- public:
-  explicit Finds(ValueRule::Pick pick) : pick_(pick) {}
-  // Whether to go on looking.
-  bool add(std::string text) {
-    if (pick_ == ValueRule::Pick::last) texts_.clear();
-    // Many values are numbers; one that is longer is none, and need not be kept whole.
-    if (pick_ == ValueRule::Pick::all && text.size() > k_longest_fact) text.resize(k_longest_fact);
-    texts_.push_back(std::move(text));
-    return pick_ != ValueRule::Pick::first && texts_.size() < k_most_values;
-  }
-  [[nodiscard]] bool none() const { return texts_.empty(); }
-  std::vector<std::string> take() { return std::move(texts_); }
-
- private:
-  ValueRule::Pick pick_;
-  std::vector<std::string> texts_;
-};
+// Takes a text that a rule found; whether to go on looking.
+using Take = std::function<bool(std::string text)>;
 
 // A progress bar draws over itself with '\r': each state of it is a line.
-void by_pattern(const config::Pattern& pattern, std::string_view text, Finds& finds) {
+void by_pattern(const config::Pattern& pattern, std::string_view text, const Take& take) {
   std::string plain;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of("\n\r"), text.size());
@@ -45,19 +28,19 @@ void by_pattern(const config::Pattern& pattern, std::string_view text, Finds& fi
       line = plain;
     }
     if (const auto group = pattern.first_group(line)) {
-      if (!finds.add(std::string(*group))) return;
+      if (!take(std::string(*group))) return;
     }
   }
 }
 
-void by_pointer(const std::string& pointer, std::string_view text, Finds& finds) {
+void by_pointer(const std::string& pointer, std::string_view text, const Take& take) {
   for_each_document(text, [&](const Json& document) {
     try {
       const Json::json_pointer path(pointer);
       if (!document.contains(path)) return true;
       const Json& value = document.at(path);
       if (value.is_structured() || value.is_null()) return true;
-      return finds.add(value.is_string() ? value.get<std::string>() : dump_json(value));
+      return take(value.is_string() ? value.get<std::string>() : dump_json(value));
     } catch (const Json::exception&) {
       return true;  // an index that is none, in this document
     }
@@ -69,13 +52,21 @@ Result<std::vector<std::string>> find(const ValueRule& rule, const Output& outpu
   if (rule.pointer.empty()) {
     WEIR_TRY(pattern, config::Pattern::compile(rule.regex));
   }
-  Finds finds(rule.pick);
+  using Pick = ValueRule::Pick;
+  std::vector<std::string> texts;  // in order; only the last is kept where that is the one wanted
+  const auto take = [&](std::string text) {
+    if (rule.pick == Pick::last) texts.clear();
+    // Many values are numbers; one that is longer is none, and need not be kept whole.
+    if (rule.pick == Pick::all && text.size() > k_longest_fact) text.resize(k_longest_fact);
+    texts.push_back(std::move(text));
+    return rule.pick != Pick::first && texts.size() < k_most_values;
+  };
   for (const auto& [stream, other] :
        {std::pair{output.out, ValueRule::Stream::err}, {output.err, ValueRule::Stream::out}}) {
-    if (rule.stream == other || !finds.none()) continue;
-    pattern ? by_pattern(*pattern, stream, finds) : by_pointer(rule.pointer, stream, finds);
+    if (rule.stream == other || !texts.empty()) continue;
+    pattern ? by_pattern(*pattern, stream, take) : by_pointer(rule.pointer, stream, take);
   }
-  return finds.take();
+  return texts;
 }
 
 std::string shown(std::string_view text) {

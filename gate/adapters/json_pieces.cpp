@@ -225,11 +225,11 @@ void JsonPieces::finish() {
   where_ = Where::between;
 }
 
-DocumentsFound for_each_document(std::string_view text,
-                                 const std::function<bool(const Json& document)>& take) {
-  DocumentsFound found;
-  const auto broken = [&](std::string why) {
-    if (!found.broken) found.broken = std::move(why);
+std::optional<std::string> for_each_document(
+    std::string_view text, const std::function<bool(const Json& document)>& take) {
+  std::optional<std::string> first;
+  const auto broken = [&](std::size_t at, std::string why) {
+    if (!first && looks_like_json(text, at)) first = std::move(why);
   };
   // A line that opens a bracket and never closes it makes the search look ahead in vain. All such
   // looks together may cost a few times the text, so that a hostile one does not cost its square.
@@ -247,26 +247,22 @@ DocumentsFound for_each_document(std::string_view text,
     const std::size_t end = length == std::string_view::npos ? length : at + length;
     const std::size_t looked = std::min(end, text.size()) - from;
     budget -= std::min(budget, std::min(looked, k_largest));
-    if (budget == 0) {
-      broken("too much of it looks like JSON that never ends");
-      return found;
-    }
+    if (budget == 0) return first.value_or("too much of it looks like JSON that never ends");
     if (end == std::string_view::npos) {
-      if (looks_like_json(text, at)) broken("it stops in the middle (a bracket is not closed)");
+      broken(at, "it stops in the middle (a bracket is not closed)");
       continue;
     }
-    auto document = parse_json(text.substr(at, end - at), {k_largest, 64});
+    const auto document = parse_json(text.substr(at, end - at), {k_largest, 64});
     if (!document) {
-      if (looks_like_json(text, at)) broken(document.error().message);
+      broken(at, document.error().message);
       continue;
     }
-    ++found.documents;
-    if (!take(*document)) return found;
+    if (!take(*document)) return first;
     // More may follow on the same line; a line is the smallest step, so only a newline counts.
     line = std::min(text.find('\n', end), text.size());
     if (line < text.size()) ++line;
   }
-  return found;
+  return first;
 }
 
 }  // namespace weir::adapters

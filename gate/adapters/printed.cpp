@@ -17,14 +17,11 @@ std::size_t digits_at(std::string_view text, std::size_t at) {
 std::size_t log_prefix_at(std::string_view text, std::size_t at) {
   const std::size_t minutes = digits_at(text, at);
   if (minutes == 0 || minutes > 6) return 0;
-  std::size_t end = at + minutes;
-  for (const std::size_t wide : {std::size_t{2}, std::size_t{3}, std::size_t{3}}) {
-    if (end >= text.size() || text[end] != '.' || digits_at(text, end + 1) != wide) return 0;
-    end += 1 + wide;
-  }
-  if (end + 2 >= text.size() || text[end] != ' ' || text[end + 2] != ' ') return 0;
-  if (std::string_view("DIWE").find(text[end + 1]) == std::string_view::npos) return 0;
-  return end + 3 - at;
+  const std::string_view rest = text.substr(at + minutes, 14);
+  if (rest.size() < 14 || !text::has_form(rest.substr(0, 12), ".00.000.000 ")) return 0;
+  if (std::string_view("DIWE").find(rest[12]) == std::string_view::npos || rest[13] != ' ')
+    return 0;
+  return minutes + rest.size();
 }
 
 // Past an ANSI sequence that begins at `at` with ESC.
@@ -36,19 +33,19 @@ std::size_t past_escape(std::string_view text, std::size_t at) {
   return end < text.size() && text[end] != '\n' ? end + 1 : end;
 }
 
-void split_lines(std::string_view text, std::vector<std::string_view>& lines) {
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     lines.push_back(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
   }
+  return lines;
 }
 
-}  // namespace
-
-Printed::Part Printed::clean(std::string_view text) {
-  Part part;
-  part.clean.reserve(text.size());
+std::string clean(std::string_view text) {
+  std::string clean;
+  clean.reserve(text.size());
   bool after_digit = false;
   for (std::size_t at = 0; at < text.size();) {
     const char c = text[at];
@@ -58,7 +55,7 @@ Printed::Part Printed::clean(std::string_view text) {
     }
     if (c == '\r') {
       const bool ends_line = at + 1 < text.size() && text[at + 1] == '\n';
-      if (!ends_line) part.clean += '\n';
+      if (!ends_line) clean += '\n';
       ++at;
       continue;
     }
@@ -69,34 +66,33 @@ Printed::Part Printed::clean(std::string_view text) {
       }
     }
     after_digit = text::is_digit(c);
-    part.clean += c;
+    clean += c;
     ++at;
   }
-  return part;
+  return clean;
 }
 
-Printed::Printed(const Document& document) : document_(document) {
-  out_ = clean(document.out);
-  err_ = clean(document.err);
-  // After the parts have their place: a short text lies within the string itself.
-  split_lines(out_.clean, out_.lines);
-  split_lines(err_.clean, err_.lines);
-  lines_ = out_.lines;
-  lines_.insert(lines_.end(), err_.lines.begin(), err_.lines.end());
-  const std::string& last = out_.clean.empty() ? err_.clean : out_.clean;
+}  // namespace
+
+Printed::Printed(const Document& document)
+    : document_(document),
+      out_text_(clean(document.out)),
+      err_text_(clean(document.err)),
+      out_(lines_of(out_text_)),
+      err_(lines_of(err_text_)),
+      lines_(out_) {
+  lines_.insert(lines_.end(), err_.begin(), err_.end());
+  const std::string& last = out_text_.empty() ? err_text_ : out_text_;
   open_ = !last.empty() && last.back() != '\n';
 }
 
 bool Printed::cut(std::string_view line) const {
-  const auto& last = out_.lines.empty() ? err_.lines : out_.lines;
+  const auto& last = out_.empty() ? err_ : out_;
   return open_ && !last.empty() && line.data() == last.back().data();
 }
 
 bool Printed::begins(std::string_view text) const {
-  return std::any_of(lines_.begin(), lines_.end(), [&](std::string_view line) {
-    const std::size_t at = line.find_first_not_of(" \t");
-    return at != std::string_view::npos && line.substr(at).starts_with(text);
-  });
+  return std::ranges::any_of(lines_, [&](std::string_view line) { return Scan(line).take(text); });
 }
 
 bool Printed::holds(std::string_view text) const {

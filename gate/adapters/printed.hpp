@@ -27,8 +27,8 @@ class Printed {
   Printed& operator=(const Printed&) = delete;
 
   [[nodiscard]] const Document& document() const { return document_; }
-  [[nodiscard]] const std::vector<std::string_view>& out() const { return out_.lines; }
-  [[nodiscard]] const std::vector<std::string_view>& err() const { return err_.lines; }
+  [[nodiscard]] const std::vector<std::string_view>& out() const { return out_; }
+  [[nodiscard]] const std::vector<std::string_view>& err() const { return err_; }
   // Standard output's, then standard error's.
   [[nodiscard]] const std::vector<std::string_view>& lines() const { return lines_; }
   // The last line of standard output (of standard error where that is empty) has no end: it may
@@ -42,14 +42,9 @@ class Printed {
   [[nodiscard]] bool holds(std::string_view text) const;
 
  private:
-  struct Part {
-    std::string clean;
-    std::vector<std::string_view> lines;
-  };
-  static Part clean(std::string_view text);
   Document document_;
-  Part out_, err_;
-  std::vector<std::string_view> lines_;
+  std::string out_text_, err_text_;
+  std::vector<std::string_view> out_, err_, lines_;
   bool open_ = false;
 };
 

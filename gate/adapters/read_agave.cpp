@@ -17,12 +17,9 @@ constexpr std::string_view k_rule = "\xE2\x94\x80\xE2\x94\x80 Profile (";  // "�
 
 std::vector<std::string_view> parts_of(std::string_view line) {
   std::vector<std::string_view> parts;
-  while (parts.size() < 64) {
-    const std::size_t at = line.find(k_dot);
-    parts.push_back(text::trim(line.substr(0, at)));
-    if (at == std::string_view::npos) break;
-    line.remove_prefix(at + k_dot.size());
-  }
+  Scan scan(line);
+  while (const auto part = scan.until(k_dot)) parts.push_back(*part);
+  parts.push_back(scan.rest());
   return parts;
 }
 
@@ -52,9 +49,8 @@ bool read_system(std::string_view line, Observed& observed) {
 
 void warn_of_coarse_time(double milliseconds, Observed& observed) {
   if (milliseconds >= 100) return;
-  add_warning(observed,
-              fmt::format("the decode rate is of {:.0f} ms in whole ms: it may be {:.0f} % off",
-                          milliseconds, milliseconds > 0 ? 100 / milliseconds : 100));
+  add_warning(observed, "the decode rate is of {:.0f} ms in whole ms: it may be {:.0f} % off",
+              milliseconds, milliseconds > 0 ? 100 / milliseconds : 100);
 }
 
 // `a_second`: as it is printed, n tokens over the time of n - 1 steps.
@@ -99,9 +95,8 @@ bool read_statistics(std::string_view line, Observed& observed) {
 
 // "Metal stats: 994 dispatches, 690 barriers, 1 syncs", of one token.
 bool read_counters_line(std::string_view line, Observed& observed) {
-  const std::size_t at = line.find("Metal");
-  if (at == std::string_view::npos) return false;
-  Scan scan(line.substr(at + 5));
+  Scan scan(line);
+  if (!scan.until("Metal")) return false;
   scan.take("stats");
   if (!scan.take(":")) return false;
   bool any = false;
@@ -118,15 +113,6 @@ bool read_counters_line(std::string_view line, Observed& observed) {
     any = true;
   }
   return any;
-}
-
-// "6 tokens, 5.6ms avg) ──"
-bool read_table_heading(std::string_view line, Observed& observed) {
-  std::int64_t tokens = 0;
-  if (!Scan(line).fits("{} tokens,", tokens)) return false;
-  // Passes over the model: of each step, and of the prompt, which is one, or one a token.
-  if (tokens > 0) observed.profiled_tokens = tokens - 1;
-  return true;
 }
 
 // Time is kept in whole microseconds, rounded down for each call: ops below that add up to 0.
@@ -149,36 +135,34 @@ bool read_table_row(std::string_view line, Observed& observed) {
   // The sum has a step of 100 us, the mean one of 1 us: for few calls the mean says more.
   const double by_mean = mean / 1e6 * static_cast<double>(calls);
   op.seconds = calls < 100 && mean > 0 ? by_mean : total / 1e3;
-  keep_row(observed.ops, std::move(op), observed);
+  keep_op(std::move(op), observed);
   return true;
 }
 
 // Lines of the profile table, between its heading and TOTAL; `open`: such a line was the last.
 bool read_table(std::string_view line, bool& open, Observed& observed) {
-  if (const std::size_t rule = line.find(k_rule); rule != std::string_view::npos) {
-    const bool heading = read_table_heading(line.substr(rule + k_rule.size()), observed);
-    open = open || heading;
-    return heading;
-  }
   Scan scan(line);
+  if (scan.until(k_rule)) {  // "6 tokens, 5.6ms avg) ──"
+    std::int64_t tokens = 0;
+    if (!scan.fits("{} tokens,", tokens)) return false;
+    // Passes over the model: of each step, and of the prompt, which is one, or one a token.
+    if (tokens > 0) observed.profiled_tokens = tokens - 1;
+    open = true;
+    return true;
+  }
   if (!open || !scan.take("TOTAL")) return open && read_table_row(line, observed);
   open = !scan.number().has_value();
   return true;
 }
 
-struct Token {
-  std::int64_t number = 0;
-  double seconds = 0;
-};
-
 // The text of a token may hold quotes: it ends at the last one.
-std::optional<Token> token_of(std::string_view line) {
+std::optional<ObservedStep> token_of(std::string_view line) {
   Scan scan(line);
   std::int64_t number = 0;
   double ms = 0;
   if (!scan.fits("Token {} : \"", number) || !scan.until_last("\" (")) return std::nullopt;
   if (!scan.fits("{} ms)", ms) || ms < 0) return std::nullopt;
-  return Token{number, ms / 1e3};
+  return ObservedStep{fmt::format("token {}", number), Phase::decode, 1, ms / 1e3};
 }
 
 // Lines "Token 15: "world" (151ms)" with their parts below, and the counters.
@@ -207,19 +191,17 @@ class Tokens {
   void finish(bool open) {
     if (!open || !last_was_counter_) return;
     auto& counts = observed_.counts;
-    if (!counts.empty() && !counts.back().values.empty()) counts.back().values.pop_back();
-    if (!counts.empty() && counts.back().values.empty()) counts.pop_back();
+    counts.back().values.pop_back();
+    if (counts.back().values.empty()) counts.pop_back();
     mark_truncated(observed_);
   }
 
  private:
   bool take_token(std::string_view line) {
-    const auto token = token_of(line);
+    auto token = token_of(line);
     if (!token) return false;
     in_counters_ = false;
-    in_token_ = keep_row(observed_.steps,
-                         {fmt::format("token {}", token->number), Phase::decode, 1, token->seconds},
-                         observed_);
+    in_token_ = keep_row(observed_.steps, std::move(*token), observed_);
     return true;
   }
 
@@ -268,7 +250,7 @@ class Tokens {
   // that rows add up to the layer.
   void add_layer(std::int64_t layer, double seconds, std::string_view list) {
     double named = 0;
-    std::size_t parts = 0;
+    bool any = false;
     while (!list.empty()) {
       const std::size_t end = std::min(list.find(", "), list.size());
       Scan scan(list.substr(0, end));
@@ -276,18 +258,15 @@ class Tokens {
       const auto name = scan.until(": ");
       double ms = 0;
       if (!name || !scan.fits("{} ms", ms) || ms < 0) continue;
-      const std::size_t times = name->find(k_times);
-      std::int64_t calls = 1;
-      if (times != std::string_view::npos) {
-        calls = Scan(name->substr(times + k_times.size())).whole().value_or(1);
-      }
-      add(name->substr(0, times), ms / 1e3, calls, layer, false);
+      Scan calls(*name);
+      const auto part = calls.until(k_times);
+      add(part.value_or(*name), ms / 1e3, part ? calls.whole().value_or(1) : 1, layer, false);
       named += ms / 1e3;
-      ++parts;
+      any = true;
     }
-    add("layer", seconds, 1, layer, parts > 0);
+    add("layer", seconds, 1, layer, any);
     // Sums of numbers with one decimal differ from the layer's own by rounding alone.
-    if (const double rest = seconds - named; parts > 0 && rest > 0.00005)
+    if (const double rest = seconds - named; any && rest > 0.00005)
       add("(not listed)", rest, {}, layer, false);
   }
 
@@ -302,7 +281,7 @@ class Tokens {
     op.seconds = seconds;
     op.covers_others = covers_others;
     op.backend = observed_.context.backend.value_or("");
-    keep_row(observed_.ops, std::move(op), observed_);
+    keep_op(std::move(op), observed_);
   }
 
   Observed& observed_;
@@ -337,10 +316,7 @@ void read_result(const Json& json, Observed& observed) {
 
 void read_model_info(const Json& json, Observed& observed) {
   read_names(json, "name", observed);
-  for (const auto& [key, value] : json.items()) {
-    if (value.is_number() || value.is_string())
-      observed.context.facts[shown_text(key)] = json_shown(value);
-  }
+  add_facts(json, observed.context.facts);
   if (const auto ms = json_number(json, "load_ms"))
     add_sample(observed.timings, "load_seconds", *ms / 1e3);
 }
@@ -373,11 +349,9 @@ bool read_complaint(std::string_view line, Observed& observed) {
   const bool panic = line.starts_with("thread ") && line.find(" panic: ") != std::string_view::npos;
   if (line.starts_with("Error: ") || panic) {
     observed.errors.push_back(shown_text(line, 400));
-    const std::size_t open = line.find('\'');
-    const std::size_t close = line.rfind('\'');
-    if (line.find("open '") != std::string_view::npos && close > open + 1) {
-      observed.context.places.push_back(shown_text(line.substr(open + 1, close - open - 1)));
-    }
+    Scan scan(line);
+    const auto place = scan.until("open '") ? scan.until_last("'") : std::nullopt;
+    if (place) add_place(observed, shown_text(*place));
     return true;
   }
   if (line.starts_with("warning: ") && line.find("Metal stats") == std::string_view::npos) {
@@ -397,9 +371,7 @@ int recognises(const Printed& printed) {
   return token ? 70 : 0;
 }
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "agave";
+void read(const Printed& printed, Observed& observed) {
   bool in_table = false;
   Tokens tokens(observed);
   for (const std::string_view line : printed.lines()) {
@@ -418,13 +390,13 @@ Result<Observed> read(const Printed& printed) {
                  [&](const Json& json) { read_json(json, observed); }},
                 observed);
   }
-  return observed;
 }
 
 }  // namespace weir::adapters::agave
 
 const weir::adapters::Format weir::adapters::k_agave(
-    "agave", "Agave's statistics, profile table, counters, --json and agave-bench", agave::read,
+    "agave", "Agave's statistics, profile table, counters, --json and agave-bench", "agave",
+    agave::read,
     {{90, {"\xE2\x94\x80\xE2\x94\x80 Profile (", "^agave "}},
      {85, {"\"tok_per_sec\"", "\"ns_median\"", "\"kv_heads\" & \"file_size_human\""}},
      {70, {"^Metal counters:", "^Metal: ", "Metal stats:"}},
@@ -432,4 +404,4 @@ const weir::adapters::Format weir::adapters::k_agave(
      {40,
       {"^Error: failed to open ' & ': error.", "^Valid options: auto, cpu, metal",
        "^Valid kernels: gemv_f32"}}},
-    Adapter("agave", 4, Counts::asked), agave::recognises);
+    {"agave", 4, Counts::asked}, agave::recognises);

@@ -17,39 +17,25 @@ std::string shape_of(std::string_view list) {
   return shape_text(sizes);
 }
 
-std::optional<std::string_view> bracketed(std::string_view params, std::string_view key) {
-  const std::size_t at = params.find(key);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = params.substr(at + key.size());
-  const std::size_t end = rest.find(']');
-  return end == std::string_view::npos ? std::nullopt : std::optional(rest.substr(0, end));
-}
-
 // Cases from a file name all their tensors: "name=Kcur-0,type=f32,ne=[64,1,1,1],op_params=[],
 // sources=q8_0[256,64,1,1],f32[256,1,1,1]". Built-in ones have a form for each op.
 void describe(std::string_view params, ObservedOp& op) {
   op.shape = shown_text(params, 400);
-  const auto result = bracketed(params, "ne=[");
-  const std::size_t sources = params.find("sources=");
-  const std::size_t type = params.find("type=");
-  if (!result || sources == std::string_view::npos || type == std::string_view::npos) return;
-  std::string types;
-  std::string shapes;
-  std::string_view rest = params.substr(sources + 8);
-  while (!rest.empty()) {
-    const std::size_t open = rest.find('[');
-    const std::size_t close = rest.find(']');
-    if (open == std::string_view::npos || close == std::string_view::npos || close < open) return;
-    const std::string shape = shape_of(rest.substr(open + 1, close - open - 1));
+  Scan result(params), sources(params), type(params);
+  if (!result.until("ne=[") || !sources.until("sources=") || !type.until("type=")) return;
+  std::string types, shapes;
+  while (!sources.done()) {
+    sources.take(",");
+    const auto source_type = sources.until("["), sizes = sources.until("]");
+    const std::string shape = sizes ? shape_of(*sizes) : "";
     if (shape.empty()) return;
-    types += (types.empty() ? "" : ",") + shown_text(rest.substr(0, open), 20);
+    types += (types.empty() ? "" : ",") + shown_text(*source_type, 20);
     shapes += (shapes.empty() ? "" : ",") + shape;
-    rest.remove_prefix(std::min(close + 2, rest.size()));
   }
-  const std::string out = shape_of(*result);
-  if (out.empty() || types.empty()) return;
-  const std::string_view out_type = params.substr(type + 5, params.find(',', type) - type - 5);
-  op.type = fmt::format("{}->{}", types, shown_text(out_type, 20));
+  const std::string out = shape_of(result.until("]").value_or(""));
+  const auto out_type = type.until(",");
+  if (out.empty() || types.empty() || !out_type) return;
+  op.type = fmt::format("{}->{}", types, shown_text(*out_type, 20));
   op.shape = fmt::format("{}->{}", shapes, out);
   if (params.starts_with("name=")) op.node = shown_text(params.substr(5, params.find(',') - 5));
   op.layer = observed::layer_of_node(op.node);
@@ -60,19 +46,15 @@ struct Case {
   std::string_view op, params, result, before;
 };
 std::optional<Case> case_of(std::string_view line) {
-  const std::size_t end = line.rfind("):");
-  const std::size_t open = line.find('(');
-  if (end == std::string_view::npos || open == std::string_view::npos || open > end)
-    return std::nullopt;
+  Scan scan(line);
+  const auto head = scan.until_last("):");
+  if (!head) return std::nullopt;
   // Notes such as "[NONE] NaN at index 617 (CPU=nan CPU=nan)   OP(…)" stand in front of the op.
-  const std::string_view head = line.substr(0, end);
-  std::size_t begin = head.rfind("  ");
-  begin = begin == std::string_view::npos ? 0 : begin + 2;
-  const std::size_t first = head.find('(', begin);
-  if (first == std::string_view::npos) return std::nullopt;
-  Case found{head.substr(begin, first - begin), head.substr(first + 1),
-             text::trim(line.substr(end + 2)), text::trim(line.substr(0, begin))};
-  return names_op(found.op) ? std::optional(found) : std::nullopt;
+  Scan rest(*head);
+  const std::string_view before = rest.until_last("  ").value_or("");
+  const auto op = rest.until("(");
+  if (!op || !names_op(*op)) return std::nullopt;
+  return Case{*op, rest.rest(), scan.rest(), before};
 }
 
 double scale_of(std::string_view unit) {
@@ -112,7 +94,7 @@ class Console {
     if (scan.take("Device description:")) {
       observed_.context.device = shown_text(scan.rest());
     } else if (scan.take("Skipping")) {
-      add_warning(observed_, fmt::format("{} was skipped: nothing was measured on it", backend_));
+      add_warning(observed_, "{} was skipped: nothing was measured on it", backend_);
     } else if (line.starts_with("failed to allocate") || scan.take("what():")) {
       observed_.errors.push_back(shown_text(line));
     } else if (line.find(" backends passed") != std::string_view::npos) {
@@ -148,11 +130,9 @@ class Console {
                                  found->before.empty() ? "FAIL" : found->before),
                      400));
     } else if (found->result.starts_with("not supported")) {
-      add_warning(observed_,
-                  fmt::format("not supported: {}({})", found->op, shown_text(found->params)));
+      add_warning(observed_, "not supported: {}({})", found->op, shown_text(found->params));
     } else if (read_times(found->result, op) || found->result.starts_with("OK")) {
-      observed::fill_from_shape(op);
-      keep_row(observed_.ops, std::move(op), observed_);
+      keep_op(std::move(op), observed_);
     }
   }
 
@@ -161,19 +141,16 @@ class Console {
   bool list_ = false, ended_ = false;
 };
 
-void add_sql(const SqlRow& row, Observed& observed) {
-  const auto value = [&](std::string_view column) -> std::string_view {
-    const auto found = std::find(row.columns.begin(), row.columns.end(), column);
-    if (found == row.columns.end()) return "";
-    return row.values[static_cast<std::size_t>(found - row.columns.begin())];
-  };
+void add_sql(const TableRow& row, Observed& observed) {
+  const auto value = [&](const char* column) { return look_up(row, column, ""); };
   ObservedOp op;
   op.op = shown_text(value("op_name"));
   op.backend = shown_text(value("backend_name"));
   describe(value("op_params"), op);
   observed.context.backend = op.backend;
-  if (!value("build_commit").empty())
-    observed.context.engine_build = shown_text(value("build_commit"));
+  if (const std::string build = value("build_commit"); !build.empty()) {
+    observed.context.engine_build = shown_text(build);
+  }
   if (!value("error_message").empty() || value("passed") == "0") {
     observed.errors.push_back(shown_text(
         fmt::format("{}({}): {}", op.op, value("op_params"), value("error_message")), 400));
@@ -188,7 +165,7 @@ void add_sql(const SqlRow& row, Observed& observed) {
   observed::fill_from_shape(op);
   const auto kib = printed_number(value("memory_kb"));
   if (!op.bytes && kib && *kib > 0) op.bytes = *kib * 1024;
-  keep_row(observed.ops, std::move(op), observed);
+  keep_op(std::move(op), observed);
 }
 
 constexpr std::string_view k_csv = "\"backend_name\",\"op_name\",\"op_params\",\"test_mode\"";
@@ -200,19 +177,16 @@ void add_csv(std::string_view line, Observed& observed) {
   op.op = shown_text(fields[1]);
   op.backend = shown_text(fields[0]);
   describe(fields[2], op);
-  observed::fill_from_shape(op);
-  if (fields[4] != "1") {
-    add_warning(observed, fmt::format("not supported: {}({})", op.op, shown_text(fields[2])));
-    return;
+  if (fields[4] == "1") {
+    keep_op(std::move(op), observed);
+  } else {
+    add_warning(observed, "not supported: {}({})", op.op, shown_text(fields[2]));
   }
-  keep_row(observed.ops, std::move(op), observed);
 }
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "llama.cpp";
+void read(const Printed& printed, Observed& observed) {
   Console console(observed);
   const bool csv = printed.begins(k_csv);
   const bool sql = printed.holds("CREATE TABLE IF NOT EXISTS test_backend_ops") ||
@@ -231,17 +205,17 @@ Result<Observed> read(const Printed& printed) {
   if (csv) add_warning(observed, "test-backend-ops writes no times as csv: take --output sql");
   if ((csv || sql) && printed.open()) mark_truncated(observed);
   if (!csv && !sql && printed.begins("Testing ") && !console.ended()) mark_truncated(observed);
+  // The name of a backend alone says nothing.
   if (observed.ops.empty() && observed.errors.empty() &&
       observed.warnings.size() <= (observed.truncated ? 1U : 0U)) {
-    return nothing_found("test-backend-ops");
+    observed = {};
   }
-  return observed;
 }
 
 }  // namespace weir::adapters::backend_ops
 
 const weir::adapters::Format weir::adapters::k_backend_ops(
-    "test-backend-ops", "test-backend-ops, console, sql or csv", backend_ops::read,
+    "test-backend-ops", "test-backend-ops, console, sql or csv", "llama.cpp", backend_ops::read,
     {{95,
       {"^\"backend_name\",\"op_name\",\"op_params\",\"test_mode\"",
        "INSERT INTO test_backend_ops"}},
@@ -304,8 +278,9 @@ void name_ops(Observed& observed) {
   bool product = false;  // whose shapes tell that it is one
   for (const ObservedOp& op : observed.ops) {
     const OpNumber* known = number_of(op);
-    if (known != nullptr && !fits(op, *known)) return;
-    product = product || (known != nullptr && known->name == "MUL_MAT");
+    if (known == nullptr) continue;
+    if (!fits(op, *known)) return;
+    product = product || known->name == "MUL_MAT";
   }
   if (!product) return;
   for (ObservedOp& op : observed.ops) {
@@ -320,7 +295,7 @@ void name_ops(Observed& observed) {
 }
 
 std::optional<ObservedOp> op_of(std::string_view line) {
-  if (line.empty() || line[0] < '0' || line[0] > '9') return std::nullopt;
+  if (line.empty() || !text::is_digit(line[0])) return std::nullopt;
   Numbers numbers{Scan(line)};
   ObservedOp op;
   op.op = fmt::format("op {}", numbers.next());
@@ -331,8 +306,7 @@ std::optional<ObservedOp> op_of(std::string_view line) {
   for (std::int64_t i = 0; i < params; ++i) numbers.next();
   const std::int64_t sources = numbers.next();
   if (!numbers.ok || sources < 0 || sources > k_most_sources) return std::nullopt;
-  std::string types;
-  std::string shapes;
+  std::string types, shapes;
   for (std::int64_t i = 0; i < sources && numbers.ok; ++i) {
     types += (types.empty() ? "" : ",") + type_text(numbers.next());
     shapes += (shapes.empty() ? "" : ",") + numbers.shape();
@@ -343,7 +317,6 @@ std::optional<ObservedOp> op_of(std::string_view line) {
   op.shape = fmt::format("{}->{}", shapes, result);
   op.node = shown_text(numbers.scan.rest(), 100);
   op.layer = observed::layer_of_node(op.node);
-  observed::fill_from_shape(op);
   return op;
 }
 
@@ -358,24 +331,21 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "llama.cpp";
+void read(const Printed& printed, Observed& observed) {
   for (const std::string_view line : printed.out()) {
     auto op = op_of(line);
     if (op && !printed.cut(line)) {
-      keep_row(observed.ops, std::move(*op), observed);
+      keep_op(std::move(*op), observed);
     } else if (!line.empty()) {
       add_warning(observed, "a line is not an op and was left out");
     }
   }
   if (printed.open()) mark_truncated(observed);
   name_ops(observed);
-  return observed;
 }
 
 }  // namespace weir::adapters::graph_ops
 
 const weir::adapters::Format weir::adapters::k_graph_ops(
-    "graph-ops", "test-export-graph-ops: the ops of a model", graph_ops::read, {}, {},
+    "graph-ops", "test-export-graph-ops: the ops of a model", "llama.cpp", graph_ops::read, {}, {},
     graph_ops::recognises);

@@ -22,8 +22,7 @@ std::vector<std::int64_t> sizes_of(const Json& json) {
 
 // Versions 3 and 4: `ne` is the result's and ne_src the sources'.
 void shape_with_types(const Json& record, ObservedOp& op) {
-  std::vector<std::string> shapes;
-  std::vector<std::string> types;
+  std::vector<std::string> shapes, types;
   for (const Json& source : record["ne_src"]) {
     const std::string shape = shape_text(sizes_of(source));
     if (shape.empty()) return;
@@ -57,7 +56,7 @@ class Rows {
   void add(const Json& record) {
     const auto name = json_text(record, "name");
     const auto nanoseconds = json_number(record, "duration_ns");
-    if (!record.is_object() || !name || !nanoseconds || *nanoseconds < 0) {
+    if (!name || !nanoseconds || *nanoseconds < 0) {
       ++unread_;
       return;
     }
@@ -70,20 +69,16 @@ class Rows {
     if (extra) (copy ? op.node : op.kernel) = *extra;
     if (const auto tensor = json_text(record, "tensor_name")) op.node = *tensor;
     op.layer = observed::layer_of_node(op.node);
-    if (const auto sources = record.find("ne_src");
-        sources != record.end() && sources->is_array()) {
-      shape_with_types(record, op);
-    } else {
-      shape_of_sources(record, op);
-    }
+    below(record, "ne_src").is_array() ? shape_with_types(record, op)
+                                       : shape_of_sources(record, op);
     if (copy) op.bytes = json_number(record, "bytes");
     // The backends' list may stand behind the records: their numbers until then.
-    merge(op, json_whole(record, "backend_id").value_or(-1), *nanoseconds / 1e9);
+    op.backend = fmt::format("backend {}", json_whole(record, "backend_id").value_or(-1));
+    merge(std::move(op), *nanoseconds / 1e9);
   }
 
   // A span of the host's functions (a fork of version 4): they hold each other and the ops.
   void add_function(const Json& record) {
-    if (!record.is_object()) return;
     const auto name = json_text(record, "name");
     const auto begin = json_number(record, "start_ns");
     const auto end = json_number(record, "end_ns");
@@ -92,56 +87,46 @@ class Rows {
     op.op = *name;
     op.category = "function";
     op.covers_others = true;
-    merge(op, std::nullopt, (*end - *begin) / 1e9);
+    merge(std::move(op), (*end - *begin) / 1e9);
   }
 
-  // `backends` by id.
-  void name_backends(const std::map<std::int64_t, std::string>& backends) {
-    for (const auto& [id, rows] : by_backend_) {
-      const std::string name = look_up(backends, id, fmt::format("backend {}", id));
-      for (const std::size_t row : rows) observed_.ops[row].backend = name;
+  // Of the rows since the last call; "backend 0" -> its name.
+  void name_backends(const std::map<std::string, std::string>& names) {
+    for (auto op = observed_.ops.begin() + named_; op != observed_.ops.end(); ++op) {
+      op->backend = look_up(names, op->backend, op->backend);
     }
-    by_backend_.clear();
+    named_ = std::ssize(observed_.ops);
     rows_.clear();
   }
   [[nodiscard]] std::size_t unread() const { return unread_; }
 
  private:
-  using Backend = std::optional<std::int64_t>;
-  using Key =
-      std::tuple<Backend, std::string, std::string, std::string, std::string, std::string, double>;
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string,
+                         std::string, double>;
 
-  void merge(ObservedOp op, Backend backend, double seconds) {
-    const Key key{backend, op.op, op.kernel, op.node, op.type, op.shape, op.bytes.value_or(-1)};
+  void merge(ObservedOp op, double seconds) {
+    const Key key{op.backend, op.op, op.kernel, op.node, op.type, op.shape, op.bytes.value_or(-1)};
     const auto [at, fresh] = rows_.try_emplace(key, observed_.ops.size());
-    if (fresh) {
-      observed::fill_from_shape(op);
-      if (!keep_row(observed_.ops, std::move(op), observed_)) {
-        rows_.erase(at);
-        return;
-      }
-      if (backend) by_backend_[*backend].push_back(at->second);
-    }
+    if (fresh && !keep_op(std::move(op), observed_)) return void(rows_.erase(at));
     add_call(observed_.ops[at->second], seconds);
   }
 
   Observed& observed_;
   std::map<Key, std::size_t> rows_;
-  std::map<std::int64_t, std::vector<std::size_t>> by_backend_;
+  std::ptrdiff_t named_ = 0;  // so many rows have the names of their backends
   std::size_t unread_ = 0;
 };
 
-std::map<std::int64_t, std::string> backends_of(const Json& json, Observed& observed) {
-  std::map<std::int64_t, std::string> backends;
+std::map<std::string, std::string> backends_of(const Json& json, Observed& observed) {
+  std::map<std::string, std::string> backends;
   for (const Json& backend : list_in(json, "backends")) {
-    if (!backend.is_object() || backends.size() > 64) continue;
     const auto id = json_whole(backend, "id");
     const auto name = json_text(backend, "name");
-    if (!id || !name) continue;
-    backends[*id] = *name;
+    if (!id || !name || backends.size() > 64) continue;
+    const std::string number = fmt::format("backend {}", *id);
+    backends[number] = *name;
     if (const auto device = json_text(backend, "device")) {
-      observed.context.facts[fmt::format("backend {}", *id)] =
-          fmt::format("{} ({})", *name, *device);
+      observed.context.facts[number] = fmt::format("{} ({})", *name, *device);
     }
   }
   return backends;
@@ -151,22 +136,17 @@ void check_version(const Json& json, std::size_t records, Observed& observed) {
   const auto version = json_whole(json, "version");
   if (version) observed.version = fmt::format("{}", *version);
   if (!version || *version < 1 || *version > 4) {
-    add_warning(observed, fmt::format("version {} of this format is unknown (known: 1 to 4): weir "
-                                      "reads the parts that it recognises",
-                                      version ? fmt::format("{}", *version) : "(none)"));
+    add_unknown_version(observed.version.value_or("(none)"), "1 to 4", observed);
   }
   const auto total = json_whole(json, "total_records");
   if (total && std::cmp_not_equal(*total, records)) {
-    add_warning(observed,
-                fmt::format("it says it has {} records, and {} are there", *total, records));
+    add_warning(observed, "it says it has {} records, and {} are there", *total, records);
   }
 }
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "llama.cpp";
+void read(const Printed& printed, Observed& observed) {
   Rows rows(observed);
   std::size_t records = 0;
   const auto take_element = [&](std::string_view list, const Json& element) {
@@ -183,15 +163,14 @@ Result<Observed> read(const Printed& printed) {
   };
   read_pieces(printed, {"records", "fn_records"}, {take_element, take_members}, observed);
   if (rows.unread() > 0) {
-    add_warning(observed, fmt::format("{} records have no name or no duration", rows.unread()));
+    add_warning(observed, "{} records have no name or no duration", rows.unread());
   }
-  return observed;
 }
 
 }  // namespace weir::adapters::ggml_profile
 
 const weir::adapters::Format weir::adapters::k_ggml_profile(
-    "ggml-profiler", "llama.cpp's profiler of all backends, JSON", ggml_profile::read,
+    "ggml-profiler", "llama.cpp's profiler of all backends, JSON", "llama.cpp", ggml_profile::read,
     {{95, {"\"profiler\": \"ggml\"", "\"profiler\":\"ggml\""}},
      {60, {"\"backend_id\" & \"duration_ns\""}}});
 
@@ -204,17 +183,14 @@ namespace {
 // "[256 x 9]", "[64, 9, 4] x [64, 256]" -> "256x9", "64x9x4,64x256"
 std::string shapes_of(std::string_view text) {
   std::string shapes;
-  while (!text.empty()) {
-    const std::size_t open = text.find('[');
-    const std::size_t close = text.find(']', open == std::string_view::npos ? 0 : open);
-    if (open == std::string_view::npos || close == std::string_view::npos) break;
-    std::string shape;
-    for (const char c : text.substr(open + 1, close - open - 1)) {
-      if (c >= '0' && c <= '9') shape += c;
-      if (c == 'x' || c == ',') shape += 'x';
+  for (Scan scan(text); scan.until("[");) {
+    const auto sizes = scan.until("]");
+    if (!sizes) break;
+    shapes += shapes.empty() ? "" : ",";
+    for (const char c : *sizes) {
+      if (text::is_digit(c)) shapes += c;
+      if (c == 'x' || c == ',') shapes += 'x';
     }
-    shapes += (shapes.empty() ? "" : ",") + shape;
-    text.remove_prefix(close + 1);
   }
   return shown_text(shapes);
 }
@@ -269,35 +245,28 @@ bool read_backend(std::string_view line, Observed& observed) {
   return name.has_value();
 }
 
-// Its table has a column that the summary has not: they do not both stand in one text.
-void name_backends(Observed& observed) {
-  for (auto& op : observed.ops) {
-    op.backend = look_up(observed.context.facts, op.backend, op.backend);
-  }
-}
-
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "llama.cpp";
+void read(const Printed& printed, Observed& observed) {
   bool total = false;
   for (const std::string_view line : printed.lines()) {
     if (auto op = row_of(line)) {
-      keep_row(observed.ops, std::move(*op), observed);
+      keep_op(std::move(*op), observed);
     } else if (!read_backend(line, observed)) {
       Scan scan(line);
       total = total || (scan.take("Total:") && scan.number() && scan.take("ms") &&
                         scan.until("unique ops)"));
     }
   }
-  name_backends(observed);
+  // Its table has a column that the summary has not: they do not both stand in one text.
+  for (ObservedOp& op : observed.ops) {
+    op.backend = look_up(observed.context.facts, op.backend, op.backend);
+  }
   if (!total) mark_truncated(observed);
-  return observed;
 }
 
 }  // namespace weir::adapters::ggml_profile_text
 
 const weir::adapters::Format weir::adapters::k_ggml_profile_text(
-    "ggml-profiler-text", "the same profiler's summary or table", ggml_profile_text::read,
-    {{85, {"^=== Profiling Summary ==="}}, {70, {"^[OP  ] backend "}}});
+    "ggml-profiler-text", "the same profiler's summary or table", "llama.cpp",
+    ggml_profile_text::read, {{85, {"^=== Profiling Summary ==="}}, {70, {"^[OP  ] backend "}}});

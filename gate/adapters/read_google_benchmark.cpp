@@ -9,14 +9,11 @@
 namespace weir::adapters::google_benchmark {
 namespace {
 
-constexpr std::string_view k_known[] = {
-    "name",        "family_index",     "per_family_instance_index",
-    "run_name",    "run_type",         "threads",
-    "repetitions", "repetition_index", "iterations",
-    "real_time",   "cpu_time",         "time_unit",
-    "label",       "aggregate_name",   "aggregate_unit",
-    "big_o",       "error_occurred",   "error_message",
-    "skipped",     "skip_message"};
+// Numbers that are no counter of the user's own.
+constexpr std::string_view k_known[] = {"family_index",     "per_family_instance_index",
+                                        "threads",          "repetitions",
+                                        "repetition_index", "iterations",
+                                        "real_time",        "cpu_time"};
 
 std::optional<double> seconds_in(const Json& row, const char* key) {
   const auto value = json_number(row, key);
@@ -32,17 +29,15 @@ ObservedCase* case_named(const std::string& name, Observed& observed) {
     if (one->name == name) return &*one;
     if (one - observed.cases.rbegin() > 1000) break;
   }
-  ObservedCase fresh;
-  fresh.name = name;
-  return keep_row(observed.cases, std::move(fresh), observed) ? &observed.cases.back() : nullptr;
+  const bool kept = keep_row(observed.cases, {name, {}, {}, {}, {}, {}, {}}, observed);
+  return kept ? &observed.cases.back() : nullptr;
 }
 
 // Counters of the user's own, and what else weir has no place for.
 void read_counters(const Json& row, ObservedCase& one) {
   if (const auto label = json_text(row, "label")) one.facts["label"] = *label;
   for (const auto& [key, value] : row.items()) {
-    if (!value.is_number() || one.facts.size() >= 64) continue;
-    if (holds(k_known, key)) continue;
+    if (!value.is_number() || one.facts.size() >= 64 || holds(k_known, key)) continue;
     one.facts[shown_text(key, 100)] = dump_json(value);
   }
   if (const auto iterations = json_whole(row, "iterations")) {
@@ -78,8 +73,7 @@ void read_aggregate(const Json& row, const std::string& name, ObservedCase& one)
 void read_row(const Json& row, Observed& observed) {
   if (!row.is_object()) return;
   const auto name = json_text(row, row.contains("run_name") ? "run_name" : "name");
-  if (!name) return;
-  ObservedCase* one = case_named(*name, observed);
+  ObservedCase* one = name ? case_named(*name, observed) : nullptr;
   if (one == nullptr || read_error(row, *one, observed)) return;
   if (json_text(row, "run_type") == "aggregate") {
     const auto aggregate = json_text(row, "aggregate_name").value_or("");
@@ -93,43 +87,32 @@ void read_row(const Json& row, Observed& observed) {
 }
 
 void read_context(const Json& json, Observed& observed) {
-  const auto found = json.find("context");
-  if (found == json.end() || !found->is_object()) return;
-  auto& context = observed.context;
-  for (const auto& [key, value] : found->items()) {
-    if (value.is_structured() || value.is_null() || context.facts.size() >= 64) continue;
-    context.facts[shown_text(key, 100)] = json_shown(value);
-  }
+  const Json& found = below(json, "context");
+  if (!found.is_object()) return;
+  auto& facts = observed.context.facts;
+  add_facts(found, facts);
   for (const char* key : {"executable", "host_name"}) {
-    if (const auto place = json_text(*found, key)) context.places.push_back(*place);
+    if (const auto place = json_text(found, key)) add_place(observed, *place);
   }
-  if (json_text(*found, "library_build_type") == "debug") {
+  if (json_text(found, "library_build_type") == "debug") {
     add_warning(observed, "the benchmark library is a debug build: short times are too long");
   }
-  if (context.facts.contains("cpu_scaling_enabled") &&
-      context.facts["cpu_scaling_enabled"] == "true") {
+  if (look_up(facts, "cpu_scaling_enabled", "") == "true") {
     add_warning(observed, "the processor's frequency was not fixed");
   }
-  if (const auto version = json_whole(*found, "json_schema_version")) {
+  if (const auto version = json_whole(found, "json_schema_version")) {
     observed.version = fmt::format("{}", *version);
-    if (*version != 1) {
-      add_warning(observed, fmt::format("version {} of this format is unknown (known: 1): weir "
-                                        "reads the parts that it recognises",
-                                        *version));
-    }
+    if (*version != 1) add_unknown_version(*observed.version, "1", observed);
   }
 }
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "google-benchmark";
+void read(const Printed& printed, Observed& observed) {
   read_pieces(printed, {"benchmarks"},
               {[&](std::string_view, const Json& row) { read_row(row, observed); },
                [&](const Json& members) { read_context(members, observed); }},
               observed);
-  return observed;
 }
 
 namespace {
@@ -174,6 +157,6 @@ Result<profile::EngineReport> report(const Output& output) {
 }  // namespace weir::adapters::google_benchmark
 
 const weir::adapters::Format weir::adapters::k_google_benchmark(
-    "google-benchmark", "Google Benchmark, JSON", google_benchmark::read,
+    "google-benchmark", "Google Benchmark, JSON", "google-benchmark", google_benchmark::read,
     {{90, {"\"library_build_type\"", "\"benchmarks\" & \"real_time\""}}},
-    Adapter("google-benchmark", 10, Counts::none, google_benchmark::report));
+    {"google-benchmark", 10, Counts::none, google_benchmark::report});

@@ -23,7 +23,7 @@ bool read_heading(std::string_view line, Observed& observed) {
   const std::size_t rows = step.label.find("seq_len=");
   if (rows != std::string::npos) {
     step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).whole();
-    if (step.tokens) step.phase = *step.tokens == 1 ? Phase::decode : Phase::prefill;
+    step.phase = observed::phase_of_rows(step.tokens.value_or(0));
   }
   return keep_row(observed.steps, std::move(step), observed);
 }
@@ -49,10 +49,9 @@ std::optional<ObservedBuffer> row_of(std::string_view line) {
 void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& observed) {
   Scan scan(text);
   while (const auto word = scan.word()) {
-    const std::size_t mark = word->find('=');
-    if (mark == std::string_view::npos || mark == 0) continue;
-    const std::string_view name = word->substr(0, mark);
-    Scan value(word->substr(mark + 1));
+    Scan value(*word);
+    const std::string_view name = value.until("=").value_or("");
+    if (name.empty()) continue;
     if (word->ends_with("ms")) {
       const auto ms = value.number();
       if (!ms || *ms < 0) continue;
@@ -63,7 +62,7 @@ void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& 
       op.step = step;
       op.seconds = *ms / 1e3;
       op.covers_others = name == "total_layers";
-      keep_row(observed.ops, std::move(op), observed);
+      keep_op(std::move(op), observed);
     } else if (const auto count = value.whole(); count && value.done()) {
       if (name == "dispatches") count_of(observed, "dispatches_per_token").values.push_back(*count);
       if (name == "cmd_bufs") count_of(observed, "submits_per_token").values.push_back(*count);
@@ -83,10 +82,15 @@ class Steps {
       const std::size_t at = line.find(mark);
       if (at == std::string_view::npos) continue;
       const std::string_view parts = line.substr(at + mark.size());
-      const bool head =
-          phase == Phase::decode && parts.find("output_head=") != std::string_view::npos;
-      if (!(head && open_) && !begin(phase)) return true;
-      open_ = phase == Phase::decode && !head;
+      const bool decode = phase == Phase::decode;
+      const bool head = decode && parts.find("output_head=") != std::string_view::npos;
+      const std::string label = decode ? fmt::format("token {}", tokens_) : "forward";
+      const auto tokens = decode ? std::optional<std::int64_t>(1) : std::nullopt;
+      if (!(head && open_)) {
+        tokens_ += decode ? 1 : 0;
+        if (!keep_row(observed_.steps, {label, phase, tokens, {}}, observed_)) return true;
+      }
+      open_ = decode && !head;
       read_parts(parts, observed_.steps.size() - 1, phase, observed_);
       return true;
     }
@@ -94,13 +98,6 @@ class Steps {
   }
 
  private:
-  bool begin(Phase phase) {
-    ObservedStep step;
-    step.label = phase == Phase::decode ? fmt::format("token {}", tokens_++) : "forward";
-    step.phase = phase;
-    if (phase == Phase::decode) step.tokens = 1;
-    return keep_row(observed_.steps, std::move(step), observed_);
-  }
   Observed& observed_;
   std::size_t tokens_ = 0;
   bool open_ = false;
@@ -122,23 +119,25 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
     Scan category(line.substr(at + 12)), dispatch = category;
     if (line.find(" GPU stages at position ") != std::string_view::npos) {
       phase = phase_named(line);
-    } else if (const auto which = category.until(" category: ")) {
+      return true;
+    }
+    if (const auto which = category.until(" category: ")) {
       const auto name = category.until(": ");
       if (!name || !category.fits("{} ms / {} calls", ms, calls)) return true;
       op.op = shown_text(*name);
       op.phase = phase_named(*which);
       op.seconds = ms / 1e3;
-      op.calls = calls;
-      keep_row(observed.ops, std::move(op), observed);
     } else if (const auto of = dispatch.until(" dispatch: ")) {
       const auto name = dispatch.until_last(": ");
       if (!name || !dispatch.fits("{}", calls) || !dispatch.done()) return true;
       op.kernel = shown_text(*name);
       op.category = "dispatch";
       op.phase = phase_named(*of);
-      op.calls = calls;
-      keep_row(observed.ops, std::move(op), observed);
+    } else {
+      return true;
     }
+    op.calls = calls;
+    keep_op(std::move(op), observed);
     return true;
   }
   if (phase == Phase::unknown || !line.starts_with("  ")) return false;
@@ -153,7 +152,7 @@ bool read_stage(std::string_view line, Phase& phase, Observed& observed) {
   op.seconds = ms / 1e3;
   op.least = least / 1e3;
   op.most = most / 1e3;
-  keep_row(observed.ops, std::move(op), observed);
+  keep_op(std::move(op), observed);
   return true;
 }
 
@@ -178,8 +177,7 @@ bool read_rate(std::string_view line, Observed& observed) {
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
+void read(const Printed& printed, Observed& observed) {
   Steps steps(observed);
   bool in_table = false;
   Phase stage = Phase::unknown;
@@ -199,18 +197,16 @@ Result<Observed> read(const Printed& printed) {
       add_warning(observed, shown_text(log.rest(), 400));
     }
   }
-  if (observed::empty(observed) && (observed.warnings.empty() || observed.truncated))
-    return nothing_found("hf2q");
-  observed.context.engine = "hf2q";
-  observed.context.backend = "Metal";
-  return observed;
+  // Of what is whole a warning alone says something.
+  if (!observed::empty(observed) || (!observed.warnings.empty() && !observed.truncated))
+    observed.context.backend = "Metal";
 }
 
 }  // namespace weir::adapters::hf2q
 
 const weir::adapters::Format weir::adapters::k_hf2q(
-    "hf2q", "profile lines of hf2q and mlx-native", hf2q::read,
+    "hf2q", "profile lines of hf2q and mlx-native", "hf2q", hf2q::read,
     {{90, {"[CB_PROFILE", "[GREEDY_PROFILE]", "[DECODE_PROFILE]"}},
      {70, {"^DeepSeek-V4 "}},
      {60, {"[mlx-native] ", "^--- mlx-native", "^Decode tok/s:"}}},
-    Adapter("hf2q", 5, Counts::asked));
+    {"hf2q", 5, Counts::asked});

@@ -2,7 +2,6 @@
 // deviation). A case a test; the rates of the whole are those of the only test of their kind.
 //
 // Rates are made from samples_ns: avg_ts is a mean of rates, which one disturbed repetition spoils.
-#include <array>
 
 #include "gate/adapters/readers.hpp"
 
@@ -10,7 +9,7 @@ namespace weir::adapters {
 namespace {
 
 // Values of one test by the names of llama-bench's fields, as text.
-using BenchFields = std::map<std::string, std::string, std::less<>>;
+using BenchFields = TableRow;
 
 std::string field_of(const BenchFields& fields, std::string_view name) {
   return look_up(fields, name, "");
@@ -45,19 +44,17 @@ void read_bench_context(const BenchFields& fields, Observed& observed) {
     return value.empty() ? std::nullopt : std::optional(shown_text(value));
   };
   auto& context = observed.context;
-  context.engine = "llama.cpp";
   context.engine_build = text_of("build_commit");
   context.model = text_of("model_type");
   for (const char* name :
        {"cpu_info", "gpu_info", "backends", "model_filename", "model_size", "model_n_params"}) {
     if (auto value = text_of(name)) context.facts[name] = std::move(*value);
   }
-  const auto file = text_of("model_filename");
-  if (file && context.places.empty()) context.places.push_back(*file);
+  if (context.places.empty()) add_place(observed, text_of("model_filename").value_or(""));
 }
 
-constexpr std::array<std::string_view, 6> k_results{"avg_ns",    "stddev_ns",  "avg_ts",
-                                                    "stddev_ts", "samples_ns", "samples_ts"};
+constexpr std::string_view k_results[] = {"avg_ns",    "stddev_ns",  "avg_ts",
+                                          "stddev_ts", "samples_ns", "samples_ts"};
 
 std::optional<ObservedCase> test_of(const BenchFields& fields,
                                     const std::vector<double>& samples_ns) {
@@ -73,10 +70,8 @@ std::optional<ObservedCase> test_of(const BenchFields& fields,
     if (holds(k_results, name) || test.facts.size() >= 64) continue;
     test.facts[shown_text(name, 60)] = shown_text(value);
   }
-  ObservedTiming rate{rate_metric(test),
-                      {},
-                      printed_number(field_of(fields, "avg_ts")),
-                      printed_number(field_of(fields, "stddev_ts"))};
+  const auto number = [&](const char* name) { return printed_number(field_of(fields, name)); };
+  ObservedTiming rate{rate_metric(test), {}, number("avg_ts"), number("stddev_ts")};
   const auto tokens = static_cast<double>(*prompt + *generated);
   for (const double ns : samples_ns) {
     if (ns > 0) rate.samples.push_back(tokens * 1e9 / ns);
@@ -90,41 +85,41 @@ std::optional<ObservedCase> test_of(const BenchFields& fields,
 // The rates of the whole: of a test at depth 0 that is alone of its kind.
 void sum_up(Observed& observed) {
   for (const bool decode : {false, true}) {
-    const ObservedCase* only = nullptr;
-    std::size_t found = 0;
-    for (const auto& test : observed.cases) {
-      if (test.generated_tokens.has_value() != decode || test.prompt_tokens.has_value() == decode)
-        continue;
-      ++found;
-      only = &test;
-    }
-    if (found != 1) continue;
+    const auto of_kind = [&](const ObservedCase& test) {
+      return test.generated_tokens.has_value() == decode &&
+             test.prompt_tokens.has_value() != decode;
+    };
+    if (std::ranges::count_if(observed.cases, of_kind) != 1) continue;
+    const ObservedCase* only = first_of(observed.cases, of_kind);
     observed.timings.push_back(only->timings.front());
-    (decode ? observed.generated_tokens : observed.prompt_tokens) =
-        decode ? only->generated_tokens : only->prompt_tokens;
+    const auto tokens = decode ? &Observed::generated_tokens : &Observed::prompt_tokens;
+    observed.*tokens = decode ? only->generated_tokens : only->prompt_tokens;
   }
 }
 
-Result<Observed> finish_bench(Observed observed, const Printed& printed, std::string_view format) {
+void finish_bench(const Printed& printed, Observed& observed) {
   sum_up(observed);
   if (printed.holds("asserts enabled")) add_warning(observed, k_asserts);
   for (const std::string_view line : printed.lines()) {
     if (!line.starts_with("llama_bench: error:")) continue;
     observed.errors.push_back(shown_text(line));
-    observed.context.engine = "llama.cpp";
   }
-  if (observed.cases.empty() && observed.errors.empty()) return nothing_found(format);
-  return observed;
+  if (observed.cases.empty() && observed.errors.empty()) observed = {};
+}
+
+void add_test(const BenchFields& fields, const std::vector<double>& samples_ns,
+              Observed& observed) {
+  auto test = test_of(fields, samples_ns);
+  if (!test) return;
+  read_bench_context(fields, observed);
+  keep_row(observed.cases, std::move(*test), observed);
 }
 
 BenchFields fields_of(const Json& json) {
   BenchFields fields;
   for (const auto& [name, value] : json.items()) {
-    if (value.is_string()) {
-      fields[name] = value.get<std::string>();
-    } else if (value.is_primitive() && !value.is_null()) {
-      fields[name] = dump_json(value);
-    }
+    if (value.is_structured() || value.is_null()) continue;
+    fields[name] = value.is_string() ? value.get<std::string>() : dump_json(value);
   }
   return fields;
 }
@@ -141,37 +136,25 @@ std::vector<double> samples_of(const Json& json) {
 
 namespace llama_bench_json {
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
+void read(const Printed& printed, Observed& observed) {
   const auto take = [&](const Json& json) {
-    if (!json.is_object() || !json.contains("n_gen")) return;
-    const BenchFields fields = fields_of(json);
-    auto test = test_of(fields, samples_of(json));
-    read_bench_context(fields, observed);
-    if (test) keep_row(observed.cases, std::move(*test), observed);
+    if (json.is_object()) add_test(fields_of(json), samples_of(json), observed);
   };
   read_documents(printed, take, observed);
-  return finish_bench(std::move(observed), printed, "llama-bench");
+  finish_bench(printed, observed);
 }
 
 }  // namespace llama_bench_json
 
-const Format k_llama_bench_json("llama-bench", "llama-bench -o json or jsonl",
+const Format k_llama_bench_json("llama-bench", "llama-bench -o json or jsonl", "llama.cpp",
                                 llama_bench_json::read,
                                 {{90,
                                   {"\"n_gen\": & \"avg_ns\":", "\"n_gen\": & \"build_commit\":"}},
                                  {60, {"^llama_bench: error:"}}},
-                                Adapter("llama-bench", 1, Counts::none, read_llama_bench));
+                                {"llama-bench", 1, Counts::none, read_llama_bench});
 
 namespace llama_bench_table {
 namespace {
-
-void add_test(const BenchFields& fields, Observed& observed) {
-  auto test = test_of(fields, {});
-  if (!test) return;
-  read_bench_context(fields, observed);
-  keep_row(observed.cases, std::move(*test), observed);
-}
 
 BenchFields paired(const std::vector<std::string>& names, const std::vector<std::string>& values) {
   BenchFields fields;
@@ -193,21 +176,14 @@ std::vector<std::string> cells_of(std::string_view line) {
 bool read_test_name(std::string_view name, BenchFields& fields) {
   Scan scan(name);
   fields["n_prompt"] = fields["n_gen"] = "0";
-  bool any = false;
   for (const auto& [mark, field] :
-       {std::pair{"pp", "n_prompt"}, {"+tg", "n_gen"}, {"tg", "n_gen"}}) {
+       {std::pair{"pp", "n_prompt"}, {"+tg", "n_gen"}, {"tg", "n_gen"}, {"@ d", "n_depth"}}) {
     if (!scan.take(mark)) continue;
-    const auto tokens = scan.whole();
-    if (!tokens) return false;
-    fields[field] = fmt::format("{}", *tokens);
-    any = true;
+    const auto number = scan.whole();
+    if (!number) return false;
+    fields[field] = fmt::format("{}", *number);
   }
-  if (scan.take("@ d")) {
-    const auto depth = scan.whole();
-    if (!depth) return false;
-    fields["n_depth"] = fmt::format("{}", *depth);
-  }
-  return any && scan.done();
+  return scan.done();  // of no tokens there is no test
 }
 
 // Of its columns, as llama-bench's other forms call them.
@@ -240,10 +216,8 @@ void add_markdown(const std::vector<std::string>& names, const std::vector<std::
   }
   fields.erase("t/s");
   fields.erase("test");
-  add_test(fields, observed);
+  add_test(fields, {}, observed);
 }
-
-constexpr std::string_view k_csv_begins = "build_commit,build_number,";
 
 }  // namespace
 
@@ -254,22 +228,21 @@ int recognises(const Printed& printed) {
   return table ? 85 : 0;
 }
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
+void read(const Printed& printed, Observed& observed) {
   // A row of values alone, as an appended run writes it, has no names: the table before it gives
   // them.
   std::vector<std::string> csv, markdown;
   for (const std::string_view line : printed.lines()) {
-    if (line.starts_with(k_csv_begins)) {
+    if (line.starts_with("build_commit,build_number,")) {
       csv = text::split(line, ',');
     } else if (!csv.empty() && line.starts_with('"')) {
       const auto values = csv_fields(line);
       const bool whole = values.size() == csv.size();
-      if (whole) add_test(paired(csv, values), observed);
+      if (whole) add_test(paired(csv, values), {}, observed);
       if (!whole) mark_truncated(observed);
     } else if (line.starts_with("INSERT INTO llama_bench")) {
       const auto row = sql_row(line, "llama_bench");
-      if (row) add_test(paired(row->columns, row->values), observed);
+      if (row) add_test(*row, {}, observed);
       if (!row) mark_truncated(observed);
     } else if (line.starts_with('|')) {
       const auto cells = cells_of(line);
@@ -286,16 +259,16 @@ Result<Observed> read(const Printed& printed) {
   }
   // The table for people ends in a line that names the build.
   if (!markdown.empty() && !observed.context.engine_build) mark_truncated(observed);
-  return finish_bench(std::move(observed), printed, "llama-bench-table");
+  finish_bench(printed, observed);
 }
 
 }  // namespace llama_bench_table
 
-const Format k_llama_bench_table("llama-bench-table", "llama-bench -o csv, sql or md",
+const Format k_llama_bench_table("llama-bench-table", "llama-bench -o csv, sql or md", "llama.cpp",
                                  llama_bench_table::read,
                                  {{90,
                                    {"^build_commit,build_number,", "INSERT INTO llama_bench ("}},
                                   {60, {"CREATE TABLE IF NOT EXISTS llama_bench"}}},
-                                 Adapter("llama-bench-table", 2), llama_bench_table::recognises);
+                                 {"llama-bench-table", 2}, llama_bench_table::recognises);
 
 }  // namespace weir::adapters

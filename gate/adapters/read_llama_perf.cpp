@@ -54,7 +54,7 @@ void take_figure(std::string_view what, Scan scan, ObservedCase* request, Observ
   }
 }
 
-constexpr std::string_view k_prefixes[] = {
+constexpr const char* k_prefixes[] = {
     "llama_perf_context_print:", "llama_print_timings:", "common_perf_print:"};
 
 // "slot print_timing: id  3 | task 0 | prompt eval time = …"
@@ -64,70 +64,53 @@ ObservedCase* request_of(Scan& scan, Observed& observed) {
   if (!task || !task->starts_with("task ")) return nullptr;
   const std::string name = shown_text(*task, 60);
   if (observed.cases.empty() || observed.cases.back().name != name) {
-    ObservedCase request;
-    request.name = name;
-    request.facts["slot"] = shown_text(*slot, 60);
+    ObservedCase request{name, {{"slot", shown_text(*slot, 60)}}, {}, {}, {}, {}, {}};
     if (!keep_row(observed.cases, std::move(request), observed)) return nullptr;
   }
   return &observed.cases.back();
 }
 
 void read_complaint(std::string_view line, Observed& observed) {
-  const std::size_t at = line.find("failed to ");
-  const bool error = line.find("error:") != std::string_view::npos ||
-                     line.find("error loading") != std::string_view::npos;
-  if (at == std::string_view::npos && !error) return;
+  const auto says = [&](std::string_view words) { return line.find(words) != line.npos; };
+  if (!says("failed to ") && !says("error:") && !says("error loading")) return;
   if (observed.errors.size() < 100) observed.errors.push_back(shown_text(line, 400));
-  const std::size_t open = line.find('\'');
-  const std::size_t close = line.find('\'', open + 1);
-  if (open == std::string_view::npos || close == std::string_view::npos) return;
-  auto& places = observed.context.places;
-  std::string place = shown_text(line.substr(open + 1, close - open - 1));
-  if (!place.empty() && !holds(places, place) && places.size() < 100) {
-    places.push_back(std::move(place));
-  }
-}
-
-// "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits = 9 / 1, …" of the context's creation.
-void read_graph(std::string_view line, Observed& observed) {
-  const std::size_t at = line.find("graph (pp bs=");
-  if (at != std::string_view::npos) observed.context.facts["graph"] = shown_text(line.substr(at));
+  Scan scan(line);
+  const auto place = scan.until("'") ? scan.until("'") : std::nullopt;
+  if (place) add_place(observed, shown_text(*place));
 }
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
+void read(const Printed& printed, Observed& observed) {
   for (const std::string_view line : printed.lines()) {
     Scan scan(line);
     ObservedCase* request = nullptr;
-    bool ours = std::any_of(std::begin(k_prefixes), std::end(k_prefixes),
-                            [&](std::string_view prefix) { return scan.take(prefix); });
+    bool ours = std::ranges::any_of(k_prefixes, [&](const char* one) { return scan.take(one); });
     if (!ours && scan.take("slot print_timing:")) {
       request = request_of(scan, observed);
       ours = request != nullptr;
     }
     if (!ours) {
       read_complaint(line, observed);
-      read_graph(line, observed);
+      // "graph (pp bs=9, tg bs=1): nodes = 167 / 167, splits = 9 / 1, …" of the context's creation.
+      const std::size_t graph = line.find("graph (pp bs=");
+      if (graph != line.npos) observed.context.facts["graph"] = shown_text(line.substr(graph));
       continue;
     }
     if (const auto what = scan.until("=")) take_figure(*what, scan, request, observed);
   }
-  observed.context.engine = "llama.cpp";
-  return observed;
 }
 
 }  // namespace weir::adapters::llama_perf
 
 const weir::adapters::Format weir::adapters::k_llama_perf(
-    "llama-perf", "timings llama.cpp's programs and its server print at their end",
+    "llama-perf", "timings llama.cpp's programs and its server print at their end", "llama.cpp",
     llama_perf::read,
     {{80,
       {"^llama_perf_context_print:", "^llama_print_timings:", "^common_perf_print:",
        "^slot print_timing:"}},
      {30, {"^llama_completion: error:", "^llama_model_load: error", "^llama_bench: error:"}}},
-    Adapter("llama-perf", 3));
+    {"llama-perf", 3});
 
 // Replies of llama-server: /completion and chat, whole or streamed ("data: {…}"), with `timings`.
 //
@@ -137,40 +120,14 @@ const weir::adapters::Format weir::adapters::k_llama_perf(
 namespace weir::adapters::llama_server {
 namespace {
 
-constexpr std::string_view k_data = "data: ";
+constexpr std::int64_t k_untimed = 1;  // the prompt's evaluation makes the first token
 
-struct Reply {
-  std::optional<std::int64_t> cached, prompt, predicted;
-  std::optional<double> prompt_ms, predicted_ms;
-};
-
-std::optional<Reply> reply_of(const Json& json) {
-  if (!json.is_object()) return std::nullopt;
-  const auto found = json.find("timings");
-  if (found == json.end() || !found->is_object()) return std::nullopt;
-  Reply reply;
-  reply.cached = json_whole(*found, "cache_n");
-  reply.prompt = json_whole(*found, "prompt_n");
-  reply.predicted = json_whole(*found, "predicted_n");
-  reply.prompt_ms = json_number(*found, "prompt_ms");
-  reply.predicted_ms = json_number(*found, "predicted_ms");
-  return reply;
-}
-
-void add_reply(const Reply& reply, Observed& observed) {
-  ObservedCase one;
-  one.name = fmt::format("request {}", observed.cases.size());
-  one.prompt_tokens = reply.prompt;
-  one.generated_tokens = reply.predicted;
-  add_cached(reply.cached.value_or(0), one, observed);
-  const auto rate = [&](const char* metric, const std::optional<std::int64_t>& tokens,
-                        std::int64_t without, const std::optional<double>& ms) {
-    if (!tokens || !ms || *ms <= 0) return;
-    add_sample(observed, &one, metric, static_cast<double>(*tokens - without) * 1e3 / *ms);
-  };
-  rate("prefill_tokens_per_second", reply.prompt, 0, reply.prompt_ms);
-  rate("decode_tokens_per_second", reply.predicted, 1, reply.predicted_ms);
-  keep_row(observed.cases, std::move(one), observed);
+std::optional<Request> reply_of(const Json& json) {
+  const Json& timings = below(json, "timings");
+  if (!timings.is_object()) return std::nullopt;
+  return Request{json_whole(timings, "prompt_n"),      json_whole(timings, "cache_n"),
+                 json_whole(timings, "predicted_n"),   json_number(timings, "prompt_ms"),
+                 json_number(timings, "predicted_ms"), 1e3};
 }
 
 // A stream's chunks carry the timings so far: each step is what the chunk before lacked.
@@ -181,34 +138,30 @@ class Stream {
   void take(const Json& json) {
     const auto reply = reply_of(json);
     if (!reply) return;
-    ended_ = is_last(json);
-    if (last_ && reply->predicted.value_or(0) < last_->predicted.value_or(0)) finish();
-    if (last_ && reply->predicted && last_->predicted && *reply->predicted > *last_->predicted &&
-        reply->predicted_ms && last_->predicted_ms &&
-        *reply->predicted_ms >= *last_->predicted_ms) {
-      keep_row(observed_.steps,
-               {fmt::format("token {}", *reply->predicted), Phase::decode,
-                *reply->predicted - *last_->predicted,
-                (*reply->predicted_ms - *last_->predicted_ms) / 1e3},
-               observed_);
+    // Of chat only the last chunk has timings, unless they were asked for.
+    ended_ = !below(json, "stop").is_boolean() || json_flag(json, "stop");
+    if (last_ && reply->generated.value_or(0) < last_->generated.value_or(0)) finish();
+    if (last_ && reply->generated && last_->generated && reply->generate_time &&
+        last_->generate_time) {
+      const std::int64_t tokens = *reply->generated - *last_->generated;
+      const double ms = *reply->generate_time - *last_->generate_time;
+      const std::string label = fmt::format("token {}", *reply->generated);
+      if (tokens > 0 && ms >= 0) {
+        keep_row(observed_.steps, {label, Phase::decode, tokens, ms / 1e3}, observed_);
+      }
     }
     last_ = reply;
   }
   // A stream that has no last chunk was cut: its rates are those of the tokens so far.
   void finish() {
     if (last_ && !ended_) mark_truncated(observed_);
-    if (last_) add_reply(*last_, observed_);
+    if (last_) add_request(*last_, k_untimed, observed_);
     last_.reset();
   }
 
  private:
-  static bool is_last(const Json& json) {
-    const auto stop = json.find("stop");
-    if (stop != json.end() && stop->is_boolean()) return stop->get<bool>();
-    return true;  // of chat: only its last chunk has timings, unless they were asked for
-  }
   Observed& observed_;
-  std::optional<Reply> last_;
+  std::optional<Request> last_;
   bool ended_ = true;
 };
 
@@ -219,23 +172,18 @@ void read_names(const Json& json, Observed& observed) {
   }
   if (const auto build = json_text(json, "system_fingerprint"))
     observed.context.engine_build = *build;
-  const auto error = json.find("error");
-  if (error != json.end() && error->is_object()) {
-    if (const auto message = json_text(*error, "message")) observed.errors.push_back(*message);
-  }
+  const Json& message = below(below(json, "error"), "message");
+  if (message.is_string()) observed.errors.push_back(json_shown(message));
 }
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "llama.cpp";
+void read(const Printed& printed, Observed& observed) {
   Stream stream(observed);
   for (const std::string_view line : printed.out()) {
-    if (!line.starts_with(k_data)) continue;
-    const std::string_view text = line.substr(k_data.size());
-    if (text.starts_with("[DONE]")) continue;
-    const auto json = parse_json(text, {std::size_t{1} << 20, 64});
+    Scan data(line);
+    if (!data.take("data: ") || data.take("[DONE]")) continue;
+    const auto json = parse_json(data.rest(), {std::size_t{1} << 20, 64});
     if (!json) {
       mark_truncated(observed);
       continue;
@@ -245,16 +193,15 @@ Result<Observed> read(const Printed& printed) {
   }
   stream.finish();
   const auto whole = [&](const Json& json) {
-    if (const auto reply = reply_of(json)) add_reply(*reply, observed);
+    if (const auto reply = reply_of(json)) add_request(*reply, k_untimed, observed);
     if (json.is_object()) read_names(json, observed);
   };
   read_documents(printed, whole, observed);
   take_tokens_of_only_case(observed);
-  return observed;
 }
 
 }  // namespace weir::adapters::llama_server
 
 const weir::adapters::Format weir::adapters::k_llama_server(
-    "llama-server", "replies of llama-server, with timings", llama_server::read,
+    "llama-server", "replies of llama-server, with timings", "llama.cpp", llama_server::read,
     {{85, {"\"timings\" & \"predicted_n\""}}});

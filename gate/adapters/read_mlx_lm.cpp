@@ -9,11 +9,10 @@ namespace {
 // "prompt_tps=1234.567, generation_tps=45.678, peak_memory=5.432"
 void read_trial(std::string_view values, Observed& observed) {
   for (const std::string& pair : text::split(values, ' ')) {
-    const std::size_t mark = pair.find('=');
-    if (mark == std::string::npos) continue;
-    const std::string_view name = std::string_view(pair).substr(0, mark);
-    const auto value = Scan(std::string_view(pair).substr(mark + 1)).number();
-    if (!value) continue;
+    Scan scan(pair);
+    const auto name = scan.until("=");
+    const auto value = scan.number();
+    if (!name || !value) continue;
     if (name == "prompt_tps") add_sample(observed.timings, "prefill_tokens_per_second", *value);
     if (name == "generation_tps") add_sample(observed.timings, "decode_tokens_per_second", *value);
     // In GB of 10^9 bytes, of the accelerator's memory: the most of all trials so far.
@@ -21,26 +20,23 @@ void read_trial(std::string_view values, Observed& observed) {
   }
 }
 
-std::optional<std::int64_t> setting(std::string_view line, std::string_view name) {
-  Scan scan(line);
-  return scan.until(name) ? scan.whole() : std::nullopt;
+std::optional<std::int64_t> setting(Scan line, std::string_view name) {
+  return line.until(name) ? line.whole() : std::nullopt;
 }
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
+void read(const Printed& printed, Observed& observed) {
   bool averages = false;
   for (const std::string_view line : printed.lines()) {
     const bool cut = printed.cut(line);
     Scan scan(line);
     if (!cut && scan.take("Timing with ")) {
-      observed.prompt_tokens = setting(line, "prompt_tokens=");
-      observed.generated_tokens = setting(line, "generation_tokens=");
-      if (const auto batch = setting(line, "batch_size=")) {
+      observed.prompt_tokens = setting(scan, "prompt_tokens=");
+      observed.generated_tokens = setting(scan, "generation_tokens=");
+      if (const auto batch = setting(scan, "batch_size=")) {
         observed.context.facts["batch_size"] = fmt::format("{}", *batch);
-        if (*batch > 1)
-          add_warning(observed, fmt::format("rates are those of a batch of {}", *batch));
+        if (*batch > 1) add_warning(observed, "rates are those of a batch of {}", *batch);
       }
     } else if (!cut && scan.take("Trial") && scan.whole() && scan.take(":")) {
       read_trial(scan.rest(), observed);
@@ -48,14 +44,13 @@ Result<Observed> read(const Printed& printed) {
       averages = true;
     }
   }
-  observed.context.engine = "mlx-lm";
   if (!averages) mark_truncated(observed);
-  return observed;
 }
 
 }  // namespace weir::adapters::mlx_lm
 
-const weir::adapters::Format weir::adapters::k_mlx_lm("mlx-lm", "mlx_lm.benchmark", mlx_lm::read,
+const weir::adapters::Format weir::adapters::k_mlx_lm("mlx-lm", "mlx_lm.benchmark", "mlx-lm",
+                                                      mlx_lm::read,
                                                       {{85, {"prompt_tps= & generation_tps="}},
                                                        {70, {"^Timing with prompt_tokens="}}},
-                                                      Adapter("mlx-lm", 6));
+                                                      {"mlx-lm", 6});

@@ -9,15 +9,6 @@
 namespace weir::adapters::prometheus {
 namespace {
 
-constexpr std::size_t k_most_places = 256;
-
-std::string label_value(const std::string& labels, std::string_view name) {
-  const std::size_t at = labels.find(fmt::format("{}=\"", name));
-  if (at == std::string::npos) return "";
-  const std::size_t begin = at + name.size() + 2;
-  return labels.substr(begin, labels.find('"', begin) - begin);
-}
-
 // Which server it was, and where its model lies. A model's name that is no path is none, nor is a
 // number. Values are as they stand: a backslash is two.
 bool names_place(std::string_view label, std::string_view value) {
@@ -48,9 +39,8 @@ class Reading {
  public:
   explicit Reading(Observed& observed) : observed_(observed) {}
 
-  void add(PrometheusSample sample) {
-    if (histogram(sample)) return;
-    if (!std::isfinite(sample.value)) return;
+  void add(const PrometheusSample& sample) {
+    if (histogram(sample) || !std::isfinite(sample.value)) return;
     totals_[sample.name] += sample.value;
     keep(sample);
   }
@@ -83,8 +73,7 @@ class Reading {
 
   // `labels` as they stand: `le="0.5",model="m"`, quotes in values behind backslashes.
   void keep_places(std::string_view labels) {
-    auto& places = observed_.context.places;
-    while (places.size() < k_most_places) {
+    for (;;) {
       const std::size_t equals = labels.find("=\"");
       if (equals == labels.npos) return;
       const std::size_t end = past_prometheus_quoted(labels, equals + 1);
@@ -92,21 +81,16 @@ class Reading {
       const std::size_t last = std::min(end, labels.size() + 1) - 1;
       const std::string value(labels.substr(equals + 2, last - equals - 2));
       if (names_place(label, value)) {
-        keep_place(value);
+        add_place(observed_, value);
         // "box:8080" is the host "box" too.
         const std::size_t colon = value.rfind(':');
         if (colon != value.npos && value.find_first_of("/\\") == value.npos) {
-          keep_place(value.substr(0, colon));
+          add_place(observed_, value.substr(0, colon));
         }
       }
       if (end >= labels.size()) return;
       labels.remove_prefix(end);
     }
-  }
-
-  void keep_place(std::string value) {
-    auto& places = observed_.context.places;
-    if (!value.empty() && !holds(places, value)) places.push_back(std::move(value));
   }
 
   bool histogram(const PrometheusSample& sample) {
@@ -115,7 +99,9 @@ class Reading {
       const std::string_view rest = std::string_view(sample.name).substr(base.size());
       Histogram& histogram = histograms_[std::string(base)];
       if (rest == "_bucket") {
-        const auto edge = prometheus_value(label_value(sample.labels, "le"));
+        Scan labels(sample.labels);
+        const auto text = labels.until("le=\"") ? labels.until("\"") : std::nullopt;
+        const auto edge = prometheus_value(text.value_or(""));
         if (edge && !std::isnan(*edge) && std::isfinite(sample.value) &&
             histogram.buckets.size() < 1000) {
           histogram.buckets[*edge] += sample.value;
@@ -151,20 +137,15 @@ class Reading {
     }
   }
 
-  [[nodiscard]] std::optional<double> total(const std::string& name) const {
-    const double* found = look_up(totals_, name);
-    return found == nullptr ? std::nullopt : std::optional(*found);
-  }
-
   // What llama-server and vLLM count since they began.
   void rates() {
-    const auto prompts = total("llamacpp:prompt_tokens_total");
-    const auto seconds = total("llamacpp:prompt_seconds_total");
-    if (prompts && seconds && *seconds > 0) {
+    const double* prompts = look_up(totals_, "llamacpp:prompt_tokens_total");
+    const double* seconds = look_up(totals_, "llamacpp:prompt_seconds_total");
+    if (prompts != nullptr && seconds != nullptr && *seconds > 0) {
       add_sample(observed_.timings, "prefill_tokens_per_second", *prompts / *seconds);
     }
     // Its gauge leaves out the first token of each request, whose time belongs to the prompt.
-    if (const auto gauge = total("llamacpp:predicted_tokens_seconds")) {
+    if (const double* gauge = look_up(totals_, "llamacpp:predicted_tokens_seconds")) {
       add_sample(observed_.timings, "decode_tokens_per_second", *gauge);
     }
     for (const auto& [prefix, engine] :
@@ -172,8 +153,8 @@ class Reading {
       const auto take = [&, before = prefix](std::optional<std::int64_t>& into,
                                              std::initializer_list<const char*> names) {
         for (const char* name : names) {
-          const auto value = total(fmt::format("{}{}", before, name));
-          if (!value || *value < 0 || *value > 9e15) continue;
+          const double* value = look_up(totals_, fmt::format("{}{}", before, name));
+          if (value == nullptr || *value < 0 || *value > 9e15) continue;
           into = static_cast<std::int64_t>(*value);
           return true;
         }
@@ -199,20 +180,16 @@ class Reading {
 }  // namespace
 
 int recognises(const Printed& printed) {
-  std::size_t types = 0;
-  for (const std::string_view line : printed.out()) {
-    if (line.starts_with("# TYPE ") || line.starts_with("# HELP ")) ++types;
-    if (types == 2) return 80;
-  }
-  return types == 1 ? 50 : 0;
+  const auto types = std::ranges::count_if(printed.out(), [](std::string_view line) {
+    return line.starts_with("# TYPE ") || line.starts_with("# HELP ");
+  });
+  return types > 1 ? 80 : types == 1 ? 50 : 0;
 }
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
+void read(const Printed& printed, Observed& observed) {
   Reading reading(observed);
   for (const std::string_view line : printed.out()) {
-    const bool cut = printed.cut(line);
-    if (cut && !line.starts_with("# EOF")) {
+    if (printed.cut(line) && !line.starts_with("# EOF")) {
       mark_truncated(observed);  // its number may go on
       break;
     }
@@ -221,15 +198,14 @@ Result<Observed> read(const Printed& printed) {
     if (scan.take("# TYPE")) {
       if (scan.fits("{} {}", name, kind)) reading.kind(name, kind);
     } else if (!line.starts_with('#')) {
-      if (auto sample = prometheus_sample(line)) reading.add(std::move(*sample));
+      if (const auto sample = prometheus_sample(line)) reading.add(*sample);
     }
   }
   reading.finish();
-  return observed;
 }
 
 }  // namespace weir::adapters::prometheus
 
 const weir::adapters::Format weir::adapters::k_prometheus(
-    "prometheus", "Prometheus text: /metrics of llama-server, vLLM, Agave, …", prometheus::read, {},
-    {}, prometheus::recognises);
+    "prometheus", "Prometheus text: /metrics of llama-server, vLLM, Agave, …", "", prometheus::read,
+    {}, {}, prometheus::recognises);

@@ -8,8 +8,7 @@ namespace weir::adapters::sched_debug {
 namespace {
 
 // "(   1K)" behind a name: nothing when the number is none.
-std::optional<std::int64_t> bytes_of(std::string_view size) {
-  Scan scan(size);
+std::optional<std::int64_t> bytes_of(Scan scan) {
   const auto number = scan.whole();
   if (!number || *number > (std::int64_t{1} << 40)) return std::nullopt;
   if (scan.take("K")) return *number * 1024;
@@ -25,7 +24,7 @@ void read_inputs(std::string_view list, ObservedSplit& split) {
     if (!item) return;  // cut
     const std::size_t bracket = item->rfind('(');
     if (bracket == std::string_view::npos) continue;
-    const auto bytes = bytes_of(item->substr(bracket + 1));
+    const auto bytes = bytes_of(Scan(item->substr(bracket + 1)));
     if (bytes) split.inputs.push_back({shown_text(item->substr(0, bracket), 100), *bytes});
   }
 }
@@ -73,11 +72,9 @@ std::optional<std::int64_t> tokens_of(std::string_view line) {
 
 bool add_split(ObservedSplit split, std::optional<std::int64_t> tokens, Observed& observed) {
   if (split.number == 0 || observed.steps.empty()) {
-    ObservedStep step;
-    step.label = fmt::format("graph {}", observed.steps.size());
-    step.tokens = tokens;
-    if (tokens) step.phase = *tokens == 1 ? Phase::decode : Phase::prefill;
-    if (!keep_row(observed.steps, std::move(step), observed)) return false;
+    const std::string label = fmt::format("graph {}", observed.steps.size());
+    const Phase phase = observed::phase_of_rows(tokens.value_or(0));
+    if (!keep_row(observed.steps, {label, phase, tokens, {}}, observed)) return false;
   }
   split.graph = observed.steps.size() - 1;
   return keep_row(observed.splits, std::move(split), observed);
@@ -89,14 +86,12 @@ void add_node(ObservedOp node, Observed& observed) {
   node.backend = split.backend;
   node.step = split.graph;
   node.phase = observed.steps[split.graph].phase;
-  if (keep_row(observed.ops, std::move(node), observed)) split.ops = split.ops.value_or(0) + 1;
+  if (keep_op(std::move(node), observed)) split.ops = split.ops.value_or(0) + 1;
 }
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "llama.cpp";
+void read(const Printed& printed, Observed& observed) {
   std::optional<std::int64_t> tokens;
   bool cut = false;
   for (const std::string_view line : printed.lines()) {
@@ -118,11 +113,10 @@ Result<Observed> read(const Printed& printed) {
     }
   }
   if (printed.open() && cut) mark_truncated(observed);
-  return observed;
 }
 
 }  // namespace weir::adapters::sched_debug
 
 const weir::adapters::Format weir::adapters::k_sched_debug(
-    "sched-debug", "GGML_SCHED_DEBUG=1 or 2: splits and nodes", sched_debug::read,
+    "sched-debug", "GGML_SCHED_DEBUG=1 or 2: splits and nodes", "llama.cpp", sched_debug::read,
     {{85, {"## SPLIT #"}}});

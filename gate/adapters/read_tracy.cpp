@@ -12,7 +12,6 @@ struct Form {
   std::size_t numbers, seconds;    // how many, and which of them is a time
   bool gpu = false, call = false;  // `call`: a line is one
 };
-constexpr std::size_t k_most_places = 256;
 
 constexpr std::array k_forms{
     Form{"src_line,total_ns,total_perc,counts,mean_ns,min_ns,max_ns", 7, 1},
@@ -52,19 +51,9 @@ std::optional<Row> row_of(const std::vector<std::string>& fields, std::size_t nu
   return std::nullopt;
 }
 
-ObservedOp op_of(const Form& form, const Row& row) {
-  ObservedOp op;
-  (form.gpu ? op.kernel : op.op) = row.name;
-  op.category = form.gpu ? "kernel" : "zone";
-  op.node = row.file;
-  if (!form.gpu) op.node += fmt::format(":{:.0f}", row.numbers[0]);
-  return op;
-}
-
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
+void read(const Printed& printed, Observed& observed) {
   const Form* form = nullptr;
   char separator = ',';
   std::map<std::string, std::size_t> known;  // name and place -> its row
@@ -82,7 +71,11 @@ Result<Observed> read(const Printed& printed) {
       if (!line.empty()) add_warning(observed, "a line is not a zone and was left out");
       continue;
     }
-    ObservedOp op = op_of(*form, *row);
+    ObservedOp op;
+    (form->gpu ? op.kernel : op.op) = row->name;
+    op.category = form->gpu ? "kernel" : "zone";
+    op.node = row->file;
+    if (!form->gpu) op.node += fmt::format(":{:.0f}", row->numbers[0]);
     const double seconds = row->numbers[form->seconds] / 1e9;
     const auto [at, fresh] = known.try_emplace(row->name + "\n" + op.node, observed.ops.size());
     if (fresh) {
@@ -92,28 +85,23 @@ Result<Observed> read(const Printed& printed) {
         op.least = row->numbers[5] / 1e9;
         op.most = row->numbers[6] / 1e9;
       }
-      if (!keep_row(observed.ops, std::move(op), observed)) {
+      if (!keep_op(std::move(op), observed)) {
         known.erase(at);
         continue;
       }
-    }
-    if (fresh && !row->file.empty() && observed.context.places.size() < k_most_places &&
-        !holds(observed.context.places, row->file)) {
-      observed.context.places.push_back(row->file);
+      add_place(observed, row->file);
     }
     if (form->call) add_call(observed.ops[at->second], seconds);
   }
-  if (observed.ops.empty()) return nothing_found("tracy-csv");
-  if (!form->gpu) {
+  if (form != nullptr && !form->gpu) {
     add_warning(observed,
                 "a zone's time holds that of the zones within it, unless --self was given: shares "
                 "may be of the same time");
   }
-  return observed;
 }
 
 }  // namespace weir::adapters::tracy
 
 const weir::adapters::Format weir::adapters::k_tracy(
-    "tracy-csv", "tracy-csvexport's zones, summed or call by call, of CPU and GPU", tracy::read,
+    "tracy-csv", "tracy-csvexport's zones, summed or call by call, of CPU and GPU", "", tracy::read,
     {{90, {"^name,src_file,", "^name;src_file;", "^name\tsrc_file\t"}}});

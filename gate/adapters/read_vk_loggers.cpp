@@ -10,8 +10,6 @@
 namespace weir::adapters::vk_perf {
 namespace {
 
-constexpr std::string_view k_heading = "Vulkan Timings:";
-
 // "NAME: 4 x 737.189 us = 2948.76 us (0.355599 GFLOPS/s)"
 struct Line {
   std::string_view name;
@@ -51,9 +49,8 @@ void name_op(std::string_view name, ObservedOp& op) {
   const std::string_view second = rest.substr(0, std::min(rest.find(' '), bracket));
   const bool joined = name.find(", ") != std::string_view::npos &&
                       !first.starts_with("FLASH_ATTN") && !first.starts_with("CONV_");
-  if (joined || (first.size() >= 1 && first.back() == ',')) {
-    op.kernel = shown_text(name, 400);
-    op.op = op.kernel;
+  if (joined || first.ends_with(',')) {
+    op.kernel = op.op = shown_text(name, 400);
     return;
   }
   std::string_view details = rest;
@@ -117,8 +114,7 @@ void add_line(const Line& line, Block& block, Observed& observed) {
   if (line.flops_a_second) {
     op.flops = *line.flops_a_second * line.seconds / static_cast<double>(line.calls);
   }
-  observed::fill_from_shape(op);
-  keep_row(observed.ops, std::move(op), observed);
+  keep_op(std::move(op), observed);
 }
 
 // A graph whose products have one column is a token's. A block may hold several graphs
@@ -128,7 +124,7 @@ void end_block(Block& block, std::optional<double> total, Observed& observed) {
   ObservedStep& step = observed.steps[block.step];
   step.seconds = total;
   if (block.columns) {
-    step.phase = *block.columns == 1 ? Phase::decode : Phase::prefill;
+    step.phase = observed::phase_of_rows(*block.columns);
     const std::int64_t graphs = std::max<std::int64_t>(block.graphs, 1);
     if (*block.columns <= std::numeric_limits<std::int64_t>::max() / graphs) {
       step.tokens = *block.columns * graphs;
@@ -146,10 +142,7 @@ void end_block(Block& block, std::optional<double> total, Observed& observed) {
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "llama.cpp";
-  observed.context.backend = "Vulkan";
+void read(const Printed& printed, Observed& observed) {
   Block block;
   std::size_t unfit = 0;
   for (const std::string_view line : printed.lines()) {
@@ -157,15 +150,14 @@ Result<Observed> read(const Printed& printed) {
     if (!block.open && scan.take("ggml_vulkan: 0 =")) {
       const auto device = scan.until(" | ");
       if (device) observed.context.device = shown_text(*device);
-    } else if (scan.take(k_heading)) {
+    } else if (scan.take("Vulkan Timings:")) {
       if (block.open) {
         end_block(block, std::nullopt, observed);
         add_warning(observed, "a block of timings has no total: it is incomplete");
       }
       block = {observed.steps.size(), std::nullopt, 0, true};
-      ObservedStep step;
-      step.label = fmt::format("block {}", observed.steps.size());
-      block.open = keep_row(observed.steps, std::move(step), observed);
+      const std::string label = fmt::format("block {}", observed.steps.size());
+      block.open = keep_row(observed.steps, {label, Phase::unknown, {}, {}}, observed);
     } else if (block.open && scan.take("Total time:")) {
       const auto total = scan.number();
       if (total && scan.take("us.")) end_block(block, *total / 1e6, observed);
@@ -182,18 +174,17 @@ Result<Observed> read(const Printed& printed) {
     mark_truncated(observed);
   }
   if (unfit > 0) {
-    add_warning(observed,
-                fmt::format("{} of the rows of timings make no sense and were left out", unfit));
+    add_warning(observed, "{} of the rows of timings make no sense and were left out", unfit);
   }
-  if (observed.steps.empty()) return nothing_found("vk-perf-logger");
-  return observed;
+  if (!observed.steps.empty()) observed.context.backend = "Vulkan";
 }
 
 }  // namespace weir::adapters::vk_perf
 
 const weir::adapters::Format weir::adapters::k_vk_perf("vk-perf-logger",
                                                        "GGML_VK_PERF_LOGGER, also concurrent",
-                                                       vk_perf::read, {{95, {"^Vulkan Timings:"}}});
+                                                       "llama.cpp", vk_perf::read,
+                                                       {{95, {"^Vulkan Timings:"}}});
 
 // GGML_VK_SYNC_LOGGER: every node and every barrier of each graph, in order.
 namespace weir::adapters::vk_sync {
@@ -206,7 +197,7 @@ struct Node {
 
 // "12 ROPE Qcur-0 rope mode: 2"
 std::optional<Node> node_of(std::string_view line) {
-  if (line.empty() || line[0] < '0' || line[0] > '9') return std::nullopt;
+  if (line.empty() || !text::is_digit(line[0])) return std::nullopt;
   Node node;
   const bool fits = Scan(line).fits("{} {} {}", node.index, node.op, node.name);
   return fits && names_op(node.op) ? std::optional(node) : std::nullopt;
@@ -215,8 +206,7 @@ std::optional<Node> node_of(std::string_view line) {
 }  // namespace
 
 int recognises(const Printed& printed) {
-  std::size_t syncs = 0;
-  std::size_t nodes = 0;
+  std::size_t syncs = 0, nodes = 0;
   for (const std::string_view line : printed.lines()) {
     if (line == "sync") ++syncs;
     if (node_of(line)) ++nodes;
@@ -225,10 +215,7 @@ int recognises(const Printed& printed) {
   return 0;
 }
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
-  observed.context.engine = "llama.cpp";
-  observed.context.backend = "Vulkan";
+void read(const Printed& printed, Observed& observed) {
   std::int64_t last = -1;
   for (const std::string_view line : printed.lines()) {
     const auto node = node_of(line);
@@ -258,13 +245,13 @@ Result<Observed> read(const Printed& printed) {
     op.backend = "Vulkan";
     op.calls = 1;
     op.step = graph.step;
-    keep_row(observed.ops, std::move(op), observed);
+    keep_op(std::move(op), observed);
   }
-  if (observed.buffers.empty()) return nothing_found("vk-sync-logger");
-  return observed;
+  if (!observed.buffers.empty()) observed.context.backend = "Vulkan";
 }
 
 }  // namespace weir::adapters::vk_sync
 
 const weir::adapters::Format weir::adapters::k_vk_sync("vk-sync-logger", "GGML_VK_SYNC_LOGGER",
-                                                       vk_sync::read, {}, {}, vk_sync::recognises);
+                                                       "llama.cpp", vk_sync::read, {}, {},
+                                                       vk_sync::recognises);

@@ -19,12 +19,11 @@ unit::Metric latency_metric(std::string_view name) {
 
 // "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms"
 std::optional<ObservedLatency> latency_of(const std::string& key, double ms) {
-  if (!key.ends_with("_ms") || ms < 0) return std::nullopt;
-  const std::size_t mark = key.find('_');
-  if (mark == 0 || mark + 3 >= key.size()) return std::nullopt;
-  const std::string figure = key.substr(0, mark);
-  const std::string name = key.substr(mark + 1, key.size() - 4 - mark);
-  if (name.empty() || name.size() > 60) return std::nullopt;
+  Scan scan(key);
+  const std::string figure(scan.until("_").value_or(""));
+  const std::string name(scan.until_last("_ms").value_or(""));
+  if (figure.empty() || name.empty() || name.size() > 60 || !scan.done() || ms < 0)
+    return std::nullopt;
   ObservedLatency latency;
   latency.metric = latency_metric(name);
   latency.seconds = ms / 1e3;
@@ -41,16 +40,15 @@ void read_settings(const Json& json, ObservedCase& one, Observed& observed) {
   auto& context = observed.context;
   if (const auto model = json_text(json, "model_id")) {
     context.model = *model;
-    if (model->starts_with('/')) context.places.push_back(*model);
+    if (model->starts_with('/')) add_place(observed, *model);
   }
   if (const auto backend = json_text(json, "backend")) context.backend = *backend;
   for (const char* key :
        {"date", "endpoint_type", "label", "tokenizer_id", "request_rate", "burstiness",
         "max_concurrency", "num_prompts", "duration", "completed", "failed", "request_throughput",
         "request_goodput", "total_token_throughput"}) {
-    const auto found = json.find(key);
-    if (found == json.end() || found->is_null() || found->is_structured()) continue;
-    one.facts[key] = json_shown(*found);
+    const Json& found = below(json, key);
+    if (found.is_primitive() && !found.is_null()) one.facts[key] = json_shown(found);
   }
 }
 
@@ -94,22 +92,19 @@ void read_result(const Json& json, Observed& observed) {
 
 }  // namespace
 
-Result<Observed> read(const Printed& printed) {
-  Observed observed;
+void read(const Printed& printed, Observed& observed) {
   read_documents(
       printed, [&](const Json& json) { read_result(json, observed); }, observed);
-  observed.context.engine = "vllm";
   take_tokens_of_only_case(observed);
   if (observed.cases.size() == 1) {
     observed.timings = observed.cases.front().timings;
   } else {
     add_warning(observed, "it holds several runs: latencies are listed run by run");
   }
-  return observed;
 }
 
 }  // namespace weir::adapters::vllm
 
 const weir::adapters::Format weir::adapters::k_vllm(
-    "vllm", "vllm bench serve --save-result", vllm::read,
+    "vllm", "vllm bench serve --save-result", "vllm", vllm::read,
     {{85, {"\"request_throughput\"", "\"total_output_tokens\""}}});

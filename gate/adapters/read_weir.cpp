@@ -10,9 +10,11 @@ Result<Observed> read(const Printed& printed) {
 
 }  // namespace weir::adapters::weir_observed
 
-const weir::adapters::Format weir::adapters::k_weir_observed(
-    "weir", "weir.observed/1, as weir writes it", weir_observed::read,
-    {{90, {"\"weir.observed/1\""}}}, Adapter("weir-observed", 8, Counts::always));
+const weir::adapters::Format weir::adapters::k_weir_observed("weir",
+                                                             "weir.observed/1, as weir writes it",
+                                                             "", weir_observed::read,
+                                                             {{90, {"\"weir.observed/1\""}}},
+                                                             {"weir-observed", 8, Counts::always});
 
 // weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, as
 // probes saw them.
@@ -47,9 +49,8 @@ Result<Observed> read(const Printed& printed) {
                 schema.empty() ? "missing" : schema, k_schema);
   }
   Observed observed;
-  observed.format = "weir-timeline";
   for (const Json& kernel : list_in(json, "kernels")) {
-    if (auto row = row_of(kernel)) keep_row(observed.ops, *std::move(row), observed);
+    if (auto row = row_of(kernel)) keep_op(*std::move(row), observed);
   }
   for (const Json& warning : list_in(json, "warnings")) {
     if (warning.is_string()) add_warning(observed, shown_text(warning.get<std::string>(), 600));
@@ -61,6 +62,6 @@ Result<Observed> read(const Printed& printed) {
 }  // namespace weir::adapters::weir_timeline
 
 const weir::adapters::Format weir::adapters::k_weir_timeline("weir-timeline",
-                                                             "weir profile --json of a program",
+                                                             "weir profile --json of a program", "",
                                                              weir_timeline::read,
                                                              {{90, {"\"weir.timeline/"}}});

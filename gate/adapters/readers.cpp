@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t k_most_warnings = 100;
 constexpr std::size_t k_most_fields = 256;
+constexpr std::size_t k_most_places = 256;
 
 // Names of metrics have no blanks and nothing that is not ASCII.
 std::string name_of_metric(std::string_view text) {
@@ -25,11 +26,14 @@ void add_warning(Observed& observed, std::string warning) {
   if (!holds(warnings, warning)) warnings.push_back(std::move(warning));
 }
 
-bool possible(const ObservedOp& op) {
+bool keep_op(ObservedOp op, Observed& observed) {
+  observed::fill_from_shape(op);
   for (const auto& value : {op.seconds, op.least, op.most, op.own_seconds, op.flops, op.bytes}) {
-    if (value && !(std::isfinite(*value) && *value >= 0)) return false;
+    if (!value || (std::isfinite(*value) && *value >= 0)) continue;
+    add_warning(observed, "a row with a time below 0 is left out");
+    return false;
   }
-  return true;
+  return keep_row(observed.ops, std::move(op), observed);
 }
 
 ObservedTiming& timing_of(std::vector<ObservedTiming>& timings, const unit::Metric& metric) {
@@ -71,15 +75,40 @@ unit::Metric time_named(std::string_view name) {
   return unit::find_metric(name).value_or(own_time(name));
 }
 
+void add_unknown_version(std::string_view version, std::string_view known, Observed& observed) {
+  add_warning(observed,
+              "version {} of this format is unknown (known: {}): weir reads the parts that it "
+              "recognises",
+              version, known);
+}
+
 void mark_truncated(Observed& observed) {
   observed.truncated = true;
   add_warning(observed, "it ends in the middle: weir reads its whole parts");
 }
 
-void add_cached(std::int64_t tokens, ObservedCase& one, Observed& observed) {
-  if (tokens <= 0) return;
-  one.facts["cached_tokens"] = fmt::format("{}", tokens);
-  add_warning(observed, "part of a prompt came from the cache: its rate does not compare");
+void add_place(Observed& observed, std::string place) {
+  auto& places = observed.context.places;
+  if (place.empty() || places.size() >= k_most_places || holds(places, place)) return;
+  places.push_back(std::move(place));
+}
+
+void add_request(const Request& request, std::int64_t untimed, Observed& observed) {
+  ObservedCase one;
+  one.name = fmt::format("request {}", observed.cases.size());
+  one.prompt_tokens = request.prompt;
+  one.generated_tokens = request.generated;
+  if (request.cached.value_or(0) > 0) {
+    one.facts["cached_tokens"] = fmt::format("{}", *request.cached);
+    add_warning(observed, "part of a prompt came from the cache: its rate does not compare");
+  }
+  const auto rate = [&](const char* metric, std::int64_t tokens, const auto& time) {
+    if (!time || *time <= 0) return;
+    add_sample(observed, &one, metric, static_cast<double>(tokens) * request.unit / *time);
+  };
+  rate("prefill_tokens_per_second", request.prompt.value_or(0), request.prompt_time);
+  rate("decode_tokens_per_second", request.generated.value_or(0) - untimed, request.generate_time);
+  keep_row(observed.cases, std::move(one), observed);
 }
 
 void take_tokens_of_only_case(Observed& observed) {
@@ -90,8 +119,7 @@ void take_tokens_of_only_case(Observed& observed) {
 
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
                  Observed& observed) {
-  std::size_t broken = 0;
-  std::size_t too_long = 0;
+  std::size_t broken = 0, too_long = 0;
   for (const std::string_view text : {printed.document().out, printed.document().err}) {
     JsonPieces pieces(lists, takers);
     pieces.feed(text);
@@ -101,11 +129,10 @@ void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPie
     if (pieces.losses().cut) mark_truncated(observed);
   }
   if (broken > 0) {
-    add_warning(observed, fmt::format("{} of its parts are no JSON and were left out", broken));
+    add_warning(observed, "{} of its parts are no JSON and were left out", broken);
   }
   if (too_long > 0) {
-    add_warning(observed, fmt::format("{} of its parts are too long or too deep and were left out",
-                                      too_long));
+    add_warning(observed, "{} of its parts are too long or too deep and were left out", too_long);
   }
 }
 
@@ -116,9 +143,8 @@ void read_documents(const Printed& printed, const std::function<void(const Json&
 }
 
 std::optional<double> json_number(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_number()) return std::nullopt;
-  const double value = found->get<double>();
+  const Json& found = below(object, key);
+  const double value = found.is_number() ? found.get<double>() : NAN;
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
@@ -130,18 +156,21 @@ std::optional<std::int64_t> json_whole(const Json& object, const char* key) {
 }
 
 std::optional<std::string> json_text(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  if (found == object.end() || !found->is_string()) return std::nullopt;
-  return shown_text(found->get_ref<const std::string&>());
+  const Json& found = below(object, key);
+  return found.is_string() ? std::optional(json_shown(found)) : std::nullopt;
 }
 
-bool json_flag(const Json& object, const char* key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_boolean() && found->get<bool>();
-}
+bool json_flag(const Json& object, const char* key) { return below(object, key) == Json(true); }
 
 std::string json_shown(const Json& value) {
   return value.is_string() ? shown_text(value.get_ref<const std::string&>()) : dump_json(value);
+}
+
+void add_facts(const Json& object, std::map<std::string, std::string>& facts) {
+  for (const auto& [key, value] : object.items()) {
+    if (facts.size() >= 64) return;
+    if (value.is_primitive() && !value.is_null()) facts[shown_text(key, 100)] = json_shown(value);
+  }
 }
 
 tl::unexpected<Error> nothing_found(std::string_view format) {
@@ -174,29 +203,22 @@ std::vector<std::string> csv_fields(std::string_view line) {
   return fields;
 }
 
-std::optional<SqlRow> sql_row(std::string_view line, std::string_view table) {
+std::optional<TableRow> sql_row(std::string_view line, std::string_view table) {
   Scan scan(line);
   if (!scan.take("INSERT INTO") || !scan.take(table) || !scan.take("(")) return std::nullopt;
-  SqlRow row;
   const auto columns = scan.until(")");
-  if (!columns) return std::nullopt;
-  for (const std::string& name : text::split(*columns, ',')) {
-    if (row.columns.size() < k_most_fields) row.columns.emplace_back(text::trim(name));
-  }
-  if (!scan.take("VALUES") || !scan.take("(")) return std::nullopt;
+  if (!columns || !scan.take("VALUES") || !scan.take("(")) return std::nullopt;
   std::string_view rest = scan.rest();
   if (!rest.ends_with(");")) return std::nullopt;  // cut
   rest.remove_suffix(2);
-  while (row.values.size() < row.columns.size() && rest.starts_with('\'')) {
+  TableRow row;
+  for (const std::string& column : text::split(*columns, ',')) {
     // A quote ends the value where ", '" or the end follows: quotes within are not always doubled.
-    const std::size_t end = rest.find("', '", 1);
-    const bool last = end == std::string_view::npos;
-    if (last && (rest.size() < 2 || rest.back() != '\'')) return std::nullopt;
-    row.values.emplace_back(last ? rest.substr(1, rest.size() - 2) : rest.substr(1, end - 1));
-    if (last) break;
-    rest.remove_prefix(end + 3);
+    const std::size_t end = std::min(rest.find("', '", 1), rest.size() - 1);
+    if (rest.size() < 2 || rest.front() != '\'' || rest[end] != '\'') return std::nullopt;
+    row.emplace(text::trim(column), rest.substr(1, end - 1));
+    rest.remove_prefix(std::min(end + 3, rest.size()));
   }
-  if (row.values.size() != row.columns.size()) return std::nullopt;
   return row;
 }
 

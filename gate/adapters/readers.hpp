@@ -7,7 +7,6 @@
 #include <cmath>
 #include <map>
 #include <tuple>
-#include <type_traits>
 
 #include "gate/adapters/format.hpp"
 #include "gate/adapters/json_pieces.hpp"
@@ -17,36 +16,27 @@
 
 namespace weir::adapters {
 
-extern const Format k_agave, k_backend_ops, k_chrome, k_ggml_profile, k_ggml_profile_text,
-    k_google_benchmark, k_graph_ops, k_hf2q, k_llama_bench_json, k_llama_bench_table, k_llama_perf,
-    k_llama_server, k_mlx_lm, k_ollama, k_prometheus, k_sched_debug, k_tracy, k_vk_perf, k_vk_sync,
-    k_vllm, k_weir_observed, k_weir_timeline;
-// A new one is named twice here, and nowhere else. In the order in which they are listed and, where
-// two are as sure of a text, asked.
-inline constexpr std::array k_formats_in_order{
-    &k_weir_observed,
-    &k_weir_timeline,
-    &k_agave,
-    &k_llama_bench_json,
-    &k_llama_bench_table,
-    &k_llama_perf,
-    &k_llama_server,
-    &k_vk_perf,
-    &k_vk_sync,
-    &k_sched_debug,
-    &k_ggml_profile,
-    &k_ggml_profile_text,
-    &k_backend_ops,
-    &k_graph_ops,
-    &k_hf2q,
-    &k_mlx_lm,
-    &k_ollama,
-    &k_vllm,
-    &k_google_benchmark,
-    &k_tracy,
-    &k_prometheus,
-    &k_chrome,
-};
+// A new one is named here, and nowhere else. In the order in which they are listed and, where two
+// are as sure of a text, asked.
+#define WEIR_FORMATS(F)                                                                           \
+  F(weir_observed), F(weir_timeline), F(agave), F(llama_bench_json), F(llama_bench_table),        \
+      F(llama_perf), F(llama_server), F(vk_perf), F(vk_sync), F(sched_debug), F(ggml_profile),    \
+      F(ggml_profile_text), F(backend_ops), F(graph_ops), F(hf2q), F(mlx_lm), F(ollama), F(vllm), \
+      F(google_benchmark), F(tracy), F(prometheus), F(chrome)
+#define WEIR_FORMAT_NAME(name) k_##name
+#define WEIR_FORMAT_ADDRESS(name) &k_##name
+extern const Format WEIR_FORMATS(WEIR_FORMAT_NAME);
+inline constexpr std::array k_formats_in_order{WEIR_FORMATS(WEIR_FORMAT_ADDRESS)};
+#undef WEIR_FORMATS
+#undef WEIR_FORMAT_NAME
+#undef WEIR_FORMAT_ADDRESS
+
+template <class List>
+std::vector<std::string> names_of(const List& all) {
+  std::vector<std::string> names;
+  for (const auto& one : all) names.emplace_back(one.name);
+  return names;
+}
 
 // What the output says of rates, counts and tokens. Fails with Code::data when it is not of the
 // format, ends in the middle, tells of an error and no time, has no time in a timed pass, or
@@ -69,18 +59,16 @@ inline constexpr std::array k_formats_in_order{
 constexpr std::size_t k_most_rows = 200'000;
 
 void add_warning(Observed& observed, std::string warning);  // once
-// Its times, operations and bytes are finite and not below 0, where they are there.
-bool possible(const ObservedOp& op);
+template <class... Args>
+void add_warning(Observed& observed, fmt::format_string<Args...> format, Args&&... args) {
+  add_warning(observed, fmt::format(format, std::forward<Args>(args)...));
+}
+// What is published hides it; once.
+void add_place(Observed& observed, std::string place);
 
 // A list that stops growing at k_most_rows and says so.
 template <class T>
 bool keep_row(std::vector<T>& rows, T row, Observed& observed) {
-  if constexpr (std::is_same_v<T, ObservedOp>) {
-    if (!possible(row)) {
-      add_warning(observed, "a row with a time below 0 is left out");
-      return false;
-    }
-  }
   if (rows.size() < k_most_rows) {
     rows.push_back(std::move(row));
     return true;
@@ -91,6 +79,9 @@ bool keep_row(std::vector<T>& rows, T row, Observed& observed) {
   }
   return false;
 }
+// The same of an op, with what its shape tells; one whose times, operations or bytes are not finite
+// or below 0 is left out.
+bool keep_op(ObservedOp op, Observed& observed);
 // One more call of what the row adds up.
 void add_call(ObservedOp& row, double seconds);
 
@@ -108,10 +99,19 @@ unit::Metric time_named(std::string_view name);  // known, or its own
 inline constexpr const char* k_asserts =
     "the engine was built with asserts enabled: its times are not those of a release build";
 
+void add_unknown_version(std::string_view version, std::string_view known, Observed& observed);
 // Marks it as truncated, with the warning that goes with it.
 void mark_truncated(Observed& observed);
-// "a prompt was cached" and its like, and how much of this one.
-void add_cached(std::int64_t tokens, ObservedCase& one, Observed& observed);
+
+// What an engine says of one request; tokens of the prompt without those from the cache.
+struct Request {
+  std::optional<std::int64_t> prompt, cached, generated;
+  std::optional<double> prompt_time, generate_time;
+  double unit = 1;  // of the times, in one second
+};
+// As a case with its rates, which are those of the whole as well. `untimed`: of what was generated,
+// so many tokens are not in its time.
+void add_request(const Request& request, std::int64_t untimed, Observed& observed);
 // The tokens of the only case are those of the whole.
 void take_tokens_of_only_case(Observed& observed);
 
@@ -129,6 +129,8 @@ std::optional<std::string> json_text(const Json& object, const char* key);    //
 bool json_flag(const Json& object, const char* key);                          // true there
 // A text as it is shown, any other value as JSON.
 std::string json_shown(const Json& value);
+// Members of an object that are texts, numbers or flags, by their names; 64 at most.
+void add_facts(const Json& object, std::map<std::string, std::string>& facts);
 
 // "nothing of this format was found" as the format's own words.
 tl::unexpected<Error> nothing_found(std::string_view format);
@@ -136,11 +138,9 @@ tl::unexpected<Error> nothing_found(std::string_view format);
 // Tables of values in quotes: a line of CSV, or the values of an INSERT. An empty list when it
 // cannot be taken apart. SQL's '' within a value stands for ', CSV's "" for ".
 std::vector<std::string> csv_fields(std::string_view line);
-// Whether one line of SQL is an INSERT into `table`; its columns and values.
-struct SqlRow {
-  std::vector<std::string> columns, values;
-};
-std::optional<SqlRow> sql_row(std::string_view line, std::string_view table);
+// The values of a row by its columns, where one line of SQL is an INSERT into `table`.
+using TableRow = std::map<std::string, std::string, std::less<>>;
+std::optional<TableRow> sql_row(std::string_view line, std::string_view table);
 
 // "[256, 64, 1, 1]" as sizes -> "256x64": without trailing ones, "1" when all are. Empty when one
 // is 0 or below.

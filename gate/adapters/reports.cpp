@@ -20,18 +20,18 @@ void take_times(const Observed& observed, profile::EngineReport& report) {
 void take_counts(const Observed& observed, profile::EngineReport& report) {
   for (const auto& count : observed.counts) {
     if (count.values.empty() || unit::find_metric(count.metric.name) != count.metric) continue;
-    const auto [least, most] = std::minmax_element(count.values.begin(), count.values.end());
-    if (*least != *most) {
+    const auto [least, most] = std::ranges::minmax(count.values);
+    if (least != most) {
       report.warnings.push_back(
-          fmt::format("{}: not the same each time ({} and {})", count.metric.name, *least, *most));
+          fmt::format("{}: not the same each time ({} and {})", count.metric.name, least, most));
     }
     report.counts[count.metric.name] = count.values.back();
   }
 }
 
 bool wanted(const Output& output, const std::string& name) {
-  return std::any_of(output.works.begin(), output.works.end(),
-                     [&](const std::string& pattern) { return text::glob_match(pattern, name); });
+  return std::ranges::any_of(
+      output.works, [&](const std::string& pattern) { return text::glob_match(pattern, name); });
 }
 
 // Single ops of the engine's own profile, as limits name them, a token: their time of a timed pass,
@@ -98,7 +98,6 @@ Result<void> check_tests(const Observed& observed, const profile::Asked& asked) 
 // Rates are made from samples_ns: avg_ts is a mean of rates, which one disturbed repetition spoils.
 // What it says of devices can only refute: it names those present, not those used.
 constexpr std::size_t k_most_results = 64;
-constexpr std::size_t k_longest_shown = 200;
 
 // One test of llama-bench: a prompt alone (prefill) or tokens alone (decode).
 struct BenchTest {
@@ -107,8 +106,6 @@ struct BenchTest {
   std::string model, build, refuted;
 };
 
-std::string cut(std::string_view text) { return text::printable(text.substr(0, k_longest_shown)); }
-
 std::string words(std::int64_t prompt_tokens, std::int64_t tokens) {
   if (tokens == 0) return fmt::format("prompt of {} tokens", prompt_tokens);
   if (prompt_tokens == 0) return fmt::format("{} tokens", tokens);
@@ -116,7 +113,7 @@ std::string words(std::int64_t prompt_tokens, std::int64_t tokens) {
 }
 
 std::string describe_model(JsonReader& read) {
-  std::string model = cut(read.optional_string("model_type").value_or(""));
+  std::string model = shown_text(read.optional_string("model_type").value_or(""));
   for (const auto& [key, what] :
        {std::pair{"model_n_params", "parameters"}, {"model_size", "bytes"}}) {
     if (const auto value = read.optional_integer(key))
@@ -148,7 +145,7 @@ Result<BenchTest> read_test(const Json& json) {
     const double nanoseconds = sample.is_number() ? sample.get<double>() : 0;
     if (!std::isfinite(nanoseconds) || nanoseconds <= 0) {
       return fail(Code::data, "llama-bench reports a repetition that took {} ns",
-                  cut(dump_json(sample)));
+                  shown_text(dump_json(sample)));
     }
     test.seconds.push_back(nanoseconds * 1e-9);
   }
@@ -157,7 +154,7 @@ Result<BenchTest> read_test(const Json& json) {
     return fail(Code::data, "llama-bench reports {} tokens a second", *average);
   }
   test.model = describe_model(read);
-  test.build = cut(read.optional_string("build_commit").value_or(""));
+  test.build = shown_text(read.optional_string("build_commit").value_or(""));
   test.refuted = refutation(read);
   if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
   return test;
@@ -177,38 +174,24 @@ Result<std::vector<BenchTest>> read_tests(std::string_view text) {
     tests.push_back(std::move(*test));
     return tests.size() <= k_most_results;
   };
-  const auto found = for_each_document(text, [&](const Json& json) {
+  const auto broken = for_each_document(text, [&](const Json& json) {
     if (!json.is_array()) return take_one(json);
     return std::all_of(json.begin(), json.end(), take_one);
   });
   if (problem) return tl::unexpected(std::move(*problem));
-  if (found.broken) {
-    return fail(Code::data, "llama-bench's JSON cannot be read: {}", *found.broken);
-  }
+  if (broken) return fail(Code::data, "llama-bench's JSON cannot be read: {}", *broken);
   return tests;
-}
-
-std::string beginning(std::string_view text) {
-  const auto first = text::lines(text::printable(text.substr(0, 4 * k_longest_shown)));
-  for (const std::string& line : first) {
-    if (!text::trim(line).empty()) return cut(text::trim(line));
-  }
-  return "";
 }
 
 // "…/libggml-cpu-zen4.so" -> "zen4": which of its CPU libraries the engine took.
 std::optional<std::string> cpu_variant(std::string_view err) {
-  constexpr std::string_view k_before = "libggml-cpu-";
-  const std::size_t at = err.find(k_before);
-  if (at == std::string_view::npos) return std::nullopt;
-  const std::string_view rest = err.substr(at + k_before.size());
-  const std::size_t end =
-      rest.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
-  const std::string_view name = rest.substr(0, end);
-  if (name.empty() || name.size() > 64 || end == std::string_view::npos || rest[end] != '.') {
+  Scan scan(err);
+  const auto name = scan.until("libggml-cpu-") ? scan.until(".") : std::nullopt;
+  const auto fits = [](char c) { return text::is_alphanumeric(c) || c == '_' || c == '-'; };
+  if (!name || name->empty() || name->size() > 64 || !std::ranges::all_of(*name, fits)) {
     return std::nullopt;
   }
-  return std::string(name);
+  return std::string(*name);
 }
 
 Result<void> check_repeats(const BenchTest& test, const profile::Asked& asked) {
@@ -271,7 +254,8 @@ Result<profile::EngineReport> read_llama_bench(const Output& output) {
     if (auto other = read_tests(output.err); other && !other->empty()) tests = std::move(*other);
   }
   if (tests.empty()) {
-    const std::string seen = beginning(output.out);
+    const std::string text = text::printable(output.out.substr(0, 800));
+    const std::string seen = shown_text(text::first_line(text::trim(text)));
     if (seen.empty()) return fail(Code::data, "llama-bench printed nothing on standard output");
     return fail(Code::data,
                 "no llama-bench result in the output, which begins with \"{}\": is \"-o, json\" or "

@@ -1,7 +1,5 @@
 #include "gate/adapters/serving.hpp"
 
-#include <algorithm>
-
 #include "gate/adapters/serving_json.hpp"
 
 namespace weir::adapters::serving {
@@ -21,19 +19,14 @@ constexpr Api k_apis[] = {
     {"ollama", "/api/generate", k_lines, Framing::json_lines, true, ollama::body, ollama::read},
 };
 
-std::string shown(std::string_view words) {
-  std::string text = text::printable(words.substr(0, k_longest_words));
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return std::string(text::trim(text));
-}
+std::string shown(std::string_view words) { return shown_text(words, k_longest_words); }
 
 // `error`, a text or an object with a message.
 std::optional<std::string> error_of(const Json& json) {
-  const Json* error = member(json, "error");
-  if (error == nullptr) return std::nullopt;
-  if (error->is_string()) return shown(error->get_ref<const std::string&>());
-  const std::string* words = text_in(*error, "message");
-  return shown(words != nullptr ? *words : dump_json(*error));
+  const Json& error = below(json, "error");
+  if (error.is_null()) return std::nullopt;
+  if (const std::string* words = text_in(error, "message")) return shown(*words);
+  return shown(json_shown(error));
 }
 
 }  // namespace
@@ -42,11 +35,7 @@ std::span<const Api> apis() { return k_apis; }
 
 const Api* find_api(std::string_view name) { return find_named(k_apis, name); }
 
-std::vector<std::string> api_names() {
-  std::vector<std::string> names;
-  for (const Api& api : k_apis) names.emplace_back(api.name);
-  return names;
-}
+std::vector<std::string> api_names() { return names_of(k_apis); }
 
 std::vector<std::string> members_sent(const Api& api, bool own_fields) {
   // Other words for how much is generated, and for several answers to one prompt.
@@ -107,16 +96,15 @@ Result<Piece> piece_of(std::string_view data,
 profile::ServedReport timings_of(const Json& json) {
   constexpr double k_ms = 1e-3;
   profile::ServedReport report;
-  const Json* timings = member(json, "timings");
-  if (timings == nullptr) return report;
-  report.cached_tokens = count_in(*timings, "cache_n");
+  const Json& timings = below(json, "timings");
+  report.cached_tokens = count_in(timings, "cache_n");
   // prompt_n are those that were computed.
-  if (const auto computed = count_in(*timings, "prompt_n")) {
+  if (const auto computed = count_in(timings, "prompt_n")) {
     report.prompt_tokens = *computed + report.cached_tokens.value_or(0);
   }
-  report.output_tokens = count_in(*timings, "predicted_n");
-  report.prompt_seconds = seconds_in(*timings, "prompt_ms", k_ms);
-  report.output_seconds = seconds_in(*timings, "predicted_ms", k_ms);
+  report.output_tokens = count_in(timings, "predicted_n");
+  report.prompt_seconds = seconds_in(timings, "prompt_ms", k_ms);
+  report.output_seconds = seconds_in(timings, "predicted_ms", k_ms);
   return report;
 }
 
@@ -124,13 +112,10 @@ profile::ServedReport usage_of(const Json& json) {
   profile::ServedReport report;
   report.model = name_in(json, "model");
   report.build = name_in(json, "system_fingerprint");
-  const Json* usage = member(json, "usage");
-  if (usage == nullptr) return report;
-  report.prompt_tokens = count_in(*usage, "prompt_tokens");
-  report.output_tokens = count_in(*usage, "completion_tokens");
-  if (const Json* details = member(*usage, "prompt_tokens_details")) {
-    report.cached_tokens = count_in(*details, "cached_tokens");
-  }
+  const Json& usage = below(json, "usage");
+  report.prompt_tokens = count_in(usage, "prompt_tokens");
+  report.output_tokens = count_in(usage, "completion_tokens");
+  report.cached_tokens = count_in(below(usage, "prompt_tokens_details"), "cached_tokens");
   return report;
 }
 

@@ -2,13 +2,8 @@
 // JSON, of which one of another type counts as absent. For serving_*.cpp alone.
 #pragma once
 
-#include <cmath>
-
+#include "gate/adapters/readers.hpp"
 #include "gate/adapters/serving.hpp"
-#include "gate/base/find.hpp"
-#include "gate/base/json.hpp"
-#include "gate/base/result.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters::serving {
 
@@ -29,42 +24,27 @@ inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 [[nodiscard]] Result<Piece> piece_of(std::string_view data,
                                      Result<void> (*fill)(const Json& json, Piece& piece));
 
-[[nodiscard]] inline const Json* member(const Json& json, const char* key) {
-  if (!json.is_object()) return nullptr;
-  const auto found = json.find(key);
-  return found == json.end() || found->is_null() ? nullptr : &*found;
-}
-
 // Of no more than a billion: what a server says is added up.
 [[nodiscard]] inline std::optional<std::int64_t> count_in(const Json& json, const char* key) {
-  constexpr std::int64_t k_most = 1'000'000'000;
-  const Json* found = member(json, key);
-  if (found == nullptr || !found->is_number_integer()) return std::nullopt;
-  if (found->is_number_unsigned() && found->get<std::uint64_t>() > std::uint64_t{k_most})
-    return std::nullopt;
-  const auto count = found->get<std::int64_t>();
-  return count >= 0 && count <= k_most ? std::optional(count) : std::nullopt;
+  const auto count = json_whole(json, key);
+  return count && *count <= 1'000'000'000 ? count : std::nullopt;
 }
 
 [[nodiscard]] inline std::optional<double> seconds_in(const Json& json, const char* key,
                                                       double unit) {
-  const Json* found = member(json, key);
-  if (found == nullptr || !found->is_number()) return std::nullopt;
-  const double seconds = found->get<double>() * unit;
-  return std::isfinite(seconds) && seconds >= 0 ? std::optional(seconds) : std::nullopt;
+  const auto number = json_number(json, key);
+  return number && *number >= 0 ? std::optional(*number * unit) : std::nullopt;
 }
 
 [[nodiscard]] inline const std::string* text_in(const Json& json, const char* key) {
-  const Json* found = member(json, key);
-  return found != nullptr && found->is_string() ? &found->get_ref<const std::string&>() : nullptr;
+  const Json& found = below(json, key);
+  return found.is_string() ? &found.get_ref<const std::string&>() : nullptr;
 }
 
 // Fit to show, and no longer than a name.
 [[nodiscard]] inline std::optional<std::string> name_in(const Json& json, const char* key) {
-  constexpr std::size_t k_longest = 200;
-  const std::string* text = text_in(json, key);
-  if (text == nullptr || text->empty()) return std::nullopt;
-  return text::printable(std::string_view(*text).substr(0, k_longest));
+  const auto text = json_text(json, key);
+  return text && !text->empty() ? text : std::nullopt;
 }
 
 // llama-server's `timings`, which it adds to its answers in every API.

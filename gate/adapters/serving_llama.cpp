@@ -19,15 +19,14 @@ Json body(const Ask& ask) {
 
 static Result<void> fill(const Json& json, Piece& piece) {
   const std::string* content = text_in(json, "content");
-  const Json* stop = member(json, "stop");
-  if (content == nullptr || stop == nullptr || !stop->is_boolean()) {
+  if (content == nullptr || !below(json, "stop").is_boolean()) {
     return fail(Code::data, "an event without \"content\" and \"stop\"");
   }
   piece.text = *content;
-  piece.is_last = stop->get<bool>();
-  const Json* ids = member(json, "tokens");
-  const std::size_t count = ids != nullptr && ids->is_array() ? ids->size() : 0;
-  piece.is_token = count > 0 || !piece.text.empty() || (ids == nullptr && !piece.is_last);
+  piece.is_last = json_flag(json, "stop");
+  const std::size_t count = list_in(json, "tokens").size();
+  const bool no_ids = below(json, "tokens").is_null();
+  piece.is_token = count > 0 || !piece.text.empty() || (no_ids && !piece.is_last);
   if (count > 0) piece.tokens = static_cast<std::int64_t>(count);
   piece.so_far = count_in(json, "tokens_predicted");
   piece.reported = timings_of(json);

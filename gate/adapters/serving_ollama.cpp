@@ -17,9 +17,8 @@ Json body(const Ask& ask) {
 
 static Result<void> fill(const Json& json, Piece& piece) {
   constexpr double k_ns = 1e-9;
-  const Json* done = member(json, "done");
-  if (done == nullptr || !done->is_boolean()) return fail(Code::data, "a line without \"done\"");
-  piece.is_last = done->get<bool>();
+  if (!below(json, "done").is_boolean()) return fail(Code::data, "a line without \"done\"");
+  piece.is_last = json_flag(json, "done");
   for (const char* key : {"thinking", "response"}) {
     if (const std::string* text = text_in(json, key)) piece.text += *text;
   }

@@ -22,17 +22,16 @@ void take_completion(const Json& choice, bool finished, Piece& piece) {
 }
 
 void take_message(const Json& choice, bool finished, Piece& piece) {
-  const Json* delta = member(choice, "delta");
-  if (delta == nullptr) return;
+  const Json& delta = below(choice, "delta");
   bool has_text = false;
   // Thinking is output as well; servers name it either way.
   for (const char* key : {"content", "reasoning_content", "reasoning"}) {
-    const std::string* text = text_in(*delta, key);
+    const std::string* text = text_in(delta, key);
     if (text != nullptr) piece.text += *text;
     has_text = has_text || text != nullptr;
   }
-  const bool calls = member(*delta, "tool_calls") != nullptr;
-  const bool names_role = member(*delta, "role") != nullptr;
+  const bool calls = !below(delta, "tool_calls").is_null();
+  const bool names_role = !below(delta, "role").is_null();
   piece.is_token = !piece.text.empty() || calls || (has_text && !finished && !names_role);
 }
 
@@ -41,14 +40,12 @@ Result<void> fill(const Json& json, Piece& piece) {
   piece.reported = usage_of(json);
   // Its own account is the finer one; both are of the same tokens.
   merge(piece.reported, timings_of(json));
-  const Json* choices = member(json, "choices");
-  if (choices == nullptr || !choices->is_array()) {
-    if (choices == nullptr && member(json, "usage") != nullptr) return {};
-    return fail(Code::data, "a chunk without \"choices\"");
-  }
-  if (choices->size() > 1) return fail(Code::data, "{} choices, asked for one", choices->size());
-  if (choices->empty()) return {};
-  const Json& choice = choices->front();
+  const Json& choices = below(json, "choices");
+  if (choices.is_null() && !below(json, "usage").is_null()) return {};
+  if (!choices.is_array()) return fail(Code::data, "a chunk without \"choices\"");
+  if (choices.size() > 1) return fail(Code::data, "{} choices, asked for one", choices.size());
+  if (choices.empty()) return {};
+  const Json& choice = choices.front();
   piece.reported.finish = name_in(choice, "finish_reason");
   take(choice, piece.reported.finish.has_value(), piece);
   return {};

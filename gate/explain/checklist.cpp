@@ -12,9 +12,11 @@ using verdict::Outcome;
 struct Seen {
   const Evidence& evidence;
   const Options& options;
-  const std::vector<std::string_view>& kinds;  // of findings
+  const std::vector<Finding>& findings;
 
-  [[nodiscard]] bool found(Kind kind) const { return holds(kinds, to_string(kind)); }
+  [[nodiscard]] bool found(const char* kind) const {
+    return std::ranges::count(findings, kind, &Finding::kind) > 0;
+  }
 };
 
 // What was seen, without the question: fine, wrong, or not known.
@@ -65,7 +67,7 @@ Check fallbacks(const Seen& seen) {
   const Evidence& evidence = seen.evidence;
   const auto& gate = evidence.gate;
   if (evidence.device == "cpu") return fine("a cell of the CPU");
-  if (seen.found(Kind::work_moved_to_cpu)) return wrong("work moved there");
+  if (seen.found(kind::work_moved_to_cpu)) return wrong("work moved there");
   if (gate && gate->placement == Outcome::fail) {
     return wrong("the gate says that work ran elsewhere");
   }
@@ -94,7 +96,7 @@ Check beside_a_baseline(const Seen& seen) {
 }
 
 Check fusions(const Seen& seen) {
-  if (seen.found(Kind::fusion_lost)) return wrong("a fusion was lost");
+  if (seen.found(kind::fusion_lost)) return wrong("a fusion was lost");
   const auto& gate = seen.evidence.gate;
   if (seen.evidence.kernels_known || (gate && gate->kernels == Outcome::pass)) {
     return fine("as much as before");
@@ -103,7 +105,7 @@ Check fusions(const Seen& seen) {
 }
 
 Check batching(const Seen& seen) {
-  if (seen.found(Kind::batching_lost)) return wrong("batching was lost");
+  if (seen.found(kind::batching_lost)) return wrong("batching was lost");
   if (counted(seen.evidence, "barriers")) return fine("as much as before");
   return unknown("barriers were not counted on both sides");
 }
@@ -133,35 +135,34 @@ std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands) {
   std::vector<Hint> hints;
   if (evidence.device == "cpu") return hints;
   for (const auto& [name, band] : bands) {
-    const auto found = evidence.after.metrics.find(name);
+    const Known* found = look_up(evidence.after.metrics, name);
     const auto metric = unit::find_metric(name);
-    if (found == evidence.after.metrics.end() || !metric) continue;
-    const double value = found->second.value();
-    const std::string label = unit::label(*metric);
+    if (found == nullptr || !metric) continue;
+    const double value = found->value();
+    const std::string count = fmt::format("{:g} {}", value, unit::label(*metric));
     if (band.high && value > *band.high) {
       const std::string usual =
           band.good_from && band.good_to
               ? fmt::format("; {:g} to {:g} are usual", *band.good_from, *band.good_to)
               : "";
       hints.push_back(
-          {name, value, true,
-           fmt::format("{:g} {} is high (more than {:g}){}.", value, label, *band.high, usual)});
+          {name, value, fmt::format("{} is high (more than {:g}){}.", count, *band.high, usual)});
     } else if (band.low && value < *band.low) {
       const bool none = value == 0 && metric->base == "syncs";
       hints.push_back(
-          {name, value, false,
-           none ? fmt::format("0 {}: suspicious, for a token has to be waited for.", label)
-                : fmt::format("{:g} {} is low (less than {:g}): well fused, a small "
-                              "model, or work that runs elsewhere.",
-                              value, label, *band.low)});
+          {name, value,
+           none ? count + ": suspicious, for a token has to be waited for."
+                : fmt::format("{} is low (less than {:g}): well fused, a small model, or work "
+                              "that runs elsewhere.",
+                              count, *band.low)});
     }
   }
   return hints;
 }
 
 std::vector<Check> checklist_of(const Evidence& evidence, const Options& options,
-                                const std::vector<std::string_view>& kinds) {
-  const Seen seen{evidence, options, kinds};
+                                const std::vector<Finding>& findings) {
+  const Seen seen{evidence, options, findings};
   return {
       check("Profiled with a baseline", beside_a_baseline(seen)),
       at_most(seen, "syncs_per_token", "Syncs"),

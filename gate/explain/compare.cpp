@@ -177,48 +177,32 @@ struct Together {
   Rows a, b;
 };
 
-using Field = std::string (*)(const WorkRow&);
-std::string part_of_row(const WorkRow& row) { return row.role.part; }
-std::string shape_of_row(const WorkRow& row) { return row.shape; }
-std::string type_of_row(const WorkRow& row) {
-  return row.type.empty() ? row.role.variant : row.type;
-}
-
-// Every value of the field; nothing where a row does not tell it.
-std::optional<std::set<std::string>> values_of(const Rows& rows, Field field) {
-  std::set<std::string> values;
-  for (const WorkRow* row : rows) {
-    std::string value = field(*row);
-    if (value.empty()) return std::nullopt;
-    values.insert(std::move(value));
-  }
-  return values;
+// What tells rows of one role apart: part, shape and type; "" where it is not told.
+constexpr std::size_t k_type = 2;
+using Detail = std::array<std::string, 3>;
+Detail detail_of(const WorkRow& row) {
+  return {row.role.part, row.shape, row.type.empty() ? row.role.variant : row.type};
 }
 
 // Both sides tell it, and in words of one kind: those of other formats have none in common.
-bool in_common(const Together& rows, Field field) {
-  if (rows.a.empty() || rows.b.empty()) return field != type_of_row;
-  const auto a = values_of(rows.a, field);
-  const auto b = values_of(rows.b, field);
-  if (!a || !b) return false;
+bool in_common(const Together& rows, std::size_t which) {
+  if (rows.a.empty() || rows.b.empty()) return which != k_type;
+  std::set<std::string> a, b;
+  for (const WorkRow* row : rows.a) a.insert(detail_of(*row)[which]);
+  for (const WorkRow* row : rows.b) b.insert(detail_of(*row)[which]);
+  if (a.contains("") || b.contains("")) return false;
   // Types of which some are others now: what took the place of what nobody says.
-  if (field == type_of_row) return *a == *b;
-  return std::any_of(a->begin(), a->end(), [&](const auto& one) { return b->contains(one); });
+  if (which == k_type) return a == b;
+  return std::ranges::any_of(a, [&](const auto& one) { return b.contains(one); });
 }
 
-using Detail = std::vector<std::string>;
-
 std::map<Detail, Together> kept_apart(const Together& rows) {
-  const std::array<std::pair<Field, bool>, 3> fields{{
-      {part_of_row, in_common(rows, part_of_row)},
-      {shape_of_row, in_common(rows, shape_of_row)},
-      {type_of_row, in_common(rows, type_of_row)},
-  }};
+  const std::array used{in_common(rows, 0), in_common(rows, 1), in_common(rows, k_type)};
   std::map<Detail, Together> apart;
   const auto add = [&](const Rows& side, Rows Together::*into) {
     for (const WorkRow* row : side) {
-      Detail detail;
-      for (const auto& [field, used] : fields) detail.push_back(used ? field(*row) : "");
+      Detail detail = detail_of(*row);
+      for (std::size_t i = 0; i < used.size(); ++i) detail[i] = used[i] ? detail[i] : "";
       (apart[std::move(detail)].*into).push_back(row);
     }
   };
@@ -250,7 +234,7 @@ std::optional<ComparedOp> sum_of(const Rows& rows) {
   };
   for (const WorkRow* row : rows) {
     sum.names.insert(row->name);
-    sum.types.insert(type_of_row(*row));
+    sum.types.insert(detail_of(*row)[k_type]);
     sum.shapes.insert(row->shape);
     sum.backends.insert(row->backend);
     add(sum.calls, row->calls);

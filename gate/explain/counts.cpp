@@ -56,7 +56,7 @@ std::int64_t common_factor(const Board& board, bool more) {
 }
 
 void add_batches(Board& board, const std::string& base, bool more, std::string headline) {
-  Finding finding = board.about(Kind::batches_changed, base);
+  Finding finding = board.about(kind::batches_changed, base);
   finding.headline = std::move(headline);
   for (const Amount& amount : amounts_of(board, {"graphs", "dispatches", "syncs"})) {
     add_number(amount, finding);
@@ -105,7 +105,7 @@ std::string where_to_look(const Board& board, const Fit& fit) {
 }
 
 void per_layer(Board& board, const std::vector<Amount>& amounts, const Fit& fit, Finding finding) {
-  finding.kind = to_string(Kind::sync_per_layer);
+  finding.kind = kind::sync_per_layer;
   finding.headline =
       fmt::format("A CPU step came in between GPU steps, {}.", in_layers(fit, fit.term(0)->each));
   finding.cause =
@@ -140,7 +140,7 @@ bool one_a_layer(const Board& board, Finding& finding) {
   const std::int64_t layers = board.model->layers;
   const std::int64_t rest = both->after.numerator() - layers;
   if (rest < 0 || rest > layers / 2 || both->before.value() < 4 * both->after.value()) return false;
-  finding.kind = to_string(Kind::fusion_gained);
+  finding.kind = kind::fusion_gained;
   finding.headline =
       fmt::format("Whole layers {} as one dispatch each: {} = {} layers{}.",
                   ops_told(board.evidence) ? "run" : "seem to run", both->after.str(), layers,
@@ -194,7 +194,7 @@ void find_batches(Board& board) {
 void find_graphs(Board& board) {
   const auto launches = exact_counts(board.evidence, "graph_launches");
   if (!launches || launches->before <= k_none || launches->after != k_none) return;
-  Finding finding = board.about(Kind::graphs_lost, "graph_launches");
+  Finding finding = board.about(kind::graphs_lost, "graph_launches");
   finding.headline = "CUDA graphs are no longer used: each kernel is handed over alone.";
   finding.cause =
       "a switch of the engine, work that cannot be captured, or a graph that never settles.";
@@ -223,7 +223,7 @@ void find_syncs(Board& board) {
   const bool each =
       waits && works && waits->before == works->before && waits->after == works->after;
   if (more && !each) {
-    Finding finding = board.about(Kind::sync_per_layer, base);
+    Finding finding = board.about(kind::sync_per_layer, base);
     const std::vector<Amount> amounts = amounts_of(board, bases);
     const auto fit = arithmetic(board, amounts, finding);
     if (fit && fit->chance <= k_by_chance && fit->set.size() >= 2 && base == "syncs" &&
@@ -231,7 +231,7 @@ void find_syncs(Board& board) {
       return per_layer(board, amounts, *fit, std::move(finding));
     }
   }
-  Finding finding = board.about(more ? Kind::sync_added : Kind::sync_removed, base);
+  Finding finding = board.about(more ? kind::sync_added : kind::sync_removed, base);
   arithmetic(board, amounts_of(board, {base}), finding);
   const std::string per = board.per();
   finding.headline = fmt::format("The CPU waits for the GPU {} often{}{}.", more ? "more" : "less",
@@ -253,9 +253,9 @@ void find_totals(Board& board) {
   if (!board.found.kernels.empty() || dispatches == k_none) return;
   const bool more = dispatches > k_none, told = ops_told(board.evidence);
   // Work that is gone may be done elsewhere, or by nobody.
-  Finding finding = board.about(more   ? Kind::fusion_lost
-                                : told ? Kind::fusion_gained
-                                       : Kind::op_removed,
+  Finding finding = board.about(more   ? kind::fusion_lost
+                                : told ? kind::fusion_gained
+                                       : kind::op_removed,
                                 "dispatches");
   std::vector<Amount> amounts = amounts_of(board, {"dispatches"});
   // Barriers stand between dispatches: they come and go with them.
@@ -293,7 +293,7 @@ void find_barriers(Board& board) {
   for (const Board::Entry& entry : board.entries) explained += entry.units;
   const bool with_kernels = goes_along(dispatches) || kernels_changed;
   if (with_kernels && size_of(barriers) <= 2 * explained + 2) return;
-  Finding finding = board.about(more ? Kind::batching_lost : Kind::batching_gained, "barriers");
+  Finding finding = board.about(more ? kind::batching_lost : kind::batching_gained, "barriers");
   const bool known = counted(board.evidence, "dispatches");
   finding.headline = fmt::format("Batching{} {}: {} barriers{}{}.", known ? "" : " seems",
                                  more ? "lost" : "gained", signed_text(barriers), board.per(),
@@ -313,7 +313,7 @@ void find_barriers(Board& board) {
 void find_splits(Board& board) {
   const Rational splits = board.open("splits");
   if (splits == k_none) return;
-  Finding finding = board.about(Kind::splits_changed, "splits");
+  Finding finding = board.about(kind::splits_changed, "splits");
   finding.headline = fmt::format("The graph is cut into {} parts between backends{}.",
                                  splits > k_none ? "more" : "fewer", board.per());
   arithmetic(board, amounts_of(board, {"splits", "copies"}), finding);
@@ -354,7 +354,7 @@ void find_copies(Board& board) {
     (bytes > k_none ? ups : downs) = true;
   }
   const bool more = leading > k_none;
-  Finding finding = board.about(more ? Kind::extra_copies : Kind::copies_removed, base);
+  Finding finding = board.about(more ? kind::extra_copies : kind::copies_removed, base);
   finding.headline = fmt::format("{} copied between memories{}.",
                                  ups && downs ? "Other things are"
                                  : more       ? "More is"
@@ -376,7 +376,7 @@ void find_context(Board& board) {
   auto context = board.found.context;
   context.erase("copied_bytes");
   Finding finding;
-  finding.kind = to_string(Kind::grows_with_context);
+  finding.kind = kind::grows_with_context;
   if (!context.empty()) {
     const auto dispatches = context.find("dispatches");
     const auto& [base, delta] = dispatches != context.end() ? *dispatches : *context.begin();
@@ -385,9 +385,7 @@ void find_context(Board& board) {
     finding.delta = delta;
     finding.headline = fmt::format("Counts {} with the context.", grows ? "grow" : "grow less");
     const Counts counts = counts_in(context, k_context, " for each token of context");
-    for (const Amount& amount : counts.amounts) {
-      add_number(amount, finding);
-    }
+    for (const Amount& amount : counts.amounts) add_number(amount, finding);
     finding.cause =
         grows ? "work is done token by token of the context, or the cache is cut into parts." : "";
     return board.add(std::move(finding), counts.units);
@@ -408,7 +406,7 @@ void find_fixed(Board& board) {
   }
   const Counts counts = counts_in(board.found.fixed);
   Finding finding;
-  finding.kind = to_string(Kind::fixed_cost_changed);
+  finding.kind = kind::fixed_cost_changed;
   finding.metric = board.found.fixed.begin()->first + "_fixed";
   finding.delta = board.found.fixed.begin()->second;
   const std::string per = board.per();
@@ -426,7 +424,7 @@ void find_rest(Board& board) {
   }
   // Beside something that is explained they say little.
   if (bases.empty() || !board.entries.empty()) return;
-  Finding finding = board.about(Kind::count_changed, bases.front());
+  Finding finding = board.about(kind::count_changed, bases.front());
   finding.headline = capitalized(fmt::format("{} changed, and nothing known explains it.",
                                              bases.size() == 1 ? plain(bases.front()) : "Counts"));
   arithmetic(board, amounts_of(board, bases), finding);

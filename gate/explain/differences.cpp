@@ -127,6 +127,12 @@ Moves one_way(const std::vector<Move>& moves, bool up) {
   return list;
 }
 
+std::vector<KernelName> names_in(const Moves& moves) {
+  std::vector<KernelName> names;
+  for (const Move* move : moves) names.push_back(move->parsed);
+  return names;
+}
+
 Rational sum_of(const Moves& moves) {
   Rational sum;
   for (const Move* move : moves) sum = sum.plus(move->delta()).value_or(sum);

@@ -2,8 +2,8 @@
 
 #include <array>
 #include <cmath>
-#include <set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/stats/quantile.hpp"
@@ -12,27 +12,16 @@
 namespace weir::explain {
 namespace {
 
-bool on_the_cpu(const std::string& device) { return device == "cpu"; }
-
-Known known_of(const profile::Measurement& measured) {
-  return {measured.exact, measured.exact ? std::vector<double>{} : measured.samples};
-}
-
 Work work_of(Work::Kind kind, const std::string& name, bool on_cpu, const Rational& times) {
-  Work work;
-  work.kind = kind;
-  work.name = name;
-  work.on_cpu = on_cpu;
-  work.times = times;
-  return work;
+  return {kind, name, {}, {}, {}, on_cpu, times, {}};
 }
 
 Side side_of(const profile::Profile& profile) {
   Side side;
   for (const auto& [name, measured] : profile.metrics) {
-    if (measured.value()) side.metrics[name] = known_of(measured);
+    if (measured.value()) side.metrics[name] = {measured.exact, measured.samples};
   }
-  const bool cpu = on_the_cpu(profile.device);
+  const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->varies) {
     for (const auto& [name, count] : profile.kernels->counts) {
       side.works.push_back(work_of(cpu ? Work::Kind::op : Work::Kind::kernel, name, cpu, count));
@@ -61,18 +50,15 @@ std::optional<unit::Scope> scope_of(const profile::Profile& profile) {
 // The same of metrics that have both sides; of others, the first that tells one.
 std::optional<unit::Scope> scope_of(const Evidence& evidence,
                                     const std::vector<verdict::MetricVerdict>& metrics) {
-  std::set<unit::Scope> told;
-  std::optional<unit::Scope> first;
-  for (const verdict::MetricVerdict& metric : metrics) {
-    const unit::Scope scope = metric.metric.scope;
-    if (metric.metric.kind != unit::Kind::count || scope == unit::Scope::fixed) continue;
-    if (!evidence.after.metrics.contains(metric.metric.name)) continue;
-    told.insert(scope);
-    if (!first) first = scope;
+  std::vector<unit::Scope> told;
+  for (const verdict::MetricVerdict& one : metrics) {
+    const unit::Metric& metric = one.metric;
+    if (metric.kind != unit::Kind::count || metric.scope == unit::Scope::fixed) continue;
+    if (evidence.after.metrics.contains(metric.name)) told.push_back(metric.scope);
   }
-  const auto* const found =
-      std::ranges::find_if(k_scopes, [&](unit::Scope scope) { return told.contains(scope); });
-  return found == k_scopes.end() ? first : *found;
+  if (told.empty()) return std::nullopt;
+  const auto* found = first_of(k_scopes, [&](unit::Scope scope) { return holds(told, scope); });
+  return found == nullptr ? told.front() : *found;
 }
 
 using Length = std::optional<std::int64_t>;
@@ -183,13 +169,11 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
   evidence.scope = scope_of(after).value_or(scope_of(before).value_or(unit::Scope::per_token));
   evidence.length = length_of(before, after);
   for (const auto& [profile, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
-    for (std::string& doubt : profile::cross_checks(*profile, side)) {
-      evidence.doubts.push_back(std::move(doubt));
-    }
+    std::ranges::move(profile::cross_checks(*profile, side), std::back_inserter(evidence.doubts));
   }
   evidence.before = side_of(before);
   evidence.after = side_of(after);
-  const bool cpu = on_the_cpu(after.device) && on_the_cpu(before.device);
+  const bool cpu = after.device == "cpu" && before.device == "cpu";
   const auto kind = cpu ? Work::Kind::op : Work::Kind::kernel;
   evidence.kernels_known = comparable(before.kernels, after.kernels);
   // Everything that a device did may be gone from it.
@@ -216,7 +200,7 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
     evidence.length = longest(evidence.length, metric.metric);
   }
   evidence.scope = scope_of(evidence, cell.metrics).value_or(evidence.scope);
-  const bool cpu = on_the_cpu(cell.device);
+  const bool cpu = cell.device == "cpu";
   add_changed(cell.kernels, cpu ? Work::Kind::op : Work::Kind::kernel, cpu, evidence);
   add_changed(cell.ops, Work::Kind::op, true, evidence);
   evidence.kernels_known = !cell.kernels.empty();

@@ -27,7 +27,6 @@ struct Work {
   std::string name;                  // "mul_mat_vec_f16_f32_f32", "MUL_MAT"
   std::string type, shape, backend;  // "" where not known
   bool on_cpu = false;
-  std::optional<std::int64_t> layer;
   Rational times;
   std::optional<double> seconds;  // of all its times together
 

@@ -46,17 +46,13 @@ std::vector<Total> totals_of(const Evidence& evidence) {
 
 }  // namespace
 
-Rational Board::open(const std::string& base) const {
-  return free(base) ? found.count(base) : k_none;
-}
-
 void Board::take(const Moves& kernels) {
   for (const Move* kernel : kernels) take("kernel " + kernel->name);
 }
 
-Finding Board::about(Kind kind, const std::string& base) const {
+Finding Board::about(const char* kind, const std::string& base) const {
   Finding finding;
-  finding.kind = to_string(kind);
+  finding.kind = kind;
   finding.metric = metric_name(evidence, base);
   if (const Rational delta = found.count(base); delta != k_none) finding.delta = delta;
   return finding;
@@ -65,21 +61,6 @@ Finding Board::about(Kind kind, const std::string& base) const {
 std::string Board::per() const {
   const std::string words = per_words(evidence.scope);
   return words.empty() ? "" : " " + words;
-}
-
-void Board::add(Finding finding, double units, int rank) {
-  entries.push_back({std::move(finding), units, rank});
-}
-
-std::string_view to_string(Kind kind) {
-  static constexpr std::array k_names = {
-      "batches_changed",    "graphs_lost",     "work_moved_to_cpu", "work_moved_to_gpu",
-      "fusion_lost",        "fusion_gained",   "batching_lost",     "batching_gained",
-      "sync_per_layer",     "sync_added",      "sync_removed",      "extra_copies",
-      "copies_removed",     "variant_changed", "splits_changed",    "grows_with_context",
-      "fixed_cost_changed", "op_added",        "op_removed",        "op_slower",
-      "op_faster",          "time_changed",    "count_changed",     "user_rule"};
-  return k_names.at(static_cast<std::size_t>(kind));
 }
 
 std::string per_words(unit::Scope scope) {
@@ -97,15 +78,12 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   made.scope = evidence.scope;
   made.totals = totals_of(evidence);
   made.findings = ranked(std::move(board.entries));
-  for (Finding& own : user_findings(evidence, found, options.rules)) {
-    made.findings.push_back(std::move(own));
-  }
+  std::ranges::move(user_findings(evidence, found, options.rules),
+                    std::back_inserter(made.findings));
   for (Finding& finding : made.findings) make_safe(finding);
   made.differs = found.any() || !made.findings.empty();
   made.hints = hints_of(evidence, options.bands);
-  std::vector<std::string_view> kinds;
-  for (const Finding& finding : made.findings) kinds.push_back(finding.kind);
-  made.checklist = checklist_of(evidence, options, kinds);
+  made.checklist = checklist_of(evidence, options, made.findings);
   made.doubts = evidence.doubts;
   if (evidence.gate && evidence.gate->cell != verdict::Outcome::pass) {
     made.verdict = verdict::to_string(evidence.gate->cell);

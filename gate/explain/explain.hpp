@@ -16,35 +16,45 @@
 
 namespace weir::explain {
 
-enum class Kind {
-  batches_changed,  // the same work in more or fewer batches
-  graphs_lost,      // CUDA graphs: each kernel is handed over by itself
-  work_moved_to_cpu,
-  work_moved_to_gpu,
-  fusion_lost,
-  fusion_gained,
-  batching_lost,    // more barriers between the same dispatches, or the same work in more of these
-  batching_gained,  // fewer of them
-  sync_per_layer,   // as many syncs as there are layers of a kind
-  sync_added,       // some, not by layers
-  sync_removed,
-  extra_copies,
-  copies_removed,
-  variant_changed,  // the same work by another kernel
-  splits_changed,
-  grows_with_context,
-  fixed_cost_changed,
-  op_added,
-  op_removed,
-  op_slower,
-  op_faster,
-  time_changed,   // a rate, a time or memory, with no difference that explains it
-  count_changed,  // none of the above
-  user_rule,      // weir.yaml says what it means
-};
-[[nodiscard]] std::string_view to_string(Kind kind);
+// What Finding::kind says.
+namespace kind {
+// the same work in more or fewer batches
+constexpr const char* batches_changed = "batches_changed";
+// CUDA graphs: each kernel is handed over by itself
+constexpr const char* graphs_lost = "graphs_lost";
+constexpr const char* work_moved_to_cpu = "work_moved_to_cpu";
+constexpr const char* work_moved_to_gpu = "work_moved_to_gpu";
+constexpr const char* fusion_lost = "fusion_lost";
+constexpr const char* fusion_gained = "fusion_gained";
+// more barriers between the same dispatches, or the same work in more of these
+constexpr const char* batching_lost = "batching_lost";
+// fewer of them
+constexpr const char* batching_gained = "batching_gained";
+// as many syncs as there are layers of a kind
+constexpr const char* sync_per_layer = "sync_per_layer";
+// some, not by layers
+constexpr const char* sync_added = "sync_added";
+constexpr const char* sync_removed = "sync_removed";
+constexpr const char* extra_copies = "extra_copies";
+constexpr const char* copies_removed = "copies_removed";
+// the same work by another kernel
+constexpr const char* variant_changed = "variant_changed";
+constexpr const char* splits_changed = "splits_changed";
+constexpr const char* grows_with_context = "grows_with_context";
+constexpr const char* fixed_cost_changed = "fixed_cost_changed";
+constexpr const char* op_added = "op_added";
+constexpr const char* op_removed = "op_removed";
+constexpr const char* op_slower = "op_slower";
+constexpr const char* op_faster = "op_faster";
+// a rate, a time or memory, with no difference that explains it
+constexpr const char* time_changed = "time_changed";
+// none of the above
+constexpr const char* count_changed = "count_changed";
+// weir.yaml says what it means
+constexpr const char* user_rule = "user_rule";
+}  // namespace kind
 
-using verdict::Finding;  // its kind is to_string() of one above
+using verdict::Finding;
 
 struct Total {
   std::string name;  // "dispatches"
@@ -55,8 +65,7 @@ struct Total {
 struct Hint {
   std::string metric;
   double value = 0;
-  bool high = false;  // else low
-  std::string text;   // one line
+  std::string text;  // one line
 };
 
 // One line of the checklist for slow engines, ticked as far as what was measured can answer it.

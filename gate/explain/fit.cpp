@@ -67,14 +67,6 @@ double cost_of(const Term& term) {
          (term.rest == 0 ? 0 : 2 + std::fabs(static_cast<double>(term.rest)));
 }
 
-std::string amount_line(const Amount& amount, const Fit* fit, std::size_t index, bool first) {
-  std::string line = fmt::format("{} {}", signed_text(amount.delta), amount.name);
-  if (fit == nullptr) return line;
-  const Term* term = fit->term(index);
-  if (term == nullptr) return line;
-  return line + " = " + term_words(*term, first ? fit->set.words : fit->set.short_words);
-}
-
 // A rest behind one for each of few layers, which proves nothing and may still be what it is.
 std::optional<std::string> loose_split(const Board& board, const Amount& amount) {
   if (board.model == nullptr || board.model->layers <= 2 * k_most_rest) return std::nullopt;
@@ -96,13 +88,6 @@ void set_layers(const Fit& fit, const Term& term, auto& told) {
 void set_where(const Fit& fit, const Term& term, Finding& finding) {
   set_layers(fit, term, finding);
   if (!fit.set.tensors.empty()) finding.tensors = {fit.set.tensors};
-}
-
-std::string surprise(const Fit& fit, std::size_t amounts) {
-  const std::string fitting =
-      amounts == 1 ? "The number fits these layers"
-                   : fmt::format("{} of {} numbers fit these layers", fit.terms.size(), amounts);
-  return fmt::format("{}: {}.", fitting, chance_words(fit.chance));
 }
 
 }  // namespace
@@ -156,10 +141,8 @@ std::vector<Fit> fits(const std::vector<Amount>& amounts, const ModelFacts& mode
     if (set.times > 1) fit.cost += 2;
     if (fit.chance <= k_worth_telling) found.push_back(std::move(fit));
   }
-  std::ranges::stable_sort(found, [](const Fit& a, const Fit& b) {
-    if (a.terms.size() != b.terms.size()) return a.terms.size() > b.terms.size();
-    return a.cost < b.cost;
-  });
+  std::ranges::stable_sort(
+      found, {}, [](const Fit& one) { return std::pair(-std::ssize(one.terms), one.cost); });
   return found;
 }
 
@@ -219,10 +202,11 @@ std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amo
   const Fit* fit = first_of(list, [](const Fit& one) { return one.term(0) != nullptr; });
   bool first = true;
   for (std::size_t i = 0; i < amounts.size(); ++i) {
-    finding.lines.push_back(amount_line(amounts[i], fit, i, first));
-    finding.numbers.push_back({amounts[i].name, amounts[i].delta, std::nullopt, {}});
+    add_number(amounts[i], finding);
     const Term* term = fit == nullptr ? nullptr : fit->term(i);
     if (term == nullptr) continue;
+    const std::string& layers = first ? fit->set.words : fit->set.short_words;
+    finding.lines.back() += " = " + term_words(*term, layers);
     set_layers(*fit, *term, finding.numbers.back());
     first = false;
   }
@@ -231,7 +215,10 @@ std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amo
     return std::nullopt;
   }
   set_where(*fit, *fit->term(0), finding);
-  finding.lines.push_back(surprise(*fit, amounts.size()));
+  const std::string fitting =
+      amounts.size() == 1 ? "The number fits"
+                          : fmt::format("{} of {} numbers fit", fit->terms.size(), amounts.size());
+  finding.lines.push_back(fmt::format("{} these layers: {}.", fitting, chance_words(fit->chance)));
   return *fit;
 }
 
@@ -267,9 +254,9 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
   const bool barriers = amount->name == "barriers", more = amount->delta > k_none;
   Finding finding;
   finding.also = true;
-  finding.kind = to_string(!barriers ? Kind::count_changed
-                           : more    ? Kind::batching_lost
-                                     : Kind::batching_gained);
+  finding.kind = !barriers ? kind::count_changed
+                 : more    ? kind::batching_lost
+                           : kind::batching_gained;
   finding.metric = metric_name(board.evidence, amount->name);
   finding.delta = amount->delta;
   set_where(fit, fit.terms.front(), finding);

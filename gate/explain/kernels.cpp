@@ -91,7 +91,7 @@ void add_variants(Board& board, std::vector<Moves> groups) {
   if (groups.empty()) return;
   std::ranges::stable_sort(groups, std::greater(), units_of);
   Finding finding;
-  finding.kind = to_string(Kind::variant_changed);
+  finding.kind = kind::variant_changed;
   finding.metric = metric_name(board.evidence, "dispatches");
   const Move* first = groups.front().front();
   // What came of a group, exactly: as often as others went, as it adds up to nothing.
@@ -129,12 +129,6 @@ struct Fusion {
   bool by_number = false;  // no name says so
 };
 
-std::vector<KernelName> parsed(const Moves& moves) {
-  std::vector<KernelName> names;
-  for (const Move* move : moves) names.push_back(move->parsed);
-  return names;
-}
-
 // Those of `more` that `list` does not have yet.
 void add_once(Moves& list, const Moves& more) {
   std::set<const Move*> seen(list.begin(), list.end());
@@ -146,7 +140,7 @@ void add_once(Moves& list, const Moves& more) {
 // Kernels on one side whose names say that they do what those on the other side do.
 Fusion fusion_by_name(const Moves& joined_side, const Moves& parts_side) {
   Fusion fusion;
-  const std::vector<KernelName> names = parsed(parts_side);
+  const std::vector<KernelName> names = names_in(parts_side);
   Moves all;
   for (const Move* one : joined_side) {
     const auto parts = parts_of(one->parsed, names);
@@ -182,7 +176,7 @@ void by_size(Moves& moves) {
 std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost) {
   const Move* whole = fusion.joined.front();
   Moves parts;
-  for (const std::size_t part : parts_of(whole->parsed, parsed(fusion.parts))) {
+  for (const std::size_t part : parts_of(whole->parsed, names_in(fusion.parts))) {
     parts.push_back(fusion.parts[part]);
   }
   // The joined kernel's own plain form is no part of it.
@@ -204,7 +198,7 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
 void add_fusion(Board& board, Fusion fusion, bool lost) {
   by_size(fusion.joined);
   by_size(fusion.parts);
-  Finding finding = board.about(lost ? Kind::fusion_lost : Kind::fusion_gained, "dispatches");
+  Finding finding = board.about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
   finding.headline = fusion_headline(board, fusion, lost);
   finding.lines = {move_words(fusion.joined, 4), move_words(fusion.parts, 6)};
   const Moves all = joined(fusion.joined, fusion.parts);
@@ -248,9 +242,9 @@ void add_works(Board& board, Moves moves, bool added) {
   // The engine's graph asks for the same ops as before: they were fused, or are.
   const bool same_graph = board.evidence.graph_known && board.found.graph.empty();
   const bool fusion = same_graph && is_small(moves.front());
-  Finding finding = board.about(fusion  ? (added ? Kind::fusion_lost : Kind::fusion_gained)
-                                : added ? Kind::op_added
-                                        : Kind::op_removed,
+  Finding finding = board.about(fusion  ? (added ? kind::fusion_lost : kind::fusion_gained)
+                                : added ? kind::op_added
+                                        : kind::op_removed,
                                 "dispatches");
   const std::string names =
       joined_names(moves.size() > 3 ? Moves(moves.begin(), moves.begin() + 3) : moves);
@@ -314,7 +308,7 @@ void find_pieces(Board& board) {
     units += move.delta().value();
   }
   if (moves.empty()) return;
-  Finding finding = board.about(Kind::batching_lost, "dispatches");
+  Finding finding = board.about(kind::batching_lost, "dispatches");
   const Move& first = *moves.front();
   finding.headline = fmt::format(
       "Batching lost: {} runs {}, before {}, and nothing is gone.", safe(first.parsed.base()),

@@ -137,10 +137,9 @@ void add_metadata_families(const model::GgufHeader& header, ModelFacts& facts) {
 
 std::optional<std::int64_t> small_number(const model::GgufHeader& header, std::string_view key) {
   const auto* value = header.find_own(key);
-  if (value == nullptr) return std::nullopt;
-  const auto number = value->to_unsigned();
-  if (!number || *number == 0 || *number > 1'000'000) return std::nullopt;
-  return static_cast<std::int64_t>(*number);
+  const auto number = value == nullptr ? 0 : value->to_unsigned().value_or(0);
+  if (number == 0 || number > 1'000'000) return std::nullopt;
+  return static_cast<std::int64_t>(number);
 }
 
 // One file of several: the tensors of the layers in the others are not in it.
@@ -153,11 +152,9 @@ bool is_part(const model::GgufHeader& header) {
 std::optional<std::int64_t> whole(const Json& config, std::initializer_list<const char*> keys,
                                   std::int64_t most, std::int64_t least = 1) {
   for (const char* key : keys) {
-    const auto found = config.find(key);
-    if (found == config.end() || !found->is_number_integer()) continue;
-    if (found->is_number_unsigned() && found->get<std::uint64_t>() > std::uint64_t{1} << 40)
-      continue;
-    const auto value = found->get<std::int64_t>();
+    const Json& found = below(config, key);
+    // Beyond what is signed it is below 0.
+    const std::int64_t value = found.is_number_integer() ? found.get<std::int64_t>() : -1;
     if (value >= least && value <= most) return value;
   }
   return std::nullopt;
@@ -166,11 +163,9 @@ std::optional<std::int64_t> whole(const Json& config, std::initializer_list<cons
 // One word a layer, as hybrid models have it.
 void add_types(const Json& config, ModelFacts& facts) {
   for (const char* key : {"layer_types", "layers_block_type"}) {
-    const auto found = config.find(key);
-    if (found == config.end() || !found->is_array()) continue;
     std::map<std::string, Layers> kinds;
     std::int64_t layer = 0;
-    for (const Json& one : *found) {
+    for (const Json& one : list_in(config, key)) {
       if (layer >= facts.layers) break;
       if (one.is_string()) {
         kinds[text::printable(one.get<std::string>().substr(0, 64))].insert(layer);
@@ -185,13 +180,12 @@ void add_types(const Json& config, ModelFacts& facts) {
 
 // "M-M*-": one letter a layer.
 void add_letters(const Json& config, ModelFacts& facts) {
-  const auto found = config.find("hybrid_override_pattern");
-  if (found == config.end() || !found->is_string()) return;
+  const Json& found = below(config, "hybrid_override_pattern");
+  if (!found.is_string()) return;
   std::map<char, Layers> kinds;
-  const auto letters = found->get<std::string>();
-  for (std::size_t i = 0; i < letters.size(); ++i) {
-    if (static_cast<std::int64_t>(i) >= facts.layers) break;
-    kinds[letters[i]].insert(static_cast<std::int64_t>(i));
+  std::int64_t layer = 0;
+  for (const char letter : found.get_ref<const std::string&>()) {
+    if (layer < facts.layers) kinds[letter].insert(layer++);
   }
   for (const auto& [letter, layers] : kinds) {
     if (letter <= ' ' || letter > '~') continue;
@@ -210,27 +204,22 @@ void add_both(ModelFacts& facts, const Layers& layers, const std::string& one,
 
 // Numbers that say which layers are special: every n-th, from the n-th on or from an offset.
 void add_periods(const Json& config, ModelFacts& facts) {
-  struct Period {
-    const char* every;
-    const char* offset;  // "" where the n-th is the first
-    const char* these;
-    const char* others;
-  };
-  const auto add = [&](const Period& period) {
-    const auto every = whole(config, {period.every}, 64, 2);
+  // `offset`: "" where the n-th is the first.
+  const auto add = [&](const char* period, const char* offset, const char* these,
+                       const char* others) {
+    const auto every = whole(config, {period}, 64, 2);
     if (!every) return;
-    const bool from_offset = *period.offset != '\0';
-    const auto first = from_offset ? whole(config, {period.offset}, 64, 0).value_or(0) : *every - 1;
-    add_both(facts, every_nth(facts.layers, *every, first), period.these, period.others);
+    const auto first = *offset ? whole(config, {offset}, 64, 0).value_or(0) : *every - 1;
+    add_both(facts, every_nth(facts.layers, *every, first), these, others);
   };
-  add({"full_attention_interval", "", "full attention", "linear attention"});
-  add({"sliding_window_pattern", "", "full attention", "a sliding window"});
-  add({"attn_layer_period", "attn_layer_offset", "attention", "state space"});
-  add({"expert_layer_period", "expert_layer_offset", "experts", "a dense FFN"});
+  add("full_attention_interval", "", "full attention", "linear attention");
+  add("sliding_window_pattern", "", "full attention", "a sliding window");
+  add("attn_layer_period", "attn_layer_offset", "attention", "state space");
+  add("expert_layer_period", "expert_layer_offset", "experts", "a dense FFN");
   if (const auto dense = whole(config, {"first_k_dense_replace"}, k_most_layers)) {
     add_both(facts, every_nth(std::min(*dense, facts.layers), 1, 0), "a dense FFN", "experts");
   }
-  add({"decoder_sparse_step", "", "experts", "a dense FFN"});
+  add("decoder_sparse_step", "", "experts", "a dense FFN");
 }
 
 }  // namespace
@@ -252,7 +241,6 @@ ModelFacts model_facts(const model::GgufHeader& header) {
   if (said > k_most_layers) said = 0;
   const bool partial = is_part(header) || said > seen;
   facts.layers = partial ? said : seen;
-  facts.experts = small_number(header, "expert_count");
   facts.experts_used = small_number(header, "expert_used_count");
   // Which layers lack a tensor is not known where layers are missing.
   if (!partial) add_tensor_families(tensors, facts.layers, facts);
@@ -265,8 +253,8 @@ Result<ModelFacts> model_facts_from_config(std::string_view source) {
   WEIR_TRY(const Json json, parse_json(source, {.bytes = std::size_t{4} << 20, .depth = 32}));
   if (!json.is_object()) return fail(Code::data, "a config.json holds an object");
   // Models that see keep what they say of text apart.
-  const auto inner = json.find("text_config");
-  const Json& config = inner != json.end() && inner->is_object() ? *inner : json;
+  const Json& inner = below(json, "text_config");
+  const Json& config = inner.is_object() ? inner : json;
   const auto layers =
       whole(config, {"num_hidden_layers", "n_layer", "num_layers", "n_layers"}, k_most_layers);
   if (!layers) {
@@ -277,12 +265,9 @@ Result<ModelFacts> model_facts_from_config(std::string_view source) {
   }
   ModelFacts facts;
   facts.layers = *layers;
-  const auto type = config.find("model_type");
-  if (type != config.end() && type->is_string()) {
-    facts.architecture = text::printable(type->get<std::string>().substr(0, 64));
+  if (const Json& type = below(config, "model_type"); type.is_string()) {
+    facts.architecture = text::printable(type.get<std::string>().substr(0, 64));
   }
-  facts.experts =
-      whole(config, {"num_experts", "num_local_experts", "n_routed_experts"}, 1'000'000);
   facts.experts_used = whole(
       config, {"num_experts_per_tok", "num_experts_per_token", "experts_per_token"}, 1'000'000);
   add_types(config, facts);

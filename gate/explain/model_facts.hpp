@@ -23,7 +23,7 @@ struct ModelFacts {
   std::int64_t layers = 0;   // 0: not known
   // Each set of layers once, the largest first; then by pattern.
   std::vector<Family> families;
-  std::optional<std::int64_t> experts, experts_used;
+  std::optional<std::int64_t> experts_used;
 
   friend bool operator==(const ModelFacts&, const ModelFacts&) = default;
 };

@@ -34,12 +34,6 @@ Balance balance_of(const std::vector<Move>& kernels, bool to_cpu) {
   return balance;
 }
 
-std::vector<KernelName> names_in(const Moves& moves) {
-  std::vector<KernelName> names;
-  for (const Move* move : moves) names.push_back(move->parsed);
-  return names;
-}
-
 // Others do its work now: its parts, or a variant of it.
 bool replaced(const Move& move, const std::vector<KernelName>& others) {
   return !parts_of(move.parsed, others).empty() ||
@@ -199,9 +193,8 @@ std::vector<Amount> amounts_moved(const Board& board, const Moved& moved) {
     amounts.push_back({safe(op->name) + " on the CPU", op->delta()});
   }
   if (moved.ops.size() == 1 && amounts.size() == 2) amounts.erase(amounts.begin());
-  for (Amount& amount : amounts_of(board, {"syncs", "splits", "copies", "dispatches"})) {
-    amounts.push_back(std::move(amount));
-  }
+  std::ranges::move(amounts_of(board, {"syncs", "splits", "copies", "dispatches"}),
+                    std::back_inserter(amounts));
   return amounts;
 }
 
@@ -214,7 +207,7 @@ void find_moved(Board& board) {
   if (!moved) return;
   const bool to_cpu = moved->to_cpu;
   const auto changed = [&](const char* base) { return board.found.count(base) != k_none; };
-  Finding finding = board.about(to_cpu ? Kind::work_moved_to_cpu : Kind::work_moved_to_gpu,
+  Finding finding = board.about(to_cpu ? kind::work_moved_to_cpu : kind::work_moved_to_gpu,
                                 changed("cpu_ops")      ? "cpu_ops"
                                 : changed("dispatches") ? "dispatches"
                                                         : "syncs");

@@ -79,9 +79,14 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends) 
     add_row(rows, {Work::Kind::op, op.op, op.type, op.shape, backend}, op, op.kernel.empty());
   }
   for (const auto& [key, sum] : rows) {
-    Work work{key.kind, key.name, key.type, key.shape, key.backend, names_a_cpu(key.backend),
-              {},       {},       {}};
-    work.times = Rational::make(sum.calls, tokens).value_or(Rational(sum.calls));
+    Work work{key.kind,
+              key.name,
+              key.type,
+              key.shape,
+              key.backend,
+              names_a_cpu(key.backend),
+              Rational::make(sum.calls, tokens).value_or(Rational(sum.calls)),
+              {}};
     if (!sum.counted) made.uncounted.insert(key.name);
     if (sum.seconds) work.seconds = *sum.seconds / static_cast<double>(tokens);
     made.side.works.push_back(std::move(work));
@@ -227,13 +232,11 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   evidence.graph_known = a.ops && b.ops && !before.truncated && !after.truncated;
   evidence.cpu_ops_known = evidence.graph_known && a.backends && b.backends;
   for (const auto& [observed, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
-    for (const std::string& error : observed->errors) {
-      evidence.doubts.push_back(fmt::format("{}: the engine reports: {}", side, error));
-      break;  // the first says why
+    if (!observed->errors.empty()) {  // the first says why
+      evidence.doubts.push_back(
+          fmt::format("{}: the engine reports: {}", side, observed->errors.front()));
     }
-    for (std::string& doubt : observed::cross_checks(*observed, side)) {
-      evidence.doubts.push_back(std::move(doubt));
-    }
+    std::ranges::move(observed::cross_checks(*observed, side), std::back_inserter(evidence.doubts));
     if (observed->truncated) {
       evidence.doubts.push_back(std::string(side) +
                                 ": it ends in the middle: sums are of its whole parts");

@@ -39,6 +39,7 @@ struct Move {
 };
 using Moves = std::vector<const Move*>;
 [[nodiscard]] Moves one_way(const std::vector<Move>& moves, bool up);
+[[nodiscard]] std::vector<KernelName> names_in(const Moves& moves);
 // Of the deltas; what does not fit a Rational is left out.
 [[nodiscard]] Rational sum_of(const Moves& moves);
 
@@ -87,9 +88,9 @@ struct ExactCounts {
                                                  const std::vector<Rule>& rules);
 
 [[nodiscard]] std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands);
-// `kinds` are the names of the kinds of finding there are, which answer some of it.
+// The findings answer some of it.
 [[nodiscard]] std::vector<Check> checklist_of(const Evidence& evidence, const Options& options,
-                                              const std::vector<std::string_view>& kinds);
+                                              const std::vector<Finding>& findings);
 
 // What the patterns look at and write on.
 struct Board {
@@ -110,29 +111,22 @@ struct Board {
   void take(const std::string& item) { taken.insert(item); }
   void take(const Moves& kernels);
   // The change of a count that nothing has claimed; 0 where there is none.
-  [[nodiscard]] Rational open(const std::string& base) const;
-  void add(Finding finding, double units, int rank = 1);
+  [[nodiscard]] Rational open(const std::string& base) const {
+    return free(base) ? found.count(base) : k_none;
+  }
+  void add(Finding finding, double units, int rank = 1) {
+    entries.push_back({std::move(finding), units, rank});
+  }
 
   // A finding about this count, with its metric and delta.
-  [[nodiscard]] Finding about(Kind kind, const std::string& base) const;
+  [[nodiscard]] Finding about(const char* kind, const std::string& base) const;
   [[nodiscard]] std::string per() const;  // " a token", or ""
 };
 
-void find_batches(Board& board);
-void find_graphs(Board& board);
-void find_moved(Board& board);
-void find_syncs(Board& board);
-void find_pieces(Board& board);
-void find_kernels(Board& board);
-void find_totals(Board& board);
-void find_barriers(Board& board);
-void find_splits(Board& board);
-void find_copies(Board& board);
-void find_context(Board& board);
-void find_slow(Board& board);
-void find_fixed(Board& board);
-void find_rest(Board& board);
-void find_times(Board& board);
+using Pattern = void(Board& board);
+Pattern find_batches, find_graphs, find_moved, find_syncs, find_pieces, find_kernels, find_totals,
+    find_barriers, find_splits, find_copies, find_context, find_slow, find_fixed, find_rest,
+    find_times;
 
 // Writes each amount as a line, held against the model's layers where that fits, and fills the
 // finding's layers, tensors and per_layer from the first of them. Says how surprising the fit is.

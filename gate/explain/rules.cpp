@@ -8,22 +8,12 @@ namespace {
 using Change = Rule::Change;
 
 bool fits_counts(Change change, const Rational& before, const Rational& after) {
-  switch (change) {
-    case Change::any:
-      return before != after;
-    case Change::more:
-      return after > before;
-    case Change::fewer:
-      return after < before;
-    case Change::appeared:
-      return before == k_none && after > k_none;
-    case Change::vanished:
-      return after == k_none && before > k_none;
-    case Change::slower:
-    case Change::faster:
-      break;  // told by what patterns find of times
-  }
-  return false;
+  if (change == Change::any) return before != after;
+  if (change == Change::more) return after > before;
+  if (change == Change::fewer) return after < before;
+  if (change == Change::appeared) return before == k_none && after > k_none;
+  // What is slower or faster patterns find among the times.
+  return change == Change::vanished && after == k_none && before > k_none;
 }
 
 // Of counts that are nearly exact only the change is one, not the values.
@@ -89,8 +79,8 @@ const std::vector<std::string>& change_words() {
 std::optional<Rule::Change> parse_change(const std::string& word) {
   const auto& words = change_words();
   const auto found = std::ranges::find(words, word);
-  if (found == words.end()) return std::nullopt;
-  return static_cast<Change>(found - words.begin());
+  return found == words.end() ? std::nullopt
+                              : std::optional(static_cast<Change>(found - words.begin()));
 }
 
 std::vector<Finding> user_findings(const Evidence& evidence, const Differences& found,
@@ -100,7 +90,7 @@ std::vector<Finding> user_findings(const Evidence& evidence, const Differences& 
     if (!rule.cell.empty() && !text::glob_match(rule.cell, evidence.cell)) continue;
     if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) continue;
     Finding finding;
-    finding.kind = to_string(Kind::user_rule);
+    finding.kind = kind::user_rule;
     if (!move_fits(rule, rule.kernel, {&found.kernels}, finding) ||
         !move_fits(rule, rule.op, {&found.cpu_ops, &found.graph}, finding) ||
         !metric_fits(rule, evidence, found, finding)) {

@@ -72,7 +72,7 @@ std::string time_text(double seconds) {
 void add_slow(Board& board, const Timed& one) {
   const bool slower = one.log_ratio > 0;
   Finding finding;
-  finding.kind = to_string(slower ? Kind::op_slower : Kind::op_faster);
+  finding.kind = slower ? kind::op_slower : kind::op_faster;
   finding.ops = {one.move->name};
   const double factor = std::exp(std::fabs(one.log_ratio));
   const double times = slower ? factor : 1 / factor;
@@ -121,7 +121,7 @@ void find_slow(Board& board) {
 void find_times(Board& board) {
   // What is done once explains no rate; anything else that was found may.
   const bool explained = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
-    return entry.finding.kind != to_string(Kind::fixed_cost_changed);
+    return entry.finding.kind != kind::fixed_cost_changed;
   });
   if (board.found.times.empty() || explained || board.found.work_changed()) return;
   std::vector<std::pair<std::string, double>> times(board.found.times.begin(),
@@ -130,7 +130,7 @@ void find_times(Board& board) {
                            [](const auto& one) { return std::fabs(std::log(one.second)); });
   const bool counted = counts_known(board.evidence);
   Finding finding;
-  finding.kind = to_string(Kind::time_changed);
+  finding.kind = kind::time_changed;
   finding.metric = times.front().first;
   for (const auto& [name, ratio] : std::span(times).first(std::min<std::size_t>(times.size(), 6))) {
     finding.lines.push_back(time_words(board.evidence, name, ratio));

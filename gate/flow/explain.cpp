@@ -101,9 +101,8 @@ void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Setti
     if (!worth_explaining(cell)) continue;
     auto why = explain::explain(explain::evidence_of(cell), models.of(cell.cell.model), options);
     // What the rules of the config say comes last, and is all kept.
-    const auto own = std::ranges::find_if(why.findings, [](const auto& one) {
-      return one.kind == explain::to_string(explain::Kind::user_rule);
-    });
+    const auto own = std::ranges::find_if(
+        why.findings, [](const auto& one) { return one.kind == explain::kind::user_rule; });
     const auto most = static_cast<std::ptrdiff_t>(k_most_findings);
     if (own - why.findings.begin() > most) why.findings.erase(why.findings.begin() + most, own);
     cell.findings = std::move(why.findings);

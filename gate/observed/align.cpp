@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/observed/timeline.hpp"
 
 namespace weir::observed {
@@ -23,13 +24,9 @@ struct Rule {
 
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> k_rules = [] {
-    Ops sum;
     std::vector<Ops> sums;
-    for (int i = 0; i < 9; ++i) {
-      sum.emplace_back("ADD");
-      if (i > 0) sums.push_back(sum);
-    }
-    std::vector<Rule> out = {
+    for (std::size_t adds = 2; adds < 10; ++adds) sums.emplace_back(adds, "ADD");
+    return std::vector<Rule>{
         {"matmul_id", {{"MUL_MAT_ID"}}},
         {"mul_mat_vec_id",
          {{"MUL_MAT_ID"},
@@ -59,24 +56,20 @@ const std::vector<Rule>& rules() {
         {"contig_cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
         {"cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
     };
-    return out;
   }();
   return k_rules;
 }
 
 const Rule* rule_of(std::string_view kernel) {
-  for (const Rule& rule : rules()) {
-    if (kernel.starts_with(rule.prefix)) return &rule;
-  }
-  return nullptr;
+  return first_of(rules(), [&](const Rule& one) { return kernel.starts_with(one.prefix); });
 }
 
 // "scale_f32" is called like SCALE.
 bool called_like(std::string_view kernel, std::string_view op) {
-  if (op.empty() || kernel.size() < op.size()) return false;
-  for (std::size_t i = 0; i < op.size(); ++i) {
-    if (std::toupper(static_cast<unsigned char>(kernel[i])) != op[i]) return false;
-  }
+  const auto alike = [](char of_op, char of_kernel) {
+    return std::toupper(static_cast<unsigned char>(of_kernel)) == of_op;
+  };
+  if (op.empty() || std::ranges::mismatch(op, kernel, alike).in1 != op.end()) return false;
   return kernel.size() == op.size() || kernel[op.size()] == '_';
 }
 
@@ -162,8 +155,7 @@ Aligned align_sequences(const std::vector<std::string>& kernels,
       if (j < ops.size()) better(at(i, j + 1).cost + k_left_over, -1, true);
     }
   }
-  std::size_t i = 0;
-  std::size_t j = 0;
+  std::size_t i = 0, j = 0;
   std::string last;  // the op whose part a kernel is
   std::int64_t last_node = -1;
   std::vector<std::size_t> waiting;  // parts in front of their op

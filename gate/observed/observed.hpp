@@ -21,6 +21,10 @@
 
 namespace weir::observed {
 enum class Phase { unknown, load, prefill, decode, other };
+// Of what computes so many rows (tokens) at once; 0: nobody knows.
+[[nodiscard]] constexpr Phase phase_of_rows(std::int64_t rows) {
+  return rows == 0 ? Phase::unknown : rows == 1 ? Phase::decode : Phase::prefill;
+}
 
 // Where the document says the run took place, and of what.
 struct ObservedContext {

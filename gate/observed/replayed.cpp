@@ -10,11 +10,6 @@
 namespace weir::observed {
 namespace {
 
-Phase phase_of(const profile::ReplayStep& step) {
-  if (step.rows == 0) return Phase::unknown;
-  return step.rows == 1 ? Phase::decode : Phase::prefill;
-}
-
 ObservedOp row_of(const profile::ReplayStep& step, const profile::ReplayNode& node,
                   const ReplayedNode& times) {
   ObservedOp op;
@@ -23,7 +18,7 @@ ObservedOp row_of(const profile::ReplayStep& step, const profile::ReplayNode& no
   op.shape = profile::shape_text(node);
   op.backend = node.backend;
   op.node = node.name;
-  op.phase = phase_of(step);
+  op.phase = phase_of_rows(step.rows);
   op.step = 0;
   op.calls = node.count;
   op.seconds = *times.median * static_cast<double>(node.count);
@@ -43,10 +38,9 @@ std::string places_text(const profile::ReplayStep& step, const Replayed& replaye
 }
 
 ObservedTiming timing_of(const char* name, double seconds) {
-  return {unit::custom_metric(name, unit::Kind::time, unit::Unit::seconds, unit::Better::lower),
-          {},
-          seconds,
-          std::nullopt};
+  const auto metric =
+      unit::custom_metric(name, unit::Kind::time, unit::Unit::seconds, unit::Better::lower);
+  return {metric, {}, seconds, std::nullopt};
 }
 
 }  // namespace
@@ -104,12 +98,8 @@ Observed observed_of(const profile::Replay& replay, const profile::ReplayStep& s
   out.context.facts["recorded_program"] = replay.program;
   if (replayed.threads) out.context.facts["threads"] = fmt::format("{}", *replayed.threads);
   const ReplaySums sums = sums_of(step, replayed);
-  ObservedStep of;
-  of.label = "replayed step";
-  of.phase = phase_of(step);
-  if (step.rows > 0) of.tokens = step.rows;
-  of.seconds = sums.replayed;
-  out.steps.push_back(std::move(of));
+  const auto tokens = step.rows > 0 ? std::optional<std::int64_t>(step.rows) : std::nullopt;
+  out.steps.push_back({"replayed step", phase_of_rows(step.rows), tokens, sums.replayed});
   for (std::size_t i = 0; i < step.nodes.size() && i < replayed.nodes.size(); ++i) {
     if (replayed.nodes[i].median) {
       out.ops.push_back(row_of(step, step.nodes[i], replayed.nodes[i]));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -196,8 +197,7 @@ static double last_call(const Process& process) {
 
 std::optional<Busy> busy(const Timeline& timeline) {
   struct Work {
-    double seconds = 0, first = 0;
-    bool any = false;
+    double seconds = 0, first = std::numeric_limits<double>::infinity();
   };
   std::optional<Busy> most;
   for (const Process& process : timeline.processes) {
@@ -205,8 +205,7 @@ std::optional<Busy> busy(const Timeline& timeline) {
     const auto add = [&](std::uint32_t queue, double asked, const std::optional<Interval>& device) {
       if (!device) return;
       Work& work = queues[queue];
-      work.first = work.any ? std::min(work.first, asked) : asked;
-      work.any = true;
+      work.first = std::min(work.first, asked);
       work.seconds += device->length();
     };
     for (const Submission& submission : process.submissions) {
@@ -246,9 +245,9 @@ Coverage coverage(const Timeline& timeline) {
 namespace {
 
 Phase phase_of(const Process& process, std::uint32_t graph) {
-  const std::uint64_t rows = graph < process.graphs.size() ? process.graphs[graph].rows : 0;
-  if (rows == 0) return Phase::unknown;
-  return rows == 1 ? Phase::decode : Phase::prefill;
+  return graph < process.graphs.size()
+             ? phase_of_rows(static_cast<std::int64_t>(process.graphs[graph].rows))
+             : Phase::unknown;
 }
 
 // Adds up, but is absent once one is.
@@ -294,13 +293,12 @@ ObservedOp described(const Piece& piece) {
     if (!scope->place) {  // a mark
       out.op = scope->op;
       out.backend = scope->backend;
-      out.layer = scope->layer;
-      return out;
+    } else {
+      if (scope->place->kind < process.op_kinds.size()) out = process.op_kinds[scope->place->kind];
+      out.flops = flops_of(out);
+      out.phase = phase_of(process, scope->place->graph);
     }
-    if (scope->place->kind < process.op_kinds.size()) out = process.op_kinds[scope->place->kind];
-    out.flops = flops_of(out);
     out.layer = scope->layer;
-    out.phase = phase_of(process, scope->place->graph);
     return out;
   }
   out.kernel = name_of(piece, By::kernel).name;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -29,26 +30,19 @@ std::string or_none(const std::string& text, const char* none) {
 }
 
 std::string group_name(const ObservedOp& op, GroupBy by) {
-  switch (by) {
-    case GroupBy::op:
-      return or_none(op.op.empty() ? op.kernel : op.op, "(no name)");
-    case GroupBy::kernel:
-      return or_none(op.kernel.empty() ? op.op : op.kernel, "(no name)");
-    case GroupBy::shape:
-      return or_none(shape_group(op, op.kernel.empty() ? op.op : op.kernel), "(no name)");
-    case GroupBy::op_shape:
-      return or_none(shape_group(op, op.op.empty() ? op.kernel : op.op), "(no name)") +
-             (op.backend.empty() ? "" : " on " + op.backend);
-    case GroupBy::backend:
-      return or_none(op.backend, "(no backend)");
-    case GroupBy::layer:
-      return op.layer ? fmt::format("layer {}", *op.layer) : "(no layer)";
-    case GroupBy::phase:
-      return std::string(to_string(op.phase));
-    case GroupBy::category:
-      return or_none(op.category, "(no category)");
+  const std::string& kernel = op.kernel.empty() ? op.op : op.kernel;
+  const std::string& name = op.op.empty() ? op.kernel : op.op;
+  if (by == GroupBy::op) return or_none(name, "(no name)");
+  if (by == GroupBy::kernel) return or_none(kernel, "(no name)");
+  if (by == GroupBy::shape) return or_none(shape_group(op, kernel), "(no name)");
+  if (by == GroupBy::op_shape) {
+    return or_none(shape_group(op, name), "(no name)") +
+           (op.backend.empty() ? "" : " on " + op.backend);
   }
-  return "";
+  if (by == GroupBy::backend) return or_none(op.backend, "(no backend)");
+  if (by == GroupBy::layer) return op.layer ? fmt::format("layer {}", *op.layer) : "(no layer)";
+  if (by == GroupBy::phase) return std::string(to_string(op.phase));
+  return or_none(op.category, "(no category)");
 }
 
 std::optional<double> of_all(const ObservedOp& op, const std::optional<double>& of_one) {
@@ -57,9 +51,16 @@ std::optional<double> of_all(const ObservedOp& op, const std::optional<double>& 
 }
 
 void add_row(OpTotal& total, const ObservedOp& op) {
-  if (total.rows > 0 && total.seconds.has_value() != op.seconds.has_value()) total.partly = true;
-  if (const auto own = time_of_its_own(op)) total.seconds = total.seconds.value_or(0) + *own;
-  if (op.own_seconds) total.own_seconds = total.own_seconds.value_or(0) + *op.own_seconds;
+  const bool first = total.rows++ == 0;
+  const auto add = [&](std::optional<double>& sum, bool& partly,
+                       const std::optional<double>& more) {
+    partly |= !first && sum.has_value() != more.has_value();
+    if (more) sum = sum.value_or(0) + *more;
+  };
+  add(total.seconds, total.partly, time_of_its_own(op));
+  add(total.flops, total.flops_partly, of_all(op, op.flops));
+  add(total.bytes, total.bytes_partly, of_all(op, op.bytes));
+  add(total.peak_seconds, total.peak_partly, op.peak_seconds);
   if (op.calls) {
     const std::int64_t so_far = total.calls.value_or(0);
     const std::int64_t room = std::numeric_limits<std::int64_t>::max() - so_far;
@@ -67,14 +68,6 @@ void add_row(OpTotal& total, const ObservedOp& op) {
   }
   if (op.least) total.least = std::min(total.least.value_or(*op.least), *op.least);
   if (op.most) total.most = std::max(total.most.value_or(*op.most), *op.most);
-  const auto flops = of_all(op, op.flops), bytes = of_all(op, op.bytes);
-  total.flops_partly |= total.rows > 0 && total.flops.has_value() != flops.has_value();
-  total.bytes_partly |= total.rows > 0 && total.bytes.has_value() != bytes.has_value();
-  if (flops) total.flops = total.flops.value_or(0) + *flops;
-  if (bytes) total.bytes = total.bytes.value_or(0) + *bytes;
-  total.peak_partly |= !op.peak_seconds;
-  if (op.peak_seconds) total.peak_seconds = total.peak_seconds.value_or(0) + *op.peak_seconds;
-  ++total.rows;
 }
 
 std::optional<double> finite(double value) {
@@ -104,8 +97,7 @@ std::optional<double> bytes_of(const std::string& type, const std::string& shape
   const auto dims = profile::sizes_of(shape);
   if (info == nullptr || !dims) return std::nullopt;
   const auto bytes = model::tensor_bytes(*info, *dims);
-  if (!bytes) return std::nullopt;
-  return static_cast<double>(*bytes);
+  return bytes ? std::optional(static_cast<double>(*bytes)) : std::nullopt;
 }
 
 std::optional<double> bytes_of_call(const ObservedOp& op) {
@@ -171,8 +163,7 @@ std::optional<std::int64_t> number_at(std::string_view name, std::size_t at) {
     return std::nullopt;
   }
   const auto number = text::to_int(name.substr(at, end - at));
-  if (!number || *number > k_most_layers) return std::nullopt;
-  return *number;
+  return number && *number <= k_most_layers ? number : std::nullopt;
 }
 
 // Of the steps that decode and have rows; nothing when there is none.
@@ -210,15 +201,10 @@ std::vector<OpTotal> op_totals(const Observed& observed, GroupBy by, const Rows&
     totals.push_back(std::move(total));
   }
   // Groups come by name already.
-  std::ranges::stable_sort(totals, [&](const OpTotal& a, const OpTotal& b) {
-    if (by == GroupBy::layer) {
-      constexpr auto k_last = std::numeric_limits<std::int64_t>::max();
-      return a.layer.value_or(k_last) < b.layer.value_or(k_last);
-    }
-    const double time_a = a.seconds.value_or(-1);
-    const double time_b = b.seconds.value_or(-1);
-    if (time_a != time_b) return time_a > time_b;
-    return a.calls.value_or(0) > b.calls.value_or(0);
+  std::ranges::stable_sort(totals, {}, [&](const OpTotal& one) {
+    constexpr auto k_last = std::numeric_limits<std::int64_t>::max();
+    if (by == GroupBy::layer) return std::tuple(one.layer.value_or(k_last), 0.0, std::int64_t{0});
+    return std::tuple(std::int64_t{0}, -one.seconds.value_or(-1), -one.calls.value_or(0));
   });
   return totals;
 }
@@ -232,23 +218,20 @@ std::optional<double> time_of_its_own(const ObservedOp& op) {
   return op.seconds && op.own_seconds ? op.own_seconds : op.seconds;
 }
 
-std::optional<double> OpTotal::flops_per_second() const {
-  if (flops.value_or(0) <= 0 || flops_partly || !seconds || partly || *seconds <= 0) {
-    return std::nullopt;
-  }
-  return finite(*flops / *seconds);
+// A sum of the group's over its time.
+static std::optional<double> rate(const OpTotal& total, const std::optional<double>& sum,
+                                  bool partly) {
+  const double seconds = total.seconds.value_or(0);
+  if (sum.value_or(0) <= 0 || seconds <= 0 || partly || total.partly) return std::nullopt;
+  return finite(*sum / seconds);
 }
 
-std::optional<double> OpTotal::bytes_per_second() const {
-  if (bytes.value_or(0) <= 0 || bytes_partly || !seconds || partly || *seconds <= 0) {
-    return std::nullopt;
-  }
-  return finite(*bytes / *seconds);
-}
+std::optional<double> OpTotal::flops_per_second() const { return rate(*this, flops, flops_partly); }
+
+std::optional<double> OpTotal::bytes_per_second() const { return rate(*this, bytes, bytes_partly); }
 
 std::optional<double> OpTotal::share_of_peak() const {
-  if (!peak_seconds || peak_partly || !seconds || partly || *seconds <= 0) return std::nullopt;
-  return finite(*peak_seconds / *seconds);
+  return rate(*this, peak_seconds, peak_partly);
 }
 
 std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by) {
@@ -376,12 +359,9 @@ namespace {
 // buffer's time; 5 % is good, more than 10 % is suspicious.
 constexpr double k_drift_good = 0.05, k_drift_bad = 0.10;
 
-std::string led_by(const std::string& side) { return side.empty() ? "" : side + ": "; }
-
 std::string in_ms(double seconds) { return fmt::format("{:.3g} ms", seconds * 1e3); }
 
-void against_buffers(const Observed& observed, const std::string& side,
-                     std::vector<std::string>& doubts) {
+std::optional<std::string> against_buffers(const Observed& observed) {
   double rows = 0, buffers = 0;
   for (const auto& op : observed.ops) {
     // In no command buffer: work of the CPU, and its time to write commands.
@@ -389,13 +369,12 @@ void against_buffers(const Observed& observed, const std::string& side,
     if (!op.covers_others && !on_cpu) rows += time_of_its_own(op).value_or(0);
   }
   for (const auto& buffer : observed.buffers) buffers += buffer.seconds.value_or(0);
-  if (rows <= 0 || buffers <= 0) return;
-  const double drift = rows / buffers - 1;
-  if (std::fabs(drift) <= k_drift_good) return;
-  doubts.push_back(
-      fmt::format("{}dispatches add up to {}, command buffers to {}: {:.0f} % apart{}",
-                  led_by(side), in_ms(rows), in_ms(buffers), 100 * std::fabs(drift),
-                  std::fabs(drift) > k_drift_bad ? ", too much to trust their times" : ""));
+  if (rows <= 0 || buffers <= 0) return std::nullopt;
+  const double drift = std::fabs(rows / buffers - 1);
+  if (drift <= k_drift_good) return std::nullopt;
+  return fmt::format("dispatches add up to {}, command buffers to {}: {:.0f} % apart{}",
+                     in_ms(rows), in_ms(buffers), 100 * drift,
+                     drift > k_drift_bad ? ", too much to trust their times" : "");
 }
 
 std::optional<double> wall_seconds_per_token(const Observed& observed) {
@@ -406,36 +385,29 @@ std::optional<double> wall_seconds_per_token(const Observed& observed) {
   return std::nullopt;
 }
 
-void against_the_clock(const Observed& observed, const std::string& side,
-                       std::vector<std::string>& doubts) {
+std::optional<std::string> against_the_clock(const Observed& observed) {
   const auto wall = wall_seconds_per_token(observed);
-  if (!wall) return;
   // Tokens of the prompt that were read one by one are among the ops, and not in the rate.
-  if (observed.generated_tokens && decoded_tokens(observed) > observed.generated_tokens) return;
+  const auto& generated = observed.generated_tokens;
+  if (!wall || (generated && decoded_tokens(observed) > generated)) return std::nullopt;
   double rows = 0;
   for (const auto& op : op_totals_per_token(observed, GroupBy::op)) {
     rows += op.seconds.value_or(0);
   }
-  if (rows <= 0) return;
   const double share = rows / *wall;
-  if (share > 1 + k_drift_good) {
-    doubts.push_back(
-        fmt::format("{}ops take {} a token, the token {}: they overlap, or profiling "
-                    "slows them",
-                    led_by(side), in_ms(rows), in_ms(*wall)));
-  } else if (share < 0.5) {
-    doubts.push_back(
-        fmt::format("{}ops take {} a token, the token {}: most of its time is in no op",
-                    led_by(side), in_ms(rows), in_ms(*wall)));
-  }
+  if (rows <= 0 || (share >= 0.5 && share <= 1 + k_drift_good)) return std::nullopt;
+  return fmt::format(
+      "ops take {} a token, the token {}: {}", in_ms(rows), in_ms(*wall),
+      share < 0.5 ? "most of its time is in no op" : "they overlap, or profiling slows them");
 }
 
 }  // namespace
 
 std::vector<std::string> cross_checks(const Observed& observed, const std::string& side) {
   std::vector<std::string> doubts;
-  against_buffers(observed, side, doubts);
-  against_the_clock(observed, side, doubts);
+  for (const auto& doubt : {against_buffers(observed), against_the_clock(observed)}) {
+    if (doubt) doubts.push_back((side.empty() ? "" : side + ": ") + *doubt);
+  }
   return doubts;
 }
 

@@ -39,7 +39,7 @@ struct OpTotal {
   std::optional<std::int64_t> layer;  // of groups by layer
   std::size_t rows = 0;
   std::optional<std::int64_t> calls;
-  std::optional<double> seconds, least, most, own_seconds;
+  std::optional<double> seconds, least, most;
   std::optional<double> flops, bytes;  // of all calls together
   std::optional<double> peak_seconds;
   bool partly = false;

@@ -64,7 +64,6 @@ TEST(Fit, AllowsASmallRestOnlyBesideManyLayers) {
 
 TEST(Fit, CountsExpertsInUse) {
   ModelFacts model = test::plain_model(6);
-  model.experts = 64;
   model.experts_used = 8;
   const auto found = fits({{"dispatches", 48}, {"syncs", 48}}, model);
   ASSERT_EQ(found.size(), 2U);
