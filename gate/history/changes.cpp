@@ -1,10 +1,6 @@
 #include "gate/history/changes.hpp"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
-
-#include "gate/stats/changes.hpp"
 
 namespace weir::history {
 

@@ -125,36 +125,29 @@ Json change_json(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   const RunFacts& run = run_at(history, series, change.index);
   const RunFacts& run_before = run_at(history, series, change.index - 1);
-  const auto number = [](const std::optional<double>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  const auto text = [](const std::optional<std::string>& value) {
-    return value ? Json(*value) : Json(nullptr);
-  };
-  Json json = {
-      {"project", series.project},
-      {"cell", series.cell},
-      {"metric", series.metric.name},
-      {"machine", series.machine},
-      {"kind", to_string(change.kind)},
-      {"commit", text(run.commit)},
-      {"commit_before", text(run_before.commit)},
-      {"time", sys::time_of(run.time)},
-      {"index", change.index},
-      {"end", change.end},
-      {"points", series.points.size()},
-      {"before", change.before},
-      {"after", change.after},
-      {"size", change.size},
-      {"relative", change.relative},
-      {"low", number(change.low)},
-      {"high", number(change.high)},
-      {"confidence", change.confidence},
-      {"settled", change.settled},
-      {"worse", change.worse ? Json(*change.worse) : Json(nullptr)},
-      {"unit", series.metric.unit ? Json(unit::to_string(*series.metric.unit)) : Json(nullptr)},
-      {"class", nullptr},
-      {"acknowledged", nullptr}};
+  Json json = {{"project", series.project},
+               {"cell", series.cell},
+               {"metric", series.metric.name},
+               {"machine", series.machine},
+               {"kind", to_string(change.kind)},
+               {"commit", optional_to_json(run.commit)},
+               {"commit_before", optional_to_json(run_before.commit)},
+               {"time", sys::time_of(run.time)},
+               {"index", change.index},
+               {"end", change.end},
+               {"points", series.points.size()},
+               {"before", change.before},
+               {"after", change.after},
+               {"size", change.size},
+               {"relative", change.relative},
+               {"low", change.low ? Json(*change.low) : Json()},
+               {"high", change.high ? Json(*change.high) : Json()},
+               {"confidence", change.confidence},
+               {"settled", change.settled},
+               {"worse", optional_to_json(change.worse)},
+               {"unit", series.metric.unit ? Json(unit::to_string(*series.metric.unit)) : Json()},
+               {"class", nullptr},
+               {"acknowledged", nullptr}};
   if (change.new_class) {
     json["class"] = {{"device_before", change.new_class->device_class_before},
                      {"device", change.new_class->device_class},

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/unit/device_api.hpp"
@@ -51,17 +52,12 @@ std::string device_of(const std::string& device_class) {
 // Sessions of `after` that `before` has not: one and the same twice is two.
 std::vector<const baseline::Session*> fresh_sessions(const BaselineChange& change,
                                                      const std::string& machine_class) {
-  std::vector<const baseline::Session*> known;
-  if (change.before) {
-    const auto found = change.before->sessions.find(machine_class);
-    if (found != change.before->sessions.end()) {
-      for (const baseline::Session& one : found->second) known.push_back(&one);
-    }
-  }
+  const auto* before = change.before ? look_up(change.before->sessions, machine_class) : nullptr;
+  auto known = before == nullptr ? std::vector<baseline::Session>() : *before;
   std::vector<const baseline::Session*> fresh;
   for (const baseline::Session& one : change.after.sessions.at(machine_class)) {
-    const auto same = std::ranges::find_if(known, [&](const baseline::Session* two) {
-      return two->engine_build == one.engine_build && two->samples == one.samples;
+    const auto same = std::ranges::find_if(known, [&](const baseline::Session& two) {
+      return two.engine_build == one.engine_build && two.samples == one.samples;
     });
     if (same == known.end()) {
       fresh.push_back(&one);

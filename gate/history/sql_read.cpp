@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/history/database.hpp"
 
@@ -14,13 +15,6 @@ namespace {
 
 template <class Value>
 using ById = std::unordered_map<std::int64_t, Value>;
-
-// Of what a number stands for; null where the filter left it out.
-template <class Value>
-const Value* named_by(const ById<Value>& values, std::int64_t id) {
-  const auto found = values.find(id);
-  return found == values.end() ? nullptr : &found->second;
-}
 
 bool fits(const std::vector<std::string>& globs, std::string_view name) {
   return globs.empty() || std::ranges::any_of(globs, [&](const std::string& glob) {
@@ -35,7 +29,7 @@ bool fits(const Filter& filter, const std::string& project,
          (!filter.until || time <= *filter.until);
 }
 
-// What the store numbers, as far as a filter wants it.
+// What the store numbers, as far as a filter wants it; the others are not there.
 struct Named {
   ById<std::string> projects, cells;
   ById<Metric> metrics;
@@ -82,7 +76,7 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, const Filter& fil
       "SELECT id, project, name, source, commit_name, branch, commit_time, dirty, time, machine, "
       "weir_version FROM weir_run WHERE project BETWEEN $1 AND $2",
       {first, last}, [&](const Row& row) {
-        const std::string* project = named_by(named.projects, row.integer(1));
+        const std::string* project = look_up(named.projects, row.integer(1));
         if (project == nullptr) return;
         NumberedRun run{row.integer(0), {}};
         run.facts.project = *project;
@@ -158,9 +152,9 @@ Result<void> add_series(Database& database, const Named& named, std::int64_t cel
   WEIR_CHECK(database.read(
       "SELECT metric, run, place, nature, value, exact, samples FROM weir_point WHERE cell = $1",
       {cell}, [&](const Row& row) -> Result<void> {
-        const Metric* metric = named_by(named.metrics, row.integer(0));
-        const std::uint32_t* run = named_by(runs, row.integer(1));
-        const Place* place = named_by(named.places, row.integer(2));
+        const Metric* metric = look_up(named.metrics, row.integer(0));
+        const std::uint32_t* run = look_up(runs, row.integer(1));
+        const Place* place = look_up(named.places, row.integer(2));
         if (metric == nullptr || run == nullptr || place == nullptr) return {};
         const RunFacts& facts = history.runs[*run];
         Series& one = series[{facts.project, metric, facts.machine}];
@@ -203,9 +197,9 @@ Result<void> each_run(Database& database, const Filter& filter, const Named& nam
         "SELECT cell, metric, place, source, nature, value, exact, samples FROM weir_point "
         "WHERE run = $1",
         {numbered.id}, [&](const Row& row) -> Result<void> {
-          const std::string* cell = named_by(named.cells, row.integer(0));
-          const Metric* metric = named_by(named.metrics, row.integer(1));
-          const Place* place = named_by(named.places, row.integer(2));
+          const std::string* cell = look_up(named.cells, row.integer(0));
+          const Metric* metric = look_up(named.metrics, row.integer(1));
+          const Place* place = look_up(named.places, row.integer(2));
           if (cell == nullptr || metric == nullptr || place == nullptr) return {};
           WEIR_TRY(Numbers numbers, numbers_of(row, 4));
           run.points.push_back({*cell, *metric, numbers.nature, std::string(row.text(3)),
@@ -234,7 +228,7 @@ Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Fil
       database.read("SELECT project, id, name, run, commit_name, branch, time, kept_at, outcome, "
                     "CASE WHEN $1 = 1 THEN content ELSE '' END FROM weir_verdict",
                     {with_texts}, [&](const Row& row) {
-                      const std::string* project = named_by(named.projects, row.integer(0));
+                      const std::string* project = look_up(named.projects, row.integer(0));
                       if (project == nullptr) return;
                       NumberedVerdict one{row.integer(1), {}};
                       one.verdict.project = *project;
@@ -257,37 +251,25 @@ Result<std::string> text_of(Database& database, std::int64_t id) {
   return text;
 }
 
-// By which what is said of series stands in order.
-template <class Word>
-auto series_of(const Word& one) {
-  return std::tie(one.project, one.cell, one.metric, one.machine);
-}
-
-// What is said of series: its columns begin with project, cell, metric and machine.
-template <class Word>
-Result<std::vector<Word>> read_words(Database& database, const Filter& filter, const Named& named,
-                                     Statement select) {
-  std::vector<Word> all;
-  WEIR_CHECK(database.read(select, {}, [&](const Row& row) {
-    const std::string* project = named_by(named.projects, row.integer(0));
-    if (project == nullptr || (filter.project && *filter.project != *project)) return;
-    Word one;
-    one.project = *project;
-    row.into(columns(one), 1);
-    if (fits(filter.cells, one.cell) && fits(filter.metrics, one.metric) &&
-        fits(filter.machines, one.machine)) {
-      all.push_back(std::move(one));
-    }
-  }));
-  return all;
-}
-
 Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, const Filter& filter,
                                                            const Named& named) {
-  WEIR_TRY(auto all, read_words<Acknowledgement>(
-                         database, filter, named,
-                         "SELECT project, cell, metric, machine, kind, commit_name, time, reason, "
-                         "who, at FROM weir_acknowledgement"));
+  std::vector<Acknowledgement> all;
+  WEIR_CHECK(
+      database.read("SELECT project, cell, metric, machine, kind, commit_name, time, reason, who, "
+                    "at FROM weir_acknowledgement",
+                    {}, [&](const Row& row) {
+                      const std::string* project = look_up(named.projects, row.integer(0));
+                      if (project == nullptr || filter.project.value_or(*project) != *project) {
+                        return;
+                      }
+                      Acknowledgement one;
+                      one.project = *project;
+                      row.into(columns(one), 1);
+                      if (fits(filter.cells, one.cell) && fits(filter.metrics, one.metric) &&
+                          fits(filter.machines, one.machine)) {
+                        all.push_back(std::move(one));
+                      }
+                    }));
   std::ranges::sort(all, {}, [](const Acknowledgement& one) {
     return std::tie(one.project, one.cell, one.metric, one.machine, one.at, one.kind, one.commit,
                     one.time, one.reason, one.who);
@@ -332,9 +314,9 @@ Result<std::vector<SeriesSummary>> Store::summaries(const Filter& filter) {
     const std::string branch = filter.branch.value_or("");
     Summaries all;
     const auto take = [&](const Row& row) {
-      const std::string* project = named_by(named.projects, row.integer(0));
-      const std::string* cell = named_by(named.cells, row.integer(1));
-      const Metric* metric = named_by(named.metrics, row.integer(2));
+      const std::string* project = look_up(named.projects, row.integer(0));
+      const std::string* cell = look_up(named.cells, row.integer(1));
+      const Metric* metric = look_up(named.metrics, row.integer(2));
       if (project == nullptr || cell == nullptr || metric == nullptr ||
           !fits(filter.machines, row.text(3)) || (filter.project && *filter.project != *project)) {
         return;
@@ -353,7 +335,9 @@ Result<std::vector<SeriesSummary>> Store::summaries(const Filter& filter) {
            filter.branch.has_value(), branch, cells.first, cells.last},
           take));
     }
-    std::ranges::sort(all, {}, series_of<SeriesSummary>);
+    std::ranges::sort(all, {}, [](const SeriesSummary& one) {
+      return std::tie(one.project, one.cell, one.metric, one.machine);
+    });
     return all;
   });
 }

@@ -2,8 +2,7 @@
 
 #include <iterator>
 
-#include "gate/run/pairing.hpp"
-#include "gate/verdict/over_depth.hpp"
+#include "gate/base/find.hpp"
 #include "gate/verdict/paired_rule.hpp"
 
 namespace weir::run {
@@ -42,9 +41,9 @@ class Against final : public Sequel {
 
   Result<Next> next(std::span<const RunRecord> fresh) override {
     for (const RunRecord& record : fresh) {
-      const auto found = cell_by_name_.find(record.cell);
-      if (found == cell_by_name_.end() || record.probed) continue;
-      CellRecords& mine = records_[found->second];
+      const std::size_t* cell = look_up(cell_by_name_, record.cell);
+      if (cell == nullptr || record.probed) continue;
+      CellRecords& mine = records_[*cell];
       mine.fresh = true;
       (record.pass == Pass::counted ? mine.counted : mine.paired).push_back(record);
     }
@@ -95,8 +94,8 @@ class Against final : public Sequel {
 
   // --- counts
 
-  std::vector<Step> counts_again(std::size_t cell, Side side, std::int64_t rounds) const {
-    std::vector<Step> steps;
+  void count_again(std::size_t cell, Side side, std::int64_t rounds,
+                   std::vector<Step>& steps) const {
     for (std::int64_t round = 0; round < rounds; ++round) {
       for (const Step& step : plan_.steps) {
         if (step.cell != cell || step.pass != Pass::counted) continue;
@@ -104,7 +103,6 @@ class Against final : public Sequel {
         steps.back().side = side;
       }
     }
-    return steps;
   }
 
   std::int64_t rounds(std::size_t cell, Side side) const {
@@ -130,8 +128,7 @@ class Against final : public Sequel {
         const auto candidate = profile::assemble(plan_.cells[i].facts, records_[i].counted);
         if (baseline::choose(candidate, known).match == baseline::Choice::Match::same) continue;
       }
-      const auto more = counts_again(i, Side::base, 1);
-      steps.insert(steps.end(), more.begin(), more.end());
+      count_again(i, Side::base, 1, steps);
     }
     return steps;
   }
@@ -158,11 +155,8 @@ class Against final : public Sequel {
       const bool failed = std::ranges::any_of(
           records_[i].counted, [](const RunRecord& record) { return record.error.has_value(); });
       if (failed) continue;
-      for (const auto& [side, have] :
-           {std::pair(Side::base, base), std::pair(Side::candidate, mine)}) {
-        const auto more = counts_again(i, side, k_rounds_to_be_exact - have);
-        steps.insert(steps.end(), more.begin(), more.end());
-      }
+      count_again(i, Side::base, k_rounds_to_be_exact - base, steps);
+      count_again(i, Side::candidate, k_rounds_to_be_exact - mine, steps);
     }
     return steps;
   }
@@ -181,28 +175,24 @@ class Against final : public Sequel {
   }
 
   Step timed(std::size_t cell, std::int64_t pair, Side side) const {
-    Step step;
-    step.cell = cell;
-    step.pass = Pass::timed;
-    step.asked = config::timed_asked(plan_.cells[cell].cell, options_.gate);
-    step.side = side;
-    step.pair = pair;
-    return step;
+    return {.cell = cell,
+            .asked = config::timed_asked(plan_.cells[cell].cell, options_.gate),
+            .side = side,
+            .pair = pair};
   }
 
   std::vector<Step> warm_ups() const {
     std::vector<Step> steps;
     for (std::size_t i = 0; i < records_.size(); ++i) {
       if (!timed_cell(i)) continue;
-      if (records_[i].paired.empty()) {
-        steps.push_back(timed(i, 0, Side::base));
-        steps.push_back(timed(i, 0, Side::candidate));
-        continue;
+      std::vector<Side> sides{Side::base, Side::candidate};
+      if (!records_[i].paired.empty()) {
+        // One that failed may have had bad luck; twice is the cell's error.
+        const auto runs = profile::paired_runs(plan_.cells[i].facts, records_[i].paired);
+        if (runs.error) continue;
+        sides = runs.warm_up_failed;
       }
-      // One that failed may have had bad luck; twice is the cell's error.
-      const auto runs = profile::paired_runs(plan_.cells[i].facts, records_[i].paired);
-      if (runs.error) continue;
-      for (const Side side : runs.warm_up_failed) steps.push_back(timed(i, 0, side));
+      for (const Side side : sides) steps.push_back(timed(i, 0, side));
     }
     return steps;
   }
@@ -223,12 +213,10 @@ class Against final : public Sequel {
     const std::vector<verdict::DepthGroup> groups = verdict::depth_groups(keys);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       if (placed[i]) continue;
-      const auto group = std::ranges::find_if(groups, [&](const auto& one) {
-        return std::ranges::find(one.members, i) != one.members.end();
-      });
+      const auto* group = first_of(groups, [&](const auto& one) { return holds(one.members, i); });
       Round round;
       round.cells = {i};
-      if (group != groups.end()) {
+      if (group != nullptr) {
         round.cells = group->members;
         round.line = *group;
         for (std::size_t k = 0; k < round.cells.size(); ++k) {
@@ -308,8 +296,8 @@ class Against final : public Sequel {
       shown.cells.push_back({cells[i].name, cells[i].pair_seconds, cells[i].rules.size(),
                              std::max(options_.least_pairs, Pairing::fewest(cells[i].rules)),
                              shares[i].now});
-      const auto known = options_.calibrated_pairs.find(cells[i].name);
-      if (known != options_.calibrated_pairs.end()) shown.cells.back().calibrated = known->second;
+      const double* known = look_up(options_.calibrated_pairs, cells[i].name);
+      if (known != nullptr) shown.cells.back().calibrated = *known;
     }
     const bool nothing_else =
         !options_.counts || std::ranges::count(plan_.steps, Pass::counted, &Step::pass) == 0;

@@ -1,7 +1,6 @@
 #include "gate/run/container.hpp"
 
-#include <cctype>
-
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/config/placeholders.hpp"
@@ -20,15 +19,10 @@ constexpr std::array<std::string_view, 2> k_of_every_program{"LD_PRELOAD", "LD_L
 bool is_part_of_several(const std::string& path) {
   const std::string name = sys::file_name_of(path);
   const std::size_t of = name.rfind("-of-");
-  const auto digits = [&](std::size_t from, std::size_t count) {
-    return from + count <= name.size() &&
-           std::all_of(name.begin() + static_cast<std::ptrdiff_t>(from),
-                       name.begin() + static_cast<std::ptrdiff_t>(from + count),
-                       [](unsigned char c) { return std::isdigit(c) != 0; });
-  };
-  constexpr std::size_t k_digits = 5, k_of = 4;
-  return of != std::string::npos && of >= k_digits && digits(of - k_digits, k_digits) &&
-         digits(of + k_of, k_digits);
+  constexpr std::string_view k_form = "00000-of-00000";
+  constexpr std::size_t k_digits = 5;
+  return of != std::string::npos && of >= k_digits &&
+         text::has_form(std::string_view(name).substr(of - k_digits, k_form.size()), k_form);
 }
 
 std::string place_of_model(const std::string& path) {
@@ -69,6 +63,13 @@ std::vector<std::string> variables_in(const config::Arguments& command,
   return names;
 }
 
+// In front of the user's own.
+void add_options(config::Arguments& argv, const config::RuntimeLine& parts,
+                 const config::Arguments& added) {
+  argv.insert(argv.begin() + static_cast<std::ptrdiff_t>(parts.options), added.begin(),
+              added.end());
+}
+
 Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& command,
                                    const config::RuntimeLine& parts, const Carried& carried) {
   config::Arguments added{"--rm", "--cidfile=" + carried.id_file, label_of(carried.name)};
@@ -87,16 +88,13 @@ Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& com
     added.emplace_back("-e");
     added.push_back(name + "=" + value);
   }
-  RuntimeCall call;
-  call.passed = variables_in(command, parts);
+  RuntimeCall call{.argv = command, .passed = variables_in(command, parts)};
   for (const std::string& name : carried.handed_on) {
-    if (std::ranges::find(call.passed, name) != call.passed.end()) continue;
+    if (holds(call.passed, name)) continue;
     added.insert(added.end(), {"-e", name});
     call.passed.push_back(name);
   }
-  call.argv = command;
-  call.argv.insert(call.argv.begin() + static_cast<std::ptrdiff_t>(parts.options), added.begin(),
-                   added.end());
+  add_options(call.argv, parts, added);
   return call;
 }
 
@@ -118,23 +116,20 @@ bool extended(config::Arguments& argv, std::size_t begin, std::size_t end, std::
 }
 
 bool has_image(const config::Arguments& command, const config::RuntimeLine& parts) {
-  return std::any_of(
-      command.begin() + static_cast<std::ptrdiff_t>(parts.options),
-      command.begin() + static_cast<std::ptrdiff_t>(parts.image), [](const std::string& word) {
-        return word.starts_with("--container-image") || word.starts_with("--container-name");
-      });
+  const auto options = std::span(command).first(parts.image).subspan(parts.options);
+  return std::ranges::any_of(options, [](const std::string& word) {
+    return word.starts_with("--container-image") || word.starts_with("--container-name");
+  });
 }
 
 Result<RuntimeCall> carry_by_srun(const config::Arguments& command,
                                   const config::RuntimeLine& parts, const Carried& carried) {
-  RuntimeCall call;
-  call.argv = command;
-  call.passed = carried.handed_on;
+  RuntimeCall call{.argv = command, .passed = carried.handed_on};
   // srun hands its own environment on. What would change srun itself is named to it instead, and a
   // value there ends at the first comma.
   std::string exported;
   for (const auto& [name, value] : carried.env) {
-    if (std::ranges::find(k_of_every_program, name) == k_of_every_program.end()) {
+    if (!holds(k_of_every_program, name)) {
       call.env.emplace_back(name, value);
       continue;
     }
@@ -164,8 +159,7 @@ Result<RuntimeCall> carry_by_srun(const config::Arguments& command,
     added.push_back("--container-mounts=" + mounts);
   }
   added.push_back("--job-name=" + carried.name);
-  call.argv.insert(call.argv.begin() + static_cast<std::ptrdiff_t>(parts.options), added.begin(),
-                   added.end());
+  add_options(call.argv, parts, added);
   return call;
 }
 

@@ -39,9 +39,8 @@ struct Carried {
 // The runtime's process, whose own environment holds nothing that is meant for the engine alone.
 struct RuntimeCall {
   config::Arguments argv;
-  sys::EnvironmentList env;
-  std::vector<std::string> unset;
-  std::vector<std::string> passed{};
+  sys::EnvironmentList env{};
+  std::vector<std::string> unset{}, passed{};
 };
 
 // Requires a command line of the runtime's (config::whole_command()). What `command` mounts itself

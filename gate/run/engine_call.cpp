@@ -31,33 +31,19 @@ bool is_id(std::string_view word) {
          std::ranges::all_of(word, [](unsigned char c) { return std::isxdigit(c) != 0; });
 }
 
-Ended ended_of(sys::HowEnded how) {
-  switch (how) {
-    case sys::HowEnded::exited:
-      return Ended::exited;
-    case sys::HowEnded::signaled:
-      return Ended::signaled;
-    case sys::HowEnded::timed_out:
-      return Ended::timed_out;
-    case sys::HowEnded::output_limit:
-      return Ended::output_limit;
-    case sys::HowEnded::not_started:
-      return Ended::not_started;
-    case sys::HowEnded::interrupted:
-      break;
-  }
-  return Ended::interrupted;
-}
+// Both have the same words in the same order.
+static_assert(static_cast<int>(Ended::timed_out) == static_cast<int>(sys::HowEnded::timed_out) &&
+              static_cast<int>(Ended::interrupted) == static_cast<int>(sys::HowEnded::interrupted));
 
 // Why a process measures nothing, whatever it ran in; nothing when it ended as it should.
 std::optional<std::string> failure_of(const sys::Finished& finished, const sys::ProcessSpec& spec) {
   using sys::HowEnded;
   if (finished.ended == HowEnded::exited && finished.exit_code == 0) return std::nullopt;
   if (finished.ended == HowEnded::signaled) return signal_words(finished.signal);
-  return sys::ended_words(finished, spec) + (finished.ended == HowEnded::timed_out ? " (timeout)"
-                                             : finished.ended == HowEnded::output_limit
-                                                 ? " (output_limit)"
-                                                 : "");
+  std::string words = sys::ended_words(finished, spec);
+  if (finished.ended == HowEnded::timed_out) words += " (timeout)";
+  if (finished.ended == HowEnded::output_limit) words += " (output_limit)";
+  return words;
 }
 
 }  // namespace
@@ -289,7 +275,7 @@ std::string EngineCall::end_rest(const Result<sys::Finished>& finished) const {
 }
 
 void EngineCall::take_over(RunRecord& record, const sys::Finished& finished) const {
-  record.ended = ended_of(finished.ended);
+  record.ended = static_cast<Ended>(finished.ended);
   record.exit_code = finished.exit_code;
   record.signal = finished.signal;
   record.wall_seconds = finished.wall_seconds;

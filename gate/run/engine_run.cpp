@@ -23,7 +23,7 @@ Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& 
   output.err = finished.err;
   output.asked = step.asked;
   output.device = cell.cell.device;
-  output.generic = cell.cell.engine == nullptr ? nullptr : &cell.cell.engine->generic;
+  if (cell.cell.engine != nullptr) output.generic = &cell.cell.engine->generic;
   output.works = cell.cell.works;
   // Of a process for instructions nothing else is needed.
   if (!step.instructions) output.pass = step.pass;
@@ -84,9 +84,7 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
   Result<sys::Finished> ran = effects.processes.run(spec, effects.stop);
   const auto after = effects.load.ticks();
   std::string left = call.end_rest(ran);
-  if (!ran)
-    return left.empty() ? tl::unexpected(ran.error())
-                        : tl::unexpected(with_context(left, ran.error()));
+  if (!ran) return tl::unexpected(left.empty() ? ran.error() : with_context(left, ran.error()));
   sys::Finished& finished = *ran;
   if (!left.empty()) record.warnings.push_back(std::move(left));
   if (finished.ended == sys::HowEnded::interrupted) return std::nullopt;

@@ -1,5 +1,6 @@
 #include "gate/run/environment.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/twin/blob.h"
 #include "gate/probes/twin/cuda/blob.h"
@@ -8,28 +9,27 @@
 namespace weir::run {
 namespace {
 
-enum class Place { front, back };
 struct LoaderList {
   std::string_view name;
-  Place place;  // of what is added
-  bool spaces;  // blanks separate too
+  bool in_front = false;  // goes what is added
+  bool spaces = false;    // blanks separate too
 };
 
 // Not here: VK_DRIVER_FILES and VK_ICD_FILENAMES. Who sets them chooses a driver; adding to what is
 // there would bring the others back.
 constexpr std::array k_lists = {
     // Folders and files to look in: the first that has it wins.
-    LoaderList{"LD_LIBRARY_PATH", Place::front, false},
-    LoaderList{"DYLD_LIBRARY_PATH", Place::front, false},
-    LoaderList{"DYLD_FALLBACK_LIBRARY_PATH", Place::front, false},
-    LoaderList{"VK_LAYER_PATH", Place::front, false},
-    LoaderList{"VK_ADD_LAYER_PATH", Place::front, false},
-    LoaderList{"VK_ADD_DRIVER_FILES", Place::front, false},
+    LoaderList{"LD_LIBRARY_PATH", true},
+    LoaderList{"DYLD_LIBRARY_PATH", true},
+    LoaderList{"DYLD_FALLBACK_LIBRARY_PATH", true},
+    LoaderList{"VK_LAYER_PATH", true},
+    LoaderList{"VK_ADD_LAYER_PATH", true},
+    LoaderList{"VK_ADD_DRIVER_FILES", true},
     // Layers and preloads: each calls the next, the last stands next to the driver.
-    LoaderList{"LD_PRELOAD", Place::back, true},
-    LoaderList{"DYLD_INSERT_LIBRARIES", Place::back, false},
-    LoaderList{"VK_INSTANCE_LAYERS", Place::back, false},
-    LoaderList{"OPENCL_LAYERS", Place::back, false},
+    LoaderList{"LD_PRELOAD", false, true},
+    LoaderList{"DYLD_INSERT_LIBRARIES"},
+    LoaderList{"VK_INSTANCE_LAYERS"},
+    LoaderList{"OPENCL_LAYERS"},
 };
 
 std::vector<std::string> entries(const LoaderList& list, std::string text) {
@@ -40,11 +40,9 @@ std::vector<std::string> entries(const LoaderList& list, std::string text) {
 }
 
 std::string added_to(const LoaderList& list, const std::string& there, const std::string& more) {
-  std::vector<std::string> first = entries(list, list.place == Place::front ? more : there);
-  for (std::string& entry : entries(list, list.place == Place::front ? there : more)) {
-    if (std::ranges::find(first, entry) == first.end()) {
-      first.push_back(std::move(entry));
-    }
+  std::vector<std::string> first = entries(list, list.in_front ? more : there);
+  for (std::string& entry : entries(list, list.in_front ? there : more)) {
+    if (!holds(first, entry)) first.push_back(std::move(entry));
   }
   return text::join(first, ":");
 }
@@ -56,16 +54,14 @@ sys::EnvironmentList merge_environment(const sys::EnvironmentList& inherited,
                                        const config::Environment& probes) {
   std::map<std::string, std::string> set;
   const auto current = [&](const std::string& name) {
-    if (const auto found = set.find(name); found != set.end()) return found->second;
-    for (const auto& [inherited_name, value] : inherited) {
-      if (inherited_name == name) return value;
-    }
-    return std::string();
+    if (const auto* found = look_up(set, name)) return *found;
+    const auto* there = first_of(inherited, [&](const auto& one) { return one.first == name; });
+    return there == nullptr ? std::string() : there->second;
   };
   for (const config::Environment* source : {&config, &probes}) {
     for (const auto& [name, value] : *source) {
-      const auto* list = std::ranges::find(k_lists, name, &LoaderList::name);
-      set[name] = list == k_lists.end() ? value : added_to(*list, current(name), value);
+      const LoaderList* list = find_named(k_lists, name);
+      set[name] = list == nullptr ? value : added_to(*list, current(name), value);
     }
   }
   return {set.begin(), set.end()};

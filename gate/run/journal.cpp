@@ -2,11 +2,110 @@
 
 #include <tuple>
 
+#include "gate/base/text.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 
+namespace weir::sys {
+
+static void fields(Fields& io, Machine& machine) {
+  io("cpu_model", machine.cpu_model);
+  io("physical_cores", machine.physical_cores);
+  io("logical_cores", machine.logical_cores);
+  io("usable_cores", machine.usable_cores);
+  io("memory_bytes", machine.memory_bytes);
+  io("os_release", machine.os_release);
+  io("cpu_class", machine.cpu_class);
+}
+
+}  // namespace weir::sys
+
 namespace weir::run {
+
+using profile::RunRecord;
+
 namespace {
+
+constexpr std::string_view k_schema = "weir.run/1";
+
+// A list in the order of the fields.
+struct GivenNumbers {
+  profile::Asked& value;
+  void put(Json& slot) const {
+    slot = {value.prompt_tokens, value.tokens, value.repeats, value.depth};
+  }
+  void take(const Json& json, Fields& io, const char* key) const {
+    std::vector<std::int64_t> numbers;
+    io.take(json, key, numbers);
+    if (numbers.size() != 4) return io.complain("should ask for 4 numbers");
+    value = {numbers[0], numbers[1], numbers[2], numbers[3]};
+  }
+};
+
+}  // namespace
+
+// The first line, to JSON and back.
+
+static void fields(Fields& io, Step& step) {
+  auto cell = static_cast<std::int64_t>(step.cell);
+  io("cell", cell);
+  io.check(cell >= 0, "names no cell");
+  if (io.reads()) step.cell = static_cast<std::size_t>(cell);
+  io("pass", profile::pass_field(step.pass, "names no pass"));
+  io("asked", GivenNumbers{step.asked});
+  io.sparse("instructions", step.instructions);
+  io.sparse("twin_fill", step.twin_fill);
+  io.unless("side", profile::side_field(step.side, "names no side"), profile::Side::candidate);
+  io.sparse("pair", step.pair);
+  io.check(!step.pair || *step.pair >= 0, "names no pair");
+  io.sparse("probed", step.probed);
+}
+
+static void plan_fields(Fields& io, RunHeader& header) {
+  io("config_file", header.config_file);
+  io("config_text", header.config_text);
+  io("unavailable", header.unavailable);
+  io("identity", header.identity);
+  io.always("notes", header.notes);
+  io("extra", header.extra);
+  io("machine", header.machine);
+  io("cells", header.cells, "cell");
+  io.sparse("base_cells", header.base_cells, "cell");
+  if (io.reads() && !header.base_cells.empty() && header.base_cells.size() != header.cells.size()) {
+    io.refuse({Code::data, "base_cells are not as many as cells"});
+  }
+  io("steps", header.steps, "steps[]");
+  if (!io.reads()) return;
+  for (std::size_t i = 0; i < header.steps.size(); ++i) {
+    header.steps[i].order = static_cast<std::int64_t>(i);
+    if (header.steps[i].cell < header.cells.size()) continue;
+    io.refuse({Code::data, fmt::format("steps[{}] names no cell", i)});
+  }
+}
+
+static void fields(Fields& io, RunHeader& header) {
+  io.derived("schema", k_schema);
+  io("weir_version", header.weir_version);
+  io("started_at", header.started_at);
+  io.object("plan", [&](Fields& plan) { plan_fields(plan, header); });
+}
+
+Json to_json(const sys::Machine& machine) { return write_fields(machine); }
+
+Json to_json(const RunHeader& header) { return write_fields(header); }
+
+namespace {
+
+Result<RunHeader> header_from_json(const Json& json) {
+  JsonReader read(json, "run");
+  const std::string schema = read.string("schema");
+  if (read.problem()) return tl::unexpected(*read.problem());
+  if (schema != k_schema) {
+    return fail(Code::data, "schema \"{}\", not \"{}\": made by another version of weir",
+                text::printable(schema), k_schema);
+  }
+  return read_fields<RunHeader>(json, "run");
+}
 
 constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 30;
 constexpr JsonLimits k_header_limits{.bytes = std::size_t{64} << 20, .depth = 64};
@@ -24,8 +123,10 @@ Result<void> read_added(const Json& line, RunHeader& header) {
   for (const Json& json : line["steps"]) {
     const std::size_t order = header.steps.size() + added.size();
     if (order >= k_most_records) return fail(Code::data, "more than {} steps", k_most_records);
-    const std::size_t cells = header.cells.size();
-    WEIR_TRY(Step step, step_from_json(json, cells, static_cast<std::int64_t>(order)));
+    const std::string path = fmt::format("steps[{}]", order);
+    WEIR_TRY(Step step, read_fields<Step>(json, path));
+    if (step.cell >= header.cells.size()) return fail(Code::data, "{} names no cell", path);
+    step.order = static_cast<std::int64_t>(order);
     if (step.side == profile::Side::base && header.base_cells.empty()) {
       return fail(Code::data, "a step of a base program that is not there");
     }
@@ -36,8 +137,8 @@ Result<void> read_added(const Json& line, RunHeader& header) {
 }
 
 // A record that belongs to the plan; anything else would be counted for the wrong cell.
-Result<profile::RunRecord> read_record(const Json& json, const RunHeader& header) {
-  WEIR_TRY(profile::RunRecord record, profile::record_from_json(json));
+Result<RunRecord> read_record(const Json& json, const RunHeader& header) {
+  WEIR_TRY(RunRecord record, profile::record_from_json(json));
   const auto order = static_cast<std::uint64_t>(record.order);
   if (record.order < 0 || order >= header.steps.size()) {
     return fail(Code::data, "order {} is not in the plan", record.order);
@@ -50,23 +151,25 @@ Result<profile::RunRecord> read_record(const Json& json, const RunHeader& header
   return record;
 }
 
-void keep(std::vector<profile::RunRecord>& records, std::vector<std::int64_t>& places,
-          profile::RunRecord record) {
-  std::int64_t& place = places[static_cast<std::size_t>(record.order)];
-  if (place >= 0 && records[static_cast<std::size_t>(place)].attempt == record.attempt) {
-    records[static_cast<std::size_t>(place)] = std::move(record);
+// Of the last record of each order.
+using Places = std::vector<std::optional<std::size_t>>;
+
+void keep(std::vector<RunRecord>& records, Places& places, RunRecord record) {
+  std::optional<std::size_t>& place = places[static_cast<std::size_t>(record.order)];
+  if (place && records[*place].attempt == record.attempt) {
+    records[*place] = std::move(record);
     return;
   }
-  place = static_cast<std::int64_t>(records.size());
+  place = records.size();
   records.push_back(std::move(record));
 }
 
 // Whatever follows the header.
-Result<void> take_line(const Json& json, RunFile& run, std::vector<std::int64_t>& places) {
+Result<void> take_line(const Json& json, RunFile& run, Places& places) {
   if (json.is_object() && json.contains("steps")) {
     WEIR_CHECK(read_added(json, run.header));
     run.ended = json["steps"].empty();
-    places.resize(run.header.steps.size(), -1);
+    places.resize(run.header.steps.size());
     return {};
   }
   WEIR_TRY(auto record, read_record(json, run.header));
@@ -90,7 +193,7 @@ RunHeader make_header(const Plan& plan) {
 
 Result<RunFile> parse_run(std::string_view text) {
   RunFile run;
-  std::vector<std::int64_t> places;  // of the last record of each order
+  Places places;
   std::size_t line_number = 0, begin = 0, skipped = 0, first_skipped = 0;
   while (begin < text.size()) {
     const std::size_t end = text.find('\n', begin);
@@ -107,7 +210,7 @@ Result<RunFile> parse_run(std::string_view text) {
       WEIR_TRY(const Json json, parse_json(line, k_header_limits).map_error(place));
       WEIR_TRY(run.header, header_from_json(json).map_error(place));
       run.planned = run.header.steps.size();
-      places.assign(run.header.steps.size(), -1);
+      places.resize(run.header.steps.size());
     } else {
       if (line_number > k_most_records + 1) {
         return fail(Code::data, "more than {} records", k_most_records);
@@ -208,11 +311,11 @@ Result<Journal> Journal::resume(sys::Files& files, const std::string& folder, co
 
 Result<void> Journal::declare(std::span<const Step> steps) {
   Json line = {{"steps", Json::array()}};
-  for (const Step& step : steps) line["steps"].push_back(to_json(step));
+  for (const Step& step : steps) line["steps"].push_back(write_fields(step));
   return log_->append(dump_json(line));
 }
 
-Result<void> Journal::append(const profile::RunRecord& record) {
+Result<void> Journal::append(const RunRecord& record) {
   return log_->append(dump_json(profile::to_json(record)));
 }
 
@@ -221,7 +324,7 @@ std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   // Instructions are given up by themselves, as the tally has it.
   // Pairs are never given up one by one.
   std::set<std::tuple<std::string, profile::Pass, bool, profile::Side>> given_up;
-  for (const profile::RunRecord& record : run.records) {
+  for (const RunRecord& record : run.records) {
     recorded.insert(record.order);
     if (!record.error || record.pair || record.probed) continue;
     given_up.insert({record.cell, record.pass, record.instructions, record.side});

@@ -101,9 +101,6 @@ class Journal {
 };
 
 [[nodiscard]] Json to_json(const RunHeader& header);
-[[nodiscard]] Json to_json(const Step& step);  // without its order
-[[nodiscard]] Result<Step> step_from_json(const Json& json, std::size_t cells, std::int64_t order);
-[[nodiscard]] Result<RunHeader> header_from_json(const Json& json);
 [[nodiscard]] Json to_json(const sys::Machine& machine);
 
 // What an interrupted run lacks, cell by cell. Pure.

@@ -1,5 +1,6 @@
 #include "gate/run/merge.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 
@@ -9,47 +10,49 @@ namespace {
 constexpr std::size_t k_most_cells = 100'000;
 constexpr std::size_t k_most_shards = 4096;
 
+struct Shard : ShardRun {
+  ShardFacts facts;
+};
+
 tl::unexpected<Error> differs(const ShardRun& one, const ShardRun& other, std::string_view what) {
   return fail(Code::usage, "{} and {} were measured with another {}: they are no shards of one run",
               one.name, other.name, what);
 }
 
 // What all shards of one run have alike.
-Result<void> check_alike(const ShardRun& one, const ShardRun& other, const ShardFacts& a,
-                         const ShardFacts& b) {
+Result<void> check_alike(const Shard& one, const Shard& other) {
   const RunHeader &left = one.run.header, &right = other.run.header;
+  const ShardFacts &a = one.facts, &b = other.facts;
   if (a.plan != b.plan || a.cells != b.cells || a.shards != b.shards) {
     return differs(one, other, "plan");
   }
   if (left.weir_version != right.weir_version) return differs(one, other, "version of weir");
   if (left.config_text != right.config_text) return differs(one, other, "configuration");
   if (left.base_cells.empty() != right.base_cells.empty()) return differs(one, other, "base");
-  for (const char* what : {"limits", "counts_only", "rules", "allowances", "against", "source"}) {
-    const bool in_identity = what == std::string_view("limits");
-    const auto of = [&](const RunHeader& header) {
-      if (!in_identity) return header.extra.value(what, Json());
-      const auto found = header.identity.find(what);
-      return found == header.identity.end() ? Json() : Json(found->second);
-    };
-    Json x = of(left), y = of(right);
+  const auto limits = [](const RunHeader& header) {
+    return look_up(header.identity, "limits", "");
+  };
+  if (limits(left) != limits(right)) return differs(one, other, "set of limits");
+  constexpr std::pair<const char*, const char*> k_extra[] = {{"counts_only", "set of limits"},
+                                                             {"rules", "set of limits"},
+                                                             {"allowances", "set of limits"},
+                                                             {"against", "base"},
+                                                             {"source", "commit"}};
+  for (const auto& [key, what] : k_extra) {
+    Json x = left.extra.value(key, Json()), y = right.extra.value(key, Json());
     // Each machine tells in its own notes how it came by the base.
     for (Json* json : {&x, &y}) {
       if (!json->is_object()) continue;
       json->erase("notes");
       json->erase("today");
     }
-    if (x != y) {
-      return differs(one, other,
-                     what == std::string_view("against")  ? "base"
-                     : what == std::string_view("source") ? "commit"
-                                                          : "set of limits");
-    }
+    if (x != y) return differs(one, other, what);
   }
   return {};
 }
 
 // The engine builds that a shard saw, by engine.
-Result<void> check_builds(const std::vector<ShardRun>& shards) {
+Result<void> check_builds(const std::vector<Shard>& shards) {
   std::map<std::string, std::pair<std::string, const ShardRun*>> seen;
   for (const ShardRun& shard : shards) {
     for (const profile::RunRecord& record : shard.run.records) {
@@ -68,18 +71,19 @@ Result<void> check_builds(const std::vector<ShardRun>& shards) {
   return {};
 }
 
-std::string shown(const std::vector<std::string>& cells) {
+std::string shown(std::vector<std::string> cells) {
   constexpr std::size_t k_most = 5;
-  std::vector<std::string> some(
-      cells.begin(), cells.begin() + static_cast<std::ptrdiff_t>(std::min(cells.size(), k_most)));
-  if (cells.size() > k_most) some.push_back(fmt::format("and {} more", cells.size() - k_most));
-  return text::join(some);
+  if (const std::size_t all = cells.size(); all > k_most) {
+    cells.resize(k_most);
+    cells.push_back(fmt::format("and {} more", all - k_most));
+  }
+  return text::join(cells);
 }
 
 class Merging {
  public:
-  Merging(std::vector<ShardRun> shards, std::vector<ShardFacts> facts, bool partial)
-      : shards_(std::move(shards)), facts_(std::move(facts)), partial_(partial) {}
+  Merging(std::vector<Shard> shards, bool partial)
+      : shards_(std::move(shards)), partial_(partial) {}
 
   Result<std::string> text() {
     WEIR_CHECK(check());
@@ -91,8 +95,7 @@ class Merging {
     merged.machine = first.machine;
     merged.started_at = first.started_at;
     merged.extra = first.extra;
-    merged.extra.erase("shard");
-    ShardFacts whole = facts_.front();
+    ShardFacts whole = shards_.front().facts;
     whole.index = 0;
     merged.extra["shard"] = to_json(whole);
     merged.extra["machines"] = Json::array();
@@ -100,15 +103,13 @@ class Merging {
     std::string identity;
     std::string records;
     bool ended = true;
-    for (const ShardRun& shard : shards_) {
+    for (const Shard& shard : shards_) {
       ended = ended && shard.run.ended;
       for (const char* of : {"against", "rules", "allowances"}) add_notes(shard, of);
       merged.started_at = std::min(merged.started_at, shard.run.header.started_at);
       merged.extra["machines"].push_back(to_json(shard.run.header.machine));
       for (const std::string& note : shard.run.header.notes) {
-        if (std::ranges::find(merged.notes, note) == merged.notes.end()) {
-          merged.notes.push_back(note);
-        }
+        if (!holds(merged.notes, note)) merged.notes.push_back(note);
       }
       for (const auto& [what, hash] : shard.run.header.identity) identity += what + hash + "\n";
       add_steps(shard, records);
@@ -120,35 +121,36 @@ class Merging {
 
  private:
   Result<void> check() {
-    for (std::size_t i = 0; i < shards_.size(); ++i) {
-      const ShardFacts& facts = facts_[i];
-      WEIR_CHECK(check_alike(shards_.front(), shards_[i], facts_.front(), facts));
-      if (i > 0 && facts_[i - 1].index == facts.index) {
-        return fail(Code::usage, "{} and {} are both shard {}: {} would count twice",
-                    shards_[i - 1].name, shards_[i].name, facts.name(),
-                    shown(facts.cells_of(facts.index)));
+    const Shard* before = nullptr;
+    for (const Shard& shard : shards_) {
+      const ShardFacts& facts = shard.facts;
+      const RunHeader& header = shard.run.header;
+      WEIR_CHECK(check_alike(shards_.front(), shard));
+      if (before != nullptr && before->facts.index == facts.index) {
+        return fail(Code::usage, "{} and {} are both shard {}: {} would count twice", before->name,
+                    shard.name, facts.name(), shown(facts.cells_of(facts.index)));
       }
       std::vector<std::string> measured;
-      for (const profile::CellFacts& cell : shards_[i].run.header.cells) {
-        measured.push_back(cell.cell.str());
-      }
+      for (const profile::CellFacts& cell : header.cells) measured.push_back(cell.cell.str());
       if (measured != facts.cells_of(facts.index)) {
-        return fail(Code::usage, "{} did not measure the cells of shard {}", shards_[i].name,
+        return fail(Code::usage, "{} did not measure the cells of shard {}", shard.name,
                     facts.name());
       }
-      if (!shards_[i].run.header.base_cells.empty() && !shards_[i].run.ended && !partial_) {
+      if (!header.base_cells.empty() && !shard.run.ended && !partial_) {
         return fail(Code::usage,
                     "{} was interrupted in shard {}: go on with it (--resume), or join the others "
                     "with --partial",
-                    shards_[i].name, facts.name());
+                    shard.name, facts.name());
       }
       present_.insert(facts.index);
+      before = &shard;
     }
-    for (std::size_t shard = 1; !partial_ && shard <= facts_.front().shards.size(); ++shard) {
+    const ShardFacts& all = shards_.front().facts;
+    for (std::size_t shard = 1; !partial_ && shard <= all.shards.size(); ++shard) {
       if (present_.contains(shard)) continue;
       return fail(Code::usage,
                   "shard {}/{} is missing: {}\n  measure it, or join the others with --partial",
-                  shard, facts_.front().shards.size(), shown(facts_.front().cells_of(shard)));
+                  shard, all.shards.size(), shown(all.cells_of(shard)));
     }
     return check_builds(shards_);
   }
@@ -165,11 +167,10 @@ class Merging {
     }
     for (const std::string& name : whole.cells) {
       places_[name] = merged_.cells.size();
-      const auto found = known.find(name);
-      if (found != known.end()) {
-        merged_.cells.push_back(found->second.first->cells[found->second.second]);
-        if (beside)
-          merged_.base_cells.push_back(found->second.first->base_cells[found->second.second]);
+      if (const auto* found = look_up(known, name)) {
+        const auto& [header, at] = *found;
+        merged_.cells.push_back(header->cells[at]);
+        if (beside) merged_.base_cells.push_back(header->base_cells[at]);
         continue;
       }
       profile::CellFacts absent;
@@ -188,7 +189,7 @@ class Merging {
     Json& all = merged_.extra[of]["notes"];
     if (!all.is_array()) all = Json::array();
     for (const Json& note : notes) {
-      if (std::ranges::find(all, note) == all.end()) all.push_back(note);
+      if (!holds(all, note)) all.push_back(note);
     }
   }
 
@@ -206,8 +207,7 @@ class Merging {
     }
   }
 
-  std::vector<ShardRun> shards_;  // by their numbers
-  std::vector<ShardFacts> facts_;
+  std::vector<Shard> shards_;  // by their numbers
   bool partial_;
   std::set<std::size_t> present_;
   std::map<std::string, std::size_t> places_;
@@ -272,7 +272,7 @@ Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
 }
 
 Result<std::string> merge(std::vector<ShardRun> shards, bool partial) {
-  std::vector<std::pair<ShardFacts, ShardRun>> known;
+  std::vector<Shard> known;
   for (ShardRun& shard : shards) {
     const auto named = [&](Error error) { return with_context(shard.name, std::move(error)); };
     WEIR_TRY(auto facts, shard_facts(shard.run.header.extra).map_error(named));
@@ -280,19 +280,12 @@ Result<std::string> merge(std::vector<ShardRun> shards, bool partial) {
       return fail(Code::usage, "{} is no shard: shards are made by weir run --shard I/N",
                   shard.name);
     }
-    known.emplace_back(*std::move(facts), std::move(shard));
+    known.push_back({std::move(shard), *std::move(facts)});
   }
   if (known.empty()) return fail(Code::usage, "no runs to join");
-  std::ranges::stable_sort(known, [](const auto& a, const auto& b) {
-    return std::pair(a.first.index, a.second.name) < std::pair(b.first.index, b.second.name);
-  });
-  std::vector<ShardRun> runs;
-  std::vector<ShardFacts> facts;
-  for (auto& [fact, run] : known) {
-    facts.push_back(std::move(fact));
-    runs.push_back(std::move(run));
-  }
-  return Merging(std::move(runs), std::move(facts), partial).text();
+  std::ranges::stable_sort(known, {},
+                           [](const Shard& one) { return std::tie(one.facts.index, one.name); });
+  return Merging(std::move(known), partial).text();
 }
 
 }  // namespace weir::run

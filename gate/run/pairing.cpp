@@ -24,10 +24,9 @@ bool Pairing::One::open(std::size_t test) const {
 }
 
 bool Pairing::One::open() const {
-  for (std::size_t i = 0; i < tests.size(); ++i) {
-    if (!given_up && open(i)) return true;
-  }
-  return false;
+  bool any = false;
+  for (std::size_t i = 0; i < tests.size(); ++i) any = any || open(i);
+  return any && !given_up;
 }
 
 double Pairing::One::more_pairs() const {

@@ -1,5 +1,6 @@
 #include "gate/run/plan.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 
@@ -95,11 +96,7 @@ bool says_where(const PreparedCell& cell) {
 
 }  // namespace
 
-std::string Plan::id() const {
-  std::string all;
-  for (const auto& [what, hash] : identity) all += what + "=" + hash + "\n";
-  return short_hash(all, 16);
-}
+std::string Plan::id() const { return fingerprint_of(identity); }
 
 Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings,
                const PlanOptions& options, std::vector<PreparedCell> base_cells) {
@@ -127,9 +124,9 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
       }
     }
     if (!cell.counts_work) continue;
-    const auto kept = options.lengths.find(cell.cell.key.str());
-    const auto points = config::counted_asked(
-        cell.cell, kept == options.lengths.end() ? std::span<const std::int64_t>() : kept->second);
+    const auto* kept = look_up(options.lengths, cell.cell.key.str());
+    const auto points =
+        config::counted_asked(cell.cell, kept == nullptr ? std::span<const std::int64_t>() : *kept);
     auto& lengths = cell.facts.provenance.lengths;
     lengths.clear();
     for (const profile::Asked& asked : points) {
@@ -171,17 +168,12 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
 
 Result<void> check_same_plan(const std::map<std::string, std::string>& begun,
                              const std::map<std::string, std::string>& wanted) {
-  std::set<std::string> differ;
-  for (const auto* side : {&begun, &wanted}) {
-    for (const auto& [what, hash] : *side) {
-      const auto one = begun.find(what), other = wanted.find(what);
-      if (one == begun.end() || other == wanted.end() || one->second != other->second) {
-        differ.insert(what);
-      }
-    }
-  }
+  std::vector<std::pair<std::string, std::string>> differ;
+  std::ranges::set_symmetric_difference(begun, wanted, std::back_inserter(differ));
   if (differ.empty()) return {};
-  const std::vector<std::string> names(differ.begin(), differ.end());
+  std::vector<std::string> names;
+  for (const auto& [what, hash] : differ) names.push_back(what);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return fail(Code::usage,
               "this run was begun with other {}: it cannot go on with them\n"
               "  put back what it was begun with, or start a new run without --resume",

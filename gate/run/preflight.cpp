@@ -1,5 +1,6 @@
 #include "gate/run/preflight.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
@@ -78,9 +79,7 @@ class Preflight {
 
   // In the order they were found, each once: many cells share a program or a model.
   void add(std::string problem) {
-    if (std::ranges::find(problems_, problem) == problems_.end()) {
-      problems_.push_back(std::move(problem));
-    }
+    if (!holds(problems_, problem)) problems_.push_back(std::move(problem));
   }
   void add_of_engine(const config::Cell& cell, std::string_view problem) {
     add(fmt::format("{}engine \"{}\": {}", where(cell), cell.key.engine, problem));
@@ -97,6 +96,10 @@ class Preflight {
     return std::nullopt;
   }
 
+  [[nodiscard]] std::optional<std::string> find(std::string_view name) const {
+    return sys::find_program(files_, name, around_.config_folder, around_.path_variable);
+  }
+
   void look_for_program(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     if (cell.command.empty()) return add(where(cell) + "the command is empty");
@@ -108,8 +111,7 @@ class Preflight {
                                "its own in its place");
     }
     const std::string& name = *place;
-    const auto found =
-        sys::find_program(files_, name, around_.config_folder, around_.path_variable);
+    const auto found = find(name);
     if (found) {
       prepared.program = *found;
       prepared.program_stamp = files_.stamp(*found).value_or("");
@@ -141,11 +143,8 @@ class Preflight {
     if (cell.engine == nullptr || !cell.engine->server || !around_.starts) return;
     const std::string& variable = cell.engine->server->token_env;
     if (variable.empty()) return;
-    const auto held = around_.tokens.find(variable);
-    const auto token =
-        server_token(variable, held == around_.tokens.end() ? Secret() : held->second);
-    if (token) return;
-    add_of_engine(cell, token.error().message);
+    const auto token = server_token(variable, look_up(around_.tokens, variable, Secret()));
+    if (!token) add_of_engine(cell, token.error().message);
   }
 
   // Of an engine in a container only docker, podman or srun lies here.
@@ -157,8 +156,7 @@ class Preflight {
           cell, "it runs in a container, so no other commit has a program of its own in its place");
     }
     const std::string& name = cell.command.front();
-    const auto found =
-        sys::find_program(files_, name, around_.config_folder, around_.path_variable);
+    const auto found = find(name);
     if (!found) {
       return add_of_engine(
           cell,
@@ -205,14 +203,11 @@ class Preflight {
   ModelFacts look_at_model_of(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     prepared.model = resolve(cell.model_path);
-    const auto known = models_.find(prepared.model);
-    if (known != models_.end()) {
-      prepared.model_bytes = known->second.bytes;
-      return known->second;
-    }
-    ModelFacts& facts = models_[prepared.model];
+    const auto [at, fresh] = models_.try_emplace(prepared.model);
+    ModelFacts& facts = at->second;
     const std::string model = fmt::format("model \"{}\": ", cell.key.model);
-    if (!files_.exists(prepared.model)) {
+    if (!fresh) {  // what was wrong with it has been said
+    } else if (!files_.exists(prepared.model)) {
       add(fmt::format("{}{}: no such file", model, prepared.model));
     } else if (!files_.readable(prepared.model)) {
       add(fmt::format("{}{}: cannot be read", model, prepared.model));
@@ -229,9 +224,8 @@ class Preflight {
     const config::Cell& cell = prepared.cell;
     profile::CellFacts& facts = prepared.facts;
     describe(cell, facts);
-    const auto prompt = prompts_.find(prepared.prompt_file);
     facts.provenance.fingerprint_parts =
-        fingerprint_parts(cell, model, prompt == prompts_.end() ? "" : prompt->second);
+        fingerprint_parts(cell, model, look_up(prompts_, prepared.prompt_file, ""));
     facts.provenance.fingerprint = fingerprint_of(facts.provenance.fingerprint_parts);
     facts.provenance.machine_name = around_.machine.name();
   }
@@ -245,15 +239,14 @@ class Preflight {
       from.device_class = around_.machine.cpu_class;
       from.device_name = around_.machine.cpu_model;
       prepared.on_cpu = true;
+    } else if (const DeviceFacts* found = look_up(around_.devices, device)) {
+      prepared.on_cpu = found->on_cpu;
+      prepared.unavailable = found->absent;
+      from.device_class = found->device_class;
+      from.device_name = found->name;
+      if (!found->absent) prepared.facts.device_present = found->name;
     } else {
-      const auto found = around_.devices.find(device);
-      prepared.on_cpu = found != around_.devices.end() && found->second.on_cpu;
-      if (found != around_.devices.end()) {
-        prepared.unavailable = found->second.absent;
-        from.device_class = found->second.device_class;
-        from.device_name = found->second.name;
-        if (!found->second.absent) prepared.facts.device_present = found->second.name;
-      }
+      prepared.on_cpu = false;
     }
     from.machine_class =
         sys::machine_class(around_.machine, from.device_class.empty() ? device : from.device_class);
@@ -263,20 +256,20 @@ class Preflight {
   void take_twin(PreparedCell& prepared) const {
     profile::CellFacts& facts = prepared.facts;
     const config::Cell& cell = prepared.cell;
-    const auto found = around_.twins.find(twin_key(cell));
-    if (found == around_.twins.end()) {
+    const DeviceTwin* found = look_up(around_.twins, twin_key(cell));
+    if (found == nullptr) {
       prepared.unavailable =
           fmt::format("the twin \"{}\" is not described here: see weir device list", *cell.twin);
       return;
     }
-    prepared.twin = found->second;
+    prepared.twin = *found;
     prepared.on_cpu = true;
     facts.twin = *cell.twin;
-    facts.device_present = found->second.device;
+    facts.device_present = found->device;
     facts.provenance.device_class = class_of_twin(cell);
-    facts.provenance.device_name = found->second.title + " (twin)";
-    if (found->second.cuda) add_cuda_kernels(prepared);
-    facts.provenance.fingerprint_parts[k_device_description] = short_hash(found->second.hash);
+    facts.provenance.device_name = found->title + " (twin)";
+    if (found->cuda) add_cuda_kernels(prepared);
+    facts.provenance.fingerprint_parts[k_device_description] = short_hash(found->hash);
     facts.provenance.fingerprint = fingerprint_of(facts.provenance.fingerprint_parts);
   }
 
@@ -298,15 +291,13 @@ class Preflight {
     if (cell.engine == nullptr) return;
     bool instructions = false;
     for (const std::string& probe : cell.engine->probes) {
-      const auto sees = around_.probe_devices.find(probe);
-      if (sees == around_.probe_devices.end()) continue;
-      if (std::ranges::find(sees->second, cell.device) != sees->second.end()) {
-        // Not a library in the engine: processes of their own.
-        if (probe == "instructions") {
-          instructions = true;
-        } else {
-          prepared.probes.push_back(probe);
-        }
+      const auto* sees = look_up(around_.probe_devices, probe);
+      if (sees == nullptr || !holds(*sees, cell.device)) continue;
+      // Not a library in the engine: processes of their own.
+      if (probe == "instructions") {
+        instructions = true;
+      } else {
+        prepared.probes.push_back(probe);
       }
     }
     const bool reports = cell.engine->reports_counts();
@@ -315,13 +306,9 @@ class Preflight {
     prepared.counts_work = !prepared.probes.empty() || reports;
     if (instructions) choose_way(prepared);
     if (prepared.counts_work || prepared.instructions) return;
-    if (prepared.facts.instructions_skipped) {
-      prepared.facts.counts_skipped = prepared.facts.instructions_skipped;
-      return;
-    }
-    prepared.facts.counts_skipped = cell.engine->probes.empty()
-                                        ? "the engine has no probes and reports no counts"
-                                        : "no probe sees " + cell.device;
+    prepared.facts.counts_skipped = prepared.facts.instructions_skipped.value_or(
+        cell.engine->probes.empty() ? "the engine has no probes and reports no counts"
+                                    : "no probe sees " + cell.device);
   }
 
   // A base may have had none yet.
@@ -346,8 +333,7 @@ class Preflight {
   void choose_way(PreparedCell& prepared) {
     const config::EngineSettings& engine = *prepared.cell.engine;
     if (engine.instructions == config::InstructionsBy::valgrind) {
-      const auto found =
-          sys::find_program(files_, "valgrind", around_.config_folder, around_.path_variable);
+      const auto found = find("valgrind");
       if (!found) {
         return add_of_engine(prepared.cell,
                              "no program \"valgrind\" in PATH, which instructions: valgrind counts "

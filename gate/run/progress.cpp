@@ -27,13 +27,7 @@ std::string shorten_front(const std::string& text, std::size_t columns) {
 }
 
 std::string shorten_back(std::string text, std::size_t columns) {
-  while (text::columns(text) > columns) {
-    do {  // a whole character
-      const bool inner = (static_cast<unsigned char>(text.back()) & 0xC0U) == 0x80U;
-      text.pop_back();
-      if (!inner) break;
-    } while (!text.empty());
-  }
+  while (text::columns(text) > columns) text.pop_back();  // its first byte is what counts of one
   return text;
 }
 
@@ -135,8 +129,6 @@ void LineProgress::say(const std::string& line) {
   const std::lock_guard hold(mutex_);
   write_(text::disarm(line) + "\n");
 }
-
-void LineProgress::finish() {}
 
 std::unique_ptr<Progress> make_progress(const sys::Clock& clock, bool quiet, bool color) {
   if (quiet) return std::make_unique<NoProgress>();

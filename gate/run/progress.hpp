@@ -67,7 +67,7 @@ class LineProgress final : public Progress {
   LineProgress(const sys::Clock& clock, Write write, double every_seconds = 15);
   void show(const ProgressState& state) override;
   void say(const std::string& line) override;
-  void finish() override;
+  void finish() override {}
 
  private:
   const sys::Clock& clock_;

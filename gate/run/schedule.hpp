@@ -56,14 +56,9 @@ class Admission {
     const std::string name = cell.cell.key.str();
     --running_;
     alone_ = false;
-    if (const auto given = given_.find(name); given != given_.end()) {
-      promised_ -= given->second;
-      given_.erase(given);
-    }
-    if (const auto device = devices_.find(cell.cell.device); device != devices_.end()) {
-      devices_.erase(device);
-    }
-    if (const auto place = urls_.find(only_address(cell)); place != urls_.end()) urls_.erase(place);
+    if (const auto given = given_.extract(name)) promised_ -= given.mapped();
+    (void)devices_.extract(cell.cell.device);  // one of them
+    (void)urls_.extract(only_address(cell));
     if (peak_rss_bytes) peaks_[name] = std::max(peaks_[name], *peak_rss_bytes);
   }
 
@@ -104,8 +99,7 @@ class Tally {
     One& one = all_[key(step)];
     ++one.done;
     one.seconds += record.wall_seconds;
-    if (record.error) ++one.failures;
-    if (record.ended == profile::Ended::timed_out) ++one.timeouts;
+    count_failure(record, one);
   }
 
   // No more steps of this cell's pass: one time-out, or two failures. An engine that hangs would
@@ -119,8 +113,7 @@ class Tally {
   [[nodiscard]] bool would_give_up(const Step& step, const profile::RunRecord& record) const {
     if (never_given_up(step)) return false;
     One one = all_.at(key(step));
-    if (record.error) ++one.failures;
-    if (record.ended == profile::Ended::timed_out) ++one.timeouts;
+    count_failure(record, one);
     return too_many(one);
   }
 
@@ -183,6 +176,10 @@ class Tally {
   }
   [[nodiscard]] static bool never_given_up(const Step& step) {
     return step.pair.has_value() || step.probed.has_value();
+  }
+  static void count_failure(const profile::RunRecord& record, One& one) {
+    if (record.error) ++one.failures;
+    if (record.ended == profile::Ended::timed_out) ++one.timeouts;
   }
   [[nodiscard]] static bool too_many(const One& one) {
     return one.timeouts >= 1 || one.failures >= 2;

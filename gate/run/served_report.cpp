@@ -59,21 +59,19 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
 }
 
 std::optional<std::string> served_failures(std::span<const ServedRequest> requests) {
-  std::map<std::string, std::int64_t> kinds;
-  const ServedRequest* first = nullptr;
-  std::int64_t failed = 0;
+  std::map<std::string_view, std::int64_t> kinds;
+  std::vector<const profile::ServedFailure*> failed;
   for (const ServedRequest& request : requests) {
     if (!request.failure) continue;
-    if (first == nullptr) first = &request;
-    ++kinds[std::string(profile::to_string(request.failure->fault))];
-    ++failed;
+    ++kinds[profile::to_string(request.failure->fault)];
+    failed.push_back(&*request.failure);
   }
-  if (first == nullptr) return std::nullopt;
+  if (failed.empty()) return std::nullopt;
   std::vector<std::string> parts;
   for (const auto& [kind, count] : kinds) parts.push_back(fmt::format("{} {}", count, kind));
-  std::string words =
-      fmt::format("{} of {} requests failed: {}", failed, requests.size(), text::join(parts));
-  const profile::ServedFailure& why = *first->failure;
+  std::string words = fmt::format("{} of {} requests failed: {}", failed.size(), requests.size(),
+                                  text::join(parts));
+  const profile::ServedFailure& why = *failed.front();
   std::vector<std::string> details;
   if (why.status != 0) details.push_back(fmt::format("HTTP {}", why.status));
   if (!why.detail.empty()) details.push_back(why.detail);

@@ -19,9 +19,7 @@
 
 namespace weir::run {
 
-class ServerProcess;  // of server_start.cpp
-
-// A server that weir started, while it runs: its start, what it prints, its end.
+class ServerProcess;  // of server_start.cpp: a server while it runs
 
 inline constexpr double k_ask_again = 0.02;  // seconds, from one look at a server to the next
 

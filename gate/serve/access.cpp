@@ -38,12 +38,11 @@ constexpr auto k_scopes = std::to_array<Name<Scope>>({{Scope::read, "read"},
                                                       {Scope::admin, "admin"}});
 constexpr std::string_view k_prefix = "weir_";
 constexpr std::size_t k_id_digits = 12, k_secret_digits = 48;
-constexpr std::size_t k_longest_authorization = 9
-                                                << 10;  // bytes; an issuer's tokens are the longest
+// Bytes; an issuer's tokens are the longest.
+constexpr std::size_t k_longest_authorization = 9 << 10;
 
 bool is_hex(std::string_view text) {
-  return std::ranges::all_of(
-      text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 // Does one of `token`'s scopes do for `scope`?
@@ -270,8 +269,11 @@ Caller Access::find(const std::optional<Credential>& credential, double now, dou
     return {Standing::known, std::move(token), false,
             std::make_shared<const Grant>(*std::move(found.grant))};
   }
+  const auto answer = [&](Standing standing) {
+    return Caller{.standing = standing, .basic = credential->basic};
+  };
   const auto id = id_of_token(credential->text);
-  if (!id) return {.standing = Standing::unknown, .basic = credential->basic};
+  if (!id) return answer(Standing::unknown);
   std::shared_ptr<const Table> table;
   {
     const std::lock_guard lock(mutex_);
@@ -282,15 +284,14 @@ Caller Access::find(const std::optional<Credential>& credential, double now, dou
   if (found == table->end()) {
     const std::lock_guard lock(mutex_);
     if (!again || (asked_again_ && steady - *asked_again_ < limits_.look_again_seconds)) {
-      return {.standing = Standing::unknown, .basic = credential->basic};
+      return answer(Standing::unknown);
     }
     asked_again_ = steady;
-    return {.standing = Standing::perhaps, .basic = credential->basic};
+    return answer(Standing::perhaps);
   }
   const history::StoredToken& token = *found->second;
   const bool same = equal_in_constant_time(token.hash, hash);
-  if (!same || !is_good(token, now))
-    return {.standing = Standing::unknown, .basic = credential->basic};
+  if (!same || !is_good(token, now)) return answer(Standing::unknown);
   return {.standing = Standing::known, .token = found->second, .basic = credential->basic};
 }
 

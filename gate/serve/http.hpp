@@ -41,10 +41,13 @@ struct Target {
 [[nodiscard]] Result<Target> parse_target(std::string_view text);
 
 enum class Method { get, head, post, put, remove, options, other };
-inline constexpr std::pair<std::string_view, Method> k_methods[] = {
-    {"GET", Method::get}, {"HEAD", Method::head},     {"POST", Method::post},
-    {"PUT", Method::put}, {"DELETE", Method::remove}, {"OPTIONS", Method::options},
-};
+inline constexpr auto k_methods = std::to_array<Name<Method>>({{Method::other, "OTHER"},
+                                                               {Method::get, "GET"},
+                                                               {Method::head, "HEAD"},
+                                                               {Method::post, "POST"},
+                                                               {Method::put, "PUT"},
+                                                               {Method::remove, "DELETE"},
+                                                               {Method::options, "OPTIONS"}});
 
 // What stands before a body.
 struct Head {

@@ -9,12 +9,12 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include "gate/base/text.hpp"
 #include "gate/serve/session.hpp"
+#include "gate/sys/clock.hpp"
 
 namespace weir::serve {
 namespace {
@@ -275,9 +275,8 @@ void Server::run(const sys::Stop& stop, const std::function<void()>& on_drain) {
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < state.threads; ++i) threads.emplace_back([&] { state.work(); });
 
-  while (!stop.requested()) {
-    pollfd watched{stop.fd(), POLLIN, 0};
-    poll(&watched, stop.fd() >= 0 ? 1 : 0, stop.fd() >= 0 ? -1 : 50);
+  constexpr double k_a_year = 3.2e7;
+  while (sys::RealPause().wait(k_a_year, stop)) {
   }
   core.draining = true;
   if (on_drain) on_drain();

@@ -31,13 +31,6 @@ constexpr std::string_view k_single[] = {
     "cookie",
 };
 
-Method method_of(std::string_view name) {
-  for (const auto& [known, method] : k_methods) {
-    if (name == known) return method;
-  }
-  return Method::other;
-}
-
 bool digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
@@ -239,7 +232,7 @@ class Parser final : public RequestReader, private http::basic_parser<true> {
 
   void on_request_impl(http::verb, BeastText method, BeastText said, int number,
                        error_code&) override {
-    head_.method = method_of(view(method));
+    head_.method = value_of(k_methods, view(method)).value_or(Method::other);
     target_ = view(said);
     version_ = number;
   }

@@ -33,13 +33,6 @@ std::optional<Response> refused_change(Route route, const Target& target, const 
                       "weir serve token list says what it may");
 }
 
-std::string_view name_of(Method method) {
-  for (const auto& [name, known] : k_methods) {
-    if (known == method) return name;
-  }
-  return "OTHER";
-}
-
 // "localhost", "127.0.0.1:8080", "[::1]"; HTTP/1.0 may leave it out.
 bool is_own_name(const std::string* host) {
   if (host == nullptr) return true;
@@ -63,20 +56,18 @@ const sys::RealClock k_machine_clock;
 }  // namespace
 
 Route route_of(const std::string& path) {
-  static const std::array<std::pair<std::string_view, Route>, 9> k_routes{
-      {{"/", Route::page},
-       {"/index.html", Route::page},
-       {"/api/v1/runs", Route::runs},
-       {"/api/v1/series", Route::series},
-       {"/api/v1/changes", Route::changes},
-       {"/api/v1/verdicts", Route::verdicts},
-       {"/api/v1/projects", Route::projects},
-       {"/metrics", Route::metrics},
-       {"/healthz", Route::health}}};
-  for (const auto& [name, route] : k_routes) {
-    if (path == name) return route;
-  }
-  if (path == "/api/v1/openapi.json") return Route::description;
+  constexpr auto k_routes =
+      std::to_array<Name<Route>>({{Route::page, "/"},
+                                  {Route::page, "/index.html"},
+                                  {Route::runs, "/api/v1/runs"},
+                                  {Route::series, "/api/v1/series"},
+                                  {Route::changes, "/api/v1/changes"},
+                                  {Route::verdicts, "/api/v1/verdicts"},
+                                  {Route::projects, "/api/v1/projects"},
+                                  {Route::description, "/api/v1/openapi.json"},
+                                  {Route::metrics, "/metrics"},
+                                  {Route::health, "/healthz"}});
+  if (const auto route = value_of(k_routes, path)) return *route;
   if (path.starts_with(k_run) && path.size() > k_run.size()) return Route::run;
   if (path.starts_with("/assets/") || path.starts_with("/data/")) return Route::page;
   if (path.starts_with(k_badges) && path.ends_with(k_svg) &&
@@ -245,7 +236,7 @@ void Service::tell(const Head& head, const Caller& caller, const Response& respo
   meters_.count_answer(response.status);
   meters_.answer.observe(seconds);
   if (!options_.log) return;
-  options_.log({std::string(name_of(head.method)), head.target.path, head.peer,
+  options_.log({std::string(name_of(k_methods, head.method)), head.target.path, head.peer,
                 caller.token ? caller.token->id : std::string(), response.status,
                 response.body ? response.body->size() : 0, seconds, note});
 }
