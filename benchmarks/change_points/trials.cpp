@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "gate/stats/quantile.hpp"
 #include "gate/stats/trend_rule.hpp"
 
 #include "benchmarks/change_points/otava.hpp"
@@ -40,14 +41,28 @@ Method weir_method(int sensitivity) {
   const double offset = stats::k_offset_of_sensitivity * sensitivity;
   method.nightly = [offset](std::span<const double> values,
                             const std::function<bool(std::size_t)>& fits) {
-    stats::TrendRule rule(offset);
-    for (const double value : values) {
-      rule.add(std::log(value));
-      for (const stats::Alert& alert : rule.alerts()) {
-        if (fits(alert.place)) return true;
+    const auto shows = [&](std::span<const double> nights, const auto& scaled) {
+      stats::TrendRule rule(offset);
+      for (const double value : nights) {
+        rule.add(scaled(value));
+        for (const stats::Alert& alert : rule.alerts()) {
+          if (fits(alert.place)) return true;
+        }
       }
+      return false;
+    };
+    // As find_changes scales: logarithms, until a value is none.
+    const auto bad = std::ranges::find_if(values, [](double value) { return value <= 0; });
+    const auto good = static_cast<std::size_t>(bad - values.begin());
+    if (shows(values.first(good), [](double value) { return std::log(value); })) return true;
+    if (good == values.size()) return false;
+    std::vector<double> sizes;
+    for (const double value : values.first(std::min<std::size_t>(values.size(), 10))) {
+      sizes.push_back(std::abs(value));
     }
-    return false;
+    const double middle = stats::median(sizes).value_or(0);
+    const double scale = middle > 0 ? middle : 1;
+    return shows(values, [&](double value) { return value / scale; });
   };
   method.once = [offset](std::span<const double> values) {
     Places places;

@@ -57,5 +57,17 @@ TEST(Trials, AShareDoesNotDependOnTheNumberOfThreads) {
   EXPECT_NEAR(share_of_one, 0.3, 0.05);
 }
 
+// Wide heavy tails make some values that no time can have; such a night is an outlier, no change.
+TEST(Trials, ANightBelowZeroIsNoChangeAndAStepBehindItIsStillSeen) {
+  Random random(7);
+  std::vector<double> values = make_series("normal@0.05", 200, {}, {}, random);
+  values[60] = -20;
+  const auto anywhere = [](std::size_t) { return true; };
+  EXPECT_FALSE(weir_method().nightly(values, anywhere));
+  for (std::size_t i = 120; i < values.size(); ++i) values[i] += 60;
+  EXPECT_TRUE(weir_method().nightly(
+      values, [](std::size_t place) { return place >= 118 && place <= 122; }));
+}
+
 }  // namespace
 }  // namespace weir::changes
