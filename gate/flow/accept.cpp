@@ -199,6 +199,14 @@ std::string stored_value(const profile::Measurement& measurement) {
                      report::about(100 * *measurement.repeatability));
 }
 
+std::string kernels_that_changed(const profile::KernelSet& before, const profile::KernelSet& now) {
+  std::vector<std::pair<std::string, Rational>> differ;  // one that has another count stands twice
+  std::ranges::set_symmetric_difference(before.counts, now.counts, std::back_inserter(differ));
+  std::set<std::string> names;
+  for (const auto& [name, count] : differ) names.insert(name);
+  return names.empty() ? "kernels changed" : report::plural(names.size(), "kernel") + " changed";
+}
+
 std::string changes(const std::optional<baseline::Baseline>& old, const baseline::Baseline& now) {
   std::vector<std::string> parts;
   for (const auto& [name, measurement] : now.counts) {
@@ -210,7 +218,10 @@ std::string changes(const std::optional<baseline::Baseline>& old, const baseline
     const std::string change = before.empty() ? value : fmt::format("{} → {}", before, value);
     parts.push_back(fmt::format("{} {}", unit::label(measurement.metric), change));
   }
-  if (parts.empty()) return "counts as they were";
+  if (old && old->kernels && now.kernels && !(*old->kernels == *now.kernels)) {
+    parts.push_back(kernels_that_changed(*old->kernels, *now.kernels));
+  }
+  if (parts.empty()) return old ? "gated counts and kernels as they were" : "no gated counts";
   return text::join(parts);
 }
 

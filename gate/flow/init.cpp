@@ -223,7 +223,9 @@ std::vector<config::StarterEngine> find_engines(const sys::World& world) {
     const bool known = std::ranges::count(found, name, &config::StarterEngine::name) > 0;
     if (preset.output.empty() || known) continue;
     for (const std::string& program : preset.programs) {
-      if (const auto place = find_place(program, path, files)) {
+      // weir brings weir-engine along: only one that is built here is the project's own.
+      const bool brought = preset.name == "weir-engine";
+      if (const auto place = find_place(program, brought ? "" : path, files)) {
         found.push_back({name, *place, preset.name});
       }
     }

@@ -132,24 +132,34 @@ Block::Block(Cells of, std::size_t all) : cells(std::move(of)), rows_(rows_of(ce
     if (cell->of->findings.empty()) continue;
     share(why, one_line(cell->of->findings.front().headline, 400), *cell);
   }
-  title = cells.front()->title;
-  if (cells.size() == 1) return;
-  std::array<std::string, 4> common = cell_parts(cells.front()->of->cell);
-  for (const CellDocument* cell : cells) {
-    const auto parts = cell_parts(cell->of->cell);
+  std::vector<profile::CellKey> keys;
+  for (const CellDocument* cell : cells) keys.push_back(cell->of->cell);
+  Together words = together(keys, all);
+  title = std::move(words.title);
+  for (std::size_t i = 0; i < words.names.size(); ++i) names[cells[i]] = words.names[i];
+}
+
+Together together(const std::vector<profile::CellKey>& cells, std::size_t all) {
+  if (cells.size() == 1) return {cell_title(cells.front()), {}};
+  std::array<std::string, 4> common = cell_parts(cells.front());
+  for (const profile::CellKey& cell : cells) {
+    const auto parts = cell_parts(cell);
     for (std::size_t i = 0; i < common.size(); ++i) {
       if (parts[i] != common[i]) common[i] = "*";
     }
   }
-  title = fmt::format("{} of {}: {}", cells.size(), plural(all, "cell"), text::join(common, " / "));
-  for (const CellDocument* cell : cells) {
-    auto parts = cell_parts(cell->of->cell);
+  Together made{
+      fmt::format("{} of {}: {}", cells.size(), plural(all, "cell"), text::join(common, " / ")),
+      {}};
+  for (const profile::CellKey& cell : cells) {
     std::vector<std::string> own;
+    auto parts = cell_parts(cell);
     for (std::size_t i = 0; i < common.size(); ++i) {
       if (common[i] == "*") own.push_back(std::move(parts[i]));
     }
-    names[cell] = text::join(own, " / ");
+    made.names.push_back(text::join(own, " / "));
   }
+  return made;
 }
 
 std::string Block::list(const Cells& some, std::size_t most) const {

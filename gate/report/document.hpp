@@ -181,6 +181,15 @@ struct Block {
  private:
   std::vector<MetricRow> rows_;  // with "68 … 82" where cells differ
 };
+// How cells of which the same is to be said are named: "3 of 12 cells: llama.cpp / * / vulkan /
+// decode", and each by what tells it apart. One has its own title, and no names.
+struct Together {
+  std::string title;
+  std::vector<std::string> names;
+};
+// `all`: how many cells there are.
+[[nodiscard]] Together together(const std::vector<profile::CellKey>& cells, std::size_t all);
+
 // In the order of their first cells.
 [[nodiscard]] std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells,
                                            std::size_t all);

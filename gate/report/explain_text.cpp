@@ -1,4 +1,7 @@
 
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
 #include "gate/base/json.hpp"
@@ -59,13 +62,21 @@ class ExplainPage {
 
   std::string write(std::span<const Explanation> all) {
     std::vector<std::string> same;
+    std::vector<Cells> blocks;  // of cells of which the same is to be said, as a gate reports them
+    std::map<std::string, std::size_t> places;
     for (const Explanation& one : all) {
       if (!one.differs && one.verdict.empty() && !style_.checklist && one.doubts.empty()) {
         same.push_back(one.cell);
         continue;
       }
+      const auto [found, fresh] = places.try_emplace(key_of(one), blocks.size());
+      if (fresh) blocks.emplace_back();
+      blocks[found->second].push_back(&one);
+    }
+    for (const Cells& block : blocks) {
       page_.part();
-      cell(one);
+      head(block, all.size());
+      body(*block.front());
     }
     if (!same.empty()) {
       page_.part();
@@ -77,11 +88,38 @@ class ExplainPage {
   }
 
  private:
-  void cell(const Explanation& one) {
-    page_.paragraph("", explain_title(one.cell), 2, "", k_bold);
-    if (const std::string totals = totals_line(one); !totals.empty()) {
-      page_.paragraph(k_before, totals, k_number_indent);
+  using Cells = std::vector<const Explanation*>;
+
+  // Equal for cells of one block, whose totals alone may differ.
+  [[nodiscard]] std::string key_of(const Explanation& one) const {
+    ExplainPage alone(style_);
+    alone.body(one);
+    return alone.page_.finish() + (profile::CellKey::parse(one.cell) ? "" : one.cell);
+  }
+
+  void head(const Cells& block, std::size_t all) {
+    Together words{explain_title(block.front()->cell), {}};
+    if (block.size() > 1) {
+      std::vector<profile::CellKey> keys;
+      for (const Explanation* one : block) keys.push_back(*profile::CellKey::parse(one->cell));
+      words = together(keys, all);
     }
+    page_.paragraph("", words.title, 2, "", k_bold);
+    std::vector<std::pair<std::string, std::vector<std::string>>> each;  // totals, who has them
+    for (std::size_t i = 0; i < block.size(); ++i) {
+      const std::string totals = totals_line(*block[i]);
+      auto found = std::ranges::find(each, totals, [](const auto& one) { return one.first; });
+      if (found == each.end()) found = each.insert(found, {totals, {}});
+      if (!words.names.empty()) found->second.push_back(words.names[i]);
+    }
+    for (const auto& [totals, names] : each) {
+      const std::string indent(k_number_indent, ' ');
+      if (!totals.empty()) page_.paragraph(indent, totals, k_number_indent);
+      if (!names.empty()) page_.paragraph(indent + "in ", text::join(names), k_line_indent);
+    }
+  }
+
+  void body(const Explanation& one) {
     std::size_t number = 0;
     for (const Finding& finding : one.findings) show_finding(finding, ++number);
     if (one.findings.empty()) {

@@ -12,7 +12,7 @@ namespace weir::site {
 namespace {
 
 constexpr std::size_t k_spark_points = 40;
-constexpr std::size_t k_columns = 4;  // shown until somebody chooses others
+constexpr std::size_t k_columns = 6;  // shown until somebody chooses others
 
 // The worst first: what a cell is put down as.
 constexpr std::array<std::string_view, 7> k_states{"worse",  "changed", "unclear", "place",
@@ -31,12 +31,17 @@ Json spark_of(const history::Series& series) {
   return json;
 }
 
-// What people look at first: throughput, times, the counts of a token; then what most cells have.
+// What people look at first: throughput, what the device was given for a token, its other counts,
+// times; then what most cells have.
 int importance(const history::Metric& metric) {
   if (metric.unit == unit::Unit::tokens_per_second) return 0;
-  if (metric.name.ends_with("_per_token")) return 1;
-  if (metric.kind == unit::Kind::time) return 2;
-  return metric.name.ends_with("_per_prefill") ? 3 : 4;
+  for (const char* base : {"dispatches", "barriers", "syncs"}) {
+    if (metric.name == std::string(base) + "_per_token") return 1;
+  }
+  if (metric.name.ends_with("_per_token")) return 2;
+  if (metric.kind == unit::Kind::time) return 3;
+  if (metric.name.ends_with("_per_prefill")) return 4;
+  return 5;
 }
 
 template <class Value>

@@ -65,13 +65,18 @@ std::optional<Allowable> of_metric(const std::string& cell, const std::string& d
   return Allowable{cell, metric.metric.name, "0 %", bound_words(*worst), device_class};
 }
 
+// "22 launches of 9 kernels", of those that changed.
 std::string kernels_on(const std::vector<Changed>& kernels,
                        std::optional<Rational> Changed::*side) {
   std::optional<Rational> sum = Rational(0);
+  std::size_t names = 0;
   for (const Changed& one : kernels) {
-    if (sum && one.*side) sum = sum->plus(*(one.*side));
+    if (!(one.*side)) continue;
+    ++names;
+    if (sum) sum = sum->plus(*(one.*side));
   }
-  return fmt::format("{} of {} kernels", sum ? sum->str() : "many", kernels.size());
+  return fmt::format("{} {} of {}", sum ? sum->str() : "many",
+                     sum == Rational(1) ? "launch" : "launches", plural(names, "kernel"));
 }
 
 Allowable of_kernels(const std::string& cell, const std::string& device_class,
@@ -137,7 +142,7 @@ bool apply_to(const Allowance& allowance, CellVerdict& cell, std::string& now) {
     if (cell.kernels_verdict != Outcome::fail) return false;
     const Allowable here = of_kernels(what.cell, what.device_class, cell.kernels);
     now = fmt::format("{} → {}", here.from, here.to);
-    if (here.kernels.empty() || !(here == what)) return false;
+    if (here.kernels.empty() || here.kernels != what.kernels) return false;  // words may differ
     cell.kernels_verdict = Outcome::accepted;
     cell.kernels_reason = accepted_words(allowance, cell.kernels_reason);
     return true;

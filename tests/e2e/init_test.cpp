@@ -64,6 +64,19 @@ TEST_F(Init, FindsWhatZigBuilds) {
   EXPECT_THAT(init(), HasSubstr("program: ./zig-out/bin/agave}"));
 }
 
+// The one that came with weir is nobody's engine; one that is built here is.
+TEST_F(Init, TakesNoInstalledReferenceEngine) {
+  install("weir-engine");
+  EXPECT_THAT(init(), Not(HasSubstr("weir-engine")));
+  EXPECT_THAT(said_, HasSubstr("no engine found"));
+  install("llama-bench");
+  EXPECT_THAT(init(), Not(HasSubstr("weir-engine")));
+  EXPECT_THAT(said_, HasSubstr("engine  llama.cpp (llama-bench)"));
+  spill_program(scratch_ / "build/weir-engine", program_);
+  EXPECT_THAT(init(),
+              HasSubstr("weir-engine: {preset: weir-engine, program: ./build/weir-engine}"));
+}
+
 TEST_F(Init, TakesLlamaBenchAloneOfLlamaCpp) {
   install("llama-bench");
   install("llama-completion");

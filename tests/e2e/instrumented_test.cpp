@@ -55,6 +55,17 @@ TEST_F(Instrumented, CountsPerTokenWhatItMarks) {
   EXPECT_EQ(stored["placement"].value("state", ""), "shown");
 }
 
+TEST_F(Instrumented, SaysWhichKernelsChangedWhenTheyAreAcceptedWithTheSameCounts) {
+  ASSERT_EQ(counted({"baseline", "accept"}, k_metal).exit_code, 0);
+  const auto file = scratch_ / "baselines/mine/m/metal/decode/sample-1002-0-0-1-0.json";
+  std::string stored = slurp(file);
+  stored.replace(stored.find("mul_mat"), 7, "old_mat");
+  spill(file, stored);
+  const Ended accepted = counted({"baseline", "accept"}, k_metal);
+  EXPECT_EQ(accepted.exit_code, 0) << accepted.err;
+  EXPECT_NE(accepted.out.find("\n    2 kernels changed\n"), std::string::npos) << accepted.out;
+}
+
 TEST_F(Instrumented, FailsWhenACountGrew) {
   ASSERT_EQ(counted({"baseline", "accept"}, k_metal).exit_code, 0);
   const Ended grew = counted({"gate"}, k_metal, {{"SAMPLE_EXTRA_BARRIER", "1"}});

@@ -88,6 +88,27 @@ TEST_P(LlamaServer, PassesAgainstItsOwnCountsAndFailsWhenRequestsNoLongerShareBa
   EXPECT_GE(apart.value("current", 0.0), 1);
 }
 
+// Four lines and a preset, as a user begins: green on itself, red when attention takes other
+// kernels.
+TEST_P(LlamaServer, IsGatedByItsPreset) {
+  spill(scratch_ / "weir.yaml",
+        fmt::format("version: 1\nengines: {{llama-server: {{preset: llama-server, program: "
+                    "./server}}}}\nmodels: {{{}: {}/models/{}.gguf}}\nbackends: {{{}: }}\n",
+                    GetParam().model, k_root, GetParam().model, GetParam().backend));
+  const std::string alone = cell("chat@c1");
+  ASSERT_EQ(weir(scratch_, {"run", "--counts-only", "--cell", alone}).exit_code, 0);
+  const Ended accepted = weir(scratch_, {"baseline", "accept", "--counts-only", "--cell", alone});
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
+  const Json same = cell_of(gate(0, alone), alone);
+  EXPECT_EQ(same["verdict"], "pass");
+  EXPECT_EQ(metric_of(same, "graphs_per_token")["nature"], "exact");
+  spill_program(scratch_ / "server", "#!/bin/sh\nexec " + k_engine + " \"$@\" -fa off\n");
+  const Json later = cell_of(gate(1, alone), alone);
+  const char* of_device =
+      GetParam().backend == std::string_view("cpu") ? "cpu_ops_per_token" : "dispatches_per_token";
+  EXPECT_EQ(metric_of(later, of_device)["verdict"], "fail") << later;
+}
+
 INSTANTIATE_TEST_SUITE_P(Real, LlamaServer,
                          testing::Values(Place{"tiny-llama", "cpu"}, Place{"tiny-llama", "vulkan"},
                                          Place{"tiny-gemma3", "cpu"},

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -37,6 +38,30 @@ TEST(ExplainText, PutsTheBestFindingFirstWithItsArithmetic) {
             "\n"
             "2  Also possible: +240 barriers = 10 × 24 layers (batching off), but syncs and\n"
             "   dispatches would not fit these layers.\n");
+}
+
+// One more sync, whatever there was before: once, with what each cell had.
+TEST(ExplainText, SaysOneCauseOfSeveralCellsOnce) {
+  std::vector<explain::Explanation> all;
+  for (const char* model : {"tiny", "small", "large"}) {
+    all.push_back(explain::test::explained(explain::test::counts(690, 690, 1),
+                                           explain::test::counts(690, 690, 2)));
+    all.back().cell = fmt::format("llama.cpp/{}/vulkan/decode", model);
+  }
+  all[1].totals.front().before = all[1].totals.front().after = Rational(700);
+  all[2] = explain::test::explained(explain::test::counts(690, 690, 1),
+                                    explain::test::counts(690, 690, 1));
+  const std::string text = explain_text(all, {});
+  EXPECT_THAT(text, testing::StartsWith(
+                        "2 of 3 cells: llama.cpp / * / vulkan / decode\n"
+                        "   690 / 690 / 1 → 690 / 690 / 2   dispatches / barriers / syncs a token\n"
+                        "   in tiny\n"
+                        "   700 / 690 / 1 → 700 / 690 / 2   dispatches / barriers / syncs a token\n"
+                        "   in small\n\n1  "));
+  EXPECT_EQ(text.find("\n1  "), text.rfind("\n1  ")) << text;
+  EXPECT_THAT(text, HasSubstr("llama.cpp / tiny / vulkan / decode: nothing differs.\n"));
+  all[1].findings.front().headline += " here";
+  EXPECT_THAT(explain_text(all, {}), HasSubstr("llama.cpp / small / vulkan / decode\n"));
 }
 
 TEST(ExplainText, SaysThatNothingDiffers) {

@@ -103,6 +103,31 @@ TEST(Site, PutsACellDownAsTheWorstOfItsSeries) {
   EXPECT_EQ(cell_line(overview, scene::k_hostile)[6], Json());
 }
 
+// Whatever else is counted per token, and of however many cells.
+TEST(Site, ShowsWhatTheDeviceWasGivenForATokenFromTheStart) {
+  SiteModel model = scene::small_scene();
+  for (const char* name : {"backend_syncs_per_token", "copied_bytes_per_token", "cpu_ops_per_token",
+                           "graphs_per_token", "prefill_tokens_per_second"}) {
+    for (int cell = 0; cell < 3; ++cell) {
+      model.history.series.push_back(model.history.series.front());
+      model.history.series.back().cell += std::to_string(cell);
+      model.history.series.back().metric = {name, {}, {}, {}};
+      if (const auto known = unit::find_metric(name)) {
+        model.history.series.back().metric = {name, known->unit, known->better, known->kind};
+      }
+      model.changes.emplace_back();
+    }
+  }
+  const Site site(std::move(model));
+  const Json overview = document(site, "data/overview.js");
+  std::set<std::string> shown;
+  for (const Json& at : overview["columns"]) {
+    shown.insert(overview["metrics"][at.get<std::size_t>()]["name"]);
+  }
+  EXPECT_THAT(shown, testing::IsSupersetOf(
+                         {"decode_tokens_per_second", "dispatches_per_token", "syncs_per_token"}));
+}
+
 TEST(Site, SaysOfAChangeWhetherItIsForTheBetter) {
   using Kind = history::SeriesChangeKind;
   history::Series series;
