@@ -4,6 +4,7 @@
 #include <bit>
 #include <unordered_set>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/model/gguf_encoding.hpp"
@@ -28,14 +29,17 @@ class Cursor {
   [[nodiscard]] std::uint64_t needed() const { return needed_; }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
-  void complain(std::string what) {
-    if (ok()) error_ = Error{Code::data, fmt::format("GGUF header, byte {}: {}", at_, what)};
+  template <class... Args>
+  void complain(fmt::format_string<Args...> format, Args&&... args) {
+    if (!ok()) return;
+    const std::string what = fmt::format(format, std::forward<Args>(args)...);
+    error_ = Error{Code::data, fmt::format("GGUF header, byte {}: {}", at_, what)};
   }
 
   std::string_view take(std::uint64_t count) {
     if (!ok()) return {};
     if (count > limits_.header_bytes || at_ > limits_.header_bytes - count) {
-      complain(fmt::format("the header is larger than {} bytes", limits_.header_bytes));
+      complain("the header is larger than {} bytes", limits_.header_bytes);
       return {};
     }
     if (count > bytes_.size() - at_) {
@@ -56,7 +60,7 @@ class Cursor {
   std::string_view text(std::uint64_t most, std::string_view what) {
     const auto length = word<std::uint64_t>();
     if (ok() && length > most) {
-      complain(fmt::format("a {} of {} bytes (at most {} are allowed)", what, length, most));
+      complain("a {} of {} bytes (at most {} are allowed)", what, length, most);
     }
     return take(length);
   }
@@ -74,7 +78,7 @@ void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsign
                    const GgufLimits& limits) {
   if (const auto size = fixed_size(element)) {
     if (count > limits.header_bytes / *size) {
-      return cursor.complain(fmt::format("an array of {} elements", count));
+      return cursor.complain("an array of {} elements", count);
     }
     cursor.take(count * *size);
     return;
@@ -87,9 +91,9 @@ void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsign
     const auto inner = cursor.word<std::uint32_t>();
     const auto length = cursor.word<std::uint64_t>();
     if (!cursor.ok()) return;
-    if (!known_type(inner)) return cursor.complain(fmt::format("unknown value type {}", inner));
+    if (!known_type(inner)) return cursor.complain("unknown value type {}", inner);
     if (depth + 1 >= limits.array_depth) {
-      return cursor.complain(fmt::format("arrays nested deeper than {}", limits.array_depth));
+      return cursor.complain("arrays nested deeper than {}", limits.array_depth);
     }
     skip_elements(cursor, static_cast<GgufType>(inner), length, depth + 1, limits);
   }
@@ -100,7 +104,7 @@ GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& l
   const auto number = cursor.word<std::uint32_t>();
   if (!cursor.ok()) return nothing;
   if (!known_type(number)) {
-    cursor.complain(fmt::format("unknown value type {}", number));
+    cursor.complain("unknown value type {}", number);
     return nothing;
   }
   const auto type = static_cast<GgufType>(number);
@@ -113,7 +117,7 @@ GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& l
   const auto count = cursor.word<std::uint64_t>();
   if (!cursor.ok()) return nothing;
   if (!known_type(element)) {
-    cursor.complain(fmt::format("unknown value type {}", element));
+    cursor.complain("unknown value type {}", element);
     return nothing;
   }
   const std::uint64_t start = cursor.at();
@@ -131,7 +135,7 @@ void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
     GgufValue value = read_value(cursor, bytes, limits);
     if (!cursor.ok()) return;
     if (!seen.insert(key).second) {
-      return cursor.complain(fmt::format("the key \"{}\" occurs twice", text::printable(key)));
+      return cursor.complain("the key \"{}\" occurs twice", text::printable(key));
     }
     header.metadata.emplace_back(std::move(key), std::move(value));
   }
@@ -151,7 +155,7 @@ void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
     tensor.name = cursor.text(k_max_name, "tensor name");
     const auto dims = cursor.word<std::uint32_t>();
     if (cursor.ok() && dims > k_max_dims) {
-      return cursor.complain(fmt::format("a tensor of {} dimensions", dims));
+      return cursor.complain("a tensor of {} dimensions", dims);
     }
     std::uint64_t values = 1;
     for (std::uint32_t d = 0; d < dims && cursor.ok(); ++d) {
@@ -166,11 +170,10 @@ void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
     tensor.offset = cursor.word<std::uint64_t>();
     if (!cursor.ok()) return;
     if (tensor.offset % header.alignment != 0 || tensor.offset > (std::uint64_t{1} << 62)) {
-      return cursor.complain(fmt::format("tensor offset {} is not aligned", tensor.offset));
+      return cursor.complain("tensor offset {} is not aligned", tensor.offset);
     }
     if (!seen.insert(tensor.name).second) {
-      return cursor.complain(
-          fmt::format("the tensor \"{}\" occurs twice", text::printable(tensor.name)));
+      return cursor.complain("the tensor \"{}\" occurs twice", text::printable(tensor.name));
     }
     header.tensors.push_back(std::move(tensor));
   }
@@ -179,13 +182,17 @@ void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
 }  // namespace
 
 const GgufValue* GgufHeader::find(std::string_view key) const {
-  const auto found =
-      std::ranges::find_if(metadata, [&](const auto& entry) { return entry.first == key; });
-  return found == metadata.end() ? nullptr : &found->second;
+  const auto* found = first_of(metadata, [&](const auto& entry) { return entry.first == key; });
+  return found == nullptr ? nullptr : &found->second;
 }
 
 const GgufValue* GgufHeader::find_own(std::string_view key) const {
   return find(fmt::format("{}.{}", architecture(), key));
+}
+
+std::optional<std::uint64_t> GgufHeader::own_number(std::string_view key) const {
+  const GgufValue* value = find_own(key);
+  return value == nullptr ? std::nullopt : value->to_unsigned();
 }
 
 std::string GgufHeader::architecture() const {
@@ -204,16 +211,16 @@ Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits) {
   header.version = cursor.word<std::uint32_t>();
   if (cursor.ok() && header.version != 2 && header.version != 3) {
     const bool swapped = header.version == 0x02000000U || header.version == 0x03000000U;
-    cursor.complain(swapped ? "a big-endian file: convert it for this machine"
-                            : fmt::format("GGUF version {}: weir reads 2 and 3", header.version));
+    if (swapped) cursor.complain("a big-endian file: convert it for this machine");
+    cursor.complain("GGUF version {}: weir reads 2 and 3", header.version);
   }
   const auto tensors = cursor.word<std::uint64_t>();
   const auto metadata = cursor.word<std::uint64_t>();
   if (cursor.ok() && metadata > limits.metadata) {
-    cursor.complain(fmt::format("{} metadata keys (at most {})", metadata, limits.metadata));
+    cursor.complain("{} metadata keys (at most {})", metadata, limits.metadata);
   }
   if (cursor.ok() && tensors > limits.tensors) {
-    cursor.complain(fmt::format("{} tensors (at most {})", tensors, limits.tensors));
+    cursor.complain("{} tensors (at most {})", tensors, limits.tensors);
   }
   read_metadata(cursor, prefix, metadata, limits, header);
   read_tensors(cursor, tensors, header);

@@ -63,7 +63,6 @@ class GgufValue {
   // Nothing when the value is of another kind (or negative, for to_unsigned).
   [[nodiscard]] std::optional<std::uint64_t> to_unsigned() const;
   [[nodiscard]] std::optional<double> to_number() const;  // integers too
-  [[nodiscard]] std::optional<bool> to_bool() const;
   [[nodiscard]] std::optional<std::string> to_string() const;
   // All elements of an array of integers of one sign or the other, or of strings.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> to_unsigned_list() const;
@@ -107,6 +106,8 @@ struct GgufHeader {
   [[nodiscard]] const GgufValue* find(std::string_view key) const;
   // The value of "ARCHITECTURE.key", as most sizes are named: get("embedding_length").
   [[nodiscard]] const GgufValue* find_own(std::string_view key) const;
+  // The same as a whole number; nothing where it is none.
+  [[nodiscard]] std::optional<std::uint64_t> own_number(std::string_view key) const;
   [[nodiscard]] std::string architecture() const;  // "" when it is not said
 };
 

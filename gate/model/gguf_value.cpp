@@ -105,11 +105,6 @@ std::optional<double> GgufValue::to_number() const {
   return static_cast<double>(integer_at(type_, bytes_));
 }
 
-std::optional<bool> GgufValue::to_bool() const {
-  if (type_ != GgufType::boolean) return std::nullopt;
-  return bytes_[0] != '\0';
-}
-
 std::optional<std::string> GgufValue::to_string() const {
   if (type_ != GgufType::string) return std::nullopt;
   return bytes_.substr(8);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "gate/base/find.hpp"
+#include "gate/base/names.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::model {
@@ -34,14 +36,11 @@ constexpr TensorType k_pure[] = {
 
 // general.file_type, which engines only show ("Q4_K - Medium"); nothing for the rest.
 std::optional<std::uint32_t> file_type(const Quantization& quantization) {
-  constexpr std::pair<std::string_view, std::uint32_t> k_numbers[] = {
-      {"f32", 0},     {"f16", 1},   {"q4_0", 2},    {"q4_1", 3},    {"q8_0", 7},    {"q5_0", 8},
-      {"q5_1", 9},    {"q2_k", 10}, {"q3_k_m", 12}, {"q4_k", 14},   {"q4_k_m", 15}, {"q5_k", 16},
-      {"q5_k_m", 17}, {"q6_k", 18}, {"iq4_nl", 25}, {"iq4_xs", 30}, {"bf16", 32}};
-  for (const auto& [name, number] : k_numbers) {
-    if (name == quantization.name) return number;
-  }
-  return std::nullopt;
+  constexpr Name<std::uint32_t> k_numbers[] = {
+      {0, "f32"},     {1, "f16"},   {2, "q4_0"},    {3, "q4_1"},    {7, "q8_0"},    {8, "q5_0"},
+      {9, "q5_1"},    {10, "q2_k"}, {12, "q3_k_m"}, {14, "q4_k"},   {15, "q4_k_m"}, {16, "q5_k"},
+      {17, "q5_k_m"}, {18, "q6_k"}, {25, "iq4_nl"}, {30, "iq4_xs"}, {32, "bf16"}};
+  return value_of<std::uint32_t>(k_numbers, quantization.name);
 }
 
 // The first and last eighth of the layers and every third between, as llama.cpp's mixes do.
@@ -63,10 +62,9 @@ class Builder {
         {std::move(name), {length}, static_cast<std::uint32_t>(TensorType::f32), 0});
   }
   void matrix(std::string name, std::vector<std::uint64_t> dims, bool sensitive) {
-    const TensorType type =
-        sensitive ? options_.quantization.sensitive : options_.quantization.matrices;
-    header_.tensors.push_back(
-        {std::move(name), std::move(dims), static_cast<std::uint32_t>(type), 0});
+    const Quantization& types = options_.quantization;
+    const auto type = static_cast<std::uint32_t>(sensitive ? types.sensitive : types.matrices);
+    header_.tensors.push_back({std::move(name), std::move(dims), type, 0});
   }
 
   void layer(std::uint32_t index) {
@@ -114,23 +112,26 @@ class Builder {
 
 Result<void> check(const ModelOptions& options) {
   const auto known = model_architectures();
-  if (std::ranges::find(known, options.architecture) == known.end()) {
+  if (!holds(known, options.architecture)) {
     return fail(Code::usage, "unknown architecture \"{}\"{}\n  known here: {}",
                 text::printable(options.architecture),
                 text::did_you_mean(options.architecture, known), text::join(known));
   }
-  const std::pair<std::string_view, std::uint32_t> sizes[] = {
-      {"embedding", options.embedding}, {"feed-forward", options.feed_forward},
-      {"heads", options.heads},         {"kv-heads", options.kv_heads},
-      {"head-dim", options.head_dim},   {"context", options.context}};
-  for (const auto& [name, size] : sizes) {
-    if (size == 0 || size > k_max_size) {
-      return fail(Code::usage, "{} is {}: it must lie between 1 and {}", name, size, k_max_size);
+  const struct {
+    std::string_view name;
+    std::uint32_t size, least, most;
+  } sizes[] = {{"embedding", options.embedding, 1, k_max_size},
+               {"feed-forward", options.feed_forward, 1, k_max_size},
+               {"heads", options.heads, 1, k_max_size},
+               {"kv-heads", options.kv_heads, 1, k_max_size},
+               {"head-dim", options.head_dim, 1, k_max_size},
+               {"context", options.context, 1, k_max_size},
+               {"layers", options.layers, 1, k_max_layers},
+               {"vocab", options.vocab, k_min_vocab, k_max_size}};
+  for (const auto& [name, size, least, most] : sizes) {
+    if (size < least || size > most) {
+      return fail(Code::usage, "{} is {}: it must lie between {} and {}", name, size, least, most);
     }
-  }
-  if (options.layers == 0 || options.layers > k_max_layers) {
-    return fail(Code::usage, "layers is {}: it must lie between 1 and {}", options.layers,
-                k_max_layers);
   }
   if (options.heads % options.kv_heads != 0) {
     return fail(Code::usage, "heads ({}) is no multiple of kv-heads ({})", options.heads,
@@ -139,10 +140,6 @@ Result<void> check(const ModelOptions& options) {
   if (options.head_dim % 2 != 0) {
     return fail(Code::usage, "head-dim is {}: rotary embedding needs an even one",
                 options.head_dim);
-  }
-  if (options.vocab < k_min_vocab || options.vocab > k_max_size) {
-    return fail(Code::usage, "vocab is {}: it must lie between {} and {}", options.vocab,
-                k_min_vocab, k_max_size);
   }
   if (options.experts != 0 && options.architecture != "llama" && !is_qwen_mixture(options)) {
     return fail(Code::usage, "experts are made for the architectures llama and qwen3moe alone");
@@ -289,48 +286,32 @@ Result<ModelOptions> default_model(std::string_view architecture) {
 
 namespace {
 
-// From the models' own config.json.
-struct Published {
-  std::string_view name, architecture;
-  std::uint32_t layers, embedding, feed_forward, heads, kv_heads, head_dim, vocab, context, experts,
-      experts_used;
+// From the models' own config.json: the options in their order, but for quantization and seed.
+const std::pair<std::string_view, ModelOptions> k_published[] = {
+    {"llama-3.1-8b", {"llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 0, 0}},
+    {"llama-3.3-70b", {"llama", 80, 8192, 28672, 64, 8, 128, 128256, 131072, 0, 0}},
+    {"mixtral-8x7b", {"llama", 32, 4096, 14336, 32, 8, 128, 32000, 32768, 8, 2}},
+    {"qwen3-8b", {"qwen3", 36, 4096, 12288, 32, 8, 128, 151936, 40960, 0, 0}},
+    {"qwen3-30b-a3b", {"qwen3moe", 48, 2048, 768, 32, 4, 128, 151936, 40960, 128, 8}},
+    {"gemma-3-4b", {"gemma3", 34, 2560, 10240, 8, 4, 256, 262144, 131072, 0, 0}},
+    {"gemma-3-27b", {"gemma3", 62, 5376, 21504, 32, 16, 128, 262144, 131072, 0, 0}},
 };
-constexpr std::array<Published, 7> k_published{{
-    {"llama-3.1-8b", "llama", 32, 4096, 14336, 32, 8, 128, 128256, 131072, 0, 0},
-    {"llama-3.3-70b", "llama", 80, 8192, 28672, 64, 8, 128, 128256, 131072, 0, 0},
-    {"mixtral-8x7b", "llama", 32, 4096, 14336, 32, 8, 128, 32000, 32768, 8, 2},
-    {"qwen3-8b", "qwen3", 36, 4096, 12288, 32, 8, 128, 151936, 40960, 0, 0},
-    {"qwen3-30b-a3b", "qwen3moe", 48, 2048, 768, 32, 4, 128, 151936, 40960, 128, 8},
-    {"gemma-3-4b", "gemma3", 34, 2560, 10240, 8, 4, 256, 262144, 131072, 0, 0},
-    {"gemma-3-27b", "gemma3", 62, 5376, 21504, 32, 16, 128, 262144, 131072, 0, 0},
-}};
 
 }  // namespace
 
 std::vector<std::string> known_models() {
   std::vector<std::string> names;
-  for (const Published& one : k_published) names.emplace_back(one.name);
+  for (const auto& [name, options] : k_published) names.emplace_back(name);
   return names;
 }
 
 Result<ModelOptions> model_like(std::string_view name) {
-  const auto* found = std::ranges::find(k_published, name, &Published::name);
-  if (found == k_published.end()) {
+  const auto* found = first_of(k_published, [&](const auto& one) { return one.first == name; });
+  if (found == nullptr) {
     return fail(Code::usage, "no model is called \"{}\"{}\n  known here: {}", text::printable(name),
                 text::did_you_mean(name, known_models()), text::join(known_models()));
   }
-  ModelOptions options;
-  options.architecture = found->architecture;
-  options.layers = found->layers;
-  options.embedding = found->embedding;
-  options.feed_forward = found->feed_forward;
-  options.heads = found->heads;
-  options.kv_heads = found->kv_heads;
-  options.head_dim = found->head_dim;
-  options.vocab = found->vocab;
-  options.context = found->context;
-  options.experts = found->experts;
-  options.experts_used = found->experts_used;
+  ModelOptions options = found->second;
   WEIR_TRY(options.quantization, parse_quantization("q4_k_m"));
   return options;
 }
@@ -338,9 +319,7 @@ Result<ModelOptions> model_like(std::string_view name) {
 Result<ModelSummary> summarize(const GgufHeader& header) {
   ModelSummary summary;
   summary.architecture = header.architecture();
-  if (const GgufValue* layers = header.find_own("block_count")) {
-    summary.layers = layers->to_unsigned().value_or(0);
-  }
+  summary.layers = header.own_number("block_count").value_or(0);
   summary.tensors = header.tensors.size();
   for (const GgufTensor& tensor : header.tensors) {
     std::uint64_t values = 1;

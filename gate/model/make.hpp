@@ -46,7 +46,7 @@ struct ModelOptions {
   std::uint32_t context = 4096;  // what the header says it was trained for
   std::uint32_t experts = 0;     // llama and qwen3moe: mixture of experts when not 0
   std::uint32_t experts_used = 0;
-  Quantization quantization;
+  Quantization quantization{};
   std::uint64_t seed = 1;
 };
 

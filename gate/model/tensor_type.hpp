@@ -75,7 +75,6 @@ enum class Fill {
   weights,   // both signs, standard deviation about 1/sqrt(row length)
   ones,      // 1 to 1.06: norm weights, rope factors
   negative,  // -1 to -2: decay rates of state space models
-  zeros,
 };
 // Which of them suits a tensor, told from its name ("blk.0.attn_norm.weight") and shape.
 [[nodiscard]] Fill fill_for(std::string_view tensor_name, std::span<const std::uint64_t> dims);

@@ -62,8 +62,8 @@ Pattern find_pattern(const std::vector<std::size_t>& shapes) {
 
 // Patterns of attention that tensors do not show: from the header, else as engines have them.
 std::uint64_t window_period(const GgufHeader& header) {
-  if (const GgufValue* pattern = header.find_own("attention.sliding_window_pattern")) {
-    if (const auto period = pattern->to_unsigned()) return std::max<std::uint64_t>(*period, 1);
+  if (const auto period = header.own_number("attention.sliding_window_pattern")) {
+    return std::max<std::uint64_t>(*period, 1);
   }
   if (const GgufValue* interval = header.find_own("full_attention_interval")) {
     return std::max<std::uint64_t>(interval->to_unsigned().value_or(1), 1);
@@ -74,8 +74,7 @@ std::uint64_t window_period(const GgufHeader& header) {
 
 // Lists in the header with one element a layer, of any element type.
 void limit_layers(std::uint64_t wanted, GgufHeader& header, std::vector<std::string>& warnings) {
-  const GgufValue* count = header.find_own("block_count");
-  const std::uint64_t layers = count == nullptr ? 0 : count->to_unsigned().value_or(0);
+  const std::uint64_t layers = header.own_number("block_count").value_or(0);
   if (wanted == 0 || wanted >= layers) return;
   const Pattern pattern = find_pattern(layer_shapes(header, layers));
   const std::uint64_t period = std::lcm(pattern.period, window_period(header));
@@ -149,9 +148,7 @@ std::optional<Candidate> search(const GgufHeader& base, const TwinSizes& sizes, 
                                 const TwinOptions& options, std::vector<std::string>& warnings) {
   std::optional<Candidate> best;
   unsigned best_halvings = 0;
-  std::uint64_t most = 1;
-  for (const std::uint64_t heads : sizes.kv_heads) most = std::max(most, heads);
-  most = std::min(most, k_max_kv_heads);
+  const std::uint64_t most = std::clamp<std::uint64_t>(largest(sizes.kv_heads), 1, k_max_kv_heads);
   for (unsigned halvings = 0; halvings <= k_max_halvings; ++halvings) {
     int attempts = 0;
     for (std::uint64_t kv_heads = 1; kv_heads <= most && attempts < k_max_attempts; ++kv_heads) {
@@ -317,8 +314,9 @@ Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options) {
   WEIR_TRY(const TwinSizes sizes, read_sizes(base));
   const std::uint64_t vocab = shrink_vocab(sizes.vocab, options.vocab, base);
   for (auto& [key, value] : base.metadata) {
-    if (key != "general.name") continue;
-    value = GgufValue::string(value.to_string().value_or("model") + " (twin)");
+    if (key == "general.name") {
+      value = GgufValue::string(value.to_string().value_or("model") + " (twin)");
+    }
   }
   auto found = search(base, sizes, vocab, options, twin.warnings);
   if (!found) {

@@ -60,10 +60,6 @@ constexpr NamedList k_lists[] = {
     {"attention.head_count_kv", &TwinSizes::kv_heads},
 };
 
-std::uint64_t most(const std::vector<std::uint64_t>& list) {
-  return list.empty() ? 0 : *std::ranges::max_element(list);
-}
-
 // A size that depends on no other: the smallest wide one that is a multiple of the same power of
 // two. A function of the size alone, so that equal sizes stay equal.
 std::uint64_t pick(std::uint64_t size) {
@@ -217,6 +213,10 @@ std::optional<std::uint64_t> last_resort(std::uint64_t size, const TwinSizes& ol
 
 }  // namespace
 
+std::uint64_t largest(const std::vector<std::uint64_t>& sizes) {
+  return sizes.empty() ? 0 : *std::ranges::max_element(sizes);
+}
+
 std::optional<std::uint64_t> layer_of(std::string_view tensor_name) {
   const std::size_t start = tensor_name.find("blk.");
   if (start == std::string_view::npos) return std::nullopt;
@@ -230,9 +230,7 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
   constexpr std::uint64_t k_largest = std::uint64_t{1} << 28;  // products of two stay in range
   TwinSizes s;
   for (const auto& [key, size] : k_named) {
-    const GgufValue* value = source.find_own(key);
-    if (value == nullptr) continue;
-    s.*size = value->to_unsigned().value_or(0);
+    s.*size = source.own_number(key).value_or(s.*size);
     if (s.*size > k_largest) return fail(Code::data, "{}: {} is absurd", key, s.*size);
   }
   if (s.embedding == 0 || s.layers == 0 || s.layers > k_most_source_layers) {
@@ -253,10 +251,10 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
       }
       (s.*list).resize(s.layers);
     }
-    if (most(s.*list) > k_largest) return fail(Code::data, "{}: absurd", key);
+    if (largest(s.*list) > k_largest) return fail(Code::data, "{}: absurd", key);
   }
   if (s.kv_heads.empty()) s.kv_heads = s.heads;
-  const std::uint64_t heads = most(s.heads);
+  const std::uint64_t heads = largest(s.heads);
   if (heads > 0) {  // what engines take when it is not said
     if (s.key == 0) s.key = s.embedding / heads;
     if (s.value == 0) s.value = s.key;
@@ -271,8 +269,8 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
 
 std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
   TwinSizes small = sizes;
-  const std::uint64_t kv = most(sizes.kv_heads);
-  const std::uint64_t heads = most(sizes.heads);
+  const std::uint64_t kv = largest(sizes.kv_heads);
+  const std::uint64_t heads = largest(sizes.heads);
   if (how.kv_heads > std::max<std::uint64_t>(kv, 1)) return std::nullopt;
   if (how.halvings > 0) {
     if (heads == 0 || sizes.key_mla != 0) return std::nullopt;
@@ -294,17 +292,15 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
       small.heads[i] = small.kv_heads[i] * ratio;
     }
     const std::uint64_t query = heads * sizes.value;
-    const std::uint64_t small_query = most(small.heads) * small.value;
+    const std::uint64_t small_query = largest(small.heads) * small.value;
     // Halved heads are there to be small: the key matrices may become narrow then.
     const bool narrow =
         how.halvings == 0 && !fits(kv * sizes.key, how.kv_heads * small.key, k_wide);
-    if (!fits(query, small_query, k_tile) || narrow) {
-      return std::nullopt;
-    }
+    if (!fits(query, small_query, k_tile) || narrow) return std::nullopt;
   }
   // Many architectures take the product of heads and head dimension for the embedding.
   const bool coupled = heads > 0 && sizes.embedding == heads * sizes.key;
-  small.embedding = coupled ? most(small.heads) * small.key : pick(sizes.embedding);
+  small.embedding = coupled ? largest(small.heads) * small.key : pick(sizes.embedding);
   if (!fits(sizes.embedding, small.embedding, k_tile)) return std::nullopt;
   const auto forward = [&](std::uint64_t size) {
     return size == sizes.embedding ? small.embedding : pick(size);
@@ -328,45 +324,39 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
 }
 
 void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeader& header) {
-  const std::string prefix = header.architecture() + ".";
-  const auto entry = [&](std::string_view key) {
-    return std::ranges::find_if(header.metadata, [&](const auto& e) {
-      return e.first.size() == prefix.size() + key.size() && e.first.starts_with(prefix) &&
-             e.first.ends_with(key);
-    });
+  // What is under a key of the architecture's becomes `with` of it; false where there is nothing.
+  const auto change = [&](std::string_view key, const auto& with) {
+    auto* found = const_cast<GgufValue*>(header.find_own(key));
+    if (found == nullptr) return false;
+    if (const std::optional<GgufValue> value = with(*found)) *found = *value;
+    return true;
   };
   for (const auto& [key, size] : k_named) {
-    const auto found = entry(key);
-    if (found == header.metadata.end()) {
-      // Engines would work the head dimension out of the embedding: say it where that is another.
-      const bool head = size == &TwinSizes::key || size == &TwinSizes::value;
-      const std::uint64_t heads = most(new_sizes.heads);
-      if (head && heads > 0 && new_sizes.embedding / heads != new_sizes.*size) {
-        header.metadata.emplace_back(prefix + std::string(key),
-                                     GgufValue::u32(static_cast<std::uint32_t>(new_sizes.*size)));
-      }
-      continue;
+    const std::uint64_t fresh = new_sizes.*size;
+    if (change(key, [&](const GgufValue& value) { return value.with_unsigned(fresh); })) continue;
+    // Engines would work the head dimension out of the embedding: say it where that is another.
+    const bool head = size == &TwinSizes::key || size == &TwinSizes::value;
+    const std::uint64_t heads = largest(new_sizes.heads);
+    if (head && heads > 0 && new_sizes.embedding / heads != fresh) {
+      header.metadata.emplace_back(fmt::format("{}.{}", header.architecture(), key),
+                                   GgufValue::u32(static_cast<std::uint32_t>(fresh)));
     }
-    if (old_sizes.*size == new_sizes.*size) continue;
-    if (auto value = found->second.with_unsigned(new_sizes.*size)) found->second = *value;
   }
   for (const auto& [key, list] : k_lists) {
-    const auto found = entry(key);
-    if (found == header.metadata.end() || (new_sizes.*list).empty()) continue;
-    auto value = found->second.is_array() ? found->second.with_unsigned_list(new_sizes.*list)
-                                          : found->second.with_unsigned((new_sizes.*list)[0]);
-    if (value) found->second = *value;
+    const Values& fresh = new_sizes.*list;
+    if (fresh.empty()) continue;
+    change(key, [&](const GgufValue& value) {
+      return value.is_array() ? value.with_unsigned_list(fresh) : value.with_unsigned(fresh[0]);
+    });
   }
-  const auto vocab = entry("vocab_size");
-  if (vocab != header.metadata.end()) {
-    if (auto value = vocab->second.with_unsigned(new_sizes.vocab)) vocab->second = *value;
-  }
-  const auto sections = entry("rope.dimension_sections");  // they add up to half of rope
-  if (sections != header.metadata.end() && old_sizes.rope != new_sizes.rope) {
-    auto values = sections->second.to_unsigned_list().value_or(Values{});
+  change("vocab_size",
+         [&](const GgufValue& value) { return value.with_unsigned(new_sizes.vocab); });
+  if (old_sizes.rope == new_sizes.rope) return;
+  change("rope.dimension_sections", [&](const GgufValue& sections) {  // half of rope together
+    auto values = sections.to_unsigned_list().value_or(Values{});
     for (std::uint64_t& value : values) value = value * new_sizes.rope / old_sizes.rope;
-    if (auto value = sections->second.with_unsigned_list(values)) sections->second = *value;
-  }
+    return sections.with_unsigned_list(values);
+  });
 }
 
 std::optional<std::vector<std::uint64_t>> shrink_dims(const GgufTensor& tensor,

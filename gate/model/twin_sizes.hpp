@@ -41,6 +41,9 @@ struct Shrink {
 // Writes the sizes over the metadata that named the old ones.
 void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeader& header);
 
+// 0 of none.
+[[nodiscard]] std::uint64_t largest(const std::vector<std::uint64_t>& sizes);
+
 // "blk.12.attn_q.weight" is of layer 12; nothing for tensors of no layer.
 [[nodiscard]] std::optional<std::uint64_t> layer_of(std::string_view tensor_name);
 

@@ -47,12 +47,53 @@ class Table {
   // Replaces what is there. False when memory is out; the handle is then unknown.
   bool insert(uint64_t handle, void* value) {
     const Locked locked(&lock_);
-    return insert_locked(handle, value);
+    const uint64_t key = handle + 1;
+    if (key <= k_removed) return false;
+    if (slots_ == nullptr || (filled_ + 1) * 2 > slots_->mask + 1) {
+      if (!rebuild()) return false;
+    }
+    Slot* free_slot = nullptr;
+    uint32_t at = place(slots_, key);
+    for (;; at = (at + 1) & slots_->mask) {
+      Slot& slot = slots_->slot[at];
+      if (slot.key == key) {
+        __atomic_store_n(&slot.value, value, __ATOMIC_RELEASE);
+        return true;
+      }
+      if (slot.key == k_removed && free_slot == nullptr) free_slot = &slot;
+      if (slot.key == k_empty) break;
+    }
+    if (free_slot == nullptr) {
+      free_slot = &slots_->slot[at];
+      ++filled_;
+    }
+    __atomic_store_n(&free_slot->value, value, __ATOMIC_RELAXED);
+    __atomic_store_n(&free_slot->key, key, __ATOMIC_RELEASE);
+    ++live_;
+    return true;
   }
   // The value that was there, or null.
   void* remove(uint64_t handle) {
     const Locked locked(&lock_);
-    return remove_locked(handle);
+    const uint64_t key = handle + 1;
+    if (slots_ == nullptr || key <= k_removed) return nullptr;
+    uint32_t at = place(slots_, key);
+    while (slots_->slot[at].key != key) {
+      if (slots_->slot[at].key == k_empty) return nullptr;
+      at = (at + 1) & slots_->mask;
+    }
+    void* value = slots_->slot[at].value;
+    __atomic_store_n(&slots_->slot[at].key, k_removed, __ATOMIC_RELEASE);
+    --live_;
+    // At the end of a run no search passes through here: such marks can go, or a program that
+    // makes and frees handles for hours would fill the table with them.
+    if (slots_->slot[(at + 1) & slots_->mask].key != k_empty) return value;
+    while (slots_->slot[at].key == k_removed) {
+      __atomic_store_n(&slots_->slot[at].key, k_empty, __ATOMIC_RELEASE);
+      --filled_;
+      at = (at - 1) & slots_->mask;
+    }
+    return value;
   }
   // Calls visit(value) for each entry. Nobody may insert or remove meanwhile.
   template <class Visit>
@@ -103,55 +144,6 @@ class Table {
   static size_t bytes_of(uint32_t capacity) { return sizeof(Slots) + capacity * sizeof(Slot); }
   static uint32_t place(const Slots* slots, uint64_t key) {
     return static_cast<uint32_t>((key * 0x9e3779b97f4a7c15ULL) >> slots->shift);
-  }
-
-  bool insert_locked(uint64_t handle, void* value) {
-    const uint64_t key = handle + 1;
-    if (key <= k_removed) return false;
-    if (slots_ == nullptr || (filled_ + 1) * 2 > slots_->mask + 1) {
-      if (!rebuild()) return false;
-    }
-    Slot* free_slot = nullptr;
-    uint32_t at = place(slots_, key);
-    for (;; at = (at + 1) & slots_->mask) {
-      Slot& slot = slots_->slot[at];
-      if (slot.key == key) {
-        __atomic_store_n(&slot.value, value, __ATOMIC_RELEASE);
-        return true;
-      }
-      if (slot.key == k_removed && free_slot == nullptr) free_slot = &slot;
-      if (slot.key == k_empty) break;
-    }
-    if (free_slot == nullptr) {
-      free_slot = &slots_->slot[at];
-      ++filled_;
-    }
-    __atomic_store_n(&free_slot->value, value, __ATOMIC_RELAXED);
-    __atomic_store_n(&free_slot->key, key, __ATOMIC_RELEASE);
-    ++live_;
-    return true;
-  }
-
-  void* remove_locked(uint64_t handle) {
-    const uint64_t key = handle + 1;
-    if (slots_ == nullptr || key <= k_removed) return nullptr;
-    uint32_t at = place(slots_, key);
-    while (slots_->slot[at].key != key) {
-      if (slots_->slot[at].key == k_empty) return nullptr;
-      at = (at + 1) & slots_->mask;
-    }
-    void* value = slots_->slot[at].value;
-    __atomic_store_n(&slots_->slot[at].key, k_removed, __ATOMIC_RELEASE);
-    --live_;
-    // At the end of a run no search passes through here: such marks can go, or a program that
-    // makes and frees handles for hours would fill the table with them.
-    if (slots_->slot[(at + 1) & slots_->mask].key != k_empty) return value;
-    while (slots_->slot[at].key == k_removed) {
-      __atomic_store_n(&slots_->slot[at].key, k_empty, __ATOMIC_RELEASE);
-      --filled_;
-      at = (at - 1) & slots_->mask;
-    }
-    return value;
   }
 
   bool rebuild() {

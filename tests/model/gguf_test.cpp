@@ -89,7 +89,6 @@ TEST(GgufHeader, ReadsNumbersByWhatTheyMean) {
   EXPECT_EQ(number("names"), std::nullopt);
   EXPECT_EQ(header.find("i8")->to_unsigned(), std::nullopt);
   EXPECT_EQ(header.find("u64")->to_unsigned(), ~std::uint64_t{0});
-  EXPECT_EQ(header.find("yes")->to_bool(), true);
   EXPECT_EQ(header.find("numbers")->to_unsigned_list(), std::nullopt);  // -2
   EXPECT_EQ(header.find("names")->to_string_list(), (std::vector<std::string>{"a", "", "ccc"}));
   EXPECT_EQ(header.find("names")->picked(std::vector<std::uint64_t>{2, 0, 9}).to_string_list(),

@@ -31,12 +31,6 @@ std::uint64_t unsigned_at(const weir_field& field, const char* at) {
                                    : load<std::uint8_t>(at);
 }
 
-// -1: no names.
-std::span<const weir_value> values_of(int of_enum) {
-  if (of_enum < 0) return {};
-  return {weir_enums[of_enum].values, weir_enums[of_enum].count};
-}
-
 Json flags_of(const weir_field& field, std::uint64_t bits) {
   Json out = Json::array();
   for (const weir_value& value : values_of(field.of)) {

@@ -121,6 +121,8 @@ Buffer* follow(uint64_t serial, const char* label) {
   return buffer;
 }
 
+double tick_of(const Clock& clock) { return clock.tick > 0 ? clock.tick : 1; }
+
 uint64_t length(const Clock& clock, uint64_t begin, uint64_t end) {
   return end <= begin ? 0
                       : static_cast<uint64_t>(static_cast<double>(end - begin) * tick_of(clock));
@@ -165,10 +167,7 @@ void tell(uint32_t device, Clock* clock) {
   if (clock->pairs == 2) write_pair(device, *clock, 1);
 }
 
-}  // namespace
-
-double tick_of(const Clock& clock) { return clock.tick > 0 ? clock.tick : 1; }
-
+// Under the lock.
 void use_clock(uint32_t device) {
   Clock& clock = g.clocks[device];
   if (clock.used) return;
@@ -183,9 +182,12 @@ void use_clock(uint32_t device) {
   write_event(WEIR_EVENT_CLOCK, device, &event, sizeof event);
 }
 
+// Not under the lock.
 void warn_of_tick() {
   weir_warn_once("no clock rate and no two clock pairs: a GPU tick is taken for 1 ns");
 }
+
+}  // namespace
 
 void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z) {
   if ((weir_profile_flags & WEIR_PROFILE_DISPATCH) == 0) return;
@@ -267,7 +269,7 @@ void dump_buffers(int descriptor) {
 
 using namespace weir_probe;
 
-WEIR_EXPORT uint64_t weir_buffer_begin(const char* label) {
+WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return 0;
   const Mark mark;
   Thread* thread = mark.thread;
@@ -291,8 +293,8 @@ WEIR_EXPORT uint64_t weir_buffer_begin(const char* label) {
   return serial;
 }
 
-WEIR_EXPORT void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t begin, uint64_t end,
-                                   const uint64_t* pairs, uint32_t dispatches) {
+WEIR_EXPORTED void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t begin, uint64_t end,
+                                     const uint64_t* pairs, uint32_t dispatches) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0 || buffer == 0) return;
   self();
   queue = checked_queue(queue);
@@ -307,14 +309,14 @@ WEIR_EXPORT void weir_buffer_times(uint32_t queue, uint64_t buffer, uint64_t beg
   if (events_on()) write_times(event_queue(queue), buffer, 0, begin, end, pairs, dispatches);
 }
 
-WEIR_EXPORT void weir_record(const char* label, uint64_t nanoseconds) {
+WEIR_EXPORTED void weir_record(const char* label, uint64_t nanoseconds) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   self();
   const Locked locked(&g.lock);
   time_label(label_of(label), nanoseconds);
 }
 
-WEIR_EXPORT void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint64_t gpu_ticks) {
+WEIR_EXPORTED void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint64_t gpu_ticks) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   self();
   device = checked_device(device);
@@ -333,7 +335,7 @@ WEIR_EXPORT void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint
   tell(device, &clock);
 }
 
-WEIR_EXPORT void weir_clock_rate(uint32_t device, double nanoseconds_per_tick) {
+WEIR_EXPORTED void weir_clock_rate(uint32_t device, double nanoseconds_per_tick) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   if (!(nanoseconds_per_tick > 0) || nanoseconds_per_tick > 1e9) return;
   self();
@@ -346,7 +348,7 @@ WEIR_EXPORT void weir_clock_rate(uint32_t device, double nanoseconds_per_tick) {
   }
 }
 
-WEIR_EXPORT uint64_t weir_ticks_to_nanoseconds(uint32_t device, uint64_t ticks) {
+WEIR_EXPORTED uint64_t weir_ticks_to_nanoseconds(uint32_t device, uint64_t ticks) {
   device = checked_device(device);
   pthread_mutex_lock(&g.lock);
   const Clock clock = g.clocks[device];

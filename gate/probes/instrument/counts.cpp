@@ -74,24 +74,24 @@ void marked(uint32_t queue, weir_probe_counter counter, uint16_t kind, const Eve
 
 using namespace weir_probe;
 
-WEIR_EXPORT void weir_dispatch_on(uint32_t queue, const char* kernel) {
+WEIR_EXPORTED void weir_dispatch_on(uint32_t queue, const char* kernel) {
   dispatched(queue, kernel, 0, 0, 0);
 }
 
-WEIR_EXPORT void weir_dispatch_groups_on(uint32_t queue, const char* kernel, uint32_t x, uint32_t y,
-                                         uint32_t z) {
+WEIR_EXPORTED void weir_dispatch_groups_on(uint32_t queue, const char* kernel, uint32_t x,
+                                           uint32_t y, uint32_t z) {
   dispatched(queue, kernel, x, y, z);
 }
 
-WEIR_EXPORT void weir_barrier_on(uint32_t queue) {
+WEIR_EXPORTED void weir_barrier_on(uint32_t queue) {
   marked(queue, WEIR_COUNT_BARRIERS, WEIR_EVENT_BARRIER, weir_event_barrier{});
 }
 
-WEIR_EXPORT void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes) {
+WEIR_EXPORTED void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes) {
   marked(queue, WEIR_COUNT_COPIES, WEIR_EVENT_COPY, weir_event_copy{bytes, kind, WEIR_NO_GROUP});
 }
 
-WEIR_EXPORT void weir_submit_on(uint32_t queue, uint64_t buffer) {
+WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
   const Mark mark;
   Thread* thread = mark.thread;
   queue = checked_queue(queue);
@@ -104,13 +104,13 @@ WEIR_EXPORT void weir_submit_on(uint32_t queue, uint64_t buffer) {
   if (buffer != 0 && thread->buffer == buffer) leave_buffer(thread);
 }
 
-WEIR_EXPORT void weir_wait_begin_on(void) {
+WEIR_EXPORTED void weir_wait_begin_on(void) {
   if (!events_on()) return;
   const Mark mark;
   mark.thread->wait_began = now_nanoseconds();
 }
 
-WEIR_EXPORT void weir_sync_on(uint32_t queue) {
+WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
   const Mark mark;
   Thread* thread = mark.thread;
   queue = checked_queue(queue);

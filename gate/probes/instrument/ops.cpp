@@ -289,7 +289,7 @@ void forget_op_times() {
 
 using namespace weir_probe;
 
-WEIR_EXPORT void weir_op_begin_on(const char* name, uint32_t device, int32_t layer) {
+WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t layer) {
   const Mark mark;
   Thread* thread = mark.thread;
   if (is_nobody(thread)) return;
@@ -309,7 +309,7 @@ WEIR_EXPORT void weir_op_begin_on(const char* name, uint32_t device, int32_t lay
   scope.begin = g.timed ? stamp(g.stamps) : 0;
 }
 
-WEIR_EXPORT void weir_op_operand_on(const char* type, const int64_t* ne) {
+WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
   const Mark mark;
   Thread* thread = mark.thread;
   if (thread->depth == 0 || thread->depth > k_most_depth || ne == nullptr) return;
@@ -321,7 +321,7 @@ WEIR_EXPORT void weir_op_operand_on(const char* type, const int64_t* ne) {
   scope.hash = hash_bytes(scope.hash ^ k_operand_salt, &operand, sizeof operand);
 }
 
-WEIR_EXPORT void weir_op_end_on(void) {
+WEIR_EXPORTED void weir_op_end_on(void) {
   const Mark mark;
   Thread* thread = mark.thread;
   leave_stale_scopes(thread);
@@ -343,7 +343,7 @@ WEIR_EXPORT void weir_op_end_on(void) {
   if (events_on()) write_op(scope, thread->depth, end);
 }
 
-WEIR_EXPORT void weir_token_on(uint32_t rows) {
+WEIR_EXPORTED void weir_token_on(uint32_t rows) {
   self();
   const Locked locked(&g.lock);
   take_boundary(rows);

@@ -19,14 +19,11 @@
 
 #include "gate/probes/inject/writer/events.h"
 #include "gate/probes/inject/writer/file.h"
-#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/table.h"
 
 // The functions themselves, not their short forms.
 #define WEIR_NO_INLINE
 #include "gate/probes/instrument/include/weir/instrument.h"
-
-#define WEIR_EXPORT extern "C" __attribute__((visibility("default")))
 
 namespace weir_probe {
 
@@ -282,10 +279,7 @@ void take_boundary(uint32_t rows);
 void forget_ops_after_fork();
 void forget_op_times();
 void dump_ops(int descriptor);
-// buffers.cpp; `use_clock` under the lock, `warn_of_tick` not
-double tick_of(const Clock& clock);
-void use_clock(uint32_t device);
-void warn_of_tick();
+// buffers.cpp
 void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z);
 void enter_submit(uint32_t queue, uint64_t buffer);
 void leave_buffer(Thread* thread);
@@ -296,9 +290,7 @@ void dump_buffers(int descriptor);
 // switch.cpp
 // The row of that name, made when there is none yet.
 Row* row_named(Row* rows, uint32_t* used, const char* name);
-// Those with the largest total first.
-void sort_rows(Row* rows, uint32_t count);
-// Sorts them as well. `clock`: "CPU ms".
+// Those with the largest total first. `clock`: "CPU ms".
 void print_rows(int descriptor, const char* what, const char* clock, Row* rows, uint32_t count);
 
 }  // namespace weir_probe

@@ -5,10 +5,10 @@
 
 #include "gate/probes/instrument/state.h"
 
-WEIR_EXPORT uint32_t weir_profile_flags;
+WEIR_EXPORTED uint32_t weir_profile_flags;
 uint32_t weir_profile_flags = 0;
 // What `weir doctor` looks for in a program that has the library inside it.
-WEIR_EXPORT const char weir_instrument_marker[];
+WEIR_EXPORTED const char weir_instrument_marker[];
 __attribute__((used)) const char weir_instrument_marker[] = "weir-instrument-abi-1";
 
 namespace weir_probe {
@@ -83,6 +83,8 @@ int by_total(const void* a, const void* b) {
   return strcmp(one->name, two->name);
 }
 
+void sort_rows(Row* rows, uint32_t count) { qsort(rows, count, sizeof *rows, by_total); }
+
 uint32_t used(uint32_t kind) { return section_of(&g.file, kind)->used; }
 
 void dump_queues(int descriptor) {
@@ -146,8 +148,6 @@ Row* row_named(Row* rows, uint32_t* used, const char* name) {
   return &rows[at];
 }
 
-void sort_rows(Row* rows, uint32_t count) { qsort(rows, count, sizeof *rows, by_total); }
-
 void print_rows(int descriptor, const char* what, const char* clock, Row* rows, uint32_t count) {
   sort_rows(rows, count);
   uint64_t all = 0;
@@ -169,13 +169,13 @@ void print_rows(int descriptor, const char* what, const char* clock, Row* rows, 
 
 using namespace weir_probe;
 
-WEIR_EXPORT uint32_t weir_instrument_abi(void) { return WEIR_INSTRUMENT_ABI; }
+WEIR_EXPORTED uint32_t weir_instrument_abi(void) { return WEIR_INSTRUMENT_ABI; }
 
-WEIR_EXPORT int32_t weir_profile_is_enabled(uint32_t flags) {
+WEIR_EXPORTED int32_t weir_profile_is_enabled(uint32_t flags) {
   return (weir_profile_flags & flags) != 0;
 }
 
-WEIR_EXPORT void weir_profile_enable(uint32_t flags) {
+WEIR_EXPORTED void weir_profile_enable(uint32_t flags) {
   // By the program itself: it asks for the dump when it wants one.
   if (!g.attached) g.timed = true;
   flags = whole(flags);
@@ -185,9 +185,9 @@ WEIR_EXPORT void weir_profile_enable(uint32_t flags) {
   weir_profile_flags = flags;
 }
 
-WEIR_EXPORT uint64_t weir_now(void) { return now_nanoseconds(); }
+WEIR_EXPORTED uint64_t weir_now(void) { return now_nanoseconds(); }
 
-WEIR_EXPORT void weir_warn_once(const char* text) {
+WEIR_EXPORTED void weir_warn_once(const char* text) {
   if (text == nullptr) return;
   const uint64_t hash = hash_text(text, 0);
   pthread_mutex_lock(&g.lock);
@@ -199,7 +199,7 @@ WEIR_EXPORT void weir_warn_once(const char* text) {
   if (!known) print_line(2, "weir: %.400s\n", text);
 }
 
-WEIR_EXPORT void weir_profile_dump(int32_t descriptor) {
+WEIR_EXPORTED void weir_profile_dump(int32_t descriptor) {
   if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
   const KeepErrno keep;
   const Locked locked(&g.lock);
@@ -210,7 +210,7 @@ WEIR_EXPORT void weir_profile_dump(int32_t descriptor) {
   dump_buffers(descriptor);
 }
 
-WEIR_EXPORT void weir_profile_reset(void) {
+WEIR_EXPORTED void weir_profile_reset(void) {
   if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
   const Locked locked(&g.lock);
   if (!g.attached) clear_counts(&g.file);
@@ -221,21 +221,9 @@ WEIR_EXPORT void weir_profile_reset(void) {
 // The functions of the ABI behind the short forms of the header: a test and a jump. No frame,
 // nothing saved, so that one that is off costs a call, a load, a test and a return.
 #define WEIR_MARK(flag, name, parameters, arguments)                            \
-  WEIR_EXPORT void weir_##name parameters {                                     \
+  WEIR_EXPORTED void weir_##name parameters {                                   \
     if (__builtin_expect((weir_profile_flags & WEIR_PROFILE_##flag) != 0, 0)) { \
       weir_##name##_on arguments;                                               \
     }                                                                           \
   }
-WEIR_MARK(COUNTS, dispatch, (uint32_t queue, const char* kernel), (queue, kernel))
-WEIR_MARK(COUNTS, dispatch_groups,
-          (uint32_t queue, const char* kernel, uint32_t x, uint32_t y, uint32_t z),
-          (queue, kernel, x, y, z))
-WEIR_MARK(COUNTS, barrier, (uint32_t queue), (queue))
-WEIR_MARK(COUNTS, copy, (uint32_t queue, uint32_t kind, uint64_t bytes), (queue, kind, bytes))
-WEIR_MARK(COUNTS, submit, (uint32_t queue, uint64_t buffer), (queue, buffer))
-WEIR_MARK(COUNTS, wait_begin, (void), ())
-WEIR_MARK(COUNTS, sync, (uint32_t queue), (queue))
-WEIR_MARK(OPS, op_begin, (const char* name, uint32_t device, int32_t layer), (name, device, layer))
-WEIR_MARK(OPS, op_operand, (const char* type, const int64_t* ne), (type, ne))
-WEIR_MARK(OPS, op_end, (void), ())
-WEIR_MARK(OPS, token, (uint32_t rows), (rows))
+WEIR_INSTRUMENT_MARKS(WEIR_MARK)

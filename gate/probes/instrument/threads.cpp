@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/instrument/state.h"
 
 namespace weir_probe {
@@ -201,8 +200,8 @@ weir_probe_queue* row_of(Thread* thread, uint32_t queue) {
 
 using namespace weir_probe;
 
-WEIR_EXPORT uint32_t weir_device_declare(const char* api, const char* type, const char* name,
-                                         const char* device_class) {
+WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, const char* name,
+                                           const char* device_class) {
   weir_probe_device device;
   memset(&device, 0, sizeof device);
   copy_text(device.api, sizeof device.api, api);
@@ -234,7 +233,7 @@ WEIR_EXPORT uint32_t weir_device_declare(const char* api, const char* type, cons
   return index;
 }
 
-WEIR_EXPORT uint32_t weir_queue_declare(uint32_t device) {
+WEIR_EXPORTED uint32_t weir_queue_declare(uint32_t device) {
   device = checked_device(device);
   const Locked locked(&g.lock);
   uint32_t index = g.queue_count;

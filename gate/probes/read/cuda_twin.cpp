@@ -159,10 +159,10 @@ class Compiler {
   }
 
   Result<void> read_attributes() {
-    const Json* given = member_of(&cuda_, "attributes");
-    if (given == nullptr) return {};
-    if (!given->is_object()) return fail(Code::data, "weir.cuda.attributes: no object");
-    for (const auto& [name, value] : given->items()) {
+    const Json& given = below(cuda_, "attributes");
+    if (given.is_null()) return {};
+    if (!given.is_object()) return fail(Code::data, "weir.cuda.attributes: no object");
+    for (const auto& [name, value] : given.items()) {
       if (std::ranges::find(k_attributes, name, &Attribute::name) == k_attributes.end()) {
         return fail(Code::data, "weir.cuda.attributes: \"{}\" is none that is known here",
                     text::printable(name));

@@ -25,14 +25,9 @@ void DeviceClock::add_submission(std::uint64_t cpu, std::uint64_t ticks) {
 
 void DeviceClock::settle() {
   // Threads hand in their pairs one after the other.
-  const auto earlier = [](const weir_event_clock& a, const weir_event_clock& b) {
-    return a.cpu < b.cpu;
-  };
-  std::stable_sort(pairs_.begin(), pairs_.end(), earlier);
-  const auto same = [](const weir_event_clock& a, const weir_event_clock& b) {
-    return a.cpu == b.cpu;
-  };
-  pairs_.erase(std::unique(pairs_.begin(), pairs_.end(), same), pairs_.end());
+  std::ranges::stable_sort(pairs_, {}, &weir_event_clock::cpu);
+  const auto again = std::ranges::unique(pairs_, {}, &weir_event_clock::cpu);
+  pairs_.erase(again.begin(), again.end());
   if (!shape_ || !pairs_.empty() || submissions_.empty()) return;
   const Submission& first = submissions_.front();
   offset_ = static_cast<double>(first.cpu);
@@ -56,9 +51,8 @@ double DeviceClock::ticks_since(std::uint64_t from, std::uint64_t ticks) const {
 double DeviceClock::by_pairs(std::uint64_t ticks, double near) const {
   const double tick = shape_->tick_seconds * 1e9;
   if (pairs_.front().source == WEIR_CLOCK_SAME) return static_cast<double>(ticks) * tick;
-  const auto after = std::upper_bound(
-      pairs_.begin(), pairs_.end(), near,
-      [](double at, const weir_event_clock& pair) { return at < static_cast<double>(pair.cpu); });
+  const auto after = std::ranges::upper_bound(
+      pairs_, near, {}, [](const weir_event_clock& pair) { return static_cast<double>(pair.cpu); });
   const std::size_t at =
       after == pairs_.begin() ? 0 : static_cast<std::size_t>(after - pairs_.begin()) - 1;
   double rate = tick;

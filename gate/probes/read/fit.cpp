@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/system.hpp"
@@ -37,10 +38,8 @@ Fit a_library() {
 }
 
 const LoadedLibrary* find(const std::vector<LoadedLibrary>& libraries, std::string_view prefix) {
-  const auto found =
-      std::find_if(libraries.begin(), libraries.end(),
-                   [&](const LoadedLibrary& one) { return one.name.starts_with(prefix); });
-  return found == libraries.end() ? nullptr : &*found;
+  return first_of(libraries,
+                  [&](const LoadedLibrary& one) { return one.name.starts_with(prefix); });
 }
 
 // Programs that load whatever the text they are given asks for, and those that start another one.
@@ -51,7 +50,7 @@ bool runs_others(const ProgramFacts& program) {
   constexpr std::string_view k_known[] = {
       "python", "node", "ruby",    "java",   "bash",    "sh",      "dash",   "perl", "env",
       "nice",   "time", "timeout", "ionice", "taskset", "numactl", "stdbuf", "chrt", "setarch"};
-  return std::find(std::begin(k_known), std::end(k_known), stem) != std::end(k_known);
+  return holds(k_known, stem);
 }
 
 // Why nothing at all can be loaded into it; nothing when it can.
@@ -104,15 +103,14 @@ std::string callers_of_ggml(const ProgramFacts& program) {
 }
 
 Fit fit_ggml(const ProgramFacts& program) {
-  const auto ggml =
-      std::find_if(program.libraries.begin(), program.libraries.end(),
-                   [](const LoadedLibrary& one) { return one.file.exports(k_sentinel); });
-  if (ggml != program.libraries.end() && ggml->file.symbolic) {
+  const auto* ggml = first_of(
+      program.libraries, [](const LoadedLibrary& one) { return one.file.exports(k_sentinel); });
+  if (ggml != nullptr && ggml->file.symbolic) {
     return perhaps(
         fmt::format("{} is linked with -Bsymbolic: calls within it are not seen", ggml->name),
         "Link it without, or counts miss what ggml asks of itself");
   }
-  if (ggml != program.libraries.end()) {
+  if (ggml != nullptr) {
     const std::string callers = callers_of_ggml(program);
     return sees(fmt::format("preloaded in front of {}{}", ggml->name,
                             callers.empty() ? "" : fmt::format(", called by {}", callers)));
@@ -149,7 +147,7 @@ Fit fit_api(const DeviceApi& api, const ProgramFacts& program) {
                       libraries == &program.plug_ins ? ", a plug-in beside the program" : ""));
     }
   }
-  if (std::ranges::count(program.names, api.name) > 0) {
+  if (holds(program.names, api.name)) {
     return perhaps(fmt::format("{}, if it opens that when it runs", api.how));
   }
   if (runs_others(program)) {
@@ -208,10 +206,6 @@ Fit not_here(std::string_view probe) {
   return {"", State::absent, "this weir has no such probe", "ci/macos links it, on Linux"};
 }
 
-bool is_among(const std::vector<std::string>& installed, std::string_view probe) {
-  return std::find(installed.begin(), installed.end(), probe) != installed.end();
-}
-
 // Of a program of macOS, on whatever system that is asked.
 std::vector<Fit> judge_mach_o(const ProgramFacts& program,
                               const std::vector<std::string>& installed) {
@@ -221,7 +215,7 @@ std::vector<Fit> judge_mach_o(const ProgramFacts& program,
   const auto add = [&](const char* probe, const auto& judge) {
     Fit fit = barrier ? *barrier : judge();
     if (sys::k_on_macos) {
-      if (!is_among(installed, probe) && fit.state != State::blind) fit = not_here(probe);
+      if (!holds(installed, probe) && fit.state != State::blind) fit = not_here(probe);
     } else if (fit.state == State::sees) {
       fit.state = State::perhaps;
       fit.how += "; on macOS, not here";
@@ -270,7 +264,7 @@ std::vector<Fit> judge_elf(const ProgramFacts& program, const std::vector<std::s
     if (barrier && (!known || fit.state != State::unused || program.file.is_static())) {
       fit = *barrier;
     }
-    if (!is_among(installed, probe) && fit.state != State::unused) {
+    if (!holds(installed, probe) && fit.state != State::unused) {
       fit = {"", State::absent, "this weir has no such probe",
              "The engine's own profiler can be read: profile_args in weir.yaml"};
     }
@@ -280,7 +274,7 @@ std::vector<Fit> judge_elf(const ProgramFacts& program, const std::vector<std::s
   add("ggml", fit_ggml(program));
   for (const DeviceApi& api : unit::device_apis()) {
     Fit fit = fit_api(api, program);
-    const bool here = is_among(installed, api.name);
+    const bool here = holds(installed, api.name);
     if (api.on_macos) {
       fit.probe = api.name;
       if (known) fits.push_back(std::move(fit));

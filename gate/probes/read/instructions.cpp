@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/line_tables.hpp"
 #include "gate/sys/paths.hpp"
@@ -88,8 +90,7 @@ class CallgrindReader {
 
  private:
   tl::unexpected<Error> wrong(std::string_view what) const {
-    return tl::unexpected<Error>(
-        Error{Code::data, fmt::format("not what callgrind writes: line {}: {}", line_, what)});
+    return fail(Code::data, "not what callgrind writes: line {}: {}", line_, what);
   }
 
   Result<void> take(std::string_view line) {
@@ -183,9 +184,9 @@ class CallgrindReader {
       names[*id] = name;
       return name;
     }
-    const auto known = names.find(*id);
-    if (known == names.end()) return wrong("a name that was never given");
-    return known->second;
+    const auto* known = look_up(names, *id);
+    if (known == nullptr) return wrong("a name that was never given");
+    return *known;
   }
 
   Result<void> take_name(std::string_view key, std::string_view value) {
@@ -255,9 +256,7 @@ constexpr const char* k_other_functions = "(other)";
 
 // Valgrind puts its own words in place of %p and the like.
 std::string without_percent(const std::string& path) {
-  std::string out;
-  for (const char c : path) out += c == '%' ? std::string("%%") : std::string(1, c);
-  return out;
+  return text::join(text::split(path, '%'), "%%");
 }
 
 Result<std::vector<std::string>> written(const sys::Files& files, const std::string& folder,
@@ -267,7 +266,6 @@ Result<std::vector<std::string>> written(const sys::Files& files, const std::str
   for (const std::string& name : names) {
     if (name.starts_with(prefix)) paths.push_back(sys::join_path(folder, name));
   }
-  std::sort(paths.begin(), paths.end());
   return paths;
 }
 
@@ -292,9 +290,7 @@ void keep_the_largest(const std::map<std::string, std::uint64_t>& self, std::uin
   for (const auto& [name, cost] : self) {
     if (cost >= total / k_least_share && name != k_other_functions) sizes.emplace_back(cost, name);
   }
-  std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) {
-    return a.first != b.first ? a.first > b.first : a.second < b.second;
-  });
+  std::ranges::stable_sort(sizes, std::greater(), [](const auto& one) { return one.first; });
   if (sizes.size() > k_most_kept) sizes.resize(k_most_kept);
   std::uint64_t rest = total;
   for (const auto& [cost, name] : sizes) {

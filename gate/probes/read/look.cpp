@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <set>
 #include <utility>
 
 #include "gate/base/text.hpp"
@@ -31,7 +32,7 @@ Result<ProgramFile> read_file(const sys::FileReader& reader) {
 
 // Whether the word stands in the file's first bytes: what programs open by themselves is written in
 // them.
-bool holds(const std::string& path, std::string_view word) {
+bool has_word(const std::string& path, std::string_view word) {
   const auto reader = sys::FileReader::open(path);
   if (!reader) return false;
   // Chunks overlap, so that no word is cut in two.
@@ -78,10 +79,10 @@ class Loader {
     facts_.file = std::move(*file);
     facts_.changes_rights = reader.changes_rights();
     if (facts_.file.mach_o && !facts_.file.mach_o->needs("libggml")) {
-      facts_.holds_ggml = holds(facts_.path, "GGML_ASSERT(");
+      facts_.holds_ggml = has_word(facts_.path, "GGML_ASSERT(");
     }
     const bool program = facts_.file.kind == FileKind::elf || facts_.file.kind == FileKind::mach_o;
-    if (program) facts_.holds_marks = holds(facts_.path, marker());
+    if (program) facts_.holds_marks = has_word(facts_.path, marker());
     if (facts_.file.kind != FileKind::elf) return std::move(facts_);
     const std::string name = sys::file_name_of(facts_.path);
     load(facts_.file, name, origin_, facts_.libraries);
@@ -89,7 +90,7 @@ class Loader {
     look_for_words();
     // A library of the engine's may have it inside, too.
     facts_.holds_marks = facts_.holds_marks || any_library([](const LoadedLibrary& one) {
-                           return !is_of_system(one.path) && holds(one.path, marker());
+                           return !is_of_system(one.path) && has_word(one.path, marker());
                          });
     return std::move(facts_);
   }
@@ -97,8 +98,7 @@ class Loader {
  private:
   template <class Is>
   [[nodiscard]] bool any_library(Is is) const {
-    return std::any_of(facts_.libraries.begin(), facts_.libraries.end(), is) ||
-           std::any_of(facts_.plug_ins.begin(), facts_.plug_ins.end(), is);
+    return std::ranges::any_of(facts_.libraries, is) || std::ranges::any_of(facts_.plug_ins, is);
   }
 
   struct Wanted {
@@ -139,8 +139,7 @@ class Loader {
     const std::vector<std::string> folders = folders_of(file, origin);
     for (const std::string& needed : file.needed) {
       if (seen_.size() == k_most_libraries) return;
-      if (std::find(seen_.begin(), seen_.end(), needed) != seen_.end()) continue;
-      seen_.push_back(needed);
+      if (!seen_.insert(needed).second) continue;
       queue.push_back({needed, name, folders});
     }
   }
@@ -197,8 +196,7 @@ class Loader {
     for (const std::string& name : files_.list(origin_).value_or(std::vector<std::string>())) {
       if (!name.starts_with("libggml-") || !name.ends_with(".so")) continue;
       if (facts_.plug_ins.size() >= k_most_plug_ins) return;
-      if (std::find(seen_.begin(), seen_.end(), name) != seen_.end()) continue;
-      seen_.push_back(name);
+      if (!seen_.insert(name).second) continue;
       auto library = find({sys::join_path(origin_, name), "", {}});
       if (!library) continue;
       library->name = name;
@@ -212,21 +210,22 @@ class Loader {
     const auto uses = [&](std::string_view prefix) {
       return any_library([&](const LoadedLibrary& one) { return one.name.starts_with(prefix); });
     };
-    if (!uses("libggml")) facts_.holds_ggml = holds(facts_.path, "GGML_ASSERT(");
+    if (!uses("libggml")) facts_.holds_ggml = has_word(facts_.path, "GGML_ASSERT(");
     for (const unit::DeviceApi& api : unit::device_apis()) {
       const std::string_view library = api.needs.front();
       if (api.on_macos || uses(library)) continue;
       const std::string_view stem = library.substr(0, library.find('.'));
       const auto names_it = [&](const LoadedLibrary& one) {
-        return !is_of_system(one.path) && holds(one.path, stem);
+        return !is_of_system(one.path) && has_word(one.path, stem);
       };
-      if (holds(facts_.path, stem) || any_library(names_it)) facts_.names.emplace_back(api.name);
+      if (has_word(facts_.path, stem) || any_library(names_it)) facts_.names.emplace_back(api.name);
     }
   }
 
   const sys::Files& files_;
   std::string program_, origin_;
-  std::vector<std::string> library_path_, system_, seen_;
+  std::vector<std::string> library_path_, system_;
+  std::set<std::string> seen_;
   ProgramFacts facts_;
 };
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/probes/read/read_events.hpp"
@@ -54,10 +55,6 @@ std::string operands_text(const ProbeOp& op, TextOf text_of) {
 constexpr std::uint64_t k_most_bytes = std::uint64_t{64} << 20;
 constexpr std::size_t k_most_files = 4096;
 constexpr std::string_view k_marks = "instrument";
-
-std::uint64_t count_of(const Counters& counters, weir_probe_counter which) {
-  return counters[static_cast<std::size_t>(which)];
-}
 
 // What engines computed, of all processes together: kinds of graphs, their ops, moved bytes.
 class Work {
@@ -108,14 +105,13 @@ class Work {
                           .shape = "",
                           .backend = key.backend,
                           .on_cpu = key.on_cpu,
-                          .graph = index.at(key.graph),
-                          .count = 0};
+                          .graph = index.at(key.graph)};
       Shapes told = shapes;
       if (shapes.size() > k_most_shapes) {
-        std::int64_t sum = 0;
-        for (const auto& [shape, count] : shapes)
-          add_count(&sum, static_cast<std::uint64_t>(count));
-        told = {{"*", sum}};
+        told = {{"*", 0}};
+        for (const auto& [shape, count] : shapes) {
+          add_count(&told["*"], static_cast<std::uint64_t>(count));
+        }
       }
       for (const auto& [shape, count] : told) {
         cut = cut || out->ops.size() == k_most_ops;
@@ -158,9 +154,8 @@ class Work {
 // Of probes that stand in front of an API nothing arrives without a submission; an engine may mark
 // its dispatches alone.
 bool got_work(const ProbeQueue& queue) {
-  return count_of(queue.counters, WEIR_COUNT_SUBMISSIONS) > 0 ||
-         count_of(queue.counters, WEIR_COUNT_DISPATCHES) > 0 ||
-         count_of(queue.counters, WEIR_COUNT_COPIES) > 0;
+  return queue.counters[WEIR_COUNT_SUBMISSIONS] > 0 || queue.counters[WEIR_COUNT_DISPATCHES] > 0 ||
+         queue.counters[WEIR_COUNT_COPIES] > 0;
 }
 
 // An op kind that ran on a device is work that it did.
@@ -214,9 +209,7 @@ bool is_cpu_backend(const ProbeDevice& device) {
 }
 
 bool did_work(const ProbeFile& file) {
-  const auto graphs = file.counters.find("graphs");
-  if (graphs != file.counters.end() && graphs->second > 0) return true;
-  return std::any_of(file.queues.begin(), file.queues.end(), got_work);
+  return look_up(file.counters, "graphs", 0U) > 0 || std::ranges::any_of(file.queues, got_work);
 }
 
 profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files) {
@@ -260,9 +253,7 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     work.add(file);
     const auto add_all = [&](const auto& names, const auto& entries) {
       for (const auto& [name, which] : names) {
-        for (const auto& entry : entries) {
-          add_count(&out.counts[name], count_of(entry.counters, which));
-        }
+        for (const auto& entry : entries) add_count(&out.counts[name], entry.counters[which]);
       }
     };
     add_all(k_of_queues, file.queues);
@@ -277,10 +268,9 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     add_warnings(file, &warnings);
   }
   if (out.devices.empty()) out.devices = std::move(idle);
-  std::sort(out.devices.begin(), out.devices.end(),
-            [](const profile::DeviceSeen& a, const profile::DeviceSeen& b) {
-              return std::tie(a.device_class, a.name) < std::tie(b.device_class, b.name);
-            });
+  std::ranges::sort(out.devices, {}, [](const profile::DeviceSeen& one) {
+    return std::tie(one.device_class, one.name);
+  });
   out.devices.erase(std::unique(out.devices.begin(), out.devices.end()), out.devices.end());
   // Made and left idle: nothing was done, and that is a count. A probe of another kind has none.
   if (!out.devices.empty() && !any_work && (any_queue || out.counts.empty())) {
@@ -294,7 +284,7 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   if (probe == k_marks) {
     const auto drop_zeros = [&](const auto& names) {
       for (const auto& [name, which] : names) {
-        if (out.counts.contains(name) && out.counts[name] == 0) out.counts.erase(name);
+        if (look_up(out.counts, name, 0) == 0) out.counts.erase(name);
       }
     };
     drop_zeros(k_of_queues);
@@ -325,17 +315,17 @@ Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string&
       continue;
     }
     auto file = read_probe_file(*bytes);
-    if (file && (file->flags & WEIR_PROBE_BLOCKED) != 0) {
+    if (!file) {
+      warnings.push_back(with_context(text::printable(name), std::move(file).error()).message);
+      continue;
+    }
+    if ((file->flags & WEIR_PROBE_BLOCKED) != 0) {
       return fail(Code::unavailable,
                   "the {} probe could not count in {}: standard error of the engine says why\n"
                   "  (another profiler may hold the interface that it listens to)",
                   probe, file->process);
     }
-    if (file) {
-      found.push_back(std::move(*file));
-    } else {
-      warnings.push_back(with_context(text::printable(name), std::move(file).error()).message);
-    }
+    found.push_back(std::move(*file));
   }
   profile::ProbeCounts out = merge(probe, found);
   out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());

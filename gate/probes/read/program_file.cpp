@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -68,7 +69,7 @@ class Elf {
     file_.is_program = number(header, 16, 2) == k_fixed_program || file_.loader.has_value() ||
                        (tag(k_flags_1).value_or(0) & k_is_a_program) != 0;
     for (auto* names : {&file_.imported, &file_.exported, &file_.inner}) {
-      std::sort(names->begin(), names->end());
+      std::ranges::sort(*names);
       names->erase(std::unique(names->begin(), names->end()), names->end());
     }
     return std::move(file_);
@@ -135,9 +136,7 @@ class Elf {
 
   template <class Part>
   static const Part* first_of(const std::vector<Part>& parts, std::uint64_t type) {
-    const auto found = std::find_if(parts.begin(), parts.end(),
-                                    [&](const Part& part) { return part.type == type; });
-    return found == parts.end() ? nullptr : &*found;
+    return weir::first_of(parts, [&](const Part& part) { return part.type == type; });
   }
 
   Result<void> read_loader() {
@@ -164,8 +163,8 @@ class Elf {
 
   // The last value of a tag.
   [[nodiscard]] std::optional<std::uint64_t> tag(Tag which) const {
-    const auto found = tags_.find(which);
-    return found == tags_.end() ? std::nullopt : std::optional(found->second);
+    const auto* found = look_up(tags_, which);
+    return found == nullptr ? std::nullopt : std::optional(*found);
   }
 
   Result<void> read_dynamic() {
@@ -226,9 +225,9 @@ class Elf {
 
   [[nodiscard]] bool wanted(std::string_view name) const {
     if (name.empty()) return false;
-    return prefixes_.empty() ||
-           std::any_of(prefixes_.begin(), prefixes_.end(),
-                       [&](std::string_view prefix) { return name.starts_with(prefix); });
+    return prefixes_.empty() || std::ranges::any_of(prefixes_, [&](std::string_view prefix) {
+             return name.starts_with(prefix);
+           });
   }
 
   Result<void> read_dynamic_symbols(std::string_view names) {
@@ -332,75 +331,7 @@ std::uint64_t start_of(std::string_view head) {
   return start;
 }
 
-}  // namespace
-
-ReadBytes bytes_of(std::string_view bytes) {
-  return [bytes](std::uint64_t offset, std::uint64_t size) -> Result<std::string> {
-    if (offset >= bytes.size()) return std::string();
-    return std::string(
-        bytes.substr(static_cast<std::size_t>(offset),
-                     static_cast<std::size_t>(std::min<std::uint64_t>(size, bytes.size()))));
-  };
-}
-
-bool ProgramFile::imports(std::string_view name) const {
-  return std::binary_search(imported.begin(), imported.end(), name);
-}
-
-bool ProgramFile::exports(std::string_view name) const {
-  return std::binary_search(exported.begin(), exported.end(), name);
-}
-
-Result<ProgramFile> read_program_file(const ReadBytes& read,
-                                      std::span<const std::string_view> prefixes) {
-  WEIR_TRY(const std::string head, read(0, 256));
-  ProgramFile file;
-  if (head.starts_with("#!")) {
-    file.kind = FileKind::script;
-    const std::string_view line = std::string_view(head).substr(2, head.find('\n') - 2);
-    file.script = text::printable(text::trim(line));
-    return file;
-  }
-  if (head.starts_with("\x7f"
-                       "ELF") &&
-      head.size() > 6) {
-    return Elf(read, prefixes).run(std::string_view(head).substr(0, 64));
-  }
-  if (head.starts_with("MZ")) file.kind = FileKind::windows;
-  if (head.size() >= 4 && is_mach_o(head)) {
-    file.kind = FileKind::mach_o;
-    if (auto found = read_mach_o(read)) file.mach_o = std::move(*found);
-  }
-  return file;
-}
-
-std::string machine_name(std::uint16_t machine) {
-  constexpr std::pair<std::uint16_t, const char*> k_known[] = {
-      {3, "x86"}, {40, "Arm"}, {62, "x86-64"}, {183, "AArch64"}, {243, "RISC-V"}};
-  for (const auto& [code, name] : k_known) {
-    if (code == machine) return name;
-  }
-  return fmt::format("machine {}", machine);
-}
-
-std::uint16_t own_elf_machine() {
-#if defined(__x86_64__)
-  return 62;
-#elif defined(__aarch64__)
-  return 183;
-#elif defined(__riscv)
-  return 243;
-#else
-  return 0;
-#endif
-}
-
-bool MachO::needs(std::string_view prefix) const {
-  return std::any_of(libraries.begin(), libraries.end(), [&](const std::string& one) {
-    return sys::file_name_of(one).starts_with(prefix);
-  });
-}
-
+// Of a file that begins like a Mach-O one. Code::data where it contradicts itself.
 Result<MachO> read_mach_o(const ReadBytes& read) {
   constexpr std::uint64_t k_64_bits = 0xfeedfacf, k_header = 32;
   constexpr std::uint64_t k_segment = 0x19, k_dyld = 0xe, k_signed = 0x1d;
@@ -427,9 +358,7 @@ Result<MachO> read_mach_o(const ReadBytes& read) {
     at += static_cast<std::size_t>(length);
     if (kind == k_dyld) out.dynamic = true;
     if (kind == k_segment && command.substr(8).starts_with("__RESTRICT")) out.restricted = true;
-    if (std::find(std::begin(k_libraries), std::end(k_libraries), kind) != std::end(k_libraries)) {
-      read_library(command, out);
-    }
+    if (holds(k_libraries, kind)) read_library(command, out);
     if (kind == k_signed) {
       const std::uint64_t bytes = std::min(number(command, 12, 4), k_most_signature);
       WEIR_TRY(const std::string signature, read(start + number(command, 8, 4), bytes));
@@ -437,6 +366,71 @@ Result<MachO> read_mach_o(const ReadBytes& read) {
     }
   }
   return out;
+}
+
+}  // namespace
+
+ReadBytes bytes_of(std::string_view bytes) {
+  return [bytes](std::uint64_t offset, std::uint64_t size) -> Result<std::string> {
+    if (offset >= bytes.size()) return std::string();
+    return std::string(
+        bytes.substr(static_cast<std::size_t>(offset),
+                     static_cast<std::size_t>(std::min<std::uint64_t>(size, bytes.size()))));
+  };
+}
+
+bool ProgramFile::imports(std::string_view name) const {
+  return std::ranges::binary_search(imported, name);
+}
+
+bool ProgramFile::exports(std::string_view name) const {
+  return std::ranges::binary_search(exported, name);
+}
+
+Result<ProgramFile> read_program_file(const ReadBytes& read,
+                                      std::span<const std::string_view> prefixes) {
+  WEIR_TRY(const std::string head, read(0, 256));
+  ProgramFile file;
+  if (head.starts_with("#!")) {
+    file.kind = FileKind::script;
+    const std::string_view line = std::string_view(head).substr(2, head.find('\n') - 2);
+    file.script = text::printable(text::trim(line));
+    return file;
+  }
+  if (head.starts_with("\x7F\x45LF") && head.size() > 6) {
+    return Elf(read, prefixes).run(std::string_view(head).substr(0, 64));
+  }
+  if (head.starts_with("MZ")) file.kind = FileKind::windows;
+  if (head.size() >= 4 && is_mach_o(head)) {
+    file.kind = FileKind::mach_o;
+    if (auto found = read_mach_o(read)) file.mach_o = std::move(*found);
+  }
+  return file;
+}
+
+std::string machine_name(std::uint16_t machine) {
+  constexpr std::pair<std::uint16_t, const char*> k_known[] = {
+      {3, "x86"}, {40, "Arm"}, {62, "x86-64"}, {183, "AArch64"}, {243, "RISC-V"}};
+  const auto* known = first_of(k_known, [&](const auto& one) { return one.first == machine; });
+  return known == nullptr ? fmt::format("machine {}", machine) : known->second;
+}
+
+std::uint16_t own_elf_machine() {
+#if defined(__x86_64__)
+  return 62;
+#elif defined(__aarch64__)
+  return 183;
+#elif defined(__riscv)
+  return 243;
+#else
+  return 0;
+#endif
+}
+
+bool MachO::needs(std::string_view prefix) const {
+  return std::ranges::any_of(libraries, [&](const std::string& one) {
+    return sys::file_name_of(one).starts_with(prefix);
+  });
 }
 
 }  // namespace weir::probes

@@ -78,9 +78,6 @@ struct ProgramFile {
 [[nodiscard]] Result<ProgramFile> read_program_file(
     const ReadBytes& read, std::span<const std::string_view> prefixes = {});
 
-// Of a file that begins like a Mach-O one. Code::data where it contradicts itself.
-[[nodiscard]] Result<MachO> read_mach_o(const ReadBytes& read);
-
 // "x86-64", "AArch64", "machine 243".
 [[nodiscard]] std::string machine_name(std::uint16_t machine);
 // The machine that this weir, and so its probes, were built for.

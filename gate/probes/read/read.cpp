@@ -15,15 +15,13 @@ constexpr std::uint64_t k_most_entries = std::uint64_t{1} << 16;
 // What the program itself would have to count to get here is far below; more is a broken file.
 constexpr std::uint64_t k_most_count = std::uint64_t{1} << 62;
 
-Result<Counters> counters_of(const std::uint64_t (&from)[WEIR_COUNTERS]) {
-  Counters out{};
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    if (from[i] > k_most_count) {
-      return fail(Code::data, "probe file: counter {} has the impossible value {}", i, from[i]);
+Result<void> check(const std::uint64_t (&counters)[WEIR_COUNTERS]) {
+  for (std::size_t i = 0; i < std::size(counters); ++i) {
+    if (counters[i] > k_most_count) {
+      return fail(Code::data, "probe file: counter {} has the impossible value {}", i, counters[i]);
     }
-    out[i] = from[i];
   }
-  return out;
+  return {};
 }
 
 // Goes into file names: nothing else gets through.
@@ -89,25 +87,17 @@ class ProbeFileReader {
   }
 
   Result<void> take(const weir_probe_device& entry) {
-    WEIR_TRY(const Counters counters, counters_of(entry.counters));
     out.devices.push_back({.api = text_of(entry.api),
                            .type = text_of(entry.type),
                            .device_class = class_of(entry),
                            .name = text_of(entry.name),
-                           .driver = text_of(entry.driver),
-                           .vendor = entry.vendor,
-                           .device = entry.device,
-                           .driver_id = entry.driver_id,
-                           .driver_version = entry.driver_version,
-                           .feature_hash = entry.feature_hash,
-                           .counters = counters});
-    return {};
+                           .counters = std::to_array(entry.counters)});
+    return check(entry.counters);
   }
 
   Result<void> take(const weir_probe_queue& entry) {
-    WEIR_TRY(const Counters counters, counters_of(entry.counters));
-    out.queues.push_back({entry.device, entry.family, entry.index, entry.flags, counters});
-    return {};
+    out.queues.push_back(entry);
+    return check(entry.counters);
   }
 
   Result<void> take(const weir_probe_kernel& entry) {
@@ -115,10 +105,8 @@ class ProbeFileReader {
       return fail(Code::data, "probe file: a kernel has the impossible count {}", entry.dispatches);
     }
     out.kernels.push_back({.name = kernel_of_symbol(text_of(entry.name)),
-                           .entry_point = text_of(entry.entry_point),
                            .device = entry.device,
                            .named = (entry.flags & WEIR_KERNEL_NAMED) != 0,
-                           .hash = entry.hash,
                            .dispatches = entry.dispatches});
     return {};
   }
@@ -159,16 +147,9 @@ class ProbeFileReader {
     return {};
   }
 
-  Result<void> take(const weir_probe_graph& entry) {
-    const ProbeGraph graph{.hash = entry.hash,
-                           .computed = entry.computed,
-                           .rows = entry.rows,
-                           .ops = entry.ops,
-                           .cpu_ops = entry.cpu_ops,
-                           .splits = entry.splits,
-                           .sums = std::to_array(entry.sums)};
+  Result<void> take(const weir_probe_graph& graph) {
     const auto most = std::max({graph.computed, graph.rows, graph.ops, graph.cpu_ops, graph.splits,
-                                *std::max_element(graph.sums.begin(), graph.sums.end())});
+                                *std::ranges::max_element(graph.sums)});
     if (most > k_most_count) {
       return fail(Code::data, "probe file: a graph has the impossible count {}", most);
     }
@@ -191,8 +172,7 @@ class ProbeFileReader {
       return fail(Code::data, "probe file: a launch in {} dimensions was counted {} times",
                   entry.dimensions, entry.count);
     }
-    out.launches.push_back({entry.kernel, entry.dimensions, std::to_array(entry.global),
-                            std::to_array(entry.local), entry.shared, entry.count});
+    out.launches.push_back(entry);
     return {};
   }
 

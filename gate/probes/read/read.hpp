@@ -19,13 +19,15 @@
 
 namespace weir::probes {
 
-using Counters = std::array<std::uint64_t, WEIR_COUNTERS>;  // by weir_probe_counter
+// Entries of the file that hold no text are as they stand there.
+using ProbeQueue = weir_probe_queue;
+using ProbeGraph = weir_probe_graph;
+using ProbeLaunch = weir_probe_launch;
 
 struct ProbeDevice {
-  std::string api, type, device_class, name, driver;
-  std::uint32_t vendor = 0, device = 0, driver_id = 0, driver_version = 0;
-  std::uint64_t feature_hash = 0;
-  Counters counters{};  // calls that belong to no single queue: waits, polls
+  std::string api, type, device_class, name;
+  // By weir_probe_counter; calls that belong to no single queue: waits, polls.
+  std::array<std::uint64_t, WEIR_COUNTERS> counters{};
 };
 
 // What is computed on it is computed by the CPU: ggml's own CPU backend, or what an engine declares
@@ -33,17 +35,10 @@ struct ProbeDevice {
 // the device that was asked for, not a fall back.
 [[nodiscard]] bool is_cpu_backend(const ProbeDevice& device);
 
-struct ProbeQueue {
-  std::uint32_t device = 0;  // index into devices
-  std::uint32_t family = 0, index = 0, flags = 0;
-  Counters counters{};
-};
-
 struct ProbeKernel {
-  std::string name, entry_point;
-  std::uint32_t device = 0;
-  bool named = false;  // by the program
-  std::uint64_t hash = 0;
+  std::string name;
+  std::uint32_t device = 0;  // index into devices
+  bool named = false;        // by the program
   std::uint64_t dispatches = 0;
 };
 
@@ -65,23 +60,10 @@ struct ProbeOp {
 [[nodiscard]] std::string type_text(const ProbeOp& op);
 [[nodiscard]] std::string shape_text(const ProbeOp& op);
 
-struct ProbeGraph {
-  std::uint64_t hash = 0, computed = 0, rows = 0, ops = 0, cpu_ops = 0, splits = 0;
-  std::array<std::uint64_t, WEIR_GRAPH_SUMS> sums{};  // by weir_probe_graph_sum
-};
-
 struct ProbeTransfer {
   std::uint32_t kind = 0;  // weir_probe_transfer_kind, or one not known yet
   std::string from, to;
   std::uint64_t calls = 0, bytes = 0;
-};
-
-struct ProbeLaunch {
-  std::uint32_t kernel = 0;  // index into kernels
-  std::uint32_t dimensions = 0;
-  std::array<std::uint64_t, 3> global{}, local{};  // work items; local 0: left to the driver
-  std::uint64_t shared = 0;                        // bytes
-  std::uint64_t count = 0;
 };
 
 // One process. Text is printable UTF-8.

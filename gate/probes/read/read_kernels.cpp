@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "gate/base/find.hpp"
 #include "gate/probes/read/bytes.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -45,9 +46,7 @@ class KernelsReader {
   }
 
   RecordedDevice* device_of(std::uint32_t index) {
-    const auto found = std::find_if(out.devices.begin(), out.devices.end(),
-                                    [&](const RecordedDevice& one) { return one.index == index; });
-    return found == out.devices.end() ? nullptr : &*found;
+    return first_of(out.devices, [&](const RecordedDevice& one) { return one.index == index; });
   }
 
   Result<void> device(std::uint32_t index, Bytes body) {
@@ -63,8 +62,7 @@ class KernelsReader {
       return wrong("extension of device", index);
     }
     const std::string name = text_of(body.left());
-    auto& all = device->extensions;
-    if (std::find(all.begin(), all.end(), name) == all.end()) all.push_back(name);
+    if (!holds(device->extensions, name)) device->extensions.push_back(name);
     return {};
   }
   Result<void> features(std::uint32_t index, Bytes body) {
@@ -76,9 +74,7 @@ class KernelsReader {
       return wrong("features of device", index);
     }
     one.type = head.type;
-    const bool known =
-        std::any_of(device->features.begin(), device->features.end(),
-                    [&](const RecordedFeatures& other) { return other.type == one.type; });
+    const bool known = std::ranges::count(device->features, one.type, &RecordedFeatures::type) > 0;
     if (!known) device->features.push_back(std::move(one));
     return {};
   }
@@ -138,11 +134,10 @@ class KernelsReader {
       const std::uint64_t span = work.buffers[one.buffer].span;
       if (one.offset > span || one.range > span - one.offset) return false;
     }
-    return std::any_of(pipeline.bindings.begin(), pipeline.bindings.end(),
-                       [&](const weir_kernels_binding& binding) {
-                         return binding.set == one.set && binding.binding == one.binding &&
-                                binding.type == one.type && one.element < binding.count;
-                       });
+    return std::ranges::any_of(pipeline.bindings, [&](const weir_kernels_binding& binding) {
+      return binding.set == one.set && binding.binding == one.binding && binding.type == one.type &&
+             one.element < binding.count;
+    });
   }
 
   Result<void> work(std::uint32_t index, Bytes body) {
@@ -197,7 +192,7 @@ Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
   bytes.remove_prefix(header.header_size);
   KernelsReader reader(bytes.substr(0, counts));
   reader.out.pid = header.pid;
-  std::copy(std::begin(header.left_out), std::end(header.left_out), reader.out.left_out.begin());
+  reader.out.left_out = std::to_array(header.left_out);
   bytes = bytes.substr(counts, header.used);
   while (!bytes.empty()) {
     weir_kernels_record record{};
@@ -234,7 +229,6 @@ Result<std::vector<std::string>> recorded_kernel_files(const sys::Files& files,
   for (const std::string& name : names) {
     if (name.ends_with(WEIR_KERNELS_SUFFIX)) out.push_back(sys::join_path(folder, name));
   }
-  std::sort(out.begin(), out.end());
   if (out.empty()) return fail(Code::data, "{}: no recorded kernels in it", folder);
   return out;
 }

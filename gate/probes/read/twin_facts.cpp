@@ -19,13 +19,22 @@ constexpr const char* k_properties_13 = "VkPhysicalDeviceVulkan13Properties";
 constexpr const char* k_features_11 = "VkPhysicalDeviceVulkan11Features";
 constexpr const char* k_features_12 = "VkPhysicalDeviceVulkan12Features";
 
-std::optional<std::uint64_t> number(const Json* value) { return whole_number(value); }
-const Json* of(const Json& json, const char* key) { return member_of(&json, key); }
+std::uint64_t number(const Json& value) { return whole_number(value).value_or(0); }
 
-std::string word(const Json* value) {
-  return value != nullptr && value->is_string()
-             ? text::printable(value->get_ref<const std::string&>())
-             : std::string();
+std::string word(const Json& value) {
+  return value.is_string() ? text::printable(value.get_ref<const std::string&>()) : std::string();
+}
+
+// A field as Twin::value() has it; null where it is not described.
+const Json& value_in(const Twin& twin, const char* of_struct, const std::string& field) {
+  static const Json k_nothing;
+  const Json* found = twin.value(of_struct, field);
+  return found == nullptr ? k_nothing : *found;
+}
+
+std::string version_words(const Twin& twin) {
+  const std::uint64_t version = number(value_in(twin, k_device, "apiVersion"));
+  return fmt::format("{}.{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff);
 }
 
 // "mesa-radv" of "VK_DRIVER_ID_MESA_RADV".
@@ -34,11 +43,12 @@ std::string short_name(std::string name, std::string_view prefix) {
   for (const std::string_view end : {"_BIT", "_KHR", "_NV", "_EXT"}) {
     if (name.size() > end.size() && name.ends_with(end)) name.erase(name.size() - end.size());
   }
-  std::replace(name.begin(), name.end(), '_', '-');
+  std::ranges::replace(name, '_', '-');
   return text::lower(name);
 }
 
-std::string size_words(std::optional<std::uint64_t> bytes) {
+std::string size_words(const Json& size) {
+  const auto bytes = whole_number(size);
   if (!bytes) return "not described";
   constexpr std::uint64_t k_kib = 1024, k_mib = k_kib << 10, k_one_gib = k_mib << 10;
   if (*bytes < k_kib) return fmt::format("{} bytes", *bytes);
@@ -47,11 +57,11 @@ std::string size_words(std::optional<std::uint64_t> bytes) {
   return fmt::format("{:.4g} GiB", static_cast<double>(*bytes) / k_one_gib);
 }
 
-std::string flag_words(const Json* flags, std::string_view prefix) {
+std::string flag_words(const Json& flags, std::string_view prefix) {
   std::vector<std::string> out;
-  if (flags != nullptr && flags->is_array()) {
-    for (const Json& flag : *flags) {
-      if (flag.is_string()) out.push_back(short_name(word(&flag), prefix));
+  if (flags.is_array()) {
+    for (const Json& flag : flags) {
+      if (flag.is_string()) out.push_back(short_name(word(flag), prefix));
     }
   }
   return out.empty() ? "nothing" : text::join(out, " ");
@@ -76,53 +86,50 @@ class Facts {
 
  private:
   void add(const char* subject, std::string what) { out_.emplace_back(subject, std::move(what)); }
-  [[nodiscard]] std::optional<std::uint64_t> limit(const char* name) const {
-    return number(twin_.value(k_device, std::string("limits.") + name));
+  [[nodiscard]] const Json& value(const char* of_struct, const std::string& field) const {
+    return value_in(twin_, of_struct, field);
+  }
+  [[nodiscard]] const Json& limit(const char* name) const {
+    return value(k_device, std::string("limits.") + name);
   }
   [[nodiscard]] bool yes(const char* of_struct, const char* field) const {
-    const Json* value = twin_.value(of_struct, field);
-    return value != nullptr && value->is_boolean() && value->get<bool>();
+    return value(of_struct, field) == Json(true);
   }
   [[nodiscard]] bool has(const char* extension) const {
-    return twin_.extensions.count(extension) != 0;
+    return twin_.extensions.contains(extension);
   }
 
   void identity() {
-    add("device", fmt::format("{} ({})", word(twin_.value(k_device, "deviceName")),
-                              short_name(word(twin_.value(k_device, "deviceType")),
-                                         "VK_PHYSICAL_DEVICE_TYPE_")));
-    add("ids", fmt::format("vendor {:#06x}, device {:#06x}",
-                           number(twin_.value(k_device, "vendorID")).value_or(0),
-                           number(twin_.value(k_device, "deviceID")).value_or(0)));
-    add("driver",
-        fmt::format("{} ({}), {}", word(twin_.value(k_properties_12, "driverName")),
-                    short_name(word(twin_.value(k_properties_12, "driverID")), "VK_DRIVER_ID_"),
-                    word(twin_.value(k_properties_12, "driverInfo"))));
-    const std::uint64_t version = number(twin_.value(k_device, "apiVersion")).value_or(0);
-    add("Vulkan",
-        fmt::format("{}.{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff));
+    add("device",
+        fmt::format("{} ({})", word(value(k_device, "deviceName")),
+                    short_name(word(value(k_device, "deviceType")), "VK_PHYSICAL_DEVICE_TYPE_")));
+    add("ids", fmt::format("vendor {:#06x}, device {:#06x}", number(value(k_device, "vendorID")),
+                           number(value(k_device, "deviceID"))));
+    add("driver", fmt::format("{} ({}), {}", word(value(k_properties_12, "driverName")),
+                              short_name(word(value(k_properties_12, "driverID")), "VK_DRIVER_ID_"),
+                              word(value(k_properties_12, "driverInfo"))));
+    add("Vulkan", version_words(twin_));
   }
 
   void groups() {
-    const auto size = number(twin_.value(k_properties_11, "subgroupSize"));
-    const auto least = number(twin_.value(k_properties_13, "minSubgroupSize"));
-    const auto most = number(twin_.value(k_properties_13, "maxSubgroupSize"));
+    const auto size = whole_number(value(k_properties_11, "subgroupSize"));
+    const auto least = whole_number(value(k_properties_13, "minSubgroupSize"));
+    const auto most = whole_number(value(k_properties_13, "maxSubgroupSize"));
     std::string words = size ? fmt::format("{}", *size) : "not described";
     if (least && most && *least != *most)
       words += fmt::format(", from {} to {} on request", *least, *most);
     add("subgroup size", words);
-    add("subgroup ops", flag_words(twin_.value(k_properties_11, "subgroupSupportedOperations"),
-                                   "VK_SUBGROUP_FEATURE_"));
+    add("subgroup ops",
+        flag_words(value(k_properties_11, "subgroupSupportedOperations"), "VK_SUBGROUP_FEATURE_"));
     add("workgroup",
-        fmt::format("{} invocations at most", limit("maxComputeWorkGroupInvocations").value_or(0)));
+        fmt::format("{} invocations at most", number(limit("maxComputeWorkGroupInvocations"))));
   }
 
   void sizes() {
     add("shared memory", size_words(limit("maxComputeSharedMemorySize")));
     add("push constants", size_words(limit("maxPushConstantsSize")));
     add("storage buffer", size_words(limit("maxStorageBufferRange")) + " at most");
-    add("allocation",
-        size_words(number(twin_.value(k_properties_11, "maxMemoryAllocationSize"))) + " at most");
+    add("allocation", size_words(value(k_properties_11, "maxMemoryAllocationSize")) + " at most");
   }
 
   void types() {
@@ -150,12 +157,11 @@ class Facts {
     std::vector<std::string> order;
     for (const Json& one : twin_.cooperative_matrices) {
       const auto type = [&](const char* field) {
-        return short_name(word(of(one, field)), "VK_COMPONENT_TYPE_");
+        return short_name(word(below(one, field)), "VK_COMPONENT_TYPE_");
       };
-      const std::string words =
-          fmt::format("{}x{}x{} {}\u2192{}", number(of(one, "MSize")).value_or(0),
-                      number(of(one, "NSize")).value_or(0), number(of(one, "KSize")).value_or(0),
-                      type("AType"), type("ResultType"));
+      const std::string words = fmt::format(
+          "{}x{}x{} {}\u2192{}", number(below(one, "MSize")), number(below(one, "NSize")),
+          number(below(one, "KSize")), type("AType"), type("ResultType"));
       if (shapes[words]++ == 0) order.push_back(words);
     }
     add("matrix cores", order.empty() ? "none" : text::join(order));
@@ -168,7 +174,7 @@ class Facts {
 
   void cores() {
     const auto of_struct = [&](const char* name, const char* field) {
-      return number(twin_.value(name, field)).value_or(0);
+      return number(value(name, field));
     };
     constexpr const char* k_nv = "VkPhysicalDeviceShaderSMBuiltinsPropertiesNV";
     constexpr const char* k_amd = "VkPhysicalDeviceShaderCoreProperties2AMD";
@@ -187,25 +193,23 @@ class Facts {
   }
 
   void memory() {
-    const Json* heaps = of(twin_.memory, "memoryHeaps");
-    const Json* types = of(twin_.memory, "memoryTypes");
-    if (heaps == nullptr || types == nullptr) return;
-    for (std::size_t i = 0; i < heaps->size(); ++i) {
+    const Json& heaps = list_in(twin_.memory, "memoryHeaps");
+    for (std::size_t i = 0; i < heaps.size(); ++i) {
       std::vector<std::string> kinds;
-      for (const Json& type : *types) {
-        if (number(of(type, "heapIndex")) == i)
-          kinds.push_back(flag_words(of(type, "propertyFlags"), "VK_MEMORY_PROPERTY_"));
+      for (const Json& type : list_in(twin_.memory, "memoryTypes")) {
+        if (number(below(type, "heapIndex")) == i)
+          kinds.push_back(flag_words(below(type, "propertyFlags"), "VK_MEMORY_PROPERTY_"));
       }
-      add(i == 0 ? "memory" : "", fmt::format("{}: {}", size_words(number(of((*heaps)[i], "size"))),
-                                              text::join(kinds, "; ")));
+      add(i == 0 ? "memory" : "",
+          fmt::format("{}: {}", size_words(below(heaps[i], "size")), text::join(kinds, "; ")));
     }
   }
 
   void queues() {
     std::vector<std::string> out;
     for (const Json& family : twin_.queue_families) {
-      out.push_back(fmt::format("{}x {}", number(of(family, "queueCount")).value_or(0),
-                                flag_words(of(family, "queueFlags"), "VK_QUEUE_")));
+      out.push_back(fmt::format("{}x {}", number(below(family, "queueCount")),
+                                flag_words(below(family, "queueFlags"), "VK_QUEUE_")));
     }
     add("queues", text::join(out, "; "));
   }
@@ -250,26 +254,23 @@ void put_vulkan(const Twin& twin, Json& out, Json& weir) {
   Json formats = Json::object();
   for (const auto& [name, format] : twin.formats) formats[name] = {{"VkFormatProperties", format}};
   Json heaps = Json::array(), types = Json::array();
-  for (const Json& heap : twin.memory.value("memoryHeaps", Json::array()))
+  for (const Json& heap : list_in(twin.memory, "memoryHeaps"))
     heaps.push_back(
         {{"size", heap.value("size", Json(0))}, {"flags", heap.value("flags", Json::array())}});
-  for (const Json& type : twin.memory.value("memoryTypes", Json::array()))
+  for (const Json& type : list_in(twin.memory, "memoryTypes"))
     types.push_back({{"heap", type.value("heapIndex", Json(0))},
                      {"flags", type.value("propertyFlags", Json::array())}});
-  const std::uint64_t version = number(twin.value(k_device, "apiVersion")).value_or(0);
   out["$schema"] = "https://schema.khronos.org/vulkan/profiles-0.8-latest.json";
   out["capabilities"]["device"] = {{"extensions", twin.extensions},
                                    {"features", std::move(features)},
                                    {"properties", std::move(properties)},
                                    {"formats", std::move(formats)},
                                    {"queueFamiliesProperties", std::move(families)}};
-  out["profiles"]["VP_WEIR_device"] = {
-      {"version", 1},
-      {"api-version",
-       fmt::format("{}.{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff)},
-      {"label", twin.title},
-      {"description", twin.source},
-      {"capabilities", {"device"}}};
+  out["profiles"]["VP_WEIR_device"] = {{"version", 1},
+                                       {"api-version", version_words(twin)},
+                                       {"label", twin.title},
+                                       {"description", twin.source},
+                                       {"capabilities", {"device"}}};
   weir["memory"] = {{"heaps", std::move(heaps)}, {"types", std::move(types)}};
   if (!twin.cooperative_matrices.empty()) weir["cooperative_matrices"] = twin.cooperative_matrices;
   if (!twin.flexible_matrices.empty()) weir["flexible_matrices"] = twin.flexible_matrices;

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::probes {
@@ -66,16 +67,10 @@ std::vector<Peers> find_peers() {
 
 }  // namespace
 
-const Json* member_of(const Json* json, const char* key) {
-  if (json == nullptr || !json->is_object()) return nullptr;
-  const auto found = json->find(key);
-  return found == json->end() || found->is_null() ? nullptr : &*found;
-}
-
-std::optional<std::uint64_t> whole_number(const Json* value) {
-  if (value == nullptr || !value->is_number_integer()) return std::nullopt;
-  if (value->is_number_unsigned()) return value->get<std::uint64_t>();
-  const std::int64_t given = value->get<std::int64_t>();
+std::optional<std::uint64_t> whole_number(const Json& value) {
+  if (!value.is_number_integer()) return std::nullopt;
+  if (value.is_number_unsigned()) return value.get<std::uint64_t>();
+  const std::int64_t given = value.get<std::int64_t>();
   return given < 0 ? std::nullopt : std::optional<std::uint64_t>(given);
 }
 
@@ -93,31 +88,29 @@ const weir_struct* find_struct(std::string_view name) {
       index.emplace(alias.name, &weir_structs[alias.of]);
     return index;
   }();
-  const auto found = k_index.find(name);
-  return found == k_index.end() ? nullptr : found->second;
+  return look_up(k_index, name, nullptr);
 }
 
 const weir_field* find_field(const weir_struct& of, std::string_view name) {
-  for (const weir_field& field : fields_of(of)) {
-    if (name == field.name) return &field;
-  }
-  return nullptr;
+  const auto fields = fields_of(of);
+  return find_named(fields, name);
 }
 
 int find_enum(std::string_view name) {
-  for (std::uint32_t i = 0; i < weir_enum_count; ++i) {
-    if (name == weir_enums[i].name) return static_cast<int>(i);
-  }
-  return -1;
+  const std::span all(weir_enums, weir_enum_count);
+  const auto* found = find_named(all, name);
+  return found == nullptr ? -1 : static_cast<int>(found - weir_enums);
+}
+
+std::span<const weir_value> values_of(int of_enum) {
+  if (of_enum < 0 || static_cast<std::uint32_t>(of_enum) >= weir_enum_count) return {};
+  return {weir_enums[of_enum].values, weir_enums[of_enum].count};
 }
 
 std::optional<std::int64_t> value_named(int of_enum, std::string_view name) {
-  if (of_enum < 0 || static_cast<std::uint32_t>(of_enum) >= weir_enum_count) return std::nullopt;
-  const weir_enum& one = weir_enums[of_enum];
-  for (const weir_value& value : std::span(one.values, one.count)) {
-    if (name == value.name) return value.value;
-  }
-  return std::nullopt;
+  const auto values = values_of(of_enum);
+  const auto* found = find_named(values, name);
+  return found == nullptr ? std::nullopt : std::optional(found->value);
 }
 
 bool is_identity_field(std::string_view name) {
@@ -135,10 +128,10 @@ void Warnings::add(std::string what) {
 void agree(std::map<std::string, Json>& structs, Warnings& warnings) {
   static const std::vector<Peers> k_peers = find_peers();
   const auto value_of = [&](const weir_struct& of, const weir_field& field) -> const Json* {
-    const auto found = structs.find(of.name);
-    if (found == structs.end() || !found->second.is_object()) return nullptr;
-    const auto value = found->second.find(field.name);  // null is a value, too
-    return value == found->second.end() ? nullptr : &*value;
+    const Json* found = look_up(structs, of.name);
+    if (found == nullptr || !found->is_object()) return nullptr;
+    const auto value = found->find(field.name);  // null is a value, too
+    return value == found->end() ? nullptr : &*value;
   };
   const auto set = [&](const weir_struct& of, const weir_field& field, const Json& from) {
     Json copy = from;
@@ -175,7 +168,7 @@ std::optional<std::uint64_t> number_from_text(std::string_view text) {
 std::optional<std::uint64_t> to_unsigned(const Json& value, std::uint64_t most) {
   std::optional<std::uint64_t> out;
   if (value.is_number_integer()) {
-    out = whole_number(&value);
+    out = whole_number(value);
   } else if (value.is_number_float()) {
     const double number = value.get<double>();
     if (number >= 0 && number < 18446744073709551616.0 && std::floor(number) == number)
@@ -279,11 +272,7 @@ class Filler {
       default:
         break;
     }
-    const std::uint64_t most = field.element_size == 8 ? ~std::uint64_t{0}
-                               : field.element_size == 4
-                                   ? std::uint64_t{std::numeric_limits<std::uint32_t>::max()}
-                                   : 255;
-    const auto number = to_unsigned(value, most);
+    const auto number = to_unsigned(value, most_of(field));
     if (!number) return doubt(path, value);
     store_sized(*number, field.element_size, out);
   }
@@ -301,8 +290,7 @@ class Filler {
 
   void put_flags(const weir_field& field, const Json& value, std::span<std::byte> out,
                  const std::string& path) {
-    const std::uint64_t most =
-        field.element_size == 8 ? ~std::uint64_t{0} : std::numeric_limits<std::uint32_t>::max();
+    const std::uint64_t most = most_of(field);
     std::uint64_t bits = 0;
     const auto add = [&](const Json& one) {
       if (one.is_string()) {
@@ -329,18 +317,16 @@ class Filler {
     warnings_.add(fmt::format("{}: left out, since weir cannot read {}", path, shown(value)));
   }
 
+  // The largest number of its size: 1, 4 or 8 bytes.
+  static std::uint64_t most_of(const weir_field& field) {
+    return ~std::uint64_t{0} >> (64 - 8 * field.element_size);
+  }
   template <class T>
   static void store(T value, std::span<std::byte> out) {
     std::memcpy(out.data(), &value, sizeof value);
   }
   static void store_sized(std::uint64_t value, std::uint16_t size, std::span<std::byte> out) {
-    if (size == 8) {
-      store(value, out);
-    } else if (size == 4) {
-      store(static_cast<std::uint32_t>(value), out);
-    } else {
-      store(static_cast<std::uint8_t>(value), out);
-    }
+    std::memcpy(out.data(), &value, size);  // the lower bytes come first
   }
 
   Warnings& warnings_;

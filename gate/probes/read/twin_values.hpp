@@ -15,10 +15,8 @@
 
 namespace weir::probes {
 
-// A member that is there and not null, else nullptr; also where `json` is nullptr or no object.
-[[nodiscard]] const Json* member_of(const Json* json, const char* key);
 // A whole number that is not negative.
-[[nodiscard]] std::optional<std::uint64_t> whole_number(const Json* value);
+[[nodiscard]] std::optional<std::uint64_t> whole_number(const Json& value);
 
 [[nodiscard]] std::span<const weir_struct> all_structs();
 [[nodiscard]] std::span<const weir_field> fields_of(const weir_struct& one);
@@ -27,6 +25,7 @@ namespace weir::probes {
 [[nodiscard]] const weir_field* find_field(const weir_struct& of, std::string_view name);
 // The index into weir_enums by the enum's name ("VkFormat"); -1 for an unknown one.
 [[nodiscard]] int find_enum(std::string_view name);
+[[nodiscard]] std::span<const weir_value> values_of(int of_enum);  // none of -1
 // A value by its name; nothing for an unknown one.
 [[nodiscard]] std::optional<std::int64_t> value_named(int of_enum, std::string_view name);
 
@@ -52,18 +51,5 @@ void agree(std::map<std::string, Json>& structs, Warnings& warnings);
 // stay 0: they are no property of a class of devices. `path` stands in warnings.
 void fill_struct(const weir_struct& as, const Json& values, std::span<std::byte> out,
                  const std::string& path, Warnings& warnings);
-
-// What stands in where a description of a device says nothing. Pure.
-
-// The least that Vulkan requires (specification, "Required Limits"), of what computing needs:
-// fields of VkPhysicalDeviceLimits.
-[[nodiscard]] const Json& least_limits();
-
-// A VkPhysicalDeviceMemoryProperties that holds together: from {"heaps": [{"size", "flags"}],
-// "types":
-// [{"heap", "flags"}]}, else from Vulkan's own struct (either may be null), else 8 GiB of the
-// device's and 16 GiB of the host's.
-[[nodiscard]] Json memory_of(const Json* weir_memory, const Json* vulkan_memory,
-                             Warnings& warnings);
 
 }  // namespace weir::probes

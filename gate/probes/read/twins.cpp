@@ -2,26 +2,24 @@
 
 #include <algorithm>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/twin_values.hpp"
 
 namespace weir::probes {
 namespace {
 
-const Json* at(const Json& json, const char* key) { return member_of(&json, key); }
-
 constexpr std::size_t k_most_heaps = 16, k_most_types = 32;
 constexpr std::uint64_t k_gibibyte = std::uint64_t{1} << 30;
 
 // One object of Vulkan's for each in a list: its keys from weir's shorter ones. What is no object
 // becomes an empty one.
-Json list_of(const Json* list, std::initializer_list<std::pair<const char*, const char*>> keys) {
+Json list_of(const Json& list, std::initializer_list<std::pair<const char*, const char*>> keys) {
   Json out = Json::array();
-  if (list == nullptr || !list->is_array()) return out;
-  for (const Json& entry : *list) {
+  for (const Json& entry : list) {
     Json one = Json::object();
     for (const auto& [from, to] : keys) {
-      if (const Json* value = at(entry, from)) one[to] = *value;
+      if (const Json& value = below(entry, from); !value.is_null()) one[to] = value;
     }
     out.push_back(std::move(one));
   }
@@ -29,12 +27,10 @@ Json list_of(const Json* list, std::initializer_list<std::pair<const char*, cons
 }
 
 bool fits(const Json& heaps, const Json& types) {
-  return !heaps.empty() && !types.empty() &&
-         std::all_of(types.begin(), types.end(), [&](const Json& type) {
-           const Json* heap = at(type, "heapIndex");
-           return heap != nullptr && heap->is_number_unsigned() &&
-                  heap->get<std::uint64_t>() < heaps.size();
-         });
+  return !heaps.empty() && !types.empty() && std::ranges::all_of(types, [&](const Json& type) {
+    const Json& heap = below(type, "heapIndex");
+    return heap.is_number_unsigned() && heap.get<std::uint64_t>() < heaps.size();
+  });
 }
 
 void stand_in(Json& heaps, Json& types) {
@@ -53,10 +49,10 @@ void stand_in(Json& heaps, Json& types) {
   types.push_back({{"heapIndex", 1U}, {"propertyFlags", cached}});
 }
 
-}  // namespace
-
-const Json& least_limits() {
-  static const Json k_least{
+// The least that Vulkan requires (specification, "Required Limits"), of what computing needs:
+// fields of VkPhysicalDeviceLimits.
+Json least_limits() {
+  return {
       {"maxImageDimension1D", 4096},
       {"maxImageDimension2D", 4096},
       {"maxTexelBufferElements", 65536},
@@ -94,21 +90,19 @@ const Json& least_limits() {
       {"optimalBufferCopyRowPitchAlignment", 1},
       {"nonCoherentAtomSize", 256},
   };
-  return k_least;
 }
 
-Json memory_of(const Json* weir_memory, const Json* vulkan_memory, Warnings& warnings) {
-  Json heaps, types;
-  if (weir_memory != nullptr) {
-    heaps = list_of(member_of(weir_memory, "heaps"), {{"size", "size"}, {"flags", "flags"}});
-    types = list_of(member_of(weir_memory, "types"),
-                    {{"heap", "heapIndex"}, {"flags", "propertyFlags"}});
-  } else {
-    heaps =
-        list_of(member_of(vulkan_memory, "memoryHeaps"), {{"size", "size"}, {"flags", "flags"}});
-    types = list_of(member_of(vulkan_memory, "memoryTypes"),
-                    {{"heapIndex", "heapIndex"}, {"propertyFlags", "propertyFlags"}});
-  }
+// A VkPhysicalDeviceMemoryProperties that holds together: from {"heaps": [{"size", "flags"}],
+// "types": [{"heap", "flags"}]}, else from Vulkan's own struct (either may be null), else 8 GiB of
+// the device's and 16 GiB of the host's.
+Json memory_of(const Json& weir_memory, const Json& vulkan_memory, Warnings& warnings) {
+  const bool own = !weir_memory.is_null();
+  const Json& from = own ? weir_memory : vulkan_memory;
+  Json heaps =
+      list_of(list_in(from, own ? "heaps" : "memoryHeaps"), {{"size", "size"}, {"flags", "flags"}});
+  Json types = list_of(list_in(from, own ? "types" : "memoryTypes"),
+                       {{own ? "heap" : "heapIndex", "heapIndex"},
+                        {own ? "flags" : "propertyFlags", "propertyFlags"}});
   if (heaps.size() > k_most_heaps || types.size() > k_most_types) {
     warnings.add("memory: more than 16 heaps or 32 types");
     while (heaps.size() > k_most_heaps) heaps.erase(heaps.size() - 1);
@@ -124,16 +118,14 @@ Json memory_of(const Json* weir_memory, const Json* vulkan_memory, Warnings& war
   return out;
 }
 
-namespace {
-
 constexpr JsonLimits k_limits{std::size_t{8} << 20, 32};
 constexpr std::size_t k_most_families = 32;
 
 std::string text_at(const Json& json, const char* key) {
-  const Json* found = at(json, key);
-  if (found == nullptr || !found->is_string()) return "";
-  std::string text = text::printable(found->get_ref<const std::string&>());
-  std::replace(text.begin(), text.end(), '\n', ' ');
+  const Json& found = below(json, key);
+  if (!found.is_string()) return "";
+  std::string text = text::printable(found.get_ref<const std::string&>());
+  std::ranges::replace(text, '\n', ' ');
   return text.substr(0, 1000);
 }
 
@@ -141,8 +133,7 @@ std::string text_at(const Json& json, const char* key) {
 std::string name_from(std::string_view title) {
   std::string out;
   for (const char c : text::lower(title)) {
-    const bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-    if (letter) {
+    if (text::is_alphanumeric(c)) {
       out += c;
     } else if (!out.empty() && out.back() != '-') {
       out += '-';
@@ -159,37 +150,32 @@ class Reader {
 
   Result<void> read(const Json& document) {
     if (!document.is_object()) return fail(Code::data, "no description: not an object");
-    static const Json k_nothing = Json::object();
-    const Json* own = at(document, "weir");
-    if (own != nullptr) {
-      const std::string schema = text_at(*own, "schema");
-      if (schema != "weir.device/1") {
-        return fail(Code::data, "\"weir\": schema \"{}\", known here: weir.device/1", schema);
-      }
+    const Json& weir = below(document, "weir");
+    const std::string schema = text_at(weir, "schema");
+    if (!weir.is_null() && schema != "weir.device/1") {
+      return fail(Code::data, "\"weir\": schema \"{}\", known here: weir.device/1", schema);
     }
-    const Json& weir = own == nullptr ? k_nothing : *own;
-    if (at(document, "capabilities") != nullptr) {
-      read_profile(document);
-    } else {
+    if (below(document, "capabilities").is_null()) {
       read_flat(document);
+    } else {
+      read_profile(document);
     }
-    if (const Json* cuda = at(weir, "cuda"); cuda != nullptr && cuda->is_object()) {
-      twin_.cuda = *cuda;
+    if (const Json& cuda = below(weir, "cuda"); cuda.is_object()) {
+      twin_.cuda = cuda;
       if (!twin_.has_vulkan()) {
         read_own(weir);
         return {};
       }
     }
-    if (twin_.structs.find("VkPhysicalDeviceProperties") == twin_.structs.end()) {
+    if (!twin_.structs.contains("VkPhysicalDeviceProperties")) {
       return fail(Code::data,
                   "no description: VkPhysicalDeviceProperties is nowhere in it (vulkaninfo --json "
                   "and the export of public databases as a profile have it)");
     }
     read_own(weir);
-    const auto own_memory = twin_.structs.find("VkPhysicalDeviceMemoryProperties");
     twin_.memory =
-        memory_of(at(weir, "memory"),
-                  own_memory == twin_.structs.end() ? nullptr : &own_memory->second, warnings_);
+        memory_of(below(weir, "memory"),
+                  look_up(twin_.structs, "VkPhysicalDeviceMemoryProperties", Json()), warnings_);
     complete();
     agree(twin_.structs, warnings_);
     return {};
@@ -200,25 +186,23 @@ class Reader {
   // "queueFamiliesProperties"}}; the first profile says which of them count. A list of them holds
   // alternatives: the first is taken.
   void read_profile(const Json& document) {
-    const Json& capabilities = *at(document, "capabilities");
+    const Json& capabilities = below(document, "capabilities");
     if (!capabilities.is_object()) return warnings_.add("capabilities: no object");
     bool chosen = false;
-    if (const Json* profiles = at(document, "profiles");
-        profiles != nullptr && profiles->is_object() && !profiles->empty()) {
-      const Json& profile = profiles->begin().value();
+    if (const Json& profiles = below(document, "profiles");
+        profiles.is_object() && !profiles.empty()) {
+      const Json& profile = profiles.begin().value();
       api_version_ = text_at(profile, "api-version");
-      if (const Json* used = at(profile, "capabilities"); used != nullptr && used->is_array()) {
-        for (const Json& entry : *used) {
-          const Json& one = entry.is_array() && !entry.empty() ? entry[0] : entry;
-          if (!one.is_string()) continue;
-          const Json* block = at(capabilities, one.get_ref<const std::string&>().c_str());
-          if (block == nullptr) {
-            warnings_.add("capabilities." + text::printable(one.get<std::string>()) +
-                          ": named by the profile, and not there");
-          } else {
-            read_block(*block);
-            chosen = true;
-          }
+      for (const Json& entry : list_in(profile, "capabilities")) {
+        const Json& one = entry.is_array() && !entry.empty() ? entry[0] : entry;
+        if (!one.is_string()) continue;
+        const Json& block = below(capabilities, one.get_ref<const std::string&>().c_str());
+        if (block.is_null()) {
+          warnings_.add("capabilities." + text::printable(one.get<std::string>()) +
+                        ": named by the profile, and not there");
+        } else {
+          read_block(block);
+          chosen = true;
         }
       }
     }
@@ -228,30 +212,25 @@ class Reader {
 
   void read_block(const Json& block) {
     for (const char* kind : {"features", "properties"}) {
-      const Json* of_kind = at(block, kind);
-      if (of_kind == nullptr) continue;
-      if (!of_kind->is_object()) {
+      const Json& of_kind = below(block, kind);
+      if (of_kind.is_object()) {
+        for (const auto& [name, values] : of_kind.items()) add_struct(name, values);
+      } else if (!of_kind.is_null()) {
         warnings_.add(std::string(kind) + ": no object");
-        continue;
       }
-      for (const auto& [name, values] : of_kind->items()) add_struct(name, values);
     }
-    if (const Json* extensions = at(block, "extensions"); extensions && extensions->is_object()) {
-      for (const auto& [name, revision] : extensions->items()) add_extension(name, revision);
+    if (const Json& extensions = below(block, "extensions"); extensions.is_object()) {
+      for (const auto& [name, revision] : extensions.items()) add_extension(name, revision);
     }
-    if (const Json* formats = at(block, "formats"); formats && formats->is_object()) {
-      for (const auto& [name, format] : formats->items()) add_format(name, format);
+    if (const Json& formats = below(block, "formats"); formats.is_object()) {
+      for (const auto& [name, format] : formats.items()) add_format(name, format);
     }
-    if (const Json* families = at(block, "queueFamiliesProperties");
-        families != nullptr && families->is_array()) {
-      for (const Json& family : *families) {
-        const Json* own = at(family, "VkQueueFamilyProperties");
-        for (const char* newer : {"VkQueueFamilyProperties2", "VkQueueFamilyProperties2KHR"}) {
-          if (own != nullptr) break;
-          if (const Json* two = at(family, newer)) own = at(*two, "queueFamilyProperties");
-        }
-        add_family(own == nullptr ? family : *own);
+    for (const Json& family : list_in(block, "queueFamiliesProperties")) {
+      const Json* own = &below(family, "VkQueueFamilyProperties");
+      for (const char* newer : {"VkQueueFamilyProperties2", "VkQueueFamilyProperties2KHR"}) {
+        if (own->is_null()) own = &below(below(family, newer), "queueFamilyProperties");
       }
+      add_family(own->is_null() ? family : *own);
     }
   }
 
@@ -264,8 +243,8 @@ class Reader {
         for (const Json& family : value) add_family(family);
       } else if (key == "ArrayOfVkExtensionProperties") {
         for (const Json& one : value) {
-          const Json* revision = at(one, "specVersion");
-          add_extension(text_at(one, "extensionName"), revision == nullptr ? Json(1) : *revision);
+          const Json& revision = below(one, "specVersion");
+          add_extension(text_at(one, "extensionName"), revision.is_null() ? Json(1) : revision);
         }
       }
     }
@@ -279,7 +258,7 @@ class Reader {
           std::pair{"VkPhysicalDeviceMemoryProperties2", "memoryProperties"}}) {
       if (name != whole && name != std::string(whole) + "KHR") continue;
       const std::string plain = std::string(whole, std::string_view(whole).size() - 1);
-      if (const Json* own = at(values, inner)) add_struct(plain, *own);
+      if (const Json& own = below(values, inner); !own.is_null()) add_struct(plain, own);
       return;
     }
     const weir_struct* known = find_struct(name);
@@ -309,14 +288,14 @@ class Reader {
   void add_format(const std::string& name, const Json& format) {
     if (twin_.formats.size() >= k_most_twin_entries)
       return warnings_.add("formats." + text::printable(name) + ": too many");
-    if (const Json* plain = at(format, "VkFormatProperties")) {
-      twin_.formats[name] = *plain;
+    if (const Json& plain = below(format, "VkFormatProperties"); !plain.is_null()) {
+      twin_.formats[name] = plain;
       return;
     }
     // The same in 64 bits, by other names of the same bits: those that fit are taken.
-    const Json* wide = at(format, "VkFormatProperties3");
-    if (wide == nullptr) wide = at(format, "VkFormatProperties3KHR");
-    if (wide == nullptr || !wide->is_object()) return;
+    const Json* wide = &below(format, "VkFormatProperties3");
+    if (wide->is_null()) wide = &below(format, "VkFormatProperties3KHR");
+    if (!wide->is_object()) return;
     Json narrow = Json::object();
     for (const auto& [key, features] : wide->items()) {
       Json names = Json::array();
@@ -351,11 +330,9 @@ class Reader {
     }
     if (twin_.title.empty()) twin_.title = twin_.name;
     twin_.source = text_at(weir, "source");
-    if (const Json* assumed = at(weir, "assumed"); assumed && assumed->is_array()) {
-      for (const Json& one : *assumed) {
-        if (one.is_string() && twin_.assumed.size() < 100)
-          twin_.assumed.push_back(text::printable(one.get<std::string>()).substr(0, 1000));
-      }
+    for (const Json& one : list_in(weir, "assumed")) {
+      if (one.is_string() && twin_.assumed.size() < 100)
+        twin_.assumed.push_back(text::printable(one.get<std::string>()).substr(0, 1000));
     }
     read_list(weir, "cooperative_matrices", twin_.cooperative_matrices);
     read_list(weir, "flexible_matrices", twin_.flexible_matrices);
@@ -364,16 +341,15 @@ class Reader {
           "schema",           "name",   "title", "source",
           "assumed",          "memory", "cuda",  "cooperative_matrices",
           "flexible_matrices"};
-      if (std::find(std::begin(k_known), std::end(k_known), key) == std::end(k_known))
-        warnings_.add("weir." + text::printable(key) + ": unknown");
+      if (!holds(k_known, key)) warnings_.add("weir." + text::printable(key) + ": unknown");
     }
   }
 
   void read_list(const Json& weir, const char* key, std::vector<Json>& out) {
-    const Json* list = at(weir, key);
-    if (list == nullptr) return;
-    if (!list->is_array()) return warnings_.add(fmt::format("weir.{}: no list", key));
-    for (const Json& one : *list) {
+    const Json& list = below(weir, key);
+    if (list.is_null()) return;
+    if (!list.is_array()) return warnings_.add(fmt::format("weir.{}: no list", key));
+    for (const Json& one : list) {
       if (out.size() >= k_most_twin_entries)
         return warnings_.add(fmt::format("weir.{}: too many", key));
       out.push_back(one);
@@ -385,15 +361,16 @@ class Reader {
   // Defaults for what every program needs.
   void complete() {
     Json& device = properties();
-    if (at(device, "deviceName") == nullptr) device["deviceName"] = twin_.title.substr(0, 255);
-    if (at(device, "deviceType") == nullptr)
+    if (below(device, "deviceName").is_null()) device["deviceName"] = twin_.title.substr(0, 255);
+    if (below(device, "deviceType").is_null())
       device["deviceType"] = "VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU";
-    if (at(device, "apiVersion") == nullptr) device["apiVersion"] = version_number();
-    const Json* described = at(device, "limits");
-    if (described == nullptr || !described->is_object())
-      warnings_.add("limits: not described; the least that Vulkan requires stands in");
+    if (below(device, "apiVersion").is_null()) device["apiVersion"] = version_number();
     Json limits = least_limits();
-    if (described != nullptr && described->is_object()) limits.update(*described);
+    if (const Json& described = below(device, "limits"); described.is_object()) {
+      limits.update(described);
+    } else {
+      warnings_.add("limits: not described; the least that Vulkan requires stands in");
+    }
     device["limits"] = std::move(limits);
     if (twin_.queue_families.empty()) {
       warnings_.add("queueFamiliesProperties: not described; one queue for everything stands in");
@@ -427,17 +404,17 @@ class Reader {
 bool is_twin_name(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   return !name.empty() && name.size() <= 63 && letter(name[0]) &&
-         std::all_of(name.begin(), name.end(),
-                     [&](char c) { return letter(c) || c == '-' || c == '.' || c == '_'; });
+         std::ranges::all_of(name,
+                             [&](char c) { return letter(c) || c == '-' || c == '.' || c == '_'; });
 }
 
 const Json* Twin::value(const std::string& of_struct, const std::string& field) const {
-  const auto found = structs.find(of_struct);
-  if (found == structs.end()) return nullptr;
+  const Json* of = look_up(structs, of_struct);
+  if (of == nullptr) return nullptr;
   const std::size_t dot = field.find('.');
-  if (dot == std::string::npos) return at(found->second, field.c_str());
-  const Json* inner = at(found->second, field.substr(0, dot).c_str());
-  return inner == nullptr ? nullptr : at(*inner, field.substr(dot + 1).c_str());
+  if (dot != std::string::npos) of = &below(*of, field.substr(0, dot).c_str());
+  const Json& found = below(*of, field.substr(dot + 1).c_str());  // npos + 1 is 0
+  return found.is_null() ? nullptr : &found;
 }
 
 Result<Twin> read_twin(std::string_view text) {

@@ -1,11 +1,4 @@
 // Reads descriptions. weir wrote them, a moment ago; yet nothing in one may lead outside of it.
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -54,8 +47,7 @@ const char* check_contents(Twin* twin) {
   }
   if (twin->queue_families.count == 0) return "no queues";
   for (uint32_t i = 0; i < twin->structs.count; ++i) {
-    weir_twin_struct one;
-    memcpy(&one, twin->structs.at + size_t{i} * twin->structs.entry_size, sizeof one);
+    const auto one = twin->structs.entry<weir_twin_struct>(i);
     if (one.size < sizeof(VkBaseInStructure)) return "a struct without a head";
     if (one.offset != 0 && (one.offset > twin->size || one.size > twin->size - one.offset)) {
       return "a struct outside of it";
@@ -144,24 +136,21 @@ void close_twin(Twin* twin) {
 
 int find_extension(const Twin& twin, const char* name) {
   for (uint32_t i = 0; i < twin.extensions.count; ++i) {
-    const uint8_t* at = twin.extensions.at + size_t{i} * twin.extensions.entry_size;
-    if (strncmp(reinterpret_cast<const char*>(at), name, VK_MAX_EXTENSION_NAME_SIZE) == 0) {
-      return static_cast<int>(i);
-    }
+    const auto one = twin.extensions.entry<VkExtensionProperties>(i);
+    if (strncmp(one.extensionName, name, sizeof one.extensionName) == 0) return static_cast<int>(i);
   }
   return -1;
 }
 
 bool queue_family(const Twin& twin, uint32_t index, VkQueueFamilyProperties* out) {
   if (index >= twin.queue_families.count) return false;
-  memcpy(out, twin.queue_families.at + size_t{index} * twin.queue_families.entry_size, sizeof *out);
+  *out = twin.queue_families.entry<VkQueueFamilyProperties>(index);
   return true;
 }
 
 bool find_struct(const Twin& twin, VkStructureType type, Described* out) {
   for (uint32_t i = 0; i < twin.structs.count; ++i) {
-    weir_twin_struct one;
-    memcpy(&one, twin.structs.at + size_t{i} * twin.structs.entry_size, sizeof one);
+    const auto one = twin.structs.entry<weir_twin_struct>(i);
     if (one.type != static_cast<uint32_t>(type)) continue;
     out->bytes = one.offset == 0 ? nullptr : static_cast<const uint8_t*>(twin.bytes) + one.offset;
     out->size = one.size;

@@ -1,10 +1,4 @@
 // Devices and queues. What the description offers can be asked for, nothing else.
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
-
-#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -98,12 +92,6 @@ Queue* find_queue(Device* device, VkDeviceQueueCreateFlags flags, uint32_t famil
 }
 
 }  // namespace
-
-uint64_t now_nanoseconds() {
-  timespec now{};
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000U + static_cast<uint64_t>(now.tv_nsec);
-}
 
 uint64_t ticks_of(const Twin& twin, uint64_t nanoseconds) {
   return static_cast<uint64_t>(static_cast<double>(nanoseconds) /

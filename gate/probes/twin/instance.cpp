@@ -1,9 +1,4 @@
 // How the loader enters, and the instance: its devices are the twins that WEIR_TWIN names.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {

@@ -1,7 +1,4 @@
 // Objects that nothing is known of but their handle: nothing is compiled, nothing is bound.
-#include <stdlib.h>
-#include <string.h>
-
 #include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
@@ -120,12 +117,7 @@ void vkGetDescriptorSetLayoutSupport(VkDevice, const VkDescriptorSetLayoutCreate
 
 VkResult vkCreatePrivateDataSlot(VkDevice, const VkPrivateDataSlotCreateInfo*,
                                  const VkAllocationCallbacks*, VkPrivateDataSlot* out) {
-  auto* slot = static_cast<Slot*>(malloc(sizeof(Slot)));
-  if (slot == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  const Slot empty{};
-  memcpy(static_cast<void*>(slot), &empty, sizeof empty);
-  *out = handle_of<VkPrivateDataSlot>(slot);
-  return VK_SUCCESS;
+  return create<Slot>(out, [](Slot*) {});  // an empty table is all zeros
 }
 
 void vkDestroyPrivateDataSlot(VkDevice, VkPrivateDataSlot which, const VkAllocationCallbacks*) {

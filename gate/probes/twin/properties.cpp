@@ -1,6 +1,4 @@
 // What a twin says of itself: the description, and the little that is computed.
-#include <string.h>
-
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -148,7 +146,7 @@ VkResult vkEnumerateDeviceExtensionProperties(VkPhysicalDevice handle, const cha
                                               VkExtensionProperties* out) {
   const Section& extensions = twin_of(handle).extensions;
   return answer(extensions.count, count, out, [&](uint32_t i, VkExtensionProperties* one) {
-    memcpy(one, extensions.at + size_t{i} * extensions.entry_size, sizeof *one);
+    *one = extensions.entry<VkExtensionProperties>(i);
     one->extensionName[sizeof one->extensionName - 1] = '\0';
   });
 }
@@ -158,8 +156,7 @@ void vkGetPhysicalDeviceFormatProperties(VkPhysicalDevice handle, VkFormat forma
   const Section& formats = twin_of(handle).formats;
   *out = {};
   for (uint32_t i = 0; i < formats.count; ++i) {
-    weir_twin_format one;
-    memcpy(&one, formats.at + size_t{i} * formats.entry_size, sizeof one);
+    const auto one = formats.entry<weir_twin_format>(i);
     if (one.format == static_cast<uint32_t>(format)) *out = {one.linear, one.optimal, one.buffer};
   }
 }

@@ -12,6 +12,8 @@ const newer = JSON.parse(readFileSync(supplement, 'utf8'));
 
 const attributes = (tag) =>
   Object.fromEntries([...tag.matchAll(/([a-zA-Z]+)="([^"]*)"/g)].map((m) => [m[1], m[2]]));
+// What a pattern finds: the attributes of a tag (its first group), and what stands in the element (the second).
+const elements = (text, pattern) => [...text.matchAll(pattern)].map((m) => [attributes(m[1] ?? ''), m[2]]);
 const forVulkan = (a) => !a.api || a.api.split(',').includes('vulkan');
 
 // Which version of Vulkan names a type, and which types are for other platforms than this one.
@@ -43,22 +45,18 @@ function addValue(group, a, extension) {
 
 // Those that a version of Vulkan or an extension adds to enums.
 function addValues(required, extension) {
-  for (const e of required.matchAll(/<enum ([^>]*?)\/?>/g)) {
-    const a = attributes(e[1]);
-    addValue(a.extends, a, extension);
-  }
+  for (const [a] of elements(required, /<enum ([^>]*?)\/?>/g)) addValue(a.extends, a, extension);
 }
 
 // Commands: first parameter and group (a command and its aliases), and where each is from.
 const commands = new Map();
-for (const m of xml.matchAll(/<command\b([^>]*[^/])?>([^]*?)<\/command>/g)) {
-  const name = m[2].match(/<proto>[^]*?<name>(\w+)<\/name>/)?.[1];
-  if (name && forVulkan(attributes(m[1] ?? ''))) {
-    commands.set(name, { first: m[2].match(/<param[^>]*>[^]*?<type>(\w+)<\/type>/)[1], group: commands.size });
+for (const [a, inside] of elements(xml, /<command\b([^>]*[^/])?>([^]*?)<\/command>/g)) {
+  const name = inside.match(/<proto>[^]*?<name>(\w+)<\/name>/)?.[1];
+  if (name && forVulkan(a)) {
+    commands.set(name, { first: inside.match(/<param[^>]*>[^]*?<type>(\w+)<\/type>/)[1], group: commands.size });
   }
 }
-for (const m of xml.matchAll(/<command ([^>]*)\/>/g)) {
-  const a = attributes(m[1]);
+for (const [a] of elements(xml, /<command ([^>]*)\/>/g)) {
   if (a.alias && forVulkan(a)) commands.set(a.name, commands.get(a.alias));
 }
 // Accepted by a twin: they leave nothing behind. (What is destroyed was a number that was made up, or is null.)
@@ -91,8 +89,7 @@ const level = (first) => ({ VkInstance: 'instance', VkPhysicalDevice: 'physical'
   VkCommandBuffer: 'device' })[first] ?? 'instance';
 const rows = new Map();
 function addCommands(required, since, extension, typed) {
-  for (const c of required.matchAll(/<command ([^>]*?)\/?>/g)) {
-    const { name } = attributes(c[1]);
+  for (const [{ name }] of elements(required, /<command ([^>]*?)\/?>/g)) {
     const { first, group } = commands.get(name);
     const at = level(first);
     let otherwise = 'nullptr';
@@ -104,33 +101,29 @@ function addCommands(required, since, extension, typed) {
     if (!rows.has(name)) rows.set(name, { otherwise, group, typed, rest: [`k_${at}`, since, extension] });
   }
 }
-for (const m of xml.matchAll(/<enums ([^>]*?)>([^]*?)<\/enums>/g)) {
-  const group = attributes(m[1]);
-  for (const e of m[2].matchAll(/<enum ([^>]*?)\/?>/g)) {
-    const a = attributes(e[1]);
+for (const [group, inside] of elements(xml, /<enums ([^>]*?)>([^]*?)<\/enums>/g)) {
+  for (const [a] of elements(inside, /<enum ([^>]*?)\/?>/g)) {
     if (group.name === 'API Constants') {
       if (/^[0-9]+$/.test(a.value ?? '')) constants.set(a.name, Number(a.value));
     } else addValue(group.name, a, undefined);
   }
 }
-for (const m of xml.matchAll(/<feature ([^>]*?)>([^]*?)<\/feature>/g)) {
-  const a = attributes(m[1]);
+for (const [a, inside] of elements(xml, /<feature ([^>]*?)>([^]*?)<\/feature>/g)) {
   if (!forVulkan(a)) continue;
   const minor = Number(a.number.split('.')[1]);
-  addCommands(m[2], minor + 1, 'nullptr', true);
-  for (const t of m[2].matchAll(/<type ([^>]*?)\/?>/g)) core.set(attributes(t[1]).name, minor);
-  addValues(m[2], undefined);
+  addCommands(inside, minor + 1, 'nullptr', true);
+  for (const [type] of elements(inside, /<type ([^>]*?)\/?>/g)) core.set(type.name, minor);
+  addValues(inside, undefined);
 }
-for (const m of xml.matchAll(/<extension ([^>]*?)(?<!\/)>([^]*?)<\/extension>/g)) {
-  const a = attributes(m[1]);
+for (const [a, inside] of elements(xml, /<extension ([^>]*?)(?<!\/)>([^]*?)<\/extension>/g)) {
   const supported = a.supported?.split(',').includes('vulkan');
   if (!supported || (a.platform && a.platform !== 'provisional')) {
-    for (const t of m[2].matchAll(/<type ([^>]*?)\/?>/g)) elsewhere.add(attributes(t[1]).name);
+    for (const [type] of elements(inside, /<type ([^>]*?)\/?>/g)) elsewhere.add(type.name);
   }
   if (!supported) continue;
   if (a.type === 'instance') instanceExtensions.push(a.name);
-  if (!a.platform) addCommands(m[2], 0, a.type === 'instance' ? 'nullptr' : `"${a.name}"`, true);
-  addValues(m[2], a.number);
+  if (!a.platform) addCommands(inside, 0, a.type === 'instance' ? 'nullptr' : `"${a.name}"`, true);
+  addValues(inside, a.number);
 }
 for (const c of newer.commands) {
   if (rows.has(c.name)) continue;
@@ -151,31 +144,27 @@ for (const [group, more] of Object.entries(newer.enums)) {
 
 // Flags types: name -> [enum of their bits, bytes].
 const flags = new Map();
-for (const m of xml.matchAll(/<type ([^>]*?category="bitmask"[^>]*?)(?<!\/)>([^]*?);<\/type>/g)) {
-  const a = attributes(m[1]);
-  const name = m[2].match(/<name>(\w+)<\/name>/)?.[1];
-  if (name) flags.set(name, [a.requires ?? a.bitvalues, /VkFlags64/.test(m[2]) ? 8 : 4]);
+for (const [a, inside] of elements(xml, /<type ([^>]*?category="bitmask"[^>]*?)(?<!\/)>([^]*?);<\/type>/g)) {
+  const name = inside.match(/<name>(\w+)<\/name>/)?.[1];
+  if (name) flags.set(name, [a.requires ?? a.bitvalues, /VkFlags64/.test(inside) ? 8 : 4]);
 }
-for (const m of xml.matchAll(/<type ([^>]*?category="bitmask"[^>]*?)\/>/g)) {
-  const a = attributes(m[1]);
+for (const [a] of elements(xml, /<type ([^>]*?category="bitmask"[^>]*?)\/>/g)) {
   if (a.alias && flags.has(a.alias)) flags.set(a.name, flags.get(a.alias));
 }
 
 // Structs by name.
 const structs = new Map();
 const aliases = new Map();
-for (const m of xml.matchAll(/<type ([^>]*?category="struct"[^>]*?)\/>/g)) {
-  const a = attributes(m[1]);
+for (const [a] of elements(xml, /<type ([^>]*?category="struct"[^>]*?)\/>/g)) {
   if (a.alias) aliases.set(a.name, a.alias);
 }
-for (const m of xml.matchAll(/<type ([^>]*?category="struct"[^>]*?)(?<!\/)>([^]*?)<\/type>\s*(?=<type |<\/types>|<comment>)/g)) {
-  const a = attributes(m[1]);
+const structElement = /<type ([^>]*?category="struct"[^>]*?)(?<!\/)>([^]*?)<\/type>\s*(?=<type |<\/types>|<comment>)/g;
+for (const [a, inside] of elements(xml, structElement)) {
   const fields = [];
   let type;
-  for (const f of m[2].matchAll(/<member\b([^>]*)>([^]*?)<\/member>/g)) {
-    const member = attributes(f[1]);
+  for (const [member, written] of elements(inside, /<member\b([^>]*)>([^]*?)<\/member>/g)) {
     if (!forVulkan(member)) continue;
-    const text = f[2].replace(/<comment>[^]*?<\/comment>/g, '');
+    const text = written.replace(/<comment>[^]*?<\/comment>/g, '');
     const name = text.match(/<name>(\w+)<\/name>/)[1];
     const ofType = text.match(/<type>(\w+)<\/type>/)[1];
     if (name === 'sType') type = member.values;

@@ -2,13 +2,11 @@
 // handles of objects that nothing is known of are numbers that were made up.
 #pragma once
 
-#include <pthread.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <vulkan/vk_icd.h>
 #include <vulkan/vulkan.h>
 
+#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/blob.h"
 
 namespace weir_twin {
@@ -16,6 +14,13 @@ namespace weir_twin {
 struct Section {
   const uint8_t* at;
   uint32_t entry_size, count;
+
+  template <class T>
+  [[nodiscard]] T entry(uint32_t i) const {
+    T out;
+    memcpy(&out, at + size_t{i} * entry_size, sizeof out);
+    return out;
+  }
 };
 
 // One description, mapped and checked (blob.cpp). Read only; entries may lie at any address.
@@ -78,7 +83,6 @@ struct Device {
   uint32_t queue_count;
   bool* enabled;  // by index of the extension in the description
   uint64_t last_ticks;
-  uint64_t allocations;  // changed atomically
   uint8_t fill;
   int fill_file;  // a window of memory full of `fill`, or -1 while it is not needed
 };
@@ -222,8 +226,8 @@ const char* name_of(VkDevice device);
 const char* name_of(VkQueue queue);
 const char* name_of(VkCommandBuffer buffer);
 
-// Nanoseconds since boot, and the same as ticks of the device, which never fall.
-uint64_t now_nanoseconds();
+// Nanoseconds since boot as ticks of the device, which never fall.
+using weir_probe::now_nanoseconds;
 uint64_t ticks_of(const Twin& twin, uint64_t nanoseconds);
 uint64_t next_ticks(Device* device);  // under the lock
 

@@ -2,11 +2,6 @@
 // that is not there yet is kept, and done by the call that brings it.
 #include <limits.h>
 #include <linux/futex.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"

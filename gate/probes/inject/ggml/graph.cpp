@@ -115,9 +115,7 @@ void describe(Library* library, Step* step) {
 template <class BackendOf>
 int list_steps(Library* library, Graph* graph, BackendOf backend_of) {
   const Functions& ggml = library->ggml;
-  if (ggml.graph_n_nodes == nullptr || ggml.graph_node == nullptr || ggml.op_desc == nullptr) {
-    return -1;
-  }
+  if (!lists_nodes(ggml)) return -1;
   const int nodes = ggml.graph_n_nodes(graph);
   if (nodes < 0 || nodes > k_most_nodes ||
       !make_room(&g_steps, &g_room, static_cast<uint64_t>(nodes), 256, k_most_nodes))
@@ -128,12 +126,10 @@ int list_steps(Library* library, Graph* graph, BackendOf backend_of) {
   bool marked = false;
   for (int i = 0; i < nodes; ++i) {
     Tensor* node = ggml.graph_node(graph, i);
-    const char* op = node == nullptr ? nullptr : ggml.op_desc(node);
-    if (op == nullptr || is_view(op)) continue;
-    if (ggml.nelements != nullptr && ggml.nelements(node) == 0) continue;  // backends skip these
+    if (node == nullptr || !does_work(ggml, node)) continue;
     Step& step = g_steps[steps++];
     step.tensor = node;
-    step.op = op;
+    step.op = ggml.op_desc(node);
     describe(library, &step);
     marked = marked || (step.shaped && (TensorView(node).flags() & k_flag_compute) != 0);
     step.device = device_of(ggml, backend_of(node), &backends);
@@ -308,12 +304,14 @@ void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin,
 
 }  // namespace
 
-bool is_view(const char* op) {
+bool does_work(const Functions& ggml, const Tensor* node) {
   constexpr const char* k_views[] = {"NONE", "VIEW", "RESHAPE", "PERMUTE", "TRANSPOSE"};
+  const char* op = ggml.op_desc(node);
+  if (op == nullptr) return false;
   for (const char* view : k_views) {
-    if (op[0] == view[0] && is(op, view)) return true;
+    if (op[0] == view[0] && is(op, view)) return false;
   }
-  return false;
+  return ggml.nelements == nullptr || ggml.nelements(node) != 0;
 }
 
 void record_sched_graph(Library* library, Sched* sched, Graph* graph, uint64_t begin,

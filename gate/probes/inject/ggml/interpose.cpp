@@ -218,39 +218,11 @@ WEIR_WAITS(backend_event_synchronize, Event, k_event_syncs, WEIR_WAIT_EVENT)
   WEIR_MOVES(name, parameters, arguments, t_in_transfer, \
              record_move(library, WEIR_TRANSFER_GET, from, bytes), bytes)
 
-WEIR_COPIES(backend_tensor_copy, (Tensor * from, Tensor* to), (from, to))
-WEIR_COPIES(backend_tensor_copy_async,
-            (Backend * source, Backend* destination, Tensor* from, Tensor* to),
-            (source, destination, from, to))
-WEIR_SETS(backend_tensor_set, (Tensor * to, const void* data, size_t offset, size_t size),
-          (to, data, offset, size), size)
-WEIR_SETS(backend_tensor_set_async,
-          (Backend * backend, Tensor* to, const void* data, size_t offset, size_t size),
-          (backend, to, data, offset, size), size)
-WEIR_SETS(backend_tensor_set_2d,
-          (Tensor * to, const void* data, size_t offset, size_t size, size_t copies,
-           size_t stride_tensor, size_t stride_data),
-          (to, data, offset, size, copies, stride_tensor, stride_data), size* copies)
-WEIR_SETS(backend_tensor_set_2d_async,
-          (Backend * backend, Tensor* to, const void* data, size_t offset, size_t size,
-           size_t copies, size_t stride_tensor, size_t stride_data),
-          (backend, to, data, offset, size, copies, stride_tensor, stride_data), size* copies)
-WEIR_GETS(backend_tensor_get, (const Tensor* from, void* data, size_t offset, size_t size),
-          (from, data, offset, size), size)
-WEIR_GETS(backend_tensor_get_async,
-          (Backend * backend, const Tensor* from, void* data, size_t offset, size_t size),
-          (backend, from, data, offset, size), size)
-WEIR_GETS(backend_tensor_get_2d,
-          (const Tensor* from, void* data, size_t offset, size_t size, size_t copies,
-           size_t stride_tensor, size_t stride_data),
-          (from, data, offset, size, copies, stride_tensor, stride_data), size* copies)
-WEIR_GETS(backend_tensor_get_2d_async,
-          (Backend * backend, const Tensor* from, void* data, size_t offset, size_t size,
-           size_t copies, size_t stride_tensor, size_t stride_data),
-          (backend, from, data, offset, size, copies, stride_tensor, stride_data), size* copies)
-WEIR_MOVES(backend_tensor_memset, (Tensor * to, uint8_t value, size_t offset, size_t size),
-           (to, value, offset, size), t_in_transfer,
-           record(library, WEIR_TRANSFER_FILL, nullptr, memory_of(library, to), size), size)
+#define WEIR_FILLS(name, parameters, arguments, bytes)   \
+  WEIR_MOVES(name, parameters, arguments, t_in_transfer, \
+             record(library, WEIR_TRANSFER_FILL, nullptr, memory_of(library, to), bytes), bytes)
+#define WEIR_IN_FRONT_OF_MOVE(how, ...) WEIR_##how(__VA_ARGS__)
+WEIR_GGML_MOVES(WEIR_IN_FRONT_OF_MOVE)
 
 WEIR_EXPORTED void ggml_backend_sched_set_eval_callback(Sched* sched, EvalCallback call,
                                                         void* data) {

@@ -47,10 +47,13 @@ Library* made_from(void* scope, void* sentinel) {
   if (auto* known = g_by_sentinel.get<Library>(key)) return known;
   auto* library = static_cast<Library*>(calloc(1, sizeof(Library)));
   if (library == nullptr) return nullptr;
-#define WEIR_FETCH(name, result, parameters) \
-  library->ggml.name = reinterpret_cast<result(*) parameters>(find(scope, "ggml_" #name));
+#define WEIR_FETCH(name, ...) \
+  library->ggml.name = reinterpret_cast<decltype(library->ggml.name)>(find(scope, "ggml_" #name));
+#define WEIR_FETCH_MOVE(how, name, ...) WEIR_FETCH(name)
+  WEIR_GGML_MOVES(WEIR_FETCH_MOVE)
   WEIR_GGML_INTERPOSED(WEIR_FETCH)
   WEIR_GGML_ASKED(WEIR_FETCH)
+#undef WEIR_FETCH_MOVE
 #undef WEIR_FETCH
   if (!g_by_sentinel.insert(key, library)) {
     free(library);
@@ -130,6 +133,24 @@ bool can_check(const Functions& ggml) {
          ggml.element_size != nullptr;
 }
 
+// Does `tensor` look as tensors have since November 2024? What lies at fixed places is compared
+// with what ggml itself says of the tensor. Reads no more than ggml says a tensor has.
+bool layout_fits(const Functions& ggml, const Tensor* tensor) {
+  if (!can_check(ggml) || ggml.tensor_overhead() != k_header_of_object + k_tensor_size)
+    return false;
+  const auto* at = reinterpret_cast<const char*>(tensor);
+  if (ggml.get_name(tensor) != at + k_name_at) return false;
+  if (ggml.get_data(tensor) != *reinterpret_cast<void* const*>(at + k_data_at)) return false;
+  const TensorView view(tensor);
+  int64_t elements = 1;
+  for (int i = 0; i < 4; ++i) {
+    if (view.ne()[i] < 0 || __builtin_mul_overflow(elements, view.ne()[i], &elements)) return false;
+  }
+  if (elements != ggml.nelements(tensor)) return false;
+  const int type = view.type();
+  return type >= 0 && type < k_most_types && ggml.type_size(type) == ggml.element_size(tensor);
+}
+
 }  // namespace
 
 __thread Library* t_meant __attribute__((tls_model("initial-exec")));
@@ -151,22 +172,6 @@ const char* file_of(const void* address) {
 }
 
 void reset_library_lock_after_fork() { pthread_mutex_init(&g_lock, nullptr); }
-
-bool layout_fits(const Functions& ggml, const Tensor* tensor) {
-  if (!can_check(ggml) || ggml.tensor_overhead() != k_header_of_object + k_tensor_size)
-    return false;
-  const auto* at = reinterpret_cast<const char*>(tensor);
-  if (ggml.get_name(tensor) != at + k_name_at) return false;
-  if (ggml.get_data(tensor) != *reinterpret_cast<void* const*>(at + k_data_at)) return false;
-  const TensorView view(tensor);
-  int64_t elements = 1;
-  for (int i = 0; i < 4; ++i) {
-    if (view.ne()[i] < 0 || __builtin_mul_overflow(elements, view.ne()[i], &elements)) return false;
-  }
-  if (elements != ggml.nelements(tensor)) return false;
-  const int type = view.type();
-  return type >= 0 && type < k_most_types && ggml.type_size(type) == ggml.element_size(tensor);
-}
 
 bool readable(Library* library, const Tensor* tensor) {
   const int layout = __atomic_load_n(&library->layout, __ATOMIC_RELAXED);

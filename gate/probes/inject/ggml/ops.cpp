@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"
-#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe {
@@ -41,11 +40,6 @@ bool timed_elsewhere(const char* backend) {
   return false;
 }
 
-bool works(const Functions& ggml, const Tensor* node) {
-  const char* op = ggml.op_desc(node);
-  return op != nullptr && !is_view(op) && (ggml.nelements == nullptr || ggml.nelements(node) != 0);
-}
-
 void note(Stepping* stepping, const Tensor* node, uint64_t end) {
   if (!make_room(&stepping->nodes, &stepping->room, stepping->count + 1, 256, k_most)) return;
   stepping->nodes[stepping->count++] = {node, stepping->begin, end};
@@ -57,7 +51,7 @@ bool on_node(Tensor* node, bool asks, void* data) {
   if (asks) {
     const Functions& ggml = stepping->library->ggml;
     stepping->theirs = stepping->call != nullptr && stepping->call(node, true, stepping->call_data);
-    stepping->ours = works(ggml, node) &&
+    stepping->ours = does_work(ggml, node) &&
                      !timed_elsewhere(ask(ggml.backend_name, ggml.backend_sched_get_tensor_backend(
                                                                  stepping->sched, node)));
     t_own_waits = OwnWaits::next;  // the scheduler's, behind what it computes for a callback
@@ -101,12 +95,8 @@ void reset_ops_after_fork() {
 }
 
 Stepping* begin_steps(Library* library, Graph* graph) {
-  const Functions& ggml = library->ggml;
-  if (!g_wanted || ggml.graph_n_nodes == nullptr || ggml.graph_node == nullptr ||
-      ggml.op_desc == nullptr) {
-    return nullptr;
-  }
-  const int nodes = ggml.graph_n_nodes(graph);
+  if (!g_wanted || !lists_nodes(library->ggml)) return nullptr;
+  const int nodes = library->ggml.graph_n_nodes(graph);
   if (nodes <= 0 || !is_its_turn(library, graph, nodes)) return nullptr;
   for (Stepping& one : g_steppings) {
     if (!take(&one)) continue;
@@ -168,7 +158,7 @@ int compute_in_steps(Stepping* stepping, Backend* backend, Graph* graph, Compute
   for (int i = 0, first = 0; i < nodes && status == k_success; ++i) {
     Tensor* node = ggml.graph_node(graph, i);
     const bool last = i + 1 == nodes;
-    const bool alone = works(ggml, node);
+    const bool alone = does_work(ggml, node);
     if (!alone && !last) continue;  // with the next
     GraphView view = ggml.graph_view(graph, first, i + 1);
     first = i + 1;

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"
-#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe {
@@ -172,8 +171,7 @@ void look_at_masks(Library* library, Graph* graph) {
   if (!g_wanted) return;
   memset(&t_masks, 0, sizeof t_masks);
   const Functions& ggml = library->ggml;
-  if (ggml.graph_n_nodes == nullptr || ggml.graph_node == nullptr || ggml.op_desc == nullptr)
-    return;
+  if (!lists_nodes(ggml)) return;
   const int nodes = ggml.graph_n_nodes(graph);
   for (int i = 0; i < nodes; ++i) {
     const Tensor* node = ggml.graph_node(graph, i);

@@ -34,29 +34,53 @@ struct GraphView {
   char bytes[1024];
 };
 
-// X(name without "ggml_", result, parameters). The same signatures since these functions exist.
-#define WEIR_GGML_INTERPOSED(X)                                                                  \
-  X(backend_sched_graph_compute, int, (Sched*, Graph*))                                          \
-  X(backend_sched_graph_compute_async, int, (Sched*, Graph*))                                    \
-  X(backend_graph_compute, int, (Backend*, Graph*))                                              \
-  X(backend_graph_compute_async, int, (Backend*, Graph*))                                        \
-  X(backend_synchronize, void, (Backend*))                                                       \
-  X(backend_event_synchronize, void, (Event*))                                                   \
-  X(backend_tensor_copy, void, (Tensor*, Tensor*))                                               \
-  X(backend_tensor_copy_async, void, (Backend*, Backend*, Tensor*, Tensor*))                     \
-  X(backend_tensor_set, void, (Tensor*, const void*, size_t, size_t))                            \
-  X(backend_tensor_set_async, void, (Backend*, Tensor*, const void*, size_t, size_t))            \
-  X(backend_tensor_set_2d, void, (Tensor*, const void*, size_t, size_t, size_t, size_t, size_t)) \
-  X(backend_tensor_set_2d_async, void,                                                           \
-    (Backend*, Tensor*, const void*, size_t, size_t, size_t, size_t, size_t))                    \
-  X(backend_tensor_get, void, (const Tensor*, void*, size_t, size_t))                            \
-  X(backend_tensor_get_async, void, (Backend*, const Tensor*, void*, size_t, size_t))            \
-  X(backend_tensor_get_2d, void, (const Tensor*, void*, size_t, size_t, size_t, size_t, size_t)) \
-  X(backend_tensor_get_2d_async, void,                                                           \
-    (Backend*, const Tensor*, void*, size_t, size_t, size_t, size_t, size_t))                    \
-  X(backend_tensor_memset, void, (Tensor*, uint8_t, size_t, size_t))                             \
-  X(backend_sched_set_eval_callback, void, (Sched*, EvalCallback, void*))                        \
-  X(backend_sched_free, void, (Sched*))                                                          \
+// Those that move bytes: X(how it is stood in front of, name without "ggml_", parameters,
+// arguments, and of sets and gets how many bytes).
+#define WEIR_GGML_MOVES(X)                                                                         \
+  X(COPIES, backend_tensor_copy, (Tensor * from, Tensor * to), (from, to))                         \
+  X(COPIES, backend_tensor_copy_async,                                                             \
+    (Backend * source, Backend * destination, Tensor * from, Tensor * to),                         \
+    (source, destination, from, to))                                                               \
+  X(SETS, backend_tensor_set, (Tensor * to, const void* data, size_t offset, size_t size),         \
+    (to, data, offset, size), size)                                                                \
+  X(SETS, backend_tensor_set_async,                                                                \
+    (Backend * backend, Tensor * to, const void* data, size_t offset, size_t size),                \
+    (backend, to, data, offset, size), size)                                                       \
+  X(SETS, backend_tensor_set_2d,                                                                   \
+    (Tensor * to, const void* data, size_t offset, size_t size, size_t copies,                     \
+     size_t stride_tensor, size_t stride_data),                                                    \
+    (to, data, offset, size, copies, stride_tensor, stride_data), size* copies)                    \
+  X(SETS, backend_tensor_set_2d_async,                                                             \
+    (Backend * backend, Tensor * to, const void* data, size_t offset, size_t size, size_t copies,  \
+     size_t stride_tensor, size_t stride_data),                                                    \
+    (backend, to, data, offset, size, copies, stride_tensor, stride_data), size* copies)           \
+  X(GETS, backend_tensor_get, (const Tensor* from, void* data, size_t offset, size_t size),        \
+    (from, data, offset, size), size)                                                              \
+  X(GETS, backend_tensor_get_async,                                                                \
+    (Backend * backend, const Tensor* from, void* data, size_t offset, size_t size),               \
+    (backend, from, data, offset, size), size)                                                     \
+  X(GETS, backend_tensor_get_2d,                                                                   \
+    (const Tensor* from, void* data, size_t offset, size_t size, size_t copies,                    \
+     size_t stride_tensor, size_t stride_data),                                                    \
+    (from, data, offset, size, copies, stride_tensor, stride_data), size* copies)                  \
+  X(GETS, backend_tensor_get_2d_async,                                                             \
+    (Backend * backend, const Tensor* from, void* data, size_t offset, size_t size, size_t copies, \
+     size_t stride_tensor, size_t stride_data),                                                    \
+    (backend, from, data, offset, size, copies, stride_tensor, stride_data), size* copies)         \
+  X(FILLS, backend_tensor_memset, (Tensor * to, uint8_t value, size_t offset, size_t size),        \
+    (to, value, offset, size), size)
+
+// The others: X(name without "ggml_", result, parameters). All have the same signatures since they
+// exist.
+#define WEIR_GGML_INTERPOSED(X)                                           \
+  X(backend_sched_graph_compute, int, (Sched*, Graph*))                   \
+  X(backend_sched_graph_compute_async, int, (Sched*, Graph*))             \
+  X(backend_graph_compute, int, (Backend*, Graph*))                       \
+  X(backend_graph_compute_async, int, (Backend*, Graph*))                 \
+  X(backend_synchronize, void, (Backend*))                                \
+  X(backend_event_synchronize, void, (Event*))                            \
+  X(backend_sched_set_eval_callback, void, (Sched*, EvalCallback, void*)) \
+  X(backend_sched_free, void, (Sched*))                                   \
   X(backend_reg_get_proc_address, void*, (Registry*, const char*))
 
 // Any of these may be missing in an older or a trimmed ggml.
@@ -92,8 +116,11 @@ struct GraphView {
 // The functions of one copy of ggml.
 struct Functions {
 #define WEIR_DECLARE(name, result, parameters) result(*name) parameters;
+#define WEIR_DECLARE_MOVE(how, name, parameters, ...) WEIR_DECLARE(name, void, parameters)
+  WEIR_GGML_MOVES(WEIR_DECLARE_MOVE)
   WEIR_GGML_INTERPOSED(WEIR_DECLARE)
   WEIR_GGML_ASKED(WEIR_DECLARE)
+#undef WEIR_DECLARE_MOVE
 #undef WEIR_DECLARE
 };
 
@@ -102,10 +129,6 @@ template <class R, class... P, class... A>
 R ask(R (*function)(P...), A... arguments) {
   return function == nullptr ? R() : function(arguments...);
 }
-
-// Does `tensor` look as tensors have since November 2024? What lies at fixed places is compared
-// with what ggml itself says of the tensor. Reads no more than ggml says a tensor has.
-bool layout_fits(const Functions& ggml, const Tensor* tensor);
 
 // What is read from a tensor itself, for layouts that fit.
 struct TensorView {
@@ -220,8 +243,13 @@ struct When {
   uint64_t begin, end;
 };
 
-// Ops that only say how to look at bytes.
-bool is_view(const char* op);
+// Whether a node computes something: an op that only says how to look at bytes does not, and
+// backends skip those without elements.
+bool does_work(const Functions& ggml, const Tensor* node);
+// Whether the nodes of a graph can be looked at.
+inline bool lists_nodes(const Functions& ggml) {
+  return ggml.graph_n_nodes != nullptr && ggml.graph_node != nullptr && ggml.op_desc != nullptr;
+}
 
 // --- Times of single ops (ops.cpp).
 

@@ -157,12 +157,6 @@ Event* new_event(id object) {
   return event;
 }
 
-void count_sync(Queue* queue) {
-  if (__atomic_exchange_n(&queue->pending, 0, __ATOMIC_ACQ_REL) != 0) {
-    add(&queue->entry->counters[WEIR_COUNT_SYNCS], 1);
-  }
-}
-
 void count_wait(Queue* queue) {
   add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
   add(&queue->entry->counters[WEIR_COUNT_WAITS], 1);

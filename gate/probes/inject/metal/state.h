@@ -123,7 +123,6 @@ void new_pipeline(id pipeline, const char* name);
 weir_probe_kernel* kernel_of(id pipeline, const Device* device);
 Event* new_event(id event);
 
-void count_sync(Queue* queue);
 void count_wait(Queue* queue);
 void count_poll(Queue* queue);
 

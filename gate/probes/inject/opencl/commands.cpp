@@ -26,70 +26,55 @@ uint64_t image_bytes(cl_mem image, const size_t* region) {
   return volume(region) * element;
 }
 
-uint32_t mapped_kind(cl_map_flags flags) {
-  return (flags & CL_MAP_READ) != 0 ? WEIR_COPY_READ : WEIR_COPY_WRITE;
+// The first argument of a type: for one, where the program wants the command's event, or its error.
+template <class Wanted, class First, class... Rest>
+Wanted& first_of(First& first, Rest&... rest) {
+  if constexpr (__is_same(First, Wanted)) {
+    return first;
+  } else {
+    return first_of<Wanted>(rest...);
+  }
+}
+template <class Wanted, class... Rest>
+Wanted last_of(Rest&... rest) {
+  Wanted found{};
+  const auto look = [&found](auto& one) {
+    if constexpr (__is_same(decltype(one), Wanted&)) found = one;
+  };
+  (look(rest), ...);
+  return found;
 }
 
+// How a call says what it moves: in bytes, which stand behind all offsets; as a region of a buffer
+// or of an image (the first or the last of two objects), which stands behind all origins.
+enum class Told { not_at_all, bytes, region, first_image, last_image };
+struct Way {
+  uint32_t kind;  // weir_copy_kind, or k_mapped
+  Told told;
+  bool may_block = false;
+};
+constexpr uint32_t k_mapped = UINT32_MAX;  // read or written, as the call's flags say
+
 // Of the arguments behind the queue.
-template <uint32_t kind>  // read, write
-constexpr auto of_buffer = [](cl_mem, cl_bool blocking, size_t, size_t size, auto...) {
-  return Moved{kind, size, blocking};
-};
-template <uint32_t kind>
-constexpr auto of_buffer_rect =
-    [](cl_mem, cl_bool blocking, const size_t*, const size_t*, const size_t* region, auto...) {
-      return Moved{kind, volume(region), blocking};
-    };
-template <uint32_t kind>
-constexpr auto of_image =
-    [](cl_mem image, cl_bool blocking, const size_t*, const size_t* region, auto...) {
-      return Moved{kind, image_bytes(image, region), blocking};
-    };
-constexpr auto mapped_buffer = [](cl_mem, cl_bool blocking, cl_map_flags flags, size_t, size_t size,
-                                  auto...) {
-  return Moved{mapped_kind(flags), size, blocking};
-};
-constexpr auto mapped_image = [](cl_mem image, cl_bool blocking, cl_map_flags flags, const size_t*,
-                                 const size_t* region, auto...) {
-  return Moved{mapped_kind(flags), image_bytes(image, region), blocking};
-};
-constexpr auto copied_buffer = [](cl_mem, cl_mem, size_t, size_t, size_t size, auto...) {
-  return Moved{WEIR_COPY_BUFFER, size};
-};
-constexpr auto copied_buffer_rect = [](cl_mem, cl_mem, const size_t*, const size_t*,
-                                       const size_t* region, auto...) {
-  return Moved{WEIR_COPY_BUFFER, volume(region)};
-};
-constexpr auto copied_image = [](cl_mem image, cl_mem, const size_t*, const size_t*,
-                                 const size_t* region, auto...) {
-  return Moved{WEIR_COPY_IMAGE, image_bytes(image, region)};
-};
-constexpr auto image_to_buffer = [](cl_mem image, cl_mem, const size_t*, const size_t* region,
-                                    auto...) {
-  return Moved{WEIR_COPY_IMAGE, image_bytes(image, region)};
-};
-constexpr auto buffer_to_image = [](cl_mem, cl_mem image, size_t, const size_t*,
-                                    const size_t* region, auto...) {
-  return Moved{WEIR_COPY_IMAGE, image_bytes(image, region)};
-};
-constexpr auto filled_buffer = [](cl_mem, const void*, size_t, size_t, size_t size, auto...) {
-  return Moved{WEIR_COPY_FILL, size};
-};
-constexpr auto filled_image = [](cl_mem image, const void*, const size_t*, const size_t* region,
-                                 auto...) {
-  return Moved{WEIR_COPY_FILL, image_bytes(image, region)};
-};
-constexpr auto copied_svm = [](cl_bool blocking, void*, const void*, size_t size, auto...) {
-  return Moved{WEIR_COPY_BUFFER, size, blocking};
-};
-constexpr auto mapped_svm = [](cl_bool blocking, cl_map_flags flags, void*, size_t size, auto...) {
-  return Moved{mapped_kind(flags), size, blocking};
-};
-constexpr auto filled_svm = [](void*, const void*, size_t, size_t size, auto...) {
-  return Moved{WEIR_COPY_FILL, size};
-};
-// What moves, if anything, the driver knows alone.
-constexpr auto migrated = [](auto...) { return Moved{WEIR_COPY_BUFFER, 0}; };
+template <Way way, class... Rest>
+Moved moved(Rest&... rest) {
+  Moved out{way.kind, 0};
+  if constexpr (way.kind == k_mapped) {
+    const bool read = (first_of<cl_map_flags>(rest...) & CL_MAP_READ) != 0;
+    out.kind = read ? WEIR_COPY_READ : WEIR_COPY_WRITE;
+  }
+  if constexpr (way.may_block) out.blocking = first_of<cl_bool>(rest...);
+  [[maybe_unused]] const auto* region = last_of<const size_t*>(rest...);
+  if constexpr (way.told == Told::bytes) out.bytes = last_of<size_t>(rest...);
+  if constexpr (way.told == Told::region) out.bytes = volume(region);
+  if constexpr (way.told == Told::first_image) {
+    out.bytes = image_bytes(first_of<cl_mem>(rest...), region);
+  }
+  if constexpr (way.told == Told::last_image) {
+    out.bytes = image_bytes(last_of<cl_mem>(rest...), region);
+  }
+  return out;
+}
 
 // In front of the function at `member` of the table, whatever its parameters.
 template <auto member, What what, class Function>
@@ -109,45 +94,33 @@ void count_copy(cl_command_queue handle, const Moved& moved, const Enqueued& enq
   enqueued.tell(queue, 0, 1 + moved.kind, moved.bytes);
   add(g.copied_bytes, moved.bytes);
   count_command(queue, What::copy);
-  if (moved.blocking == CL_FALSE) return;
   // The call returned when it was done.
-  add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
-  count_wait(queue, WEIR_WAIT_CALL, enqueued.begin());
+  if (moved.blocking != CL_FALSE) count_wait(queue, WEIR_WAIT_CALL, enqueued.begin());
 }
 
-// The one argument of its type: where the program wants the command's event, or its error.
-template <class Wanted, class First, class... Rest>
-Wanted& argument_of(First& first, Rest&... rest) {
-  if constexpr (__is_same(First, Wanted)) {
-    return first;
-  } else {
-    return argument_of<Wanted>(rest...);
-  }
-}
-
-template <auto member, auto of, class Function>
+template <auto member, Way way, class Function>
 struct Copy;
-template <auto member, auto of, class... Rest>
-struct Copy<member, of, cl_int (*)(cl_command_queue, Rest...)> {
+template <auto member, Way way, class... Rest>
+struct Copy<member, way, cl_int (*)(cl_command_queue, Rest...)> {
   static cl_int call(cl_command_queue queue, Rest... rest) {
-    Enqueued enqueued(queue, &argument_of<cl_event*>(rest...));
+    Enqueued enqueued(queue, &first_of<cl_event*>(rest...));
     const cl_int result = (g.next.*member)(queue, rest...);
-    if (result == CL_SUCCESS) count_copy(queue, of(rest...), enqueued);
+    if (result == CL_SUCCESS) count_copy(queue, moved<way>(rest...), enqueued);
     return result;
   }
 };
 // Maps: they answer with an address, and with an error where the program wants it.
-template <auto member, auto of, class... Rest>
-struct Copy<member, of, void* (*)(cl_command_queue, Rest...)> {
+template <auto member, Way way, class... Rest>
+struct Copy<member, way, void* (*)(cl_command_queue, Rest...)> {
   static void* call(cl_command_queue queue, Rest... rest) {
-    Enqueued enqueued(queue, &argument_of<cl_event*>(rest...));
+    Enqueued enqueued(queue, &first_of<cl_event*>(rest...));
     cl_int mine = CL_SUCCESS;
-    cl_int*& error = argument_of<cl_int*>(rest...);
+    cl_int*& error = first_of<cl_int*>(rest...);
     cl_int* const wanted = error;
     error = &mine;
     void* mapped = (g.next.*member)(queue, rest...);
     if (wanted != nullptr) *wanted = mine;
-    if (mine == CL_SUCCESS) count_copy(queue, of(rest...), enqueued);
+    if (mine == CL_SUCCESS) count_copy(queue, moved<way>(rest...), enqueued);
     return mapped;
   }
 };
@@ -207,8 +180,9 @@ void count_command(Queue* queue, What what) {
 
 #define WEIR_PUT_COMMAND(name, what) \
   WEIR_PUT(table, name, (&Command<&cl_icd_dispatch::name, what, decltype(table->name)>::call))
-#define WEIR_PUT_COPY(name, of) \
-  WEIR_PUT(table, name, (&Copy<&cl_icd_dispatch::name, of, decltype(table->name)>::call))
+#define WEIR_PUT_COPY(name, ...) \
+  WEIR_PUT(table, name,          \
+           (&Copy<&cl_icd_dispatch::name, Way{__VA_ARGS__}, decltype(table->name)>::call))
 
 void put_commands(cl_icd_dispatch* table) {
   WEIR_PUT(table, clEnqueueNDRangeKernel, enqueue_kernel);
@@ -222,26 +196,27 @@ void put_commands(cl_icd_dispatch* table) {
   WEIR_PUT_COMMAND(clEnqueueMarker, What::marker);
   WEIR_PUT_COMMAND(clEnqueueMarkerWithWaitList, What::marker);
 
-  WEIR_PUT_COPY(clEnqueueReadBuffer, of_buffer<WEIR_COPY_READ>);
-  WEIR_PUT_COPY(clEnqueueReadBufferRect, of_buffer_rect<WEIR_COPY_READ>);
-  WEIR_PUT_COPY(clEnqueueWriteBuffer, of_buffer<WEIR_COPY_WRITE>);
-  WEIR_PUT_COPY(clEnqueueWriteBufferRect, of_buffer_rect<WEIR_COPY_WRITE>);
-  WEIR_PUT_COPY(clEnqueueReadImage, of_image<WEIR_COPY_READ>);
-  WEIR_PUT_COPY(clEnqueueWriteImage, of_image<WEIR_COPY_WRITE>);
-  WEIR_PUT_COPY(clEnqueueSVMMemcpy, copied_svm);
-  WEIR_PUT_COPY(clEnqueueSVMMap, mapped_svm);
-  WEIR_PUT_COPY(clEnqueueMapBuffer, mapped_buffer);
-  WEIR_PUT_COPY(clEnqueueMapImage, mapped_image);
-  WEIR_PUT_COPY(clEnqueueCopyBuffer, copied_buffer);
-  WEIR_PUT_COPY(clEnqueueCopyBufferRect, copied_buffer_rect);
-  WEIR_PUT_COPY(clEnqueueCopyImage, copied_image);
-  WEIR_PUT_COPY(clEnqueueCopyImageToBuffer, image_to_buffer);
-  WEIR_PUT_COPY(clEnqueueCopyBufferToImage, buffer_to_image);
-  WEIR_PUT_COPY(clEnqueueFillBuffer, filled_buffer);
-  WEIR_PUT_COPY(clEnqueueFillImage, filled_image);
-  WEIR_PUT_COPY(clEnqueueSVMMemFill, filled_svm);
-  WEIR_PUT_COPY(clEnqueueMigrateMemObjects, migrated);
-  WEIR_PUT_COPY(clEnqueueSVMMigrateMem, migrated);
+  WEIR_PUT_COPY(clEnqueueReadBuffer, WEIR_COPY_READ, Told::bytes, true);
+  WEIR_PUT_COPY(clEnqueueReadBufferRect, WEIR_COPY_READ, Told::region, true);
+  WEIR_PUT_COPY(clEnqueueWriteBuffer, WEIR_COPY_WRITE, Told::bytes, true);
+  WEIR_PUT_COPY(clEnqueueWriteBufferRect, WEIR_COPY_WRITE, Told::region, true);
+  WEIR_PUT_COPY(clEnqueueReadImage, WEIR_COPY_READ, Told::first_image, true);
+  WEIR_PUT_COPY(clEnqueueWriteImage, WEIR_COPY_WRITE, Told::first_image, true);
+  WEIR_PUT_COPY(clEnqueueSVMMemcpy, WEIR_COPY_BUFFER, Told::bytes, true);
+  WEIR_PUT_COPY(clEnqueueSVMMap, k_mapped, Told::bytes, true);
+  WEIR_PUT_COPY(clEnqueueMapBuffer, k_mapped, Told::bytes, true);
+  WEIR_PUT_COPY(clEnqueueMapImage, k_mapped, Told::first_image, true);
+  WEIR_PUT_COPY(clEnqueueCopyBuffer, WEIR_COPY_BUFFER, Told::bytes);
+  WEIR_PUT_COPY(clEnqueueCopyBufferRect, WEIR_COPY_BUFFER, Told::region);
+  WEIR_PUT_COPY(clEnqueueCopyImage, WEIR_COPY_IMAGE, Told::first_image);
+  WEIR_PUT_COPY(clEnqueueCopyImageToBuffer, WEIR_COPY_IMAGE, Told::first_image);
+  WEIR_PUT_COPY(clEnqueueCopyBufferToImage, WEIR_COPY_IMAGE, Told::last_image);
+  WEIR_PUT_COPY(clEnqueueFillBuffer, WEIR_COPY_FILL, Told::bytes);
+  WEIR_PUT_COPY(clEnqueueFillImage, WEIR_COPY_FILL, Told::first_image);
+  WEIR_PUT_COPY(clEnqueueSVMMemFill, WEIR_COPY_FILL, Told::bytes);
+  // What moves, if anything, the driver knows alone.
+  WEIR_PUT_COPY(clEnqueueMigrateMemObjects, WEIR_COPY_BUFFER, Told::not_at_all);
+  WEIR_PUT_COPY(clEnqueueSVMMigrateMem, WEIR_COPY_BUFFER, Told::not_at_all);
 
   WEIR_PUT_COMMAND(clEnqueueUnmapMemObject, What::other);
   WEIR_PUT_COMMAND(clEnqueueSVMUnmap, What::other);

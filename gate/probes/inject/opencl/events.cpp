@@ -116,6 +116,15 @@ bool append(Flights& flights, const Flight& flight) {
   return true;
 }
 
+// Takes over the reference that `flight.event` is.
+void push_flight(Queue* queue, const Flight& flight) {
+  make_room(queue);
+  if (append(queue->flights, flight)) return;
+  set_events_flag(WEIR_EVENTS_UNTIMED);
+  tell_untimed(queue, flight);
+  g.next.clReleaseEvent(flight.event);
+}
+
 // --- the device's clock, where OpenCL 2.1 or later can tie it to the CPU's
 
 constexpr uint64_t k_tie_every = 250000000;  // nanoseconds
@@ -176,14 +185,6 @@ void tell_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
   // Asking once more after what is done is no wait.
   if (!poll || sync) write_wait(index_of(queue), kind, poll && polled != 0 ? polled : begin, sync);
   harvest(queue);
-}
-
-void push_flight(Queue* queue, const Flight& flight) {
-  make_room(queue);
-  if (append(queue->flights, flight)) return;
-  set_events_flag(WEIR_EVENTS_UNTIMED);
-  tell_untimed(queue, flight);
-  g.next.clReleaseEvent(flight.event);
 }
 
 void harvest(Queue* queue) {

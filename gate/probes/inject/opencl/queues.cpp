@@ -158,12 +158,6 @@ __attribute__((destructor)) void tell_the_rest() {
   g.queues.each([](void* queue) { abandon_flights(static_cast<Queue*>(queue)); });
 }
 
-bool count_sync(Queue* queue) {
-  if (__atomic_exchange_n(&queue->pending, 0, __ATOMIC_ACQ_REL) == 0) return false;
-  add(&queue->entry->counters[WEIR_COUNT_SYNCS], 1);
-  return true;
-}
-
 // One batch of commands is handed over, unless all were before.
 void count_flush(Queue* queue) {
   if (__atomic_exchange_n(&queue->unflushed, 0, __ATOMIC_ACQ_REL) != 0) {
@@ -193,9 +187,7 @@ cl_int finish(cl_command_queue handle) {
   const uint64_t begin = call_begins();
   const cl_int result = g.next.clFinish(handle);
   Queue* queue = result == CL_SUCCESS ? queue_of(handle) : nullptr;
-  if (queue == nullptr) return result;
-  add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
-  count_wait(queue, WEIR_WAIT_QUEUE, begin);
+  if (queue != nullptr) count_wait(queue, WEIR_WAIT_QUEUE, begin);
   return result;
 }
 
@@ -212,8 +204,7 @@ cl_int wait_for_events(cl_uint count, const cl_event* events) {
     for (uint32_t j = 0; fresh && j < known; ++j) fresh = queues[j] != queue;
     if (!fresh) continue;
     // The call is one wait, however many queues it was for.
-    if (known == 0) add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
-    count_wait(queue, WEIR_WAIT_EVENT, begin);
+    count_wait(queue, WEIR_WAIT_EVENT, begin, known == 0);
     if (known < k_most) queues[known++] = queue;
   }
   return result;
@@ -249,7 +240,8 @@ Queue* queue_of(cl_command_queue handle) {
   return describe_queue(handle, Made::before);
 }
 
-void count_wait(Queue* queue, uint32_t kind, uint64_t begin) {
+void count_wait(Queue* queue, uint32_t kind, uint64_t begin, bool of_device) {
+  if (of_device) add(&queue->device->entry->counters[WEIR_COUNT_WAITS], 1);
   add(&queue->entry->counters[WEIR_COUNT_WAITS], 1);
   count_flush(queue);  // waiting hands over what was not
   tell_wait(queue, kind, begin, count_sync(queue));

@@ -121,8 +121,9 @@ enum class What : uint32_t {
 
 // A command was enqueued with success.
 void count_command(Queue* queue, What what);
-// A call that waits for `queue` returned with success. `kind` and `begin` as in tell_wait.
-void count_wait(Queue* queue, uint32_t kind, uint64_t begin);
+// A call that waits for `queue` returned with success, `of_device`: which its device counts as
+// well. `kind` and `begin` as in tell_wait.
+void count_wait(Queue* queue, uint32_t kind, uint64_t begin, bool of_device = true);
 
 // Puts the layer's functions into `table`, over those that are there.
 void put_queues(cl_icd_dispatch* table);
@@ -171,8 +172,6 @@ inline void note_poll(Queue* queue, uint64_t begin) {
   if (begin != 0) queue->polled.not_yet(begin);
 }
 
-// Takes over the reference that `flight.event` is.
-void push_flight(Queue* queue, const Flight& flight);
 // Reads the times of what is done on `queue` and tells them; waits for nothing. To be called when
 // the program itself has learned that something is done.
 void harvest(Queue* queue);

@@ -92,12 +92,6 @@ void submitted(Stream* stream) {
   __atomic_store_n(&stream->pending, 1, __ATOMIC_RELEASE);
 }
 
-void count_sync(Stream* stream) {
-  if (__atomic_exchange_n(&stream->pending, 0, __ATOMIC_ACQ_REL) != 0) {
-    add(&stream->entry->counters[WEIR_COUNT_SYNCS], 1);
-  }
-}
-
 void count_wait(Stream* stream) {
   add(&stream->entry->counters[WEIR_COUNT_WAITS], 1);
   count_sync(stream);
@@ -119,9 +113,7 @@ void count_copy(void* handle, uint32_t kind, const char* from, const char* to, u
   weir_probe_transfer* entry = transfer_entry(&g.file, &g.lock, wanted);  // few kinds
   add(&entry->calls, 1);
   add(&entry->bytes, bytes);
-  if (!waits) return;
-  add(&stream->device_entry->counters[WEIR_COUNT_WAITS], 1);
-  count_wait(stream);
+  if (waits) waited(stream);
 }
 
 // --- what a graph does each time it is launched: read once, when it is made ready for that

@@ -84,7 +84,7 @@ VkResult reset_command_pool(VkDevice handle, VkCommandPool pool, VkCommandPoolRe
        at = at->next) {
     if (at->recording != nullptr) retire_stamps(at);
   }
-  const VkResult result = WEIR_NEXT(ResetCommandPool)::of(device)(handle, pool, flags);
+  const VkResult result = device->next.ResetCommandPool(handle, pool, flags);
   if (known != nullptr && result == VK_SUCCESS) ++known->generation;
   return result;
 }
@@ -121,7 +121,7 @@ VkResult begin_command_buffer(VkCommandBuffer handle, const VkCommandBufferBegin
     clear(buffer);
     buffer->generation = buffer->pool->generation;
   }
-  const VkResult result = WEIR_NEXT(BeginCommandBuffer)::of(device_of(handle))(handle, info);
+  const VkResult result = device_of(handle)->next.BeginCommandBuffer(handle, info);
   if (buffer != nullptr && buffer->recording != nullptr && result == VK_SUCCESS) {
     begin_stamps(buffer);
   }

@@ -169,6 +169,7 @@ ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance i
   fetch(&functions.features2, "vkGetPhysicalDeviceFeatures2KHR");
   fetch(&functions.queue_families, "vkGetPhysicalDeviceQueueFamilyProperties");
   fetch(&functions.extensions, "vkEnumerateDeviceExtensionProperties");
+  fetch(&functions.time_domains, "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT");
   return functions;
 }
 

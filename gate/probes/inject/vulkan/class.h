@@ -19,6 +19,7 @@ struct ClassFunctions {
   PFN_vkGetPhysicalDeviceFeatures2 features2;
   PFN_vkGetPhysicalDeviceQueueFamilyProperties queue_families;
   PFN_vkEnumerateDeviceExtensionProperties extensions;
+  PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT time_domains;  // null: it has no such clock
 };
 
 ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance instance);

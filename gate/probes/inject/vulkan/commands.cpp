@@ -31,56 +31,38 @@ void dispatch_indirect(CommandBuffer* buffer, VkBuffer, VkDeviceSize) {
   dispatched(buffer, 0, 0, 0, WEIR_DISPATCH_INDIRECT, WEIR_LEFT_INDIRECT);
 }
 
+// Adds what one barrier says, of memory, a buffer or an image, to what is told of its command.
+template <class Barrier>
+void take(const Barrier& barrier, weir_event_barrier* out) {
+  if constexpr (requires { barrier.srcStageMask; }) {
+    out->from |= barrier.srcStageMask;
+    out->to |= barrier.dstStageMask;
+  }
+  if constexpr (requires { barrier.srcQueueFamilyIndex; }) {
+    const bool handed_over = barrier.srcQueueFamilyIndex != barrier.dstQueueFamilyIndex;
+    if (handed_over) out->flags |= WEIR_BARRIER_TRANSFER;
+  }
+  if constexpr (requires { barrier.oldLayout; }) {
+    if (barrier.oldLayout != barrier.newLayout) out->flags |= WEIR_BARRIER_LAYOUT;
+  }
+}
+
+template <class Memory, class OfBuffer, class OfImage>
 weir_event_barrier told(VkPipelineStageFlags from, VkPipelineStageFlags to, VkDependencyFlags flags,
-                        uint32_t memory_count, const VkMemoryBarrier*, uint32_t buffer_count,
-                        const VkBufferMemoryBarrier* buffers, uint32_t image_count,
-                        const VkImageMemoryBarrier* images) {
+                        uint32_t memory_count, const Memory* memory, uint32_t buffer_count,
+                        const OfBuffer* buffers, uint32_t image_count, const OfImage* images) {
   weir_event_barrier body = {memory_count, buffer_count, image_count, 0, from, to};
   if ((flags & VK_DEPENDENCY_BY_REGION_BIT) != 0) body.flags |= WEIR_BARRIER_BY_REGION;
-  for (uint32_t i = 0; i < buffer_count; ++i) {
-    if (buffers[i].srcQueueFamilyIndex != buffers[i].dstQueueFamilyIndex) {
-      body.flags |= WEIR_BARRIER_TRANSFER;
-    }
-  }
-  for (uint32_t i = 0; i < image_count; ++i) {
-    if (images[i].oldLayout != images[i].newLayout) body.flags |= WEIR_BARRIER_LAYOUT;
-    if (images[i].srcQueueFamilyIndex != images[i].dstQueueFamilyIndex) {
-      body.flags |= WEIR_BARRIER_TRANSFER;
-    }
-  }
+  for (uint32_t i = 0; i < memory_count; ++i) take(memory[i], &body);
+  for (uint32_t i = 0; i < buffer_count; ++i) take(buffers[i], &body);
+  for (uint32_t i = 0; i < image_count; ++i) take(images[i], &body);
   return body;
 }
 
 weir_event_barrier told(const VkDependencyInfo* info) {
-  weir_event_barrier body = {info->memoryBarrierCount,
-                             info->bufferMemoryBarrierCount,
-                             info->imageMemoryBarrierCount,
-                             0,
-                             0,
-                             0};
-  if ((info->dependencyFlags & VK_DEPENDENCY_BY_REGION_BIT) != 0) {
-    body.flags |= WEIR_BARRIER_BY_REGION;
-  }
-  for (uint32_t i = 0; i < info->memoryBarrierCount; ++i) {
-    body.from |= info->pMemoryBarriers[i].srcStageMask;
-    body.to |= info->pMemoryBarriers[i].dstStageMask;
-  }
-  const auto owned = [&](const auto& barrier) {
-    body.from |= barrier.srcStageMask;
-    body.to |= barrier.dstStageMask;
-    if (barrier.srcQueueFamilyIndex != barrier.dstQueueFamilyIndex) {
-      body.flags |= WEIR_BARRIER_TRANSFER;
-    }
-  };
-  for (uint32_t i = 0; i < info->bufferMemoryBarrierCount; ++i) {
-    owned(info->pBufferMemoryBarriers[i]);
-  }
-  for (uint32_t i = 0; i < info->imageMemoryBarrierCount; ++i) {
-    const VkImageMemoryBarrier2& image = info->pImageMemoryBarriers[i];
-    owned(image);
-    if (image.oldLayout != image.newLayout) body.flags |= WEIR_BARRIER_LAYOUT;
-  }
-  return body;
+  return told(0, 0, info->dependencyFlags, info->memoryBarrierCount, info->pMemoryBarriers,
+              info->bufferMemoryBarrierCount, info->pBufferMemoryBarriers,
+              info->imageMemoryBarrierCount, info->pImageMemoryBarriers);
 }
 
 constexpr auto barrier = [](CommandBuffer* buffer, auto... arguments) {
@@ -88,15 +70,14 @@ constexpr auto barrier = [](CommandBuffer* buffer, auto... arguments) {
   if (buffer->recording != nullptr) log_barrier(buffer, told(arguments...));
 };
 
-uint64_t bytes_of(VkBuffer, VkBuffer, uint32_t count, const VkBufferCopy* regions) {
+template <class Region>
+uint64_t bytes_of(VkBuffer, VkBuffer, uint32_t count, const Region* regions) {
   uint64_t sum = 0;
   for (uint32_t i = 0; i < count; ++i) sum += regions[i].size;
   return sum;
 }
 uint64_t bytes_of(const VkCopyBufferInfo2* info) {
-  uint64_t sum = 0;
-  for (uint32_t i = 0; i < info->regionCount; ++i) sum += info->pRegions[i].size;
-  return sum;
+  return bytes_of(info->srcBuffer, info->dstBuffer, info->regionCount, info->pRegions);
 }
 uint64_t bytes_of(VkBuffer, VkDeviceSize, VkDeviceSize size, uint32_t) {
   return size == VK_WHOLE_SIZE ? 0 : size;

@@ -103,6 +103,8 @@ constexpr auto forget = [](auto* owner, auto handle, const VkAllocationCallbacks
   { "vk" #name, untyped<PFN_vk##name>(function), When::when }
 #define WEIR_BEFORE(name, note, when) WEIR_HOOK(name, (Before<WEIR_NEXT(name), note>::call), when)
 #define WEIR_AFTER(name, note, when) WEIR_HOOK(name, (After<WEIR_NEXT(name), note>::call), when)
+// By a function of ours that calls the one below itself: function<WEIR_NEXT(name)>.
+#define WEIR_THROUGH(name, function, when) WEIR_HOOK(name, function<WEIR_NEXT(name)>, when)
 // Of all names that it came to have.
 #define WEIR_TWO_NAMES(HOOK, name, note, when) HOOK(name, note, when), HOOK(name##KHR, note, when)
 #define WEIR_THREE_NAMES(HOOK, name, note, when) \

@@ -3,7 +3,6 @@
 #include <sys/resource.h>
 
 #include "gate/probes/inject/vulkan/hooks.h"
-#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/structs.h"
 
 namespace weir_probe {

@@ -152,7 +152,7 @@ VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32
                                   const VkAllocationCallbacks* allocator, VkPipeline* out) {
   Device* device = device_of(handle);
   const VkResult result =
-      WEIR_NEXT(CreateComputePipelines)::of(device)(handle, cache, count, infos, allocator, out);
+      device->next.CreateComputePipelines(handle, cache, count, infos, allocator, out);
   // Also after a failure: those that could be made are valid, the others null.
   for (uint32_t i = 0; i < count; ++i) {
     if (out[i] == VK_NULL_HANDLE) continue;

@@ -4,7 +4,6 @@
 #include <vulkan/vk_layer.h>
 #include <vulkan/vulkan.h>
 
-#include "gate/probes/inject/vulkan/class.h"
 #include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
@@ -64,11 +63,9 @@ void fetch_next(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) 
 void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevice physical) {
   weir_probe_device entry;
   (void)describe_device(instance.functions, physical, &entry);
-  VkQueueFamilyProperties families[32];
-  uint32_t families_count = 32;
+  uint32_t families = 32;
   if (instance.functions.queue_families != nullptr) {
-    instance.functions.queue_families(physical, &families_count, families);
-    for (uint32_t i = 0; i < families_count; ++i) device->family_flags[i] = families[i].queueFlags;
+    instance.functions.queue_families(physical, &families, device->families);
   }
   const Locked locked(&g.lock);
   device->index = add_device(&g.file, entry);
@@ -153,7 +150,7 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   VkLayerDeviceLink* const below = link->u.pLayerInfo->pNext;
   link->u.pLayerInfo = below;
   VkResult result = VK_ERROR_EXTENSION_NOT_PRESENT;
-  if (can_calibrate(instance->handle, get_instance, physical))
+  if (can_calibrate(instance->functions, physical))
     result = create_with_clock(create, physical, info, allocator, out);
   const bool with_clock = result == VK_SUCCESS;
   if (!with_clock) {
@@ -175,7 +172,7 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   fetch_next(&device->next, get, *out);
   write_device_entry(device, *instance, physical);
   if (keeping()) keep_device(device, info, instance->api_version);
-  start_timer(device, instance->handle, get_instance, physical, with_clock);
+  start_timer(device, instance->functions, physical, with_clock);
   return result;
 }
 
@@ -184,7 +181,7 @@ void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
   Device* device = device_of(handle);
   stop_timer(device);
   g.device_keys.remove(device->key);
-  WEIR_NEXT(DestroyDevice)::of(device)(handle, allocator);
+  device->next.DestroyDevice(handle, allocator);
   {
     const Locked locked(&g.lock);
     Device** at = &g.devices;
@@ -212,7 +209,7 @@ void remember_queue(Device* device, VkQueue handle, uint32_t family, uint32_t in
   queue->device = device;
   queue->handle = handle;
   queue->family = family;
-  const uint32_t flags = family < 32 ? device->family_flags[family] : 0;
+  const uint32_t flags = family < 32 ? device->families[family].queueFlags : 0;
   queue->entry = &g.file.queues[add_queue(&g.file, device->index, family, index, flags)];
 }
 

@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <vulkan/vulkan.h>
 
+#include "gate/probes/inject/vulkan/class.h"
 #include "gate/probes/inject/writer/events.h"
-#include "gate/probes/inject/writer/file.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe {
@@ -281,7 +281,7 @@ struct Device {
   NextDevice next;
   uint32_t index;
   weir_probe_device* entry;
-  VkQueueFlags family_flags[32];
+  VkQueueFamilyProperties families[32];
   Table queues;     // VkQueue -> Queue
   Table fences;     // VkFence -> Queue, from its latest submission
   Table timelines;  // VkSemaphore -> Timeline
@@ -332,10 +332,6 @@ inline void count(uint64_t* counters, uint32_t which, uint64_t amount = 1) {
   add(&counters[which], amount);
 }
 
-// Counts a sync when `queue` (may be null) had a submission since the last one counted. True when
-// it did.
-bool maybe_sync(Queue* queue);
-
 inline Label* label_of(const CommandBuffer* buffer) {
   constexpr uint32_t k_most = sizeof buffer->labels / sizeof buffer->labels[0];
   if (buffer->label_depth == 0) return nullptr;
@@ -356,10 +352,9 @@ void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* q
 
 // Whether `physical` can tie its ticks to CLOCK_MONOTONIC; then the device is to be made with
 // VK_EXT_calibrated_timestamps.
-[[nodiscard]] bool can_calibrate(VkInstance instance, PFN_vkGetInstanceProcAddr get,
-                                 VkPhysicalDevice physical);
-void start_timer(Device* device, VkInstance instance, PFN_vkGetInstanceProcAddr get,
-                 VkPhysicalDevice physical, bool calibrated);
+[[nodiscard]] bool can_calibrate(const ClassFunctions& functions, VkPhysicalDevice physical);
+void start_timer(Device* device, const ClassFunctions& functions, VkPhysicalDevice physical,
+                 bool calibrated);
 // Reads what is left, gives the queries back. Before the device goes.
 void stop_timer(Device* device);
 

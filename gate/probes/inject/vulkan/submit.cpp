@@ -150,10 +150,8 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
 }
 
 const Hook k_hooks[] = {
-    WEIR_HOOK(QueueSubmit, submit<WEIR_NEXT(QueueSubmit)>, always),
-    WEIR_HOOK(QueueSubmit2, submit<WEIR_NEXT(QueueSubmit2)>, always),
-    WEIR_HOOK(QueueSubmit2KHR, submit<WEIR_NEXT(QueueSubmit2KHR)>, always),
-    WEIR_HOOK(QueueBindSparse, submit<WEIR_NEXT(QueueBindSparse)>, always),
+    WEIR_THREE_NAMES(WEIR_THROUGH, QueueSubmit, submit, always),
+    WEIR_THROUGH(QueueBindSparse, submit, always),
 };
 
 }  // namespace

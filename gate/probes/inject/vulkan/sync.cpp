@@ -29,7 +29,7 @@ class Queues {
 
   void reached(Queue* queue, bool waited) {
     if (queue == nullptr) return;
-    const bool sync = maybe_sync(queue);
+    const bool sync = count_sync(queue);
     for (uint32_t i = 0; waited && i < known_; ++i) {
       if (queues_[i] == queue) return;
     }
@@ -98,10 +98,12 @@ void not_yet_at(Timeline* timeline, uint64_t value) {
   Queues::not_yet(signaller_of(*timeline, value));
 }
 
-template <class Next, class Poll>
+template <class Next>
 VkResult wait_semaphores(VkDevice handle, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
   Device* device = device_of(handle);
-  const auto poll = Poll::of(device);
+  const NextDevice& next = device->next;
+  const auto poll = next.GetSemaphoreCounterValue != nullptr ? next.GetSemaphoreCounterValue
+                                                             : next.GetSemaphoreCounterValueKHR;
   Queues queues(WEIR_WAIT_SEMAPHORE);
   const VkResult result = Next::of(device)(handle, info, timeout);
   const bool waited = count_call(device, result, timeout);
@@ -142,7 +144,7 @@ VkResult poll_semaphore(VkDevice handle, VkSemaphore semaphore, uint64_t* value)
 VkResult queue_wait_idle(VkQueue handle) {
   Device* device = device_of(handle);
   Queues queues(WEIR_WAIT_QUEUE);
-  const VkResult result = WEIR_NEXT(QueueWaitIdle)::of(device)(handle);
+  const VkResult result = device->next.QueueWaitIdle(handle);
   if (result != VK_SUCCESS) return result;
   count_call(device, result, UINT64_MAX);
   queues.reached(queue_of(device, handle), true);
@@ -152,7 +154,7 @@ VkResult queue_wait_idle(VkQueue handle) {
 VkResult device_wait_idle(VkDevice handle) {
   Device* device = device_of(handle);
   Queues queues(WEIR_WAIT_DEVICE);
-  const VkResult result = WEIR_NEXT(DeviceWaitIdle)::of(device)(handle);
+  const VkResult result = device->next.DeviceWaitIdle(handle);
   if (result != VK_SUCCESS) return result;
   count_call(device, result, UINT64_MAX);
   const Locked locked(&g.lock);  // no queue is added meanwhile
@@ -168,8 +170,7 @@ VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* f
                          uint64_t timeout) {
   Device* device = device_of(handle);
   Queues queues(WEIR_WAIT_FENCE);
-  const VkResult result =
-      WEIR_NEXT(WaitForFences)::of(device)(handle, fence_count, fences, all, timeout);
+  const VkResult result = device->next.WaitForFences(handle, fence_count, fences, all, timeout);
   const bool waited = count_call(device, result, timeout);
   if (result == VK_TIMEOUT) {
     for (uint32_t i = 0; i < fence_count; ++i) Queues::not_yet(queue_of_fence(device, fences[i]));
@@ -177,7 +178,7 @@ VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* f
   if (result != VK_SUCCESS) return result;
   const bool any = all == VK_FALSE && fence_count > 1;
   for (uint32_t i = 0; i < fence_count; ++i) {
-    if (any && WEIR_NEXT(GetFenceStatus)::of(device)(handle, fences[i]) != VK_SUCCESS) continue;
+    if (any && device->next.GetFenceStatus(handle, fences[i]) != VK_SUCCESS) continue;
     queues.reached(queue_of_fence(device, fences[i]), waited);
   }
   return result;
@@ -185,7 +186,7 @@ VkResult wait_for_fences(VkDevice handle, uint32_t fence_count, const VkFence* f
 
 VkResult get_fence_status(VkDevice handle, VkFence fence) {
   Device* device = device_of(handle);
-  const VkResult result = WEIR_NEXT(GetFenceStatus)::of(device)(handle, fence);
+  const VkResult result = device->next.GetFenceStatus(handle, fence);
   count(device->entry->counters, WEIR_COUNT_POLLS);
   Queue* queue = queue_of_fence(device, fence);
   if (result == VK_SUCCESS) {
@@ -211,14 +212,6 @@ void host_signals(Device* device, const VkSemaphoreSignalInfo* info) {
   note_signal(device, info->semaphore, info->value, nullptr);
 }
 
-#define WEIR_OF_SEMAPHORES(khr)                                                                    \
-  WEIR_HOOK(                                                                                       \
-      WaitSemaphores##khr,                                                                         \
-      (wait_semaphores<WEIR_NEXT(WaitSemaphores##khr), WEIR_NEXT(GetSemaphoreCounterValue##khr)>), \
-      always),                                                                                     \
-      WEIR_HOOK(GetSemaphoreCounterValue##khr,                                                     \
-                poll_semaphore<WEIR_NEXT(GetSemaphoreCounterValue##khr)>, always)
-
 const Hook k_hooks[] = {
     WEIR_HOOK(QueueWaitIdle, queue_wait_idle, always),
     WEIR_HOOK(DeviceWaitIdle, device_wait_idle, always),
@@ -227,21 +220,14 @@ const Hook k_hooks[] = {
     WEIR_HOOK(GetFenceStatus, get_fence_status, always),
     WEIR_AFTER(CreateSemaphore, made_semaphore, always),
     WEIR_BEFORE(DestroySemaphore, forget<&Device::timelines>, always),
-    WEIR_OF_SEMAPHORES(),
-    WEIR_OF_SEMAPHORES(KHR),
+    WEIR_TWO_NAMES(WEIR_THROUGH, WaitSemaphores, wait_semaphores, always),
+    WEIR_TWO_NAMES(WEIR_THROUGH, GetSemaphoreCounterValue, poll_semaphore, always),
     WEIR_TWO_NAMES(WEIR_BEFORE, SignalSemaphore, host_signals, always),
 };
 
 }  // namespace
 
 extern const Hooks k_sync_hooks = list_of(k_hooks);
-
-bool maybe_sync(Queue* queue) {
-  if (queue == nullptr || __atomic_load_n(&queue->pending, __ATOMIC_ACQUIRE) == 0) return false;
-  if (__atomic_exchange_n(&queue->pending, 0, __ATOMIC_ACQ_REL) == 0) return false;
-  count(queue->entry->counters, WEIR_COUNT_SYNCS);
-  return true;
-}
 
 void note_signal(Device* device, VkSemaphore semaphore, uint64_t value, Queue* queue) {
   Timeline* timeline = timeline_of(device, semaphore);

@@ -1,7 +1,6 @@
 // Device times: when the program itself has learned that work is done, they are read.
 #include <string.h>
 
-#include "gate/probes/inject/vulkan/class.h"
 #include "gate/probes/inject/vulkan/hooks.h"
 
 namespace weir_probe {
@@ -55,8 +54,7 @@ QueryChunk* take_chunk(Device* device, bool* used) {
   info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
   info.queryType = VK_QUERY_TYPE_TIMESTAMP;
   info.queryCount = k_chunk_queries;
-  if (WEIR_NEXT(CreateQueryPool)::of(device)(device->handle, &info, nullptr, &chunk->pool) ==
-      VK_SUCCESS) {
+  if (device->next.CreateQueryPool(device->handle, &info, nullptr, &chunk->pool) == VK_SUCCESS) {
     return chunk;
   }
   free(chunk);
@@ -81,11 +79,10 @@ void stamp(CommandBuffer* buffer) {
       untimed("counts", "there is no memory for timestamps");
       return;
     }
-    WEIR_NEXT(CmdResetQueryPool)::of(buffer->device)(buffer->handle, (*link)->pool, 0,
-                                                     k_chunk_queries);
+    buffer->device->next.CmdResetQueryPool(buffer->handle, (*link)->pool, 0, k_chunk_queries);
   }
-  WEIR_NEXT(CmdWriteTimestamp)::of(buffer->device)(
-      buffer->handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, (*link)->pool, at);
+  buffer->device->next.CmdWriteTimestamp(buffer->handle, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT,
+                                         (*link)->pool, at);
   ++stamps.queries;
 }
 
@@ -98,9 +95,9 @@ uint64_t* fetch(Device* device, const Stamps& stamps) {
        chunk = chunk->next) {
     const uint32_t left = stamps.queries - got;
     const uint32_t here = left < k_chunk_queries ? left : k_chunk_queries;
-    if (WEIR_NEXT(GetQueryPoolResults)::of(device)(
-            device->handle, chunk->pool, 0, here, here * sizeof(uint64_t), ticks + got,
-            sizeof(uint64_t), VK_QUERY_RESULT_64_BIT) != VK_SUCCESS) {
+    if (device->next.GetQueryPoolResults(device->handle, chunk->pool, 0, here,
+                                         here * sizeof(uint64_t), ticks + got, sizeof(uint64_t),
+                                         VK_QUERY_RESULT_64_BIT) != VK_SUCCESS) {
       free(ticks);
       return nullptr;
     }
@@ -142,13 +139,9 @@ void unlink_flight(Timer* timer, CommandBuffer* buffer) {
   __atomic_store_n(&stamps.in_flight, false, __ATOMIC_RELEASE);
 }
 
-bool has_extension(VkInstance instance, PFN_vkGetInstanceProcAddr get, VkPhysicalDevice physical,
-                   const char* name) {
+bool has_extension(const ClassFunctions& functions, VkPhysicalDevice physical, const char* name) {
   uint32_t count = 0;
-  VkExtensionProperties* all =
-      list_extensions(reinterpret_cast<PFN_vkEnumerateDeviceExtensionProperties>(
-                          get(instance, "vkEnumerateDeviceExtensionProperties")),
-                      physical, &count);
+  VkExtensionProperties* all = list_extensions(functions.extensions, physical, &count);
   bool found = false;
   for (uint32_t i = 0; all != nullptr && i < count && !found; ++i) {
     found = strcmp(all[i].extensionName, name) == 0;
@@ -159,16 +152,14 @@ bool has_extension(VkInstance instance, PFN_vkGetInstanceProcAddr get, VkPhysica
 
 }  // namespace
 
-bool can_calibrate(VkInstance instance, PFN_vkGetInstanceProcAddr get, VkPhysicalDevice physical) {
-  const auto domains = reinterpret_cast<PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT>(
-      get(instance, "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"));
-  if (domains == nullptr || timing_wanted() == Timing::off ||
-      !has_extension(instance, get, physical, VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) {
+bool can_calibrate(const ClassFunctions& functions, VkPhysicalDevice physical) {
+  if (functions.time_domains == nullptr || timing_wanted() == Timing::off ||
+      !has_extension(functions, physical, VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME)) {
     return false;
   }
   VkTimeDomainEXT known[16];
   uint32_t count = 16;
-  if (domains(physical, &count, known) < 0) return false;
+  if (functions.time_domains(physical, &count, known) < 0) return false;
   bool device = false;
   bool monotonic = false;
   for (uint32_t i = 0; i < count; ++i) {
@@ -178,36 +169,24 @@ bool can_calibrate(VkInstance instance, PFN_vkGetInstanceProcAddr get, VkPhysica
   return device && monotonic;
 }
 
-void start_timer(Device* device, VkInstance instance, PFN_vkGetInstanceProcAddr get,
-                 VkPhysicalDevice physical, bool calibrated) {
+void start_timer(Device* device, const ClassFunctions& functions, VkPhysicalDevice physical,
+                 bool calibrated) {
   Timer& timer = device->timer;
   timer.last = &timer.in_flight;
   const Timing mode = events_on() ? timing_wanted() : Timing::off;
   if (mode == Timing::off) return;
-  const bool whole = WEIR_NEXT(CreateQueryPool)::of(device) != nullptr &&
-                     WEIR_NEXT(GetQueryPoolResults)::of(device) != nullptr &&
-                     WEIR_NEXT(CmdWriteTimestamp)::of(device) != nullptr;
-  const auto properties = reinterpret_cast<PFN_vkGetPhysicalDeviceProperties>(
-      get(instance, "vkGetPhysicalDeviceProperties"));
-  const auto families = reinterpret_cast<PFN_vkGetPhysicalDeviceQueueFamilyProperties>(
-      get(instance, "vkGetPhysicalDeviceQueueFamilyProperties"));
-  if (!whole || properties == nullptr || families == nullptr) {
-    untimed("counts", "the device has no timestamps");
-    return;
-  }
-  VkPhysicalDeviceProperties described;
-  properties(physical, &described);
-  VkQueueFamilyProperties known[32];
-  uint32_t count = 32;
-  families(physical, &count, known);
+  VkPhysicalDeviceProperties described = {};
+  if (functions.properties != nullptr) functions.properties(physical, &described);
   bool any = false;
-  for (uint32_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < 32; ++i) {
     // Queries can only be reset where work can be computed or drawn.
-    if ((known[i].queueFlags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) == 0) continue;
-    timer.valid_bits[i] = known[i].timestampValidBits;
-    any = any || known[i].timestampValidBits != 0;
+    const VkQueueFamilyProperties& family = device->families[i];
+    if ((family.queueFlags & (VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT)) == 0) continue;
+    timer.valid_bits[i] = family.timestampValidBits;
+    any = any || family.timestampValidBits != 0;
   }
-  if (!any || described.limits.timestampPeriod <= 0) {
+  if (!any || described.limits.timestampPeriod <= 0 || device->next.CreateQueryPool == nullptr ||
+      device->next.GetQueryPoolResults == nullptr || device->next.CmdWriteTimestamp == nullptr) {
     untimed("counts", "the device has no timestamps");
     return;
   }
@@ -233,7 +212,7 @@ void stop_timer(Device* device) {
   });
   while (timer.free_chunks != nullptr) {
     QueryChunk* next = timer.free_chunks->next;
-    WEIR_NEXT(DestroyQueryPool)::of(device)(device->handle, timer.free_chunks->pool, nullptr);
+    device->next.DestroyQueryPool(device->handle, timer.free_chunks->pool, nullptr);
     free(timer.free_chunks);
     timer.free_chunks = next;
   }
@@ -282,9 +261,9 @@ void serialize(CommandBuffer* buffer) {
   const Timer& timer = buffer->device->timer;
   if (timer.mode != Timing::serialized || !buffer->recording->stamps.group_open) return;
   close_group(buffer);
-  WEIR_NEXT(CmdPipelineBarrier)::of(buffer->device)(
-      buffer->handle, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0,
-      nullptr, 0, nullptr, 0, nullptr);
+  buffer->device->next.CmdPipelineBarrier(buffer->handle, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT,
+                                          VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 0, nullptr, 0,
+                                          nullptr, 0, nullptr);
 }
 
 void retire_stamps(CommandBuffer* buffer) {

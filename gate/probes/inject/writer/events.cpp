@@ -1,14 +1,7 @@
 #include "gate/probes/inject/writer/events.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
-#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe {
@@ -103,9 +96,31 @@ Writer* abandoned() {
   return nullptr;
 }
 
-// Begins the records of this thread in `writer`'s block; true when there is a block with room.
+constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7U) & ~7U; }
+
+void publish(Writer* writer, uint32_t bytes) {
+  writer->used += bytes;
+  __atomic_store_n(&reinterpret_cast<weir_events_block*>(writer->block)->used, writer->used,
+                   __ATOMIC_RELEASE);
+}
+
+char* end_of(Writer* writer) { return writer->block + sizeof(weir_events_block) + writer->used; }
+
 void put(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
-         const void* tail, uint32_t tail_bytes);
+         const void* tail, uint32_t tail_bytes) {
+  const uint32_t bytes =
+      static_cast<uint32_t>(sizeof(weir_event)) + padded(head_bytes + tail_bytes);
+  char* at = end_of(writer);
+  const weir_event event = {kind, static_cast<uint16_t>(bytes / 8), index};
+  memcpy(at, &event, sizeof event);
+  at += sizeof event;
+  if (head_bytes != 0) memcpy(at, head, head_bytes);
+  if (tail_bytes != 0) memcpy(at + head_bytes, tail, tail_bytes);
+  // What pads it is 0 already: blocks are fresh from the file system.
+  publish(writer, bytes);
+}
+
+// Begins the records of this thread in `writer`'s block; true when there is a block with room.
 bool begin_block(Writer* writer) {
   if (writer->block != nullptr) munmap(writer->block, WEIR_EVENTS_BLOCK_SIZE);
   writer->used = 0;
@@ -160,30 +175,6 @@ Writer* writer_for(uint32_t bytes) {
   __atomic_fetch_add(&g_log.header->dropped, 1, __ATOMIC_RELAXED);
   __atomic_fetch_or(&g_log.header->flags, WEIR_EVENTS_DROPPED, __ATOMIC_RELAXED);
   return nullptr;
-}
-
-constexpr uint32_t padded(uint32_t bytes) { return (bytes + 7U) & ~7U; }
-
-void publish(Writer* writer, uint32_t bytes) {
-  writer->used += bytes;
-  __atomic_store_n(&reinterpret_cast<weir_events_block*>(writer->block)->used, writer->used,
-                   __ATOMIC_RELEASE);
-}
-
-char* end_of(Writer* writer) { return writer->block + sizeof(weir_events_block) + writer->used; }
-
-void put(Writer* writer, uint16_t kind, uint32_t index, const void* head, uint32_t head_bytes,
-         const void* tail, uint32_t tail_bytes) {
-  const uint32_t bytes =
-      static_cast<uint32_t>(sizeof(weir_event)) + padded(head_bytes + tail_bytes);
-  char* at = end_of(writer);
-  const weir_event event = {kind, static_cast<uint16_t>(bytes / 8), index};
-  memcpy(at, &event, sizeof event);
-  at += sizeof event;
-  if (head_bytes != 0) memcpy(at, head, head_bytes);
-  if (tail_bytes != 0) memcpy(at + head_bytes, tail, tail_bytes);
-  // What pads it is 0 already: blocks are fresh from the file system.
-  publish(writer, bytes);
 }
 
 // The file of this process. Under the caller's lock. False with errno set, or 0 where that tells

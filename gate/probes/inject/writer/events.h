@@ -5,11 +5,9 @@
 // error, the rest is dropped and counted, and the program goes on.
 #pragma once
 
-#include <stdint.h>
-#include <time.h>
-
 #include "gate/probes/events.h"
 #include "gate/probes/inject/writer/file.h"
+#include "gate/probes/inject/writer/system.h"
 
 namespace weir_probe {
 
@@ -58,11 +56,5 @@ void set_events_flag(uint32_t flag);
 // Says in the file, and the first time in a line on standard error, that the probe does `what`
 // ("counts") without times.
 void untimed(const char* what, const char* why);
-
-inline uint64_t now_nanoseconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
-}
 
 }  // namespace weir_probe

@@ -2,14 +2,7 @@
 
 #include <type_traits>
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/table.h"

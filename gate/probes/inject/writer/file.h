@@ -113,6 +113,18 @@ inline void add(uint64_t* counter, uint64_t amount) {
   __atomic_fetch_add(counter, amount, __ATOMIC_RELAXED);
 }
 
+// Of a record of a queue, which has its entry and `pending` (atomic): counts a sync when something
+// was handed over since the last one counted. True when it was.
+template <class Queue>
+bool count_sync(Queue* queue) {
+  if (__atomic_load_n(&queue->pending, __ATOMIC_ACQUIRE) == 0 ||
+      __atomic_exchange_n(&queue->pending, 0, __ATOMIC_ACQ_REL) == 0) {
+    return false;
+  }
+  add(&queue->entry->counters[WEIR_COUNT_SYNCS], 1);
+  return true;
+}
+
 uint64_t hash_text(const char* text);
 // The hash of a device's features, value by value. `recipe`: to be raised when what goes into it
 // changes, as a new hash is a new class.

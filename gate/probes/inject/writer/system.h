@@ -75,6 +75,12 @@ __attribute__((format(printf, 2, 3))) inline void print_line(int descriptor, con
   write_quietly(descriptor, line, all < sizeof line ? all : sizeof line - 1);
 }
 
+inline uint64_t now_nanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
+}
+
 // Null where there is none, and in a program with other rights than its caller's.
 inline const char* environment(const char* name) {
 #ifdef __APPLE__

@@ -127,62 +127,42 @@ WEIR_INSTRUMENT_API void weir_clock_rate(uint32_t device, double nanoseconds_per
 /* A moment of the device on the CPU's clock; the ticks themselves without a pair. */
 WEIR_INSTRUMENT_API uint64_t weir_ticks_to_nanoseconds(uint32_t device, uint64_t ticks);
 
-/* --- What the functions above do when they are on. For this header alone. --- */
-WEIR_INSTRUMENT_API void weir_dispatch_on(uint32_t queue, const char* kernel);
-WEIR_INSTRUMENT_API void weir_dispatch_groups_on(uint32_t queue, const char* kernel, uint32_t x,
-                                                 uint32_t y, uint32_t z);
-WEIR_INSTRUMENT_API void weir_barrier_on(uint32_t queue);
-WEIR_INSTRUMENT_API void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes);
-WEIR_INSTRUMENT_API void weir_submit_on(uint32_t queue, uint64_t buffer);
-WEIR_INSTRUMENT_API void weir_wait_begin_on(void);
-WEIR_INSTRUMENT_API void weir_sync_on(uint32_t queue);
-WEIR_INSTRUMENT_API void weir_op_begin_on(const char* name, uint32_t device, int32_t layer);
-WEIR_INSTRUMENT_API void weir_op_operand_on(const char* type, const int64_t* ne);
-WEIR_INSTRUMENT_API void weir_op_end_on(void);
-WEIR_INSTRUMENT_API void weir_token_on(uint32_t rows);
+/* --- For this header and the library alone. ---
+ *
+ * The marks that are a test and a call: what switches each on, its name, parameters, arguments.
+ * weir_NAME_on is what one does when it is on. */
+#define WEIR_INSTRUMENT_MARKS(MARK)                                                              \
+  MARK(COUNTS, dispatch, (uint32_t queue, const char* kernel), (queue, kernel))                  \
+  MARK(COUNTS, dispatch_groups,                                                                  \
+       (uint32_t queue, const char* kernel, uint32_t x, uint32_t y, uint32_t z),                 \
+       (queue, kernel, x, y, z))                                                                 \
+  MARK(COUNTS, barrier, (uint32_t queue), (queue))                                               \
+  MARK(COUNTS, copy, (uint32_t queue, uint32_t kind, uint64_t bytes), (queue, kind, bytes))      \
+  MARK(COUNTS, submit, (uint32_t queue, uint64_t buffer), (queue, buffer))                       \
+  MARK(COUNTS, wait_begin, (void), ())                                                           \
+  MARK(COUNTS, sync, (uint32_t queue), (queue))                                                  \
+  MARK(OPS, op_begin, (const char* name, uint32_t device, int32_t layer), (name, device, layer)) \
+  MARK(OPS, op_operand, (const char* type, const int64_t* ne), (type, ne))                       \
+  MARK(OPS, op_end, (void), ())                                                                  \
+  MARK(OPS, token, (uint32_t rows), (rows))
+
+#define WEIR_INSTRUMENT_DECLARE(flag, name, parameters, arguments) \
+  WEIR_INSTRUMENT_API void weir_##name##_on parameters;
+WEIR_INSTRUMENT_MARKS(WEIR_INSTRUMENT_DECLARE)
 
 /* With GCC and Clang a mark is its test, in line, and a call when that is true. Each of these is a
  * function of the library as well, for other languages and for WEIR_NO_INLINE. */
 #if defined(__GNUC__) && !defined(WEIR_NO_INLINE)
 #define WEIR_INSTRUMENT_INLINE extern inline __attribute__((gnu_inline, always_inline))
-#define WEIR_INSTRUMENT_IF(flags) if (__builtin_expect((weir_profile_flags & (flags)) != 0, 0))
-
+#define WEIR_INSTRUMENT_IN_LINE(flag, name, parameters, arguments)              \
+  WEIR_INSTRUMENT_INLINE void weir_##name parameters {                          \
+    if (__builtin_expect((weir_profile_flags & WEIR_PROFILE_##flag) != 0, 0)) { \
+      weir_##name##_on arguments;                                               \
+    }                                                                           \
+  }
+WEIR_INSTRUMENT_MARKS(WEIR_INSTRUMENT_IN_LINE)
 WEIR_INSTRUMENT_INLINE int32_t weir_profile_is_enabled(uint32_t flags) {
   return (weir_profile_flags & flags) != 0;
-}
-WEIR_INSTRUMENT_INLINE void weir_dispatch(uint32_t queue, const char* kernel) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_COUNTS) weir_dispatch_on(queue, kernel);
-}
-WEIR_INSTRUMENT_INLINE void weir_dispatch_groups(uint32_t queue, const char* kernel, uint32_t x,
-                                                 uint32_t y, uint32_t z) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_COUNTS) weir_dispatch_groups_on(queue, kernel, x, y, z);
-}
-WEIR_INSTRUMENT_INLINE void weir_barrier(uint32_t queue) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_COUNTS) weir_barrier_on(queue);
-}
-WEIR_INSTRUMENT_INLINE void weir_copy(uint32_t queue, uint32_t kind, uint64_t bytes) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_COUNTS) weir_copy_on(queue, kind, bytes);
-}
-WEIR_INSTRUMENT_INLINE void weir_submit(uint32_t queue, uint64_t buffer) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_COUNTS) weir_submit_on(queue, buffer);
-}
-WEIR_INSTRUMENT_INLINE void weir_wait_begin(void) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_COUNTS) weir_wait_begin_on();
-}
-WEIR_INSTRUMENT_INLINE void weir_sync(uint32_t queue) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_COUNTS) weir_sync_on(queue);
-}
-WEIR_INSTRUMENT_INLINE void weir_op_begin(const char* name, uint32_t device, int32_t layer) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_OPS) weir_op_begin_on(name, device, layer);
-}
-WEIR_INSTRUMENT_INLINE void weir_op_operand(const char* type, const int64_t* ne) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_OPS) weir_op_operand_on(type, ne);
-}
-WEIR_INSTRUMENT_INLINE void weir_op_end(void) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_OPS) weir_op_end_on();
-}
-WEIR_INSTRUMENT_INLINE void weir_token(uint32_t rows) {
-  WEIR_INSTRUMENT_IF(WEIR_PROFILE_OPS) weir_token_on(rows);
 }
 #endif
 
