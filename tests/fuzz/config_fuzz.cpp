@@ -8,11 +8,10 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weir::config;
-  const Known known{"2026-11-20",
-                    {"llama-bench", "generic"},
-                    {"vulkan", "ggml"},
-                    {"opencl"},
-                    std::vector<std::string>{"amd-rx-7900-xtx"}};
+  const Known known{.today = "2026-11-20",
+                    .adapters = {"llama-bench", "generic"},
+                    .probes = {"vulkan", "ggml", "opencl"},
+                    .twins = std::vector<std::string>{"amd-rx-7900-xtx"}};
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const auto settings = parse_settings(text, "f", known);
   if (!settings) {

@@ -9,7 +9,7 @@
 #include "gate/model/twin.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace weir::profile;
+  using namespace weir::model;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   auto read = read_gguf(bytes);
   if (!read) return 0;
