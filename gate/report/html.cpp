@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include <fmt/format.h>
@@ -128,12 +129,15 @@ std::string explained(const Block& block) {
   return out;
 }
 
-// Values that cells share, each listed once.
+// Values that cells share, each listed once behind those that are there.
 template <class Get>
 void add_distinct(std::vector<std::string>& values, const auto& cells, Get get) {
+  const std::size_t before = values.size();
   for (const auto& cell : cells) {
     const std::string value = one_line(std::invoke(get, cell), 300);
-    if (!value.empty() && !holds(values, value)) values.push_back(value);
+    if (!value.empty() && !holds(std::span(values).subspan(before), value)) {
+      values.push_back(value);
+    }
   }
 }
 

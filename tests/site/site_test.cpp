@@ -111,10 +111,7 @@ TEST(Site, ShowsWhatTheDeviceWasGivenForATokenFromTheStart) {
     for (int cell = 0; cell < 3; ++cell) {
       model.history.series.push_back(model.history.series.front());
       model.history.series.back().cell += std::to_string(cell);
-      model.history.series.back().metric = {name, {}, {}, {}};
-      if (const auto known = unit::find_metric(name)) {
-        model.history.series.back().metric = {name, known->unit, known->better, known->kind};
-      }
+      model.history.series.back().metric = history::metric_named(name);
       model.changes.emplace_back();
     }
   }
