@@ -30,7 +30,7 @@ std::string repository_of(const std::string& folder, const sys::Files& files) {
 }
 
 // `folder` as seen from `root` above it.
-std::string below(const std::string& folder, const std::string& root) {
+std::string path_from(const std::string& folder, const std::string& root) {
   if (folder == root) return ".";
   return folder.substr(root == "/" ? 1 : root.size() + 1);
 }
@@ -159,8 +159,8 @@ Result<Answer> init_ci(const Job& asked, bool github, bool incomplete) {
   const std::string root = repository_of(folder, files);
   config::StarterCi found;
   found.version = k_version;
-  found.folder = below(folder, root);
-  found.file = below(sys::absolute(config), folder);
+  found.folder = path_from(folder, root);
+  found.file = path_from(sys::absolute(config), folder);
   const config::Settings& settings = *loaded.known.settings;
   found.minutes = std::max(k_least_minutes, 3 * settings.gate.budget_seconds / 60);
   found.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;

@@ -17,9 +17,10 @@ void add_init(const Verb& verb) {
       ->check(CLI::IsMember({"github", "gitlab"}));
   verb->footer(
       "weir looks for llama-bench (or llama-completion), agave, hf2q and\n"
-      "mlx_lm.benchmark in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp and\n"
-      "PATH, and for weir-engine in these folders alone. It looks for models in . and\n"
-      "models/: GGUF files, and folders with config.json and safetensors. It starts none.\n\n"
+      "mlx_lm.benchmark in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp\n"
+      "and PATH, and for weir-engine in these folders alone. It looks for models in .\n"
+      "and models/: GGUF files, and folders with config.json and safetensors. It\n"
+      "starts none.\n\n"
       "Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github");
 }
 
