@@ -92,6 +92,19 @@ async function listening(port, ended) {
   return false;
 }
 
+// The mock server keeps nothing, so that a request whose connection it resets is asked again.
+async function ask(url, request) {
+  for (let left = 5; ; --left) {
+    try {
+      const answer = await fetch(url, request);
+      return { ok: answer.ok, status: answer.status, text: await answer.text() };
+    } catch (error) {
+      if (left === 0) throw error;
+      await new Promise((done) => setTimeout(done, 100));
+    }
+  }
+}
+
 const [folder, requestsFile] = process.argv.slice(2);
 const modules = join(folder, "node_modules");
 const all = readFileSync(join(modules, "@octokit/openapi/generated/api.github.com.json"), "utf8");
@@ -116,7 +129,7 @@ try {
   const requests = readFileSync(requestsFile, "utf8").split("\n").filter((line) => line);
   for (const line of code ? [] : requests) {
     const { method, target, body } = JSON.parse(line);
-    const answer = await fetch(`http://127.0.0.1:${port}${asOneSegment(target)}`, {
+    const answer = await ask(`http://127.0.0.1:${port}${asOneSegment(target)}`, {
       method,
       headers: {
         // GitHub wants application/vnd.github+json, which its description does not have.
@@ -127,9 +140,8 @@ try {
       },
       body: body || undefined,
     });
-    const text = await answer.text();
-    if (answer.ok || onlyItsOwn(text)) continue;
-    console.error(`${method} ${target}\n  ${answer.status} ${text.slice(0, 2000)}`);
+    if (answer.ok || onlyItsOwn(answer.text)) continue;
+    console.error(`${method} ${target}\n  ${answer.status} ${answer.text.slice(0, 2000)}`);
     console.error(`  ${(body ?? "").slice(0, 500)}`);
     code = 1;
   }
