@@ -29,7 +29,7 @@ TEST_P(ServeKilled, KeepsWhatItAnswered) {
   for (int kill = 0; kill < k_kills; ++kill) {
     Served served(scratch_, where);
     ASSERT_FALSE(served.url().empty());
-    std::atomic<int> under_way{0};
+    std::atomic<int> under_way{0}, answered{0};
     std::vector<std::thread> threads;
     for (int at = 0; at < k_writers; ++at) {
       threads.emplace_back([&, at] {
@@ -50,8 +50,14 @@ TEST_P(ServeKilled, KeepsWhatItAnswered) {
           const std::lock_guard lock(mutex);
           said.insert(id);
           ++writer.number;
+          ++answered;
         }
       });
+    }
+    // Every other one waits for an answer first: 60 ms from its start bring none on a slow machine.
+    const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (kill % 2 == 1 && answered == 0 && std::chrono::steady_clock::now() < latest) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     std::this_thread::sleep_for(std::chrono::microseconds(random() % 60'000));
     if (under_way > 0) ++amid;
@@ -68,7 +74,7 @@ TEST_P(ServeKilled, KeepsWhatItAnswered) {
     if (HasFailure()) FAIL() << "after " << kill + 1 << " kills";
   }
   EXPECT_GT(amid, k_kills / 2);
-  EXPECT_GT(said.size(), 20U);  // however slow the machine
+  EXPECT_GE(said.size(), static_cast<std::size_t>(k_kills / 2));  // however slow the machine
   std::printf("%d kills, %d of them amid uploads, %zu uploads answered\n", k_kills, amid,
               said.size());
 }
