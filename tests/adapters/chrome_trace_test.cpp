@@ -11,7 +11,7 @@
 #include "tests/adapters/samples.hpp"
 
 namespace weir::adapters {
-namespace {
+namespace chrome_trace_test {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -369,5 +369,5 @@ TEST(ChromeTrace, SaysWhatDoesNotGoTogether) {
   EXPECT_FALSE(nothing.finish());
 }
 
-}  // namespace
+}  // namespace chrome_trace_test
 }  // namespace weir::adapters

@@ -12,7 +12,7 @@
 #include "tests/adapters/samples.hpp"
 
 namespace weir::adapters {
-namespace {
+namespace cut_test {
 
 struct Answers {
   std::size_t cases = 0, profiles = 0, errors = 0;
@@ -171,5 +171,5 @@ TEST(ChangedSamples, GiveAProfileOrAClearError) {
   EXPECT_GT(answers.errors, 500U);
 }
 
-}  // namespace
+}  // namespace cut_test
 }  // namespace weir::adapters

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::adapters {
-namespace {
+namespace event_stream_test {
 
 using Events = std::vector<std::pair<std::string, std::string>>;  // type, data
 
@@ -135,5 +135,5 @@ TEST(EventReader, TakesNothingAfterItWentWrong) {
   EXPECT_EQ(events, 0);
 }
 
-}  // namespace
+}  // namespace event_stream_test
 }  // namespace weir::adapters

@@ -3,7 +3,7 @@
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters {
-namespace {
+namespace generic_test {
 
 using config::ValueRule;
 using testing::DoubleNear;
@@ -192,5 +192,5 @@ TEST(Generic, StaysFastOnOutputMadeToBeSlow) {
   EXPECT_FALSE(read(rules, text));
 }
 
-}  // namespace
+}  // namespace generic_test
 }  // namespace weir::adapters

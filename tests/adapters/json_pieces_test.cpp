@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 namespace weir::adapters {
-namespace {
+namespace json_pieces_test {
 
 using testing::ElementsAre;
 
@@ -86,5 +86,5 @@ TEST(JsonPieces, EndWhereBracketsDoNotGoTogether) {
   }
 }
 
-}  // namespace
+}  // namespace json_pieces_test
 }  // namespace weir::adapters

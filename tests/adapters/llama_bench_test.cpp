@@ -6,7 +6,7 @@
 #include "tests/adapters/read_data.hpp"
 
 namespace weir::adapters {
-namespace {
+namespace llama_bench_test {
 
 using testing::DoubleNear;
 using testing::ElementsAre;
@@ -144,5 +144,5 @@ TEST(LlamaBench, TakesTheCpuLibraryAndTheBuildWarningFromTheLog) {
   EXPECT_THAT(debug->warnings, ElementsAre(HasSubstr("asserts enabled")));
 }
 
-}  // namespace
+}  // namespace llama_bench_test
 }  // namespace weir::adapters

@@ -5,7 +5,7 @@
 #include "tests/adapters/read_data.hpp"
 
 namespace weir::adapters {
-namespace {
+namespace missing_kernel_test {
 
 struct Said {
   const char* who;
@@ -73,5 +73,5 @@ TEST(MissingKernel, IsNotWhatAProgramWentOnWithout) {
   EXPECT_FALSE(missing_kernel(long_ago));
 }
 
-}  // namespace
+}  // namespace missing_kernel_test
 }  // namespace weir::adapters

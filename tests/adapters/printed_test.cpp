@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 namespace weir::adapters {
-namespace {
+namespace printed_test {
 
 using testing::ElementsAre;
 
@@ -81,5 +81,5 @@ TEST(Scan, StaysWhereItIsAtAStepThatDoesNotFit) {
   EXPECT_EQ(Scan("99999999999999999999").whole(), std::nullopt);
 }
 
-}  // namespace
+}  // namespace printed_test
 }  // namespace weir::adapters

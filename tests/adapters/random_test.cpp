@@ -9,7 +9,7 @@
 #include "tests/support/mutated.hpp"
 
 namespace weir::adapters {
-namespace {
+namespace random_test {
 
 config::GenericOutput rules() {
   config::GenericOutput found;
@@ -68,5 +68,5 @@ TEST(Adapters, AreFoundByName) {
                                                "generic", "google-benchmark"}));
 }
 
-}  // namespace
+}  // namespace random_test
 }  // namespace weir::adapters

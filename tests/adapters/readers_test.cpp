@@ -11,7 +11,7 @@
 #include "tests/adapters/read_data.hpp"
 
 namespace weir::adapters {
-namespace {
+namespace readers_test {
 
 using observed::GroupBy;
 using observed::Phase;
@@ -597,5 +597,5 @@ TEST(Tracy, HasZonesWhoseNamesHoldCommas) {
   EXPECT_EQ(read(tabs).ops, gpu.ops);
 }
 
-}  // namespace
+}  // namespace readers_test
 }  // namespace weir::adapters

@@ -6,7 +6,7 @@
 #include "tests/adapters/read_data.hpp"
 
 namespace weir::adapters {
-namespace {
+namespace reports_test {
 
 using testing::Contains;
 using testing::DoubleNear;
@@ -244,5 +244,5 @@ TEST(AdaptersOfReaders, ReadTheirEnginesRates) {
   EXPECT_EQ(mlx->times.size(), 2U);
 }
 
-}  // namespace
+}  // namespace reports_test
 }  // namespace weir::adapters

@@ -16,7 +16,7 @@
 #include "tests/support/golden.hpp"
 
 namespace weir::adapters {
-namespace {
+namespace samples_test {
 
 namespace fs = std::filesystem;
 
@@ -131,5 +131,5 @@ TEST(ReadAny, ReadsWhatWeirWrote) {
   EXPECT_EQ(*second, *first);
 }
 
-}  // namespace
+}  // namespace samples_test
 }  // namespace weir::adapters

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 namespace weir::adapters {
-namespace {
+namespace server_metrics_test {
 
 using profile::ServerFigure;
 using testing::ElementsAre;
@@ -97,5 +97,5 @@ TEST(ServerMetrics, AreBoundedWhateverAServerSays) {
   (void)read_server_metrics(hostile);
 }
 
-}  // namespace
+}  // namespace server_metrics_test
 }  // namespace weir::adapters

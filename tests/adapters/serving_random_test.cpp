@@ -11,7 +11,7 @@
 #include "tests/support/mutated.hpp"
 
 namespace weir::adapters::serving {
-namespace {
+namespace serving_random_test {
 
 // What matters to readers of lines and JSON.
 constexpr std::string_view k_pieces[] = {
@@ -80,5 +80,5 @@ TEST(Streams, OfEveryKindMeanTheSameInWhateverChunks) {
   EXPECT_GT(errors, 1000);  // else nothing much was done to them
 }
 
-}  // namespace
+}  // namespace serving_random_test
 }  // namespace weir::adapters::serving

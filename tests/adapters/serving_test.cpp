@@ -10,7 +10,7 @@
 #include "tests/adapters/read_data.hpp"
 
 namespace weir::adapters::serving {
-namespace {
+namespace serving_test {
 
 const Api& api(std::string_view name) {
   const Api* found = find_api(name);
@@ -311,5 +311,5 @@ TEST(ErrorWords, AreFoundInWhateverBodyAndFitToShow) {
   EXPECT_LE(error_words(std::string(10'000, 'x')).size(), 300U);
 }
 
-}  // namespace
+}  // namespace serving_test
 }  // namespace weir::adapters::serving

@@ -6,7 +6,7 @@
 #include "tests/app/run.hpp"
 
 namespace weir::app {
-namespace {
+namespace program_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -65,5 +65,5 @@ TEST(Program, TakesTheNamesThatOptionsHadBefore) {
   }
 }
 
-}  // namespace
+}  // namespace program_test
 }  // namespace weir::app

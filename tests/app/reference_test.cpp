@@ -16,7 +16,7 @@
 #include "tests/support/golden.hpp"
 
 namespace weir::app {
-namespace {
+namespace reference_test {
 
 namespace fs = std::filesystem;
 
@@ -284,5 +284,5 @@ TEST(Docs, LinkToWhatIsThereAndLeaveNoPageOut) {
   }
 }
 
-}  // namespace
+}  // namespace reference_test
 }  // namespace weir::app

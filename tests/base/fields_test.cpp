@@ -60,7 +60,7 @@ static void fields(Fields& io, Thing& thing) {
   io.derived("title", thing.name + "!");
 }
 
-namespace {
+namespace fields_test {
 
 std::string written(const Thing& thing) { return dump_json(write_fields(thing)); }
 
@@ -148,5 +148,5 @@ TEST(Fields, RefuseWhatIsNotAsItShouldBeAndSayWhere) {
   EXPECT_EQ(complaint(R"({"name":"a","shape":"round","later":1,"open":null})"), "");
 }
 
-}  // namespace
+}  // namespace fields_test
 }  // namespace weir

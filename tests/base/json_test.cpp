@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace weir {
-namespace {
+namespace json_test {
 
 TEST(ParseJson, RefusesWhatIsTooDeepTooLongOrNotJson) {
   EXPECT_TRUE(parse_json("[[1]]", {.depth = 2}));
@@ -63,5 +63,5 @@ TEST(JsonReader, RefusesAWholeNumberThatDoesNotFit) {
   EXPECT_TRUE(read.problem());
 }
 
-}  // namespace
+}  // namespace json_test
 }  // namespace weir

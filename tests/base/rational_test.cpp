@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace weir {
-namespace {
+namespace rational_test {
 
 constexpr std::int64_t k_max = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t k_min = std::numeric_limits<std::int64_t>::min();
@@ -44,5 +44,5 @@ TEST(Rational, ComparesExactlyWhereDoublesCannot) {
   EXPECT_LT(a, b);
 }
 
-}  // namespace
+}  // namespace rational_test
 }  // namespace weir

@@ -7,7 +7,7 @@
 #include "gate/base/encode.hpp"
 
 namespace weir {
-namespace {
+namespace secret_test {
 
 static_assert(!fmt::is_formattable<Secret>::value, "a secret does not format");
 static_assert(!std::is_convertible_v<Secret, std::string>, "nor become text by itself");
@@ -94,5 +94,5 @@ TEST(Encode, EncodesAllButUnreservedCharactersWithPercent) {
   EXPECT_EQ(percent_encoded("a/b c?&=#%\n\xC3\xA9"), "a%2Fb%20c%3F%26%3D%23%25%0A%C3%A9");
 }
 
-}  // namespace
+}  // namespace secret_test
 }  // namespace weir

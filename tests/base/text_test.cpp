@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::text {
-namespace {
+namespace text_test {
 
 TEST(Glob, StarCrossesSlashesAndMatchesNothingToo) {
   struct Case {
@@ -94,5 +94,5 @@ TEST(Text, CanNotBecomeACommandOfACiSystem) {
   }
 }
 
-}  // namespace
+}  // namespace text_test
 }  // namespace weir::text

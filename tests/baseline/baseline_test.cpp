@@ -8,7 +8,7 @@
 #include "gate/base/json.hpp"
 
 namespace weir::baseline {
-namespace {
+namespace baseline_test {
 
 using profile::Nature;
 using profile::Profile;
@@ -526,5 +526,5 @@ TEST(Accept, LeavesInstructionsThatThisMachineCanNotCountAsTheyAre) {
             old.functions);
 }
 
-}  // namespace
+}  // namespace baseline_test
 }  // namespace weir::baseline

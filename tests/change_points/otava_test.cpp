@@ -8,7 +8,7 @@
 #include "benchmarks/decision_quality/random.hpp"
 
 namespace weir::changes {
-namespace {
+namespace otava_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -41,5 +41,5 @@ TEST(Otava, KeepsASplitBelowItsLevelAlone) {
   EXPECT_THAT(otava(values, 0.00155), ElementsAre(4));
 }
 
-}  // namespace
+}  // namespace otava_test
 }  // namespace weir::changes

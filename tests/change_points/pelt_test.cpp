@@ -8,7 +8,7 @@
 #include "benchmarks/decision_quality/random.hpp"
 
 namespace weir::changes {
-namespace {
+namespace pelt_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -41,5 +41,5 @@ TEST(Pelt, AChangeHasToSaveMoreThanItsPenalty) {
   EXPECT_THAT(step(1), IsEmpty());
 }
 
-}  // namespace
+}  // namespace pelt_test
 }  // namespace weir::changes

@@ -8,7 +8,7 @@
 #include "benchmarks/change_points/trials.hpp"
 
 namespace weir::changes {
-namespace {
+namespace series_test {
 
 const std::vector<Recorded> k_times{recorded({17.0, 17.1, 17.3, 17.2, 18.0})};
 
@@ -69,5 +69,5 @@ TEST(Trials, ANightBelowZeroIsNoChangeAndAStepBehindItIsStillSeen) {
       values, [](std::size_t place) { return place >= 118 && place <= 122; }));
 }
 
-}  // namespace
+}  // namespace series_test
 }  // namespace weir::changes

@@ -19,7 +19,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace configs_test {
 
 using testing::HasSubstr;
 
@@ -197,5 +197,5 @@ TEST_F(SchemaTest, RefusesWhatWeirRefuses) {
   }
 }
 
-}  // namespace
+}  // namespace configs_test
 }  // namespace weir::config

@@ -13,7 +13,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace container_test {
 
 using testing::HasSubstr;
 
@@ -241,5 +241,5 @@ TEST(Container, HidesThePrivateEnginesImageByEachOfItsNames) {
   }
 }
 
-}  // namespace
+}  // namespace container_test
 }  // namespace weir::config

@@ -4,7 +4,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace errors_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -302,5 +302,5 @@ TEST(Errors, NameAnotherVersionOfTheFormat) {
   EXPECT_THAT(message_of("engines: {}\n"), HasSubstr("needs \"version\""));
 }
 
-}  // namespace
+}  // namespace errors_test
 }  // namespace weir::config

@@ -4,7 +4,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace explain_test {
 
 using explain::Rule;
 
@@ -144,5 +144,5 @@ TEST(Explain, RefusesEachMistakeWithItsPlace) {
   }
 }
 
-}  // namespace
+}  // namespace explain_test
 }  // namespace weir::config

@@ -5,7 +5,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace fill_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -159,5 +159,5 @@ TEST(Asked, RunsOnceWhereTheEngineCountsByItselfOrCanNotRepeat) {
   EXPECT_THAT(counted_asked(matrix->cells[1]), ElementsAre(profile::Asked{16, 0, 1, 0}));
 }
 
-}  // namespace
+}  // namespace fill_test
 }  // namespace weir::config

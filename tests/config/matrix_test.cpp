@@ -7,7 +7,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace matrix_test {
 
 using testing::AllOf;
 using testing::ElementsAre;
@@ -258,5 +258,5 @@ TEST(Select, TakesAllDepthsOfAListByTheNameOfTheirLine) {
   EXPECT_EQ((*chosen)[1].key.depth, 256);
 }
 
-}  // namespace
+}  // namespace matrix_test
 }  // namespace weir::config

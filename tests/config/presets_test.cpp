@@ -12,7 +12,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace presets_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -309,5 +309,5 @@ TEST(ExpandedYaml, NamesThePresetsAndTheirVersions) {
       "limits: [{metrics: iteration_seconds, max_increase: 5%, match: {engine: b}}]\n");
 }
 
-}  // namespace
+}  // namespace presets_test
 }  // namespace weir::config

@@ -11,7 +11,7 @@
 #include "tests/support/mutated.hpp"
 
 namespace weir::config {
-namespace {
+namespace random_test {
 
 constexpr std::string_view k_pieces[] = {
     "{",       "}",     "[",       "]",      ": ",    "- ",      "\n",    "  ",    "&a ",
@@ -55,5 +55,5 @@ TEST(Settings, AnswerEveryOneOf10000MutatedTexts) {
   EXPECT_GT(refused, 500);
 }
 
-}  // namespace
+}  // namespace random_test
 }  // namespace weir::config

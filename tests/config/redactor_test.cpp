@@ -7,7 +7,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace redactor_test {
 
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
@@ -112,5 +112,5 @@ TEST(NothingPrivate, IsHidden) {
   EXPECT_EQ(Redactor().cell_name("a/b/c/d"), "a/b/c/d");
 }
 
-}  // namespace
+}  // namespace redactor_test
 }  // namespace weir::config

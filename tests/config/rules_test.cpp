@@ -7,7 +7,7 @@
 #include "parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace rules_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -284,5 +284,5 @@ TEST(Rules, AnEntryOfTheBaseWhoseTimeIsOverHoldsNoMoreButKeepsNobodyOut) {
   EXPECT_TRUE(base->limits[0].max);
 }
 
-}  // namespace
+}  // namespace rules_test
 }  // namespace weir::config

@@ -4,7 +4,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace server_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -274,5 +274,5 @@ TEST(Server, LeavesOutPromptsThatItCanNotBeAsked) {
   }
 }
 
-}  // namespace
+}  // namespace server_test
 }  // namespace weir::config

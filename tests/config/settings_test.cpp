@@ -3,7 +3,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace settings_test {
 
 using testing::ElementsAre;
 using testing::Pair;
@@ -216,5 +216,5 @@ TEST(Settings, SayHowInstructionsAreCounted) {
   EXPECT_THAT(way(probes + ", instructions: gdb").error().message, testing::HasSubstr("valgrind"));
 }
 
-}  // namespace
+}  // namespace settings_test
 }  // namespace weir::config

@@ -7,7 +7,7 @@
 #include "gate/config/matrix.hpp"
 
 namespace weir::config {
-namespace {
+namespace shards_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -104,5 +104,5 @@ TEST(Shards, AreGuessedByTheRequestsOfAServer) {
   EXPECT_DOUBLE_EQ(guessed_seconds(program, {1000, 50, 3, 500}), 0.5 + 3 * (1 + 1.5));
 }
 
-}  // namespace
+}  // namespace shards_test
 }  // namespace weir::config

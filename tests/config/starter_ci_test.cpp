@@ -3,7 +3,7 @@
 #include "gate/config/starter.hpp"
 
 namespace weir::config {
-namespace {
+namespace starter_ci_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -88,5 +88,5 @@ TEST(StarterCi, KeepsHostileNamesText) {
   EXPECT_THAT(gitlab, Not(HasSubstr("\n  - run")));
 }
 
-}  // namespace
+}  // namespace starter_ci_test
 }  // namespace weir::config

@@ -7,7 +7,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace starter_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -136,5 +136,5 @@ TEST(Starter, CanBeReadWhateverWasFound) {
   }
 }
 
-}  // namespace
+}  // namespace starter_test
 }  // namespace weir::config

@@ -9,7 +9,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::config {
-namespace {
+namespace typed_command_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -145,5 +145,5 @@ TEST(TypedCommand, KnowsTheDeviceByTheArgumentsThatChooseIt) {
   EXPECT_THAT(devices_typed(engine, {"--backend", "vulkan"}), ElementsAre("vulkan"));
 }
 
-}  // namespace
+}  // namespace typed_command_test
 }  // namespace weir::config

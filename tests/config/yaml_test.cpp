@@ -3,7 +3,7 @@
 #include "gate/config/parse.hpp"
 
 namespace weir::config {
-namespace {
+namespace yaml_test {
 
 using testing::HasSubstr;
 using testing::StartsWith;
@@ -92,5 +92,5 @@ TEST(Yaml, TakesOrdinaryTextOfAnySort) {
   }
 }
 
-}  // namespace
+}  // namespace yaml_test
 }  // namespace weir::config

@@ -9,7 +9,7 @@
 #include "gate/stats/replay.hpp"
 
 namespace weir::quality {
-namespace {
+namespace classic_test {
 
 using Values = std::vector<double>;
 
@@ -112,5 +112,5 @@ TEST(PerGate, IsTheChanceOfAtLeastOne) {
   EXPECT_EQ(per_gate(0, 200), 0);
 }
 
-}  // namespace
+}  // namespace classic_test
 }  // namespace weir::quality

@@ -5,7 +5,7 @@
 #include "benchmarks/decision_quality/noise.hpp"
 
 namespace weir::quality {
-namespace {
+namespace fixed_test {
 
 constexpr Replay k_replay{1, 400, 2, Coin::fair};
 
@@ -35,5 +35,5 @@ TEST(FixedN, StaysOpenWhereNoNumberIsEnough) {
   EXPECT_EQ(tally.pairs_p95(), 50U);
 }
 
-}  // namespace
+}  // namespace fixed_test
 }  // namespace weir::quality

@@ -9,7 +9,7 @@
 #include "benchmarks/decision_quality/noise.hpp"
 
 namespace weir::quality {
-namespace {
+namespace replay_test {
 
 constexpr Limits k_limits{0.05, 0.1, 10'000};
 
@@ -181,5 +181,5 @@ TEST(Tally, CountsAndFindsThePercentile) {
   EXPECT_NEAR(tally.pairs_mean(), (5050 + 10'000 + 5) / 102.0, 1e-12);
 }
 
-}  // namespace
+}  // namespace replay_test
 }  // namespace weir::quality

@@ -10,7 +10,7 @@
 #include "benchmarks/decision_quality/picture.hpp"
 
 namespace weir::quality {
-namespace {
+namespace report_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -86,5 +86,5 @@ TEST(Picture, ShowsBothRulesForNoisesOfWeir) {
   EXPECT_THAT(svg, HasSubstr("prefers-color-scheme:dark"));
 }
 
-}  // namespace
+}  // namespace report_test
 }  // namespace weir::quality

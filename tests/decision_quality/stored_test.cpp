@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::quality {
-namespace {
+namespace stored_test {
 
 Trace recorded(const std::string& name) {
   std::ifstream file(std::string(WEIR_TRACES) + "/" + name + ".txt");
@@ -33,5 +33,5 @@ TEST(StoredRuns, MakeALimitDecidableOnlyWhereRunsDifferByLessThanIt) {
   EXPECT_EQ(runs_for(made_machine(0.1, 0.03), 0.05, 3, 100, 1), std::nullopt);
 }
 
-}  // namespace
+}  // namespace stored_test
 }  // namespace weir::quality

@@ -8,7 +8,7 @@
 #include "benchmarks/decision_quality/replay.hpp"
 
 namespace weir::quality {
-namespace {
+namespace tilted_test {
 
 // At levels where they can be counted.
 TEST(Tilted, FindsAsManyFalseFailsAsCountingDoes) {
@@ -42,5 +42,5 @@ TEST(Tilted, DependsOnTheSeed) {
   EXPECT_NE(one.share, tilted_false_fails(floor, rule, 10'000, 2, 50).share);
 }
 
-}  // namespace
+}  // namespace tilted_test
 }  // namespace weir::quality

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::quality {
-namespace {
+namespace trace_test {
 
 using ::testing::HasSubstr;
 
@@ -154,5 +154,5 @@ TEST(Replay, KeepsRecordedPairsTogetherAndDividesByTheKnownRatio) {
   }
 }
 
-}  // namespace
+}  // namespace trace_test
 }  // namespace weir::quality

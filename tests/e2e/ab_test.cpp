@@ -5,7 +5,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace ab_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -144,5 +144,5 @@ TEST_F(Presets, SayWhatAnAbLacks) {
   }
 }
 
-}  // namespace
+}  // namespace ab_test
 }  // namespace weir::e2e

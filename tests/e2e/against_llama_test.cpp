@@ -4,7 +4,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace against_llama_test {
 
 const std::string k_root = WEIR_SOURCE_DIR;
 const std::string k_engine = k_root + "/engines/llama.cpp/llama-bench";
@@ -73,5 +73,5 @@ TEST_F(AgainstLlama, TheSameProgramHasTheSameCounts) {
   EXPECT_EQ(metric_of(cell, "dispatches_per_token")["verdict"], "pass");
 }
 
-}  // namespace
+}  // namespace against_llama_test
 }  // namespace weir::e2e

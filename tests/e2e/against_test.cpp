@@ -5,7 +5,7 @@
 #include "tests/e2e/engine_under_git.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace against_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -167,5 +167,5 @@ TEST_F(AgainstBase, BothSidesRunFromPathsOfEqualLength) {
   EXPECT_EQ(names.begin()->second, names.rbegin()->second);  // 8 pairs and a warm-up each
 }
 
-}  // namespace
+}  // namespace against_test
 }  // namespace weir::e2e

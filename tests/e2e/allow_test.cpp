@@ -4,7 +4,7 @@
 #include "tests/e2e/rules_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace allow_test {
 
 using ::testing::HasSubstr;
 
@@ -157,5 +157,5 @@ TEST_F(Allow, TheCountsOfADownloadedRunAreStoredAsItsJournalHasThem) {
   EXPECT_NE(here({"baseline", "accept", "--from-artifact", "weir-artifact"}).exit_code, 0);
 }
 
-}  // namespace
+}  // namespace allow_test
 }  // namespace weir::e2e

@@ -4,7 +4,7 @@
 #include "tests/e2e/rules_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace baselines_ref_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -90,5 +90,5 @@ TEST_F(BaselinesOnABranch, AllArriveWhereTwoAreWrittenAtOnce) {
   EXPECT_EQ(git_says("rev-list --count perf-baselines"), "8\n");
 }
 
-}  // namespace
+}  // namespace baselines_ref_test
 }  // namespace weir::e2e

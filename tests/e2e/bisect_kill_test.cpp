@@ -7,7 +7,7 @@
 #include "tests/e2e/engine_project.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace bisect_kill_test {
 
 using ::testing::HasSubstr;
 
@@ -73,5 +73,5 @@ TEST_F(BisectLong, GoesOnAfterAKillAtAnyMoment) {
   EXPECT_EQ(checkout(), before);
 }
 
-}  // namespace
+}  // namespace bisect_kill_test
 }  // namespace weir::e2e

@@ -4,7 +4,7 @@
 #include "tests/e2e/engine_project.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace bisect_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -126,5 +126,5 @@ TEST_F(Bisect, GoesOnWithTheSameSettingsOrNotAtAll) {
   EXPECT_THAT(other.err, HasSubstr("Begin a new one"));
 }
 
-}  // namespace
+}  // namespace bisect_test
 }  // namespace weir::e2e

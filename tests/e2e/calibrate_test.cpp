@@ -5,7 +5,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace calibrate_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -171,5 +171,5 @@ TEST_F(Calibrate, ACellThatFailsIsSaidAndNotKept) {
   EXPECT_TRUE(kept().empty());
 }
 
-}  // namespace
+}  // namespace calibrate_test
 }  // namespace weir::e2e

@@ -8,7 +8,7 @@
 #include "tests/e2e/rules_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace claimed_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -239,5 +239,5 @@ TEST_F(Claimed, RunsThatAreNoneAreRefused) {
   EXPECT_EQ(here({"gate", "--from", run(), "--baselines-ref", "main"}).exit_code, 2);
 }
 
-}  // namespace
+}  // namespace claimed_test
 }  // namespace weir::e2e

@@ -5,7 +5,7 @@
 #include "tests/e2e/engine_under_git.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace confirm_test {
 
 using ::testing::HasSubstr;
 
@@ -124,5 +124,5 @@ TEST_F(Confirm, IsForStoredSamplesAlone) {
   EXPECT_THAT(ended.err, HasSubstr("in pairs already"));
 }
 
-}  // namespace
+}  // namespace confirm_test
 }  // namespace weir::e2e

@@ -8,7 +8,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace containers_test {
 
 using testing::HasSubstr;
 
@@ -170,5 +170,5 @@ TEST_F(Containers, ThatCanNotBeLookedAtAreSaidToBe) {
   EXPECT_THAT(missing.err, HasSubstr("no program \"docker\" in PATH"));
 }
 
-}  // namespace
+}  // namespace containers_test
 }  // namespace weir::e2e

@@ -6,7 +6,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace cuda_twins_test {
 
 using testing::HasSubstr;
 
@@ -175,5 +175,5 @@ TEST_F(CudaTwins, SayWhatAProgramAsksForThatTheyDoNotHave) {
   EXPECT_THAT(ended.out + ended.err, HasSubstr("engine calls cudaSomethingNew"));
 }
 
-}  // namespace
+}  // namespace cuda_twins_test
 }  // namespace weir::e2e

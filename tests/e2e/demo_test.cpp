@@ -6,7 +6,7 @@
 #include "tests/e2e/planted_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace demo_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -150,5 +150,5 @@ TEST_F(DemoVerb, IsCompletedByShellsWithItsOptions) {
   EXPECT_THAT(bash.out, testing::ContainsRegex("\"demo\"\\) words=\".*--inject"));
 }
 
-}  // namespace
+}  // namespace demo_test
 }  // namespace weir::e2e

@@ -5,7 +5,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace depths_test {
 
 using ::testing::HasSubstr;
 
@@ -109,5 +109,5 @@ TEST_F(Depths, AreAllSelectedByTheNameOfTheirLine) {
   EXPECT_EQ(json_of(one)["cells"].size(), 1U) << one.err;
 }
 
-}  // namespace
+}  // namespace depths_test
 }  // namespace weir::e2e

@@ -6,7 +6,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace device_lines_test {
 
 // The line in the log of llama-bench on the twin that `environment` names; "" where there is none.
 std::string line_of(const std::string& environment, const std::string& engine_folder) {
@@ -88,5 +88,5 @@ TEST(DeviceLines, AreThoseThatTheEnginePrintsOfTheRealDevices) {
   }
 }
 
-}  // namespace
+}  // namespace device_lines_test
 }  // namespace weir::e2e

@@ -2,7 +2,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace device_test {
 
 TEST(Device, ListsWhatComesWithWeirAndWhatLiesBesideTheConfig) {
   const Scratch scratch;
@@ -68,5 +68,5 @@ TEST(Device, ImportsWhatOthersWrite) {
   EXPECT_EQ(weir(scratch, {"device", "import", "absent.json"}).exit_code, 3);
 }
 
-}  // namespace
+}  // namespace device_test
 }  // namespace weir::e2e

@@ -2,7 +2,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace doctor_test {
 
 const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
 
@@ -61,5 +61,5 @@ TEST(Doctor, LooksAtTheEnginesOfTheConfig) {
   EXPECT_EQ(fit_of(engines[0], "ggml")["asked_for"], false);
 }
 
-}  // namespace
+}  // namespace doctor_test
 }  // namespace weir::e2e

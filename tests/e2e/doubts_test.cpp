@@ -4,7 +4,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace doubts_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -129,5 +129,5 @@ TEST(GateOfAnEnginesOwnProfile, TellsWhereItsNumbersDisagree) {
   }
 }
 
-}  // namespace
+}  // namespace doubts_test
 }  // namespace weir::e2e

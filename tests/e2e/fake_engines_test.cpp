@@ -6,7 +6,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace fake_engines_test {
 
 const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
 
@@ -450,5 +450,5 @@ gate: {runs: 1}
   EXPECT_TRUE(fs::exists(scratch_ / "baselines/falcon-engine/acme-13b/metal/contract"));
 }
 
-}  // namespace
+}  // namespace fake_engines_test
 }  // namespace weir::e2e

@@ -5,7 +5,7 @@
 #include "tests/e2e/engine_project.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace hook_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -279,5 +279,5 @@ TEST_F(Hook, LetsAPushPassWhereWeirIsBrokenOrTimeIsShort) {
   EXPECT_THAT(broken.out, HasSubstr("nothing was judged"));
 }
 
-}  // namespace
+}  // namespace hook_test
 }  // namespace weir::e2e

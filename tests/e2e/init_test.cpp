@@ -4,7 +4,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace init_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -113,5 +113,5 @@ TEST_F(Init, SaysInItsHelpWhatItLooksFor) {
   }
 }
 
-}  // namespace
+}  // namespace init_test
 }  // namespace weir::e2e

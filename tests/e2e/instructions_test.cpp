@@ -4,7 +4,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace instructions_test {
 
 const std::string k_root = WEIR_SOURCE_DIR;
 const std::string k_installed = k_root + "/engines/llama.cpp";
@@ -85,5 +85,5 @@ TEST_F(Instructions, OfABuildThatLostItsVectorInstructionsFailAndNameTheFunction
   EXPECT_TRUE(named("ggml_vec_dot_f16")) << slower["functions"].dump(1);
 }
 
-}  // namespace
+}  // namespace instructions_test
 }  // namespace weir::e2e

@@ -4,7 +4,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace instrumented_test {
 
 using testing::HasSubstr;
 
@@ -110,5 +110,5 @@ TEST_F(Instrumented, IsTimedWithoutMarksWhateverWeirsOwnSurroundingsAsk) {
   EXPECT_EQ(ran.exit_code, 0) << ran.err;
 }
 
-}  // namespace
+}  // namespace instrumented_test
 }  // namespace weir::e2e

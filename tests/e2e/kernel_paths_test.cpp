@@ -6,7 +6,7 @@
 #include "tests/e2e/llama_bench.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace kernel_paths_test {
 
 const std::string k_root = WEIR_SOURCE_DIR;
 
@@ -129,5 +129,5 @@ TEST_F(KernelPaths, AreHeldOnARealDevice) {
   EXPECT_EQ(gate("", "DISABLE_FUSION"), all({"q4_0"}, {"lavapipe"}, k_prompts, "improved"));
 }
 
-}  // namespace
+}  // namespace kernel_paths_test
 }  // namespace weir::e2e

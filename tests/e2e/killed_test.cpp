@@ -7,7 +7,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace killed_test {
 
 constexpr int k_moments = 200;
 const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
@@ -118,5 +118,5 @@ TEST_F(Killed, WhileAcceptingItLeavesNoHalfWrittenBaseline) {
   EXPECT_EQ(listed.exit_code, 0) << listed.err;
 }
 
-}  // namespace
+}  // namespace killed_test
 }  // namespace weir::e2e

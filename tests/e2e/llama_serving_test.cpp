@@ -4,7 +4,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace llama_serving_test {
 
 const std::string k_root = WEIR_SOURCE_DIR;
 const std::string k_engine = k_root + "/engines/llama.cpp/llama-server";
@@ -117,5 +117,5 @@ INSTANTIATE_TEST_SUITE_P(Real, LlamaServer,
                            return fmt::format("{}_on_{}", test.param.model + 5, test.param.backend);
                          });
 
-}  // namespace
+}  // namespace llama_serving_test
 }  // namespace weir::e2e

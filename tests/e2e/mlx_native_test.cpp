@@ -7,7 +7,7 @@
 #include "tests/support/code_blocks.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace mlx_native_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -89,5 +89,5 @@ TEST_F(MlxNative, HasDispatchesByKindAndBuffersAsTheyCame) {
   EXPECT_LT(buffers.find("layer.attn\n"), buffers.find("layer.ffn"));
 }
 
-}  // namespace
+}  // namespace mlx_native_test
 }  // namespace weir::e2e

@@ -5,7 +5,7 @@
 #include "tests/e2e/planted_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace planted_bisect_test {
 
 constexpr int k_commits = 12;
 constexpr int k_broken = 6;  // this one does not build
@@ -86,5 +86,5 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-}  // namespace
+}  // namespace planted_bisect_test
 }  // namespace weir::e2e

@@ -5,7 +5,7 @@
 #include "tests/e2e/planted_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace planted_test {
 
 using ::testing::HasSubstr;
 
@@ -192,5 +192,5 @@ TEST_F(Planted, ThatTheCellCanNotHaveAreToldAsAnErrorOfTheEngine) {
   EXPECT_THAT(ended.err, HasSubstr("--inject extra-copy"));
 }
 
-}  // namespace
+}  // namespace planted_test
 }  // namespace weir::e2e

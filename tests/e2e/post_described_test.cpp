@@ -5,7 +5,7 @@
 #include "tests/e2e/post_support.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace post_described_test {
 
 class PostDescribed : public PostScene {
  protected:
@@ -128,5 +128,5 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
   EXPECT_EQ(against(requests), "");
 }
 
-}  // namespace
+}  // namespace post_described_test
 }  // namespace weir::e2e

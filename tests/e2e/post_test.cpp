@@ -6,7 +6,7 @@
 #include "tests/e2e/post_support.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace post_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -316,5 +316,5 @@ TEST_F(PostVerb, TwiceAtOnceTwoHundredTimesLeavesOneComment) {
   }
 }
 
-}  // namespace
+}  // namespace post_test
 }  // namespace weir::e2e

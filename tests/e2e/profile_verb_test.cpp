@@ -10,7 +10,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace profile_verb_test {
 
 using testing::HasSubstr;
 
@@ -365,5 +365,5 @@ TEST(Profile, SaysWhatItCannotDo) {
   }
 }
 
-}  // namespace
+}  // namespace profile_verb_test
 }  // namespace weir::e2e

@@ -5,7 +5,7 @@
 #include "tests/e2e/reach_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace reach_llvm_test {
 
 TEST_F(ReachOfAnEngine, TakesWhatLlvmCovPrints) {
   run_shell(
@@ -24,5 +24,5 @@ TEST_F(ReachOfAnEngine, TakesWhatLlvmCovPrints) {
   }
 }
 
-}  // namespace
+}  // namespace reach_llvm_test
 }  // namespace weir::e2e

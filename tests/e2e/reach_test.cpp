@@ -5,7 +5,7 @@
 #include "tests/e2e/reach_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace reach_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -216,5 +216,5 @@ TEST_F(ReachOfAnEngine, RefusesWhatItCanNotDo) {
   EXPECT_THAT(reached(diff("HEAD")), IsEmpty());
 }
 
-}  // namespace
+}  // namespace reach_test
 }  // namespace weir::e2e

@@ -4,7 +4,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace real_llama_test {
 
 const std::string k_root = WEIR_SOURCE_DIR;
 const std::string k_engine = k_root + "/engines/llama.cpp/llama-bench";
@@ -196,5 +196,5 @@ TEST_F(RealLlama, IsRecordedAsAProgramOfUnknownReach) {
                                                      testing::HasSubstr("libggml-base")));
 }
 
-}  // namespace
+}  // namespace real_llama_test
 }  // namespace weir::e2e

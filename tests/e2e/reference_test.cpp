@@ -4,7 +4,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace reference_test {
 
 using ::testing::HasSubstr;
 
@@ -77,5 +77,5 @@ TEST_F(ReferenceWorkload, IsACellOfTheMatrix) {
   EXPECT_THAT(ended.err, HasSubstr("did you mean \"pinned/m/cpu/decode\"?"));
 }
 
-}  // namespace
+}  // namespace reference_test
 }  // namespace weir::e2e

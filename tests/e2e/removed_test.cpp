@@ -4,7 +4,7 @@
 #include "tests/e2e/rules_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace removed_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -150,5 +150,5 @@ TEST_F(Removed, WhoMayMergeCanAcceptIt) {
   EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
 }
 
-}  // namespace
+}  // namespace removed_test
 }  // namespace weir::e2e

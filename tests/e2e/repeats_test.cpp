@@ -14,7 +14,7 @@
 #include "tests/e2e/llama_bench.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace repeats_test {
 
 constexpr int k_repeats = 100;
 constexpr int k_at_a_time = 2;
@@ -113,5 +113,5 @@ TEST(Repeats, LeaveNothingOverBesideTheGraph) {
   }
 }
 
-}  // namespace
+}  // namespace repeats_test
 }  // namespace weir::e2e

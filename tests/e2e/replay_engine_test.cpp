@@ -3,7 +3,7 @@
 #include "tests/e2e/replay_support.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace replay_engine_test {
 
 using testing::AllOf;
 using testing::ContainsRegex;
@@ -153,5 +153,5 @@ TEST_F(ReplayedByAStandIn, KeepsItsTimesWhereItCanNotBeginAgain) {
   EXPECT_THAT(json_of(ended).at("warnings").dump(), HasSubstr("not reached: the device was lost"));
 }
 
-}  // namespace
+}  // namespace replay_engine_test
 }  // namespace weir::e2e

@@ -7,7 +7,7 @@
 #include "tests/e2e/replay_support.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace replay_verb_test {
 
 using testing::AllOf;
 using testing::ContainsRegex;
@@ -278,5 +278,5 @@ TEST_F(Replayed, AProgramWithoutGgmlIsNotRecorded) {
   EXPECT_FALSE(fs::exists(scratch / "ops.json"));
 }
 
-}  // namespace
+}  // namespace replay_verb_test
 }  // namespace weir::e2e

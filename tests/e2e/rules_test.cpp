@@ -4,7 +4,7 @@
 #include "tests/e2e/rules_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace rules_test {
 
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
@@ -112,5 +112,5 @@ TEST_F(Rules, AVerdictOnStoredBaselinesNamesTheCommitThatWasMeasured) {
   EXPECT_TRUE(!edited.contains("commit") || edited["commit"].is_null()) << "it was none";
 }
 
-}  // namespace
+}  // namespace rules_test
 }  // namespace weir::e2e

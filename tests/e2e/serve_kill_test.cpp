@@ -8,7 +8,7 @@
 #include "tests/e2e/serve_support.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace serve_kill_test {
 
 constexpr int k_kills = 200, k_writers = 4;
 
@@ -83,5 +83,5 @@ INSTANTIATE_TEST_SUITE_P(Both, ServeKilled,
                          testing::Values(history::Kind::sqlite, history::Kind::postgres),
                          history::name_of);
 
-}  // namespace
+}  // namespace serve_kill_test
 }  // namespace weir::e2e

@@ -7,7 +7,7 @@
 #include "tests/e2e/serve_support.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace serve_load_test {
 
 using ::testing::AnyOf;
 
@@ -78,5 +78,5 @@ INSTANTIATE_TEST_SUITE_P(Both, ServeUnderLoad,
                          testing::Values(history::Kind::sqlite, history::Kind::postgres),
                          history::name_of);
 
-}  // namespace
+}  // namespace serve_load_test
 }  // namespace weir::e2e

@@ -6,7 +6,7 @@
 #include "tests/e2e/serve_support.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace serve_process_test {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
@@ -133,5 +133,5 @@ INSTANTIATE_TEST_SUITE_P(Both, Serve,
                          testing::Values(history::Kind::sqlite, history::Kind::postgres),
                          history::name_of);
 
-}  // namespace
+}  // namespace serve_process_test
 }  // namespace weir::e2e

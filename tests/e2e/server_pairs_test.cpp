@@ -8,7 +8,7 @@
 #include "tests/e2e/servers.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace server_pairs_test {
 
 // Two requests a block, four blocks of each side: a pair is two starts and 16 requests.
 const std::string k_first_token =
@@ -152,5 +152,5 @@ TEST_F(Servers, BesideABaseThatDiesAreAnError) {
       << cell_of(verdict, "paced/m/cpu/hello").value("reason", "");
 }
 
-}  // namespace
+}  // namespace server_pairs_test
 }  // namespace weir::e2e

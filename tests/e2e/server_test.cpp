@@ -4,7 +4,7 @@
 #include "tests/e2e/servers.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace server_test {
 
 TEST_F(Servers, AreMeasuredByWhatTheyAnswer) {
   write_config({"ok"}, ", slo: {ttft: 10s, tpot: 10s}");
@@ -347,5 +347,5 @@ TEST_F(Servers, ThatRunAlreadyAreAskedUnderTheirUrl) {
             std::string::npos);
 }
 
-}  // namespace
+}  // namespace server_test
 }  // namespace weir::e2e

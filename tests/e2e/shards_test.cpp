@@ -4,7 +4,7 @@
 #include "tests/e2e/engine_under_git.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace shards_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -161,5 +161,5 @@ TEST_F(Shards, KeepPrivateNamesAtHomeInErrors) {
   EXPECT_THAT(last_.err, Not(HasSubstr("fake/m/")));
 }
 
-}  // namespace
+}  // namespace shards_test
 }  // namespace weir::e2e

@@ -5,7 +5,7 @@
 #include "tests/e2e/llama_bench.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace switches_test {
 
 struct Switch {
   const char* name;  // of the test
@@ -121,5 +121,5 @@ TEST_P(Switches, LeadATwinOfLavapipeWhereTheyLeadLavapipe) {
 INSTANTIATE_TEST_SUITE_P(Engine, Switches, testing::ValuesIn(switches()),
                          [](const auto& one) { return std::string(one.param.name); });
 
-}  // namespace
+}  // namespace switches_test
 }  // namespace weir::e2e

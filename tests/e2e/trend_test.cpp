@@ -4,7 +4,7 @@
 #include "tests/e2e/rules_scene.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace trend_test {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
@@ -228,5 +228,5 @@ TEST_F(Trend, ShowsNoPasswordAndTakesNoneFromTheCommandLine) {
   EXPECT_EQ(import({}, 2).out, "");
 }
 
-}  // namespace
+}  // namespace trend_test
 }  // namespace weir::e2e

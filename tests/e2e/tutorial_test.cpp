@@ -5,7 +5,7 @@
 #include "tests/support/code_blocks.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace tutorial_test {
 
 const std::string k_root = WEIR_SOURCE_DIR;
 
@@ -66,5 +66,5 @@ TEST(Tutorial, OfAFirstGateGoesAsItIsPrinted) {
   EXPECT_THAT(twin.out, testing::HasSubstr("llama.cpp/tiny/rtx4090/decode"));
 }
 
-}  // namespace
+}  // namespace tutorial_test
 }  // namespace weir::e2e

@@ -8,7 +8,7 @@
 #include "tests/e2e/llama_bench.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace twin_memory_test {
 
 constexpr std::int64_t k_limit = std::int64_t{1} << 30;  // of memory
 
@@ -123,5 +123,5 @@ TEST(TwinMemory, LoadsAModelThatIsBiggerThanTheMemoryThereIs) {
   }
 }
 
-}  // namespace
+}  // namespace twin_memory_test
 }  // namespace weir::e2e

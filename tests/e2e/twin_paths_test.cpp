@@ -11,7 +11,7 @@
 #include "tests/e2e/llama_rules.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace twin_paths_test {
 
 using Architecture = EngineView::Architecture;
 
@@ -169,5 +169,5 @@ INSTANTIATE_TEST_SUITE_P(Engine, TwinPathsWithout,
                            return off.empty() ? "Nothing" : off;
                          });
 
-}  // namespace
+}  // namespace twin_paths_test
 }  // namespace weir::e2e

@@ -5,7 +5,7 @@
 #include "tests/e2e/llama_rules.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace twins_test {
 
 using testing::HasSubstr;
 
@@ -207,5 +207,5 @@ TEST_F(Twins, ShowAliasesOfPrivateNamesInTheMatrixOfDevices) {
   }
 }
 
-}  // namespace
+}  // namespace twins_test
 }  // namespace weir::e2e

@@ -5,7 +5,7 @@
 #include "tests/e2e/weir_process.hpp"
 
 namespace weir::e2e {
-namespace {
+namespace works_test {
 
 using testing::HasSubstr;
 
@@ -120,5 +120,5 @@ TEST(LimitsOnSingleOps, HoldWhatAnEngineWritesAsWeirsOwnFormat) {
   EXPECT_EQ(metric_named(json_of(more), "dispatches_per_token").value("verdict", ""), "fail");
 }
 
-}  // namespace
+}  // namespace works_test
 }  // namespace weir::e2e

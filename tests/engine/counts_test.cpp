@@ -9,7 +9,7 @@
 #include "tests/probes/independent_count.hpp"
 
 namespace weir::engine {
-namespace {
+namespace counts_test {
 
 using Totals = std::map<std::string, std::int64_t>;
 
@@ -182,5 +182,5 @@ TEST(RealCounts, SmallSoftmaxesAreOpsOfTheCpuAndLargeOnesAreNot) {
   }
 }
 
-}  // namespace
+}  // namespace counts_test
 }  // namespace weir::engine

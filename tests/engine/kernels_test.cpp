@@ -10,7 +10,7 @@
 #include "benchmarks/engine/workers.hpp"
 
 namespace weir::engine {
-namespace {
+namespace kernels_test {
 
 using model::TensorType;
 
@@ -138,5 +138,5 @@ TEST(Workers, DoEveryPartOnceWhateverTheirNumber) {
   }
 }
 
-}  // namespace
+}  // namespace kernels_test
 }  // namespace weir::engine

@@ -10,7 +10,7 @@
 #include "tests/engine/models.hpp"
 
 namespace weir::engine {
-namespace {
+namespace model_test {
 
 using testing::HasSubstr;
 
@@ -172,5 +172,5 @@ TEST(Engine, StartsWhereNoVulkanLoaderIs) {
   EXPECT_EQ(ran.err, "weir-engine: vulkan: no loader (libvulkan.so.1) is installed\n");
 }
 
-}  // namespace
+}  // namespace model_test
 }  // namespace weir::engine

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 
 namespace weir::engine {
-namespace {
+namespace plants_test {
 
 using testing::AllOf;
 using testing::HasSubstr;
@@ -79,5 +79,5 @@ TEST(Plants, HaveALineEachOfHelp) {
   }
 }
 
-}  // namespace
+}  // namespace plants_test
 }  // namespace weir::engine

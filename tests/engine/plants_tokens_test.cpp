@@ -4,7 +4,7 @@
 #include "tests/engine/engine_run.hpp"
 
 namespace weir::engine {
-namespace {
+namespace plants_tokens_test {
 
 struct Planting {
   const char* plant;
@@ -83,5 +83,5 @@ TEST(RealPlants, AreListedWithoutAModel) {
   EXPECT_THAT(ran.out, testing::HasSubstr("cpu-split"));
 }
 
-}  // namespace
+}  // namespace plants_tokens_test
 }  // namespace weir::engine

@@ -7,7 +7,7 @@
 #include "tests/engine/engine_run.hpp"
 
 namespace weir::engine {
-namespace {
+namespace times_test {
 
 struct Sums {
   double buffers = 0, dispatches = 0;  // milliseconds of the device, of buffers of tokens
@@ -64,5 +64,5 @@ TEST(RealTimes, OfBuffersAloneHaveNoDispatches) {
   EXPECT_EQ(sums.dispatch_count, 0);
 }
 
-}  // namespace
+}  // namespace times_test
 }  // namespace weir::engine

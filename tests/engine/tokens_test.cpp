@@ -4,7 +4,7 @@
 #include "tests/engine/engine_run.hpp"
 
 namespace weir::engine {
-namespace {
+namespace tokens_test {
 
 constexpr const char* k_prompts[] = {"1", "1,17,4,99,250", "300,2,300,2,300,2,7,8,9,10,11"};
 constexpr const char* k_backends[] = {"cpu", "vulkan"};
@@ -81,5 +81,5 @@ TEST(RealTokens, OfOtherTypesAreThoseOfLlamaCppWhereItAgreesWithItself) {
   }
 }
 
-}  // namespace
+}  // namespace tokens_test
 }  // namespace weir::engine

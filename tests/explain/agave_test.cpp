@@ -5,7 +5,7 @@
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
-namespace {
+namespace agave_test {
 
 using test::best;
 using test::counts;
@@ -80,5 +80,5 @@ TEST(AgavesRegression, IsToldWithoutAModelToo) {
   EXPECT_TRUE(best(why)->layers.empty());
 }
 
-}  // namespace
+}  // namespace agave_test
 }  // namespace weir::explain

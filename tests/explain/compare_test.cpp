@@ -7,7 +7,7 @@
 #include "gate/base/json.hpp"
 
 namespace weir::explain {
-namespace {
+namespace compare_test {
 
 using observed::Observed;
 using observed::ObservedOp;
@@ -308,5 +308,5 @@ TEST(Compared, RatesAndCountsAreThereWithThoseOfOneSideAlone) {
   EXPECT_EQ(made.metrics[1].b, 1) << "the median";
 }
 
-}  // namespace
+}  // namespace compare_test
 }  // namespace weir::explain

@@ -9,7 +9,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::explain {
-namespace {
+namespace evidence_test {
 
 namespace judged = verdict::test;
 
@@ -223,5 +223,5 @@ TEST(EvidenceOfProfiles, LeavesOutWhatOneSideLacks) {
   EXPECT_TRUE(why.findings.empty());
 }
 
-}  // namespace
+}  // namespace evidence_test
 }  // namespace weir::explain

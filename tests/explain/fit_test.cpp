@@ -7,7 +7,7 @@
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
-namespace {
+namespace fit_test {
 
 TEST(Fit, PutsTheSetThatExplainsMostAmountsFirst) {
   const auto found = fits({{"syncs", 16}, {"dispatches", 16}, {"barriers", 240}}, test::qwen());
@@ -77,5 +77,5 @@ TEST(Fit, SaysChanceInWords) {
   EXPECT_EQ(chance_words(1e-9), "by chance less than once in a million");
 }
 
-}  // namespace
+}  // namespace fit_test
 }  // namespace weir::explain

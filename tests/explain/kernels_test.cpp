@@ -4,7 +4,7 @@
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
-namespace {
+namespace kernels_test {
 
 // So many kernels that only one side has, each once.
 test::Counts kernels(const std::string& name, int count) {
@@ -39,5 +39,5 @@ TEST(Kernels, OfTheSameWorkAreFoundAmongAnyNumber) {
   EXPECT_TRUE(found);
 }
 
-}  // namespace
+}  // namespace kernels_test
 }  // namespace weir::explain

@@ -5,7 +5,7 @@
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
-namespace {
+namespace model_facts_test {
 
 using test::header;
 
@@ -152,5 +152,5 @@ TEST(ModelFactsFromConfig, RefuseWhatTellsNoLayers) {
   }
 }
 
-}  // namespace
+}  // namespace model_facts_test
 }  // namespace weir::explain

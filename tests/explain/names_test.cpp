@@ -5,7 +5,7 @@
 #include "tests/explain/planted.hpp"
 
 namespace weir::explain {
-namespace {
+namespace names_test {
 
 using profile::kernel_name;
 using profile::KernelName;
@@ -88,5 +88,5 @@ TEST(ModelFactsFromConfig, TakesAnyBytes) {
   }
 }
 
-}  // namespace
+}  // namespace names_test
 }  // namespace weir::explain

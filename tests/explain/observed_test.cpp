@@ -6,7 +6,7 @@
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
-namespace {
+namespace observed_test {
 
 using observed::Observed;
 using observed::Phase;
@@ -160,5 +160,5 @@ TEST(ObservedRuns, SayWhatWasNotJudged) {
   EXPECT_THAT(evidence_of(before, before).doubts, testing::IsEmpty());
 }
 
-}  // namespace
+}  // namespace observed_test
 }  // namespace weir::explain

@@ -4,7 +4,7 @@
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
-namespace {
+namespace pieces_test {
 
 using test::best;
 using test::side;
@@ -96,5 +96,5 @@ TEST(BarriersAroundACopy, AreNoLostBatching) {
   }
 }
 
-}  // namespace
+}  // namespace pieces_test
 }  // namespace weir::explain

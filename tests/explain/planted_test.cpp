@@ -9,7 +9,7 @@
 #include "tests/explain/scored.hpp"
 
 namespace weir::explain {
-namespace {
+namespace planted_test {
 
 using test::Change;
 using test::Dice;
@@ -132,5 +132,5 @@ TEST(SameSides, HaveNoFindingAndNoDifference) {
   EXPECT_FALSE(why.differs);
 }
 
-}  // namespace
+}  // namespace planted_test
 }  // namespace weir::explain

@@ -15,7 +15,7 @@
 #include "tests/explain/scored.hpp"
 
 namespace weir::explain {
-namespace {
+namespace recorded_test {
 
 using test::Planted;
 using test::Score;
@@ -134,5 +134,5 @@ TEST(RecordedChanges, NameTheCauseFirstInAnotherSet) {
   EXPECT_GE(scores.done.share(), 0.9);
 }
 
-}  // namespace
+}  // namespace recorded_test
 }  // namespace weir::explain

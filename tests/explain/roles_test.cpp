@@ -6,7 +6,7 @@
 #include "tests/explain/planted.hpp"
 
 namespace weir::explain {
-namespace {
+namespace roles_test {
 
 using profile::Role;
 using profile::role_of;
@@ -83,5 +83,5 @@ TEST(Role, TakesAnyBytes) {
   }
 }
 
-}  // namespace
+}  // namespace roles_test
 }  // namespace weir::explain

@@ -6,7 +6,7 @@
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
-namespace {
+namespace rules_test {
 
 using test::side;
 
@@ -107,5 +107,5 @@ TEST(Checklist, TicksWhatTheMeasurementAnswers) {
   EXPECT_EQ(why.checklist[5].answer, Check::Answer::unknown) << "no probe saw ops";
 }
 
-}  // namespace
+}  // namespace rules_test
 }  // namespace weir::explain

@@ -5,7 +5,7 @@
 #include "tests/explain/build.hpp"
 
 namespace weir::explain {
-namespace {
+namespace said_test {
 
 using test::best;
 using test::counts;
@@ -291,5 +291,5 @@ TEST(FixedCost, NamesNoUnitWhereThereIsNone) {
             "Only what is done once changed: load, warm-up, prompt; no count a token did.");
 }
 
-}  // namespace
+}  // namespace said_test
 }  // namespace weir::explain

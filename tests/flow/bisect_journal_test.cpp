@@ -5,7 +5,7 @@
 #include "tests/support/memory_files.hpp"
 
 namespace weir::flow {
-namespace {
+namespace bisect_journal_test {
 
 using ::testing::HasSubstr;
 
@@ -67,5 +67,5 @@ TEST(BisectJournals, NameTheLineThatIsNone) {
   }
 }
 
-}  // namespace
+}  // namespace bisect_journal_test
 }  // namespace weir::flow

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::flow {
-namespace {
+namespace explain_test {
 
 TEST(AllowedOps, AreThoseOfTheCellsOwnEngineThatItsBackendMatches) {
   config::Settings settings;
@@ -26,5 +26,5 @@ TEST(AllowedOps, AreThoseOfTheCellsOwnEngineThatItsBackendMatches) {
   EXPECT_EQ(of("engine-1/tiny/vulkan"), std::nullopt) << "an alias tells nothing";
 }
 
-}  // namespace
+}  // namespace explain_test
 }  // namespace weir::flow

@@ -11,7 +11,7 @@
 #include "tests/flow/fake_world.hpp"
 
 namespace weir::flow {
-namespace {
+namespace gate_test {
 
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
@@ -209,5 +209,5 @@ TEST(Verdict, OfAFileNamesItWhereItIsNone) {
   EXPECT_THAT(read.error().message, StartsWith("/out/verdict.json: "));
 }
 
-}  // namespace
+}  // namespace gate_test
 }  // namespace weir::flow

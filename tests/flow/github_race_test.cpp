@@ -15,7 +15,7 @@
 #include "tests/publish/wire.hpp"
 
 namespace weir::flow {
-namespace {
+namespace github_race_test {
 
 using publish::Marker;
 
@@ -406,5 +406,5 @@ TEST_P(Interleavings, OfWhateverHappensLeaveNoSuccessThatWasNotEarned) {
 }
 INSTANTIATE_TEST_SUITE_P(Drawn, Interleavings, testing::Range(0U, 4U));
 
-}  // namespace
+}  // namespace github_race_test
 }  // namespace weir::flow

@@ -14,7 +14,7 @@
 #include "tests/publish/store_api.hpp"
 
 namespace weir::flow {
-namespace {
+namespace serve_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -293,5 +293,5 @@ TEST_F(Posting, TellsWhatFailedAndGoesOn) {
 
 #endif
 
-}  // namespace
+}  // namespace serve_test
 }  // namespace weir::flow

@@ -8,7 +8,7 @@
 #include "gate/flow/profile_files.hpp"
 
 namespace weir::flow {
-namespace {
+namespace sides_test {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
@@ -147,5 +147,5 @@ TEST(Sides, OfJsonLinesAreNoRunsWhereAnEngineWroteThem) {
   EXPECT_FALSE(run);
 }
 
-}  // namespace
+}  // namespace sides_test
 }  // namespace weir::flow

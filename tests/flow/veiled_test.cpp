@@ -8,7 +8,7 @@
 #include "tests/config/parse_text.hpp"
 
 namespace weir::flow {
-namespace {
+namespace veiled_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -70,5 +70,5 @@ TEST(Redacted, AnExplanationNamesNothingPrivate) {
   EXPECT_THAT(shown, HasSubstr("see the runbook"));
 }
 
-}  // namespace
+}  // namespace veiled_test
 }  // namespace weir::flow

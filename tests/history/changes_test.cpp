@@ -7,7 +7,7 @@
 #include "gate/base/text.hpp"
 
 namespace weir::history {
-namespace {
+namespace changes_test {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -166,5 +166,5 @@ TEST(HistoryChanges, WithoutCommitsGoByTime) {
   EXPECT_TRUE(nights.changes({word})[0].known);
 }
 
-}  // namespace
+}  // namespace changes_test
 }  // namespace weir::history

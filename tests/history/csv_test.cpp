@@ -8,7 +8,7 @@
 #include "gate/history/history.hpp"
 
 namespace weir::history {
-namespace {
+namespace csv_test {
 
 const std::string k_header = "cell,metric,commit,time,value,machine\n";
 
@@ -174,5 +174,5 @@ TEST(Csv, OfRowsWithoutAMachineIsOfTheOneThatIsNamed) {
   EXPECT_NE(one->run(0).facts.id, other->run(0).facts.id);
 }
 
-}  // namespace
+}  // namespace csv_test
 }  // namespace weir::history

@@ -13,7 +13,7 @@
 #include "tests/history/support.hpp"
 
 namespace weir::history {
-namespace {
+namespace history_test {
 
 TEST(Names, StayAsTheyAreWhereTheyCanBeShown) {
   for (const char* name :
@@ -286,5 +286,5 @@ TEST(JudgedParts, AreThoseThatAnOutcomeRestsOn) {
                                    "e/m/b/whole: kernels", "e/m/b/whole: placement"}));
 }
 
-}  // namespace
+}  // namespace history_test
 }  // namespace weir::history

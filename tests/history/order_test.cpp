@@ -7,7 +7,7 @@
 #include "tests/history/support.hpp"
 
 namespace weir::history {
-namespace {
+namespace order_test {
 
 // A commit of 40 digits that begins with these.
 std::string commit_of(const std::string& digits) {
@@ -174,5 +174,5 @@ TEST(ClassChanges, AreNotSeenWhereAClassIsNotKnown) {
   EXPECT_TRUE(class_changes(history, history.series.front()).empty());
 }
 
-}  // namespace
+}  // namespace order_test
 }  // namespace weir::history

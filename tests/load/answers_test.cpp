@@ -6,7 +6,7 @@
 #include "tests/load/scene.hpp"
 
 namespace weir::load {
-namespace {
+namespace answers_test {
 
 using namespace tests;
 using profile::ServedRequest;
@@ -146,5 +146,5 @@ TEST(Answers, ConnectionsAreKeptOrNotAsStated) {
   }
 }
 
-}  // namespace
+}  // namespace answers_test
 }  // namespace weir::load

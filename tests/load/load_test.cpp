@@ -12,7 +12,7 @@
 #include "tests/load/virtual_server.hpp"
 
 namespace weir::load {
-namespace {
+namespace load_test {
 
 using profile::ServedFault;
 using profile::ServedRequest;
@@ -305,5 +305,5 @@ TEST(Plans, ThatCanNotBeCarriedOutAreRefused) {
   }
 }
 
-}  // namespace
+}  // namespace load_test
 }  // namespace weir::load

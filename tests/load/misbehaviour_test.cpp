@@ -9,7 +9,7 @@
 #include "tests/load/scene.hpp"
 
 namespace weir::load {
-namespace {
+namespace misbehaviour_test {
 
 using namespace tests;
 using profile::ServedFault;
@@ -284,5 +284,5 @@ TEST(Misbehaviour, AThousandRequestsLeaveNoDescriptorAndNoProcess) {
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), -1) << "a child process";
 }
 
-}  // namespace
+}  // namespace misbehaviour_test
 }  // namespace weir::load

@@ -12,7 +12,7 @@
 #include "gate/model/twin.hpp"
 
 namespace weir::model {
-namespace {
+namespace gguf_test {
 
 // A header with a value of every type, nested arrays and two tensors.
 GgufHeader everything() {
@@ -244,5 +244,5 @@ TEST(GgufHeader, SurvivesTenThousandRandomInputs) {
   EXPECT_GT(refused, 1000);
 }
 
-}  // namespace
+}  // namespace gguf_test
 }  // namespace weir::model

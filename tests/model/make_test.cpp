@@ -8,7 +8,7 @@
 #include "gate/base/hash.hpp"
 
 namespace weir::model {
-namespace {
+namespace make_test {
 
 std::string file_of(const ModelOptions& options) {
   std::string file;
@@ -177,5 +177,5 @@ TEST(ModelMake, StopsWhereTheSinkFails) {
   EXPECT_EQ(calls, 3);
 }
 
-}  // namespace
+}  // namespace make_test
 }  // namespace weir::model

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::model {
-namespace {
+namespace tensor_type_test {
 
 std::vector<unsigned char> bytes_of(TensorType type, Fill fill, std::uint64_t row,
                                     std::uint64_t blocks) {
@@ -130,5 +130,5 @@ TEST(TensorType, ChoosesWhatSuitsATensor) {
   for (const auto& [name, dims, fill] : cases) EXPECT_EQ(fill_for(name, dims), fill) << name;
 }
 
-}  // namespace
+}  // namespace tensor_type_test
 }  // namespace weir::model

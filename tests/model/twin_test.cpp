@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::model {
-namespace {
+namespace twin_test {
 
 using Dims = std::vector<std::uint64_t>;
 
@@ -212,5 +212,5 @@ TEST(ModelTwin, RefusesWhatItCanNotShrink) {
   }
 }
 
-}  // namespace
+}  // namespace twin_test
 }  // namespace weir::model

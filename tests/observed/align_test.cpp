@@ -4,7 +4,7 @@
 #include "gate/observed/timeline.hpp"
 
 namespace weir::observed {
-namespace {
+namespace align_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -144,5 +144,5 @@ TEST(WorkTimes, GiveOverlappingWorkOneRow) {
   EXPECT_NEAR(*coverage(timeline).gap(), 0.2, 1e-12);
 }
 
-}  // namespace
+}  // namespace align_test
 }  // namespace weir::observed

@@ -6,7 +6,7 @@
 #include "gate/observed/totals.hpp"
 
 namespace weir::observed {
-namespace {
+namespace cross_checks_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -108,5 +108,5 @@ TEST(Busy, IsNothingWhereNothingWasTimed) {
   EXPECT_FALSE(busy(Timeline{}));
 }
 
-}  // namespace
+}  // namespace cross_checks_test
 }  // namespace weir::observed

@@ -6,7 +6,7 @@
 #include "gate/observed/totals.hpp"
 
 namespace weir::observed {
-namespace {
+namespace observed_test {
 
 using testing::HasSubstr;
 
@@ -268,5 +268,5 @@ TEST(FillFromShape, SaysNothingOfWhatItDoesNotKnow) {
   }
 }
 
-}  // namespace
+}  // namespace observed_test
 }  // namespace weir::observed

@@ -8,7 +8,7 @@
 #include "gate/base/json.hpp"
 
 namespace weir::observed {
-namespace {
+namespace replayed_test {
 
 using namespace profile;  // the recording
 using testing::ElementsAre;
@@ -191,5 +191,5 @@ TEST(Replayed, APartOfAStepIsNotHeldAgainstTheWhole) {
   EXPECT_THAT(names(false), ElementsAre("replay_seconds"));
 }
 
-}  // namespace
+}  // namespace replayed_test
 }  // namespace weir::observed

@@ -6,7 +6,7 @@
 #include "gate/observed/totals.hpp"
 
 namespace weir::observed {
-namespace {
+namespace work_rows_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -226,5 +226,5 @@ TEST(Peak, IsTheLongerOfFlopsAndBytesAtTheHighestRatesOfTheSameBackend) {
   EXPECT_EQ(op_totals(observed, GroupBy::backend)[0].share_of_peak(), 0.6);
 }
 
-}  // namespace
+}  // namespace work_rows_test
 }  // namespace weir::observed

@@ -12,7 +12,7 @@
 #include "tests/support/memory_files.hpp"
 
 namespace weir::probes {
-namespace {
+namespace callgrind_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -252,5 +252,5 @@ TEST(Instructions, AreReadFromTheRealValgrind) {
   (void)real.remove_tree(folder);
 }
 
-}  // namespace
+}  // namespace callgrind_test
 }  // namespace weir::probes

@@ -11,7 +11,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace cuda_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -60,6 +60,6 @@ TEST(CudaProbe, SaysThatAnotherProfilerHoldsCuptiInsteadOfCountingNothing) {
 
 TEST(CudaProbe, NeedsLibcAndLibdlAlone) { expect_loads_on_old_systems(k_probe, k_libc_and_libdl); }
 
-}  // namespace
+}  // namespace cuda_test
 }  // namespace weir::probes
 #endif

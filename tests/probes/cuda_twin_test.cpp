@@ -15,7 +15,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace cuda_twin_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -276,5 +276,5 @@ TEST(CudaKernels, SurviveDamageAndShortFiles) {
   }
 }
 
-}  // namespace
+}  // namespace cuda_twin_test
 }  // namespace weir::probes

@@ -13,7 +13,7 @@
 #include "tests/probes/elf_bytes.hpp"
 
 namespace weir::probes {
-namespace {
+namespace elf_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -198,5 +198,5 @@ TEST(Elf, AgreesWithReadelf) {
   }
 }
 
-}  // namespace
+}  // namespace elf_test
 }  // namespace weir::probes

@@ -9,7 +9,7 @@
 #include "tests/probes/elf_bytes.hpp"
 
 namespace weir::probes {
-namespace {
+namespace fit_test {
 
 using testing::HasSubstr;
 using State = Fit::State;
@@ -262,5 +262,5 @@ TEST(Fit, OfInstructionsDependsOnTheMachineNotOnTheProgram) {
             State::sees);
 }
 
-}  // namespace
+}  // namespace fit_test
 }  // namespace weir::probes

@@ -13,7 +13,7 @@
 #include "tests/probes/ggml_support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace ggml_llama_test {
 
 using testing::Contains;
 using testing::IsEmpty;
@@ -289,5 +289,5 @@ TEST(GgmlInLlama, ChangesNoCountOfTheVulkanLayerBesideIt) {
   EXPECT_EQ(beside, alone);
 }
 
-}  // namespace
+}  // namespace ggml_llama_test
 }  // namespace weir::probes

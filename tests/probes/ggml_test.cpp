@@ -14,7 +14,7 @@
 #include "tests/probes/old_systems.hpp"
 
 namespace weir::probes {
-namespace {
+namespace ggml_test {
 
 using profile::GraphCount;
 using profile::OpCount;
@@ -276,5 +276,5 @@ TEST(GgmlProbe, NeedsLibcAndLibdlAloneAndExportsOnlyWhatItStandsInFrontOf) {
   EXPECT_EQ(exported.size(), 20U + 3U);
 }
 
-}  // namespace
+}  // namespace ggml_test
 }  // namespace weir::probes

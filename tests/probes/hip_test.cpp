@@ -11,7 +11,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace hip_test {
 
 using profile::TransferCount;
 using testing::HasSubstr;
@@ -137,5 +137,5 @@ TEST(HipProbe, NeedsLibcAndLibdlAloneAndExportsOnlyWhatItStandsInFrontOf) {
   EXPECT_GT(exported.size(), 40U);
 }
 
-}  // namespace
+}  // namespace hip_test
 }  // namespace weir::probes

@@ -5,7 +5,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace llama_test {
 
 profile::ProbeCounts generate(const std::string& model, int tokens) {
   const Folder folder;
@@ -56,5 +56,5 @@ TEST(Llama, SendsTheReferenceCountsPerToken) {
   }
 }
 
-}  // namespace
+}  // namespace llama_test
 }  // namespace weir::probes

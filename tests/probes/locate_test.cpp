@@ -6,7 +6,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace locate_test {
 
 using testing::HasSubstr;
 
@@ -136,5 +136,5 @@ TEST(EnvironmentFor, RefusesWhatItDoesNotHave) {
   }
 }
 
-}  // namespace
+}  // namespace locate_test
 }  // namespace weir::probes

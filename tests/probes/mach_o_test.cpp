@@ -5,7 +5,7 @@
 #include "gate/probes/read/fit.hpp"
 
 namespace weir::probes {
-namespace {
+namespace mach_o_test {
 
 using testing::HasSubstr;
 using State = Fit::State;
@@ -161,5 +161,5 @@ TEST(MachO, TrustsNoNumber) {
   }
 }
 
-}  // namespace
+}  // namespace mach_o_test
 }  // namespace weir::probes

@@ -9,7 +9,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace metal_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -162,6 +162,6 @@ TEST(MetalProbe, SaysWhenThereAreMoreClassesThanItHasRoomFor) {
   EXPECT_EQ(played.counts.counts.at("dispatches"), 8);
 }
 
-}  // namespace
+}  // namespace metal_test
 }  // namespace weir::probes
 #endif

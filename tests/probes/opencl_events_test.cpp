@@ -8,7 +8,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace opencl_events_test {
 
 using observed::Command;
 using observed::LoneCommand;
@@ -330,5 +330,5 @@ TEST(OpenClEvents, TimeEveryLaunchOfAProgramThatNobodyHereWrote) {
   EXPECT_EQ(played.counts.counts.at("syncs"), 20001);
 }
 
-}  // namespace
+}  // namespace opencl_events_test
 }  // namespace weir::probes

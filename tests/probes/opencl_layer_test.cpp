@@ -12,7 +12,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace opencl_layer_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -205,5 +205,5 @@ TEST(OpenClLayer, NeedsLibcAloneAndExportsOnlyWhatTheLoaderAsksFor) {
               testing::UnorderedElementsAre("clGetLayerInfo", "clInitLayer"));
 }
 
-}  // namespace
+}  // namespace opencl_layer_test
 }  // namespace weir::probes

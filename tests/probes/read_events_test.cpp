@@ -8,7 +8,7 @@
 #include "gate/probes/read/timeline.hpp"
 
 namespace weir::probes {
-namespace {
+namespace read_events_test {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -288,5 +288,5 @@ TEST(Timeline, TakesNoMoreNodesThanAFileMayTell) {
   EXPECT_THAT(timeline.warnings, Contains(HasSubstr("19 records of events make no sense")));
 }
 
-}  // namespace
+}  // namespace read_events_test
 }  // namespace weir::probes

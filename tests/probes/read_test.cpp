@@ -9,7 +9,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace read_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -377,5 +377,5 @@ TEST(CollectProbeFiles, ReadsOneFolderAndWarnsOfWhatItCannotRead) {
   EXPECT_FALSE(collect(files, folder.path() + "/none", "vulkan"));
 }
 
-}  // namespace
+}  // namespace read_test
 }  // namespace weir::probes

@@ -14,7 +14,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace recorded_twin_test {
 
 std::map<std::string, std::string> answers_of_the_device() {
   const Ran ran = run({WEIR_STRUCT_DUMP}, {});
@@ -107,5 +107,5 @@ TEST(RecordedTwin, GivesByteForByteWhatTheDeviceItselfAnswers) {
   EXPECT_GT(described_structs, 50U);
 }
 
-}  // namespace
+}  // namespace recorded_twin_test
 }  // namespace weir::probes

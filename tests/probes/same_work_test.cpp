@@ -7,7 +7,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace same_work_test {
 
 using Counts = std::map<std::string, std::int64_t>;
 
@@ -91,5 +91,5 @@ TEST(SameWork, GetsABarrierBehindEachDispatchAndCopyWhenSerialized) {
   }
 }
 
-}  // namespace
+}  // namespace same_work_test
 }  // namespace weir::probes

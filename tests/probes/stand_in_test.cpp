@@ -7,7 +7,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace stand_in_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -233,5 +233,5 @@ TEST_F(VulkanLayerOverAStandIn, LeavesAbsentWhatTheDriverLacks) {
   EXPECT_NE(layer_.get("vkSetDebugUtilsObjectNameEXT"), nullptr);
 }
 
-}  // namespace
+}  // namespace stand_in_test
 }  // namespace weir::probes

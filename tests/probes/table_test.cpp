@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace weir_probe {
-namespace {
+namespace table_test {
 
 void* value(std::uint64_t number) { return reinterpret_cast<void*>(number * 16 + 8); }
 
@@ -98,5 +98,5 @@ TEST(HandleTable, IsReadRightlyWhileOthersChangeIt) {
   table.free_all();
 }
 
-}  // namespace
+}  // namespace table_test
 }  // namespace weir_probe

@@ -9,7 +9,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace twin_driver_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -268,5 +268,5 @@ TEST(TwinDriver, NeedsLibcAlone) {
                                             "vk_icdGetPhysicalDeviceProcAddr"));
 }
 
-}  // namespace
+}  // namespace twin_driver_test
 }  // namespace weir::probes

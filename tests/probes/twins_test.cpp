@@ -15,7 +15,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace twins_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -399,5 +399,5 @@ TEST(TwinFolders, SayWhatMayHaveBeenMeant) {
   EXPECT_FALSE(load_twin(files, folders, "../devices/nvidia-rtx-4090"));
 }
 
-}  // namespace
+}  // namespace twins_test
 }  // namespace weir::probes

@@ -8,7 +8,7 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace {
+namespace vulkan_events_test {
 
 using observed::Command;
 using testing::ElementsAre;
@@ -275,5 +275,5 @@ TEST(VulkanEvents, AddNoMessageOfTheValidationLayerAboveOrBelow) {
   EXPECT_THAT(validated("invalid", khronos, "none"), HasSubstr("VkBufferCopy"));
 }
 
-}  // namespace
+}  // namespace vulkan_events_test
 }  // namespace weir::probes

@@ -9,7 +9,7 @@
 #include "tests/probes/stand_in.hpp"
 
 namespace weir::probes {
-namespace {
+namespace vulkan_hostile_test {
 
 using testing::HasSubstr;
 using testing::SizeIs;
@@ -188,5 +188,5 @@ TEST(VulkanLayerInAHostileWorld, LetsTheProgramRunWhereTheDiskIsFull) {
   }
 }
 
-}  // namespace
+}  // namespace vulkan_hostile_test
 }  // namespace weir::probes

@@ -13,7 +13,7 @@
 #include "tests/support/memory_files.hpp"
 
 namespace weir::probes {
-namespace {
+namespace vulkan_layer_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -236,5 +236,5 @@ TEST(VulkanLayer, NeedsLibcAlone) {
   expect_loads_on_old_systems(k_layers + "/libVkLayer_weir_probe.so", k_libc_and_libdl);
 }
 
-}  // namespace
+}  // namespace vulkan_layer_test
 }  // namespace weir::probes

@@ -6,7 +6,7 @@
 #include "gate/base/json.hpp"
 
 namespace weir::profile {
-namespace {
+namespace assemble_test {
 
 using ::testing::Contains;
 using ::testing::ElementsAre;
@@ -564,5 +564,5 @@ TEST(Assemble, TellsOnceWhatEachProcessSaysWithFiguresOfItsOwn) {
               ElementsAre("ops take 21.5 ms a token", "another"));
 }
 
-}  // namespace
+}  // namespace assemble_test
 }  // namespace weir::profile

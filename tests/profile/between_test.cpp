@@ -4,7 +4,7 @@
 #include "gate/profile/counts.hpp"
 
 namespace weir::profile {
-namespace {
+namespace between_test {
 
 using testing::HasSubstr;
 
@@ -70,5 +70,5 @@ TEST(Between, RefusesCountsThatWentBack) {
   EXPECT_THAT(between.error().message, HasSubstr("the ggml probe's count of graphs went back"));
 }
 
-}  // namespace
+}  // namespace between_test
 }  // namespace weir::profile

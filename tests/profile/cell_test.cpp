@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::profile {
-namespace {
+namespace cell_test {
 
 TEST(CellName, ReadsBackExactlyWhatItWrites) {
   for (const char* text : {
@@ -53,5 +53,5 @@ TEST(CellName, KeepsNamesFitToBeFolders) {
   }
 }
 
-}  // namespace
+}  // namespace cell_test
 }  // namespace weir::profile

@@ -4,7 +4,7 @@
 #include "gate/profile/assemble.hpp"
 
 namespace weir::profile {
-namespace {
+namespace cross_checks_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -37,5 +37,5 @@ TEST(CrossChecks, LeaveOpsBesideAnEnginesOwnCountAlone) {
   EXPECT_THAT(cross_checks(profile), IsEmpty());
 }
 
-}  // namespace
+}  // namespace cross_checks_test
 }  // namespace weir::profile

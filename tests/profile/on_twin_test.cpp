@@ -6,7 +6,7 @@
 #include "gate/profile/assemble.hpp"
 
 namespace weir::profile {
-namespace {
+namespace on_twin_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -90,5 +90,5 @@ TEST(OnTwin, KeepsTheFillOfARecord) {
   EXPECT_EQ(*again, record);
 }
 
-}  // namespace
+}  // namespace on_twin_test
 }  // namespace weir::profile

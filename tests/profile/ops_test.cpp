@@ -7,7 +7,7 @@
 #include "gate/profile/assemble.hpp"
 
 namespace weir::profile {
-namespace {
+namespace ops_test {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -329,5 +329,5 @@ TEST(ShapeCondition, IsOfTheSizesOfAnOpsResult) {
   }
 }
 
-}  // namespace
+}  // namespace ops_test
 }  // namespace weir::profile

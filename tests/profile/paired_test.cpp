@@ -6,7 +6,7 @@
 #include "gate/base/json.hpp"
 
 namespace weir::profile {
-namespace {
+namespace paired_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -218,5 +218,5 @@ TEST(PairedRuns, SurvivesTheJournal) {
   EXPECT_FALSE(record_from_json(wrong));
 }
 
-}  // namespace
+}  // namespace paired_test
 }  // namespace weir::profile

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 namespace weir::profile {
-namespace {
+namespace reach_diff_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -274,5 +274,5 @@ TEST(ParseRawDiff, TakesAnyBytesWithoutHarm) {
   }
 }
 
-}  // namespace
+}  // namespace reach_diff_test
 }  // namespace weir::profile

@@ -7,7 +7,7 @@
 #include "gate/base/json.hpp"
 
 namespace weir::profile {
-namespace {
+namespace reach_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -136,5 +136,5 @@ TEST(AddExecuted, KeepsSomeFunctionsOfAFileAndNoMore) {
   EXPECT_EQ(executed.files.size(), 1U);
 }
 
-}  // namespace
+}  // namespace reach_test
 }  // namespace weir::profile

@@ -8,7 +8,7 @@
 #include "gate/profile/profile.hpp"
 
 namespace weir::profile {
-namespace {
+namespace record_test {
 
 ProbeCounts ggml_counts() {
   ProbeCounts ggml;
@@ -254,5 +254,5 @@ TEST(ProfileJson, RefusesAnotherDocument) {
   EXPECT_FALSE(profile_from_json(Json::array()));
 }
 
-}  // namespace
+}  // namespace record_test
 }  // namespace weir::profile

@@ -8,7 +8,7 @@
 #include "gate/base/json.hpp"
 
 namespace weir::profile {
-namespace {
+namespace served_test {
 
 // Tokens at these moments; reported as many as came, nothing from a cache.
 ServedRequest request(double intended, std::vector<double> tokens, std::string prompt = "p") {
@@ -277,5 +277,5 @@ TEST(ServedFaults, HaveANameEach) {
   EXPECT_FALSE(parse_served_fault("bad luck"));
 }
 
-}  // namespace
+}  // namespace served_test
 }  // namespace weir::profile

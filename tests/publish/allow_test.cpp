@@ -9,7 +9,7 @@
 #include "tests/publish/store_api.hpp"
 
 namespace weir::publish {
-namespace {
+namespace allow_test {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -401,5 +401,5 @@ TEST(ReadCommentEvent, RefusesWhatIsNoSuchEvent) {
   EXPECT_FALSE(read_comment_event(good, "o/other", "event"));
 }
 
-}  // namespace
+}  // namespace allow_test
 }  // namespace weir::publish

@@ -5,7 +5,7 @@
 #include "gate/publish/target.hpp"
 
 namespace weir::publish {
-namespace {
+namespace event_test {
 
 using ::testing::HasSubstr;
 
@@ -226,5 +226,5 @@ TEST(Repository, IsOwnerAndNameAndNothingElse) {
   }
 }
 
-}  // namespace
+}  // namespace event_test
 }  // namespace weir::publish

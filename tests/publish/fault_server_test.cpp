@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::tests {
-namespace {
+namespace fault_server_test {
 
 TEST(GithubStore, ShowsACommentInListsOnlyAfterItsLag) {
   GithubStore store;
@@ -112,5 +112,5 @@ TEST(GithubStore, CutsListsIntoPages) {
   EXPECT_EQ(answer.last_page, 3);
 }
 
-}  // namespace
+}  // namespace fault_server_test
 }  // namespace weir::tests

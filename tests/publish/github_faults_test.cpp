@@ -9,7 +9,7 @@
 #include "tests/publish/fault_server.hpp"
 
 namespace weir::publish {
-namespace {
+namespace github_faults_test {
 
 using ::testing::HasSubstr;
 namespace faults = tests::faults;
@@ -284,5 +284,5 @@ TEST(GithubApiOnAServer, HidesATokenThatTheServerSendsBack) {
   EXPECT_THAT(rig.written, HasSubstr("***"));
 }
 
-}  // namespace
+}  // namespace github_faults_test
 }  // namespace weir::publish

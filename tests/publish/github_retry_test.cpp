@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::publish {
-namespace {
+namespace github_retry_test {
 
 using What = Next::What;
 
@@ -169,5 +169,5 @@ TEST(GithubWords, MaskBeforeTheyCut) {
   EXPECT_EQ(shown("\xC3\xA9\xC3\xA9\xC3\xA9", masker, 2), "\xC3\xA9\xC3\xA9...");
 }
 
-}  // namespace
+}  // namespace github_retry_test
 }  // namespace weir::publish

@@ -6,7 +6,7 @@
 #include "tests/publish/fakes.hpp"
 
 namespace weir::publish {
-namespace {
+namespace github_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -332,5 +332,5 @@ TEST(GithubApi, AnswersWithRefusalsThatTheCallerCanUse) {
   EXPECT_EQ(rig.http.requests.size(), 1U);
 }
 
-}  // namespace
+}  // namespace github_test
 }  // namespace weir::publish

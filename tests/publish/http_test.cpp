@@ -15,7 +15,7 @@
 #include "tests/publish/fault_server.hpp"
 
 namespace weir::sys {
-namespace {
+namespace http_test {
 
 using tests::faults::body;
 using tests::faults::cut;
@@ -265,5 +265,5 @@ TEST(RealHttp, RefusesACertificateThatNobodyVouchesFor) {
   EXPECT_FALSE(response.error().sent);
 }
 
-}  // namespace
+}  // namespace http_test
 }  // namespace weir::sys

@@ -8,7 +8,7 @@
 #include "tests/publish/store_api.hpp"
 
 namespace weir::publish {
-namespace {
+namespace issues_test {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -163,5 +163,5 @@ TEST_F(Issues, AreRehearsedAsTheyWouldBeMade) {
   EXPECT_THAT(rehearsal.sent(), SizeIs(1));
 }
 
-}  // namespace
+}  // namespace issues_test
 }  // namespace weir::publish

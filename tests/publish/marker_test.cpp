@@ -3,7 +3,7 @@
 #include "gate/publish/target.hpp"
 
 namespace weir::publish {
-namespace {
+namespace marker_test {
 
 TEST(GateName, ThatIsFineStaysAndAnyOtherBecomesOneOfItsOwn) {
   EXPECT_EQ(gate_name(""), "gate");
@@ -92,5 +92,5 @@ TEST(RunNumber, OfALaterRunOrAttemptMustNotBeOverwritten) {
   EXPECT_FALSE(newer({}, {1, 1}));
 }
 
-}  // namespace
+}  // namespace marker_test
 }  // namespace weir::publish

@@ -6,7 +6,7 @@
 #include "tests/publish/store_api.hpp"
 
 namespace weir::publish {
-namespace {
+namespace post_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -382,5 +382,5 @@ TEST(PartOfAPost, HasAWord) {
   EXPECT_EQ(to_string(Outcome::failed), "failed");
 }
 
-}  // namespace
+}  // namespace post_test
 }  // namespace weir::publish

@@ -12,7 +12,7 @@
 #include "tests/publish/store_api.hpp"
 
 namespace weir::publish {
-namespace {
+namespace race_test {
 
 using ::testing::HasSubstr;
 using tests::GithubStore;
@@ -132,5 +132,5 @@ TEST(RacingPosters, EditTheCommentThatWasThere) {
   }
 }
 
-}  // namespace
+}  // namespace race_test
 }  // namespace weir::publish

@@ -5,7 +5,7 @@
 #include "tests/publish/store_api.hpp"
 
 namespace weir::publish {
-namespace {
+namespace target_test {
 
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -196,5 +196,5 @@ TEST(RunUrl, NamesTheRunAndIsReadBack) {
   EXPECT_EQ(run_url_of("https://github.com", "o/r", {}), "");
 }
 
-}  // namespace
+}  // namespace target_test
 }  // namespace weir::publish

@@ -5,7 +5,7 @@
 #include "gate/publish/post.hpp"
 
 namespace weir::publish {
-namespace {
+namespace texts_test {
 
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -198,5 +198,5 @@ TEST(Rehearsal, RemembersWhatWouldBeSentAndSupposesThatNothingIsThere) {
   EXPECT_EQ(sent[3]["body"]["context"], "weir/gate");
 }
 
-}  // namespace
+}  // namespace texts_test
 }  // namespace weir::publish

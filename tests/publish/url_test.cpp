@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::publish {
-namespace {
+namespace url_test {
 
 TEST(Url, ReadsPlainAddresses) {
   struct Case {
@@ -100,5 +100,5 @@ TEST(Url, FindsTheNextPageInALinkHeader) {
   }
 }
 
-}  // namespace
+}  // namespace url_test
 }  // namespace weir::publish

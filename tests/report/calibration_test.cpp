@@ -10,7 +10,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace calibration_test {
 
 using support::expect_golden;
 using verdict::CalibratedCell;
@@ -104,5 +104,5 @@ TEST(CalibrationText, StaysWithinItsWidthAndMakesNamesInert) {
   }
 }
 
-}  // namespace
+}  // namespace calibration_test
 }  // namespace weir::report

@@ -8,7 +8,7 @@
 #include "tests/report/fixtures.hpp"
 
 namespace weir::report {
-namespace {
+namespace check_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -200,5 +200,5 @@ TEST(Check, CountsCharactersOfAStatusAsTheyAreStored) {
   EXPECT_GE(units, 135U);
 }
 
-}  // namespace
+}  // namespace check_test
 }  // namespace weir::report

@@ -9,7 +9,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace compare_text_test {
 
 using support::expect_golden;
 using testing::HasSubstr;
@@ -90,5 +90,5 @@ TEST(CompareText, AreInertWhateverNamesAre) {
   EXPECT_THAT(markdown, Not(HasSubstr("<!--")));
 }
 
-}  // namespace
+}  // namespace compare_text_test
 }  // namespace weir::report

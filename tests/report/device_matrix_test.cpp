@@ -8,7 +8,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace device_matrix_test {
 
 using support::expect_golden;
 using testing::HasSubstr;
@@ -100,5 +100,5 @@ TEST(DeviceMatrix, KeepsHostileNamesInert) {
   EXPECT_THAT(page, HasSubstr("amd-rx-7900-xtx"));
 }
 
-}  // namespace
+}  // namespace device_matrix_test
 }  // namespace weir::report

@@ -6,7 +6,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace device_test {
 
 using support::expect_golden;
 
@@ -47,5 +47,5 @@ TEST(DeviceText, ShowsWhatEnginesDecideByWithItsSourceAndItsDoubts) {
   expect_golden("device-show.txt", device_text(sheet, 80));
 }
 
-}  // namespace
+}  // namespace device_test
 }  // namespace weir::report

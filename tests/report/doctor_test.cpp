@@ -8,7 +8,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace doctor_test {
 
 using support::expect_golden;
 
@@ -112,5 +112,5 @@ TEST(Doctor, KeepsToItsWidthAndDisarmsWhatItWasTold) {
   }
 }
 
-}  // namespace
+}  // namespace doctor_test
 }  // namespace weir::report

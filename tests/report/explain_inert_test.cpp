@@ -12,7 +12,7 @@
 #include "tests/report/fixtures.hpp"
 
 namespace weir::report {
-namespace {
+namespace explain_inert_test {
 
 using explain::Explanation;
 using explain::test::side;
@@ -158,5 +158,5 @@ TEST(ExplanationsOfHostileNames, AreInertInACommentAndInALog) {
   }
 }
 
-}  // namespace
+}  // namespace explain_inert_test
 }  // namespace weir::report

@@ -9,7 +9,7 @@
 #include "tests/explain/build.hpp"
 
 namespace weir::report {
-namespace {
+namespace explain_test {
 
 using testing::HasSubstr;
 
@@ -118,5 +118,5 @@ TEST(Finding, ComesBackFromAVerdictAsItWas) {
   EXPECT_EQ(*read, finding);
 }
 
-}  // namespace
+}  // namespace explain_test
 }  // namespace weir::report

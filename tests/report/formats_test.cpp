@@ -10,7 +10,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace formats_test {
 
 using support::feed;
 using support::first_line;
@@ -153,5 +153,5 @@ TEST(ReportFormats, AreFilesWithAnOptionEach) {
                          junit(gate), html(gate), open_metrics(gate)));
 }
 
-}  // namespace
+}  // namespace formats_test
 }  // namespace weir::report

@@ -8,7 +8,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace golden_test {
 
 using support::expect_golden;
 
@@ -66,5 +66,5 @@ TEST(Golden, OtherFormatsLookAsStored) {
   }
 }
 
-}  // namespace
+}  // namespace golden_test
 }  // namespace weir::report

@@ -16,7 +16,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace inert_test {
 
 using verdict::CellVerdict;
 using verdict::GateVerdict;
@@ -424,5 +424,5 @@ TEST(Inert, StaysReadable) {
             "````text\n\u200b/merge\na ``` b\nx@y\n````\n");
 }
 
-}  // namespace
+}  // namespace inert_test
 }  // namespace weir::report

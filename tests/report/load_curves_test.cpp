@@ -8,7 +8,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace load_curves_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -124,5 +124,5 @@ TEST(Terminal, SaysWhereTheServersOwnMetricsAreShown) {
 
 TEST(Golden, APageOfServersLooksAsStored) { support::expect_golden("served.html", html(served())); }
 
-}  // namespace
+}  // namespace load_curves_test
 }  // namespace weir::report

@@ -11,7 +11,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace markdown_test {
 
 using support::occurrences;
 using testing::HasSubstr;
@@ -216,5 +216,5 @@ TEST(Markdown, LinksARunOnlyByAPlainAddress) {
   EXPECT_THAT(markdown(fixtures::green(), style), HasSubstr("[run](https://example.org/runs/1)"));
 }
 
-}  // namespace
+}  // namespace markdown_test
 }  // namespace weir::report

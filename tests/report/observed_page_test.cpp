@@ -11,7 +11,7 @@
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {
-namespace {
+namespace observed_page_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -250,5 +250,5 @@ TEST(PageOfObserved, IsInertWhateverNamesAre) {
   EXPECT_THAT(data, Not(HasSubstr("\x1b")));
 }
 
-}  // namespace
+}  // namespace observed_page_test
 }  // namespace weir::report

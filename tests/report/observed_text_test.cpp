@@ -5,7 +5,7 @@
 #include "gate/report/profile_texts.hpp"
 
 namespace weir::report {
-namespace {
+namespace observed_text_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -177,5 +177,5 @@ TEST(ObservedText, IsInertWhateverNamesAre) {
   EXPECT_THAT(text, Not(HasSubstr("\n::")));
 }
 
-}  // namespace
+}  // namespace observed_text_test
 }  // namespace weir::report

@@ -13,7 +13,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace open_metrics_test {
 
 using support::first_line;
 using support::occurrences;
@@ -139,5 +139,5 @@ TEST(OpenMetrics, GivesMetricsOfTheConfigurationNamesOfTheirOwn) {
   EXPECT_THAT(text, Not(HasSubstr("\nweir_jobs")));
 }
 
-}  // namespace
+}  // namespace open_metrics_test
 }  // namespace weir::report

@@ -7,7 +7,7 @@
 #include "tests/report/fixtures.hpp"
 
 namespace weir::report {
-namespace {
+namespace proposals_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -50,5 +50,5 @@ TEST(Proposals, AreNotSpokenOfWhereThereAreNone) {
   EXPECT_THAT(terminal(fixtures::red(), {}), Not(HasSubstr("rules")));
 }
 
-}  // namespace
+}  // namespace proposals_test
 }  // namespace weir::report

@@ -11,7 +11,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace ratios_test {
 
 using testing::AllOf;
 using testing::Contains;
@@ -206,5 +206,5 @@ TEST(BesideABase, AnnotationsTellEachTimeThatFailedInALine) {
                     HasSubstr("time to first token: ")));
 }
 
-}  // namespace
+}  // namespace ratios_test
 }  // namespace weir::report

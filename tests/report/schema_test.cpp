@@ -20,7 +20,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace schema_test {
 
 Json schema_json() {
   return Json::parse(support::read_file(std::filesystem::path(WEIR_SOURCE_DIR) /
@@ -136,5 +136,5 @@ TEST(Schema, RefusesWhatIsBroken) {
   }
 }
 
-}  // namespace
+}  // namespace schema_test
 }  // namespace weir::report

@@ -4,7 +4,7 @@
 #include "gate/report/hiding.hpp"
 
 namespace weir::report {
-namespace {
+namespace shown_command_test {
 
 TEST(ShownCommand, NeverShowsWhatAnAddressAsksFor) {
   struct Case {
@@ -85,5 +85,5 @@ TEST(ShownCommand, NeverShowsSecretsByTheNameOfTheirOption) {
   }
 }
 
-}  // namespace
+}  // namespace shown_command_test
 }  // namespace weir::report

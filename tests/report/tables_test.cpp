@@ -10,7 +10,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace tables_test {
 
 using support::expect_golden;
 
@@ -133,5 +133,5 @@ TEST(BaselineText, KeepsEightyColumnsWhateverNamesHold) {
   }
 }
 
-}  // namespace
+}  // namespace tables_test
 }  // namespace weir::report

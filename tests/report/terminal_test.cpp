@@ -8,7 +8,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace terminal_test {
 
 using support::first_line;
 using testing::HasSubstr;
@@ -123,5 +123,5 @@ TEST(Terminal, NamesTheConfigInCommandsWhereItIsNotTheDefault) {
   EXPECT_THAT(terminal(gate, style), testing::Not(HasSubstr("-c a file")));
 }
 
-}  // namespace
+}  // namespace terminal_test
 }  // namespace weir::report

@@ -10,7 +10,7 @@
 #include "gate/report/profile_page.hpp"
 
 namespace weir::report {
-namespace {
+namespace timeline_document_test {
 
 using observed::Command;
 using observed::Interval;
@@ -258,5 +258,5 @@ TEST(ShownCommand, TakesPlacesOutOfWhatWasSaid) {
   EXPECT_EQ(without_places("(~/x/y) 3 / 4 a/b \"/q/r\""), "(y) 3 / 4 a/b \"r\"");
 }
 
-}  // namespace
+}  // namespace timeline_document_test
 }  // namespace weir::report

@@ -10,7 +10,7 @@
 #include "tests/report/support.hpp"
 
 namespace weir::report {
-namespace {
+namespace timeline_test {
 
 using observed::Command;
 using observed::Interval;
@@ -178,5 +178,5 @@ TEST(ChromeTrace, ShowsCommandsThatWereTimedAndHowLongTheyWaited) {
   EXPECT_THAT(told, testing::ElementsAre("device peak 500.0", "copy copy to host 1000.0"));
 }
 
-}  // namespace
+}  // namespace timeline_test
 }  // namespace weir::report

@@ -8,7 +8,7 @@
 #include "tests/report/fixtures.hpp"
 
 namespace weir::report {
-namespace {
+namespace words_test {
 
 using testing::ElementsAre;
 
@@ -176,5 +176,5 @@ TEST(Layout, PutsWhatGivesAReasonBeforeTheLastLines) {
   }
 }
 
-}  // namespace
+}  // namespace words_test
 }  // namespace weir::report

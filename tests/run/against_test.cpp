@@ -10,7 +10,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace against_test {
 
 using profile::Pass;
 using profile::RunRecord;
@@ -363,5 +363,5 @@ TEST(AgainstOverDepths, ADepthWhoseProgramFailsLeavesTheOthersToTheirPairs) {
   EXPECT_EQ(deep.pairs, 4) << "after its second crash";
 }
 
-}  // namespace
+}  // namespace against_test
 }  // namespace weir::run

@@ -10,7 +10,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace container_test {
 
 using config::Runtime;
 using testing::Contains;
@@ -430,5 +430,5 @@ TEST(PreflightOfAContainer, CountsNoInstructionsOfDockersOwn) {
   }
 }
 
-}  // namespace
+}  // namespace container_test
 }  // namespace weir::run

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::run {
-namespace {
+namespace environment_test {
 
 std::map<std::string, std::string> merged(const sys::EnvironmentList& inherited,
                                           const config::Environment& config,
@@ -65,5 +65,5 @@ TEST(Environment, OfProbesIsNotTakenOver) {
             (std::vector<std::string>{"WEIR_PROFILE", "WEIR_PROBE_DIR", "WEIR_PROBE_EVENTS"}));
 }
 
-}  // namespace
+}  // namespace environment_test
 }  // namespace weir::run

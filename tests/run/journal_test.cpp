@@ -8,7 +8,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace journal_test {
 
 using profile::Ended;
 using profile::Pass;
@@ -294,5 +294,5 @@ TEST(Runs, AreNamedByTimeAndFoundNewestLast) {
   EXPECT_EQ(*newest_run(files, "out"), *third);
 }
 
-}  // namespace
+}  // namespace journal_test
 }  // namespace weir::run

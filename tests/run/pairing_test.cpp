@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::run {
-namespace {
+namespace pairing_test {
 
 stats::PairedRule rule() {
   stats::PairedRule rule;
@@ -137,5 +137,5 @@ TEST(Pairing, FewestPairsFollowFromWhatMayBeMissed) {
   EXPECT_EQ(Pairing::fewest({}), 0U);
 }
 
-}  // namespace
+}  // namespace pairing_test
 }  // namespace weir::run

@@ -3,7 +3,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace plan_test {
 
 using profile::Pass;
 
@@ -156,5 +156,5 @@ TEST(Plan, GoesOnOnlyWithTheSamePlan) {
       "this run was begun with other cells, models");
 }
 
-}  // namespace
+}  // namespace plan_test
 }  // namespace weir::run

@@ -5,7 +5,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace preflight_test {
 
 TEST(Preflight, TellsAllProblemsAtOnceAndEachOnce) {
   const auto scene = make_scene(R"(version: 1
@@ -199,5 +199,5 @@ TEST(Fingerprint, KnowsAModelFolderByItsFilesAndItsConfig) {
   EXPECT_FALSE(look_at_model(files, "/").has_value()) << "no files in it";
 }
 
-}  // namespace
+}  // namespace preflight_test
 }  // namespace weir::run

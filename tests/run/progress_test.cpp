@@ -5,7 +5,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace progress_test {
 
 using profile::Pass;
 
@@ -92,5 +92,5 @@ TEST(Progress, SaysNothingThatACiSystemWouldObey) {
   EXPECT_EQ(out, "\u2237error::x\n##(error]y\n\u2237error::x\n");
 }
 
-}  // namespace
+}  // namespace progress_test
 }  // namespace weir::run

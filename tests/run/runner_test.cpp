@@ -10,7 +10,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace runner_test {
 
 using profile::Ended;
 using profile::Pass;
@@ -579,5 +579,5 @@ TEST(Runner, GivesUpInstructionsAloneWhereTheyCanNotBeCounted) {
   EXPECT_EQ(fine, 5U) << "three counted, two timed";
 }
 
-}  // namespace
+}  // namespace runner_test
 }  // namespace weir::run

@@ -15,7 +15,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace server_pair_test {
 
 using profile::RunRecord;
 using profile::Side;
@@ -310,5 +310,5 @@ TEST_F(ServerPair, OneThatCouldNotBeStartedStopsTheFirstAttemptAlone) {
   EXPECT_TRUE(second[1]->error);
 }
 
-}  // namespace
+}  // namespace server_pair_test
 }  // namespace weir::run

@@ -17,7 +17,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace server_run_test {
 
 using profile::Pass;
 using profile::RunRecord;
@@ -293,5 +293,5 @@ TEST(Port, IsFreeUntilSomebodyListensThere) {
   close(fd);
 }
 
-}  // namespace
+}  // namespace server_run_test
 }  // namespace weir::run

@@ -3,7 +3,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace starts_test {
 
 using profile::Pass;
 
@@ -65,5 +65,5 @@ TEST(Starts, OfEnginesThatServeNothingAreTheirOwn) {
   for (std::size_t i = 0; i < starts.size(); ++i) EXPECT_EQ(starts[i], i);
 }
 
-}  // namespace
+}  // namespace starts_test
 }  // namespace weir::run

@@ -3,7 +3,7 @@
 #include "tests/run/scene.hpp"
 
 namespace weir::run {
-namespace {
+namespace unfinished_test {
 
 using profile::Pass;
 
@@ -74,5 +74,5 @@ TEST(Unfinished, TellsInstructionsThatWereGivenUpFromTheOtherCounts) {
   EXPECT_EQ(unfinished(run).at(run.records.front().cell).counted, before);
 }
 
-}  // namespace
+}  // namespace unfinished_test
 }  // namespace weir::run

@@ -8,7 +8,7 @@
 #include "gate/base/encode.hpp"
 
 namespace weir::serve {
-namespace {
+namespace access_test {
 
 NewToken made(const std::string& project, const std::string& scopes) {
   history::StoredToken wanted;
@@ -197,5 +197,5 @@ TEST(Access, CountsRefusalsOfAnIPv6NetworkTogether) {
   EXPECT_EQ(access.count_refusal("nobody", 0), std::nullopt);
 }
 
-}  // namespace
+}  // namespace access_test
 }  // namespace weir::serve

@@ -13,7 +13,7 @@
 #include "tests/serve/support.hpp"
 
 namespace weir::serve {
-namespace {
+namespace issuer_test {
 
 std::string url64(std::string_view bytes) {
   std::string text = base64(bytes);
@@ -391,5 +391,5 @@ TEST_F(JobUploads, WaitForKeysAndAreRefusedWhereNoneCome) {
   EXPECT_EQ(ask(*service, {Method::get, "/api/v1/projects"}).status, 200);
 }
 
-}  // namespace
+}  // namespace issuer_test
 }  // namespace weir::serve

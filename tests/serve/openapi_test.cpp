@@ -21,7 +21,7 @@
 #include "tests/serve/support.hpp"
 
 namespace weir::serve {
-namespace {
+namespace openapi_test {
 
 // What a schema of the description has against a document; "" when nothing.
 std::string complaint(const Json& description, Json schema, const Json& document) {
@@ -234,5 +234,5 @@ TEST_F(Description, HasEveryParameterThatIsTaken) {
   }
 }
 
-}  // namespace
+}  // namespace openapi_test
 }  // namespace weir::serve

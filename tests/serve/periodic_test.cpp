@@ -7,7 +7,7 @@
 #include "gate/serve/workers.hpp"
 
 namespace weir::serve {
-namespace {
+namespace periodic_test {
 
 constexpr double k_never = 1e6;
 
@@ -55,5 +55,5 @@ TEST(Periodic, EndsWithoutWaitingForItsTime) {
   Periodic periodic(k_never, [] { FAIL(); });
 }
 
-}  // namespace
+}  // namespace periodic_test
 }  // namespace weir::serve

@@ -8,7 +8,7 @@
 #include "tests/serve/raw_client.hpp"
 
 namespace weir::tests {
-namespace {
+namespace server_hostile_test {
 
 struct Case {
   std::string what, bytes;
@@ -211,5 +211,5 @@ TEST(Server, TakesTheSameDropByDrop) {
   EXPECT_EQ(parse_json(third->body)->at("body"), "");
 }
 
-}  // namespace
+}  // namespace server_hostile_test
 }  // namespace weir::tests

@@ -14,7 +14,7 @@
 #include "tests/serve/raw_client.hpp"
 
 namespace weir::tests {
-namespace {
+namespace server_limits_test {
 
 const std::string k_get = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
 
@@ -277,5 +277,5 @@ TEST(Server, WaitsOutALackOfDescriptors) {
   EXPECT_EQ(answer->status, 200);
 }
 
-}  // namespace
+}  // namespace server_limits_test
 }  // namespace weir::tests

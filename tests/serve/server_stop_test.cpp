@@ -13,7 +13,7 @@
 #include "tests/serve/raw_client.hpp"
 
 namespace weir::tests {
-namespace {
+namespace server_stop_test {
 
 const std::string k_get = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
 const std::string k_slow = "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n";
@@ -203,5 +203,5 @@ TEST(Server, MayBeStoppedInTheMiddleOfALoad) {
   }
 }
 
-}  // namespace
+}  // namespace server_stop_test
 }  // namespace weir::tests

@@ -10,7 +10,7 @@
 #include "tests/serve/raw_client.hpp"
 
 namespace weir::tests {
-namespace {
+namespace server_test {
 
 const std::string k_get = "GET /a HTTP/1.1\r\nHost: h\r\n\r\n";
 
@@ -338,5 +338,5 @@ TEST(Answer, DatesAreThoseOfHttp) {
   EXPECT_EQ(serve::http_date(784111777), "Sun, 06 Nov 1994 08:49:37 GMT");
 }
 
-}  // namespace
+}  // namespace server_test
 }  // namespace weir::tests

@@ -12,7 +12,7 @@
 #include "tests/serve/support.hpp"
 
 namespace weir::serve {
-namespace {
+namespace service_test {
 
 using testing::HasSubstr;
 using testing::Not;
@@ -698,5 +698,5 @@ TEST(Badge, IsAnImageThatReadsItselfOut) {
   EXPECT_LT(lengthy.size(), 2000U);
 }
 
-}  // namespace
+}  // namespace service_test
 }  // namespace weir::serve

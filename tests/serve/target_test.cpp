@@ -5,7 +5,7 @@
 #include "gate/serve/http.hpp"
 
 namespace weir::serve {
-namespace {
+namespace target_test {
 
 using Query = std::map<std::string, std::vector<std::string>, std::less<>>;
 
@@ -136,5 +136,5 @@ TEST(Target, OfRandomBytesKeepsItsPromises) {
   EXPECT_GT(taken, 100);
 }
 
-}  // namespace
+}  // namespace target_test
 }  // namespace weir::serve

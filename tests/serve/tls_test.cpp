@@ -22,7 +22,7 @@
 #include "tests/serve/raw_client.hpp"
 
 namespace weir::tests {
-namespace {
+namespace tls_test {
 
 template <class T>
 using Owned = std::unique_ptr<T, void (*)(T*)>;
@@ -265,7 +265,7 @@ TEST_F(TlsFiles, ThatAreNoGoodAreTold) {
   EXPECT_EQ(serve::Server::listen(options(), echo).error().code, Code::config);
 }
 
-}  // namespace
+}  // namespace tls_test
 }  // namespace weir::tests
 
 #else
@@ -275,7 +275,7 @@ TEST_F(TlsFiles, ThatAreNoGoodAreTold) {
 #include "tests/serve/echo.hpp"
 
 namespace weir::tests {
-namespace {
+namespace tls_test {
 
 TEST(Tls, IsToldToBeMissing) {
   Echo echo;
@@ -287,7 +287,7 @@ TEST(Tls, IsToldToBeMissing) {
   EXPECT_NE(server.error().message.find("built without TLS"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace tls_test
 }  // namespace weir::tests
 
 #endif

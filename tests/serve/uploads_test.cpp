@@ -12,7 +12,7 @@
 #include "tests/serve/support.hpp"
 
 namespace weir::serve {
-namespace {
+namespace uploads_test {
 
 class Uploads : public ServiceTest {
  protected:
@@ -833,5 +833,5 @@ TEST(Intake, TakesNoMoreThanItMayHold) {
   EXPECT_FALSE(put(1));
 }
 
-}  // namespace
+}  // namespace uploads_test
 }  // namespace weir::serve

@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::serve {
-namespace {
+namespace workers_test {
 
 TEST(Workers, RunWhatTheyTookEvenWhenTheyEnd) {
   std::atomic<int> ran{0};
@@ -135,5 +135,5 @@ TEST(Places, AreFreeAgainWhenTheyAreGivenBack) {
   one.reset();  // also when nobody asks for them any more
 }
 
-}  // namespace
+}  // namespace workers_test
 }  // namespace weir::serve

@@ -6,7 +6,7 @@
 #include "tests/support/memory_files.hpp"
 
 namespace weir::site {
-namespace {
+namespace folder_test {
 
 constexpr const char* k_index = "<head><meta name=\"generator\" content=\"weir\"></head>";
 
@@ -78,5 +78,5 @@ TEST_F(SiteFolder, SaysWhereItLookedForThePages) {
   EXPECT_NE(none.error().message.find("/usr/share/weir/web"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace folder_test
 }  // namespace weir::site

@@ -13,7 +13,7 @@
 #include "tests/browser/site_scene.hpp"
 
 namespace weir::site {
-namespace {
+namespace site_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -263,5 +263,5 @@ TEST(RepoUrl, TakesAddressesThatABrowserReadsAsOne) {
   }
 }
 
-}  // namespace
+}  // namespace site_test
 }  // namespace weir::site

@@ -3,7 +3,7 @@
 #include "gate/site/parts.hpp"
 
 namespace weir::site {
-namespace {
+namespace state_test {
 
 history::Series series_of(std::vector<double> values) {
   history::Series series;
@@ -28,5 +28,5 @@ TEST(SeriesState, IsSteadyOnlyWhileTheLastNightsLieInTheBandOfThoseBefore) {
   EXPECT_EQ(series_state(series_of({100, 101, 80, 80}), {}), "steady") << "too few to have a band";
 }
 
-}  // namespace
+}  // namespace state_test
 }  // namespace weir::site

@@ -5,7 +5,7 @@
 #include "tests/browser/site_scene.hpp"
 
 namespace weir::site {
-namespace {
+namespace tally_test {
 
 using verdict::Outcome;
 
@@ -90,5 +90,5 @@ TEST(SiteTally, LeavesOutVerdictsThatCanNotBeRead) {
   EXPECT_EQ(read_verdicts(stored).size(), 1U);
 }
 
-}  // namespace
+}  // namespace tally_test
 }  // namespace weir::site

@@ -9,7 +9,7 @@
 #include "scene.hpp"
 
 namespace weir::source {
-namespace {
+namespace bisection_test {
 
 using ::testing::ElementsAre;
 using ::testing::SizeIs;
@@ -155,5 +155,5 @@ TEST_F(Histories, AreWhatTheBadCommitContainsAndTheGoodOneDoesNot) {
   EXPECT_THAT(repository->history(merge, good).value(), SizeIs(0));
 }
 
-}  // namespace
+}  // namespace bisection_test
 }  // namespace weir::source

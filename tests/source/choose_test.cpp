@@ -3,7 +3,7 @@
 #include "scene.hpp"
 
 namespace weir::source {
-namespace {
+namespace choose_test {
 
 class Bases : public Scene {
  protected:
@@ -276,5 +276,5 @@ TEST_F(Bases, CanBeAFolderWithGitOrWithout) {
   EXPECT_FALSE(files_.exists(at("cache"))) << "a folder needs no cache";
 }
 
-}  // namespace
+}  // namespace choose_test
 }  // namespace weir::source

@@ -4,7 +4,7 @@
 #include "scene.hpp"
 
 namespace weir::source {
-namespace {
+namespace git_history_test {
 
 class CommitOrderInGit : public Scene {
  protected:
@@ -85,5 +85,5 @@ TEST_F(CommitOrderInGit, NamesTheCommitsThatChangedAFolderAlongTheFirstParents) 
   EXPECT_TRUE(git.commits_that_changed("p*").value().empty());
 }
 
-}  // namespace
+}  // namespace git_history_test
 }  // namespace weir::source

@@ -3,7 +3,7 @@
 #include "scene.hpp"
 
 namespace weir::source {
-namespace {
+namespace pushed_test {
 
 const std::string k_one(40, 'a'), k_two(40, 'b'), k_none(40, '0');
 
@@ -53,5 +53,5 @@ TEST_F(HooksFolder, IsWhereGitLooksForIt) {
   EXPECT_EQ(folder(repository_), "/elsewhere");
 }
 
-}  // namespace
+}  // namespace pushed_test
 }  // namespace weir::source

@@ -4,7 +4,7 @@
 #include "tests/support/memory_files.hpp"
 
 namespace weir::source {
-namespace {
+namespace sides_test {
 
 TEST(ProgramInBase, IsTheCandidatesCounterpart) {
   sys::MemoryFiles files;
@@ -113,5 +113,5 @@ TEST(CacheFolder, IsTheFirstThatIsSet) {
   EXPECT_TRUE(default_cache_folder()->starts_with("/"));
 }
 
-}  // namespace
+}  // namespace sides_test
 }  // namespace weir::source

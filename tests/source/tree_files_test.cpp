@@ -4,7 +4,7 @@
 #include "scene.hpp"
 
 namespace weir::source {
-namespace {
+namespace tree_files_test {
 
 class CommitFiles : public Scene {
  protected:
@@ -126,5 +126,5 @@ TEST_F(CommitFiles, AreCommittedOnlyWhereTheBranchIsWhereItWasSeen) {
   EXPECT_EQ(git_->checked_out_in("main").value(), git_->top());
 }
 
-}  // namespace
+}  // namespace tree_files_test
 }  // namespace weir::source

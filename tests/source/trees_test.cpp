@@ -10,7 +10,7 @@
 #include "scene.hpp"
 
 namespace weir::source {
-namespace {
+namespace trees_test {
 
 class BuiltBases : public Scene {
  protected:
@@ -327,5 +327,5 @@ TEST(ShellLines, CanBePastedAsTheyStand) {
   for (const Case& c : cases) EXPECT_EQ(shell_line(c.argv), c.line);
 }
 
-}  // namespace
+}  // namespace trees_test
 }  // namespace weir::source

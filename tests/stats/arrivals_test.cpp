@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::stats {
-namespace {
+namespace arrivals_test {
 
 // std::mt19937_64 with seed 5489 begins with 14514284786278117030, 4620546740167642908,
 // 13109570281517897720 (the standard's default seed; it states the 10000th: 9981545732273789042).
@@ -57,5 +57,5 @@ TEST(PoissonArrivals, HaveExponentialGaps) {
 
 TEST(PoissonArrivals, OfNoneAreNone) { EXPECT_TRUE(poisson_arrivals(1, 0, 1).empty()); }
 
-}  // namespace
+}  // namespace arrivals_test
 }  // namespace weir::stats

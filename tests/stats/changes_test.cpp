@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::stats {
-namespace {
+namespace changes_test {
 
 // The same on every machine: std::normal_distribution is not.
 class Nights {
@@ -313,5 +313,5 @@ TEST(CountChanges, EveryDifferenceIsAStepAndOneThatFlipsBackAnother) {
   EXPECT_TRUE(count_changes({}).value().levels.empty());
 }
 
-}  // namespace
+}  // namespace changes_test
 }  // namespace weir::stats

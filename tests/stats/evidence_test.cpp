@@ -11,7 +11,7 @@
 #include "gate/stats/paired.hpp"
 
 namespace weir::stats {
-namespace {
+namespace evidence_test {
 
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
@@ -163,5 +163,5 @@ TEST(Evidence, AFirstRunFarAboveAllOthersDoesNotBlindThePlace) {
   EXPECT_GT(late.log_place(), 0.8 * plain.log_place());
 }
 
-}  // namespace
+}  // namespace evidence_test
 }  // namespace weir::stats

@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::stats {
-namespace {
+namespace paired_test {
 
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
@@ -187,5 +187,5 @@ TEST(EffectInterval, IsOpenWhereAFewPairsCanNotTell) {
   EXPECT_FALSE(effect_interval({}, rule));
 }
 
-}  // namespace
+}  // namespace paired_test
 }  // namespace weir::stats

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::stats {
-namespace {
+namespace quantile_test {
 
 TEST(Quantile, AgreesWithNumpysDefault) {
   const std::vector<double> samples = {7, 1, 3, 10};
@@ -52,5 +52,5 @@ TEST(StudentQuantile, AgreesWithClosedFormsAndScipy) {
   EXPECT_EQ(student_quantile(0.5, 3), 0);
 }
 
-}  // namespace
+}  // namespace quantile_test
 }  // namespace weir::stats

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::stats {
-namespace {
+namespace replay_test {
 
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
@@ -175,5 +175,5 @@ TEST(ShareAtMost, IsClopperAndPearsons) {
   EXPECT_EQ(share_at_most(5, 5), 1);
 }
 
-}  // namespace
+}  // namespace replay_test
 }  // namespace weir::stats

@@ -9,7 +9,7 @@
 #include "gate/stats/paired.hpp"
 
 namespace weir::stats {
-namespace {
+namespace spread_test {
 
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
@@ -99,5 +99,5 @@ TEST(Spread, ANoisierCandidateThatIsFarSlowerFailsAllTheSame) {
   }
 }
 
-}  // namespace
+}  // namespace spread_test
 }  // namespace weir::stats

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::stats {
-namespace {
+namespace stored_test {
 
 using ::testing::HasSubstr;
 using Samples = std::vector<double>;
@@ -156,5 +156,5 @@ TEST(MedianInterval, HoldsTheMedianBetweenItsEnds) {
   EXPECT_GT(interval->low, 28.0);
 }
 
-}  // namespace
+}  // namespace stored_test
 }  // namespace weir::stats

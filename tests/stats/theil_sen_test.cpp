@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::stats {
-namespace {
+namespace theil_sen_test {
 
 // Sen's own example (Journal of the American Statistical Association 63, 1968, section 6): slope 4,
 // 93 % interval 3.71 to 4.38; the intercept by hand: the median of 5, 7, 7, 4, 5, 7, 6 is 6.
@@ -67,5 +67,5 @@ TEST(SlopeInterval, HoldsTheTrueSlopeAsOftenAsItSays) {
   EXPECT_NEAR(static_cast<double>(held) / k_trials, 0.9, 0.015);
 }
 
-}  // namespace
+}  // namespace theil_sen_test
 }  // namespace weir::stats

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::stats {
-namespace {
+namespace trend_rule_test {
 
 // Worked out with a program that shares no code with this one (docs/evidence/change-points.md).
 TEST(TrendRule, GivesTheNumbersOfItsTestVector) {
@@ -72,5 +72,5 @@ TEST(TrendRule, CorrectsKindAndPlaceForSixteenNightsWithoutASecondAlert) {
   EXPECT_GT(corrected, 20);
 }
 
-}  // namespace
+}  // namespace trend_rule_test
 }  // namespace weir::stats

@@ -8,7 +8,7 @@
 #include "gate/sys/machine_health.hpp"
 
 namespace weir::sys {
-namespace {
+namespace apple_facts_test {
 
 // A system that answers these names and no other.
 Sysctls telling(std::map<std::string, std::int64_t> numbers,
@@ -119,5 +119,5 @@ TEST(AppleFacts, AreUnknownWhereTheSystemDoesNotAnswer) {
   }
 }
 
-}  // namespace
+}  // namespace apple_facts_test
 }  // namespace weir::sys

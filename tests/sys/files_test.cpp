@@ -19,7 +19,7 @@
 #include "tests/support/memory_files.hpp"
 
 namespace weir::sys {
-namespace {
+namespace files_test {
 
 // The same questions to real files and to the fake, so that the fake stays true.
 class AnyFiles : public testing::TestWithParam<const char*> {
@@ -293,5 +293,5 @@ TEST(RealFilesRights, AreThoseThatWereSetWhateverTheMask) {
   EXPECT_FALSE(files.set_mode(folder, 0777)) << "it is gone";
 }
 
-}  // namespace
+}  // namespace files_test
 }  // namespace weir::sys

@@ -9,7 +9,7 @@
 #include "gate/sys/capture.hpp"
 
 namespace weir::sys {
-namespace {
+namespace interrupts_test {
 
 bool readable(const Stop& stop) {
   pollfd fd{stop.fd(), POLLIN, 0};
@@ -109,5 +109,5 @@ TEST(Interrupts, WithALimitStopWhenItIsOver) {
   EXPECT_FALSE(long_lasting.stop().requested());
 }
 
-}  // namespace
+}  // namespace interrupts_test
 }  // namespace weir::sys

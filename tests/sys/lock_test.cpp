@@ -13,7 +13,7 @@
 #include "gate/sys/files.hpp"
 
 namespace weir::sys {
-namespace {
+namespace lock_test {
 
 class Locking : public testing::Test {
  protected:
@@ -133,5 +133,5 @@ TEST_F(Locking, FollowsNoLinkThatSomebodyLaid) {
   EXPECT_NE(held.error().message.find("WEIR_LOCK_DIR"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace lock_test
 }  // namespace weir::sys

@@ -8,7 +8,7 @@
 #include "tests/support/memory_files.hpp"
 
 namespace weir::sys {
-namespace {
+namespace machine_health_test {
 
 using testing::Contains;
 using testing::HasSubstr;
@@ -215,5 +215,5 @@ TEST(MachineHealth, TakesAnyTextForAnAnswerOrForNone) {
   }
 }
 
-}  // namespace
+}  // namespace machine_health_test
 }  // namespace weir::sys

@@ -5,7 +5,7 @@
 #include "tests/support/memory_files.hpp"
 
 namespace weir::sys {
-namespace {
+namespace machine_test {
 
 std::string cpuinfo(int packages, int cores, int threads, const std::string& flags) {
   std::string text;
@@ -125,5 +125,5 @@ TEST(Machine, ReadsThisOne) {
   EXPECT_GT(load.memory_available().value_or(0), 0);
 }
 
-}  // namespace
+}  // namespace machine_test
 }  // namespace weir::sys

@@ -9,7 +9,7 @@
 #include "gate/sys/process.hpp"
 
 namespace weir::sys {
-namespace {
+namespace perf_events_test {
 
 using testing::Test;
 
@@ -112,5 +112,5 @@ TEST(PerfEvents, AreRefusedInWordsWithACure) {
   }
 }
 
-}  // namespace
+}  // namespace perf_events_test
 }  // namespace weir::sys

@@ -20,7 +20,7 @@
 #include "gate/sys/files.hpp"
 
 namespace weir::sys {
-namespace {
+namespace process_test {
 
 const std::string k_engine = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
 
@@ -535,5 +535,5 @@ TEST(Processes, RunManySideBySideWithoutMixingThemUp) {
   EXPECT_EQ(right, 24);
 }
 
-}  // namespace
+}  // namespace process_test
 }  // namespace weir::sys

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 namespace weir::unit {
-namespace {
+namespace metric_test {
 
 TEST(FindMetric, KnowsEveryNameItLists) {
   std::set<std::string> seen;
@@ -138,5 +138,5 @@ TEST(Show, PutsValuesInUnitsPeopleRead) {
   EXPECT_EQ(show_duration(72), "1 m 12 s");
 }
 
-}  // namespace
+}  // namespace metric_test
 }  // namespace weir::unit

@@ -8,7 +8,7 @@
 #include "build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace allowance_test {
 
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -306,5 +306,5 @@ TEST(WhatWasAllowed, BecomesTheBaselineWhereThatHoldsTheValueBefore) {
       accepted_into({k_cell, "kernels", "9", "9", "", {{"fused", Rational(8), {}}}}, stored));
 }
 
-}  // namespace
+}  // namespace allowance_test
 }  // namespace weir::verdict

@@ -12,7 +12,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace calibration_test {
 
 using namespace test;
 using ::testing::HasSubstr;
@@ -208,5 +208,5 @@ TEST(CalibratedCell, HoldsNoLongerWhenTheLimitChanges) {
   EXPECT_FALSE(still_holds(cell, {&other, 1}));
 }
 
-}  // namespace
+}  // namespace calibration_test
 }  // namespace weir::verdict

@@ -3,7 +3,7 @@
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace confirm_test {
 
 using ::testing::HasSubstr;
 
@@ -113,5 +113,5 @@ TEST(Confirm, SaysWhyPairsOfACellWereNone) {
   EXPECT_EQ(cells[0].verdict, Outcome::fail);
 }
 
-}  // namespace
+}  // namespace confirm_test
 }  // namespace weir::verdict

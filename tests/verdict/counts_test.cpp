@@ -5,7 +5,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace counts_test {
 
 using namespace test;
 using profile::Placement;
@@ -553,5 +553,5 @@ TEST(Cell, IsSkippedOnlyWhenNothingHereCanMeasureIt) {
   EXPECT_EQ(judge(skipped, {}).verdict, Outcome::fresh);
 }
 
-}  // namespace
+}  // namespace counts_test
 }  // namespace weir::verdict

@@ -8,7 +8,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace gate_test {
 
 using namespace test;
 using profile::Profile;
@@ -288,5 +288,5 @@ TEST(VerdictJson, SurvivesMutation) {
   EXPECT_GT(taken, 50U);
 }
 
-}  // namespace
+}  // namespace gate_test
 }  // namespace weir::verdict

@@ -6,7 +6,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace kernel_paths_test {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
@@ -196,5 +196,5 @@ TEST(KernelPaths, PassWhereAnEngineOnlyRenamedItsKernels) {
   EXPECT_EQ(cell.verdict, Outcome::pass);
 }
 
-}  // namespace
+}  // namespace kernel_paths_test
 }  // namespace weir::verdict

@@ -6,7 +6,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace limits_test {
 
 using test::entry;
 using ::testing::HasSubstr;
@@ -212,5 +212,5 @@ TEST(Limits, ShowTheirAmounts) {
   EXPECT_EQ(show(Amount{0.07, true}), "7 %") << "not 7.000000000000001 %";
 }
 
-}  // namespace
+}  // namespace limits_test
 }  // namespace weir::verdict

@@ -9,7 +9,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace nearest_test {
 
 using namespace test;
 using profile::Placement;
@@ -114,5 +114,5 @@ TEST(NearestClass, MayComputeOtherNumbersButNotOtherWork) {
   EXPECT_THAT(cell.reason, HasSubstr("model: llama 2B"));
 }
 
-}  // namespace
+}  // namespace nearest_test
 }  // namespace weir::verdict

@@ -13,7 +13,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace over_depth_test {
 
 using namespace test;
 using ::testing::ElementsAre;
@@ -298,5 +298,5 @@ TEST(OverDepthBesideABase, WithoutTheCoinASlowerSecondPlaceIsBlamedOnTheCandidat
   EXPECT_EQ(fixed.decided(1, k_slope), stats::Decision::fail);
 }
 
-}  // namespace
+}  // namespace over_depth_test
 }  // namespace weir::verdict

@@ -11,7 +11,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace paired_times_test {
 
 using namespace test;
 using ::testing::HasSubstr;
@@ -275,5 +275,5 @@ TEST(TimedMetrics, AreThoseWithAGatingLimitThatBothWarmUpsReported) {
   EXPECT_EQ(timed_metrics(cells, runs, {&shown, 1}), 0);
 }
 
-}  // namespace
+}  // namespace paired_times_test
 }  // namespace weir::verdict

@@ -8,7 +8,7 @@
 #include "build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace proposal_test {
 
 using ::testing::ElementsAre;
 
@@ -98,5 +98,5 @@ TEST(Proposals, AreTheSameWhenReadBack) {
   EXPECT_FALSE(read_fields<Proposal>(broken, "proposals"));
 }
 
-}  // namespace
+}  // namespace proposal_test
 }  // namespace weir::verdict

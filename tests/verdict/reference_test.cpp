@@ -4,7 +4,7 @@
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace reference_test {
 
 using ::testing::HasSubstr;
 using Numbers = std::vector<double>;
@@ -113,5 +113,5 @@ TEST(ReferenceWorkload, IsShownAndNeverJudged) {
   EXPECT_NE(cell.verdict, Outcome::fail);
 }
 
-}  // namespace
+}  // namespace reference_test
 }  // namespace weir::verdict

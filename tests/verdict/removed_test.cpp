@@ -8,7 +8,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace removed_test {
 
 using test::reference;
 using ::testing::ElementsAre;
@@ -149,5 +149,5 @@ TEST(Removed, CountsThatNothingHoldsAreMissedAsTheCell) {
   EXPECT_THAT(failed(cell), ElementsAre("cell"));
 }
 
-}  // namespace
+}  // namespace removed_test
 }  // namespace weir::verdict

@@ -4,7 +4,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace times_test {
 
 using namespace test;
 using profile::Profile;
@@ -168,5 +168,5 @@ TEST(Times, SayWhatTheyWouldBeInReportMode) {
               HasSubstr("reported, not gated: shared runner (would be fail: -30.0 %"));
 }
 
-}  // namespace
+}  // namespace times_test
 }  // namespace weir::verdict

@@ -7,7 +7,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict::test {
-namespace {
+namespace twin_check_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -164,5 +164,5 @@ TEST(TwinCheck, IsTheSameAfterBeingWrittenAndReadAgain) {
   EXPECT_EQ(to_json(*read), written);
 }
 
-}  // namespace
+}  // namespace twin_check_test
 }  // namespace weir::verdict::test

@@ -7,7 +7,7 @@
 #include "tests/verdict/build.hpp"
 
 namespace weir::verdict {
-namespace {
+namespace works_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -223,5 +223,5 @@ TEST(SingleOps, HaveTimesThatAreJudgedAsOthers) {
       << "no limit names it";
 }
 
-}  // namespace
+}  // namespace works_test
 }  // namespace weir::verdict

@@ -9,7 +9,7 @@
 #include "gate/probes/read/replay_events.hpp"
 
 namespace weir::probes {
-namespace {
+namespace events_test {
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -137,5 +137,5 @@ TEST(ReplayEvents, RandomBytesMakeARecordingThatCanBeReadOrNone) {
   }
 }
 
-}  // namespace
+}  // namespace events_test
 }  // namespace weir::probes

@@ -8,7 +8,7 @@
 #include "tools/replay/program/program.hpp"
 
 namespace weir::replay {
-namespace {
+namespace shapes_test {
 
 using profile::ReplayNode;
 using profile::ReplayTensor;
@@ -253,5 +253,5 @@ TEST(ReplayShapes, HaveTypesThatTheirKernelWrites) {
       "");
 }
 
-}  // namespace
+}  // namespace shapes_test
 }  // namespace weir::replay
