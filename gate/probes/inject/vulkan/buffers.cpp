@@ -162,18 +162,7 @@ void execute_commands(CommandBuffer* buffer, uint32_t count, const VkCommandBuff
   buffer->bound = nullptr;  // the primary's state is undefined after this
 }
 
-const Hook k_hooks[] = {
-    WEIR_AFTER(CreateCommandPool, made_pool, always),
-    WEIR_BEFORE(DestroyCommandPool, forget_pool, always),
-    WEIR_HOOK(ResetCommandPool, reset_command_pool, always),
-    WEIR_AFTER(AllocateCommandBuffers, made_buffers, always),
-    WEIR_BEFORE(FreeCommandBuffers, forget_buffers, always),
-    WEIR_HOOK(BeginCommandBuffer, begin_command_buffer, always),
-    WEIR_BEFORE(ResetCommandBuffer, clear, always),
-    WEIR_BEFORE(EndCommandBuffer, end_buffer, with_events),
-    WEIR_BEFORE(CmdBindPipeline, bind_pipeline, always),
-    WEIR_BEFORE(CmdExecuteCommands, execute_commands, always),
-};
+const Hook k_hooks[] = {WEIR_BUFFER_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

@@ -279,7 +279,7 @@ void bind_sets(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayou
   }
 }
 
-const Hook k_hooks[] = {WEIR_BEFORE(CmdBindDescriptorSets, bind_sets, with_kernels)};
+const Hook k_hooks[] = {WEIR_BINDING_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

@@ -166,22 +166,7 @@ void push_with_template(CommandBuffer* buffer, VkDescriptorUpdateTemplate with,
   if (known != nullptr) write_with(set, *known, data);
 }
 
-const Hook k_hooks[] = {
-    WEIR_AFTER(CreateBuffer, kept<made_buffer>, with_kernels),
-    WEIR_BEFORE(DestroyBuffer, kept<forget<&KeptDevice::buffers>>, with_kernels),
-    WEIR_AFTER(AllocateDescriptorSets, kept<made_sets>, with_kernels),
-    WEIR_BEFORE(FreeDescriptorSets, kept<forget_sets>, with_kernels),
-    WEIR_BEFORE(ResetDescriptorPool, kept<empty_pool>, with_kernels),
-    WEIR_BEFORE(DestroyDescriptorPool, kept<forget_pool>, with_kernels),
-    WEIR_BEFORE(UpdateDescriptorSets, kept<update_sets>, with_kernels),
-    WEIR_TWO_NAMES(WEIR_AFTER, CreateDescriptorUpdateTemplate, kept<made_template>, with_kernels),
-    WEIR_TWO_NAMES(WEIR_BEFORE, DestroyDescriptorUpdateTemplate,
-                   kept<forget<&KeptDevice::templates>>, with_kernels),
-    WEIR_TWO_NAMES(WEIR_BEFORE, UpdateDescriptorSetWithTemplate, kept<update_with_template>,
-                   with_kernels),
-    WEIR_BEFORE(CmdPushDescriptorSetKHR, push_set, with_kernels),
-    WEIR_BEFORE(CmdPushDescriptorSetWithTemplateKHR, push_with_template, with_kernels),
-};
+const Hook k_hooks[] = {WEIR_OBJECT_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

@@ -185,11 +185,7 @@ void made_pipeline_layout(KeptDevice* kept, const VkPipelineLayoutCreateInfo* in
   made->odd = made->odd || made->push_bytes > WEIR_KERNELS_PUSH_BYTES;
 }
 
-const Hook k_hooks[] = {
-    WEIR_AFTER(CreateDescriptorSetLayout, kept<made_set_layout>, with_kernels),
-    WEIR_AFTER(CreatePipelineLayout, kept<made_pipeline_layout>, with_kernels),
-    WEIR_BEFORE(DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, with_kernels),
-};
+const Hook k_hooks[] = {WEIR_PIPELINE_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

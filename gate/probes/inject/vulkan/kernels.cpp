@@ -193,18 +193,7 @@ void begin_marker(CommandBuffer* buffer, const VkDebugMarkerMarkerInfoEXT* info)
   open_label(buffer, info->pMarkerName);
 }
 
-const Hook k_hooks[] = {
-    WEIR_AFTER(CreateShaderModule, made_module, always),
-    WEIR_BEFORE(DestroyShaderModule, forget<&Device::modules>, always),
-    WEIR_HOOK(CreateComputePipelines, create_compute_pipelines, always),
-    WEIR_BEFORE(DestroyPipeline, forget_pipeline, always),
-    WEIR_BEFORE(SetDebugUtilsObjectNameEXT, named_object, always),
-    WEIR_BEFORE(DebugMarkerSetObjectNameEXT, marked_object, always),
-    WEIR_BEFORE(CmdBeginDebugUtilsLabelEXT, begin_label, always),
-    WEIR_BEFORE(CmdEndDebugUtilsLabelEXT, close_label, always),
-    WEIR_BEFORE(CmdDebugMarkerBeginEXT, begin_marker, always),
-    WEIR_BEFORE(CmdDebugMarkerEndEXT, close_label, always),
-};
+const Hook k_hooks[] = {WEIR_KERNEL_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

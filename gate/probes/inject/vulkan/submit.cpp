@@ -149,10 +149,7 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
   return result;
 }
 
-const Hook k_hooks[] = {
-    WEIR_THREE_NAMES(WEIR_THROUGH, QueueSubmit, submit, always),
-    WEIR_THROUGH(QueueBindSparse, submit, always),
-};
+const Hook k_hooks[] = {WEIR_SUBMIT_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

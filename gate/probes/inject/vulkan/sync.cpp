@@ -212,18 +212,7 @@ void host_signals(Device* device, const VkSemaphoreSignalInfo* info) {
   note_signal(device, info->semaphore, info->value, nullptr);
 }
 
-const Hook k_hooks[] = {
-    WEIR_HOOK(QueueWaitIdle, queue_wait_idle, always),
-    WEIR_HOOK(DeviceWaitIdle, device_wait_idle, always),
-    WEIR_BEFORE(DestroyFence, forget_fence, always),
-    WEIR_HOOK(WaitForFences, wait_for_fences, always),
-    WEIR_HOOK(GetFenceStatus, get_fence_status, always),
-    WEIR_AFTER(CreateSemaphore, made_semaphore, always),
-    WEIR_BEFORE(DestroySemaphore, forget<&Device::timelines>, always),
-    WEIR_TWO_NAMES(WEIR_THROUGH, WaitSemaphores, wait_semaphores, always),
-    WEIR_TWO_NAMES(WEIR_THROUGH, GetSemaphoreCounterValue, poll_semaphore, always),
-    WEIR_TWO_NAMES(WEIR_BEFORE, SignalSemaphore, host_signals, always),
-};
+const Hook k_hooks[] = {WEIR_SYNC_HOOKS(WEIR_ROW)};
 
 }  // namespace
 
