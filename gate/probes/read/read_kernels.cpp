@@ -16,9 +16,6 @@ constexpr std::uint64_t k_most_code = std::uint64_t{16} << 20;
 constexpr std::uint32_t k_most_bindings = 4096, k_most_constants = 16384;
 constexpr std::uint64_t k_most_values = 1U << 20;  // of specialization, of features
 
-// The types of descriptors that are buffers, as Vulkan numbers them.
-constexpr bool is_buffer(std::uint32_t type) { return type >= 6 && type <= 9; }
-
 class KernelsReader {
  public:
   explicit KernelsReader(std::string_view counts) : counts_(counts) {}
@@ -107,7 +104,7 @@ class KernelsReader {
     }
     std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
     for (const auto& binding : one.bindings) {
-      if (binding.set >= head.sets || !is_buffer(binding.type) || binding.count == 0 ||
+      if (binding.set >= head.sets || !weir_kernels_is_buffer(binding.type) || binding.count == 0 ||
           binding.count > WEIR_KERNELS_DESCRIPTORS ||
           !seen.emplace(binding.set, binding.binding).second) {
         return wrong("pipeline", index);

@@ -196,7 +196,7 @@ Batch* batch_of(const VkSubmitInfo& info) {
       make_batch(info.waitSemaphoreCount, info.commandBufferCount, info.signalSemaphoreCount);
   if (batch == nullptr) return nullptr;
   VkTimelineSemaphoreSubmitInfo none{};
-  const auto* values = find_in_chain<VkTimelineSemaphoreSubmitInfo>(
+  const auto* values = in_chain<VkTimelineSemaphoreSubmitInfo>(
       info.pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   if (values == nullptr) values = &none;
   const auto mark = [](Mark* marks, uint32_t count, const VkSemaphore* semaphores,

@@ -14,11 +14,6 @@ bool is_uniform(std::uint32_t type) {
   return type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
          type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
 }
-bool is_dynamic(std::uint32_t type) {
-  return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
-         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
-}
-
 template <class List>
 std::uint32_t size_of(const List& list) {
   return static_cast<std::uint32_t>(list.size());
@@ -125,7 +120,7 @@ class KernelObjects {
         if (one.set != set) continue;
         const auto type = static_cast<VkDescriptorType>(one.type);
         bindings.push_back({one.binding, type, one.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-        if (is_dynamic(one.type)) dynamic_ += one.count;
+        if (weir_kernels_is_dynamic(one.type)) dynamic_ += one.count;
       }
       const auto info =
           of_type<vk::DescriptorSetLayoutCreateInfo>(0U, size_of(bindings), bindings.data());

@@ -19,8 +19,7 @@ void forget_set(KeptDevice* kept, KeptSet* set) {
 void remember(KeptDevice* kept, VkDescriptorPool pool, VkDescriptorSet handle,
               VkDescriptorSetLayout layout_handle) {
   const auto* layout = kept->layouts.get<const KeptLayout>(number(layout_handle));
-  auto* known_pool = kept->pools.get<KeptPool>(number(pool));
-  if (known_pool == nullptr) known_pool = fresh_record<KeptPool>(&kept->pools, number(pool));
+  auto* known_pool = known_or_fresh<KeptPool>(&kept->pools, number(pool));
   if (KeptSet* old = set_of(kept, handle)) forget_set(kept, old);
   if (known_pool == nullptr || layout == nullptr || layout->odd) return;
   auto* set = fresh_record<KeptSet>(&kept->sets, number(handle), layout->slots * sizeof(KeptSlot));
@@ -41,7 +40,7 @@ KeptSlot slot_of(const VkDescriptorBufferInfo& info) {
 }
 
 void write(KeptSet* set, const VkWriteDescriptorSet& from) {
-  if (!is_buffer(from.descriptorType)) return;
+  if (!weir_kernels_is_buffer(from.descriptorType)) return;
   const VkDescriptorBufferInfo* info = from.pBufferInfo;
   fill_slots(set, from.dstBinding, from.dstArrayElement, from.descriptorCount,
              [&info] { return slot_of(*info++); });
@@ -63,7 +62,7 @@ void copy(KeptDevice* kept, const VkCopyDescriptorSet& from) {
 void write_with(KeptSet* set, const KeptTemplate& with, const void* data) {
   for (uint32_t i = 0; i < with.entries; ++i) {
     const VkDescriptorUpdateTemplateEntry& entry = with.entry[i];
-    if (!is_buffer(entry.descriptorType)) continue;
+    if (!weir_kernels_is_buffer(entry.descriptorType)) continue;
     const char* at = static_cast<const char*>(data) + entry.offset;
     fill_slots(set, entry.dstBinding, entry.dstArrayElement, entry.descriptorCount, [&] {
       VkDescriptorBufferInfo info;

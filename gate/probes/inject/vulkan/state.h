@@ -11,6 +11,7 @@
 #include "gate/probes/inject/vulkan/class.h"
 #include "gate/probes/inject/writer/events.h"
 #include "gate/probes/table.h"
+#include "gate/probes/vulkan_chain.h"
 
 namespace weir_probe {
 
@@ -266,10 +267,12 @@ struct Timeline {
   X(AFTER, CreatePipelineLayout, kept<made_pipeline_layout>, with_kernels) \
   X(BEFORE, DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, with_kernels)
 #define WEIR_BINDING_HOOKS(X) X(BEFORE, CmdBindDescriptorSets, bind_sets, with_kernels)
-#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X)                                        \
-  WEIR_DEVICE_HOOKS(X)                                                              \
-  WEIR_SUBMIT_HOOKS(X) WEIR_SYNC_HOOKS(X) WEIR_KERNEL_HOOKS(X) WEIR_BUFFER_HOOKS(X) \
-      WEIR_COMMAND_HOOKS(X) WEIR_OBJECT_HOOKS(X) WEIR_PIPELINE_HOOKS(X) WEIR_BINDING_HOOKS(X)
+#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X)                                           \
+  WEIR_DEVICE_HOOKS(X)                                                                 \
+  WEIR_SUBMIT_HOOKS(X)                                                                 \
+  WEIR_SYNC_HOOKS(X)                                                                   \
+  WEIR_KERNEL_HOOKS(X) WEIR_BUFFER_HOOKS(X) WEIR_COMMAND_HOOKS(X) WEIR_OBJECT_HOOKS(X) \
+      WEIR_PIPELINE_HOOKS(X) WEIR_BINDING_HOOKS(X)
 
 // What the layer itself asks of a driver besides.
 #define WEIR_TIMER_FUNCTIONS(X) \
@@ -408,14 +411,5 @@ void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order);
 void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers);
 // A wait of the program's; `queue` may be null.
 void log_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync);
-
-// The first struct of `type` in a pNext chain, or null.
-template <class T>
-const T* in_chain(const void* next, VkStructureType type) {
-  for (auto at = static_cast<const VkBaseInStructure*>(next); at != nullptr; at = at->pNext) {
-    if (at->sType == type) return reinterpret_cast<const T*>(at);
-  }
-  return nullptr;
-}
 
 }  // namespace weir_probe
