@@ -1,6 +1,5 @@
 // Memory and buffers. Memory that the host cannot see has a size and an address, and no pages;
 // memory that it can see is mapped, and the system gives it pages where the program writes.
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {

@@ -1,5 +1,4 @@
 // Objects that nothing is known of but their handle: nothing is compiled, nothing is bound.
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {

@@ -1,6 +1,5 @@
 // Recording. Binds, push constants, dispatches and barriers leave nothing behind; a secondary
 // buffer's commands become the primary's own.
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {

@@ -7,8 +7,8 @@
 #include <vulkan/vulkan.h>
 
 #include "gate/probes/inject/writer/system.h"
+#include "gate/probes/table.h"
 #include "gate/probes/twin/blob.h"
-#include "gate/probes/vulkan_chain.h"
 
 namespace weir_twin {
 

@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {

@@ -1,7 +1,6 @@
 // Fences, semaphores, events and queries: timestamps are the clock's, all other queries find 0.
 #include <linux/futex.h>
 
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {

@@ -11,7 +11,6 @@
 #include "gate/probes/inject/vulkan/class.h"
 #include "gate/probes/inject/writer/events.h"
 #include "gate/probes/table.h"
-#include "gate/probes/vulkan_chain.h"
 
 namespace weir_probe {
 
