@@ -94,6 +94,10 @@ struct GgufTensor {
   friend bool operator==(const GgufTensor&, const GgufTensor&) = default;
 };
 
+struct TensorTypeInfo;
+// Code::data for a type that weir does not know.
+[[nodiscard]] Result<const TensorTypeInfo*> known_type_of(const GgufTensor& tensor);
+
 struct GgufHeader {
   std::uint32_t version = 3;
   std::vector<std::pair<std::string, GgufValue>> metadata;  // in the file's order; keys are unique

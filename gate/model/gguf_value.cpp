@@ -17,15 +17,11 @@ bool is_integer(GgufType type) {
 
 // The integer at the beginning of `bytes`, its sign extended to 64 bits.
 std::int64_t integer_at(GgufType type, std::string_view bytes) {
-  std::uint64_t word = 0;
-  const std::uint64_t size = fixed_size(type).value_or(0);
-  for (std::size_t i = 0; i < size; ++i) {
-    word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-  }
-  if (is_signed(type) && size < 8 && (word >> (8 * size - 1) & 1U) != 0) {
-    word |= ~std::uint64_t{0} << (8 * size);
-  }
-  return static_cast<std::int64_t>(word);
+  const std::uint64_t size = fixed_size(type).value_or(8);
+  const std::uint64_t above = 64 - 8 * size;
+  const std::uint64_t word = decode<std::uint64_t>(bytes, size) << above;
+  if (is_signed(type)) return static_cast<std::int64_t>(word) >> above;
+  return static_cast<std::int64_t>(word >> above);
 }
 
 std::optional<std::uint64_t> unsigned_at(GgufType type, std::string_view bytes) {
@@ -35,11 +31,10 @@ std::optional<std::uint64_t> unsigned_at(GgufType type, std::string_view bytes) 
 }
 
 bool put_unsigned(std::string& out, GgufType type, std::uint64_t value) {
-  const std::uint64_t bits = 8 * fixed_size(type).value_or(0) - (is_signed(type) ? 1 : 0);
+  const std::uint64_t size = fixed_size(type).value_or(0);
+  const std::uint64_t bits = 8 * size - (is_signed(type) ? 1 : 0);
   if (bits < 64 && value >> bits != 0) return false;
-  for (std::uint64_t i = 0; i < fixed_size(type).value_or(0); ++i) {
-    out.push_back(static_cast<char>(static_cast<unsigned char>(value >> (8 * i))));
-  }
+  encode(out, value, size);
   return true;
 }
 
@@ -57,9 +52,7 @@ GgufValue GgufValue::u32(std::uint32_t value) {
 }
 
 GgufValue GgufValue::f32_bits(std::uint32_t ieee754) {
-  std::string bytes;
-  encode(bytes, ieee754);
-  return {GgufType::f32, std::move(bytes)};
+  return {GgufType::f32, u32(ieee754).bytes()};
 }
 
 GgufValue GgufValue::boolean(bool value) {

@@ -292,20 +292,14 @@ std::uint64_t shrink_vocab(std::uint64_t vocab, std::uint64_t limit, GgufHeader&
 }  // namespace
 
 Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options) {
-  if (const GgufValue* parts = source.find("split.count")) {
-    if (parts->to_unsigned().value_or(0) > 1) {
-      return fail(Code::data,
-                  "one part of a model in several files: merge them first (llama-gguf-split "
-                  "--merge)");
-    }
+  const GgufValue* parts = source.find("split.count");
+  if (parts != nullptr && parts->to_unsigned().value_or(0) > 1) {
+    return fail(
+        Code::data,
+        "one part of a model in several files: merge them first (llama-gguf-split --merge)");
   }
   if (source.tensors.empty()) return fail(Code::data, "the source has no tensors");
-  for (const GgufTensor& tensor : source.tensors) {
-    if (find_tensor_type(tensor.type) == nullptr) {
-      return fail(Code::data, "tensor {}: type {} is not known to weir",
-                  text::printable(tensor.name), tensor.type);
-    }
-  }
+  for (const GgufTensor& tensor : source.tensors) WEIR_CHECK(known_type_of(tensor));
   Twin twin;
   GgufHeader base = source;
   std::erase_if(base.metadata, [](const auto& entry) { return entry.first.starts_with("split."); });

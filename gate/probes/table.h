@@ -210,7 +210,7 @@ void unlink_one(T** first, T* one) {
 template <class T, class Type>
 const T* in_chain(const void* next, Type type) {
   for (auto at = static_cast<const T*>(next); at != nullptr;
-       at = static_cast<const T*>(static_cast<const void*>(at->pNext))) {
+       at = static_cast<const T*>(at->pNext)) {
     if (at->sType == type) return at;
   }
   return nullptr;
