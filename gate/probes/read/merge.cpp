@@ -215,19 +215,19 @@ bool did_work(const ProbeFile& file) {
 profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files) {
   profile::ProbeCounts out;
   out.probe = probe;
-  constexpr std::pair<const char*, weir_probe_counter> k_of_queues[] = {
-      {"dispatches", WEIR_COUNT_DISPATCHES},
-      {"barriers", WEIR_COUNT_BARRIERS},
-      {"copies", WEIR_COUNT_COPIES},
-      {"submits", WEIR_COUNT_SUBMITS},
-      {"syncs", WEIR_COUNT_SYNCS},
-      {"indirect_dispatches", WEIR_COUNT_INDIRECT_DISPATCHES},
-      {"command_buffers", WEIR_COUNT_COMMAND_BUFFERS},
-  };
-  constexpr std::pair<const char*, weir_probe_counter> k_of_devices[] = {
-      {"waits", WEIR_COUNT_WAITS},
-      {"polls", WEIR_COUNT_POLLS},
-  };
+  constexpr struct {
+    const char* name;
+    weir_probe_counter which;
+    bool of_devices = false;  // else of queues
+  } k_counters[] = {{"dispatches", WEIR_COUNT_DISPATCHES},
+                    {"barriers", WEIR_COUNT_BARRIERS},
+                    {"copies", WEIR_COUNT_COPIES},
+                    {"submits", WEIR_COUNT_SUBMITS},
+                    {"syncs", WEIR_COUNT_SYNCS},
+                    {"indirect_dispatches", WEIR_COUNT_INDIRECT_DISPATCHES},
+                    {"command_buffers", WEIR_COUNT_COMMAND_BUFFERS},
+                    {"waits", WEIR_COUNT_WAITS, true},
+                    {"polls", WEIR_COUNT_POLLS, true}};
   std::set<std::string> warnings;
   std::vector<profile::DeviceSeen> idle;
   Work work;
@@ -251,14 +251,15 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     any_work = true;
     ops_unseen = ops_unseen || (file.flags & WEIR_PROBE_OPS_UNSEEN) != 0;
     work.add(file);
-    const auto add_all = [&](const auto& names, const auto& entries) {
-      for (const auto& [name, which] : names) {
+    const auto add_all = [&](const auto& entries, bool are_devices) {
+      for (const auto& [name, which, of_devices] : k_counters) {
+        if (of_devices != are_devices) continue;
         for (const auto& entry : entries) add_count(&out.counts[name], entry.counters[which]);
       }
     };
-    add_all(k_of_queues, file.queues);
+    add_all(file.queues, false);
     // A probe without queues has devices with none to wait for.
-    if (!file.queues.empty()) add_all(k_of_devices, file.devices);
+    if (!file.queues.empty()) add_all(file.devices, true);
     for (const ProbeKernel& kernel : file.kernels) {
       if (kernel.dispatches == 0) continue;
       any_kernel = true;
@@ -274,21 +275,16 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   out.devices.erase(std::unique(out.devices.begin(), out.devices.end()), out.devices.end());
   // Made and left idle: nothing was done, and that is a count. A probe of another kind has none.
   if (!out.devices.empty() && !any_work && (any_queue || out.counts.empty())) {
-    for (const auto& [name, which] : k_of_queues) out.counts[name] = 0;
-    for (const auto& [name, which] : k_of_devices) out.counts[name] = 0;
+    for (const auto& counter : k_counters) out.counts[counter.name] = 0;
   }
   if (ops_unseen) {
     for (const char* name : {"ops", "cpu_ops", "splits"}) out.counts.erase(name);
   }
   // What an engine never marks it does not count: no number, not 0.
   if (probe == k_marks) {
-    const auto drop_zeros = [&](const auto& names) {
-      for (const auto& [name, which] : names) {
-        if (look_up(out.counts, name, 0) == 0) out.counts.erase(name);
-      }
-    };
-    drop_zeros(k_of_queues);
-    drop_zeros(k_of_devices);
+    for (const auto& counter : k_counters) {
+      if (look_up(out.counts, counter.name, 0) == 0) out.counts.erase(counter.name);
+    }
   }
   out.kernels_named = any_kernel && all_named;
   work.tell(&out);

@@ -139,10 +139,11 @@ enum OpKind : uint32_t {
 
 struct Op {
   OpKind kind;
-  uint32_t number, flags;
-  void *first, *second;
-  uint64_t x, y, z;
-  void* data;  // of malloc, the op's own
+  void* first = nullptr;
+  void* second = nullptr;
+  uint64_t x = 0, y = 0, z = 0;
+  uint32_t number = 0, flags = 0;
+  void* data = nullptr;  // of malloc, the op's own
 };
 
 struct CommandPool;
