@@ -292,27 +292,36 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   return out;
 }
 
+Result<std::vector<std::string>> files_named(const sys::Files& files, const std::string& folder,
+                                             std::string_view begin, std::string_view end) {
+  WEIR_TRY(std::vector<std::string> names, files.list(folder));
+  std::erase_if(names, [&](const std::string& name) {
+    return !name.starts_with(begin) || !name.ends_with(end);
+  });
+  for (std::string& name : names) name = sys::join_path(folder, name);
+  return names;
+}
+
 Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string& folder,
                                      std::string_view probe) {
-  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
+  WEIR_TRY(const std::vector<std::string> paths,
+           files_named(files, folder, fmt::format("{}-", probe), WEIR_PROBE_SUFFIX));
   std::vector<ProbeFile> found;
   std::vector<std::string> warnings;
-  for (const std::string& name : names) {
-    if (!name.starts_with(fmt::format("{}-", probe)) || !name.ends_with(WEIR_PROBE_SUFFIX)) {
-      continue;
-    }
+  for (const std::string& path : paths) {
     if (found.size() == k_most_files) {
       warnings.push_back(fmt::format("more than {} processes: the rest is left out", k_most_files));
       break;
     }
-    const auto bytes = files.read(sys::join_path(folder, name), k_most_bytes);
+    const auto bytes = files.read(path, k_most_bytes);
     if (!bytes) {
       warnings.push_back(bytes.error().message);
       continue;
     }
     auto file = read_probe_file(*bytes);
     if (!file) {
-      warnings.push_back(with_context(text::printable(name), std::move(file).error()).message);
+      warnings.push_back(
+          with_context(text::printable(sys::file_name_of(path)), std::move(file).error()).message);
       continue;
     }
     if ((file->flags & WEIR_PROBE_BLOCKED) != 0) {

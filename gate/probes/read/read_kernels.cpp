@@ -7,7 +7,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/probes/read/bytes.hpp"
-#include "gate/sys/paths.hpp"
+#include "gate/probes/read/read.hpp"
 
 namespace weir::probes {
 namespace {
@@ -221,11 +221,7 @@ std::string_view left_out_words(std::size_t reason) {
 
 Result<std::vector<std::string>> recorded_kernel_files(const sys::Files& files,
                                                        const std::string& folder) {
-  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
-  std::vector<std::string> out;
-  for (const std::string& name : names) {
-    if (name.ends_with(WEIR_KERNELS_SUFFIX)) out.push_back(sys::join_path(folder, name));
-  }
+  WEIR_TRY(std::vector<std::string> out, files_named(files, folder, "", WEIR_KERNELS_SUFFIX));
   if (out.empty()) return fail(Code::data, "{}: no recorded kernels in it", folder);
   return out;
 }

@@ -440,16 +440,14 @@ observed::Timeline make_timeline(std::vector<ProbeRecord> records) {
 }
 
 Result<ProbeRecords> read_records(const sys::Files& files, const std::string& folder) {
-  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
+  constexpr std::string_view k_suffix = WEIR_EVENTS_SUFFIX;
+  WEIR_TRY(const std::vector<std::string> paths, files_named(files, folder, "", k_suffix));
   ProbeRecords out;
-  out.kept.reserve(names.size());
-  for (const std::string& name : names) {
-    const std::string_view suffix = WEIR_EVENTS_SUFFIX;
-    if (!name.ends_with(suffix)) continue;
-    const std::string stem = name.substr(0, name.size() - suffix.size());
-    const auto counts_bytes =
-        files.read(sys::join_path(folder, stem + WEIR_PROBE_SUFFIX), k_most_counts_bytes);
-    auto events_bytes = files.read(sys::join_path(folder, name), k_most_event_file);
+  out.kept.reserve(paths.size());
+  for (const std::string& path : paths) {
+    const std::string stem = path.substr(0, path.size() - k_suffix.size());
+    const auto counts_bytes = files.read(stem + WEIR_PROBE_SUFFIX, k_most_counts_bytes);
+    auto events_bytes = files.read(path, k_most_event_file);
     if (!counts_bytes || !events_bytes) {
       out.warnings.push_back((counts_bytes ? events_bytes : counts_bytes).error().message);
       continue;
@@ -458,8 +456,8 @@ Result<ProbeRecords> read_records(const sys::Files& files, const std::string& fo
     auto counts = read_probe_file(*counts_bytes);
     auto events = read_event_file(out.kept.back());
     if (!counts || !events) {
-      out.warnings.push_back(
-          fmt::format("{}: {}", name, (counts ? events.error() : counts.error()).message));
+      out.warnings.push_back(fmt::format("{}: {}", sys::file_name_of(path),
+                                         (counts ? events.error() : counts.error()).message));
       continue;
     }
     if (did_work(*counts)) out.records.push_back({std::move(*counts), std::move(*events)});

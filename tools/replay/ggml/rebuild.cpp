@@ -6,6 +6,8 @@
 
 #include <sys/mman.h>
 
+#include "gate/base/find.hpp"
+
 #include "tools/replay/ggml/ggml.hpp"
 
 namespace weir::replay {
@@ -64,11 +66,10 @@ Result<std::vector<char>> pattern_of(const Engine& ggml, int type, const std::st
 
 // Values that an op takes as places: of rows, experts or tokens. How many there are to point at.
 std::int64_t places_of(const ReplayNode& node, std::int64_t slot) {
-  const auto size = [&](std::size_t tensor_slot, std::size_t dimension) -> std::int64_t {
-    for (const ReplayTensor& tensor : node.tensors) {
-      if (tensor.slot == static_cast<std::int64_t>(tensor_slot)) return tensor.ne[dimension];
-    }
-    return 1;
+  const auto size = [&](std::int64_t tensor_slot, std::size_t dimension) -> std::int64_t {
+    const auto* found = first_of(
+        node.tensors, [&](const ReplayTensor& tensor) { return tensor.slot == tensor_slot; });
+    return found == nullptr ? 1 : found->ne[dimension];
   };
   if (node.op == "GET_ROWS" && slot == 2) return size(1, 1);
   if (node.op == "SET_ROWS" && slot == 2) return size(0, 1);
@@ -246,11 +247,9 @@ class NodeGraph final : public Work {
       if (!end || *end > node_->roots[root].bytes) {
         return left_out("a tensor of it does not lie within its bytes");
       }
-      if (const std::string why = layout_problem(node_->op, tensor, size); !why.empty()) {
-        return left_out("{}", why);
-      }
-      if (const std::string why = places_problem(*node_, tensor); !why.empty()) {
-        return left_out("{}", why);
+      for (const std::string& why :
+           {layout_problem(node_->op, tensor, size), places_problem(*node_, tensor)}) {
+        if (!why.empty()) return left_out("{}", why);
       }
       Span& span = spans_[root];
       span.begin = std::min(span.begin, tensor.offset / k_line * k_line);

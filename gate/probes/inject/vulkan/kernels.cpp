@@ -125,10 +125,9 @@ Label* label_named(Device* device, const char* name) {
 }
 
 void open_label(CommandBuffer* buffer, const char* name) {
-  constexpr uint32_t k_most = sizeof buffer->labels / sizeof buffer->labels[0];
   Label* label =
       name == nullptr || name[0] == '\0' ? label_of(buffer) : label_named(buffer->device, name);
-  if (buffer->label_depth < k_most) buffer->labels[buffer->label_depth] = label;
+  if (buffer->label_depth < buffer->k_labels) buffer->labels[buffer->label_depth] = label;
   ++buffer->label_depth;
   rebind(buffer);
 }

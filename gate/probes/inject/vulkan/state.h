@@ -147,7 +147,8 @@ struct CommandBuffer {
   CommandBuffer* next;
   CommandBuffer* previous;
   VkCommandBuffer handle;
-  Label* labels[8];  // open ones; those nested deeper share the last
+  static constexpr uint32_t k_labels = 8;
+  Label* labels[k_labels];  // open ones; those nested deeper share the last
   uint32_t label_depth;
   bool secondary;
   Recording* recording;  // null: no events
@@ -266,12 +267,13 @@ struct Timeline {
   X(AFTER, CreatePipelineLayout, kept<made_pipeline_layout>, with_kernels) \
   X(BEFORE, DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, with_kernels)
 #define WEIR_BINDING_HOOKS(X) X(BEFORE, CmdBindDescriptorSets, bind_sets, with_kernels)
-#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X)                                           \
-  WEIR_DEVICE_HOOKS(X)                                                                 \
-  WEIR_SUBMIT_HOOKS(X)                                                                 \
-  WEIR_SYNC_HOOKS(X)                                                                   \
-  WEIR_KERNEL_HOOKS(X) WEIR_BUFFER_HOOKS(X) WEIR_COMMAND_HOOKS(X) WEIR_OBJECT_HOOKS(X) \
-      WEIR_PIPELINE_HOOKS(X) WEIR_BINDING_HOOKS(X)
+#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X)                                             \
+  WEIR_DEVICE_HOOKS(X)                                                                   \
+  WEIR_SUBMIT_HOOKS(X)                                                                   \
+  WEIR_SYNC_HOOKS(X)                                                                     \
+  WEIR_KERNEL_HOOKS(X)                                                                   \
+  WEIR_BUFFER_HOOKS(X) WEIR_COMMAND_HOOKS(X) WEIR_OBJECT_HOOKS(X) WEIR_PIPELINE_HOOKS(X) \
+      WEIR_BINDING_HOOKS(X)
 
 // What the layer itself asks of a driver besides.
 #define WEIR_TIMER_FUNCTIONS(X) \
@@ -350,9 +352,9 @@ inline void count(uint64_t* counters, uint32_t which, uint64_t amount = 1) {
 }
 
 inline Label* label_of(const CommandBuffer* buffer) {
-  constexpr uint32_t k_most = sizeof buffer->labels / sizeof buffer->labels[0];
-  if (buffer->label_depth == 0) return nullptr;
-  return buffer->labels[buffer->label_depth < k_most ? buffer->label_depth - 1 : k_most - 1];
+  const uint32_t depth = buffer->label_depth;
+  if (depth == 0) return nullptr;
+  return buffer->labels[(depth < buffer->k_labels ? depth : buffer->k_labels) - 1];
 }
 
 // The slot of `pipeline` under `label` in the buffer's tallies; null when memory is out.
