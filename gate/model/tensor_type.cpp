@@ -21,8 +21,7 @@ struct HalfField {
   int shift;
   bool negated = false;
 };
-struct KnownType {
-  TensorTypeInfo info;
+struct KnownType : TensorTypeInfo {
   std::array<HalfField, 2> halves{};
   std::size_t half_count = 0;
 };
@@ -72,22 +71,19 @@ std::uint64_t random_float(std::uint64_t bits, unsigned mantissa_bits, unsigned 
 }  // namespace
 
 const TensorTypeInfo* find_tensor_type(std::uint32_t number) {
-  const KnownType* found = first_of(k_types, [&](const KnownType& one) {
-    return static_cast<std::uint32_t>(one.info.type) == number;
+  return first_of(k_types, [&](const KnownType& one) {
+    return static_cast<std::uint32_t>(one.type) == number;
   });
-  return found == nullptr ? nullptr : &found->info;
 }
 
 const TensorTypeInfo* find_tensor_type(std::string_view name) {
   const std::string wanted = text::lower(name);
-  const KnownType* found =
-      first_of(k_types, [&](const KnownType& one) { return text::lower(one.info.name) == wanted; });
-  return found == nullptr ? nullptr : &found->info;
+  return first_of(k_types, [&](const KnownType& one) { return text::lower(one.name) == wanted; });
 }
 
 const TensorTypeInfo& tensor_type_info(TensorType type) {
   const TensorTypeInfo* found = find_tensor_type(static_cast<std::uint32_t>(type));
-  return found != nullptr ? *found : k_types[0].info;  // every enumerator is in the table
+  return found != nullptr ? *found : k_types[0];  // every enumerator is in the table
 }
 
 Result<std::uint64_t> tensor_bytes(const TensorTypeInfo& info,
@@ -215,7 +211,7 @@ void TensorBytes::shape(std::span<unsigned char> block) const {
       break;
   }
   const KnownType& known =
-      *first_of(k_types, [&](const KnownType& one) { return one.info.type == info_.type; });
+      *first_of(k_types, [&](const KnownType& one) { return one.type == info_.type; });
   for (std::size_t i = 0; i < known.half_count; ++i) {
     const HalfField& field = known.halves[i];
     const std::uint16_t value =

@@ -50,11 +50,10 @@ Pattern find_pattern(const std::vector<std::size_t>& shapes) {
   for (std::size_t sum = 1; sum < count; ++sum) {
     for (std::size_t period = sum; period >= 1; --period) {
       const std::size_t lead = sum - period;
-      bool repeats = true;
-      for (std::size_t i = lead; i + period < count && repeats; ++i) {
-        repeats = shapes[i] == shapes[i + period];
+      const auto first = shapes.begin() + static_cast<std::ptrdiff_t>(lead);
+      if (std::equal(shapes.begin() + static_cast<std::ptrdiff_t>(sum), shapes.end(), first)) {
+        return {lead, period};
       }
-      if (repeats) return {lead, period};
     }
   }
   return {count, 1};

@@ -117,10 +117,8 @@ bool do_op(Queue* queue, const Op& op) {
       break;
     }
     case k_set_event:
-      static_cast<Event*>(op.first)->set = true;
-      break;
     case k_reset_event:
-      static_cast<Event*>(op.first)->set = false;
+      static_cast<Event*>(op.first)->set = op.kind == k_set_event;
       break;
     case k_wait_event:
       return static_cast<const Event*>(op.first)->set;

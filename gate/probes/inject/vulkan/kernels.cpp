@@ -92,13 +92,16 @@ void set_name(Pipeline* pipeline, const char* name) {
   __atomic_store_n(&pipeline->kernel, k_unresolved, __ATOMIC_RELEASE);
 }
 
-void name_object(Device* device, bool is_pipeline, bool is_module, uint64_t handle,
-                 const char* name) {
-  if (is_pipeline) {
+// Both extensions that name objects number their types alike.
+void name_object(Device* device, uint32_t type, uint64_t handle, const char* name) {
+  static_assert(VK_OBJECT_TYPE_PIPELINE == int{VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT} &&
+                VK_OBJECT_TYPE_SHADER_MODULE == int{VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT});
+  if (type == VK_OBJECT_TYPE_PIPELINE) {
     const Locked locked(&g.lock);
     if (auto* pipeline = device->pipelines.get<Pipeline>(handle)) set_name(pipeline, name);
-  } else if (auto* module = is_module ? device->modules.get<ShaderModule>(handle) : nullptr) {
-    copy_text(module->name, sizeof module->name, name);
+  } else if (type == VK_OBJECT_TYPE_SHADER_MODULE) {
+    auto* module = device->modules.get<ShaderModule>(handle);
+    if (module != nullptr) copy_text(module->name, sizeof module->name, name);
   }
 }
 
@@ -174,15 +177,11 @@ void forget_pipeline(Device* device, VkPipeline pipeline, const VkAllocationCall
 }
 
 void named_object(Device* device, const VkDebugUtilsObjectNameInfoEXT* info) {
-  name_object(device, info->objectType == VK_OBJECT_TYPE_PIPELINE,
-              info->objectType == VK_OBJECT_TYPE_SHADER_MODULE, info->objectHandle,
-              info->pObjectName);
+  name_object(device, info->objectType, info->objectHandle, info->pObjectName);
 }
 
 void marked_object(Device* device, const VkDebugMarkerObjectNameInfoEXT* info) {
-  name_object(device, info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT,
-              info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT, info->object,
-              info->pObjectName);
+  name_object(device, info->objectType, info->object, info->pObjectName);
 }
 
 void begin_label(CommandBuffer* buffer, const VkDebugUtilsLabelEXT* info) {

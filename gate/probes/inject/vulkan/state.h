@@ -267,13 +267,13 @@ struct Timeline {
   X(AFTER, CreatePipelineLayout, kept<made_pipeline_layout>, with_kernels) \
   X(BEFORE, DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, with_kernels)
 #define WEIR_BINDING_HOOKS(X) X(BEFORE, CmdBindDescriptorSets, bind_sets, with_kernels)
-#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X)                                             \
-  WEIR_DEVICE_HOOKS(X)                                                                   \
-  WEIR_SUBMIT_HOOKS(X)                                                                   \
-  WEIR_SYNC_HOOKS(X)                                                                     \
-  WEIR_KERNEL_HOOKS(X)                                                                   \
-  WEIR_BUFFER_HOOKS(X) WEIR_COMMAND_HOOKS(X) WEIR_OBJECT_HOOKS(X) WEIR_PIPELINE_HOOKS(X) \
-      WEIR_BINDING_HOOKS(X)
+#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X) \
+  WEIR_DEVICE_HOOKS(X)                       \
+  WEIR_SUBMIT_HOOKS(X)                       \
+  WEIR_SYNC_HOOKS(X)                         \
+  WEIR_KERNEL_HOOKS(X)                       \
+  WEIR_BUFFER_HOOKS(X)                       \
+  WEIR_COMMAND_HOOKS(X) WEIR_OBJECT_HOOKS(X) WEIR_PIPELINE_HOOKS(X) WEIR_BINDING_HOOKS(X)
 
 // What the layer itself asks of a driver besides.
 #define WEIR_TIMER_FUNCTIONS(X) \
@@ -347,6 +347,11 @@ inline Queue* queue_of(Device* device, VkQueue handle) {
   return device->queues.get<Queue>(number(handle));
 }
 
+// In the file.
+inline uint32_t queue_index(const Queue* queue) {
+  return static_cast<uint32_t>(queue->entry - g.file.queues);
+}
+
 inline void count(uint64_t* counters, uint32_t which, uint64_t amount = 1) {
   add(&counters[which], amount);
 }
@@ -410,7 +415,5 @@ void free_recording(CommandBuffer* buffer);
 uint64_t next_serial();
 void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order);
 void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers);
-// A wait of the program's; `queue` may be null.
-void log_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync);
 
 }  // namespace weir_probe

@@ -47,9 +47,9 @@ class Queues {
   void tell(Queue* queue, bool waited, bool sync) {
     const uint64_t polled = queue->polled.take();
     if (waited) {
-      log_wait(queue, kind_, begin_, sync);
+      write_wait(queue_index(queue), kind_, begin_, sync);
     } else if (sync) {
-      log_wait(queue, WEIR_WAIT_POLL, polled != 0 ? polled : begin_, sync);
+      write_wait(queue_index(queue), WEIR_WAIT_POLL, polled != 0 ? polled : begin_, sync);
     }
     begin_ = now_nanoseconds();  // further queues of this call take no time of their own
     const bool idle = kind_ == WEIR_WAIT_QUEUE || kind_ == WEIR_WAIT_DEVICE;
