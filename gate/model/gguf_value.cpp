@@ -88,16 +88,6 @@ std::optional<std::uint64_t> GgufValue::to_unsigned() const {
   return unsigned_at(type_, bytes_);
 }
 
-std::optional<double> GgufValue::to_number() const {
-  if (type_ == GgufType::f32) {
-    return static_cast<double>(std::bit_cast<float>(decode<std::uint32_t>(bytes_)));
-  }
-  if (type_ == GgufType::f64) return std::bit_cast<double>(decode<std::uint64_t>(bytes_));
-  if (type_ == GgufType::u64) return static_cast<double>(decode<std::uint64_t>(bytes_));
-  if (!is_integer(type_)) return std::nullopt;
-  return static_cast<double>(integer_at(type_, bytes_));
-}
-
 std::optional<std::string> GgufValue::to_string() const {
   if (type_ != GgufType::string) return std::nullopt;
   return bytes_.substr(8);

@@ -81,6 +81,9 @@ using Values = std::vector<std::uint64_t>;
 bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
+bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+  return std::ranges::any_of(parts, [&](std::string_view part) { return has(text, part); });
+}
 
 Values head_values(std::string_view name, const TwinSizes& s, std::uint64_t heads,
                    std::uint64_t kv) {
@@ -136,19 +139,14 @@ bool is_embedding(const GgufTensor& tensor, std::size_t dim) {
   const std::string_view name = tensor.name;
   if (has(name, "attn_output.")) return dim + 1 == tensor.dims.size();
   if (name.starts_with("token_embd.") || name.starts_with("output.") ||
-      name.starts_with("position_embd.")) {
+      name.starts_with("position_embd.") ||
+      has_any(name, {"attn_q.", "attn_k.", "attn_v.", "attn_qkv.", "attn_q_a.", "attn_kv_a_mqa.",
+                     "attn_gate.", "ffn_gate", "ffn_up"})) {
     return dim == 0 && tensor.dims.size() > 1;
   }
-  for (const std::string_view part : {"attn_q.", "attn_k.", "attn_v.", "attn_qkv.", "attn_q_a.",
-                                      "attn_kv_a_mqa.", "attn_gate.", "ffn_gate", "ffn_up"}) {
-    if (has(name, part)) return dim == 0 && tensor.dims.size() > 1;
-  }
   if (has(name, "ffn_down")) return dim == 1;
-  for (const std::string_view part :
-       {"attn_norm.", "ffn_norm.", "post_attention_norm.", "post_ffw_norm.", "output_norm."}) {
-    if (has(name, part)) return dim == 0;
-  }
-  return false;
+  return dim == 0 && has_any(name, {"attn_norm.", "ffn_norm.", "post_attention_norm.",
+                                    "post_ffw_norm.", "output_norm."});
 }
 
 // Everything that a dimension of this tensor may be. Small numbers (a count of heads) occur only
@@ -171,17 +169,16 @@ Values values_for(const GgufTensor& tensor, const TwinSizes& s) {
   const std::uint64_t forward = s.feed_forward.empty() ? 0 : s.feed_forward[i];
   const std::uint64_t heads = s.heads.empty() ? 0 : s.heads[i];
   const std::uint64_t kv = s.kv_heads.empty() ? 0 : s.kv_heads[i];
-  if (has(name, "ffn") || has(name, "ffw") || has(name, "channel_mix") || has(name, "vis_gate") ||
-      has(name, "vis_up") || has(name, "vis_down")) {
+  if (has_any(name, {"ffn", "ffw", "channel_mix", "vis_gate", "vis_up", "vis_down"})) {
     add(forward_values(s, forward));
   } else {
     add(head_values(name, s, heads, kv));
     add(state_values(s));
   }
   add({s.per_layer_input});
-  for (const std::string_view part :
-       {"attn_sinks", "attn_k_b", "attn_v_b", "attn_rel_b", "attn_q_norm", "attn_gate", "attn_g"}) {
-    if (has(name, part)) add({heads});
+  if (has_any(name,
+              {"attn_sinks", "attn_k_b", "attn_v_b", "attn_rel_b", "attn_q_norm", "attn_g"})) {
+    add({heads});
   }
   if (has(name, "attn_k_norm")) add({kv});
   if (has(name, "ssm")) add({s.rank, 2 * s.rank, s.groups});
@@ -192,13 +189,11 @@ Values values_for(const GgufTensor& tensor, const TwinSizes& s) {
 bool is_fixed(const GgufTensor& tensor, std::size_t dim) {
   if (tensor.dims[dim] <= 1) return true;
   const bool last = dim + 1 == tensor.dims.size();
-  if (last && (has(tensor.name, "_exps") || has(tensor.name, "ffn_gate_inp") ||
-               has(tensor.name, "exp_probs_b"))) {
-    return !has(tensor.name, "ffn_gate_inp_shexp") && !has(tensor.name, "norm");
+  if (last && has_any(tensor.name, {"_exps", "ffn_gate_inp", "exp_probs_b"})) {
+    return !has_any(tensor.name, {"ffn_gate_inp_shexp", "norm"});
   }
   if (has(tensor.name, "indexer")) return dim > 0;  // has heads of its own
-  return dim == 0 && tensor.dims.size() > 1 &&
-         (has(tensor.name, "conv1d") || has(tensor.name, "conv.weight"));
+  return dim == 0 && tensor.dims.size() > 1 && has_any(tensor.name, {"conv1d", "conv.weight"});
 }
 
 // Sizes that a few architectures have in unusual places, where nothing else fits.
