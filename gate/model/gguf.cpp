@@ -259,32 +259,6 @@ Result<std::uint64_t> bytes_of(const GgufTensor& tensor) {
   });
 }
 
-void encode_value(std::string& out, const GgufValue& value) {
-  encode(out, static_cast<std::uint32_t>(value.type()));
-  if (value.is_array()) {
-    encode(out, static_cast<std::uint32_t>(value.element()));
-    encode<std::uint64_t>(out, value.count());
-  }
-  out += value.bytes();
-}
-
-Result<void> write_tensor(const GgufTensor& tensor, std::uint64_t seed, const ByteSink& sink) {
-  WEIR_TRY(const std::uint64_t bytes, bytes_of(tensor));
-  const TensorTypeInfo& info = *find_tensor_type(tensor.type);
-  const std::uint64_t row = tensor.dims.empty() ? 1 : tensor.dims.front();
-  const TensorBytes data(seed, tensor.name, info.type, fill_for(tensor.name, tensor.dims), row);
-  constexpr std::uint64_t k_chunk_blocks = 4096;
-  const std::uint64_t blocks = bytes / info.block_bytes;
-  std::vector<unsigned char> chunk;
-  for (std::uint64_t block = 0; block < blocks; block += k_chunk_blocks) {
-    chunk.resize(std::min(k_chunk_blocks, blocks - block) * info.block_bytes);
-    data.write(block, chunk);
-    // unsigned char may be looked at as char
-    WEIR_CHECK(sink({reinterpret_cast<const char*>(chunk.data()), chunk.size()}));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<std::string> encode_gguf_header(GgufHeader& header) {
@@ -298,7 +272,12 @@ Result<std::string> encode_gguf_header(GgufHeader& header) {
   encode<std::uint64_t>(out, header.metadata.size());
   for (const auto& [key, value] : header.metadata) {
     encode_string(out, key);
-    encode_value(out, value);
+    encode(out, static_cast<std::uint32_t>(value.type()));
+    if (value.is_array()) {
+      encode(out, static_cast<std::uint32_t>(value.element()));
+      encode<std::uint64_t>(out, value.count());
+    }
+    out += value.bytes();
   }
   std::uint64_t offset = 0;
   for (GgufTensor& tensor : header.tensors) {
@@ -332,7 +311,18 @@ Result<void> write_random_gguf(GgufHeader& header, std::uint64_t seed, const Byt
   WEIR_CHECK(sink(head));
   for (const GgufTensor& tensor : header.tensors) {
     WEIR_TRY(const std::uint64_t bytes, bytes_of(tensor));
-    WEIR_CHECK(write_tensor(tensor, seed, sink));
+    const TensorTypeInfo& info = *find_tensor_type(tensor.type);
+    const std::uint64_t row = tensor.dims.empty() ? 1 : tensor.dims.front();
+    const TensorBytes data(seed, tensor.name, info.type, fill_for(tensor.name, tensor.dims), row);
+    constexpr std::uint64_t k_chunk_blocks = 4096;
+    const std::uint64_t blocks = bytes / info.block_bytes;
+    std::vector<unsigned char> chunk;
+    for (std::uint64_t block = 0; block < blocks; block += k_chunk_blocks) {
+      chunk.resize(std::min(k_chunk_blocks, blocks - block) * info.block_bytes);
+      data.write(block, chunk);
+      // unsigned char may be looked at as char
+      WEIR_CHECK(sink({reinterpret_cast<const char*>(chunk.data()), chunk.size()}));
+    }
     const std::string padding(align_up(bytes, header.alignment) - bytes, '\0');
     if (!padding.empty()) WEIR_CHECK(sink(padding));
   }

@@ -151,7 +151,7 @@ std::optional<Candidate> search(const GgufHeader& base, const TwinSizes& sizes, 
   for (unsigned halvings = 0; halvings <= k_max_halvings; ++halvings) {
     int attempts = 0;
     for (std::uint64_t kv_heads = 1; kv_heads <= most && attempts < k_max_attempts; ++kv_heads) {
-      const auto small = shrink(sizes, {.kv_heads = kv_heads, .halvings = halvings});
+      const auto small = shrink(sizes, kv_heads, halvings);
       if (!small) continue;
       ++attempts;
       auto candidate = attempt(base, sizes, *small, vocab);

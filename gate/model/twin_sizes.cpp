@@ -262,18 +262,18 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
   return s;
 }
 
-std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
+std::optional<TwinSizes> shrink(const TwinSizes& sizes, std::uint64_t kv_heads, unsigned halvings) {
   TwinSizes small = sizes;
   const std::uint64_t kv = largest(sizes.kv_heads);
   const std::uint64_t heads = largest(sizes.heads);
-  if (how.kv_heads > std::max<std::uint64_t>(kv, 1)) return std::nullopt;
-  if (how.halvings > 0) {
+  if (kv_heads > std::max<std::uint64_t>(kv, 1)) return std::nullopt;
+  if (halvings > 0) {
     if (heads == 0 || sizes.key_mla != 0) return std::nullopt;
     for (std::uint64_t TwinSizes::*size :
          {&TwinSizes::key, &TwinSizes::value, &TwinSizes::key_swa, &TwinSizes::value_swa,
           &TwinSizes::rope, &TwinSizes::rope_swa}) {
-      small.*size >>= how.halvings;
-      if (small.*size << how.halvings != sizes.*size || small.*size % 2 != 0) return std::nullopt;
+      small.*size >>= halvings;
+      if (small.*size << halvings != sizes.*size || small.*size % 2 != 0) return std::nullopt;
     }
     if (small.key < k_smallest_head || small.value < k_smallest_head) return std::nullopt;
   }
@@ -283,14 +283,13 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
       if (old_kv == 0 || sizes.heads[i] == 0) continue;
       std::uint64_t ratio = std::max<std::uint64_t>(sizes.heads[i] / old_kv, 1);
       while (ratio > k_max_ratio) ratio /= 2;
-      small.kv_heads[i] = std::max<std::uint64_t>(old_kv * how.kv_heads / kv, 1);
+      small.kv_heads[i] = std::max<std::uint64_t>(old_kv * kv_heads / kv, 1);
       small.heads[i] = small.kv_heads[i] * ratio;
     }
     const std::uint64_t query = heads * sizes.value;
     const std::uint64_t small_query = largest(small.heads) * small.value;
     // Halved heads are there to be small: the key matrices may become narrow then.
-    const bool narrow =
-        how.halvings == 0 && !fits(kv * sizes.key, how.kv_heads * small.key, k_wide);
+    const bool narrow = halvings == 0 && !fits(kv * sizes.key, kv_heads * small.key, k_wide);
     if (!fits(query, small_query, k_tile) || narrow) return std::nullopt;
   }
   // Many architectures take the product of heads and head dimension for the embedding.

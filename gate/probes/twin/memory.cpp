@@ -25,17 +25,14 @@ uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 int make_window(uint8_t fill) {
   const int file = memfd_create("weir-twin", MFD_CLOEXEC);
   if (file < 0) return -1;
-  if (ftruncate(file, static_cast<off_t>(k_window)) != 0) {
-    close(file);
-    return -1;
-  }
-  if (fill == 0) return file;
-  void* bytes = mmap(nullptr, k_window, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* bytes = ftruncate(file, static_cast<off_t>(k_window)) != 0
+                    ? MAP_FAILED
+                    : mmap(nullptr, k_window, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (bytes == MAP_FAILED) {
     close(file);
     return -1;
   }
-  memset(bytes, fill, k_window);
+  if (fill != 0) memset(bytes, fill, k_window);
   munmap(bytes, k_window);
   return file;
 }

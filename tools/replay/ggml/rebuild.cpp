@@ -131,37 +131,6 @@ std::string places_problem(const ReplayNode& node, const ReplayTensor& tensor) {
   return "";
 }
 
-// The bytes of a root that are there: from `begin` to `end`, counted from where it begins itself.
-struct RootMemory {
-  char* at;
-  std::int64_t begin, end;
-};
-
-// Writes what the first source holds that looks at the root; what is only written stays as it is.
-// REQUIRES: tensors that lie within it.
-Result<void> fill(const Engine& ggml, const ReplayNode& node, std::size_t root, double mask_open,
-                  const RootMemory& memory) {
-  // The first source that looks at it says what it holds; what is written only stays 0.
-  for (const ReplayTensor& tensor : node.tensors) {
-    if (tensor.slot == 0 || static_cast<std::size_t>(tensor.root) != root) continue;
-    char* begin = memory.at + (tensor.offset - memory.begin);
-    if (is_whole(tensor.type)) {
-      fill_indices(node, tensor, begin);
-    } else if (is_mask(node, tensor.slot)) {
-      fill_mask(tensor, mask_open, begin);
-    } else {
-      WEIR_TRY(const auto pattern,
-               pattern_of(ggml, static_cast<int>(tensor.type_number), tensor.type));
-      const auto room = static_cast<std::size_t>(memory.end - tensor.offset);
-      for (std::size_t done = 0; done < room; done += pattern.size()) {
-        std::memcpy(begin + done, pattern.data(), std::min(pattern.size(), room - done));
-      }
-    }
-    break;
-  }
-  return {};
-}
-
 // --- the node
 
 class NodeGraph final : public Work {
@@ -333,6 +302,30 @@ class NodeGraph final : public Work {
     return result;
   }
 
+  // Writes what the first source holds that looks at the root, whose memory is at `at`; what is
+  // written only stays 0.
+  Result<void> fill(std::size_t root, char* at) const {
+    const Span& span = spans_[root];
+    for (const ReplayTensor& tensor : node_->tensors) {
+      if (tensor.slot == 0 || static_cast<std::size_t>(tensor.root) != root) continue;
+      char* begin = at + (tensor.offset - span.begin);
+      if (is_whole(tensor.type)) {
+        fill_indices(*node_, tensor, begin);
+      } else if (is_mask(*node_, tensor.slot)) {
+        fill_mask(tensor, mask_open_, begin);
+      } else {
+        WEIR_TRY(const auto pattern,
+                 pattern_of(*engine_, static_cast<int>(tensor.type_number), tensor.type));
+        const auto room = static_cast<std::size_t>(span.end - tensor.offset);
+        for (std::size_t done = 0; done < room; done += pattern.size()) {
+          std::memcpy(begin + done, pattern.data(), std::min(pattern.size(), room - done));
+        }
+      }
+      break;
+    }
+    return {};
+  }
+
   // Fresh memory with what the node reads of a root.
   Result<Block> filled(std::size_t root) {
     const Span& span = spans_[root];
@@ -343,7 +336,7 @@ class NodeGraph final : public Work {
     // A mapped file lies in small pages.
     if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(made, bytes, MADV_NOHUGEPAGE);
     std::memset(made, 0, bytes);
-    WEIR_CHECK(fill(*engine_, *node_, root, mask_open_, {block.get(), span.begin, span.end}));
+    WEIR_CHECK(fill(root, block.get()));
     return block;
   }
 

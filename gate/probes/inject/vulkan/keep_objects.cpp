@@ -73,10 +73,6 @@ void write_with(KeptSet* set, const KeptTemplate& with, const void* data) {
   }
 }
 
-KeptTemplate* template_of(const KeptDevice* kept, VkDescriptorUpdateTemplate handle) {
-  return kept->templates.get<KeptTemplate>(number(handle));
-}
-
 // What is pushed into set `index` of a command buffer; null where it cannot be followed.
 KeptSet* pushed_set(CommandBuffer* buffer, VkPipelineLayout layout_handle, uint32_t index) {
   if (buffer->kept == nullptr || index >= WEIR_KERNELS_SETS) return nullptr;
@@ -147,7 +143,7 @@ void made_template(KeptDevice* kept, const VkDescriptorUpdateTemplateCreateInfo*
 void update_with_template(KeptDevice* kept, VkDescriptorSet target, VkDescriptorUpdateTemplate with,
                           const void* data) {
   KeptSet* set = set_of(kept, target);
-  const KeptTemplate* known = template_of(kept, with);
+  const auto* known = kept->templates.get<KeptTemplate>(number(with));
   if (set != nullptr && known != nullptr) write_with(set, *known, data);
 }
 
@@ -160,9 +156,10 @@ void push_set(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayout
 
 void push_with_template(CommandBuffer* buffer, VkDescriptorUpdateTemplate with,
                         VkPipelineLayout layout, uint32_t index, const void* data) {
-  KeptSet* set = pushed_set(buffer, layout, index);
-  const KeptTemplate* known = set == nullptr ? nullptr : template_of(buffer->device->kept, with);
-  if (known != nullptr) write_with(set, *known, data);
+  if (KeptSet* set = pushed_set(buffer, layout, index)) {
+    const auto* known = buffer->device->kept->templates.get<KeptTemplate>(number(with));
+    if (known != nullptr) write_with(set, *known, data);
+  }
 }
 
 const Hook k_hooks[] = {WEIR_OBJECT_HOOKS(WEIR_ROW)};
