@@ -11,8 +11,8 @@ bool is_signed(GgufType type) {
          type == GgufType::i64;
 }
 bool is_integer(GgufType type) {
-  return is_signed(type) || type == GgufType::u8 || type == GgufType::u16 ||
-         type == GgufType::u32 || type == GgufType::u64;
+  return fixed_size(type) && type != GgufType::f32 && type != GgufType::f64 &&
+         type != GgufType::boolean;
 }
 
 // The integer at the beginning of `bytes`, its sign extended to 64 bits.
@@ -36,6 +36,13 @@ bool put_unsigned(std::string& out, GgufType type, std::uint64_t value) {
   if (bits < 64 && value >> bits != 0) return false;
   encode(out, value, size);
   return true;
+}
+
+// Of elements with 32 bits.
+GgufValue words_of(GgufType element, const auto& values) {
+  std::string bytes;
+  for (const auto value : values) encode(bytes, std::bit_cast<std::uint32_t>(value));
+  return {element, values.size(), std::move(bytes)};
 }
 
 }  // namespace
@@ -72,16 +79,10 @@ GgufValue GgufValue::strings(std::span<const std::string> values) {
 }
 
 GgufValue GgufValue::i32s(std::span<const std::int32_t> values) {
-  std::string bytes;
-  for (const std::int32_t value : values) encode(bytes, static_cast<std::uint32_t>(value));
-  return {GgufType::i32, values.size(), std::move(bytes)};
+  return words_of(GgufType::i32, values);
 }
 
-GgufValue GgufValue::f32s(std::span<const float> values) {
-  std::string bytes;
-  for (const float value : values) encode(bytes, std::bit_cast<std::uint32_t>(value));
-  return {GgufType::f32, values.size(), std::move(bytes)};
-}
+GgufValue GgufValue::f32s(std::span<const float> values) { return words_of(GgufType::f32, values); }
 
 std::optional<std::uint64_t> GgufValue::to_unsigned() const {
   if (!is_integer(type_)) return std::nullopt;

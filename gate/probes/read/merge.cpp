@@ -35,9 +35,7 @@ void add_count(std::int64_t* sum, std::uint64_t amount) {
 }
 
 std::int64_t whole(std::uint64_t count) {
-  std::int64_t out = 0;
-  add_count(&out, count);
-  return out;
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(count, INT64_MAX));
 }
 
 // The sources, then what becomes of them.

@@ -377,14 +377,6 @@ ReadBytes bytes_of(std::string_view bytes) {
   };
 }
 
-bool ProgramFile::imports(std::string_view name) const {
-  return std::ranges::binary_search(imported, name);
-}
-
-bool ProgramFile::exports(std::string_view name) const {
-  return std::ranges::binary_search(exported, name);
-}
-
 Result<ProgramFile> read_program_file(const ReadBytes& read,
                                       std::span<const std::string_view> prefixes) {
   WEIR_TRY(const std::string head, read(0, 256));

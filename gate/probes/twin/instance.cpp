@@ -57,10 +57,6 @@ void refuse(bool* said, const char* function, const char* name) {
   say(what, function, " is refused");
 }
 
-const char* name_of(VkDevice device) { return object<Device>(device)->physical->twin.name; }
-
-const char* name_of(VkQueue queue) { return object<Queue>(queue)->device->physical->twin.name; }
-
 }  // namespace weir_twin
 
 using namespace weir_twin;

@@ -58,10 +58,6 @@ void add_update(VkCommandBuffer into, Op op, const void* data) {
 
 }  // namespace
 
-const char* name_of(VkCommandBuffer buffer) {
-  return object<CommandBuffer>(buffer)->pool->device->physical->twin.name;
-}
-
 }  // namespace weir_twin
 
 using namespace weir_twin;

@@ -210,9 +210,13 @@ void say(const char* what, const char* about, const char* end);
 // That `function` is not for the twin `name`, once in a process.
 void refuse(bool* said, const char* function, const char* name);
 // The twin that an object belongs to.
-const char* name_of(VkDevice device);
-const char* name_of(VkQueue queue);
-const char* name_of(VkCommandBuffer buffer);
+inline const char* name_of(VkDevice device) { return object<Device>(device)->physical->twin.name; }
+inline const char* name_of(VkQueue queue) {
+  return object<Queue>(queue)->device->physical->twin.name;
+}
+inline const char* name_of(VkCommandBuffer buffer) {
+  return object<CommandBuffer>(buffer)->pool->device->physical->twin.name;
+}
 
 // Nanoseconds since boot as ticks of the device, which never fall.
 using weir_probe::now_nanoseconds;
