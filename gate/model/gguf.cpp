@@ -57,6 +57,13 @@ class Cursor {
     return ok() ? decode<Word>(taken) : Word{0};
   }
 
+  // Of a value; u8 where it is none that is known.
+  GgufType type() {
+    const auto number = word<std::uint32_t>();
+    if (ok() && !known_type(number)) complain("unknown value type {}", number);
+    return ok() ? static_cast<GgufType>(number) : GgufType::u8;
+  }
+
   std::string_view text(std::uint64_t most, std::string_view what) {
     const auto length = word<std::uint64_t>();
     if (ok() && length > most) {
@@ -88,43 +95,31 @@ void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsign
       cursor.text(limits.string_bytes, "string");
       continue;
     }
-    const auto inner = cursor.word<std::uint32_t>();
+    const GgufType inner = cursor.type();
     const auto length = cursor.word<std::uint64_t>();
     if (!cursor.ok()) return;
-    if (!known_type(inner)) return cursor.complain("unknown value type {}", inner);
     if (depth + 1 >= limits.array_depth) {
       return cursor.complain("arrays nested deeper than {}", limits.array_depth);
     }
-    skip_elements(cursor, static_cast<GgufType>(inner), length, depth + 1, limits);
+    skip_elements(cursor, inner, length, depth + 1, limits);
   }
 }
 
 GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& limits) {
   GgufValue nothing(GgufType::u8, std::string(1, '\0'));
-  const auto number = cursor.word<std::uint32_t>();
+  const GgufType type = cursor.type();
   if (!cursor.ok()) return nothing;
-  if (!known_type(number)) {
-    cursor.complain("unknown value type {}", number);
-    return nothing;
-  }
-  const auto type = static_cast<GgufType>(number);
   if (const auto size = fixed_size(type)) return {type, std::string(cursor.take(*size))};
   if (type == GgufType::string) {
     const std::string_view value = cursor.text(limits.string_bytes, "string");
     return cursor.ok() ? GgufValue::string(value) : nothing;
   }
-  const auto element = cursor.word<std::uint32_t>();
+  const GgufType element = cursor.type();
   const auto count = cursor.word<std::uint64_t>();
-  if (!cursor.ok()) return nothing;
-  if (!known_type(element)) {
-    cursor.complain("unknown value type {}", element);
-    return nothing;
-  }
   const std::uint64_t start = cursor.at();
-  skip_elements(cursor, static_cast<GgufType>(element), count, 0, limits);
+  skip_elements(cursor, element, count, 0, limits);
   if (!cursor.ok()) return nothing;
-  return {static_cast<GgufType>(element), count,
-          std::string(bytes.substr(start, cursor.at() - start))};
+  return {element, count, std::string(bytes.substr(start, cursor.at() - start))};
 }
 
 void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
@@ -249,43 +244,19 @@ Result<GgufHeader> load_gguf(const ReadPrefix& read, const GgufLimits& limits) {
   }
 }
 
+Result<const TensorTypeInfo*> known_type_of(const GgufTensor& tensor) {
+  if (const TensorTypeInfo* info = find_tensor_type(tensor.type)) return info;
+  return fail(Code::data, "tensor {}: type {} is not known to weir", text::printable(tensor.name),
+              tensor.type);
+}
+
 namespace {
 
 Result<std::uint64_t> bytes_of(const GgufTensor& tensor) {
-  const TensorTypeInfo* info = find_tensor_type(tensor.type);
-  if (info == nullptr) {
-    return fail(Code::data, "tensor {}: type {} is not known to weir", text::printable(tensor.name),
-                tensor.type);
-  }
+  WEIR_TRY(const TensorTypeInfo* info, known_type_of(tensor));
   return tensor_bytes(*info, tensor.dims).map_error([&](Error error) {
     return with_context("tensor " + text::printable(tensor.name), std::move(error));
   });
-}
-
-void encode_value(std::string& out, const GgufValue& value) {
-  encode(out, static_cast<std::uint32_t>(value.type()));
-  if (value.is_array()) {
-    encode(out, static_cast<std::uint32_t>(value.element()));
-    encode<std::uint64_t>(out, value.count());
-  }
-  out += value.bytes();
-}
-
-Result<void> write_tensor(const GgufTensor& tensor, std::uint64_t seed, const ByteSink& sink) {
-  WEIR_TRY(const std::uint64_t bytes, bytes_of(tensor));
-  const TensorTypeInfo& info = *find_tensor_type(tensor.type);
-  const std::uint64_t row = tensor.dims.empty() ? 1 : tensor.dims.front();
-  const TensorBytes data(seed, tensor.name, info.type, fill_for(tensor.name, tensor.dims), row);
-  constexpr std::uint64_t k_chunk_blocks = 4096;
-  const std::uint64_t blocks = bytes / info.block_bytes;
-  std::vector<unsigned char> chunk;
-  for (std::uint64_t block = 0; block < blocks; block += k_chunk_blocks) {
-    chunk.resize(std::min(k_chunk_blocks, blocks - block) * info.block_bytes);
-    data.write(block, chunk);
-    // unsigned char may be looked at as char
-    WEIR_CHECK(sink({reinterpret_cast<const char*>(chunk.data()), chunk.size()}));
-  }
-  return {};
 }
 
 }  // namespace
@@ -301,7 +272,12 @@ Result<std::string> encode_gguf_header(GgufHeader& header) {
   encode<std::uint64_t>(out, header.metadata.size());
   for (const auto& [key, value] : header.metadata) {
     encode_string(out, key);
-    encode_value(out, value);
+    encode(out, static_cast<std::uint32_t>(value.type()));
+    if (value.is_array()) {
+      encode(out, static_cast<std::uint32_t>(value.element()));
+      encode<std::uint64_t>(out, value.count());
+    }
+    out += value.bytes();
   }
   std::uint64_t offset = 0;
   for (GgufTensor& tensor : header.tensors) {
@@ -335,7 +311,18 @@ Result<void> write_random_gguf(GgufHeader& header, std::uint64_t seed, const Byt
   WEIR_CHECK(sink(head));
   for (const GgufTensor& tensor : header.tensors) {
     WEIR_TRY(const std::uint64_t bytes, bytes_of(tensor));
-    WEIR_CHECK(write_tensor(tensor, seed, sink));
+    const TensorTypeInfo& info = *find_tensor_type(tensor.type);
+    const std::uint64_t row = tensor.dims.empty() ? 1 : tensor.dims.front();
+    const TensorBytes data(seed, tensor.name, info.type, fill_for(tensor.name, tensor.dims), row);
+    constexpr std::uint64_t k_chunk_blocks = 4096;
+    const std::uint64_t blocks = bytes / info.block_bytes;
+    std::vector<unsigned char> chunk;
+    for (std::uint64_t block = 0; block < blocks; block += k_chunk_blocks) {
+      chunk.resize(std::min(k_chunk_blocks, blocks - block) * info.block_bytes);
+      data.write(block, chunk);
+      // unsigned char may be looked at as char
+      WEIR_CHECK(sink({reinterpret_cast<const char*>(chunk.data()), chunk.size()}));
+    }
     const std::string padding(align_up(bytes, header.alignment) - bytes, '\0');
     if (!padding.empty()) WEIR_CHECK(sink(padding));
   }

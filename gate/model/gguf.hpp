@@ -62,7 +62,6 @@ class GgufValue {
 
   // Nothing when the value is of another kind (or negative, for to_unsigned).
   [[nodiscard]] std::optional<std::uint64_t> to_unsigned() const;
-  [[nodiscard]] std::optional<double> to_number() const;  // integers too
   [[nodiscard]] std::optional<std::string> to_string() const;
   // All elements of an array of integers of one sign or the other, or of strings.
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> to_unsigned_list() const;
@@ -93,6 +92,10 @@ struct GgufTensor {
 
   friend bool operator==(const GgufTensor&, const GgufTensor&) = default;
 };
+
+struct TensorTypeInfo;
+// Code::data for a type that weir does not know.
+[[nodiscard]] Result<const TensorTypeInfo*> known_type_of(const GgufTensor& tensor);
 
 struct GgufHeader {
   std::uint32_t version = 3;

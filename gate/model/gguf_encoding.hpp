@@ -20,11 +20,11 @@ namespace weir::model {
   return size > 0 ? std::optional(size) : std::nullopt;
 }
 
-// REQUIRES: Word is unsigned and `bytes`, of any kind of char, has at least its size.
+// REQUIRES: Word is unsigned and `bytes`, of any kind of char, has at least `size`.
 template <class Word>
-[[nodiscard]] Word decode(const auto& bytes) {
+[[nodiscard]] Word decode(const auto& bytes, std::size_t size = sizeof(Word)) {
   Word word = 0;
-  for (std::size_t i = 0; i < sizeof(Word); ++i) {
+  for (std::size_t i = 0; i < size; ++i) {
     word = static_cast<Word>(
         word | static_cast<Word>(Word{static_cast<unsigned char>(bytes[i])} << (8 * i)));
   }
@@ -32,8 +32,8 @@ template <class Word>
 }
 
 template <class Word>
-void encode(std::string& out, Word word) {
-  for (std::size_t i = 0; i < sizeof(Word); ++i) {
+void encode(std::string& out, Word word, std::size_t size = sizeof(Word)) {
+  for (std::size_t i = 0; i < size; ++i) {
     out.push_back(static_cast<char>(static_cast<unsigned char>(word >> (8 * i))));
   }
 }

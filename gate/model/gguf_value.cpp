@@ -11,21 +11,17 @@ bool is_signed(GgufType type) {
          type == GgufType::i64;
 }
 bool is_integer(GgufType type) {
-  return is_signed(type) || type == GgufType::u8 || type == GgufType::u16 ||
-         type == GgufType::u32 || type == GgufType::u64;
+  return fixed_size(type) && type != GgufType::f32 && type != GgufType::f64 &&
+         type != GgufType::boolean;
 }
 
 // The integer at the beginning of `bytes`, its sign extended to 64 bits.
 std::int64_t integer_at(GgufType type, std::string_view bytes) {
-  std::uint64_t word = 0;
-  const std::uint64_t size = fixed_size(type).value_or(0);
-  for (std::size_t i = 0; i < size; ++i) {
-    word |= std::uint64_t{static_cast<unsigned char>(bytes[i])} << (8 * i);
-  }
-  if (is_signed(type) && size < 8 && (word >> (8 * size - 1) & 1U) != 0) {
-    word |= ~std::uint64_t{0} << (8 * size);
-  }
-  return static_cast<std::int64_t>(word);
+  const std::uint64_t size = fixed_size(type).value_or(8);
+  const std::uint64_t above = 64 - 8 * size;
+  const std::uint64_t word = decode<std::uint64_t>(bytes, size) << above;
+  if (is_signed(type)) return static_cast<std::int64_t>(word) >> above;
+  return static_cast<std::int64_t>(word >> above);
 }
 
 std::optional<std::uint64_t> unsigned_at(GgufType type, std::string_view bytes) {
@@ -35,12 +31,18 @@ std::optional<std::uint64_t> unsigned_at(GgufType type, std::string_view bytes) 
 }
 
 bool put_unsigned(std::string& out, GgufType type, std::uint64_t value) {
-  const std::uint64_t bits = 8 * fixed_size(type).value_or(0) - (is_signed(type) ? 1 : 0);
+  const std::uint64_t size = fixed_size(type).value_or(0);
+  const std::uint64_t bits = 8 * size - (is_signed(type) ? 1 : 0);
   if (bits < 64 && value >> bits != 0) return false;
-  for (std::uint64_t i = 0; i < fixed_size(type).value_or(0); ++i) {
-    out.push_back(static_cast<char>(static_cast<unsigned char>(value >> (8 * i))));
-  }
+  encode(out, value, size);
   return true;
+}
+
+// Of elements with 32 bits.
+GgufValue words_of(GgufType element, const auto& values) {
+  std::string bytes;
+  for (const auto value : values) encode(bytes, std::bit_cast<std::uint32_t>(value));
+  return {element, values.size(), std::move(bytes)};
 }
 
 }  // namespace
@@ -57,9 +59,7 @@ GgufValue GgufValue::u32(std::uint32_t value) {
 }
 
 GgufValue GgufValue::f32_bits(std::uint32_t ieee754) {
-  std::string bytes;
-  encode(bytes, ieee754);
-  return {GgufType::f32, std::move(bytes)};
+  return {GgufType::f32, u32(ieee754).bytes()};
 }
 
 GgufValue GgufValue::boolean(bool value) {
@@ -79,30 +79,14 @@ GgufValue GgufValue::strings(std::span<const std::string> values) {
 }
 
 GgufValue GgufValue::i32s(std::span<const std::int32_t> values) {
-  std::string bytes;
-  for (const std::int32_t value : values) encode(bytes, static_cast<std::uint32_t>(value));
-  return {GgufType::i32, values.size(), std::move(bytes)};
+  return words_of(GgufType::i32, values);
 }
 
-GgufValue GgufValue::f32s(std::span<const float> values) {
-  std::string bytes;
-  for (const float value : values) encode(bytes, std::bit_cast<std::uint32_t>(value));
-  return {GgufType::f32, values.size(), std::move(bytes)};
-}
+GgufValue GgufValue::f32s(std::span<const float> values) { return words_of(GgufType::f32, values); }
 
 std::optional<std::uint64_t> GgufValue::to_unsigned() const {
   if (!is_integer(type_)) return std::nullopt;
   return unsigned_at(type_, bytes_);
-}
-
-std::optional<double> GgufValue::to_number() const {
-  if (type_ == GgufType::f32) {
-    return static_cast<double>(std::bit_cast<float>(decode<std::uint32_t>(bytes_)));
-  }
-  if (type_ == GgufType::f64) return std::bit_cast<double>(decode<std::uint64_t>(bytes_));
-  if (type_ == GgufType::u64) return static_cast<double>(decode<std::uint64_t>(bytes_));
-  if (!is_integer(type_)) return std::nullopt;
-  return static_cast<double>(integer_at(type_, bytes_));
 }
 
 std::optional<std::string> GgufValue::to_string() const {

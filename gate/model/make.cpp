@@ -300,9 +300,7 @@ const std::pair<std::string_view, ModelOptions> k_published[] = {
 }  // namespace
 
 std::vector<std::string> known_models() {
-  std::vector<std::string> names;
-  for (const auto& [name, options] : k_published) names.emplace_back(name);
-  return names;
+  return collect<std::string>(k_published, [](const auto& one) { return one.first; });
 }
 
 Result<ModelOptions> model_like(std::string_view name) {

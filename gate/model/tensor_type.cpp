@@ -14,54 +14,21 @@ namespace {
 
 // The half-precision scales inside a block: where they lie, and by how many powers of two they
 // are smaller than the weights (the spread of the integers that they multiply). The minimum of a
-// block (`negated` where the format adds it) is chosen so that weights lie around 0.
+// block (`negated` where the format adds it) is chosen so that weights lie around 0: about -8 d of
+// Q4_1, -16 d of Q5_1.
 struct HalfField {
   std::uint32_t offset;
   int shift;
   bool negated = false;
 };
-struct KnownType {
-  TensorTypeInfo info;
+struct KnownType : TensorTypeInfo {
   std::array<HalfField, 2> halves{};
   std::size_t half_count = 0;
 };
-constexpr KnownType k_types[] = {
-    {{TensorType::f32, "F32", 1, 4}},
-    {{TensorType::f16, "F16", 1, 2}},
-    {{TensorType::q4_0, "Q4_0", 32, 18}, {{{0, 2}}}, 1},
-    {{TensorType::q4_1, "Q4_1", 32, 20}, {{{0, 2}, {2, -1, true}}}, 2},  // about -8 d
-    {{TensorType::q5_0, "Q5_0", 32, 22}, {{{0, 3}}}, 1},
-    {{TensorType::q5_1, "Q5_1", 32, 24}, {{{0, 3}, {2, -1, true}}}, 2},  // about -16 d
-    {{TensorType::q8_0, "Q8_0", 32, 34}, {{{0, 6}}}, 1},
-    {{TensorType::q8_1, "Q8_1", 32, 36}, {{{0, 6}, {2, 6}}}, 2},
-    {{TensorType::q2_k, "Q2_K", 256, 84}, {{{80, 3}, {82, 3}}}, 2},
-    {{TensorType::q3_k, "Q3_K", 256, 110}, {{{108, 5}}}, 1},
-    {{TensorType::q4_k, "Q4_K", 256, 144}, {{{0, 8}, {2, 5}}}, 2},
-    {{TensorType::q5_k, "Q5_K", 256, 176}, {{{0, 9}, {2, 5}}}, 2},
-    {{TensorType::q6_k, "Q6_K", 256, 210}, {{{208, 7}}}, 1},
-    {{TensorType::q8_k, "Q8_K", 256, 292}},
-    {{TensorType::iq2_xxs, "IQ2_XXS", 256, 66}, {{{0, 6}}}, 1},
-    {{TensorType::iq2_xs, "IQ2_XS", 256, 74}, {{{0, 6}}}, 1},
-    {{TensorType::iq3_xxs, "IQ3_XXS", 256, 98}, {{{0, 6}}}, 1},
-    {{TensorType::iq1_s, "IQ1_S", 256, 50}, {{{0, 3}}}, 1},
-    {{TensorType::iq4_nl, "IQ4_NL", 32, 18}, {{{0, 6}}}, 1},
-    {{TensorType::iq3_s, "IQ3_S", 256, 110}, {{{0, 7}}}, 1},
-    {{TensorType::iq2_s, "IQ2_S", 256, 82}, {{{0, 6}}}, 1},
-    {{TensorType::iq4_xs, "IQ4_XS", 256, 136}, {{{0, 10}}}, 1},
-    {{TensorType::i8, "I8", 1, 1}},
-    {{TensorType::i16, "I16", 1, 2}},
-    {{TensorType::i32, "I32", 1, 4}},
-    {{TensorType::i64, "I64", 1, 8}},
-    {{TensorType::f64, "F64", 1, 8}},
-    {{TensorType::iq1_m, "IQ1_M", 256, 56}},
-    {{TensorType::bf16, "BF16", 1, 2}},
-    {{TensorType::tq1_0, "TQ1_0", 256, 54}, {{{52, 0}}}, 1},
-    {{TensorType::tq2_0, "TQ2_0", 256, 66}, {{{64, 0}}}, 1},
-    {{TensorType::mxfp4, "MXFP4", 32, 17}},
-    {{TensorType::nvfp4, "NVFP4", 64, 36}},
-    {{TensorType::q1_0, "Q1_0", 128, 18}, {{{0, 0}}}, 1},
-    {{TensorType::q2_0, "Q2_0", 64, 18}, {{{0, 0}}}, 1},
-};
+#define WEIR_KNOWN(type, number, name, values, bytes, ...) \
+  {{TensorType::type, name, values, bytes} __VA_OPT__(, ) __VA_ARGS__},
+constexpr KnownType k_types[] = {WEIR_TENSOR_TYPES(WEIR_KNOWN)};
+#undef WEIR_KNOWN
 
 // splitmix64's output function: a bijection of 64 bits that looks random.
 constexpr std::uint64_t mix(std::uint64_t x) {
@@ -104,22 +71,19 @@ std::uint64_t random_float(std::uint64_t bits, unsigned mantissa_bits, unsigned 
 }  // namespace
 
 const TensorTypeInfo* find_tensor_type(std::uint32_t number) {
-  const KnownType* found = first_of(k_types, [&](const KnownType& one) {
-    return static_cast<std::uint32_t>(one.info.type) == number;
+  return first_of(k_types, [&](const KnownType& one) {
+    return static_cast<std::uint32_t>(one.type) == number;
   });
-  return found == nullptr ? nullptr : &found->info;
 }
 
 const TensorTypeInfo* find_tensor_type(std::string_view name) {
   const std::string wanted = text::lower(name);
-  const KnownType* found =
-      first_of(k_types, [&](const KnownType& one) { return text::lower(one.info.name) == wanted; });
-  return found == nullptr ? nullptr : &found->info;
+  return first_of(k_types, [&](const KnownType& one) { return text::lower(one.name) == wanted; });
 }
 
 const TensorTypeInfo& tensor_type_info(TensorType type) {
   const TensorTypeInfo* found = find_tensor_type(static_cast<std::uint32_t>(type));
-  return found != nullptr ? *found : k_types[0].info;  // every enumerator is in the table
+  return found != nullptr ? *found : k_types[0];  // every enumerator is in the table
 }
 
 Result<std::uint64_t> tensor_bytes(const TensorTypeInfo& info,
@@ -247,7 +211,7 @@ void TensorBytes::shape(std::span<unsigned char> block) const {
       break;
   }
   const KnownType& known =
-      *first_of(k_types, [&](const KnownType& one) { return one.info.type == info_.type; });
+      *first_of(k_types, [&](const KnownType& one) { return one.type == info_.type; });
   for (std::size_t i = 0; i < known.half_count; ++i) {
     const HalfField& field = known.halves[i];
     const std::uint16_t value =

@@ -13,43 +13,49 @@
 
 namespace weir::model {
 
-// The numbers are the file format's and never change.
+// X(type, number, name, values in a block, its bytes), and the half-precision scales in a block
+// (see tensor_type.cpp), how many. The numbers are the file format's and never change.
+#define WEIR_TENSOR_TYPES(X)                               \
+  X(f32, 0, "F32", 1, 4)                                   \
+  X(f16, 1, "F16", 1, 2)                                   \
+  X(q4_0, 2, "Q4_0", 32, 18, {{{0, 2}}}, 1)                \
+  X(q4_1, 3, "Q4_1", 32, 20, {{{0, 2}, {2, -1, true}}}, 2) \
+  X(q5_0, 6, "Q5_0", 32, 22, {{{0, 3}}}, 1)                \
+  X(q5_1, 7, "Q5_1", 32, 24, {{{0, 3}, {2, -1, true}}}, 2) \
+  X(q8_0, 8, "Q8_0", 32, 34, {{{0, 6}}}, 1)                \
+  X(q8_1, 9, "Q8_1", 32, 36, {{{0, 6}, {2, 6}}}, 2)        \
+  X(q2_k, 10, "Q2_K", 256, 84, {{{80, 3}, {82, 3}}}, 2)    \
+  X(q3_k, 11, "Q3_K", 256, 110, {{{108, 5}}}, 1)           \
+  X(q4_k, 12, "Q4_K", 256, 144, {{{0, 8}, {2, 5}}}, 2)     \
+  X(q5_k, 13, "Q5_K", 256, 176, {{{0, 9}, {2, 5}}}, 2)     \
+  X(q6_k, 14, "Q6_K", 256, 210, {{{208, 7}}}, 1)           \
+  X(q8_k, 15, "Q8_K", 256, 292)                            \
+  X(iq2_xxs, 16, "IQ2_XXS", 256, 66, {{{0, 6}}}, 1)        \
+  X(iq2_xs, 17, "IQ2_XS", 256, 74, {{{0, 6}}}, 1)          \
+  X(iq3_xxs, 18, "IQ3_XXS", 256, 98, {{{0, 6}}}, 1)        \
+  X(iq1_s, 19, "IQ1_S", 256, 50, {{{0, 3}}}, 1)            \
+  X(iq4_nl, 20, "IQ4_NL", 32, 18, {{{0, 6}}}, 1)           \
+  X(iq3_s, 21, "IQ3_S", 256, 110, {{{0, 7}}}, 1)           \
+  X(iq2_s, 22, "IQ2_S", 256, 82, {{{0, 6}}}, 1)            \
+  X(iq4_xs, 23, "IQ4_XS", 256, 136, {{{0, 10}}}, 1)        \
+  X(i8, 24, "I8", 1, 1)                                    \
+  X(i16, 25, "I16", 1, 2)                                  \
+  X(i32, 26, "I32", 1, 4)                                  \
+  X(i64, 27, "I64", 1, 8)                                  \
+  X(f64, 28, "F64", 1, 8)                                  \
+  X(iq1_m, 29, "IQ1_M", 256, 56)                           \
+  X(bf16, 30, "BF16", 1, 2)                                \
+  X(tq1_0, 34, "TQ1_0", 256, 54, {{{52, 0}}}, 1)           \
+  X(tq2_0, 35, "TQ2_0", 256, 66, {{{64, 0}}}, 1)           \
+  X(mxfp4, 39, "MXFP4", 32, 17)                            \
+  X(nvfp4, 40, "NVFP4", 64, 36)                            \
+  X(q1_0, 41, "Q1_0", 128, 18, {{{0, 0}}}, 1)              \
+  X(q2_0, 42, "Q2_0", 64, 18, {{{0, 0}}}, 1)
+
 enum class TensorType : std::uint32_t {
-  f32 = 0,
-  f16 = 1,
-  q4_0 = 2,
-  q4_1 = 3,
-  q5_0 = 6,
-  q5_1 = 7,
-  q8_0 = 8,
-  q8_1 = 9,
-  q2_k = 10,
-  q3_k = 11,
-  q4_k = 12,
-  q5_k = 13,
-  q6_k = 14,
-  q8_k = 15,
-  iq2_xxs = 16,
-  iq2_xs = 17,
-  iq3_xxs = 18,
-  iq1_s = 19,
-  iq4_nl = 20,
-  iq3_s = 21,
-  iq2_s = 22,
-  iq4_xs = 23,
-  i8 = 24,
-  i16 = 25,
-  i32 = 26,
-  i64 = 27,
-  f64 = 28,
-  iq1_m = 29,
-  bf16 = 30,
-  tq1_0 = 34,
-  tq2_0 = 35,
-  mxfp4 = 39,
-  nvfp4 = 40,
-  q1_0 = 41,
-  q2_0 = 42,
+#define WEIR_ENUMERATOR(type, number, ...) type = number,
+  WEIR_TENSOR_TYPES(WEIR_ENUMERATOR)
+#undef WEIR_ENUMERATOR
 };
 
 struct TensorTypeInfo {

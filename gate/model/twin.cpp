@@ -50,11 +50,10 @@ Pattern find_pattern(const std::vector<std::size_t>& shapes) {
   for (std::size_t sum = 1; sum < count; ++sum) {
     for (std::size_t period = sum; period >= 1; --period) {
       const std::size_t lead = sum - period;
-      bool repeats = true;
-      for (std::size_t i = lead; i + period < count && repeats; ++i) {
-        repeats = shapes[i] == shapes[i + period];
+      const auto first = shapes.begin() + static_cast<std::ptrdiff_t>(lead);
+      if (std::equal(shapes.begin() + static_cast<std::ptrdiff_t>(sum), shapes.end(), first)) {
+        return {lead, period};
       }
-      if (repeats) return {lead, period};
     }
   }
   return {count, 1};
@@ -152,7 +151,7 @@ std::optional<Candidate> search(const GgufHeader& base, const TwinSizes& sizes, 
   for (unsigned halvings = 0; halvings <= k_max_halvings; ++halvings) {
     int attempts = 0;
     for (std::uint64_t kv_heads = 1; kv_heads <= most && attempts < k_max_attempts; ++kv_heads) {
-      const auto small = shrink(sizes, {.kv_heads = kv_heads, .halvings = halvings});
+      const auto small = shrink(sizes, kv_heads, halvings);
       if (!small) continue;
       ++attempts;
       auto candidate = attempt(base, sizes, *small, vocab);
@@ -292,20 +291,14 @@ std::uint64_t shrink_vocab(std::uint64_t vocab, std::uint64_t limit, GgufHeader&
 }  // namespace
 
 Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options) {
-  if (const GgufValue* parts = source.find("split.count")) {
-    if (parts->to_unsigned().value_or(0) > 1) {
-      return fail(Code::data,
-                  "one part of a model in several files: merge them first (llama-gguf-split "
-                  "--merge)");
-    }
+  const GgufValue* parts = source.find("split.count");
+  if (parts != nullptr && parts->to_unsigned().value_or(0) > 1) {
+    return fail(
+        Code::data,
+        "one part of a model in several files: merge them first (llama-gguf-split --merge)");
   }
   if (source.tensors.empty()) return fail(Code::data, "the source has no tensors");
-  for (const GgufTensor& tensor : source.tensors) {
-    if (find_tensor_type(tensor.type) == nullptr) {
-      return fail(Code::data, "tensor {}: type {} is not known to weir",
-                  text::printable(tensor.name), tensor.type);
-    }
-  }
+  for (const GgufTensor& tensor : source.tensors) WEIR_CHECK(known_type_of(tensor));
   Twin twin;
   GgufHeader base = source;
   std::erase_if(base.metadata, [](const auto& entry) { return entry.first.starts_with("split."); });

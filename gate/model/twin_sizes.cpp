@@ -81,6 +81,9 @@ using Values = std::vector<std::uint64_t>;
 bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
+bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+  return std::ranges::any_of(parts, [&](std::string_view part) { return has(text, part); });
+}
 
 Values head_values(std::string_view name, const TwinSizes& s, std::uint64_t heads,
                    std::uint64_t kv) {
@@ -136,19 +139,14 @@ bool is_embedding(const GgufTensor& tensor, std::size_t dim) {
   const std::string_view name = tensor.name;
   if (has(name, "attn_output.")) return dim + 1 == tensor.dims.size();
   if (name.starts_with("token_embd.") || name.starts_with("output.") ||
-      name.starts_with("position_embd.")) {
+      name.starts_with("position_embd.") ||
+      has_any(name, {"attn_q.", "attn_k.", "attn_v.", "attn_qkv.", "attn_q_a.", "attn_kv_a_mqa.",
+                     "attn_gate.", "ffn_gate", "ffn_up"})) {
     return dim == 0 && tensor.dims.size() > 1;
   }
-  for (const std::string_view part : {"attn_q.", "attn_k.", "attn_v.", "attn_qkv.", "attn_q_a.",
-                                      "attn_kv_a_mqa.", "attn_gate.", "ffn_gate", "ffn_up"}) {
-    if (has(name, part)) return dim == 0 && tensor.dims.size() > 1;
-  }
   if (has(name, "ffn_down")) return dim == 1;
-  for (const std::string_view part :
-       {"attn_norm.", "ffn_norm.", "post_attention_norm.", "post_ffw_norm.", "output_norm."}) {
-    if (has(name, part)) return dim == 0;
-  }
-  return false;
+  return dim == 0 && has_any(name, {"attn_norm.", "ffn_norm.", "post_attention_norm.",
+                                    "post_ffw_norm.", "output_norm."});
 }
 
 // Everything that a dimension of this tensor may be. Small numbers (a count of heads) occur only
@@ -171,17 +169,16 @@ Values values_for(const GgufTensor& tensor, const TwinSizes& s) {
   const std::uint64_t forward = s.feed_forward.empty() ? 0 : s.feed_forward[i];
   const std::uint64_t heads = s.heads.empty() ? 0 : s.heads[i];
   const std::uint64_t kv = s.kv_heads.empty() ? 0 : s.kv_heads[i];
-  if (has(name, "ffn") || has(name, "ffw") || has(name, "channel_mix") || has(name, "vis_gate") ||
-      has(name, "vis_up") || has(name, "vis_down")) {
+  if (has_any(name, {"ffn", "ffw", "channel_mix", "vis_gate", "vis_up", "vis_down"})) {
     add(forward_values(s, forward));
   } else {
     add(head_values(name, s, heads, kv));
     add(state_values(s));
   }
   add({s.per_layer_input});
-  for (const std::string_view part :
-       {"attn_sinks", "attn_k_b", "attn_v_b", "attn_rel_b", "attn_q_norm", "attn_gate", "attn_g"}) {
-    if (has(name, part)) add({heads});
+  if (has_any(name,
+              {"attn_sinks", "attn_k_b", "attn_v_b", "attn_rel_b", "attn_q_norm", "attn_g"})) {
+    add({heads});
   }
   if (has(name, "attn_k_norm")) add({kv});
   if (has(name, "ssm")) add({s.rank, 2 * s.rank, s.groups});
@@ -192,13 +189,11 @@ Values values_for(const GgufTensor& tensor, const TwinSizes& s) {
 bool is_fixed(const GgufTensor& tensor, std::size_t dim) {
   if (tensor.dims[dim] <= 1) return true;
   const bool last = dim + 1 == tensor.dims.size();
-  if (last && (has(tensor.name, "_exps") || has(tensor.name, "ffn_gate_inp") ||
-               has(tensor.name, "exp_probs_b"))) {
-    return !has(tensor.name, "ffn_gate_inp_shexp") && !has(tensor.name, "norm");
+  if (last && has_any(tensor.name, {"_exps", "ffn_gate_inp", "exp_probs_b"})) {
+    return !has_any(tensor.name, {"ffn_gate_inp_shexp", "norm"});
   }
   if (has(tensor.name, "indexer")) return dim > 0;  // has heads of its own
-  return dim == 0 && tensor.dims.size() > 1 &&
-         (has(tensor.name, "conv1d") || has(tensor.name, "conv.weight"));
+  return dim == 0 && tensor.dims.size() > 1 && has_any(tensor.name, {"conv1d", "conv.weight"});
 }
 
 // Sizes that a few architectures have in unusual places, where nothing else fits.
@@ -267,18 +262,18 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
   return s;
 }
 
-std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
+std::optional<TwinSizes> shrink(const TwinSizes& sizes, std::uint64_t kv_heads, unsigned halvings) {
   TwinSizes small = sizes;
   const std::uint64_t kv = largest(sizes.kv_heads);
   const std::uint64_t heads = largest(sizes.heads);
-  if (how.kv_heads > std::max<std::uint64_t>(kv, 1)) return std::nullopt;
-  if (how.halvings > 0) {
+  if (kv_heads > std::max<std::uint64_t>(kv, 1)) return std::nullopt;
+  if (halvings > 0) {
     if (heads == 0 || sizes.key_mla != 0) return std::nullopt;
     for (std::uint64_t TwinSizes::*size :
          {&TwinSizes::key, &TwinSizes::value, &TwinSizes::key_swa, &TwinSizes::value_swa,
           &TwinSizes::rope, &TwinSizes::rope_swa}) {
-      small.*size >>= how.halvings;
-      if (small.*size << how.halvings != sizes.*size || small.*size % 2 != 0) return std::nullopt;
+      small.*size >>= halvings;
+      if (small.*size << halvings != sizes.*size || small.*size % 2 != 0) return std::nullopt;
     }
     if (small.key < k_smallest_head || small.value < k_smallest_head) return std::nullopt;
   }
@@ -288,14 +283,13 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how) {
       if (old_kv == 0 || sizes.heads[i] == 0) continue;
       std::uint64_t ratio = std::max<std::uint64_t>(sizes.heads[i] / old_kv, 1);
       while (ratio > k_max_ratio) ratio /= 2;
-      small.kv_heads[i] = std::max<std::uint64_t>(old_kv * how.kv_heads / kv, 1);
+      small.kv_heads[i] = std::max<std::uint64_t>(old_kv * kv_heads / kv, 1);
       small.heads[i] = small.kv_heads[i] * ratio;
     }
     const std::uint64_t query = heads * sizes.value;
     const std::uint64_t small_query = largest(small.heads) * small.value;
     // Halved heads are there to be small: the key matrices may become narrow then.
-    const bool narrow =
-        how.halvings == 0 && !fits(kv * sizes.key, how.kv_heads * small.key, k_wide);
+    const bool narrow = halvings == 0 && !fits(kv * sizes.key, kv_heads * small.key, k_wide);
     if (!fits(query, small_query, k_tile) || narrow) return std::nullopt;
   }
   // Many architectures take the product of heads and head dimension for the embedding.

@@ -30,13 +30,10 @@ struct TwinSizes {
 // Code::data when embedding_length or block_count is missing or the lists do not fit.
 [[nodiscard]] Result<TwinSizes> read_sizes(const GgufHeader& source);
 
-// How far to shrink.
-struct Shrink {
-  std::uint64_t kv_heads = 1;  // of the layer with the most
-  unsigned halvings = 0;       // of the head dimension
-};
+// With so many `kv_heads` in the layer with the most, and so many halvings of the head dimension.
 // Nothing when that way does not keep what sizes are multiples of, or is no shrinking.
-[[nodiscard]] std::optional<TwinSizes> shrink(const TwinSizes& sizes, const Shrink& how);
+[[nodiscard]] std::optional<TwinSizes> shrink(const TwinSizes& sizes, std::uint64_t kv_heads,
+                                              unsigned halvings);
 
 // Writes the sizes over the metadata that named the old ones.
 void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeader& header);

@@ -123,4 +123,9 @@ struct weir_kernels_descriptor {
   uint64_t offset, range; /* from the beginning of the span */
 };
 
+/* Descriptors that are buffers, by VkDescriptorType, and those of them whose offset moves with each
+ * bind. */
+static inline int weir_kernels_is_buffer(uint32_t type) { return type >= 6 && type <= 9; }
+static inline int weir_kernels_is_dynamic(uint32_t type) { return type == 8 || type == 9; }
+
 #endif

@@ -206,6 +206,16 @@ void unlink_one(T** first, T* one) {
   if (one->next != nullptr) one->next->previous = one->previous;
 }
 
+// The first struct of `type` in a chain of Vulkan's, or null.
+template <class T, class Type>
+const T* in_chain(const void* next, Type type) {
+  for (auto at = static_cast<const T*>(next); at != nullptr;
+       at = static_cast<const T*>(at->pNext)) {
+    if (at->sType == type) return at;
+  }
+  return nullptr;
+}
+
 // A constant array, however long it is.
 template <class T>
 struct List {

@@ -92,7 +92,8 @@ class StandIn {
                       &device) != VK_SUCCESS) {
       fatal("no device");
     }
-#define WEIR_FETCH(name) vk.name = reinterpret_cast<PFN_vk##name>(get_device_(device, "vk" #name));
+#define WEIR_FETCH(how, name, ...) \
+  vk.name = reinterpret_cast<PFN_vk##name>(get_device_(device, "vk" #name));
     WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_FETCH)
 #undef WEIR_FETCH
     for (std::uint32_t i = 0; i < 2; ++i) vk.GetDeviceQueue(device, 0, i, &queues[i]);
@@ -338,7 +339,8 @@ class StandIn {
   static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice, const char* name) {
     static const std::map<std::string, PFN_vkVoidFunction> functions = [] {
       std::map<std::string, PFN_vkVoidFunction> all;
-#define WEIR_ADD(function) all["vk" #function] = untyped(&Nothing<PFN_vk##function>::call);
+#define WEIR_ADD(how, function, ...) \
+  all["vk" #function] = untyped(&Nothing<PFN_vk##function>::call);
       WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_ADD)
 #undef WEIR_ADD
       all["vkCreateCommandPool"] = untyped(&make_pool);

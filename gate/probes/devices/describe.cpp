@@ -99,8 +99,7 @@ Json struct_of(const weir_struct& as, const char* bytes) {
 }
 
 Json named_struct(const char* name, const void* bytes) {
-  const weir_struct* as = find_struct(name);
-  return as == nullptr ? Json::object() : struct_of(*as, static_cast<const char*>(bytes));
+  return struct_of(*find_struct(name), static_cast<const char*>(bytes));
 }
 
 class Description {

@@ -16,14 +16,11 @@ Result<VulkanDevices> open_vulkan(const char* program, std::uint32_t version) {
   if (out.call.vkCreateInstance == nullptr) {
     return fail(Code::unavailable, "libvulkan.so.1 has no vkCreateInstance");
   }
-  VkApplicationInfo application{};
-  application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
-  application.pApplicationName = program;
-  application.apiVersion =
-      out.call.vkEnumerateInstanceVersion == nullptr ? VK_API_VERSION_1_0 : version;
-  VkInstanceCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
-  info.pApplicationInfo = &application;
+  if (out.call.vkEnumerateInstanceVersion == nullptr) version = VK_API_VERSION_1_0;
+  const VkApplicationInfo application{
+      VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, program, 0, nullptr, 0, version};
+  const VkInstanceCreateInfo info{
+      VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, nullptr, 0, &application, 0, nullptr, 0, nullptr};
   const VkResult created = out.call.vkCreateInstance(&info, nullptr, &out.instance);
   if (created == VK_ERROR_INCOMPATIBLE_DRIVER) return fail(Code::unavailable, "no Vulkan driver");
   if (created != VK_SUCCESS) return fail(Code::unavailable, "vkCreateInstance failed");

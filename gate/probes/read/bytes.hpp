@@ -50,18 +50,14 @@ class Bytes {
     left_.remove_prefix(sizeof *out);
     return true;
   }
-  template <class T>
-  [[nodiscard]] bool take(std::vector<T>* out, std::uint64_t count) {
-    if (left_.size() / sizeof(T) < count) return false;
+  // A vector or a text.
+  template <class List>
+  [[nodiscard]] bool take(List* out, std::uint64_t count) {
+    constexpr std::size_t k_each = sizeof(typename List::value_type);
+    if (left_.size() / k_each < count) return false;
     out->resize(count);
-    if (count != 0) std::memcpy(out->data(), left_.data(), count * sizeof(T));
-    left_.remove_prefix(count * sizeof(T));
-    return true;
-  }
-  [[nodiscard]] bool take(std::string* out, std::uint64_t bytes) {
-    if (left_.size() < bytes) return false;
-    *out = left_.substr(0, bytes);
-    left_.remove_prefix(bytes);
+    if (count != 0) std::memcpy(out->data(), left_.data(), count * k_each);
+    left_.remove_prefix(count * k_each);
     return true;
   }
   [[nodiscard]] std::string_view left() const { return left_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/fit.hpp"
 #include "gate/sys/paths.hpp"
@@ -37,10 +38,7 @@ Result<void> check_names(const LoadedLibrary& of, const ProgramFile& twin,
                          const sys::Files& files) {
   std::vector<std::string> unknown;
   for (const std::string& name : of.file.needed) {
-    if (is_cuda_library(name) &&
-        std::ranges::find(k_cuda_libraries, name) == k_cuda_libraries.end()) {
-      unknown.push_back(name);
-    }
+    if (is_cuda_library(name) && !holds(k_cuda_libraries, name)) unknown.push_back(name);
   }
   if (!unknown.empty()) {
     return fail(

@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/hash.h"
 #include "gate/probes/read/bytes.hpp"
@@ -114,17 +115,16 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
   constexpr std::size_t k_symbol = 24;
   constexpr std::string_view k_code = ".text.";
   const Sections sections = sections_of(elf);
-  const auto bytes_of_section = [&](const std::string& name) {
-    const auto found = sections.find(name);
-    return found == sections.end() ? Section{} : found->second;
+  const auto section_of = [&](const std::string& name) {
+    return look_up(sections, name, Section{});
   };
-  const std::string_view symbols = bytes_of_section(".symtab").bytes;
-  const std::string_view names = bytes_of_section(".strtab").bytes;
+  const std::string_view symbols = section_of(".symtab").bytes;
+  const std::string_view names = section_of(".strtab").bytes;
   std::map<std::string_view, weir_cuda_kernel> kernels;
   for (const auto& [name, section] : sections) {
     if (name.starts_with(k_code)) kernels[name.substr(k_code.size())] = {};
   }
-  each_attribute(bytes_of_section(".nv.info").bytes, [&](std::uint64_t attribute, Cursor value) {
+  each_attribute(section_of(".nv.info").bytes, [&](std::uint64_t attribute, Cursor value) {
     const std::uint64_t symbol = value.number(4), number = value.number(4);
     if (value.bad || symbol >= symbols.size() / k_symbol) return;
     const std::uint64_t name = Cursor{symbols.substr(symbol * k_symbol)}.number(4);
@@ -140,11 +140,11 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
     const std::string plain(name);
     // From compute capability 9.0 the section begins with what the system takes of each block.
     const std::uint64_t shared =
-        std::min<std::uint64_t>(bytes_of_section(".nv.shared." + plain).size, 1 << 20);
+        std::min<std::uint64_t>(section_of(".nv.shared." + plain).size, 1 << 20);
     const std::uint64_t reserved = arch >= 90 ? std::min<std::uint64_t>(shared, 1024) : 0;
     kernel.shared_bytes = static_cast<std::uint32_t>(shared - reserved);
     each_attribute(
-        bytes_of_section(".nv.info." + plain).bytes, [&](std::uint64_t attribute, Cursor value) {
+        section_of(".nv.info." + plain).bytes, [&](std::uint64_t attribute, Cursor value) {
           if (attribute != k_max_threads) return;
           const std::uint64_t threads = value.number(4) * value.number(4) * value.number(4);
           if (!value.bad) {
@@ -192,9 +192,7 @@ Result<void> read_code(std::string_view section, int major, int minor, Kernels& 
 }
 
 std::string_view code_of(std::string_view elf) {
-  const Sections sections = sections_of(elf);
-  const auto found = sections.find(k_code_section);
-  return found == sections.end() ? std::string_view() : found->second.bytes;
+  return look_up(sections_of(elf), k_code_section, Section{}).bytes;
 }
 
 }  // namespace

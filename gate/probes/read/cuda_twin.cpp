@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/twin_values.hpp"
 #include "gate/probes/twin/cuda/blob.h"
@@ -83,6 +84,7 @@ constexpr std::array k_attributes{
 // Per multiprocessor, by compute capability; shared memory in KiB.
 struct Capability {
   int major, minor, threads, blocks, shared, shared_of_block, reserved;
+  [[nodiscard]] std::string words() const { return fmt::format("{}.{}", major, minor); }
 };
 constexpr std::array k_capabilities{
     Capability{5, 0, 2048, 32, 64, 48, 0},    Capability{5, 2, 2048, 32, 96, 48, 0},
@@ -131,16 +133,12 @@ class Compiler {
   Result<void> read_capability() {
     const std::string written = read_.string("compute_capability");
     if (auto problem = read_.problem()) return tl::unexpected(std::move(*problem));
-    const auto* found = std::ranges::find_if(k_capabilities, [&](const Capability& one) {
-      return fmt::format("{}.{}", one.major, one.minor) == written;
-    });
+    const auto* found = std::ranges::find_if(
+        k_capabilities, [&](const Capability& one) { return one.words() == written; });
     if (found == k_capabilities.end()) {
-      std::vector<std::string> known;
-      for (const Capability& one : k_capabilities) {
-        known.push_back(fmt::format("{}.{}", one.major, one.minor));
-      }
       return fail(Code::data, "weir.cuda.compute_capability: \"{}\"; known here: {}",
-                  text::printable(written), text::join(known));
+                  text::printable(written),
+                  text::join(weir::collect<std::string>(k_capabilities, &Capability::words)));
     }
     out_.major = found->major;
     out_.minor = found->minor;

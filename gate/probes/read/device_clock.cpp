@@ -19,10 +19,6 @@ void DeviceClock::add(const weir_event_clock& pair) {
     pairs_.push_back(pair);
 }
 
-void DeviceClock::add_submission(std::uint64_t cpu, std::uint64_t ticks) {
-  submissions_.push_back({cpu, ticks});
-}
-
 void DeviceClock::settle() {
   // Threads hand in their pairs one after the other.
   std::ranges::stable_sort(pairs_, {}, &weir_event_clock::cpu);

@@ -15,7 +15,9 @@ class DeviceClock {
   void add(const weir_event_clock& pair);
   // A submission's CPU begin and the ticks at which its device work began: used where the driver
   // offers no pairs. The work began no earlier; the smallest distance seen is taken.
-  void add_submission(std::uint64_t cpu, std::uint64_t ticks);
+  void add_submission(std::uint64_t cpu, std::uint64_t ticks) {
+    submissions_.push_back({cpu, ticks});
+  }
   void settle();
 
   // CPU nanoseconds; nothing where the length of a tick is not known. `near` is a CPU time close to

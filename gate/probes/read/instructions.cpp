@@ -9,6 +9,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/line_tables.hpp"
+#include "gate/probes/read/read.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::probes {
@@ -259,18 +260,8 @@ std::string without_percent(const std::string& path) {
   return text::join(text::split(path, '%'), "%%");
 }
 
-Result<std::vector<std::string>> written(const sys::Files& files, const std::string& folder,
-                                         std::string_view prefix) {
-  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
-  std::vector<std::string> paths;
-  for (const std::string& name : names) {
-    if (name.starts_with(prefix)) paths.push_back(sys::join_path(folder, name));
-  }
-  return paths;
-}
-
 Result<std::vector<std::string>> outputs(const sys::Files& files, const std::string& folder) {
-  WEIR_TRY(std::vector<std::string> paths, written(files, folder, k_callgrind_prefix));
+  WEIR_TRY(std::vector<std::string> paths, files_named(files, folder, k_callgrind_prefix, ""));
   if (paths.empty()) return fail(Code::data, "valgrind wrote nothing");
   if (paths.size() > k_most_processes) {
     return fail(Code::data, "the engine started more than {} processes", k_most_processes);
@@ -365,7 +356,7 @@ Result<profile::Executed> collect_executed(const sys::Files& files, const std::s
 
 std::string valgrind_log(const sys::Files& files, const std::string& folder) {
   constexpr std::uint64_t k_enough = 16384;
-  const auto paths = written(files, folder, k_log_prefix);
+  const auto paths = files_named(files, folder, k_log_prefix, "");
   std::string all;
   for (const std::string& path : paths.value_or(std::vector<std::string>())) {
     all += files.read_prefix(path, k_enough).value_or("");

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/format.h"
 #include "gate/sys/paths.hpp"
@@ -162,8 +163,7 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
   if (probe == "instructions") return Variables{};
   const DeviceApi* api = unit::find_device_api(probe);
   if (api == nullptr && probe != "ggml") {
-    std::vector<std::string> known;
-    for (const DeviceApi& one : unit::device_apis()) known.emplace_back(one.name);
+    auto known = weir::collect<std::string>(unit::device_apis(), &DeviceApi::name);
     known.insert(known.begin() + 1, "ggml");
     return fail(Code::config, "unknown probe \"{}\"\n  known here: {}, instructions, instrument",
                 probe, text::join(known));

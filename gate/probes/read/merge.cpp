@@ -35,9 +35,7 @@ void add_count(std::int64_t* sum, std::uint64_t amount) {
 }
 
 std::int64_t whole(std::uint64_t count) {
-  std::int64_t out = 0;
-  add_count(&out, count);
-  return out;
+  return static_cast<std::int64_t>(std::min<std::uint64_t>(count, INT64_MAX));
 }
 
 // The sources, then what becomes of them.
@@ -215,19 +213,19 @@ bool did_work(const ProbeFile& file) {
 profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files) {
   profile::ProbeCounts out;
   out.probe = probe;
-  constexpr std::pair<const char*, weir_probe_counter> k_of_queues[] = {
-      {"dispatches", WEIR_COUNT_DISPATCHES},
-      {"barriers", WEIR_COUNT_BARRIERS},
-      {"copies", WEIR_COUNT_COPIES},
-      {"submits", WEIR_COUNT_SUBMITS},
-      {"syncs", WEIR_COUNT_SYNCS},
-      {"indirect_dispatches", WEIR_COUNT_INDIRECT_DISPATCHES},
-      {"command_buffers", WEIR_COUNT_COMMAND_BUFFERS},
-  };
-  constexpr std::pair<const char*, weir_probe_counter> k_of_devices[] = {
-      {"waits", WEIR_COUNT_WAITS},
-      {"polls", WEIR_COUNT_POLLS},
-  };
+  constexpr struct {
+    const char* name;
+    weir_probe_counter which;
+    bool of_devices = false;  // else of queues
+  } k_counters[] = {{"dispatches", WEIR_COUNT_DISPATCHES},
+                    {"barriers", WEIR_COUNT_BARRIERS},
+                    {"copies", WEIR_COUNT_COPIES},
+                    {"submits", WEIR_COUNT_SUBMITS},
+                    {"syncs", WEIR_COUNT_SYNCS},
+                    {"indirect_dispatches", WEIR_COUNT_INDIRECT_DISPATCHES},
+                    {"command_buffers", WEIR_COUNT_COMMAND_BUFFERS},
+                    {"waits", WEIR_COUNT_WAITS, true},
+                    {"polls", WEIR_COUNT_POLLS, true}};
   std::set<std::string> warnings;
   std::vector<profile::DeviceSeen> idle;
   Work work;
@@ -251,14 +249,15 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     any_work = true;
     ops_unseen = ops_unseen || (file.flags & WEIR_PROBE_OPS_UNSEEN) != 0;
     work.add(file);
-    const auto add_all = [&](const auto& names, const auto& entries) {
-      for (const auto& [name, which] : names) {
+    const auto add_all = [&](const auto& entries, bool are_devices) {
+      for (const auto& [name, which, of_devices] : k_counters) {
+        if (of_devices != are_devices) continue;
         for (const auto& entry : entries) add_count(&out.counts[name], entry.counters[which]);
       }
     };
-    add_all(k_of_queues, file.queues);
+    add_all(file.queues, false);
     // A probe without queues has devices with none to wait for.
-    if (!file.queues.empty()) add_all(k_of_devices, file.devices);
+    if (!file.queues.empty()) add_all(file.devices, true);
     for (const ProbeKernel& kernel : file.kernels) {
       if (kernel.dispatches == 0) continue;
       any_kernel = true;
@@ -274,21 +273,16 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   out.devices.erase(std::unique(out.devices.begin(), out.devices.end()), out.devices.end());
   // Made and left idle: nothing was done, and that is a count. A probe of another kind has none.
   if (!out.devices.empty() && !any_work && (any_queue || out.counts.empty())) {
-    for (const auto& [name, which] : k_of_queues) out.counts[name] = 0;
-    for (const auto& [name, which] : k_of_devices) out.counts[name] = 0;
+    for (const auto& counter : k_counters) out.counts[counter.name] = 0;
   }
   if (ops_unseen) {
     for (const char* name : {"ops", "cpu_ops", "splits"}) out.counts.erase(name);
   }
   // What an engine never marks it does not count: no number, not 0.
   if (probe == k_marks) {
-    const auto drop_zeros = [&](const auto& names) {
-      for (const auto& [name, which] : names) {
-        if (look_up(out.counts, name, 0) == 0) out.counts.erase(name);
-      }
-    };
-    drop_zeros(k_of_queues);
-    drop_zeros(k_of_devices);
+    for (const auto& counter : k_counters) {
+      if (look_up(out.counts, counter.name, 0) == 0) out.counts.erase(counter.name);
+    }
   }
   out.kernels_named = any_kernel && all_named;
   work.tell(&out);
@@ -296,27 +290,36 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   return out;
 }
 
+Result<std::vector<std::string>> files_named(const sys::Files& files, const std::string& folder,
+                                             std::string_view begin, std::string_view end) {
+  WEIR_TRY(std::vector<std::string> names, files.list(folder));
+  std::erase_if(names, [&](const std::string& name) {
+    return !name.starts_with(begin) || !name.ends_with(end);
+  });
+  for (std::string& name : names) name = sys::join_path(folder, name);
+  return names;
+}
+
 Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string& folder,
                                      std::string_view probe) {
-  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
+  WEIR_TRY(const std::vector<std::string> paths,
+           files_named(files, folder, fmt::format("{}-", probe), WEIR_PROBE_SUFFIX));
   std::vector<ProbeFile> found;
   std::vector<std::string> warnings;
-  for (const std::string& name : names) {
-    if (!name.starts_with(fmt::format("{}-", probe)) || !name.ends_with(WEIR_PROBE_SUFFIX)) {
-      continue;
-    }
+  for (const std::string& path : paths) {
     if (found.size() == k_most_files) {
       warnings.push_back(fmt::format("more than {} processes: the rest is left out", k_most_files));
       break;
     }
-    const auto bytes = files.read(sys::join_path(folder, name), k_most_bytes);
+    const auto bytes = files.read(path, k_most_bytes);
     if (!bytes) {
       warnings.push_back(bytes.error().message);
       continue;
     }
     auto file = read_probe_file(*bytes);
     if (!file) {
-      warnings.push_back(with_context(text::printable(name), std::move(file).error()).message);
+      warnings.push_back(
+          with_context(text::printable(sys::file_name_of(path)), std::move(file).error()).message);
       continue;
     }
     if ((file->flags & WEIR_PROBE_BLOCKED) != 0) {

@@ -5,6 +5,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/read/sections.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::probes {
@@ -25,11 +26,8 @@ constexpr std::uint64_t k_symbol_size = 24, k_segment_size = 56, k_section_size 
 
 // Bytes behind the end are 0.
 std::uint64_t number(std::string_view bytes, std::size_t at, std::size_t size) {
-  std::uint64_t value = 0;
-  for (std::size_t i = size; i-- > 0;) {
-    value = value << 8 | (at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0U);
-  }
-  return value;
+  const std::string_view left = bytes.substr(std::min(at, bytes.size()));
+  return Cursor{left}.number(std::min(size, left.size()));
 }
 
 // 4 bytes, the highest first.
@@ -377,14 +375,6 @@ ReadBytes bytes_of(std::string_view bytes) {
         bytes.substr(static_cast<std::size_t>(offset),
                      static_cast<std::size_t>(std::min<std::uint64_t>(size, bytes.size()))));
   };
-}
-
-bool ProgramFile::imports(std::string_view name) const {
-  return std::ranges::binary_search(imported, name);
-}
-
-bool ProgramFile::exports(std::string_view name) const {
-  return std::ranges::binary_search(exported, name);
 }
 
 Result<ProgramFile> read_program_file(const ReadBytes& read,

@@ -7,6 +7,7 @@
 // come in through a function.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -69,8 +70,12 @@ struct ProgramFile {
 
   // Loads nothing, so that nothing can be loaded into it.
   [[nodiscard]] bool is_static() const { return is_program && !loader && needed.empty(); }
-  [[nodiscard]] bool imports(std::string_view name) const;
-  [[nodiscard]] bool exports(std::string_view name) const;
+  [[nodiscard]] bool imports(std::string_view name) const {
+    return std::ranges::binary_search(imported, name);
+  }
+  [[nodiscard]] bool exports(std::string_view name) const {
+    return std::ranges::binary_search(exported, name);
+  }
 };
 
 // `prefixes`: of the names to keep; empty: all. Code::data where the file contradicts itself, is

@@ -24,6 +24,11 @@ Result<void> check(const std::uint64_t (&counters)[WEIR_COUNTERS]) {
   return {};
 }
 
+Result<void> check_count(const char* of, std::uint64_t count) {
+  if (count <= k_most_count) return {};
+  return fail(Code::data, "probe file: {} has the impossible count {}", of, count);
+}
+
 // Goes into file names: nothing else gets through.
 std::string class_of(const weir_probe_device& entry) {
   std::string out = text_of(entry.device_class);
@@ -101,14 +106,11 @@ class ProbeFileReader {
   }
 
   Result<void> take(const weir_probe_kernel& entry) {
-    if (entry.dispatches > k_most_count) {
-      return fail(Code::data, "probe file: a kernel has the impossible count {}", entry.dispatches);
-    }
     out.kernels.push_back({.name = kernel_of_symbol(text_of(entry.name)),
                            .device = entry.device,
                            .named = (entry.flags & WEIR_KERNEL_NAMED) != 0,
                            .dispatches = entry.dispatches});
-    return {};
+    return check_count("a kernel", entry.dispatches);
   }
 
   // Counts with names of their own. One that could not be a metric's name is not one of weir's.
@@ -150,21 +152,14 @@ class ProbeFileReader {
   Result<void> take(const weir_probe_graph& graph) {
     const auto most = std::max({graph.computed, graph.rows, graph.ops, graph.cpu_ops, graph.splits,
                                 *std::ranges::max_element(graph.sums)});
-    if (most > k_most_count) {
-      return fail(Code::data, "probe file: a graph has the impossible count {}", most);
-    }
     out.graphs.push_back(graph);
-    return {};
+    return check_count("a graph", most);
   }
 
   Result<void> take(const weir_probe_transfer& entry) {
-    const std::uint64_t most = std::max(entry.calls, entry.bytes);
-    if (most > k_most_count) {
-      return fail(Code::data, "probe file: a transfer has the impossible count {}", most);
-    }
     out.transfers.push_back(
         {entry.kind, text_of(entry.from), text_of(entry.to), entry.calls, entry.bytes});
-    return {};
+    return check_count("a transfer", std::max(entry.calls, entry.bytes));
   }
 
   Result<void> take(const weir_probe_launch& entry) {

@@ -101,6 +101,12 @@ struct ProbeFile {
 // Graphs of several processes that are alike in everything but their counts are one.
 [[nodiscard]] profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> files);
 
+// The files of a folder whose names begin and end so, by name. Code::io where it cannot be listed.
+[[nodiscard]] Result<std::vector<std::string>> files_named(const sys::Files& files,
+                                                           const std::string& folder,
+                                                           std::string_view begin,
+                                                           std::string_view end);
+
 // Reads and merges all files of `probe` in `folder`; unreadable ones become warnings. Fails where
 // the folder cannot be listed (Code::io), or where a process says that it could not be listened to
 // at all (Code::unavailable).

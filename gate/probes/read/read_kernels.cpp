@@ -7,7 +7,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/probes/read/bytes.hpp"
-#include "gate/sys/paths.hpp"
+#include "gate/probes/read/read.hpp"
 
 namespace weir::probes {
 namespace {
@@ -15,9 +15,6 @@ namespace {
 constexpr std::uint64_t k_most_code = std::uint64_t{16} << 20;
 constexpr std::uint32_t k_most_bindings = 4096, k_most_constants = 16384;
 constexpr std::uint64_t k_most_values = 1U << 20;  // of specialization, of features
-
-// The types of descriptors that are buffers, as Vulkan numbers them.
-constexpr bool is_buffer(std::uint32_t type) { return type >= 6 && type <= 9; }
 
 class KernelsReader {
  public:
@@ -107,7 +104,7 @@ class KernelsReader {
     }
     std::set<std::pair<std::uint32_t, std::uint32_t>> seen;
     for (const auto& binding : one.bindings) {
-      if (binding.set >= head.sets || !is_buffer(binding.type) || binding.count == 0 ||
+      if (binding.set >= head.sets || !weir_kernels_is_buffer(binding.type) || binding.count == 0 ||
           binding.count > WEIR_KERNELS_DESCRIPTORS ||
           !seen.emplace(binding.set, binding.binding).second) {
         return wrong("pipeline", index);
@@ -224,11 +221,7 @@ std::string_view left_out_words(std::size_t reason) {
 
 Result<std::vector<std::string>> recorded_kernel_files(const sys::Files& files,
                                                        const std::string& folder) {
-  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
-  std::vector<std::string> out;
-  for (const std::string& name : names) {
-    if (name.ends_with(WEIR_KERNELS_SUFFIX)) out.push_back(sys::join_path(folder, name));
-  }
+  WEIR_TRY(std::vector<std::string> out, files_named(files, folder, "", WEIR_KERNELS_SUFFIX));
   if (out.empty()) return fail(Code::data, "{}: no recorded kernels in it", folder);
   return out;
 }

@@ -101,7 +101,7 @@ class Builder {
       case WEIR_EVENT_BUFFER: {
         const auto body = event.as<weir_event_buffer>();
         open_ = &buffers_[body.serial].emplace_back(Buffer{body.order, {}});
-        open_->work.label = text_behind<weir_event_buffer>(event);
+        open_->work.label = text_of(event.behind<weir_event_buffer>());
         return;
       }
       case WEIR_EVENT_DISPATCH:
@@ -141,16 +141,10 @@ class Builder {
     }
   }
 
-  // Text that follows a struct and ends in 0, or with the record.
-  template <class T>
-  static std::string text_behind(const ProbeEvent& event) {
-    return text_of(event.behind<T>());
-  }
-
   void take_op(const ProbeEvent& event) {
     const auto body = event.as<weir_event_op>();
     if (event.index >= record_.counts.devices.size()) return lose();
-    into_->op_scopes.push_back({.op = text_behind<weir_event_op>(event),
+    into_->op_scopes.push_back({.op = text_of(event.behind<weir_event_op>()),
                                 .backend = record_.counts.devices[event.index].name,
                                 .layer = body.layer < 0 ? std::nullopt : std::optional(body.layer),
                                 .token = body.token,
@@ -250,7 +244,7 @@ class Builder {
       nodes_ += more;
       nodes.resize(body.position + 1);
     }
-    nodes[body.position] = {op.op, text_behind<weir_event_node>(event), device.name,
+    nodes[body.position] = {op.op, text_of(event.behind<weir_event_node>()), device.name,
                             is_cpu_backend(device), first_kind_ + event.index};
     into_->graphs[body.graph].rows = record_.counts.graphs[body.graph].rows;
   }
@@ -317,8 +311,7 @@ class Builder {
     for (auto& [device, clock] : clocks_) clock.settle();
     for (auto& [serial, submission] : submitted_) {
       std::vector<Buffer>& buffers = buffers_[serial];
-      std::stable_sort(buffers.begin(), buffers.end(),
-                       [](const Buffer& a, const Buffer& b) { return a.order < b.order; });
+      std::ranges::stable_sort(buffers, {}, &Buffer::order);
       for (Buffer& buffer : buffers) {
         const auto times = times_.find({serial, buffer.order});
         if (times != times_.end()) {
@@ -394,10 +387,10 @@ void each_interval(observed::Process& process, Visit visit) {
   for (observed::OpScope& scope : process.op_scopes) visit(scope.call);
 }
 
-template <class List>
-void sort_by_call(List& list) {
-  std::stable_sort(list.begin(), list.end(),
-                   [](const auto& a, const auto& b) { return a.call.begin < b.call.begin; });
+template <class... List>
+void sort_by_call(List&... lists) {
+  const auto begin = [](const auto& one) { return one.call.begin; };
+  (std::ranges::stable_sort(lists, {}, begin), ...);
 }
 
 // From nanoseconds of the machine's clock to seconds from the earliest time.
@@ -418,11 +411,8 @@ void rebase(std::vector<observed::Process>& processes) {
     for (observed::LoneCommand& command : process.commands) {
       command.enqueued = (command.enqueued - first) * k_nanosecond;
     }
-    sort_by_call(process.submissions);
-    sort_by_call(process.waits);
-    sort_by_call(process.graph_runs);
-    sort_by_call(process.transfers);
-    sort_by_call(process.op_scopes);
+    sort_by_call(process.submissions, process.waits, process.graph_runs, process.transfers,
+                 process.op_scopes);
   }
 }
 
@@ -450,16 +440,14 @@ observed::Timeline make_timeline(std::vector<ProbeRecord> records) {
 }
 
 Result<ProbeRecords> read_records(const sys::Files& files, const std::string& folder) {
-  WEIR_TRY(const std::vector<std::string> names, files.list(folder));
+  constexpr std::string_view k_suffix = WEIR_EVENTS_SUFFIX;
+  WEIR_TRY(const std::vector<std::string> paths, files_named(files, folder, "", k_suffix));
   ProbeRecords out;
-  out.kept.reserve(names.size());
-  for (const std::string& name : names) {
-    const std::string_view suffix = WEIR_EVENTS_SUFFIX;
-    if (!name.ends_with(suffix)) continue;
-    const std::string stem = name.substr(0, name.size() - suffix.size());
-    const auto counts_bytes =
-        files.read(sys::join_path(folder, stem + WEIR_PROBE_SUFFIX), k_most_counts_bytes);
-    auto events_bytes = files.read(sys::join_path(folder, name), k_most_event_file);
+  out.kept.reserve(paths.size());
+  for (const std::string& path : paths) {
+    const std::string stem = path.substr(0, path.size() - k_suffix.size());
+    const auto counts_bytes = files.read(stem + WEIR_PROBE_SUFFIX, k_most_counts_bytes);
+    auto events_bytes = files.read(path, k_most_event_file);
     if (!counts_bytes || !events_bytes) {
       out.warnings.push_back((counts_bytes ? events_bytes : counts_bytes).error().message);
       continue;
@@ -468,8 +456,8 @@ Result<ProbeRecords> read_records(const sys::Files& files, const std::string& fo
     auto counts = read_probe_file(*counts_bytes);
     auto events = read_event_file(out.kept.back());
     if (!counts || !events) {
-      out.warnings.push_back(
-          fmt::format("{}: {}", name, (counts ? events.error() : counts.error()).message));
+      out.warnings.push_back(fmt::format("{}: {}", sys::file_name_of(path),
+                                         (counts ? events.error() : counts.error()).message));
       continue;
     }
     if (did_work(*counts)) out.records.push_back({std::move(*counts), std::move(*events)});

@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
@@ -67,9 +68,7 @@ std::vector<std::string> twin_folders(const sys::Files& files, const std::string
 Result<std::vector<std::string>> twin_names(const sys::Files& files,
                                             const std::vector<std::string>& folders) {
   WEIR_TRY(const auto paths, paths_by_name(files, folders));
-  std::vector<std::string> names;
-  for (const auto& [name, path] : paths) names.push_back(name);
-  return names;
+  return weir::collect<std::string>(paths, [](const auto& one) { return one.first; });
 }
 
 Result<std::vector<FoundTwin>> list_twins(const sys::Files& files,

@@ -188,15 +188,22 @@ std::optional<std::int32_t> to_signed(const Json& value) {
   return static_cast<std::int32_t>(number);
 }
 
-std::optional<bool> to_bool(const Json& value) {
-  if (value.is_boolean()) return value.get<bool>();
-  if (value.is_number_integer()) return value.get<std::int64_t>() != 0;
-  if (value.is_string()) {
-    const std::string& word = value.get_ref<const std::string&>();
-    if (word == "VK_TRUE" || word == "true") return true;
-    if (word == "VK_FALSE" || word == "false") return false;
-  }
+std::optional<std::uint32_t> to_bool(const Json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? 1 : 0;
+  if (value.is_number_integer()) return value.get<std::int64_t>() != 0 ? 1 : 0;
+  if (value == "VK_TRUE" || value == "true") return 1;
+  if (value == "VK_FALSE" || value == "false") return 0;
   return std::nullopt;
+}
+
+std::optional<float> to_float(const Json& value) {
+  return value.is_number() ? std::optional(value.get<float>()) : std::nullopt;
+}
+
+std::optional<std::int32_t> to_enum(const weir_field& field, const Json& value) {
+  if (!value.is_string()) return to_signed(value);
+  const auto known = value_named(field.of, value.get_ref<const std::string&>());
+  return known ? std::optional(static_cast<std::int32_t>(*known)) : std::nullopt;
 }
 
 std::string shown(const Json& value) {
@@ -253,64 +260,46 @@ class Filler {
   // One value, at the start of `out`.
   void put(const weir_field& field, const Json& value, std::span<std::byte> out,
            const std::string& path) {
+    const auto store = [&](const auto& given) {
+      if (!given) return doubt(path, value);
+      std::memcpy(out.data(), &*given, field.element_size);  // the lower bytes come first
+    };
     switch (field.kind) {
       case WEIR_FIELD_STRUCT:
         return fill(weir_structs[field.of], value, out.first(field.element_size), path);
       case WEIR_FIELD_BOOL:
-        if (const auto yes = to_bool(value)) return store(std::uint32_t{*yes}, out);
-        return doubt(path, value);
+        return store(to_bool(value));
       case WEIR_FIELD_SIGNED:
-        if (const auto number = to_signed(value)) return store(*number, out);
-        return doubt(path, value);
+        return store(to_signed(value));
       case WEIR_FIELD_FLOAT:
-        if (value.is_number()) return store(static_cast<float>(value.get<double>()), out);
-        return doubt(path, value);
+        return store(to_float(value));
       case WEIR_FIELD_ENUM:
-        return put_enum(field, value, out, path);
+        return store(to_enum(field, value));
       case WEIR_FIELD_FLAGS:
-        return put_flags(field, value, out, path);
+        return store(std::optional(flags_in(field, value, path)));
       default:
-        break;
+        return store(to_unsigned(value, most_of(field)));
     }
-    const auto number = to_unsigned(value, most_of(field));
-    if (!number) return doubt(path, value);
-    store_sized(*number, field.element_size, out);
   }
 
-  void put_enum(const weir_field& field, const Json& value, std::span<std::byte> out,
-                const std::string& path) {
-    if (value.is_string()) {
-      const auto known = value_named(field.of, value.get_ref<const std::string&>());
-      if (known) return store(static_cast<std::int32_t>(*known), out);
-    } else if (const auto number = to_signed(value)) {
-      return store(*number, out);
-    }
-    doubt(path, value);
-  }
-
-  void put_flags(const weir_field& field, const Json& value, std::span<std::byte> out,
-                 const std::string& path) {
+  std::uint64_t flags_in(const weir_field& field, const Json& value, const std::string& path) {
     const std::uint64_t most = most_of(field);
     std::uint64_t bits = 0;
     const auto add = [&](const Json& one) {
+      auto number = to_unsigned(one, most);
       if (one.is_string()) {
-        if (const auto known = value_named(field.of, one.get_ref<const std::string&>())) {
-          bits |= static_cast<std::uint64_t>(*known) & most;
-          return;
-        }
+        const auto known = value_named(field.of, one.get_ref<const std::string&>());
+        if (known) number = static_cast<std::uint64_t>(*known) & most;
       }
-      if (const auto number = to_unsigned(one, most)) {
-        bits |= *number;
-      } else {
-        doubt(path, one);
-      }
+      if (!number) doubt(path, one);
+      bits |= number.value_or(0);
     };
     if (value.is_array()) {
       for (const Json& one : value) add(one);
     } else {
       add(value);
     }
-    store_sized(bits, field.element_size, out);
+    return bits;
   }
 
   void doubt(const std::string& path, const Json& value) {
@@ -320,13 +309,6 @@ class Filler {
   // The largest number of its size: 1, 4 or 8 bytes.
   static std::uint64_t most_of(const weir_field& field) {
     return ~std::uint64_t{0} >> (64 - 8 * field.element_size);
-  }
-  template <class T>
-  static void store(T value, std::span<std::byte> out) {
-    std::memcpy(out.data(), &value, sizeof value);
-  }
-  static void store_sized(std::uint64_t value, std::uint16_t size, std::span<std::byte> out) {
-    std::memcpy(out.data(), &value, size);  // the lower bytes come first
   }
 
   Warnings& warnings_;

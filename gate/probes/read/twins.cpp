@@ -271,9 +271,7 @@ class Reader {
 
   void add_extension(const std::string& name, const Json& revision) {
     // Those of the instance are no part of a device; a vulkaninfo lists both.
-    for (std::uint32_t i = 0; i < weir_instance_extension_count; ++i) {
-      if (name == weir_instance_extensions[i]) return;
-    }
+    if (holds(std::span(weir_instance_extensions, weir_instance_extension_count), name)) return;
     const std::string shown = "extensions." + text::printable(name);
     if (name.rfind("VK_", 0) != 0 || name.size() > 255 || text::printable(name) != name) {
       return warnings_.add(shown + ": no name of an extension");

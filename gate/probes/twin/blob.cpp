@@ -29,11 +29,12 @@ const Part k_parts[] = {
     {WEIR_TWIN_FLEXIBLE_MATRICES, k_matrix_size, true, &Twin::flexible_matrices},
 };
 
-// Null when it is right, else what is not.
-const char* read_one(const Section& section, size_t size, void* out) {
-  if (section.count != 1 || section.entry_size != size) return "a part that is not of its size";
-  memcpy(out, section.at, size);
-  return nullptr;
+// False when it is not of its size.
+template <class T>
+bool read_one(const Section& section, T* out) {
+  if (section.count != 1 || section.entry_size != sizeof *out) return false;
+  *out = section.entry<T>(0);
+  return true;
 }
 
 const char* check_contents(Twin* twin) {
@@ -87,14 +88,12 @@ const char* read_twin(Twin* twin) {
     }
     twin->*part.where = found;
   }
-  const char* wrong =
-      read_one(parts[WEIR_TWIN_PROPERTIES], sizeof twin->properties, &twin->properties);
-  if (wrong == nullptr) {
-    wrong = read_one(parts[WEIR_TWIN_FEATURES], sizeof twin->features, &twin->features);
+  if (!read_one(parts[WEIR_TWIN_PROPERTIES], &twin->properties) ||
+      !read_one(parts[WEIR_TWIN_FEATURES], &twin->features) ||
+      !read_one(parts[WEIR_TWIN_MEMORY], &twin->memory)) {
+    return "a part that is not of its size";
   }
-  if (wrong == nullptr)
-    wrong = read_one(parts[WEIR_TWIN_MEMORY], sizeof twin->memory, &twin->memory);
-  return wrong == nullptr ? check_contents(twin) : wrong;
+  return check_contents(twin);
 }
 
 }  // namespace

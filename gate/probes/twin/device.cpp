@@ -23,17 +23,17 @@ bool features_offered(const Twin& twin, const VkDeviceCreateInfo* info) {
       !offered(info->pEnabledFeatures, have, 0, sizeof twin.features)) {
     return false;
   }
-  bool all = true;
-  each_struct(info->pNext, [&](const VkBaseInStructure* at) {
+  for (auto* at = static_cast<const VkBaseInStructure*>(info->pNext); at != nullptr;
+       at = at->pNext) {
     Described described{};
     if (at->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2) {
-      const auto* wished = reinterpret_cast<const VkPhysicalDeviceFeatures2*>(at);
-      all = all && offered(&wished->features, have, 0, sizeof twin.features);
-    } else if (find_struct(twin, at->sType, &described)) {
-      all = all && offered(at, described.bytes, sizeof *at, described.used);
+      if (!offered(at + 1, have, 0, sizeof twin.features)) return false;
+    } else if (find_struct(twin, at->sType, &described) &&
+               !offered(at, described.bytes, sizeof *at, described.used)) {
+      return false;
     }
-  });
-  return all;
+  }
+  return true;
 }
 
 VkResult enable_extensions(Device* device, const VkDeviceCreateInfo* info) {

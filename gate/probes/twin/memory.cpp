@@ -1,6 +1,5 @@
 // Memory and buffers. Memory that the host cannot see has a size and an address, and no pages;
 // memory that it can see is mapped, and the system gives it pages where the program writes.
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -8,14 +7,12 @@ namespace {
 
 constexpr uint64_t k_page = 4096;
 
-constexpr uint64_t k_fill_window = uint64_t{16} << 20;
-
 // Device memory that the host can see, as of a card whose whole memory is open to it: what a
 // program writes there for kernels to read is never read. Beyond the first size the same window is
 // mapped again and again, so that a model takes no more than a window of this machine.
 constexpr uint64_t k_repeated_from = uint64_t{256} << 20;
 
-constexpr uint64_t k_repeated_window = uint64_t{16} << 20;
+constexpr uint64_t k_window = uint64_t{16} << 20;
 
 uint64_t round_up(uint64_t value, uint64_t to) {
   if (to <= 1) return value;
@@ -25,28 +22,25 @@ uint64_t round_up(uint64_t value, uint64_t to) {
 
 uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-int make_window(uint64_t size, uint8_t fill) {
+int make_window(uint8_t fill) {
   const int file = memfd_create("weir-twin", MFD_CLOEXEC);
   if (file < 0) return -1;
-  if (ftruncate(file, static_cast<off_t>(size)) != 0) {
-    close(file);
-    return -1;
-  }
-  if (fill == 0) return file;
-  void* bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* bytes = ftruncate(file, static_cast<off_t>(k_window)) != 0
+                    ? MAP_FAILED
+                    : mmap(nullptr, k_window, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (bytes == MAP_FAILED) {
     close(file);
     return -1;
   }
-  memset(bytes, fill, size);
-  munmap(bytes, size);
+  if (fill != 0) memset(bytes, fill, k_window);
+  munmap(bytes, k_window);
   return file;
 }
 
 // Maps `file` over and over from `pages` on. False leaves what is mapped to the caller.
-bool repeat(uint8_t* pages, uint64_t size, int file, uint64_t window, int sharing) {
-  for (uint64_t at = 0; at < size; at += window) {
-    const uint64_t length = size - at < window ? size - at : window;
+bool repeat(uint8_t* pages, uint64_t size, int file, int sharing) {
+  for (uint64_t at = 0; at < size; at += k_window) {
+    const uint64_t length = size - at < k_window ? size - at : k_window;
     if (mmap(pages + at, length, PROT_READ | PROT_WRITE, sharing | MAP_FIXED | MAP_NORESERVE, file,
              0) == MAP_FAILED) {
       return false;
@@ -57,9 +51,8 @@ bool repeat(uint8_t* pages, uint64_t size, int file, uint64_t window, int sharin
 
 int fill_file(Device* device) {
   const weir_probe::Locked locked(&device->lock);
-  if (device->fill_file < 0) device->fill_file = make_window(k_fill_window, device->fill);
-  const int file = device->fill_file;
-  return file;
+  if (device->fill_file < 0) device->fill_file = make_window(device->fill);
+  return device->fill_file;
 }
 
 bool map_pages(Device* device, Memory* memory, bool of_device) {
@@ -71,16 +64,15 @@ bool map_pages(Device* device, Memory* memory, bool of_device) {
   memory->returnable = true;
   if (of_device && memory->size > k_repeated_from) {
     memory->returnable = false;
-    const int file = make_window(k_repeated_window, device->fill);
-    const bool done =
-        file >= 0 && repeat(memory->pages, memory->mapped, file, k_repeated_window, MAP_SHARED);
+    const int file = make_window(device->fill);
+    const bool done = file >= 0 && repeat(memory->pages, memory->mapped, file, MAP_SHARED);
     if (file >= 0) close(file);
     if (done) return true;
   } else if (device->fill == 0) {
     return true;
   } else if (const int file = fill_file(device); file >= 0) {
     memory->fresh = device->fill;
-    if (repeat(memory->pages, memory->mapped, file, k_fill_window, MAP_PRIVATE)) return true;
+    if (repeat(memory->pages, memory->mapped, file, MAP_PRIVATE)) return true;
   }
   munmap(memory->pages, memory->mapped);
   memory->pages = nullptr;
@@ -169,9 +161,9 @@ VkResult vkAllocateMemory(VkDevice handle, const VkMemoryAllocateInfo* info,
   const VkPhysicalDeviceMemoryProperties& kinds = physical->twin.memory;
   if (info->memoryTypeIndex >= kinds.memoryTypeCount) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   const VkMemoryType& kind = kinds.memoryTypes[info->memoryTypeIndex];
-  const auto* imported = find_in_chain<VkImportMemoryHostPointerInfoEXT>(
+  const auto* imported = in_chain<VkImportMemoryHostPointerInfoEXT>(
       info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT);
-  if (find_in_chain<VkBaseInStructure>(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR)) {
+  if (in_chain<VkBaseInStructure>(info->pNext, VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR)) {
     return VK_ERROR_INVALID_EXTERNAL_HANDLE;
   }
   auto* memory = static_cast<Memory*>(calloc(1, sizeof(Memory)));
@@ -276,8 +268,4 @@ VkDeviceAddress vkGetBufferDeviceAddress(VkDevice, const VkBufferDeviceAddressIn
 
 uint64_t vkGetBufferOpaqueCaptureAddress(VkDevice device, const VkBufferDeviceAddressInfo* info) {
   return vkGetBufferDeviceAddress(device, info);
-}
-
-void vkDestroyBuffer(VkDevice, VkBuffer buffer, const VkAllocationCallbacks*) {
-  free(object<Buffer>(buffer));
 }

@@ -1,5 +1,4 @@
 // Objects that nothing is known of but their handle: nothing is compiled, nothing is bound.
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -21,7 +20,7 @@ VkResult vkCreateComputePipelines(VkDevice, VkPipelineCache, uint32_t count,
                                   const VkAllocationCallbacks*, VkPipeline* out) {
   for (uint32_t i = 0; i < count; ++i) {
     out[i] = reinterpret_cast<VkPipeline>(made_up());
-    const auto* feedback = find_in_chain<VkPipelineCreationFeedbackCreateInfo>(
+    const auto* feedback = in_chain<VkPipelineCreationFeedbackCreateInfo>(
         infos[i].pNext, VK_STRUCTURE_TYPE_PIPELINE_CREATION_FEEDBACK_CREATE_INFO);
     if (feedback == nullptr) continue;
     *feedback->pPipelineCreationFeedback = {VK_PIPELINE_CREATION_FEEDBACK_VALID_BIT, 0};
@@ -75,10 +74,6 @@ VkResult vkCreateGraphicsPipelines(VkDevice device, VkPipelineCache cache, uint3
 VkResult vkCreateDescriptorPool(VkDevice, const VkDescriptorPoolCreateInfo* info,
                                 const VkAllocationCallbacks*, VkDescriptorPool* out) {
   return create<DescriptorPool>(out, [&](DescriptorPool* pool) { pool->most = info->maxSets; });
-}
-
-void vkDestroyDescriptorPool(VkDevice, VkDescriptorPool pool, const VkAllocationCallbacks*) {
-  free(object<DescriptorPool>(pool));
 }
 
 VkResult vkResetDescriptorPool(VkDevice, VkDescriptorPool pool, VkDescriptorPoolResetFlags) {

@@ -1,6 +1,5 @@
 // Recording. Binds, push constants, dispatches and barriers leave nothing behind; a secondary
 // buffer's commands become the primary's own.
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -18,52 +17,46 @@ void release(CommandBuffer* buffer) {
   free(buffer);
 }
 
-Op* add_op(CommandBuffer* buffer, OpKind kind) {
+// False when memory is out.
+bool add_op(VkCommandBuffer into, const Op& op) {
+  auto* buffer = object<CommandBuffer>(into);
   if (!weir_probe::make_room(&buffer->ops, &buffer->capacity, uint64_t{buffer->count} + 1, 16,
                              UINT32_MAX)) {
     buffer->out_of_memory = true;
-    return nullptr;
+    return false;
   }
-  Op* op = &buffer->ops[buffer->count++];
-  memset(op, 0, sizeof *op);
-  op->kind = kind;
-  return op;
+  buffer->ops[buffer->count++] = op;
+  return true;
 }
 
-Op* add_op(VkCommandBuffer buffer, OpKind kind) {
-  return add_op(object<CommandBuffer>(buffer), kind);
-}
-
-void add_copy(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint64_t x, uint64_t y,
-              uint64_t z) {
-  Op* op = add_op(into, k_copy);
-  if (op == nullptr) return;
-  op->first = object<Buffer>(from);
-  op->second = object<Buffer>(to);
-  op->x = x;
-  op->y = y;
-  op->z = z;
+template <class Region>
+void add_copies(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint32_t count,
+                const Region* regions) {
+  for (uint32_t i = 0; i < count; ++i) {
+    add_op(into, {k_copy, object<Buffer>(from), object<Buffer>(to), regions[i].srcOffset,
+                  regions[i].dstOffset, regions[i].size});
+  }
 }
 
 void add_event(VkCommandBuffer into, OpKind kind, VkEvent event) {
-  Op* op = add_op(into, kind);
-  if (op != nullptr) op->first = object<Event>(event);
+  add_op(into, {kind, object<Event>(event)});
 }
 
-Op* add_query(VkCommandBuffer into, OpKind kind, VkQueryPool pool, uint32_t which) {
-  Op* op = add_op(into, kind);
-  if (op == nullptr) return nullptr;
-  op->first = object<QueryPool>(pool);
-  op->x = which;
-  op->y = 1;
-  return op;
+void add_query(VkCommandBuffer into, OpKind kind, VkQueryPool pool, uint32_t first,
+               uint32_t count = 1) {
+  add_op(into, {kind, object<QueryPool>(pool), nullptr, first, count});
+}
+
+// An op with data of its own, as long as its z.
+void add_update(VkCommandBuffer into, Op op, const void* data) {
+  op.data = malloc(op.z);
+  if (op.data != nullptr) memcpy(op.data, data, op.z);
+  if (op.data != nullptr && add_op(into, op)) return;
+  free(op.data);
+  object<CommandBuffer>(into)->out_of_memory = true;
 }
 
 }  // namespace
-
-const char* name_of(VkCommandBuffer buffer) {
-  return object<CommandBuffer>(buffer)->pool->device->physical->twin.name;
-}
 
 }  // namespace weir_twin
 
@@ -138,18 +131,11 @@ void vkCmdExecuteCommands(VkCommandBuffer buffer, uint32_t count, const VkComman
   for (uint32_t i = 0; i < count; ++i) {
     const auto* inner = object<CommandBuffer>(handles[i]);
     for (uint32_t k = 0; k < inner->count; ++k) {
-      Op copied = inner->ops[k];
-      if (copied.data != nullptr) {
-        void* data = malloc(copied.z);
-        if (data != nullptr) memcpy(data, copied.data, copied.z);
-        copied.data = data;
-      }
-      Op* op = add_op(buffer, copied.kind);
-      if (op != nullptr && (copied.data != nullptr || inner->ops[k].data == nullptr)) {
-        *op = copied;
+      const Op& op = inner->ops[k];
+      if (op.data != nullptr) {
+        add_update(buffer, op, op.data);
       } else {
-        free(copied.data);
-        object<CommandBuffer>(buffer)->out_of_memory = true;
+        add_op(buffer, op);
       }
     }
   }
@@ -157,45 +143,23 @@ void vkCmdExecuteCommands(VkCommandBuffer buffer, uint32_t count, const VkComman
 
 void vkCmdCopyBuffer(VkCommandBuffer into, VkBuffer from, VkBuffer to, uint32_t count,
                      const VkBufferCopy* regions) {
-  for (uint32_t i = 0; i < count; ++i) {
-    add_copy(into, from, to, regions[i].srcOffset, regions[i].dstOffset, regions[i].size);
-  }
+  add_copies(into, from, to, count, regions);
 }
 
 void vkCmdCopyBuffer2(VkCommandBuffer into, const VkCopyBufferInfo2* info) {
-  for (uint32_t i = 0; i < info->regionCount; ++i) {
-    const VkBufferCopy2& region = info->pRegions[i];
-    add_copy(into, info->srcBuffer, info->dstBuffer, region.srcOffset, region.dstOffset,
-             region.size);
-  }
+  add_copies(into, info->srcBuffer, info->dstBuffer, info->regionCount, info->pRegions);
 }
 
 void vkCmdFillBuffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
                      uint32_t word) {
-  Op* op = add_op(into, k_fill);
-  if (op == nullptr) return;
   auto* buffer = object<Buffer>(to);
   const uint64_t rest = offset < buffer->size ? (buffer->size - offset) / 4 * 4 : 0;
-  op->second = buffer;
-  op->y = offset;
-  op->z = size == VK_WHOLE_SIZE ? rest : size;
-  op->number = word;
+  add_op(into, {k_fill, nullptr, buffer, 0, offset, size == VK_WHOLE_SIZE ? rest : size, word});
 }
 
 void vkCmdUpdateBuffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, VkDeviceSize size,
                        const void* data) {
-  Op* op = add_op(into, k_update);
-  if (op == nullptr) return;
-  op->second = object<Buffer>(to);
-  op->y = offset;
-  op->z = size;
-  op->data = malloc(size);
-  if (op->data == nullptr) {
-    object<CommandBuffer>(into)->out_of_memory = true;
-    op->z = 0;
-  } else {
-    memcpy(op->data, data, size);
-  }
+  add_update(into, {k_update, nullptr, object<Buffer>(to), 0, offset, size}, data);
 }
 
 void vkCmdSetEvent(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags) {
@@ -227,8 +191,7 @@ void vkCmdWaitEvents(VkCommandBuffer into, uint32_t count, const VkEvent* events
 }
 
 void vkCmdResetQueryPool(VkCommandBuffer into, VkQueryPool pool, uint32_t first, uint32_t count) {
-  Op* op = add_query(into, k_reset_queries, pool, first);
-  if (op != nullptr) op->y = count;
+  add_query(into, k_reset_queries, pool, first, count);
 }
 
 void vkCmdEndQuery(VkCommandBuffer into, VkQueryPool pool, uint32_t which) {
@@ -248,11 +211,6 @@ void vkCmdWriteTimestamp2(VkCommandBuffer into, VkPipelineStageFlags2, VkQueryPo
 void vkCmdCopyQueryPoolResults(VkCommandBuffer into, VkQueryPool pool, uint32_t first,
                                uint32_t count, VkBuffer to, VkDeviceSize offset,
                                VkDeviceSize stride, VkQueryResultFlags flags) {
-  Op* op = add_query(into, k_copy_queries, pool, first);
-  if (op == nullptr) return;
-  op->number = count;
-  op->second = object<Buffer>(to);
-  op->y = offset;
-  op->z = stride;
-  op->flags = flags;
+  add_op(into, {k_copy_queries, object<QueryPool>(pool), object<Buffer>(to), first, offset, stride,
+                count, flags});
 }

@@ -83,6 +83,8 @@ const numbered = [
   'CreateDebugUtilsMessengerEXT', 'CreateDebugReportCallbackEXT', 'CreateShaderModule', 'CreatePipelineLayout',
   'CreatePipelineCache', 'CreateSampler', 'CreateBufferView', 'CreateDescriptorSetLayout', 'CreateDescriptorUpdateTemplate',
 ];
+// Objects of which one piece of memory is kept.
+const freed = ['Fence', 'Semaphore', 'Event', 'QueryPool', 'Buffer', 'DescriptorPool'].map((name) => `vkDestroy${name}`);
 const groups = (names) => new Set(names.map((name) => commands.get(`vk${name}`).group));
 const [acceptedGroups, numberedGroups] = [groups(accepted), groups(numbered)];
 const level = (first) => ({ VkInstance: 'instance', VkPhysicalDevice: 'physical', VkDevice: 'device', VkQueue: 'device',
@@ -96,7 +98,8 @@ function addCommands(required, since, extension, typed) {
     if (acceptedGroups.has(group)) otherwise = `None<PFN_${name}>::call`;
     else if (numberedGroups.has(group)) otherwise = `MadeUp<PFN_${name}>::call`;
     else if (at === 'device' && typed) {
-      otherwise = name.startsWith('vkDestroy') ? `None<PFN_${name}>::call` : `Refusal<PFN_${name}, Text("${name}")>::call`;
+      otherwise = freed.includes(name) ? `Freed<PFN_${name}>::call` : name.startsWith('vkDestroy') ? `None<PFN_${name}>::call`
+        : `Refusal<PFN_${name}, Text("${name}")>::call`;
     }
     if (!rows.has(name)) rows.set(name, { otherwise, group, typed, rest: [`k_${at}`, since, extension] });
   }

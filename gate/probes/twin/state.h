@@ -7,6 +7,7 @@
 #include <vulkan/vulkan.h>
 
 #include "gate/probes/inject/writer/system.h"
+#include "gate/probes/table.h"
 #include "gate/probes/twin/blob.h"
 
 namespace weir_twin {
@@ -138,10 +139,11 @@ enum OpKind : uint32_t {
 
 struct Op {
   OpKind kind;
-  uint32_t number, flags;
-  void *first, *second;
-  uint64_t x, y, z;
-  void* data;  // of malloc, the op's own
+  void* first = nullptr;
+  void* second = nullptr;
+  uint64_t x = 0, y = 0, z = 0;
+  uint32_t number = 0, flags = 0;
+  void* data = nullptr;  // of malloc, the op's own
 };
 
 struct CommandPool;
@@ -184,25 +186,11 @@ VkResult create(Handle* out, Fill fill, size_t more = 0) {
 // A handle for an object without a state.
 uint64_t made_up();
 
-// Calls next(struct) for each of a chain.
-template <class Visit>
-void each_struct(const void* chain, Visit visit) {
-  for (auto* at = static_cast<const VkBaseInStructure*>(chain); at != nullptr; at = at->pNext) {
-    visit(at);
-  }
-}
-template <class T>
-const T* find_in_chain(const void* chain, VkStructureType type) {
-  const T* found = nullptr;
-  each_struct(chain, [&](const VkBaseInStructure* at) {
-    if (at->sType == type) found = reinterpret_cast<const T*>(at);
-  });
-  return found;
-}
+using weir_probe::in_chain;
 // The struct of that type behind `out`, for the program to be told in; null where it did not ask.
 template <class T>
 T* wanted_behind(void* chain, VkStructureType type) {
-  return const_cast<T*>(find_in_chain<T>(chain, type));
+  return const_cast<T*>(in_chain<T>(chain, type));
 }
 // Answers in Vulkan's way: how many there are, or as many as there is room for. write(index, out).
 template <class T, class Write>
@@ -222,9 +210,13 @@ void say(const char* what, const char* about, const char* end);
 // That `function` is not for the twin `name`, once in a process.
 void refuse(bool* said, const char* function, const char* name);
 // The twin that an object belongs to.
-const char* name_of(VkDevice device);
-const char* name_of(VkQueue queue);
-const char* name_of(VkCommandBuffer buffer);
+inline const char* name_of(VkDevice device) { return object<Device>(device)->physical->twin.name; }
+inline const char* name_of(VkQueue queue) {
+  return object<Queue>(queue)->device->physical->twin.name;
+}
+inline const char* name_of(VkCommandBuffer buffer) {
+  return object<CommandBuffer>(buffer)->pool->device->physical->twin.name;
+}
 
 // Nanoseconds since boot as ticks of the device, which never fall.
 using weir_probe::now_nanoseconds;
@@ -293,6 +285,13 @@ struct MadeUp<VkResult (*)(Of, const Info*, const VkAllocationCallbacks*, Handle
     *out = reinterpret_cast<Handle>(made_up());
     return VK_SUCCESS;
   }
+};
+// Takes an object back that create() made.
+template <class F>
+struct Freed;
+template <class Of, class Handle>
+struct Freed<void (*)(Of, Handle, const VkAllocationCallbacks*)> {
+  static void call(Of, Handle handle, const VkAllocationCallbacks*) { free(object<void>(handle)); }
 };
 // Accepted, and does nothing; a list that it asks for has nothing in it.
 inline void empty(uint32_t* count) { *count = 0; }

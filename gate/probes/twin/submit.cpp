@@ -3,7 +3,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -118,10 +117,8 @@ bool do_op(Queue* queue, const Op& op) {
       break;
     }
     case k_set_event:
-      static_cast<Event*>(op.first)->set = true;
-      break;
     case k_reset_event:
-      static_cast<Event*>(op.first)->set = false;
+      static_cast<Event*>(op.first)->set = op.kind == k_set_event;
       break;
     case k_wait_event:
       return static_cast<const Event*>(op.first)->set;
@@ -196,7 +193,7 @@ Batch* batch_of(const VkSubmitInfo& info) {
       make_batch(info.waitSemaphoreCount, info.commandBufferCount, info.signalSemaphoreCount);
   if (batch == nullptr) return nullptr;
   VkTimelineSemaphoreSubmitInfo none{};
-  const auto* values = find_in_chain<VkTimelineSemaphoreSubmitInfo>(
+  const auto* values = in_chain<VkTimelineSemaphoreSubmitInfo>(
       info.pNext, VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO);
   if (values == nullptr) values = &none;
   const auto mark = [](Mark* marks, uint32_t count, const VkSemaphore* semaphores,

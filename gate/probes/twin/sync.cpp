@@ -1,7 +1,6 @@
 // Fences, semaphores, events and queries: timestamps are the clock's, all other queries find 0.
 #include <linux/futex.h>
 
-#include "gate/probes/table.h"
 #include "gate/probes/twin/state.h"
 
 namespace weir_twin {
@@ -59,10 +58,6 @@ VkResult vkCreateFence(VkDevice, const VkFenceCreateInfo* info, const VkAllocati
   });
 }
 
-void vkDestroyFence(VkDevice, VkFence fence, const VkAllocationCallbacks*) {
-  free(object<Fence>(fence));
-}
-
 VkResult vkResetFences(VkDevice device, uint32_t count, const VkFence* fences) {
   const weir_probe::Locked locked(&object<Device>(device)->lock);
   for (uint32_t i = 0; i < count; ++i) object<Fence>(fences[i])->signaled = false;
@@ -87,17 +82,13 @@ VkResult vkWaitForFences(VkDevice device, uint32_t count, const VkFence* fences,
 VkResult vkCreateSemaphore(VkDevice, const VkSemaphoreCreateInfo* info,
                            const VkAllocationCallbacks*, VkSemaphore* out) {
   return create<Semaphore>(out, [&](Semaphore* semaphore) {
-    const auto* type = find_in_chain<VkSemaphoreTypeCreateInfo>(
+    const auto* type = in_chain<VkSemaphoreTypeCreateInfo>(
         info->pNext, VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO);
     if (type != nullptr) {
       semaphore->timeline = type->semaphoreType == VK_SEMAPHORE_TYPE_TIMELINE;
       semaphore->value = semaphore->timeline ? type->initialValue : 0;
     }
   });
-}
-
-void vkDestroySemaphore(VkDevice, VkSemaphore semaphore, const VkAllocationCallbacks*) {
-  free(object<Semaphore>(semaphore));
 }
 
 VkResult vkGetSemaphoreCounterValue(VkDevice device, VkSemaphore semaphore, uint64_t* out) {
@@ -128,10 +119,6 @@ VkResult vkWaitSemaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint
 VkResult vkCreateEvent(VkDevice, const VkEventCreateInfo*, const VkAllocationCallbacks*,
                        VkEvent* out) {
   return create<Event>(out, [](Event*) {});
-}
-
-void vkDestroyEvent(VkDevice, VkEvent event, const VkAllocationCallbacks*) {
-  free(object<Event>(event));
 }
 
 VkResult vkGetEventStatus(VkDevice device, VkEvent event) {
@@ -166,10 +153,6 @@ VkResult vkCreateQueryPool(VkDevice, const VkQueryPoolCreateInfo* info,
         }
       },
       size_t{info->queryCount} * sizeof(Query));
-}
-
-void vkDestroyQueryPool(VkDevice, VkQueryPool pool, const VkAllocationCallbacks*) {
-  free(object<QueryPool>(pool));
 }
 
 void vkResetQueryPool(VkDevice handle, VkQueryPool which, uint32_t first, uint32_t count) {

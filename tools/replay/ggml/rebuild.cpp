@@ -6,6 +6,8 @@
 
 #include <sys/mman.h>
 
+#include "gate/base/find.hpp"
+
 #include "tools/replay/ggml/ggml.hpp"
 
 namespace weir::replay {
@@ -64,11 +66,10 @@ Result<std::vector<char>> pattern_of(const Engine& ggml, int type, const std::st
 
 // Values that an op takes as places: of rows, experts or tokens. How many there are to point at.
 std::int64_t places_of(const ReplayNode& node, std::int64_t slot) {
-  const auto size = [&](std::size_t tensor_slot, std::size_t dimension) -> std::int64_t {
-    for (const ReplayTensor& tensor : node.tensors) {
-      if (tensor.slot == static_cast<std::int64_t>(tensor_slot)) return tensor.ne[dimension];
-    }
-    return 1;
+  const auto size = [&](std::int64_t tensor_slot, std::size_t dimension) -> std::int64_t {
+    const auto* found = first_of(
+        node.tensors, [&](const ReplayTensor& tensor) { return tensor.slot == tensor_slot; });
+    return found == nullptr ? 1 : found->ne[dimension];
   };
   if (node.op == "GET_ROWS" && slot == 2) return size(1, 1);
   if (node.op == "SET_ROWS" && slot == 2) return size(0, 1);
@@ -128,37 +129,6 @@ std::string places_problem(const ReplayNode& node, const ReplayTensor& tensor) {
     }
   }
   return "";
-}
-
-// The bytes of a root that are there: from `begin` to `end`, counted from where it begins itself.
-struct RootMemory {
-  char* at;
-  std::int64_t begin, end;
-};
-
-// Writes what the first source holds that looks at the root; what is only written stays as it is.
-// REQUIRES: tensors that lie within it.
-Result<void> fill(const Engine& ggml, const ReplayNode& node, std::size_t root, double mask_open,
-                  const RootMemory& memory) {
-  // The first source that looks at it says what it holds; what is written only stays 0.
-  for (const ReplayTensor& tensor : node.tensors) {
-    if (tensor.slot == 0 || static_cast<std::size_t>(tensor.root) != root) continue;
-    char* begin = memory.at + (tensor.offset - memory.begin);
-    if (is_whole(tensor.type)) {
-      fill_indices(node, tensor, begin);
-    } else if (is_mask(node, tensor.slot)) {
-      fill_mask(tensor, mask_open, begin);
-    } else {
-      WEIR_TRY(const auto pattern,
-               pattern_of(ggml, static_cast<int>(tensor.type_number), tensor.type));
-      const auto room = static_cast<std::size_t>(memory.end - tensor.offset);
-      for (std::size_t done = 0; done < room; done += pattern.size()) {
-        std::memcpy(begin + done, pattern.data(), std::min(pattern.size(), room - done));
-      }
-    }
-    break;
-  }
-  return {};
 }
 
 // --- the node
@@ -246,11 +216,9 @@ class NodeGraph final : public Work {
       if (!end || *end > node_->roots[root].bytes) {
         return left_out("a tensor of it does not lie within its bytes");
       }
-      if (const std::string why = layout_problem(node_->op, tensor, size); !why.empty()) {
-        return left_out("{}", why);
-      }
-      if (const std::string why = places_problem(*node_, tensor); !why.empty()) {
-        return left_out("{}", why);
+      for (const std::string& why :
+           {layout_problem(node_->op, tensor, size), places_problem(*node_, tensor)}) {
+        if (!why.empty()) return left_out("{}", why);
       }
       Span& span = spans_[root];
       span.begin = std::min(span.begin, tensor.offset / k_line * k_line);
@@ -334,6 +302,30 @@ class NodeGraph final : public Work {
     return result;
   }
 
+  // Writes what the first source holds that looks at the root, whose memory is at `at`; what is
+  // written only stays 0.
+  Result<void> fill(std::size_t root, char* at) const {
+    const Span& span = spans_[root];
+    for (const ReplayTensor& tensor : node_->tensors) {
+      if (tensor.slot == 0 || static_cast<std::size_t>(tensor.root) != root) continue;
+      char* begin = at + (tensor.offset - span.begin);
+      if (is_whole(tensor.type)) {
+        fill_indices(*node_, tensor, begin);
+      } else if (is_mask(*node_, tensor.slot)) {
+        fill_mask(tensor, mask_open_, begin);
+      } else {
+        WEIR_TRY(const auto pattern,
+                 pattern_of(*engine_, static_cast<int>(tensor.type_number), tensor.type));
+        const auto room = static_cast<std::size_t>(span.end - tensor.offset);
+        for (std::size_t done = 0; done < room; done += pattern.size()) {
+          std::memcpy(begin + done, pattern.data(), std::min(pattern.size(), room - done));
+        }
+      }
+      break;
+    }
+    return {};
+  }
+
   // Fresh memory with what the node reads of a root.
   Result<Block> filled(std::size_t root) {
     const Span& span = spans_[root];
@@ -344,7 +336,7 @@ class NodeGraph final : public Work {
     // A mapped file lies in small pages.
     if (node_->roots[root].memory == "CPU_Mapped") (void)madvise(made, bytes, MADV_NOHUGEPAGE);
     std::memset(made, 0, bytes);
-    WEIR_CHECK(fill(*engine_, *node_, root, mask_open_, {block.get(), span.begin, span.end}));
+    WEIR_CHECK(fill(root, block.get()));
     return block;
   }
 

@@ -132,13 +132,10 @@ Chain features_of(const probes::RecordedDevice& recorded, Device& device) {
     }
   }
   // A struct of which nothing is asked for may belong to an extension that is not there.
-  auto& links = wanted.links();
-  links.erase(std::remove_if(links.begin() + 1, links.end(),
-                             [](Chain::Link& link) {
-                               return std::all_of(link.values(), link.values() + link.count(),
-                                                  [](std::uint32_t value) { return value == 0; });
-                             }),
-              links.end());
+  std::erase_if(wanted.links(), [](Chain::Link& link) {
+    return link.known != nullptr && std::all_of(link.values(), link.values() + link.count(),
+                                                [](std::uint32_t value) { return value == 0; });
+  });
   if (!lost.empty()) {
     device.warnings.push_back("without features that were on: " + text::join(lost));
   }
@@ -155,12 +152,12 @@ bool shows_pictures(const std::string& extension) {
 Result<std::vector<std::string>> extensions_of(const probes::RecordedDevice& recorded,
                                                Device& device) {
   std::uint32_t count = 0;
-  const auto list = device.call.vkEnumerateDeviceExtensionProperties;
-  WEIR_CHECK(check(list(device.physical, nullptr, &count, nullptr),
-                   "vkEnumerateDeviceExtensionProperties"));
-  std::vector<VkExtensionProperties> there(count);
-  WEIR_CHECK(check(list(device.physical, nullptr, &count, there.data()),
-                   "vkEnumerateDeviceExtensionProperties"));
+  std::vector<VkExtensionProperties> there;
+  for (int round = 0; round < 2; ++round) {  // how many, then which
+    there.resize(count);
+    WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumerateDeviceExtensionProperties, device.physical,
+                                nullptr, &count, round == 0 ? nullptr : there.data()));
+  }
   std::vector<std::string> out, lost;
   for (const std::string& name : recorded.extensions) {
     if (shows_pictures(name)) continue;
@@ -175,10 +172,9 @@ Result<std::vector<std::string>> extensions_of(const probes::RecordedDevice& rec
 }
 
 Result<std::uint32_t> family_of(Device& device) {
-  std::uint32_t count = 0;
-  device.call.vkGetPhysicalDeviceQueueFamilyProperties(device.physical, &count, nullptr);
-  std::vector<VkQueueFamilyProperties> families(count);
-  device.call.vkGetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families.data());
+  VkQueueFamilyProperties families[32];
+  std::uint32_t count = 32;
+  device.call.vkGetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families);
   for (std::uint32_t i = 0; i < count; ++i) {
     if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
     if (families[i].timestampValidBits == 0) continue;
@@ -195,16 +191,10 @@ Result<void> make_device(const probes::RecordedDevice& recorded, std::uint32_t f
   for (const std::string& name : extensions) names.push_back(name.c_str());
   Chain features = features_of(recorded, device);
   const float priority = 1;
-  auto queue = of_type<vk::DeviceQueueCreateInfo>();
-  queue.queueFamilyIndex = family;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
-  auto info = of_type<vk::DeviceCreateInfo>();
+  const auto queue = of_type<vk::DeviceQueueCreateInfo>(0U, family, 1U, &priority);
+  auto info = of_type<vk::DeviceCreateInfo>(
+      0U, 1U, &queue, 0U, nullptr, static_cast<std::uint32_t>(names.size()), names.data(), nullptr);
   info.pNext = features.linked();
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
-  info.enabledExtensionCount = static_cast<std::uint32_t>(names.size());
-  info.ppEnabledExtensionNames = names.data();
   WEIR_CHECK(
       WEIR_REPLAY_CALL(device.call, CreateDevice, device.physical, &info, nullptr, &device.handle));
   device.call.init(vk::Device(device.handle));
@@ -213,24 +203,18 @@ Result<void> make_device(const probes::RecordedDevice& recorded, std::uint32_t f
 }
 
 Result<void> make_tools(std::uint32_t family, Device& device) {
-  auto pool = of_type<vk::CommandPoolCreateInfo>();
-  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-  pool.queueFamilyIndex = family;
+  const auto pool =
+      of_type<vk::CommandPoolCreateInfo>(VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, family);
   VkCommandPool command_pool = VK_NULL_HANDLE;
-  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, CreateCommandPool, device.handle, &pool, nullptr,
-                              &command_pool));
-  auto commands = of_type<vk::CommandBufferAllocateInfo>();
-  commands.commandPool = command_pool;
-  commands.commandBufferCount = 1;
+  WEIR_CHECK(WEIR_REPLAY_MAKE(device, CreateCommandPool, &pool, &command_pool));
+  const auto commands =
+      of_type<vk::CommandBufferAllocateInfo>(command_pool, VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1U);
   WEIR_CHECK(WEIR_REPLAY_CALL(device.call, AllocateCommandBuffers, device.handle, &commands,
                               &device.commands));
-  auto queries = of_type<vk::QueryPoolCreateInfo>();
-  queries.queryType = VK_QUERY_TYPE_TIMESTAMP;
-  queries.queryCount = k_queries;
-  WEIR_CHECK(WEIR_REPLAY_CALL(device.call, CreateQueryPool, device.handle, &queries, nullptr,
-                              &device.queries));
+  const auto queries = of_type<vk::QueryPoolCreateInfo>(0U, VK_QUERY_TYPE_TIMESTAMP, k_queries, 0U);
+  WEIR_CHECK(WEIR_REPLAY_MAKE(device, CreateQueryPool, &queries, &device.queries));
   const auto fence = of_type<vk::FenceCreateInfo>();
-  return WEIR_REPLAY_CALL(device.call, CreateFence, device.handle, &fence, nullptr, &device.fence);
+  return WEIR_REPLAY_MAKE(device, CreateFence, &fence, &device.fence);
 }
 
 // `wanted`: the part of a name, or a number; "": the first one. Code::unavailable where there is

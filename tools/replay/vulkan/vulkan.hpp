@@ -24,6 +24,11 @@ typename T::NativeType of_type() {
   out.sType = static_cast<VkStructureType>(T::structureType);
   return out;
 }
+// The same with all its members, in their order.
+template <class T, class... Members>
+requires(sizeof...(Members) > 0) typename T::NativeType of_type(Members... members) {
+  return {static_cast<VkStructureType>(T::structureType), nullptr, members...};
+}
 
 // What a function answered, as a Result.
 [[nodiscard]] inline Result<void> check(VkResult result, const char* call) {
@@ -31,6 +36,9 @@ typename T::NativeType of_type() {
   return fail(Code::io, "{} answers {}", call, static_cast<int>(result));
 }
 #define WEIR_REPLAY_CALL(call, name, ...) check((call).vk##name(__VA_ARGS__), "vk" #name)
+// A function of the device that makes one thing, `made`, as `info` says.
+#define WEIR_REPLAY_MAKE(device, name, info, made) \
+  WEIR_REPLAY_CALL((device).call, name, (device).handle, info, nullptr, made)
 
 constexpr std::uint32_t k_most_runs = 200;  // of one kernel
 constexpr std::uint32_t k_queries = 2 * k_most_runs;

@@ -14,9 +14,9 @@ bool is_uniform(std::uint32_t type) {
   return type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
          type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
 }
-bool is_dynamic(std::uint32_t type) {
-  return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
-         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
+template <class List>
+std::uint32_t size_of(const List& list) {
+  return static_cast<std::uint32_t>(list.size());
 }
 
 // All that one work needs, given back at the end.
@@ -100,8 +100,7 @@ class KernelObjects {
     const std::vector<std::uint32_t> offsets(dynamic_);
     if (!sets_.empty()) {
       call_.vkCmdBindDescriptorSets(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0,
-                                    static_cast<std::uint32_t>(sets_.size()), sets_.data(),
-                                    dynamic_, offsets.data());
+                                    size_of(sets_), sets_.data(), dynamic_, offsets.data());
     }
     if (push_bytes() == 0) return;
     std::array<char, WEIR_KERNELS_PUSH_BYTES> push{};
@@ -121,48 +120,36 @@ class KernelObjects {
         if (one.set != set) continue;
         const auto type = static_cast<VkDescriptorType>(one.type);
         bindings.push_back({one.binding, type, one.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-        if (is_dynamic(one.type)) dynamic_ += one.count;
+        if (weir_kernels_is_dynamic(one.type)) dynamic_ += one.count;
       }
-      auto info = of_type<vk::DescriptorSetLayoutCreateInfo>();
-      info.bindingCount = static_cast<std::uint32_t>(bindings.size());
-      info.pBindings = bindings.data();
-      WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateDescriptorSetLayout, device_.handle, &info, nullptr,
+      const auto info =
+          of_type<vk::DescriptorSetLayoutCreateInfo>(0U, size_of(bindings), bindings.data());
+      WEIR_CHECK(WEIR_REPLAY_MAKE(device_, CreateDescriptorSetLayout, &info,
                                   &set_layouts_.emplace_back()));
     }
     const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes()};
-    auto info = of_type<vk::PipelineLayoutCreateInfo>();
-    info.setLayoutCount = static_cast<std::uint32_t>(set_layouts_.size());
-    info.pSetLayouts = set_layouts_.data();
-    info.pushConstantRangeCount = range.size == 0 ? 0 : 1;
-    info.pPushConstantRanges = &range;
-    return WEIR_REPLAY_CALL(call_, CreatePipelineLayout, device_.handle, &info, nullptr, &layout_);
+    const auto info = of_type<vk::PipelineLayoutCreateInfo>(
+        0U, size_of(set_layouts_), set_layouts_.data(), range.size == 0 ? 0U : 1U, &range);
+    return WEIR_REPLAY_MAKE(device_, CreatePipelineLayout, &info, &layout_);
   }
 
   [[nodiscard]] Result<void> make_pipeline() {
-    auto module = of_type<vk::ShaderModuleCreateInfo>();
-    module.codeSize = code_.words.size() * 4;
-    module.pCode = code_.words.data();
-    WEIR_CHECK(
-        WEIR_REPLAY_CALL(call_, CreateShaderModule, device_.handle, &module, nullptr, &module_));
+    const auto module =
+        of_type<vk::ShaderModuleCreateInfo>(0U, code_.words.size() * 4, code_.words.data());
+    WEIR_CHECK(WEIR_REPLAY_MAKE(device_, CreateShaderModule, &module, &module_));
     std::vector<VkSpecializationMapEntry> entries;
     for (const auto& one : pipeline_.constants) entries.push_back({one.id, one.offset, one.size});
-    VkSpecializationInfo special{};
-    special.mapEntryCount = static_cast<std::uint32_t>(entries.size());
-    special.pMapEntries = entries.data();
-    special.dataSize = pipeline_.data.size();
-    special.pData = pipeline_.data.data();
+    const VkSpecializationInfo special{size_of(entries), entries.data(), pipeline_.data.size(),
+                                       pipeline_.data.data()};
+    const VkSpecializationInfo* const constants = entries.empty() ? nullptr : &special;
     auto subgroup = of_type<vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo>();
     subgroup.requiredSubgroupSize = pipeline_.head.subgroup_size;
-    auto info = of_type<vk::ComputePipelineCreateInfo>();
-    info.flags = pipeline_.head.flags;
-    info.layout = layout_;
-    info.stage = of_type<vk::PipelineShaderStageCreateInfo>();
-    info.stage.flags = pipeline_.head.stage_flags;
-    if (subgroup.requiredSubgroupSize != 0) info.stage.pNext = &subgroup;
-    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-    info.stage.module = module_;
-    info.stage.pName = pipeline_.entry_point.c_str();
-    if (!entries.empty()) info.stage.pSpecializationInfo = &special;
+    auto stage = of_type<vk::PipelineShaderStageCreateInfo>(
+        pipeline_.head.stage_flags, VK_SHADER_STAGE_COMPUTE_BIT, module_,
+        pipeline_.entry_point.c_str(), constants);
+    if (subgroup.requiredSubgroupSize != 0) stage.pNext = &subgroup;
+    const auto info = of_type<vk::ComputePipelineCreateInfo>(pipeline_.head.flags, stage, layout_,
+                                                             VkPipeline{}, 0);
     return WEIR_REPLAY_CALL(call_, CreateComputePipelines, device_.handle, VK_NULL_HANDLE, 1, &info,
                             nullptr, &made_);
   }
@@ -175,11 +162,10 @@ class KernelObjects {
       info.size = (one.span + 3) & ~std::uint64_t{3};  // filled by words
       info.usage = (one.usage & k_kept) | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
       VkBuffer& buffer = buffers_.emplace_back();
-      WEIR_CHECK(WEIR_REPLAY_CALL(call_, CreateBuffer, device_.handle, &info, nullptr, &buffer));
+      WEIR_CHECK(WEIR_REPLAY_MAKE(device_, CreateBuffer, &info, &buffer));
       VkMemoryRequirements needs{};
       call_.vkGetBufferMemoryRequirements(device_.handle, buffer, &needs);
-      auto memory = of_type<vk::MemoryAllocateInfo>();
-      memory.allocationSize = needs.size;
+      auto memory = of_type<vk::MemoryAllocateInfo>(needs.size, 0U);
       bool found = false;
       for (std::uint32_t i = 0; i < device_.memory.memoryTypeCount && !found; ++i) {
         found = (needs.memoryTypeBits & (1U << i)) != 0 &&
@@ -189,7 +175,7 @@ class KernelObjects {
       }
       if (!found) return left_out("the device has no memory of its own for it");
       VkDeviceMemory& made = memories_.emplace_back();
-      WEIR_CHECK(WEIR_REPLAY_CALL(call_, AllocateMemory, device_.handle, &memory, nullptr, &made));
+      WEIR_CHECK(WEIR_REPLAY_MAKE(device_, AllocateMemory, &memory, &made));
       WEIR_CHECK(WEIR_REPLAY_CALL(call_, BindBufferMemory, device_.handle, buffer, made, 0));
     }
     return {};
@@ -204,29 +190,20 @@ class KernelObjects {
       sizes.push_back({static_cast<VkDescriptorType>(type), count});
     }
     if (sizes.empty()) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
-    auto pool = of_type<vk::DescriptorPoolCreateInfo>();
-    pool.maxSets = static_cast<std::uint32_t>(set_layouts_.size());
-    pool.poolSizeCount = static_cast<std::uint32_t>(sizes.size());
-    pool.pPoolSizes = sizes.data();
-    WEIR_CHECK(
-        WEIR_REPLAY_CALL(call_, CreateDescriptorPool, device_.handle, &pool, nullptr, &pool_));
-    auto info = of_type<vk::DescriptorSetAllocateInfo>();
-    info.descriptorPool = pool_;
-    info.descriptorSetCount = pool.maxSets;
-    info.pSetLayouts = set_layouts_.data();
+    const auto pool = of_type<vk::DescriptorPoolCreateInfo>(0U, size_of(set_layouts_),
+                                                            size_of(sizes), sizes.data());
+    WEIR_CHECK(WEIR_REPLAY_MAKE(device_, CreateDescriptorPool, &pool, &pool_));
+    const auto info =
+        of_type<vk::DescriptorSetAllocateInfo>(pool_, pool.maxSets, set_layouts_.data());
     sets_.resize(set_layouts_.size());
     WEIR_CHECK(
         WEIR_REPLAY_CALL(call_, AllocateDescriptorSets, device_.handle, &info, sets_.data()));
     for (const auto& one : work_.descriptors) {
       VkDescriptorBufferInfo buffer{VK_NULL_HANDLE, 0, VK_WHOLE_SIZE};
       if (one.buffer != UINT32_MAX) buffer = {buffers_[one.buffer], one.offset, one.range};
-      auto write = of_type<vk::WriteDescriptorSet>();
-      write.dstSet = sets_[one.set];
-      write.dstBinding = one.binding;
-      write.dstArrayElement = one.element;
-      write.descriptorCount = 1;
-      write.descriptorType = static_cast<VkDescriptorType>(one.type);
-      write.pBufferInfo = &buffer;
+      const auto write = of_type<vk::WriteDescriptorSet>(
+          sets_[one.set], one.binding, one.element, 1U, static_cast<VkDescriptorType>(one.type),
+          nullptr, &buffer, nullptr);
       call_.vkUpdateDescriptorSets(device_.handle, 1, &write, 0, nullptr);
     }
     return {};
@@ -251,9 +228,9 @@ class KernelObjects {
 
 // Nothing that comes later starts before all that came earlier is done and seen.
 void wait_between(const Device& device) {
-  auto memory = of_type<vk::MemoryBarrier>();
-  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+  constexpr VkAccessFlags k_written = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  constexpr VkAccessFlags k_used = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+  const auto memory = of_type<vk::MemoryBarrier>(k_written, k_used);
   const VkPipelineStageFlags work =
       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   device.call.vkCmdPipelineBarrier(device.commands, work, work, 0, 1, &memory, 0, nullptr, 0,
@@ -265,8 +242,8 @@ Result<std::vector<double>> run(const Device& device, const KernelObjects& made,
                                 bool fill) {
   const Functions& call = device.call;
   const VkCommandBuffer commands = device.commands;
-  auto begin = of_type<vk::CommandBufferBeginInfo>();
-  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  const auto begin =
+      of_type<vk::CommandBufferBeginInfo>(VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr);
   WEIR_CHECK(WEIR_REPLAY_CALL(call, BeginCommandBuffer, commands, &begin));
   call.vkCmdResetQueryPool(commands, device.queries, 0, 2 * runs);
   if (fill) made.fill();
@@ -279,9 +256,7 @@ Result<std::vector<double>> run(const Device& device, const KernelObjects& made,
     call.vkCmdWriteTimestamp(commands, k_done, device.queries, 2 * i + 1);
   }
   WEIR_CHECK(WEIR_REPLAY_CALL(call, EndCommandBuffer, commands));
-  auto submit = of_type<vk::SubmitInfo>();
-  submit.commandBufferCount = 1;
-  submit.pCommandBuffers = &commands;
+  const auto submit = of_type<vk::SubmitInfo>(0U, nullptr, nullptr, 1U, &commands, 0U, nullptr);
   WEIR_CHECK(WEIR_REPLAY_CALL(call, QueueSubmit, device.queue, 1, &submit, device.fence));
   WEIR_CHECK(
       check(call.vkWaitForFences(device.handle, 1, &device.fence, VK_TRUE, k_patience_nanoseconds),

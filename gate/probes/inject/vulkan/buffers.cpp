@@ -60,10 +60,6 @@ void remember(Device* device, CommandPool* pool, VkCommandBuffer handle, bool se
   link_first(&pool->first, buffer);
 }
 
-CommandPool* pool_of(Device* device, VkCommandPool handle) {
-  return device->pools.get<CommandPool>(number(handle));
-}
-
 void made_pool(Device* device, const VkCommandPoolCreateInfo* info, const VkAllocationCallbacks*,
                VkCommandPool* out) {
   auto* pool = fresh_record<CommandPool>(&device->pools, number(*out));
@@ -79,7 +75,7 @@ void forget_pool(Device* device, VkCommandPool pool, const VkAllocationCallbacks
 
 VkResult reset_command_pool(VkDevice handle, VkCommandPool pool, VkCommandPoolResetFlags flags) {
   Device* device = device_of(handle);
-  CommandPool* known = pool_of(device, pool);
+  CommandPool* known = device->pools.get<CommandPool>(number(pool));
   for (CommandBuffer* at = known == nullptr ? nullptr : known->first; at != nullptr;
        at = at->next) {
     if (at->recording != nullptr) retire_stamps(at);
@@ -90,7 +86,7 @@ VkResult reset_command_pool(VkDevice handle, VkCommandPool pool, VkCommandPoolRe
 }
 
 void made_buffers(Device* device, const VkCommandBufferAllocateInfo* info, VkCommandBuffer* out) {
-  CommandPool* pool = pool_of(device, info->commandPool);
+  CommandPool* pool = device->pools.get<CommandPool>(number(info->commandPool));
   const bool secondary = info->level == VK_COMMAND_BUFFER_LEVEL_SECONDARY;
   for (uint32_t i = 0; pool != nullptr && i < info->commandBufferCount; ++i) {
     remember(device, pool, out[i], secondary);
@@ -162,18 +158,7 @@ void execute_commands(CommandBuffer* buffer, uint32_t count, const VkCommandBuff
   buffer->bound = nullptr;  // the primary's state is undefined after this
 }
 
-const Hook k_hooks[] = {
-    WEIR_AFTER(CreateCommandPool, made_pool, always),
-    WEIR_BEFORE(DestroyCommandPool, forget_pool, always),
-    WEIR_HOOK(ResetCommandPool, reset_command_pool, always),
-    WEIR_AFTER(AllocateCommandBuffers, made_buffers, always),
-    WEIR_BEFORE(FreeCommandBuffers, forget_buffers, always),
-    WEIR_HOOK(BeginCommandBuffer, begin_command_buffer, always),
-    WEIR_BEFORE(ResetCommandBuffer, clear, always),
-    WEIR_BEFORE(EndCommandBuffer, end_buffer, with_events),
-    WEIR_BEFORE(CmdBindPipeline, bind_pipeline, always),
-    WEIR_BEFORE(CmdExecuteCommands, execute_commands, always),
-};
+const Hook k_hooks[] = {WEIR_BUFFER_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

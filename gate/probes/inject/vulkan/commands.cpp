@@ -109,23 +109,7 @@ void push_constants(CommandBuffer* buffer, VkPipelineLayout, VkShaderStageFlags,
   if (buffer->recording != nullptr) log_push(buffer, offset, size, values);
 }
 
-const Hook k_hooks[] = {
-    WEIR_BEFORE(CmdDispatch, dispatch, always),
-    WEIR_TWO_NAMES(WEIR_BEFORE, CmdDispatchBase, dispatch_base, always),
-    WEIR_BEFORE(CmdDispatchIndirect, dispatch_indirect, always),
-    WEIR_BEFORE(CmdPushConstants, push_constants, with_either),
-    WEIR_THREE_NAMES(WEIR_BEFORE, CmdWaitEvents, wait_events, with_events),
-    WEIR_THREE_NAMES(WEIR_BEFORE, CmdPipelineBarrier, barrier, always),
-    WEIR_THREE_NAMES(WEIR_BEFORE, CmdCopyBuffer, copy<WEIR_COPY_BUFFER>, always),
-    WEIR_THREE_NAMES(WEIR_BEFORE, CmdCopyImage, copy<WEIR_COPY_IMAGE>, always),
-    WEIR_THREE_NAMES(WEIR_BEFORE, CmdCopyBufferToImage, copy<WEIR_COPY_IMAGE>, always),
-    WEIR_THREE_NAMES(WEIR_BEFORE, CmdCopyImageToBuffer, copy<WEIR_COPY_IMAGE>, always),
-    WEIR_THREE_NAMES(WEIR_BEFORE, CmdBlitImage, copy<WEIR_COPY_IMAGE>, always),
-    WEIR_THREE_NAMES(WEIR_BEFORE, CmdResolveImage, copy<WEIR_COPY_IMAGE>, always),
-    WEIR_BEFORE(CmdCopyQueryPoolResults, copy<WEIR_COPY_QUERY>, always),
-    WEIR_BEFORE(CmdFillBuffer, copy<WEIR_COPY_FILL>, always),
-    WEIR_BEFORE(CmdUpdateBuffer, copy<WEIR_COPY_UPDATE>, always),
-};
+const Hook k_hooks[] = {WEIR_COMMAND_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

@@ -49,10 +49,6 @@ uint32_t piece_end(const Recording* recording, uint32_t from, uint32_t most) {
   return end;
 }
 
-uint32_t queue_index(const Queue* queue) {
-  return queue == nullptr ? UINT32_MAX : static_cast<uint32_t>(queue->entry - g.file.queues);
-}
-
 }  // namespace
 
 void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags) {
@@ -167,10 +163,6 @@ void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order) {
 void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers) {
   const weir_event_submit body = {serial, begin, now_nanoseconds(), buffers, 0};
   write_event(WEIR_EVENT_SUBMIT, queue_index(queue), &body, sizeof body);
-}
-
-void log_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync) {
-  write_wait(queue_index(queue), kind, begin, sync);
 }
 
 }  // namespace weir_probe

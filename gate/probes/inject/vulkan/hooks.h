@@ -1,4 +1,4 @@
-// Where the layer stands in front: each file brings a table of its own.
+// How the layer stands in front: each file makes a table of its own list (state.h).
 //
 // (On Linux Vulkan's functions have C's calling convention, so none is named here.)
 #pragma once
@@ -105,9 +105,7 @@ constexpr auto forget = [](auto* owner, auto handle, const VkAllocationCallbacks
 #define WEIR_AFTER(name, note, when) WEIR_HOOK(name, (After<WEIR_NEXT(name), note>::call), when)
 // By a function of ours that calls the one below itself: function<WEIR_NEXT(name)>.
 #define WEIR_THROUGH(name, function, when) WEIR_HOOK(name, function<WEIR_NEXT(name)>, when)
-// Of all names that it came to have.
-#define WEIR_TWO_NAMES(HOOK, name, note, when) HOOK(name, note, when), HOOK(name##KHR, note, when)
-#define WEIR_THREE_NAMES(HOOK, name, note, when) \
-  HOOK(name, note, when), HOOK(name##2, note, when), HOOK(name##2KHR, note, when)
+// A row of the lists in state.h.
+#define WEIR_ROW(how, name, function, when) WEIR_##how(name, function, when),
 
 }  // namespace weir_probe

@@ -203,7 +203,5 @@ void fill_slots(KeptSet* set, uint32_t binding, uint32_t element, uint32_t count
     }
   }
 }
-[[nodiscard]] bool is_buffer(uint32_t descriptor_type);
-[[nodiscard]] bool is_dynamic(uint32_t descriptor_type);
 
 }  // namespace weir_probe

@@ -69,7 +69,7 @@ uint32_t draw_set(const Device* device, const KeptCode& code, const KeptLayout& 
   uint32_t dynamic = 0;
   for (uint32_t i = 0; i < layout.bindings; ++i) {
     const KeptLayout::Binding& binding = layout.binding[i];
-    const bool moves = is_dynamic(binding.type);
+    const bool moves = weir_kernels_is_dynamic(binding.type);
     if (!declares(code, index, binding.binding)) {
       if (moves) dynamic += binding.count;
       continue;
@@ -266,7 +266,7 @@ void bind_sets(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayou
       continue;
     }
     for (uint32_t j = 0; j < set->layout->bindings; ++j) {
-      if (!is_dynamic(set->layout->binding[j].type)) continue;
+      if (!weir_kernels_is_dynamic(set->layout->binding[j].type)) continue;
       for (uint32_t k = 0; k < set->layout->binding[j].count && taken < dynamic_count; ++k) {
         if (bound.dynamic_count < KeptCommands::k_dynamic) {
           bound.dynamic[bound.dynamic_count++] = dynamic[taken];
@@ -279,7 +279,7 @@ void bind_sets(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayou
   }
 }
 
-const Hook k_hooks[] = {WEIR_BEFORE(CmdBindDescriptorSets, bind_sets, with_kernels)};
+const Hook k_hooks[] = {WEIR_BINDING_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

@@ -19,8 +19,7 @@ void forget_set(KeptDevice* kept, KeptSet* set) {
 void remember(KeptDevice* kept, VkDescriptorPool pool, VkDescriptorSet handle,
               VkDescriptorSetLayout layout_handle) {
   const auto* layout = kept->layouts.get<const KeptLayout>(number(layout_handle));
-  auto* known_pool = kept->pools.get<KeptPool>(number(pool));
-  if (known_pool == nullptr) known_pool = fresh_record<KeptPool>(&kept->pools, number(pool));
+  auto* known_pool = known_or_fresh<KeptPool>(&kept->pools, number(pool));
   if (KeptSet* old = set_of(kept, handle)) forget_set(kept, old);
   if (known_pool == nullptr || layout == nullptr || layout->odd) return;
   auto* set = fresh_record<KeptSet>(&kept->sets, number(handle), layout->slots * sizeof(KeptSlot));
@@ -41,7 +40,7 @@ KeptSlot slot_of(const VkDescriptorBufferInfo& info) {
 }
 
 void write(KeptSet* set, const VkWriteDescriptorSet& from) {
-  if (!is_buffer(from.descriptorType)) return;
+  if (!weir_kernels_is_buffer(from.descriptorType)) return;
   const VkDescriptorBufferInfo* info = from.pBufferInfo;
   fill_slots(set, from.dstBinding, from.dstArrayElement, from.descriptorCount,
              [&info] { return slot_of(*info++); });
@@ -63,7 +62,7 @@ void copy(KeptDevice* kept, const VkCopyDescriptorSet& from) {
 void write_with(KeptSet* set, const KeptTemplate& with, const void* data) {
   for (uint32_t i = 0; i < with.entries; ++i) {
     const VkDescriptorUpdateTemplateEntry& entry = with.entry[i];
-    if (!is_buffer(entry.descriptorType)) continue;
+    if (!weir_kernels_is_buffer(entry.descriptorType)) continue;
     const char* at = static_cast<const char*>(data) + entry.offset;
     fill_slots(set, entry.dstBinding, entry.dstArrayElement, entry.descriptorCount, [&] {
       VkDescriptorBufferInfo info;
@@ -72,10 +71,6 @@ void write_with(KeptSet* set, const KeptTemplate& with, const void* data) {
       return slot_of(info);
     });
   }
-}
-
-KeptTemplate* template_of(const KeptDevice* kept, VkDescriptorUpdateTemplate handle) {
-  return kept->templates.get<KeptTemplate>(number(handle));
 }
 
 // What is pushed into set `index` of a command buffer; null where it cannot be followed.
@@ -148,7 +143,7 @@ void made_template(KeptDevice* kept, const VkDescriptorUpdateTemplateCreateInfo*
 void update_with_template(KeptDevice* kept, VkDescriptorSet target, VkDescriptorUpdateTemplate with,
                           const void* data) {
   KeptSet* set = set_of(kept, target);
-  const KeptTemplate* known = template_of(kept, with);
+  const auto* known = kept->templates.get<KeptTemplate>(number(with));
   if (set != nullptr && known != nullptr) write_with(set, *known, data);
 }
 
@@ -161,27 +156,13 @@ void push_set(CommandBuffer* buffer, VkPipelineBindPoint point, VkPipelineLayout
 
 void push_with_template(CommandBuffer* buffer, VkDescriptorUpdateTemplate with,
                         VkPipelineLayout layout, uint32_t index, const void* data) {
-  KeptSet* set = pushed_set(buffer, layout, index);
-  const KeptTemplate* known = set == nullptr ? nullptr : template_of(buffer->device->kept, with);
-  if (known != nullptr) write_with(set, *known, data);
+  if (KeptSet* set = pushed_set(buffer, layout, index)) {
+    const auto* known = buffer->device->kept->templates.get<KeptTemplate>(number(with));
+    if (known != nullptr) write_with(set, *known, data);
+  }
 }
 
-const Hook k_hooks[] = {
-    WEIR_AFTER(CreateBuffer, kept<made_buffer>, with_kernels),
-    WEIR_BEFORE(DestroyBuffer, kept<forget<&KeptDevice::buffers>>, with_kernels),
-    WEIR_AFTER(AllocateDescriptorSets, kept<made_sets>, with_kernels),
-    WEIR_BEFORE(FreeDescriptorSets, kept<forget_sets>, with_kernels),
-    WEIR_BEFORE(ResetDescriptorPool, kept<empty_pool>, with_kernels),
-    WEIR_BEFORE(DestroyDescriptorPool, kept<forget_pool>, with_kernels),
-    WEIR_BEFORE(UpdateDescriptorSets, kept<update_sets>, with_kernels),
-    WEIR_TWO_NAMES(WEIR_AFTER, CreateDescriptorUpdateTemplate, kept<made_template>, with_kernels),
-    WEIR_TWO_NAMES(WEIR_BEFORE, DestroyDescriptorUpdateTemplate,
-                   kept<forget<&KeptDevice::templates>>, with_kernels),
-    WEIR_TWO_NAMES(WEIR_BEFORE, UpdateDescriptorSetWithTemplate, kept<update_with_template>,
-                   with_kernels),
-    WEIR_BEFORE(CmdPushDescriptorSetKHR, push_set, with_kernels),
-    WEIR_BEFORE(CmdPushDescriptorSetWithTemplateKHR, push_with_template, with_kernels),
-};
+const Hook k_hooks[] = {WEIR_OBJECT_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

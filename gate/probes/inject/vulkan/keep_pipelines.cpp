@@ -87,7 +87,7 @@ const KeptLayout* keep_layout(const VkDescriptorSetLayoutCreateInfo& info) {
   for (uint32_t i = 0; i < info.bindingCount; ++i) {
     const VkDescriptorSetLayoutBinding& from = info.pBindings[i];
     if (from.descriptorCount == 0) continue;
-    made->odd = made->odd || !is_buffer(from.descriptorType) ||
+    made->odd = made->odd || !weir_kernels_is_buffer(from.descriptorType) ||
                 from.descriptorCount > WEIR_KERNELS_DESCRIPTORS || made->slots > (1U << 16);
     if (made->odd) continue;
     uint32_t at = made->bindings++;  // kept in rising order
@@ -185,26 +185,11 @@ void made_pipeline_layout(KeptDevice* kept, const VkPipelineLayoutCreateInfo* in
   made->odd = made->odd || made->push_bytes > WEIR_KERNELS_PUSH_BYTES;
 }
 
-const Hook k_hooks[] = {
-    WEIR_AFTER(CreateDescriptorSetLayout, kept<made_set_layout>, with_kernels),
-    WEIR_AFTER(CreatePipelineLayout, kept<made_pipeline_layout>, with_kernels),
-    WEIR_BEFORE(DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, with_kernels),
-};
+const Hook k_hooks[] = {WEIR_PIPELINE_HOOKS(WEIR_ROW)};
 
 }  // namespace
 
 extern const Hooks k_pipeline_hooks = list_of(k_hooks);
-
-bool is_buffer(uint32_t type) {
-  return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER || type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
-         type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
-         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
-}
-
-bool is_dynamic(uint32_t type) {
-  return type == VK_DESCRIPTOR_TYPE_STORAGE_BUFFER_DYNAMIC ||
-         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
-}
 
 KeptCode* keep_code(const void* spirv, uint64_t bytes) {
   auto* made = static_cast<KeptCode*>(calloc(1, sizeof(KeptCode) + bytes));

@@ -92,13 +92,16 @@ void set_name(Pipeline* pipeline, const char* name) {
   __atomic_store_n(&pipeline->kernel, k_unresolved, __ATOMIC_RELEASE);
 }
 
-void name_object(Device* device, bool is_pipeline, bool is_module, uint64_t handle,
-                 const char* name) {
-  if (is_pipeline) {
+// Both extensions that name objects number their types alike.
+void name_object(Device* device, uint32_t type, uint64_t handle, const char* name) {
+  static_assert(VK_OBJECT_TYPE_PIPELINE == int{VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT} &&
+                VK_OBJECT_TYPE_SHADER_MODULE == int{VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT});
+  if (type == VK_OBJECT_TYPE_PIPELINE) {
     const Locked locked(&g.lock);
     if (auto* pipeline = device->pipelines.get<Pipeline>(handle)) set_name(pipeline, name);
-  } else if (auto* module = is_module ? device->modules.get<ShaderModule>(handle) : nullptr) {
-    copy_text(module->name, sizeof module->name, name);
+  } else if (type == VK_OBJECT_TYPE_SHADER_MODULE) {
+    auto* module = device->modules.get<ShaderModule>(handle);
+    if (module != nullptr) copy_text(module->name, sizeof module->name, name);
   }
 }
 
@@ -125,10 +128,9 @@ Label* label_named(Device* device, const char* name) {
 }
 
 void open_label(CommandBuffer* buffer, const char* name) {
-  constexpr uint32_t k_most = sizeof buffer->labels / sizeof buffer->labels[0];
   Label* label =
       name == nullptr || name[0] == '\0' ? label_of(buffer) : label_named(buffer->device, name);
-  if (buffer->label_depth < k_most) buffer->labels[buffer->label_depth] = label;
+  if (buffer->label_depth < buffer->k_labels) buffer->labels[buffer->label_depth] = label;
   ++buffer->label_depth;
   rebind(buffer);
 }
@@ -175,15 +177,11 @@ void forget_pipeline(Device* device, VkPipeline pipeline, const VkAllocationCall
 }
 
 void named_object(Device* device, const VkDebugUtilsObjectNameInfoEXT* info) {
-  name_object(device, info->objectType == VK_OBJECT_TYPE_PIPELINE,
-              info->objectType == VK_OBJECT_TYPE_SHADER_MODULE, info->objectHandle,
-              info->pObjectName);
+  name_object(device, info->objectType, info->objectHandle, info->pObjectName);
 }
 
 void marked_object(Device* device, const VkDebugMarkerObjectNameInfoEXT* info) {
-  name_object(device, info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_PIPELINE_EXT,
-              info->objectType == VK_DEBUG_REPORT_OBJECT_TYPE_SHADER_MODULE_EXT, info->object,
-              info->pObjectName);
+  name_object(device, info->objectType, info->object, info->pObjectName);
 }
 
 void begin_label(CommandBuffer* buffer, const VkDebugUtilsLabelEXT* info) {
@@ -193,18 +191,7 @@ void begin_marker(CommandBuffer* buffer, const VkDebugMarkerMarkerInfoEXT* info)
   open_label(buffer, info->pMarkerName);
 }
 
-const Hook k_hooks[] = {
-    WEIR_AFTER(CreateShaderModule, made_module, always),
-    WEIR_BEFORE(DestroyShaderModule, forget<&Device::modules>, always),
-    WEIR_HOOK(CreateComputePipelines, create_compute_pipelines, always),
-    WEIR_BEFORE(DestroyPipeline, forget_pipeline, always),
-    WEIR_BEFORE(SetDebugUtilsObjectNameEXT, named_object, always),
-    WEIR_BEFORE(DebugMarkerSetObjectNameEXT, marked_object, always),
-    WEIR_BEFORE(CmdBeginDebugUtilsLabelEXT, begin_label, always),
-    WEIR_BEFORE(CmdEndDebugUtilsLabelEXT, close_label, always),
-    WEIR_BEFORE(CmdDebugMarkerBeginEXT, begin_marker, always),
-    WEIR_BEFORE(CmdDebugMarkerEndEXT, close_label, always),
-};
+const Hook k_hooks[] = {WEIR_KERNEL_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

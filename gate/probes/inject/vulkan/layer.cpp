@@ -54,7 +54,8 @@ Info* link_in(const void* next, VkStructureType type) {
 }
 
 void fetch_next(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) {
-#define WEIR_FETCH(name) next->name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));
+#define WEIR_FETCH(how, name, ...) \
+  next->name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));
   WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_FETCH)
   WEIR_TIMER_FUNCTIONS(WEIR_FETCH)
 #undef WEIR_FETCH
@@ -270,11 +271,7 @@ PFN_vkVoidFunction get_instance_proc_addr(VkInstance handle, const char* name) {
   return ours != nullptr && below != nullptr ? ours : below;
 }
 
-const Hook k_hooks[] = {
-    WEIR_HOOK(DestroyDevice, destroy_device, always),
-    WEIR_AFTER(GetDeviceQueue, made_queue, always),
-    WEIR_AFTER(GetDeviceQueue2, made_queue2, always),
-};
+const Hook k_hooks[] = {WEIR_DEVICE_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

@@ -147,7 +147,8 @@ struct CommandBuffer {
   CommandBuffer* next;
   CommandBuffer* previous;
   VkCommandBuffer handle;
-  Label* labels[8];  // open ones; those nested deeper share the last
+  static constexpr uint32_t k_labels = 8;
+  Label* labels[k_labels];  // open ones; those nested deeper share the last
   uint32_t label_depth;
   bool secondary;
   Recording* recording;  // null: no events
@@ -184,90 +185,108 @@ struct Timeline {
 };
 
 // Functions that a later version took over, and those that one has with structs for arguments.
-#define WEIR_IN_TWO(X, name) X(name) X(name##KHR)
-#define WEIR_IN_THREE(X, name) X(name) X(name##2) X(name##2KHR)
+#define WEIR_IN_TWO(X, how, name, ...) X(how, name, __VA_ARGS__) X(how, name##KHR, __VA_ARGS__)
+#define WEIR_IN_THREE(X, how, name, ...) \
+  X(how, name, __VA_ARGS__) X(how, name##2, __VA_ARGS__) X(how, name##2KHR, __VA_ARGS__)
 
-// Where the layer stands in front (hooks.h): name without "vk".
-#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X)      \
-  X(DestroyDevice)                                \
-  X(GetDeviceQueue)                               \
-  X(GetDeviceQueue2)                              \
-  WEIR_IN_THREE(X, QueueSubmit)                   \
-  X(QueueBindSparse)                              \
-  X(QueueWaitIdle)                                \
-  X(DeviceWaitIdle)                               \
-  X(DestroyFence)                                 \
-  X(WaitForFences)                                \
-  X(GetFenceStatus)                               \
-  X(CreateSemaphore)                              \
-  X(DestroySemaphore)                             \
-  WEIR_IN_TWO(X, WaitSemaphores)                  \
-  WEIR_IN_TWO(X, GetSemaphoreCounterValue)        \
-  WEIR_IN_TWO(X, SignalSemaphore)                 \
-  X(CreateShaderModule)                           \
-  X(DestroyShaderModule)                          \
-  X(CreateComputePipelines)                       \
-  X(DestroyPipeline)                              \
-  X(CreateCommandPool)                            \
-  X(DestroyCommandPool)                           \
-  X(ResetCommandPool)                             \
-  X(AllocateCommandBuffers)                       \
-  X(FreeCommandBuffers)                           \
-  X(BeginCommandBuffer)                           \
-  X(ResetCommandBuffer)                           \
-  X(EndCommandBuffer)                             \
-  X(CmdPushConstants)                             \
-  WEIR_IN_THREE(X, CmdWaitEvents)                 \
-  X(CmdBeginDebugUtilsLabelEXT)                   \
-  X(CmdEndDebugUtilsLabelEXT)                     \
-  X(CmdDebugMarkerBeginEXT)                       \
-  X(CmdDebugMarkerEndEXT)                         \
-  X(CmdBindPipeline)                              \
-  X(CmdDispatch)                                  \
-  X(CmdDispatchIndirect)                          \
-  WEIR_IN_TWO(X, CmdDispatchBase)                 \
-  WEIR_IN_THREE(X, CmdPipelineBarrier)            \
-  WEIR_IN_THREE(X, CmdCopyBuffer)                 \
-  WEIR_IN_THREE(X, CmdCopyImage)                  \
-  WEIR_IN_THREE(X, CmdCopyBufferToImage)          \
-  WEIR_IN_THREE(X, CmdCopyImageToBuffer)          \
-  X(CmdCopyQueryPoolResults)                      \
-  WEIR_IN_THREE(X, CmdBlitImage)                  \
-  WEIR_IN_THREE(X, CmdResolveImage)               \
-  X(CmdFillBuffer)                                \
-  X(CmdUpdateBuffer)                              \
-  X(CmdExecuteCommands)                           \
-  X(CreateBuffer)                                 \
-  X(DestroyBuffer)                                \
-  X(CreateDescriptorSetLayout)                    \
-  X(CreatePipelineLayout)                         \
-  X(DestroyPipelineLayout)                        \
-  X(AllocateDescriptorSets)                       \
-  X(FreeDescriptorSets)                           \
-  X(ResetDescriptorPool)                          \
-  X(DestroyDescriptorPool)                        \
-  X(UpdateDescriptorSets)                         \
-  WEIR_IN_TWO(X, CreateDescriptorUpdateTemplate)  \
-  WEIR_IN_TWO(X, DestroyDescriptorUpdateTemplate) \
-  WEIR_IN_TWO(X, UpdateDescriptorSetWithTemplate) \
-  X(CmdBindDescriptorSets)                        \
-  X(CmdPushDescriptorSetKHR)                      \
-  X(CmdPushDescriptorSetWithTemplateKHR)          \
-  X(SetDebugUtilsObjectNameEXT)                   \
-  X(DebugMarkerSetObjectNameEXT)
+// Where the layer stands in front, by the file whose functions take note: how (hooks.h), name
+// without "vk", function, when.
+#define WEIR_DEVICE_HOOKS(X)                     \
+  X(HOOK, DestroyDevice, destroy_device, always) \
+  X(AFTER, GetDeviceQueue, made_queue, always)   \
+  X(AFTER, GetDeviceQueue2, made_queue2, always)
+#define WEIR_SUBMIT_HOOKS(X)                             \
+  WEIR_IN_THREE(X, THROUGH, QueueSubmit, submit, always) \
+  X(THROUGH, QueueBindSparse, submit, always)
+#define WEIR_SYNC_HOOKS(X)                                                  \
+  X(HOOK, QueueWaitIdle, queue_wait_idle, always)                           \
+  X(HOOK, DeviceWaitIdle, device_wait_idle, always)                         \
+  X(BEFORE, DestroyFence, forget_fence, always)                             \
+  X(HOOK, WaitForFences, wait_for_fences, always)                           \
+  X(HOOK, GetFenceStatus, get_fence_status, always)                         \
+  X(AFTER, CreateSemaphore, made_semaphore, always)                         \
+  X(BEFORE, DestroySemaphore, forget<&Device::timelines>, always)           \
+  WEIR_IN_TWO(X, THROUGH, WaitSemaphores, wait_semaphores, always)          \
+  WEIR_IN_TWO(X, THROUGH, GetSemaphoreCounterValue, poll_semaphore, always) \
+  WEIR_IN_TWO(X, BEFORE, SignalSemaphore, host_signals, always)
+#define WEIR_KERNEL_HOOKS(X)                                        \
+  X(AFTER, CreateShaderModule, made_module, always)                 \
+  X(BEFORE, DestroyShaderModule, forget<&Device::modules>, always)  \
+  X(HOOK, CreateComputePipelines, create_compute_pipelines, always) \
+  X(BEFORE, DestroyPipeline, forget_pipeline, always)               \
+  X(BEFORE, SetDebugUtilsObjectNameEXT, named_object, always)       \
+  X(BEFORE, DebugMarkerSetObjectNameEXT, marked_object, always)     \
+  X(BEFORE, CmdBeginDebugUtilsLabelEXT, begin_label, always)        \
+  X(BEFORE, CmdEndDebugUtilsLabelEXT, close_label, always)          \
+  X(BEFORE, CmdDebugMarkerBeginEXT, begin_marker, always)           \
+  X(BEFORE, CmdDebugMarkerEndEXT, close_label, always)
+#define WEIR_BUFFER_HOOKS(X)                                \
+  X(AFTER, CreateCommandPool, made_pool, always)            \
+  X(BEFORE, DestroyCommandPool, forget_pool, always)        \
+  X(HOOK, ResetCommandPool, reset_command_pool, always)     \
+  X(AFTER, AllocateCommandBuffers, made_buffers, always)    \
+  X(BEFORE, FreeCommandBuffers, forget_buffers, always)     \
+  X(HOOK, BeginCommandBuffer, begin_command_buffer, always) \
+  X(BEFORE, ResetCommandBuffer, clear, always)              \
+  X(BEFORE, EndCommandBuffer, end_buffer, with_events)      \
+  X(BEFORE, CmdBindPipeline, bind_pipeline, always)         \
+  X(BEFORE, CmdExecuteCommands, execute_commands, always)
+#define WEIR_COMMAND_HOOKS(X)                                                   \
+  X(BEFORE, CmdDispatch, dispatch, always)                                      \
+  WEIR_IN_TWO(X, BEFORE, CmdDispatchBase, dispatch_base, always)                \
+  X(BEFORE, CmdDispatchIndirect, dispatch_indirect, always)                     \
+  X(BEFORE, CmdPushConstants, push_constants, with_either)                      \
+  WEIR_IN_THREE(X, BEFORE, CmdWaitEvents, wait_events, with_events)             \
+  WEIR_IN_THREE(X, BEFORE, CmdPipelineBarrier, barrier, always)                 \
+  WEIR_IN_THREE(X, BEFORE, CmdCopyBuffer, copy<WEIR_COPY_BUFFER>, always)       \
+  WEIR_IN_THREE(X, BEFORE, CmdCopyImage, copy<WEIR_COPY_IMAGE>, always)         \
+  WEIR_IN_THREE(X, BEFORE, CmdCopyBufferToImage, copy<WEIR_COPY_IMAGE>, always) \
+  WEIR_IN_THREE(X, BEFORE, CmdCopyImageToBuffer, copy<WEIR_COPY_IMAGE>, always) \
+  WEIR_IN_THREE(X, BEFORE, CmdBlitImage, copy<WEIR_COPY_IMAGE>, always)         \
+  WEIR_IN_THREE(X, BEFORE, CmdResolveImage, copy<WEIR_COPY_IMAGE>, always)      \
+  X(BEFORE, CmdCopyQueryPoolResults, copy<WEIR_COPY_QUERY>, always)             \
+  X(BEFORE, CmdFillBuffer, copy<WEIR_COPY_FILL>, always)                        \
+  X(BEFORE, CmdUpdateBuffer, copy<WEIR_COPY_UPDATE>, always)
+#define WEIR_OBJECT_HOOKS(X)                                                                    \
+  X(AFTER, CreateBuffer, kept<made_buffer>, with_kernels)                                       \
+  X(BEFORE, DestroyBuffer, kept<forget<&KeptDevice::buffers>>, with_kernels)                    \
+  X(AFTER, AllocateDescriptorSets, kept<made_sets>, with_kernels)                               \
+  X(BEFORE, FreeDescriptorSets, kept<forget_sets>, with_kernels)                                \
+  X(BEFORE, ResetDescriptorPool, kept<empty_pool>, with_kernels)                                \
+  X(BEFORE, DestroyDescriptorPool, kept<forget_pool>, with_kernels)                             \
+  X(BEFORE, UpdateDescriptorSets, kept<update_sets>, with_kernels)                              \
+  WEIR_IN_TWO(X, AFTER, CreateDescriptorUpdateTemplate, kept<made_template>, with_kernels)      \
+  WEIR_IN_TWO(X, BEFORE, DestroyDescriptorUpdateTemplate, kept<forget<&KeptDevice::templates>>, \
+              with_kernels)                                                                     \
+  WEIR_IN_TWO(X, BEFORE, UpdateDescriptorSetWithTemplate, kept<update_with_template>,           \
+              with_kernels)                                                                     \
+  X(BEFORE, CmdPushDescriptorSetKHR, push_set, with_kernels)                                    \
+  X(BEFORE, CmdPushDescriptorSetWithTemplateKHR, push_with_template, with_kernels)
+#define WEIR_PIPELINE_HOOKS(X)                                             \
+  X(AFTER, CreateDescriptorSetLayout, kept<made_set_layout>, with_kernels) \
+  X(AFTER, CreatePipelineLayout, kept<made_pipeline_layout>, with_kernels) \
+  X(BEFORE, DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, with_kernels)
+#define WEIR_BINDING_HOOKS(X) X(BEFORE, CmdBindDescriptorSets, bind_sets, with_kernels)
+#define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X) \
+  WEIR_DEVICE_HOOKS(X)                       \
+  WEIR_SUBMIT_HOOKS(X)                       \
+  WEIR_SYNC_HOOKS(X)                         \
+  WEIR_KERNEL_HOOKS(X)                       \
+  WEIR_BUFFER_HOOKS(X)                       \
+  WEIR_COMMAND_HOOKS(X) WEIR_OBJECT_HOOKS(X) WEIR_PIPELINE_HOOKS(X) WEIR_BINDING_HOOKS(X)
 
 // What the layer itself asks of a driver besides.
 #define WEIR_TIMER_FUNCTIONS(X) \
-  X(CreateQueryPool)            \
-  X(DestroyQueryPool)           \
-  X(GetQueryPoolResults)        \
-  X(CmdResetQueryPool)          \
-  X(CmdWriteTimestamp)
+  X(, CreateQueryPool)          \
+  X(, DestroyQueryPool)         \
+  X(, GetQueryPoolResults)      \
+  X(, CmdResetQueryPool)        \
+  X(, CmdWriteTimestamp)
 
 // The functions below this layer, fetched once when a device is made. Each at a place that is known
 // when this is compiled: recording a command reads one.
 struct NextDevice {
-#define WEIR_DECLARE(name) PFN_vk##name name;
+#define WEIR_DECLARE(how, name, ...) PFN_vk##name name;
   WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_DECLARE)
   WEIR_TIMER_FUNCTIONS(WEIR_DECLARE)
 #undef WEIR_DECLARE
@@ -328,14 +347,19 @@ inline Queue* queue_of(Device* device, VkQueue handle) {
   return device->queues.get<Queue>(number(handle));
 }
 
+// In the file.
+inline uint32_t queue_index(const Queue* queue) {
+  return static_cast<uint32_t>(queue->entry - g.file.queues);
+}
+
 inline void count(uint64_t* counters, uint32_t which, uint64_t amount = 1) {
   add(&counters[which], amount);
 }
 
 inline Label* label_of(const CommandBuffer* buffer) {
-  constexpr uint32_t k_most = sizeof buffer->labels / sizeof buffer->labels[0];
-  if (buffer->label_depth == 0) return nullptr;
-  return buffer->labels[buffer->label_depth < k_most ? buffer->label_depth - 1 : k_most - 1];
+  const uint32_t depth = buffer->label_depth;
+  if (depth == 0) return nullptr;
+  return buffer->labels[(depth < buffer->k_labels ? depth : buffer->k_labels) - 1];
 }
 
 // The slot of `pipeline` under `label` in the buffer's tallies; null when memory is out.
@@ -391,16 +415,5 @@ void free_recording(CommandBuffer* buffer);
 uint64_t next_serial();
 void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order);
 void log_submit(Queue* queue, uint64_t serial, uint64_t begin, uint32_t buffers);
-// A wait of the program's; `queue` may be null.
-void log_wait(Queue* queue, uint32_t kind, uint64_t begin, bool sync);
-
-// The first struct of `type` in a pNext chain, or null.
-template <class T>
-const T* in_chain(const void* next, VkStructureType type) {
-  for (auto at = static_cast<const VkBaseInStructure*>(next); at != nullptr; at = at->pNext) {
-    if (at->sType == type) return reinterpret_cast<const T*>(at);
-  }
-  return nullptr;
-}
 
 }  // namespace weir_probe

@@ -10,10 +10,9 @@ class Work {
  public:
   explicit Work(Queue* queue) : queue_(queue), device_(queue->device) {}
 
-  void take(VkCommandBuffer handle, uint64_t sign) {
+  void take(const CommandBuffer* buffer, uint64_t sign) {
     ++buffers_;
-    const CommandBuffer* buffer = command_buffer(handle);
-    if (buffer == nullptr || buffer->generation != buffer->pool->generation) return;
+    if (buffer == nullptr) return;
     for (uint32_t i = 0; i < k_counted; ++i) counters_[i] += buffer->counters[i];
     if (buffer->unknown_dispatches != 0) {
       add(&g.file.kernels[0].dispatches, buffer->unknown_dispatches * sign);
@@ -57,31 +56,28 @@ VkCommandBuffer buffer_of(const VkSubmitInfo2& submit, uint32_t index) {
 }
 VkCommandBuffer buffer_of(const VkBindSparseInfo&, uint32_t) { return VK_NULL_HANDLE; }
 
-template <class Submit>
-void take_all(Work* work, const Submit* submits, uint32_t submit_count, uint64_t sign) {
-  for (uint32_t i = 0; i < submit_count; ++i) {
-    for (uint32_t j = 0; VkCommandBuffer handle = buffer_of(submits[i], j); ++j) {
-      work->take(handle, sign);
-    }
-  }
-}
-
-// Calls visit(buffer, its place in the whole call) for each buffer with a recording. How many
-// buffers the call has.
+// Calls visit(buffer, its place in the whole call) for each buffer; null for one that is not known,
+// or was reset with its pool. How many buffers the call has.
 template <class Submit, class Visit>
-uint32_t each_recording(const Submit* submits, uint32_t submit_count, Visit visit) {
+uint32_t each_buffer(const Submit* submits, uint32_t submit_count, Visit visit) {
   uint32_t order = 0;
   for (uint32_t i = 0; i < submit_count; ++i) {
     for (uint32_t j = 0; VkCommandBuffer handle = buffer_of(submits[i], j); ++j, ++order) {
       CommandBuffer* buffer = command_buffer(handle);
-      if (buffer == nullptr || buffer->recording == nullptr ||
-          buffer->generation != buffer->pool->generation) {
-        continue;
-      }
-      visit(buffer, order);
+      const bool live = buffer != nullptr && buffer->generation == buffer->pool->generation;
+      visit(live ? buffer : nullptr, order);
     }
   }
   return order;
+}
+
+// Adds what a call brings to its queue, or takes it away.
+template <class Submit>
+void count_work(Queue* queue, const Submit* submits, uint32_t submit_count, uint64_t sign) {
+  Work work(queue);
+  each_buffer(submits, submit_count,
+              [&](const CommandBuffer* buffer, uint32_t) { work.take(buffer, sign); });
+  work.write(sign);
 }
 
 void note_signals(Queue* queue, const VkSubmitInfo2& submit) {
@@ -119,15 +115,14 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
   if (events) {
     make_forked_events(g.file);
     serial = next_serial();
-    buffers = each_recording(submits, submit_count, [&](CommandBuffer* buffer, uint32_t order) {
+    buffers = each_buffer(submits, submit_count, [&](CommandBuffer* buffer, uint32_t order) {
+      if (buffer == nullptr || buffer->recording == nullptr) return;
       log_buffer(buffer, serial, order);
       note_flight(buffer, queue, serial, order);
     });
     begin = now_nanoseconds();
   }
-  Work work(queue);
-  take_all(&work, submits, submit_count, k_plus);
-  work.write(k_plus);
+  count_work(queue, submits, submit_count, k_plus);
   for (uint32_t i = 0; i < submit_count; ++i) note_signals(queue, submits[i]);
   if (fence != VK_NULL_HANDLE && device->fences.find(number(fence)) != queue) {
     device->fences.insert(number(fence), queue);
@@ -138,21 +133,17 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
   if (events && result == VK_SUCCESS) log_submit(queue, serial, begin, buffers);
   if (result != VK_SUCCESS) {
     if (events) {
-      each_recording(submits, submit_count,
-                     [&](CommandBuffer* buffer, uint32_t) { forget_flight(buffer, serial); });
+      each_buffer(submits, submit_count, [&](CommandBuffer* buffer, uint32_t) {
+        if (buffer != nullptr && buffer->recording != nullptr) forget_flight(buffer, serial);
+      });
     }
-    Work undone(queue);
-    take_all(&undone, submits, submit_count, k_minus);
-    undone.write(k_minus);
+    count_work(queue, submits, submit_count, k_minus);
     if (was_pending == 0) __atomic_store_n(&queue->pending, 0, __ATOMIC_RELEASE);
   }
   return result;
 }
 
-const Hook k_hooks[] = {
-    WEIR_THREE_NAMES(WEIR_THROUGH, QueueSubmit, submit, always),
-    WEIR_THROUGH(QueueBindSparse, submit, always),
-};
+const Hook k_hooks[] = {WEIR_SUBMIT_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

@@ -47,9 +47,9 @@ class Queues {
   void tell(Queue* queue, bool waited, bool sync) {
     const uint64_t polled = queue->polled.take();
     if (waited) {
-      log_wait(queue, kind_, begin_, sync);
+      write_wait(queue_index(queue), kind_, begin_, sync);
     } else if (sync) {
-      log_wait(queue, WEIR_WAIT_POLL, polled != 0 ? polled : begin_, sync);
+      write_wait(queue_index(queue), WEIR_WAIT_POLL, polled != 0 ? polled : begin_, sync);
     }
     begin_ = now_nanoseconds();  // further queues of this call take no time of their own
     const bool idle = kind_ == WEIR_WAIT_QUEUE || kind_ == WEIR_WAIT_DEVICE;
@@ -212,18 +212,7 @@ void host_signals(Device* device, const VkSemaphoreSignalInfo* info) {
   note_signal(device, info->semaphore, info->value, nullptr);
 }
 
-const Hook k_hooks[] = {
-    WEIR_HOOK(QueueWaitIdle, queue_wait_idle, always),
-    WEIR_HOOK(DeviceWaitIdle, device_wait_idle, always),
-    WEIR_BEFORE(DestroyFence, forget_fence, always),
-    WEIR_HOOK(WaitForFences, wait_for_fences, always),
-    WEIR_HOOK(GetFenceStatus, get_fence_status, always),
-    WEIR_AFTER(CreateSemaphore, made_semaphore, always),
-    WEIR_BEFORE(DestroySemaphore, forget<&Device::timelines>, always),
-    WEIR_TWO_NAMES(WEIR_THROUGH, WaitSemaphores, wait_semaphores, always),
-    WEIR_TWO_NAMES(WEIR_THROUGH, GetSemaphoreCounterValue, poll_semaphore, always),
-    WEIR_TWO_NAMES(WEIR_BEFORE, SignalSemaphore, host_signals, always),
-};
+const Hook k_hooks[] = {WEIR_SYNC_HOOKS(WEIR_ROW)};
 
 }  // namespace
 

@@ -36,16 +36,16 @@ void calibrate(Device* device) {
   write_event(WEIR_EVENT_CLOCK, device->index, &clock, sizeof clock);
 }
 
-// `used`: times of another buffer still stand in it.
+// `used` becomes true where times of another buffer still stand in it.
 QueryChunk* take_chunk(Device* device, bool* used) {
   Timer& timer = device->timer;
   pthread_mutex_lock(&timer.lock);
   QueryChunk* chunk = timer.free_chunks;
   if (chunk != nullptr) timer.free_chunks = chunk->next;
   pthread_mutex_unlock(&timer.lock);
-  *used = chunk != nullptr;
   if (chunk != nullptr) {
     chunk->next = nullptr;
+    *used = true;
     return chunk;
   }
   chunk = static_cast<QueryChunk*>(calloc(1, sizeof(QueryChunk)));
@@ -70,9 +70,7 @@ void stamp(CommandBuffer* buffer) {
   for (uint32_t i = stamps.queries / k_chunk_queries; i > 0; --i) link = &(*link)->next;
   if (at == 0) {
     if (*link == nullptr) {
-      bool used = false;
-      *link = take_chunk(buffer->device, &used);
-      stamps.unsure = stamps.unsure || used;
+      *link = take_chunk(buffer->device, &stamps.unsure);
     }
     if (*link == nullptr) {
       stamps.on = false;
@@ -118,8 +116,8 @@ bool harvest(Device* device, Stamps* stamps) {
     if (((ticks[i] - ticks[0]) & mask) > mask / 2) fresh = false;
   }
   if (fresh) {
-    write_times(static_cast<uint32_t>(stamps->queue->entry - g.file.queues), stamps->serial,
-                stamps->order, ticks[0], ticks[stamps->queries - 1], ticks + 1, stamps->groups);
+    write_times(queue_index(stamps->queue), stamps->serial, stamps->order, ticks[0],
+                ticks[stamps->queries - 1], ticks + 1, stamps->groups);
     stamps->last_begin = ticks[0];
   }
   free(ticks);
