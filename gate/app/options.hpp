@@ -89,12 +89,17 @@ class Verb {
   void takes_color() const;
   void takes_quiet(const char* help = "Print the answer only, no progress") const;
 
-  // What it does when it is chosen.
+  // What it does when it is chosen. Words after "--" become options->words; where there are none
+  // they are a usage error.
   template <class Options, class Flow>
   void runs(std::shared_ptr<Options> options, Flow flow) const {
+    constexpr bool k_takes_words = requires { options->words; };
     app_->callback([program = program_, job = job_, options, flow] {
-      program->choose(
-          job, [=](const Program::Words&) { return flow(*job, *options); }, false);
+      const auto action = [=](const Program::Words& words) {
+        if constexpr (k_takes_words) options->words = words;
+        return flow(*job, *options);
+      };
+      program->choose(job, action, k_takes_words);
     });
   }
   // The same with options of its own, which come back to be filled in.
@@ -106,30 +111,9 @@ class Verb {
     runs(options, flow);
     return options;
   }
-  template <class Options>
-  std::shared_ptr<Options> runs_with_words(FlowOf<Options>* flow) const {
-    auto options = std::make_shared<Options>();
-    runs_with_words(options, flow);
-    return options;
-  }
 
   // Those of `names` that the command line has.
   [[nodiscard]] std::vector<std::string> given(std::initializer_list<const char*> names) const;
-
-  // The same for a verb that takes words after "--"; for others they are a usage error.
-  void runs_with_words(Program::Action action) const {
-    app_->callback([program = program_, job = job_, action = std::move(action)] {
-      program->choose(job, action, true);
-    });
-  }
-  // They become options->words.
-  template <class Options, class Flow>
-  void runs_with_words(std::shared_ptr<Options> options, Flow flow) const {
-    runs_with_words([job = job_, options, flow](const Program::Words& words) {
-      options->words = words;
-      return flow(*job, *options);
-    });
-  }
 
  private:
   Program* program_;

@@ -45,6 +45,10 @@ template <class... Args>
   error.message = fmt::format("{}: {}", place, error.message);
   return error;
 }
+// The same for map_error().
+[[nodiscard]] inline auto in_context(std::string place) {
+  return [place = std::move(place)](Error error) { return with_context(place, std::move(error)); };
+}
 
 }  // namespace weir
 
@@ -57,6 +61,12 @@ template <class... Args>
   declaration = std::move(temporary).value()
 #define WEIR_TRY(declaration, expression) \
   WEIR_TRY_IMPL(WEIR_CONCAT(weir_try_, __LINE__), declaration, expression)
+
+// if (c) WEIR_SET(x, f()); the same for an x that is there, as one statement.
+#define WEIR_SET(place, expression)             \
+  do {                                          \
+    WEIR_TRY_IMPL(weir_set, place, expression); \
+  } while (false)
 
 // WEIR_CHECK(f()); returns the Error of f(), or goes on (its value is dropped).
 #define WEIR_CHECK(expression)                                \

@@ -214,10 +214,10 @@ std::string to_text(const Baseline& baseline) {
 
 Result<Baseline> parse(std::string_view text) {
   constexpr std::size_t k_deepest = 16;
-  const auto place = [](Error error) { return with_context("not a baseline", std::move(error)); };
-  const auto json = parse_json(text, {k_largest_file, k_deepest});
-  if (!json) return tl::unexpected(place(json.error()));
-  return read_fields<Baseline>(*json, "the document").map_error(place);
+  const auto read = [](const Json& json) { return read_fields<Baseline>(json, "the document"); };
+  return parse_json(text, {k_largest_file, k_deepest})
+      .and_then(read)
+      .map_error(in_context("not a baseline"));
 }
 
 Result<std::string> path_of(const profile::CellKey& cell, std::string_view device_class) {

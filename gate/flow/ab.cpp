@@ -145,7 +145,7 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
                 "  weir gate --against compares servers: docs/how-to/servers.md",
                 typed.program);
   } else if (options.device.empty()) {
-    WEIR_TRY(typed.device, device_of(job, typed, interrupts.stop()));
+    WEIR_SET(typed.device, device_of(job, typed, interrupts.stop()));
   }
   if (!options.device.empty()) typed.device = options.device;
   typed.device_env = device_env(job, typed.preset, typed.device);

@@ -344,9 +344,7 @@ Result<Answer> accept(const Job& asked, const AcceptOptions& options) {
     return fail(Code::usage, "--from-artifact names the run itself: leave RUN out");
   }
   Job job = asked;
-  if (options.baselines_ref) {
-    WEIR_TRY(job.rules, rules_of_branch(*options.baselines_ref, job));
-  }
+  if (options.baselines_ref) WEIR_SET(job.rules, rules_of_branch(*options.baselines_ref, job));
   WEIR_TRY(const Taken taken, take(job, options));
   WEIR_TRY(
       Acceptance acceptance,

@@ -68,9 +68,7 @@ Result<std::shared_ptr<const Allowed>> read_allowed(const AllowedWanted& wanted,
   const bool of_event = event.pull_request == number;
   allowed->head = of_event ? event.sha : "";
   allowed->base = !wanted.base.empty() ? wanted.base : of_event ? event.base : "";
-  if (allowed->head.empty()) {
-    WEIR_TRY(allowed->head, head_here(repository->git(), job));
-  }
+  if (allowed->head.empty()) WEIR_SET(allowed->head, head_here(repository->git(), job));
   WEIR_TRY(const std::optional<std::string> commit, repository->git().commit(*wanted.ref));
   if (!commit) {
     allowed->notes.push_back(
@@ -150,9 +148,7 @@ Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options) {
   const std::string& ref = options.allowances_ref;
   // A branch as it is here, or as it was fetched.
   WEIR_TRY(std::optional<std::string> from, git.commit(ref));
-  if (!from) {
-    WEIR_TRY(from, git.commit("refs/remotes/origin/" + ref));
-  }
+  if (!from) WEIR_SET(from, git.commit("refs/remotes/origin/" + ref));
   if (!from)
     return fail(Code::config, "--allowances-ref {}: is not known here", text::printable(ref));
   WEIR_TRY(const std::vector<Allowance> all, allowances_of(git, *from, pull_request));
@@ -161,9 +157,7 @@ Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options) {
                 pull_request);
   }
   std::optional<Loaded> loaded;
-  if (job.files().exists(job.asked.config)) {
-    WEIR_TRY(loaded, load_config(job));
-  }
+  if (job.files().exists(job.asked.config)) WEIR_SET(loaded, load_config(job));
   const auto store = [&](StoredBaselines& stored) -> Result<Acceptance> {
     Acceptance acceptance;
     for (const Allowance& one : all) {
@@ -253,9 +247,7 @@ Result<Answer> by_hand(const Job& job, const AllowOptions& words) {
   WEIR_TRY(const auto repository, Repository::around(job.world, job.folder()));
   const auto edit = [&](const std::optional<std::string>& parent) -> Result<BranchEdit> {
     std::vector<verdict::Allowance> there;
-    if (parent) {
-      WEIR_TRY(there, allowances_of(repository->git(), *parent, number));
-    }
+    if (parent) WEIR_SET(there, allowances_of(repository->git(), *parent, number));
     const std::string before = verdict::to_text(number, there);
     const std::string text = verdict::to_text(number, verdict::with_allowances(there, added));
     BranchEdit made;
@@ -304,9 +296,7 @@ Result<Answer> by_comment(const Job& job, const AllowOptions& words) {
   options.branch = words.branch;
   options.until = until_of(job, words);
   options.app = words.access.app;
-  if (!words.verdict.empty()) {
-    WEIR_TRY(options.claimed, read_fails(words.verdict, job.files()));
-  }
+  if (!words.verdict.empty()) WEIR_SET(options.claimed, read_fails(words.verdict, job.files()));
   publish::Answer answered;
   if (publish::parse_command(event.body).kind == publish::Command::Kind::none) {
     answered.why = "the comment asks weir for nothing";  // most do: no token is needed to say so

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/flow/repository.hpp"
@@ -222,8 +223,7 @@ Beside measured_beside(const BaseFacts& facts, const run::RunHeader& header,
     beside.pairs.push_back(profile::paired_runs(header.cells[i], records));
     beside.cells.push_back(header.cells[i]);
   }
-  std::vector<profile::CellKey> keys;
-  for (const profile::CellFacts& facts_of : header.cells) keys.push_back(facts_of.cell);
+  const auto keys = collect<profile::CellKey>(header.cells, &profile::CellFacts::cell);
   for (const verdict::DepthGroup& group : verdict::depth_groups(keys)) {
     const profile::Profile line = verdict::fit_profile(group, profiles);
     beside.counts.push_back(verdict::fit_choice(group, line, beside.counts));

@@ -76,7 +76,7 @@ class Bisector {
         made_.folder = begun.back();
       }
       BisectState state;
-      WEIR_TRY(journal_, BisectJournal::resume(files_, made_.folder, state));
+      WEIR_TRY(journal_, resume_bisect(files_, made_.folder, state));
       made_.asked = std::move(state.asked);
       made_.steps = std::move(state.steps);
     }
@@ -96,7 +96,7 @@ class Bisector {
     } else {
       WEIR_CHECK(ask(git));
       WEIR_TRY(made_.folder, run::make_run_folder(files_, all, clock_.now()));
-      WEIR_TRY(journal_, BisectJournal::create(files_, made_.folder, made_.asked));
+      WEIR_TRY(journal_, begin_bisect(files_, made_.folder, made_.asked));
     }
     WEIR_TRY(history_, git.history(made_.asked.good, made_.asked.bad));
     if (history_.empty()) {
@@ -112,9 +112,8 @@ class Bisector {
 
   static Result<std::string> commit_of(const source::Git& git, const std::string& name) {
     std::optional<std::string> commit;
-    if (!name.empty() && !name.starts_with('-') && name.find('\0') == std::string::npos) {
-      WEIR_TRY(commit, git.commit(name));
-    }
+    if (!name.empty() && !name.starts_with('-') && name.find('\0') == std::string::npos)
+      WEIR_SET(commit, git.commit(name));
     if (commit) return *commit;
     WEIR_TRY(const bool shallow, git.shallow());
     return fail(Code::config, "{}: no commit that is known here{}", text::printable(name),
@@ -213,7 +212,7 @@ class Bisector {
       step.reason = text::first_line(of_commit(tree.error()).message);
     }
     step.seconds = clock_.steady() - started;
-    WEIR_CHECK(journal_->append(step));
+    WEIR_CHECK(journal_->append(dump_json(write_fields(step))));
     made_.steps.push_back(step);
     say(fmt::format("    {}{}{} ({})", name_of(source::k_tried, step.tried),
                     step.reason.empty() ? "" : ": ", step.reason,
@@ -321,7 +320,7 @@ class Bisector {
   sys::Files& files_ = job_.files();
   const sys::Clock& clock_ = job_.world.clock;
   Bisected made_;
-  std::optional<BisectJournal> journal_;
+  BisectJournal journal_;
   std::vector<source::Build> builds_;
   std::vector<source::HistoryCommit> history_;
   std::vector<std::string> own_roots_;

@@ -55,23 +55,18 @@ Result<BisectState> parse_bisect(std::string_view text) {
   return state;
 }
 
-Result<BisectJournal> BisectJournal::create(sys::Files& files, const std::string& folder,
-                                            const BisectAsked& asked) {
+Result<BisectJournal> begin_bisect(sys::Files& files, const std::string& folder,
+                                   const BisectAsked& asked) {
   WEIR_TRY(auto log, files.append_log(path_in(folder), 0));
   WEIR_CHECK(log->append(dump_json(write_fields(asked))));
-  return BisectJournal(std::move(log));
+  return log;
 }
 
-Result<BisectJournal> BisectJournal::resume(sys::Files& files, const std::string& folder,
-                                            BisectState& state) {
+Result<BisectJournal> resume_bisect(sys::Files& files, const std::string& folder,
+                                    BisectState& state) {
   WEIR_TRY(const std::string text, files.read(path_in(folder), k_journal_bytes));
   WEIR_TRY(state, parse_bisect(text));
-  WEIR_TRY(auto log, files.append_log(path_in(folder), state.whole_bytes));
-  return BisectJournal(std::move(log));
-}
-
-Result<void> BisectJournal::append(const BisectStep& step) {
-  return log_->append(dump_json(write_fields(step)));
+  return files.append_log(path_in(folder), state.whole_bytes);
 }
 
 }  // namespace weir::flow

@@ -41,20 +41,12 @@ struct BisectState {
 // Hostile text. Code::data naming the line.
 [[nodiscard]] Result<BisectState> parse_bisect(std::string_view text);
 
-class BisectJournal {
- public:
-  // `folder` is there and holds none yet.
-  [[nodiscard]] static Result<BisectJournal> create(sys::Files& files, const std::string& folder,
-                                                    const BisectAsked& asked);
-  // Goes on: `state` becomes what is there. Code::io when another weir is writing it.
-  [[nodiscard]] static Result<BisectJournal> resume(sys::Files& files, const std::string& folder,
-                                                    BisectState& state);
-  // Returns when it is on the disk.
-  [[nodiscard]] Result<void> append(const BisectStep& step);
-
- private:
-  explicit BisectJournal(std::unique_ptr<sys::AppendLog> log) : log_(std::move(log)) {}
-  std::unique_ptr<sys::AppendLog> log_;
-};
+// The journal, to which steps are appended. `folder` is there and holds none yet.
+using BisectJournal = std::unique_ptr<sys::AppendLog>;
+[[nodiscard]] Result<BisectJournal> begin_bisect(sys::Files& files, const std::string& folder,
+                                                 const BisectAsked& asked);
+// Goes on: `state` becomes what is there. Code::io when another weir is writing it.
+[[nodiscard]] Result<BisectJournal> resume_bisect(sys::Files& files, const std::string& folder,
+                                                  BisectState& state);
 
 }  // namespace weir::flow

@@ -75,8 +75,7 @@ std::map<std::string, double> calibrated_pairs(const Calibrations& calibrations,
 
 void tell_calibration(const Measured& measured, const Calibrations& calibrations,
                       verdict::GateVerdict& verdict) {
-  std::vector<profile::CellKey> keys;
-  for (const profile::Profile& profile : measured.profiles) keys.push_back(profile.cell);
+  const auto keys = collect<profile::CellKey>(measured.profiles, &profile::Profile::cell);
   std::set<std::string> lines;
   for (const verdict::DepthGroup& group : verdict::depth_groups(keys))
     lines.insert(group.fit.str());
@@ -176,9 +175,7 @@ Result<Answer> calibrate(const Job& asked, const CalibrateOptions& options) {
   WEIR_TRY(Loaded loaded, load_config(job));
   double& budget_seconds = loaded.known.settings->gate.budget_seconds;
   const double budget = budget_seconds;
-  if (options.budget) {
-    WEIR_TRY(budget_seconds, unit::parse_duration_seconds(*options.budget));
-  }
+  if (options.budget) WEIR_SET(budget_seconds, unit::parse_duration_seconds(*options.budget));
   const config::Redactor redactor = loaded.known.redactor;
   WEIR_TRY(const Measured measured,
            measure_loaded(std::move(loaded), job, wanted).map_error([&](Error error) {

@@ -141,37 +141,31 @@ Result<std::string> cuda_libraries(const std::string& place, sys::World& world) 
   return folder;
 }
 
-Result<run::DeviceTwin> make_cuda_twin(const probes::Twin& twin, std::int64_t devices,
-                                       const std::string& place, sys::World& world) {
-  run::DeviceTwin made;
-  WEIR_TRY(made.driver, cuda_libraries(place, world));
-  WEIR_TRY(const probes::CudaTwin compiled, probes::compile_cuda_twin(twin, devices));
-  made.cuda = true;
-  made.major = compiled.major;
-  made.minor = compiled.minor;
-  made.title = twin.title;
-  made.device = compiled.name;
-  made.hash = hash_hex(compiled.blob);
-  WEIR_TRY(made.blob, keep(place, twin.name, "cuda", compiled.blob, world.files));
-  return made;
-}
-
 Result<run::DeviceTwin> make_twin(const config::Cell& cell, const std::vector<std::string>& folders,
                                   const std::string& place, sys::World& world) {
   sys::Files& files = world.files;
   WEIR_TRY(probes::Twin twin, probes::load_twin(files, folders, *cell.twin));
-  if (cell.device == "cuda") return make_cuda_twin(twin, cell.twin_devices, place, world);
-  if (!twin.has_vulkan()) {
+  run::DeviceTwin made;
+  made.title = twin.title;
+  made.cuda = cell.device == "cuda";
+  std::string blob;
+  if (made.cuda) {
+    WEIR_TRY(made.driver, cuda_libraries(place, world));
+    WEIR_TRY(probes::CudaTwin compiled, probes::compile_cuda_twin(twin, cell.twin_devices));
+    made.major = compiled.major;
+    made.minor = compiled.minor;
+    made.device = compiled.name;
+    blob = std::move(compiled.blob);
+  } else if (twin.has_vulkan()) {
+    WEIR_TRY(made.driver, driver_manifest(world));
+    blob = probes::compile_twin(twin);
+    const Json* name = twin.value("VkPhysicalDeviceProperties", "deviceName");
+    made.device = name != nullptr && name->is_string() ? name->get<std::string>() : twin.title;
+  } else {
     return fail(Code::config, "twin {}: it is described for CUDA alone: device: cuda", *cell.twin);
   }
-  run::DeviceTwin made;
-  WEIR_TRY(made.driver, driver_manifest(world));
-  const std::string blob = probes::compile_twin(twin);
-  made.title = twin.title;
-  const Json* device = twin.value("VkPhysicalDeviceProperties", "deviceName");
-  made.device = device != nullptr && device->is_string() ? device->get<std::string>() : twin.title;
   made.hash = hash_hex(blob);
-  WEIR_TRY(made.blob, keep(place, *cell.twin, "blob", blob, files));
+  WEIR_TRY(made.blob, keep(place, twin.name, made.cuda ? "cuda" : "blob", blob, files));
   return made;
 }
 
@@ -204,10 +198,9 @@ Result<std::string> cuda_kernels_of(const std::string& program, const run::Devic
                                     const std::string& out, sys::World& world,
                                     std::map<std::string, probes::CudaCode>& known) {
   const std::string place = sys::absolute(sys::join_path(out, "twins"));
-  if (!known.contains(program)) {
-    WEIR_TRY(known[program],
+  if (!known.contains(program))
+    WEIR_SET(known[program],
              probes::find_cuda_code(program, twin.driver, world.files, variables_of(world)));
-  }
   const probes::CudaCode& code = known[program];
   const std::string path =
       sys::join_path(place, fmt::format("{}-{}{}.kernels{}", short_hash(code.stamp), twin.major,
@@ -254,9 +247,8 @@ class InstalledProbes final : public run::Probing {
   Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> names,
                                                     const std::string& folder) override {
     std::vector<profile::ProbeCounts> counts;
-    for (const std::string& name : names) {
-      WEIR_TRY(counts.emplace_back(), probes::collect(world_.files, folder, name));
-    }
+    for (const std::string& name : names)
+      WEIR_SET(counts.emplace_back(), probes::collect(world_.files, folder, name));
     return counts;
   }
 

@@ -143,9 +143,7 @@ Result<std::vector<Patient>> patients(const Job& job, const DoctorOptions& optio
       !options.engines.empty() && std::ranges::all_of(options.engines, [](const std::string& name) {
         return name.find('/') != std::string::npos;
       });
-  if (!all_by_path && job.files().exists(job.asked.config)) {
-    WEIR_TRY(loaded, load_config(job));
-  }
+  if (!all_by_path && job.files().exists(job.asked.config)) WEIR_SET(loaded, load_config(job));
   const std::string folder = sys::folder_of(job.asked.config);
   const std::vector<config::EngineSettings> none;
   const auto& engines = loaded ? loaded->known.settings->engines : none;
@@ -170,43 +168,46 @@ constexpr auto k_fit_words = std::to_array<Name<FitState>>({{FitState::unused, "
                                                             {FitState::blind, "blind"},
                                                             {FitState::absent, "absent"}});
 
+// Where its program is, or why there is none to look at.
+Result<std::string> program_of(const Patient& patient, const std::string& path_variable,
+                               const sys::Files& files) {
+  const config::EngineSettings& asked = patient.engine;
+  if (asked.command.empty()) {
+    return fail(Code::data, "is a server that runs already: there is no program to look at");
+  }
+  const std::string& program = asked.command.front();
+  if (asked.container) {
+    return fail(
+        Code::data,
+        "runs in a container, where nothing can be looked at from here; take the program and its "
+        "libraries out of the image (docker cp) and name its path");
+  }
+  if (!config::placeholders_in(program).empty()) {
+    return fail(Code::data, "{}: which program this is depends on the cell; name it", program);
+  }
+  if (auto path = sys::find_program(files, program, patient.folder, path_variable)) return *path;
+  // A library or a program without the right to run it can be looked at just as well.
+  const std::string as_file = sys::join_path(patient.folder, program);
+  if (files.kind(as_file) == sys::Kind::file) return as_file;
+  return fail(Code::data, "{}: no such program{}", program,
+              program.find('/') == std::string::npos ? " here or in PATH" : "");
+}
+
 report::DoctorEngine examine(const Patient& patient, const std::vector<std::string>& installed,
                              const sys::World& world) {
   const sys::Files& files = world.files;
   const config::EngineSettings& asked = patient.engine;
   report::DoctorEngine engine;
   engine.name = asked.name;
-  if (asked.command.empty()) {
-    engine.error = "is a server that runs already: there is no program to look at";
-    return engine;
-  }
-  const std::string& program = asked.command.front();
-  if (asked.container) {
-    engine.error =
-        "runs in a container, where nothing can be looked at from here; take the program and its "
-        "libraries out of the image (docker cp) and name its path";
-    return engine;
-  }
-  if (!config::placeholders_in(program).empty()) {
-    engine.error = fmt::format("{}: which program this is depends on the cell; name it", program);
-    return engine;
-  }
   const std::string path_variable = world.environment("PATH").value_or("/usr/bin:/bin");
-  auto path = sys::find_program(files, program, patient.folder, path_variable);
-  // A library or a program without the right to run it can be looked at just as well.
-  const std::string as_file = sys::join_path(patient.folder, program);
-  if (!path && files.kind(as_file) == sys::Kind::file) path = as_file;
-  if (!path) {
-    engine.error = fmt::format("{}: no such program{}", program,
-                               program.find('/') == std::string::npos ? " here or in PATH" : "");
-    return engine;
-  }
-  engine.path = *path;
-  const auto facts = probes::look_at_program(
-      *path, files, [&](std::string_view name) -> std::optional<std::string> {
-        const std::string* own = look_up(asked.extra.env, std::string(name));
-        return own != nullptr ? *own : world.environment(std::string(name));
-      });
+  const auto path = program_of(patient, path_variable, files);
+  engine.path = path.value_or("");
+  const auto variable = [&](std::string_view name) -> std::optional<std::string> {
+    const std::string* own = look_up(asked.extra.env, std::string(name));
+    return own != nullptr ? *own : world.environment(std::string(name));
+  };
+  const auto facts = path.and_then(
+      [&](const std::string& at) { return probes::look_at_program(at, files, variable); });
   if (!facts) {
     engine.error = facts.error().message;
     return engine;

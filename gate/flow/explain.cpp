@@ -130,9 +130,7 @@ struct Rulebook {
 
   [[nodiscard]] static Result<Rulebook> make(const Job& job, const ExplainOptions& options) {
     Rulebook made;
-    if (!options.model.empty()) {
-      WEIR_TRY(made.named, read_model_facts(options.model, job.files()));
-    }
+    if (!options.model.empty()) WEIR_SET(made.named, read_model_facts(options.model, job.files()));
     return made;
   }
   void take(const Measured& measured, const sys::Files& files) {
@@ -167,9 +165,7 @@ Result<JudgedRun> judged_run(const Job& job, const ExplainOptions& options) {
   const sys::Files& files = job.files();
   JudgedRun judged;
   std::string path = options.what.empty() ? "" : options.what.front();
-  if (path.empty()) {
-    WEIR_TRY(path, run::newest_run(files, job.asked.out));
-  }
+  if (path.empty()) WEIR_SET(path, run::newest_run(files, job.asked.out));
   if (files.kind(path) == sys::Kind::folder) {
     judged.run = path;
     path = sys::join_path(path, "verdict.json");

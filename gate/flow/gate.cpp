@@ -198,9 +198,8 @@ StoredBaselines baselines_for(const Job& job, const GateOptions& options,
 
 Result<Answer> gate(const Job& asked, const GateOptions& options) {
   Job job = asked;
-  if (!options.from || options.rules.rules_from) {
-    WEIR_TRY(job.rules, read_rules(options.rules, job));
-  }
+  if (!options.from || options.rules.rules_from)
+    WEIR_SET(job.rules, read_rules(options.rules, job));
   WEIR_TRY(job.allowed, read_allowed(options.allowed, job));
   WEIR_TRY(Measured measured, obtain(job, options));
   if (job.allowed) measured.allowed = *job.allowed;

@@ -27,7 +27,7 @@ constexpr std::string_view k_all_the_same =
 
 class PushJudge {
  public:
-  PushJudge(const Job& job, const HookOptions& options, double limit_seconds)
+  PushJudge(const Job& job, const HookRunOptions& options, double limit_seconds)
       : job_(job), options_(options), limit_seconds_(limit_seconds) {}
 
   Result<ExitCode> run(const std::vector<source::Pushed>& pushed) {
@@ -347,7 +347,7 @@ class PushJudge {
   }
 
   const Job& job_;
-  const HookOptions& options_;
+  const HookRunOptions& options_;
   double limit_seconds_;
   sys::Files& files_ = job_.files();
   const sys::Clock& clock_ = job_.world.clock;
@@ -423,7 +423,7 @@ Result<Answer> uninstall_hook(const Job& job, const HookOptions& /*options*/) {
       fmt::format("{}/pre-push: {}\n", folder, was ? "removed" : "none of weir's is there"))};
 }
 
-Result<Answer> run_hook(const Job& job, const HookOptions& options) {
+Result<Answer> run_hook(const Job& job, const HookRunOptions& options) {
   if (job.variable("WEIR_SKIP") == "1") {
     job.talk("weir: WEIR_SKIP=1, so nothing was judged");
     return Answer{};

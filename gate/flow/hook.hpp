@@ -15,6 +15,8 @@ struct HookOptions {
   bool no_build = false;      // it is not judged
   bool strict = false;        // what was not judged keeps the push back
   bool all = false;           // also cells that by their record run nothing of what changed
+};
+struct HookRunOptions : HookOptions {
   std::vector<std::string> words{};  // after "--": the remote's name, as git gives it
 };
 [[nodiscard]] Result<Answer> install_hook(const Job& job, const HookOptions& options);
@@ -22,7 +24,7 @@ struct HookOptions {
 // Judges the tips of what is pushed by counts, each beside its merge-base. Says what it judged,
 // what it did not, and why. ExitCode::fail where a limit is broken, and if `strict` where something
 // was not judged; else ExitCode::pass.
-[[nodiscard]] Result<Answer> run_hook(const Job& job, const HookOptions& options);
+[[nodiscard]] Result<Answer> run_hook(const Job& job, const HookRunOptions& options);
 
 // The hook's text: it starts `program` with `words` and what git hands it, behind the hook that was
 // there first. POSIX sh.

@@ -1,5 +1,6 @@
 #include "gate/flow/init.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/config/starter.hpp"
@@ -134,9 +135,7 @@ void look_what_git_lacks(const Job& job, const Loaded& loaded, const std::string
     // By its name alone it is found in PATH, which no commit holds.
     const bool inside = program.find('/') != std::string::npos && !program.starts_with('/');
     found.has_base = found.has_base || inside;
-    std::vector<std::string> words;
-    for (const std::string& one : engine.build) words.push_back(text::shell_word(one));
-    const std::string build = text::join(words, " ");
+    const auto build = text::join(collect<std::string>(engine.build, text::shell_word), " ");
     if (!build.empty() && once(build)) found.builds.push_back(build);
     if (build.empty() && inside && lacks(program) && once(program)) {
       found.programs.push_back(program);
@@ -326,8 +325,7 @@ Answer list_presets() {
   std::string text = row("preset", "program", "devices");
   Json list = Json::array();
   for (const config::Preset& preset : config::presets()) {
-    std::vector<std::string> devices;
-    for (const config::Preset::Device& device : preset.devices) devices.push_back(device.name);
+    const auto devices = collect<std::string>(preset.devices, &config::Preset::Device::name);
     text += row(preset.name, preset.programs.empty() ? "any" : text::join(preset.programs),
                 text::join(devices, " "));
     text += fmt::format(
@@ -348,9 +346,8 @@ Answer list_presets() {
 Result<Answer> init(const Job& job, const InitOptions& options) {
   if (options.list) return list_presets();
   bool incomplete = false;
-  if (options.ci.empty() || options.force || !job.files().exists(job.asked.config)) {
-    WEIR_TRY(incomplete, write_starter(job, options));
-  }
+  if (options.ci.empty() || options.force || !job.files().exists(job.asked.config))
+    WEIR_SET(incomplete, write_starter(job, options));
   if (options.ci.empty()) return Answer{};
   return init_ci(job, options.ci == "github", incomplete);
 }

@@ -84,11 +84,6 @@ struct Job {
 // "weir: message" on standard error, colour only on a terminal.
 void print_error(sys::World& world, const Error& error);
 
-// with_context() for map_error().
-[[nodiscard]] inline auto in_context(std::string place) {
-  return [place = std::move(place)](Error error) { return with_context(place, std::move(error)); };
-}
-
 // What a flow came to: text for people, a document for --json ("" where it has none).
 struct Answer {
   std::string text{};

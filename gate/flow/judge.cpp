@@ -260,9 +260,7 @@ Result<verdict::GateVerdict> judge_stored(const Measured& measured, const Stored
     cells.push_back(held.judge({choice}, policy));
   }
   std::vector<std::string> said;
-  if (pairs != nullptr) {
-    WEIR_TRY(said, take_in(*pairs, stored, policy, files, cells));
-  }
+  if (pairs != nullptr) WEIR_SET(said, take_in(*pairs, stored, policy, files, cells));
   verdict::GateVerdict verdict =
       finish(std::move(cells), policy, measured, files, gone_of(measured));
   verdict.base_source = stored.words();

@@ -102,9 +102,7 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
   std::optional<run::Journal> journal;
   if (wanted.resume) {
     folder = *wanted.resume;
-    if (folder.empty()) {
-      WEIR_TRY(folder, run::newest_run(job.files(), job.asked.out));
-    }
+    if (folder.empty()) WEIR_SET(folder, run::newest_run(job.files(), job.asked.out));
     WEIR_TRY(journal, run::Journal::resume(job.files(), folder, ready.plan));
     // It is still the run that was begun, whatever is checked out by now.
     WEIR_TRY(run::RunFile begun, run::read_run(job.files(), folder));
@@ -115,12 +113,9 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
     WEIR_TRY(journal, run::Journal::create(job.files(), folder, header));
   }
   if (job.rules) {
-    std::vector<profile::CellKey> keys;
-    for (const profile::CellFacts& facts : header.cells) keys.push_back(facts.cell);
+    auto keys = collect<profile::CellKey>(header.cells, &profile::CellFacts::cell);
     for (const verdict::HeldCell& held : ready.loaded.known.rules->held) {
-      if (held.now != held.cell) {
-        WEIR_TRY(keys.emplace_back(), profile::CellKey::parse(held.cell));
-      }
+      if (held.now != held.cell) WEIR_SET(keys.emplace_back(), profile::CellKey::parse(held.cell));
     }
     WEIR_CHECK(keep_baselines(*job.rules, job, keys, folder));
   }
@@ -211,10 +206,9 @@ Result<Measured> measure_or_resume(const std::function<Result<Loaded>()>& load, 
 Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
   WEIR_TRY(Loaded loaded, load_config(job));
   MeasureOptions whole = wanted;
-  if (wanted.shard) {
-    WEIR_TRY(whole.shard_facts,
+  if (wanted.shard)
+    WEIR_SET(whole.shard_facts,
              choose_shard(loaded, *wanted.shard, wanted.plan_file, wanted.plan.times, job.files()));
-  }
   const config::Redactor redactor = loaded.known.redactor;
   return measure_loaded(std::move(loaded), job, whole).map_error(redacting(redactor));
 }
@@ -272,9 +266,8 @@ void tell_interrupted(const Lacking& cells, Measured& measured) {
 Result<void> take_rules_of_run(const run::RunHeader& header, const config::Known& known,
                                Measured& measured) {
   if (!header.extra.is_object()) return {};
-  if (header.extra.contains("allowances")) {
-    WEIR_TRY(measured.allowed, read_fields<Allowed>(header.extra["allowances"], "allowances"));
-  }
+  if (header.extra.contains("allowances"))
+    WEIR_SET(measured.allowed, read_fields<Allowed>(header.extra["allowances"], "allowances"));
   if (!header.extra.contains("rules")) return {};
   WEIR_TRY(measured.known.rules, read_fields<RulesUsed>(header.extra["rules"], "rules"));
   const std::string& text = measured.known.rules->config_text;
@@ -406,9 +399,7 @@ Result<Configured> configured_by_rules(const Job& job, run::RunHeader& header) {
 Result<Measured> read_measured(const Job& job, const std::string& run) {
   Measured measured;
   measured.folder = run;
-  if (run.empty()) {
-    WEIR_TRY(measured.folder, run::newest_run(job.files(), job.asked.out));
-  }
+  if (run.empty()) WEIR_SET(measured.folder, run::newest_run(job.files(), job.asked.out));
   measured.claimed = judges_claims(job);
   if (measured.claimed) WEIR_CHECK(stays_inside(measured.folder, job.files()));
   WEIR_TRY(run::RunFile file, run::read_run(job.files(), measured.folder));

@@ -126,9 +126,7 @@ Result<publish::Event> read_event(const Job& job, const PostOptions& words) {
 
 Result<std::string> find_verdict(const Job& job, const PostOptions& words) {
   std::string run = words.run;
-  if (run.empty()) {
-    WEIR_TRY(run, run::newest_run(job.files(), job.asked.out));
-  }
+  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.asked.out));
   const bool folder = job.files().kind(run) == sys::Kind::folder;
   const std::string file = folder ? sys::join_path(run, "verdict.json") : run;
   if (job.files().kind(file) == sys::Kind::file) return file;

@@ -31,12 +31,11 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
   std::vector<std::string> problems;
   for (const auto& [key, members] : groups) {
     run::Surroundings surroundings = shared;
-    std::vector<config::Cell> group;
-    for (const std::size_t i : members) group.push_back(cells[i]);
+    const auto group = collect<config::Cell>(
+        members, [&](std::size_t i) -> const auto& { return cells[i]; });
     // What devices there are in a container, only what runs in it can tell.
-    if (!group.front().twin && !group.front().engine->container) {
-      WEIR_TRY(surroundings.devices, look_for_devices(group.front(), shared.machine, world, stop));
-    }
+    if (!group.front().twin && !group.front().engine->container)
+      WEIR_SET(surroundings.devices, look_for_devices(group.front(), shared.machine, world, stop));
     auto ready = run::preflight(group, surroundings, world.files);
     if (!ready) {
       if (ready.error().code != Code::config) return tl::unexpected(std::move(ready).error());
@@ -152,9 +151,6 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Job& j
     command.spec.argv = line.argv;
     command.spec.env.assign(line.env.begin(), line.env.end());
     command.spec.passed = run::handed_on(cell);
-    command.spec.folder = cell.folder;
-    command.spec.timeout_seconds = cell.cell.engine->timeout_seconds;
-    command.spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
     if (!step.instructions) {
       command.probes = cell.probes;
       command.length = std::max<std::int64_t>(1, step.asked.tokens) *
@@ -168,11 +164,11 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Job& j
       const run::Carried carried = run::carried_into(
           cell, {.root = out, .out = out, .counts = "", .port = server ? "{port}" : ""},
           cell.twin ? sys::folder_of(cell.twin->driver) : "", "weir", line.env, {});
-      WEIR_TRY(run::RuntimeCall call, run::carry_in(container->runtime, line.argv, carried));
-      command.spec.argv = std::move(call.argv);
-      command.spec.env = std::move(call.env);
-      command.spec.passed = std::move(call.passed);
+      WEIR_TRY(command.spec, run::carry_in(container->runtime, line.argv, carried));
     }
+    command.spec.folder = cell.folder;
+    command.spec.timeout_seconds = cell.cell.engine->timeout_seconds;
+    command.spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
     commands.push_back(std::move(command));
   }
   return commands;

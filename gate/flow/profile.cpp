@@ -298,7 +298,7 @@ Result<Answer> show_file(const Job& job, const ProfileOptions& options) {
 // What can be wrong with the options alone.
 Result<void> check_options(const Job& job, const ProfileOptions& options) {
   const sys::Files& files = job.files();
-  if (options.what.empty() == options.command.empty()) {
+  if (options.what.empty() == options.words.empty()) {
     return fail(Code::usage,
                 "weir profile takes a FILE, a CELL, or a program after --\n"
                 "  weir profile -- llama-bench -m model.gguf -n 16");
@@ -308,7 +308,7 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
   }
   WEIR_CHECK(check_place("--trace", options.trace, files));
   if (options.page.file.empty()) {
-    const bool json = job.shown.json.has_value() && options.command.empty();
+    const bool json = job.shown.json.has_value() && options.words.empty();
     if (options.page.privacy == report::Private::hidden || json) return {};
     return fail(Code::usage,
                 "--show-private is for a page: --html FILE, or for --json of what others wrote");
@@ -331,7 +331,7 @@ Result<Answer> profile(const Job& job, const ProfileOptions& asked) {
     if (!read.observed) return fail(Code::usage, "--peak {}: holds no ops", options.peak_file);
     options.peak = std::make_shared<observed::Observed>(std::move(*read.observed));
   }
-  const bool is_command = !options.command.empty();
+  const bool is_command = !options.words.empty();
   if (!is_command && job.files().exists(options.what)) return show_file(job, options);
   if (!is_command && holds(options.given, "--timeout")) {
     return fail(Code::usage, "--timeout is for a program after --: a cell has its engine's own");
@@ -343,11 +343,10 @@ Result<Answer> profile(const Job& job, const ProfileOptions& asked) {
   WEIR_CHECK(job.files().make_dirs(place.events()));
   WEIR_CHECK(job.files().make_dirs(place.out()));
   auto target =
-      is_command
-          ? command_spec(job, options.command, options.timeout).map([](sys::ProcessSpec spec) {
-              return Target{std::move(spec), {}, false, {}};
-            })
-          : target_of_cell(job, options, place);
+      is_command ? command_spec(job, options.words, options.timeout).map([](sys::ProcessSpec spec) {
+        return Target{std::move(spec), {}, false, {}};
+      })
+                 : target_of_cell(job, options, place);
   if (!target) {
     (void)job.files().remove_tree(place.folder);
     return tl::unexpected(std::move(target).error());

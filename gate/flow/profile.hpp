@@ -19,9 +19,9 @@ struct ProfilePage {
 // weir profile: one program once, with everything that the probes can see: a table and a Chrome
 // trace. Judges nothing.
 struct ProfileOptions {
-  std::string what;                    // a file, a folder or a cell
-  std::vector<std::string> command{};  // behind "--"
-  std::vector<std::string> probes;     // empty: those that fit
+  std::string what;                  // a file, a folder or a cell
+  std::vector<std::string> words{};  // behind "--": a program
+  std::vector<std::string> probes;   // empty: those that fit
   std::string timing = "batched";
   std::string trace;  // where it goes; "" for the profile's own folder
   ProfilePage page;

@@ -26,9 +26,8 @@ Result<ProfileFile> profiles_in(const Json& json, const std::string& schema) {
   }
   const Json& list = below(json, "profiles");
   if (!list.is_array()) return fail(Code::data, "it has no profiles");
-  for (const Json& one : list) {
-    WEIR_TRY(read.profiles.emplace_back(), profile::profile_from_json(one));
-  }
+  for (const Json& one : list)
+    WEIR_SET(read.profiles.emplace_back(), profile::profile_from_json(one));
   return read;
 }
 

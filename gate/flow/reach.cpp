@@ -81,7 +81,7 @@ void tell_reach(const Measured& measured, const Job& job, verdict::GateVerdict& 
   if (job.files().kind(stored.folder()) != sys::Kind::folder) return;
   const auto between = reach_of_measured(job, measured, stored);
   if (!between) {
-    verdict.notes.push_back("which changed job.files() these cells run is not known: " +
+    verdict.notes.push_back("which changed files these cells run is not known: " +
                             text::printable(between.error().message));
     return;
   }

@@ -14,11 +14,11 @@
 namespace weir::flow {
 
 struct ReplayOptions {
-  std::string what;                    // a recording, or a folder of the probe's files
-  std::string record;                  // where a recording of ops goes
-  std::vector<std::string> command{};  // after "--"
-  std::optional<double> seconds;       // of each op (0.2) or kernel (1)
-  std::int64_t memory_mib = 2048;      // of each
+  std::string what;                  // a recording, or a folder of the probe's files
+  std::string record;                // where a recording of ops goes
+  std::vector<std::string> words{};  // after "--": a program
+  std::optional<double> seconds;     // of each op (0.2) or kernel (1)
+  std::int64_t memory_mib = 2048;    // of each
   std::size_t top = 20;
   double timeout = 600;              // seconds, of the recorded program
   std::vector<std::string> given{};  // of the options that are not for all of it, the named ones

@@ -178,13 +178,13 @@ Result<report::ReplayedKernels> replay_all(const Job& job, const ReplayOptions& 
 // What there is to say of how the program ended; "" when it exited with 0.
 Result<std::string> record_program(const Job& job, const ReplayOptions& options) {
   const std::string folder = sys::absolute(options.what);
-  const std::string& name = options.command.front();
+  const std::string& name = options.words.front();
   WEIR_CHECK(job.files().make_dirs(folder));
   if (probes::recorded_kernel_files(job.files(), folder)) {
     return fail(Code::usage, "{} holds recorded kernels already: name another folder",
                 options.what);
   }
-  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.command, options.timeout));
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, options.timeout));
   WEIR_TRY(const auto probing, make_probing(job.world));
   // ggml names its pipelines when it is asked to.
   WEIR_CHECK(attach_probes(*probing, {"vulkan"}, folder,
@@ -205,7 +205,7 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
 }  // namespace
 
 Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
-  if (!options.command.empty()) {
+  if (!options.words.empty()) {
     return fail(Code::usage, "a program after -- is for --record FOLDER");
   }
   WEIR_TRY(const report::ReplayedKernels all, replay_all(job, options));
@@ -215,7 +215,7 @@ Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
 }
 
 Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
-  if (options.command.empty()) {
+  if (options.words.empty()) {
     return fail(
         Code::usage,
         "--record runs the program after --\n"
@@ -240,7 +240,7 @@ Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
     return fail(Code::unavailable,
                 "{}: no dispatch was seen{}\n  Does it run on the GPU (llama-bench: -ngl 99)? ggml "
                 "leaves Vulkan devices that are CPUs out unless GGML_VK_VISIBLE_DEVICES=0 is set",
-                options.command.front(), ended.empty() ? "" : ": " + ended);
+                options.words.front(), ended.empty() ? "" : ": " + ended);
   }
   if (!ended.empty()) job.talk("the program: " + ended);
   return Answer{

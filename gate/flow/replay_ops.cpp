@@ -257,7 +257,7 @@ Result<observed::Replayed> replay_step(const profile::Replay& replay, profile::R
 
 Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   WEIR_CHECK(check_place("--record", options.record, job.files()));
-  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.command, options.timeout));
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, options.timeout));
   WEIR_TRY(const auto probing, make_probing(job.world));
   WEIR_TRY(const sys::ScratchFolder passing,
            sys::ScratchFolder::make_temporary(job.files(), "weir-replay-"));
@@ -270,7 +270,7 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   const std::string failed = failure_words(finished, spec);
   if (!failed.empty()) {
     talk_of(job, finished.err);
-    return fail(Code::unavailable, "{}: {}; nothing was recorded", options.command.front(), failed);
+    return fail(Code::unavailable, "{}: {}; nothing was recorded", options.words.front(), failed);
   }
   WEIR_TRY(const profile::Replay replay, probes::collect_replay(job.files(), passing.path()));
   const Json json = profile::to_json(replay);
@@ -448,7 +448,7 @@ Result<void> check_given(const ReplayOptions& options, Work work) {
 
 Result<Answer> replay(const Job& job, const ReplayOptions& options) {
   const bool recording = !options.record.empty();
-  if (recording != !options.command.empty() || recording == !options.what.empty()) {
+  if (recording != !options.words.empty() || recording == !options.what.empty()) {
     return fail(Code::usage,
                 "weir replay takes a recording, or makes one of a program after --\n"
                 "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16\n"

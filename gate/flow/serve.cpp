@@ -210,9 +210,7 @@ Result<Arrivals> arrivals_of(const Job& job, const ServeOptions& options, Log& l
   Arrivals made;
   WEIR_TRY(const auto gates, parse_pairs("--gate", options.gates));
   WEIR_TRY(const auto posts, parse_pairs("--post", options.posts));
-  if (!gates.empty()) {
-    WEIR_TRY(made.judge, FolderJudge::make(job.world, gates));
-  }
+  if (!gates.empty()) WEIR_SET(made.judge, FolderJudge::make(job.world, gates));
   if (posts.empty()) return made;
   std::map<std::string, std::string> repositories;
   for (const auto& [project, repository] : posts) {
@@ -243,9 +241,8 @@ Result<Arrivals> arrivals_of(const Job& job, const ServeOptions& options, Log& l
 Result<serve::PageOptions> pages_of(const Job& job, const ServeOptions& options) {
   serve::PageOptions pages;
   pages.title = options.title;
-  if (!options.repo_url.empty()) {
-    WEIR_TRY(pages.repo_url, site::repo_url(options.repo_url).map_error(in_context("--repo-url")));
-  }
+  if (!options.repo_url.empty())
+    WEIR_SET(pages.repo_url, site::repo_url(options.repo_url).map_error(in_context("--repo-url")));
   const auto folder = site::find_pages(job.files(), sys::own_program());
   if (folder) {
     pages.folder = *folder;

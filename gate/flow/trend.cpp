@@ -168,9 +168,8 @@ std::map<std::string, std::string> subjects_of(const Job& job, const history::Hi
 Result<Answer> write_trend_site(const Job& job, const TrendSiteOptions& options) {
   site::SiteModel model;
   model.title = options.title;
-  if (options.repo) {
-    WEIR_TRY(model.repo_url, site::repo_url(*options.repo).map_error(in_context("--repo-url")));
-  }
+  if (options.repo)
+    WEIR_SET(model.repo_url, site::repo_url(*options.repo).map_error(in_context("--repo-url")));
   WEIR_TRY(const std::string pages, site::find_pages(job.files(), sys::own_program()));
   WEIR_TRY(const history::Filter filter, filter_of(options.filter));
   WEIR_TRY(const auto store, open_history(job, options.store, false));

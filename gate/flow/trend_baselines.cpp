@@ -91,9 +91,7 @@ class BaselineHistory {
       WEIR_TRY(auto after, read(commit, path, object));
       if (!after) continue;
       std::optional<baseline::Baseline> known;
-      if (old != nullptr) {
-        WEIR_TRY(known, read(commit, path, *old));
-      }
+      if (old != nullptr) WEIR_SET(known, read(commit, path, *old));
       if (!redactors) {
         warn_(
             fmt::format("{}: its {} cannot be read, so what is private in it is not known; "

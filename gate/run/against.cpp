@@ -206,8 +206,8 @@ class Against final : public Sequel {
   }
 
   std::vector<Round> make_rounds() const {
-    std::vector<profile::CellKey> keys;
-    for (const PreparedCell& cell : plan_.cells) keys.push_back(cell.cell.key);
+    const auto keys =
+        collect<profile::CellKey>(plan_.cells, [](const auto& one) { return one.cell.key; });
     std::vector<Round> rounds;
     std::vector<bool> placed(keys.size(), false);
     const std::vector<verdict::DepthGroup> groups = verdict::depth_groups(keys);

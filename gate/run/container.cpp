@@ -70,8 +70,8 @@ void add_options(config::Arguments& argv, const config::RuntimeLine& parts,
               added.end());
 }
 
-Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& command,
-                                   const config::RuntimeLine& parts, const Carried& carried) {
+Result<sys::ProcessSpec> carry_into_run(Runtime runtime, const config::Arguments& command,
+                                        const config::RuntimeLine& parts, const Carried& carried) {
   config::Arguments added{"--rm", "--cidfile=" + carried.id_file, label_of(carried.name)};
   if (!carried.port.empty() && !config::says_network(command, parts)) {
     added.push_back(fmt::format("--publish=127.0.0.1:{0}:{0}", carried.port));
@@ -88,7 +88,7 @@ Result<RuntimeCall> carry_into_run(Runtime runtime, const config::Arguments& com
     added.emplace_back("-e");
     added.push_back(name + "=" + value);
   }
-  RuntimeCall call{.argv = command, .passed = variables_in(command, parts)};
+  sys::ProcessSpec call{.argv = command, .passed = variables_in(command, parts)};
   for (const std::string& name : carried.handed_on) {
     if (holds(call.passed, name)) continue;
     added.insert(added.end(), {"-e", name});
@@ -122,9 +122,9 @@ bool has_image(const config::Arguments& command, const config::RuntimeLine& part
   });
 }
 
-Result<RuntimeCall> carry_by_srun(const config::Arguments& command,
-                                  const config::RuntimeLine& parts, const Carried& carried) {
-  RuntimeCall call{.argv = command, .passed = carried.handed_on};
+Result<sys::ProcessSpec> carry_by_srun(const config::Arguments& command,
+                                       const config::RuntimeLine& parts, const Carried& carried) {
+  sys::ProcessSpec call{.argv = command, .passed = carried.handed_on};
   // srun hands its own environment on. What would change srun itself is named to it instead, and a
   // value there ends at the first comma.
   std::string exported;
@@ -177,8 +177,8 @@ std::vector<Mount> mounts_of(const PreparedCell& cell) {
   return mounts;
 }
 
-Result<RuntimeCall> carry_in(Runtime runtime, const config::Arguments& command,
-                             const Carried& carried) {
+Result<sys::ProcessSpec> carry_in(Runtime runtime, const config::Arguments& command,
+                                  const Carried& carried) {
   const auto parts = config::parts_of(command, runtime);
   if (!parts) return fail(Code::config, "no \"run\" in the command");
   if (runtime == Runtime::srun) return carry_by_srun(command, *parts, carried);

@@ -36,18 +36,13 @@ struct Carried {
   std::vector<std::string> handed_on{};
 };
 
-// The runtime's process, whose own environment holds nothing that is meant for the engine alone.
-struct RuntimeCall {
-  config::Arguments argv;
-  sys::EnvironmentList env{};
-  std::vector<std::string> unset{}, passed{};
-};
-
-// Requires a command line of the runtime's (config::whole_command()). What `command` mounts itself
-// is left to it. Code::config with a path or value that the runtime cannot be told.
-[[nodiscard]] Result<RuntimeCall> carry_in(config::Runtime runtime,
-                                           const config::Arguments& command,
-                                           const Carried& carried);
+// The runtime's process: its command, and an own environment that holds nothing that is meant for
+// the engine alone. Requires a command line of the runtime's (config::whole_command()). What
+// `command` mounts itself is left to it. Code::config with a path or value that the runtime cannot
+// be told.
+[[nodiscard]] Result<sys::ProcessSpec> carry_in(config::Runtime runtime,
+                                                const config::Arguments& command,
+                                                const Carried& carried);
 
 // The option that labels a container with that name: it is found by it where its id is not known.
 [[nodiscard]] std::string label_of(std::string_view name);

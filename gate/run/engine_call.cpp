@@ -162,10 +162,10 @@ Result<void> EngineCall::attach_probes() {
 
 Result<void> EngineCall::prepare(const std::string& port, const std::string& published) {
   config::CommandLine words = line(port);
-  spec = {};
-  spec.argv = std::move(words.argv);
-  spec.folder = cell_.folder;
   if (container_ == nullptr) {
+    spec = {};
+    spec.argv = std::move(words.argv);
+    spec.folder = cell_.folder;
     spec.env = merge_environment(sys::own_environment(), words.env, probe_env_);
     spec.unset = probes_own(sys::own_environment());  // those that are set come after
     spec.passed = handed_on(cell_);
@@ -185,11 +185,8 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
       carried_into(cell_, carried_, effects_.probing.folder(), name_, words.env, probe_env_);
   id_file_ = carried.id_file;
   (void)effects_.files.remove(id_file_);  // of an earlier start, which would refuse this one
-  WEIR_TRY(RuntimeCall call, carry_in(container_->runtime, spec.argv, carried));
-  spec.argv = std::move(call.argv);
-  spec.env = std::move(call.env);
-  spec.unset = std::move(call.unset);
-  spec.passed = std::move(call.passed);
+  WEIR_TRY(spec, carry_in(container_->runtime, words.argv, carried));
+  spec.folder = cell_.folder;
   if (container_->runtime == Runtime::podman) spec.settle_seconds = k_podman_seconds;
   if (container_->runtime == Runtime::srun) spec.kill_grace_seconds = k_slurm_seconds;
   return {};

@@ -202,10 +202,7 @@ Result<RunFile> parse_run(std::string_view text) {
       break;
     }
     const std::string_view line = text.substr(begin, end - begin);
-    const auto place = [&](Error error) {
-      return with_context(fmt::format("line {}", line_number), std::move(error));
-    };
-    ++line_number;
+    const auto place = in_context(fmt::format("line {}", ++line_number));
     if (line_number == 1) {
       WEIR_TRY(const Json json, parse_json(line, k_header_limits).map_error(place));
       WEIR_TRY(run.header, header_from_json(json).map_error(place));
@@ -241,8 +238,7 @@ Result<RunFile> parse_run(std::string_view text) {
 Result<RunFile> read_run(const sys::Files& files, const std::string& run) {
   const std::string path = files.kind(run) == sys::Kind::folder ? journal_path(run) : run;
   WEIR_TRY(const std::string text, files.read(path, k_most_bytes));
-  return parse_run(text).map_error(
-      [&](Error error) { return with_context(path, std::move(error)); });
+  return parse_run(text).map_error(in_context(path));
 }
 
 std::vector<std::string> list_runs(const sys::Files& files, const std::string& out,
@@ -291,9 +287,7 @@ Result<Journal> Journal::create(sys::Files& files, const std::string& folder,
 
 Result<Journal> Journal::resume(sys::Files& files, const std::string& folder, const Plan& plan) {
   WEIR_TRY(RunFile before, read_run(files, folder));
-  WEIR_CHECK(check_same_plan(before.header.identity, plan.identity).map_error([&](Error error) {
-    return with_context(folder, std::move(error));
-  }));
+  WEIR_CHECK(check_same_plan(before.header.identity, plan.identity).map_error(in_context(folder)));
   const std::string path = journal_path(folder);
   // Opening locks it. What another weir wrote between reading and locking must not be cut off.
   WEIR_TRY(auto log, files.append_log(path, k_most_bytes));

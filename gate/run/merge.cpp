@@ -130,8 +130,8 @@ class Merging {
         return fail(Code::usage, "{} and {} are both shard {}: {} would count twice", before->name,
                     shard.name, facts.name(), shown(facts.cells_of(facts.index)));
       }
-      std::vector<std::string> measured;
-      for (const profile::CellFacts& cell : header.cells) measured.push_back(cell.cell.str());
+      const auto measured =
+          collect<std::string>(header.cells, [](const auto& one) { return one.cell.str(); });
       if (measured != facts.cells_of(facts.index)) {
         return fail(Code::usage, "{} did not measure the cells of shard {}", shard.name,
                     facts.name());
@@ -235,16 +235,14 @@ Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
   if (!extra.is_object() || !extra.contains("shard")) return std::nullopt;
   JsonReader read(extra["shard"], "shard");
   ShardFacts facts;
-  const std::int64_t index = read.integer("index");
+  read("index", facts.index);
   facts.plan = read.string("plan");
   facts.cells = read.strings("cells");
   const Json& shards = read.array("shards");
-  if (facts.cells.size() > k_most_cells) read.complain("has too many cells");
-  if (shards.size() > k_most_shards || shards.empty())
-    read.complain("has too many shards, or none");
-  if (index < 0 || static_cast<std::size_t>(index) > shards.size()) read.complain("is no shard");
+  read.check(facts.cells.size() <= k_most_cells, "has too many cells");
+  read.check(shards.size() <= k_most_shards && !shards.empty(), "has too many shards, or none");
+  read.check(facts.index <= shards.size(), "is no shard");
   if (auto problem = read.problem()) return tl::unexpected(std::move(*problem));
-  facts.index = static_cast<std::size_t>(index);
   std::set<std::string> names;
   for (const std::string& name : facts.cells) {
     if (!profile::CellKey::parse(name) || !names.insert(name).second) {
@@ -274,8 +272,7 @@ Result<std::optional<ShardFacts>> shard_facts(const Json& extra) {
 Result<std::string> merge(std::vector<ShardRun> shards, bool partial) {
   std::vector<Shard> known;
   for (ShardRun& shard : shards) {
-    const auto named = [&](Error error) { return with_context(shard.name, std::move(error)); };
-    WEIR_TRY(auto facts, shard_facts(shard.run.header.extra).map_error(named));
+    WEIR_TRY(auto facts, shard_facts(shard.run.header.extra).map_error(in_context(shard.name)));
     if (!facts || facts->index == 0) {
       return fail(Code::usage, "{} is no shard: shards are made by weir run --shard I/N",
                   shard.name);

@@ -111,53 +111,52 @@ double Pairing::seconds_for_all() const {
   return sum;
 }
 
-std::optional<std::size_t> Pairing::first_pairs() const {
-  const std::vector<Share> shares = plan();
+template <class Rank>
+std::optional<std::size_t> Pairing::least_of(const Rank& rank) const {
   std::optional<std::size_t> found;
+  double least = std::numeric_limits<double>::infinity();
   for (const std::size_t i : order_) {
-    const One& one = cells_[i];
-    // A decision ends a cell before its first pairs are run only where nothing more is asked for.
-    if (!shares[i].now || one.pairs >= first(one) || !(least_ > 0 || one.open())) continue;
-    if (!found || one.pairs < cells_[*found].pairs) found = i;
+    const std::optional<double> here = rank(i);
+    if (!here || !(*here < least)) continue;
+    least = *here;
+    found = i;
   }
   return found;
+}
+
+std::optional<std::size_t> Pairing::first_pairs() const {
+  const std::vector<Share> shares = plan();
+  return least_of([&](std::size_t i) -> std::optional<double> {
+    const One& one = cells_[i];
+    // A decision ends a cell before its first pairs are run only where nothing more is asked for.
+    if (!shares[i].now || one.pairs >= first(one) || !(least_ > 0 || one.open())) return {};
+    return static_cast<double>(one.pairs);
+  });
 }
 
 std::optional<std::size_t> Pairing::nearest_to_a_verdict() const {
-  std::optional<std::size_t> found;
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::size_t i : order_) {
+  return least_of([&](std::size_t i) -> std::optional<double> {
     const One& one = cells_[i];
-    if (!one.open() || one.pairs < fewest(one.cell.rules) || one.each() > left()) continue;
+    if (!one.open() || one.pairs < fewest(one.cell.rules) || one.each() > left()) return {};
     const double seconds = one.more_pairs() * one.each();
     // What would not be decided with all that is left comes after everything that may be.
-    const double rank = seconds > left() ? seconds + 1e9 : seconds;
-    if (rank < least) {
-      least = rank;
-      found = i;
-    }
-  }
-  return found;
+    return seconds > left() ? seconds + 1e9 : seconds;
+  });
 }
 
 std::optional<std::size_t> Pairing::nearest_to_improved() const {
-  std::optional<std::size_t> found;
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::size_t i : order_) {
+  return least_of([&](std::size_t i) -> std::optional<double> {
     const One& one = cells_[i];
-    if (one.given_up || one.pairs == 0 || one.open()) continue;
+    if (one.given_up || one.pairs == 0 || one.open()) return {};
     const auto more = one.more_to_improve();
     std::size_t decided = 0;
     for (const stats::PairedTest& test : one.tests)
       decided = std::max(decided, test.decided_after());
     const auto spent_on_it = static_cast<double>(one.pairs - decided);
-    if (!more || *more + spent_on_it > k_most_for_improved || *more * one.each() > left()) continue;
-    if (*more * one.each() < least) {
-      least = *more * one.each();
-      found = i;
-    }
-  }
-  return found;
+    if (!more || *more + spent_on_it > k_most_for_improved || *more * one.each() > left())
+      return {};
+    return *more * one.each();
+  });
 }
 
 std::optional<std::size_t> Pairing::next() const {

@@ -73,6 +73,9 @@ class Pairing {
     [[nodiscard]] std::optional<double> more_to_improve() const;
   };
   [[nodiscard]] std::size_t first(const One& one) const;  // pairs before anything is preferred
+  // The first of those whose rank(cell) is least; nothing where none has a rank.
+  template <class Rank>
+  [[nodiscard]] std::optional<std::size_t> least_of(const Rank& rank) const;
   [[nodiscard]] std::optional<std::size_t> first_pairs() const;
   [[nodiscard]] std::optional<std::size_t> nearest_to_a_verdict() const;
   [[nodiscard]] std::optional<std::size_t> nearest_to_improved() const;

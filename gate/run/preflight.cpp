@@ -377,8 +377,8 @@ Result<std::vector<PreparedCell>> preflight(std::span<const config::Cell> cells,
                                             const Surroundings& surroundings,
                                             const sys::Files& files) {
   Preflight checks(surroundings, files);
-  std::vector<PreparedCell> prepared;
-  for (const config::Cell& cell : cells) prepared.push_back(checks.prepare(cell));
+  auto prepared =
+      collect<PreparedCell>(cells, [&](const auto& cell) { return checks.prepare(cell); });
   for (const std::string& place : surroundings.output_places) checks.check_place(place);
   if (!checks.problems().empty()) {
     return fail(Code::config, "{}", text::join(checks.problems(), "\n"));

@@ -40,10 +40,9 @@ Result<ModelFacts> look_at_model(const sys::Files& files, const std::string& pat
   if (path == "/dev/null") return facts;
   WEIR_TRY(facts.bytes, files.size(path));
   if (text::lower(path).ends_with(".gguf")) {
-    auto header =
-        model::load_gguf([&](std::uint64_t bytes) { return files.read_prefix(path, bytes); });
-    if (!header) return tl::unexpected(with_context(path, std::move(header).error()));
-    facts.header_hash = header->hash;
+    const auto read = [&](std::uint64_t bytes) { return files.read_prefix(path, bytes); };
+    WEIR_TRY(const auto header, model::load_gguf(read).map_error(in_context(path)));
+    facts.header_hash = header.hash;
     return facts;
   }
   WEIR_TRY(const std::string text, files.read_prefix(path, k_beginning));

@@ -57,7 +57,10 @@ class Work {
     go_on_from(journal_.earlier());
     count();
     time();
-    while (sequel_ != nullptr && !stopped() && go_on()) {
+    while (sequel_ != nullptr && !stopped()) {
+      const Result<bool> more = go_on();
+      if (!more) problem_ = more.error();
+      if (!more.value_or(false)) break;
       count();
       time();
     }
@@ -81,26 +84,16 @@ class Work {
   }
 
   // Asks what comes next and writes it down. False when the run is over.
-  bool go_on() {
+  Result<bool> go_on() {
     const std::span<const RunRecord> all(records_);
-    auto next = sequel_->next(all.subspan(told_));
+    WEIR_TRY(auto next, sequel_->next(all.subspan(told_)));
     told_ = records_.size();
-    if (!next) {
-      problem_ = std::move(next).error();
-      return false;
-    }
-    if (next->steps.empty()) {
-      if (auto ended = journal_.declare({}); !ended) problem_ = std::move(ended).error();
-      return false;
-    }
-    seconds_left_ = next->seconds_left;
     auto order = static_cast<std::int64_t>(steps_.size());
-    for (Step& step : next->steps) step.order = order++;
-    if (auto declared = journal_.declare(next->steps); !declared) {
-      problem_ = std::move(declared).error();
-      return false;
-    }
-    for (const Step& step : next->steps) add(step);
+    for (Step& step : next.steps) step.order = order++;
+    WEIR_CHECK(journal_.declare(next.steps));
+    if (next.steps.empty()) return false;
+    seconds_left_ = next.seconds_left;
+    for (const Step& step : next.steps) add(step);
     return true;
   }
 

@@ -41,9 +41,7 @@ Result<void> describe_candidate(const Git& git, const std::string& folder, BaseT
   base.candidate_root = top_as_named(git, folder);
   base.candidate_real_root = git.top();
   WEIR_TRY(base.candidate_commit, git.commit("HEAD"));
-  if (base.candidate_commit) {
-    WEIR_TRY(base.candidate_dirty, git.dirty());
-  }
+  if (base.candidate_commit) WEIR_SET(base.candidate_dirty, git.dirty());
   return {};
 }
 

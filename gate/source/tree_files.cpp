@@ -79,9 +79,7 @@ bool TreeFiles::there(const std::string& path) const {
 Result<std::string> TreeFiles::read(const std::string& path, std::uint64_t max_bytes) const {
   if (!there(path)) return no_such(path);
   if (const auto* changed = look_up(changes_, path)) return **changed;
-  return git_.content(objects_.at(path), max_bytes).map_error([&](Error error) {
-    return with_context(path, std::move(error));
-  });
+  return git_.content(objects_.at(path), max_bytes).map_error(in_context(path));
 }
 
 Result<std::string> TreeFiles::read_prefix(const std::string& path, std::uint64_t bytes) const {
@@ -149,8 +147,7 @@ Result<std::optional<std::string>> file_of(const Git& git, const std::string& co
   }
   return git.content(entry->object, most)
       .map([](std::string text) { return std::optional<std::string>(std::move(text)); })
-      .map_error(
-          [&](Error error) { return with_context(text::printable(path), std::move(error)); });
+      .map_error(in_context(text::printable(path)));
 }
 
 }  // namespace weir::source

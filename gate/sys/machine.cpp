@@ -68,8 +68,8 @@ std::string Machine::name() const {
                      physical_cores == 1 ? "core" : "cores", gibibytes(memory_bytes), os_release);
 }
 
-CpuFacts parse_cpuinfo(std::string_view content, std::string_view architecture) {
-  CpuFacts facts;
+Machine parse_cpuinfo(std::string_view content, std::string_view architecture) {
+  Machine facts;
   std::int64_t logical = 0;
   std::set<std::pair<std::string, std::string>> cores;
   std::set<std::string, std::less<>> flags;
@@ -80,10 +80,10 @@ CpuFacts parse_cpuinfo(std::string_view content, std::string_view architecture) 
     const std::string key(text::trim(std::string_view(line).substr(0, colon)));
     const std::string value(text::trim(std::string_view(line).substr(colon + 1)));
     if (key == "processor") ++logical;
-    if (key == "model name" && facts.model.empty()) facts.model = text::printable(value);
+    if (key == "model name" && facts.cpu_model.empty()) facts.cpu_model = text::printable(value);
     if (key == "CPU implementer") implementer = value;
-    if (key == "CPU part" && facts.model.empty()) {
-      facts.model = text::printable(fmt::format("Arm {} {}", implementer, value));
+    if (key == "CPU part" && facts.cpu_model.empty()) {
+      facts.cpu_model = text::printable(fmt::format("Arm {} {}", implementer, value));
     }
     if (key == "physical id") package = value;
     if (key == "core id") cores.emplace(package, value);
@@ -94,7 +94,7 @@ CpuFacts parse_cpuinfo(std::string_view content, std::string_view architecture) 
   facts.logical_cores = std::max<std::int64_t>(1, logical);
   facts.physical_cores =
       cores.empty() ? facts.logical_cores : static_cast<std::int64_t>(cores.size());
-  if (facts.model.empty()) facts.model = std::string(architecture);
+  if (facts.cpu_model.empty()) facts.cpu_model = std::string(architecture);
   if (architecture == "x86_64") {
     facts.cpu_class = x86_class(flags);
   } else if (architecture == "aarch64" || architecture == "arm64") {

@@ -34,12 +34,8 @@ struct Machine {
 // of characters [A-Za-z0-9._-].
 [[nodiscard]] std::string machine_class(const Machine& machine, std::string_view device_class);
 
-struct CpuFacts {
-  std::string model;
-  std::int64_t physical_cores = 1, logical_cores = 1;
-  std::string cpu_class;
-};
-[[nodiscard]] CpuFacts parse_cpuinfo(std::string_view text, std::string_view architecture);
+// Its model, cores and class.
+[[nodiscard]] Machine parse_cpuinfo(std::string_view text, std::string_view architecture);
 [[nodiscard]] std::string parse_os_release(std::string_view text);  // "" when it says nothing
 // A line of /proc/meminfo in bytes: "MemAvailable".
 [[nodiscard]] std::optional<std::int64_t> parse_meminfo(std::string_view text,

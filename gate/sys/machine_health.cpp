@@ -87,6 +87,9 @@ std::string gib(std::int64_t bytes) {
 
 class Report {
  public:
+  void add(const char* subject, Weight weight, std::string what, std::string cure) {
+    out_.findings.push_back({subject, weight, std::move(what), std::move(cure)});
+  }
   void worse(const char* subject, std::string what, std::string cure) {
     add(subject, Weight::worse, std::move(what), std::move(cure));
   }
@@ -105,9 +108,6 @@ class Report {
   }
 
  private:
-  void add(const char* subject, Weight weight, std::string what, std::string cure) {
-    out_.findings.push_back({subject, weight, std::move(what), std::move(cure)});
-  }
   HealthReport out_;
 };
 
@@ -226,11 +226,7 @@ void judge_sharing(const MachineHealth& health, Report& report) {
         used_up ? fmt::format(", used up in {} of its periods", percent(*health.throttled)) : "");
     const char* cure =
         "Lift it (docker --cpus, Kubernetes limits.cpu), or give whole processors by --cpuset-cpus";
-    if (used_up) {
-      report.worse("quota", what, cure);
-    } else {
-      report.note("quota", what, cure);
-    }
+    report.add("quota", used_up ? Weight::worse : Weight::note, what, cure);
   }
   report.close("quota", health.looked_for_quota);
   if (health.steal && *health.steal > k_steal) {

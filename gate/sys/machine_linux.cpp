@@ -52,14 +52,9 @@ std::optional<double> cgroup_processors(const Files& files) {
 }  // namespace
 
 Machine read_machine(const Files& files) {
-  Machine machine;
   utsname system{};
   uname(&system);
-  const CpuFacts facts = parse_cpuinfo(read_or_empty(files, "/proc/cpuinfo"), system.machine);
-  machine.cpu_model = facts.model;
-  machine.physical_cores = facts.physical_cores;
-  machine.logical_cores = facts.logical_cores;
-  machine.cpu_class = facts.cpu_class;
+  Machine machine = parse_cpuinfo(read_or_empty(files, "/proc/cpuinfo"), system.machine);
   machine.memory_bytes =
       parse_meminfo(read_or_empty(files, "/proc/meminfo"), "MemTotal").value_or(0);
   std::string release = parse_os_release(read_or_empty(files, "/etc/os-release"));

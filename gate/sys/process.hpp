@@ -27,12 +27,12 @@ using EnvironmentList = std::vector<std::pair<std::string, std::string>>;
 
 struct ProcessSpec {
   std::vector<std::string> argv;  // argv[0] is a path (find_program), never looked up here
-  EnvironmentList env;            // set on top of weir's own environment; an entry replaces
+  EnvironmentList env{};          // set on top of weir's own environment; an entry replaces
   // Names of weir's own environment that the engine shall not see; `env` comes after.
   std::vector<std::string> unset{};
   // Those that are withheld (k_withheld) and that it gets all the same; '*' stands for anything.
   std::vector<std::string> passed{};
-  std::string folder;  // to run in; empty: weir's own
+  std::string folder{};  // to run in; empty: weir's own
   double timeout_seconds = 300;
   double kill_grace_seconds = 3;  // from SIGTERM to SIGKILL
   // What the engine started may go on for so long after its own end before it is ended, too. The

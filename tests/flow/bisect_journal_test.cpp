@@ -25,11 +25,11 @@ TEST(BisectJournals, KeepWhatWasTriedAlsoWithTheirEndTornOff) {
   BisectStep step{
       std::string(40, 'c'), "a \"subject\"", source::Tried::bad, "why", true, 1.5, "/b/run"};
   {
-    auto journal = BisectJournal::create(files, "/b", asked());
+    auto journal = begin_bisect(files, "/b", asked());
     ASSERT_TRUE(journal) << journal.error().message;
-    ASSERT_TRUE(journal->append(step));
+    ASSERT_TRUE((*journal)->append(dump_json(write_fields(step))));
     step.tried = source::Tried::skipped;
-    ASSERT_TRUE(journal->append(step));
+    ASSERT_TRUE((*journal)->append(dump_json(write_fields(step))));
   }
   const std::string text = files.read("/b/bisect.jsonl", 1 << 20).value();
   // Cut anywhere in its last line, that line is lost and nothing else.
@@ -52,7 +52,7 @@ TEST(BisectJournals, KeepWhatWasTriedAlsoWithTheirEndTornOff) {
 TEST(BisectJournals, NameTheLineThatIsNone) {
   sys::MemoryFiles files;
   ASSERT_TRUE(files.make_dirs("/b"));
-  { ASSERT_TRUE(BisectJournal::create(files, "/b", asked())); }
+  { ASSERT_TRUE(begin_bisect(files, "/b", asked())); }
   const std::string head = files.read("/b/bisect.jsonl", 1 << 20).value();
   for (const auto& [text, says] :
        {std::pair{std::string(), "nothing was asked for"},

@@ -48,13 +48,13 @@ TEST(Machine, NamesTheInstructionSetByItsLevel) {
 }
 
 TEST(Machine, CountsCoresAndNotThreads) {
-  const CpuFacts server = parse_cpuinfo(cpuinfo(2, 8, 2, k_v3), "x86_64");
+  const Machine server = parse_cpuinfo(cpuinfo(2, 8, 2, k_v3), "x86_64");
   EXPECT_EQ(server.physical_cores, 16);
   EXPECT_EQ(server.logical_cores, 32);
-  EXPECT_EQ(server.model, "Test  CPU @ 2.00GHz");
-  const CpuFacts bare = parse_cpuinfo("processor : 0\nprocessor : 1\n", "x86_64");
+  EXPECT_EQ(server.cpu_model, "Test  CPU @ 2.00GHz");
+  const Machine bare = parse_cpuinfo("processor : 0\nprocessor : 1\n", "x86_64");
   EXPECT_EQ(bare.physical_cores, 2) << "a machine that does not tell its cores";
-  EXPECT_EQ(bare.model, "x86_64");
+  EXPECT_EQ(bare.cpu_model, "x86_64");
   EXPECT_EQ(parse_cpuinfo("", "x86_64").physical_cores, 1);
 }
 

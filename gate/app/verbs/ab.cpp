@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_ab(const Verb& verb) {
-  const auto options = verb.runs_with_words(flow::ab);
+  const auto options = verb.runs(flow::ab);
   verb.option("PROGRAM", options->programs, "", "Base and candidate, or one program for both")
       ->expected(1, 2)
       ->required();

@@ -7,7 +7,7 @@
 namespace weir::app {
 
 void add_calibrate(const Verb& verb) {
-  const auto options = verb.runs_with_words(flow::calibrate);
+  const auto options = verb.runs(flow::calibrate);
   verb.takes(Takes::cells);
   verb.option("--budget", options->budget, "DURATION", "Time for all pairs (default: gate.budget)");
   verb.range("--pairs", options->pairs, verdict::k_fewest_replayed, std::int64_t{10'000},

@@ -6,7 +6,7 @@
 namespace weir::app {
 
 void add_gate(const Verb& verb) {
-  const auto options = verb.runs_with_words(flow::gate);
+  const auto options = verb.runs(flow::gate);
   verb.takes(Takes::measuring);
   verb.flag("--require-baseline", options->require_baseline,
             "Fail with exit code 3 where an exact baseline is missing");

@@ -30,7 +30,8 @@ void add_hook(const Verb& verb) {
   const Verb uninstall = verb.below("uninstall", "Remove the pre-push hook");
   const Verb run = verb.below("run", "Judge what is pushed; git starts this");
   for (const Verb& one : {install, uninstall, run}) one.takes_config();
-  for (const Verb& one : {install, run}) add_judging(one, *options);
+  add_judging(install, *options);
+  add_judging(run, *run.runs(flow::run_hook));
   run.takes_out();
   install->footer(
       "A hook that is already there stays, and runs first. Only a broken limit stops a\n"
@@ -41,7 +42,6 @@ void add_hook(const Verb& verb) {
       "  weir hook install --time-limit 20s --cell '*/decode' --against origin/main");
   install.runs(options, flow::install_hook);
   uninstall.runs(options, flow::uninstall_hook);
-  run.runs_with_words(options, flow::run_hook);
 }
 
 }  // namespace weir::app

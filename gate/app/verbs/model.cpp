@@ -54,7 +54,7 @@ flow::Answer answer_of(const std::string& path, const ModelSummary& summary) {
 
 Result<model::GgufHeader> header_of(const flow::Job& job, const std::string& path) {
   const auto read = [&](std::uint64_t bytes) { return job.files().read_prefix(path, bytes); };
-  return model::load_gguf(read).map_error(flow::in_context(path));
+  return model::load_gguf(read).map_error(in_context(path));
 }
 
 // The header, and a hole where the weights would be.
@@ -89,9 +89,8 @@ Result<flow::Answer> write_file(const flow::Job& job, const std::string& path,
 Result<flow::Answer> make(const flow::Job& job, const MakeOptions& options) {
   WEIR_TRY(model::ModelOptions model, options.like ? model::model_like(*options.like)
                                                    : model::default_model(options.architecture));
-  if (options.quantization) {
-    WEIR_TRY(model.quantization, model::parse_quantization(*options.quantization));
-  }
+  if (options.quantization)
+    WEIR_SET(model.quantization, model::parse_quantization(*options.quantization));
   for (const auto& [option, field, help] : k_sizes) {
     if (const auto& given = options.sizes.at(option)) model.*field = *given;
   }

@@ -16,28 +16,24 @@ void add_part(const Verb& verb, const std::string& name, bool& wanted) {
       ->excludes(with);
 }
 
-void add_where(const Verb& verb, flow::PostOptions& words) {
-  verb.option("--repo", words.repository, "OWNER/NAME", "Repository (default: GITHUB_REPOSITORY)");
-  verb.option("--pr", words.pull_request, "N", "Pull-request number");
-  verb.option("--sha", words.sha, "SHA", "Commit that was measured")
-      ->check([](const std::string& text) {
-        return text.empty() ? std::string("expected a commit") : std::string();
-      });
-  verb.option("--event", words.event_file, "FILE",
-              "GitHub's event, which names all three (default: GITHUB_EVENT_PATH)");
-  verb.option("--name", words.name, "NAME",
-              "Name of this gate, for pull requests with several: each has its own comment");
-  add_github_options(verb, words.access);
-  verb.option("--run-url", words.run_url, "URL", "Page to link to (default: the workflow run)");
-}
-
 }  // namespace
 
 void add_post(const Verb& verb) {
   const auto words = verb.runs(flow::post);
   verb.option("RUN", words->run, "",
               "A run's folder, or a verdict.json (default: the newest run in --out)");
-  add_where(verb, *words);
+  verb.option("--repo", words->repository, "OWNER/NAME", "Repository (default: GITHUB_REPOSITORY)");
+  verb.option("--pr", words->pull_request, "N", "Pull-request number");
+  verb.option("--sha", words->sha, "SHA", "Commit that was measured")
+      ->check([](const std::string& text) {
+        return text.empty() ? std::string("expected a commit") : std::string();
+      });
+  verb.option("--event", words->event_file, "FILE",
+              "GitHub's event, which names all three (default: GITHUB_EVENT_PATH)");
+  verb.option("--name", words->name, "NAME",
+              "Name of this gate, for pull requests with several: each has its own comment");
+  add_github_options(verb, words->access);
+  verb.option("--run-url", words->run_url, "URL", "Page to link to (default: the workflow run)");
   add_part(verb, "comment", words->parts.comment);
   add_part(verb, "check", words->parts.check);
   add_part(verb, "status", words->parts.status);

@@ -46,11 +46,10 @@ void add_profile(const Verb& verb) {
       "  weir profile weir-out/20261120-0930       everything that a run measured\n"
       "  weir profile engine.stderr.txt            output of GGML_VK_PERF_LOGGER=1\n"
       "  weir profile --html page.html trace.json  a trace of PyTorch, rocprof, …");
-  verb.runs_with_words([verb, options](const Program::Words& words) {
-    options->command = words;
+  verb.runs(options, [verb, options](const flow::Job& job, const flow::ProfileOptions&) {
     options->given = verb.given({"--probes", "--timing", "--trace", "--html", "--show-private",
                                  "--top", "--by", "--peak", "--timeout", "--events", "--keep"});
-    return flow::profile(verb.job(), *options);
+    return flow::profile(job, *options);
   });
 }
 

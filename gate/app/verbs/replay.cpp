@@ -70,12 +70,11 @@ void add_replay(const Verb& verb) {
       "  weir compare a.json b.json\n"
       "  weir replay --kernels --record kernels -- llama-bench -m model.gguf -ngl 99\n"
       "  weir replay kernels --device NVIDIA");
-  verb.runs_with_words([verb, options](const Program::Words& words) {
-    options->command = words;
+  verb.runs(options, [verb, options](const flow::Job& job, const flow::ReplayOptions&) {
     options->given = verb.given({"--op", "--peak", "--engine", "--on", "--threads", "--step",
                                  "--seconds", "--memory", "--top", "--any-op", "--any-version",
                                  "--timeout", "--device", "--runs", "--tokens", "--mib"});
-    return flow::replay(verb.job(), *options);
+    return flow::replay(job, *options);
   });
 }
 
@@ -97,10 +96,8 @@ void add_replay_kernels(const Verb& verb) {
       "  weir replay-kernels kernels --record -- llama-bench -m model.gguf -n 16 -ngl 99\n"
       "  weir replay-kernels kernels\n"
       "  weir replay-kernels kernels --device NVIDIA --json kernels.json");
-  verb.runs_with_words([verb, options, record](const Program::Words& words) {
-    options->command = words;
-    return *record ? flow::record_kernels(verb.job(), *options)
-                   : flow::replay_kernels(verb.job(), *options);
+  verb.runs(options, [record](const flow::Job& job, const flow::ReplayOptions& given) {
+    return *record ? flow::record_kernels(job, given) : flow::replay_kernels(job, given);
   });
 }
 

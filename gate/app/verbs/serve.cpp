@@ -6,66 +6,6 @@
 namespace weir::app {
 namespace {
 
-void add_reading(const Verb& verb, flow::ServeOptions& options) {
-  CLI::Option* open =
-      verb.flag("--public", options.is_public,
-                "Let anybody read (default on a loopback address without --trusted-proxy)");
-  verb.flag("--private", options.is_private, "Require a token to read (default unless --public)")
-      ->excludes(open);
-  verb.flag("--public-badges", options.public_badges, "Let anybody see badges");
-}
-
-void add_places(const Verb& verb, flow::ServeOptions& options) {
-  verb.preset("--listen", options.listen, "ADDRESS:PORT",
-              "Address to listen on; port 0 takes a free one");
-  add_store_options(verb, options.store);
-  CLI::Option* certificate =
-      verb.option("--tls-cert", options.certificate, "FILE", "Certificates (PEM)");
-  verb.option("--tls-key", options.key, "FILE", "Their key (PEM); needs --tls-cert")
-      ->needs(certificate);
-  verb.flag("--plain-http", options.plain_http,
-            "Listen without TLS beyond this machine, where others can read tokens");
-  verb.repeated("--trusted-proxy", options.trusted_proxies, "ADDRESS[/BITS]",
-                "Trust X-Forwarded-For and -Proto from this address; repeatable");
-  verb.range("--threads", options.threads, 1, 64, "Query threads; as many again serve sockets");
-  verb.preset("--upload-rate", options.upload_rate, "NUMBER",
-              "Uploads per token and second, on average; a burst may hold ten seconds' worth")
-      ->check(CLI::Range(0.01, 100'000.0));
-  verb.preset("--project-quota", options.quota, "SIZE", "Most that uploads of a project may hold");
-  verb.preset("--daily-quota", options.daily_quota, "SIZE",
-              "Most that a project and a token may upload per day (UTC)");
-  verb.preset("--daily-runs", options.daily_runs, "N", "Most runs of both per day")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
-}
-
-void add_pages(const Verb& verb, flow::ServeOptions& options) {
-  verb.option("--title", options.title, "TEXT", "Title of all pages");
-  verb.option("--repo-url", options.repo_url, "URL",
-              "Home of commits, shown at URL/commit/NAME: https://github.com/me/engine");
-  verb.option("--repository", options.repository, "DIR",
-              "Checkout whose commits give the order (default: order by time)");
-}
-
-void add_arrivals(const Verb& verb, flow::ServeOptions& options) {
-  verb.repeated("--gate", options.gates, "PROJECT=FOLDER",
-                "Judge uploads of PROJECT by weir.yaml and the baselines in FOLDER; repeatable");
-  verb.repeated("--post", options.posts, "PROJECT=OWNER/NAME",
-                "Post verdicts of PROJECT to this GitHub repository; repeatable");
-  verb.option("--token-file", options.access.token_file, "FILE",
-              "File that holds GitHub's token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
-  verb.option("--api", options.access.api_url, "URL",
-              "GitHub's API (default: https://api.github.com)");
-}
-
-void add_jobs(const Verb& verb, flow::ServeOptions& options) {
-  verb.repeated("--oidc", options.jobs, "PROJECT=OWNER/NAME@REF",
-                "Let GitHub jobs of this repository and ref ('*' is any text) upload; repeatable");
-  verb.option("--oidc-audience", options.audience, "URL",
-              "Audience that their tokens name: the address of this service");
-  verb.preset("--oidc-issuer", options.issuer, "URL",
-              "Who signs their tokens; GitHub Enterprise Server: https://HOST/_services/token");
-}
-
 void add_tokens(const Verb& serve) {
   const Verb token = serve.below("token", "Manage tokens for reading and uploading");
   token->require_subcommand(1);
@@ -103,15 +43,56 @@ void add_tokens(const Verb& serve) {
 }  // namespace
 
 void add_serve(const Verb& verb) {
-  const auto options = verb.runs(flow::serve_history);
-  add_places(verb, *options);
-  add_reading(verb, *options);
-  add_pages(verb, *options);
-  add_arrivals(verb, *options);
-  add_jobs(verb, *options);
-  verb.preset("--log", options->log, "", "Format of the request log")
+  const auto made = verb.runs(flow::serve_history);
+  flow::ServeOptions& options = *made;
+  verb.preset("--listen", options.listen, "ADDRESS:PORT",
+              "Address to listen on; port 0 takes a free one");
+  add_store_options(verb, options.store);
+  CLI::Option* certificate =
+      verb.option("--tls-cert", options.certificate, "FILE", "Certificates (PEM)");
+  verb.option("--tls-key", options.key, "FILE", "Their key (PEM); needs --tls-cert")
+      ->needs(certificate);
+  verb.flag("--plain-http", options.plain_http,
+            "Listen without TLS beyond this machine, where others can read tokens");
+  verb.repeated("--trusted-proxy", options.trusted_proxies, "ADDRESS[/BITS]",
+                "Trust X-Forwarded-For and -Proto from this address; repeatable");
+  verb.range("--threads", options.threads, 1, 64, "Query threads; as many again serve sockets");
+  verb.preset("--upload-rate", options.upload_rate, "NUMBER",
+              "Uploads per token and second, on average; a burst may hold ten seconds' worth")
+      ->check(CLI::Range(0.01, 100'000.0));
+  verb.preset("--project-quota", options.quota, "SIZE", "Most that uploads of a project may hold");
+  verb.preset("--daily-quota", options.daily_quota, "SIZE",
+              "Most that a project and a token may upload per day (UTC)");
+  verb.preset("--daily-runs", options.daily_runs, "N", "Most runs of both per day")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
+  CLI::Option* open =
+      verb.flag("--public", options.is_public,
+                "Let anybody read (default on a loopback address without --trusted-proxy)");
+  verb.flag("--private", options.is_private, "Require a token to read (default unless --public)")
+      ->excludes(open);
+  verb.flag("--public-badges", options.public_badges, "Let anybody see badges");
+  verb.option("--title", options.title, "TEXT", "Title of all pages");
+  verb.option("--repo-url", options.repo_url, "URL",
+              "Home of commits, shown at URL/commit/NAME: https://github.com/me/engine");
+  verb.option("--repository", options.repository, "DIR",
+              "Checkout whose commits give the order (default: order by time)");
+  verb.repeated("--gate", options.gates, "PROJECT=FOLDER",
+                "Judge uploads of PROJECT by weir.yaml and the baselines in FOLDER; repeatable");
+  verb.repeated("--post", options.posts, "PROJECT=OWNER/NAME",
+                "Post verdicts of PROJECT to this GitHub repository; repeatable");
+  verb.option("--token-file", options.access.token_file, "FILE",
+              "File that holds GitHub's token (default: WEIR_TOKEN, GITHUB_TOKEN or GH_TOKEN)");
+  verb.option("--api", options.access.api_url, "URL",
+              "GitHub's API (default: https://api.github.com)");
+  verb.repeated("--oidc", options.jobs, "PROJECT=OWNER/NAME@REF",
+                "Let GitHub jobs of this repository and ref ('*' is any text) upload; repeatable");
+  verb.option("--oidc-audience", options.audience, "URL",
+              "Audience that their tokens name: the address of this service");
+  verb.preset("--oidc-issuer", options.issuer, "URL",
+              "Who signs their tokens; GitHub Enterprise Server: https://HOST/_services/token");
+  verb.preset("--log", options.log, "", "Format of the request log")
       ->check(CLI::IsMember({"text", "json", "none"}));
-  verb.option("--check", options->check, "URL",
+  verb.option("--check", options.check, "URL",
               "Ask the service at URL whether it is healthy, and exit");
   add_tokens(verb);
   verb->footer(

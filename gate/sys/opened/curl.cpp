@@ -77,68 +77,54 @@ using UrlToRead = decltype(first_of(&curl_url_get));
 }  // namespace
 
 // The real one, looked up once.
-#define WEIR_REAL(name)                                \
-  static auto* const real_##name = real(&name, #name); \
-  return real_##name
-#define WEIR_REAL_OPTION(name, handle, option) \
-  va_list rest;                                \
-  va_start(rest, option);                      \
-  void* value = va_arg(rest, void*);           \
-  va_end(rest);                                \
-  WEIR_REAL(name)(handle, option, value)
+#define WEIR_REAL(result, name, parameters, ...)    \
+  result name parameters {                          \
+    static auto* const k_real = real(&name, #name); \
+    return k_real(__VA_ARGS__);                     \
+  }
+#define WEIR_REAL_OPTION(result, name, handle, options) \
+  result name(handle* owner, options option, ...) {     \
+    static auto* const k_real = real(&name, #name);     \
+    va_list rest;                                       \
+    va_start(rest, option);                             \
+    void* value = va_arg(rest, void*);                  \
+    va_end(rest);                                       \
+    return k_real(owner, option, value);                \
+  }
 
 extern "C" {
 
-CURLcode curl_global_init(long flags) { WEIR_REAL(curl_global_init)(flags); }
+WEIR_REAL(CURLcode, curl_global_init, (long flags), flags)
 
-CURL* curl_easy_init() { WEIR_REAL(curl_easy_init)(); }
-void curl_easy_cleanup(CURL* easy) { WEIR_REAL(curl_easy_cleanup)(easy); }
-CURLcode curl_easy_setopt(CURL* easy, CURLoption option, ...) {
-  WEIR_REAL_OPTION(curl_easy_setopt, easy, option);
-}
-CURLcode curl_easy_getinfo(CURL* easy, CURLINFO info, ...) {
-  WEIR_REAL_OPTION(curl_easy_getinfo, easy, info);
-}
-const char* curl_easy_strerror(CURLcode code) { WEIR_REAL(curl_easy_strerror)(code); }
+WEIR_REAL(CURL*, curl_easy_init, ())
+WEIR_REAL(void, curl_easy_cleanup, (CURL * easy), easy)
+WEIR_REAL_OPTION(CURLcode, curl_easy_setopt, CURL, CURLoption)
+WEIR_REAL_OPTION(CURLcode, curl_easy_getinfo, CURL, CURLINFO)
+WEIR_REAL(const char*, curl_easy_strerror, (CURLcode code), code)
 
-CURLM* curl_multi_init() { WEIR_REAL(curl_multi_init)(); }
-CURLMcode curl_multi_cleanup(CURLM* multi) { WEIR_REAL(curl_multi_cleanup)(multi); }
-CURLMcode curl_multi_add_handle(CURLM* multi, CURL* easy) {
-  WEIR_REAL(curl_multi_add_handle)(multi, easy);
-}
-CURLMcode curl_multi_remove_handle(CURLM* multi, CURL* easy) {
-  WEIR_REAL(curl_multi_remove_handle)(multi, easy);
-}
-CURLMcode curl_multi_perform(CURLM* multi, int* running) {
-  WEIR_REAL(curl_multi_perform)(multi, running);
-}
-CURLMcode curl_multi_poll(CURLM* multi, curl_waitfd* more, unsigned count, int timeout,
-                          int* ready) {
-  WEIR_REAL(curl_multi_poll)(multi, more, count, timeout, ready);
-}
-CURLMcode curl_multi_socket_action(CURLM* multi, curl_socket_t socket, int events, int* running) {
-  WEIR_REAL(curl_multi_socket_action)(multi, socket, events, running);
-}
-CURLMcode curl_multi_setopt(CURLM* multi, CURLMoption option, ...) {
-  WEIR_REAL_OPTION(curl_multi_setopt, multi, option);
-}
-CURLMsg* curl_multi_info_read(CURLM* multi, int* left) {
-  WEIR_REAL(curl_multi_info_read)(multi, left);
-}
+WEIR_REAL(CURLM*, curl_multi_init, ())
+WEIR_REAL(CURLMcode, curl_multi_cleanup, (CURLM * multi), multi)
+WEIR_REAL(CURLMcode, curl_multi_add_handle, (CURLM * multi, CURL* easy), multi, easy)
+WEIR_REAL(CURLMcode, curl_multi_remove_handle, (CURLM * multi, CURL* easy), multi, easy)
+WEIR_REAL(CURLMcode, curl_multi_perform, (CURLM * multi, int* running), multi, running)
+WEIR_REAL(CURLMcode, curl_multi_poll,
+          (CURLM * multi, curl_waitfd* more, unsigned count, int timeout, int* ready), multi, more,
+          count, timeout, ready)
+WEIR_REAL(CURLMcode, curl_multi_socket_action,
+          (CURLM * multi, curl_socket_t socket, int events, int* running), multi, socket, events,
+          running)
+WEIR_REAL_OPTION(CURLMcode, curl_multi_setopt, CURLM, CURLMoption)
+WEIR_REAL(CURLMsg*, curl_multi_info_read, (CURLM * multi, int* left), multi, left)
 
-curl_slist* curl_slist_append(curl_slist* list, const char* text) {
-  WEIR_REAL(curl_slist_append)(list, text);
-}
-void curl_slist_free_all(curl_slist* list) { WEIR_REAL(curl_slist_free_all)(list); }
+WEIR_REAL(curl_slist*, curl_slist_append, (curl_slist * list, const char* text), list, text)
+WEIR_REAL(void, curl_slist_free_all, (curl_slist * list), list)
 
-CURLU* curl_url() { WEIR_REAL(curl_url)(); }
-CURLUcode curl_url_set(CURLU* url, CURLUPart part, const char* text, unsigned flags) {
-  WEIR_REAL(curl_url_set)(url, part, text, flags);
-}
-CURLUcode curl_url_get(UrlToRead url, CURLUPart part, char** text, unsigned flags) {
-  WEIR_REAL(curl_url_get)(url, part, text, flags);
-}
-void curl_url_cleanup(CURLU* url) { WEIR_REAL(curl_url_cleanup)(url); }
-void curl_free(void* text) { WEIR_REAL(curl_free)(text); }
+WEIR_REAL(CURLU*, curl_url, ())
+WEIR_REAL(CURLUcode, curl_url_set, (CURLU * url, CURLUPart part, const char* text, unsigned flags),
+          url, part, text, flags)
+WEIR_REAL(CURLUcode, curl_url_get, (UrlToRead url, CURLUPart part, char** text, unsigned flags),
+          url, part, text, flags)
+WEIR_REAL(void, curl_url_cleanup, (CURLU * url), url)
+WEIR_REAL(void, curl_free, (void* text), text)
 
 }  // extern "C"
