@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 
 namespace weir::profile {
@@ -39,10 +40,6 @@ constexpr auto k_faults = std::to_array<Name<ServedFault>>({
 
 std::string_view to_string(ServedFault fault) { return name_of(k_faults, fault); }
 
-std::optional<ServedFault> parse_served_fault(std::string_view text) {
-  return value_of(k_faults, text);
-}
-
 std::int64_t ServedRequest::output_tokens() const {
   return reported.output_tokens.value_or(counted_tokens);
 }
@@ -77,35 +74,13 @@ static void fields(Fields& io, ServedReport& report) {
 }
 
 static void fields(Fields& io, ServedFailure& failure) {
-  io("fault", Named{failure.fault, k_faults, "request.failure.fault: no fault of that name"});
+  io.derived("fault", to_string(failure.fault));
   io.sparse("status", failure.status);
   io.always("detail", failure.detail);
 }
 
-// Times and counts of events are two lists, the second only where one event is not one token.
-static void token_fields(Fields& io, std::vector<ServedToken>& tokens) {
-  std::vector<double> times;
-  std::vector<std::int64_t> counts;
-  if (!io.reads()) {
-    for (const ServedToken& token : tokens) {
-      times.push_back(token.at);
-      counts.push_back(token.tokens);
-    }
-    if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) counts.clear();
-  }
-  io.always("token_times", Short{times});
-  io.sparse("tokens_of_each", counts);
-  if (!io.reads()) return;
-  if (!counts.empty() && counts.size() != times.size()) {
-    return io.complain("request.tokens_of_each: not as many as token_times");
-  }
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    tokens.push_back({times[i], counts.empty() ? 1 : counts[i]});
-  }
-}
-
 static void fields(Fields& io, ServedRequest& request) {
-  io.schema(k_served_schema, fmt::format("request: its schema is not {}", k_served_schema));
+  io.derived("schema", k_served_schema);
   io("number", request.number);
   io("prompt", request.prompt);
   io("asked_tokens", request.asked_tokens);
@@ -119,16 +94,17 @@ static void fields(Fields& io, ServedRequest& request) {
   io.sparse("connected", request.connected);
   io.sparse("answered", request.answered);
   io.sparse("output_digest", request.output_digest);
-  token_fields(io, request.tokens);
-  io("reported", request.reported, ".reported");
-  io.sparse("failure", request.failure, ".failure");
+  // Times and counts of events are two lists, the second only where one event is not one token.
+  auto times = collect<double>(request.tokens, &ServedToken::at);
+  auto counts = collect<std::int64_t>(request.tokens, &ServedToken::tokens);
+  if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) counts.clear();
+  io("token_times", Short{times});
+  io.sparse("tokens_of_each", counts);
+  io("reported", request.reported);
+  io.sparse("failure", request.failure);
 }
 
 Json to_json(const ServedRequest& request) { return write_fields(request); }
-
-Result<ServedRequest> served_request_from_json(const Json& json) {
-  return read_fields<ServedRequest>(json, "request");
-}
 
 namespace {
 

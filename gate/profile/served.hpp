@@ -36,7 +36,6 @@ enum class ServedFault {
   other,              // libcurl's words are in the detail
 };
 [[nodiscard]] std::string_view to_string(ServedFault fault);  // "timeout_headers"
-[[nodiscard]] std::optional<ServedFault> parse_served_fault(std::string_view text);
 
 struct ServedFailure {
   ServedFault fault = ServedFault::other;
@@ -98,8 +97,6 @@ void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> bl
 
 // One line of a file of requests (weir.served/1). What is absent is left out.
 [[nodiscard]] Json to_json(const ServedRequest& request);
-// Fails with Code::data when it is not that.
-[[nodiscard]] Result<ServedRequest> served_request_from_json(const Json& json);
 
 // Requests -> the metrics of serving. Names and definitions are those of vLLM's `bench serve`
 // (vllm/benchmarks/serve.py, calculate_metrics); docs/how-to/servers.md holds them beside
