@@ -215,7 +215,7 @@ void Fields::later(std::initializer_list<const char*> keys) {
 }
 
 void Fields::finish() {
-  if (!is_map_) return;
+  if (!std::exchange(is_map_, false)) return;
   for (const Entry& entry : node_->entries) {
     if (holds(known_, entry.key)) continue;
     if (later_.contains(entry.key)) {

@@ -130,12 +130,14 @@ std::optional<double> read_duration(const Node& node, std::string_view what, dou
                                     std::string_view most_shown, Problems& problems);
 void check_placeholders(std::string_view text, Place at, Problems& problems);
 
-// One mapping. Every key that may stand in it is asked for once with take(); finish() then
-// complains about the rest. A value of nothing ("limits:" alone) counts as absent.
+// One mapping. Every key that may stand in it is asked for once with take(); its end then complains
+// about the rest. A value of nothing ("limits:" alone) counts as absent.
 class Fields {
  public:
   // A node that is no mapping is a problem, and then has no fields. `what`: "engine \"x\"".
   Fields(const Node& node, std::string what, Problems& problems);
+  Fields(const Fields&) = delete;
+  ~Fields() { finish(); }
   // The value under `key`, or nullptr when it is absent or nothing.
   const Node* take(const std::string& key);
   // The same, and a problem when it is absent.
@@ -163,6 +165,7 @@ class Fields {
   }
   // Keys that a later version has.
   void later(std::initializer_list<const char*> keys);
+  // Before its end, for who asks then whether there are problems.
   void finish();
 
  private:

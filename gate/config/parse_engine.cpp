@@ -98,7 +98,6 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
     const auto read = profile::shape_fits(allowed.when, "");
     if (when != nullptr && !read) problems.add(when->at, "when: " + read.error().message);
     parse_match_key(fields, allowed.match, parsing);
-    fields.finish();
   } else if (const auto why = read_text(node, "the reason", problems)) {
     allowed.why = *why;
   }
@@ -160,7 +159,6 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
     problems.add(pick->at, "a fact is one value: pick first or last");
   }
   if (!is_fact) parse_declared(entry.key, entry, fields, rule, problems);
-  fields.finish();
   return rule;
 }
 
@@ -207,7 +205,6 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
     runtime = fields.need("runtime");
     image = fields.take("image");
     args = fields.take("args");
-    fields.finish();
     if (runtime == nullptr) return;
   }
   const auto chosen = read_one_of<Runtime>(*runtime, "container", k_runtimes, problems);
@@ -316,7 +313,6 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
                      ? "metrics and facts are read from output, which a server has none of"
                      : "metrics and facts are for output: generic");
   }
-  fields.finish();
   if (entry.value.kind == Node::Kind::map) check_server(entry.value, engine, problems);
   parsing.settings.engines.push_back(std::move(engine));
 }

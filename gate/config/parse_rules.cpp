@@ -137,7 +137,6 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
                    *word);
     }
   }
-  when.finish();
   if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) {
     problems.add(node.at, "a rule says when it holds: kernel, op or metric");
     return;
@@ -157,7 +156,6 @@ void parse_explain_rule(const Node& node, Parsing& parsing) {
   if (rule.say.size() > k_longest_saying) {
     parsing.problems.add(say->at, "say is longer than {} characters", k_longest_saying);
   }
-  fields.finish();
   parsing.settings.explain.rules.push_back(std::move(rule));
 }
 
@@ -192,7 +190,6 @@ explain::Band parse_band(const Node& node, Problems& problems) {
   if (band.low && band.high && *band.low > *band.high) {
     problems.add(node.at, "low is above high: every count would be unusual");
   }
-  fields.finish();
   return band;
 }
 
@@ -262,14 +259,12 @@ void parse_gate(const Node& node, Parsing& parsing) {
     gate.reference_source = problems.source(reference->at);
   }
   fields.later({"against", "cache", "shards"});
-  fields.finish();
 }
 
 void parse_explain(const Node& node, Parsing& parsing) {
   Fields fields(node, "explain", parsing.problems);
   if (const Node* rules = fields.take("rules")) parse_rules(*rules, parsing);
   if (const Node* bands = fields.take("bands")) parse_bands(*bands, parsing);
-  fields.finish();
 }
 
 }  // namespace weir::config
