@@ -69,12 +69,8 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
                  name, text::did_you_mean(name, unit::metric_names()));
     return;
   }
-  constexpr Name<unit::Better> k_better[] = {{unit::Better::higher, "higher"},
-                                             {unit::Better::lower, "lower"}};
-  constexpr Name<unit::Kind> k_kinds[] = {{unit::Kind::time, "time"},
-                                          {unit::Kind::memory, "memory"},
-                                          {unit::Kind::quality, "quality"},
-                                          {unit::Kind::count, "count"}};
+  constexpr auto k_better = names_in_order<unit::Better>("higher", "lower");
+  constexpr auto k_kinds = names_in_order<unit::Kind>("time", "memory", "quality", "count");
   const auto direction = read_one_of<unit::Better>(*better, "direction", k_better, problems);
   auto what = rule.scale->unit == unit::Unit::count   ? unit::Kind::count
               : rule.scale->unit == unit::Unit::bytes ? unit::Kind::memory
@@ -149,10 +145,8 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   }
   using Stream = ValueRule::Stream;
   using Pick = ValueRule::Pick;
-  constexpr Name<Stream> k_streams[] = {
-      {Stream::either, "either"}, {Stream::out, "out"}, {Stream::err, "err"}};
-  constexpr Name<Pick> k_picks[] = {
-      {Pick::last, "last"}, {Pick::first, "first"}, {Pick::all, "all"}};
+  constexpr auto k_streams = names_in_order<Stream>("either", "out", "err");
+  constexpr auto k_picks = names_in_order<Pick>("last", "first", "all");
   fields.choose("stream", rule.stream, k_streams);
   const Node* pick = fields.choose("pick", rule.pick, k_picks);
   if (is_fact && rule.pick == Pick::all) {
@@ -275,9 +269,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     engine.tells_counts_if_asked = holds(parsing.known.telling_if_asked, engine.output);
   }
   if (const Node* probes = fields.take("probes")) parse_probes(*probes, engine, parsing);
-  constexpr Name<InstructionsBy> k_ways[] = {{InstructionsBy::automatic, "auto"},
-                                             {InstructionsBy::perf, "perf"},
-                                             {InstructionsBy::valgrind, "valgrind"}};
+  constexpr auto k_ways = names_in_order<InstructionsBy>("auto", "perf", "valgrind");
   const Node* how = fields.choose("instructions", engine.instructions, k_ways);
   if (how != nullptr && !holds(engine.probes, "instructions")) {
     problems.add(how->at,

@@ -164,11 +164,8 @@ Result<std::vector<Patient>> patients(const Job& job, const DoctorOptions& optio
 }
 
 using FitState = probes::Fit::State;
-constexpr auto k_fit_words = std::to_array<Name<FitState>>({{FitState::unused, "unused"},
-                                                            {FitState::sees, "sees"},
-                                                            {FitState::perhaps, "perhaps"},
-                                                            {FitState::blind, "blind"},
-                                                            {FitState::absent, "absent"}});
+constexpr auto k_fit_words =
+    names_in_order<FitState>("sees", "perhaps", "blind", "absent", "unused");
 
 report::DoctorEngine examine(const Patient& patient, const std::vector<std::string>& installed,
                              const sys::World& world) {

@@ -12,29 +12,11 @@ namespace {
 
 constexpr std::string_view k_served_schema = "weir.served/1";
 
-constexpr auto k_faults = std::to_array<Name<ServedFault>>({
-    {ServedFault::other, "other"},
-    {ServedFault::invalid_request, "invalid_request"},
-    {ServedFault::no_connection, "no_connection"},
-    {ServedFault::refused, "refused"},
-    {ServedFault::tls, "tls"},
-    {ServedFault::timeout_headers, "timeout_headers"},
-    {ServedFault::timeout_token, "timeout_token"},
-    {ServedFault::timeout_total, "timeout_total"},
-    {ServedFault::cut_off, "cut_off"},
-    {ServedFault::bad_http, "bad_http"},
-    {ServedFault::redirected, "redirected"},
-    {ServedFault::too_many_requests, "too_many_requests"},
-    {ServedFault::status, "status"},
-    {ServedFault::bad_content_type, "bad_content_type"},
-    {ServedFault::encoded, "encoded"},
-    {ServedFault::bad_event, "bad_event"},
-    {ServedFault::server_error, "server_error"},
-    {ServedFault::unfinished, "unfinished"},
-    {ServedFault::no_token, "no_token"},
-    {ServedFault::too_long, "too_long"},
-    {ServedFault::interrupted, "interrupted"},
-});
+constexpr auto k_faults = names_in_order<ServedFault>(
+    "invalid_request", "no_connection", "refused", "tls", "timeout_headers", "timeout_token",
+    "timeout_total", "cut_off", "bad_http", "redirected", "too_many_requests", "status",
+    "bad_content_type", "encoded", "bad_event", "server_error", "unfinished", "no_token",
+    "too_long", "interrupted", "other");
 
 }  // namespace
 
@@ -79,7 +61,7 @@ static void fields(Fields& io, ServedFailure& failure) {
   io.always("detail", failure.detail);
 }
 
-static void fields(Fields& io, ServedRequest& request) {
+void fields(Fields& io, ServedRequest& request) {
   io.derived("schema", k_served_schema);
   io("number", request.number);
   io("prompt", request.prompt);
@@ -103,8 +85,6 @@ static void fields(Fields& io, ServedRequest& request) {
   io("reported", request.reported);
   io.sparse("failure", request.failure);
 }
-
-Json to_json(const ServedRequest& request) { return write_fields(request); }
 
 namespace {
 
@@ -316,7 +296,7 @@ static void fields(Fields& io, ServedOutputs& outputs) {
   io("most_tokens", outputs.most_tokens);
 }
 
-static void fields(Fields& io, ServedSummary& summary) {
+void fields(Fields& io, ServedSummary& summary) {
   std::map<std::string, std::int64_t> faults;
   for (const auto& [fault, count] : summary.faults) faults.emplace(to_string(fault), count);
   io.derived("schema", "weir.served-summary/1");
@@ -339,7 +319,5 @@ static void fields(Fields& io, ServedSummary& summary) {
   io("goodput_requests_per_second", Short{summary.goodput});
   io("good", summary.good);
 }
-
-Json to_json(const ServedSummary& summary) { return write_fields(summary); }
 
 }  // namespace weir::profile

@@ -96,7 +96,7 @@ struct ServedRequest {
 void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> block);
 
 // One line of a file of requests (weir.served/1). What is absent is left out.
-[[nodiscard]] Json to_json(const ServedRequest& request);
+void fields(Fields& io, ServedRequest& request);
 
 // Requests -> the metrics of serving. Names and definitions are those of vLLM's `bench serve`
 // (vllm/benchmarks/serve.py, calculate_metrics); docs/how-to/servers.md holds them beside
@@ -178,6 +178,6 @@ struct ServedFigure {
 };
 [[nodiscard]] std::vector<ServedFigure> figures_of(const ServedSummary& summary);
 
-[[nodiscard]] Json to_json(const ServedSummary& summary);
+void fields(Fields& io, ServedSummary& summary);
 
 }  // namespace weir::profile

@@ -191,11 +191,7 @@ const std::vector<Grouping> k_groupings{
 }  // namespace
 
 const std::vector<std::string>& observed_groupings() {
-  static const std::vector<std::string> words = [] {
-    std::vector<std::string> out;
-    for (const Grouping& one : k_groupings) out.push_back(one.word);
-    return out;
-  }();
+  static const auto words = collect<std::string>(k_groupings, &Grouping::word);
   return words;
 }
 

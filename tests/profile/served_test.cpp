@@ -214,7 +214,7 @@ TEST(Summary, DoubtsAreSaid) {
 TEST(Summary, InJsonHasEachFigure) {
   const std::vector<ServedRequest> requests = {request(1, {2, 2.5, 4}),
                                                failed(1, 2, ServedFault::tls)};
-  const Json json = to_json(summarise(requests));
+  const Json json = write_fields(summarise(requests));
   EXPECT_EQ(json["schema"], "weir.served-summary/1");
   EXPECT_EQ(json["time_to_first_token_seconds"]["p50"], 1);
   EXPECT_EQ(json["time_per_output_token_seconds"]["samples"], 1);
@@ -238,34 +238,34 @@ TEST(ServedRequests, InJsonHaveAllThatIsKnown) {
   full.reported.model = "m";
   full.reported.build = "b1";
   full.failure = ServedFailure{ServedFault::status, 500, "no memory"};
-  EXPECT_EQ(to_json(full), (Json{{"schema", "weir.served/1"},
-                                 {"number", 7},
-                                 {"prompt", "hello"},
-                                 {"asked_tokens", 2},
-                                 {"intended", 1.5},
-                                 {"sent", 1.625},
-                                 {"ended", 2.5},
-                                 {"counted_tokens", 2},
-                                 {"output_bytes", 9},
-                                 {"warm_up", true},
-                                 {"kept_connection", true},
-                                 {"connected", 1.75},
-                                 {"answered", 2},
-                                 {"output_digest", "d"},
-                                 {"token_times", {2.25, 2.5}},
-                                 {"tokens_of_each", {1, 3}},
-                                 {"reported",
-                                  {{"prompt_tokens", 10},
-                                   {"cached_tokens", 0},
-                                   {"output_tokens", 2},
-                                   {"prompt_seconds", 0.125},
-                                   {"output_seconds", 0.25},
-                                   {"finish", "length"},
-                                   {"model", "m"},
-                                   {"build", "b1"}}},
-                                 {"failure",
-                                  {{"fault", "status"}, {"status", 500}, {"detail", "no memory"}}}}));
-  const Json other = to_json(failed(0, 1, ServedFault::tls));
+  EXPECT_EQ(write_fields(full),
+            (Json{{"schema", "weir.served/1"},
+                  {"number", 7},
+                  {"prompt", "hello"},
+                  {"asked_tokens", 2},
+                  {"intended", 1.5},
+                  {"sent", 1.625},
+                  {"ended", 2.5},
+                  {"counted_tokens", 2},
+                  {"output_bytes", 9},
+                  {"warm_up", true},
+                  {"kept_connection", true},
+                  {"connected", 1.75},
+                  {"answered", 2},
+                  {"output_digest", "d"},
+                  {"token_times", {2.25, 2.5}},
+                  {"tokens_of_each", {1, 3}},
+                  {"reported",
+                   {{"prompt_tokens", 10},
+                    {"cached_tokens", 0},
+                    {"output_tokens", 2},
+                    {"prompt_seconds", 0.125},
+                    {"output_seconds", 0.25},
+                    {"finish", "length"},
+                    {"model", "m"},
+                    {"build", "b1"}}},
+                  {"failure", {{"fault", "status"}, {"status", 500}, {"detail", "no memory"}}}}));
+  const Json other = write_fields(failed(0, 1, ServedFault::tls));
   EXPECT_EQ(other["failure"], (Json{{"fault", "tls"}, {"detail", ""}}));
   EXPECT_EQ(other["token_times"], Json::array());
   for (const char* absent : {"warm_up", "connected", "answered", "tokens_of_each"}) {
