@@ -69,14 +69,15 @@ struct YamlLimits {
 class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
-  void add(Place at, std::string message);
+  // Nothing comes of it: std::nullopt, for who returns that.
+  std::nullopt_t add(Place at, std::string message);
   template <class... Args>
-  requires(sizeof...(Args) > 0) void add(Place at, fmt::format_string<Args...> format,
+  requires(sizeof...(Args) > 0) auto add(Place at, fmt::format_string<Args...> format,
                                          Args&&... args) {
-    add(at, fmt::format(format, std::forward<Args>(args)...));
+    return add(at, fmt::format(format, std::forward<Args>(args)...));
   }
   // "limits must be a list, not a mapping".
-  void expected(const Node& node, std::string_view what, std::string_view wanted);
+  std::nullopt_t expected(const Node& node, std::string_view what, std::string_view wanted);
   // "unknown engine "x" (did you mean …)", and what is known.
   void unknown(Place at, std::string_view what, std::string_view word,
                std::span<const std::string> names);

@@ -109,9 +109,8 @@ std::optional<std::int64_t> read_output_limit(const Node& node, std::string_view
   if (!text) return std::nullopt;
   const auto bytes = unit::parse_bytes(*text);
   if (bytes && *bytes >= k_least && *bytes <= k_most) return *bytes;
-  problems.add(node.at, bytes ? "output_limit must be from 4KiB to 32MiB"
-                              : "output_limit: " + bytes.error().message);
-  return std::nullopt;
+  return problems.add(node.at, bytes ? "output_limit must be from 4KiB to 32MiB"
+                                     : "output_limit: " + bytes.error().message);
 }
 
 ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {

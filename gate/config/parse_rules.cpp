@@ -17,10 +17,9 @@ std::optional<verdict::Amount> read_amount(const Node& node, std::string_view wh
   if (relative) digits = text::trim(digits.substr(0, digits.size() - 1));
   const auto value = text::to_double(digits);
   if (!value || *value < 0 || (relative && !may_be_relative)) {
-    problems.expected(node, what,
-                      may_be_relative ? "a number of at least 0, or a share such as 5%"
-                                      : "a number of at least 0");
-    return std::nullopt;
+    return problems.expected(node, what,
+                             may_be_relative ? "a number of at least 0, or a share such as 5%"
+                                             : "a number of at least 0");
   }
   constexpr double k_percent = 100;
   return verdict::Amount{relative ? *value / k_percent : *value, relative};
@@ -115,8 +114,7 @@ std::optional<double> read_count(const Node& node, std::string_view what, Proble
   const auto text = read_text(node, what, problems);
   const auto value = text ? text::to_double(*text) : std::nullopt;
   if (value && *value >= 0 && *value <= 1e9) return value;
-  if (text) problems.expected(node, what, "a count from 0 to 1e9");
-  return std::nullopt;
+  return text ? problems.expected(node, what, "a count from 0 to 1e9") : std::nullopt;
 }
 
 void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {

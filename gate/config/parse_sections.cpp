@@ -54,9 +54,8 @@ std::optional<double> read_rate(const Node& node, std::string_view what, Problem
   if (!text) return std::nullopt;
   const auto rate = text::to_double(*text);
   if (rate && *rate > 0 && *rate <= k_fastest) return rate;
-  problems.add(node.at, "rate must be requests a second, above 0 and at most {}: not {}", k_fastest,
-               describe(node));
-  return std::nullopt;
+  return problems.add(node.at, "rate must be requests a second, above 0 and at most {}: not {}",
+                      k_fastest, describe(node));
 }
 
 void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {

@@ -90,10 +90,10 @@ std::optional<std::string> read_token(const Node& node, std::string_view what, P
   auto name = read_text(node, what, problems);
   if (!name || (name->size() <= 128 && variable_name(*name))) return name;
   // Not shown: somebody may have put the token itself here.
-  problems.add(node.at,
-               "token_env is the name of an environment variable, as in SERVER_TOKEN: the token "
-               "itself stands in no file");
-  return std::nullopt;
+  return problems.add(
+      node.at,
+      "token_env is the name of an environment variable, as in SERVER_TOKEN: the token "
+      "itself stands in no file");
 }
 
 std::optional<std::string> read_line_pattern(const Node& node, std::string_view what,

@@ -131,7 +131,7 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
     if (style.list == ObservedList::ops && style.by == by) continue;
     const auto groups = observed::op_totals(observed, by);
     const auto count = static_cast<std::size_t>(std::ranges::count_if(
-        groups, [](const OpTotal& group) { return !group.name.starts_with("(no "); }));
+        groups, [](const auto& group) { return !group.name.starts_with("(no "); }));
     add(count > 1 ? count : 0, word, word);
   }
   if (style.list != ObservedList::buffers) add(observed.buffers.size(), "command buffer", "buffer");
