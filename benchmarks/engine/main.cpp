@@ -49,7 +49,7 @@ LogitsSink write_to(std::FILE* file) {
 void print(const Run& run, const Model& model, const Backend& backend, const Counts& counts,
            bool json) {
   if (json) {
-    std::puts(observed::to_json(observe(run, model, backend, counts)).dump(1).c_str());
+    std::puts(write_fields(observe(run, model, backend, counts)).dump(1).c_str());
     return;
   }
   for (const std::uint32_t token : run.repeats.back().tokens) std::printf("%u\n", token);

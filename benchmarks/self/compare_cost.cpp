@@ -57,7 +57,7 @@ const std::string& file_of(int shift) {
   static const auto make = [](int by) {
     std::string text;
     for (int cell = 0; cell < k_cells; ++cell) {
-      text += dump_json(profile::to_json(made_profile(cell, by)));
+      text += dump_json(write_fields(made_profile(cell, by)));
       text += '\n';
     }
     return text;
@@ -73,7 +73,7 @@ std::vector<profile::Profile> read_file(const std::string& text) {
   while (from < text.size()) {
     const std::size_t to = text.find('\n', from);
     auto json = parse_json(std::string_view(text).substr(from, to - from));
-    profiles.push_back(*profile::profile_from_json(*json));
+    profiles.push_back(*read_fields<profile::Profile>(*json, "profile"));
     from = to + 1;
   }
   return profiles;

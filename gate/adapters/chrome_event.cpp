@@ -85,6 +85,22 @@ class Scanner {
  private:
   enum class Type { text, number, other };
 
+  // What is kept of an event, up to that type: of a later one it is as if it were not there.
+  struct Member {
+    std::uint64_t key;
+    std::string_view ChromeEvent::*part;
+    Type last;
+  };
+  static constexpr Member k_members[] = {{short_text("ph"), &ChromeEvent::phase, Type::text},
+                                         {short_text("ts"), &ChromeEvent::at, Type::number},
+                                         {short_text("dur"), &ChromeEvent::length, Type::number},
+                                         {short_text("pid"), &ChromeEvent::pid, Type::other},
+                                         {short_text("tid"), &ChromeEvent::tid, Type::other},
+                                         {short_text("cat"), &ChromeEvent::category, Type::text},
+                                         {short_text("name"), &ChromeEvent::name, Type::text},
+                                         {short_text("id"), &ChromeEvent::id, Type::other},
+                                         {short_text("id2"), &ChromeEvent::id2, Type::other}};
+
   // Mostly there is none or one.
   [[gnu::always_inline]] void blanks() {
     if (at_ == end_ || !json_space(*at_)) return;
@@ -144,41 +160,11 @@ class Scanner {
     Type type{};
     if (!value(1, type)) return false;
     const std::string_view found(from, static_cast<std::size_t>(at_ - from));
-    const auto text = type == Type::text ? found : std::string_view();
-    const auto text_or_number = type == Type::other ? std::string_view() : found;
-    switch (key) {
-      case short_text("ph"):
-        event.phase = text;
-        break;
-      case short_text("ts"):
-        event.at = text_or_number;
-        break;
-      case short_text("dur"):
-        event.length = text_or_number;
-        break;
-      case short_text("pid"):
-        event.pid = found;
-        break;
-      case short_text("tid"):
-        event.tid = found;
-        break;
-      case short_text("cat"):
-        event.category = text;
-        break;
-      case short_text("name"):
-        event.name = text;
-        break;
-      case short_text("id"):
-        event.id = found;
-        break;
-      case short_text("id2"):
-        event.id2 = found;
-        break;
-      case short_text("args"):
-        clear_args(event);
-        break;
-      default:
-        break;
+    if (key == short_text("args")) clear_args(event);
+    for (const auto& [known, part, last] : k_members) {
+      if (known != key) continue;
+      event.*part = type <= last ? found : std::string_view();
+      break;
     }
     return true;
   }

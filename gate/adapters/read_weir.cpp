@@ -5,7 +5,7 @@ namespace weir::adapters::weir_observed {
 
 Result<Observed> read(const Printed& printed) {
   WEIR_TRY(const Json json, parse_json(printed.document().out));
-  return observed::observed_from_json(json);
+  return read_fields<observed::Observed>(json, "observed");
 }
 
 }  // namespace weir::adapters::weir_observed

@@ -33,9 +33,7 @@ inline constexpr std::array k_formats_in_order{WEIR_FORMATS(WEIR_FORMAT_ADDRESS)
 
 template <class List>
 std::vector<std::string> names_of(const List& all) {
-  std::vector<std::string> names;
-  for (const auto& one : all) names.emplace_back(one.name);
-  return names;
+  return collect<std::string>(all, [](const auto& one) { return one.name; });
 }
 
 // What the output says of rates, counts and tokens. Fails with Code::data when it is not of the

@@ -348,4 +348,10 @@ template <class T>
   return value;
 }
 
+// The same for parse_json(text).and_then(…).
+template <class T>
+[[nodiscard]] auto reading(const char* path) {
+  return [path](const auto& json) { return read_fields<T>(json, path); };
+}
+
 }  // namespace weir

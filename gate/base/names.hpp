@@ -1,5 +1,6 @@
 // The values of an enum and their names in files, in one table for both directions:
-//   constexpr auto k_natures = std::to_array<Name<Nature>>({{Nature::exact, "exact"}, …});
+//   constexpr auto k_natures = names_in_order<Nature>("exact", …);  // as the enum declares them,
+//   from 0
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,12 @@ namespace weir {
 
 template <class E>
 using Name = std::pair<E, std::string_view>;
+
+template <class E, class... Texts>
+[[nodiscard]] constexpr std::array<Name<E>, sizeof...(Texts)> names_in_order(Texts... names) {
+  int at = 0;
+  return {{Name<E>{static_cast<E>(at++), names}...}};
+}
 
 // That of the first in the table where `value` has none.
 template <class E, std::size_t N>

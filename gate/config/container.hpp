@@ -7,8 +7,7 @@
 
 namespace weir::config {
 
-inline constexpr auto k_runtimes = std::to_array<Name<Runtime>>(
-    {{Runtime::docker, "docker"}, {Runtime::podman, "podman"}, {Runtime::srun, "srun"}});
+inline constexpr auto k_runtimes = names_in_order<Runtime>("docker", "podman", "srun");
 // "docker", "podman", "srun": as in weir.yaml, and the program's name.
 [[nodiscard]] std::string_view to_string(Runtime runtime);
 

@@ -91,9 +91,10 @@ class Expanding {
     const Node* program = engine.find("program");
     if (named == nullptr) {
       if (program == nullptr) return;
-      return problems_.add(program->at,
-                           "program takes the place of a preset's own, and there is no preset\n"
-                           "  without one the command begins with the program");
+      problems_.add(program->at,
+                    "program takes the place of a preset's own, and there is no preset\n"
+                    "  without one the command begins with the program");
+      return;
     }
     const Preset* preset = find_named(presets(), named->text);
     if (preset == nullptr) {
@@ -103,13 +104,15 @@ class Expanding {
     uses_.push_back({entry.key, preset, at});
     const Node* command = engine.find("command");
     if (program != nullptr && stands(command)) {
-      return problems_.add(program->at,
-                           "program stands in the preset's command: with a command of your own, "
-                           "leave it out");
+      problems_.add(program->at,
+                    "program stands in the preset's command: with a command of your own, "
+                    "leave it out");
+      return;
     }
     const std::string path = program == nullptr ? "" : program->text;
     if (program != nullptr && path.empty()) {
-      return problems_.expected(*program, "program", "a text");
+      problems_.expected(*program, "program", "a text");
+      return;
     }
     std::erase_if(engine.entries, [](const Entry& one) { return one.key == "program"; });
     merge(engine, *preset->tree->find("engine"), at, true);
@@ -233,10 +236,11 @@ class Expanding {
     }
     if (!left_out.empty() && left_out.size() == backends->entries.size()) {
       const std::vector<std::string> names = keys_of(devices);
-      return problems_.add(use.at,
-                           "preset {} runs on {}, and no backend here does\n"
-                           "  write: backends: {{{}: {{}}}}, or give a backend its args",
-                           use.preset->name, text::join(names), names.front());
+      problems_.add(use.at,
+                    "preset {} runs on {}, and no backend here does\n"
+                    "  write: backends: {{{}: {{}}}}, or give a backend its args",
+                    use.preset->name, text::join(names), names.front());
+      return;
     }
     leave_out(use, "backend", left_out);
   }

@@ -22,10 +22,14 @@ bool variable_name(std::string_view name) {
   return !name.empty() && !text::is_digit(name[0]) && std::ranges::all_of(name, fits);
 }
 
-void Problems::add(Place at, std::string message) { found_.emplace_back(at, std::move(message)); }
+std::nullopt_t Problems::add(Place at, std::string message) {
+  found_.emplace_back(at, std::move(message));
+  return std::nullopt;
+}
 
-void Problems::expected(const Node& node, std::string_view what, std::string_view wanted) {
-  add(node.at, fmt::format("{} must be {}, not {}", what, wanted, describe(node)));
+std::nullopt_t Problems::expected(const Node& node, std::string_view what,
+                                  std::string_view wanted) {
+  return add(node.at, fmt::format("{} must be {}, not {}", what, wanted, describe(node)));
 }
 
 void Problems::unknown(Place at, std::string_view what, std::string_view word,
@@ -68,8 +72,7 @@ std::string known_here(std::span<const std::string> names) {
 
 std::optional<std::string> read_text(const Node& node, std::string_view what, Problems& problems) {
   if (node.kind == Node::Kind::scalar && !node.text.empty()) return node.text;
-  problems.expected(node, what, "a text");
-  return std::nullopt;
+  return problems.expected(node, what, "a text");
 }
 
 std::optional<std::int64_t> read_integer(const Node& node, std::string_view what, std::int64_t low,
@@ -78,8 +81,7 @@ std::optional<std::int64_t> read_integer(const Node& node, std::string_view what
     const auto value = text::to_int(node.text);
     if (value && *value >= low && *value <= high) return *value;
   }
-  problems.expected(node, what, fmt::format("a whole number from {} to {}", low, high));
-  return std::nullopt;
+  return problems.expected(node, what, fmt::format("a whole number from {} to {}", low, high));
 }
 
 std::optional<double> read_share(const Node& node, std::string_view what, double low, double high,
@@ -88,8 +90,7 @@ std::optional<double> read_share(const Node& node, std::string_view what, double
     const auto value = text::to_double(node.text);
     if (value && *value > low && *value < high) return *value;
   }
-  problems.expected(node, what, fmt::format("a number between {} and {}", low, high));
-  return std::nullopt;
+  return problems.expected(node, what, fmt::format("a number between {} and {}", low, high));
 }
 
 std::optional<bool> read_boolean(const Node& node, std::string_view what, Problems& problems) {
@@ -97,8 +98,7 @@ std::optional<bool> read_boolean(const Node& node, std::string_view what, Proble
     if (node.text == "true") return true;
     if (node.text == "false") return false;
   }
-  problems.expected(node, what, "true or false");
-  return std::nullopt;
+  return problems.expected(node, what, "true or false");
 }
 
 std::vector<std::string> read_texts(const Node& node, std::string_view what, Problems& problems) {
@@ -166,13 +166,11 @@ Environment read_environment(const Node& node, std::string_view what, Problems& 
 std::optional<std::string> read_choice(const Node& node, std::string_view what,
                                        std::span<const std::string> names, Problems& problems) {
   if (node.kind != Node::Kind::scalar) {
-    problems.expected(node, what, "one of " + text::join(names));
-    return std::nullopt;
+    return problems.expected(node, what, "one of " + text::join(names));
   }
   if (holds(names, node.text)) return node.text;
-  problems.add(node.at, "unknown {} {}{}{}", what, describe(node),
-               text::did_you_mean(node.text, names), known_here(names));
-  return std::nullopt;
+  return problems.add(node.at, "unknown {} {}{}{}", what, describe(node),
+                      text::did_you_mean(node.text, names), known_here(names));
 }
 
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
@@ -180,14 +178,10 @@ std::optional<double> read_duration(const Node& node, std::string_view what, dou
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
   const auto seconds = unit::parse_duration_seconds(*text);
-  if (!seconds) {
-    problems.add(node.at, "{}: {}", what, seconds.error().message);
-    return std::nullopt;
-  }
+  if (!seconds) return problems.add(node.at, "{}: {}", what, seconds.error().message);
   if (*seconds > 0 && *seconds <= most) return *seconds;
-  problems.add(node.at, "{} must be more than nothing{}{}", what,
-               most_shown.empty() ? "" : " and at most ", most_shown);
-  return std::nullopt;
+  return problems.add(node.at, "{} must be more than nothing{}{}", what,
+                      most_shown.empty() ? "" : " and at most ", most_shown);
 }
 
 Fields::Fields(const Node& node, std::string what, Problems& problems)
@@ -215,7 +209,7 @@ void Fields::later(std::initializer_list<const char*> keys) {
 }
 
 void Fields::finish() {
-  if (!is_map_) return;
+  if (!std::exchange(is_map_, false)) return;
   for (const Entry& entry : node_->entries) {
     if (holds(known_, entry.key)) continue;
     if (later_.contains(entry.key)) {

@@ -91,7 +91,6 @@ void parse_match_key(Fields& fields, verdict::Match& match, Parsing& parsing) {
   if (node == nullptr) return;
   Fields parts(*node, "match", parsing.problems);
   parse_match(parts, match, parsing);
-  parts.finish();
 }
 
 std::vector<std::string> keys_of(const Node& map) {
@@ -149,7 +148,6 @@ void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing) {
     Fields inside(entry.value, fmt::format("engine \"{}\" here", text::printable(entry.key)),
                   parsing.problems);
     parse_extra(inside, own, parsing);
-    inside.finish();
   }
 }
 

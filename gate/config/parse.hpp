@@ -69,14 +69,15 @@ struct YamlLimits {
 class Problems {
  public:
   explicit Problems(std::string file) : file_(std::move(file)) {}
-  void add(Place at, std::string message);
+  // Nothing comes of it: std::nullopt, for who returns that.
+  std::nullopt_t add(Place at, std::string message);
   template <class... Args>
-  requires(sizeof...(Args) > 0) void add(Place at, fmt::format_string<Args...> format,
+  requires(sizeof...(Args) > 0) auto add(Place at, fmt::format_string<Args...> format,
                                          Args&&... args) {
-    add(at, fmt::format(format, std::forward<Args>(args)...));
+    return add(at, fmt::format(format, std::forward<Args>(args)...));
   }
   // "limits must be a list, not a mapping".
-  void expected(const Node& node, std::string_view what, std::string_view wanted);
+  std::nullopt_t expected(const Node& node, std::string_view what, std::string_view wanted);
   // "unknown engine "x" (did you mean …)", and what is known.
   void unknown(Place at, std::string_view what, std::string_view word,
                std::span<const std::string> names);
@@ -130,12 +131,14 @@ std::optional<double> read_duration(const Node& node, std::string_view what, dou
                                     std::string_view most_shown, Problems& problems);
 void check_placeholders(std::string_view text, Place at, Problems& problems);
 
-// One mapping. Every key that may stand in it is asked for once with take(); finish() then
-// complains about the rest. A value of nothing ("limits:" alone) counts as absent.
+// One mapping. Every key that may stand in it is asked for once with take(); its end then complains
+// about the rest. A value of nothing ("limits:" alone) counts as absent.
 class Fields {
  public:
   // A node that is no mapping is a problem, and then has no fields. `what`: "engine \"x\"".
   Fields(const Node& node, std::string what, Problems& problems);
+  Fields(const Fields&) = delete;
+  ~Fields() { finish(); }
   // The value under `key`, or nullptr when it is absent or nothing.
   const Node* take(const std::string& key);
   // The same, and a problem when it is absent.
@@ -163,6 +166,7 @@ class Fields {
   }
   // Keys that a later version has.
   void later(std::initializer_list<const char*> keys);
+  // Before its end, for who asks then whether there are problems.
   void finish();
 
  private:

@@ -69,12 +69,8 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
                  name, text::did_you_mean(name, unit::metric_names()));
     return;
   }
-  constexpr Name<unit::Better> k_better[] = {{unit::Better::higher, "higher"},
-                                             {unit::Better::lower, "lower"}};
-  constexpr Name<unit::Kind> k_kinds[] = {{unit::Kind::time, "time"},
-                                          {unit::Kind::memory, "memory"},
-                                          {unit::Kind::quality, "quality"},
-                                          {unit::Kind::count, "count"}};
+  constexpr auto k_better = names_in_order<unit::Better>("higher", "lower");
+  constexpr auto k_kinds = names_in_order<unit::Kind>("time", "memory", "quality", "count");
   const auto direction = read_one_of<unit::Better>(*better, "direction", k_better, problems);
   auto what = rule.scale->unit == unit::Unit::count   ? unit::Kind::count
               : rule.scale->unit == unit::Unit::bytes ? unit::Kind::memory
@@ -98,7 +94,6 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
     const auto read = profile::shape_fits(allowed.when, "");
     if (when != nullptr && !read) problems.add(when->at, "when: " + read.error().message);
     parse_match_key(fields, allowed.match, parsing);
-    fields.finish();
   } else if (const auto why = read_text(node, "the reason", problems)) {
     allowed.why = *why;
   }
@@ -114,9 +109,8 @@ std::optional<std::int64_t> read_output_limit(const Node& node, std::string_view
   if (!text) return std::nullopt;
   const auto bytes = unit::parse_bytes(*text);
   if (bytes && *bytes >= k_least && *bytes <= k_most) return *bytes;
-  problems.add(node.at, bytes ? "output_limit must be from 4KiB to 32MiB"
-                              : "output_limit: " + bytes.error().message);
-  return std::nullopt;
+  return problems.add(node.at, bytes ? "output_limit must be from 4KiB to 32MiB"
+                                     : "output_limit: " + bytes.error().message);
 }
 
 ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
@@ -150,17 +144,14 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   }
   using Stream = ValueRule::Stream;
   using Pick = ValueRule::Pick;
-  constexpr Name<Stream> k_streams[] = {
-      {Stream::either, "either"}, {Stream::out, "out"}, {Stream::err, "err"}};
-  constexpr Name<Pick> k_picks[] = {
-      {Pick::last, "last"}, {Pick::first, "first"}, {Pick::all, "all"}};
+  constexpr auto k_streams = names_in_order<Stream>("either", "out", "err");
+  constexpr auto k_picks = names_in_order<Pick>("last", "first", "all");
   fields.choose("stream", rule.stream, k_streams);
   const Node* pick = fields.choose("pick", rule.pick, k_picks);
   if (is_fact && rule.pick == Pick::all) {
     problems.add(pick->at, "a fact is one value: pick first or last");
   }
   if (!is_fact) parse_declared(entry.key, entry, fields, rule, problems);
-  fields.finish();
   return rule;
 }
 
@@ -207,7 +198,6 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
     runtime = fields.need("runtime");
     image = fields.take("image");
     args = fields.take("args");
-    fields.finish();
     if (runtime == nullptr) return;
   }
   const auto chosen = read_one_of<Runtime>(*runtime, "container", k_runtimes, problems);
@@ -278,9 +268,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     engine.tells_counts_if_asked = holds(parsing.known.telling_if_asked, engine.output);
   }
   if (const Node* probes = fields.take("probes")) parse_probes(*probes, engine, parsing);
-  constexpr Name<InstructionsBy> k_ways[] = {{InstructionsBy::automatic, "auto"},
-                                             {InstructionsBy::perf, "perf"},
-                                             {InstructionsBy::valgrind, "valgrind"}};
+  constexpr auto k_ways = names_in_order<InstructionsBy>("auto", "perf", "valgrind");
   const Node* how = fields.choose("instructions", engine.instructions, k_ways);
   if (how != nullptr && !holds(engine.probes, "instructions")) {
     problems.add(how->at,
@@ -316,7 +304,6 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
                      ? "metrics and facts are read from output, which a server has none of"
                      : "metrics and facts are for output: generic");
   }
-  fields.finish();
   if (entry.value.kind == Node::Kind::map) check_server(entry.value, engine, problems);
   parsing.settings.engines.push_back(std::move(engine));
 }

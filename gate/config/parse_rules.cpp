@@ -17,10 +17,9 @@ std::optional<verdict::Amount> read_amount(const Node& node, std::string_view wh
   if (relative) digits = text::trim(digits.substr(0, digits.size() - 1));
   const auto value = text::to_double(digits);
   if (!value || *value < 0 || (relative && !may_be_relative)) {
-    problems.expected(node, what,
-                      may_be_relative ? "a number of at least 0, or a share such as 5%"
-                                      : "a number of at least 0");
-    return std::nullopt;
+    return problems.expected(node, what,
+                             may_be_relative ? "a number of at least 0, or a share such as 5%"
+                                             : "a number of at least 0");
   }
   constexpr double k_percent = 100;
   return verdict::Amount{relative ? *value / k_percent : *value, relative};
@@ -115,8 +114,7 @@ std::optional<double> read_count(const Node& node, std::string_view what, Proble
   const auto text = read_text(node, what, problems);
   const auto value = text ? text::to_double(*text) : std::nullopt;
   if (value && *value >= 0 && *value <= 1e9) return value;
-  if (text) problems.expected(node, what, "a count from 0 to 1e9");
-  return std::nullopt;
+  return text ? problems.expected(node, what, "a count from 0 to 1e9") : std::nullopt;
 }
 
 void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
@@ -137,7 +135,6 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
                    *word);
     }
   }
-  when.finish();
   if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) {
     problems.add(node.at, "a rule says when it holds: kernel, op or metric");
     return;
@@ -157,7 +154,6 @@ void parse_explain_rule(const Node& node, Parsing& parsing) {
   if (rule.say.size() > k_longest_saying) {
     parsing.problems.add(say->at, "say is longer than {} characters", k_longest_saying);
   }
-  fields.finish();
   parsing.settings.explain.rules.push_back(std::move(rule));
 }
 
@@ -192,7 +188,6 @@ explain::Band parse_band(const Node& node, Problems& problems) {
   if (band.low && band.high && *band.low > *band.high) {
     problems.add(node.at, "low is above high: every count would be unusual");
   }
-  fields.finish();
   return band;
 }
 
@@ -262,14 +257,12 @@ void parse_gate(const Node& node, Parsing& parsing) {
     gate.reference_source = problems.source(reference->at);
   }
   fields.later({"against", "cache", "shards"});
-  fields.finish();
 }
 
 void parse_explain(const Node& node, Parsing& parsing) {
   Fields fields(node, "explain", parsing.problems);
   if (const Node* rules = fields.take("rules")) parse_rules(*rules, parsing);
   if (const Node* bands = fields.take("bands")) parse_bands(*bands, parsing);
-  fields.finish();
 }
 
 }  // namespace weir::config

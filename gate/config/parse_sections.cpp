@@ -54,9 +54,8 @@ std::optional<double> read_rate(const Node& node, std::string_view what, Problem
   if (!text) return std::nullopt;
   const auto rate = text::to_double(*text);
   if (rate && *rate > 0 && *rate <= k_fastest) return rate;
-  problems.add(node.at, "rate must be requests a second, above 0 and at most {}: not {}", k_fastest,
-               describe(node));
-  return std::nullopt;
+  return problems.add(node.at, "rate must be requests a second, above 0 and at most {}: not {}",
+                      k_fastest, describe(node));
 }
 
 void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
@@ -105,7 +104,6 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
   parse_per_engine(fields, prompt.extra, parsing);
   parse_load(fields, prompt, problems);
   fields.later({"chat", "images", "cache"});
-  fields.finish();
   if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, problems);
 }
 
@@ -118,7 +116,6 @@ std::vector<MatrixEntry> parse_entries(const Node& node, std::string_view what, 
     entry.source = problems.source(item.at);
     Fields fields(item, fmt::format("an entry of {}", what), problems);
     parse_match(fields, entry.match, parsing);
-    fields.finish();
     if (item.kind == Node::Kind::map && item.entries.empty()) {
       problems.add(item.at, "an entry of {} must name something", what);
     }
@@ -169,7 +166,6 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
   }
   fields.read("runner", backend.runner, read_texts);
   parse_per_engine(fields, backend.extra, parsing);
-  fields.finish();
 }
 
 }  // namespace
@@ -188,7 +184,6 @@ void parse_models(const Node& node, Parsing& parsing) {
         fields.need("path", model.path, read_text);
         fields.read("private", model.is_private, read_boolean);
         parse_per_engine(fields, model.extra, parsing);
-        fields.finish();
       });
 }
 
@@ -203,7 +198,6 @@ void parse_variants(const Node& node, Parsing& parsing) {
                 if (entry.value.kind == Node::Kind::null) return;
                 Fields fields(entry.value, named("variant", entry), parsing.problems);
                 parse_per_engine(fields, variant.extra, parsing);
-                fields.finish();
               });
 }
 
@@ -222,7 +216,6 @@ void parse_matrix(const Node& node, Parsing& parsing) {
     parsing.problems.add(include->at, "include is empty: leave it out for the whole product");
   }
   fields.read("exclude", parsing.settings.exclude, read);
-  fields.finish();
 }
 
 }  // namespace weir::config

@@ -90,10 +90,10 @@ std::optional<std::string> read_token(const Node& node, std::string_view what, P
   auto name = read_text(node, what, problems);
   if (!name || (name->size() <= 128 && variable_name(*name))) return name;
   // Not shown: somebody may have put the token itself here.
-  problems.add(node.at,
-               "token_env is the name of an environment variable, as in SERVER_TOKEN: the token "
-               "itself stands in no file");
-  return std::nullopt;
+  return problems.add(
+      node.at,
+      "token_env is the name of an environment variable, as in SERVER_TOKEN: the token "
+      "itself stands in no file");
 }
 
 std::optional<std::string> read_line_pattern(const Node& node, std::string_view what,
@@ -124,7 +124,6 @@ void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
     server.ready_seconds = read_duration(*timeout, "timeout of ready", k_day, k_day_shown, problems)
                                .value_or(server.ready_seconds);
   }
-  fields.finish();
 }
 
 // What a request must keep to be good: goodput counts those.
@@ -134,7 +133,6 @@ void parse_objectives(const Node& node, ServerSettings& server, Problems& proble
   fields.read("ttft", objectives.first_token_seconds, read_duration, k_day, k_day_shown);
   fields.read("tpot", objectives.per_token_seconds, read_duration, k_day, k_day_shown);
   fields.read("e2e", objectives.end_to_end_seconds, read_duration, k_day, k_day_shown);
-  fields.finish();
   if (node.kind == Node::Kind::map && node.entries.empty()) {
     problems.add(node.at, "slo must say at least one of ttft, tpot and e2e: {ttft: 200ms}");
   }

@@ -42,7 +42,6 @@ Result<Preset> read(const PresetText& file) {
       Fields inside(entry.value, entry.key, parsing.problems);
       preset.devices.push_back({entry.key, {}});
       parse_extra(inside, preset.devices.back().extra, parsing);
-      inside.finish();
     }
   }
   if (const Node* prompts = fields.need("prompts")) {

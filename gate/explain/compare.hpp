@@ -87,6 +87,6 @@ struct Compared {
 [[nodiscard]] Comparison compare(const Compared& a, const Compared& b);
 
 // One element of the list in weir.comparison/1.
-[[nodiscard]] Json to_json(const Comparison& comparison);
+void fields(Fields& io, Comparison& comparison);
 
 }  // namespace weir::explain

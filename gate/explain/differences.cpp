@@ -128,9 +128,7 @@ Moves one_way(const std::vector<Move>& moves, bool up) {
 }
 
 std::vector<KernelName> names_in(const Moves& moves) {
-  std::vector<KernelName> names;
-  for (const Move* move : moves) names.push_back(move->parsed);
-  return names;
+  return collect<KernelName>(moves, &Move::parsed);
 }
 
 Rational sum_of(const Moves& moves) {

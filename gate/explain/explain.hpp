@@ -107,6 +107,6 @@ struct Explanation {
 [[nodiscard]] std::string per_words(unit::Scope scope);
 
 // One element of the list in weir.explanation/1: {"cell", "findings": [...], ...}.
-[[nodiscard]] Json to_json(const Explanation& explanation);
+void fields(Fields& io, Explanation& explanation);
 
 }  // namespace weir::explain

@@ -6,13 +6,8 @@
 namespace weir::explain {
 namespace {
 
-constexpr auto k_shifts = std::to_array<Name<Shift>>({{Shift::same, "same"},
-                                                      {Shift::fresh, "new"},
-                                                      {Shift::gone, "gone"},
-                                                      {Shift::slower, "slower"},
-                                                      {Shift::more_calls, "more_calls"},
-                                                      {Shift::fewer_calls, "fewer_calls"},
-                                                      {Shift::faster, "faster"}});
+constexpr auto k_shifts =
+    names_in_order<Shift>("new", "gone", "slower", "more_calls", "fewer_calls", "faster", "same");
 
 }  // namespace
 
@@ -34,7 +29,7 @@ static void fields(Fields& io, Check& check) {
   io("note", check.note);
 }
 
-static void fields(Fields& io, Explanation& explanation) {
+void fields(Fields& io, Explanation& explanation) {
   io("cell", explanation.cell);
   io("differs", explanation.differs);
   io("findings", explanation.findings);
@@ -82,7 +77,7 @@ static void side_fields(Fields& io, ComparedInput& side, std::optional<double>& 
   io.sparse("seconds", seconds);
 }
 
-static void fields(Fields& io, Comparison& both) {
+void fields(Fields& io, Comparison& both) {
   io.object("a", [&](Fields& a) { side_fields(a, both.a, both.seconds_a); });
   io.object("b", [&](Fields& b) { side_fields(b, both.b, both.seconds_b); });
   io("decoding", both.decoding);
@@ -94,9 +89,5 @@ static void fields(Fields& io, Comparison& both) {
 }
 
 std::string_view to_string(Shift change) { return weir::name_of(k_shifts, change); }
-
-Json to_json(const Explanation& explanation) { return write_fields(explanation); }
-
-Json to_json(const Comparison& comparison) { return write_fields(comparison); }
 
 }  // namespace weir::explain

@@ -206,7 +206,7 @@ std::string lines_of(const std::vector<verdict::Allowable>& changes) {
 
 Json json_of(const std::vector<verdict::Allowable>& changes) {
   Json list = Json::array();
-  for (const verdict::Allowable& what : changes) list.push_back(verdict::to_json(what));
+  for (const verdict::Allowable& what : changes) list.push_back(write_fields(what));
   return list;
 }
 

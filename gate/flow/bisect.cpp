@@ -379,7 +379,7 @@ Json json_of(const Bisected& made, const verdict::GateVerdict& shown) {
       {"times", made.asked.times},       {"commits", made.commits},
       {"suspects", std::move(suspects)}, {"steps", std::move(steps)},
       {"notes", made.asked.notes},       {"folder", made.folder},
-      {"seconds", made.seconds},         {"verdict", verdict::to_json(shown)}};
+      {"seconds", made.seconds},         {"verdict", write_fields(shown)}};
   json["first_bad"] = was_found(made) ? Json(made.suspects.front()) : Json();
   return json;
 }

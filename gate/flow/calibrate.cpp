@@ -56,7 +56,7 @@ Result<std::string> Calibrations::keep(const verdict::CalibratedCell& cell) {
   const std::string path =
       sys::join_path(folder_, path_of(cell.cell, cell.machine_class, cell.fingerprint));
   WEIR_CHECK(files_.make_dirs(sys::folder_of(path)));
-  WEIR_CHECK(files_.write_atomic(path, document(verdict::to_json(cell))));
+  WEIR_CHECK(files_.write_atomic(path, document(write_fields(cell))));
   return path;
 }
 

@@ -162,11 +162,8 @@ Result<std::vector<Patient>> patients(const Job& job, const DoctorOptions& optio
 }
 
 using FitState = probes::Fit::State;
-constexpr auto k_fit_words = std::to_array<Name<FitState>>({{FitState::unused, "unused"},
-                                                            {FitState::sees, "sees"},
-                                                            {FitState::perhaps, "perhaps"},
-                                                            {FitState::blind, "blind"},
-                                                            {FitState::absent, "absent"}});
+constexpr auto k_fit_words =
+    names_in_order<FitState>("sees", "perhaps", "blind", "absent", "unused");
 
 // Where its program is, or why there is none to look at.
 Result<std::string> program_of(const Patient& patient, const std::string& path_variable,

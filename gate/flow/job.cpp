@@ -55,7 +55,7 @@ Answer profiles_answer(std::string text, std::span<const profile::Profile> profi
   Json all = Json::array();
   bool unmeasured = false;
   for (const profile::Profile& profile : profiles) {
-    all.push_back(profile::to_json(profile));
+    all.push_back(write_fields(profile));
     unmeasured = unmeasured || !profile.errors.empty();
   }
   return {std::move(text), document({{"schema", "weir.profiles/1"}, {"profiles", all}}),

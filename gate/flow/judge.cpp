@@ -295,7 +295,9 @@ verdict::GateVerdict judge_against(const Measured& measured, const Measured& bas
 Result<verdict::GateVerdict> read_verdict(const std::string& file, const sys::Files& files) {
   constexpr std::uint64_t k_largest_verdict = std::uint64_t{64} << 20;
   WEIR_TRY(const std::string text, files.read(file, k_largest_verdict));
-  return parse_json(text).and_then(verdict::verdict_from_json).map_error(in_context(file));
+  return parse_json(text)
+      .and_then(reading<verdict::GateVerdict>("verdict"))
+      .map_error(in_context(file));
 }
 
 namespace {

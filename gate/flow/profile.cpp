@@ -237,9 +237,8 @@ Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
   style.width = static_cast<std::size_t>(job.width());
   style.most_rows = options.top;
   (void)report::set_grouping(style, options.by);
-  Answer answer{
-      report::observed_text(observed, style),
-      document(observed::to_json(report::without_private(observed, options.page.privacy)))};
+  Answer answer{report::observed_text(observed, style),
+                document(write_fields(report::without_private(observed, options.page.privacy)))};
   if (options.page.file.empty()) return answer;
   // Nothing is said of this machine, as the file was not made on it.
   report::PageFacts facts = facts_of(job, options.page, sys::file_name_of(options.what), {});

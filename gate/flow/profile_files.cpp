@@ -21,13 +21,13 @@ std::string schema_of(const Json& json) {
 Result<ProfileFile> profiles_in(const Json& json, const std::string& schema) {
   ProfileFile read;
   if (schema == "weir.profile/1") {
-    WEIR_TRY(read.profiles.emplace_back(), profile::profile_from_json(json));
+    WEIR_TRY(read.profiles.emplace_back(), read_fields<profile::Profile>(json, "profile"));
     return read;
   }
   const Json& list = below(json, "profiles");
   if (!list.is_array()) return fail(Code::data, "it has no profiles");
   for (const Json& one : list)
-    WEIR_SET(read.profiles.emplace_back(), profile::profile_from_json(one));
+    WEIR_SET(read.profiles.emplace_back(), read_fields<profile::Profile>(one, "profile"));
   return read;
 }
 

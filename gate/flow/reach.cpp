@@ -37,7 +37,7 @@ Result<std::optional<profile::Reach>> StoredReach::of(const std::string& cell) c
   if (!files_.exists(path)) return std::nullopt;
   WEIR_TRY(const std::string text, files_.read(path, k_largest_record));
   WEIR_TRY(profile::Reach reach, parse_json(text, {.bytes = k_largest_record, .depth = 16})
-                                     .and_then(profile::reach_from_json)
+                                     .and_then(reading<profile::Reach>("reach"))
                                      .map_error(in_context(path)));
   if (reach.cell == cell) return reach;
   return fail(Code::data, "{}: holds what \"{}\" runs; it was moved or edited by hand", path,
@@ -47,7 +47,7 @@ Result<std::optional<profile::Reach>> StoredReach::of(const std::string& cell) c
 Result<void> StoredReach::put(const profile::Reach& reach) {
   const std::string path = path_of(reach.cell);
   WEIR_CHECK(files_.make_dirs(sys::folder_of(path)));
-  return files_.write_atomic(path, document(profile::to_json(reach)));
+  return files_.write_atomic(path, document(write_fields(reach)));
 }
 
 std::vector<ReachCell> reach_cells(std::span<const config::Cell> cells) {

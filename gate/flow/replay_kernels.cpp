@@ -210,7 +210,7 @@ Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
   }
   WEIR_TRY(const report::ReplayedKernels all, replay_all(job, options));
   return Answer{report::replayed_text(all, {.width = job.width(), .most_rows = options.top}),
-                document(observed::to_json(report::observed_of(all))),
+                document(write_fields(report::observed_of(all))),
                 report::sums_of(all).replayed == 0 ? ExitCode::unmeasured : ExitCode::pass};
 }
 

@@ -125,7 +125,7 @@ Result<observed::Replayed> replay_at(const std::string& place, const profile::Re
                                      const ReplayAsk& ask, const Job& job, const sys::Stop& stop) {
   WEIR_TRY(const std::string program, program_of(place, ask, job.world));
   const std::string file = sys::join_path(ask.folder, "ops.json");
-  WEIR_CHECK(job.files().write_unsynced(file, dump_json(profile::to_json(replay))));
+  WEIR_CHECK(job.files().write_unsynced(file, dump_json(write_fields(replay))));
   observed::Replayed out;
   if (!place.starts_with(k_vulkan)) out.threads = ask.threads;
   out.nodes.resize(replay.steps.empty() ? 0 : replay.steps.front().nodes.size());
@@ -273,7 +273,7 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
     return fail(Code::unavailable, "{}: {}; nothing was recorded", options.words.front(), failed);
   }
   WEIR_TRY(const profile::Replay replay, probes::collect_replay(job.files(), passing.path()));
-  const Json json = profile::to_json(replay);
+  const Json json = write_fields(replay);
   WEIR_CHECK(job.files().write_atomic(options.record, document(json, -1)));
   return Answer{report::recording_text(replay, static_cast<std::size_t>(job.width())) +
                     fmt::format("\nrecorded {}\n  weir replay {} --engine {}\n", options.record,
@@ -419,7 +419,7 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
                                     {.width = static_cast<std::size_t>(job.width()),
                                      .most_rows = options.top,
                                      .whole = whole}),
-                document(observed::to_json(observed)),
+                document(write_fields(observed)),
                 observed.ops.empty() ? ExitCode::unmeasured : ExitCode::pass};
 }
 

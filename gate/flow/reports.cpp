@@ -74,7 +74,7 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
   // Without a file nothing is run again by naming one.
   const report::Verbs hints =
       job.asked.config_text ? report::Verbs{"doctor", "explain"} : report_hints();
-  const std::string json = document(verdict::to_json(verdict));
+  const std::string json = document(write_fields(verdict));
   if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
     WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, "verdict.json"), json));
   }

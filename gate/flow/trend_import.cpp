@@ -69,7 +69,7 @@ void take_commit(const Job& job, const Measured& measured, const run::RunHeader&
 
 Result<verdict::GateVerdict> verdict_in_file(const std::string& path, const sys::Files& files) {
   WEIR_TRY(const std::string text, files.read(path, history::k_largest_verdict));
-  return parse_json(text).and_then(verdict::verdict_from_json);
+  return parse_json(text).and_then(reading<verdict::GateVerdict>("verdict"));
 }
 
 Result<TrendPart> part_of_run(const Job& job, const std::string& path, const TrendFacts& given) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gate/base/find.hpp"
+
 namespace weir::history {
 
 namespace {
@@ -30,8 +32,7 @@ class SeriesReader {
 
  private:
   Result<stats::Changes> search() const {
-    std::vector<double> values;
-    for (const SeriesPoint& point : series_.points) values.push_back(point.value);
+    const auto values = collect<double>(series_.points, &SeriesPoint::value);
     return is_exact(series_) ? stats::count_changes(values) : stats::find_changes(values, policy_);
   }
 

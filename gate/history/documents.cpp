@@ -171,15 +171,14 @@ Run run_of(RunFacts facts, const verdict::GateVerdict& verdict) {
 
 StoredVerdict stored_verdict(const RunFacts& facts, const std::string& run,
                              const verdict::GateVerdict& verdict, double kept_at) {
-  std::string text = dump_json(verdict::to_json(verdict));
+  std::string text = dump_json(write_fields(verdict));
   return {facts.project,  hash_hex(text), run,     facts.commit,
           facts.branch,   facts.time,     kept_at, std::string(verdict::to_string(verdict.verdict)),
           std::move(text)};
 }
 
 Result<verdict::GateVerdict> verdict_of(const StoredVerdict& stored) {
-  WEIR_TRY(const Json json, parse_json(stored.text));
-  return verdict::verdict_from_json(json);
+  return parse_json(stored.text).and_then(reading<verdict::GateVerdict>("verdict"));
 }
 
 std::set<std::string> judged_parts(const StoredVerdict& verdict) {
@@ -214,7 +213,7 @@ std::optional<std::string> miss_parts(const std::set<std::string>& before, Store
   if (auto gate = verdict_of(verdict)) {
     verdict::leave_unjudged(*gate, why);
     verdict.outcome = verdict::to_string(gate->verdict);
-    verdict.text = dump_json(verdict::to_json(*gate));
+    verdict.text = dump_json(write_fields(*gate));
     verdict.id = hash_hex(verdict.text);
   } else {
     verdict.outcome = verdict::to_string(verdict::Outcome::error);
@@ -274,7 +273,7 @@ Result<std::vector<profile::Profile>> profiles_from_json(const Json& json) {
   }
   std::vector<profile::Profile> profiles;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    auto one = profile::profile_from_json(items[i]);
+    auto one = read_fields<profile::Profile>(items[i], "profile");
     if (!one) {
       return tl::unexpected(with_context(fmt::format("profiles[{}]", i), std::move(one).error()));
     }
@@ -292,7 +291,7 @@ Result<Batch> batch_of(const verdict::GateVerdict& verdict, const GivenFacts& gi
     if (facts.machine.empty()) facts.machine = machine_of(cell.machine_name);
   }
   facts.weir_version = kept_or_nothing(verdict.weir_version).value_or("");
-  facts.id = hash_hex(fmt::format("verdict\n{}", dump_json(verdict::to_json(verdict))));
+  facts.id = hash_hex(fmt::format("verdict\n{}", dump_json(write_fields(verdict))));
   Batch batch;
   batch.verdicts.push_back(stored_verdict(facts, facts.id, verdict, around.now));
   batch.runs.push_back(run_of(std::move(facts), verdict));
@@ -306,7 +305,7 @@ Result<Batch> batch_of(const std::vector<profile::Profile>& profiles, const Give
   std::string text = "profiles\n";
   for (const profile::Profile& one : profiles) {
     if (facts.machine.empty()) facts.machine = machine_of(one.provenance.machine_name);
-    text += dump_json(profile::to_json(one)) + "\n";
+    text += dump_json(write_fields(one)) + "\n";
   }
   // Two measurements of the same counts are the same document: what was said of them tells them
   // apart, but for the time that was not said.

@@ -17,10 +17,7 @@ constexpr std::size_t k_longest_reason = 4'096;
 // Seconds since the epoch between the years 0 and 9999: what ISO 8601 can say.
 constexpr double k_first_time = -62'167'219'200.0, k_last_time = 253'402'300'800.0;
 
-constexpr auto k_sources = std::to_array<Name<Source>>({{Source::run, "run"},
-                                                        {Source::verdict, "verdict"},
-                                                        {Source::baseline, "baseline"},
-                                                        {Source::csv, "csv"}});
+constexpr auto k_sources = names_in_order<Source>("run", "verdict", "baseline", "csv");
 
 bool plain(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; });

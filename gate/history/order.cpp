@@ -85,11 +85,6 @@ class KnownTimes {
   std::vector<std::pair<double, std::size_t>> rows_;  // time, slot
 };
 
-// A class that is not known is taken for the last one that was.
-void take_known(std::string& known, const std::string& seen) {
-  if (!seen.empty()) known = seen;
-}
-
 }  // namespace
 
 CommitOrder::CommitOrder(std::vector<std::string> commits) : commits_(std::move(commits)) {
@@ -141,29 +136,24 @@ std::vector<ClassChange> class_changes(const History& history, const Series& ser
   std::vector<ClassChange> changes;
   std::string device, machine;
   std::vector<double> values;  // of the class that holds
-  const auto close = [&] {
-    if (changes.empty()) return;
-    changes.back().after = middle_of(values);
-    changes.back().points_after = values.size();
-  };
   for (std::size_t i = 0; i < series.points.size(); ++i) {
     const Place& place = history.place_of(series.points[i]);
-    std::string next_device = device, next_machine = machine;
-    take_known(next_device, place.device_class);
-    take_known(next_machine, place.machine_class);
+    // A class that is not known is taken for the last one that was.
+    const std::string& next_device = place.device_class.empty() ? device : place.device_class;
+    const std::string& next_machine = place.machine_class.empty() ? machine : place.machine_class;
     const bool other = (!device.empty() && next_device != device) ||
                        (!count && !machine.empty() && next_machine != machine);
     if (other && !values.empty()) {
-      close();
-      changes.push_back(
-          {i, device, next_device, machine, next_machine, middle_of(values), 0, values.size(), 0});
+      const double middle = middle_of(values);
+      if (!changes.empty()) changes.back().after = middle;
+      changes.push_back({i, device, next_device, machine, next_machine, middle, 0});
       values.clear();
     }
-    device = std::move(next_device);
-    machine = std::move(next_machine);
+    device = next_device;
+    machine = next_machine;
     values.push_back(series.points[i].value);
   }
-  close();
+  if (!changes.empty()) changes.back().after = middle_of(values);
   return changes;
 }
 

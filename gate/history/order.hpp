@@ -43,7 +43,6 @@ struct ClassChange {
   std::string device_class_before, device_class, machine_class_before, machine_class;
   // Medians of the points of the class before and of the new one, as far as each goes.
   double before = 0, after = 0;
-  std::size_t points_before = 0, points_after = 0;
 };
 // Counts do not depend on the machine class, so that for metrics of the kind `count` only the
 // device class is looked at. A class that is not known ("") is no other one.

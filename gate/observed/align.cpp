@@ -240,9 +240,7 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
     const std::vector<Command*> commands = sent_by(run, process, again);
     // A device that no probe beside ggml's sees sends nothing that could be laid beside the nodes.
     if (commands.empty()) continue;
-    std::vector<std::string> kernels;
-    kernels.reserve(commands.size());
-    for (const Command* command : commands) kernels.push_back(command->name);
+    const auto kernels = collect<std::string>(commands, &Command::name);
     const auto [place, fresh] = seen.try_emplace({run.graph, kernels});
     if (fresh) place->second = align_sequences(kernels, ops);
     const Aligned& aligned = place->second;

@@ -8,11 +8,7 @@
 namespace weir::observed {
 namespace {
 
-constexpr auto k_phases = std::to_array<Name<Phase>>({{Phase::unknown, "unknown"},
-                                                      {Phase::load, "load"},
-                                                      {Phase::prefill, "prefill"},
-                                                      {Phase::decode, "decode"},
-                                                      {Phase::other, "other"}});
+constexpr auto k_phases = names_in_order<Phase>("unknown", "load", "prefill", "decode", "other");
 
 // Not negative; `T` may be optional.
 template <class T>
@@ -170,7 +166,7 @@ static void check_steps(Fields& io, const char* key, const Rows& rows, std::size
   }
 }
 
-static void fields(Fields& io, Observed& observed) {
+void fields(Fields& io, Observed& observed) {
   io.schema("weir.observed/1", "this is not weir.observed/1");
   io.sparse("format", observed.format);
   io.sparse("version", observed.version);
@@ -208,12 +204,6 @@ bool empty(const Observed& observed) {
   bare.truncated = observed.truncated;
   bare.warnings = observed.warnings;
   return observed == bare;
-}
-
-Json to_json(const Observed& observed) { return write_fields(observed); }
-
-Result<Observed> observed_from_json(const Json& json) {
-  return read_fields<Observed>(json, "observed");
 }
 
 std::string_view to_string(Phase phase) { return name_of(k_phases, phase); }

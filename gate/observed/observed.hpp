@@ -194,10 +194,9 @@ struct Observed {
 // Nothing at all was found: no row, number, error or fact.
 [[nodiscard]] bool empty(const Observed& observed);
 
-// weir.observed/1. What is absent, empty or at its default is left out.
-[[nodiscard]] Json to_json(const Observed& observed);
-// Fails with Code::data when it is not that, or holds indices that lead nowhere.
-[[nodiscard]] Result<Observed> observed_from_json(const Json& json);
+// weir.observed/1. What is absent, empty or at its default is left out. Indices that lead nowhere
+// are refused.
+void fields(Fields& io, Observed& observed);
 
 [[nodiscard]] std::string_view to_string(Phase phase);  // "decode"
 

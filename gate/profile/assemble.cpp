@@ -364,10 +364,7 @@ static void provenance_fields(Fields& io, Provenance& from) {
 
 void fields(Fields& io, CellFacts& facts) {
   static constexpr auto k_sweeps =
-      std::to_array<Name<Sweep>>({{Sweep::none, "none"},
-                                  {Sweep::tokens, "tokens"},
-                                  {Sweep::repeats, "repeats"},
-                                  {Sweep::overlapping, "overlapping"}});
+      names_in_order<Sweep>("tokens", "repeats", "none", "overlapping");
   io("cell", facts.cell);
   io("device", facts.device);
   io("sweep", Named{facts.sweep, k_sweeps, "has a sweep that is not known"});

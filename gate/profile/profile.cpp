@@ -7,21 +7,11 @@
 namespace weir::profile {
 namespace {
 
-constexpr auto k_natures = std::to_array<Name<Nature>>({{Nature::sampled, "sampled"},
-                                                        {Nature::exact, "exact"},
-                                                        {Nature::nearly_exact, "nearly exact"}});
+constexpr auto k_natures = names_in_order<Nature>("exact", "nearly exact", "sampled");
 using State = Placement::State;
-constexpr auto k_states = std::to_array<Name<State>>({{State::unknown, "unknown"},
-                                                      {State::seen, "seen"},
-                                                      {State::shown, "shown"},
-                                                      {State::refuted, "refuted"}});
-constexpr auto k_scopes = std::to_array<Name<unit::Scope>>({
-    {unit::Scope::whole, "whole"},
-    {unit::Scope::per_token, "per_token"},
-    {unit::Scope::per_prefill, "per_prefill"},
-    {unit::Scope::fixed, "fixed"},
-    {unit::Scope::at_length, "at_length"},
-});
+constexpr auto k_states = names_in_order<State>("unknown", "seen", "shown", "refuted");
+constexpr auto k_scopes =
+    names_in_order<unit::Scope>("whole", "per_token", "per_prefill", "fixed", "at_length");
 
 }  // namespace
 
@@ -116,7 +106,7 @@ static void fields(Fields& io, Provenance& from) {
   io.always("lengths", from.lengths);
 }
 
-static void fields(Fields& io, Profile& profile) {
+void fields(Fields& io, Profile& profile) {
   io.schema_of_document("weir.profile/1", "not a profile: ");
   io("cell", profile.cell);
   io("device", profile.device);
@@ -144,12 +134,6 @@ static void fields(Fields& io, Profile& profile) {
   io.always("profiling_cost", Short{profile.profiling_cost});
   io.always("requests", profile.requests);
   io.always("server_metrics", profile.server, "server's metric");
-}
-
-Json to_json(const Profile& profile) { return write_fields(profile); }
-
-Result<Profile> profile_from_json(const Json& json) {
-  return read_fields<Profile>(json, "profile");
 }
 
 }  // namespace weir::profile

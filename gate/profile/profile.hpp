@@ -143,7 +143,6 @@ void fields(Fields& io, WorkDone& work);
 void fields(Fields& io, Reference& reference);
 
 // weir.profile/1: what `weir compare` reads and artifacts carry.
-[[nodiscard]] Json to_json(const Profile& profile);
-[[nodiscard]] Result<Profile> profile_from_json(const Json& json);
+void fields(Fields& io, Profile& profile);
 
 }  // namespace weir::profile

@@ -59,7 +59,7 @@ std::string path_below(std::string_view path, std::string_view top) {
   return normal;
 }
 
-static void fields(Fields& io, Reach& reach) {
+void fields(Fields& io, Reach& reach) {
   io.schema("weir.reach/1", "not a weir.reach/1");
   io("cell", reach.cell);
   io("commit", reach.commit);
@@ -76,10 +76,6 @@ static void fields(Fields& io, Reach& reach) {
   const Executed read = std::exchange(reach.executed, {});
   merge_executed(reach.executed, read);
 }
-
-Json to_json(const Reach& reach) { return write_fields(reach); }
-
-Result<Reach> reach_from_json(const Json& json) { return read_fields<Reach>(json, "reach"); }
 
 namespace {
 

@@ -55,9 +55,7 @@ struct Reach {
   friend bool operator==(const Reach&, const Reach&) = default;
 };
 // weir.reach/1
-[[nodiscard]] Json to_json(const Reach& reach);
-// Fails with Code::data naming the field.
-[[nodiscard]] Result<Reach> reach_from_json(const Json& json);
+void fields(Fields& io, Reach& reach);
 
 // What `llvm-cov export -format=text` prints, or `gcov --json-format --stdout` (one document a
 // line). Files of which no line ran are left out. Fails with Code::data on anything else, also

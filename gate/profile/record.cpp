@@ -7,20 +7,11 @@
 namespace weir::profile {
 namespace {
 
-constexpr auto k_passes =
-    std::to_array<Name<Pass>>({{Pass::timed, "timed"}, {Pass::counted, "counted"}});
-constexpr auto k_sides =
-    std::to_array<Name<Side>>({{Side::candidate, "candidate"}, {Side::base, "base"}});
-constexpr auto k_endings = std::to_array<Name<Ended>>({{Ended::exited, "exited"},
-                                                       {Ended::signaled, "signaled"},
-                                                       {Ended::timed_out, "timed_out"},
-                                                       {Ended::output_limit, "output_limit"},
-                                                       {Ended::not_started, "not_started"},
-                                                       {Ended::interrupted, "interrupted"}});
-constexpr auto k_figure_kinds =
-    std::to_array<Name<ServerFigure::Kind>>({{ServerFigure::Kind::counter, "counter"},
-                                             {ServerFigure::Kind::gauge, "gauge"},
-                                             {ServerFigure::Kind::mean, "mean"}});
+constexpr auto k_passes = names_in_order<Pass>("timed", "counted");
+constexpr auto k_sides = names_in_order<Side>("candidate", "base");
+constexpr auto k_endings = names_in_order<Ended>("exited", "signaled", "timed_out", "output_limit",
+                                                 "not_started", "interrupted");
+constexpr auto k_figure_kinds = names_in_order<ServerFigure::Kind>("counter", "gauge", "mean");
 
 }  // namespace
 
@@ -132,7 +123,7 @@ static void fields(Fields& io, MachineState& machine) {
   io.sparse("major_faults", machine.major_faults);
 }
 
-static void fields(Fields& io, RunRecord& record) {
+void fields(Fields& io, RunRecord& record) {
   io("cell", record.cell);
   io("pass", pass_field(record.pass, "has a pass that is neither timed nor counted"));
   io.sparse("instructions", record.instructions);
@@ -178,12 +169,6 @@ Named<Pass> pass_field(Pass& pass, std::string complaint) {
 }
 Named<Side> side_field(Side& side, std::string complaint) {
   return {side, k_sides, std::move(complaint)};
-}
-
-Json to_json(const RunRecord& record) { return write_fields(record); }
-
-Result<RunRecord> record_from_json(const Json& json) {
-  return read_fields<RunRecord>(json, "record");
 }
 
 }  // namespace weir::profile

@@ -120,8 +120,7 @@ struct RunRecord {
   friend bool operator==(const RunRecord&, const RunRecord&) = default;
 };
 
-[[nodiscard]] Json to_json(const RunRecord& record);
-[[nodiscard]] Result<RunRecord> record_from_json(const Json& json);
+void fields(Fields& io, RunRecord& record);
 
 [[nodiscard]] std::string_view to_string(Pass pass);
 [[nodiscard]] std::string_view to_string(Side side);  // "candidate", "base"

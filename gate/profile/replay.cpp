@@ -137,7 +137,7 @@ static void fields(Fields& io, ReplayStep& step) {
   io("nodes", step.nodes, ".nodes[]");
 }
 
-static void fields(Fields& io, Replay& replay) {
+void fields(Fields& io, Replay& replay) {
   io.derived("schema", k_replay_schema);
   std::string engine = "ggml";
   io("engine", engine);
@@ -155,8 +155,6 @@ static void fields(Fields& io, Replay& replay) {
     replay.warnings.resize(k_replay_most_warnings);
   for (std::string& warning : replay.warnings) warning = text::printable(warning.substr(0, 1000));
 }
-
-Json to_json(const Replay& replay) { return write_fields(replay); }
 
 Result<Replay> replay_from_json(const Json& json) {
   if (!json.is_object() || json.value("schema", Json()) != k_replay_schema) {

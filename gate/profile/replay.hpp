@@ -78,7 +78,7 @@ struct Replay {
   friend bool operator==(const Replay&, const Replay&) = default;
 };
 
-[[nodiscard]] Json to_json(const Replay& replay);
+void fields(Fields& io, Replay& replay);
 // Code::data with the place where it is no weir.ops/1 or has a number out of bounds.
 [[nodiscard]] Result<Replay> replay_from_json(const Json& json);
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 
 namespace weir::profile {
@@ -11,37 +12,15 @@ namespace {
 
 constexpr std::string_view k_served_schema = "weir.served/1";
 
-constexpr auto k_faults = std::to_array<Name<ServedFault>>({
-    {ServedFault::other, "other"},
-    {ServedFault::invalid_request, "invalid_request"},
-    {ServedFault::no_connection, "no_connection"},
-    {ServedFault::refused, "refused"},
-    {ServedFault::tls, "tls"},
-    {ServedFault::timeout_headers, "timeout_headers"},
-    {ServedFault::timeout_token, "timeout_token"},
-    {ServedFault::timeout_total, "timeout_total"},
-    {ServedFault::cut_off, "cut_off"},
-    {ServedFault::bad_http, "bad_http"},
-    {ServedFault::redirected, "redirected"},
-    {ServedFault::too_many_requests, "too_many_requests"},
-    {ServedFault::status, "status"},
-    {ServedFault::bad_content_type, "bad_content_type"},
-    {ServedFault::encoded, "encoded"},
-    {ServedFault::bad_event, "bad_event"},
-    {ServedFault::server_error, "server_error"},
-    {ServedFault::unfinished, "unfinished"},
-    {ServedFault::no_token, "no_token"},
-    {ServedFault::too_long, "too_long"},
-    {ServedFault::interrupted, "interrupted"},
-});
+constexpr auto k_faults = names_in_order<ServedFault>(
+    "invalid_request", "no_connection", "refused", "tls", "timeout_headers", "timeout_token",
+    "timeout_total", "cut_off", "bad_http", "redirected", "too_many_requests", "status",
+    "bad_content_type", "encoded", "bad_event", "server_error", "unfinished", "no_token",
+    "too_long", "interrupted", "other");
 
 }  // namespace
 
 std::string_view to_string(ServedFault fault) { return name_of(k_faults, fault); }
-
-std::optional<ServedFault> parse_served_fault(std::string_view text) {
-  return value_of(k_faults, text);
-}
 
 std::int64_t ServedRequest::output_tokens() const {
   return reported.output_tokens.value_or(counted_tokens);
@@ -77,35 +56,13 @@ static void fields(Fields& io, ServedReport& report) {
 }
 
 static void fields(Fields& io, ServedFailure& failure) {
-  io("fault", Named{failure.fault, k_faults, "request.failure.fault: no fault of that name"});
+  io.derived("fault", to_string(failure.fault));
   io.sparse("status", failure.status);
   io.always("detail", failure.detail);
 }
 
-// Times and counts of events are two lists, the second only where one event is not one token.
-static void token_fields(Fields& io, std::vector<ServedToken>& tokens) {
-  std::vector<double> times;
-  std::vector<std::int64_t> counts;
-  if (!io.reads()) {
-    for (const ServedToken& token : tokens) {
-      times.push_back(token.at);
-      counts.push_back(token.tokens);
-    }
-    if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) counts.clear();
-  }
-  io.always("token_times", Short{times});
-  io.sparse("tokens_of_each", counts);
-  if (!io.reads()) return;
-  if (!counts.empty() && counts.size() != times.size()) {
-    return io.complain("request.tokens_of_each: not as many as token_times");
-  }
-  for (std::size_t i = 0; i < times.size(); ++i) {
-    tokens.push_back({times[i], counts.empty() ? 1 : counts[i]});
-  }
-}
-
-static void fields(Fields& io, ServedRequest& request) {
-  io.schema(k_served_schema, fmt::format("request: its schema is not {}", k_served_schema));
+void fields(Fields& io, ServedRequest& request) {
+  io.derived("schema", k_served_schema);
   io("number", request.number);
   io("prompt", request.prompt);
   io("asked_tokens", request.asked_tokens);
@@ -119,15 +76,14 @@ static void fields(Fields& io, ServedRequest& request) {
   io.sparse("connected", request.connected);
   io.sparse("answered", request.answered);
   io.sparse("output_digest", request.output_digest);
-  token_fields(io, request.tokens);
-  io("reported", request.reported, ".reported");
-  io.sparse("failure", request.failure, ".failure");
-}
-
-Json to_json(const ServedRequest& request) { return write_fields(request); }
-
-Result<ServedRequest> served_request_from_json(const Json& json) {
-  return read_fields<ServedRequest>(json, "request");
+  // Times and counts of events are two lists, the second only where one event is not one token.
+  auto times = collect<double>(request.tokens, &ServedToken::at);
+  auto counts = collect<std::int64_t>(request.tokens, &ServedToken::tokens);
+  if (std::ranges::all_of(counts, [](auto count) { return count == 1; })) counts.clear();
+  io("token_times", Short{times});
+  io.sparse("tokens_of_each", counts);
+  io("reported", request.reported);
+  io.sparse("failure", request.failure);
 }
 
 namespace {
@@ -340,7 +296,7 @@ static void fields(Fields& io, ServedOutputs& outputs) {
   io("most_tokens", outputs.most_tokens);
 }
 
-static void fields(Fields& io, ServedSummary& summary) {
+void fields(Fields& io, ServedSummary& summary) {
   std::map<std::string, std::int64_t> faults;
   for (const auto& [fault, count] : summary.faults) faults.emplace(to_string(fault), count);
   io.derived("schema", "weir.served-summary/1");
@@ -363,7 +319,5 @@ static void fields(Fields& io, ServedSummary& summary) {
   io("goodput_requests_per_second", Short{summary.goodput});
   io("good", summary.good);
 }
-
-Json to_json(const ServedSummary& summary) { return write_fields(summary); }
 
 }  // namespace weir::profile

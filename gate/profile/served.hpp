@@ -36,7 +36,6 @@ enum class ServedFault {
   other,              // libcurl's words are in the detail
 };
 [[nodiscard]] std::string_view to_string(ServedFault fault);  // "timeout_headers"
-[[nodiscard]] std::optional<ServedFault> parse_served_fault(std::string_view text);
 
 struct ServedFailure {
   ServedFault fault = ServedFault::other;
@@ -97,9 +96,7 @@ struct ServedRequest {
 void append_block(std::vector<ServedRequest>& all, std::vector<ServedRequest> block);
 
 // One line of a file of requests (weir.served/1). What is absent is left out.
-[[nodiscard]] Json to_json(const ServedRequest& request);
-// Fails with Code::data when it is not that.
-[[nodiscard]] Result<ServedRequest> served_request_from_json(const Json& json);
+void fields(Fields& io, ServedRequest& request);
 
 // Requests -> the metrics of serving. Names and definitions are those of vLLM's `bench serve`
 // (vllm/benchmarks/serve.py, calculate_metrics); docs/how-to/servers.md holds them beside
@@ -181,6 +178,6 @@ struct ServedFigure {
 };
 [[nodiscard]] std::vector<ServedFigure> figures_of(const ServedSummary& summary);
 
-[[nodiscard]] Json to_json(const ServedSummary& summary);
+void fields(Fields& io, ServedSummary& summary);
 
 }  // namespace weir::profile

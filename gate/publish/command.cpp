@@ -27,7 +27,7 @@ std::string acceptance_code(const Target& target, const std::string& gate,
                     {"base", target.base},
                     {"pull_request", target.pull_request.value_or(0)},
                     {"gate", gate},
-                    {"allowable", verdict::to_json(take)}};
+                    {"allowable", write_fields(take)}};
   return sys::sha256_hex(dump_json(all)).substr(0, 40);
 }
 

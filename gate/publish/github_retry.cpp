@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "gate/base/names.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/publish/api.hpp"
 #include "gate/report/layout.hpp"
@@ -18,24 +18,15 @@ namespace {
 constexpr JsonLimits k_limits{.bytes = std::size_t{64} << 20, .depth = 32};
 
 std::string_view name_of_status(int status) {
-  static constexpr auto k_names = std::to_array<weir::Name<int>>({{0, ""},
-                                                                  {301, " Moved Permanently"},
-                                                                  {302, " Found"},
-                                                                  {304, " Not Modified"},
-                                                                  {400, " Bad Request"},
-                                                                  {401, " Unauthorized"},
-                                                                  {403, " Forbidden"},
-                                                                  {404, " Not Found"},
-                                                                  {409, " Conflict"},
-                                                                  {410, " Gone"},
-                                                                  {413, " Content Too Large"},
-                                                                  {422, " Unprocessable"},
-                                                                  {429, " Too Many Requests"},
-                                                                  {500, " Server Error"},
-                                                                  {502, " Bad Gateway"},
-                                                                  {503, " Service Unavailable"},
-                                                                  {504, " Gateway Timeout"}});
-  return name_of(k_names, status);
+  constexpr std::pair<int, std::string_view> k_names[] = {
+      {301, " Moved Permanently"}, {302, " Found"},         {304, " Not Modified"},
+      {400, " Bad Request"},       {401, " Unauthorized"},  {403, " Forbidden"},
+      {404, " Not Found"},         {409, " Conflict"},      {410, " Gone"},
+      {413, " Content Too Large"}, {422, " Unprocessable"}, {429, " Too Many Requests"},
+      {500, " Server Error"},      {502, " Bad Gateway"},   {503, " Service Unavailable"},
+      {504, " Gateway Timeout"}};
+  const auto* found = first_of(k_names, [&](const auto& one) { return one.first == status; });
+  return found == nullptr ? "" : found->second;
 }
 
 // What is not JSON.

@@ -132,9 +132,8 @@ Block::Block(Cells of, std::size_t all) : cells(std::move(of)), rows_(rows_of(ce
     if (cell->of->findings.empty()) continue;
     share(why, one_line(cell->of->findings.front().headline, 400), *cell);
   }
-  std::vector<profile::CellKey> keys;
-  for (const CellDocument* cell : cells) keys.push_back(cell->of->cell);
-  Together words = together(keys, all);
+  Together words =
+      together(collect<profile::CellKey>(cells, [](auto* cell) { return cell->of->cell; }), all);
   title = std::move(words.title);
   for (std::size_t i = 0; i < words.names.size(); ++i) names[cells[i]] = words.names[i];
 }
@@ -163,9 +162,7 @@ Together together(const std::vector<profile::CellKey>& cells, std::size_t all) {
 }
 
 std::string Block::list(const Cells& some, std::size_t most) const {
-  std::vector<std::string> list;
-  for (const CellDocument* cell : some) list.push_back(names.at(cell));
-  return listed(std::move(list), most);
+  return listed(collect<std::string>(some, [&](auto* cell) { return names.at(cell); }), most);
 }
 
 std::string Block::in(const Cells& some) const {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/names.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/escape.hpp"
@@ -40,9 +41,7 @@ const Texts k_none;
 std::string listed(const Texts& texts, std::string_view many) {
   constexpr std::size_t k_most = 3;
   if (texts.size() > k_most) return plural(texts.size(), many);
-  std::vector<std::string> words;
-  for (const std::string& one : texts) words.push_back(one_line(one, 80));
-  return text::join(words);
+  return text::join(collect<std::string>(texts, [](const auto& one) { return one_line(one, 80); }));
 }
 
 // "a → b", or what it is where it did not change.
@@ -149,9 +148,7 @@ std::vector<CompareColumn> compare_columns(const Comparison& comparison) {
 }
 
 std::vector<std::string> cells_of(const OpChange& op, const std::vector<CompareColumn>& columns) {
-  std::vector<std::string> cells;
-  for (const CompareColumn& column : columns) cells.push_back(column.cell(op));
-  return cells;
+  return collect<std::string>(columns, [&](const auto& column) { return column.cell(op); });
 }
 
 // Not all the work of both sides is on one.
@@ -404,9 +401,7 @@ std::string compare_markdown(std::span<const Comparison> comparisons, std::size_
 }
 
 Json compare_json(std::span<const Comparison> comparisons) {
-  Json list = Json::array();
-  for (const Comparison& one : comparisons) list.push_back(explain::to_json(one));
-  return {{"schema", "weir.comparison/1"}, {"comparisons", std::move(list)}};
+  return {{"schema", "weir.comparison/1"}, {"comparisons", write_fields(comparisons)}};
 }
 
 }  // namespace weir::report

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
@@ -175,14 +176,12 @@ class Writer {
 };
 
 Json findings_json(const std::vector<DoctorFinding>& findings) {
-  Json list = Json::array();
-  for (const DoctorFinding& finding : findings) {
-    list.push_back({{"subject", finding.subject},
-                    {"health", finding.health == Health::worse ? "worse" : "note"},
-                    {"what", finding.what},
-                    {"cure", finding.cure}});
-  }
-  return list;
+  return collect<Json>(findings, [](const DoctorFinding& finding) {
+    return Json{{"subject", finding.subject},
+                {"health", finding.health == Health::worse ? "worse" : "note"},
+                {"what", finding.what},
+                {"cure", finding.cure}};
+  });
 }
 
 Json text_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }

@@ -175,7 +175,7 @@ std::string findings_text(std::span<const Finding> findings, const ExplainStyle&
 Json explain_json(std::span<const Explanation> explanations) {
   Json findings = Json::array(), cells = Json::array();
   for (const Explanation& one : explanations) {
-    cells.push_back(explain::to_json(one));
+    cells.push_back(write_fields(one));
     for (const Finding& finding : one.findings) {
       Json json = write_fields(finding);
       json["cell"] = one.cell;

@@ -120,11 +120,8 @@ std::string explained(const Block& block) {
   for (const Shared& one : block.why) {
     out +=
         fmt::format("<p><strong>Why:</strong> {}</p>\n", xml_text(block.in(one.cells) + one.text));
-    std::vector<std::string> lines;
-    for (const std::string& line : one.cells.front()->of->findings.front().lines) {
-      lines.push_back(one_line(line, 400));
-    }
-    out += list(lines);
+    out += list(collect<std::string>(one.cells.front()->of->findings.front().lines,
+                                     [](const std::string& line) { return one_line(line, 400); }));
   }
   return out;
 }

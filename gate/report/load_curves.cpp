@@ -212,8 +212,7 @@ std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate) {
 }
 
 std::string load_figure(const LoadCurve& curve) {
-  std::vector<std::optional<double>> rates;
-  for (const LoadPoint& point : curve.points) rates.push_back(point.tokens_per_second);
+  auto rates = collect<std::optional<double>>(curve.points, &LoadPoint::tokens_per_second);
   return fmt::format(
       "<figure class=\"load\">\n<figcaption>{}: against requests at once</figcaption>\n"
       "<div class=\"panels\">\n{}{}{}</div>\n{}</figure>\n",

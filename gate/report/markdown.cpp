@@ -366,9 +366,8 @@ class Markdown {
 
   // "`a`, `b` and 3 more".
   [[nodiscard]] std::string names(const std::vector<const CellDocument*>& cells) const {
-    std::vector<std::string> all;
-    for (const CellDocument* cell : cells) all.push_back(cell_name(*cell, first_part_));
-    return listed(std::move(all), 5);
+    return listed(
+        collect<std::string>(cells, [&](auto* cell) { return cell_name(*cell, first_part_); }), 5);
   }
 
   // The worst cells open, with what there is to say of them.

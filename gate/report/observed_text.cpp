@@ -131,7 +131,7 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
     if (style.list == ObservedList::ops && style.by == by) continue;
     const auto groups = observed::op_totals(observed, by);
     const auto count = static_cast<std::size_t>(std::ranges::count_if(
-        groups, [](const OpTotal& group) { return !group.name.starts_with("(no "); }));
+        groups, [](const auto& group) { return !group.name.starts_with("(no "); }));
     add(count > 1 ? count : 0, word, word);
   }
   if (style.list != ObservedList::buffers) add(observed.buffers.size(), "command buffer", "buffer");
@@ -191,11 +191,7 @@ const std::vector<Grouping> k_groupings{
 }  // namespace
 
 const std::vector<std::string>& observed_groupings() {
-  static const std::vector<std::string> words = [] {
-    std::vector<std::string> out;
-    for (const Grouping& one : k_groupings) out.push_back(one.word);
-    return out;
-  }();
+  static const auto words = collect<std::string>(k_groupings, &Grouping::word);
   return words;
 }
 

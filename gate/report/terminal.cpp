@@ -49,11 +49,10 @@ class Terminal {
 
  private:
   void heading() {
-    std::vector<std::string> parts;
-    for (const std::string& part : gate_.not_judged) {
-      parts.push_back(kept_together(one_line(part, 200)));
-    }
-    std::string missing = text::join(parts);
+    std::string missing =
+        text::join(collect<std::string>(gate_.not_judged, [](const std::string& part) {
+          return kept_together(one_line(part, 200));
+        }));
     if (gate_.unjudged) {
       missing = one_line(*gate_.unjudged, 300) + (missing.empty() ? "" : "; ") + missing;
     }

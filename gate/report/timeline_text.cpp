@@ -220,7 +220,7 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
 }
 
 Json timeline_json(const observed::Timeline& timeline) {
-  Json work = observed::to_json(observed::observed_of(timeline));
+  Json work = write_fields(observed::observed_of(timeline));
   work.erase("warnings");  // they are the timeline's
   const auto rows_of = [&](observed::By by) {
     Json rows = Json::array();

@@ -138,7 +138,7 @@ Result<void> read_added(const Json& line, RunHeader& header) {
 
 // A record that belongs to the plan; anything else would be counted for the wrong cell.
 Result<RunRecord> read_record(const Json& json, const RunHeader& header) {
-  WEIR_TRY(RunRecord record, profile::record_from_json(json));
+  WEIR_TRY(RunRecord record, read_fields<profile::RunRecord>(json, "record"));
   const auto order = static_cast<std::uint64_t>(record.order);
   if (record.order < 0 || order >= header.steps.size()) {
     return fail(Code::data, "order {} is not in the plan", record.order);
@@ -310,7 +310,7 @@ Result<void> Journal::declare(std::span<const Step> steps) {
 }
 
 Result<void> Journal::append(const RunRecord& record) {
-  return log_->append(dump_json(profile::to_json(record)));
+  return log_->append(dump_json(write_fields(record)));
 }
 
 std::map<std::string, Unfinished> unfinished(const RunFile& run) {

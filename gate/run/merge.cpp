@@ -203,7 +203,7 @@ class Merging {
     for (profile::RunRecord record : shard.run.records) {
       record.order += before;
       if (record.start) *record.start += before;
-      records += dump_json(profile::to_json(record)) + "\n";
+      records += dump_json(write_fields(record)) + "\n";
     }
   }
 

@@ -32,10 +32,7 @@ std::optional<Address> forwarded_address(std::string_view text) {
   return parse_address(text);
 }
 
-constexpr auto k_scopes = std::to_array<Name<Scope>>({{Scope::read, "read"},
-                                                      {Scope::upload, "upload"},
-                                                      {Scope::remove, "delete"},
-                                                      {Scope::admin, "admin"}});
+constexpr auto k_scopes = names_in_order<Scope>("read", "upload", "delete", "admin");
 constexpr std::string_view k_prefix = "weir_";
 constexpr std::size_t k_id_digits = 12, k_secret_digits = 48;
 // Bytes; an issuer's tokens are the longest.

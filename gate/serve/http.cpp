@@ -44,29 +44,13 @@ std::string decoded(std::string_view text, Plus plus) {
   return bytes;
 }
 
-// Octets of the code point that begins at `at`, where it is a well-formed one and no control
-// character (those of ISO 6429's second set included); 0 for all else.
-std::size_t character(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return lead >= 0x20 && lead != 0x7F ? 1 : 0;
-  const std::size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() - at < size) return 0;
-  std::uint32_t point = lead & (0xFFU >> (size + 1));
-  for (std::size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80U) return 0;
-    point = (point << 6U) | (byte(i) & 0x3FU);
-  }
-  constexpr std::uint32_t k_least[] = {0, 0, 0xA0, 0x800, 0x10000};  // 0x80 … 0x9F are controls
-  const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
-  return point < k_least[size] || point > 0x10FFFF || surrogate ? 0 : size;
-}
-
+// Well-formed, and without control characters (those of ISO 6429's second set included).
 bool plain_text(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t size = character(text, at);
-    if (size == 0) return false;
-    at += size;
+    const std::size_t from = at;
+    const char32_t point = text::next_code_point(text, at);
+    const bool none = point == 0xFFFD && at == from + 1;
+    if (none || point < 0x20 || (point >= 0x7F && point < 0xA0)) return false;
   }
   return true;
 }

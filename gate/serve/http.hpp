@@ -41,13 +41,8 @@ struct Target {
 [[nodiscard]] Result<Target> parse_target(std::string_view text);
 
 enum class Method { get, head, post, put, remove, options, other };
-inline constexpr auto k_methods = std::to_array<Name<Method>>({{Method::other, "OTHER"},
-                                                               {Method::get, "GET"},
-                                                               {Method::head, "HEAD"},
-                                                               {Method::post, "POST"},
-                                                               {Method::put, "PUT"},
-                                                               {Method::remove, "DELETE"},
-                                                               {Method::options, "OPTIONS"}});
+inline constexpr auto k_methods =
+    names_in_order<Method>("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "OTHER");
 
 // What stands before a body.
 struct Head {

@@ -28,31 +28,17 @@ std::string Histogram::text(const std::string& name, const std::string& help) co
 }
 
 Intake::Intake(OpenStore open, const IntakeLimits& limits, Meters& meters)
-    : store_(std::move(open)), limits_(limits), meters_(meters), thread_([this] { work(); }) {}
-
-Intake::~Intake() { stop(); }
+    : store_(std::move(open)), limits_(limits), meters_(meters) {}
 
 bool Intake::put(history::Upload upload, std::uint64_t bytes, Done done) {
-  {
-    const std::lock_guard lock(mutex_);
-    const bool full =
-        queue_.size() >= limits_.waiting || (!queue_.empty() && bytes_ + bytes > limits_.bytes);
-    if (stopped_ || full) return false;
-    bytes_ += bytes;
-    queue_.push_back({std::move(upload), bytes, std::move(done)});
-  }
-  changed_.notify_one();
+  const std::lock_guard lock(mutex_);
+  const bool full =
+      queue_.size() >= limits_.waiting || (!queue_.empty() && bytes_ + bytes > limits_.bytes);
+  // One task an upload: where one before it took several, it finds none and is done.
+  if (full || !writer_.post([this](std::size_t) { keep(next()); })) return false;
+  queue_.push_back({std::move(upload), bytes, std::move(done)});
+  bytes_ += bytes;
   return true;
-}
-
-void Intake::stop() {
-  {
-    const std::lock_guard lock(mutex_);
-    stopped_ = true;
-  }
-  changed_.notify_all();
-  const std::lock_guard lock(joining_);
-  if (thread_.joinable()) thread_.join();
 }
 
 std::size_t Intake::waiting() const {
@@ -60,10 +46,9 @@ std::size_t Intake::waiting() const {
   return queue_.size();
 }
 
-// As many as fit into one transaction; none when it is over.
+// As many as fit into one transaction.
 std::vector<Intake::Waiting> Intake::next() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return stopped_ || !queue_.empty(); });
+  const std::lock_guard lock(mutex_);
   std::vector<Waiting> some;
   std::uint64_t bytes = 0;
   while (!queue_.empty() && some.size() < limits_.together) {
@@ -74,14 +59,6 @@ std::vector<Intake::Waiting> Intake::next() {
     queue_.pop_front();
   }
   return some;
-}
-
-void Intake::work() {
-  for (;;) {
-    std::vector<Waiting> some = next();
-    if (some.empty()) return;
-    keep(std::move(some));
-  }
 }
 
 Result<std::vector<history::UploadOutcome>> Intake::add(
@@ -96,6 +73,7 @@ Result<std::vector<history::UploadOutcome>> Intake::add(
 }
 
 void Intake::keep(std::vector<Waiting> some) {
+  if (some.empty()) return;
   std::vector<history::Upload> uploads;
   for (Waiting& one : some) uploads.push_back(std::move(one.upload));
   auto outcomes = add(uploads);

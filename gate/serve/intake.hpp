@@ -4,7 +4,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <exception>
@@ -12,10 +11,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "gate/history/store.hpp"
+#include "gate/serve/workers.hpp"
 
 namespace weir::serve {
 
@@ -93,15 +92,13 @@ class Intake {
   // wrong; anything else: the store could not keep it, and it may be sent again.
   using Done = std::function<void(Result<history::UploadOutcome>)>;
 
+  // Gone, it has stopped.
   Intake(OpenStore open, const IntakeLimits& limits, Meters& meters);
-  ~Intake();  // as stop()
-  Intake(const Intake&) = delete;
-  Intake& operator=(const Intake&) = delete;
 
   // False where too much waits, or after stop(): `done` is not called then.
   [[nodiscard]] bool put(history::Upload upload, std::uint64_t bytes, Done done);
   // Takes no more; returns when all that was taken is answered.
-  void stop();
+  void stop() { writer_.stop(); }
   [[nodiscard]] std::size_t waiting() const;
 
  private:
@@ -110,7 +107,6 @@ class Intake {
     std::uint64_t bytes = 0;
     Done done;
   };
-  void work();
   [[nodiscard]] std::vector<Waiting> next();
   void keep(std::vector<Waiting> some);
   [[nodiscard]] Result<std::vector<history::UploadOutcome>> add(
@@ -120,12 +116,9 @@ class Intake {
   const IntakeLimits limits_;
   Meters& meters_;
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Waiting> queue_;  // under mutex_, as the next two
+  std::deque<Waiting> queue_;  // under mutex_, as the next
   std::uint64_t bytes_ = 0;
-  bool stopped_ = false;
-  std::mutex joining_;
-  std::thread thread_;
+  Workers writer_{1, SIZE_MAX};  // the last: it uses all of the above
 };
 
 }  // namespace weir::serve

@@ -18,20 +18,16 @@ struct Takes {
   std::size_t limit = 0, most = 0;
 };
 
-// By QueryKind.
-const Takes& takes_of(QueryKind kind) {
-  static const Takes k_takes[] = {
-      {{"project", "cell", "metric", "machine", "branch", "since", "until", "limit", "cursor",
-        "samples"},
-       1000,
-       10'000},
-      {{"project", "cell", "metric", "machine", "branch", "since", "until", "limit", "cursor",
-        "all"},
-       1000,
-       5000},
-      {{"project", "branch", "since", "until", "limit", "cursor", "full"}, 50, 500},
-      {{}, 0, 0}};
-  return k_takes[static_cast<std::size_t>(kind)];
+Takes takes_of(Route of) {
+  if (of == Route::projects) return {};
+  if (of == Route::verdicts) {
+    return {{"project", "branch", "since", "until", "limit", "cursor", "full"}, 50, 500};
+  }
+  const bool changes = of == Route::changes;
+  return {{"project", "cell", "metric", "machine", "branch", "since", "until", "limit", "cursor",
+           changes ? "all" : "samples"},
+          1000,
+          changes ? 5000U : 10'000U};
 }
 
 // What a cursor is made of: for each part of it a letter, of a string, a number or a count.
@@ -331,49 +327,8 @@ history::Filter filter_of_page(const Query& query, const Page& page) {
   return filter;
 }
 
-}  // namespace
-
-Result<Query> parse_query(QueryKind kind, const Target& target) {
-  const Takes& takes = takes_of(kind);
-  WEIR_CHECK(check_parameters(target, takes));
-  Query query;
-  query.kind = kind;
-  query.target = target;
-  history::Filter& filter = query.filter;
-  WEIR_TRY(filter.project, single(target, "project"));
-  WEIR_TRY(filter.branch, single(target, "branch"));
-  WEIR_TRY(filter.since, time_of_parameter(target, "since"));
-  WEIR_TRY(filter.until, time_of_parameter(target, "until"));
-  filter.cells = globs(target, "cell");
-  filter.metrics = globs(target, "metric");
-  filter.machines = globs(target, "machine");
-  WEIR_TRY(query.samples, flag(target, "samples"));
-  WEIR_TRY(query.all, flag(target, "all"));
-  WEIR_TRY(query.full, flag(target, "full"));
-  WEIR_TRY(const auto cursor, single(target, "cursor"));
-  query.cursor = cursor.value_or("");
-  const std::size_t most = query.full ? k_most_full : takes.most;
-  query.limit = std::min(takes.limit, most);
-  WEIR_TRY(const auto limit, single(target, "limit"));
-  if (limit) {
-    const auto number = text::to_int(*limit);
-    if (!number || *number < 1 || static_cast<std::size_t>(*number) > most) {
-      return fail(Code::usage, "limit: a number from 1 to {}", most);
-    }
-    query.limit = static_cast<std::size_t>(*number);
-  }
-  return query;
-}
-
-Result<Response> answer_query(history::ServiceStore& store, const Query& query,
-                              const history::CommitOrder& order,
-                              const std::function<bool(const std::string&)>& sees) {
-  if (query.kind == QueryKind::changes) return changes_of(store, query, order);
-  if (query.kind == QueryKind::verdicts) return verdicts_of(store, query);
-  if (query.kind == QueryKind::projects) return projects_of(store, sees);
-  return answer_series(store, query, order);
-}
-
+// Points stand in the order of their commits within each series; a page ends within one where it
+// has to. What comes between two pages may shift the second by that many points.
 Result<Response> answer_series(history::ServiceStore& store, const Query& query,
                                const history::CommitOrder& order) {
   WEIR_TRY(const Page page, plan_page(store.history(), query));
@@ -410,6 +365,49 @@ Result<Response> answer_series(history::ServiceStore& store, const Query& query,
   Json json{{"schema", "weir.series/1"}, {"series", std::move(list)}, {"places", writer.places()}};
   if (next) json["next"] = address_with_cursor(query.target, cursor_of(*next));
   return json_answer(200, json);
+}
+
+}  // namespace
+
+Result<Query> parse_query(Route of, const Target& target) {
+  const Takes takes = takes_of(of);
+  WEIR_CHECK(check_parameters(target, takes));
+  Query query;
+  query.of = of;
+  query.target = target;
+  history::Filter& filter = query.filter;
+  WEIR_TRY(filter.project, single(target, "project"));
+  WEIR_TRY(filter.branch, single(target, "branch"));
+  WEIR_TRY(filter.since, time_of_parameter(target, "since"));
+  WEIR_TRY(filter.until, time_of_parameter(target, "until"));
+  filter.cells = globs(target, "cell");
+  filter.metrics = globs(target, "metric");
+  filter.machines = globs(target, "machine");
+  WEIR_TRY(query.samples, flag(target, "samples"));
+  WEIR_TRY(query.all, flag(target, "all"));
+  WEIR_TRY(query.full, flag(target, "full"));
+  WEIR_TRY(const auto cursor, single(target, "cursor"));
+  query.cursor = cursor.value_or("");
+  const std::size_t most = query.full ? k_most_full : takes.most;
+  query.limit = std::min(takes.limit, most);
+  WEIR_TRY(const auto limit, single(target, "limit"));
+  if (limit) {
+    const auto number = text::to_int(*limit);
+    if (!number || *number < 1 || static_cast<std::size_t>(*number) > most) {
+      return fail(Code::usage, "limit: a number from 1 to {}", most);
+    }
+    query.limit = static_cast<std::size_t>(*number);
+  }
+  return query;
+}
+
+Result<Response> answer_query(history::ServiceStore& store, const Query& query,
+                              const history::CommitOrder& order,
+                              const std::function<bool(const std::string&)>& sees) {
+  if (query.of == Route::changes) return changes_of(store, query, order);
+  if (query.of == Route::verdicts) return verdicts_of(store, query);
+  if (query.of == Route::projects) return projects_of(store, sees);
+  return answer_series(store, query, order);
 }
 
 }  // namespace weir::serve

@@ -11,10 +11,24 @@
 
 namespace weir::serve {
 
-enum class QueryKind { series, changes, verdicts, projects };
+// What a path is of.
+enum class Route {
+  none,
+  page,
+  badge,
+  series,
+  changes,
+  verdicts,
+  projects,
+  runs,
+  run,
+  metrics,
+  health,
+  description
+};
 
 struct Query {
-  QueryKind kind = QueryKind::series;
+  Route of = Route::series;
   Target target;
   history::Filter filter;
   std::size_t limit = 0;
@@ -25,18 +39,11 @@ struct Query {
 };
 
 // Code::usage says which parameter is wrong.
-[[nodiscard]] Result<Query> parse_query(QueryKind kind, const Target& target);
+[[nodiscard]] Result<Query> parse_query(Route of, const Target& target);
 
 // Code::usage for a cursor that is none. `sees`: may this project be shown?
 [[nodiscard]] Result<Response> answer_query(history::ServiceStore& store, const Query& query,
                                             const history::CommitOrder& order,
                                             const std::function<bool(const std::string&)>& sees);
-
-// Series with their points, in pages. Of queries.hpp; used by this module alone.
-
-// Points stand in the order of their commits within each series; a page ends within one where it
-// has to. What comes between two pages may shift the second by that many points.
-[[nodiscard]] Result<Response> answer_series(history::ServiceStore& store, const Query& query,
-                                             const history::CommitOrder& order);
 
 }  // namespace weir::serve

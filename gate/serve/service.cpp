@@ -56,18 +56,17 @@ const sys::RealClock k_machine_clock;
 }  // namespace
 
 Route route_of(const std::string& path) {
-  constexpr auto k_routes =
-      std::to_array<Name<Route>>({{Route::page, "/"},
-                                  {Route::page, "/index.html"},
-                                  {Route::runs, "/api/v1/runs"},
-                                  {Route::series, "/api/v1/series"},
-                                  {Route::changes, "/api/v1/changes"},
-                                  {Route::verdicts, "/api/v1/verdicts"},
-                                  {Route::projects, "/api/v1/projects"},
-                                  {Route::description, "/api/v1/openapi.json"},
-                                  {Route::metrics, "/metrics"},
-                                  {Route::health, "/healthz"}});
-  if (const auto route = value_of(k_routes, path)) return *route;
+  constexpr Name<Route> k_routes[] = {{Route::page, "/"},
+                                      {Route::page, "/index.html"},
+                                      {Route::runs, "/api/v1/runs"},
+                                      {Route::series, "/api/v1/series"},
+                                      {Route::changes, "/api/v1/changes"},
+                                      {Route::verdicts, "/api/v1/verdicts"},
+                                      {Route::projects, "/api/v1/projects"},
+                                      {Route::description, "/api/v1/openapi.json"},
+                                      {Route::metrics, "/metrics"},
+                                      {Route::health, "/healthz"}};
+  if (const auto route = value_of<Route>(k_routes, path)) return *route;
   if (path.starts_with(k_run) && path.size() > k_run.size()) return Route::run;
   if (path.starts_with("/assets/") || path.starts_with("/data/")) return Route::page;
   if (path.starts_with(k_badges) && path.ends_with(k_svg) &&

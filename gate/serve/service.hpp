@@ -95,21 +95,6 @@ struct ServiceOptions {
 
 // Which path is what, and who may ask for it. Pure.
 
-enum class Route {
-  none,
-  page,
-  badge,
-  series,
-  changes,
-  verdicts,
-  projects,
-  runs,
-  run,
-  metrics,
-  health,
-  description
-};
-
 [[nodiscard]] Route route_of(const std::string& path);
 // Does it change what is kept? Then a thread of its own carries it out.
 [[nodiscard]] constexpr bool is_change(Route route) {

@@ -11,13 +11,6 @@ namespace {
 // How many verdicts are looked through for one that has a cell.
 constexpr std::size_t k_verdicts_for_badge = 10;
 
-QueryKind query_of(Route route) {
-  return route == Route::changes    ? QueryKind::changes
-         : route == Route::verdicts ? QueryKind::verdicts
-         : route == Route::projects ? QueryKind::projects
-                                    : QueryKind::series;
-}
-
 Result<BadgeState> newest_state(history::ServiceStore& store, const std::string& project,
                                 const std::optional<std::string>& branch,
                                 const BadgeWanted& wanted) {
@@ -103,7 +96,7 @@ Response Service::read(const Job& job, std::size_t thread) {
   }
   if (job.route == Route::badge) return badge(job, thread);
   if (job.route == Route::metrics) return metrics();
-  const auto query = parse_query(query_of(job.route), target);
+  const auto query = parse_query(job.route, target);
   if (!query) return error_answer(400, query.error().message);
   const auto sees = [&](const std::string& project) {
     return may_see(job.caller, project, rules());

@@ -23,7 +23,8 @@ Result<ParsedUpload> parse_document(std::string_view body, const history::GivenF
   ParsedUpload parsed;
   parsed.projects = {given.project};
   if (schema == history::k_verdict_schema) {
-    WEIR_TRY(const verdict::GateVerdict verdict, verdict::verdict_from_json(json));
+    WEIR_TRY(const verdict::GateVerdict verdict,
+             read_fields<verdict::GateVerdict>(json, "verdict"));
     WEIR_TRY(parsed.batch, history::batch_of(verdict, given, around));
   } else if (schema == history::k_profiles_schema) {
     WEIR_TRY(parsed.profiles, history::profiles_from_json(json));

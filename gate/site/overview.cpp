@@ -5,6 +5,7 @@
 #include <numeric>
 #include <span>
 
+#include "gate/base/find.hpp"
 #include "gate/site/parts.hpp"
 #include "gate/stats/quantile.hpp"
 
@@ -108,8 +109,7 @@ bool left_its_band(const history::Series& series) {
   constexpr std::size_t k_last = 3, k_least = 13;
   constexpr double k_outside = 0.025;  // on either side
   if (history::is_exact(series) || series.points.size() < k_least) return false;
-  std::vector<double> values;
-  for (const history::SeriesPoint& point : series.points) values.push_back(point.value);
+  auto values = collect<double>(series.points, &history::SeriesPoint::value);
   const double level = *stats::median(std::span<const double>(values).last(k_last));
   values.resize(values.size() - k_last);
   std::ranges::sort(values);
@@ -174,9 +174,7 @@ Json site_change_json(const SiteIndex& index, const history::Series& series,
 }
 
 Json overview_json(const SiteIndex& index) {
-  Json metrics = Json::array(), cells = Json::array();
-  for (const history::Metric& metric : index.metrics) metrics.push_back(site_metric_json(metric));
-  for (const SiteCell& cell : index.cells) cells.push_back(cell_line(index, cell));
+  const auto line = [&](const SiteCell& cell) { return cell_line(index, cell); };
   std::size_t points = 0, series = 0;
   for (const history::Series& one : index.model.history.series) {
     points += one.points.size();
@@ -189,13 +187,13 @@ Json overview_json(const SiteIndex& index) {
           {"points", points},
           {"runs", index.model.history.runs.size()},
           {"verdicts", index.verdicts.size()},
-          {"metrics", std::move(metrics)},
+          {"metrics", collect<Json>(index.metrics, site_metric_json)},
           {"columns", columns_of(index)},
           {"machines", index.machines},
           {"commit_digits", index.commit_digits},
           {"has_commits", !index.commits.empty()},
           {"cells_a_file", k_cells_a_spark_file},
-          {"cells", std::move(cells)}};
+          {"cells", collect<Json>(index.cells, line)}};
 }
 
 Json sparks_json(const SiteIndex& index, std::size_t file) {

@@ -10,11 +10,6 @@ namespace {
 using verdict::Outcome;
 
 // What is not finite is written as null.
-template <class T>
-Json known(const std::optional<T>& value) {
-  return value ? Json(*value) : Json();
-}
-
 std::string cell_id(const SiteIndex& index, const std::string& project, const std::string& cell) {
   const std::size_t* at = look_up(index.cell_at, std::pair(project, cell));
   return at == nullptr ? "" : index.cells[*at].id;
@@ -24,11 +19,9 @@ Json changed_json(const std::vector<verdict::Changed>& changed) {
   const auto number = [](const std::optional<Rational>& one) {
     return one ? Json(one->str()) : Json();
   };
-  Json list = Json::array();
-  for (const verdict::Changed& one : changed) {
-    list.push_back({one.name, number(one.baseline), number(one.current)});
-  }
-  return list;
+  return collect<Json>(changed, [&](const verdict::Changed& one) {
+    return Json{one.name, number(one.baseline), number(one.current)};
+  });
 }
 
 bool quiet(Outcome outcome) {
@@ -39,13 +32,13 @@ Json metric_verdict_json(const verdict::MetricVerdict& said) {
   history::Metric metric{said.metric.name, said.metric.kind, said.metric.unit, said.metric.better};
   return {{"metric", site_metric_json(metric)},
           {"verdict", to_string(said.verdict)},
-          {"baseline", known(said.baseline)},
-          {"current", known(said.current)},
-          {"baseline_text", known(said.baseline_text)},
-          {"current_text", known(said.current_text)},
-          {"change", known(said.change)},
-          {"low", known(said.low)},
-          {"high", known(said.high)},
+          {"baseline", optional_to_json(said.baseline)},
+          {"current", optional_to_json(said.current)},
+          {"baseline_text", optional_to_json(said.baseline_text)},
+          {"current_text", optional_to_json(said.current_text)},
+          {"change", optional_to_json(said.change)},
+          {"low", optional_to_json(said.low)},
+          {"high", optional_to_json(said.high)},
           {"reason", said.reason}};
 }
 
@@ -76,10 +69,9 @@ Json cell_verdict_json(const SiteIndex& index, const std::string& project,
 
 Json verdict_json(const SiteIndex& index, std::size_t at) {
   const SiteVerdict& one = index.verdicts[at];
-  Json cells = Json::array();
-  for (const verdict::CellVerdict& cell : one.gate.cells) {
-    cells.push_back(cell_verdict_json(index, one.stored->project, cell));
-  }
+  const auto cell_json = [&](const verdict::CellVerdict& cell) {
+    return cell_verdict_json(index, one.stored->project, cell);
+  };
   std::vector<std::string> not_judged = one.gate.not_judged;
   if (one.gate.unjudged) not_judged.insert(not_judged.begin(), *one.gate.unjudged);
   return {{"verdict", to_string(one.gate.verdict)},
@@ -89,7 +81,7 @@ Json verdict_json(const SiteIndex& index, std::size_t at) {
           {"not_judged", std::move(not_judged)},
           {"metrics_judged", one.gate.metrics_judged},
           {"totals", one.gate.totals},
-          {"cells", std::move(cells)}};
+          {"cells", collect<Json>(one.gate.cells, cell_json)}};
 }
 
 // The last word on a run.
@@ -117,9 +109,10 @@ Json facts_json(const SiteIndex& index, std::size_t run) {
 }  // namespace
 
 Json site_runs_json(const SiteIndex& index) {
-  Json runs = Json::array();
-  for (const std::size_t run : index.run_pages) runs.push_back(facts_json(index, run));
-  return {{"format", 1}, {"all", index.model.history.runs.size()}, {"runs", std::move(runs)}};
+  const auto facts = [&](std::size_t run) { return facts_json(index, run); };
+  return {{"format", 1},
+          {"all", index.model.history.runs.size()},
+          {"runs", collect<Json>(index.run_pages, facts)}};
 }
 
 Json site_run_json(const SiteIndex& index, std::size_t run) {

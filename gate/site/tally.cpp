@@ -2,7 +2,7 @@
 #include <map>
 #include <tuple>
 
-#include "gate/base/json.hpp"
+#include "gate/history/documents.hpp"
 #include "gate/site/parts.hpp"
 
 namespace weir::site {
@@ -68,8 +68,7 @@ std::string_view to_string(Fate fate) {
 std::vector<SiteVerdict> read_verdicts(const std::vector<history::StoredVerdict>& stored) {
   std::vector<SiteVerdict> read;
   for (const history::StoredVerdict& one : stored) {
-    auto gate = parse_json(one.text).and_then(verdict::verdict_from_json);
-    if (gate) read.push_back({&one, *std::move(gate)});
+    if (auto gate = history::verdict_of(one)) read.push_back({&one, *std::move(gate)});
   }
   std::ranges::stable_sort(read, {}, [](const SiteVerdict& one) {
     const history::StoredVerdict& of = *one.stored;

@@ -16,8 +16,7 @@
 namespace weir::source {
 
 enum class Tried { good, bad, skipped };
-inline constexpr auto k_tried = std::to_array<Name<Tried>>(
-    {{Tried::good, "good"}, {Tried::bad, "bad"}, {Tried::skipped, "skipped"}});
+inline constexpr auto k_tried = names_in_order<Tried>("good", "bad", "skipped");
 
 class Bisection {
  public:

@@ -96,18 +96,9 @@ constexpr std::array k_of_work{
 constexpr std::size_t k_longest_work = 100;
 constexpr std::size_t k_longest_name = 128;  // of a metric
 
-constexpr auto k_units = std::to_array<Name<Unit>>({{Unit::count, "count"},
-                                                    {Unit::seconds, "s"},
-                                                    {Unit::bytes, "B"},
-                                                    {Unit::tokens_per_second, "tok/s"},
-                                                    {Unit::requests_per_second, "requests/s"},
-                                                    {Unit::ratio, "ratio"}});
-constexpr auto k_directions =
-    std::to_array<Name<Better>>({{Better::lower, "lower"}, {Better::higher, "higher"}});
-constexpr auto k_kinds = std::to_array<Name<Kind>>({{Kind::count, "count"},
-                                                    {Kind::time, "time"},
-                                                    {Kind::memory, "memory"},
-                                                    {Kind::quality, "quality"}});
+constexpr auto k_units = names_in_order<Unit>("s", "B", "count", "tok/s", "requests/s", "ratio");
+constexpr auto k_directions = names_in_order<Better>("higher", "lower");
+constexpr auto k_kinds = names_in_order<Kind>("time", "memory", "quality", "count");
 
 const OfWork* find_work(std::string_view name) {
   return first_of(k_of_work, [&](const OfWork& one) { return name.starts_with(one.prefix); });

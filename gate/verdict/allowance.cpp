@@ -358,7 +358,7 @@ static void fields(Fields& io, AllowedKernel& kernel) {
   io.sparse("to", ExactField{kernel.current});
 }
 
-static void fields(Fields& io, Allowable& what) {
+void fields(Fields& io, Allowable& what) {
   io("cell", what.cell);
   io("metric", what.metric);
   io("from", what.from);
@@ -378,12 +378,6 @@ static void fields(Fields& io, Allowance& allowance) {
   io("until", allowance.until);
   io.sparse("head", allowance.head);
   io.sparse("base", allowance.base);
-}
-
-Json to_json(const Allowable& what) { return write_fields(what); }
-
-Result<Allowable> allowable_from_json(const Json& json) {
-  return read_fields<Allowable>(json, "allowances");
 }
 
 static Result<Allowance> allowance_from_json(const Json& json, std::int64_t pull_request) {
@@ -411,13 +405,14 @@ constexpr std::string_view k_fence = "```json\n", k_fence_end = "\n```\n";
 // In JSON every back tick can be written otherwise, so that none ends the block.
 std::string block_of(const WouldTake& take) {
   std::string block;
-  for (const char c : dump_json(to_json(take))) block += c == '`' ? "\\u0060" : std::string(1, c);
+  for (const char c : dump_json(write_fields(take)))
+    block += c == '`' ? "\\u0060" : std::string(1, c);
   return block;
 }
 
 }  // namespace
 
-static void fields(Fields& io, WouldTake& take) {
+void fields(Fields& io, WouldTake& take) {
   io.schema("weir.allowable/1", "says nothing that could be accepted: schema");
   io.at_most("changes", k_most_allowances, fmt::format("more than {} changes", k_most_allowances));
   io("changes", take.changes, "allowances");
@@ -430,8 +425,6 @@ static void fields(Fields& io, WouldTake& take) {
     of("accept_own", rules.accept_own);
   });
 }
-
-Json to_json(const WouldTake& take) { return write_fields(take); }
 
 std::string allowable_text(const WouldTake& take, std::size_t limit) {
   if (take.changes.empty()) return "";

@@ -59,7 +59,7 @@ inline constexpr std::size_t k_most_allowances = 10'000;
 [[nodiscard]] std::optional<std::string> problem_of(const Allowance& allowance);
 
 // As in weir.allowable/1: what is accepted, by which rules it failed, and who may not accept it.
-[[nodiscard]] Json to_json(const WouldTake& take);
+void fields(Fields& io, WouldTake& take);
 // What a check run shows of it and `/weir accept` reads back: a line for people and a block of
 // weir.allowable/1, nothing of which ends the block early. What does not fit into `limit` bytes is
 // left out whole, and said to be beyond.
@@ -72,8 +72,7 @@ inline constexpr std::size_t k_most_allowances = 10'000;
 [[nodiscard]] std::optional<baseline::Baseline> accepted_into(const Allowable& what,
                                                               const baseline::Baseline& stored);
 
-[[nodiscard]] Json to_json(const Allowable& what);
-[[nodiscard]] Result<Allowable> allowable_from_json(const Json& json);
+void fields(Fields& io, Allowable& what);
 
 // What a gate is of.
 struct AllowedFor {

@@ -325,10 +325,7 @@ namespace {
 
 using stats::Decision;
 
-constexpr auto k_decisions = std::to_array<Name<Decision>>({{Decision::undecided, "inconclusive"},
-                                                            {Decision::pass, "pass"},
-                                                            {Decision::fail, "fail"},
-                                                            {Decision::unlike, "unlike"}});
+constexpr auto k_decisions = names_in_order<Decision>("inconclusive", "pass", "fail", "unlike");
 constexpr std::string_view k_schema = "weir.calibrated_cell/1";
 
 }  // namespace
@@ -359,7 +356,7 @@ static void fields(Fields& io, CalibratedMetric& metric) {
   });
 }
 
-static void fields(Fields& io, CalibratedCell& cell) {
+void fields(Fields& io, CalibratedCell& cell) {
   io.derived("schema", k_schema);
   io("cell", cell.cell);
   io("fingerprint", cell.fingerprint);
@@ -388,8 +385,6 @@ static void fields(Fields& io, GateSeconds& seconds) {
   io("mean", seconds.mean);
   io("p95", seconds.p95);
 }
-
-Json to_json(const CalibratedCell& cell) { return write_fields(cell); }
 
 Json to_json(const Calibration& calibration) {
   Json json = {{"schema", "weir.calibration/1"},

@@ -84,7 +84,7 @@ struct Calibration : CalibrationFacts {
 
 [[nodiscard]] Json to_json(const Calibration& calibration);
 // One cell, as it stands in "cells" and is stored for later gates (weir.calibrated_cell/1).
-[[nodiscard]] Json to_json(const CalibratedCell& cell);
+void fields(Fields& io, CalibratedCell& cell);
 [[nodiscard]] Result<CalibratedCell> calibrated_cell_from_json(const Json& json);
 
 // Whether the limits it was made for are still those of its cell, and all gate.

@@ -1,6 +1,7 @@
 // A gate's verdict: its cells folded, the exit code, and what was not judged; which outcomes count.
 #include <functional>
 
+#include "gate/base/find.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/verdict/judging.hpp"
 
@@ -39,10 +40,10 @@ ExitCode exit_code_of(const Cells& cells, const Policy& policy) {
 }
 
 // "no probe sees cpu" -> the cells it holds for, in order of first sight.
-using Reasons = std::vector<std::pair<std::string, std::size_t>>;
+using Reasons = std::vector<NotCompared>;
 void add_reason(Reasons& reasons, const std::string& reason) {
-  auto* known = first_of(reasons, [&](const auto& one) { return one.first == reason; });
-  ++(known == nullptr ? reasons.emplace_back(reason, 0) : *known).second;
+  auto* known = first_of(reasons, [&](const NotCompared& one) { return one.reason == reason; });
+  ++(known == nullptr ? reasons.emplace_back(NotCompared{reason}) : *known).cells;
 }
 
 std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
@@ -88,7 +89,8 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
     lines.push_back(fmt::format("{} skipped{}{}", times, reason.empty() ? "" : ": ", reason));
   }
   for (const auto& [reason, times] : uncounted) {
-    lines.push_back(fmt::format("counts not taken {}: {}", in_cells(times, cells.size()), reason));
+    lines.push_back(fmt::format("counts not taken {}: {}",
+                                in_cells(static_cast<std::size_t>(times), cells.size()), reason));
   }
   if (policy.counts_only && !std::ranges::all_of(cells, has(Outcome::skipped))) {
     lines.emplace_back("throughput not measured");
@@ -168,10 +170,7 @@ std::optional<double> typical_cost(const Cells& cells) {
 std::vector<NotCompared> not_compared(const Cells& cells) {
   std::vector<NotCompared> all;
   for (const CellVerdict& cell : cells) {
-    if (!cell.not_compared) continue;
-    const std::string reason = text::first_line(*cell.not_compared);
-    auto* known = first_of(all, [&](const NotCompared& one) { return one.reason == reason; });
-    ++(known == nullptr ? all.emplace_back(NotCompared{reason}) : *known).cells;
+    if (cell.not_compared) add_reason(all, text::first_line(*cell.not_compared));
   }
   return all;
 }

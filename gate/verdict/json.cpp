@@ -11,15 +11,8 @@
 namespace weir::verdict {
 namespace {
 
-constexpr auto k_outcomes = std::to_array<Name<Outcome>>({{Outcome::info, "info"},
-                                                          {Outcome::fail, "fail"},
-                                                          {Outcome::error, "error"},
-                                                          {Outcome::inconclusive, "inconclusive"},
-                                                          {Outcome::fresh, "new"},
-                                                          {Outcome::improved, "improved"},
-                                                          {Outcome::accepted, "accepted"},
-                                                          {Outcome::pass, "pass"},
-                                                          {Outcome::skipped, "skipped"}});
+constexpr auto k_outcomes = names_in_order<Outcome>(
+    "fail", "error", "inconclusive", "new", "improved", "accepted", "pass", "skipped", "info");
 
 Named<Outcome> outcome_field(Outcome& outcome) {
   return {outcome, k_outcomes, "\"verdict\" should be a verdict"};
@@ -254,7 +247,7 @@ void fields(Fields& io, RulesFrom& rules) {
   io.sparse("accept_own", rules.accept_own);
 }
 
-static void fields(Fields& io, GateVerdict& gate) {
+void fields(Fields& io, GateVerdict& gate) {
   io.schema_of_document("weir.verdict/1", "not a verdict: ");
   io("verdict", outcome_field(gate.verdict));
   auto code = static_cast<int>(gate.exit_code);
@@ -291,11 +284,5 @@ static void fields(Fields& io, GateVerdict& gate) {
 std::string_view to_string(Outcome outcome) { return name_of(k_outcomes, outcome); }
 std::optional<Outcome> parse_outcome(std::string_view text) { return value_of(k_outcomes, text); }
 std::string_view to_string(Mode mode) { return name_of(k_modes, mode); }
-
-Json to_json(const GateVerdict& gate) { return write_fields(gate); }
-
-Result<GateVerdict> verdict_from_json(const Json& json) {
-  return read_fields<GateVerdict>(json, "verdict");
-}
 
 }  // namespace weir::verdict

@@ -8,8 +8,7 @@
 namespace weir::verdict {
 
 enum class Mode { gate, report, off };
-inline constexpr auto k_modes =
-    std::to_array<Name<Mode>>({{Mode::gate, "gate"}, {Mode::report, "report"}, {Mode::off, "off"}});
+inline constexpr auto k_modes = names_in_order<Mode>("gate", "report", "off");
 
 // An amount in a limit: 5 % is {0.05, true}; 3 is {3, false}, in the metric's base unit.
 struct Amount {

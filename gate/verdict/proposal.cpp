@@ -9,8 +9,7 @@ namespace {
 
 using Effect = Proposal::Effect;
 
-constexpr auto k_effects = std::to_array<Name<Effect>>(
-    {{Effect::changed, "changed"}, {Effect::looser, "looser"}, {Effect::tighter, "tighter"}});
+constexpr auto k_effects = names_in_order<Effect>("looser", "changed", "tighter");
 
 // A stored number that is worse than before lets a worse program pass.
 Effect of_numbers(const unit::Metric& metric, double from, double to) {
@@ -208,7 +207,5 @@ void fields(Fields& io, Proposal& proposal) {
   io.always("cells_in_all", proposal.cells_in_all);
   io.derived("words", proposal.words());
 }
-
-Json to_json(const Proposal& proposal) { return write_fields(proposal); }
 
 }  // namespace weir::verdict

@@ -43,7 +43,6 @@ inline constexpr std::size_t k_most_proposals = 500;
                                                       const baseline::Baseline* head);
 
 void fields(Fields& io, Proposal& proposal);
-[[nodiscard]] Json to_json(const Proposal& proposal);
 
 // Where the rules of a gate came from.
 struct RulesFrom {

@@ -252,8 +252,7 @@ struct Base {
 void leave_unjudged(GateVerdict& gate, std::string why);
 
 // weir.verdict/1. Complete; only ever added to.
-[[nodiscard]] Json to_json(const GateVerdict& verdict);
-[[nodiscard]] Result<GateVerdict> verdict_from_json(const Json& json);
+void fields(Fields& io, GateVerdict& verdict);
 
 // Fills twin_check of each cell of `cells` (one for each of `profiles`, in their order) that ran on
 // a twin, where another cell with the same engine, variant, model and prompt ran on the device that

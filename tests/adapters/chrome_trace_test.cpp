@@ -196,9 +196,9 @@ TEST(ChromeTrace, IsTheSameInAnyOrderAndInChunksOfAnySize) {
   const auto text = [&] {
     return "{\"traceEvents\": [" + fmt::format("{}", fmt::join(events, ",\n")) + "]}";
   };
-  const Json in_order = observed::to_json(read(text()));
+  const Json in_order = write_fields(read(text()));
   EXPECT_NEAR(*row(read(text()), "outer").own_seconds, 200 * 5e-6, 1e-9);
-  EXPECT_EQ(observed::to_json(read(text(), {}, 7)), in_order);
+  EXPECT_EQ(write_fields(read(text(), {}, 7)), in_order);
   std::mt19937 random(1);
   std::shuffle(events.begin(), events.end(), random);
   const auto shuffled = read(text());
@@ -217,9 +217,9 @@ TEST(ChromeTrace, SaysTheSameOfEverySampleInChunksOfEverySize) {
     if (std::string_view(sample.format) != "chrome-trace") continue;
     ++traces;
     const std::string text = read_data(sample.out);
-    const Json whole = observed::to_json(read(text));
+    const Json whole = write_fields(read(text));
     for (std::size_t chunk = 1; chunk <= text.size(); ++chunk) {
-      ASSERT_EQ(observed::to_json(read(text, {}, chunk)), whole) << sample.name << " by " << chunk;
+      ASSERT_EQ(write_fields(read(text, {}, chunk)), whole) << sample.name << " by " << chunk;
     }
   }
   EXPECT_EQ(traces, 3U);  // of the table in samples.hpp
@@ -264,7 +264,7 @@ TEST(ChromeTrace, SaysTheSameOfOddEventsEitherWay) {
         R"([{"ph":"X","name":"whole","pid":1,"tid":1,"ts":1,"dur":1},)" + event + "]\n";
     const auto quick = read(text);
     for (const std::size_t chunk : {std::size_t{1}, std::size_t{5}, text.size() - 3}) {
-      EXPECT_EQ(observed::to_json(read(text, {}, chunk)), observed::to_json(quick)) << event;
+      EXPECT_EQ(write_fields(read(text, {}, chunk)), write_fields(quick)) << event;
     }
     EXPECT_EQ(row(quick, "whole").calls, 1) << event;
   }

@@ -29,8 +29,8 @@ void check(const Result<observed::Observed>& read, Answers& answers) {
   }
   ++answers.profiles;
   ASSERT_FALSE(observed::empty(*read));
-  const Json json = observed::to_json(*read);
-  const auto back = observed::observed_from_json(json);
+  const Json json = write_fields(*read);
+  const auto back = read_fields<observed::Observed>(json, "observed");
   ASSERT_TRUE(back) << back.error().message;
   for (const auto& op : read->ops) {
     for (const auto& value : {op.seconds, op.least, op.most, op.own_seconds, op.flops, op.bytes}) {

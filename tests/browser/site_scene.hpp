@@ -137,7 +137,7 @@ inline history::StoredVerdict stored(std::size_t night, std::vector<verdict::Cel
   made.time = run.time;
   made.kept_at = run.time + 60;
   made.outcome = std::string(verdict::to_string(gate.verdict));
-  made.text = dump_json(verdict::to_json(gate));
+  made.text = dump_json(write_fields(gate));
   made.id = fmt::format("v{}-{}", night, made.outcome);
   return made;
 }

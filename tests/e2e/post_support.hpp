@@ -75,7 +75,7 @@ class PostScene : public testing::Test {
     event(pull_request_event());
   }
   void verdict(const std::string& name, const verdict::GateVerdict& gate) {
-    spill(scratch_ / name, verdict::to_json(gate).dump());
+    spill(scratch_ / name, write_fields(gate).dump());
   }
   void event(const Json& json) { spill(scratch_ / "event.json", json.dump()); }
 

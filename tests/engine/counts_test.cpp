@@ -19,7 +19,7 @@ observed::Observed observed(const probes::Ran& ran) {
   auto json = parse_json(ran.out);
   EXPECT_TRUE(json) << ran.out;
   if (!json) return {};
-  auto observed = observed::observed_from_json(*json);
+  auto observed = read_fields<observed::Observed>(*json, "observed");
   EXPECT_TRUE(observed) << ran.out;
   return observed.value_or(observed::Observed{});
 }

@@ -47,7 +47,7 @@ Observed run_of(const char* backend, std::int64_t tokens, std::vector<Row> rows)
 Comparison compared(const Observed& a, const Observed& b) { return compare({"a", &a}, {"b", &b}); }
 
 const OpChange& only(const Comparison& made) {
-  EXPECT_EQ(made.ops.size(), 1U) << to_json(made).dump(1);
+  EXPECT_EQ(made.ops.size(), 1U) << write_fields(made).dump(1);
   static const OpChange k_none;
   return made.ops.empty() ? k_none : made.ops.front();
 }
@@ -152,7 +152,7 @@ TEST(Compared, WhatIsAbsentStaysAbsent) {
   EXPECT_EQ(only(counts).change, Shift::more_calls);
   EXPECT_FALSE(only(counts).time_ratio());
   EXPECT_FALSE(counts.seconds_a);
-  EXPECT_FALSE(to_json(counts)["ops"][0]["a"].contains("seconds"));
+  EXPECT_FALSE(write_fields(counts)["ops"][0]["a"].contains("seconds"));
   b.ops.front().calls.reset();
   const Comparison nothing = compared(a, b);
   EXPECT_EQ(only(nothing).change, Shift::same) << "nobody says how often";

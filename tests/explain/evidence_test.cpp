@@ -146,7 +146,7 @@ TEST(EvidenceOfAVerdict, SaysWhatTheGateSaidOfACellThatIsNoPass) {
   const auto why = explain(evidence_of(fresh), nullptr, {default_bands(), {}});
   EXPECT_EQ(why.verdict, "new");
   EXPECT_FALSE(why.reason.empty());
-  EXPECT_EQ(to_json(why)["verdict"], "new");
+  EXPECT_EQ(write_fields(why)["verdict"], "new");
 }
 
 TEST(EvidenceOfProfiles, TakesCountsOfTheLengthThatKernelsHave) {

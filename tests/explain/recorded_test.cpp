@@ -47,7 +47,7 @@ ModelFacts model_of(const Json& recording) {
 }
 
 profile::Profile profile_of(const Json& json) {
-  auto profile = profile::profile_from_json(json);
+  auto profile = read_fields<profile::Profile>(json, "profile");
   EXPECT_TRUE(profile) << (profile ? "" : profile.error().message);
   return profile ? *profile : profile::Profile{};
 }

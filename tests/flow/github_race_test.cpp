@@ -230,17 +230,18 @@ class Drawn : public sys::Http {
                  ? judged(run.was.head, branches_[pulls_[run.pull].base].back(), true)
                  : judge(run.was.head, pulls_[run.pull].base);
       words.judged_here = run.how == Run::How::second_stage;
-      event["workflow_run"] = {{"id", run.id},
-                               {"run_attempt", 1},
-                               {"head_sha", run.was.head},
-                               {"head_branch", "topic"},
-                               {"event", "pull_request"},
-                               // The measuring job ends as its verdict says.
-                               {"conclusion", gate.exit_code == ExitCode::pass ? "success" : "failure"},
-                               {"head_repository", {{"full_name", head_repository}}}};
+      event["workflow_run"] = {
+          {"id", run.id},
+          {"run_attempt", 1},
+          {"head_sha", run.was.head},
+          {"head_branch", "topic"},
+          {"event", "pull_request"},
+          // The measuring job ends as its verdict says.
+          {"conclusion", gate.exit_code == ExitCode::pass ? "success" : "failure"},
+          {"head_repository", {{"full_name", head_repository}}}};
     }
     in_world(event, [&](tests::FakeWorld& fake, const Job& job) {
-      fake.files.put("/project/verdict.json", dump_json(verdict::to_json(gate)));
+      fake.files.put("/project/verdict.json", dump_json(write_fields(gate)));
       fake.environment["GITHUB_RUN_ID"] = std::to_string(run.id);
       const auto posted = flow::post(job, words);
       if (!posted && wrong.empty()) wrong = "a post failed: " + posted.error().message;

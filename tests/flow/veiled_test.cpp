@@ -37,7 +37,7 @@ TEST(Redacted, ABaseCommandWithAPrivateNameIsTakenOutWhole) {
   EXPECT_THAT(shown.base_source, Not(HasSubstr("secret")));
   ASSERT_TRUE(shown.against) << "that there is a base program is no secret";
   EXPECT_THAT(shown.against->command, IsEmpty());
-  EXPECT_EQ(dump_json(verdict::to_json(shown)).find("secret"), std::string::npos);
+  EXPECT_EQ(dump_json(write_fields(shown)).find("secret"), std::string::npos);
 }
 
 TEST(Redacted, ASubjectThatNamesAPrivateModelHasItsAlias) {
@@ -63,8 +63,8 @@ TEST(Redacted, AnExplanationNamesNothingPrivate) {
   rule.lines = {"weights/acme-secret.gguf has 8 layers"};
   why.findings = {rule};
   why.doubts = {"acme-13b ends in the middle"};
-  EXPECT_NE(dump_json(explain::to_json(why)).find("acme"), std::string::npos);
-  const std::string shown = dump_json(explain::to_json(redacted(why, redactor())));
+  EXPECT_NE(dump_json(write_fields(why)).find("acme"), std::string::npos);
+  const std::string shown = dump_json(write_fields(redacted(why, redactor())));
   EXPECT_THAT(shown, Not(HasSubstr("acme")));
   EXPECT_THAT(shown, Not(HasSubstr("falcon")));
   EXPECT_THAT(shown, HasSubstr("see the runbook"));

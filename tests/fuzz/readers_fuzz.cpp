@@ -25,7 +25,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (value && !(std::isfinite(*value) && *value >= 0)) std::abort();
     }
   }
-  const auto back = observed::observed_from_json(observed::to_json(*read));
+  const auto back = read_fields<observed::Observed>(write_fields(*read), "observed");
   if (!back) std::abort();
   // It may be of any format at all.
   static_cast<void>(adapters::read_any(document));

@@ -10,9 +10,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto json = weir::parse_json({reinterpret_cast<const char*>(data), size});
   if (!json) return 0;
-  const auto record = weir::profile::record_from_json(*json);
+  const auto record = weir::read_fields<weir::profile::RunRecord>(*json, "record");
   if (!record) return 0;
-  const auto again = weir::parse_json(weir::dump_json(weir::profile::to_json(*record)));
-  if (!again || weir::profile::record_from_json(*again) != *record) std::abort();
+  const auto again = weir::parse_json(weir::dump_json(weir::write_fields(*record)));
+  if (!again || weir::read_fields<weir::profile::RunRecord>(*again, "record") != *record)
+    std::abort();
   return 0;
 }

@@ -147,8 +147,6 @@ TEST(ClassChanges, AreEventsWithTheSizeBeforeAndAfter) {
   EXPECT_EQ(changes[0].device_class_before + ">" + changes[0].device_class, "d1>d2");
   EXPECT_EQ(changes[0].before, 11);  // the middle of 10 and 12
   EXPECT_EQ(changes[0].after, 21);
-  EXPECT_EQ(changes[0].points_before, 2U);
-  EXPECT_EQ(changes[0].points_after, 2U);
   EXPECT_EQ(changes[1].index, 4U);
   EXPECT_EQ(changes[1].device_class_before, changes[1].device_class);
   EXPECT_EQ(changes[1].machine_class, "d2-n");

@@ -68,7 +68,7 @@ Observed full() {
 
 TEST(Observed, IsTheSameAfterAJourneyThroughJson) {
   const Observed observed = full();
-  const auto back = observed_from_json(to_json(observed));
+  const auto back = read_fields<Observed>(write_fields(observed), "observed");
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, observed);
   EXPECT_FALSE(empty(observed));
@@ -77,7 +77,7 @@ TEST(Observed, IsTheSameAfterAJourneyThroughJson) {
 TEST(Observed, WritesNothingThatIsAbsent) {
   Observed observed;
   observed.format = "made";
-  EXPECT_EQ(dump_json(to_json(observed)), R"({"format":"made","schema":"weir.observed/1"})");
+  EXPECT_EQ(dump_json(write_fields(observed)), R"({"format":"made","schema":"weir.observed/1"})");
   EXPECT_TRUE(empty(observed));
   observed.warnings = {"nothing was there"};
   EXPECT_TRUE(empty(observed));
@@ -104,9 +104,9 @@ TEST(Observed, RefusesWhatIsNotItsJson) {
       {"/cases", 7, "cases"},
   };
   for (const Case& one : cases) {
-    Json json = to_json(full());
+    Json json = write_fields(full());
     json[Json::json_pointer(one.at)] = one.value;
-    const auto read = observed_from_json(json);
+    const auto read = read_fields<Observed>(json, "observed");
     ASSERT_FALSE(read) << one.at;
     const std::string& message = read.error().message;
     EXPECT_THAT(message, HasSubstr(one.complaint)) << one.at;

@@ -323,7 +323,7 @@ TEST(ReplayKernels, TellsTheTimeOfEachAndWhatIsLeftOut) {
   ASSERT_TRUE(json);
   EXPECT_EQ((*json)["schema"], "weir.observed/1");
   EXPECT_EQ((*json)["profiled_tokens"], 2);
-  const auto observed = observed::observed_from_json(*json);
+  const auto observed = read_fields<observed::Observed>(*json, "observed");
   ASSERT_TRUE(observed) << observed.error().message;
   std::int64_t calls = 0;
   for (const auto& op : observed->ops) calls += op.calls.value_or(0);

@@ -85,7 +85,7 @@ TEST(OnTwin, RefusesCountsOfAnotherDevice) {
 
 TEST(OnTwin, KeepsTheFillOfARecord) {
   const RunRecord record = counted(3, 4, 0xa5);
-  const auto again = record_from_json(to_json(record));
+  const auto again = read_fields<RunRecord>(write_fields(record), "record");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(*again, record);
 }

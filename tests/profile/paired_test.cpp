@@ -207,15 +207,15 @@ TEST(PairedRuns, LeavesTheSamplesOfEachSideToItsProfile) {
 
 TEST(PairedRuns, SurvivesTheJournal) {
   RunRecord record = run(2, 7, Side::base, {100});
-  const auto read = record_from_json(to_json(record));
+  const auto read = read_fields<RunRecord>(write_fields(record), "record");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(*read, record);
-  Json wrong = to_json(record);
+  Json wrong = write_fields(record);
   wrong["side"] = "left";
-  EXPECT_FALSE(record_from_json(wrong));
-  wrong = to_json(record);
+  EXPECT_FALSE(read_fields<RunRecord>(wrong, "record"));
+  wrong = write_fields(record);
   wrong["pair"] = -1;
-  EXPECT_FALSE(record_from_json(wrong));
+  EXPECT_FALSE(read_fields<RunRecord>(wrong, "record"));
 }
 
 }  // namespace paired_test

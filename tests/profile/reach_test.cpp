@@ -43,13 +43,13 @@ TEST(Reach, ComesBackFromJsonAsItWas) {
   reach.ops = {"MUL_MAT"};
   for (const bool counted : {false, true}) {
     if (counted) reach.kernels = std::set<std::string>{"add_f32"};
-    const auto text = dump_json(to_json(reach), 1);
-    const auto back = reach_from_json(*parse_json(text));
+    const auto text = dump_json(write_fields(reach), 1);
+    const auto back = read_fields<Reach>(*parse_json(text), "reach");
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(*back, reach);
   }
   reach.executed.inlined.reset();  // also in records from before it was looked at
-  const auto old = reach_from_json(*parse_json(dump_json(to_json(reach), 1)));
+  const auto old = read_fields<Reach>(*parse_json(dump_json(write_fields(reach), 1)), "reach");
   ASSERT_TRUE(old) << old.error().message;
   EXPECT_EQ(*old, reach);
 }
@@ -58,7 +58,7 @@ TEST(Reach, RefusesOtherJson) {
   for (const char* text : {"{}", "[]", "1", R"({"schema": "weir.reach/2"})",
                            R"({"schema": "weir.reach/1", "cell": "c", "commit": "", "dirty": false,
                               "source": "x", "files": {"a": 1}, "kernels_named": false})"}) {
-    EXPECT_FALSE(reach_from_json(*parse_json(text))) << text;
+    EXPECT_FALSE(read_fields<Reach>(*parse_json(text), "reach")) << text;
   }
 }
 

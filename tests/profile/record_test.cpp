@@ -96,11 +96,11 @@ RunRecord small_record() {
 
 TEST(Record, ComesBackFromItsLineAsItWas) {
   for (const RunRecord& record : {full_record(), small_record()}) {
-    const std::string line = dump_json(to_json(record));
+    const std::string line = dump_json(write_fields(record));
     EXPECT_EQ(line.find('\n'), std::string::npos);
     const auto json = parse_json(line);
     ASSERT_TRUE(json);
-    const auto back = record_from_json(*json);
+    const auto back = read_fields<RunRecord>(*json, "record");
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_EQ(*back, record);
   }
@@ -110,13 +110,13 @@ TEST(Record, KeepsTheTurnsOfAServerInItsPair) {
   RunRecord record = small_record();
   record.pair = 3;
   record.turns = {0, 3, 4, 7};
-  const auto back = record_from_json(*parse_json(dump_json(to_json(record))));
+  const auto back = read_fields<RunRecord>(*parse_json(dump_json(write_fields(record))), "record");
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(*back, record);
 }
 
 TEST(Record, LeavesOutWhatIsAbsent) {
-  const Json json = to_json(small_record());
+  const Json json = write_fields(small_record());
   for (const char* key : {"report", "probes", "error", "stderr_tail", "warnings", "machine",
                           "attempt", "signal", "exit_code", "cpu_seconds", "peak_rss_bytes"}) {
     EXPECT_FALSE(json.contains(key)) << key;
@@ -149,9 +149,9 @@ TEST(Record, SaysWhichFieldIsWrong) {
       {"/probes/1/transfers/0/bytes", nullptr, "bytes"},
   };
   for (const Case& one : k_cases) {
-    Json json = to_json(full_record());
+    Json json = write_fields(full_record());
     json[Json::json_pointer(one.pointer)] = one.value;
-    const auto back = record_from_json(json);
+    const auto back = read_fields<RunRecord>(json, "record");
     ASSERT_FALSE(back) << one.pointer;
     EXPECT_NE(back.error().message.find(one.names), std::string::npos)
         << one.pointer << ": " << back.error().message;
@@ -160,7 +160,7 @@ TEST(Record, SaysWhichFieldIsWrong) {
 
 // Whatever a journal line holds: an answer, never a crash, and what is taken is written back alike.
 TEST(Record, SurvivesTenThousandMutatedLines) {
-  const std::string line = dump_json(to_json(full_record()));
+  const std::string line = dump_json(write_fields(full_record()));
   std::mt19937 random(20261120);
   const std::string_view k_pieces[] = {
       "{}", "[]", "null", "-1", "1e308", "\"\"", "18446744073709551615"};
@@ -193,10 +193,11 @@ TEST(Record, SurvivesTenThousandMutatedLines) {
     }
     const auto json = parse_json(text);
     if (!json) continue;
-    const auto record = record_from_json(*json);
+    const auto record = read_fields<RunRecord>(*json, "record");
     if (!record) continue;
     ++taken;
-    const auto again = record_from_json(*parse_json(dump_json(to_json(*record))));
+    const auto again =
+        read_fields<RunRecord>(*parse_json(dump_json(write_fields(*record))), "record");
     ASSERT_TRUE(again) << text;
   }
   EXPECT_GT(taken, 100U);  // else the mutations never reached past the parser
@@ -235,11 +236,11 @@ TEST(ProfileJson, ComesBackAsItWas) {
   profile.requests = 16;
   profile.server = {{"vllm:prompt_tokens_total", ServerFigure::Kind::counter, 80}};
 
-  const Json json = to_json(profile);
+  const Json json = write_fields(profile);
   EXPECT_EQ(json["schema"], "weir.profile/1");
-  const auto back = profile_from_json(*parse_json(dump_json(json, 2)));
+  const auto back = read_fields<Profile>(*parse_json(dump_json(json, 2)), "profile");
   ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(dump_json(to_json(*back)), dump_json(json));
+  EXPECT_EQ(dump_json(write_fields(*back)), dump_json(json));
   EXPECT_EQ(back->metrics.at("dispatches_per_token").value(), 66.5);
   EXPECT_DOUBLE_EQ(*back->metrics.at("decode_tokens_per_second").value(), (28.1 + 28.6) / 2);
   EXPECT_EQ(back->kernels, profile.kernels);
@@ -250,8 +251,8 @@ TEST(ProfileJson, ComesBackAsItWas) {
 }
 
 TEST(ProfileJson, RefusesAnotherDocument) {
-  EXPECT_FALSE(profile_from_json(Json{{"schema", "weir.verdict/1"}}));
-  EXPECT_FALSE(profile_from_json(Json::array()));
+  EXPECT_FALSE(read_fields<Profile>(Json{{"schema", "weir.verdict/1"}}, "profile"));
+  EXPECT_FALSE(read_fields<Profile>(Json::array(), "profile"));
 }
 
 }  // namespace record_test

@@ -20,7 +20,8 @@ observed::Observed recorded(const std::string& name) {
   const auto json = parse_json(support::read_file(std::filesystem::path(WEIR_SOURCE_DIR) /
                                                   "tests/golden/adapters" / (name + ".json")));
   if (!json) ADD_FAILURE() << name << ": " << json.error().message;
-  const auto read = json ? observed::observed_from_json(*json) : observed::Observed{};
+  const auto read =
+      json ? read_fields<observed::Observed>(*json, "observed") : observed::Observed{};
   EXPECT_TRUE(read) << name;
   return read.value_or(observed::Observed{});
 }

@@ -289,7 +289,7 @@ std::string order_in(const std::string& text) {
 }
 
 TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
-  const Json whole = verdict::to_json(everything());
+  const Json whole = write_fields(everything());
   std::vector<Place> places;
   strings_of(whole, "", places);
   EXPECT_GT(places.size(), 200U);
@@ -301,7 +301,7 @@ TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
     for (const Place& place : places) {
       Json hostile = whole;
       hostile[Json::json_pointer(place)] = attack;
-      const auto gate = verdict::verdict_from_json(hostile);
+      const auto gate = read_fields<verdict::GateVerdict>(hostile, "verdict");
       if (!gate) continue;  // names of cells, verdicts and natures are checked when they are read
       const std::string document = markdown(*gate, style());
       EXPECT_EQ(order_in(document), "") << place << ": " << attack;
@@ -334,7 +334,7 @@ TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
 }
 
 TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
-  const Json whole = verdict::to_json(everything());
+  const Json whole = write_fields(everything());
   std::vector<Place> places;
   strings_of(whole, "", places);
   const std::size_t lines = text::lines(annotations(everything())).size();
@@ -346,7 +346,7 @@ TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
     for (const Place& place : places) {
       Json hostile = whole;
       hostile[Json::json_pointer(place)] = attack;
-      const auto gate = verdict::verdict_from_json(hostile);
+      const auto gate = read_fields<verdict::GateVerdict>(hostile, "verdict");
       if (!gate) continue;
       // A runner's log: one command a line, each of the three kinds that weir gives.
       const std::string commands = annotations(*gate);

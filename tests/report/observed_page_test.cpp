@@ -199,11 +199,11 @@ TEST(WithoutPrivate, IsReadBackAndHoldsNoPlaces) {
   observed.context.facts = {{"cwd", "/home/me"}, {"n_prompt", "16"}};
   observed.warnings = {"box17 was slow"};
   observed.splits.push_back({0, 0, "CPU", 1, {{"box17/x", 1}}});
-  const std::string hidden = observed::to_json(without_private(observed, Private::hidden)).dump();
+  const std::string hidden = write_fields(without_private(observed, Private::hidden)).dump();
   for (const char* text : {"/home", "box17", "cwd", "places"}) {
     EXPECT_THAT(hidden, Not(HasSubstr(text)));
   }
-  const auto again = observed::observed_from_json(Json::parse(hidden));
+  const auto again = read_fields<observed::Observed>(Json::parse(hidden), "observed");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->context.model, "tiny.gguf");
   EXPECT_EQ(*again, without_private(observed, Private::hidden));

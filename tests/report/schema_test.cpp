@@ -55,7 +55,7 @@ TEST(Schema, TakesEveryVerdictThatWeirWrites) {
   for (fixtures::Case& one : fixtures::all_beside()) cases.push_back(std::move(one));
   for (const auto& [name, gate] : cases) {
     // As others read it: written out (invalid UTF-8 replaced) and parsed again.
-    const Json written = Json::parse(dump_json(verdict::to_json(gate)));
+    const Json written = Json::parse(dump_json(write_fields(gate)));
     EXPECT_EQ(complaint(written), "") << name;
   }
 }
@@ -72,7 +72,7 @@ TEST(Schema, TakesATwinHeldAgainstItsDevice) {
                        {"copies_per_token", {}, Rational(2)}};
   check.kernels = {{"rms_norm", Rational(12), {}}};
   gate.cells.front().twin_check = check;
-  const Json written = Json::parse(dump_json(verdict::to_json(gate)));
+  const Json written = Json::parse(dump_json(write_fields(gate)));
   EXPECT_EQ(complaint(written), "");
 }
 
@@ -85,12 +85,12 @@ TEST(Schema, TakesEveryKindOfLimit) {
   limit.min = verdict::Amount{1, false};
   limit.mode = verdict::Mode::report;
   limit.reason = "new, being observed";
-  EXPECT_EQ(complaint(verdict::to_json(gate)), "");
+  EXPECT_EQ(complaint(write_fields(gate)), "");
 }
 
 TEST(Schema, DescribesEveryKeyThatWeirWritesAndNoOther) {
   const Json schema = schema_json();
-  const Json gate = verdict::to_json(fixtures::red());
+  const Json gate = write_fields(fixtures::red());
   const auto keys = [](const Json& object) {
     std::vector<std::string> names;
     for (const auto& item : object.items()) names.push_back(item.key());
@@ -129,7 +129,7 @@ TEST(Schema, RefusesWhatIsBroken) {
        [](Json& json) { json["cells"][3]["kernels"]["changed"][0]["current"] = "1/x"; }},
   };
   for (const auto& [what, spoil] : rows) {
-    Json json = verdict::to_json(fixtures::red());
+    Json json = write_fields(fixtures::red());
     ASSERT_EQ(complaint(json), "");
     spoil(json);
     EXPECT_NE(complaint(json), "") << what;

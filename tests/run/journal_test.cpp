@@ -131,7 +131,7 @@ TEST(Journal, SkipsTheRecordsOfStepsWhoseDeclarationIsTorn) {
   const std::string whole = journal_text(*scene, plan, 1);
   RunRecord lost = record_of(plan, 0);
   lost.order = static_cast<std::int64_t>(plan.steps.size());
-  const std::string line = dump_json(profile::to_json(lost)) + "\n";
+  const std::string line = dump_json(write_fields(lost)) + "\n";
   EXPECT_FALSE(parse_run(whole + line).has_value()) << "without a torn line that is no journal";
   const auto run = parse_run(whole + "{\"steps\": [{\"ce\n" + line);
   ASSERT_TRUE(run.has_value()) << run.error().message;
@@ -163,7 +163,7 @@ TEST(Journal, NamesTheLineThatIsWrong) {
     return run ? std::string() : run.error().message;
   };
   RunRecord record = record_of(plan, 0);
-  const auto line = [&] { return header + dump_json(profile::to_json(record)) + "\n"; };
+  const auto line = [&] { return header + dump_json(write_fields(record)) + "\n"; };
   EXPECT_EQ(why("{\n"), "line 1: not valid JSON at byte 2 of 1");
   EXPECT_EQ(why(header + "{}\n").substr(0, 8), "line 2: ") << "no record";
   record.order = 1000;

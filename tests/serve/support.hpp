@@ -188,7 +188,7 @@ inline std::string profiles_text(int count, const std::string& cell = "llama.cpp
   rate.source = "llama-bench";
   rate.samples = {10, 11, 12};
   one.metrics["decode_tokens_per_second"] = rate;
-  return dump_json(Json{{"schema", "weir.profiles/1"}, {"profiles", {profile::to_json(one)}}});
+  return dump_json(Json{{"schema", "weir.profiles/1"}, {"profiles", {write_fields(one)}}});
 }
 
 inline Asked upload_of(const std::string& token, const std::string& body,

@@ -109,7 +109,7 @@ TEST_F(Uploads, KeepAVerdict) {
   gate.commit = "1a2b3c4d";
   const std::string key = token("*", "upload");
   const auto service = start();
-  const Got got = ask(*service, upload_of(key, dump_json(verdict::to_json(gate))));
+  const Got got = ask(*service, upload_of(key, dump_json(write_fields(gate))));
   ASSERT_EQ(got.status, 201) << got.body;
   EXPECT_EQ(got.json()["verdicts"], 1);
   const auto verdicts = value_of(store()->history().verdicts({}));
@@ -135,7 +135,7 @@ std::string gate_text(const std::vector<std::pair<std::string, verdict::Outcome>
   verdict::GateVerdict gate = verdict::judge_gate(std::move(made), {});
   static int count = 0;  // the same document is the same run
   gate.commit = fmt::format("{:040x}", ++count);
-  return dump_json(verdict::to_json(gate));
+  return dump_json(write_fields(gate));
 }
 
 const auto k_pass = verdict::Outcome::pass, k_fail = verdict::Outcome::fail;

@@ -234,16 +234,16 @@ GateVerdict full_gate() {
 }
 
 TEST(VerdictJson, ComesBackAsItWas) {
-  const Json json = to_json(full_gate());
-  const auto back = verdict_from_json(*parse_json(dump_json(json, 1)));
+  const Json json = write_fields(full_gate());
+  const auto back = read_fields<GateVerdict>(*parse_json(dump_json(json, 1)), "verdict");
   ASSERT_TRUE(back) << back.error().message;
-  EXPECT_EQ(dump_json(to_json(*back), 1), dump_json(json, 1));
+  EXPECT_EQ(dump_json(write_fields(*back), 1), dump_json(json, 1));
 }
 
 TEST(VerdictJson, IsCompleteAndReadsAsTheDesignShowsIt) {
   Profile after = reference();
   add_count(after, "dispatches_per_token", 77);
-  const Json json = to_json(judge_gate({judge(after, {stored(reference())})}, {}));
+  const Json json = write_fields(judge_gate({judge(after, {stored(reference())})}, {}));
   EXPECT_EQ(json["schema"], "weir.verdict/1");
   EXPECT_EQ(json["verdict"], "fail");
   EXPECT_EQ(json["exit_code"], 1);
@@ -268,7 +268,7 @@ TEST(VerdictJson, IsCompleteAndReadsAsTheDesignShowsIt) {
 }
 
 TEST(VerdictJson, SurvivesMutation) {
-  const std::string good = dump_json(to_json(full_gate()));
+  const std::string good = dump_json(write_fields(full_gate()));
   std::mt19937 random(3);
   const std::string_view k_pieces[] = {"{}", "[]", "null", "-1", "1e308", "\"\"", "\"x %\""};
   std::size_t taken = 0;
@@ -280,10 +280,10 @@ TEST(VerdictJson, SurvivesMutation) {
     text.replace(colon + 1, end - colon - 1, k_pieces[random() % std::size(k_pieces)]);
     const auto json = parse_json(text);
     if (!json) continue;
-    const auto gate = verdict_from_json(*json);
+    const auto gate = read_fields<GateVerdict>(*json, "verdict");
     if (!gate) continue;
     ++taken;
-    ASSERT_TRUE(verdict_from_json(to_json(*gate))) << text;
+    ASSERT_TRUE(read_fields<GateVerdict>(write_fields(*gate), "verdict")) << text;
   }
   EXPECT_GT(taken, 50U);
 }

@@ -89,11 +89,11 @@ TEST(Proposals, ComeLooserFirstAndSoManyAtMost) {
 TEST(Proposals, AreTheSameWhenReadBack) {
   Proposal one{"max_drop of x", "5 %", "", Proposal::Effect::looser, true};
   one.about(std::vector<std::string>(k_most_cells_named + 20, k_cell));
-  const auto back = read_fields<Proposal>(to_json(one), "proposals");
+  const auto back = read_fields<Proposal>(write_fields(one), "proposals");
   ASSERT_TRUE(back);
   EXPECT_EQ(*back, one);
   EXPECT_EQ(back->words(), "max_drop of x: 5 % → removed: looser, and holds already, in 120 cells");
-  Json broken = to_json(one);
+  Json broken = write_fields(one);
   broken["effect"] = "nicer";
   EXPECT_FALSE(read_fields<Proposal>(broken, "proposals"));
 }

@@ -154,14 +154,14 @@ TEST(TwinCheck, IsTheSameAfterBeingWrittenAndReadAgain) {
   add_count(real, "dispatches_per_token", *Rational::parse("171/2"));
   real.kernels->counts = {{"mul_mat", 53}};
   Checked checked = check({on_the_twin(), real});
-  const Json written = to_json(judge_gate(std::move(checked.cells), {}));
+  const Json written = write_fields(judge_gate(std::move(checked.cells), {}));
   EXPECT_EQ(written["cells"][1]["twin_check"], Json());
   const Json& twin = written["cells"][0]["twin_check"];
   EXPECT_EQ(twin["equal"], false);
   EXPECT_EQ(twin["differences"][0]["real"], "171/2");
-  const auto read = verdict_from_json(written);
+  const auto read = read_fields<GateVerdict>(written, "verdict");
   ASSERT_TRUE(read) << read.error().message;
-  EXPECT_EQ(to_json(*read), written);
+  EXPECT_EQ(write_fields(*read), written);
 }
 
 }  // namespace twin_check_test
