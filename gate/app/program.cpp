@@ -24,7 +24,7 @@ constexpr const char *k_start = "Start", *k_gate = "Gate", *k_cause = "Find the 
                      *k_ci = "In CI and before a push", *k_files = "Files", *k_history = "History",
                      *k_shell = "Shell";
 
-// In the order of --help. A verb is a file in verbs/, a line here and its name above.
+// In the order of --help. A verb is a file in verbs/, its add_NAME above, a line here.
 constexpr VerbEntry k_verbs[] = {
     {k_start, "demo", "Show one regression, from the baseline to its cause", add_demo},
     {k_start, "init", "Write a starter weir.yaml for the engines found here", add_init},

@@ -63,9 +63,9 @@ TEST(Adapters, AnswerEveryOneOf10000MutatedOutputs) {
 TEST(Adapters, AreFoundByName) {
   for (const Adapter& adapter : table()) EXPECT_EQ(find(adapter.name), &adapter);
   EXPECT_EQ(find("llama-Bench"), nullptr);
-  EXPECT_EQ(names(), (std::vector<std::string>{"llama-bench", "llama-bench-table", "llama-perf",
-                                               "agave", "hf2q", "mlx-lm", "ollama", "weir-observed",
-                                               "generic", "google-benchmark"}));
+  for (const char* published : {"llama-bench", "llama-bench-table", "llama-perf", "agave", "hf2q",
+                                "mlx-lm", "ollama", "weir-observed", "generic", "google-benchmark"})
+    EXPECT_NE(find(published), nullptr) << published;
 }
 
 }  // namespace random_test

@@ -268,7 +268,7 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
       {k_engine, "", "{}", "3:13", "must be a text, not nothing"},
       {k_engine, "{file: a}", "{}", "3:13", "needs \"path\""},
       {k_engine, "[a]", "{}", "3:13", "not a list"},
-      {k_engine, "m.gguf", "{device: gpu}", "4:26", "known here: cpu, cuda, hip, metal"},
+      {k_engine, "m.gguf", "{device: gpu}", "4:26", "known here: cpu, cuda"},
       {k_engine, "m.gguf", "{device: vulkan, twin: intel-arc-a750}", "4:40",
        "unknown twin \"intel-arc-a750\" (did you mean \"intel-arc-a770\"?)"},
       {k_engine, "m.gguf", "{device: hip, twin: intel-arc-a770}", "4:37",

@@ -2,6 +2,7 @@
 #include "gate/flow/ab.hpp"
 
 #include "gate/app/options.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::app {
 
@@ -17,7 +18,7 @@ void add_ab(const Verb& verb) {
               "has them)");
   verb.option("--device", options->device, "DEVICE",
               "Device to run on (default: from its arguments, else the first device here)")
-      ->check(CLI::IsMember({"cpu", "vulkan", "opencl", "cuda", "hip", "metal"}));
+      ->check(CLI::IsMember(unit::device_names()));
   verb.preset("--budget", options->budget, "DURATION", "Time for all pairs");
   verb.option("--write", options->write, "FILE", "Write the configuration as a weir.yaml");
   verb.flag("--counts-only", verb.job().asked.counts_only, "Count only: no timed pairs");
