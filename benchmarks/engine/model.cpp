@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <optional>
 
@@ -71,8 +72,12 @@ Result<std::uint32_t> size_of(const GgufHeader& header, std::string_view key,
 }
 
 float number_of(const GgufHeader& header, std::string_view key, double otherwise) {
+  auto number = static_cast<float>(otherwise);
   const auto* found = header.find_own(key);
-  return static_cast<float>(found != nullptr ? found->to_number().value_or(otherwise) : otherwise);
+  if (found != nullptr && found->type() == model::GgufType::f32 && found->count() == 1) {
+    std::memcpy(&number, found->bytes().data(), sizeof number);
+  }
+  return number;
 }
 
 Result<Sizes> read_sizes(const GgufHeader& header) {
