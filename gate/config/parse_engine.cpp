@@ -278,6 +278,7 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   fields.read("profile_args", engine.profile_args, read_arguments);
   fields.read("counted_env", engine.counted_env, read_environment);
   fields.read("kernel_names", engine.kernel_names, read_text);
+  fields.read("cuda_code", engine.cuda_code, read_text);
   parse_environment(fields, engine.extra, problems);
   if (const Node* container = fields.take("container")) {
     parse_container(*container, engine, parsing);

@@ -316,6 +316,7 @@ class Rules {
           {"profile_args", before.profile_args == after.profile_args},
           {"counted_env", before.counted_env == after.counted_env},
           {"kernel_names", before.kernel_names == after.kernel_names},
+          {"cuda_code", before.cuda_code == after.cuda_code},
           {"instructions", before.instructions == after.instructions},
           {"metrics read from the output", same_rules(before.generic, after.generic)},
           {"the way of asking", asked(before.server) == asked(after.server)}}) {

@@ -194,14 +194,20 @@ Result<std::map<std::string, run::DeviceTwin>> make_twins(std::span<const config
   return twins;
 }
 
-Result<std::string> cuda_kernels_of(const std::string& program, const run::DeviceTwin& twin,
-                                    const std::string& out, sys::World& world,
+Result<std::string> cuda_kernels_of(const std::string& program, const std::string& library,
+                                    const run::DeviceTwin& twin, const std::string& out,
+                                    sys::World& world,
                                     std::map<std::string, probes::CudaCode>& known) {
   const std::string place = sys::absolute(sys::join_path(out, "twins"));
-  if (!known.contains(program))
-    WEIR_SET(known[program],
-             probes::find_cuda_code(program, twin.driver, world.files, variables_of(world)));
-  const probes::CudaCode& code = known[program];
+  const std::string& of = library.empty() ? program : library;
+  if (!known.contains(of))
+    WEIR_SET(known[of], probes::find_cuda_code(of, twin.driver, world.files, variables_of(world)));
+  const probes::CudaCode& code = known[of];
+  if (code.files.empty() && library.empty()) {
+    return fail(Code::unavailable,
+                "{} has no CUDA code: name the library that has it (engine: cuda_code: FILE)",
+                sys::file_name_of(program));
+  }
   const std::string path =
       sys::join_path(place, fmt::format("{}-{}{}.kernels{}", short_hash(code.stamp), twin.major,
                                         twin.minor, probes::k_cuda_reader));

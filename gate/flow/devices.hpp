@@ -47,10 +47,12 @@ namespace weir::flow {
 [[nodiscard]] std::vector<std::string> known_twins(const sys::World& world,
                                                    const std::string& config_folder);
 
-// The file in `out`/twins with what the kernels of `program` need of a CUDA twin; made once for
-// each build of the program. `known`: by program, what was found before: a CUDA library is large.
-// Code::unavailable where the program cannot run on one.
+// The file in `out`/twins with what the kernels of `program` need of a CUDA twin, or those of
+// `library`, which it opens by itself; "": that is not named. Made once for each build of them.
+// `known`: by path, what was found before: a CUDA library is large. Code::unavailable where the
+// program cannot run on one.
 [[nodiscard]] Result<std::string> cuda_kernels_of(const std::string& program,
+                                                  const std::string& library,
                                                   const run::DeviceTwin& twin,
                                                   const std::string& out, sys::World& world,
                                                   std::map<std::string, probes::CudaCode>& known);

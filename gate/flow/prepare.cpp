@@ -84,8 +84,9 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
   WEIR_TRY(surroundings.twins,
            make_twins(ready.loaded.cells, surroundings.config_folder, job.asked.out, job.world));
   std::map<std::string, probes::CudaCode> cuda_code;
-  surroundings.cuda_kernels = [&](const std::string& program, const run::DeviceTwin& twin) {
-    return cuda_kernels_of(program, twin, job.asked.out, job.world, cuda_code);
+  surroundings.cuda_kernels = [&](const std::string& program, const std::string& library,
+                                  const run::DeviceTwin& twin) {
+    return cuda_kernels_of(program, library, twin, job.asked.out, job.world, cuda_code);
   };
   surroundings.output_places = wanted.output_places;
   surroundings.output_places.push_back(job.asked.out);

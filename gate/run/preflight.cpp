@@ -230,7 +230,7 @@ class Preflight {
     facts.provenance.machine_name = around_.machine.name();
   }
 
-  void look_at_device(PreparedCell& prepared) const {
+  void look_at_device(PreparedCell& prepared) {
     const std::string& device = prepared.cell.device;
     profile::Provenance& from = prepared.facts.provenance;
     if (prepared.cell.twin) {
@@ -253,7 +253,7 @@ class Preflight {
   }
 
   // Nothing of this machine but its processors: the driver runs nothing.
-  void take_twin(PreparedCell& prepared) const {
+  void take_twin(PreparedCell& prepared) {
     profile::CellFacts& facts = prepared.facts;
     const config::Cell& cell = prepared.cell;
     const DeviceTwin* found = look_up(around_.twins, twin_key(cell));
@@ -273,12 +273,16 @@ class Preflight {
     facts.provenance.fingerprint = fingerprint_of(facts.provenance.fingerprint_parts);
   }
 
-  void add_cuda_kernels(PreparedCell& prepared) const {
+  void add_cuda_kernels(PreparedCell& prepared) {
     if (container_of(prepared) != nullptr) {
       prepared.unavailable = "CUDA twins are not carried into containers";
       return;
     }
-    auto kernels = around_.cuda_kernels(prepared.program, *prepared.twin);
+    const std::string library = files_of_engine(prepared.cell.engine->cuda_code).value_or("");
+    if (!library.empty() && files_.kind(library) != sys::Kind::file) {
+      return add_of_engine(prepared.cell, fmt::format("cuda_code: {}: no such file", library));
+    }
+    auto kernels = around_.cuda_kernels(prepared.program, library, *prepared.twin);
     if (kernels) {
       prepared.twin->kernels = std::move(*kernels);
     } else {
@@ -311,17 +315,21 @@ class Preflight {
                                     : "no probe sees " + cell.device);
   }
 
+  // What an engine names beside its program: absolute, or its counterpart in the other checkout.
+  [[nodiscard]] std::optional<std::string> files_of_engine(std::string named) const {
+    if (named.empty()) return std::nullopt;
+    if (named.find('/') == std::string::npos) named.insert(0, "./");
+    const auto place = program_of(named);
+    return place ? std::optional(resolve(*place)) : std::nullopt;
+  }
+
   // A base may have had none yet.
   void look_for_shaders(PreparedCell& prepared) {
     if (prepared.cell.engine == nullptr || prepared.probes.empty()) return;
-    std::string pattern = prepared.cell.engine->kernel_names;
-    if (pattern.empty()) return;
-    if (pattern.find('/') == std::string::npos) pattern.insert(0, "./");
-    const auto place = program_of(pattern);
-    if (!place) return;
-    pattern = resolve(*place);
-    auto& found = shaders_[pattern];
-    if (!found) found = probes::find_shaders(files_, pattern);
+    const auto pattern = files_of_engine(prepared.cell.engine->kernel_names);
+    if (!pattern) return;
+    auto& found = shaders_[*pattern];
+    if (!found) found = probes::find_shaders(files_, *pattern);
     if (*found) {
       prepared.shaders = **found;
     } else if (!around_.programs) {

@@ -175,5 +175,109 @@ TEST_F(CudaTwins, SayWhatAProgramAsksForThatTheyDoNotHave) {
   EXPECT_THAT(ended.out + ended.err, HasSubstr("engine calls cudaSomethingNew"));
 }
 
+TEST_F(CudaTwins, TellThatAModelDoesNotFit) {
+  ASSERT_EQ(call({"model", "make", "large.gguf", "--like", "mixtral-8x7b", "--hollow"}).exit_code,
+            0);
+  spill(scratch_ / "weir.yaml",
+        "version: 1\nengines:\n  e: {preset: llama-bench, program: " + k_root +
+            "/engines/llama.cpp-cuda13/llama-bench}\nmodels: {m: large.gguf}\nbackends:\n" +
+            k_4090 + "prompts: {decode: {prompt_tokens: 0, tokens: 16}}\n");
+  const Ended ended = call({"gate", "--counts-only"});
+  EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("the CUDA twin is out of memory: "));
+}
+
+// Published engines for Node, by scripts of a few lines (tests/e2e/node).
+class NodeOnCudaTwins : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string packages = k_root + "/.cache/node-engines/node_modules";
+    if (!fs::exists(packages)) {
+      GTEST_SKIP() << "no " << packages << ": run ci/node-engines (x86-64 alone)";
+    }
+    fs::create_directory_symlink(packages, scratch_ / "node_modules");
+  }
+  // Gated on two GPUs against what it counted before; the verdict.
+  Json gated(const std::string& script, const std::string& model, const std::string& more) {
+    spill(scratch_ / "weir.yaml",
+          fmt::format("version: 1\nengines:\n  e:\n    command: [node, {}, '{{model}}', "
+                      "'{{tokens}}']\n{}    output: generic\n    facts: {{generated_tokens: "
+                      "{{regex: '^(\\d+) tokens'}}}}\n    metrics: {{decode_tokens_per_second: "
+                      "{{regex: '([\\d.]+) tokens/s'}}}}\nmodels: {{m: {}}}\nbackends:\n"
+                      "  rtx4090: {{device: cuda, twin: nvidia-rtx-4090}}\n"
+                      "  h100: {{device: cuda, twin: nvidia-h100}}\n"
+                      "prompts: {{decode: {{prompt_tokens: 0, tokens: 16}}}}\n",
+                      script, more, model));
+    fs::copy_file(k_root + "/tests/e2e/node/" + script, scratch_ / script);
+    const Ended accepted =
+        weir(scratch_, {"baseline", "accept", "--counts-only", "--baselines", "base"});
+    EXPECT_EQ(accepted.exit_code, 0) << accepted.out << accepted.err;
+    Json verdict =
+        json_of(weir(scratch_, {"gate", "--counts-only", "--baselines", "base", "--json", "-"}));
+    EXPECT_EQ(verdict["verdict"], "pass") << verdict.dump(1).substr(0, 3000);
+    return verdict;
+  }
+
+  Scratch scratch_;
+};
+
+// llama.cpp by another door: the counts of llama-bench on the same GPU (the table above).
+TEST_F(NodeOnCudaTwins, NodeLlamaCppCountsAsLlamaBenchDoes) {
+  const Json verdict =
+      gated("llama.mjs", k_root + "/models/tiny-llama.gguf",
+            "    probes: [cuda, ggml]\n    cpu_ops_allowed: {GET_ROWS: 'one look-up'}\n"
+            "    cuda_code: node_modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/"
+            "libggml-cuda.so\n");
+  const std::map<std::string, int> expected = {
+      {"dispatches_per_token", 57}, {"graph_launches_per_token", 1}, {"copies_per_token", 7},
+      {"syncs_per_token", 7},       {"cublas_calls_per_token", 0},   {"cpu_ops_per_token", 1}};
+  for (const auto& [metric, count] : expected) {
+    for (const char* gpu : {"rtx4090", "h100"}) {
+      const Json found = metric_of(cell_of(verdict, fmt::format("e/m/{}/decode", gpu)), metric);
+      EXPECT_EQ(found["current"], count) << gpu << " " << metric << found;
+    }
+  }
+  const auto programmatic = [&](const char* cell) {
+    return metric_of(cell_of(verdict, cell), "programmatic_launches_per_token")["current"];
+  };
+  EXPECT_EQ(programmatic("e/m/rtx4090/decode"), 0);
+  EXPECT_EQ(programmatic("e/m/h100/decode"), 49);
+}
+
+// 8 tokens a window, whose encoder they share: counts of a window are whole.
+TEST_F(NodeOnCudaTwins, WhisperNodeIsCountedByTokensOfWindows) {
+  ASSERT_EQ(std::system(("node " + k_root + "/tests/e2e/node/hollow_whisper.mjs " +
+                         (scratch_ / "whisper.bin").string())
+                            .c_str()),
+            0);
+  const Json verdict =
+      gated("whisper.mjs", "whisper.bin",
+            "    probes: [cuda]\n"
+            "    cuda_code: node_modules/@fugood/node-whisper-linux-x64-cuda/index.node\n");
+  const std::map<std::string, double> expected = {{"dispatches_per_token", 751.0 / 8},
+                                                  {"cublas_calls_per_token", 53.0 / 8},
+                                                  {"copies_per_token", 62.0 / 8},
+                                                  {"syncs_per_token", 45.0 / 8},
+                                                  {"graph_launches_per_token", 0}};
+  for (const auto& [metric, count] : expected) {
+    for (const char* gpu : {"rtx4090", "h100"}) {
+      const Json found = metric_of(cell_of(verdict, fmt::format("e/m/{}/decode", gpu)), metric);
+      EXPECT_EQ(found["current"], count) << gpu << " " << metric << found;
+    }
+  }
+}
+
+TEST_F(NodeOnCudaTwins, AskForTheLibraryThatNodeOpensByItself) {
+  spill(scratch_ / "none.mjs", "");
+  const std::string yaml =
+      "version: 1\nengines:\n  e: {command: [node, none.mjs, '{tokens}'], output: generic, probes: "
+      "[cuda], metrics: {decode_tokens_per_second: {regex: '(\\d+)'}}}\nmodels: {m: none.mjs}\n"
+      "backends:\n  g: {device: cuda, twin: nvidia-h100}\nprompts: {decode: {tokens: 8}}\n";
+  spill(scratch_ / "weir.yaml", yaml);
+  const Ended ended = weir(scratch_, {"gate", "--counts-only"});
+  EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
+  EXPECT_THAT(ended.out + ended.err, HasSubstr("node has no CUDA code"));
+}
+
 }  // namespace cuda_twins_test
 }  // namespace weir::e2e

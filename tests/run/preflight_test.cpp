@@ -110,6 +110,31 @@ TEST(Preflight, LooksUpWhatRunningNeeds) {
   EXPECT_EQ(vulkan.facts.provenance.machine_class, "vulkan-1-2-3-4-5-Test-CPU-4c-8g-debian-12");
 }
 
+TEST(Preflight, HandsOnTheLibraryWithCudaCodeThatAScriptOpens) {
+  std::string yaml = k_scene_yaml;
+  yaml.insert(yaml.find("    timeout"), "    cuda_code: modules/addon.node\n");
+  const auto scene = make_scene(yaml);
+  std::vector<std::string> asked;
+  scene->around.cuda_kernels = [&](const std::string& program, const std::string& library,
+                                   const DeviceTwin&) -> Result<std::string> {
+    asked = {program, library};
+    return "/out/twins/x.kernels";
+  };
+  config::Cell& cell = scene->cells.back();
+  cell.device = "cuda";
+  cell.twin = "nvidia-h100";
+  scene->around.twins[twin_key(cell)].cuda = true;
+  const auto none = preflight(scene->cells, scene->around, scene->files);
+  ASSERT_FALSE(none);
+  EXPECT_THAT(none.error().message,
+              testing::HasSubstr("cuda_code: /project/modules/addon.node: no such file"));
+  scene->files.put("/project/modules/addon.node", "code");
+  const auto prepared = preflight(scene->cells, scene->around, scene->files);
+  ASSERT_TRUE(prepared) << prepared.error().message;
+  EXPECT_EQ(asked, (std::vector<std::string>{"/project/bench", "/project/modules/addon.node"}));
+  EXPECT_EQ(prepared->back().twin->kernels, "/out/twins/x.kernels");
+}
+
 TEST(Preflight, FindsTheFilesThatNameKernels) {
   std::string yaml = k_scene_yaml;
   yaml.insert(yaml.find("    timeout"), "    kernel_names: shaders/**/*.spv\n");

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/blob.h"
 #include "gate/probes/twin/cuda/cuda.h"
 
@@ -60,11 +62,25 @@ uint64_t left_on(int of) {
   return taken > twin()->total_bytes ? 0 : twin()->total_bytes - taken;
 }
 
+// Engines do not always say why they end: llama-bench has "failed to load model" alone.
+void tell_shortage(uint64_t wanted, int of) {
+  static bool told = false;  // under g_lock
+  if (told) return;
+  told = true;
+  constexpr uint64_t k_mib = 1 << 20;
+  print_line(STDERR_FILENO,
+             "weir: the CUDA twin is out of memory: %lu MiB asked for, %lu MiB left of %lu\n",
+             wanted / k_mib, left_on(of) / k_mib, twin()->total_bytes / k_mib);
+}
+
 // The first gap that is large enough. 0 where there is none.
 uint64_t take(uint64_t bytes, uint64_t counted, int of) {
   g_once.run(reserve);
   const Locked locked(&g_lock);
-  if (counted > left_on(of)) return 0;
+  if (counted > left_on(of)) {
+    tell_shortage(counted, of);
+    return 0;
+  }
   auto* block = static_cast<Block*>(malloc(sizeof(Block)));
   if (block == nullptr) return 0;
   const uint64_t wanted = up_to(bytes, counted == 0 ? k_unit : k_small_unit);
