@@ -307,7 +307,7 @@ TEST_F(Servers, AreNotMistakenForAnotherOneThatListensAtTheirUrl) {
           "version: 1\nengines:\n  fixed: {kind: server, api: completions, command: [" + k_fake +
               ", ok, '" + other + "', " + mark() + "], url: 'http://localhost:" + url_port +
               "'}\nmodels: {m: model.bin}\nbackends: {cpu: {}}\n"
-              "prompts: {hello: {text: Hello, tokens: 4}}\ngate: {runs: 2}\n");
+              "prompts: {hello: {text: Hello, tokens: 4}}\ngate: {runs: 2, budget: 20s}\n");
   };
   // Until it is there.
   engine_at(port);
