@@ -35,34 +35,41 @@ Method run_anew(std::string name, std::function<Places(std::span<const double>)>
 
 }  // namespace
 
+std::vector<double> scaled(std::span<const double> values) {
+  std::vector<double> all(values.begin(), values.end());
+  if (std::ranges::all_of(all, [](double value) { return value > 0; })) {
+    for (double& value : all) value = std::log(value);
+    return all;
+  }
+  std::vector<double> sizes;
+  for (const double value : values.first(std::min<std::size_t>(values.size(), 10))) {
+    sizes.push_back(std::abs(value));
+  }
+  const double middle = stats::median(sizes).value_or(0);
+  for (double& value : all) value /= middle > 0 ? middle : 1;
+  return all;
+}
+
 Method weir_method(int sensitivity) {
   Method method;
   method.name = "weir";
   const double offset = stats::k_offset_of_sensitivity * sensitivity;
   method.nightly = [offset](std::span<const double> values,
                             const std::function<bool(std::size_t)>& fits) {
-    const auto shows = [&](std::span<const double> nights, const auto& scaled) {
+    const auto shows = [&](std::span<const double> nights) {
       stats::TrendRule rule(offset);
-      for (const double value : nights) {
-        rule.add(scaled(value));
+      for (const double value : scaled(nights)) {
+        rule.add(value);
         for (const stats::Alert& alert : rule.alerts()) {
           if (fits(alert.place)) return true;
         }
       }
       return false;
     };
-    // As find_changes scales: logarithms, until a value is none.
+    // Logarithms, until a value is none.
     const auto bad = std::ranges::find_if(values, [](double value) { return value <= 0; });
     const auto good = static_cast<std::size_t>(bad - values.begin());
-    if (shows(values.first(good), [](double value) { return std::log(value); })) return true;
-    if (good == values.size()) return false;
-    std::vector<double> sizes;
-    for (const double value : values.first(std::min<std::size_t>(values.size(), 10))) {
-      sizes.push_back(std::abs(value));
-    }
-    const double middle = stats::median(sizes).value_or(0);
-    const double scale = middle > 0 ? middle : 1;
-    return shows(values, [&](double value) { return value / scale; });
+    return shows(values.first(good)) || (good < values.size() && shows(values));
   };
   method.once = [offset](std::span<const double> values) {
     Places places;

@@ -252,13 +252,14 @@ void TrendRule::fit() {
   }
   fit.scale = scale_of(residuals_, sorted_);
 
-  const double points = fit.points(), far = k_outlier * fit.scale;
+  const double points = fit.points(), far = 2 * fit.scale;
   const double terms = static_cast<double>(fit.terms);
+  // Outliers pulled in, not left out: where noise remembers them, it shows in the nights behind.
+  const auto pulled_in = [&](std::size_t i) { return std::clamp(residuals_[i], -far, far); };
   double products = 0, squares = 0;
   for (std::size_t i = 1; i < residuals_.size(); ++i) {
-    if (std::abs(residuals_[i]) > far || std::abs(residuals_[i - 1]) > far) continue;
-    products += residuals_[i] * residuals_[i - 1];
-    squares += (square(residuals_[i]) + square(residuals_[i - 1])) / 2;
+    products += pulled_in(i) * pulled_in(i - 1);
+    squares += (square(pulled_in(i)) + square(pulled_in(i - 1))) / 2;
   }
   // Raised by what the fit has taken from it, and by what it may be wrong by.
   double memory = squares > 0 ? products / squares : 0;
