@@ -32,12 +32,13 @@ Json spark_of(const history::Series& series) {
   return json;
 }
 
-// What people look at first: throughput, what the device was given for a token, its other counts,
+// What people look at first: throughput, what the device was given, its other counts for a token,
 // times; then what most cells have.
 int importance(const history::Metric& metric) {
   if (metric.unit == unit::Unit::tokens_per_second) return 0;
-  for (const char* base : {"dispatches", "barriers", "syncs"}) {
-    if (metric.name == std::string(base) + "_per_token") return 1;
+  for (const char* first : {"dispatches_per_token", "barriers_per_token", "syncs_per_token",
+                            "dispatches_per_prefill"}) {
+    if (metric.name == first) return 1;
   }
   if (metric.name.ends_with("_per_token")) return 2;
   if (metric.kind == unit::Kind::time) return 3;

@@ -104,10 +104,11 @@ TEST(Site, PutsACellDownAsTheWorstOfItsSeries) {
 }
 
 // Whatever else is counted per token, and of however many cells.
-TEST(Site, ShowsWhatTheDeviceWasGivenForATokenFromTheStart) {
+TEST(Site, ShowsWhatTheDeviceWasGivenFromTheStart) {
   SiteModel model = scene::small_scene();
-  for (const char* name : {"backend_syncs_per_token", "copied_bytes_per_token", "cpu_ops_per_token",
-                           "graphs_per_token", "prefill_tokens_per_second"}) {
+  for (const char* name :
+       {"backend_syncs_per_token", "copied_bytes_per_token", "cpu_ops_per_token",
+        "graphs_per_token", "dispatches_per_prefill", "prefill_tokens_per_second"}) {
     for (int cell = 0; cell < 3; ++cell) {
       model.history.series.push_back(model.history.series.front());
       model.history.series.back().cell += std::to_string(cell);
@@ -121,8 +122,8 @@ TEST(Site, ShowsWhatTheDeviceWasGivenForATokenFromTheStart) {
   for (const Json& at : overview["columns"]) {
     shown.insert(overview["metrics"][at.get<std::size_t>()]["name"]);
   }
-  EXPECT_THAT(shown, testing::IsSupersetOf(
-                         {"decode_tokens_per_second", "dispatches_per_token", "syncs_per_token"}));
+  EXPECT_THAT(shown, testing::IsSupersetOf({"decode_tokens_per_second", "dispatches_per_token",
+                                            "syncs_per_token", "dispatches_per_prefill"}));
 }
 
 TEST(Site, SaysOfAChangeWhetherItIsForTheBetter) {
