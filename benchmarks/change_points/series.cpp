@@ -93,14 +93,16 @@ std::vector<double> make_series(std::string_view noise, std::size_t count,
   std::vector<double> values;
   values.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    double at = made.next(), drifted = 1;
+    double at = made.next(), drifted = 1, grown = 1;
     for (const Event& event : events) {
       if (i < event.place) continue;
       at += event.step;
-      drifted += event.drift * static_cast<double>(i - event.place + 1);
+      const auto nights = static_cast<double>(i - event.place + 1);
+      drifted += event.drift * nights;
+      grown *= std::pow(1 + event.growth, nights);
     }
     const double by = made.spread * at;
-    values.push_back(100 * drifted * (made.logarithmic ? std::exp(by) : 1 + by));
+    values.push_back(100 * drifted * grown * (made.logarithmic ? std::exp(by) : 1 + by));
   }
   return values;
 }

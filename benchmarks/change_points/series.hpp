@@ -16,7 +16,8 @@ using quality::Random;
 struct Event {
   std::size_t place = 0;  // of the first changed point
   double step = 0;        // in standard deviations of the noise
-  double drift = 0;       // relative, a night, from `place` on
+  double drift = 0;       // a night, from `place` on, of the first value: a straight line
+  double growth = 0;      // a night, from `place` on, of the night before: a line in logarithms
 };
 
 // Logarithms of recorded times, in time order.

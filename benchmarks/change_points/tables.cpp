@@ -116,7 +116,7 @@ std::string sensitivity_table(const Bench& bench, std::size_t trials) {
     }
     const auto found = shares(bench, "sensitivity", trials / 5, 4, [&](Random& random) {
       const auto values =
-          make_series("normal@0.005", k_before + 8, {{k_before, -3, 0}}, bench.times, random);
+          make_series("normal@0.005", k_before + 8, {{k_before, -3}}, bench.times, random);
       const std::size_t behind =
           watch(values, k_before, stats::k_offset_of_sensitivity * sensitivity).behind;
       Held held;
@@ -137,18 +137,21 @@ std::string step_table(const Bench& bench, std::size_t trials) {
   struct Row {
     std::string noise;
     std::size_t history;
-    double size, drift;
+    double size, drift, growth;
   };
   std::vector<Row> rows;
   for (const char* noise : {"normal", "normal-0.6", "t3", "t3-0.6", "spikes", "spikes-0.6"}) {
     for (const std::size_t history : {40U, 100U}) {
       for (const double size : {-3.0, -10.0}) {
-        rows.push_back({fmt::format("{}@0.005", noise), history, size, 0});
+        rows.push_back({fmt::format("{}@0.005", noise), history, size, 0, 0});
       }
     }
   }
   for (const double drift : {-0.0005, -0.002}) {
-    for (const double size : {-3.0, -10.0}) rows.push_back({"normal@0.003", 100, size, drift});
+    for (const double size : {-3.0, -10.0}) {
+      rows.push_back({"normal@0.003", 100, size, drift, 0});
+      rows.push_back({"normal@0.003", 100, size, 0, drift});
+    }
   }
   std::string text =
       "| noise | points before | size | drift | 2 | 3 | 4 | 5 | 8 | 12 | 24 | place | step at once "
@@ -159,7 +162,8 @@ std::string step_table(const Bench& bench, std::size_t trials) {
   for (const Row& row : rows) {
     const auto values_of = [&](std::size_t behind, Random& random) {
       return make_series(row.noise, row.history + behind,
-                         {{row.history, row.size, 0}, {0, 0, row.drift}}, bench.times, random);
+                         {{row.history, row.size}, {0, 0, row.drift, row.growth}}, bench.times,
+                         random);
     };
     const auto found = shares(bench, row.noise, trials, 11, [&](Random& random) {
       const Watched seen = watch(values_of(k_behind, random), row.history);
@@ -177,8 +181,8 @@ std::string step_table(const Bench& bench, std::size_t trials) {
       }));
       return held;
     });
-    text += fmt::format("| `{}` | {} | {:.0f} σ | {:g} % |", row.noise, row.history, -row.size,
-                        100 * row.drift);
+    text += fmt::format("| `{}` | {} | {:.0f} σ | {:g} %{} |", row.noise, row.history, -row.size,
+                        100 * (row.drift + row.growth), row.growth != 0 ? ", compound" : "");
     for (std::size_t i = 0; i < 7; ++i) text += fmt::format(" {:.0f} |", 100 * found[i]);
     const double each = std::max(found[6], 1e-9);
     for (std::size_t i = 7; i < 10; ++i) text += fmt::format(" {:.0f} |", 100 * found[i] / each);
