@@ -74,7 +74,8 @@ Result<std::uint32_t> size_of(const GgufHeader& header, std::string_view key,
 float number_of(const GgufHeader& header, std::string_view key, double otherwise) {
   auto number = static_cast<float>(otherwise);
   const auto* found = header.find_own(key);
-  if (found != nullptr && found->type() == model::GgufType::f32 && found->count() == 1) {
+  if (found != nullptr && found->to_unsigned()) return static_cast<float>(*found->to_unsigned());
+  if (found != nullptr && found->type() == model::GgufType::f32) {
     std::memcpy(&number, found->bytes().data(), sizeof number);
   }
   return number;
