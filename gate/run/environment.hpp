@@ -16,7 +16,8 @@ namespace weir::run {
 // Variables of weir's own environment that the cell's engine gets by name.
 [[nodiscard]] std::vector<std::string> handed_on(const PreparedCell& cell);
 
-// What lets an engine see `twin` and no other device of its API, its memory read as bytes of `fill`.
+// What lets an engine see `twin` and no other device of its API, its memory read as bytes of
+// `fill`.
 [[nodiscard]] config::Environment twin_environment(const DeviceTwin& twin, std::int64_t fill);
 
 // What to set on top of `inherited`. Lists of folders get the new entries in front, so that what

@@ -27,7 +27,8 @@ struct DeviceTwin {
   std::string hash;    // of the description: counts depend on all of it
   std::string blob;    // absolute; the description as the driver reads it
   std::string driver;  // absolute; the driver's manifest; of CUDA the folder of its libraries
-  // Of CUDA: what it is, and what a program's kernels need (absolute; "" before a program is known).
+  // Of CUDA: what it is, and what a program's kernels need (absolute; "" before a program is
+  // known).
   bool cuda = false;
   int major = 0, minor = 0;
   std::string kernels{};

@@ -1,4 +1,5 @@
-// Files that are mostly nothing: a head, and a hole behind it that reads as zeros and takes no room.
+// Files that are mostly nothing: a head, and a hole behind it that reads as zeros and takes no
+// room.
 #pragma once
 
 #include <cstdint>

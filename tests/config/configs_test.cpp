@@ -111,7 +111,8 @@ TEST(Configs, LoadAndMakeCells) {
   ASSERT_GE(files.size(), 2U);
   for (const auto& path : files) {
     Known known = known_here_and_now();
-    for (const char* probe : {"cuda", "instructions", "instrument"}) known.probes.emplace_back(probe);
+    for (const char* probe : {"cuda", "instructions", "instrument"})
+      known.probes.emplace_back(probe);
     known.adapters.emplace_back("weir-observed");
     known.twins = described_devices();
     const auto settings = parse_settings(read_file(path), path.string(), known);

@@ -1,6 +1,6 @@
-#include "gate/profile/kernel_name.hpp"
-
 #include <gtest/gtest.h>
+
+#include "gate/profile/kernel_name.hpp"
 
 #include "tests/explain/planted.hpp"
 

@@ -1,4 +1,5 @@
-// libFuzzer: whatever a journal holds, each record that is taken belongs to a step, and a torn line changes none.
+// libFuzzer: whatever a journal holds, each record that is taken belongs to a step, and a torn line
+// changes none.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

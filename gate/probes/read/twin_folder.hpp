@@ -25,7 +25,7 @@ struct FoundTwin {
   std::string path;
   bool vulkan = false, cuda = false;  // what it is described for
   std::string title, source;          // "" where it could not be read
-  std::string error;          // why it could not
+  std::string error;                  // why it could not
 };
 
 // What `twin:` may take, sorted; no description is read.

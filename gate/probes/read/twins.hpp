@@ -51,7 +51,8 @@ struct Twin {
 // Hostile text of at most 8 MiB. Code::data where it is no description at all.
 [[nodiscard]] Result<Twin> read_twin(std::string_view text);
 
-// The blob; of a twin that has Vulkan. Values that do not fit their place are left 0 with a warning in `twin`.
+// The blob; of a twin that has Vulkan. Values that do not fit their place are left 0 with a warning
+// in `twin`.
 [[nodiscard]] std::string compile_twin(Twin& twin);
 
 // How many heaps, types, … a description may have; more are left out with a warning.

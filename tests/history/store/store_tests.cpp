@@ -360,10 +360,9 @@ TEST_P(Export, ComesBackByteForByteFromEitherDatabase) {
     run.points[1].cell = stored_name(std::string(1, static_cast<char>(i)));
     runs.push_back(std::move(run));
   }
-  value_of(
-      store->add({runs,
-                  {verdict_at("r", 5, "fail"), verdict_at("", 5, "pass")},
-                  {acknowledged("a", "known"), acknowledged("b", "größer")}}));
+  value_of(store->add({runs,
+                       {verdict_at("r", 5, "fail"), verdict_at("", 5, "pass")},
+                       {acknowledged("a", "known"), acknowledged("b", "größer")}}));
   const std::string text = exported(*store);
   for (const Kind kind : {Kind::sqlite, Kind::postgres}) {
     const auto copy = open(fresh(kind));
