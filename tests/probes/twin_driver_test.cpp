@@ -168,7 +168,11 @@ TEST(TwinDriver, IsSilentUnderTheValidationLayer) {
 }
 
 TEST(TwinDriver, KeepsItsPromises) {
-  for (const char* scene : {"heap", "open memory", "untouched", "offers", "host event"}) {
+  std::vector<const char*> scenes{"heap", "offers", "host event"};
+#ifndef WEIR_TWIN_SANITIZED  // whose own memory these would measure
+  scenes.insert(scenes.end(), {"open memory", "untouched"});
+#endif
+  for (const char* scene : scenes) {
     for (const char* fill : {"0", "9"}) {
       Environment env = twin("open");
       env["WEIR_TWIN_FILL"] = fill;
