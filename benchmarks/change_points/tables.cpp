@@ -43,7 +43,7 @@ Watched watch(std::span<const double> values, std::size_t place, double offset =
               bool drifts = false) {
   Watched seen;
   stats::TrendRule rule(offset);
-  const std::vector<double> nights = scaled(values);
+  const std::vector<double> nights = stats::scaled(values).values;
   std::size_t which = 0;
   for (std::size_t i = 0; i < nights.size(); ++i) {
     rule.add(nights[i]);
@@ -91,7 +91,7 @@ std::string unchanged_table(const Bench& bench, std::size_t trials) {
     const double later = share(bench, noise + " later", trials / 5, [&](Random& random) {
       const auto values = make_series(noise, 730, {}, bench.times, random);
       stats::TrendRule rule;
-      for (const double value : scaled(values)) rule.add(value);
+      for (const double value : stats::scaled(values).values) rule.add(value);
       return std::ranges::any_of(rule.alerts(),
                                  [](const stats::Alert& one) { return one.night >= 365; });
     });

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <thread>
 
-#include "gate/stats/quantile.hpp"
 #include "gate/stats/trend_rule.hpp"
 
 #include "benchmarks/change_points/otava.hpp"
@@ -35,21 +33,6 @@ Method run_anew(std::string name, std::function<Places(std::span<const double>)>
 
 }  // namespace
 
-std::vector<double> scaled(std::span<const double> values) {
-  std::vector<double> all(values.begin(), values.end());
-  if (std::ranges::all_of(all, [](double value) { return value > 0; })) {
-    for (double& value : all) value = std::log(value);
-    return all;
-  }
-  std::vector<double> sizes;
-  for (const double value : values.first(std::min<std::size_t>(values.size(), 10))) {
-    sizes.push_back(std::abs(value));
-  }
-  const double middle = stats::median(sizes).value_or(0);
-  for (double& value : all) value /= middle > 0 ? middle : 1;
-  return all;
-}
-
 Method weir_method(int sensitivity) {
   Method method;
   method.name = "weir";
@@ -58,7 +41,7 @@ Method weir_method(int sensitivity) {
                             const std::function<bool(std::size_t)>& fits) {
     const auto shows = [&](std::span<const double> nights) {
       stats::TrendRule rule(offset);
-      for (const double value : scaled(nights)) {
+      for (const double value : stats::scaled(nights).values) {
         rule.add(value);
         for (const stats::Alert& alert : rule.alerts()) {
           if (fits(alert.place)) return true;

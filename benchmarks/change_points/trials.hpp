@@ -24,8 +24,6 @@ struct Method {
   std::function<Places(std::span<const double>)> once;
   std::function<bool(std::span<const double>, const std::function<bool(std::size_t)>&)> nightly;
 };
-// As find_changes scales them: logarithms if all are above 0, else over a fixed scale.
-[[nodiscard]] std::vector<double> scaled(std::span<const double> values);
 // `sensitivity`: of weir trend changes.
 [[nodiscard]] Method weir_method(int sensitivity = 0);
 [[nodiscard]] Method otava_method();

@@ -42,25 +42,11 @@ double log_share_of(const std::pair<double, double>& row) { return std::log(row.
 class Description {
  public:
   Description(std::span<const double> values, const ChangePolicy& policy)
-      : values_(values.begin(), values.end()), policy_(policy) {
-    relative_ = std::ranges::all_of(values, [](double value) { return value > 0; });
-    if (relative_) {
-      for (double& value : values_) value = std::log(value);
-      return;
-    }
-    // Fixed by the first points, so that later ones change nothing that was found.
-    std::vector<double> sizes;
-    for (const double value : values.first(std::min<std::size_t>(values.size(), 10))) {
-      sizes.push_back(std::abs(value));
-    }
-    const double middle = median(sizes).value_or(0);
-    if (middle > 0) scale_ = middle;
-    for (double& value : values_) value /= scale_;
-  }
+      : scaled_(scaled(values)), policy_(policy) {}
 
   [[nodiscard]] Changes read() {
     TrendRule rule(policy_.offset);
-    for (const double value : values_) rule.add(value);
+    for (const double value : scaled_.values) rule.add(value);
     put_changes(rule.alerts());
     put_lines();
     put_sizes();
@@ -80,10 +66,10 @@ class Description {
   };
 
   [[nodiscard]] double shown(double level) const {
-    return relative_ ? std::exp(level) : level * scale_;
+    return scaled_.relative ? std::exp(level) : level * scaled_.scale;
   }
   [[nodiscard]] double shown_size(double size) const {
-    return relative_ ? std::expm1(size) : size * scale_;
+    return scaled_.relative ? std::expm1(size) : size * scaled_.scale;
   }
 
   void put_changes(const std::vector<Alert>& alerts) {
@@ -95,7 +81,7 @@ class Description {
       change.index = change.end = std::max<std::size_t>(1, alert.place);
       change.found = alert.night;
       change.settled = alert.settled;
-      change.relative = relative_;
+      change.relative = scaled_.relative;
       change.confidence = 1 - yearly_false_alarms(policy_.offset + alert.excess);
       if (alert.kind == Alert::Kind::bend) {
         if (open) found_.changes[*open].end = alert.place;
@@ -105,7 +91,7 @@ class Description {
         if (ended) continue;
         open = found_.changes.size();
         change.kind = ChangeKind::drift;
-        change.end = values_.size();
+        change.end = scaled_.values.size();
       }
       noise_.push_back(alert.noise / (1 - alert.memory));
       found_.changes.push_back(change);
@@ -119,7 +105,7 @@ class Description {
 
   // A straight line between neighbouring changes, level where no drift is under way.
   void put_lines() {
-    std::vector<std::size_t> places{0, values_.size()};
+    std::vector<std::size_t> places{0, scaled_.values.size()};
     for (const Change& change : found_.changes) {
       places.push_back(begin_of(change));
       places.push_back(change.end);
@@ -140,7 +126,7 @@ class Description {
   // Level: the mean of the middle three fifths. Sloped: least squares of the points, those far from
   // the line between the medians of its two halves pulled in.
   void fit(Line& line) const {
-    const std::span<const double> points(values_.data() + line.begin, line.end - line.begin);
+    const std::span<const double> points(scaled_.values.data() + line.begin, line.end - line.begin);
     if (!line.sloped) {
       std::vector<double> sorted(points.begin(), points.end());
       std::ranges::sort(sorted);
@@ -200,10 +186,8 @@ class Description {
     std::ranges::stable_sort(found_.changes, {}, &Change::index);
   }
 
-  std::vector<double> values_;
+  Scaled scaled_;
   ChangePolicy policy_;
-  bool relative_ = false;
-  double scale_ = 1;
   Changes found_;
   std::vector<double> noise_;  // of each change as it was found: sd of a long mean, times its root
   std::vector<Line> lines_;
@@ -216,6 +200,23 @@ double yearly_false_alarms(double offset) {
 }
 double offset_for(double yearly_false_alarms) {
   return along_table(std::log(yearly_false_alarms), log_share_of, offset_of);
+}
+
+Scaled scaled(std::span<const double> values) {
+  Scaled made{{values.begin(), values.end()}};
+  made.relative = std::ranges::all_of(values, [](double value) { return value > 0; });
+  if (made.relative) {
+    for (double& value : made.values) value = std::log(value);
+    return made;
+  }
+  std::vector<double> sizes;
+  for (const double value : values.first(std::min<std::size_t>(values.size(), 10))) {
+    sizes.push_back(std::abs(value));
+  }
+  const double middle = median(sizes).value_or(0);
+  if (middle > 0) made.scale = middle;
+  for (double& value : made.values) value /= made.scale;
+  return made;
 }
 
 Result<Changes> find_changes(std::span<const double> values, const ChangePolicy& policy) {

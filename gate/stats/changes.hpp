@@ -64,6 +64,15 @@ inline constexpr double k_offset_of_sensitivity = -0.2;
 // The offset that has this share, 0 < … < 1.
 [[nodiscard]] double offset_for(double yearly_false_alarms);
 
+// How find_changes takes a series: logarithms if all values are above 0, else over a scale, which
+// the first points fix, so that later ones change nothing that was found.
+struct Scaled {
+  std::vector<double> values;
+  bool relative = false;  // they are logarithms
+  double scale = 1;       // what they were divided by; above 0
+};
+[[nodiscard]] Scaled scaled(std::span<const double> values);
+
 // Of times, rates and the like, in the order of their commits, a night each. Code::data where a
 // number is not finite; Code::internal for a policy outside its ranges.
 //
