@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"
+#include "gate/probes/inject/writer/calls.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe {
@@ -54,8 +55,7 @@ uint32_t device_entry(const Functions& ggml, Backend* backend) {
     set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);  // it may have been the CPU
   }
   BackendDevice* device = backend == nullptr ? nullptr : ask(ggml.backend_get_device, backend);
-  weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
+  weir_probe_device entry{};
   copy_text(entry.api, sizeof entry.api, "ggml");
   copy_text(entry.name, sizeof entry.name, name);
   copy_text(entry.type, sizeof entry.type, type_of(ggml, device, name));
@@ -204,22 +204,8 @@ uint32_t graph_entry(int steps, uint64_t splits, uint64_t cpu_ops) {
   const uint64_t seed[3] = {rows, splits, static_cast<uint64_t>(steps)};
   uint64_t hash = hash_bytes(k_hash_seed, seed, sizeof seed);
   for (int i = 0; i < steps; ++i) hash = mix(hash, g_steps[i].op_hash + g_steps[i].device);
-  if (void* known = g_graphs.find(hash)) {
-    return static_cast<uint32_t>(static_cast<weir_probe_graph*>(known) - g.file.graphs);
-  }
-  weir_probe_section* section = section_of(&g.file, WEIR_SECTION_GRAPHS);
-  if (!has_room(&g.file, section, WEIR_PROBE_GRAPHS_OVERFLOWED)) return 0;
-  const uint32_t index = section->used;
-  weir_probe_graph* entry = &g.file.graphs[index];
-  memset(entry, 0, sizeof *entry);
-  entry->hash = hash;
-  entry->rows = rows;
-  entry->ops = static_cast<uint64_t>(steps);
-  entry->cpu_ops = cpu_ops;
-  entry->splits = splits;
-  raise_used(section);
-  if (!g_graphs.insert(hash, entry)) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-  return index;
+  const weir_probe_graph fresh = {hash, 0, rows, static_cast<uint64_t>(steps), cpu_ops, splits, {}};
+  return graph_index(&g.file, &g_graphs, fresh);
 }
 
 // What happened since the graph before goes to this one.

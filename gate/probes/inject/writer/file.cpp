@@ -327,11 +327,7 @@ uint32_t add_device(File* file, const weir_probe_device& device) {
 uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index, uint32_t flags) {
   weir_probe_section* section = section_of(file, WEIR_SECTION_QUEUES);
   if (!has_room(file, section, WEIR_PROBE_QUEUES_OVERFLOWED)) return section->capacity - 1;
-  weir_probe_queue& entry = file->queues[section->used];
-  entry.device = device;
-  entry.family = family;
-  entry.index = index;
-  entry.flags = flags;
+  file->queues[section->used] = {device, family, index, flags, {}, {}};
   return raise_used(section);
 }
 
