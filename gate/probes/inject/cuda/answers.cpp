@@ -46,8 +46,7 @@ const char k_probe_name[] = "cuda";
 
 weir_probe_device describe(int device) {
   const Driver& ask = driver();
-  weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
+  weir_probe_device entry{};
   name_device(&entry,
               succeeds(ask.cuDeviceGetName, entry.name, int{sizeof entry.name - 1}, device));
   int version = 0;
@@ -108,8 +107,7 @@ int type_of(void* node) {
 }
 
 bool launch_of(void* node, Launch* out) {
-  CUDA_KERNEL_NODE_PARAMS params;
-  memset(&params, 0, sizeof params);
+  CUDA_KERNEL_NODE_PARAMS params{};
   const Driver& ask = driver();
   if (!succeeds(ask.cuGraphKernelNodeGetParams_v2, static_cast<CUgraphNode>(node), &params)) {
     return false;

@@ -48,8 +48,7 @@ weir_probe_transfer* record(Library* library, uint32_t kind, BufferType* from, B
                        reinterpret_cast<uint64_t>(to) * 0xd6e8feb86659fd93ULL + kind;
   auto* entry = g_transfers.get<weir_probe_transfer>(key);
   if (entry == nullptr) {
-    weir_probe_transfer wanted;
-    memset(&wanted, 0, sizeof wanted);
+    weir_probe_transfer wanted{};
     wanted.kind = kind;
     name_memory(library, from, wanted.from);
     name_memory(library, to, wanted.to);

@@ -132,8 +132,7 @@ void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
 }
 
 void tell_node(const Functions& ggml, uint32_t list, uint32_t position, const Step& step) {
-  weir_event_step_node node;
-  memset(&node, 0, sizeof node);
+  weir_event_step_node node{};
   node.position = position;
   node.device = step.device;
   copy_text(node.op_desc, sizeof node.op_desc, step.op);

@@ -95,8 +95,7 @@ const char k_probe_name[] = "hip";
 
 weir_probe_device describe(int device) {
   const Asked& ask = asked();
-  weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
+  weir_probe_device entry{};
   copy_text(entry.type, sizeof entry.type, "other");
   const uint64_t name = name_device(
       &entry, succeeds(ask.hipDeviceGetName, entry.name, int{sizeof entry.name - 1}, device));
@@ -140,8 +139,7 @@ int type_of(void* node) {
 }
 
 bool launch_of(void* node, Launch* out) {
-  KernelNodeParams params;
-  memset(&params, 0, sizeof params);
+  KernelNodeParams params{};
   if (!succeeds(asked().hipGraphKernelNodeGetParams, node, &params)) return false;
   out->function = params.function;
   out->sizes = sizes_of(params.grid, params.block, params.shared);

@@ -349,8 +349,7 @@ int current_device() { return device(); }
 weir_probe_device describe(int) {
   have_counters();  // those that stay 0 are told, too
   constexpr uint32_t k_vendor = 0x10de;
-  weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
+  weir_probe_device entry{};
   copy_text(entry.type, sizeof entry.type, "discrete-gpu");
   const weir_cuda_twin* of = twin();
   if (of != nullptr) copy_text(entry.name, sizeof entry.name, of->name);
