@@ -271,8 +271,7 @@ using namespace weir_probe;
 
 WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return 0;
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   if (is_nobody(thread)) return 0;
   leave_buffer(thread);
   if (label == nullptr) label = "";

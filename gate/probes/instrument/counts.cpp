@@ -34,8 +34,7 @@ weir_probe_kernel* kernel_of(Thread* thread, uint32_t queue, const char* name) {
 }
 
 void dispatched(uint32_t queue, const char* kernel, uint32_t x, uint32_t y, uint32_t z) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   if (kernel == nullptr || kernel[0] == '\0') kernel = "(no name)";
   const Seen* seen = seen_at(thread, kernel, queue);
   weir_probe_kernel* row = nullptr;
@@ -91,8 +90,7 @@ WEIR_EXPORTED void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes) {
 }
 
 WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   queue = checked_queue(queue);
   weir_probe_queue* row = row_of(thread, queue);
   add(&row->counters[WEIR_COUNT_SUBMITS], 1);
@@ -110,8 +108,7 @@ WEIR_EXPORTED void weir_wait_begin_on(void) {
 }
 
 WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   queue = checked_queue(queue);
   weir_probe_queue* row = row_of(thread, queue);
   const bool counted = is_sync(queue);

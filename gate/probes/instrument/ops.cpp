@@ -271,8 +271,7 @@ void forget_op_times() {
 using namespace weir_probe;
 
 WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t layer) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   if (is_nobody(thread)) return;
   leave_stale_scopes(thread);
   if (thread->depth++ >= k_most_depth) return;
@@ -291,8 +290,7 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
 }
 
 WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   if (thread->depth == 0 || thread->depth > k_most_depth || ne == nullptr) return;
   Scope& scope = thread->scopes[thread->depth - 1];
   if (scope.operands == k_most_operands) return;
@@ -303,8 +301,7 @@ WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
 }
 
 WEIR_EXPORTED void weir_op_end_on(void) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   leave_stale_scopes(thread);
   if (thread->depth == 0) return;  // it began while this was off
   if (thread->depth-- > k_most_depth) {

@@ -226,7 +226,8 @@ inline Thread* self() {
   return enter();
 }
 
-// One mark of this thread. Its end is what the thread that takes the record over later waits for.
+// One mark of this thread, to the end of its block: const auto [thread] = Mark(). Its end is what
+// the thread that takes the record over later waits for.
 struct Mark {
   Thread* thread = self();
   Mark() = default;
