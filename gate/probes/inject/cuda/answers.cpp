@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "gate/probes/inject/cuda/cuda.h"
 #include "gate/probes/inject/streams/streams.h"

@@ -3,7 +3,6 @@
 // Only what a program asks for itself is work: what ggml calls from within (the scheduler computes
 // each of its parts) is part of the outer call. Waits are counted wherever they come from, as each
 // of them is one; so are the sets and gets by which a copy is done, though its bytes move once.
-#include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"
 #include "gate/probes/inject/writer/calls.h"

@@ -4,7 +4,6 @@
 // original without asking the runtime, and a method that calls its superclass's finds that one's.
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
