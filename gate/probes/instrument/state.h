@@ -211,11 +211,12 @@ extern Globals g;
 
 // Not null; makes the file and the thread's record at its first mark.
 Thread* enter();
-extern __thread Thread* t_thread
-#ifndef __APPLE__
-    __attribute__((tls_model("initial-exec")))
+#ifdef __APPLE__
+#define WEIR_INITIAL_EXEC
+#else
+#define WEIR_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 #endif
-    ;
+extern __thread Thread* t_thread WEIR_INITIAL_EXEC;
 inline Thread* self() {
   Thread* thread = t_thread;
   if (__builtin_expect(thread != nullptr &&

@@ -8,11 +8,7 @@
 namespace weir_probe {
 
 constinit Globals g;
-__thread Thread* t_thread
-#ifndef __APPLE__
-    __attribute__((tls_model("initial-exec")))
-#endif
-    = nullptr;
+__thread Thread* t_thread WEIR_INITIAL_EXEC = nullptr;
 
 namespace {
 
@@ -204,8 +200,7 @@ WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, co
   copy_text(device.api, sizeof device.api, api);
   copy_text(device.type, sizeof device.type, type == nullptr ? "other" : type);
   copy_text(device.name, sizeof device.name, name);
-  const bool given = device_class != nullptr && device_class[0] != '\0';
-  if (given) {
+  if (device_class != nullptr && device_class[0] != '\0') {
     copy_text(device.device_class, sizeof device.device_class, device_class);
   } else {
     snprintf(device.device_class, sizeof device.device_class, "%s-%016llx", device.api,

@@ -41,10 +41,11 @@ inline void write_quietly(int descriptor, const char* text, size_t size) {
   sigpending(&pending);
   const bool had_one = sigismember(&pending, SIGPIPE) == 1;
 #ifdef __APPLE__
-  pthread_sigmask(SIG_BLOCK, &pipes, &before);
+  const auto mask = pthread_sigmask;
 #else
-  sigprocmask(SIG_BLOCK, &pipes, &before);  // of this thread; the other's symbol is too new
+  const auto mask = sigprocmask;  // of this thread; the other's symbol is too new
 #endif
+  mask(SIG_BLOCK, &pipes, &before);
   if (write(descriptor, text, size) < 0 && errno == EPIPE && !had_one) {
 #ifdef __APPLE__
     int taken = 0;
@@ -55,11 +56,7 @@ inline void write_quietly(int descriptor, const char* text, size_t size) {
     while (sigtimedwait(&pipes, nullptr, &at_once) < 0 && errno == EINTR) continue;
 #endif
   }
-#ifdef __APPLE__
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-#else
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-#endif
+  mask(SIG_SETMASK, &before, nullptr);
 }
 
 // As printf does; what is beyond 511 bytes is cut off.

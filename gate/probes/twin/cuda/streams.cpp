@@ -1,7 +1,6 @@
 // Streams, events, captures and graphs. Nothing runs: what is handed over is done when its call
 // returns, and only what was captured waits for its graph to be launched.
 #include <stdlib.h>
-#include <string.h>
 
 #include "gate/probes/twin/cuda/cuda.h"
 
@@ -217,18 +216,13 @@ WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
   Capture* capture = capture_on(stream);
   *out = nullptr;
   if (capture == nullptr || capture->origin != stream) return fail(k_capture_unsupported);
-  for (Capture** at = &g_captures; *at != nullptr; at = &(*at)->next) {
-    if (*at != capture) continue;
-    *at = capture->next;
-    break;
-  }
+  Capture** at = &g_captures;
+  while (*at != capture) at = &(*at)->next;
+  *at = capture->next;
   __atomic_sub_fetch(&g_capturing, 1, __ATOMIC_RELEASE);
   const bool broken = capture->broken;
-  if (broken) {
-    end(capture->graph);
-  } else {
-    *out = capture->graph;
-  }
+  if (broken) end(capture->graph);
+  if (!broken) *out = capture->graph;
   free(capture);
   return ok_or(!broken, k_capture_broken);
 }
