@@ -266,26 +266,22 @@ void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin,
   count(k_graphs);
   count(k_splits, splits);
   const int steps = list_steps(library, graph, backend_of);
-  if (steps < 0) {
-    set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);
-  } else {
-    uint64_t cpu_ops = 0;
-    for (int i = 0; i < steps; ++i) cpu_ops += on_cpu(g_steps[i].device) ? 1 : 0;
-    const uint32_t kind = graph_entry(steps, splits, cpu_ops);
-    for (int i = 0; i < steps; ++i) {
-      weir_probe_op* entry = op_entry(library, g_steps[i], kind);
-      if (entry != nullptr) add(&entry->count, 1);
-    }
-    count(k_ops, static_cast<uint64_t>(steps));
-    count(k_cpu_ops, cpu_ops);
-    add(&g.file.graphs[kind].computed, 1);
-    add_sums(&g.file.graphs[kind]);
-    if (begin != 0) {
-      tell_graph(library, kind, steps, when);
-      if (stepping != nullptr) tell_times(library, kind, steps, *stepping);
-      tell_steps(library, kind, g_steps, steps, graph, when);
-    }
+  if (steps < 0) return set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);
+  uint64_t cpu_ops = 0;
+  for (int i = 0; i < steps; ++i) cpu_ops += on_cpu(g_steps[i].device) ? 1 : 0;
+  const uint32_t kind = graph_entry(steps, splits, cpu_ops);
+  for (int i = 0; i < steps; ++i) {
+    weir_probe_op* entry = op_entry(library, g_steps[i], kind);
+    if (entry != nullptr) add(&entry->count, 1);
   }
+  count(k_ops, static_cast<uint64_t>(steps));
+  count(k_cpu_ops, cpu_ops);
+  add(&g.file.graphs[kind].computed, 1);
+  add_sums(&g.file.graphs[kind]);
+  if (begin == 0) return;
+  tell_graph(library, kind, steps, when);
+  if (stepping != nullptr) tell_times(library, kind, steps, *stepping);
+  tell_steps(library, kind, g_steps, steps, graph, when);
 }
 
 }  // namespace

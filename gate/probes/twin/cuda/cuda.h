@@ -65,22 +65,6 @@ enum Attribute : int {
 
 using streams::Size3;
 
-// Runs `make` once in a process; pthread_once is another symbol on newer systems.
-class Once {
- public:
-  void run(void (*make)()) {
-    if (__atomic_load_n(&done_, __ATOMIC_ACQUIRE)) return;
-    const Locked locked(&lock_);
-    if (done_) return;
-    make();
-    __atomic_store_n(&done_, true, __ATOMIC_RELEASE);
-  }
-
- private:
-  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
-  bool done_ = false;
-};
-
 // --- device.cpp
 // The description; null where there is none, which was told.
 const weir_cuda_twin* twin();
