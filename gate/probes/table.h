@@ -27,6 +27,22 @@ class Locked {
   pthread_mutex_t* lock_;
 };
 
+// Runs `make` once in a process; pthread_once is another symbol on newer systems.
+class Once {
+ public:
+  void run(void (*make)()) {
+    if (__atomic_load_n(&done_, __ATOMIC_ACQUIRE)) return;
+    const Locked locked(&lock_);
+    if (done_) return;
+    make();
+    __atomic_store_n(&done_, true, __ATOMIC_RELEASE);
+  }
+
+ private:
+  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
+  bool done_ = false;
+};
+
 class Table {
  public:
   // Null when `handle` is not in it.

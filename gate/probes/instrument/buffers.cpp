@@ -112,10 +112,8 @@ Buffer* follow(uint64_t serial, const char* label) {
   if (g_flying_count >= k_most_flying) drop_oldest();
   auto* buffer = static_cast<Buffer*>(calloc(1, sizeof(Buffer)));
   if (buffer == nullptr) return nullptr;
-  buffer->serial = serial;
-  buffer->label = static_cast<uint32_t>(label_of(label) - g_labels);
-  buffer->open = true;
-  buffer->next = g_flying;
+  const auto index = static_cast<uint32_t>(label_of(label) - g_labels);
+  *buffer = {g_flying, serial, index, true, 0, nullptr, nullptr};
   g_flying = buffer;
   ++g_flying_count;
   return buffer;
@@ -271,8 +269,7 @@ using namespace weir_probe;
 
 WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return 0;
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   if (is_nobody(thread)) return 0;
   leave_buffer(thread);
   if (label == nullptr) label = "";
@@ -281,11 +278,10 @@ WEIR_EXPORTED uint64_t weir_buffer_begin(const char* label) {
   thread->in_buffer = 0;
   if (events_on()) {
     const weir_event_buffer event = {serial, 0, 0};
-    const size_t length = strnlen(label, sizeof Label::name - 1);
-    char text[sizeof Label::name] = {};
-    memcpy(text, label, length);
+    char text[sizeof Label::name];
+    copy_text(text, sizeof text, label);
     write_event(WEIR_EVENT_BUFFER, 0, &event, sizeof event, text,
-                static_cast<uint32_t>(length) + 1);
+                static_cast<uint32_t>(strlen(text)) + 1);
   }
   if (g.attached) return serial;
   const Locked locked(&g.lock);

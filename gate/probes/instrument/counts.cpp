@@ -21,7 +21,7 @@ weir_probe_kernel* kernel_of(Thread* thread, uint32_t queue, const char* name) {
   }
   queue = checked_queue(queue);
   row_of(thread, queue);  // its device is in the file then
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   const uint32_t device = g.queues[queue].device;
   uint32_t entry = kernel_entry(&g.file, device, mix(hash, thread->slot), true, name, "");
   // A full table may still have another thread's row.
@@ -29,14 +29,12 @@ weir_probe_kernel* kernel_of(Thread* thread, uint32_t queue, const char* name) {
     entry = kernel_entry(&g.file, device, mix(hash, slot), true, name, "");
   }
   weir_probe_kernel* row = &g.file.kernels[entry];
-  pthread_mutex_unlock(&g.lock);
   keep(thread, key, row, entry == 0);
   return row;
 }
 
 void dispatched(uint32_t queue, const char* kernel, uint32_t x, uint32_t y, uint32_t z) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   if (kernel == nullptr || kernel[0] == '\0') kernel = "(no name)";
   const Seen* seen = seen_at(thread, kernel, queue);
   weir_probe_kernel* row = nullptr;
@@ -92,8 +90,7 @@ WEIR_EXPORTED void weir_copy_on(uint32_t queue, uint32_t kind, uint64_t bytes) {
 }
 
 WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   queue = checked_queue(queue);
   weir_probe_queue* row = row_of(thread, queue);
   add(&row->counters[WEIR_COUNT_SUBMITS], 1);
@@ -111,8 +108,7 @@ WEIR_EXPORTED void weir_wait_begin_on(void) {
 }
 
 WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   queue = checked_queue(queue);
   weir_probe_queue* row = row_of(thread, queue);
   const bool counted = is_sync(queue);
@@ -120,11 +116,6 @@ WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
   add(&row->counters[WEIR_COUNT_WAITS], 1);
   add(&g.file.devices[g.queues[queue].device].counters[WEIR_COUNT_WAITS], 1);
   if (!events_on()) return;
-  weir_event_wait wait = {};
-  wait.end = now_nanoseconds();
-  wait.begin = thread->wait_began != 0 ? thread->wait_began : wait.end;
-  wait.kind = WEIR_WAIT_QUEUE;
-  wait.flags = counted ? WEIR_WAIT_SYNC : 0;
+  write_wait(event_queue(queue), WEIR_WAIT_QUEUE, thread->wait_began, counted);
   thread->wait_began = 0;
-  write_event(WEIR_EVENT_WAIT, event_queue(queue), &wait, sizeof wait);
 }

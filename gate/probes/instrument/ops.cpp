@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gate/probes/inject/writer/calls.h"
 #include "gate/probes/instrument/state.h"
 
 namespace weir_probe {
@@ -17,7 +18,7 @@ constexpr uint64_t k_kind_salt = 3, k_operand_salt = 4, k_graph_salt = 5, k_shap
 struct Ops {
   Table kinds;  // hash -> Kind
   uint32_t kind_count;
-  Table graphs;  // hash -> 1 + index, as a pointer
+  Table graphs;  // hash -> entry
   Table ops;     // of graph and kind -> weir_probe_op
   uint64_t* counter_graphs;
   uint64_t* counter_ops;
@@ -56,9 +57,10 @@ Kind* make_kind(uint64_t hash, const Scope& scope, bool shaped) {
   return kind;
 }
 
-// Under the lock. A context that grows makes kinds without end: beyond the first 3072 they have no
+// A context that grows makes kinds without end: beyond the first 3072 they have no
 // shapes, which leaves room for a quarter as many names.
 Kind* kind_of(const Scope& scope) {
+  const Locked locked(&g.lock);
   if (void* known = g_ops.kinds.find(scope.hash)) return static_cast<Kind*>(known);
   if (g_ops.kind_count < k_most_kinds / 4 * 3) return make_kind(scope.hash, scope, true);
   set_flag(&g.file, WEIR_PROBE_OPS_OVERFLOWED);
@@ -85,9 +87,7 @@ KindRow* fresh_row(Thread* thread, Kind* kind) {
 KindRow* row_of_scope(Thread* thread, const Scope& scope) {
   auto* known = thread->rows.get<KindRow>(scope.hash);
   if (__builtin_expect(known != nullptr, 1)) return known;
-  pthread_mutex_lock(&g.lock);
   Kind* kind = kind_of(scope);
-  pthread_mutex_unlock(&g.lock);
   if (kind == nullptr) return nullptr;
   KindRow* row = nullptr;
   // One without its shape may have a row already.
@@ -147,25 +147,6 @@ Kind* pending_kinds() {
   return first;
 }
 
-uint32_t graph_index(uint64_t hash, uint32_t rows, uint64_t ops, uint64_t cpu_ops) {
-  const auto known = reinterpret_cast<uintptr_t>(g_ops.graphs.find(hash));
-  if (known != 0) return static_cast<uint32_t>(known - 1);
-  weir_probe_section* section = section_of(&g.file, WEIR_SECTION_GRAPHS);
-  const uint32_t index = section->used;
-  if (index == section->capacity ||
-      !g_ops.graphs.insert(hash, reinterpret_cast<void*>(uintptr_t{index} + 1))) {
-    set_flag(&g.file, WEIR_PROBE_GRAPHS_OVERFLOWED);
-    return 0;
-  }
-  weir_probe_graph& graph = g.file.graphs[index];
-  graph.hash = hash;
-  graph.rows = rows;
-  graph.ops = ops;
-  graph.cpu_ops = cpu_ops;
-  raise_used(section);
-  return index;
-}
-
 // Null where the file has no room: counted in `ops`, and in no list.
 weir_probe_op* op_of(uint32_t graph, Kind* kind) {
   const uint64_t key = mix(kind->hash, graph);
@@ -221,7 +202,7 @@ void take_boundary(uint32_t rows) {
     ops += kind->pending;
     if (on_cpu(*kind)) cpu_ops += kind->pending;
   }
-  const uint32_t graph = graph_index(hash, rows, ops, cpu_ops);
+  const uint32_t graph = graph_index(&g.file, &g_ops.graphs, {hash, 0, rows, ops, cpu_ops, 0, {}});
   for (Kind* kind = first; kind != nullptr;) {
     if (weir_probe_op* op = op_of(graph, kind)) add(&op->count, kind->pending);
     kind->pending = 0;
@@ -290,8 +271,7 @@ void forget_op_times() {
 using namespace weir_probe;
 
 WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t layer) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   if (is_nobody(thread)) return;
   leave_stale_scopes(thread);
   if (thread->depth++ >= k_most_depth) return;
@@ -310,8 +290,7 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
 }
 
 WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   if (thread->depth == 0 || thread->depth > k_most_depth || ne == nullptr) return;
   Scope& scope = thread->scopes[thread->depth - 1];
   if (scope.operands == k_most_operands) return;
@@ -322,8 +301,7 @@ WEIR_EXPORTED void weir_op_operand_on(const char* type, const int64_t* ne) {
 }
 
 WEIR_EXPORTED void weir_op_end_on(void) {
-  const Mark mark;
-  Thread* thread = mark.thread;
+  const auto [thread] = Mark();
   leave_stale_scopes(thread);
   if (thread->depth == 0) return;  // it began while this was off
   if (thread->depth-- > k_most_depth) {

@@ -45,22 +45,16 @@ struct Stamps {
 
 // It runs at one rate whatever the processor does, on all of its cores: AMD64 Architecture
 // Programmer's Manual 3, Fn8000_0007 EDX bit 8 (Intel: SDM 3B, "Invariant TSC").
-inline bool has_steady_counter() {
 #if defined(__x86_64__)
+inline bool has_steady_counter() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid(0x80000007, &a, &b, &c, &d) != 0 && (d & (1U << 8U)) != 0;
-#else
-  return false;
-#endif
 }
-
-inline uint64_t read_counter() {
-#if defined(__x86_64__)
-  return __rdtsc();
+inline uint64_t read_counter() { return __rdtsc(); }
 #else
-  return 0;
+inline bool has_steady_counter() { return false; }
+inline uint64_t read_counter() { return 0; }
 #endif
-}
 
 inline Stamps begin_stamps(bool lengths_only) {
   Stamps stamps;
@@ -211,11 +205,12 @@ extern Globals g;
 
 // Not null; makes the file and the thread's record at its first mark.
 Thread* enter();
-extern __thread Thread* t_thread
-#ifndef __APPLE__
-    __attribute__((tls_model("initial-exec")))
+#ifdef __APPLE__
+#define WEIR_INITIAL_EXEC
+#else
+#define WEIR_INITIAL_EXEC __attribute__((tls_model("initial-exec")))
 #endif
-    ;
+extern __thread Thread* t_thread WEIR_INITIAL_EXEC;
 inline Thread* self() {
   Thread* thread = t_thread;
   if (__builtin_expect(thread != nullptr &&
@@ -226,7 +221,8 @@ inline Thread* self() {
   return enter();
 }
 
-// One mark of this thread. Its end is what the thread that takes the record over later waits for.
+// One mark of this thread, to the end of its block: const auto [thread] = Mark(). Its end is what
+// the thread that takes the record over later waits for.
 struct Mark {
   Thread* thread = self();
   Mark() = default;

@@ -88,8 +88,6 @@ void sort_rows(Row* rows, uint32_t count) { qsort(rows, count, sizeof *rows, by_
 uint32_t used(uint32_t kind) { return section_of(&g.file, kind)->used; }
 
 void dump_queues(int descriptor) {
-  static constexpr int k_shown[] = {WEIR_COUNT_DISPATCHES, WEIR_COUNT_BARRIERS, WEIR_COUNT_COPIES,
-                                    WEIR_COUNT_SUBMITS, WEIR_COUNT_SYNCS};
   bool first = true;
   for (uint32_t queue = 0; queue < g.queue_count; ++queue) {
     uint64_t sums[WEIR_COUNTERS] = {}, any = 0;
@@ -108,12 +106,10 @@ void dump_queues(int descriptor) {
     const weir_probe_device& device = g.devices[g.queues[queue].device];
     char name[64];
     snprintf(name, sizeof name, "%.40s %u", device.name, g.queues[queue].index);
+    const auto shown = [&](int which) { return static_cast<unsigned long long>(sums[which]); };
     print_line(descriptor, "%-28.28s %10llu %9llu %9llu %9llu %9llu\n", name,
-               static_cast<unsigned long long>(sums[k_shown[0]]),
-               static_cast<unsigned long long>(sums[k_shown[1]]),
-               static_cast<unsigned long long>(sums[k_shown[2]]),
-               static_cast<unsigned long long>(sums[k_shown[3]]),
-               static_cast<unsigned long long>(sums[k_shown[4]]));
+               shown(WEIR_COUNT_DISPATCHES), shown(WEIR_COUNT_BARRIERS), shown(WEIR_COUNT_COPIES),
+               shown(WEIR_COUNT_SUBMITS), shown(WEIR_COUNT_SYNCS));
   }
 }
 

@@ -8,11 +8,7 @@
 namespace weir_probe {
 
 constinit Globals g;
-__thread Thread* t_thread
-#ifndef __APPLE__
-    __attribute__((tls_model("initial-exec")))
-#endif
-    = nullptr;
+__thread Thread* t_thread WEIR_INITIAL_EXEC = nullptr;
 
 namespace {
 
@@ -179,8 +175,7 @@ uint32_t event_queue(uint32_t queue) {
   const uint32_t known = __atomic_load_n(&g.queues[queue].row_of_slot[0], __ATOMIC_ACQUIRE);
   if (__builtin_expect(known != 0, 1)) return known - 1;
   const Locked locked(&g.lock);
-  const uint32_t row = row_of_slot(queue, 0);
-  return row;
+  return row_of_slot(queue, 0);
 }
 
 weir_probe_queue* row_of(Thread* thread, uint32_t queue) {
@@ -188,10 +183,9 @@ weir_probe_queue* row_of(Thread* thread, uint32_t queue) {
   auto* known = thread->rows.get<weir_probe_queue>(key);
   if (__builtin_expect(known != nullptr, 1)) return known;
   queue = checked_queue(queue);
-  pthread_mutex_lock(&g.lock);
+  const Locked locked(&g.lock);
   row_of_slot(queue, 0);
   weir_probe_queue* row = &g.file.queues[row_of_slot(queue, thread->slot)];
-  pthread_mutex_unlock(&g.lock);
   keep(thread, key, row);
   return row;
 }
@@ -202,13 +196,11 @@ using namespace weir_probe;
 
 WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, const char* name,
                                            const char* device_class) {
-  weir_probe_device device;
-  memset(&device, 0, sizeof device);
+  weir_probe_device device{};
   copy_text(device.api, sizeof device.api, api);
   copy_text(device.type, sizeof device.type, type == nullptr ? "other" : type);
   copy_text(device.name, sizeof device.name, name);
-  const bool given = device_class != nullptr && device_class[0] != '\0';
-  if (given) {
+  if (device_class != nullptr && device_class[0] != '\0') {
     copy_text(device.device_class, sizeof device.device_class, device_class);
   } else {
     snprintf(device.device_class, sizeof device.device_class, "%s-%016llx", device.api,

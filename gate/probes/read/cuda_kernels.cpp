@@ -10,9 +10,7 @@
 #include <vector>
 
 #include "gate/base/find.hpp"
-#include "gate/base/text.hpp"
 #include "gate/probes/hash.h"
-#include "gate/probes/read/bytes.hpp"
 #include "gate/probes/read/sections.hpp"
 #include "gate/probes/twin/cuda/blob.h"
 

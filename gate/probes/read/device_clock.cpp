@@ -4,13 +4,6 @@
 #include <cmath>
 
 namespace weir::probes {
-namespace {
-
-std::uint64_t mask_of(std::uint32_t bits) {
-  return bits == 0 || bits >= 64 ? UINT64_MAX : (std::uint64_t{1} << bits) - 1;
-}
-
-}  // namespace
 
 void DeviceClock::add(const weir_event_clock& pair) {
   if (!(pair.tick_seconds > 0) || !std::isfinite(pair.tick_seconds)) return;
@@ -37,7 +30,8 @@ void DeviceClock::settle() {
 
 // Signed: an earlier tick is a step back, if that is nearer than the way round.
 double DeviceClock::ticks_since(std::uint64_t from, std::uint64_t ticks) const {
-  const std::uint64_t mask = mask_of(shape_->valid_bits);
+  const std::uint32_t bits = shape_->valid_bits;
+  const std::uint64_t mask = bits == 0 || bits >= 64 ? UINT64_MAX : (std::uint64_t{1} << bits) - 1;
   const std::uint64_t ahead = (ticks - from) & mask;
   return ahead > mask / 2 ? -static_cast<double>((from - ticks) & mask)
                           : static_cast<double>(ahead);

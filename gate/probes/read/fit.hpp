@@ -30,8 +30,8 @@ struct ProgramFacts {
   std::vector<std::string> missing;      // "libx.so (needed by engine)"
   std::vector<std::string> unreadable;   // libraries with why
   // Words found in the program's own bytes and in its own libraries': what it may open by itself.
-  std::vector<std::string>
-      names;                 // APIs whose libraries it names ("vulkan"), though none is loaded
+  // `names`: APIs whose libraries it names ("vulkan"), though none is loaded.
+  std::vector<std::string> names;
   bool holds_ggml = false;   // ggml's messages, though no library of ggml's is loaded
   bool holds_marks = false;  // weir's instrument library, as an archive
 };

@@ -18,8 +18,8 @@ namespace {
 constexpr std::size_t k_longest_callgrind_line = std::size_t{1} << 20;
 constexpr std::size_t k_longest_function = 200;
 constexpr std::size_t k_most_functions = 1'000'000;
-constexpr std::size_t k_most_callgrind_columns =
-    64;  // positions and events; valgrind has up to some twenty
+// Positions and events; valgrind has up to some twenty.
+constexpr std::size_t k_most_callgrind_columns = 64;
 
 std::string_view next_word(std::string_view& rest) {
   const std::size_t from = rest.find_first_not_of(" \t\r");
@@ -31,11 +31,8 @@ std::string_view next_word(std::string_view& rest) {
 }
 
 std::optional<std::uint64_t> number(std::string_view word) {
-  int base = 10;
-  if (word.starts_with("0x")) {
-    word.remove_prefix(2);
-    base = 16;
-  }
+  const int base = word.starts_with("0x") ? 16 : 10;
+  if (base == 16) word.remove_prefix(2);
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value, base);
   if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
@@ -241,12 +238,6 @@ class CallgrindReader {
   std::optional<std::uint64_t> totals_;
 };
 
-}  // namespace
-
-Result<Callgrind> read_callgrind(std::string_view text) { return CallgrindReader(text).read(); }
-
-namespace {
-
 constexpr std::string_view k_callgrind_prefix = "callgrind.", k_log_prefix = "valgrind.";
 constexpr std::uint64_t k_largest_program = std::uint64_t{1} << 30;
 constexpr std::uint64_t k_largest_callgrind = std::uint64_t{256} << 20;
@@ -271,8 +262,7 @@ Result<std::vector<std::string>> outputs(const sys::Files& files, const std::str
 
 Result<Callgrind> read_one(const sys::Files& files, const std::string& path) {
   WEIR_TRY(const std::string text, files.read(path, k_largest_callgrind));
-  return read_callgrind(text).map_error(
-      [&](Error error) { return with_context(sys::file_name_of(path), std::move(error)); });
+  return read_callgrind(text).map_error(in_context(sys::file_name_of(path)));
 }
 
 void keep_the_largest(const std::map<std::string, std::uint64_t>& self, std::uint64_t total,
@@ -292,6 +282,8 @@ void keep_the_largest(const std::map<std::string, std::uint64_t>& self, std::uin
 }
 
 }  // namespace
+
+Result<Callgrind> read_callgrind(std::string_view text) { return CallgrindReader(text).read(); }
 
 std::vector<std::string> under_valgrind(const std::string& valgrind, const std::string& folder,
                                         const std::vector<std::string>& argv) {

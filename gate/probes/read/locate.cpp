@@ -18,9 +18,6 @@ using unit::DeviceApi;
 constexpr const char* k_vulkan_layer = "VK_LAYER_WEIR_probe";
 constexpr const char* k_ggml_library = "libweir_ggml.so";
 constexpr const char* k_preload = sys::k_on_macos ? "DYLD_INSERT_LIBRARIES" : "LD_PRELOAD";
-constexpr const char* k_devices_program = "weir-devices";
-constexpr const char* k_replay_ggml_program = "weir-replay-ggml";
-constexpr const char* k_replay_vulkan_program = "weir-replay-vulkan";
 
 void add_folders(const std::string& list, std::string_view below, std::vector<std::string>* out) {
   for (const std::string& folder : text::split(list, ':')) {
@@ -115,8 +112,7 @@ Places places_in(const sys::Files& files, const std::string& probes,
     }
     return "";
   };
-  return {probes, find(k_devices_program), find(k_replay_ggml_program),
-          find(k_replay_vulkan_program)};
+  return {probes, find("weir-devices"), find("weir-replay-ggml"), find("weir-replay-vulkan")};
 }
 
 }  // namespace

@@ -74,9 +74,7 @@ class Loader {
 
   Result<ProgramFacts> run() {
     WEIR_TRY(const sys::FileReader reader, sys::FileReader::open(facts_.path));
-    auto file = read_file(reader);
-    if (!file) return tl::unexpected(with_context(facts_.path, std::move(file).error()));
-    facts_.file = std::move(*file);
+    WEIR_TRY(facts_.file, read_file(reader).map_error(in_context(facts_.path)));
     facts_.changes_rights = reader.changes_rights();
     if (facts_.file.mach_o && !facts_.file.mach_o->needs("libggml")) {
       facts_.holds_ggml = has_word(facts_.path, "GGML_ASSERT(");

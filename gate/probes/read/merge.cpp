@@ -229,10 +229,8 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   std::set<std::string> warnings;
   std::vector<profile::DeviceSeen> idle;
   Work work;
-  bool ops_unseen = false;
-  bool any_work = false, any_queue = false;
-  bool any_kernel = false;
-  bool all_named = true;
+  bool any_work = false, any_queue = false, any_kernel = false;
+  bool all_named = true, ops_unseen = false;
   for (const ProbeFile& file : files) {
     if (file.probe != probe) continue;
     const std::vector<bool> worked = devices_that_worked(file);

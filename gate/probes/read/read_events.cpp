@@ -48,6 +48,20 @@ Result<void> take_block(std::string_view block, std::uint64_t number,
   return {};
 }
 
+// By weir_copy_kind, weir_wait_kind and weir_probe_transfer_kind; one not known yet is the last.
+constexpr std::string_view k_copies[] = {
+    "copy buffer",        "fill",         "update",         "copy image",
+    "copy query results", "copy to host", "copy to device", "copy"};
+constexpr std::string_view k_waits[] = {"wait for fence",  "wait for semaphore", "wait for queue",
+                                        "wait for device", "poll until done",    "wait for backend",
+                                        "wait for event",  "blocking call"};
+constexpr std::string_view k_transfers[] = {"copy", "set", "get", "fill", "transfer"};
+
+template <std::size_t N>
+std::string_view name_in(const std::string_view (&names)[N], std::uint32_t kind) {
+  return names[std::min<std::size_t>(kind, N - 1)];
+}
+
 }  // namespace
 
 Result<EventFile> read_event_file(std::string_view bytes) {
@@ -72,24 +86,6 @@ Result<EventFile> read_event_file(std::string_view bytes) {
   }
   return out;
 }
-
-namespace {
-
-// By weir_copy_kind, weir_wait_kind and weir_probe_transfer_kind; one not known yet is the last.
-constexpr std::string_view k_copies[] = {
-    "copy buffer",        "fill",         "update",         "copy image",
-    "copy query results", "copy to host", "copy to device", "copy"};
-constexpr std::string_view k_waits[] = {"wait for fence",  "wait for semaphore", "wait for queue",
-                                        "wait for device", "poll until done",    "wait for backend",
-                                        "wait for event",  "blocking call"};
-constexpr std::string_view k_transfers[] = {"copy", "set", "get", "fill", "transfer"};
-
-template <std::size_t N>
-std::string_view name_in(const std::string_view (&names)[N], std::uint32_t kind) {
-  return names[std::min<std::size_t>(kind, N - 1)];
-}
-
-}  // namespace
 
 std::string_view copy_name(std::uint32_t kind) { return name_in(k_copies, kind); }
 std::string_view wait_name(std::uint32_t kind) { return name_in(k_waits, kind); }

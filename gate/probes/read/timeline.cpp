@@ -41,13 +41,12 @@ class Builder {
     }
     first_kind_ = static_cast<std::uint32_t>(into->op_kinds.size());
     for (const ProbeOp& op : record.counts.ops) {
-      observed::ObservedOp kind;
+      observed::ObservedOp& kind = into->op_kinds.emplace_back();
       kind.op = op.op;
       kind.type = type_text(op);
       kind.shape = shape_text(op);
       kind.backend = record.counts.devices[op.device].name;
       observed::fill_from_shape(kind);
-      into->op_kinds.push_back(std::move(kind));
     }
   }
 

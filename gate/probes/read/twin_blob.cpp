@@ -70,7 +70,6 @@ class BlobWriter {
 
   void section(weir_twin_section_kind kind, std::size_t entry_size, std::size_t offset,
                std::size_t count) {
-    if (count == 0) return;
     header_.sections[header_.section_count++] = {static_cast<std::uint32_t>(kind),
                                                  static_cast<std::uint32_t>(entry_size), offset,
                                                  static_cast<std::uint32_t>(count), 0};

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include <fmt/format.h>
 
@@ -218,22 +217,6 @@ class Facts {
   std::vector<std::pair<std::string, std::string>> out_;
 };
 
-}  // namespace
-
-std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
-  std::vector<std::pair<std::string, std::string>> facts;
-  if (twin.has_vulkan()) facts = Facts(twin).collect();
-  for (const auto& [key, value] : twin.cuda.items()) {
-    if (key != "attributes")
-      facts.emplace_back("CUDA " + key, value.is_string()
-                                            ? text::printable(value.get<std::string>())
-                                            : value.dump());
-  }
-  return facts;
-}
-
-namespace {
-
 // What Khronos' form has a place for.
 void put_vulkan(const Twin& twin, Json& out, Json& weir) {
   Json features = Json::object(), properties = Json::object();
@@ -277,6 +260,18 @@ void put_vulkan(const Twin& twin, Json& out, Json& weir) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> facts_of(const Twin& twin) {
+  std::vector<std::pair<std::string, std::string>> facts;
+  if (twin.has_vulkan()) facts = Facts(twin).collect();
+  for (const auto& [key, value] : twin.cuda.items()) {
+    if (key != "attributes")
+      facts.emplace_back("CUDA " + key, value.is_string()
+                                            ? text::printable(value.get<std::string>())
+                                            : value.dump());
+  }
+  return facts;
+}
 
 Json document_of(const Twin& twin) {
   Json out;

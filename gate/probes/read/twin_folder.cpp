@@ -25,9 +25,8 @@ std::string stem_of(const std::string& path) {
 
 Result<Twin> load_file(const sys::Files& files, const std::string& path) {
   WEIR_TRY(const std::string text, files.read(path, k_most_bytes));
-  auto twin = read_twin(text);
-  if (!twin) return tl::unexpected(with_context(path, std::move(twin).error()));
-  if (const std::string name = stem_of(path); is_twin_name(name)) twin->name = name;
+  WEIR_TRY(Twin twin, read_twin(text).map_error(in_context(path)));
+  if (const std::string name = stem_of(path); is_twin_name(name)) twin.name = name;
   return twin;
 }
 

@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <unordered_map>
 
 #include <fmt/format.h>
@@ -18,16 +17,11 @@ constexpr std::size_t k_most_warnings = 100;
 
 // Those that are part of a version under another name than by themselves (Vulkan specification,
 // VkPhysicalDeviceVulkan11Properties).
-struct Renamed {
-  const char* whole;
-  const char* part;
-  const char* of;
-};
-constexpr Renamed k_renamed[] = {
-    {"subgroupSupportedStages", "supportedStages", "VkPhysicalDeviceSubgroupProperties"},
-    {"subgroupSupportedOperations", "supportedOperations", "VkPhysicalDeviceSubgroupProperties"},
-    {"subgroupQuadOperationsInAllStages", "quadOperationsInAllStages",
-     "VkPhysicalDeviceSubgroupProperties"},
+constexpr std::string_view k_renamed_part = "VkPhysicalDeviceSubgroupProperties";
+constexpr std::pair<std::string_view, std::string_view> k_renamed[] = {
+    {"subgroupSupportedStages", "supportedStages"},
+    {"subgroupSupportedOperations", "supportedOperations"},
+    {"subgroupQuadOperationsInAllStages", "quadOperationsInAllStages"},
 };
 
 bool is_whole(const weir_struct& one) {
@@ -43,9 +37,8 @@ struct Peers {
 };
 
 const weir_field* part_field_for(const weir_field& field, const weir_struct& part) {
-  for (const Renamed& renamed : k_renamed) {
-    if (std::strcmp(renamed.whole, field.name) == 0 && std::strcmp(renamed.of, part.name) == 0)
-      return find_field(part, renamed.part);
+  for (const auto& [in_whole, in_part] : k_renamed) {
+    if (in_whole == field.name && k_renamed_part == part.name) return find_field(part, in_part);
   }
   return find_field(part, field.name);
 }

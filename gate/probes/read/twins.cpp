@@ -35,9 +35,8 @@ bool fits(const Json& heaps, const Json& types) {
 
 void stand_in(Json& heaps, Json& types) {
   const Json seen = {"VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT", "VK_MEMORY_PROPERTY_HOST_COHERENT_BIT"};
-  const Json cached = {"VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT",
-                       "VK_MEMORY_PROPERTY_HOST_COHERENT_BIT",
-                       "VK_MEMORY_PROPERTY_HOST_CACHED_BIT"};
+  Json cached = seen;
+  cached.push_back("VK_MEMORY_PROPERTY_HOST_CACHED_BIT");
   const Json local = Json::array({"VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT"});
   heaps = Json::array();
   heaps.push_back(

@@ -65,11 +65,8 @@ VkResult make_queues(Device* device, const VkDeviceCreateInfo* info) {
     const VkDeviceQueueCreateInfo& wish = info->pQueueCreateInfos[i];
     for (uint32_t k = 0; k < wish.queueCount; ++k) {
       Queue* queue = &device->queues[device->queue_count++];
+      *queue = {{}, device, wish.flags, wish.queueFamilyIndex, k, nullptr, nullptr};
       set_loader_magic_value(queue);
-      queue->device = device;
-      queue->flags = wish.flags;
-      queue->family = wish.queueFamilyIndex;
-      queue->index = k;
     }
   }
   return VK_SUCCESS;

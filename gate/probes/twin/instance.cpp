@@ -81,13 +81,8 @@ VkResult vkCreateInstance(const VkInstanceCreateInfo* info, const VkAllocationCa
     }
     if (!known) return VK_ERROR_EXTENSION_NOT_PRESENT;
   }
-  auto* instance = static_cast<Instance*>(calloc(1, sizeof(Instance)));
+  auto* instance = make_object<Instance>(out, k_most_twins * sizeof(Physical));
   if (instance == nullptr) return VK_ERROR_OUT_OF_HOST_MEMORY;
-  instance->physical = static_cast<Physical*>(calloc(k_most_twins, sizeof(Physical)));
-  if (instance->physical == nullptr) {
-    free(instance);
-    return VK_ERROR_OUT_OF_HOST_MEMORY;
-  }
   set_loader_magic_value(instance);
   const char* paths = weir_probe::environment(WEIR_TWIN_VARIABLE);
   if (paths == nullptr || *paths == '\0') {
@@ -95,7 +90,6 @@ VkResult vkCreateInstance(const VkInstanceCreateInfo* info, const VkAllocationCa
   } else {
     open_twins(instance, paths);
   }
-  *out = handle_of<VkInstance>(instance);
   return VK_SUCCESS;
 }
 
@@ -103,7 +97,6 @@ void vkDestroyInstance(VkInstance handle, const VkAllocationCallbacks*) {
   auto* instance = object<Instance>(handle);
   if (instance == nullptr) return;
   for (uint32_t i = 0; i < instance->count; ++i) close_twin(&instance->physical[i].twin);
-  free(instance->physical);
   free(instance);
 }
 

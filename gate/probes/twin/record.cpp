@@ -162,21 +162,13 @@ void vkCmdUpdateBuffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, V
   add_update(into, {k_update, nullptr, object<Buffer>(to), 0, offset, size}, data);
 }
 
-void vkCmdSetEvent(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags) {
-  add_event(into, k_set_event, event);
-}
-
-void vkCmdSetEvent2(VkCommandBuffer into, VkEvent event, const VkDependencyInfo*) {
-  add_event(into, k_set_event, event);
-}
-
-void vkCmdResetEvent(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags) {
-  add_event(into, k_reset_event, event);
-}
-
-void vkCmdResetEvent2(VkCommandBuffer into, VkEvent event, VkPipelineStageFlags2) {
-  add_event(into, k_reset_event, event);
-}
+// Stages do not matter: what is handed over is done in order.
+#define WEIR_CHANGES_EVENT(name, Stages, kind) \
+  void name(VkCommandBuffer into, VkEvent event, Stages) { add_event(into, kind, event); }
+WEIR_CHANGES_EVENT(vkCmdSetEvent, VkPipelineStageFlags, k_set_event)
+WEIR_CHANGES_EVENT(vkCmdSetEvent2, const VkDependencyInfo*, k_set_event)
+WEIR_CHANGES_EVENT(vkCmdResetEvent, VkPipelineStageFlags, k_reset_event)
+WEIR_CHANGES_EVENT(vkCmdResetEvent2, VkPipelineStageFlags2, k_reset_event)
 
 void vkCmdWaitEvents2(VkCommandBuffer into, uint32_t count, const VkEvent* events,
                       const VkDependencyInfo*) {

@@ -61,7 +61,7 @@ struct Physical {
 struct Instance {
   VK_LOADER_DATA loader;
   uint32_t count;
-  Physical* physical;
+  Physical physical[];
 };
 
 struct Batch;

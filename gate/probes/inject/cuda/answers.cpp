@@ -1,8 +1,6 @@
 // What only CUDA can tell of its devices, kernels and graphs.
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "gate/probes/inject/cuda/cuda.h"
 #include "gate/probes/inject/streams/streams.h"
@@ -15,26 +13,21 @@ namespace {
 constexpr uint32_t k_vendor = 0x10de;
 
 Driver g_driver;
-bool g_driver_ready;  // atomic
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
-bool g_capturing;  // atomic
+Once g_driver_once;
 
 }  // namespace
 
 const Driver& driver() {
-  if (__atomic_load_n(&g_driver_ready, __ATOMIC_ACQUIRE)) return g_driver;
-  const Locked locked(&g_lock);
-  if (void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD)) {
+  g_driver_once.run([] {
+    void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    if (library == nullptr) return;
 #define WEIR_FETCH(name) \
   g_driver.name = reinterpret_cast<decltype(g_driver.name)>(dlsym(library, #name));
     WEIR_CUDA_ASKED(WEIR_FETCH)
 #undef WEIR_FETCH
-  }
-  __atomic_store_n(&g_driver_ready, true, __ATOMIC_RELEASE);
+  });
   return g_driver;
 }
-
-void capture_began() { __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE); }
 
 }  // namespace cuda
 
@@ -46,8 +39,7 @@ const char k_probe_name[] = "cuda";
 
 weir_probe_device describe(int device) {
   const Driver& ask = driver();
-  weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
+  weir_probe_device entry{};
   name_device(&entry,
               succeeds(ask.cuDeviceGetName, entry.name, int{sizeof entry.name - 1}, device));
   int version = 0;
@@ -90,7 +82,6 @@ int current_device() {
 const char* name_of(const Launch& launch, void*) { return launch.name; }
 
 bool is_captured(void* stream) {
-  if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE)) return false;
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return succeeds(driver().cuStreamIsCapturing, static_cast<CUstream>(stream), &status) &&
          status != CU_STREAM_CAPTURE_STATUS_NONE;
@@ -108,8 +99,7 @@ int type_of(void* node) {
 }
 
 bool launch_of(void* node, Launch* out) {
-  CUDA_KERNEL_NODE_PARAMS params;
-  memset(&params, 0, sizeof params);
+  CUDA_KERNEL_NODE_PARAMS params{};
   const Driver& ask = driver();
   if (!succeeds(ask.cuGraphKernelNodeGetParams_v2, static_cast<CUgraphNode>(node), &params)) {
     return false;

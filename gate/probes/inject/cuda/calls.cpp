@@ -110,25 +110,23 @@ void launch(const Call& call) {
     launch_by(p);
   }
 }
-template <class P>
-void graph_launch(const Call& call) {
-  const auto& p = call.params<P>();
-  launched_graph(call.stream(stream_in(p)), launched_in(p));
-}
-template <class P>
-void instantiate(const Call& call) {
-  const auto& p = call.params<P>();
-  graph_was_made(*made_in(p), graph_in(p));
-}
-template <class P>
-void graph_update(const Call& call) {
-  const auto& p = call.params<P>();
-  graph_was_made(p.hGraphExec, p.hGraph);
-}
-template <class P>
-void graph_end(const Call& call) {
-  graph_ended(ended_in(call.params<P>()));
-}
+// What counts a call, by its parameters `p`.
+#define WEIR_COUNTS(name, ...)        \
+  template <class P>                  \
+  void name(const Call& call) {       \
+    const auto& p = call.params<P>(); \
+    __VA_ARGS__;                      \
+  }
+WEIR_COUNTS(graph_launch, launched_graph(call.stream(stream_in(p)), launched_in(p)))
+WEIR_COUNTS(instantiate, graph_was_made(*made_in(p), graph_in(p)))
+WEIR_COUNTS(graph_update, graph_was_made(p.hGraphExec, p.hGraph))
+WEIR_COUNTS(graph_end, graph_ended(ended_in(p)))
+WEIR_COUNTS(stream_end, stream_ended(stream_in(p)))
+WEIR_COUNTS(stream_waits, waits_for_event(call.stream(stream_in(p))))
+WEIR_COUNTS(record, recorded(event_in(p), call.stream(stream_in(p))))
+WEIR_COUNTS(wait, waited(awaited(call, p)))
+WEIR_COUNTS(poll, polled(awaited(call, p), call.result))
+WEIR_COUNTS(fill, filled(call.stream(stream_in(p)), p.count))
 template <class>
 void capture(const Call&) {
   capture_began();
@@ -142,39 +140,13 @@ void copy(const Call& call) {
   if constexpr (requires { p.kind; }) way = p.kind;
   copied(call.stream(stream_in(p)), way, bytes_in(p), !k_has_stream<P>);
 }
-template <class P>
-void fill(const Call& call) {
-  const auto& p = call.params<P>();
-  filled(call.stream(stream_in(p)), p.count);
-}
 template <class P, int width>
 void driver_fill(const Call& call) {
   const auto& p = call.params<P>();
   filled(call.stream(p.hStream), p.N * width);
 }
 
-template <class P>
-void wait(const Call& call) {
-  waited(awaited(call, call.params<P>()));
-}
 void device_wait(const Call&) { waited_for_device(); }
-template <class P>
-void poll(const Call& call) {
-  polled(awaited(call, call.params<P>()), call.result);
-}
-template <class P>
-void record(const Call& call) {
-  const auto& p = call.params<P>();
-  recorded(event_in(p), call.stream(stream_in(p)));
-}
-template <class P>
-void stream_waits(const Call& call) {
-  waits_for_event(call.stream(stream_in(call.params<P>())));
-}
-template <class P>
-void stream_end(const Call& call) {
-  stream_ended(stream_in(call.params<P>()));
-}
 
 struct Known {
   uint32_t id;

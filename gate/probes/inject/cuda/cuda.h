@@ -26,7 +26,4 @@ struct Driver {
 };
 const Driver& driver();
 
-// From now on each stream is asked whether it is being captured.
-void capture_began();
-
 }  // namespace weir_probe::cuda

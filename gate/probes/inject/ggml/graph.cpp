@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"
+#include "gate/probes/inject/writer/calls.h"
 #include "gate/probes/table.h"
 
 namespace weir_probe {
@@ -54,8 +55,7 @@ uint32_t device_entry(const Functions& ggml, Backend* backend) {
     set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);  // it may have been the CPU
   }
   BackendDevice* device = backend == nullptr ? nullptr : ask(ggml.backend_get_device, backend);
-  weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
+  weir_probe_device entry{};
   copy_text(entry.api, sizeof entry.api, "ggml");
   copy_text(entry.name, sizeof entry.name, name);
   copy_text(entry.type, sizeof entry.type, type_of(ggml, device, name));
@@ -204,22 +204,8 @@ uint32_t graph_entry(int steps, uint64_t splits, uint64_t cpu_ops) {
   const uint64_t seed[3] = {rows, splits, static_cast<uint64_t>(steps)};
   uint64_t hash = hash_bytes(k_hash_seed, seed, sizeof seed);
   for (int i = 0; i < steps; ++i) hash = mix(hash, g_steps[i].op_hash + g_steps[i].device);
-  if (void* known = g_graphs.find(hash)) {
-    return static_cast<uint32_t>(static_cast<weir_probe_graph*>(known) - g.file.graphs);
-  }
-  weir_probe_section* section = section_of(&g.file, WEIR_SECTION_GRAPHS);
-  if (!has_room(&g.file, section, WEIR_PROBE_GRAPHS_OVERFLOWED)) return 0;
-  const uint32_t index = section->used;
-  weir_probe_graph* entry = &g.file.graphs[index];
-  memset(entry, 0, sizeof *entry);
-  entry->hash = hash;
-  entry->rows = rows;
-  entry->ops = static_cast<uint64_t>(steps);
-  entry->cpu_ops = cpu_ops;
-  entry->splits = splits;
-  raise_used(section);
-  if (!g_graphs.insert(hash, entry)) set_flag(&g.file, WEIR_PROBE_OUT_OF_MEMORY);
-  return index;
+  const weir_probe_graph fresh = {hash, 0, rows, static_cast<uint64_t>(steps), cpu_ops, splits, {}};
+  return graph_index(&g.file, &g_graphs, fresh);
 }
 
 // What happened since the graph before goes to this one.
@@ -280,26 +266,22 @@ void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin,
   count(k_graphs);
   count(k_splits, splits);
   const int steps = list_steps(library, graph, backend_of);
-  if (steps < 0) {
-    set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);
-  } else {
-    uint64_t cpu_ops = 0;
-    for (int i = 0; i < steps; ++i) cpu_ops += on_cpu(g_steps[i].device) ? 1 : 0;
-    const uint32_t kind = graph_entry(steps, splits, cpu_ops);
-    for (int i = 0; i < steps; ++i) {
-      weir_probe_op* entry = op_entry(library, g_steps[i], kind);
-      if (entry != nullptr) add(&entry->count, 1);
-    }
-    count(k_ops, static_cast<uint64_t>(steps));
-    count(k_cpu_ops, cpu_ops);
-    add(&g.file.graphs[kind].computed, 1);
-    add_sums(&g.file.graphs[kind]);
-    if (begin != 0) {
-      tell_graph(library, kind, steps, when);
-      if (stepping != nullptr) tell_times(library, kind, steps, *stepping);
-      tell_steps(library, kind, g_steps, steps, graph, when);
-    }
+  if (steps < 0) return set_flag(&g.file, WEIR_PROBE_OPS_UNSEEN);
+  uint64_t cpu_ops = 0;
+  for (int i = 0; i < steps; ++i) cpu_ops += on_cpu(g_steps[i].device) ? 1 : 0;
+  const uint32_t kind = graph_entry(steps, splits, cpu_ops);
+  for (int i = 0; i < steps; ++i) {
+    weir_probe_op* entry = op_entry(library, g_steps[i], kind);
+    if (entry != nullptr) add(&entry->count, 1);
   }
+  count(k_ops, static_cast<uint64_t>(steps));
+  count(k_cpu_ops, cpu_ops);
+  add(&g.file.graphs[kind].computed, 1);
+  add_sums(&g.file.graphs[kind]);
+  if (begin == 0) return;
+  tell_graph(library, kind, steps, when);
+  if (stepping != nullptr) tell_times(library, kind, steps, *stepping);
+  tell_steps(library, kind, g_steps, steps, graph, when);
 }
 
 }  // namespace

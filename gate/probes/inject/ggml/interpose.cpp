@@ -3,7 +3,6 @@
 // Only what a program asks for itself is work: what ggml calls from within (the scheduler computes
 // each of its parts) is part of the outer call. Waits are counted wherever they come from, as each
 // of them is one; so are the sets and gets by which a copy is done, though its bytes move once.
-#include <string.h>
 
 #include "gate/probes/inject/ggml/state.h"
 #include "gate/probes/inject/writer/calls.h"
@@ -31,13 +30,7 @@ constexpr const char* k_program = "program";
 Table g_transfers;  // hash of (kind, from, to) -> entry of the file
 
 BufferType* memory_of(Library* library, const Tensor* tensor) {
-  Buffer* buffer = readable(library, tensor) ? TensorView(tensor).buffer() : nullptr;
-  return buffer == nullptr ? nullptr : ask(library->ggml.backend_buffer_get_type, buffer);
-}
-
-void name_memory(Library* library, BufferType* memory, char (&out)[48]) {
-  copy_text(out, sizeof out,
-            memory == nullptr ? nullptr : ask(library->ggml.backend_buft_name, memory));
+  return readable(library, tensor) ? memory_of(library->ggml, tensor) : nullptr;
 }
 
 // Kinds of memory are static objects of their backends: their addresses tell them apart. That two
@@ -48,11 +41,10 @@ weir_probe_transfer* record(Library* library, uint32_t kind, BufferType* from, B
                        reinterpret_cast<uint64_t>(to) * 0xd6e8feb86659fd93ULL + kind;
   auto* entry = g_transfers.get<weir_probe_transfer>(key);
   if (entry == nullptr) {
-    weir_probe_transfer wanted;
-    memset(&wanted, 0, sizeof wanted);
+    weir_probe_transfer wanted{};
     wanted.kind = kind;
-    name_memory(library, from, wanted.from);
-    name_memory(library, to, wanted.to);
+    copy_text(wanted.from, sizeof wanted.from, name_of(library->ggml, from));
+    copy_text(wanted.to, sizeof wanted.to, name_of(library->ggml, to));
     if (kind == WEIR_TRANSFER_SET || kind == WEIR_TRANSFER_FILL) {
       copy_text(wanted.from, sizeof wanted.from, k_program);
     }

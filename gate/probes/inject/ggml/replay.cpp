@@ -78,17 +78,14 @@ const Tensor* input_of(const Functions& ggml, Graph* graph, const Tensor* tensor
 void read_mask(const Functions& ggml, const Tensor* mask, Masks* out) {
   out->last = mask;
   out->last_open = out->last_all = 0;
-  const TensorView view(mask);
   const int64_t count = ggml.nelements(mask);
   const uint64_t bytes = ask(ggml.nbytes, mask);
   const void* data = ggml.get_data(mask);
-  Buffer* buffer = view.buffer();
-  if (data == nullptr || buffer == nullptr || count <= 0 || count > k_most_places ||
-      ggml.backend_buffer_get_type == nullptr || ggml.backend_buft_is_host == nullptr) {
+  BufferType* memory = memory_of(ggml, mask);
+  if (data == nullptr || memory == nullptr || count <= 0 || count > k_most_places ||
+      !ask(ggml.backend_buft_is_host, memory)) {
     return;
   }
-  BufferType* memory = ggml.backend_buffer_get_type(buffer);
-  if (memory == nullptr || !ggml.backend_buft_is_host(memory)) return;
   const auto size = static_cast<uint64_t>(count);
   if (bytes == size * 4) {
     const auto* values = static_cast<const uint32_t*>(data);
@@ -125,15 +122,11 @@ void fill_tensor(const Functions& ggml, const Tensor* tensor, uint32_t slot,
     out->root_flags = is_input(ggml, whole) ? WEIR_ROOT_INPUT : WEIR_ROOT_CONSTANT;
   }
   copy_text(out->type_name, sizeof out->type_name, ggml.type_name(view.type()));
-  BufferType* memory =
-      view.buffer() == nullptr ? nullptr : ask(ggml.backend_buffer_get_type, view.buffer());
-  if (memory != nullptr)
-    copy_text(out->memory, sizeof out->memory, ask(ggml.backend_buft_name, memory));
+  copy_text(out->memory, sizeof out->memory, name_of(ggml, memory_of(ggml, tensor)));
 }
 
 void tell_node(const Functions& ggml, uint32_t list, uint32_t position, const Step& step) {
-  weir_event_step_node node;
-  memset(&node, 0, sizeof node);
+  weir_event_step_node node{};
   node.position = position;
   node.device = step.device;
   copy_text(node.op_desc, sizeof node.op_desc, step.op);

@@ -159,6 +159,15 @@ struct TensorView {
   }
 };
 
+// The kind of memory that a tensor's bytes lie in; null where that is not known.
+inline BufferType* memory_of(const Functions& ggml, const Tensor* tensor) {
+  Buffer* buffer = TensorView(tensor).buffer();
+  return buffer == nullptr ? nullptr : ask(ggml.backend_buffer_get_type, buffer);
+}
+inline const char* name_of(const Functions& ggml, BufferType* memory) {
+  return memory == nullptr ? nullptr : ask(ggml.backend_buft_name, memory);
+}
+
 // --- Which ggml a call was meant for (library.cpp).
 //
 // A preloaded function is found before ggml's own by everything in the process, also by libraries

@@ -2,7 +2,6 @@
 // graphs.
 #include <dlfcn.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,14 +14,11 @@ namespace {
 
 constexpr uint32_t k_vendor = 0x1002;
 
-bool g_capturing;  // atomic
-
 constexpr const char* k_library = "libamdhip64.so";
 
 void* g_private;  // atomic: the runtime, where it was loaded out of sight (plug-ins)
 Asked g_asked;
-bool g_asked_ready;  // atomic
-pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;
+Once g_asked_once;
 
 struct Path {
   char text[4096];
@@ -65,17 +61,14 @@ void* next_function(void** slot, const char* name) {
 }
 
 const Asked& asked() {
-  if (__atomic_load_n(&g_asked_ready, __ATOMIC_ACQUIRE)) return g_asked;
-  const Locked locked(&g_lock);
+  g_asked_once.run([] {
 #define WEIR_FETCH(name, result, parameters) \
   g_asked.name = reinterpret_cast<result(*) parameters>(look_up(#name));
-  WEIR_HIP_ASKED(WEIR_FETCH)
+    WEIR_HIP_ASKED(WEIR_FETCH)
 #undef WEIR_FETCH
-  __atomic_store_n(&g_asked_ready, true, __ATOMIC_RELEASE);
+  });
   return g_asked;
 }
-
-void capture_began() { __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE); }
 
 void function_was_found(void* function, const char* name) {
   // The address may have been another function's, of a module that is gone.
@@ -95,8 +88,7 @@ const char k_probe_name[] = "hip";
 
 weir_probe_device describe(int device) {
   const Asked& ask = asked();
-  weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
+  weir_probe_device entry{};
   copy_text(entry.type, sizeof entry.type, "other");
   const uint64_t name = name_device(
       &entry, succeeds(ask.hipDeviceGetName, entry.name, int{sizeof entry.name - 1}, device));
@@ -125,7 +117,6 @@ const char* name_of(const Launch& launch, void* stream) {
 }
 
 bool is_captured(void* stream) {
-  if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE)) return false;
   int status = 0;
   return succeeds(asked().hipStreamIsCapturing, stream, &status) && status != 0;
 }
@@ -140,8 +131,7 @@ int type_of(void* node) {
 }
 
 bool launch_of(void* node, Launch* out) {
-  KernelNodeParams params;
-  memset(&params, 0, sizeof params);
+  KernelNodeParams params{};
   if (!succeeds(asked().hipGraphKernelNodeGetParams, node, &params)) return false;
   out->function = params.function;
   out->sizes = sizes_of(params.grid, params.block, params.shared);

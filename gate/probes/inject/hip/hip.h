@@ -54,8 +54,6 @@ struct Asked {
 void* next_function(void** slot, const char* name);
 const Asked& asked();
 
-// Some stream has been captured: from now on it is asked of each.
-void capture_began();
 // A module's functions have no host function to be named by.
 void function_was_found(void* function, const char* name);
 

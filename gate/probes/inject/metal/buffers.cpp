@@ -149,43 +149,30 @@ unsigned long status(const Call<unsigned long>& call) {
   return said;
 }
 
-// The queue that was to signal `event`; `fresh`: `value` shows work done that was not seen before.
-Queue* signaller(id event, uint64_t value, bool* fresh) {
+// The program has seen `event` at `value`, by a wait or a poll. `fresh`: that shows work done which
+// it had not seen before.
+void saw_event(id event, uint64_t value, bool waited) {
   auto* record = g.events.get<Event>(key_of(event));
-  *fresh = false;
-  if (record == nullptr) return nullptr;
+  if (record == nullptr) return;
   const Locked locked(&g.lock);
-  Queue* queue = record->queue;
-  if (record->awaited != 0 && value >= record->awaited) {
-    *fresh = true;
-    record->awaited = value < record->highest ? value + 1 : 0;
-  }
-  return queue;
+  Queue* queue = record->queue;  // that was to signal it
+  const bool fresh = record->awaited != 0 && value >= record->awaited;
+  if (fresh) record->awaited = value < record->highest ? value + 1 : 0;
+  if (queue == nullptr) return;
+  waited ? count_wait(queue) : count_poll(queue);
+  if (waited || fresh) count_sync(queue);
 }
 
 uint64_t signaled_value(const Call<uint64_t>& call) {
   const uint64_t value = call();
-  bool fresh = false;
-  Queue* queue = signaller(call.self, value, &fresh);
-  if (queue == nullptr) return value;
-  count_poll(queue);
-  if (fresh) count_sync(queue);
+  saw_event(call.self, value, false);
   return value;
 }
 
 Bool wait_until_signaled(const Call<Bool, uint64_t, uint64_t>& call, uint64_t value,
                          uint64_t milliseconds) {
   const Bool reached = call(value, milliseconds);
-  bool fresh = false;
-  Queue* queue = signaller(call.self, reached != 0 ? value : 0, &fresh);
-  if (queue == nullptr) return reached;
-  if (reached == 0 || milliseconds == 0) {
-    count_poll(queue);
-    if (fresh) count_sync(queue);
-  } else {
-    count_wait(queue);
-    count_sync(queue);
-  }
+  saw_event(call.self, reached != 0 ? value : 0, reached != 0 && milliseconds != 0);
   return reached;
 }
 

@@ -4,7 +4,6 @@
 // original without asking the runtime, and a method that calls its superclass's finds that one's.
 #pragma once
 
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -40,28 +39,24 @@ void __objc_update_dispatch_table_for_class(Class of);
 #endif
 }
 
-inline Class class_of(id object) {
 #ifdef __APPLE__
-  return object_getClass(object);  // not the first word: that has other bits in it
+// Not the first word: that has other bits in it.
+inline Class class_of(id object) { return object_getClass(object); }
+inline IMP function_for(id, SEL) { return objc_msgSend; }
+inline void before_changes(id) {}
+inline void after_changes(id) {}
 #else
+inline Class class_of(id object) {
   Class found;
   memcpy(&found, static_cast<const void*>(object), sizeof found);
   return found;
-#endif
 }
-
+inline IMP function_for(id object, SEL selector) { return objc_msg_lookup(object, selector); }
 // GNU's runtime keeps one table for all classes that nobody used yet, which a changed method would
 // spoil, and forgets the tables of subclasses; Apple's needs neither of the two.
-inline void before_changes([[maybe_unused]] id object) {
-#ifndef __APPLE__
-  objc_msg_lookup(object, sel_registerName("release"));
+inline void before_changes(id object) { objc_msg_lookup(object, sel_registerName("release")); }
+inline void after_changes(id object) { __objc_update_dispatch_table_for_class(class_of(object)); }
 #endif
-}
-inline void after_changes([[maybe_unused]] id object) {
-#ifndef __APPLE__
-  __objc_update_dispatch_table_for_class(class_of(object));
-#endif
-}
 
 // Method arguments with these layouts: MTLSize and MTLOrigin, NSRange.
 struct Size {
@@ -76,11 +71,7 @@ using Bool = unsigned char;  // BOOL, whether a char or a bool
 template <class R, class... A>
 R send(id to, SEL selector, A... arguments) {
   using Function = R (*)(id, SEL, A...);
-#ifdef __APPLE__
-  return reinterpret_cast<Function>(objc_msgSend)(to, selector, arguments...);
-#else
-  return reinterpret_cast<Function>(objc_msg_lookup(to, selector))(to, selector, arguments...);
-#endif
+  return reinterpret_cast<Function>(function_for(to, selector))(to, selector, arguments...);
 }
 
 // The answer of `object`, or 0 where there is none: no object, or one without such a method.

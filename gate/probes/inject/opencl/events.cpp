@@ -40,12 +40,7 @@ bool is_done(const Flight& flight, weir_event_command* body) {
 }
 
 weir_event_command told(const Queue* queue, const Flight& flight) {
-  weir_event_command body = {};
-  body.bytes = flight.bytes;
-  body.queue = index_of(queue);
-  body.copy = flight.copy;
-  body.cpu = flight.cpu;
-  return body;
+  return {0, 0, 0, flight.bytes, index_of(queue), flight.copy, flight.cpu};
 }
 
 void tell_untimed(const Queue* queue, const Flight& flight) {
@@ -240,10 +235,8 @@ void tie_clock(Device* device) {
                                    __ATOMIC_RELAXED)) {
     return;  // another thread does it
   }
-  weir_event_clock clock = {};
-  clock.tick_seconds = 1e-9;  // OpenCL counts in nanoseconds
-  clock.valid_bits = 64;
-  clock.source = WEIR_CLOCK_NONE;
+  constexpr double k_tick = 1e-9;  // OpenCL counts in nanoseconds
+  weir_event_clock clock = {0, 0, 0, k_tick, 64, WEIR_CLOCK_NONE};
   const bool tied = (!first || has_host_timer(device->handle)) && read_both(device->handle, &clock);
   if (first) device->host_timer = tied;
   if (first || tied) write_event(WEIR_EVENT_CLOCK, device->index, &clock, sizeof clock);

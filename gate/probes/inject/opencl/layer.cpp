@@ -130,23 +130,20 @@ cl_icd_dispatch g_table;  // what the layer above, or the program, calls
 
 // Command buffers and the like are reached through functions that only the driver knows: their
 // calls pass the layer by. Asking is not using, so this is a warning, not an error.
-void note_extension(const char* name, const void* found) {
-  if (found == nullptr || name == nullptr || strncmp(name, "clEnqueue", 9) != 0) return;
-  if (__atomic_exchange_n(&g.calls_unseen, true, __ATOMIC_RELAXED)) return;
+void* note_extension(const char* name, void* found) {
+  if (found == nullptr || name == nullptr || strncmp(name, "clEnqueue", 9) != 0) return found;
+  if (__atomic_exchange_n(&g.calls_unseen, true, __ATOMIC_RELAXED)) return found;
   if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
   complain("opencl", "what goes through an extension,", name, 0);
+  return found;
 }
 
 void* get_extension_function(const char* name) {
-  void* found = g.next.clGetExtensionFunctionAddress(name);
-  note_extension(name, found);
-  return found;
+  return note_extension(name, g.next.clGetExtensionFunctionAddress(name));
 }
 
 void* get_extension_function_for_platform(cl_platform_id platform, const char* name) {
-  void* found = g.next.clGetExtensionFunctionAddressForPlatform(platform, name);
-  note_extension(name, found);
-  return found;
+  return note_extension(name, g.next.clGetExtensionFunctionAddressForPlatform(platform, name));
 }
 
 }  // namespace

@@ -63,16 +63,9 @@ cl_command_queue make_queue(bool has_profiling, cl_int* error, Make make) {
     make_ready();  // tells what is wanted
     ask = times_wanted();
   }
-  cl_command_queue made = nullptr;
-  cl_command_queue_properties added = 0;
-  if (ask) {
-    added = CL_QUEUE_PROFILING_ENABLE;
-    made = make(added, error);
-  }
-  if (made == nullptr) {
-    added = 0;
-    made = make(added, error);
-  }
+  cl_command_queue_properties added = ask ? CL_QUEUE_PROFILING_ENABLE : 0;
+  cl_command_queue made = make(added, error);
+  if (made == nullptr && ask) made = make(added = 0, error);
   if (made != nullptr) describe_queue(made, Made::now, added);
   return made;
 }
@@ -231,11 +224,11 @@ cl_int get_event_info(cl_event event, cl_event_info what, size_t size, void* val
 }  // namespace
 
 Queue* queue_of(cl_command_queue handle) {
-  void* known = g.queues.find(number(handle));
-  if (known != nullptr && __atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) {
-    auto* queue = static_cast<Queue*>(known);
-    // Null while another thread describes it: the one that made it shared it too early.
-    if (__atomic_load_n(&queue->device, __ATOMIC_ACQUIRE) != nullptr) return queue;
+  auto* known = g.queues.get<Queue>(number(handle));
+  // Its device is null while another thread describes it: the one that made it shared it too early.
+  if (known != nullptr && __atomic_load_n(&g.ready, __ATOMIC_ACQUIRE) &&
+      __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) != nullptr) {
+    return known;
   }
   return describe_queue(handle, Made::before);
 }

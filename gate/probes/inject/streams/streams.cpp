@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 namespace weir_probe::streams {
 
@@ -98,7 +97,10 @@ void count_wait(Stream* stream) {
 }
 
 // Null where memory is out, and while it is being captured: then nothing is counted.
-Stream* running_stream(void* handle) { return is_captured(handle) ? nullptr : stream_of(handle); }
+Stream* running_stream(void* handle) {
+  const bool ask = __atomic_load_n(&g.capturing, __ATOMIC_ACQUIRE);
+  return ask && is_captured(handle) ? nullptr : stream_of(handle);
+}
 
 void count_copy(void* handle, uint32_t kind, const char* from, const char* to, uint64_t bytes,
                 bool waits) {
@@ -200,6 +202,8 @@ void stream_ended(void* handle) {
   __atomic_store_n(&stream->pending, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&stream->device, 0, __ATOMIC_RELEASE);
 }
+
+void capture_began() { __atomic_store_n(&g.capturing, true, __ATOMIC_RELEASE); }
 
 void ensure_file() {
   const Locked locked(&g.lock);

@@ -50,6 +50,7 @@ struct Globals {
   pthread_mutex_t lock;  // of the file's tables and the records
   File file;
   bool ready;                             // atomic: the file is made, and this process's own
+  bool capturing;                         // atomic: some stream has been captured
   uint64_t* markers;                      // a counter by name
   uint32_t device_index[k_most_devices];  // of the entry, +1; 0: none yet
   Table streams;                          // key -> Stream
@@ -92,6 +93,9 @@ Stream* stream_of_event(void* event);  // null for one that was never recorded
 uint64_t name_device(weir_probe_device* device, bool told);
 // Its class, of what else is there.
 void classify_device(weir_probe_device* device);
+
+// Some stream is being captured: from now on it is asked of each.
+void capture_began();
 
 // Whether the API has such a function and it answers with success.
 template <class R, class... P, class... A>

@@ -34,6 +34,33 @@ class Within {
   bool outermost_;
 };
 
+// The entry of `key` among `entries` of that kind: the one that `known` has, or one made of
+// `fresh`; the first, which `flag` then says, where there is no room. Under the lock of the file's
+// tables.
+template <class Entry>
+Entry* keyed_entry(File* file, uint32_t kind, Entry* entries, Table* known, uint64_t key,
+                   const Entry& fresh, uint32_t flag) {
+  if (auto* found = known->get<Entry>(key)) return found;
+  weir_probe_section* section = section_of(file, kind);
+  // Not kept in the table: what never ends would fill the memory.
+  if (!has_room(file, section, flag)) return &entries[0];
+  Entry* entry = &entries[section->used];
+  *entry = fresh;  // whole before another thread can find it
+  if (!known->insert(key, entry)) {
+    set_flag(file, flag);
+    return &entries[0];
+  }
+  raise_used(section);
+  return entry;
+}
+
+// The index of a graph's entry; 0 is that of graphs for which there is no room.
+inline uint32_t graph_index(File* file, Table* known, const weir_probe_graph& fresh) {
+  return static_cast<uint32_t>(keyed_entry(file, WEIR_SECTION_GRAPHS, file->graphs, known,
+                                           fresh.hash, fresh, WEIR_PROBE_GRAPHS_OVERFLOWED) -
+                               file->graphs);
+}
+
 // Found without a lock once known. The file must have room for launches.
 class Launches {
  public:
@@ -44,31 +71,13 @@ class Launches {
   // The entry alone, for what will count later. Never null.
   weir_probe_launch* entry_of(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
     const uint64_t key = hash_bytes(k_hash_seed, &launch, sizeof launch);
-    auto* entry = entries_.get<weir_probe_launch>(key);
-    if (entry == nullptr) {
-      pthread_mutex_lock(lock);
-      entry = entries_.get<weir_probe_launch>(key);
-      if (entry == nullptr) entry = make(file, key, launch);
-      pthread_mutex_unlock(lock);
-    }
-    return entry;
+    if (auto* known = entries_.get<weir_probe_launch>(key)) return known;
+    const Locked locked(lock);
+    return keyed_entry(file, WEIR_SECTION_LAUNCHES, file->launches, &entries_, key, launch,
+                       WEIR_PROBE_LAUNCHES_OVERFLOWED);
   }
 
  private:
-  weir_probe_launch* make(File* file, uint64_t key, const weir_probe_launch& launch) {
-    weir_probe_section* section = section_of(file, WEIR_SECTION_LAUNCHES);
-    // Not kept in the table: what never ends would fill the memory.
-    if (!has_room(file, section, WEIR_PROBE_LAUNCHES_OVERFLOWED)) return &file->launches[0];
-    weir_probe_launch* entry = &file->launches[section->used];
-    *entry = launch;  // whole before another thread can find it
-    if (!entries_.insert(key, entry)) {
-      set_flag(file, WEIR_PROBE_LAUNCHES_OVERFLOWED);
-      return &file->launches[0];
-    }
-    raise_used(section);
-    return entry;
-  }
-
   Table entries_;
 };
 
@@ -89,17 +98,13 @@ inline weir_probe_transfer* transfer_entry(File* file, pthread_mutex_t* lock,
     return nullptr;
   };
   if (weir_probe_transfer* known = search()) return known;
-  pthread_mutex_lock(lock);
-  weir_probe_transfer* entry = search();
-  if (entry == nullptr && !has_room(file, section, WEIR_PROBE_TRANSFERS_OVERFLOWED)) {
-    entry = &file->transfers[section->capacity - 1];
-  } else if (entry == nullptr) {
-    entry = &file->transfers[section->used];
-    *entry = wanted;
-    raise_used(section);
+  const Locked locked(lock);
+  if (weir_probe_transfer* known = search()) return known;
+  if (!has_room(file, section, WEIR_PROBE_TRANSFERS_OVERFLOWED)) {
+    return &file->transfers[section->capacity - 1];
   }
-  pthread_mutex_unlock(lock);
-  return entry;
+  file->transfers[section->used] = wanted;
+  return &file->transfers[raise_used(section)];
 }
 
 }  // namespace weir_probe

@@ -276,7 +276,8 @@ void write_times(uint32_t queue, uint64_t serial, uint32_t order, uint64_t begin
 }
 
 void write_wait(uint32_t queue, uint32_t kind, uint64_t begin, bool sync) {
-  const weir_event_wait wait = {begin, now_nanoseconds(), kind, sync ? WEIR_WAIT_SYNC : 0};
+  const uint64_t now = now_nanoseconds();
+  const weir_event_wait wait = {begin != 0 ? begin : now, now, kind, sync ? WEIR_WAIT_SYNC : 0};
   write_event(WEIR_EVENT_WAIT, queue, &wait, sizeof wait);
 }
 

@@ -34,7 +34,7 @@ bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_
 // end of each, all in ticks.
 void write_times(uint32_t queue, uint64_t serial, uint32_t order, uint64_t begin, uint64_t end,
                  const uint64_t* pairs, uint32_t groups);
-// A wait that ends now; `queue` may be UINT32_MAX.
+// A wait that ends now; `begin` 0: nobody said when it began. `queue` may be UINT32_MAX.
 void write_wait(uint32_t queue, uint32_t kind, uint64_t begin, bool sync);
 // For many records at once: room for `bytes` (a multiple of 8, at most k_most_event) of whole
 // records, which the caller fills and then publishes. Null when there is no room.

@@ -25,15 +25,6 @@ constexpr size_t k_most_bytes = size_t{4} << 20;
 
 constexpr size_t pages(size_t size) { return (size + k_page - 1) / k_page * k_page; }
 
-}  // namespace
-
-void complain(const char* probe, const char* what, const char* path, int error) {
-  print_line(STDERR_FILENO, "weir: the %s probe is not counting: %s %s%s%s; the program goes on\n",
-             probe, what, path, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
-}
-
-namespace {
-
 int no_file(const char* probe, const char* what, const char* path, int error) {
   complain(probe, what, path, error);
   return -1;
@@ -179,6 +170,11 @@ void after_fork_in_child() {
 }
 
 }  // namespace
+
+void complain(const char* probe, const char* what, const char* path, int error) {
+  print_line(STDERR_FILENO, "weir: the %s probe is not counting: %s %s%s%s; the program goes on\n",
+             probe, what, path, error != 0 ? ": " : "", error != 0 ? strerror(error) : "");
+}
 
 weir_probe_section* section_of(const File* file, uint32_t kind) {
   for (uint32_t i = 0; i < file->header->section_count; ++i) {
@@ -327,11 +323,7 @@ uint32_t add_device(File* file, const weir_probe_device& device) {
 uint32_t add_queue(File* file, uint32_t device, uint32_t family, uint32_t index, uint32_t flags) {
   weir_probe_section* section = section_of(file, WEIR_SECTION_QUEUES);
   if (!has_room(file, section, WEIR_PROBE_QUEUES_OVERFLOWED)) return section->capacity - 1;
-  weir_probe_queue& entry = file->queues[section->used];
-  entry.device = device;
-  entry.family = family;
-  entry.index = index;
-  entry.flags = flags;
+  file->queues[section->used] = {device, family, index, flags, {}, {}};
   return raise_used(section);
 }
 

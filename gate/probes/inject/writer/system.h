@@ -41,10 +41,11 @@ inline void write_quietly(int descriptor, const char* text, size_t size) {
   sigpending(&pending);
   const bool had_one = sigismember(&pending, SIGPIPE) == 1;
 #ifdef __APPLE__
-  pthread_sigmask(SIG_BLOCK, &pipes, &before);
+  const auto mask = pthread_sigmask;
 #else
-  sigprocmask(SIG_BLOCK, &pipes, &before);  // of this thread; the other's symbol is too new
+  const auto mask = sigprocmask;  // of this thread; the other's symbol is too new
 #endif
+  mask(SIG_BLOCK, &pipes, &before);
   if (write(descriptor, text, size) < 0 && errno == EPIPE && !had_one) {
 #ifdef __APPLE__
     int taken = 0;
@@ -55,11 +56,7 @@ inline void write_quietly(int descriptor, const char* text, size_t size) {
     while (sigtimedwait(&pipes, nullptr, &at_once) < 0 && errno == EINTR) continue;
 #endif
   }
-#ifdef __APPLE__
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-#else
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-#endif
+  mask(SIG_SETMASK, &before, nullptr);
 }
 
 // As printf does; what is beyond 511 bytes is cut off.
@@ -81,56 +78,46 @@ inline uint64_t now_nanoseconds() {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
 }
 
+#ifndef __APPLE__
 // Null where there is none, and in a program with other rights than its caller's.
-inline const char* environment(const char* name) {
-#ifdef __APPLE__
-  return issetugid() != 0 ? nullptr : getenv(name);
-#else
-  return secure_getenv(name);
-#endif
-}
-
-inline const char* program_name() {
-#ifdef __APPLE__
-  return getprogname();
-#else
-  return program_invocation_short_name;
-#endif
-}
-
+inline const char* environment(const char* name) { return secure_getenv(name); }
+inline const char* program_name() { return program_invocation_short_name; }
 // The system's number of the calling thread.
+inline uint32_t thread_number() { return static_cast<uint32_t>(syscall(SYS_gettid)); }
+// Has the thread of this process ended? False where that cannot be told.
+inline bool thread_is_gone(uint32_t number) {
+  return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(number), 0) != 0 && errno == ESRCH;
+}
+// False where the system has none to give.
+inline bool random_number(uint64_t* out) {
+  return getrandom(out, sizeof *out, GRND_NONBLOCK) == sizeof *out;
+}
+// Gives a file that ends at `end` `size` bytes more and all their blocks. 0, or an errno.
+inline int reserve(int descriptor, off_t end, size_t size) {
+  return posix_fallocate(descriptor, end, static_cast<off_t>(size));
+}
+// What tells an open file from another of its name; 0 when it cannot be told.
+inline uint64_t inode_of(int descriptor) {
+  struct statx status;  // fstat itself is too new a symbol
+  return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO, &status) == 0 ? status.stx_ino : 0;
+}
+// Puts the anonymous mapping `from` where `to` is mapped. No other thread may be there.
+inline void move_mapping(void* from, void* to, size_t size) {
+  mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to);
+}
+#else  // the same of macOS
+inline const char* environment(const char* name) {
+  return issetugid() != 0 ? nullptr : getenv(name);
+}
+inline const char* program_name() { return getprogname(); }
 inline uint32_t thread_number() {
-#ifdef __APPLE__
   uint64_t number = 0;
   pthread_threadid_np(nullptr, &number);
   return static_cast<uint32_t>(number);
-#else
-  return static_cast<uint32_t>(syscall(SYS_gettid));
-#endif
 }
-
-// Has the thread of this process ended? False where that cannot be told.
-inline bool thread_is_gone(uint32_t number) {
-#ifdef __APPLE__
-  (void)number;
-  return false;
-#else
-  return syscall(SYS_tgkill, getpid(), static_cast<pid_t>(number), 0) != 0 && errno == ESRCH;
-#endif
-}
-
-// False where the system has none to give.
-inline bool random_number(uint64_t* out) {
-#ifdef __APPLE__
-  return getentropy(out, sizeof *out) == 0;
-#else
-  return getrandom(out, sizeof *out, GRND_NONBLOCK) == sizeof *out;
-#endif
-}
-
-// Gives a file that ends at `end` `size` bytes more and all their blocks. 0, or an errno.
+inline bool thread_is_gone(uint32_t) { return false; }
+inline bool random_number(uint64_t* out) { return getentropy(out, sizeof *out) == 0; }
 inline int reserve(int descriptor, off_t end, size_t size) {
-#ifdef __APPLE__
   fstore_t wanted{};
   wanted.fst_flags = F_ALLOCATEALL;
   wanted.fst_posmode = F_PEOFPOSMODE;
@@ -149,21 +136,17 @@ inline int reserve(int descriptor, off_t end, size_t size) {
     if (static_cast<size_t>(done) != wish) return ENOSPC;
   }
   return 0;
-#else
-  return posix_fallocate(descriptor, end, static_cast<off_t>(size));
-#endif
 }
-
-// What tells an open file from another of its name; 0 when it cannot be told.
 inline uint64_t inode_of(int descriptor) {
-#ifdef __APPLE__
   struct stat status;
   return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
-#else
-  struct statx status;  // fstat itself is too new a symbol
-  return statx(descriptor, "", AT_EMPTY_PATH, STATX_INO, &status) == 0 ? status.stx_ino : 0;
-#endif
 }
+inline void move_mapping(void* from, void* to, size_t size) {
+  void* there = mmap(to, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_FIXED, -1, 0);
+  if (there != MAP_FAILED) memcpy(there, from, size);
+  munmap(from, size);
+}
+#endif
 
 // All of it, or false with errno set.
 inline bool write_all(int descriptor, const void* bytes, uint64_t size, uint64_t at) {
@@ -177,17 +160,6 @@ inline bool write_all(int descriptor, const void* bytes, uint64_t size, uint64_t
     size -= static_cast<uint64_t>(done);
   }
   return true;
-}
-
-// Puts the anonymous mapping `from` where `to` is mapped. No other thread may be there.
-inline void move_mapping(void* from, void* to, size_t size) {
-#ifdef __APPLE__
-  void* there = mmap(to, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_FIXED, -1, 0);
-  if (there != MAP_FAILED) memcpy(there, from, size);
-  munmap(from, size);
-#else
-  mremap(from, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, to);
-#endif
 }
 
 }  // namespace weir_probe

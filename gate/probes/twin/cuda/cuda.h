@@ -11,10 +11,12 @@
 
 // A function of the runtime (cudart) or of cuBLAS: one body, found under the versions of both
 // majors. Programs of CUDA 12 ask for name@libcudart.so.12.
-#define WEIR_TWICE(library, name, ...)                                                 \
+#define WEIR_TWICE(library, result, name, ...)                                         \
   extern "C" __attribute__((visibility("default"), symver(#name "@" library ".so.12"), \
-                            symver(#name "@@" library ".so.13"))) int weir_twin_##name __VA_ARGS__
-#define WEIR_RUNTIME(name, ...) WEIR_TWICE("libcudart", name, __VA_ARGS__)
+                            symver(#name "@@" library ".so.13")))                      \
+  result weir_twin_##name __VA_ARGS__
+#define WEIR_RUNTIME_OF(result, name, ...) WEIR_TWICE("libcudart", result, name, __VA_ARGS__)
+#define WEIR_RUNTIME(name, ...) WEIR_RUNTIME_OF(int, name, __VA_ARGS__)
 
 namespace weir_probe::cuda_twin {
 
@@ -62,22 +64,6 @@ enum Attribute : int {
 };
 
 using streams::Size3;
-
-// Runs `make` once in a process; pthread_once is another symbol on newer systems.
-class Once {
- public:
-  void run(void (*make)()) {
-    if (__atomic_load_n(&done_, __ATOMIC_ACQUIRE)) return;
-    const Locked locked(&lock_);
-    if (done_) return;
-    make();
-    __atomic_store_n(&done_, true, __ATOMIC_RELEASE);
-  }
-
- private:
-  pthread_mutex_t lock_ = PTHREAD_MUTEX_INITIALIZER;
-  bool done_ = false;
-};
 
 // --- device.cpp
 // The description; null where there is none, which was told.

@@ -270,36 +270,24 @@ WEIR_RUNTIME(cudaGetLastError, ()) {
 WEIR_RUNTIME(cudaPeekAtLastError, ()) { return t_error; }
 
 // One struct a major, under one name in each.
-extern "C" {
-__attribute__((visibility("default"), symver("cudaGetDeviceProperties@@libcudart.so.13"))) int
-weir_twin_properties_13(void* to, int index) {
+#define WEIR_OF_MAJOR(symbol, name, ...) \
+  extern "C" __attribute__((visibility("default"), symver(symbol))) int weir_twin_##name __VA_ARGS__
+WEIR_OF_MAJOR("cudaGetDeviceProperties@@libcudart.so.13", properties_13, (void* to, int index)) {
   return properties(to, index, false);
 }
-__attribute__((visibility("default"), symver("cudaGetDeviceProperties_v2@libcudart.so.12"))) int
-weir_twin_properties_12(void* to, int index) {
+WEIR_OF_MAJOR("cudaGetDeviceProperties_v2@libcudart.so.12", properties_12, (void* to, int index)) {
   return properties(to, index, true);
 }
-__attribute__((visibility("default"), symver("cudaRuntimeGetVersion@@libcudart.so.13"))) int
-weir_twin_runtime_13(int* version) {
+WEIR_OF_MAJOR("cudaRuntimeGetVersion@@libcudart.so.13", runtime_13, (int* version)) {
   *version = 13000;
   return k_ok;
 }
-__attribute__((visibility("default"), symver("cudaRuntimeGetVersion@libcudart.so.12"))) int
-weir_twin_runtime_12(int* version) {
+WEIR_OF_MAJOR("cudaRuntimeGetVersion@libcudart.so.12", runtime_12, (int* version)) {
   *version = 12080;
   return k_ok;
 }
-__attribute__((visibility("default"), symver("cudaGetErrorString@libcudart.so.12"),
-               symver("cudaGetErrorString@@libcudart.so.13"))) const char*
-weir_twin_error_string(int error) {
-  return words_of(error).text;
-}
-__attribute__((visibility("default"), symver("cudaGetErrorName@libcudart.so.12"),
-               symver("cudaGetErrorName@@libcudart.so.13"))) const char*
-weir_twin_error_name(int error) {
-  return words_of(error).name;
-}
-}
+WEIR_RUNTIME_OF(const char*, cudaGetErrorString, (int error)) { return words_of(error).text; }
+WEIR_RUNTIME_OF(const char*, cudaGetErrorName, (int error)) { return words_of(error).name; }
 
 // --- the driver's own interface, as far as engines ask it beside the runtime
 WEIR_EXPORTED int cuInit(unsigned) { return twin() == nullptr ? int{k_no_device} : int{k_ok}; }
@@ -349,8 +337,7 @@ int current_device() { return device(); }
 weir_probe_device describe(int) {
   have_counters();  // those that stay 0 are told, too
   constexpr uint32_t k_vendor = 0x10de;
-  weir_probe_device entry;
-  memset(&entry, 0, sizeof entry);
+  weir_probe_device entry{};
   copy_text(entry.type, sizeof entry.type, "discrete-gpu");
   const weir_cuda_twin* of = twin();
   if (of != nullptr) copy_text(entry.name, sizeof entry.name, of->name);

@@ -231,10 +231,7 @@ WEIR_RUNTIME(__cudaUnregisterFatBinary, (void** handle)) {
   return k_ok;
 }
 
-extern "C" {
-__attribute__((visibility("default"), symver("__cudaRegisterFatBinary@libcudart.so.12"),
-               symver("__cudaRegisterFatBinary@@libcudart.so.13"))) void**
-weir_twin_register_fat_binary(const FatWrapper* wrapper) {
+WEIR_RUNTIME_OF(void**, __cudaRegisterFatBinary, (const FatWrapper* wrapper)) {
   auto* module = static_cast<Module*>(calloc(1, sizeof(Module)));
   if (module == nullptr || wrapper == nullptr || wrapper->magic != k_wrapper_magic ||
       wrapper->data == nullptr || wrapper->data->magic != k_fat_magic) {
@@ -244,31 +241,24 @@ weir_twin_register_fat_binary(const FatWrapper* wrapper) {
   }
   return reinterpret_cast<void**>(module);
 }
-__attribute__((visibility("default"), symver("__cudaRegisterFunction@libcudart.so.12"),
-               symver("__cudaRegisterFunction@@libcudart.so.13"))) void
-weir_twin_register_function(void** handle, const char* host, char*, const char* name, int, void*,
-                            void*, void*, void*, int*) {
+WEIR_RUNTIME_OF(void, __cudaRegisterFunction,
+                (void** handle, const char* host, char*, const char* name, int, void*, void*, void*,
+                 void*, int*)) {
   const auto* module = reinterpret_cast<const Module*>(handle);
   auto* function = static_cast<Function*>(calloc(1, sizeof(Function)));
   if (module == nullptr || function == nullptr) return;
-  function->host = host;
-  function->name = strdup(name);
-  function->arch = module->arch;
-  function->machine_code = module->machine_code;
-  function->facts = module->arch == 0 ? nullptr : facts_of(name);
+  const weir_cuda_kernel* facts = module->arch == 0 ? nullptr : facts_of(name);
+  *function = {host, strdup(name), facts, module->arch, module->machine_code, 0};
   g_functions.insert(reinterpret_cast<uint64_t>(host), function);
   g_functions.insert(reinterpret_cast<uint64_t>(function), function);
 }
-__attribute__((visibility("default"), symver("__cudaRegisterVar@libcudart.so.12"),
-               symver("__cudaRegisterVar@@libcudart.so.13"))) void
-weir_twin_register_var(void**, char*, char*, const char*, int, size_t, int, int) {}
-__attribute__((visibility("default"), symver("__cudaPushCallConfiguration@libcudart.so.12"),
-               symver("__cudaPushCallConfiguration@@libcudart.so.13"))) unsigned
-weir_twin_push(Size3 grid, Size3 block, size_t shared, void* stream) {
+WEIR_RUNTIME_OF(void, __cudaRegisterVar,
+                (void**, char*, char*, const char*, int, size_t, int, int)) {}
+WEIR_RUNTIME_OF(unsigned, __cudaPushCallConfiguration,
+                (Size3 grid, Size3 block, size_t shared, void* stream)) {
   if (t_depth == k_deepest) return 1;
   t_pushed[t_depth++] = {grid, block, shared, stream};
   return 0;
-}
 }
 WEIR_RUNTIME(__cudaPopCallConfiguration,
              (Size3 * grid, Size3* block, size_t* shared, void** stream)) {

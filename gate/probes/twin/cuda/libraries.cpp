@@ -4,7 +4,7 @@
 
 #include "gate/probes/twin/cuda/cuda.h"
 
-#define WEIR_CUBLAS(name, ...) WEIR_TWICE("libcublas", name, __VA_ARGS__)
+#define WEIR_CUBLAS(name, ...) WEIR_TWICE("libcublas", int, name, __VA_ARGS__)
 
 namespace weir_probe::cuda_twin {
 namespace {
@@ -55,9 +55,7 @@ WEIR_MULTIPLIES(cublasSgemmBatched)
 WEIR_MULTIPLIES(cublasSgemmStridedBatched)
 WEIR_MULTIPLIES(cublasStrsmBatched)
 
-extern "C" __attribute__((visibility("default"), symver("cublasGetStatusString@libcublas.so.12"),
-                          symver("cublasGetStatusString@@libcublas.so.13"))) const char*
-weir_twin_cublas_status(int status) {
+WEIR_TWICE("libcublas", const char*, cublasGetStatusString, (int status)) {
   return status == 0 ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_EXECUTION_FAILED";
 }
 

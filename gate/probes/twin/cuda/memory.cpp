@@ -160,9 +160,8 @@ struct Rows {
 
 int copy(void* to, const void* from, const Rows& rows, int direction, void* stream, bool waits) {
   if (twin() == nullptr) return fail(k_no_device);
-  if (waits) {
-    if (const int error = waits_on(stream)) return error;
-  }
+  const int broken = waits ? waits_on(stream) : int{k_ok};
+  if (broken != k_ok) return broken;
   direction = direction_of(to, from, direction);
   int error = k_ok;
   if (runs_now(stream, {streams::k_copy_node, {}}, &error)) {
@@ -191,13 +190,11 @@ int set(void* to, int value, size_t bytes, void* stream) {
 WEIR_RUNTIME(cudaMalloc, (void** out, size_t bytes)) { return take_device(out, bytes); }
 WEIR_RUNTIME(cudaMallocAsync, (void** out, size_t bytes, void*)) { return take_device(out, bytes); }
 WEIR_RUNTIME(cudaFree, (void* at)) {
-  if (at != nullptr && g_managed.get<void>(reinterpret_cast<uint64_t>(at)) != nullptr) {
-    g_managed.remove(reinterpret_cast<uint64_t>(at));
+  if (at != nullptr && g_managed.remove(reinterpret_cast<uint64_t>(at)) != nullptr) {
     free(at);
     return k_ok;
   }
-  if (at == nullptr || give_back(reinterpret_cast<uint64_t>(at))) return k_ok;
-  return fail(k_invalid_value);
+  return ok_or(at == nullptr || give_back(reinterpret_cast<uint64_t>(at)), k_invalid_value);
 }
 WEIR_RUNTIME(cudaFreeAsync, (void* at, void*)) {
   return ok_or(at == nullptr || give_back(reinterpret_cast<uint64_t>(at)), k_invalid_value);

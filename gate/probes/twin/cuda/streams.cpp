@@ -1,7 +1,6 @@
 // Streams, events, captures and graphs. Nothing runs: what is handed over is done when its call
 // returns, and only what was captured waits for its graph to be launched.
 #include <stdlib.h>
-#include <string.h>
 
 #include "gate/probes/twin/cuda/cuda.h"
 
@@ -62,18 +61,15 @@ Recorded* copy_of(const Recorded& from) {
   return graph;
 }
 
-void take_over(Recorded* exec, const Recorded& graph) {
-  for (size_t i = 0; i < graph.count; ++i) exec->nodes[i] = graph.nodes[i];
-}
-
 void end(Recorded* graph) {
   if (graph == nullptr) return;
   free(graph->nodes);
   free(graph);
 }
 
-int new_stream(void** out) {
-  *out = calloc(1, sizeof(StreamObject));
+template <class Object>
+int fresh(void** out) {
+  *out = calloc(1, sizeof(Object));
   return ok_or(*out != nullptr, k_out_of_memory);
 }
 
@@ -124,9 +120,11 @@ int waits_on(void* stream) {
   return breaks(capture_on(stream));
 }
 
-WEIR_RUNTIME(cudaStreamCreate, (void** out)) { return new_stream(out); }
-WEIR_RUNTIME(cudaStreamCreateWithFlags, (void** out, unsigned)) { return new_stream(out); }
-WEIR_RUNTIME(cudaStreamCreateWithPriority, (void** out, unsigned, int)) { return new_stream(out); }
+WEIR_RUNTIME(cudaStreamCreate, (void** out)) { return fresh<StreamObject>(out); }
+WEIR_RUNTIME(cudaStreamCreateWithFlags, (void** out, unsigned)) { return fresh<StreamObject>(out); }
+WEIR_RUNTIME(cudaStreamCreateWithPriority, (void** out, unsigned, int)) {
+  return fresh<StreamObject>(out);
+}
 WEIR_RUNTIME(cudaStreamDestroy, (void* stream)) {
   if (!is_object(stream)) return fail(k_invalid_handle);
   streams::stream_ended(stream);
@@ -171,14 +169,8 @@ WEIR_RUNTIME(cudaStreamWaitEvent, (void* stream, void* event, unsigned)) {
   return k_ok;
 }
 
-WEIR_RUNTIME(cudaEventCreate, (void** out)) {
-  *out = calloc(1, sizeof(EventObject));
-  return ok_or(*out != nullptr, k_out_of_memory);
-}
-WEIR_RUNTIME(cudaEventCreateWithFlags, (void** out, unsigned)) {
-  *out = calloc(1, sizeof(EventObject));
-  return ok_or(*out != nullptr, k_out_of_memory);
-}
+WEIR_RUNTIME(cudaEventCreate, (void** out)) { return fresh<EventObject>(out); }
+WEIR_RUNTIME(cudaEventCreateWithFlags, (void** out, unsigned)) { return fresh<EventObject>(out); }
 WEIR_RUNTIME(cudaEventDestroy, (void* event)) {
   streams::g.events.remove(reinterpret_cast<uint64_t>(event));
   free(event);
@@ -224,18 +216,13 @@ WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
   Capture* capture = capture_on(stream);
   *out = nullptr;
   if (capture == nullptr || capture->origin != stream) return fail(k_capture_unsupported);
-  for (Capture** at = &g_captures; *at != nullptr; at = &(*at)->next) {
-    if (*at != capture) continue;
-    *at = capture->next;
-    break;
-  }
+  Capture** at = &g_captures;
+  while (*at != capture) at = &(*at)->next;
+  *at = capture->next;
   __atomic_sub_fetch(&g_capturing, 1, __ATOMIC_RELEASE);
   const bool broken = capture->broken;
-  if (broken) {
-    end(capture->graph);
-  } else {
-    *out = capture->graph;
-  }
+  if (broken) end(capture->graph);
+  if (!broken) *out = capture->graph;
   free(capture);
   return ok_or(!broken, k_capture_broken);
 }
@@ -267,7 +254,7 @@ WEIR_RUNTIME(cudaGraphExecUpdate, (void* exec, void* graph, UpdateResult* result
   constexpr int k_topology_changed = 2;
   *result = {same ? 0 : k_topology_changed, nullptr, nullptr};
   if (!same) return fail(k_update_failed);
-  take_over(to, *from);
+  for (size_t i = 0; i < from->count; ++i) to->nodes[i] = from->nodes[i];
   streams::graph_was_made(to, to);
   return k_ok;
 }
