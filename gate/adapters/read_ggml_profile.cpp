@@ -209,18 +209,13 @@ std::optional<ObservedOp> row_of(std::string_view line) {
   std::int64_t backend = 0, calls = 0;
   double share = 0, total = 0, mean = 0, least = 0, most = 0;
   bool copy = scan.take("[COPY]");
-  if (copy || scan.take("[OP  ]")) {
-    constexpr std::string_view k_form =
-        "backend {} {} {} %  count={}  total={} ms  avg={} us  min={} us  max={} us";
-    if (!scan.fits(k_form, backend, name, share, calls, total, mean, least, most))
-      return std::nullopt;
-  } else {
-    copy = scan.take("COPY ");
-    if (!copy && !scan.take("OP ")) return std::nullopt;
-    if (!scan.fits("{} {} {} % {} {} {} {} {}", backend, name, share, calls, total, mean, least,
-                   most))
-      return std::nullopt;
-  }
+  const bool summary = copy || scan.take("[OP  ]");
+  if (!summary) copy = scan.take("COPY ");
+  if (!summary && !copy && !scan.take("OP ")) return std::nullopt;
+  const std::string_view form =
+      summary ? "backend {} {} {} %  count={}  total={} ms  avg={} us  min={} us  max={} us"
+              : "{} {} {} % {} {} {} {} {}";
+  if (!scan.fits(form, backend, name, share, calls, total, mean, least, most)) return std::nullopt;
   ObservedOp op;
   op.op = shown_text(name);
   op.category = copy ? "copy" : "";
