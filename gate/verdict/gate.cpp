@@ -12,11 +12,6 @@ using Cells = std::vector<CellVerdict>;
 
 bool is_time(const MetricVerdict& metric) { return metric.metric.kind != unit::Kind::count; }
 
-template <class Test>
-bool any_metric(const CellVerdict& cell, const Test& test) {
-  return std::ranges::any_of(cell.metrics, test);
-}
-
 using CellTest = std::function<bool(const CellVerdict&)>;
 std::size_t cells_with(const Cells& cells, const CellTest& test) {
   return static_cast<std::size_t>(std::ranges::count_if(cells, test));
@@ -54,7 +49,7 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
     }
   };
   tell("throughput not decided", [](const CellVerdict& cell) {
-    return any_metric(cell, [](const MetricVerdict& metric) {
+    return std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
       return is_time(metric) && metric.verdict == Outcome::inconclusive;
     });
   });
@@ -64,14 +59,15 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
     lines.push_back(plural(fresh, "cell") + " new");
   }
   tell("throughput new", [](const CellVerdict& cell) {
-    return cell.verdict != Outcome::fresh && any_metric(cell, [](const MetricVerdict& metric) {
+    return cell.verdict != Outcome::fresh &&
+           std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
              return is_time(metric) && metric.verdict == Outcome::fresh;
            });
   });
   for (const bool time : {true, false}) {
     tell(time ? "throughput reported, not gated," : "counts reported, not gated,",
          [&](const CellVerdict& cell) {
-           return any_metric(cell, [&](const MetricVerdict& metric) {
+           return std::ranges::any_of(cell.metrics, [&](const MetricVerdict& metric) {
              return is_time(metric) == time && metric.limit.any() &&
                     metric.limit.mode != Mode::gate;
            });
