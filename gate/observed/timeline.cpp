@@ -171,9 +171,8 @@ std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   }
   std::vector<WorkTime> result;
   for (auto& [key, row] : rows) result.push_back(std::move(row));
-  std::ranges::stable_sort(result, [](const WorkTime& a, const WorkTime& b) {
-    return a.seconds != b.seconds ? a.seconds > b.seconds : a.calls > b.calls;
-  });
+  std::ranges::stable_sort(result, std::greater{},
+                           [](const WorkTime& one) { return std::pair(one.seconds, one.calls); });
   return result;
 }
 

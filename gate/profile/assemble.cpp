@@ -18,15 +18,13 @@ Passes split(std::string_view cell, Side side, std::span<const RunRecord> record
   Passes passes;
   for (const RunRecord* record : last_attempts(cell, records)) {
     if (record->side != side) continue;
-    if (record->probed) {
-      passes.cost.push_back(record);
-      continue;
-    }
-    const bool measures = !record->pair || (*record->pair > 0 && !error_of(*record));
+    const bool measures =
+        record->probed || !record->pair || (*record->pair > 0 && !error_of(*record));
     if (!measures) continue;
-    Records& pass = record->pass == Pass::timed ? passes.timed
-                    : record->instructions      ? passes.instructions
-                                                : passes.counted;
+    Records& pass = record->probed                ? passes.cost
+                    : record->pass == Pass::timed ? passes.timed
+                    : record->instructions        ? passes.instructions
+                                                  : passes.counted;
     pass.push_back(record);
   }
   return passes;
