@@ -267,8 +267,7 @@ Result<profile::EngineReport> read_llama_bench(const Output& output) {
   if (output.asked.tokens > 0) wanted.emplace_back(0, output.asked.tokens);
   if (tests.size() != wanted.size()) {
     return fail(Code::data,
-                "llama-bench reports {}{} results, expected {} (it adds up flags that "
-                "stand twice)",
+                "llama-bench reports {}{} results, expected {} (it adds up flags that stand twice)",
                 tests.size() > k_most_results ? "more than " : "",
                 std::min(tests.size(), k_most_results), wanted.size());
   }

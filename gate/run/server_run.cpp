@@ -67,10 +67,9 @@ class ServerStep {
     const Turn turn(*this);
     const auto most = settings_.most_different_outputs;
     if (const std::int64_t different = different_outputs(requests_); most && different > *most) {
-      return give_up(
-          fmt::format("{} of {} requests were answered otherwise than most of them "
-                      "(max_different_outputs: {})",
-                      different, requests_.size(), *most));
+      return give_up(fmt::format(
+          "{} of {} requests were answered otherwise than most of them (max_different_outputs: {})",
+          different, requests_.size(), *most));
     }
     record_.report = served_report(cell_, requests_);
     report_metrics();

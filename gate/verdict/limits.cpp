@@ -149,8 +149,7 @@ std::optional<std::string> bad_tolerate(const LimitEntry& entry) {
     beside = true;
     if (amount->relative != entry.tolerate->relative || entry.tolerate->value >= amount->value) {
       return fmt::format(
-          "tolerate ({}) must be smaller than the limit beside it ({}), and of its "
-          "kind",
+          "tolerate ({}) must be smaller than the limit beside it ({}), and of its kind",
           show(*entry.tolerate), show(*amount));
     }
   }
@@ -162,14 +161,12 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
   const bool higher = metric.better == unit::Better::higher;
   if (entry.exact.value_or(false) && !is_count(metric)) {
     return fmt::format(
-        "exact makes no sense for {}: times and memory vary from run to run "
-        "(use {})",
-        metric.name, higher ? "max_drop" : "max_increase");
+        "exact makes no sense for {}: times and memory vary from run to run (use {})", metric.name,
+        higher ? "max_drop" : "max_increase");
   }
   if (entry.max_drop && is_count(metric)) {
     return fmt::format(
-        "max_drop makes no sense for the count {} (use exact, max_increase or "
-        "max_decrease)",
+        "max_drop makes no sense for the count {} (use exact, max_increase or max_decrease)",
         metric.name);
   }
   if (entry.max_drop && !higher) {
