@@ -22,15 +22,13 @@ std::vector<std::int64_t> sizes_of(const Json& json) {
 
 // Versions 3 and 4: `ne` is the result's and ne_src the sources'.
 void shape_with_types(const Json& record, ObservedOp& op) {
-  std::vector<std::string> shapes, types;
+  std::vector<std::string> shapes;
   for (const Json& source : record["ne_src"]) {
     const std::string shape = shape_text(sizes_of(source));
     if (shape.empty()) return;
     shapes.push_back(shape);
   }
-  for (const std::int64_t type : sizes_of(list_in(record, "type_src"))) {
-    types.push_back(type_text(type));
-  }
+  const auto types = collect<std::string>(sizes_of(list_in(record, "type_src")), type_text);
   const std::string result = shape_text(sizes_of(list_in(record, "ne")));
   if (shapes.empty() || result.empty()) return;
   op.shape = text::join(shapes, ",") + "->" + result;

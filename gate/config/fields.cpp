@@ -15,6 +15,16 @@ std::string shown(std::string_view text) {
   return text.size() > k_shown_text ? result + "…" : result;
 }
 
+void check_placeholders(std::string_view text, Place at, Problems& problems) {
+  const auto& names = placeholder_names();
+  for (const std::string& word : placeholders_in(text)) {
+    if (!holds(names, word)) {
+      problems.add(at, "unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the text itself{}",
+                   shown(word), text::did_you_mean(word, names), shown(word), known_here(names));
+    }
+  }
+}
+
 }  // namespace
 
 bool variable_name(std::string_view name) {
@@ -104,16 +114,6 @@ std::vector<std::string> read_texts(const Node& node, std::string_view what, Pro
     if (auto text = read_text(item, what, problems)) texts.push_back(std::move(*text));
   }
   return texts;
-}
-
-void check_placeholders(std::string_view text, Place at, Problems& problems) {
-  const auto& names = placeholder_names();
-  for (const std::string& word : placeholders_in(text)) {
-    if (!holds(names, word)) {
-      problems.add(at, "unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the text itself{}",
-                   shown(word), text::did_you_mean(word, names), shown(word), known_here(names));
-    }
-  }
 }
 
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems) {

@@ -70,18 +70,14 @@ std::optional<T> agreed(const Records& records, std::string_view what,
 
 // The longest runs of the counted pass: what they generate depends on the length alone, with or
 // without a timed pass beside them.
-Records longest(const Records& counted) {
-  Records found;
-  for (const RunRecord* record : counted) {
-    const auto size = std::pair(record->asked.tokens, record->asked.repeats);
-    if (!found.empty()) {
-      const auto best = std::pair(found.front()->asked.tokens, found.front()->asked.repeats);
-      if (size < best) continue;
-      if (size > best) found.clear();
-    }
-    found.push_back(record);
-  }
-  return found;
+Records longest(Records counted) {
+  const auto size = [](const RunRecord* one) {
+    return std::pair(one->asked.tokens, one->asked.repeats);
+  };
+  if (counted.empty()) return counted;
+  const auto most = size(*std::ranges::max_element(counted, {}, size));
+  std::erase_if(counted, [&](const RunRecord* one) { return size(one) != most; });
+  return counted;
 }
 
 void set_work(const Records& records, Profile& profile) {

@@ -352,6 +352,10 @@ std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t reque
   return blocks;
 }
 
+namespace {
+
+// Who has each turn of a pair, 0 or 1: 0 1 1 0 0 1 1 0 … So each has the earlier turn as often, and
+// what drifts is the same for both.
 std::vector<std::size_t> turns_of(std::size_t blocks) {
   std::vector<std::size_t> turns;
   for (std::size_t i = 0; i < blocks; ++i) {
@@ -360,8 +364,6 @@ std::vector<std::size_t> turns_of(std::size_t blocks) {
   }
   return turns;
 }
-
-namespace {
 
 // Both servers of a pair.
 class ServerPair {

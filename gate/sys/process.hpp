@@ -115,8 +115,6 @@ inline constexpr auto k_withheld = std::to_array<std::string_view>(
      "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY", "ACTIONS_*", "*TOKEN*", "*SECRET*",
      "*PASSWORD*", "*_KEY", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*",
      "GIT_CONFIG_PARAMETERS"});
-// True where a process that has `passed` does not inherit the variable. Pure.
-[[nodiscard]] bool is_withheld(std::string_view name, const std::vector<std::string>& passed);
 // What such a process inherits of `own`. Of git's settings safe.directory is: without it no program
 // could ask git in a folder of another user. Pure.
 [[nodiscard]] EnvironmentList inherited(const EnvironmentList& own,

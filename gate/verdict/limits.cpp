@@ -61,6 +61,21 @@ LimitEntry default_entry(std::vector<std::string> metrics,
   return entry;
 }
 
+// The defaults of DESIGN §4, as entries that stand before the config's own.
+const std::vector<LimitEntry>& default_limits() {
+  static const std::vector<LimitEntry> k_defaults = {
+      // A count over a list is exact, which max_increase beside it would only repeat.
+      default_entry({"*_at_zero_context", "*_per_context_token"}, &LimitEntry::max_increase, 0.10),
+      default_entry({"*_per_token", "*_per_prefill", "*_at_*", "*_per_context_token", "kernels",
+                     "placement"}),
+      default_entry({"*tokens_per_second"}, &LimitEntry::max_drop, 0.05),
+      // Greedy and with a fixed seed an answer is as good each time: little may change.
+      default_entry({"perplexity"}, &LimitEntry::max_increase, 0.01),
+      default_entry({"greedy_agreement"}, &LimitEntry::max_drop, 0.01),
+  };
+  return k_defaults;
+}
+
 }  // namespace
 
 bool Match::fits(const profile::CellKey& cell) const {
@@ -97,20 +112,6 @@ std::string Limit::words() const {
     parts.push_back(fmt::format("at least {}", show(*min)));
   }
   return text::join(parts);
-}
-
-const std::vector<LimitEntry>& default_limits() {
-  static const std::vector<LimitEntry> k_defaults = {
-      // A count over a list is exact, which max_increase beside it would only repeat.
-      default_entry({"*_at_zero_context", "*_per_context_token"}, &LimitEntry::max_increase, 0.10),
-      default_entry({"*_per_token", "*_per_prefill", "*_at_*", "*_per_context_token", "kernels",
-                     "placement"}),
-      default_entry({"*tokens_per_second"}, &LimitEntry::max_drop, 0.05),
-      // Greedy and with a fixed seed an answer is as good each time: little may change.
-      default_entry({"perplexity"}, &LimitEntry::max_increase, 0.01),
-      default_entry({"greedy_agreement"}, &LimitEntry::max_drop, 0.01),
-  };
-  return k_defaults;
 }
 
 Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
