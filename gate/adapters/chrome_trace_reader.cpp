@@ -4,7 +4,6 @@
 
 #include "gate/adapters/chrome_totals.hpp"
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters {
 namespace {

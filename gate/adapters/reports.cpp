@@ -2,7 +2,6 @@
 // JSON itself, of which nothing is passed over: what is missing or makes no sense is an error.
 
 #include "gate/adapters/readers.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::adapters {
 namespace {

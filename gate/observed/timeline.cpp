@@ -1,13 +1,8 @@
 #include "gate/observed/timeline.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <limits>
-#include <map>
-#include <set>
 #include <tuple>
-
-#include <fmt/format.h>
 
 #include "gate/observed/totals.hpp"
 #include "gate/profile/profile.hpp"

@@ -10,7 +10,6 @@
 #endif
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 

@@ -1,7 +1,5 @@
 // A gate's verdict: its cells folded, the exit code, and what was not judged; which outcomes count.
-#include <functional>
 
-#include "gate/base/find.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/verdict/judging.hpp"
 
