@@ -96,9 +96,6 @@ class NestedSpans {
   [[nodiscard]] std::size_t unbalanced() const { return unbalanced_; }
 
  private:
-  static bool same_place(const Event& a, const Event& b) {
-    return a.at == b.at && a.track == b.track;
-  }
   // An object, not a function: sorting then holds it in line.
   static constexpr auto before = [](const Event& a, const Event& b) {
     return a.at != b.at ? a.at < b.at : a.track < b.track;
@@ -124,7 +121,7 @@ class NestedSpans {
       // Of whole spans that begin together the longer one holds the other.
       const auto whole = [&](std::size_t i) { return events_[i].kind == Event::Kind::whole; };
       while (end < ordered_ && whole(first_) && whole(end) &&
-             same_place(events_[first_], events_[end])) {
+             !before(events_[first_], events_[end])) {
         ++end;
       }
       if (end - first_ > 1) {
@@ -386,7 +383,11 @@ class ChromeRows {
   // Of what copies or sets memory. Of anything else "bytes" may be any size of it: ggml's is that
   // of the result alone, which is no traffic.
   void add_bytes(std::uint32_t row, const ChromeEvent& event) {
-    if (sums_[row].moves) add_moved(row, event);
+    if (!sums_[row].moves) return;
+    const auto bytes = event_number(event.bytes);
+    if (!bytes || *bytes < 0) return;
+    sums_[row].bytes += *bytes;
+    ++sums_[row].with_bytes;
   }
   void covers_others(std::uint32_t row) { ops_[row].covers_others = true; }
   [[nodiscard]] const std::vector<ObservedOp>& ops() const { return ops_; }  // until then
@@ -459,12 +460,6 @@ class ChromeRows {
     sums_.back().moves = moves_data(op.category);
     ops_.push_back(std::move(op));
     return static_cast<std::uint32_t>(ops_.size() - 1);
-  }
-  void add_moved(std::uint32_t row, const ChromeEvent& event) {
-    const auto bytes = event_number(event.bytes);
-    if (!bytes || *bytes < 0) return;
-    sums_[row].bytes += *bytes;
-    ++sums_[row].with_bytes;
   }
 
   std::size_t most_;

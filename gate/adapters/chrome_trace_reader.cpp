@@ -4,7 +4,6 @@
 
 #include "gate/adapters/chrome_totals.hpp"
 #include "gate/adapters/readers.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -46,11 +45,6 @@ std::optional<Moment> moment_of(std::string_view value) {
   if (!at || !(std::fabs(*at) < k_longest_micros)) return std::nullopt;
   const double whole = std::floor(*at);
   return Moment{static_cast<std::int64_t>(whole), *at - whole};
-}
-
-// Of what stands between events; the length of it.
-std::size_t between_events(std::string_view text) {
-  return std::min(text.find_first_not_of(" \n\r\t,"), text.size());
 }
 
 }  // namespace
@@ -95,7 +89,7 @@ class ChromeTraceReader::Reading {
  private:
   std::size_t take_many(std::string_view rest) {
     for (std::size_t at = 0;;) {
-      const std::size_t begin = at + between_events(rest.substr(at));
+      const std::size_t begin = std::min(rest.find_first_not_of(" \n\r\t,", at), rest.size());
       const std::size_t length = scan_chrome_event(rest.substr(begin), event_);
       if (length == 0) return begin;  // blanks are passed over once, however many there are
       take_event();
@@ -116,12 +110,8 @@ class ChromeTraceReader::Reading {
   void take_event() {
     if (event_.empty) return;  // rocprof ends its list with {}
     const char kind = phase_of(event_);
-    if (kind == '\0') {
-      ++unread_;
-      return;
-    }
     if (kind == 'M') return tracks_.take_metadata(event_);
-    const auto at = time_of(event_.at);
+    const auto at = kind == '\0' ? std::nullopt : time_of(event_.at);
     if (!at) {
       ++unread_;
       return;

@@ -10,12 +10,10 @@ EventReader::EventReader(Framing framing, EventLimits limits)
 Result<void> EventReader::feed(std::string_view chunk, const Take& take) {
   if (failed_) return fail(Code::data, "the stream went wrong before");
   while (!chunk.empty()) {
-    if (after_cr_ && chunk.front() == '\n') {
-      after_cr_ = false;
+    if (std::exchange(after_cr_, false) && chunk.front() == '\n') {
       chunk.remove_prefix(1);
       continue;
     }
-    after_cr_ = false;
     // A CR ends no JSON line: it is a blank before the LF.
     const std::size_t end =
         framing_ == Framing::server_sent ? chunk.find_first_of("\r\n") : chunk.find('\n');
@@ -73,12 +71,9 @@ Result<void> EventReader::end_line(const Take& take) {
 
 bool EventReader::finish(const Take& take) {
   if (failed_) return false;
-  bool whole = true;
-  if (framing_ == Framing::json_lines) {
-    if (!line_.empty()) static_cast<void>(end_line(take));
-  } else {
-    whole = line_.empty() && !has_data_;
-  }
+  const bool lines = framing_ == Framing::json_lines;
+  const bool whole = lines || (line_.empty() && !has_data_);
+  if (lines && !line_.empty()) static_cast<void>(end_line(take));
   failed_ = true;  // nothing is to come
   return whole;
 }

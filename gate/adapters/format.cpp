@@ -89,11 +89,8 @@ Result<void> check_size(const Document& document) {
 }  // namespace
 
 const std::vector<Format>& formats() {
-  static const auto k_formats = [] {
-    std::vector<Format> all;
-    for (const Format* format : k_formats_in_order) all.push_back(*format);
-    return all;
-  }();
+  static const auto k_formats =
+      collect<Format>(k_formats_in_order, [](const Format* one) { return *one; });
   return k_formats;
 }
 
@@ -125,9 +122,7 @@ std::vector<const Format*> recognised(const Printed& printed) {
     const int how = sureness(format, printed);
     if (how >= k_recognised) sure.emplace(how, &format);
   }
-  std::vector<const Format*> found;
-  for (const auto& [how, format] : sure) found.push_back(format);
-  return found;
+  return collect<const Format*>(sure, [](const auto& one) { return one.second; });
 }
 
 Result<Observed> read_any(const Document& document) {

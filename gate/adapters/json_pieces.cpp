@@ -1,8 +1,5 @@
 #include "gate/adapters/json_pieces.hpp"
 
-#include <algorithm>
-#include <utility>
-
 #include "gate/base/text.hpp"
 
 namespace weir::adapters {

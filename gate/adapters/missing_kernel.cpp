@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
@@ -50,14 +49,7 @@ std::optional<std::string> missing_kernel(std::string_view err) {
   if (found == first) return std::nullopt;
   Scan scan(*found);
   scan.until("panic: ");  // "thread 1 panic: Metal …" begins with the message
-  std::string message = text::printable(scan.rest());
-  if (message.size() > k_longest) {
-    std::size_t cut = k_longest;  // not within a character
-    while (cut > 0 && (static_cast<unsigned char>(message[cut]) & 0xC0U) == 0x80U) --cut;
-    message.resize(cut);
-    message += "…";
-  }
-  return message;
+  return shortened(text::printable(scan.rest()), k_longest);
 }
 
 }  // namespace weir::adapters

@@ -289,6 +289,9 @@ class Tokens {
   bool last_was_counter_ = false;
 };
 
+// 0 where there is none: no sample.
+double figure(const Json& json, const char* key) { return json_number(json, key).value_or(0); }
+
 void read_names(const Json& json, const char* model, Observed& observed) {
   auto& context = observed.context;
   context.model = json_text(json, model);
@@ -303,22 +306,10 @@ void read_result(const Json& json, Observed& observed) {
   }
   observed.generated_tokens = json_whole(json, "tokens");
   observed.prompt_tokens = json_whole(json, "prefill_tokens");
-  if (const auto a_second = json_number(json, "tok_per_sec"))
-    add_rate(*a_second, observed.generated_tokens, observed);
-  for (const auto& [key, metric, scale] :
-       {std::tuple{"prefill_tok_per_sec", "prefill_tokens_per_second", 1.0},
-        {"prefill_ms", "time_to_first_token_seconds", 1e3}}) {
-    if (const auto value = json_number(json, key))
-      add_sample(observed.timings, metric, *value / scale);
-  }
+  add_rate(figure(json, "tok_per_sec"), observed.generated_tokens, observed);
+  add_sample(observed.timings, "prefill_tokens_per_second", figure(json, "prefill_tok_per_sec"));
+  add_sample(observed.timings, "time_to_first_token_seconds", figure(json, "prefill_ms") / 1e3);
   if (const auto ms = json_number(json, "gen_ms")) warn_of_coarse_time(*ms, observed);
-}
-
-void read_model_info(const Json& json, Observed& observed) {
-  read_names(json, "name", observed);
-  add_facts(json, observed.context.facts);
-  if (const auto ms = json_number(json, "load_ms"))
-    add_sample(observed.timings, "load_seconds", *ms / 1e3);
 }
 
 // agave-bench's kernel: the median of one call, and how many calls it is of.
@@ -328,8 +319,7 @@ void read_kernel(const Json& json, Observed& observed) {
   for (const char* key : {"gb_s", "gflop_s", "iters"}) {
     if (const auto value = json_number(json, key)) one.facts[key] = fmt::format("{}", *value);
   }
-  if (const auto ns = json_number(json, "ns_median"))
-    add_sample(one.timings, "kernel_seconds", *ns / 1e9);
+  add_sample(one.timings, "kernel_seconds", figure(json, "ns_median") / 1e9);
   observed.context.backend = json_text(json, "backend");
   keep_row(observed.cases, std::move(one), observed);
 }
@@ -340,7 +330,9 @@ void read_json(const Json& json, Observed& observed) {
   } else if (json.contains("tok_per_sec")) {
     read_result(json, observed);
   } else if (json.contains("n_params") && json.contains("embed")) {
-    read_model_info(json, observed);
+    read_names(json, "name", observed);
+    add_facts(json, observed.context.facts);
+    add_sample(observed.timings, "load_seconds", figure(json, "load_ms") / 1e3);
   }
 }
 

@@ -22,15 +22,13 @@ std::vector<std::int64_t> sizes_of(const Json& json) {
 
 // Versions 3 and 4: `ne` is the result's and ne_src the sources'.
 void shape_with_types(const Json& record, ObservedOp& op) {
-  std::vector<std::string> shapes, types;
+  std::vector<std::string> shapes;
   for (const Json& source : record["ne_src"]) {
     const std::string shape = shape_text(sizes_of(source));
     if (shape.empty()) return;
     shapes.push_back(shape);
   }
-  for (const std::int64_t type : sizes_of(list_in(record, "type_src"))) {
-    types.push_back(type_text(type));
-  }
+  const auto types = collect<std::string>(sizes_of(list_in(record, "type_src")), type_text);
   const std::string result = shape_text(sizes_of(list_in(record, "ne")));
   if (shapes.empty() || result.empty()) return;
   op.shape = text::join(shapes, ",") + "->" + result;
@@ -209,18 +207,13 @@ std::optional<ObservedOp> row_of(std::string_view line) {
   std::int64_t backend = 0, calls = 0;
   double share = 0, total = 0, mean = 0, least = 0, most = 0;
   bool copy = scan.take("[COPY]");
-  if (copy || scan.take("[OP  ]")) {
-    constexpr std::string_view k_form =
-        "backend {} {} {} %  count={}  total={} ms  avg={} us  min={} us  max={} us";
-    if (!scan.fits(k_form, backend, name, share, calls, total, mean, least, most))
-      return std::nullopt;
-  } else {
-    copy = scan.take("COPY ");
-    if (!copy && !scan.take("OP ")) return std::nullopt;
-    if (!scan.fits("{} {} {} % {} {} {} {} {}", backend, name, share, calls, total, mean, least,
-                   most))
-      return std::nullopt;
-  }
+  const bool summary = copy || scan.take("[OP  ]");
+  if (!summary) copy = scan.take("COPY ");
+  if (!summary && !copy && !scan.take("OP ")) return std::nullopt;
+  const std::string_view form =
+      summary ? "backend {} {} {} %  count={}  total={} ms  avg={} us  min={} us  max={} us"
+              : "{} {} {} % {} {} {} {} {}";
+  if (!scan.fits(form, backend, name, share, calls, total, mean, least, most)) return std::nullopt;
   ObservedOp op;
   op.op = shown_text(name);
   op.category = copy ? "copy" : "";

@@ -3,8 +3,6 @@
 
 #include "gate/adapters/readers.hpp"
 #include "gate/base/hash.hpp"
-#include "gate/base/text.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::adapters::google_benchmark {
 namespace {

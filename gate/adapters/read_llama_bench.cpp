@@ -11,12 +11,8 @@ namespace {
 // Values of one test by the names of llama-bench's fields, as text.
 using BenchFields = TableRow;
 
-std::string field_of(const BenchFields& fields, std::string_view name) {
-  return look_up(fields, name, "");
-}
-
 std::optional<std::int64_t> whole_field(const BenchFields& fields, std::string_view name) {
-  const auto value = text::to_int(field_of(fields, name));
+  const auto value = text::to_int(look_up(fields, name, ""));
   return value && *value >= 0 ? std::optional<std::int64_t>(*value) : std::nullopt;
 }
 
@@ -40,7 +36,7 @@ unit::Metric rate_metric(const ObservedCase& test) {
 // What describes the build, the machine and the model rather than the test.
 void read_bench_context(const BenchFields& fields, Observed& observed) {
   const auto text_of = [&](const char* name) -> std::optional<std::string> {
-    const std::string value = field_of(fields, name);
+    const std::string value = look_up(fields, name, "");
     return value.empty() ? std::nullopt : std::optional(shown_text(value));
   };
   auto& context = observed.context;
@@ -70,7 +66,7 @@ std::optional<ObservedCase> test_of(const BenchFields& fields,
     if (holds(k_results, name) || test.facts.size() >= 64) continue;
     test.facts[shown_text(name, 60)] = shown_text(value);
   }
-  const auto number = [&](const char* name) { return printed_number(field_of(fields, name)); };
+  const auto number = [&](const char* name) { return printed_number(look_up(fields, name, "")); };
   ObservedTiming rate{rate_metric(test), {}, number("avg_ts"), number("stddev_ts")};
   const auto tokens = static_cast<double>(*prompt + *generated);
   for (const double ns : samples_ns) {

@@ -12,9 +12,8 @@ constexpr std::size_t k_most_places = 256;
 // Names of metrics have no blanks and nothing that is not ASCII.
 std::string name_of_metric(std::string_view text) {
   std::string name(text.substr(0, 100));
-  for (char& c : name) {
-    if (c <= ' ' || c >= 0x7F) c = '_';
-  }
+  std::ranges::replace_if(
+      name, [](char c) { return c <= ' ' || c >= 0x7F; }, '_');
   return name.empty() ? "metric" : name;
 }
 

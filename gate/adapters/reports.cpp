@@ -2,7 +2,6 @@
 // JSON itself, of which nothing is passed over: what is missing or makes no sense is an error.
 
 #include "gate/adapters/readers.hpp"
-#include "gate/unit/metric.hpp"
 
 namespace weir::adapters {
 namespace {
@@ -267,8 +266,7 @@ Result<profile::EngineReport> read_llama_bench(const Output& output) {
   if (output.asked.tokens > 0) wanted.emplace_back(0, output.asked.tokens);
   if (tests.size() != wanted.size()) {
     return fail(Code::data,
-                "llama-bench reports {}{} results, expected {} (it adds up flags that "
-                "stand twice)",
+                "llama-bench reports {}{} results, expected {} (it adds up flags that stand twice)",
                 tests.size() > k_most_results ? "more than " : "",
                 std::min(tests.size(), k_most_results), wanted.size());
   }

@@ -164,9 +164,7 @@ std::vector<ServerFigure> between(const ServerMetrics& before, const ServerMetri
       figures[name] = {name, ServerFigure::Kind::mean, *sum / *count};
     }
   }
-  std::vector<ServerFigure> list;
-  for (auto& [name, figure] : figures) list.push_back(std::move(figure));
-  return list;
+  return collect<ServerFigure>(figures, [](const auto& one) { return one.second; });
 }
 
 std::optional<double> generated_between(const std::vector<ServerFigure>& figures) {

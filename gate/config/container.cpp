@@ -187,10 +187,8 @@ void check_export(std::string_view value, std::vector<std::string>& problems) {
 
 void check_srun(const std::string& word, const std::string& next, std::string_view /*name*/,
                 std::vector<std::string>& problems) {
-  if (word == "--export") {
-    check_export(next, problems);
-  } else if (word.starts_with("--export=")) {
-    check_export(std::string_view(word).substr(word.find('=') + 1), problems);
+  if (is_or_sets(word, "--export")) {
+    check_export(word == "--export" ? next : word.substr(word.find('=') + 1), problems);
   }
   if (word.starts_with("--job-name") || (word.starts_with("-J") && !word.starts_with("--"))) {
     problems.emplace_back("srun: weir knows the step by a --job-name of its own: leave yours out");

@@ -111,8 +111,7 @@ class Expanding {
     }
     const std::string path = program == nullptr ? "" : program->text;
     if (program != nullptr && path.empty()) {
-      problems_.expected(*program, "program", "a text");
-      return;
+      return void(problems_.expected(*program, "program", "a text"));
     }
     std::erase_if(engine.entries, [](const Entry& one) { return one.key == "program"; });
     merge(engine, *preset->tree->find("engine"), at, true);
@@ -236,11 +235,10 @@ class Expanding {
     }
     if (!left_out.empty() && left_out.size() == backends->entries.size()) {
       const std::vector<std::string> names = keys_of(devices);
-      problems_.add(use.at,
-                    "preset {} runs on {}, and no backend here does\n"
-                    "  write: backends: {{{}: {{}}}}, or give a backend its args",
-                    use.preset->name, text::join(names), names.front());
-      return;
+      return void(problems_.add(use.at,
+                                "preset {} runs on {}, and no backend here does\n"
+                                "  write: backends: {{{}: {{}}}}, or give a backend its args",
+                                use.preset->name, text::join(names), names.front()));
     }
     leave_out(use, "backend", left_out);
   }

@@ -15,6 +15,16 @@ std::string shown(std::string_view text) {
   return text.size() > k_shown_text ? result + "…" : result;
 }
 
+void check_placeholders(std::string_view text, Place at, Problems& problems) {
+  const auto& names = placeholder_names();
+  for (const std::string& word : placeholders_in(text)) {
+    if (!holds(names, word)) {
+      problems.add(at, "unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the text itself{}",
+                   shown(word), text::did_you_mean(word, names), shown(word), known_here(names));
+    }
+  }
+}
+
 }  // namespace
 
 bool variable_name(std::string_view name) {
@@ -77,19 +87,15 @@ std::optional<std::string> read_text(const Node& node, std::string_view what, Pr
 
 std::optional<std::int64_t> read_integer(const Node& node, std::string_view what, std::int64_t low,
                                          std::int64_t high, Problems& problems) {
-  if (node.kind == Node::Kind::scalar) {
-    const auto value = text::to_int(node.text);
-    if (value && *value >= low && *value <= high) return *value;
-  }
+  const auto value = text::to_int(node.text);  // "" of what is no scalar
+  if (value && *value >= low && *value <= high) return *value;
   return problems.expected(node, what, fmt::format("a whole number from {} to {}", low, high));
 }
 
 std::optional<double> read_share(const Node& node, std::string_view what, double low, double high,
                                  Problems& problems) {
-  if (node.kind == Node::Kind::scalar) {
-    const auto value = text::to_double(node.text);
-    if (value && *value > low && *value < high) return *value;
-  }
+  const auto value = text::to_double(node.text);
+  if (value && *value > low && *value < high) return *value;
   return problems.expected(node, what, fmt::format("a number between {} and {}", low, high));
 }
 
@@ -108,16 +114,6 @@ std::vector<std::string> read_texts(const Node& node, std::string_view what, Pro
     if (auto text = read_text(item, what, problems)) texts.push_back(std::move(*text));
   }
   return texts;
-}
-
-void check_placeholders(std::string_view text, Place at, Problems& problems) {
-  const auto& names = placeholder_names();
-  for (const std::string& word : placeholders_in(text)) {
-    if (!holds(names, word)) {
-      problems.add(at, "unknown placeholder \"{{{}}}\"{}: write {{{{{}}}}} for the text itself{}",
-                   shown(word), text::did_you_mean(word, names), shown(word), known_here(names));
-    }
-  }
 }
 
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems) {

@@ -19,13 +19,6 @@ bool asks_by_name(const MatrixEntry& entry) {
   return exact(entry.match.engine) && exact(entry.match.prompt);
 }
 
-void add_extra(Cell& cell, Arguments& args, const Extra& extra) {
-  args.insert(args.end(), extra.args.begin(), extra.args.end());
-  add_environment(cell.env, cell.passed, extra);
-  if (extra.threads) cell.threads = *extra.threads;
-  if (extra.seed) cell.seed = *extra.seed;
-}
-
 // {args} marks where arguments go; without it they are appended.
 Arguments place(const Arguments& command, const Arguments& args) {
   Arguments placed = command;
@@ -124,17 +117,18 @@ Cell make_cell(const Combination& of, const Point& at) {
   cell.prompt_file = of.prompt->file;
   cell.is_private = of.engine->is_private || of.model->is_private || of.prompt->is_private;
 
-  Arguments args;
-  Extra numbers;
+  Extra all;
   const std::string& engine = of.engine->name;
   for (const Extra& extra :
        {of.engine->extra, of.model->extra.for_engine(engine), of.variant->extra.for_engine(engine),
         of.backend->extra.for_engine(engine), of.prompt->extra.for_engine(engine)}) {
-    add_extra(cell, args, extra);
-    if (extra.threads) numbers.threads = extra.threads;
-    if (extra.seed) numbers.seed = extra.seed;
+    all.add(extra);
   }
-  const Arguments command = place(of.engine->command, args);
+  cell.env = all.env;
+  cell.passed = all.passed;
+  cell.threads = all.threads.value_or(cell.threads);
+  cell.seed = all.seed.value_or(cell.seed);
+  const Arguments command = place(of.engine->command, all.args);
   const std::optional<ContainerSettings>& container = of.engine->container;
   cell.command = container ? whole_command(*container, command) : command;
 
@@ -149,13 +143,8 @@ Cell make_cell(const Combination& of, const Point& at) {
   const auto program = command.begin() + (command.empty() ? 0 : 1);
   cell.identity = identity_of(
       cell, container ? without_program(*container, command) : Arguments(program, command.end()),
-      numbers);
+      all);
   return cell;
-}
-
-// Variants that name engines are not made for others.
-bool made_for(const VariantSettings& variant, const std::string& engine) {
-  return variant.extra.engines.empty() || variant.extra.engines.contains(engine);
 }
 
 class Expansion {
@@ -169,7 +158,9 @@ class Expansion {
     WEIR_CHECK(check_size());
     for (const EngineSettings& engine : settings_.engines) {
       for (const VariantSettings& variant : settings_.variants) {
-        if (!made_for(variant, engine.name)) continue;
+        // One that names engines is not made for others.
+        const auto& named = variant.extra.engines;
+        if (!named.empty() && !named.contains(engine.name)) continue;
         for (const ModelSettings& model : settings_.models) {
           for (const BackendSettings& backend : settings_.backends) {
             for (const PromptSettings& prompt : settings_.prompts) {
@@ -373,13 +364,17 @@ profile::Asked timed_asked(const Cell& cell, const GateSettings& gate) {
   return {cell.prompt_tokens, cell.tokens, repeats ? gate.repeats : 1, cell.depth};
 }
 
-// One process for each point of the cell's sweep.
+// One process for each point of the cell's sweep, over repeats or tokens; one where it has none.
 static std::vector<profile::Asked> asked_at(const Cell& cell,
-                                            const std::vector<std::int64_t>& points) {
+                                            const std::vector<std::int64_t>& repeats,
+                                            const std::vector<std::int64_t>& tokens) {
   using profile::Sweep;
   if (cell.sweep == Sweep::overlapping) {
     return {{cell.prompt_tokens, cell.tokens, cell.requests, 0}};
   }
+  std::vector<std::int64_t> points{1};
+  if (cell.sweep == Sweep::repeats) points = repeats;
+  if (cell.sweep == Sweep::tokens) points = tokens;
   std::vector<profile::Asked> asked;
   for (const std::int64_t point : points) {
     asked.push_back({cell.prompt_tokens, cell.sweep == Sweep::tokens ? point : cell.tokens,
@@ -389,19 +384,14 @@ static std::vector<profile::Asked> asked_at(const Cell& cell,
 }
 
 std::vector<profile::Asked> counted_asked(const Cell& cell, std::span<const std::int64_t> lengths) {
-  if (cell.sweep == profile::Sweep::repeats) return asked_at(cell, {1, 2, 3});
-  if (cell.sweep != profile::Sweep::tokens) return asked_at(cell, {1});
-  return asked_at(cell, lengths.size() == 3
-                            ? std::vector<std::int64_t>(lengths.begin(), lengths.end())
-                            : profile::decode_lengths(cell.tokens));
+  return asked_at(cell, {1, 2, 3},
+                  lengths.size() == 3 ? std::vector<std::int64_t>(lengths.begin(), lengths.end())
+                                      : profile::decode_lengths(cell.tokens));
 }
 
 std::vector<profile::Asked> instructions_asked(const Cell& cell) {
-  if (cell.sweep == profile::Sweep::repeats) {
-    return asked_at(cell, profile::instruction_repeats(cell.prompt_tokens));
-  }
-  if (cell.sweep != profile::Sweep::tokens) return asked_at(cell, {1});
-  return asked_at(cell, profile::instruction_lengths(cell.tokens));
+  return asked_at(cell, profile::instruction_repeats(cell.prompt_tokens),
+                  profile::instruction_lengths(cell.tokens));
 }
 
 }  // namespace weir::config

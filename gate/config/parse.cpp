@@ -2,7 +2,8 @@
 
 namespace weir::config {
 
-void add_environment(Environment& env, std::set<std::string>& passed, const Extra& more) {
+void Extra::add(const Extra& more) {
+  args.insert(args.end(), more.args.begin(), more.args.end());
   for (const auto& [name, value] : more.env) {
     env[name] = value;
     passed.erase(name);
@@ -11,16 +12,13 @@ void add_environment(Environment& env, std::set<std::string>& passed, const Extr
     env.erase(name);
     passed.insert(name);
   }
+  if (more.threads) threads = more.threads;
+  if (more.seed) seed = more.seed;
 }
 
 Extra PerEngine::for_engine(const std::string& engine) const {
   Extra result = extra;
-  if (const Extra* own = look_up(engines, engine)) {
-    result.args.insert(result.args.end(), own->args.begin(), own->args.end());
-    add_environment(result.env, result.passed, *own);
-    if (own->threads) result.threads = own->threads;
-    if (own->seed) result.seed = own->seed;
-  }
+  if (const Extra* own = look_up(engines, engine)) result.add(*own);
   return result;
 }
 

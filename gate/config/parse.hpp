@@ -129,7 +129,6 @@ std::optional<Value> read_one_of(const Node& node, std::string_view what,
 // More than nothing and at most `most` seconds (shown as `most_shown`).
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
                                     std::string_view most_shown, Problems& problems);
-void check_placeholders(std::string_view text, Place at, Problems& problems);
 
 // One mapping. Every key that may stand in it is asked for once with take(); its end then complains
 // about the rest. A value of nothing ("limits:" alone) counts as absent.

@@ -123,21 +123,17 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
   when.read("op", rule.op, read_text);
   when.read("metric", rule.metric, read_text);
   when.read("cell", rule.cell, read_text);
-  if (const Node* change = when.take("change")) {
-    const auto word = read_choice(*change, "change", explain::change_words(), problems);
-    if (word) rule.change = explain::parse_change(*word).value_or(explain::Rule::Change::any);
-    using Change = explain::Rule::Change;
-    const bool of_time = rule.change == Change::slower || rule.change == Change::faster;
-    if (of_time && !(rule.kernel.empty() && rule.op.empty())) {
-      problems.add(change->at,
-                   "change: {} is for a metric of time: kernels and ops are counted here (any, "
-                   "more, fewer, appeared, vanished)",
-                   *word);
-    }
+  using Change = explain::Rule::Change;
+  const Node* change = when.choose("change", rule.change, explain::k_changes);
+  const bool of_time = rule.change == Change::slower || rule.change == Change::faster;
+  if (of_time && !(rule.kernel.empty() && rule.op.empty())) {
+    problems.add(change->at,
+                 "change: {} is for a metric of time: kernels and ops are counted here (any, "
+                 "more, fewer, appeared, vanished)",
+                 name_of(explain::k_changes, rule.change));
   }
   if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) {
-    problems.add(node.at, "a rule says when it holds: kernel, op or metric");
-    return;
+    return void(problems.add(node.at, "a rule says when it holds: kernel, op or metric"));
   }
   const auto& names = unit::metric_names();
   if (!rule.metric.empty() && !matches_one(rule.metric, names)) {
@@ -159,12 +155,10 @@ void parse_explain_rule(const Node& node, Parsing& parsing) {
 
 void parse_rules(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::list) {
-    parsing.problems.expected(node, "rules", "a list of {when, say}");
-    return;
+    return void(parsing.problems.expected(node, "rules", "a list of {when, say}"));
   }
   if (node.items.size() > k_most_explain_rules) {
-    parsing.problems.add(node.at, "more than {} rules", k_most_explain_rules);
-    return;
+    return void(parsing.problems.add(node.at, "more than {} rules", k_most_explain_rules));
   }
   for (const Node& item : node.items) parse_explain_rule(item, parsing);
 }
@@ -203,8 +197,7 @@ std::vector<std::string> count_names() {
 
 void parse_bands(const Node& node, Parsing& parsing) {
   if (node.kind != Node::Kind::map) {
-    parsing.problems.expected(node, "bands", "a mapping of metrics to their band");
-    return;
+    return void(parsing.problems.expected(node, "bands", "a mapping of metrics to their band"));
   }
   for (const Entry& entry : node.entries) {
     const auto metric = unit::find_metric(entry.key);

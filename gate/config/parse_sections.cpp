@@ -14,8 +14,7 @@ template <class Thing, class Parse>
 void parse_named(const Node& node, const std::string& what, std::vector<Thing>& into,
                  Parsing& parsing, const Parse& parse) {
   if (node.kind != Node::Kind::map || node.entries.empty()) {
-    parsing.problems.expected(node, what + "s", "a mapping with at least one " + what);
-    return;
+    return void(parsing.problems.expected(node, what + "s", "a mapping with at least one " + what));
   }
   check_names(node, what, parsing.problems);
   for (const Entry& entry : node.entries) {
@@ -34,8 +33,7 @@ void parse_points(const Node& node, const char* what, std::int64_t low, std::int
   is_list = node.kind == Node::Kind::list;
   const auto list = is_list ? std::span(node.items) : std::span(&node, 1);
   if (list.empty() || list.size() > k_most) {
-    problems.add(node.at, "{} must be a number or a list of 1 to {}", what, k_most);
-    return;
+    return void(problems.add(node.at, "{} must be a number or a list of 1 to {}", what, k_most));
   }
   for (const Node& item : list) {
     const auto point = read_integer(item, what, low, high, problems);
@@ -129,8 +127,7 @@ void check_twin(const Node& twin, const BackendSettings& backend, const Entry& e
                 Parsing& parsing) {
   Problems& problems = parsing.problems;
   if (!parsing.known.twins) {
-    problems.add(twin.at, "device twins: this weir was built without them");
-    return;
+    return void(problems.add(twin.at, "device twins: this weir was built without them"));
   }
   if (!backend.device.empty() && backend.device != "vulkan" && backend.device != "cuda") {
     problems.add(twin.at, "{}: a twin is a device of vulkan or cuda, not \"{}\"",

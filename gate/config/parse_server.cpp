@@ -90,10 +90,9 @@ std::optional<std::string> read_token(const Node& node, std::string_view what, P
   auto name = read_text(node, what, problems);
   if (!name || (name->size() <= 128 && variable_name(*name))) return name;
   // Not shown: somebody may have put the token itself here.
-  return problems.add(
-      node.at,
-      "token_env is the name of an environment variable, as in SERVER_TOKEN: the token "
-      "itself stands in no file");
+  return problems.add(node.at,
+                      "token_env is the name of an environment variable, as in SERVER_TOKEN: the "
+                      "token itself stands in no file");
 }
 
 std::optional<std::string> read_line_pattern(const Node& node, std::string_view what,
@@ -265,9 +264,7 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
   if (!serves) {
     for (const std::string& key : text::split(k_server_keys, ' ')) {
       if (const Node* node = fields.take(key)) {
-        problems.add(node->at,
-                     "\"{}\" is for engines that serve\n"
-                     "  write beside it: kind: server",
+        problems.add(node->at, "\"{}\" is for engines that serve\n  write beside it: kind: server",
                      key);
       }
     }
@@ -336,13 +333,11 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
     }
     if (url_takes_port && !server.url.empty()) {
       problems.add(at("url"),
-                   "{port} is a port that weir picks for the command it starts; there "
-                   "is none");
+                   "{port} is a port that weir picks for the command it starts; there is none");
     }
     if (!server.ready_line.empty()) {
       problems.add(at("ready"),
-                   "line: nothing is known of what a server prints that weir did not "
-                   "start");
+                   "line: nothing is known of what a server prints that weir did not start");
     }
   } else if (server.url.empty() && !takes_port && !engine.command.empty()) {
     problems.add(command->at,
@@ -351,16 +346,16 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
   }
   if (holds(engine.probes, "instructions")) {
     problems.add(at("probes"),
-                 "instructions are counted over a whole process: of a server that "
-                 "would be its start and its idle time, too");
+                 "instructions are counted over a whole process: of a server that would be its "
+                 "start and its idle time, too");
   }
   if (engine.container && (command == nullptr || engine.container->runtime == Runtime::srun)) {
-    problems.add(at("container"),
-                 command == nullptr
-                     ? "weir starts no container of this engine, whose server runs already under "
-                       "url"
-                     : "srun: the server would listen on another machine: start it yourself and "
-                       "say where by url");
+    problems.add(
+        at("container"),
+        command == nullptr
+            ? "weir starts no container of this engine, whose server runs already under url"
+            : "srun: the server would listen on another machine: start it yourself and say where "
+              "by url");
   }
 }
 

@@ -19,9 +19,9 @@ struct Extra {
   std::optional<std::int64_t> threads, seed;
   // Under `env` without a value: the variable of weir's own environment, which would be withheld.
   std::set<std::string> passed{};
+  // Arguments behind those that are there, the rest on top.
+  void add(const Extra& more);
 };
-// Puts the environment of `more` on top.
-void add_environment(Environment& env, std::set<std::string>& passed, const Extra& more);
 
 // `extra` for every engine, and what stands under `engines: {NAME: {...}}` for one of them.
 struct PerEngine {

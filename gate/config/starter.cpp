@@ -115,6 +115,17 @@ std::string replaced(std::string text, std::string_view what, std::string_view w
 // On one line: a name may hold a line break.
 std::string one_line(std::string_view text) { return replaced(text::printable(text), "\n", ""); }
 
+// `text` as a scalar: double quotes take any, paths may hold blanks, quotes and what YAML means
+// something by.
+std::string yaml_quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : replaced(one_line(text), "\t", "")) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result + '"';
+}
+
 }  // namespace
 
 std::string fresh_name(std::string_view wanted, std::string_view fallback,
@@ -138,15 +149,6 @@ std::string fresh_name(std::string_view wanted, std::string_view fallback,
     unique = fmt::format("{}-{}", name, i);
   }
   return unique;
-}
-
-std::string yaml_quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : replaced(one_line(text), "\t", "")) {
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
 }
 
 std::string starter_config(const StarterInput& found) {

@@ -35,10 +35,6 @@ struct StarterInput {
 [[nodiscard]] std::string fresh_name(std::string_view wanted, std::string_view fallback,
                                      std::set<std::string>& taken);
 
-// `text` as a scalar: double quotes take any, paths may hold blanks, quotes and what YAML means
-// something by.
-[[nodiscard]] std::string yaml_quoted(std::string_view text);
-
 struct StarterCi {
   std::string version;       // of weir
   std::string folder = ".";  // where weir.yaml lies, from the repository's root

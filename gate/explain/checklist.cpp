@@ -149,12 +149,11 @@ std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands) {
           {name, value, fmt::format("{} is high (more than {:g}){}.", count, *band.high, usual)});
     } else if (band.low && value < *band.low) {
       const bool none = value == 0 && metric->base == "syncs";
-      hints.push_back(
-          {name, value,
-           none ? count + ": suspicious, for a token has to be waited for."
-                : fmt::format("{} is low (less than {:g}): well fused, a small model, or work "
-                              "that runs elsewhere.",
-                              count, *band.low)});
+      hints.push_back({name, value,
+                       none ? count + ": suspicious, for a token has to be waited for."
+                            : fmt::format("{} is low (less than {:g}): well fused, a small model, "
+                                          "or work that runs elsewhere.",
+                                          count, *band.low)});
     }
   }
   return hints;

@@ -1,12 +1,7 @@
 #include "gate/explain/compare.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <tuple>
-
-#include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"

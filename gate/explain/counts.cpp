@@ -79,8 +79,7 @@ void batches_by_kernels(Board& board) {
     if (std::fabs(std::log(*syncs) - (more ? 1 : -1) * std::log(factor)) > 1e-9) continue;
     return add_batches(
         board, "dispatches", more,
-        fmt::format("The same kernels run {}{} times as often: the work is done in "
-                    "{} batches.",
+        fmt::format("The same kernels run {}{} times as often: the work is done in {} batches.",
                     more ? "" : "1/", factor, more ? "more, smaller" : "fewer, larger"));
   }
 }

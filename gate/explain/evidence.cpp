@@ -1,6 +1,5 @@
 #include "gate/explain/evidence.hpp"
 
-#include <array>
 #include <cmath>
 
 #include "gate/base/find.hpp"

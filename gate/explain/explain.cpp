@@ -1,7 +1,5 @@
 #include "gate/explain/explain.hpp"
 
-#include <array>
-
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {

@@ -171,9 +171,8 @@ std::string term_words(const Term& term, const std::string& layers) {
 
 std::string safe(std::string_view name) {
   std::string text = text::printable(name.substr(0, 400));
-  for (char& c : text) {
-    if (c == '\n' || c == '\t') c = ' ';
-  }
+  std::ranges::replace_if(
+      text, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   if (text::columns(text) <= 96) return text;
   std::size_t bytes = 0, points = 0;
   while (bytes < text.size() && points < 95) {

@@ -1,11 +1,5 @@
 #include "gate/explain/model_facts.hpp"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
-#include <fmt/format.h>
-
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 

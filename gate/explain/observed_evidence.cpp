@@ -1,10 +1,6 @@
 // What a profiler said of two runs, as evidence.
-#include <algorithm>
 #include <functional>
 #include <limits>
-#include <set>
-
-#include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"

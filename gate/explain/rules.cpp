@@ -70,19 +70,6 @@ bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& 
 
 }  // namespace
 
-const std::vector<std::string>& change_words() {
-  static const std::vector<std::string> k_words = {"any",      "more",   "fewer", "appeared",
-                                                   "vanished", "slower", "faster"};
-  return k_words;
-}
-
-std::optional<Rule::Change> parse_change(const std::string& word) {
-  const auto& words = change_words();
-  const auto found = std::ranges::find(words, word);
-  return found == words.end() ? std::nullopt
-                              : std::optional(static_cast<Change>(found - words.begin()));
-}
-
 std::vector<Finding> user_findings(const Evidence& evidence, const Differences& found,
                                    const std::vector<Rule>& rules) {
   std::vector<Finding> list;

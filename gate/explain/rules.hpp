@@ -3,9 +3,9 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
-#include <vector>
+
+#include "gate/base/names.hpp"
 
 namespace weir::explain {
 
@@ -21,8 +21,8 @@ struct Rule {
 
   friend bool operator==(const Rule&, const Rule&) = default;
 };
-[[nodiscard]] std::optional<Rule::Change> parse_change(const std::string& word);
-[[nodiscard]] const std::vector<std::string>& change_words();
+inline constexpr auto k_changes = names_in_order<Rule::Change>("any", "more", "fewer", "appeared",
+                                                               "vanished", "slower", "faster");
 
 // Absent: not held against that.
 struct Band {

@@ -1,11 +1,7 @@
-#include <algorithm>
 #include <cctype>
 #include <limits>
-#include <map>
 #include <set>
 #include <span>
-
-#include <fmt/format.h>
 
 #include "gate/base/find.hpp"
 #include "gate/observed/timeline.hpp"

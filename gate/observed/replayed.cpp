@@ -1,9 +1,5 @@
 #include "gate/observed/replayed.hpp"
 
-#include <algorithm>
-#include <map>
-#include <set>
-
 #include "gate/observed/totals.hpp"
 #include "gate/profile/profile.hpp"
 

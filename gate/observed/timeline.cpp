@@ -1,13 +1,8 @@
 #include "gate/observed/timeline.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <limits>
-#include <map>
-#include <set>
 #include <tuple>
-
-#include <fmt/format.h>
 
 #include "gate/observed/totals.hpp"
 #include "gate/profile/profile.hpp"
@@ -171,9 +166,8 @@ std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   }
   std::vector<WorkTime> result;
   for (auto& [key, row] : rows) result.push_back(std::move(row));
-  std::ranges::stable_sort(result, [](const WorkTime& a, const WorkTime& b) {
-    return a.seconds != b.seconds ? a.seconds > b.seconds : a.calls > b.calls;
-  });
+  std::ranges::stable_sort(result, std::greater{},
+                           [](const WorkTime& one) { return std::pair(one.seconds, one.calls); });
   return result;
 }
 

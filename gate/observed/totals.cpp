@@ -4,10 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <tuple>
-
-#include <fmt/format.h>
 
 #include "gate/base/text.hpp"
 #include "gate/model/tensor_type.hpp"

@@ -18,15 +18,13 @@ Passes split(std::string_view cell, Side side, std::span<const RunRecord> record
   Passes passes;
   for (const RunRecord* record : last_attempts(cell, records)) {
     if (record->side != side) continue;
-    if (record->probed) {
-      passes.cost.push_back(record);
-      continue;
-    }
-    const bool measures = !record->pair || (*record->pair > 0 && !error_of(*record));
+    const bool measures =
+        record->probed || !record->pair || (*record->pair > 0 && !error_of(*record));
     if (!measures) continue;
-    Records& pass = record->pass == Pass::timed ? passes.timed
-                    : record->instructions      ? passes.instructions
-                                                : passes.counted;
+    Records& pass = record->probed                ? passes.cost
+                    : record->pass == Pass::timed ? passes.timed
+                    : record->instructions        ? passes.instructions
+                                                  : passes.counted;
     pass.push_back(record);
   }
   return passes;
@@ -72,18 +70,14 @@ std::optional<T> agreed(const Records& records, std::string_view what,
 
 // The longest runs of the counted pass: what they generate depends on the length alone, with or
 // without a timed pass beside them.
-Records longest(const Records& counted) {
-  Records found;
-  for (const RunRecord* record : counted) {
-    const auto size = std::pair(record->asked.tokens, record->asked.repeats);
-    if (!found.empty()) {
-      const auto best = std::pair(found.front()->asked.tokens, found.front()->asked.repeats);
-      if (size < best) continue;
-      if (size > best) found.clear();
-    }
-    found.push_back(record);
-  }
-  return found;
+Records longest(Records counted) {
+  const auto size = [](const RunRecord* one) {
+    return std::pair(one->asked.tokens, one->asked.repeats);
+  };
+  if (counted.empty()) return counted;
+  const auto most = size(*std::ranges::max_element(counted, {}, size));
+  std::erase_if(counted, [&](const RunRecord* one) { return size(one) != most; });
+  return counted;
 }
 
 void set_work(const Records& records, Profile& profile) {

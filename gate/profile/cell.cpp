@@ -11,28 +11,21 @@ constexpr std::size_t k_longest_name = 64;
 constexpr std::size_t k_longest_cell = 8 * k_longest_name;
 constexpr std::string_view k_default_variant = "default";
 
-// The number in "d256" or "c4"; only the one spelling that str() writes.
-std::optional<std::int64_t> suffix_number(std::string_view suffix) {
-  const std::string_view digits = suffix.substr(1);
-  const auto value = text::to_int(digits);
-  if (!value || *value < 0 || digits != std::to_string(*value)) return std::nullopt;
-  return *value;
-}
-
-// Takes "@d256" and "@c4" off the prompt, in the order in which str() writes them.
+// Takes "@d256" and "@c4" off the prompt, in the order in which str() writes them, each number in
+// the one spelling that it has there.
 bool read_prompt(std::string_view part, CellKey& key) {
   const std::vector<std::string> pieces = text::split(part, '@');
   if (pieces.empty() || pieces.size() > 3) return false;
   key.prompt = pieces[0];
   for (std::size_t i = 1; i < pieces.size(); ++i) {
     const std::string& piece = pieces[i];
-    if (piece.size() < 2) return false;
-    const auto number = suffix_number(piece);
-    if (!number) return false;
+    const std::string digits = piece.substr(std::min<std::size_t>(1, piece.size()));
+    const auto number = text::to_int(digits);
+    if (!number || *number < 0 || digits != std::to_string(*number)) return false;
     if (piece[0] == 'd' && !key.depth && !key.concurrency) {
-      key.depth = number;
+      key.depth = *number;
     } else if (piece[0] == 'c' && !key.concurrency) {
-      key.concurrency = number;
+      key.concurrency = *number;
     } else {
       return false;
     }

@@ -327,21 +327,8 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
 
 // Instructions of a cell's CPU work, and the functions that took them: processes of their own
 // within the counted pass.
-
-namespace {
-
-constexpr const char* k_base = "instructions";
-
-void add_functions(const CellFacts& facts, const std::string& source, const Records& counted,
-                   Profile& profile) {
-  const KernelSeries series = series_of(facts, source, counted, &ProbeCounts::functions);
-  if (series.empty() || lengths_of(counted, facts.sweep).size() < 2) return;
-  profile.functions = fit_functions(series, facts.sweep);
-}
-
-}  // namespace
-
 void add_instructions(const CellFacts& facts, const Records& counted, Profile& profile) {
+  constexpr const char* k_base = "instructions";
   const auto& first = counted.front()->probes;
   const std::string source = first.empty() ? "" : first.front().probe;
   CountSeries series{k_base, source, {}};
@@ -361,7 +348,9 @@ void add_instructions(const CellFacts& facts, const Records& counted, Profile& p
     // An engine's own count of that name is another's: this one stands.
     profile.metrics.insert_or_assign(measured.metric.name, std::move(measured));
   }
-  if (facts.sweep != Sweep::none) add_functions(facts, source, counted, profile);
+  if (facts.sweep == Sweep::none || lengths_of(counted, facts.sweep).size() < 2) return;
+  const KernelSeries functions = series_of(facts, source, counted, &ProbeCounts::functions);
+  if (!functions.empty()) profile.functions = fit_functions(functions, facts.sweep);
 }
 
 }  // namespace weir::profile

@@ -88,8 +88,7 @@ bool known_part(const KnownFusion& known, const std::string& part) {
 // same. The ways to turn belong to ROPE: the "norm" there is no norm.
 constexpr std::string_view k_own_names =
     " mul_mat soft_max rms_norm norm group_norm rope get_rows set_rows sum_rows cpy glu add mul "
-    "sub "
-    "div scale silu gelu relu tanh sigmoid view ";
+    "sub div scale silu gelu relu tanh sigmoid view ";
 struct OtherNames {
   std::string_view work, words;
 };

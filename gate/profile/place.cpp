@@ -1,6 +1,5 @@
 // Did the work run where it was asked to? Answered by probes that saw it and by the engine itself.
 #include <cmath>
-#include <functional>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"

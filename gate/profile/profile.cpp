@@ -111,10 +111,7 @@ void fields(Fields& io, Profile& profile) {
   io("cell", profile.cell);
   io("device", profile.device);
   io("provenance", profile.provenance);
-  std::vector<Measurement> metrics;
-  if (!io.reads()) {
-    for (const auto& [name, measured] : profile.metrics) metrics.push_back(measured);
-  }
+  auto metrics = collect<Measurement>(profile.metrics, [](const auto& one) { return one.second; });
   io("metrics", metrics, "metrics");
   if (io.reads()) {
     for (Measurement& one : metrics) profile.metrics[std::string(one.metric.name)] = std::move(one);

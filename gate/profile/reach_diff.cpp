@@ -57,11 +57,6 @@ string_view file_name_in(string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
 
-string_view shader_stem(string_view path) {
-  const string_view name = file_name_in(path);
-  return name.substr(0, name.find('.'));
-}
-
 bool shader_runs_on(string_view path, string_view device) {
   const std::string lower = text::lower(path);
   if (ends_with_one(lower, k_shaders)) return device != "cpu";
@@ -208,17 +203,11 @@ class DiffMapper {
         return name == &file.path ? "it runs it" : "it runs it, as " + shown_path(file.was);
       }
     }
-    switch (kind) {
-      case FileKind::documents:
-        return std::nullopt;
-      case FileKind::anything:
-        return file.submodule ? "a submodule: what it reaches is unknown"
-                              : "not compiled by itself: what it reaches is unknown";
-      case FileKind::shader:
-        return reaches_kernel(file, cells_[i]);
-      case FileKind::source:
-      case FileKind::tests:
-        break;
+    if (kind == FileKind::documents) return std::nullopt;
+    if (kind == FileKind::shader) return reaches_kernel(file, cells_[i]);
+    if (kind == FileKind::anything) {
+      return file.submodule ? "a submodule: what it reaches is unknown"
+                            : "not compiled by itself: what it reaches is unknown";
     }
     if (!unknown.empty()) return unknown;
     // Of a test nobody thinks that a cell runs it.
@@ -256,7 +245,7 @@ class DiffMapper {
     if (!cell.reach->kernels_named) return "its kernels have no names of their own";
     bool some = false;
     for (const std::string* name : {&file.path, &file.was}) {
-      const std::string_view stem = shader_stem(*name);
+      const std::string_view base = file_name_in(*name), stem = base.substr(0, base.find('.'));
       if (stem.empty()) continue;
       if (const auto found = first_with(*cell.reach->kernels, stem)) {
         return fmt::format("it runs the kernel {}", shown_path(*found));

@@ -40,9 +40,7 @@ static void fields(Fields& io, EngineReport& report) {
   io.sparse("times", report.times, "report times");
   io.sparse("counts", report.counts);
   std::vector<CountMetric> declared;
-  if (!io.reads()) {
-    for (const auto& [name, metric] : report.count_metrics) declared.push_back({name, metric});
-  }
+  for (const auto& [name, metric] : report.count_metrics) declared.push_back({name, metric});
   io.sparse("count_metrics", declared, "report count_metrics");
   if (io.reads()) {
     for (CountMetric& one : declared) report.count_metrics[one.count] = std::move(one.metric);

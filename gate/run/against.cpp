@@ -1,7 +1,5 @@
 #include "gate/run/against.hpp"
 
-#include <iterator>
-
 #include "gate/base/find.hpp"
 #include "gate/verdict/paired_rule.hpp"
 

@@ -1,10 +1,10 @@
 #include "gate/run/engine_call.hpp"
 
-#include <cctype>
 #include <csignal>
 
 #include <string.h>
 
+#include "gate/adapters/printed.hpp"
 #include "gate/base/ending.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
@@ -27,8 +27,7 @@ constexpr double k_slurm_seconds = 45;
 constexpr double k_podman_seconds = 5;
 
 bool is_id(std::string_view word) {
-  return !word.empty() &&
-         std::ranges::all_of(word, [](unsigned char c) { return std::isxdigit(c) != 0; });
+  return !word.empty() && word.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
 }
 
 // Both have the same words in the same order.
@@ -110,14 +109,7 @@ std::string last_lines(std::string_view text) {
   std::vector<std::string> lines = text::lines(text::printable(text));
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
   text::keep_end(lines, k_lines);
-  for (std::string& line : lines) {
-    if (line.size() <= k_characters) continue;
-    std::size_t cut = k_characters;
-    // Not within a character.
-    while (cut > 0 && (static_cast<unsigned char>(line[cut]) & 0xC0U) == 0x80U) --cut;
-    line.resize(cut);
-    line += "…";
-  }
+  for (std::string& line : lines) line = adapters::shortened(std::move(line), k_characters);
   return text::join(lines, "\n");
 }
 

@@ -157,7 +157,8 @@ class Merging {
 
   void add_cells(const ShardFacts& whole) {
     const bool beside = !shards_.front().run.header.base_cells.empty();
-    std::map<std::string, std::pair<const RunHeader*, std::size_t>> known;
+    using Place = std::pair<const RunHeader*, std::size_t>;
+    std::map<std::string, Place> known;
     for (const ShardRun& shard : shards_) {
       const RunHeader& header = shard.run.header;
       for (std::size_t i = 0; i < header.cells.size(); ++i) {
@@ -167,16 +168,12 @@ class Merging {
     }
     for (const std::string& name : whole.cells) {
       places_[name] = merged_.cells.size();
-      if (const auto* found = look_up(known, name)) {
-        const auto& [header, at] = *found;
-        merged_.cells.push_back(header->cells[at]);
-        if (beside) merged_.base_cells.push_back(header->base_cells[at]);
-        continue;
-      }
       profile::CellFacts absent;
       absent.cell = *profile::CellKey::parse(name);
-      merged_.cells.push_back(absent);
-      if (beside) merged_.base_cells.push_back(absent);
+      const auto [header, at] = look_up(known, name, Place());
+      merged_.cells.push_back(header != nullptr ? header->cells[at] : absent);
+      if (beside) merged_.base_cells.push_back(header != nullptr ? header->base_cells[at] : absent);
+      if (header != nullptr) continue;
       merged_.unavailable[name] = "its shard was not measured, or its run is lost";
     }
   }
@@ -219,9 +216,8 @@ class Merging {
 std::string ShardFacts::name() const { return fmt::format("{}/{}", index, shards.size()); }
 
 std::vector<std::string> ShardFacts::cells_of(std::size_t shard) const {
-  std::vector<std::string> names;
-  for (const std::size_t place : shards.at(shard - 1)) names.push_back(cells.at(place));
-  return names;
+  return collect<std::string>(shards.at(shard - 1),
+                              [&](std::size_t place) { return cells.at(place); });
 }
 
 Json to_json(const ShardFacts& facts) {

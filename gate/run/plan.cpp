@@ -171,13 +171,12 @@ Result<void> check_same_plan(const std::map<std::string, std::string>& begun,
   std::vector<std::pair<std::string, std::string>> differ;
   std::ranges::set_symmetric_difference(begun, wanted, std::back_inserter(differ));
   if (differ.empty()) return {};
-  std::vector<std::string> names;
-  for (const auto& [what, hash] : differ) names.push_back(what);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
+  std::set<std::string> names;
+  for (const auto& [what, hash] : differ) names.insert(what);
   return fail(Code::usage,
               "this run was begun with other {}: it cannot go on with them\n"
               "  put back what it was begun with, or start a new run without --resume",
-              text::join(names, ", "));
+              fmt::join(names, ", "));
 }
 
 }  // namespace weir::run

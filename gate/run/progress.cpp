@@ -26,11 +26,6 @@ std::string shorten_front(const std::string& text, std::size_t columns) {
   return "…" + text.substr(from);
 }
 
-std::string shorten_back(std::string text, std::size_t columns) {
-  while (text::columns(text) > columns) text.pop_back();  // its first byte is what counts of one
-  return text;
-}
-
 std::size_t terminal_columns() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
@@ -83,7 +78,8 @@ std::string bar_line(const ProgressState& state, std::size_t columns) {
   const std::size_t taken = text::columns(line) + (left.empty() ? 0 : text::columns(left) + 3);
   if (columns > taken + 5) line += "   " + shorten_front(state.cell, columns - taken - 3);
   if (!left.empty()) line += "   " + left;
-  return shorten_back(line, columns);
+  while (text::columns(line) > columns) line.pop_back();  // its first byte is what counts of one
+  return line;
 }
 
 BarProgress::BarProgress(const sys::Clock& clock, Write write, std::size_t columns, bool color)

@@ -68,9 +68,8 @@ class Work {
     effects_.progress.finish();
     (void)effects_.files.remove_tree(sys::join_path(folder_, "tmp"));
     if (problem_) return tl::unexpected(std::move(*problem_));
-    std::ranges::sort(records_, [](const RunRecord& a, const RunRecord& b) {
-      return std::pair(a.order, a.attempt) < std::pair(b.order, b.attempt);
-    });
+    std::ranges::sort(records_, {},
+                      [](const RunRecord& one) { return std::pair(one.order, one.attempt); });
     return std::move(records_);
   }
 

@@ -14,7 +14,7 @@ template <class T, class Get>
 std::optional<T> same_of(std::span<const ServedRequest> requests, Get get) {
   std::optional<T> found;
   for (const ServedRequest& request : requests) {
-    const std::optional<T> value = get(request);
+    const std::optional<T> value = std::invoke(get, request);
     if (!value || (found && *found != *value)) return std::nullopt;
     found = value;
   }
@@ -37,9 +37,7 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
     report.times.push_back({figure.metric, {figure.value}});
   }
   report.requests = summary.whole;
-  report.generated_tokens = same_of<std::int64_t>(
-      requests,
-      [](const ServedRequest& one) -> std::optional<std::int64_t> { return one.output_tokens(); });
+  report.generated_tokens = same_of<std::int64_t>(requests, &ServedRequest::output_tokens);
   // A server that cannot be told to go on to the full length may end where the model does.
   const bool to_full_length = server.own_fields && server.api != "ollama";
   const bool is_short =
@@ -48,9 +46,7 @@ EngineReport served_report(const PreparedCell& cell, std::span<const ServedReque
   report.prompt_tokens = same_of<std::int64_t>(
       requests, [](const ServedRequest& one) { return one.reported.prompt_tokens; });
   if (cell.cell.sweep != profile::Sweep::overlapping) {
-    report.output_digest = same_of<std::string>(
-        requests,
-        [](const ServedRequest& one) -> std::optional<std::string> { return one.output_digest; });
+    report.output_digest = same_of<std::string>(requests, &ServedRequest::output_digest);
   }
   report.engine_build =
       same_of<std::string>(requests, [](const ServedRequest& one) { return one.reported.build; });

@@ -67,10 +67,9 @@ class ServerStep {
     const Turn turn(*this);
     const auto most = settings_.most_different_outputs;
     if (const std::int64_t different = different_outputs(requests_); most && different > *most) {
-      return give_up(
-          fmt::format("{} of {} requests were answered otherwise than most of them "
-                      "(max_different_outputs: {})",
-                      different, requests_.size(), *most));
+      return give_up(fmt::format(
+          "{} of {} requests were answered otherwise than most of them (max_different_outputs: {})",
+          different, requests_.size(), *most));
     }
     record_.report = served_report(cell_, requests_);
     report_metrics();
@@ -353,6 +352,10 @@ std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t reque
   return blocks;
 }
 
+namespace {
+
+// Who has each turn of a pair, 0 or 1: 0 1 1 0 0 1 1 0 … So each has the earlier turn as often, and
+// what drifts is the same for both.
 std::vector<std::size_t> turns_of(std::size_t blocks) {
   std::vector<std::size_t> turns;
   for (std::size_t i = 0; i < blocks; ++i) {
@@ -361,8 +364,6 @@ std::vector<std::size_t> turns_of(std::size_t blocks) {
   }
   return turns;
 }
-
-namespace {
 
 // Both servers of a pair.
 class ServerPair {

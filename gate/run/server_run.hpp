@@ -52,10 +52,6 @@ struct ServedSoFar {
 // requests as are asked at once at least.
 [[nodiscard]] std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t requests);
 
-// Who has each turn of a pair, 0 or 1: 0 1 1 0 0 1 1 0 … So each has the earlier turn as often, and
-// what drifts is the same for both.
-[[nodiscard]] std::vector<std::size_t> turns_of(std::size_t blocks);
-
 // Both steps of a pair, in the order that its coin decided. Slot 0 is started first, then slot 1;
 // both are warmed up; then each sends its blocks in its turns (RunRecord::turns), and a side's
 // figures are those of all its blocks' requests together. So a slot is all that the coin gives a

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
 #include <pthread.h>
 
 #include "gate/base/text.hpp"

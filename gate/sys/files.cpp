@@ -99,14 +99,8 @@ Result<std::string> read_bytes(const std::string& path, std::uint64_t limit, boo
     const auto room = limit - text.size();
     const auto taken = std::min<std::uint64_t>(room, static_cast<std::uint64_t>(got));
     text.append(buffer, static_cast<std::size_t>(taken));
-    if (taken < static_cast<std::uint64_t>(got)) {
-      *more = true;
-      return text;
-    }
-    if (text.size() == limit && limit < size) {
-      *more = true;
-      return text;
-    }
+    *more = taken < static_cast<std::uint64_t>(got) || (text.size() == limit && limit < size);
+    if (*more) return text;
   }
 }
 

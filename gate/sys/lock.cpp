@@ -87,14 +87,12 @@ std::string HostLocks::default_folder() {
 Result<std::unique_ptr<Held>> HostLocks::acquire(
     std::vector<LockWanted> wanted, const Stop& stop,
     const std::function<void(const std::string&)>& waiting) {
-  std::ranges::sort(wanted, [](const LockWanted& a, const LockWanted& b) {
-    return std::pair(a.name, a.share == Share::shared) <
-           std::pair(b.name, b.share == Share::shared);
+  std::ranges::sort(wanted, {}, [](const LockWanted& one) {
+    return std::pair(one.name, one.share == Share::shared);
   });
   // Of one name the strongest wish counts: a second lock would wait for the first.
-  wanted.erase(std::unique(wanted.begin(), wanted.end(),
-                           [](const auto& a, const auto& b) { return a.name == b.name; }),
-               wanted.end());
+  const auto weaker = std::ranges::unique(wanted, {}, &LockWanted::name);
+  wanted.erase(weaker.begin(), weaker.end());
   WEIR_CHECK(make_folder(folder_));
   auto held = std::make_unique<HeldFiles>();
   bool told = false;

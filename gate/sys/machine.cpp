@@ -32,26 +32,19 @@ std::string x86_class(const std::set<std::string, std::less<>>& flags) {
       {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
       {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
   };
-  int level = 1;
-  for (const auto& needed : k_levels) {
-    const bool all = std::ranges::all_of(
-        needed, [&](std::string_view flag) { return flags.find(flag) != flags.end(); });
-    if (!all) break;
-    ++level;
-  }
-  return fmt::format("cpu-x86-64-v{}", level);
+  const auto missed = std::ranges::find_if_not(k_levels, [&](const auto& needed) {
+    return std::ranges::all_of(needed, [&](std::string_view flag) { return flags.contains(flag); });
+  });
+  return fmt::format("cpu-x86-64-v{}", 1 + (missed - k_levels.begin()));
 }
 
 // What engines choose their kernels by on Arm.
 std::string arm_class(const std::set<std::string, std::less<>>& flags) {
   std::string name = "cpu-arm64";
-  for (const auto& [flag, part] :
-       std::vector<std::pair<std::string_view, std::string_view>>{{"asimddp", "dotprod"},
-                                                                  {"i8mm", "i8mm"},
-                                                                  {"sve", "sve"},
-                                                                  {"sve2", "sve2"},
-                                                                  {"sme", "sme"}}) {
-    if (flags.find(flag) != flags.end()) name.append("-").append(part);
+  constexpr std::pair<std::string_view, std::string_view> k_parts[] = {
+      {"asimddp", "dotprod"}, {"i8mm", "i8mm"}, {"sve", "sve"}, {"sve2", "sve2"}, {"sme", "sme"}};
+  for (const auto& [flag, part] : k_parts) {
+    if (flags.contains(flag)) name.append("-").append(part);
   }
   return name;
 }

@@ -110,8 +110,6 @@ bool is_number(std::string_view digits) {
 
 void read_frequency(const Files& files, MachineHealth& health) {
   const std::string cpus = "/sys/devices/system/cpu";
-  std::int64_t heat = 0;
-  bool tells_heat = false;
   for (const std::string& cpu : names(files, cpus, "cpu")) {
     if (!is_number(std::string_view(cpu).substr(3))) continue;
     if (const auto governor = word(files, cpus + "/" + cpu + "/cpufreq/scaling_governor")) {
@@ -123,11 +121,9 @@ void read_frequency(const Files& files, MachineHealth& health) {
     }
     if (const auto times =
             whole(files, cpus + "/" + cpu + "/thermal_throttle/core_throttle_count")) {
-      tells_heat = true;
-      heat = std::max(heat, *times);
+      health.slowed_by_heat = std::max(health.slowed_by_heat.value_or(0), *times);
     }
   }
-  if (tells_heat) health.slowed_by_heat = heat;
   if (const auto no_turbo = whole(files, cpus + "/intel_pstate/no_turbo")) {
     health.turbo = *no_turbo == 0;
   } else if (const auto boost = whole(files, cpus + "/cpufreq/boost")) {

@@ -21,8 +21,7 @@ std::string folder_of(std::string_view path) {
 }
 
 std::string file_name_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1));
+  return std::string(path.substr(path.rfind('/') + 1));  // npos + 1 is 0
 }
 
 std::string absolute(std::string_view path) {

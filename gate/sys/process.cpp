@@ -10,7 +10,6 @@
 #endif
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -36,17 +35,11 @@ Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
   if (spec.argv.empty()) return fail(Code::internal, "a process needs a program to run");
   for (const std::string& argument : spec.argv) {
     if (argument.find('\0') != std::string::npos) {
-      Finished finished;
-      finished.ended = HowEnded::not_started;
-      finished.start_error = "an argument holds a zero byte: no program can be given that";
-      return finished;
+      return Finished{.ended = HowEnded::not_started,
+                      .start_error = "an argument holds a zero byte: no program can be given that"};
     }
   }
-  if (stop.requested()) {
-    Finished finished;
-    finished.ended = HowEnded::interrupted;
-    return finished;
-  }
+  if (stop.requested()) return Finished{.ended = HowEnded::interrupted};
   return run_process(spec, stop, [taken = large_taken_]() -> std::shared_ptr<void> {
     if (taken->exchange(true)) return nullptr;
     return {taken.get(), [taken](void*) { taken->store(false); }};

@@ -63,25 +63,25 @@ enum class HowEnded {
 
 struct Finished {
   HowEnded ended = HowEnded::exited;
-  int exit_code = 0;                  // when exited
-  int signal = 0;                     // when signaled
-  std::string start_error;            // when not started: "No such file or directory"
-  double wall_seconds = 0;            // from just before the start to the end of the engine itself
-  std::optional<double> cpu_seconds;  // user + system, with the descendants it waited for
+  int exit_code = 0;          // when exited
+  int signal = 0;             // when signaled
+  std::string start_error{};  // when not started: "No such file or directory"
+  double wall_seconds = 0;    // from just before the start to the end of the engine itself
+  std::optional<double> cpu_seconds{};  // user + system, with the descendants it waited for
   // The biggest resident size of the engine or of a descendant it waited for. Absent where the
   // system cannot tell it from weir's own (very small programs).
-  std::optional<std::int64_t> peak_rss_bytes;
-  std::optional<std::int64_t> major_faults;
-  std::string out, err;
+  std::optional<std::int64_t> peak_rss_bytes{};
+  std::optional<std::int64_t> major_faults{};
+  std::string out{}, err{};
   std::uint64_t out_bytes = 0, err_bytes = 0;  // really printed, as far as weir read
   // What ProcessSpec::count asked for. Absent when nothing was asked for or the system said no,
   // which count_error then holds.
-  std::optional<PerfCount> counted;
-  std::string count_error;
+  std::optional<PerfCount> counted{};
+  std::string count_error{};
   // Processes that the engine left behind and that were ended.
   std::int64_t left_behind = 0;
   // Holds the place of a large output in memory: keep no Finished longer than needed.
-  std::shared_ptr<void> output_place;
+  std::shared_ptr<void> output_place{};
 };
 
 // How it ended, behind the name of what ran: "exited with code 2", "was ended by signal 9".
@@ -115,8 +115,6 @@ inline constexpr auto k_withheld = std::to_array<std::string_view>(
      "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY", "ACTIONS_*", "*TOKEN*", "*SECRET*",
      "*PASSWORD*", "*_KEY", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*",
      "GIT_CONFIG_PARAMETERS"});
-// True where a process that has `passed` does not inherit the variable. Pure.
-[[nodiscard]] bool is_withheld(std::string_view name, const std::vector<std::string>& passed);
 // What such a process inherits of `own`. Of git's settings safe.directory is: without it no program
 // could ask git in a folder of another user. Pure.
 [[nodiscard]] EnvironmentList inherited(const EnvironmentList& own,

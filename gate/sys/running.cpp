@@ -1,4 +1,3 @@
-#include <array>
 #include <cmath>
 #include <map>
 
@@ -24,23 +23,16 @@ double steady_seconds() { return RealClock().steady(); }
 std::string words_of(int error) { return std::generic_category().message(error); }
 
 Finished not_started(std::string why) {
-  Finished finished;
-  finished.ended = HowEnded::not_started;
-  finished.start_error = std::move(why);
-  return finished;
+  return {.ended = HowEnded::not_started, .start_error = std::move(why)};
 }
 
 std::string explain_start(const ProcessSpec& spec, const SupervisorReport& report) {
   const std::string words = words_of(report.error);
-  switch (report.stage) {
-    case Stage::folder:
-      return fmt::format("cannot enter the folder {}: {}", spec.folder, words);
-    case Stage::fork:
-    case Stage::redirect:
-      return fmt::format("no new process could be made: {}", words);
-    case Stage::exec:
-    case Stage::none:
-      break;
+  if (report.stage == Stage::folder) {
+    return fmt::format("cannot enter the folder {}: {}", spec.folder, words);
+  }
+  if (report.stage == Stage::fork || report.stage == Stage::redirect) {
+    return fmt::format("no new process could be made: {}", words);
   }
   if (report.error == ENOENT && access(spec.argv[0].c_str(), F_OK) == 0) {
     return fmt::format("{}: the interpreter or loader that it names is not there", spec.argv[0]);
@@ -173,10 +165,7 @@ class Running {
     SupervisorReport report;
     const ssize_t got = read(report_fd_.get(), &report, sizeof report);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (got != sizeof report) {
-      report_fd_.reset();
-      return;
-    }
+    if (got != sizeof report) return report_fd_.reset();
     if (report.what == SupervisorReport::What::settling) {
       settling_ = true;
     } else if (report.what != SupervisorReport::What::started) {
@@ -192,10 +181,7 @@ class Running {
       const ssize_t got = read(fd.get(), buffer, sizeof buffer);
       if (got < 0 && errno == EINTR) continue;
       if (got < 0 && errno == EAGAIN) return;
-      if (got <= 0) {
-        fd.reset();
-        return;
-      }
+      if (got <= 0) return fd.reset();
       const auto bytes = static_cast<std::size_t>(got);
       if (out_.bytes() + err_.bytes() + bytes > spec_.output_limit) {
         out_.cut();
@@ -229,10 +215,7 @@ class Running {
 
   void stop_engine(Reason reason, double now) {
     reason_ = reason;
-    if (reason == Reason::output) {  // it would go on printing
-      kill_engine(now);
-      return;
-    }
+    if (reason == Reason::output) return kill_engine(now);  // it would go on printing
     tell(k_control_terminate);
     kill_at_ = now + std::max(0.0, spec_.kill_grace_seconds);
   }

@@ -4,7 +4,9 @@
 #include "gate/sys/process.hpp"
 
 namespace weir::sys {
+namespace {
 
+// True where a process that has `passed` does not inherit the variable. Pure.
 bool is_withheld(std::string_view name, const std::vector<std::string>& passed) {
   const std::string lower = text::lower(name);
   const auto matches = [&](std::string_view pattern) {
@@ -12,6 +14,8 @@ bool is_withheld(std::string_view name, const std::vector<std::string>& passed) 
   };
   return std::ranges::any_of(k_withheld, matches) && std::ranges::none_of(passed, matches);
 }
+
+}  // namespace
 
 EnvironmentList inherited(const EnvironmentList& own, const std::vector<std::string>& passed) {
   EnvironmentList list;

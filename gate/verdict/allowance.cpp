@@ -380,13 +380,6 @@ static void fields(Fields& io, Allowance& allowance) {
   io.sparse("base", allowance.base);
 }
 
-static Result<Allowance> allowance_from_json(const Json& json, std::int64_t pull_request) {
-  WEIR_TRY(Allowance made, read_fields<Allowance>(json, "allowances"));
-  made.pull_request = pull_request;
-  if (const auto problem = problem_of(made)) return fail(Code::data, "an allowance {}", *problem);
-  return made;
-}
-
 std::string to_text(std::int64_t pull_request, std::vector<Allowance> all) {
   std::ranges::sort(all, {}, [](const Allowance& one) {
     return std::tie(one.what.cell, one.what.metric, one.what.device_class, one.head, one.base);
@@ -469,7 +462,9 @@ Result<std::vector<Allowance>> parse_allowances(std::string_view text, std::int6
   }
   std::vector<Allowance> all;
   for (const Json& item : list) {
-    WEIR_TRY(Allowance one, allowance_from_json(item, pull_request));
+    WEIR_TRY(Allowance one, read_fields<Allowance>(item, "allowances"));
+    one.pull_request = pull_request;
+    if (const auto problem = problem_of(one)) return fail(Code::data, "an allowance {}", *problem);
     all.push_back(std::move(one));
   }
   return all;

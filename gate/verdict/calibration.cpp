@@ -222,8 +222,7 @@ std::string answer_words(const Calibration& calibration) {
   if (!loud.empty()) {
     said = fmt::format(
         "This machine is too noisy for {}: in more than 5 of 100 gates there is no verdict on {}. "
-        "A "
-        "looser limit, longer prompts, more repeats or a quieter machine (weir doctor) help.",
+        "A looser limit, longer prompts, more repeats or a quieter machine (weir doctor) help.",
         these, some_of(loud));
   } else if (most > calibration.budget_seconds || !alone.empty()) {
     said = fmt::format(
@@ -263,8 +262,8 @@ Calibration calibrate(const CalibrationFacts& facts, std::span<const profile::Ce
     if (cells[i].twin) continue;  // has no times
     if (over_depths.contains(cells[i].cell)) {
       lines.push_back(
-          fmt::format("{}: the line over its depths is not calibrated, and a round runs "
-                      "all depths until the last is decided",
+          fmt::format("{}: the line over its depths is not calibrated, and a round runs all depths "
+                      "until the last is decided",
                       cells[i].cell.str()));
       continue;
     }

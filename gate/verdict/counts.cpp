@@ -74,13 +74,10 @@ Ruling allowed_change(const Limit& limit, const Measurement& base, const Measure
     return by > room + k_rounding * std::max(std::fabs(from), std::fabs(to));
   };
   const std::string changed = changed_words(base, current);
-  if (breaks(limit.max_increase, to - from)) {
-    return {Outcome::fail,
-            fmt::format("{}, may rise {}", changed, show(limit.max_increase->amount))};
-  }
-  if (breaks(limit.max_decrease, from - to)) {
-    return {Outcome::fail,
-            fmt::format("{}, may fall {}", changed, show(limit.max_decrease->amount))};
+  for (const auto& [change, by, verb] : {std::tuple(&limit.max_increase, to - from, "rise"),
+                                         {&limit.max_decrease, from - to, "fall"}}) {
+    if (!breaks(*change, by)) continue;
+    return {Outcome::fail, fmt::format("{}, may {} {}", changed, verb, show((*change)->amount))};
   }
   return {Outcome::pass, from == to ? "" : changed + ", as the limit allows"};
 }

@@ -1,7 +1,5 @@
 // A gate's verdict: its cells folded, the exit code, and what was not judged; which outcomes count.
-#include <functional>
 
-#include "gate/base/find.hpp"
 #include "gate/stats/quantile.hpp"
 #include "gate/verdict/judging.hpp"
 
@@ -11,11 +9,6 @@ namespace {
 using Cells = std::vector<CellVerdict>;
 
 bool is_time(const MetricVerdict& metric) { return metric.metric.kind != unit::Kind::count; }
-
-template <class Test>
-bool any_metric(const CellVerdict& cell, const Test& test) {
-  return std::ranges::any_of(cell.metrics, test);
-}
 
 using CellTest = std::function<bool(const CellVerdict&)>;
 std::size_t cells_with(const Cells& cells, const CellTest& test) {
@@ -54,7 +47,7 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
     }
   };
   tell("throughput not decided", [](const CellVerdict& cell) {
-    return any_metric(cell, [](const MetricVerdict& metric) {
+    return std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
       return is_time(metric) && metric.verdict == Outcome::inconclusive;
     });
   });
@@ -64,14 +57,15 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
     lines.push_back(plural(fresh, "cell") + " new");
   }
   tell("throughput new", [](const CellVerdict& cell) {
-    return cell.verdict != Outcome::fresh && any_metric(cell, [](const MetricVerdict& metric) {
+    return cell.verdict != Outcome::fresh &&
+           std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
              return is_time(metric) && metric.verdict == Outcome::fresh;
            });
   });
   for (const bool time : {true, false}) {
     tell(time ? "throughput reported, not gated," : "counts reported, not gated,",
          [&](const CellVerdict& cell) {
-           return any_metric(cell, [&](const MetricVerdict& metric) {
+           return std::ranges::any_of(cell.metrics, [&](const MetricVerdict& metric) {
              return is_time(metric) == time && metric.limit.any() &&
                     metric.limit.mode != Mode::gate;
            });

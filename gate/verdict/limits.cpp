@@ -61,6 +61,21 @@ LimitEntry default_entry(std::vector<std::string> metrics,
   return entry;
 }
 
+// The defaults of DESIGN §4, as entries that stand before the config's own.
+const std::vector<LimitEntry>& default_limits() {
+  static const std::vector<LimitEntry> k_defaults = {
+      // A count over a list is exact, which max_increase beside it would only repeat.
+      default_entry({"*_at_zero_context", "*_per_context_token"}, &LimitEntry::max_increase, 0.10),
+      default_entry({"*_per_token", "*_per_prefill", "*_at_*", "*_per_context_token", "kernels",
+                     "placement"}),
+      default_entry({"*tokens_per_second"}, &LimitEntry::max_drop, 0.05),
+      // Greedy and with a fixed seed an answer is as good each time: little may change.
+      default_entry({"perplexity"}, &LimitEntry::max_increase, 0.01),
+      default_entry({"greedy_agreement"}, &LimitEntry::max_drop, 0.01),
+  };
+  return k_defaults;
+}
+
 }  // namespace
 
 bool Match::fits(const profile::CellKey& cell) const {
@@ -99,20 +114,6 @@ std::string Limit::words() const {
   return text::join(parts);
 }
 
-const std::vector<LimitEntry>& default_limits() {
-  static const std::vector<LimitEntry> k_defaults = {
-      // A count over a list is exact, which max_increase beside it would only repeat.
-      default_entry({"*_at_zero_context", "*_per_context_token"}, &LimitEntry::max_increase, 0.10),
-      default_entry({"*_per_token", "*_per_prefill", "*_at_*", "*_per_context_token", "kernels",
-                     "placement"}),
-      default_entry({"*tokens_per_second"}, &LimitEntry::max_drop, 0.05),
-      // Greedy and with a fixed seed an answer is as good each time: little may change.
-      default_entry({"perplexity"}, &LimitEntry::max_increase, 0.01),
-      default_entry({"greedy_agreement"}, &LimitEntry::max_drop, 0.01),
-  };
-  return k_defaults;
-}
-
 Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
                     std::span<const LimitEntry> entries) {
   Limit limit;
@@ -149,8 +150,7 @@ std::optional<std::string> bad_tolerate(const LimitEntry& entry) {
     beside = true;
     if (amount->relative != entry.tolerate->relative || entry.tolerate->value >= amount->value) {
       return fmt::format(
-          "tolerate ({}) must be smaller than the limit beside it ({}), and of its "
-          "kind",
+          "tolerate ({}) must be smaller than the limit beside it ({}), and of its kind",
           show(*entry.tolerate), show(*amount));
     }
   }
@@ -162,14 +162,12 @@ std::optional<std::string> nonsense(const LimitEntry& entry, const unit::Metric&
   const bool higher = metric.better == unit::Better::higher;
   if (entry.exact.value_or(false) && !is_count(metric)) {
     return fmt::format(
-        "exact makes no sense for {}: times and memory vary from run to run "
-        "(use {})",
-        metric.name, higher ? "max_drop" : "max_increase");
+        "exact makes no sense for {}: times and memory vary from run to run (use {})", metric.name,
+        higher ? "max_drop" : "max_increase");
   }
   if (entry.max_drop && is_count(metric)) {
     return fmt::format(
-        "max_drop makes no sense for the count {} (use exact, max_increase or "
-        "max_decrease)",
+        "max_drop makes no sense for the count {} (use exact, max_increase or max_decrease)",
         metric.name);
   }
   if (entry.max_drop && !higher) {

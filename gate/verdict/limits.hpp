@@ -60,9 +60,6 @@ struct Limit {
   [[nodiscard]] std::string words() const;  // "must not change", "may vary by 0.5 %", "1 to 3", ""
 };
 
-// The defaults of DESIGN §4, as entries that stand before the config's own.
-[[nodiscard]] const std::vector<LimitEntry>& default_limits();
-
 // For each kind the last covering entry wins; kinds add up; `exact: false` removes one.
 // `entries` are the config's own; the defaults are applied before them.
 [[nodiscard]] Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,

@@ -169,9 +169,8 @@ void Proposal::about(std::vector<std::string> all_cells) {
 }
 
 std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
-  std::ranges::stable_sort(proposals, [](const Proposal& a, const Proposal& b) {
-    return a.effect != b.effect ? a.effect < b.effect : a.holds && !b.holds;
-  });
+  std::ranges::stable_sort(proposals, {},
+                           [](const Proposal& one) { return std::pair(one.effect, !one.holds); });
   if (proposals.size() > k_most_proposals) {
     const std::size_t more = proposals.size() - k_most_proposals + 1;
     const Effect worst = proposals[k_most_proposals - 1].effect;

@@ -76,23 +76,19 @@ bool is_device_count(const Measurement& measured) {
 }
 
 void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) {
-  const auto differs = [&](const Measurement& one, std::optional<Rational> described,
-                           std::optional<Rational> here) {
-    check.differences.push_back({one.metric.name, described, here});
-  };
   for (const auto& [name, mine] : twin.metrics) {
     if (!is_device_count(mine)) continue;
     const Measurement* found = look_up(real.metrics, name);
-    if (found == nullptr) {
-      differs(mine, mine.exact, std::nullopt);
-    } else if (mine.exact && found->exact) {  // one that varies tells nothing
-      ++check.compared;
-      if (*mine.exact != *found->exact) differs(mine, mine.exact, found->exact);
+    const auto here = found != nullptr ? found->exact : std::nullopt;
+    const bool both = mine.exact && here;  // one that varies tells nothing
+    if (both) ++check.compared;
+    if (found == nullptr || (both && *mine.exact != *here)) {
+      check.differences.push_back({mine.metric.name, mine.exact, here});
     }
   }
   for (const auto& [name, theirs] : real.metrics) {
     if (is_device_count(theirs) && !twin.metrics.contains(name)) {
-      differs(theirs, std::nullopt, theirs.exact);
+      check.differences.push_back({theirs.metric.name, std::nullopt, theirs.exact});
     }
   }
   // What loading took comes behind what each token takes.

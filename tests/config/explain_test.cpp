@@ -39,12 +39,12 @@ TEST(ExplainRules, AreReadAsTheyStand) {
 }
 
 TEST(ExplainRules, TakeEachWordForAChange) {
-  for (const std::string& word : explain::change_words()) {
-    const auto read_in =
-        read("explain: {rules: [{when: {metric: decode_tokens_per_second, change: " + word +
-             "}, say: x}]}\n");
+  for (const auto& [change, word] : explain::k_changes) {
+    const auto read_in = read(
+        "explain: {rules: [{when: {metric: decode_tokens_per_second, change: " + std::string(word) +
+        "}, say: x}]}\n");
     ASSERT_EQ(read_in.rules.size(), 1U) << word;
-    EXPECT_EQ(read_in.rules.front().change, explain::parse_change(word)) << word;
+    EXPECT_EQ(read_in.rules.front().change, change) << word;
   }
 }
 
