@@ -60,7 +60,7 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFact
     }
     return {};
   };
-  history::TakeLines take;
+  history::Takes take;
   take.run = [&](history::Run run) {
     parsed.batch.runs.push_back(std::move(run));
     return count(parsed.batch.runs.back().facts.project);
