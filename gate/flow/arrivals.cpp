@@ -133,15 +133,13 @@ void Poster::post(const Waiting& one) {
   auto found = publish::look_up(**api, event, notes);
   if (found && one.arrival.is_merge) found = publish::check_merge(**api, event, commit);
   if (!found) return say_(fmt::format("{}: not posted: {}", repository, found.error().message));
-  const publish::Target target{repository, event.pull_request, event.sha,     {},
-                               "",         event.base,         event.base_sha};
   report::MarkdownStyle style;
   style.verbs = report_hints();
   const publish::Texts texts = publish::texts_of(one.verdict, style, {});
   publish::PostOptions options;
   options.gate = publish::gate_name(one.arrival.project);  // others may post to this repository
   options.settle_seconds = settle_seconds_;
-  const auto parts = publish::post(**api, target, texts, options, [&](double seconds) {
+  const auto parts = publish::post(**api, event, texts, options, [&](double seconds) {
     (void)world_.pause.wait(seconds, stop_);
   });
   for (const publish::Part& part : parts) {

@@ -381,7 +381,7 @@ Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
   service_options.trouble = [&log](const std::string& words) { log.say(words); };
   WEIR_TRY(const auto service, serve::Service::start(job.files(), std::move(service_options)));
   WEIR_TRY(const auto server, serve::Server::listen(server_options, *service));
-  service->set_traffic([&server] { return server->traffic(); });
+  service->set_traffic([&server]() -> const serve::Traffic& { return server->traffic(); });
 
   const sys::Interrupts interrupts;
   job.world.terminal.write(2, ready_words(options, place, server->port(), is_public, shown));

@@ -73,7 +73,7 @@ void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, dou
 std::string replay_text(const Replay& replay, const ReplayStep& step, const Replayed& replayed,
                         const ReplayStyle& style) {
   const observed::ReplaySums sums = observed::sums_of(step, replayed);
-  Page page(style.width);
+  Page page(columns_of(style.width));
   page.say(0, "{}, {}{}", build_words(replayed.engine, replayed.version, replayed.commit),
            replayed.library, thread_words(replayed.threads));
   std::string words = "nothing could be replayed";
@@ -102,8 +102,8 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
   return page.finish();
 }
 
-std::string recording_text(const Replay& replay, std::size_t width) {
-  Page page(width);
+std::string recording_text(const Replay& replay, int width) {
+  Page page(columns_of(width));
   page.say(0, "{}: {}{}", one_line(replay.program, 60),
            build_words("ggml", replay.version, replay.commit), thread_words(replay.threads));
   TextTable table{{"step", "tokens", "graphs", "ops", "different", "median"},
@@ -170,7 +170,7 @@ ReplayedSums sums_of(const ReplayedKernels& all) {
   return out;
 }
 
-std::string replayed_text(const ReplayedKernels& all, const ReplayedStyle& style) {
+std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) {
   const ReplayedSums sums = sums_of(all);
   Page page(columns_of(style.width));
   page.say(0, "kernels alone on " + one_line(all.device, 200));

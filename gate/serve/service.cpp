@@ -395,7 +395,7 @@ void Service::handle(Request request, Answer answer) {
   }
 }
 
-void Service::set_traffic(std::function<Traffic()> traffic) {
+void Service::set_traffic(std::function<const Traffic&()> traffic) {
   const std::lock_guard lock(traffic_mutex_);
   traffic_ = std::move(traffic);
 }

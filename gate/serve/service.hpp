@@ -146,7 +146,7 @@ class Service final : public Handler {
   void handle(Request request, Answer answer) override;
 
   // /metrics tells it from now on.
-  void set_traffic(std::function<Traffic()> traffic);
+  void set_traffic(std::function<const Traffic&()> traffic);
   // /healthz says that it stops, and queries are answered 503, also those that wait already;
   // uploads go on. For when the server begins to drain. Returns at once.
   void announce_stop();
@@ -204,7 +204,7 @@ class Service final : public Handler {
   double next_pages_ = 0;   // steady seconds; of the thread that makes them
   std::mutex large_mutex_;  // one large body at a time is taken apart
   std::mutex traffic_mutex_;
-  std::function<Traffic()> traffic_;  // under traffic_mutex_
+  std::function<const Traffic&()> traffic_;  // under traffic_mutex_
   std::atomic<bool> stopping_{false};
   std::atomic<bool> healthy_{true};  // the store answered when it was asked last
 };
