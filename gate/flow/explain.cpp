@@ -25,12 +25,6 @@ std::optional<std::string> header_in(const std::string& folder, const sys::Files
   return std::nullopt;
 }
 
-bool worth_explaining(const verdict::CellVerdict& cell) {
-  using verdict::Outcome;
-  return cell.verdict == Outcome::fail || cell.verdict == Outcome::improved ||
-         cell.verdict == Outcome::accepted;
-}
-
 // A GGUF file, a config.json, or a folder that holds one of them.
 Result<explain::ModelFacts> read_model_facts(const std::string& path, const sys::Files& files) {
   if (files.kind(path) == sys::Kind::folder) {
@@ -94,11 +88,13 @@ explain::AllowedOps allowed_ops_of(const config::Settings& settings, const profi
 
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
                    const std::string& config_file, const sys::Files& files) {
+  using verdict::Outcome;
+  constexpr Outcome k_explained[] = {Outcome::fail, Outcome::improved, Outcome::accepted};
   constexpr std::size_t k_most_findings = 8;
   ModelHeaders models(settings, config_file, files);
   const explain::Options options = explain_options(settings);
   for (verdict::CellVerdict& cell : cells) {
-    if (!worth_explaining(cell)) continue;
+    if (!holds(k_explained, cell.verdict)) continue;
     auto why = explain::explain(explain::evidence_of(cell), models.of(cell.cell.model), options);
     // What the rules of the config say comes last, and is all kept.
     const auto own = std::ranges::find_if(

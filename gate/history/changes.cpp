@@ -22,7 +22,10 @@ class SeriesReader {
 
   Result<std::vector<SeriesChange>> read() {
     std::vector<SeriesChange> found;
-    WEIR_TRY(const stats::Changes changes, search());
+    const auto values = collect<double>(series_.points, &SeriesPoint::value);
+    WEIR_TRY(const stats::Changes changes, is_exact(series_)
+                                               ? stats::count_changes(values)
+                                               : stats::find_changes(values, policy_));
     for (const stats::Change& change : changes.changes) found.push_back({change, at_});
     for (const ClassChange& change : class_changes(history_, series_)) put_class(change, found);
     std::ranges::sort(found, {}, &SeriesChange::index);
@@ -31,12 +34,6 @@ class SeriesReader {
   }
 
  private:
-  Result<stats::Changes> search() const {
-    const auto values = collect<double>(series_.points, &SeriesPoint::value);
-    return is_exact(series_) ? stats::count_changes(values) : stats::find_changes(values, policy_);
-  }
-
-
   void put_class(const ClassChange& change, std::vector<SeriesChange>& found) const {
     const auto near = std::ranges::find_if(found, [&](const SeriesChange& one) {
       const std::size_t apart =
@@ -72,11 +69,6 @@ class SeriesReader {
   stats::ChangePolicy policy_;
 };
 
-// A step may be corrected to a drift, and a drift to a step; another class is something else.
-bool same_kind(std::string_view a, std::string_view b) {
-  return a == b || (a != "class" && b != "class");
-}
-
 // The latest word on a change at that place, or where it stood before more points came in.
 std::optional<Acknowledgement> word_on(const History& history, const SeriesChange& change,
                                        std::span<const Acknowledgement> acknowledged) {
@@ -84,8 +76,10 @@ std::optional<Acknowledgement> word_on(const History& history, const SeriesChang
   const Acknowledgement here = acknowledgement_of(history, change);
   std::optional<Acknowledgement> found;
   for (const Acknowledgement& one : acknowledged) {
+    // A step may be corrected to a drift, and a drift to a step; another class is something else.
+    const bool same_kind = one.kind == here.kind || (one.kind != "class" && here.kind != "class");
     if (one.project != here.project || one.cell != here.cell || one.metric != here.metric ||
-        one.machine != here.machine || !same_kind(one.kind, here.kind)) {
+        one.machine != here.machine || !same_kind) {
       continue;
     }
     const std::size_t moved = is_exact(series) ? 0 : k_moved;

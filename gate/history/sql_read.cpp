@@ -208,7 +208,7 @@ struct NumberedVerdict {
   StoredVerdict verdict;
 };
 
-// In order. Their texts are large: where they are left out, text_of() reads them one by one.
+// In order. Their texts are large: where they are left out, all() reads them one by one.
 Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Filter& filter,
                                                    const Named& named, bool with_texts) {
   std::vector<NumberedVerdict> verdicts;
@@ -230,13 +230,6 @@ Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Fil
     return std::tie(one.project, one.time, one.kept_at, one.id, one.run);
   });
   return verdicts;
-}
-
-Result<std::string> text_of(Database& database, std::int64_t id) {
-  std::string text;
-  WEIR_CHECK(database.read("SELECT content FROM weir_verdict WHERE id = $1", {id},
-                           [&](const Row& row) { text = row.text(0); }));
-  return text;
 }
 
 Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, const Filter& filter,
@@ -352,7 +345,8 @@ Result<void> Store::all(const Filter& filter, const Takes& take) {
     if (take.verdict) {
       WEIR_TRY(std::vector<NumberedVerdict> all, read_verdicts(*database_, filter, named, false));
       for (NumberedVerdict& one : all) {
-        WEIR_TRY(one.verdict.text, text_of(*database_, one.id));
+        WEIR_CHECK(database_->read("SELECT content FROM weir_verdict WHERE id = $1", {one.id},
+                                   [&](const Row& row) { one.verdict.text = row.text(0); }));
         WEIR_CHECK(take.verdict(std::move(one.verdict)));
         one = {};
       }

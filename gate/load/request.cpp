@@ -33,10 +33,6 @@ std::string_view header(const sys::HttpHeaders& headers, std::string_view name) 
   return "";
 }
 
-std::string bare_type(std::string_view content_type) {
-  return text::lower(text::trim(content_type.substr(0, content_type.find(';'))));
-}
-
 // Of compression, in either of the headers that may name one.
 std::string encoding(const sys::HttpHeaders& headers) {
   const std::string content = text::lower(header(headers, "content-encoding"));
@@ -92,7 +88,8 @@ bool Request::answered(double at, int status, const sys::HttpHeaders& headers) {
   }
   if (status == 429) return refuse(ServedFault::too_many_requests, status);
   if (status != 200) return refuse(ServedFault::status, status);
-  const std::string type = bare_type(header(headers, "content-type"));
+  const std::string_view said = header(headers, "content-type");
+  const std::string type = text::lower(text::trim(said.substr(0, said.find(';'))));
   if (type != api_.content_type) {
     fail(at, ServedFault::bad_content_type, fmt::format("\"{}\", not {}", type, api_.content_type),
          status);

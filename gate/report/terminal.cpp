@@ -293,10 +293,6 @@ class Terminal {
     }
   }
 
-  void names(const std::vector<const CellDocument*>& cells) {
-    for (const CellDocument* cell : cells) at(k_row_indent, one_line(cell->of->cell.str(), 300));
-  }
-
   void rows_alone(const CellDocument& cell, const Rows& rows) {
     const Widths widths = widths_of(rows);
     for (const MetricRow* one : rows) row(*cell.of, *one, widths);
@@ -377,7 +373,9 @@ class Terminal {
     for (const Shared& skipped : document_.by_reason(Outcome::skipped)) {
       title(Outcome::skipped,
             fmt::format("{}: {}", plural(skipped.cells.size(), "cell"), skipped.text));
-      if (style_.verbose) names(skipped.cells);
+      if (!style_.verbose) continue;
+      for (const CellDocument* cell : skipped.cells)
+        at(k_row_indent, one_line(cell->of->cell.str(), 300));
     }
   }
 

@@ -27,10 +27,6 @@ using Track = std::optional<std::uint32_t>;
 constexpr std::size_t k_most_members = 8;
 constexpr std::size_t k_longest_device = 300;  // of a track's name
 
-std::string called(const Command& command, observed::By by) {
-  return by == observed::By::op && !command.op.empty() ? command.op : command.name;
-}
-
 void describe(const Command& command, const std::string& before, Detail* detail) {
   const auto say = [&](const char* what, std::string value) {
     detail->words.emplace_back(before + what, std::move(value));
@@ -68,7 +64,7 @@ std::string names_of(const Commands& members, observed::By by) {
   std::map<std::string, int> times;
   std::vector<std::string> order;
   for (const Command* one : members) {
-    const std::string name = called(*one, by);
+    const std::string& name = by == observed::By::op && !one->op.empty() ? one->op : one->name;
     if (times[name]++ == 0) order.push_back(name);
   }
   for (std::string& name : order) {
