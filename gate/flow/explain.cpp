@@ -1,7 +1,5 @@
 #include "gate/flow/explain.hpp"
 
-#include <ranges>
-
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
@@ -250,7 +248,6 @@ Result<Answer> explain_changes(const Job& job, const ExplainOptions& options) {
 
 namespace {
 
-using explain::Compared;
 using explain::Comparison;
 
 // --- two runs ----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 
@@ -27,10 +28,8 @@ std::size_t most_text(std::int64_t asked) {
 }
 
 std::string_view header(const sys::HttpHeaders& headers, std::string_view name) {
-  for (const auto& [key, value] : headers) {
-    if (key == name) return value;
-  }
-  return "";
+  const auto* found = first_of(headers, [&](const auto& one) { return one.first == name; });
+  return found == nullptr ? std::string_view() : found->second;
 }
 
 // Of compression, in either of the headers that may name one.
@@ -49,10 +48,8 @@ ServedFault fault_of(Ended what) {
       {Ended::tls, ServedFault::tls},
       {Ended::cut, ServedFault::cut_off},
       {Ended::bad_http, ServedFault::bad_http}};
-  for (const auto& [ended, fault] : k_faults) {
-    if (ended == what) return fault;
-  }
-  return ServedFault::other;
+  const auto* found = first_of(k_faults, [&](const auto& one) { return one.first == what; });
+  return found == nullptr ? ServedFault::other : found->second;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::publish {
 namespace {

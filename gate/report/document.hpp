@@ -120,6 +120,19 @@ struct ChangedWords {
 
 struct CellDocument;
 
+// What has the same key together, in the order of the first of each.
+template <class First, class Rest>
+struct Grouped {
+  std::vector<std::pair<First, Rest>> all;
+  std::map<std::string, std::size_t> places;
+
+  Rest& of(const std::string& key, const First& first) {
+    const auto [found, fresh] = places.try_emplace(key, all.size());
+    if (fresh) all.emplace_back(first, Rest());
+    return all[found->second].second;
+  }
+};
+
 // "a, b and 3 more".
 [[nodiscard]] std::string listed(std::vector<std::string> names, std::size_t most);
 

@@ -398,16 +398,13 @@ class Terminal {
     fact("base", document_.base);
     if (gate_.run) fact("run", one_line(*gate_.run, 300));
     if (style_.verbose || document_.beside_base) fact("rule", one_line(gate_.decision_rule, 2000));
-    own_metrics();
-    for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) command(hint);
-  }
-
-  // What servers said of themselves judges nothing: here stands where it is shown.
-  void own_metrics() {
+    // What servers said of themselves judges nothing: here stands where it is shown.
     const bool some = std::ranges::any_of(
         gate_.cells, [](const CellVerdict& cell) { return !cell.server.empty(); });
-    if (!some || !gate_.run || !holds(style_.verbs, "profile")) return;
-    command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
+    if (some && gate_.run && holds(style_.verbs, "profile")) {
+      command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
+    }
+    for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) command(hint);
   }
 
   // Broken between words only, with a backslash, so that it can be pasted.

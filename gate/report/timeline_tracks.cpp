@@ -111,7 +111,14 @@ class ProcessPage {
 
   void fill() {
     make_tracks();
-    for (const observed::GraphRun& run : process_.graph_runs) add_graph(run);
+    for (const observed::GraphRun& run : process_.graph_runs) {
+      Detail detail;
+      if (run.graph < process_.graphs.size() && !process_.graphs[run.graph].nodes.empty()) {
+        detail.words.emplace_back("ops",
+                                  fmt::format("{}", process_.graphs[run.graph].nodes.size()));
+      }
+      cpu(run.thread, run.call, fmt::format("graph {}", run.graph), detail);
+    }
     for (const observed::Submission& one : process_.submissions) add_submission(one);
     for (const observed::Wait& wait : process_.waits) {
       Detail detail;
@@ -194,14 +201,6 @@ class ProcessPage {
 
   [[nodiscard]] Track queue(std::uint32_t index, bool copy) const {
     return look_up(queues_, std::pair(index, copy), std::nullopt);
-  }
-
-  void add_graph(const observed::GraphRun& run) {
-    Detail detail;
-    if (run.graph < process_.graphs.size() && !process_.graphs[run.graph].nodes.empty()) {
-      detail.words.emplace_back("ops", fmt::format("{}", process_.graphs[run.graph].nodes.size()));
-    }
-    cpu(run.thread, run.call, fmt::format("graph {}", run.graph), detail);
   }
 
   void add_submission(const observed::Submission& one) {

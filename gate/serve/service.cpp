@@ -1,7 +1,5 @@
 #include "gate/serve/service.hpp"
 
-#include <array>
-
 #include "gate/base/text.hpp"
 
 namespace weir::serve {

@@ -1,5 +1,4 @@
 // What the service answers without changing anything.
-#include "gate/base/text.hpp"
 #include "gate/history/documents.hpp"
 #include "gate/serve/http.hpp"
 #include "gate/serve/pages.hpp"

@@ -212,12 +212,10 @@ Result<BaseTree> from_ref(const BaseWanted& wanted, const std::string& config_fo
   }
   base.built = !tree_wanted.builds.empty();
   WEIR_TRY(Tree tree, prepare_tree(git, tree_wanted, effects));
-  base.root = std::move(tree.root);
-  base.from_cache = tree.from_cache;
-  base.held = std::move(tree.held);
-  base.notes.insert(base.notes.end(), tree.notes.begin(), tree.notes.end());
-  base.notes.push_back(tree.from_cache ? "taken from the cache"
-                       : base.built    ? fmt::format("built in {:.0f} s", tree.build_seconds)
+  tree.notes.insert(tree.notes.begin(), base.notes.begin(), base.notes.end());
+  static_cast<Tree&>(base) = std::move(tree);
+  base.notes.push_back(base.from_cache ? "taken from the cache"
+                       : base.built    ? fmt::format("built in {:.0f} s", base.build_seconds)
                                        : "checked out, nothing built");
   return base;
 }
