@@ -73,6 +73,17 @@ bool is_limit(const sys::HttpResponse& response) {
          speaks_of_a_limit(response);
 }
 
+// The reason in a refusal's JSON, "Validation Failed: body is too long"; "" when there is none.
+std::string reason_in(const Json& body) {
+  std::string reason = text_in(body, "message");
+  for (const Json& error : list_in(body, "errors")) {
+    std::string one = error.is_string() ? error.get<std::string>() : text_in(error, "message");
+    if (one.empty()) one = text_in(error, "field") + " " + text_in(error, "code");
+    if (one != " ") reason += (reason.empty() ? "" : ": ") + one;
+  }
+  return reason;
+}
+
 }  // namespace
 
 std::string shown(std::string_view text, const Masker& masker, std::size_t most) {
@@ -86,16 +97,6 @@ std::string shown(std::string_view text, const Masker& masker, std::size_t most)
     ++end;
   }
   return text::disarm(squeezed.substr(0, end)) + (end < squeezed.size() ? "..." : "");
-}
-
-std::string reason_in(const Json& body) {
-  std::string reason = text_in(body, "message");
-  for (const Json& error : list_in(body, "errors")) {
-    std::string one = error.is_string() ? error.get<std::string>() : text_in(error, "message");
-    if (one.empty()) one = text_in(error, "field") + " " + text_in(error, "code");
-    if (one != " ") reason += (reason.empty() ? "" : ": ") + one;
-  }
-  return reason;
 }
 
 std::string said(const sys::HttpResponse& response, const Masker& masker) {

@@ -51,14 +51,16 @@ std::string changes(std::string_view what, const Block& block,
 
 std::string row(const MetricRow& row) {
   const MetricVerdict& metric = *row.of;
+  const MetricWords& all = row.words;
+  const std::string between = all.change.empty() || all.evidence.empty() ? "" : ", ";
   return fmt::format(
       "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>"
       "<td class=\"number\">{2}</td><td class=\"number\">{3}</td><td class=\"change\">{4}</td><td "
       "class=\"limit\">{5}</td>"
       "<td class=\"why\">{6}</td></tr>\n",
-      verdict::to_string(metric.verdict), xml_text(row.words.label), xml_text(row.words.baseline),
-      xml_text(row.words.now()), xml_text(row.words.change_and_evidence()),
-      xml_text(row.words.limit), xml_text(reason_is_plain(metric) ? "" : one_line(metric.reason)));
+      verdict::to_string(metric.verdict), xml_text(all.label), xml_text(all.baseline),
+      xml_text(all.now()), xml_text(all.change + between + all.evidence), xml_text(all.limit),
+      xml_text(reason_is_plain(metric) ? "" : one_line(metric.reason)));
 }
 
 std::string special_row(std::string_view name, Outcome outcome, std::string_view reason) {

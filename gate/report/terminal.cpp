@@ -389,8 +389,11 @@ class Terminal {
     if (gate_.profiling_cost) {
       line += fmt::format("  Profiling cost {:.1f} % of throughput.", *gate_.profiling_cost * 100);
     }
-    page_.paragraph(pad_right(upper_tag(gate_.verdict), k_title_indent - 1) + " ", line,
-                    k_title_indent, look_of(gate_.verdict).color);
+    // For whole sentences: "FAIL", "ERROR", "OPEN", "SKIPPED", …
+    const OutcomeLook& look = look_of(gate_.verdict);
+    std::string tag(gate_.verdict == Outcome::skipped ? "skipped" : look.tag);
+    for (char& c : tag) c = text::is_letter(c) ? static_cast<char>(c & ~0x20) : c;
+    page_.paragraph(pad_right(tag, k_title_indent - 1) + " ", line, k_title_indent, look.color);
     const auto fact = [&](std::string_view what, const std::string& value) {
       if (value.empty()) return;
       page_.paragraph(fmt::format("{:6}{:<9}", "", what), value, 15, k_dim);

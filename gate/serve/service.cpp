@@ -107,10 +107,6 @@ Response unauthorized(Route route, std::string_view message) {
   return response;
 }
 
-bool may_see(const Caller& caller, const std::string& project, const ReadingRules& rules) {
-  return rules.is_public || (caller.token && allows(*caller.token, Scope::read, project));
-}
-
 std::optional<Response> refused(Route route, const Target& target, const Caller& caller,
                                 const ReadingRules& rules) {
   if (route == Route::health || route == Route::description) return std::nullopt;

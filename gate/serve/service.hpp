@@ -116,8 +116,6 @@ struct ReadingRules {
                                               const Caller& caller, const ReadingRules& rules);
 // 401 with what would do.
 [[nodiscard]] Response unauthorized(Route route, std::string_view message);
-[[nodiscard]] bool may_see(const Caller& caller, const std::string& project,
-                           const ReadingRules& rules);
 
 // One request on its way to its answer.
 struct Job {

@@ -146,11 +146,9 @@ class Session : public std::enable_shared_from_this<Session> {
   void go_on();
   void on_head();
   void on_body();
-  void say_continue();
   void hand_on();
   void refuse_request(const Refusal& why);
   void answer(Response response, bool close);
-  [[nodiscard]] bool take_room_for(const Response& response);
   void write();
   void on_written(std::size_t size, ErrorCode error);
   void put_out(std::string text, std::shared_ptr<const std::string> body);
