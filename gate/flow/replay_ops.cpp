@@ -322,10 +322,6 @@ std::int64_t constant_bytes_of(const profile::ReplayStep& step) {
   return static_cast<std::int64_t>(std::min<__int128>(sum, k_most));
 }
 
-bool wanted(const ReplayOptions& options, const profile::ReplayNode& node) {
-  return matches(options.ops, node.description) || matches(options.ops, node.op);
-}
-
 Result<std::size_t> chosen_step(const ReplayOptions& options, const profile::Replay& replay) {
   const auto main = profile::main_step(replay);
   if (!main) return fail(Code::data, "{} holds no steps", options.what);
@@ -391,7 +387,9 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
   }
   ReplayAsk ask{options};
   ask.constant_bytes = constant_bytes_of(step);
-  std::erase_if(step.nodes, [&](const auto& node) { return !wanted(options, node); });
+  std::erase_if(step.nodes, [&](const auto& node) {
+    return !matches(options.ops, node.description) && !matches(options.ops, node.op);
+  });
   if (step.nodes.empty()) {
     return fail(Code::usage, "{}: step {} has no op that {} selects", options.what, index + 1,
                 options.peak ? "--peak" : "--op");

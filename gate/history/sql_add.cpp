@@ -57,6 +57,11 @@ Result<std::int64_t> Store::project_number(const std::string& name) {
                 "INSERT INTO weir_project (name) VALUES ($1) ON CONFLICT DO NOTHING", {name});
 }
 
+Result<std::int64_t> Store::cell_number(const std::string& name) {
+  return number(cells_, name, "SELECT id FROM weir_cell WHERE name = $1", {name},
+                "INSERT INTO weir_cell (name) VALUES ($1) ON CONFLICT DO NOTHING", {name});
+}
+
 Result<std::int64_t> Store::metric_number(const Metric& metric) {
   const std::vector<Param> values = bound(metric);
   return number(
@@ -110,10 +115,7 @@ Result<void> Store::add_run(const Run& run, Added& added) {
   std::int64_t cell = 0, place = 0;
   for (const Point& point : run.points) {
     if (last_cell == nullptr || *last_cell != point.cell) {
-      WEIR_TRY(
-          cell,
-          number(cells_, point.cell, "SELECT id FROM weir_cell WHERE name = $1", {point.cell},
-                 "INSERT INTO weir_cell (name) VALUES ($1) ON CONFLICT DO NOTHING", {point.cell}));
+      WEIR_TRY(cell, cell_number(point.cell));
       last_cell = &point.cell;
     }
     if (last_place == nullptr || *last_place != point.place) {

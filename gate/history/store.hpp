@@ -119,6 +119,7 @@ class Store {
                                             Statement select, Params wanted, Statement insert,
                                             Params values);
   [[nodiscard]] Result<std::int64_t> project_number(const std::string& name);
+  [[nodiscard]] Result<std::int64_t> cell_number(const std::string& name);
   [[nodiscard]] Result<std::int64_t> metric_number(const Metric& metric);
   [[nodiscard]] Result<std::int64_t> place_number(const Place& place);
 

@@ -59,18 +59,15 @@ std::optional<double> asked(const sys::HttpResponse& response, double now) {
   return std::nullopt;
 }
 
-bool speaks_of_a_limit(const sys::HttpResponse& response) {
+bool is_limit(const sys::HttpResponse& response) {
+  if (response.status == 429) return true;
+  if (response.status != 403) return false;
+  if (response.header("retry-after") || response.header("x-ratelimit-remaining") == "0")
+    return true;
   if (response.body.size() > 64 << 10) return false;
   const std::string body = text::lower(response.body);
   return body.find("rate limit") != std::string::npos ||
          body.find("abuse detection") != std::string::npos;
-}
-
-bool is_limit(const sys::HttpResponse& response) {
-  if (response.status == 429) return true;
-  if (response.status != 403) return false;
-  return response.header("retry-after") || response.header("x-ratelimit-remaining") == "0" ||
-         speaks_of_a_limit(response);
 }
 
 // The reason in a refusal's JSON, "Validation Failed: body is too long"; "" when there is none.

@@ -190,12 +190,6 @@ std::string loads(const GateVerdict& gate) {
   return out.empty() ? "" : "<h2>Latency against load</h2>\n" + out;
 }
 
-std::string proposed(const GateVerdict& gate) {
-  const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
-  return all.head.empty() ? ""
-                          : fmt::format("<h2>{}</h2>\n{}", xml_text(all.head), list(all.lines));
-}
-
 // Blocks of these verdicts, each with all that is known of it.
 std::string sections(std::string_view title, const Document& document, Outcome from, Outcome to) {
   std::string out;
@@ -292,7 +286,8 @@ std::string html(const Document& document) {
   }
   if (!document.rule.empty()) out += soft(document.rule);
   if (document.beside_base) out += soft(one_line(gate.decision_rule, 4000));
-  out += proposed(gate);
+  const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
+  if (!all.head.empty()) out += fmt::format("<h2>{}</h2>\n{}", xml_text(all.head), list(all.lines));
   out += sections("What is wrong or inconclusive", document, Outcome::fail, Outcome::inconclusive);
   out += sections("What improved or was accepted", document, Outcome::improved, Outcome::accepted);
   out += said("Warnings", document, document.warnings()) + loads(gate) + matrix(document);

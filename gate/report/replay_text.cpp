@@ -30,11 +30,6 @@ std::string thread_words(const std::optional<std::int64_t>& threads) {
   return threads ? ", " + plural(static_cast<std::size_t>(*threads), "thread") : "";
 }
 
-std::string step_words(const ReplayStep& step) {
-  return step.rows == 0 ? "a step"
-                        : "a step of " + plural(static_cast<std::size_t>(step.rows), "token");
-}
-
 std::string share_of(double part, double whole) {
   return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "";
 }
@@ -78,8 +73,10 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
            replayed.library, thread_words(replayed.threads));
   std::string words = "nothing could be replayed";
   if (sums.replayed) {
+    const auto tokens = static_cast<std::size_t>(step.rows);
+    const std::string what = tokens == 0 ? "a step" : "a step of " + plural(tokens, "token");
     words =
-        fmt::format("{} of {}'s: {} replayed in {}", step_words(step), one_line(replay.program, 60),
+        fmt::format("{} of {}'s: {} replayed in {}", what, one_line(replay.program, 60),
                     plural(static_cast<std::size_t>(sums.calls), "op"), brief_time(*sums.replayed));
     if (style.whole && sums.ratio()) {
       words += fmt::format(", {} of the {} that it took when it was recorded (median of {})",

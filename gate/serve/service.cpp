@@ -51,8 +51,6 @@ constexpr double k_keys_seconds = 3600;  // an issuer's keys change by the month
 
 const sys::RealClock k_machine_clock;
 
-}  // namespace
-
 Route route_of(const std::string& path) {
   constexpr Name<Route> k_routes[] = {{Route::page, "/"},
                                       {Route::page, "/index.html"},
@@ -74,12 +72,7 @@ Route route_of(const std::string& path) {
   return Route::none;
 }
 
-std::string badge_project(const std::string& path) {
-  return path.substr(k_badges.size(), path.size() - k_badges.size() - k_svg.size());
-}
-
-std::string removed_run(const std::string& path) { return path.substr(k_run.size()); }
-
+// Nothing where the method is one that the route takes: else 404 or 405.
 std::optional<Response> wrong_route(Route route, Method method) {
   if (route == Route::none) {
     return error_answer(404, "there is no such path", "/api/v1/openapi.json describes them");
@@ -96,6 +89,14 @@ std::optional<Response> wrong_route(Route route, Method method) {
                                    : "GET, HEAD");
   return response;
 }
+
+}  // namespace
+
+std::string badge_project(const std::string& path) {
+  return path.substr(k_badges.size(), path.size() - k_badges.size() - k_svg.size());
+}
+
+std::string removed_run(const std::string& path) { return path.substr(k_run.size()); }
 
 Response unauthorized(Route route, std::string_view message) {
   Response response = error_answer(
@@ -289,19 +290,17 @@ bool Service::queue(const JobPtr& job) {
       upload && job->caller.token ? job->caller.token->id : holder_of_peer(job->request.head.peer);
   job->place = (upload ? upload_places_ : places_).take(whose);
   if (!job->place) return false;
-  return (upload ? uploaders_ : readers_)
-      ->post([this, job](std::size_t thread) { run_safely(job, thread); }, whose);
-}
-
-// What a library throws in spite of all is this request's trouble alone.
-void Service::run_safely(const JobPtr& job, std::size_t thread) {
-  job->place.reset();
-  try {
-    run(job, thread);
-  } catch (const std::exception& error) {
-    tell_trouble(fmt::format("a fault in weir: {}", error.what()));
-    if (job->answer) respond(*job, error_answer(500, "a fault in weir"));
-  }
+  // What a library throws in spite of all is this request's trouble alone.
+  const auto run_safely = [this, job](std::size_t thread) {
+    job->place.reset();
+    try {
+      run(job, thread);
+    } catch (const std::exception& error) {
+      tell_trouble(fmt::format("a fault in weir: {}", error.what()));
+      if (job->answer) respond(*job, error_answer(500, "a fault in weir"));
+    }
+  };
+  return (upload ? uploaders_ : readers_)->post(run_safely, whose);
 }
 
 Service::~Service() { stop(); }

@@ -95,7 +95,6 @@ struct ServiceOptions {
 
 // Which path is what, and who may ask for it. Pure.
 
-[[nodiscard]] Route route_of(const std::string& path);
 // Does it change what is kept? Then a thread of its own carries it out.
 [[nodiscard]] constexpr bool is_change(Route route) {
   return route == Route::runs || route == Route::run;
@@ -109,8 +108,6 @@ struct ReadingRules {
   bool is_public = false, public_badges = false;
 };
 
-// Nothing where the method is one that the route takes: else 404 or 405.
-[[nodiscard]] std::optional<Response> wrong_route(Route route, Method method);
 // Nothing where `caller` may ask for it: else 401 or 403. `perhaps` may, for now.
 [[nodiscard]] std::optional<Response> refused(Route route, const Target& target,
                                               const Caller& caller, const ReadingRules& rules);
@@ -162,7 +159,6 @@ class Service final : public Handler {
   // False where there is no place for it.
   [[nodiscard]] bool queue(const JobPtr& job);
   void run(const JobPtr& job, std::size_t thread);
-  void run_safely(const JobPtr& job, std::size_t thread);
   void respond(Job& job, Response response);
   void tell_trouble(const std::string& words) const;
   void tell(const Head& head, const Caller& caller, const Response& response, double seconds,

@@ -265,10 +265,6 @@ void Session::put_out(std::string text, std::shared_ptr<const std::string> body)
   sent_ = 0;
 }
 
-std::size_t Session::to_send() const {
-  return text_.size() + (rest_ ? rest_->size() - in_front_ : 0) - sent_;
-}
-
 void Session::write() {
   const bool front = sent_ < text_.size();
   const std::string& from = front ? text_ : *rest_;
@@ -284,7 +280,7 @@ void Session::on_written(std::size_t size, ErrorCode error) {
   if (error || late_) return close();
   core_.counted.bytes_out += size;
   sent_ += size;
-  if (to_send() > 0) {
+  if (sent_ < text_.size() + (rest_ ? rest_->size() - in_front_ : 0)) {
     if (!interim_) expect_rate(sent_, core_.limits.answer_seconds);
     return write();
   }

@@ -152,7 +152,6 @@ class Session : public std::enable_shared_from_this<Session> {
   void write();
   void on_written(std::size_t size, ErrorCode error);
   void put_out(std::string text, std::shared_ptr<const std::string> body);
-  [[nodiscard]] std::size_t to_send() const;
   void part();
   void swallow();
 

@@ -102,11 +102,6 @@ bool is_commit(const std::string& text) {
          text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
 }
 
-bool is_key(const std::string& text) {
-  return !text.empty() && text.size() <= k_longest_key &&
-         std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
-}
-
 Result<void> check_names(const Target& target) {
   static const std::vector<std::string> k_known{"project", "commit", "branch",    "machine",
                                                 "time",    "pull",   "supersedes"};
@@ -154,7 +149,8 @@ Result<Said> said_of(const Head& head) {
     }
   }
   if (const std::string* key = head.header("idempotency-key")) {
-    if (!is_key(*key)) {
+    const bool shown = std::ranges::all_of(*key, [](char c) { return c >= ' ' && c <= '~'; });
+    if (!shown || key->empty() || key->size() > k_longest_key) {
       return fail(Code::usage, "Idempotency-Key: 1 to {} printable ASCII characters",
                   k_longest_key);
     }
