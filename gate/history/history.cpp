@@ -61,7 +61,6 @@ Result<void> check_optional(std::string_view what, const std::optional<std::stri
   return text ? check_name(what, *text) : Result<void>{};
 }
 
-
 Result<void> check_time(std::string_view what, double time) {
   if (time >= k_first_time && time < k_last_time) return {};
   return fail(Code::data, "{} is not in the years 0 to 9999: {} s since 1970", what, time);
