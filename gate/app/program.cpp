@@ -102,12 +102,6 @@ constexpr const char* k_examples =
     "3 something could not be measured, 4 inconclusive (if gate.on_inconclusive is\n"
     "fail), 130 interrupted.";
 
-verdict::ExitCode exit_code_of(Code code) {
-  using verdict::ExitCode;
-  if (code == Code::usage || code == Code::config) return ExitCode::usage;
-  return code == Code::interrupted ? ExitCode::interrupted : ExitCode::unmeasured;
-}
-
 }  // namespace
 
 void Program::choose(std::shared_ptr<const flow::Job> job, Action action, bool takes_words) {
@@ -160,7 +154,10 @@ int Program::run(int argc, const char* const* argv) {
   const auto code = act();
   if (code) return static_cast<int>(*code);
   flow::print_error(world_, code.error());
-  return static_cast<int>(exit_code_of(code.error().code));
+  const Code why = code.error().code;
+  if (why == Code::usage || why == Code::config) return k_usage;
+  using verdict::ExitCode;
+  return static_cast<int>(why == Code::interrupted ? ExitCode::interrupted : ExitCode::unmeasured);
 }
 
 }  // namespace weir::app

@@ -35,13 +35,6 @@ Result<const config::Preset*> preset_of(const std::string& asked, const std::str
               text::printable(asked), text::did_you_mean(asked, names), text::join(names));
 }
 
-// By what it prints ("llama-bench-table" is llama-bench's, too); not by what any engine may print.
-const config::Preset* preset_of_output(std::string_view output) {
-  return first_of(config::presets(), [&](const config::Preset& one) {
-    return !one.output.empty() && output.starts_with(one.output) && output != "weir-observed";
-  });
-}
-
 // What one run of a program that nobody knows shows.
 struct Trial {
   std::string output{};        // the adapter that reads what it prints; "": none does
@@ -132,7 +125,12 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
     WEIR_TRY(const Trial trial, try_once(job, typed, *probing, interrupts.stop()));
     typed.output = trial.output;
     typed.device = trial.device;
-    typed.preset = preset_of_output(trial.output);
+    // By what it prints ("llama-bench-table" is llama-bench's, too); not by what any engine may
+    // print.
+    typed.preset = first_of(config::presets(), [&](const config::Preset& one) {
+      return !one.output.empty() && trial.output.starts_with(one.output) &&
+             trial.output != "weir-observed";
+    });
     if (typed.output.empty() && !trial.is_counted) {
       return fail(Code::usage,
                   "{}: weir reads nothing of what it prints, and no probe saw it do anything\n"

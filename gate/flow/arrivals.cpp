@@ -21,15 +21,6 @@ Job job_in(sys::World& world, const std::string& folder) {
   return job;
 }
 
-// What comes has aliases for private names; baselines go by the true ones.
-void restore_names(const Loaded& loaded, std::vector<profile::Profile>& profiles) {
-  std::map<std::string, profile::CellKey> true_names;
-  for (const config::Cell& cell : loaded.cells) {
-    true_names.emplace(loaded.known.redactor.cell(cell.key).str(), cell.key);
-  }
-  for (profile::Profile& one : profiles) one.cell = look_up(true_names, one.cell.str(), one.cell);
-}
-
 }  // namespace
 
 Result<std::unique_ptr<FolderJudge>> FolderJudge::make(
@@ -52,7 +43,13 @@ Result<std::optional<verdict::GateVerdict>> FolderJudge::judge(
   if (!loaded) return fail(Code::config, "the configuration of this project cannot be read here");
   Measured measured;
   measured.profiles.assign(profiles.begin(), profiles.end());
-  restore_names(*loaded, measured.profiles);
+  // What comes has aliases for private names; baselines go by the true ones.
+  std::map<std::string, profile::CellKey> true_names;
+  for (const config::Cell& cell : loaded->cells) {
+    true_names.emplace(loaded->known.redactor.cell(cell.key).str(), cell.key);
+  }
+  for (profile::Profile& one : measured.profiles)
+    one.cell = look_up(true_names, one.cell.str(), one.cell);
   measured.some_cells = measured.profiles.size() < loaded->cells.size();
   measured.known = std::move(loaded->known);
   measured.known.notes.clear();
@@ -133,15 +130,13 @@ void Poster::post(const Waiting& one) {
   auto found = publish::look_up(**api, event, notes);
   if (found && one.arrival.is_merge) found = publish::check_merge(**api, event, commit);
   if (!found) return say_(fmt::format("{}: not posted: {}", repository, found.error().message));
-  const publish::Target target{repository, event.pull_request, event.sha,     {},
-                               "",         event.base,         event.base_sha};
   report::MarkdownStyle style;
   style.verbs = report_hints();
   const publish::Texts texts = publish::texts_of(one.verdict, style, {});
   publish::PostOptions options;
   options.gate = publish::gate_name(one.arrival.project);  // others may post to this repository
   options.settle_seconds = settle_seconds_;
-  const auto parts = publish::post(**api, target, texts, options, [&](double seconds) {
+  const auto parts = publish::post(**api, event, texts, options, [&](double seconds) {
     (void)world_.pause.wait(seconds, stop_);
   });
   for (const publish::Part& part : parts) {

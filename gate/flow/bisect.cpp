@@ -330,13 +330,6 @@ class Bisector {
 
 bool was_found(const Bisected& made) { return made.suspects.size() == 1; }
 
-std::string tally(const Bisected& made) {
-  const auto built = std::ranges::count(made.steps, true, &BisectStep::built);
-  const auto skipped = std::ranges::count(made.steps, source::Tried::skipped, &BisectStep::tried);
-  return fmt::format("{} of {} commits tried, {} skipped, {} built, {}", made.steps.size(),
-                     made.commits + 1, skipped, built, unit::show_duration(made.seconds));
-}
-
 std::string text_of(const Bisected& made) {
   std::string text;
   if (was_found(made)) {
@@ -354,7 +347,11 @@ std::string text_of(const Bisected& made) {
       if (step->tried == source::Tried::skipped) text += fmt::format("    {}\n", step->reason);
     }
   }
-  text += fmt::format("({}; {})\n", tally(made), made.folder);
+  const auto built = std::ranges::count(made.steps, true, &BisectStep::built);
+  const auto skipped = std::ranges::count(made.steps, source::Tried::skipped, &BisectStep::tried);
+  text +=
+      fmt::format("({} of {} commits tried, {} skipped, {} built, {}; {})\n", made.steps.size(),
+                  made.commits + 1, skipped, built, unit::show_duration(made.seconds), made.folder);
   for (const std::string& note : made.asked.notes) text += fmt::format("note: {}\n", note);
   return made.redactor.text(text);
 }

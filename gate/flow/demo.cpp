@@ -15,6 +15,29 @@ constexpr const char* k_needs_fusion = "lost-fusion";
 
 using Words = std::vector<std::string>;
 
+// The demo's weir.yaml. Without `vulkan`, for the CPU backend. `fused`: with the fused kernel of
+// the feed-forward network, which a lost fusion needs.
+std::string demo_config(bool vulkan, bool fused) {
+  std::string args = vulkan ? "--backend, vulkan" : "--backend, cpu";
+  if (fused) args += ", --fused-ffn";
+  return fmt::format(
+      "version: 1\n"
+      "engines:\n"
+      "  mine:\n"
+      "    command: [./weir-engine, -m, \"{{model}}\", -p, \"{{prompt_tokens}}\",\n"
+      "              -n, \"{{tokens}}\", -r, \"{{repeats}}\", --json, \"{{args}}\"]\n"
+      "    output: weir-observed            # how its output is read\n"
+      "    probes: {}\n"
+      "    cpu_ops_allowed: {{GET_ROWS: \"one row: cheaper than a dispatch\"}}\n"
+      "    counted_env: {{LP_NUM_THREADS: \"1\"}}\n"
+      "models: {{toy: toy.gguf}}\n"
+      "backends: {{{}: {{args: [{}]}}}}\n"
+      "prompts: {{decode: {{prompt_tokens: 0, tokens: 16}}}}\n",
+      vulkan ? "[vulkan, instrument]     # a layer before the driver, its own marks"
+             : "[instrument]             # the engine's own marks",
+      vulkan ? "vulkan" : "cpu", args);
+}
+
 // Where it goes on: a folder to keep, or one that is gone in the end.
 Result<sys::ScratchFolder> make_place(const std::string& keep, sys::Files& files) {
   if (keep.empty()) {
@@ -222,27 +245,6 @@ class Demo {
 };
 
 }  // namespace
-
-std::string demo_config(bool vulkan, bool fused) {
-  std::string args = vulkan ? "--backend, vulkan" : "--backend, cpu";
-  if (fused) args += ", --fused-ffn";
-  return fmt::format(
-      "version: 1\n"
-      "engines:\n"
-      "  mine:\n"
-      "    command: [./weir-engine, -m, \"{{model}}\", -p, \"{{prompt_tokens}}\",\n"
-      "              -n, \"{{tokens}}\", -r, \"{{repeats}}\", --json, \"{{args}}\"]\n"
-      "    output: weir-observed            # how its output is read\n"
-      "    probes: {}\n"
-      "    cpu_ops_allowed: {{GET_ROWS: \"one row: cheaper than a dispatch\"}}\n"
-      "    counted_env: {{LP_NUM_THREADS: \"1\"}}\n"
-      "models: {{toy: toy.gguf}}\n"
-      "backends: {{{}: {{args: [{}]}}}}\n"
-      "prompts: {{decode: {{prompt_tokens: 0, tokens: 16}}}}\n",
-      vulkan ? "[vulkan, instrument]     # a layer before the driver, its own marks"
-             : "[instrument]             # the engine's own marks",
-      vulkan ? "vulkan" : "cpu", args);
-}
 
 Result<Answer> demo(const Job& job, const DemoOptions& options) {
   const sys::Interrupts interrupts;

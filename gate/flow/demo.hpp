@@ -14,10 +14,6 @@ struct DemoOptions {
   std::string engine;  // weir-engine; "": the one beside this program
 };
 
-// The demo's weir.yaml. Without `vulkan`, for the CPU backend. `fused`: with the fused kernel of
-// the feed-forward network, which a lost fusion needs.
-[[nodiscard]] std::string demo_config(bool vulkan, bool fused);
-
 // ExitCode::pass when all went as it should: the gate passed before the regression and failed with
 // it. Code::data with what a step said where one went otherwise, Code::usage for a regression that
 // the engine does not have.

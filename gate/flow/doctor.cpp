@@ -161,9 +161,8 @@ Result<std::vector<Patient>> patients(const Job& job, const DoctorOptions& optio
   return found;
 }
 
-using FitState = probes::Fit::State;
 constexpr auto k_fit_words =
-    names_in_order<FitState>("sees", "perhaps", "blind", "absent", "unused");
+    names_in_order<probes::Fit::State>("sees", "perhaps", "blind", "absent", "unused");
 
 // Where its program is, or why there is none to look at.
 Result<std::string> program_of(const Patient& patient, const std::string& path_variable,

@@ -1,7 +1,5 @@
 #include "gate/flow/explain.hpp"
 
-#include <ranges>
-
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
@@ -23,12 +21,6 @@ std::optional<std::string> header_in(const std::string& folder, const sys::Files
     if (text::lower(name).ends_with(".gguf")) return sys::join_path(folder, name);
   }
   return std::nullopt;
-}
-
-bool worth_explaining(const verdict::CellVerdict& cell) {
-  using verdict::Outcome;
-  return cell.verdict == Outcome::fail || cell.verdict == Outcome::improved ||
-         cell.verdict == Outcome::accepted;
 }
 
 // A GGUF file, a config.json, or a folder that holds one of them.
@@ -94,11 +86,13 @@ explain::AllowedOps allowed_ops_of(const config::Settings& settings, const profi
 
 void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Settings& settings,
                    const std::string& config_file, const sys::Files& files) {
+  using verdict::Outcome;
+  constexpr Outcome k_explained[] = {Outcome::fail, Outcome::improved, Outcome::accepted};
   constexpr std::size_t k_most_findings = 8;
   ModelHeaders models(settings, config_file, files);
   const explain::Options options = explain_options(settings);
   for (verdict::CellVerdict& cell : cells) {
-    if (!worth_explaining(cell)) continue;
+    if (!holds(k_explained, cell.verdict)) continue;
     auto why = explain::explain(explain::evidence_of(cell), models.of(cell.cell.model), options);
     // What the rules of the config say comes last, and is all kept.
     const auto own = std::ranges::find_if(
@@ -254,7 +248,6 @@ Result<Answer> explain_changes(const Job& job, const ExplainOptions& options) {
 
 namespace {
 
-using explain::Compared;
 using explain::Comparison;
 
 // --- two runs ----------------------------------------------------------------------------------

@@ -224,14 +224,6 @@ std::string ran(std::int64_t missing, std::int64_t planned) {
   return fmt::format("{} of {} processes ran: the run was interrupted", planned - missing, planned);
 }
 
-// Before profiles are made of them.
-void leave_out_counts(const Lacking& cells, std::vector<profile::RunRecord>& records) {
-  std::erase_if(records, [&](const profile::RunRecord& record) {
-    const run::Unfinished* lacks = look_up(cells, record.cell);
-    return record.pass == profile::Pass::counted && lacks != nullptr && lacks->counted > 0;
-  });
-}
-
 // Errors of cells, what was not judged, and why nothing of it may be stored.
 void tell_interrupted(const Lacking& cells, Measured& measured) {
   std::size_t without_times = 0;
@@ -416,7 +408,10 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
     measured.known.notes = file.header.notes;
   }
   const Lacking lacking = run::unfinished(file);
-  leave_out_counts(lacking, file.records);
+  std::erase_if(file.records, [&](const profile::RunRecord& record) {
+    const run::Unfinished* lacks = look_up(lacking, record.cell);
+    return record.pass == profile::Pass::counted && lacks != nullptr && lacks->counted > 0;
+  });
   measured.profiles =
       profile::assemble_all(file.header.cells, file.header.unavailable, file.records);
   take_reference(*measured.known.settings, measured.profiles);

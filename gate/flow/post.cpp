@@ -209,15 +209,15 @@ Result<Said> said_of(const Job& job, const PostOptions& words, const publish::Ev
 
 // `wrong_rules`: why those of the verdict are not its base's.
 publish::Texts texts_of(const Said& said, const PostOptions& words, const publish::Event& event,
-                        const publish::Target& target, const std::string& wrong_rules) {
+                        const std::string& wrong_rules) {
   report::MarkdownStyle style;
   style.verbs = report_hints();
-  if (!target.run_url.empty()) style.run_url = target.run_url;
+  if (!event.run_url.empty()) style.run_url = event.run_url;
   if (!said.gate) return publish::not_measured(said.none, style);
   return publish::texts_of(
       *said.gate, style,
       {event.conclusion, event.from_fork, words.judged_here, event.of_pull_request, wrong_rules},
-      target, publish::gate_name(words.name));
+      event, publish::gate_name(words.name));
 }
 
 // What was posted, in words and as weir.post/1.
@@ -295,13 +295,8 @@ publish::PostOptions options_of(const PostOptions& words) {
   return options;
 }
 
-publish::Target target_of(const publish::Event& event, const std::string& run_url) {
-  return {event.repository, event.pull_request, event.sha,     event.run,
-          run_url,          event.base,         event.base_sha};
-}
-
 Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish::Event& event,
-                        const Said& said, const std::string& run_url, const std::string& api_url,
+                        const Said& said, const std::string& api_url,
                         std::vector<std::string> notes) {
   if (!event.pull_request && event.head) {
     notes.push_back("the pull request of this run would be asked for; --pr N names it here");
@@ -312,9 +307,8 @@ Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish:
   if (event.of_pull_request && event.base.empty()) {
     notes.push_back("the base of the pull request would be asked for: it stands in each name");
   }
-  const publish::Target target = target_of(event, run_url);
   publish::Rehearsal rehearsal;
-  const auto parts = publish::post(rehearsal, target, texts_of(said, words, event, target, ""),
+  const auto parts = publish::post(rehearsal, event, texts_of(said, words, event, ""),
                                    options_of(words), [](double) {});
   for (const publish::Part& part : parts) {
     if (!part.reason.empty()) notes.push_back(fmt::format("no {}: {}", part.name, part.reason));
@@ -330,14 +324,14 @@ Result<Answer> rehearse(const Job& job, const PostOptions& words, const publish:
 }
 
 Posted post_all(const PostOptions& words, publish::Event& event, const Said& said,
-                const std::string& run_url, double settle_seconds, const Github& github) {
+                double settle_seconds, const Github& github) {
   publish::Api& api = github.api();
   Posted told;
   told.gate = publish::gate_name(words.name);
   publish::PostOptions options = options_of(words);
   options.settle_seconds = settle_seconds;
   const auto found = publish::look_up(api, event, told.notes);
-  told.target = target_of(event, run_url);
+  told.target = event;
   // Where it cannot be found out where to post, each part says so.
   const auto not_posted = [&](const char* name, bool wanted) {
     if (!wanted) return;
@@ -353,12 +347,11 @@ Posted post_all(const PostOptions& words, publish::Event& event, const Said& sai
     return told;
   }
   std::string wrong_rules;
-  if (said.gate && said.gate->rules && !told.target.base.empty()) {
-    wrong_rules = publish::why_not_rules_of_base(api, told.target, said.gate->rules->commit);
+  if (said.gate && said.gate->rules && !event.base.empty()) {
+    wrong_rules = publish::why_not_rules_of_base(api, event, said.gate->rules->commit);
   }
-  const publish::Texts texts =
-      masked(texts_of(said, words, event, told.target, wrong_rules), github.masker());
-  const auto posted = publish::post(api, told.target, texts, options, github.wait());
+  const publish::Texts texts = masked(texts_of(said, words, event, wrong_rules), github.masker());
+  const auto posted = publish::post(api, event, texts, options, github.wait());
   told.parts.insert(told.parts.end(), posted.begin(), posted.end());
   for (const publish::Part& part : told.parts) {
     for (const std::string& warning : part.warnings) {
@@ -378,17 +371,17 @@ Posted post_all(const PostOptions& words, publish::Event& event, const Said& sai
 Result<Answer> post(const Job& job, const PostOptions& words) {
   WEIR_TRY(const std::string api_url, api_url_of(job, words.access.api_url));
   WEIR_TRY(publish::Event event, event_of(job, words));
-  WEIR_TRY(const std::string run_url, run_url_of(job, words, event, api_url));
+  WEIR_TRY(event.run_url, run_url_of(job, words, event, api_url));
   std::vector<std::string> notes;
   WEIR_TRY(const Said said, said_of(job, words, event, notes));
-  if (words.dry_run) return rehearse(job, words, event, said, run_url, api_url, notes);
+  if (words.dry_run) return rehearse(job, words, event, said, api_url, notes);
 
   WEIR_TRY(const auto github,
            Github::open(job, words.access, "--dry-run posts nothing and needs none"));
   WEIR_TRY(const double settle, unit::parse_duration_seconds(words.settle));
   const Masker& masker = github->masker();
   Posted told =
-      post_all(words, event, said, run_url, std::min(settle, github->limit_seconds() / 4), *github);
+      post_all(words, event, said, std::min(settle, github->limit_seconds() / 4), *github);
   told.notes.insert(told.notes.begin(), notes.begin(), notes.end());
   for (const std::string& note : told.notes) {
     job.talk("weir: " + masker.mask(text::printable(note)));

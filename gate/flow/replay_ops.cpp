@@ -275,7 +275,7 @@ Result<Answer> record_ops(const Job& job, const ReplayOptions& options) {
   WEIR_TRY(const profile::Replay replay, probes::collect_replay(job.files(), passing.path()));
   const Json json = write_fields(replay);
   WEIR_CHECK(job.files().write_atomic(options.record, document(json, -1)));
-  return Answer{report::recording_text(replay, static_cast<std::size_t>(job.width())) +
+  return Answer{report::recording_text(replay, job.width()) +
                     fmt::format("\nrecorded {}\n  weir replay {} --engine {}\n", options.record,
                                 text::shell_word(options.record),
                                 text::shell_word(sys::folder_of(replay.library))),
@@ -320,10 +320,6 @@ std::int64_t constant_bytes_of(const profile::ReplayStep& step) {
     }
   }
   return static_cast<std::int64_t>(std::min<__int128>(sum, k_most));
-}
-
-bool wanted(const ReplayOptions& options, const profile::ReplayNode& node) {
-  return matches(options.ops, node.description) || matches(options.ops, node.op);
 }
 
 Result<std::size_t> chosen_step(const ReplayOptions& options, const profile::Replay& replay) {
@@ -391,7 +387,9 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
   }
   ReplayAsk ask{options};
   ask.constant_bytes = constant_bytes_of(step);
-  std::erase_if(step.nodes, [&](const auto& node) { return !wanted(options, node); });
+  std::erase_if(step.nodes, [&](const auto& node) {
+    return !matches(options.ops, node.description) && !matches(options.ops, node.op);
+  });
   if (step.nodes.empty()) {
     return fail(Code::usage, "{}: step {} has no op that {} selects", options.what, index + 1,
                 options.peak ? "--peak" : "--op");
@@ -415,12 +413,11 @@ Result<Answer> replay_ops(const Job& job, const ReplayOptions& options) {
   }
   const bool whole = options.ops.empty() && !options.peak;
   const observed::Observed observed = observed::observed_of(replay, step, replayed, whole);
-  return Answer{report::replay_text(replay, step, replayed,
-                                    {.width = static_cast<std::size_t>(job.width()),
-                                     .most_rows = options.top,
-                                     .whole = whole}),
-                document(write_fields(observed)),
-                observed.ops.empty() ? ExitCode::unmeasured : ExitCode::pass};
+  return Answer{
+      report::replay_text(replay, step, replayed,
+                          {.width = job.width(), .most_rows = options.top, .whole = whole}),
+      document(write_fields(observed)),
+      observed.ops.empty() ? ExitCode::unmeasured : ExitCode::pass};
 }
 
 // What is replayed or recorded decides which options there are.

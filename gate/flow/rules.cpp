@@ -114,10 +114,16 @@ Result<void> read_config(const std::string& ref, const Job& job, Rules& rules) {
   return {};
 }
 
-Result<std::string> words_of_stored(const source::Git& git, const std::string& ref,
-                                    const std::string& commit) {
+// Baselines are those of the folder as the commit has it, which `ref` names.
+Result<void> take_folder(const std::string& ref, const std::string& commit,
+                         const std::string& folder, const Job& job, Rules& rules) {
+  const source::Git& git = rules.repository->git();
+  WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, folder, job.asked.baselines));
+  rules.used.baselines_commit = commit;
   WEIR_TRY(const std::string words, git.words(commit));
-  return fmt::format("stored baselines of {}, {}", text::printable(ref), words);
+  rules.used.baselines_words =
+      fmt::format("stored baselines of {}, {}", text::printable(ref), words);
+  return {};
 }
 
 // The folder of --baselines, as the commit of --rules-from has it.
@@ -134,24 +140,17 @@ Result<void> take_baselines(const std::string& ref, const Job& job, Rules& rules
                     job.asked.baselines));
     return {};
   }
-  const source::Git& git = rules.repository->git();
-  WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, *inner, job.asked.baselines));
-  rules.used.baselines_commit = commit;
-  WEIR_TRY(rules.used.baselines_words, words_of_stored(git, ref, commit));
+  WEIR_CHECK(take_folder(ref, commit, *inner, job, rules));
   return compare_stored(rules, commit, *inner, job);
 }
 
 // REF or REF:PATH.
 Result<void> take_branch(const std::string& wanted, const Job& job, Rules& rules) {
   WEIR_TRY(rules.repository, Repository::around(job.world, job.folder()));
-  const source::Git& git = rules.repository->git();
   WEIR_TRY(const BaselinesPlace place, baselines_place(wanted));
   WEIR_TRY(const std::string commit, rules.repository->commit("--baselines-ref", place.ref));
-  WEIR_TRY(const std::string folder, baselines_folder(git, commit, place));
-  WEIR_TRY(rules.baselines, source::TreeFiles::open(git, commit, folder, job.asked.baselines));
-  rules.used.baselines_commit = commit;
-  WEIR_TRY(rules.used.baselines_words, words_of_stored(git, wanted, commit));
-  return {};
+  WEIR_TRY(const std::string folder, baselines_folder(rules.repository->git(), commit, place));
+  return take_folder(wanted, commit, folder, job, rules);
 }
 
 }  // namespace

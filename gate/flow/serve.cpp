@@ -290,15 +290,6 @@ Result<serve::ServerOptions> server_of(const ServeOptions& options, const Listen
   return server;
 }
 
-std::string ready_words(const ServeOptions& options, const ListenPlace& place, std::uint16_t port,
-                        bool is_public, const std::string& store) {
-  const bool six = place.address.find(':') != std::string::npos;
-  return fmt::format("weir serve: ready on {}://{}{}{}:{}/, {}, {}\n",
-                     options.certificate.empty() ? "http" : "https", six ? "[" : "", place.address,
-                     six ? "]" : "", port, text::printable(store),
-                     is_public ? "anybody who reaches it may read" : "reading needs a token");
-}
-
 // Telling systemd how it goes (sd_notify(3)): a datagram to the socket that NOTIFY_SOCKET names.
 // "READY=1". Nothing where nobody asked for it; what goes wrong is no fault of the service.
 void notify_systemd(const Job& job, const std::string& state) {
@@ -381,10 +372,15 @@ Result<Answer> serve_history(const Job& job, const ServeOptions& options) {
   service_options.trouble = [&log](const std::string& words) { log.say(words); };
   WEIR_TRY(const auto service, serve::Service::start(job.files(), std::move(service_options)));
   WEIR_TRY(const auto server, serve::Server::listen(server_options, *service));
-  service->set_traffic([&server] { return server->traffic(); });
+  service->set_traffic([&server]() -> const serve::Traffic& { return server->traffic(); });
 
   const sys::Interrupts interrupts;
-  job.world.terminal.write(2, ready_words(options, place, server->port(), is_public, shown));
+  const bool six = place.address.find(':') != std::string::npos;
+  job.world.terminal.write(
+      2, fmt::format("weir serve: ready on {}://{}{}{}:{}/, {}, {}\n",
+                     options.certificate.empty() ? "http" : "https", six ? "[" : "", place.address,
+                     six ? "]" : "", server->port(), text::printable(shown),
+                     is_public ? "anybody who reaches it may read" : "reading needs a token"));
   notify_systemd(job, "READY=1");
   server->run(interrupts.stop(), [&service, &job] {
     notify_systemd(job, "STOPPING=1");

@@ -13,10 +13,6 @@ constexpr std::uint64_t k_largest_file = std::uint64_t{16} << 20;
 constexpr std::size_t k_most_files = 100'000;
 constexpr int k_levels = 4;  // engine, model, backend, prompt; the files lie below
 
-bool is_baseline_name(const std::string& name) {
-  return name.size() > 5 && name.ends_with(".json") && name.front() != '.';
-}
-
 }  // namespace
 
 StoredBaselines::StoredBaselines(sys::Files& files, std::string folder, std::string words)
@@ -35,7 +31,7 @@ Result<std::vector<baseline::Baseline>> StoredBaselines::of_cell(
   if (files_.kind(folder) != sys::Kind::folder) return found;
   WEIR_TRY(const std::vector<std::string> names, files_.list(folder));
   for (const std::string& name : names) {
-    if (!is_baseline_name(name)) continue;
+    if (name.size() <= 5 || !name.ends_with(".json") || name.front() == '.') continue;
     const std::string path = sys::join_path(folder, name);
     WEIR_TRY(baseline::Baseline stored, read(path));
     if (stored.cell != cell.str()) {

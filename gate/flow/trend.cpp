@@ -87,7 +87,7 @@ namespace {
 Result<void> write_all_of(history::Store& store, const history::Filter& filter,
                           const std::function<Result<void>(std::string)>& write) {
   WEIR_CHECK(write(history::first_line() + "\n"));
-  history::Store::Takes takes;
+  history::Takes takes;
   takes.run = [&](const history::Run& run) { return write(history::line_of(run) + "\n"); };
   takes.acknowledgement = [&](const history::Acknowledgement& one) {
     return write(history::line_of(one) + "\n");

@@ -149,14 +149,6 @@ class BaselineHistory {
   std::optional<std::vector<config::Redactor>> last_redactors_;
 };
 
-bool holds_baselines(const std::vector<source::Git::TreeEntry>& entries, const source::Git& git) {
-  return std::ranges::any_of(entries, [&](const source::Git::TreeEntry& entry) {
-    if (!may_be_baseline(entry)) return false;
-    const auto text = git.content(entry.object, k_largest_baseline);
-    return text && text->find(baseline::k_schema) != std::string::npos;
-  });
-}
-
 }  // namespace
 
 Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
@@ -169,7 +161,12 @@ Result<void> trend_parts_of_baselines(const Job& job, const TrendFolder& where,
   WEIR_TRY(const std::vector<source::CommitFacts> commits, git.commits_that_changed(inner));
   if (commits.empty()) return {};
   WEIR_TRY(const auto entries, git.entries_below(commits.back().name, inner, k_most_tracked));
-  if (!holds_baselines(entries, git)) return {};
+  const bool some = std::ranges::any_of(entries, [&](const source::Git::TreeEntry& entry) {
+    if (!may_be_baseline(entry)) return false;
+    const auto text = git.content(entry.object, k_largest_baseline);
+    return text && text->find(baseline::k_schema) != std::string::npos;
+  });
+  if (!some) return {};
   if (git.shallow().value_or(false)) {
     warn("this clone is shallow: what was stored before it begins is not seen");
   }

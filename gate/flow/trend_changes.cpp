@@ -9,8 +9,7 @@
 namespace weir::flow {
 bool is_change_to_tell(const history::SeriesChange& change) {
   // Another class alone is none; where a step is clear besides, somebody has to look at it.
-  const bool alone = change.kind == history::SeriesChangeKind::device_class && !change.low;
-  return !change.known && change.worse.value_or(true) && !alone;
+  return !change.known && change.worse.value_or(true) && !change.class_alone;
 }
 
 Result<Answer> trend_changes(const Job& job, const TrendChangesOptions& options) {
@@ -111,7 +110,7 @@ Result<std::vector<publish::IssueWanted>> issues_wanted(const Job& job,
     const history::Series& series = read.history.series[change.series];
     // A drift is told when it has gone on for weeks: its end says whether it is news.
     const std::size_t last =
-        change.kind == history::SeriesChangeKind::drift ? change.end - 1 : change.index;
+        change.kind == stats::ChangeKind::drift ? change.end - 1 : change.index;
     if (!is_change_to_tell(change) || read.history.run_of(series.points[last]).time < since) {
       continue;
     }

@@ -17,13 +17,6 @@ constexpr std::uint64_t k_largest_header = std::uint64_t{16} << 20;
 constexpr std::size_t k_deepest = 8, k_most_entries = 200'000;
 constexpr const char* k_verdict_name = "verdict.json";
 
-// What stays the same however often a run is gone on with or judged: the line its journal begins
-// with.
-Result<std::string> id_of_run(const std::string& journal, const sys::Files& files) {
-  WEIR_TRY(const std::string head, files.read_prefix(journal, k_largest_header));
-  return hash_hex("run\n" + head.substr(0, head.find('\n')));
-}
-
 std::optional<std::string> name_or_nothing(const std::optional<std::string>& text) {
   return text && !text->empty() ? std::optional(history::stored_name(*text)) : std::nullopt;
 }
@@ -84,7 +77,10 @@ Result<TrendPart> part_of_run(const Job& job, const std::string& path, const Tre
   WEIR_TRY(const run::RunFile file, run::read_run(files, home));
   history::RunFacts facts;
   facts.project = given.project;
-  WEIR_TRY(facts.id, id_of_run(journal, files));
+  // What stays the same however often a run is gone on with or judged: the line its journal begins
+  // with.
+  WEIR_TRY(const std::string head, files.read_prefix(journal, k_largest_header));
+  facts.id = hash_hex("run\n" + head.substr(0, head.find('\n')));
   facts.source = history::Source::run;
   facts.time = given.time.value_or(file.header.started_at);
   facts.machine = given.machine ? history::stored_name(*given.machine)

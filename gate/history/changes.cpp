@@ -22,8 +22,11 @@ class SeriesReader {
 
   Result<std::vector<SeriesChange>> read() {
     std::vector<SeriesChange> found;
-    WEIR_TRY(const stats::Changes changes, search());
-    for (const stats::Change& change : changes.changes) found.push_back(of(change));
+    const auto values = collect<double>(series_.points, &SeriesPoint::value);
+    WEIR_TRY(const stats::Changes changes, is_exact(series_)
+                                               ? stats::count_changes(values)
+                                               : stats::find_changes(values, policy_));
+    for (const stats::Change& change : changes.changes) found.push_back({change, at_});
     for (const ClassChange& change : class_changes(history_, series_)) put_class(change, found);
     std::ranges::sort(found, {}, &SeriesChange::index);
     for (SeriesChange& change : found) change.worse = is_worse(change);
@@ -31,47 +34,26 @@ class SeriesReader {
   }
 
  private:
-  Result<stats::Changes> search() const {
-    const auto values = collect<double>(series_.points, &SeriesPoint::value);
-    return is_exact(series_) ? stats::count_changes(values) : stats::find_changes(values, policy_);
-  }
-
-  SeriesChange of(const stats::Change& change) const {
-    const bool step = change.kind == stats::ChangeKind::step;
-    return {.series = at_,
-            .kind = step ? SeriesChangeKind::step : SeriesChangeKind::drift,
-            .index = change.index,
-            .end = change.end,
-            .before = change.before,
-            .after = change.after,
-            .size = change.size,
-            .low = change.low,
-            .high = change.high,
-            .relative = change.relative,
-            .confidence = change.confidence,
-            .settled = change.settled};
-  }
-
   void put_class(const ClassChange& change, std::vector<SeriesChange>& found) const {
     const auto near = std::ranges::find_if(found, [&](const SeriesChange& one) {
       const std::size_t apart =
           one.index > change.index ? one.index - change.index : change.index - one.index;
-      return one.kind == SeriesChangeKind::step && !one.new_class &&
+      return one.kind == stats::ChangeKind::step && !one.new_class &&
              apart <= (is_exact(series_) ? 0 : k_same_place);
     });
     if (near != found.end()) {
-      near->kind = SeriesChangeKind::device_class;
       near->new_class = change;
       return;
     }
     SeriesChange made;
     made.series = at_;
-    made.kind = SeriesChangeKind::device_class;
     made.index = made.end = change.index;
     made.before = change.before;
     made.after = change.after;
     made.relative = change.before != 0;
     made.size = made.relative ? change.after / change.before - 1 : change.after - change.before;
+    made.low = made.high = made.size;
+    made.settled = made.class_alone = true;
     made.new_class = change;
     found.push_back(std::move(made));
   }
@@ -87,11 +69,6 @@ class SeriesReader {
   stats::ChangePolicy policy_;
 };
 
-// A step may be corrected to a drift, and a drift to a step; another class is something else.
-bool same_kind(std::string_view a, std::string_view b) {
-  return a == b || (a != "class" && b != "class");
-}
-
 // The latest word on a change at that place, or where it stood before more points came in.
 std::optional<Acknowledgement> word_on(const History& history, const SeriesChange& change,
                                        std::span<const Acknowledgement> acknowledged) {
@@ -99,8 +76,10 @@ std::optional<Acknowledgement> word_on(const History& history, const SeriesChang
   const Acknowledgement here = acknowledgement_of(history, change);
   std::optional<Acknowledgement> found;
   for (const Acknowledgement& one : acknowledged) {
+    // A step may be corrected to a drift, and a drift to a step; another class is something else.
+    const bool same_kind = one.kind == here.kind || (one.kind != "class" && here.kind != "class");
     if (one.project != here.project || one.cell != here.cell || one.metric != here.metric ||
-        one.machine != here.machine || !same_kind(one.kind, here.kind)) {
+        one.machine != here.machine || !same_kind) {
       continue;
     }
     const std::size_t moved = is_exact(series) ? 0 : k_moved;
@@ -125,9 +104,9 @@ bool is_exact(const Series& series) {
   });
 }
 
-std::string_view to_string(SeriesChangeKind kind) {
-  constexpr std::string_view k_words[] = {"step", "drift", "class"};
-  return k_words[static_cast<std::size_t>(kind)];
+std::string_view kind_name(const SeriesChange& change) {
+  if (change.new_class) return "class";
+  return change.kind == stats::ChangeKind::drift ? "drift" : "step";
 }
 
 stats::ChangePolicy policy_of(const ChangesWanted& wanted, std::size_t series) {
@@ -163,7 +142,7 @@ Acknowledgement acknowledgement_of(const History& history, const SeriesChange& c
           series.cell,
           series.metric.name,
           series.machine,
-          std::string(to_string(change.kind)),
+          std::string(kind_name(change)),
           run.commit,
           run.time,
           "",

@@ -15,28 +15,18 @@
 
 namespace weir::history {
 
-enum class SeriesChangeKind { step, drift, device_class };
-// "step", "drift", "class"
-[[nodiscard]] std::string_view to_string(SeriesChangeKind kind);
-
-struct SeriesChange {
+// Levels and sizes are in the metric's unit.
+struct SeriesChange : stats::Change {
   std::size_t series = 0;  // of History::series
-  SeriesChangeKind kind = SeriesChangeKind::step;
-  std::size_t index = 0;         // 0-based place of the first changed point; never 0
-  std::size_t end = 0;           // drift: one past the last point that still moved; else index
-  double before = 0, after = 0;  // levels, in the metric's unit
-  double size = 0;               // after / before - 1; after - before where it is not `relative`
-  std::optional<double> low,
-      high;  // of the size; absent where a class changed and no step is clear
-  bool relative = true;
-  double confidence = 0;  // as stats/changes.hpp has it; 0 where a class changed alone
-  bool settled = true;    // its kind and place change no more
   // What it was measured on became another one, there or within two points of it.
   std::optional<ClassChange> new_class{};
+  bool class_alone = false;  // no step is clear besides: neither an interval nor a confidence
   // Whether this is for the worse; nothing where the metric has no direction.
   std::optional<bool> worse{};
   std::optional<Acknowledgement> known{};  // somebody said so
 };
+// "step", "drift", "class"
+[[nodiscard]] std::string_view kind_name(const SeriesChange& change);
 
 // Its values are counts that agreed: another value is another count, at once.
 [[nodiscard]] bool is_exact(const Series& series);

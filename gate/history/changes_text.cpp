@@ -53,7 +53,7 @@ std::string_view mark_of(const SeriesChange& change) {
 std::string where_words(const History& history, const SeriesChange& change) {
   const Series& series = history.series[change.series];
   std::string words = "since " + place_words(run_at(history, series, change.index));
-  if (change.kind == SeriesChangeKind::drift) {
+  if (change.kind == stats::ChangeKind::drift) {
     words = fmt::format("little by little, from {} to {}",
                         place_words(run_at(history, series, change.index)),
                         place_words(run_at(history, series, change.end - 1)));
@@ -77,8 +77,8 @@ std::string size_words(const Metric& metric, const SeriesChange& change) {
     return fmt::format("{} by {:g}", way, std::abs(change.after - change.before));
   }
   std::string words = fmt::format("{} by {}", way, percents(change.size));
-  if (change.low && change.high && *change.low != *change.high) {
-    double near = *change.low, far = *change.high;
+  if (change.low != change.high) {
+    double near = change.low, far = change.high;
     const bool one_way = (near < 0) == (far < 0);
     if (one_way && std::abs(near) > std::abs(far)) std::swap(near, far);
     const auto sign = [&](double size) { return one_way ? "" : size < 0 ? "−" : "+"; };
@@ -129,7 +129,7 @@ Json change_json(const History& history, const SeriesChange& change) {
                {"cell", series.cell},
                {"metric", series.metric.name},
                {"machine", series.machine},
-               {"kind", to_string(change.kind)},
+               {"kind", kind_name(change)},
                {"commit", optional_to_json(run.commit)},
                {"commit_before", optional_to_json(run_before.commit)},
                {"time", sys::time_of(run.time)},
@@ -140,8 +140,8 @@ Json change_json(const History& history, const SeriesChange& change) {
                {"after", change.after},
                {"size", change.size},
                {"relative", change.relative},
-               {"low", change.low ? Json(*change.low) : Json()},
-               {"high", change.high ? Json(*change.high) : Json()},
+               {"low", change.class_alone ? Json() : Json(change.low)},
+               {"high", change.class_alone ? Json() : Json(change.high)},
                {"confidence", change.confidence},
                {"settled", change.settled},
                {"worse", optional_to_json(change.worse)},
@@ -194,14 +194,14 @@ ChangeIssue issue_of(const History& history, const SeriesChange& change,
                       markdown_code(place_words(run)), markdown_code(place_words(run_before)));
   if (!series.machine.empty())
     body += fmt::format("| machine | {} |\n", markdown_code(series.machine));
-  if (change.kind == SeriesChangeKind::drift) {
+  if (change.kind == stats::ChangeKind::drift) {
     body += fmt::format("| kind | little by little, over {} runs |\n", change.end - change.index);
   }
   if (change.new_class)
     body += fmt::format("| note | {} |\n", markdown_text(class_words(*change.new_class)));
   body += fmt::format("| runs since | {} |\n\n", series.points.size() - change.index);
   if (run.commit && run_before.commit && run.commit != run_before.commit &&
-      change.kind == SeriesChangeKind::step) {
+      change.kind == stats::ChangeKind::step && !change.new_class) {
     body += "Which commit: " +
             markdown_code(fmt::format("weir bisect {} {} --cell {}", *run_before.commit,
                                       *run.commit, text::shell_word(series.cell))) +

@@ -61,14 +61,6 @@ Result<void> check_optional(std::string_view what, const std::optional<std::stri
   return text ? check_name(what, *text) : Result<void>{};
 }
 
-// Of which series something is said.
-Result<void> check_series(const auto& said) {
-  WEIR_CHECK(check_name("a project", said.project));
-  WEIR_CHECK(check_name("a cell", said.cell));
-  WEIR_CHECK(check_name("a metric", said.metric));
-  return check_text("a machine", said.machine);
-}
-
 Result<void> check_time(std::string_view what, double time) {
   if (time >= k_first_time && time < k_last_time) return {};
   return fail(Code::data, "{} is not in the years 0 to 9999: {} s since 1970", what, time);
@@ -255,7 +247,10 @@ Result<void> check(const StoredVerdict& verdict) {
 }
 
 Result<void> check(const Acknowledgement& acknowledgement) {
-  WEIR_CHECK(check_series(acknowledgement));
+  WEIR_CHECK(check_name("a project", acknowledgement.project));
+  WEIR_CHECK(check_name("a cell", acknowledgement.cell));
+  WEIR_CHECK(check_name("a metric", acknowledgement.metric));
+  WEIR_CHECK(check_text("a machine", acknowledgement.machine));
   WEIR_CHECK(check_name("a kind of change", acknowledgement.kind));
   WEIR_CHECK(check_optional("a commit", acknowledgement.commit));
   WEIR_CHECK(check_text("a name", acknowledgement.who));

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -129,6 +130,14 @@ struct Acknowledgement {
   double at = 0;  // when it was said
 
   friend bool operator==(const Acknowledgement&, const Acknowledgement&) = default;
+};
+
+// Who is handed what a history keeps, one at a time. An Error ends it; one that is empty leaves its
+// kind out.
+struct Takes {
+  std::function<Result<void>(Run)> run;
+  std::function<Result<void>(StoredVerdict)> verdict;
+  std::function<Result<void>(Acknowledgement)> acknowledgement;
 };
 
 // What is read of one point of a series. The indices are into the History that holds it.

@@ -161,7 +161,7 @@ Result<void> checked(Result<Value> read, const std::function<Result<void>(Value)
   return take ? take(*std::move(read)) : Result<void>{};
 }
 
-Result<void> read_line(std::string_view line, bool first, const TakeLines& take) {
+Result<void> read_line(std::string_view line, bool first, const Takes& take) {
   WEIR_TRY(const Json json, parse_json(line, k_line_limits));
   JsonReader read(json, "line");
   if (const auto schema = read.optional_string("schema")) {
@@ -194,7 +194,7 @@ std::string line_of(const Run& run) { return line("run", run); }
 std::string line_of(const StoredVerdict& verdict) { return line("verdict", verdict); }
 std::string line_of(const Acknowledgement& one) { return line("acknowledgement", one); }
 
-Result<void> read_lines(std::string_view text, const TakeLines& take) {
+Result<void> read_lines(std::string_view text, const Takes& take) {
   std::size_t number = 0;
   bool first = true;
   for (std::size_t from = 0; from < text.size();) {
@@ -203,9 +203,7 @@ Result<void> read_lines(std::string_view text, const TakeLines& take) {
     from = to + 1;
     ++number;
     if (line.empty()) continue;
-    WEIR_CHECK(read_line(line, first, take).map_error([&](Error error) {
-      return with_context(fmt::format("line {}", number), std::move(error));
-    }));
+    WEIR_CHECK(read_line(line, first, take).map_error(in_context(fmt::format("line {}", number))));
     first = false;
   }
   return first ? Result<void>(

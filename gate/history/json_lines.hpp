@@ -3,7 +3,6 @@
 // "weir.history/1"}. Pure: text in, text out; everything read is hostile.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -18,13 +17,8 @@ inline constexpr std::string_view k_lines_schema = "weir.history/1";
 [[nodiscard]] std::string line_of(const StoredVerdict& verdict);
 [[nodiscard]] std::string line_of(const Acknowledgement& acknowledgement);
 
-struct TakeLines {
-  std::function<Result<void>(Run)> run;
-  std::function<Result<void>(StoredVerdict)> verdict;
-  std::function<Result<void>(Acknowledgement)> acknowledgement;
-};
 // Reads lines in turn, each checked (history.hpp). Fails with Code::data naming the line; what
 // stood before it has been taken. Lines of other kinds, which a later weir writes, are errors.
-[[nodiscard]] Result<void> read_lines(std::string_view text, const TakeLines& take);
+[[nodiscard]] Result<void> read_lines(std::string_view text, const Takes& take);
 
 }  // namespace weir::history

@@ -212,10 +212,7 @@ Result<void> Store::add_all(const Batch& batch, Added& added) {
 
 Result<void> check(const Batch& batch) {
   for (const Run& run : batch.runs) {
-    WEIR_CHECK(check(run).map_error([&](Error error) {
-      return with_context(fmt::format("run {}", run.facts.id.substr(0, k_longest_name)),
-                          std::move(error));
-    }));
+    WEIR_CHECK(check(run).map_error(in_context("run " + run.facts.id.substr(0, k_longest_name))));
   }
   for (const StoredVerdict& verdict : batch.verdicts) WEIR_CHECK(check(verdict));
   for (const Acknowledgement& one : batch.acknowledgements) WEIR_CHECK(check(one));

@@ -92,25 +92,9 @@ Result<std::vector<NumberedRun>> read_runs(Database& database, const Filter& fil
   return runs;
 }
 
-Result<std::vector<double>> samples_of(std::string_view text) {
-  std::vector<double> samples;
-  for (const std::string& word : text::split(text, ' ')) {
-    const auto value = text::to_double(word);
-    if (!value) return fail(Code::data, "a list of samples that is none");
-    samples.push_back(*value);
-  }
-  return samples;
-}
-
 // The numbers of a point: columns nature, value, exact and samples from `column` on.
-struct Numbers {
-  profile::Nature nature = profile::Nature::sampled;
-  double value = 0;
-  std::optional<Rational> exact;
-  std::vector<double> samples;
-};
-Result<Numbers> numbers_of(const Row& row, int column) {
-  Numbers numbers;
+Result<SeriesPoint> numbers_of(const Row& row, int column) {
+  SeriesPoint numbers;
   const std::int64_t nature = row.integer(column);
   if (nature == 0) numbers.nature = profile::Nature::exact;
   if (nature == 1) numbers.nature = profile::Nature::nearly_exact;
@@ -121,8 +105,11 @@ Result<Numbers> numbers_of(const Row& row, int column) {
       return fail(Code::data, "no exact number: \"{}\"", text::printable(row.text(column + 2)));
     }
   }
-  if (!row.null(column + 3)) {
-    WEIR_TRY(numbers.samples, samples_of(row.text(column + 3)));
+  if (row.null(column + 3)) return numbers;
+  for (const std::string& word : text::split(row.text(column + 3), ' ')) {
+    const auto value = text::to_double(word);
+    if (!value) return fail(Code::data, "a list of samples that is none");
+    numbers.samples.push_back(*value);
   }
   return numbers;
 }
@@ -159,12 +146,13 @@ Result<void> add_series(Database& database, const Named& named, std::int64_t cel
         const RunFacts& facts = history.runs[*run];
         Series& one = series[{facts.project, metric, facts.machine}];
         if (one.points.empty()) one = {facts.project, name, *metric, facts.machine, {}};
-        WEIR_TRY(Numbers numbers, numbers_of(row, 3));
+        WEIR_TRY(SeriesPoint point, numbers_of(row, 3));
         const auto [at, fresh] =
             places.try_emplace(row.integer(2), static_cast<std::uint32_t>(history.places.size()));
         if (fresh) history.places.push_back(*place);
-        one.points.push_back({numbers.value, numbers.exact, std::move(numbers.samples),
-                              numbers.nature, *run, at->second});
+        point.run = *run;
+        point.place = at->second;
+        one.points.push_back(std::move(point));
         return {};
       }));
   for (auto& [key, one] : series) {
@@ -189,7 +177,7 @@ std::vector<Cells> cells_of(const Named& named, const Filter& filter) {
 }
 
 Result<void> each_run(Database& database, const Filter& filter, const Named& named,
-                      const std::function<Result<void>(const Run&)>& take) {
+                      const std::function<Result<void>(Run)>& take) {
   WEIR_TRY(const std::vector<NumberedRun> runs, read_runs(database, filter, named));
   for (const NumberedRun& numbered : runs) {
     Run run{numbered.facts, {}};
@@ -201,7 +189,7 @@ Result<void> each_run(Database& database, const Filter& filter, const Named& nam
           const Metric* metric = look_up(named.metrics, row.integer(1));
           const Place* place = look_up(named.places, row.integer(2));
           if (cell == nullptr || metric == nullptr || place == nullptr) return {};
-          WEIR_TRY(Numbers numbers, numbers_of(row, 4));
+          WEIR_TRY(SeriesPoint numbers, numbers_of(row, 4));
           run.points.push_back({*cell, *metric, numbers.nature, std::string(row.text(3)),
                                 numbers.value, numbers.exact, std::move(numbers.samples), *place});
           return {};
@@ -210,7 +198,7 @@ Result<void> each_run(Database& database, const Filter& filter, const Named& nam
     if (run.points.empty() && some) continue;
     std::ranges::sort(run.points, {},
                       [](const Point& one) { return std::tie(one.cell, one.metric); });
-    WEIR_CHECK(take(run));
+    WEIR_CHECK(take(std::move(run)));
   }
   return {};
 }
@@ -220,7 +208,7 @@ struct NumberedVerdict {
   StoredVerdict verdict;
 };
 
-// In order. Their texts are large: where they are left out, text_of() reads them one by one.
+// In order. Their texts are large: where they are left out, all() reads them one by one.
 Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Filter& filter,
                                                    const Named& named, bool with_texts) {
   std::vector<NumberedVerdict> verdicts;
@@ -242,13 +230,6 @@ Result<std::vector<NumberedVerdict>> read_verdicts(Database& database, const Fil
     return std::tie(one.project, one.time, one.kept_at, one.id, one.run);
   });
   return verdicts;
-}
-
-Result<std::string> text_of(Database& database, std::int64_t id) {
-  std::string text;
-  WEIR_CHECK(database.read("SELECT content FROM weir_verdict WHERE id = $1", {id},
-                           [&](const Row& row) { text = row.text(0); }));
-  return text;
 }
 
 Result<std::vector<Acknowledgement>> read_acknowledgements(Database& database, const Filter& filter,
@@ -364,8 +345,9 @@ Result<void> Store::all(const Filter& filter, const Takes& take) {
     if (take.verdict) {
       WEIR_TRY(std::vector<NumberedVerdict> all, read_verdicts(*database_, filter, named, false));
       for (NumberedVerdict& one : all) {
-        WEIR_TRY(one.verdict.text, text_of(*database_, one.id));
-        WEIR_CHECK(take.verdict(one.verdict));
+        WEIR_CHECK(database_->read("SELECT content FROM weir_verdict WHERE id = $1", {one.id},
+                                   [&](const Row& row) { one.verdict.text = row.text(0); }));
+        WEIR_CHECK(take.verdict(std::move(one.verdict)));
         one = {};
       }
     }

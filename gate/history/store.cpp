@@ -109,14 +109,19 @@ CREATE INDEX weir_verdict_last ON weir_verdict
 )sql"},
 }};
 
-Result<int> schema_of(Database& database) {
+// 0 where there is none yet.
+Result<int> schema_of(Database& database, const std::string& name) {
   WEIR_TRY(const bool there, database.has_store());
   int number = 0;
   if (!there) return number;
   WEIR_CHECK(database.read("SELECT MAX(number) FROM weir_schema", {}, [&](const Row& row) {
     number = row.null(0) ? 0 : static_cast<int>(row.integer(0));
   }));
-  return number;
+  if (number <= newest_schema()) return number;
+  return fail(Code::config,
+              "{} was written by a newer weir (its schema is {}, this weir knows {}): use that "
+              "one, or another store",
+              name, number, newest_schema());
 }
 
 }  // namespace
@@ -152,20 +157,12 @@ StoreAddress parse_address(const std::string& text) {
 int newest_schema() { return k_migrations.back().number; }
 
 Result<void> migrate(Database& database, const std::string& name, const OpenOptions& options) {
-  const auto newer = [&](int found) {
-    return fail(Code::config,
-                "{} was written by a newer weir (its schema is {}, this weir knows {}): use that "
-                "one, or another store",
-                name, found, newest_schema());
-  };
-  WEIR_TRY(int found, schema_of(database));
-  if (found > newest_schema()) return newer(found);
+  WEIR_TRY(int found, schema_of(database, name));
   if (found == newest_schema()) return {};
   Transaction transaction(database);
   WEIR_CHECK(transaction.begin(Database::Access::write));
   // Somebody else may have been faster.
-  WEIR_TRY(found, schema_of(database));
-  if (found > newest_schema()) return newer(found);
+  WEIR_TRY(found, schema_of(database, name));
   const double now = sys::RealClock().now();
   for (const Migration& migration : k_migrations) {
     if (migration.number <= found) continue;

@@ -90,12 +90,7 @@ class Store {
   [[nodiscard]] Result<std::vector<Acknowledgement>> acknowledgements(const Filter& filter);
   // Runs (by project, time, id; those without a point that fits are left out), then verdicts, then
   // acknowledgements, all as they were at one moment. One at a time, so that a store of any size
-  // fits into memory. An Error of what takes them ends it; one that is empty leaves its kind out.
-  struct Takes {
-    std::function<Result<void>(const Run&)> run;
-    std::function<Result<void>(const StoredVerdict&)> verdict;
-    std::function<Result<void>(const Acknowledgement&)> acknowledgement;
-  };
+  // fits into memory.
   [[nodiscard]] Result<void> all(const Filter& filter, const Takes& take);
 
   // What it is called in messages, without a password.

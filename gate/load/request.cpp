@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 
@@ -27,14 +28,8 @@ std::size_t most_text(std::int64_t asked) {
 }
 
 std::string_view header(const sys::HttpHeaders& headers, std::string_view name) {
-  for (const auto& [key, value] : headers) {
-    if (key == name) return value;
-  }
-  return "";
-}
-
-std::string bare_type(std::string_view content_type) {
-  return text::lower(text::trim(content_type.substr(0, content_type.find(';'))));
+  const auto* found = first_of(headers, [&](const auto& one) { return one.first == name; });
+  return found == nullptr ? std::string_view() : found->second;
 }
 
 // Of compression, in either of the headers that may name one.
@@ -53,10 +48,8 @@ ServedFault fault_of(Ended what) {
       {Ended::tls, ServedFault::tls},
       {Ended::cut, ServedFault::cut_off},
       {Ended::bad_http, ServedFault::bad_http}};
-  for (const auto& [ended, fault] : k_faults) {
-    if (ended == what) return fault;
-  }
-  return ServedFault::other;
+  const auto* found = first_of(k_faults, [&](const auto& one) { return one.first == what; });
+  return found == nullptr ? ServedFault::other : found->second;
 }
 
 }  // namespace
@@ -92,7 +85,8 @@ bool Request::answered(double at, int status, const sys::HttpHeaders& headers) {
   }
   if (status == 429) return refuse(ServedFault::too_many_requests, status);
   if (status != 200) return refuse(ServedFault::status, status);
-  const std::string type = bare_type(header(headers, "content-type"));
+  const std::string_view said = header(headers, "content-type");
+  const std::string type = text::lower(text::trim(said.substr(0, said.find(';'))));
   if (type != api_.content_type) {
     fail(at, ServedFault::bad_content_type, fmt::format("\"{}\", not {}", type, api_.content_type),
          status);

@@ -254,9 +254,8 @@ namespace {
 
 Result<std::uint64_t> bytes_of(const GgufTensor& tensor) {
   WEIR_TRY(const TensorTypeInfo* info, known_type_of(tensor));
-  return tensor_bytes(*info, tensor.dims).map_error([&](Error error) {
-    return with_context("tensor " + text::printable(tensor.name), std::move(error));
-  });
+  return tensor_bytes(*info, tensor.dims)
+      .map_error(in_context("tensor " + text::printable(tensor.name)));
 }
 
 }  // namespace

@@ -43,12 +43,6 @@ std::optional<std::uint32_t> file_type(const Quantization& quantization) {
   return value_of<std::uint32_t>(k_numbers, quantization.name);
 }
 
-// The first and last eighth of the layers and every third between, as llama.cpp's mixes do.
-bool sensitive_layer(std::uint32_t layer, std::uint32_t layers) {
-  const std::uint32_t eighth = layers / 8;
-  return layer < eighth || layer >= 7 * layers / 8 || (layer - eighth) % 3 == 2;
-}
-
 bool is_qwen(const ModelOptions& options) { return options.architecture.starts_with("qwen"); }
 bool is_qwen_mixture(const ModelOptions& options) { return options.architecture == "qwen3moe"; }
 
@@ -72,7 +66,10 @@ class Builder {
       return fmt::format("blk.{}.{}.weight", index, part);
     };
     const bool gemma = options_.architecture == "gemma3";
-    const bool sensitive = sensitive_layer(index, options_.layers);
+    // The first and last eighth of the layers and every third between, as llama.cpp's mixes do.
+    const std::uint32_t eighth = options_.layers / 8;
+    const bool sensitive =
+        index < eighth || index >= 7 * options_.layers / 8 || (index - eighth) % 3 == 2;
     const std::uint64_t embd = options_.embedding;
     const std::uint64_t ff = options_.feed_forward;
     const std::uint64_t dim = options_.head_dim;

@@ -5,7 +5,6 @@
 #include "gate/base/text.hpp"
 #include "gate/publish/parts.hpp"
 #include "gate/publish/post.hpp"
-#include "gate/publish/target.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/formats.hpp"
 

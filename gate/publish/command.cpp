@@ -53,10 +53,8 @@ Command parse_command(std::string_view body) {
 
 Result<CommentEvent> read_comment_event(std::string_view text, std::string_view repository,
                                         std::string_view where) {
-  WEIR_TRY(const Json json,
-           parse_json(text, {.bytes = k_largest_event, .depth = 64}).map_error([&](Error error) {
-             return with_context(where, std::move(error));
-           }));
+  WEIR_TRY(const Json json, parse_json(text, {.bytes = k_largest_event, .depth = 64})
+                                .map_error(in_context(std::string(where))));
   const Json& comment = below(json, "comment");
   const Json& issue = below(json, "issue");
   CommentEvent event;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "gate/base/text.hpp"
 #include "gate/publish/api.hpp"
 #include "gate/publish/parts.hpp"
 

@@ -6,7 +6,6 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
-#include "gate/base/text.hpp"
 
 namespace weir::publish {
 namespace {
@@ -15,9 +14,7 @@ constexpr int k_most_redirects = 3;
 constexpr std::size_t k_most_kept = 64;                          // answers
 constexpr std::size_t k_most_kept_bytes = std::size_t{1} << 20;  // of one
 
-bool is_this_machine(const Url& url) {
-  return url.host == "127.0.0.1" || url.host == "localhost" || url.host == "[::1]";
-}
+constexpr std::string_view k_this_machine[] = {"127.0.0.1", "localhost", "[::1]"};
 
 bool is_redirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
@@ -48,7 +45,7 @@ Result<GithubApi> GithubApi::make(GithubSettings settings, GithubEffects effects
     return fail(Code::usage, "\"{}\" is not the address of an API, as \"https://HOST/api/v3\" is",
                 shown(settings.base_url, masker));
   }
-  if (base->scheme != "https" && !is_this_machine(*base)) {
+  if (base->scheme != "https" && !holds(k_this_machine, base->host)) {
     return fail(Code::usage, "{}: a token goes over https alone", shown(text, masker));
   }
   const std::string& token = settings.token.reveal();

@@ -59,18 +59,26 @@ std::optional<double> asked(const sys::HttpResponse& response, double now) {
   return std::nullopt;
 }
 
-bool speaks_of_a_limit(const sys::HttpResponse& response) {
+bool is_limit(const sys::HttpResponse& response) {
+  if (response.status == 429) return true;
+  if (response.status != 403) return false;
+  if (response.header("retry-after") || response.header("x-ratelimit-remaining") == "0")
+    return true;
   if (response.body.size() > 64 << 10) return false;
   const std::string body = text::lower(response.body);
   return body.find("rate limit") != std::string::npos ||
          body.find("abuse detection") != std::string::npos;
 }
 
-bool is_limit(const sys::HttpResponse& response) {
-  if (response.status == 429) return true;
-  if (response.status != 403) return false;
-  return response.header("retry-after") || response.header("x-ratelimit-remaining") == "0" ||
-         speaks_of_a_limit(response);
+// The reason in a refusal's JSON, "Validation Failed: body is too long"; "" when there is none.
+std::string reason_in(const Json& body) {
+  std::string reason = text_in(body, "message");
+  for (const Json& error : list_in(body, "errors")) {
+    std::string one = error.is_string() ? error.get<std::string>() : text_in(error, "message");
+    if (one.empty()) one = text_in(error, "field") + " " + text_in(error, "code");
+    if (one != " ") reason += (reason.empty() ? "" : ": ") + one;
+  }
+  return reason;
 }
 
 }  // namespace
@@ -86,16 +94,6 @@ std::string shown(std::string_view text, const Masker& masker, std::size_t most)
     ++end;
   }
   return text::disarm(squeezed.substr(0, end)) + (end < squeezed.size() ? "..." : "");
-}
-
-std::string reason_in(const Json& body) {
-  std::string reason = text_in(body, "message");
-  for (const Json& error : list_in(body, "errors")) {
-    std::string one = error.is_string() ? error.get<std::string>() : text_in(error, "message");
-    if (one.empty()) one = text_in(error, "field") + " " + text_in(error, "code");
-    if (one != " ") reason += (reason.empty() ? "" : ": ") + one;
-  }
-  return reason;
 }
 
 std::string said(const sys::HttpResponse& response, const Masker& masker) {

@@ -21,9 +21,6 @@ namespace weir::publish {
 [[nodiscard]] std::string shown(std::string_view text, const Masker& masker,
                                 std::size_t most = 200);
 
-// The reason in a refusal's JSON, "Validation Failed: body is too long"; "" when there is none.
-[[nodiscard]] std::string reason_in(const Json& body);
-
 // "404 Not Found: no such issue"; for what is not JSON `502 text/html "<html> <head>..."`.
 [[nodiscard]] std::string said(const sys::HttpResponse& response, const Masker& masker);
 

@@ -54,15 +54,12 @@ class IssuePoster {
       const std::string body = text_in(json, "body");
       if (json.contains("pull_request") || !body.starts_with("<!-- weir:change=")) continue;
       WEIR_TRY(const bool ours, own_.wrote(json));
-      if (ours) seen_.push_back(seen_of(json));
+      if (!ours) continue;
+      seen_.push_back({number_in(json, "number"), text_in(json, "title"), body,
+                       link_in(json, "html_url"), text_in(json, "state") == "open"});
     }
     std::ranges::sort(seen_, {}, &SeenIssue::number);
     return {};
-  }
-
-  static SeenIssue seen_of(const Json& json) {
-    return {number_in(json, "number"), text_in(json, "title"), text_in(json, "body"),
-            link_in(json, "html_url"), text_in(json, "state") == "open"};
   }
 
   static std::string marker_in(const SeenIssue& seen) {

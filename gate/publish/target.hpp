@@ -88,17 +88,28 @@ struct HeadBranch {
   std::string branch;      // any text: encode it
 };
 
-struct Event {
-  std::string name;                          // "pull_request", "push", …; "": none was given
-  std::string repository;                    // "owner/name" where it is posted
-  std::optional<std::int64_t> pull_request;  // that it is about, where the event says so
+struct Target {
+  std::string repository{};  // "owner/name" where it is posted
+  // That it is about, where the event says so. None: no comment.
+  std::optional<std::int64_t> pull_request{};
   // 40 or 64 lower-case hex digits of the commit that was measured: a pull request's head, never
-  // the merge commit made for the run. "" where only the API knows (issue_comment).
-  std::string sha;
-  RunNumber run;  // that measured: of workflow_run the one it tells of, else this one
+  // the merge commit made for the run. "" where only the API knows (issue_comment): no check run
+  // and no status.
+  std::string sha{};
+  RunNumber run{};        // that measured: of workflow_run the one it tells of, else this one
+  std::string run_url{};  // shown as the source: https://…/actions/runs/12/attempts/1, or ""
   // Of a pull request or merge group: the branch that it is to be merged into, any text, and its
   // commit as the event or the API names it. "": not known, or there is none.
-  std::string base, base_sha;
+  std::string base{}, base_sha{};
+
+  [[nodiscard]] Marker marker(const std::string& gate) const {
+    return {gate, run, pull_request, base_name(base)};
+  }
+};
+
+// Its run_url is for whoever posts to say.
+struct Event : Target {
+  std::string name;              // "pull_request", "push", …; "": none was given
   bool of_pull_request = false;  // also where nobody knows which
   // Of workflow_run: how the run ended ("success", "failure", "cancelled", "skipped", …; "" while
   // it goes on).
@@ -120,19 +131,6 @@ struct Event {
 [[nodiscard]] bool is_repository(std::string_view text);
 // 40 or 64 hex digits of either case, not all of them 0.
 [[nodiscard]] bool is_sha(std::string_view text);
-
-struct Target {
-  std::string repository{};                    // "owner/name"
-  std::optional<std::int64_t> pull_request{};  // none: no comment
-  std::string sha{};                           // "": no check run and no status
-  RunNumber run{};                             // that measured
-  std::string run_url{};  // shown as the source: https://…/actions/runs/12/attempts/1, or ""
-  std::string base{}, base_sha{};  // as of Event
-
-  [[nodiscard]] Marker marker(const std::string& gate) const {
-    return {gate, run, pull_request, base_name(base)};
-  }
-};
 
 // That `merge`, GitHub's merge commit for a pull request's job, is of `event.sha`, the head: else
 // Code::data, for what that job measured is not what the pull request shows.

@@ -37,21 +37,10 @@ Ended ended_as(const std::optional<std::string>& conclusion) {
   return {"", "the run has not ended", true};
 }
 
-// Under a limit that leaves room for the marker before it and notes of ours.
-report::MarkdownStyle for_comment(report::MarkdownStyle style) {
-  style.limit = std::min(style.limit, report::k_comment_limit - 1000);
-  return style;
-}
-
-// The run itself failed or was stopped.
-bool unsound(const std::optional<std::string>& conclusion) {
-  return conclusion && *conclusion != "success";
-}
-
 // Why a green of this run counts for nothing; "" where it counts.
 std::string why_not_counted(const verdict::GateVerdict& gate, const MeasuredBy& run,
                             const Target& target) {
-  if (unsound(run.conclusion)) {
+  if (run.conclusion.value_or("success") != "success") {  // it failed or was stopped
     return fmt::format("the workflow run that measured this ended as {}",
                        run.conclusion->empty() ? "not ended" : *run.conclusion);
   }
@@ -91,10 +80,12 @@ Offer offer_of(const verdict::GateVerdict& gate, const Target& target, const std
 Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
                const MeasuredBy& run, const Target& target, const std::string& gate_name) {
   Texts texts;
-  texts.comment = report::markdown(gate, for_comment(style));
-  report::MarkdownStyle for_check = style;
-  for_check.limit = report::k_check_summary_limit - 1000;
-  texts.check = report::check_text(gate, for_check);
+  // Under limits that leave room for the marker before them and notes of ours.
+  report::MarkdownStyle shorter = style;
+  shorter.limit = std::min(style.limit, report::k_comment_limit - 1000);
+  texts.comment = report::markdown(gate, shorter);
+  shorter.limit = report::k_check_summary_limit - 1000;
+  texts.check = report::check_text(gate, shorter);
   texts.status = report::status_text(gate);
   const std::string why = why_not_counted(gate, run, target);
   // A red verdict ends the run that measured it red as well: what was judged here can be accepted.

@@ -73,7 +73,7 @@ std::optional<Url> resolve(const Url& from, std::string_view location) {
 }
 
 bool below(const Url& base, const Url& url) {
-  if (!base.same_origin(url)) return false;
+  if (base.origin() != url.origin()) return false;
   const std::string path = url.path();
   for (const std::string& segment : text::split(text::lower(path), '/')) {
     std::string plain_segment = segment;

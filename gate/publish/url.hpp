@@ -17,9 +17,6 @@ struct Url {
   [[nodiscard]] std::string origin() const;  // "https://host", with ":port" where it is not usual
   [[nodiscard]] std::string text() const { return origin() + target; }
   [[nodiscard]] std::string path() const { return target.substr(0, target.find('?')); }
-  [[nodiscard]] bool same_origin(const Url& other) const {
-    return scheme == other.scheme && host == other.host && port == other.port;
-  }
 };
 
 // Nothing for anything but a plain http or https address: no user or password in it, no spaces,

@@ -1,7 +1,6 @@
 // Cells of which the same is to be said, as one block: built once, for every format.
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include <fmt/format.h>
 
@@ -44,19 +43,6 @@ std::string key_of(const CellDocument& cell) {
 }
 
 using Cells = std::vector<const CellDocument*>;
-
-// What has the same key together, in the order of the first of each.
-template <class First, class Rest>
-struct Grouped {
-  std::vector<std::pair<First, Rest>> all;
-  std::map<std::string, std::size_t> places;
-
-  Rest& of(const std::string& key, const First& first) {
-    const auto [found, fresh] = places.try_emplace(key, all.size());
-    if (fresh) all.emplace_back(first, Rest());
-    return all[found->second].second;
-  }
-};
 
 // Each change with the cells that have it; what more cells share stands first.
 std::vector<ChangedIn> changes_of(const Cells& cells,

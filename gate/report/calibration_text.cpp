@@ -12,7 +12,6 @@ namespace {
 using verdict::CalibratedCell;
 using verdict::CalibratedMetric;
 using verdict::Calibration;
-using verdict::PairsNeeded;
 
 constexpr std::size_t k_tag_width = 6;
 
@@ -29,7 +28,11 @@ class CalibrationWriter {
     const bool holds = calibration_.holds;
     page_.paragraph("weir calibrate: ", one_line(calibration_.answer), 2, k_bold,
                     holds ? "32" : "1;31");
-    page_.paragraph("", one_line(context()), 2, "", k_dim);
+    const auto* named = first_of(
+        calibration_.cells, [](const CalibratedCell& cell) { return !cell.machine_name.empty(); });
+    const std::string machine = named == nullptr ? "" : ", " + named->machine_name;
+    page_.paragraph("", one_line(calibration_.date + machine + "; beside " + calibration_.base), 2,
+                    "", k_dim);
     for (const CalibratedCell& cell : calibration_.cells) show(cell);
     if (!calibration_.cells.empty()) gates();
     for (const std::string& note : calibration_.notes) line("note", one_line(note));
@@ -37,19 +40,12 @@ class CalibrationWriter {
   }
 
  private:
-  std::string context() const {
-    const auto* named = first_of(
-        calibration_.cells, [](const CalibratedCell& cell) { return !cell.machine_name.empty(); });
-    return calibration_.date + (named == nullptr ? "" : ", " + named->machine_name) + "; beside " +
-           calibration_.base;
-  }
-
   void line(std::string_view what, const std::string& words) {
     const std::string head = "      " + pad_right(what, 10);
     page_.paragraph(head, words, head.size(), k_dim);
   }
 
-  static std::string needed(const CalibratedCell& cell, const PairsNeeded& pairs) {
+  static std::string needed(const CalibratedCell& cell, const verdict::PairsNeeded& pairs) {
     const double seconds = cell.pair_seconds;
     if (pairs.decided < 0.95) {
       return fmt::format("no verdict within {} pairs in {} of gates", cell.most_pairs,

@@ -1,7 +1,5 @@
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/formats.hpp"

@@ -17,12 +17,6 @@
 
 namespace weir::report {
 
-// "from public data" or "recorded": how the source begins.
-static std::string origin_of(const std::string& source) {
-  const std::string words = one_line(source);
-  return words.substr(0, words.find(':'));
-}
-
 std::string device_list_text(const std::vector<DeviceLine>& devices, int width) {
   if (devices.empty()) {
     return "No device descriptions. weir device record writes one of a GPU of this machine.\n";
@@ -34,7 +28,9 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
       broken.say(0, one_line(one.name) + " cannot be read: " + one_line(one.error));
       continue;
     }
-    const std::string origin = origin_of(one.source);
+    const std::string source = one_line(one.source);
+    // "from public data" or "recorded": how it begins.
+    const std::string origin = source.substr(0, source.find(':'));
     table.rows.push_back(
         {one_line(one.name), one_line(one.title, 60), origin.empty() ? "not said" : origin});
   }

@@ -46,7 +46,8 @@ class Writer {
     // Engines with trouble before the others.
     for (const bool wrong : {true, false}) {
       for (const DoctorEngine& engine : diagnosis_.engines) {
-        if (has_trouble(engine) == wrong) show(engine);
+        const bool trouble = !engine.error.empty() || std::ranges::any_of(engine.fits, is_wrong);
+        if (trouble == wrong) show(engine);
       }
     }
     devices();
@@ -54,10 +55,6 @@ class Writer {
   }
 
  private:
-  static bool has_trouble(const DoctorEngine& engine) {
-    return !engine.error.empty() || std::ranges::any_of(engine.fits, is_wrong);
-  }
-
   void headline() {
     const std::size_t number = problems(diagnosis_);
     const std::string words = number == 0

@@ -73,12 +73,6 @@ std::string listed(std::vector<std::string> names, std::size_t most) {
 
 const OutcomeLook& look_of(Outcome outcome) { return k_looks[static_cast<std::size_t>(outcome)]; }
 
-std::string upper_tag(Outcome outcome) {
-  std::string word(outcome == Outcome::skipped ? "skipped" : look_of(outcome).tag);
-  for (char& c : word) c = text::is_letter(c) ? static_cast<char>(c & ~0x20) : c;
-  return word;
-}
-
 Document::Document(const GateVerdict& verdict)
     : gate(verdict),
       headline(report::headline(verdict)),

@@ -36,8 +36,6 @@ struct OutcomeLook {
   int code;  // of OpenMetrics: 0 where nobody has to do anything, so that an alert needs no table
 };
 [[nodiscard]] const OutcomeLook& look_of(verdict::Outcome outcome);
-// The tag for whole sentences: "FAIL", "ERROR", "OPEN", "SKIPPED", …
-[[nodiscard]] std::string upper_tag(verdict::Outcome outcome);
 
 // One metric, ready to be put in columns. A part that does not apply is "".
 struct MetricWords {
@@ -54,7 +52,6 @@ struct MetricWords {
   [[nodiscard]] std::string from_to() const;
   // Those of change, evidence and limit that apply, with commas between them.
   [[nodiscard]] std::string parts() const;
-  [[nodiscard]] std::string change_and_evidence() const;
 };
 // `to_keep`: what improved has to be accepted, as it is stored baselines that it is compared with.
 [[nodiscard]] MetricWords words(const verdict::MetricVerdict& metric, bool to_keep = true);
@@ -119,6 +116,19 @@ struct ChangedWords {
 [[nodiscard]] std::string cell_title(const profile::CellKey& cell);
 
 struct CellDocument;
+
+// What has the same key together, in the order of the first of each.
+template <class First, class Rest>
+struct Grouped {
+  std::vector<std::pair<First, Rest>> all;
+  std::map<std::string, std::size_t> places;
+
+  Rest& of(const std::string& key, const First& first) {
+    const auto [found, fresh] = places.try_emplace(key, all.size());
+    if (fresh) all.emplace_back(first, Rest());
+    return all[found->second].second;
+  }
+};
 
 // "a, b and 3 more".
 [[nodiscard]] std::string listed(std::vector<std::string> names, std::size_t most);

@@ -1,7 +1,3 @@
-
-#include <algorithm>
-#include <map>
-
 #include <fmt/format.h>
 
 #include "gate/base/json.hpp"
@@ -62,21 +58,19 @@ class ExplainPage {
 
   std::string write(std::span<const Explanation> all) {
     std::vector<std::string> same;
-    std::vector<Cells> blocks;  // of cells of which the same is to be said, as a gate reports them
-    std::map<std::string, std::size_t> places;
+    // Of cells of which the same is to be said, as a gate reports them.
+    Grouped<const Explanation*, Cells> blocks;
     for (const Explanation& one : all) {
       if (!one.differs && one.verdict.empty() && !style_.checklist && one.doubts.empty()) {
         same.push_back(one.cell);
         continue;
       }
-      const auto [found, fresh] = places.try_emplace(key_of(one), blocks.size());
-      if (fresh) blocks.emplace_back();
-      blocks[found->second].push_back(&one);
+      blocks.of(key_of(one), &one).push_back(&one);
     }
-    for (const Cells& block : blocks) {
+    for (const auto& [first, block] : blocks.all) {
       page_.part();
       head(block, all.size());
-      body(*block.front());
+      body(*first);
     }
     if (!same.empty()) {
       page_.part();
@@ -105,14 +99,13 @@ class ExplainPage {
       words = together(keys, all);
     }
     page_.paragraph("", words.title, 2, "", k_bold);
-    std::vector<std::pair<std::string, std::vector<std::string>>> each;  // totals, who has them
+    Grouped<std::string, std::vector<std::string>> each;  // totals, who has them
     for (std::size_t i = 0; i < block.size(); ++i) {
       const std::string totals = totals_line(*block[i]);
-      auto found = std::ranges::find(each, totals, [](const auto& one) { return one.first; });
-      if (found == each.end()) found = each.insert(found, {totals, {}});
-      if (!words.names.empty()) found->second.push_back(words.names[i]);
+      std::vector<std::string>& names = each.of(totals, totals);
+      if (!words.names.empty()) names.push_back(words.names[i]);
     }
-    for (const auto& [totals, names] : each) {
+    for (const auto& [totals, names] : each.all) {
       const std::string indent(k_number_indent, ' ');
       if (!totals.empty()) page_.paragraph(indent, totals, k_number_indent);
       if (!names.empty()) page_.paragraph(indent + "in ", text::join(names), k_line_indent);

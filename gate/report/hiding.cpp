@@ -22,6 +22,22 @@ bool has_part(std::string_view option, std::string_view part) {
   return option.find(part) != std::string_view::npos;
 }
 
+// Whether what has this name is a secret: a key, a token, a password. Numbers of tokens, and how
+// long keys are, are none.
+bool names_secret(std::string_view name, bool number) {
+  const std::string lower = text::lower(name);
+  for (const std::string_view part : {"key", "token", "secret", "pass", "credential", "auth"}) {
+    if (!has_part(lower, part)) continue;
+    // "--n-tokens 8", "--tokens 8" are numbers of tokens, "--passes 3" is how often.
+    if (has_part(lower, "tokens") || has_part(lower, "passes")) continue;
+    // "key_length", "ms_per_token_out", where a number stands behind them.
+    const bool short_word = part == "key" || part == "token";
+    if (number && short_word && !std::string_view(lower).ends_with(part)) continue;
+    return true;
+  }
+  return false;
+}
+
 // What an option is given, by the option's name.
 Value value_of(std::string_view option) {
   if (!option.starts_with('-')) return Value::plain;
@@ -175,20 +191,6 @@ std::string shown_command_line(std::string_view line, Private how) {
   return shown_command(joined, how);
 }
 
-bool names_secret(std::string_view name, bool number) {
-  const std::string lower = text::lower(name);
-  for (const std::string_view part : {"key", "token", "secret", "pass", "credential", "auth"}) {
-    if (!has_part(lower, part)) continue;
-    // "--n-tokens 8", "--tokens 8" are numbers of tokens, "--passes 3" is how often.
-    if (has_part(lower, "tokens") || has_part(lower, "passes")) continue;
-    // "key_length", "ms_per_token_out", where a number stands behind them.
-    const bool short_word = part == "key" || part == "token";
-    if (number && short_word && !std::string_view(lower).ends_with(part)) continue;
-    return true;
-  }
-  return false;
-}
-
 std::string without_places(std::string_view text, Paths which) {
   std::string out;
   std::size_t i = 0;
@@ -210,11 +212,6 @@ std::string without_places(std::string_view text, Paths which) {
 namespace {
 
 bool part_of_word(char c) { return text::is_alphanumeric(c) || c == '_'; }
-
-// A model's file name is no place by itself: it is what the profile is of.
-bool model_file(std::string_view name) {
-  return name.ends_with(".gguf") || name.ends_with(".safetensors");
-}
 
 void replace_place(std::string& text, std::string_view place, std::string_view instead) {
   const bool path = place.find_first_of("/\\") != place.npos;
@@ -297,7 +294,9 @@ Hiding::Hiding(std::vector<std::string> places, Private privacy) : privacy_(priv
     while (place.size() > 1 && place.ends_with('/')) place.pop_back();
     const std::size_t slash = place.find_last_of("/\\");
     const std::string last = place.substr(slash + 1);
-    if (place.empty() || (slash == place.npos && model_file(last))) continue;
+    // A model's file name is no place by itself: it is what the profile is of.
+    const bool model = last.ends_with(".gguf") || last.ends_with(".safetensors");
+    if (place.empty() || (slash == place.npos && model)) continue;
     places_.emplace_back(place, slash != place.npos ? last : "(hidden)");
   }
 }

@@ -23,10 +23,6 @@ enum class Private { hidden, shown };
 // as whoever wrote the line may have left its quotes out.
 [[nodiscard]] std::string shown_command_line(std::string_view line, Private how);
 
-// Whether what has this name is a secret: a key, a token, a password. Numbers of tokens, and how
-// long keys are, are none.
-[[nodiscard]] bool names_secret(std::string_view name, bool number);
-
 enum class Paths { all, certain };
 
 // The same for what was said: of absolute paths ("/a/b/c", "~/b/c", "C:\a\b", "\\host\a") the

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <functional>
 #include <span>
 #include <vector>
@@ -52,14 +51,16 @@ std::string changes(std::string_view what, const Block& block,
 
 std::string row(const MetricRow& row) {
   const MetricVerdict& metric = *row.of;
+  const MetricWords& all = row.words;
+  const std::string between = all.change.empty() || all.evidence.empty() ? "" : ", ";
   return fmt::format(
       "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>"
       "<td class=\"number\">{2}</td><td class=\"number\">{3}</td><td class=\"change\">{4}</td><td "
       "class=\"limit\">{5}</td>"
       "<td class=\"why\">{6}</td></tr>\n",
-      verdict::to_string(metric.verdict), xml_text(row.words.label), xml_text(row.words.baseline),
-      xml_text(row.words.now()), xml_text(row.words.change_and_evidence()),
-      xml_text(row.words.limit), xml_text(reason_is_plain(metric) ? "" : one_line(metric.reason)));
+      verdict::to_string(metric.verdict), xml_text(all.label), xml_text(all.baseline),
+      xml_text(all.now()), xml_text(all.change + between + all.evidence), xml_text(all.limit),
+      xml_text(reason_is_plain(metric) ? "" : one_line(metric.reason)));
 }
 
 std::string special_row(std::string_view name, Outcome outcome, std::string_view reason) {
@@ -189,12 +190,6 @@ std::string loads(const GateVerdict& gate) {
   return out.empty() ? "" : "<h2>Latency against load</h2>\n" + out;
 }
 
-std::string proposed(const GateVerdict& gate) {
-  const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
-  return all.head.empty() ? ""
-                          : fmt::format("<h2>{}</h2>\n{}", xml_text(all.head), list(all.lines));
-}
-
 // Blocks of these verdicts, each with all that is known of it.
 std::string sections(std::string_view title, const Document& document, Outcome from, Outcome to) {
   std::string out;
@@ -291,7 +286,8 @@ std::string html(const Document& document) {
   }
   if (!document.rule.empty()) out += soft(document.rule);
   if (document.beside_base) out += soft(one_line(gate.decision_rule, 4000));
-  out += proposed(gate);
+  const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
+  if (!all.head.empty()) out += fmt::format("<h2>{}</h2>\n{}", xml_text(all.head), list(all.lines));
   out += sections("What is wrong or inconclusive", document, Outcome::fail, Outcome::inconclusive);
   out += sections("What improved or was accepted", document, Outcome::improved, Outcome::accepted);
   out += said("Warnings", document, document.warnings()) + loads(gate) + matrix(document);

@@ -48,13 +48,6 @@ class Junit {
                        suite.skipped);
   }
 
-  Suite& suite_of(const CellVerdict& cell) {
-    const std::string name =
-        fmt::format("{}/{}/{}", cell.cell.engine_part(), cell.cell.model, cell.cell.backend);
-    Suite* known = find_named(suites_, name);
-    return known != nullptr ? *known : suites_.emplace_back(Suite{.name = name, .cases = {}});
-  }
-
   // Skipped: what is proposed was not judged, and a reader of skipped tests sees it.
   void proposals() {
     const ProposalWords all = proposal_words(gate_, verdict::k_most_proposals);
@@ -73,7 +66,11 @@ class Junit {
 
   void add(const CellDocument& document) {
     const CellVerdict& cell = *document.of;
-    Suite& suite = suite_of(cell);
+    const std::string name =
+        fmt::format("{}/{}/{}", cell.cell.engine_part(), cell.cell.model, cell.cell.backend);
+    Suite* known = find_named(suites_, name);
+    Suite& suite =
+        known != nullptr ? *known : suites_.emplace_back(Suite{.name = name, .cases = {}});
     const std::string prompt = cell.cell.prompt_part();
     // The cell as a whole carries what belongs to no metric.
     const bool own =

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include <fmt/format.h>
-
 #include "gate/base/ending.hpp"
 #include "gate/base/text.hpp"
 

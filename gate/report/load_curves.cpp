@@ -26,11 +26,6 @@ std::array<std::optional<double>, 3> latencies(const CellVerdict& cell, std::str
           current(cell, fmt::format("{}_p99_seconds", base))};
 }
 
-LoadPoint point_of(const CellVerdict& cell) {
-  return {*cell.cell.concurrency, latencies(cell, "time_to_first_token"),
-          latencies(cell, "time_per_output_token"), current(cell, "output_tokens_per_second")};
-}
-
 // Three digits, and no power of ten however many stand before the point.
 std::string show_digits(double value) {
   return value < 999.5 ? fmt::format("{:.3g}", value) : fmt::format("{:.0f}", value);
@@ -196,7 +191,9 @@ std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate) {
   std::vector<LoadCurve> curves;
   for (const CellVerdict& cell : gate.cells) {
     if (!cell.cell.concurrency) continue;
-    LoadPoint point = point_of(cell);
+    const LoadPoint point{*cell.cell.concurrency, latencies(cell, "time_to_first_token"),
+                          latencies(cell, "time_per_output_token"),
+                          current(cell, "output_tokens_per_second")};
     if (!point.first_token[0] && !point.per_token[0]) continue;
     profile::CellKey key = cell.cell;
     key.concurrency.reset();

@@ -163,8 +163,7 @@ TimelineDocument observed_page(const Observed& observed, const ObservedMoments* 
   const Observed shown = without_private(observed, options.privacy);
   add_facts(shown, around);
   const bool drawn = moments != nullptr && !moments->spans.empty();
-  auto tables = observed_tables(
-      shown, options.by, [](std::string_view text) { return std::string(text); }, !drawn);
+  auto tables = observed_tables(shown, options.by, !drawn);
   around.tables.insert(around.tables.end(), std::make_move_iterator(tables.begin()),
                        std::make_move_iterator(tables.end()));
   TimelineDocument page(std::move(around));

@@ -107,7 +107,7 @@ void make_numbers(PageTable& table, std::size_t column, const char* unit) {
 }
 
 // As llama-bench prints its own: a row a test, what was set, each rate or time with its deviation.
-PageTable results(const Observed& observed, const Shown& shown) {
+PageTable results(const Observed& observed) {
   PageTable out{"Results", "", {{"Test"}}};
   struct Setting {
     const char *fact, *title;
@@ -137,10 +137,10 @@ PageTable results(const Observed& observed, const Shown& shown) {
   }
   out.columns.push_back({"Error"});
   for (const auto& one : observed.cases) {
-    std::vector<Json> row{shown(one.name)};
+    std::vector<Json> row{one.name};
     for (const Setting& setting : k_settings) {
       const std::string* value = look_up(one.facts, setting.fact);
-      row.push_back(value == nullptr ? Json() : Json(shown(*value)));
+      row.push_back(value == nullptr ? Json() : Json(*value));
     }
     for (const std::string& metric : metrics) {
       const ObservedTiming* timing =
@@ -148,7 +148,7 @@ PageTable results(const Observed& observed, const Shown& shown) {
       row.push_back(timing == nullptr ? Json() : known(timing->value()));
       row.push_back(timing == nullptr ? Json() : known(deviation(*timing)));
     }
-    row.push_back(one.error ? Json(shown(*one.error)) : Json());
+    row.push_back(one.error ? Json(*one.error) : Json());
     out.rows.push_back(std::move(row));
   }
   for (std::size_t i = 0; i < std::size(k_settings); ++i) {
@@ -158,18 +158,18 @@ PageTable results(const Observed& observed, const Shown& shown) {
 }
 
 // Of the whole run: rates, times, memory, latencies, counts. In words, as each has its own unit.
-PageTable measured(const Observed& observed, const Shown& shown) {
+PageTable measured(const Observed& observed) {
   PageTable out{"Measured", "", {{"What"}, {"Value"}, {"\u00b1"}, {"Samples", ""}}};
   for (const ObservedTiming& timing : observed.timings) {
     const auto value = timing.value();
     if (!value) continue;
     const auto spread = deviation(timing);
-    out.rows.push_back({shown(timing.metric.name), unit::show(timing.metric, *value),
+    out.rows.push_back({timing.metric.name, unit::show(timing.metric, *value),
                         spread ? Json(unit::show(timing.metric, *spread)) : Json(),
                         timing.samples.empty() ? Json() : Json(timing.samples.size())});
   }
   for (const auto& one : observed.latencies) {
-    out.rows.push_back({shown(fmt::format("{} {}", one.metric.name, observed::figure_name(one))),
+    out.rows.push_back({fmt::format("{} {}", one.metric.name, observed::figure_name(one)),
                         (one.at_most ? "at most " : "") + unit::show(one.metric, one.seconds),
                         Json(), Json()});
   }
@@ -177,26 +177,25 @@ PageTable measured(const Observed& observed, const Shown& shown) {
     if (count.values.empty()) continue;
     const auto [least, most] = std::ranges::minmax_element(count.values);
     out.rows.push_back(
-        {shown(count.metric.name),
+        {count.metric.name,
          *least == *most ? fmt::format("{}", *least) : fmt::format("{} to {}", *least, *most),
          Json(), count.values.size()});
   }
   return out;
 }
 
-PageTable gauges(const Observed& observed, const Shown& shown) {
+PageTable gauges(const Observed& observed) {
   PageTable out{"Counters", "", {{"Counter"}, {"Of"}, {"Last", ""}, {"Values", ""}}};
   for (const auto& one : observed.counters) {
     if (one.points.empty()) continue;
-    out.rows.push_back(
-        {shown(one.name), shown(one.track), one.points.back().value, one.points.size()});
+    out.rows.push_back({one.name, one.track, one.points.back().value, one.points.size()});
   }
   return out;
 }
 
 }  // namespace
 
-PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& shown) {
+PageTable op_table(const Observed& observed, observed::GroupBy by) {
   PageTable out{"Ops",
                 "",
                 {{"What"},
@@ -222,7 +221,7 @@ PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& 
     if (const auto rate = one.flops_per_second()) flops = *rate / 1e9;
     if (const auto rate = one.bytes_per_second()) bytes = *rate / 1e9;
     if (const auto of_peak = one.share_of_peak()) peak = 100 * *of_peak;
-    out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), share, average,
+    out.rows.push_back({one.name, known(one.calls), known(one.seconds), share, average,
                         known(one.least), known(one.most), flops, bytes, peak});
   }
   drop_if_empty(out, out.columns.size() - 1);  // a peak is there only where one was named
@@ -236,7 +235,7 @@ PageTable op_table(const Observed& observed, observed::GroupBy by, const Shown& 
   return out;
 }
 
-PageTable buffer_table(const Observed& observed, const Shown& shown) {
+PageTable buffer_table(const Observed& observed) {
   PageTable out{"Command buffers",
                 "",
                 {{"Label"},
@@ -248,36 +247,36 @@ PageTable buffer_table(const Observed& observed, const Shown& shown) {
                  {"Least", "s"},
                  {"Most", "s"}}};
   for (const auto& one : observed.buffers) {
-    out.rows.push_back({shown(one.label), one.buffers, known(one.dispatches), known(one.barriers),
+    out.rows.push_back({one.label, one.buffers, known(one.dispatches), known(one.barriers),
                         known(one.syncs), known(one.seconds), known(one.least), known(one.most)});
   }
   return filled(std::move(out));
 }
 
-PageTable step_table(const Observed& observed, const Shown& shown) {
+PageTable step_table(const Observed& observed) {
   PageTable out{"Steps", "", {{"Step"}, {"Phase"}, {"Tokens", ""}, {"Time", "s"}}};
   for (const auto& one : observed.steps) {
     const bool phase = one.phase != observed::Phase::unknown;
-    out.rows.push_back({shown(one.label),
+    out.rows.push_back({one.label,
                         phase ? Json(std::string(observed::to_string(one.phase))) : Json(),
                         known(one.tokens), known(one.seconds)});
   }
   return filled(std::move(out));
 }
 
-PageTable split_table(const Observed& observed, const Shown& shown) {
+PageTable split_table(const Observed& observed) {
   PageTable out{"Splits",
                 "Stretches of a graph on one backend, and what is copied there first.",
                 {{"Backend"}, {"Graph", ""}, {"Split", ""}, {"Ops", ""}, {"Copied", "B"}}};
   for (const auto& one : observed.splits) {
     std::int64_t bytes = 0;
     for (const auto& input : one.inputs) bytes += input.bytes;
-    out.rows.push_back({shown(one.backend), one.graph, one.number, known(one.ops), bytes});
+    out.rows.push_back({one.backend, one.graph, one.number, known(one.ops), bytes});
   }
   return filled(std::move(out));
 }
 
-PageTable token_table(const Observed& observed, const Shown& shown) {
+PageTable token_table(const Observed& observed) {
   PageTable out{"A token",
                 "Decoding alone, divided by the tokens that it covers.",
                 {{"What"}, {"Calls", ""}, {"Time", "s"}, {"GFLOP/s", ""}, {"GB/s", ""}}};
@@ -285,21 +284,21 @@ PageTable token_table(const Observed& observed, const Shown& shown) {
     Json flops, bytes;
     if (one.flops.value_or(0) > 0) flops = ratio(*one.flops / 1e9, one.seconds);
     if (one.bytes.value_or(0) > 0) bytes = ratio(*one.bytes / 1e9, one.seconds);
-    out.rows.push_back({shown(one.name), known(one.calls), known(one.seconds), flops, bytes});
+    out.rows.push_back({one.name, known(one.calls), known(one.seconds), flops, bytes});
   }
   return filled(std::move(out));
 }
 
 std::vector<PageTable> observed_tables(const Observed& observed, observed::GroupBy by,
-                                       const Shown& shown, bool counters) {
+                                       bool counters) {
   std::vector<PageTable> out;
-  add(out, results(observed, shown));
-  add(out, measured(observed, shown));
-  add(out, op_table(observed, by, shown));
-  add(out, buffer_table(observed, shown));
-  add(out, step_table(observed, shown));
-  add(out, split_table(observed, shown));
-  if (counters) add(out, gauges(observed, shown));
+  add(out, results(observed));
+  add(out, measured(observed));
+  add(out, op_table(observed, by));
+  add(out, buffer_table(observed));
+  add(out, step_table(observed));
+  add(out, split_table(observed));
+  if (counters) add(out, gauges(observed));
   return out;
 }
 

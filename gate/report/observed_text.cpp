@@ -45,8 +45,6 @@ void observed_metrics(Page& page, const Observed& observed, const ObservedStyle&
   if (!table.rows.empty()) add(page, std::move(table), style);
 }
 
-std::string as_is(std::string_view text) { return std::string(text); }
-
 std::string seconds_cell(const Json& seconds) { return brief_time(seconds.get<double>()); }
 std::string share_cell(const Json& share) { return fmt::format("{:.1f} %", share.get<double>()); }
 std::string calls_cell(const Json& calls) { return fmt::format("{}", calls.get<std::int64_t>()); }
@@ -58,7 +56,7 @@ std::string giga_cell(const Json& cell) {
 
 // The page's table of ops, with fewer columns.
 void observed_ops(Page& page, const Observed& observed, const ObservedStyle& style) {
-  const PageTable ops = op_table(observed, style.by, as_is);
+  const PageTable ops = op_table(observed, style.by);
   if (ops.rows.empty()) return;
   const auto any = [&](std::size_t column) {
     return column < ops.columns.size() &&
@@ -142,7 +140,7 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
 }
 
 struct List {
-  PageTable (*table)(const Observed& observed, const Shown& shown);
+  PageTable (*table)(const Observed& observed);
   std::string_view none;
 };
 // In the order of ObservedList.
@@ -161,7 +159,7 @@ void observed_list(Page& page, const Observed& observed, const ObservedStyle& st
   if (style.list == ObservedList::ops && !observed.ops.empty()) {
     return observed_ops(page, observed, style);
   }
-  const PageTable table = list_of(style).table(observed, as_is);
+  const PageTable table = list_of(style).table(observed);
   if (!table.rows.empty()) return add_table(page, table, style);
   if (list_of(style).none.empty()) return;
   page.blank();
@@ -205,8 +203,8 @@ bool set_grouping(ObservedStyle& style, std::string_view word) {
 PageTable table_by(const Observed& observed, std::string_view by) {
   ObservedStyle style;
   (void)set_grouping(style, by);
-  return style.list == ObservedList::ops ? op_table(observed, style.by, as_is)
-                                         : list_of(style).table(observed, as_is);
+  return style.list == ObservedList::ops ? op_table(observed, style.by)
+                                         : list_of(style).table(observed);
 }
 
 std::string observed_rows(const Observed& observed, const ObservedStyle& style) {

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -161,24 +160,20 @@ struct ObservedPageOptions {
 // Tables of what an engine or a profiler wrote, for its page (observed_page) and its text
 // (observed_text). Pure.
 
-using Shown = std::function<std::string(std::string_view)>;  // takes out of a text what is private
-
 // Those that hold something, in the order of the page. `counters`: also a table of those, as no
 // track shows them.
 [[nodiscard]] std::vector<PageTable> observed_tables(const observed::Observed& observed,
-                                                     observed::GroupBy by, const Shown& shown,
-                                                     bool counters);
+                                                     observed::GroupBy by, bool counters);
 
 // Single ones, with a row for each in the document's order; columns in which nobody has anything
-// are left out. No rows where there are none.
-[[nodiscard]] PageTable op_table(const observed::Observed& observed, observed::GroupBy by,
-                                 const Shown& shown);  // all columns, whoever has anything
-[[nodiscard]] PageTable buffer_table(const observed::Observed& observed, const Shown& shown);
-[[nodiscard]] PageTable step_table(const observed::Observed& observed, const Shown& shown);
-[[nodiscard]] PageTable split_table(const observed::Observed& observed, const Shown& shown);
+// are left out, but in the table of ops. No rows where there are none.
+[[nodiscard]] PageTable op_table(const observed::Observed& observed, observed::GroupBy by);
+[[nodiscard]] PageTable buffer_table(const observed::Observed& observed);
+[[nodiscard]] PageTable step_table(const observed::Observed& observed);
+[[nodiscard]] PageTable split_table(const observed::Observed& observed);
 // The one that `by`, one of observed_groupings(), asks for.
 [[nodiscard]] PageTable table_by(const observed::Observed& observed, std::string_view by);
 // Work of the decode rows, by kernel, each figure divided by the tokens that they cover.
-[[nodiscard]] PageTable token_table(const observed::Observed& observed, const Shown& shown);
+[[nodiscard]] PageTable token_table(const observed::Observed& observed);
 
 }  // namespace weir::report

@@ -91,7 +91,7 @@ struct TimelineStyle {
 // What weir replay found, as text. Pure.
 
 struct ReplayStyle {
-  std::size_t width = 80;
+  int width = 80;
   std::size_t most_rows = 20;
   bool whole = true;  // all ops of the step were asked for: their sum is held against it
 };
@@ -101,7 +101,7 @@ struct ReplayStyle {
                                       const observed::Replayed& replayed, const ReplayStyle& style);
 
 // What was recorded: "3 kinds of steps; 1 token: 65 ops (12 different), 3.94 ms".
-[[nodiscard]] std::string recording_text(const profile::Replay& replay, std::size_t width);
+[[nodiscard]] std::string recording_text(const profile::Replay& replay, int width);
 
 // What recorded kernels took when each was run again alone: as text, and as what `weir profile`,
 // `weir compare` and a gate read. Judges nothing. Pure.
@@ -138,12 +138,8 @@ struct ReplayedSums {
 };
 [[nodiscard]] ReplayedSums sums_of(const ReplayedKernels& all);
 
-struct ReplayedStyle {
-  int width = 80;
-  std::size_t most_rows = 20;
-};
 // Most time first. Names are hostile.
-[[nodiscard]] std::string replayed_text(const ReplayedKernels& all, const ReplayedStyle& style);
+[[nodiscard]] std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style);
 
 // Kernels with their times as often as they were dispatched, of one size a row; as cases the times
 // of each run. With `tokens` they are work of decoding, so that a gate may limit `kernel:NAME` a

@@ -30,11 +30,6 @@ std::string thread_words(const std::optional<std::int64_t>& threads) {
   return threads ? ", " + plural(static_cast<std::size_t>(*threads), "thread") : "";
 }
 
-std::string step_words(const ReplayStep& step) {
-  return step.rows == 0 ? "a step"
-                        : "a step of " + plural(static_cast<std::size_t>(step.rows), "token");
-}
-
 std::string share_of(double part, double whole) {
   return whole > 0 ? fmt::format("{:.0f} %", 100 * part / whole) : "";
 }
@@ -73,13 +68,15 @@ void add_table(Page& page, const ReplayStep& step, const Replayed& replayed, dou
 std::string replay_text(const Replay& replay, const ReplayStep& step, const Replayed& replayed,
                         const ReplayStyle& style) {
   const observed::ReplaySums sums = observed::sums_of(step, replayed);
-  Page page(style.width);
+  Page page(columns_of(style.width));
   page.say(0, "{}, {}{}", build_words(replayed.engine, replayed.version, replayed.commit),
            replayed.library, thread_words(replayed.threads));
   std::string words = "nothing could be replayed";
   if (sums.replayed) {
+    const auto tokens = static_cast<std::size_t>(step.rows);
+    const std::string what = tokens == 0 ? "a step" : "a step of " + plural(tokens, "token");
     words =
-        fmt::format("{} of {}'s: {} replayed in {}", step_words(step), one_line(replay.program, 60),
+        fmt::format("{} of {}'s: {} replayed in {}", what, one_line(replay.program, 60),
                     plural(static_cast<std::size_t>(sums.calls), "op"), brief_time(*sums.replayed));
     if (style.whole && sums.ratio()) {
       words += fmt::format(", {} of the {} that it took when it was recorded (median of {})",
@@ -102,8 +99,8 @@ std::string replay_text(const Replay& replay, const ReplayStep& step, const Repl
   return page.finish();
 }
 
-std::string recording_text(const Replay& replay, std::size_t width) {
-  Page page(width);
+std::string recording_text(const Replay& replay, int width) {
+  Page page(columns_of(width));
   page.say(0, "{}: {}{}", one_line(replay.program, 60),
            build_words("ggml", replay.version, replay.commit), thread_words(replay.threads));
   TextTable table{{"step", "tokens", "graphs", "ops", "different", "median"},
@@ -170,7 +167,7 @@ ReplayedSums sums_of(const ReplayedKernels& all) {
   return out;
 }
 
-std::string replayed_text(const ReplayedKernels& all, const ReplayedStyle& style) {
+std::string replayed_text(const ReplayedKernels& all, const ReplayStyle& style) {
   const ReplayedSums sums = sums_of(all);
   Page page(columns_of(style.width));
   page.say(0, "kernels alone on " + one_line(all.device, 200));

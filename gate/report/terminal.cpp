@@ -293,10 +293,6 @@ class Terminal {
     }
   }
 
-  void names(const std::vector<const CellDocument*>& cells) {
-    for (const CellDocument* cell : cells) at(k_row_indent, one_line(cell->of->cell.str(), 300));
-  }
-
   void rows_alone(const CellDocument& cell, const Rows& rows) {
     const Widths widths = widths_of(rows);
     for (const MetricRow* one : rows) row(*cell.of, *one, widths);
@@ -377,7 +373,9 @@ class Terminal {
     for (const Shared& skipped : document_.by_reason(Outcome::skipped)) {
       title(Outcome::skipped,
             fmt::format("{}: {}", plural(skipped.cells.size(), "cell"), skipped.text));
-      if (style_.verbose) names(skipped.cells);
+      if (!style_.verbose) continue;
+      for (const CellDocument* cell : skipped.cells)
+        at(k_row_indent, one_line(cell->of->cell.str(), 300));
     }
   }
 
@@ -391,8 +389,11 @@ class Terminal {
     if (gate_.profiling_cost) {
       line += fmt::format("  Profiling cost {:.1f} % of throughput.", *gate_.profiling_cost * 100);
     }
-    page_.paragraph(pad_right(upper_tag(gate_.verdict), k_title_indent - 1) + " ", line,
-                    k_title_indent, look_of(gate_.verdict).color);
+    // For whole sentences: "FAIL", "ERROR", "OPEN", "SKIPPED", …
+    const OutcomeLook& look = look_of(gate_.verdict);
+    std::string tag(gate_.verdict == Outcome::skipped ? "skipped" : look.tag);
+    for (char& c : tag) c = text::is_letter(c) ? static_cast<char>(c & ~0x20) : c;
+    page_.paragraph(pad_right(tag, k_title_indent - 1) + " ", line, k_title_indent, look.color);
     const auto fact = [&](std::string_view what, const std::string& value) {
       if (value.empty()) return;
       page_.paragraph(fmt::format("{:6}{:<9}", "", what), value, 15, k_dim);
@@ -400,16 +401,13 @@ class Terminal {
     fact("base", document_.base);
     if (gate_.run) fact("run", one_line(*gate_.run, 300));
     if (style_.verbose || document_.beside_base) fact("rule", one_line(gate_.decision_rule, 2000));
-    own_metrics();
-    for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) command(hint);
-  }
-
-  // What servers said of themselves judges nothing: here stands where it is shown.
-  void own_metrics() {
+    // What servers said of themselves judges nothing: here stands where it is shown.
     const bool some = std::ranges::any_of(
         gate_.cells, [](const CellVerdict& cell) { return !cell.server.empty(); });
-    if (!some || !gate_.run || !holds(style_.verbs, "profile")) return;
-    command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
+    if (some && gate_.run && holds(style_.verbs, "profile")) {
+      command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
+    }
+    for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) command(hint);
   }
 
   // Broken between words only, with a backslash, so that it can be pasted.

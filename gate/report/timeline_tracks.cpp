@@ -27,10 +27,6 @@ using Track = std::optional<std::uint32_t>;
 constexpr std::size_t k_most_members = 8;
 constexpr std::size_t k_longest_device = 300;  // of a track's name
 
-std::string called(const Command& command, observed::By by) {
-  return by == observed::By::op && !command.op.empty() ? command.op : command.name;
-}
-
 void describe(const Command& command, const std::string& before, Detail* detail) {
   const auto say = [&](const char* what, std::string value) {
     detail->words.emplace_back(before + what, std::move(value));
@@ -68,7 +64,7 @@ std::string names_of(const Commands& members, observed::By by) {
   std::map<std::string, int> times;
   std::vector<std::string> order;
   for (const Command* one : members) {
-    const std::string name = called(*one, by);
+    const std::string& name = by == observed::By::op && !one->op.empty() ? one->op : one->name;
     if (times[name]++ == 0) order.push_back(name);
   }
   for (std::string& name : order) {
@@ -115,7 +111,14 @@ class ProcessPage {
 
   void fill() {
     make_tracks();
-    for (const observed::GraphRun& run : process_.graph_runs) add_graph(run);
+    for (const observed::GraphRun& run : process_.graph_runs) {
+      Detail detail;
+      if (run.graph < process_.graphs.size() && !process_.graphs[run.graph].nodes.empty()) {
+        detail.words.emplace_back("ops",
+                                  fmt::format("{}", process_.graphs[run.graph].nodes.size()));
+      }
+      cpu(run.thread, run.call, fmt::format("graph {}", run.graph), detail);
+    }
     for (const observed::Submission& one : process_.submissions) add_submission(one);
     for (const observed::Wait& wait : process_.waits) {
       Detail detail;
@@ -198,14 +201,6 @@ class ProcessPage {
 
   [[nodiscard]] Track queue(std::uint32_t index, bool copy) const {
     return look_up(queues_, std::pair(index, copy), std::nullopt);
-  }
-
-  void add_graph(const observed::GraphRun& run) {
-    Detail detail;
-    if (run.graph < process_.graphs.size() && !process_.graphs[run.graph].nodes.empty()) {
-      detail.words.emplace_back("ops", fmt::format("{}", process_.graphs[run.graph].nodes.size()));
-    }
-    cpu(run.thread, run.call, fmt::format("graph {}", run.graph), detail);
   }
 
   void add_submission(const observed::Submission& one) {

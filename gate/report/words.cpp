@@ -153,10 +153,6 @@ std::string MetricWords::parts() const {
   return text::join(all);
 }
 
-std::string MetricWords::change_and_evidence() const {
-  return change.empty() || evidence.empty() ? change + evidence : change + ", " + evidence;
-}
-
 bool limit_says_improved(const MetricVerdict& metric) {
   return metric.verdict == Outcome::improved && metric.metric.kind == unit::Kind::count;
 }

@@ -46,9 +46,14 @@ bool is_hex(std::string_view text) {
 bool has_scope(const history::StoredToken& token, Scope scope) {
   const std::vector<std::string> words = text::split(token.scopes, ' ');
   return std::ranges::any_of(words, [&](const std::string& word) {
-    const auto held = parse_scope(word);
+    const auto held = value_of(k_scopes, word);
     return held && (*held == scope || *held == Scope::admin);
   });
+}
+
+// Takes the same time for any two texts of the same length.
+bool equal_in_constant_time(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace
@@ -175,8 +180,6 @@ void Rates::make_room(double now) {
 
 std::string_view to_string(Scope scope) { return name_of(k_scopes, scope); }
 
-std::optional<Scope> parse_scope(std::string_view word) { return value_of(k_scopes, word); }
-
 Result<NewToken> make_token(history::StoredToken wanted) {
   std::array<unsigned char, (k_id_digits + k_secret_digits) / 2> random{};
   if (getentropy(random.data(), random.size()) != 0) {
@@ -200,10 +203,6 @@ std::optional<std::string> id_of_token(std::string_view text) {
   const std::string_view id = text.substr(0, k_id_digits);
   if (!is_hex(id) || !is_hex(text.substr(k_id_digits + 1))) return std::nullopt;
   return std::string(id);
-}
-
-bool equal_in_constant_time(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 bool is_good(const history::StoredToken& token, double now) {

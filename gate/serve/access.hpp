@@ -87,7 +87,6 @@ class Rates {
 enum class Scope { read, upload, remove, admin };
 // "read", "upload", "delete", "admin".
 [[nodiscard]] std::string_view to_string(Scope scope);
-[[nodiscard]] std::optional<Scope> parse_scope(std::string_view word);
 
 struct NewToken {
   history::StoredToken stored;
@@ -100,8 +99,6 @@ struct NewToken {
 [[nodiscard]] std::optional<std::string> id_of_token(std::string_view text);
 
 using sys::sha256_hex;
-// Takes the same time for any two texts of the same length.
-[[nodiscard]] bool equal_in_constant_time(std::string_view a, std::string_view b);
 
 // Is it good at `now`: neither expired nor revoked?
 [[nodiscard]] bool is_good(const history::StoredToken& token, double now);

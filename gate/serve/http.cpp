@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 
 #include "gate/base/encode.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 
@@ -123,10 +123,8 @@ std::string_view word_of(int status) {
       {413, "too_large"},           {415, "unsupported_media_type"}, {421, "misdirected_request"},
       {422, "unprocessable"},       {429, "too_many_requests"},      {503, "unavailable"},
       {507, "insufficient_storage"}};
-  for (const auto& [number, word] : k_words) {
-    if (number == status) return word;
-  }
-  return "internal";
+  const auto* found = first_of(k_words, [&](const auto& one) { return one.first == status; });
+  return found == nullptr ? "internal" : found->second;
 }
 
 // Is `tag` one of a list like `"a", W/"b"`, or is that "*"?
@@ -171,9 +169,8 @@ Result<Target> parse_target(std::string_view text) {
 }
 
 const std::string* Head::header(std::string_view name) const {
-  const auto found =
-      std::ranges::find_if(headers, [&](const auto& header) { return header.first == name; });
-  return found == headers.end() ? nullptr : &found->second;
+  const auto* found = first_of(headers, [&](const auto& one) { return one.first == name; });
+  return found == nullptr ? nullptr : &found->second;
 }
 
 std::string header_value(std::string_view text) {

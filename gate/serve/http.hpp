@@ -4,6 +4,7 @@
 // Everything in a Request was said by somebody who may be anybody.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -96,13 +97,14 @@ class Handler {
   virtual void handle(Request request, Answer answer) = 0;
 };
 
-// What the server has seen, for /metrics. Counted since its start.
+// What the server has seen, for /metrics. Counted since its start. Thread-safe.
 struct Traffic {
-  std::uint64_t connections = 0, open = 0;  // accepted in all; now
-  std::uint64_t refused = 0;                // over the limit of connections
-  std::uint64_t requests = 0;
-  std::uint64_t malformed = 0, timed_out = 0, too_large = 0;
-  std::uint64_t bytes_in = 0, bytes_out = 0;
+  using Count = std::atomic<std::uint64_t>;
+  Count connections{0}, open{0};  // accepted in all; now
+  Count refused{0};               // over the limit of connections
+  Count requests{0};
+  Count malformed{0}, timed_out{0}, too_large{0};
+  Count bytes_in{0}, bytes_out{0};
 };
 
 // Answers in the forms that the service has. Pure.

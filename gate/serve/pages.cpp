@@ -1,7 +1,5 @@
 #include "gate/serve/pages.hpp"
 
-#include <algorithm>
-
 #include "gate/base/text.hpp"
 #include "gate/history/changes.hpp"
 #include "gate/report/escape.hpp"

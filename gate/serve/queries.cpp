@@ -136,13 +136,9 @@ Json json_of(const history::StoredVerdict& one, bool full) {
   return json;
 }
 
-// A verdict's place in a list, as text, and back.
+// A verdict's place in a list, as text.
 std::string cursor_of(const history::StoredVerdict& one) {
   return base64(dump_json(Json{one.time, one.kept_at, one.id, one.run}));
-}
-Result<history::VerdictPlace> place_of_cursor(const std::string& cursor) {
-  WEIR_TRY(const Json json, parts_of_cursor(cursor, "nnss"));
-  return history::VerdictPlace{json[0], json[1], json[2], json[3]};
 }
 
 Result<Response> verdicts_of(history::ServiceStore& store, const Query& query) {
@@ -155,7 +151,8 @@ Result<Response> verdicts_of(history::ServiceStore& store, const Query& query) {
                                  .most = query.limit + 1,
                                  .texts = query.full};
   if (!query.cursor.empty()) {
-    WEIR_TRY(wanted.behind, place_of_cursor(query.cursor));
+    WEIR_TRY(const Json place, parts_of_cursor(query.cursor, "nnss"));
+    wanted.behind = history::VerdictPlace{place[0], place[1], place[2], place[3]};
   }
   WEIR_TRY(std::vector<history::StoredVerdict> found, store.newest_verdicts(wanted));
   const bool more = found.size() > query.limit;
@@ -216,11 +213,6 @@ std::string cursor_of(const SeriesPlace& place) {
   return base64(dump_json(Json{cell, project, metric, machine, place.points}));
 }
 
-Result<SeriesPlace> place_of_series_cursor(const std::string& cursor) {
-  WEIR_TRY(const Json json, parts_of_cursor(cursor, "ssssu"));
-  return SeriesPlace{{json[0], json[1], json[2], json[3]}, json[4]};
-}
-
 // Which series a page begins and ends with, without their points.
 struct Page {
   std::map<SeriesKey, std::size_t> wanted;  // and how many points of each are there
@@ -230,7 +222,8 @@ struct Page {
 Result<Page> plan_page(history::Store& store, const Query& query) {
   Page page;
   if (!query.cursor.empty()) {
-    WEIR_TRY(page.from, place_of_series_cursor(query.cursor));
+    WEIR_TRY(const Json place, parts_of_cursor(query.cursor, "ssssu"));
+    page.from = SeriesPlace{{place[0], place[1], place[2], place[3]}, place[4]};
   }
   WEIR_TRY(std::vector<std::string> cells, store.cells(query.filter));
   auto cell = std::lower_bound(cells.begin(), cells.end(), page.from.key.cell);

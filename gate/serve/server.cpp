@@ -109,6 +109,7 @@ Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string
       (sessions_.size() >= most || of_holder >= limits.connections_a_peer + k_most_refusals))
     return Place::beyond;
   sessions_.insert(session);
+  ++counted.open;
   ++holders_[holder];
   return full ? Place::full : Place::taken;
 }
@@ -116,14 +117,10 @@ Core::Place Core::add(const std::shared_ptr<Session>& session, const std::string
 void Core::remove(const std::shared_ptr<Session>& session, const std::string& holder) {
   const std::lock_guard lock(mutex_);
   if (sessions_.erase(session) == 0) return;
+  --counted.open;
   const auto found = holders_.find(holder);
   if (found != holders_.end() && --found->second == 0) holders_.erase(found);
   if (sessions_.empty()) none_.notify_all();
-}
-
-std::size_t Core::open() const {
-  const std::lock_guard lock(mutex_);
-  return sessions_.size();
 }
 
 bool Core::wait_until_none(double seconds) {
@@ -141,6 +138,7 @@ void Core::forget_sessions() {
   std::unordered_set<std::shared_ptr<Session>> ended;
   const std::lock_guard lock(mutex_);
   ended.swap(sessions_);
+  counted.open = 0;
   holders_.clear();
 }
 
@@ -254,18 +252,7 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Han
 
 std::uint16_t Server::port() const { return state_->port; }
 
-Traffic Server::traffic() const {
-  const Core::Counters& counted = state_->core->counted;
-  return {.connections = counted.connections,
-          .open = state_->core->open(),
-          .refused = counted.refused,
-          .requests = counted.requests,
-          .malformed = counted.malformed,
-          .timed_out = counted.timed_out,
-          .too_large = counted.too_large,
-          .bytes_in = counted.bytes_in,
-          .bytes_out = counted.bytes_out};
-}
+const Traffic& Server::traffic() const { return state_->core->counted; }
 
 void Server::run(const sys::Stop& stop, const std::function<void()>& on_drain) {
   State& state = *state_;

@@ -65,7 +65,7 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   [[nodiscard]] std::uint16_t port() const;
-  [[nodiscard]] Traffic traffic() const;
+  [[nodiscard]] const Traffic& traffic() const;
 
   // Serves until `stop` is requested. Then it accepts no more, closes idle connections, lets
   // requests whose headers have come be answered (with Connection: close) for at most

@@ -9,6 +9,7 @@
 #include <boost/beast/http/status.hpp>
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::serve {
@@ -244,7 +245,7 @@ class Parser final : public RequestReader, private http::basic_parser<true> {
         head_.headers, [&](const auto& header) { return header.first == name; });
     if (found == head_.headers.end()) {
       head_.headers.emplace_back(std::move(name), view(value));
-    } else if (std::ranges::find(k_single, name) != std::end(k_single)) {
+    } else if (holds(k_single, name)) {
       repeated_ = true;
     } else {
       found->second.append(", ").append(view(value));
@@ -314,9 +315,7 @@ std::string head_text(const Response& response, const Framing& framing) {
   add("X-Content-Type-Options", "nosniff");
   add("Referrer-Policy", "no-referrer");
   for (const auto& [name, value] : response.headers) {
-    const bool framing_header =
-        std::ranges::find(k_framing, text::lower(name)) != std::end(k_framing);
-    if (!framing_header) add(name, value);
+    if (!holds(k_framing, text::lower(name))) add(name, value);
   }
   if (framing.close) {
     add("Connection", "close");

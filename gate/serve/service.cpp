@@ -1,7 +1,5 @@
 #include "gate/serve/service.hpp"
 
-#include <array>
-
 #include "gate/base/text.hpp"
 
 namespace weir::serve {
@@ -53,8 +51,6 @@ constexpr double k_keys_seconds = 3600;  // an issuer's keys change by the month
 
 const sys::RealClock k_machine_clock;
 
-}  // namespace
-
 Route route_of(const std::string& path) {
   constexpr Name<Route> k_routes[] = {{Route::page, "/"},
                                       {Route::page, "/index.html"},
@@ -76,12 +72,7 @@ Route route_of(const std::string& path) {
   return Route::none;
 }
 
-std::string badge_project(const std::string& path) {
-  return path.substr(k_badges.size(), path.size() - k_badges.size() - k_svg.size());
-}
-
-std::string removed_run(const std::string& path) { return path.substr(k_run.size()); }
-
+// Nothing where the method is one that the route takes: else 404 or 405.
 std::optional<Response> wrong_route(Route route, Method method) {
   if (route == Route::none) {
     return error_answer(404, "there is no such path", "/api/v1/openapi.json describes them");
@@ -99,6 +90,14 @@ std::optional<Response> wrong_route(Route route, Method method) {
   return response;
 }
 
+}  // namespace
+
+std::string badge_project(const std::string& path) {
+  return path.substr(k_badges.size(), path.size() - k_badges.size() - k_svg.size());
+}
+
+std::string removed_run(const std::string& path) { return path.substr(k_run.size()); }
+
 Response unauthorized(Route route, std::string_view message) {
   Response response = error_answer(
       401, message, "weir serve token add makes one; send it as Authorization: Bearer");
@@ -107,10 +106,6 @@ Response unauthorized(Route route, std::string_view message) {
   set_header(response, "WWW-Authenticate",
              browser ? "Basic realm=\"weir\", charset=\"UTF-8\"" : "Bearer realm=\"weir\"");
   return response;
-}
-
-bool may_see(const Caller& caller, const std::string& project, const ReadingRules& rules) {
-  return rules.is_public || (caller.token && allows(*caller.token, Scope::read, project));
 }
 
 std::optional<Response> refused(Route route, const Target& target, const Caller& caller,
@@ -295,19 +290,17 @@ bool Service::queue(const JobPtr& job) {
       upload && job->caller.token ? job->caller.token->id : holder_of_peer(job->request.head.peer);
   job->place = (upload ? upload_places_ : places_).take(whose);
   if (!job->place) return false;
-  return (upload ? uploaders_ : readers_)
-      ->post([this, job](std::size_t thread) { run_safely(job, thread); }, whose);
-}
-
-// What a library throws in spite of all is this request's trouble alone.
-void Service::run_safely(const JobPtr& job, std::size_t thread) {
-  job->place.reset();
-  try {
-    run(job, thread);
-  } catch (const std::exception& error) {
-    tell_trouble(fmt::format("a fault in weir: {}", error.what()));
-    if (job->answer) respond(*job, error_answer(500, "a fault in weir"));
-  }
+  // What a library throws in spite of all is this request's trouble alone.
+  const auto run_safely = [this, job](std::size_t thread) {
+    job->place.reset();
+    try {
+      run(job, thread);
+    } catch (const std::exception& error) {
+      tell_trouble(fmt::format("a fault in weir: {}", error.what()));
+      if (job->answer) respond(*job, error_answer(500, "a fault in weir"));
+    }
+  };
+  return (upload ? uploaders_ : readers_)->post(run_safely, whose);
 }
 
 Service::~Service() { stop(); }
@@ -395,7 +388,7 @@ void Service::handle(Request request, Answer answer) {
   }
 }
 
-void Service::set_traffic(std::function<Traffic()> traffic) {
+void Service::set_traffic(std::function<const Traffic&()> traffic) {
   const std::lock_guard lock(traffic_mutex_);
   traffic_ = std::move(traffic);
 }

@@ -95,7 +95,6 @@ struct ServiceOptions {
 
 // Which path is what, and who may ask for it. Pure.
 
-[[nodiscard]] Route route_of(const std::string& path);
 // Does it change what is kept? Then a thread of its own carries it out.
 [[nodiscard]] constexpr bool is_change(Route route) {
   return route == Route::runs || route == Route::run;
@@ -109,15 +108,11 @@ struct ReadingRules {
   bool is_public = false, public_badges = false;
 };
 
-// Nothing where the method is one that the route takes: else 404 or 405.
-[[nodiscard]] std::optional<Response> wrong_route(Route route, Method method);
 // Nothing where `caller` may ask for it: else 401 or 403. `perhaps` may, for now.
 [[nodiscard]] std::optional<Response> refused(Route route, const Target& target,
                                               const Caller& caller, const ReadingRules& rules);
 // 401 with what would do.
 [[nodiscard]] Response unauthorized(Route route, std::string_view message);
-[[nodiscard]] bool may_see(const Caller& caller, const std::string& project,
-                           const ReadingRules& rules);
 
 // One request on its way to its answer.
 struct Job {
@@ -146,7 +141,7 @@ class Service final : public Handler {
   void handle(Request request, Answer answer) override;
 
   // /metrics tells it from now on.
-  void set_traffic(std::function<Traffic()> traffic);
+  void set_traffic(std::function<const Traffic&()> traffic);
   // /healthz says that it stops, and queries are answered 503, also those that wait already;
   // uploads go on. For when the server begins to drain. Returns at once.
   void announce_stop();
@@ -164,7 +159,6 @@ class Service final : public Handler {
   // False where there is no place for it.
   [[nodiscard]] bool queue(const JobPtr& job);
   void run(const JobPtr& job, std::size_t thread);
-  void run_safely(const JobPtr& job, std::size_t thread);
   void respond(Job& job, Response response);
   void tell_trouble(const std::string& words) const;
   void tell(const Head& head, const Caller& caller, const Response& response, double seconds,
@@ -204,7 +198,7 @@ class Service final : public Handler {
   double next_pages_ = 0;   // steady seconds; of the thread that makes them
   std::mutex large_mutex_;  // one large body at a time is taken apart
   std::mutex traffic_mutex_;
-  std::function<Traffic()> traffic_;  // under traffic_mutex_
+  std::function<const Traffic&()> traffic_;  // under traffic_mutex_
   std::atomic<bool> stopping_{false};
   std::atomic<bool> healthy_{true};  // the store answered when it was asked last
 };

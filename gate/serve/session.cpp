@@ -143,7 +143,11 @@ void Session::on_head() {
     begin(Phase::body, core_.limits.body_seconds);
     body_came_ = buffer_.size();
     expect_rate(body_came_, core_.limits.body_seconds);
-    if (reader_->expects_continue() && buffer_.empty()) return say_continue();
+    if (reader_->expects_continue() && buffer_.empty()) {
+      interim_ = true;
+      put_out("HTTP/1.1 100 Continue\r\n\r\n", nullptr);
+      return write();
+    }
   }
   go_on();
 }
@@ -229,28 +233,18 @@ void Session::close() {
   core_.remove(shared_from_this(), holder_);
 }
 
-void Session::say_continue() {
-  interim_ = true;
-  put_out("HTTP/1.1 100 Continue\r\n\r\n", nullptr);
-  write();
-}
-
-// Whoever takes a large answer slowly holds it for long: it has its share of the room for bodies.
-bool Session::take_room_for(const Response& response) {
-  const std::uint64_t bytes = response.body && !is_head_request_ ? response.body->size() : 0;
-  if (bytes <= k_free_of_room) return true;
-  if (!core_.take_room(bytes - k_free_of_room)) return false;
-  room_ = bytes - k_free_of_room;
-  return true;
-}
-
 void Session::answer(Response response, bool close) {
   if (phase_ == Phase::closed) return;
   core_.give_room(std::exchange(room_, 0));
   if (response.status < 200 || response.status > 599) {
     response = error_response(500, "internal", "the service made no answer of its own");
   }
-  if (!take_room_for(response)) {
+  // Whoever takes a large answer slowly holds it for long: it has its share of the room for bodies.
+  const std::uint64_t bytes = response.body && !is_head_request_ ? response.body->size() : 0;
+  const std::uint64_t large = bytes > k_free_of_room ? bytes - k_free_of_room : 0;
+  if (large == 0 || core_.take_room(large)) {
+    room_ = large;
+  } else {
     response = error_response(503, "busy", "too many large answers at once: try again soon");
   }
   close_ = close || core_.draining || !keep_;
@@ -271,10 +265,6 @@ void Session::put_out(std::string text, std::shared_ptr<const std::string> body)
   sent_ = 0;
 }
 
-std::size_t Session::to_send() const {
-  return text_.size() + (rest_ ? rest_->size() - in_front_ : 0) - sent_;
-}
-
 void Session::write() {
   const bool front = sent_ < text_.size();
   const std::string& from = front ? text_ : *rest_;
@@ -290,7 +280,7 @@ void Session::on_written(std::size_t size, ErrorCode error) {
   if (error || late_) return close();
   core_.counted.bytes_out += size;
   sent_ += size;
-  if (to_send() > 0) {
+  if (sent_ < text_.size() + (rest_ ? rest_->size() - in_front_ : 0)) {
     if (!interim_) expect_rate(sent_, core_.limits.answer_seconds);
     return write();
   }

@@ -91,11 +91,7 @@ class Core : public std::enable_shared_from_this<Core> {
   const Proxies proxies;
   const Refused refused;  // may be empty
 
-  struct Counters {
-    std::atomic<std::uint64_t> connections{0}, refused{0}, requests{0}, malformed{0}, timed_out{0},
-        too_large{0}, bytes_in{0}, bytes_out{0};
-  };
-  Counters counted;
+  Traffic counted;
   std::atomic<bool> draining{false};
 
   // Declared before the sessions, whose sockets live in it.
@@ -106,7 +102,6 @@ class Core : public std::enable_shared_from_this<Core> {
   // even for that.
   Place add(const std::shared_ptr<Session>& session, const std::string& holder, bool trusted);
   void remove(const std::shared_ptr<Session>& session, const std::string& holder);
-  [[nodiscard]] std::size_t open() const;
   // False when that time has passed and there still is a connection.
   bool wait_until_none(double seconds);
   [[nodiscard]] std::vector<std::shared_ptr<Session>> sessions() const;
@@ -151,15 +146,12 @@ class Session : public std::enable_shared_from_this<Session> {
   void go_on();
   void on_head();
   void on_body();
-  void say_continue();
   void hand_on();
   void refuse_request(const Refusal& why);
   void answer(Response response, bool close);
-  [[nodiscard]] bool take_room_for(const Response& response);
   void write();
   void on_written(std::size_t size, ErrorCode error);
   void put_out(std::string text, std::shared_ptr<const std::string> body);
-  [[nodiscard]] std::size_t to_send() const;
   void part();
   void swallow();
 

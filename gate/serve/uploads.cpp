@@ -60,7 +60,7 @@ Result<ParsedUpload> parse_lines(std::string_view body, const history::GivenFact
     }
     return {};
   };
-  history::TakeLines take;
+  history::Takes take;
   take.run = [&](history::Run run) {
     parsed.batch.runs.push_back(std::move(run));
     return count(parsed.batch.runs.back().facts.project);
@@ -100,11 +100,6 @@ struct Said {
 bool is_commit(const std::string& text) {
   return text.size() >= 4 && text.size() <= 64 &&
          text.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
-}
-
-bool is_key(const std::string& text) {
-  return !text.empty() && text.size() <= k_longest_key &&
-         std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
 Result<void> check_names(const Target& target) {
@@ -154,7 +149,8 @@ Result<Said> said_of(const Head& head) {
     }
   }
   if (const std::string* key = head.header("idempotency-key")) {
-    if (!is_key(*key)) {
+    const bool shown = std::ranges::all_of(*key, [](char c) { return c >= ' ' && c <= '~'; });
+    if (!shown || key->empty() || key->size() > k_longest_key) {
       return fail(Code::usage, "Idempotency-Key: 1 to {} printable ASCII characters",
                   k_longest_key);
     }

@@ -125,7 +125,7 @@ std::string_view series_state(const history::Series& series,
   if (changes.empty()) return left_its_band(series) ? "unclear" : "steady";
   const history::SeriesChange& last = changes.back();
   if (last.known) return "known";
-  if (last.kind == history::SeriesChangeKind::device_class) return "place";
+  if (last.new_class) return "place";
   if (!series.metric.better || last.after == last.before) return "changed";
   const bool more = last.after > last.before;
   return more == (*series.metric.better == unit::Better::higher) ? "better" : "worse";
@@ -145,18 +145,17 @@ Json site_metric_json(const history::Metric& metric) {
 Json site_change_json(const SiteIndex& index, const history::Series& series,
                       const history::SeriesChange& change) {
   // Of the kind "place" is what it is measured on that changed.
-  const bool place = change.kind == history::SeriesChangeKind::device_class;
-  Json json{{"kind", place ? "place" : to_string(change.kind)},
+  Json json{{"kind", change.new_class ? "place" : kind_name(change)},
             {"index", change.index},
             {"before", change.before},
             {"after", change.after},
             {"size", change.size},
-            {"low", change.low.value_or(change.size)},
-            {"high", change.high.value_or(change.size)},
+            {"low", change.low},
+            {"high", change.high},
             {"relative", change.relative}};
-  if (change.kind == history::SeriesChangeKind::drift) json["end"] = change.end;
-  if (place) {
-    const history::ClassChange other = change.new_class.value_or(history::ClassChange{});
+  if (change.kind == stats::ChangeKind::drift) json["end"] = change.end;
+  if (change.new_class) {
+    const history::ClassChange& other = *change.new_class;
     const bool device = other.device_class_before != other.device_class;
     json["from"] = device ? other.device_class_before : other.machine_class_before;
     json["to"] = device ? other.device_class : other.machine_class;

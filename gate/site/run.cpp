@@ -29,8 +29,7 @@ bool quiet(Outcome outcome) {
 }
 
 Json metric_verdict_json(const verdict::MetricVerdict& said) {
-  history::Metric metric{said.metric.name, said.metric.kind, said.metric.unit, said.metric.better};
-  return {{"metric", site_metric_json(metric)},
+  return {{"metric", site_metric_json(history::metric_of(said.metric))},
           {"verdict", to_string(said.verdict)},
           {"baseline", optional_to_json(said.baseline)},
           {"current", optional_to_json(said.current)},

@@ -195,32 +195,27 @@ Result<void> choose_base(const Git& git, const std::string& ref, const PullReque
 Result<BaseTree> from_ref(const BaseWanted& wanted, const std::string& config_folder,
                           const Effects& effects) {
   BaseTree base;
-  auto git = Git::open(effects, config_folder);
-  if (!git) {
-    return tl::unexpected(
-        with_context(fmt::format("--against {}: not a folder, and no commit can be looked up",
-                                 text::printable(wanted.spec)),
-                     git.error()));
-  }
-  WEIR_CHECK(describe_candidate(*git, config_folder, base));
+  WEIR_TRY(const Git git, Git::open(effects, config_folder)
+                              .map_error(in_context(fmt::format(
+                                  "--against {}: not a folder, and no commit can be looked up",
+                                  text::printable(wanted.spec)))));
+  WEIR_CHECK(describe_candidate(git, config_folder, base));
   if (!base.candidate_commit) {
     return fail(Code::config, "--against {}: {} has no commit yet", text::printable(wanted.spec),
-                git->top());
+                git.top());
   }
-  WEIR_CHECK(choose_base(*git, wanted.spec, read_pull_request(effects.files), base));
+  WEIR_CHECK(choose_base(git, wanted.spec, read_pull_request(effects.files), base));
   TreeWanted tree_wanted{*base.commit, {}, wanted.cache_folder, wanted.build_timeout_seconds};
   for (const Build& build : wanted.builds) {
     const auto known = std::ranges::count(tree_wanted.builds, build.command, &Build::command);
     if (known == 0 && !build.command.empty()) tree_wanted.builds.push_back(build);
   }
   base.built = !tree_wanted.builds.empty();
-  WEIR_TRY(Tree tree, prepare_tree(*git, tree_wanted, effects));
-  base.root = std::move(tree.root);
-  base.from_cache = tree.from_cache;
-  base.held = std::move(tree.held);
-  base.notes.insert(base.notes.end(), tree.notes.begin(), tree.notes.end());
-  base.notes.push_back(tree.from_cache ? "taken from the cache"
-                       : base.built    ? fmt::format("built in {:.0f} s", tree.build_seconds)
+  WEIR_TRY(Tree tree, prepare_tree(git, tree_wanted, effects));
+  tree.notes.insert(tree.notes.begin(), base.notes.begin(), base.notes.end());
+  static_cast<Tree&>(base) = std::move(tree);
+  base.notes.push_back(base.from_cache ? "taken from the cache"
+                       : base.built    ? fmt::format("built in {:.0f} s", base.build_seconds)
                                        : "checked out, nothing built");
   return base;
 }

@@ -4,7 +4,6 @@
 // (trees.hpp); a DIR is taken as it is.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,10 +33,11 @@ struct BaseWanted {
   double build_timeout_seconds = 3600;  // all builds together
 };
 
-struct BaseTree {
+// Its root is the top of the worktree, or DIR. Keep `held` while programs of it run. Notes also say
+// "built in 41 s", "taken from the cache", …
+struct BaseTree : Tree {
   enum class Kind { worktree, folder };
   Kind kind = Kind::worktree;
-  std::string root;  // absolute: the top of the worktree, or DIR
   // Absolute: what stands in its place on the candidate's side: the top of the repository, by the
   // way the config's folder was named; that folder itself for a DIR and no git.
   std::string candidate_root;
@@ -46,11 +46,7 @@ struct BaseTree {
   std::optional<std::string> commit, candidate_commit;
   bool candidate_dirty = false;  // files that git knows differ from candidate_commit
   bool built = false;            // a build command was given (now or when it came into the cache)
-  bool from_cache = false;
-  std::string words;               // `merge-base of HEAD and origin/main, 1a2b3c4 "subject"`
-  std::vector<std::string> notes;  // "built in 41 s", "taken from the cache", …
-  // Keep it while programs of `root` run: no other weir removes the folder meanwhile.
-  std::shared_ptr<sys::Held> held;
+  std::string words;             // `merge-base of HEAD and origin/main, 1a2b3c4 "subject"`
 };
 
 // $WEIR_CACHE, $XDG_CACHE_HOME/weir, ~/.cache/weir: the first that is set. Absolute. Code::config

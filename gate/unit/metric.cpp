@@ -121,13 +121,9 @@ constexpr std::array k_scopes{
 };
 
 // Times per token that are fitted over depths.
-struct TimeOverContext {
-  const char* base;
-  const char* label;
-};
 constexpr std::array k_times_over_context{
-    TimeOverContext{"time_per_output_token_seconds", "token time"},
-    TimeOverContext{"time_per_prompt_token_seconds", "prompt time"},
+    std::pair{"time_per_output_token_seconds", "token time"},
+    std::pair{"time_per_prompt_token_seconds", "prompt time"},
 };
 constexpr std::array k_over_context{Scope::at_zero_context, Scope::per_context_token};
 
@@ -171,12 +167,12 @@ const std::map<std::string, Known, std::less<>>& table() {
         made[metric.name] = {metric, "", count.about};
       }
     }
-    for (const TimeOverContext& time : k_times_over_context) {
+    for (const auto& [base, head] : k_times_over_context) {
       for (const Scope scope : k_over_context) {
         const ScopeWords& words = words_of(scope);
-        const std::string name = fmt::format("{}{}", time.base, words.suffix);
-        made[name] = {{name, time.base, Kind::time, Unit::seconds, Better::lower, scope, {}},
-                      fmt::format("{}{}", time.label, words.label),
+        const std::string name = fmt::format("{}{}", base, words.suffix);
+        made[name] = {{name, base, Kind::time, Unit::seconds, Better::lower, scope, {}},
+                      fmt::format("{}{}", head, words.label),
                       "time per token, fitted over the prompt's depths"};
       }
     }
@@ -363,10 +359,6 @@ static void fields(Fields& io, Metric& metric) {
   io("better", Named{metric.better, k_directions, "has no direction"});
 }
 
-Json metric_to_json(const Metric& metric) {
-  return find_metric(metric.name) == metric ? Json(metric.name) : write_fields(metric);
-}
-
 std::optional<Metric> metric_from_json(const Json& json) {
   if (json.is_string()) return find_metric(json.get<std::string>());
   const auto read = read_fields<Metric>(json, "metric");
@@ -376,7 +368,9 @@ std::optional<Metric> metric_from_json(const Json& json) {
   return custom_metric(read->name, read->kind, read->unit, read->better);
 }
 
-void MetricField::put(Json& slot) const { slot = metric_to_json(value); }
+void MetricField::put(Json& slot) const {
+  slot = find_metric(value.name) == value ? Json(value.name) : write_fields(value);
+}
 
 void MetricField::take(const Json& json, Fields& io, const char*) const {
   const auto metric = metric_from_json(json);

@@ -94,11 +94,10 @@ struct Metric {
 [[nodiscard]] std::optional<Kind> parse_kind(std::string_view text);
 
 // In JSON a metric that weir knows is its name; one declared in a config is an object that says
-// what it is: {"name", "kind", "unit", "better"}.
-[[nodiscard]] Json metric_to_json(const Metric& metric);
-// Nothing when it is neither. Names are 1 to 128 printable characters without spaces.
+// what it is: {"name", "kind", "unit", "better"}. Nothing when it is neither. Names are 1 to 128
+// printable characters without spaces.
 [[nodiscard]] std::optional<Metric> metric_from_json(const Json& json);
-// The same as a field (base/fields.hpp).
+// Both as a field (base/fields.hpp).
 struct MetricField {
   Metric& value;
   std::string_view complaint;  // when it is missing or no metric

@@ -181,7 +181,7 @@ inline SiteModel small_scene() {
        10},
       {[] {
         history::SeriesChange drift = step(30, 112, 102);
-        drift.kind = history::SeriesChangeKind::drift;
+        drift.kind = stats::ChangeKind::drift;
         drift.end = 60;
         return drift;
       }()});
@@ -205,7 +205,6 @@ inline SiteModel small_scene() {
   rates.place_from = 20;
   rates.other_place = 1;
   history::SeriesChange driver = step(20, 28.6, 30.9);
-  driver.kind = history::SeriesChangeKind::device_class;
   driver.new_class.emplace();
   driver.new_class->device_class_before = "vulkan-10005-0-a";
   driver.new_class->device_class = "vulkan-10005-0-b";

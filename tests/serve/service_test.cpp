@@ -517,8 +517,8 @@ TEST_F(ServiceReads, CountWhatWasDone) {
   EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 201);
   EXPECT_EQ(ask(*service, upload_of(up, profiles_text(65))).status, 200);
   EXPECT_EQ(ask(*service, upload_of(up, "{}")).status, 422);
-  service->set_traffic([] {
-    Traffic traffic;
+  service->set_traffic([]() -> const Traffic& {
+    static Traffic traffic;
     traffic.connections = 42;
     return traffic;
   });

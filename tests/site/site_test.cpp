@@ -127,7 +127,7 @@ TEST(Site, ShowsWhatTheDeviceWasGivenFromTheStart) {
 }
 
 TEST(Site, SaysOfAChangeWhetherItIsForTheBetter) {
-  using Kind = history::SeriesChangeKind;
+  enum class Kind { step, drift, device_class };
   history::Series series;
   const struct {
     std::optional<unit::Better> better;
@@ -147,7 +147,8 @@ TEST(Site, SaysOfAChangeWhetherItIsForTheBetter) {
   for (const auto& one : k_cases) {
     series.metric.better = one.better;
     history::SeriesChange change;
-    change.kind = one.kind;
+    if (one.kind == Kind::drift) change.kind = stats::ChangeKind::drift;
+    if (one.kind == Kind::device_class) change.new_class.emplace();
     change.before = one.before;
     change.after = one.after;
     if (one.known) change.known = history::Acknowledgement{};

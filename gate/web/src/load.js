@@ -25,15 +25,12 @@ function fetchDocument(name) {
     const script = document.createElement('script');
     script.src = policy.createScriptURL(`data/${name}.js`);
     waiting.set(name, resolve);
-    script.onload = () => {
+    const ended = (why) => {
       script.remove();
-      if (waiting.delete(name)) reject(new Error(`${name}: not what was asked for`));
+      if (waiting.delete(name)) reject(new Error(`${name}: ${why}`));
     };
-    script.onerror = () => {
-      script.remove();
-      waiting.delete(name);
-      reject(new Error(`${name}: not there (any more)`));
-    };
+    script.onload = () => ended('not what was asked for');
+    script.onerror = () => ended('not there (any more)');
     document.head.append(script);
   });
 }

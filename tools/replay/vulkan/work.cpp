@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::uint64_t k_patience_nanoseconds = 20'000'000'000;
 
-bool is_uniform(std::uint32_t type) {
-  return type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
-         type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
-}
 template <class List>
 std::uint32_t size_of(const List& list) {
   return static_cast<std::uint32_t>(list.size());
@@ -66,7 +62,8 @@ class KernelObjects {
     }
     for (const auto& one : work_.descriptors) {
       if (one.buffer == UINT32_MAX) continue;
-      const bool uniform = is_uniform(one.type);
+      const bool uniform = one.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
+                           one.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER_DYNAMIC;
       const std::uint64_t alignment =
           uniform ? limits.minUniformBufferOffsetAlignment : limits.minStorageBufferOffsetAlignment;
       if (alignment != 0 && one.offset % alignment != 0) {
