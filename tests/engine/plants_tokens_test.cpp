@@ -24,6 +24,7 @@ TEST(RealPlants, LeaveTheTokensAsTheyAre) {
   for (const char* type : {"f32", "f16", "q8_0", "q4_0"}) {
     const std::string model = write_model(folder, type, of_type(second_model(), type));
     for (const char* backend : {"cpu", "vulkan"}) {
+      std::map<Words, std::string> without;
       for (const Planting& planting : k_plantings) {
         if (!planting.on_cpu && std::string("cpu") == backend) continue;
         // Threads that wait for each other are slow where others have the processors.
@@ -31,7 +32,8 @@ TEST(RealPlants, LeaveTheTokensAsTheyAre) {
         Words words{"--backend",   backend,  "-t", threads ? "2" : "1",
                     "--tokens-in", "1,17,4", "-n", "32"};
         words.insert(words.end(), planting.switches.begin(), planting.switches.end());
-        const std::string expected = run_engine(model, words).out;
+        std::string& expected = without[words];
+        if (expected.empty()) expected = run_engine(model, words).out;
         ASSERT_EQ(std::count(expected.begin(), expected.end(), '\n'), 32);
         words.insert(words.end(), {"--inject", planting.plant});
         EXPECT_EQ(run_engine(model, words).out, expected)
