@@ -62,9 +62,6 @@ function(weir_module name)
   # What a gate waits for is the engine: only what reads much or computes much is worth the time of -O2.
   if(NOT ARG_HOT)
     target_compile_options(weir_${name} PRIVATE $<$<CONFIG:Release>:-O1>)
-    if(WEIR_SANITIZE AND NOT WEIR_FUZZ)
-      target_compile_options(weir_${name} PRIVATE -O0)  # compiled in 2/3 of the time
-    endif()
   endif()
   weir_headers(weir_${name})
 endfunction()

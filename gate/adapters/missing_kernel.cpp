@@ -1,4 +1,3 @@
-
 #include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
 

@@ -15,12 +15,13 @@
 
 namespace weir::history {
 
-// Levels and sizes are in the metric's unit.
+// Levels are in the metric's unit, sizes too where they are not relative.
 struct SeriesChange : stats::Change {
   std::size_t series = 0;  // of History::series
   // What it was measured on became another one, there or within two points of it.
   std::optional<ClassChange> new_class{};
-  bool class_alone = false;  // no step is clear besides: neither an interval nor a confidence
+  // No step is clear besides: neither an interval nor a confidence (low and high are the size).
+  bool class_alone = false;
   // Whether this is for the worse; nothing where the metric has no direction.
   std::optional<bool> worse{};
   std::optional<Acknowledgement> known{};  // somebody said so

@@ -21,7 +21,7 @@ constexpr int k_at_a_time = 2;
 
 int repeats() {
   const char* asked = std::getenv("WEIR_REPEATS");
-  return asked == nullptr ? 24 : std::atoi(asked);
+  return asked == nullptr ? 24 : std::max(4, std::atoi(asked));
 }
 
 // Runs it again and again, and keeps one of each different count.

@@ -97,7 +97,8 @@ TEST(HistoryChanges, OfCountsAreAnyStepAlsoOneThatFlipsBack) {
 
 // A driver or an image is no commit's fault; it is told with what it did.
 TEST(HistoryChanges, TellAnotherMachineClassAsThat) {
-  const auto with_step = rate_that_falls(40, 15, 1).changes();
+  const SeriesOfNights falls = rate_that_falls(40, 15, 1);
+  const auto with_step = falls.changes();
   ASSERT_THAT(with_step, SizeIs(1));
   EXPECT_EQ(kind_name(with_step[0]), "class");
   EXPECT_FALSE(with_step[0].class_alone);
@@ -111,6 +112,9 @@ TEST(HistoryChanges, TellAnotherMachineClassAsThat) {
   EXPECT_EQ(kind_name(without[0]), "class");
   EXPECT_NEAR(without[0].size, 0, 0.01);
   EXPECT_TRUE(without[0].class_alone);
+  EXPECT_FALSE(change_json(falls.history_, with_step[0])["low"].is_null());
+  EXPECT_TRUE(change_json(same.history_, without[0])["low"].is_null());
+  EXPECT_TRUE(change_json(same.history_, without[0])["high"].is_null());
 }
 
 TEST(HistoryChanges, ThatSomebodyAcknowledgedAreKnownAlsoWhenTheyMoveByAPoint) {

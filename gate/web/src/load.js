@@ -27,7 +27,8 @@ function fetchDocument(name) {
     waiting.set(name, resolve);
     const ended = (why) => {
       script.remove();
-      if (waiting.delete(name)) reject(new Error(`${name}: ${why}`));
+      if (waiting.get(name) === resolve) waiting.delete(name); // else another call waits for it
+      reject(new Error(`${name}: ${why}`)); // nothing where it has come
     };
     script.onload = () => ended('not what was asked for');
     script.onerror = () => ended('not there (any more)');
