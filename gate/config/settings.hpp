@@ -139,7 +139,7 @@ struct ModelSettings {
 
 struct BackendSettings {
   std::string name;
-  std::string device;  // cpu vulkan opencl cuda hip metal
+  std::string device;  // "cpu", or an API of unit/device_api.hpp
   std::optional<std::string> twin;
   std::int64_t devices = 1;           // of the twin, alike
   std::vector<std::string> runner{};  // labels of the machine that its cells need (weir plan)

@@ -104,7 +104,7 @@ struct GgufHeader {
   std::uint64_t alignment = 32;                             // a power of two
   std::uint64_t bytes = 0;       // up to the end of the last tensor's entry
   std::uint64_t data_start = 0;  // `bytes` rounded up to `alignment`
-  std::string hash;              // hash_hex of the first `bytes` bytes: DESIGN's model header hash
+  std::string hash;              // hash_hex of the first `bytes` bytes: the model header hash
 
   [[nodiscard]] const GgufValue* find(std::string_view key) const;
   // The value of "ARCHITECTURE.key", as most sizes are named: get("embedding_length").

@@ -1,5 +1,6 @@
-// A cell's records -> its profile: marginal counting (DESIGN §4), best of repeats, placement.
-// Pure; the order of the records does not matter, only their `order` field does.
+// A cell's records -> its profile: marginal counting (docs/explanation/counting.md), best of
+// repeats, placement. Pure; the order of the records does not matter, only their `order` field
+// does.
 //
 // - Records of other cells are passed over, so a whole journal may be handed in. Of records with
 //   one `order`, the one with the highest `attempt` counts.

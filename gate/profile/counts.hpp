@@ -16,7 +16,7 @@ struct DeviceSeen {
   std::string api;           // "vulkan"
   std::string name;          // "llvmpipe (LLVM 15.0.6, 256 bits)"
   std::string type;          // "cpu", "discrete", "integrated", "virtual", "other"
-  std::string device_class;  // file name safe: "vulkan-10005-0-d-1-0a1b2c3d" (DESIGN, device class)
+  std::string device_class;  // file name safe: "vulkan-10005-0-d-1-0a1b2c3d"
 
   friend bool operator==(const DeviceSeen&, const DeviceSeen&) = default;
 };

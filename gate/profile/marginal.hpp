@@ -1,4 +1,5 @@
-// Marginal counting: what one count did over the runs of a counted pass -> metrics (DESIGN §4).
+// Marginal counting (docs/explanation/counting.md): what one count did over the runs of a counted
+// pass -> metrics.
 //
 // C(n) = fixed + slope * n over the lengths n (tokens reported generated, or repeats). Only an
 // exact line makes `_per_token` and `_fixed`; otherwise every length is a metric of its own. Where

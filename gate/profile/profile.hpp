@@ -65,7 +65,7 @@ struct WorkDone {
 };
 
 struct Provenance {
-  std::string fingerprint;  // of the cell: DESIGN §2
+  std::string fingerprint;  // of the cell: run/prepare.hpp
   // What the fingerprint was made of, by name ("model header", "arguments", …) -> short hash, so
   // that a changed fingerprint can say what changed.
   std::map<std::string, std::string> fingerprint_parts;

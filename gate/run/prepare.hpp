@@ -64,9 +64,10 @@ struct PreparedCell {
   }
 };
 
-// A cell's fingerprint: what must be the same for stored counts to be of the same cell (DESIGN §2).
+// A cell's fingerprint: what must be the same for stored counts to be of the same cell.
 
-// The version of the rules of what is counted how (DESIGN §2); part of every fingerprint.
+// The version of the rules of what is counted how (docs/explanation/counting.md); part of every
+// fingerprint.
 inline constexpr std::string_view k_counting_rules = "1";
 
 struct ModelFacts {

@@ -28,7 +28,7 @@ std::string shortened(std::string_view text, std::size_t characters) {
 }
 
 // By BadgeState. Red is for broken limits alone. Each colour has 4.5 : 1 at least against white. Of
-// several states the lowest rank counts: as verdicts rank them (DESIGN.md), what says nothing last.
+// several states the lowest rank counts: as verdicts rank them, what says nothing last.
 struct Look {
   std::string_view word, colour;
   int rank;

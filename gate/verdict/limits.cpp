@@ -61,7 +61,8 @@ LimitEntry default_entry(std::vector<std::string> metrics,
   return entry;
 }
 
-// The defaults of DESIGN §4, as entries that stand before the config's own.
+// The defaults of docs/reference/configuration.md (Limits, Quality), as entries that stand before
+// the config's own.
 const std::vector<LimitEntry>& default_limits() {
   static const std::vector<LimitEntry> k_defaults = {
       // A count over a list is exact, which max_increase beside it would only repeat.

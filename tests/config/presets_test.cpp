@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/config/parse.hpp"
+#include "gate/unit/device_api.hpp"
 
 #include "tests/config/parse_text.hpp"
 
@@ -22,7 +23,8 @@ using testing::Not;
 // With all that a preset may name.
 Known known_to_presets() {
   Known known = known_here_and_now();
-  known.probes = {"vulkan", "opencl", "cuda", "hip", "metal", "ggml", "instructions", "instrument"};
+  known.probes = {"ggml", "instructions", "instrument"};
+  for (const unit::DeviceApi& api : unit::device_apis()) known.probes.emplace_back(api.name);
   known.adapters = {"llama-bench", "generic", "llama-perf",    "agave",           "hf2q",
                     "mlx-lm",      "ollama",  "weir-observed", "google-benchmark"};
   return known;

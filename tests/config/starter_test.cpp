@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "gate/base/text.hpp"
+#include "gate/unit/device_api.hpp"
 
 #include "tests/config/parse_text.hpp"
 
@@ -18,7 +19,7 @@ Result<Settings> parse_starter(const std::string& yaml) {
   for (const char* adapter : {"llama-perf", "agave", "hf2q", "mlx-lm"}) {
     known.adapters.emplace_back(adapter);
   }
-  for (const char* probe : {"cuda", "hip", "metal", "opencl"}) known.probes.emplace_back(probe);
+  for (const unit::DeviceApi& api : unit::device_apis()) known.probes.emplace_back(api.name);
   return parse_settings(yaml, "weir.yaml", known);
 }
 

@@ -176,7 +176,7 @@ prompts: {decode: {prompt_tokens: 0, tokens: 16}}
   EXPECT_TRUE(prepared->front().facts.counts_reported_per_token);
 }
 
-// What must change a fingerprint, and what must not (DESIGN, fingerprint).
+// What must change a fingerprint, and what must not.
 TEST(Fingerprint, FollowsTheModelAndTheConfigAsWritten) {
   const auto of = [](const std::string& from, const std::string& to,
                      const std::function<void(Scene&)>& change = {}) {

@@ -1,5 +1,5 @@
 // A baseline of another driver: equal passes, whatever differs is new, and a fail or an error only
-// where no baseline is asked (DESIGN §2).
+// where no baseline is asked (docs/explanation/counting.md, Device class).
 #include <array>
 #include <functional>
 

@@ -54,9 +54,9 @@ struct Fit {
   std::string how;   // "preloaded in front of libggml-base.so", or why not
   std::string cure;  // when it cannot; may be ""
 };
-// One entry for each of ggml, vulkan, opencl, cuda, hip, metal, in this order; for a program of
-// macOS, of ggml and metal. One for instrument in front, where the program has it. `installed`:
-// names of this build's probes.
+// One entry for ggml and each API of unit/device_api.hpp, in this order; for a program of macOS,
+// for ggml and the APIs of macOS. One for instrument in front, where the program has it.
+// `installed`: names of this build's probes.
 [[nodiscard]] std::vector<Fit> judge_fit(const ProgramFacts& program,
                                          const std::vector<std::string>& installed);
 
