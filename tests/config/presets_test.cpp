@@ -102,7 +102,7 @@ TEST(Presets, AreTheSameCellsAsTheirCommandsWrittenOut) {
        "models: {tiny-llama: a.gguf, tiny-llama-q4_0: b.gguf}\n"
        "backends: {cpu: , vulkan: {env: {VK_LOADER_DRIVERS_SELECT: '*lvp*'}}}\n"
        "variants: {default: {}, fused: {args: [--fused-ffn]}}\n"
-       "prompts: {prefill: {prompt_tokens: 9, tokens: 0}, decode: {prompt_tokens: 0, tokens: "
+       "prompts: {prefill: {prompt_tokens: 4, tokens: 0}, decode: {prompt_tokens: 0, tokens: "
        "16}}\n"},
       {"llama-server.yaml", "llama-server",
        "version: 1\n"
