@@ -163,8 +163,8 @@ void vkCmdUpdateBuffer(VkCommandBuffer into, VkBuffer to, VkDeviceSize offset, V
 }
 
 // Stages do not matter: what is handed over is done in order.
-#define WEIR_CHANGES_EVENT(name, Stages, kind) \
-  void name(VkCommandBuffer into, VkEvent event, Stages) { add_event(into, kind, event); }
+#define WEIR_CHANGES_EVENT(name, How, kind) \
+  void name(VkCommandBuffer into, VkEvent event, How) { add_event(into, kind, event); }
 WEIR_CHANGES_EVENT(vkCmdSetEvent, VkPipelineStageFlags, k_set_event)
 WEIR_CHANGES_EVENT(vkCmdSetEvent2, const VkDependencyInfo*, k_set_event)
 WEIR_CHANGES_EVENT(vkCmdResetEvent, VkPipelineStageFlags, k_reset_event)

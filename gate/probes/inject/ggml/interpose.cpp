@@ -29,7 +29,7 @@ constexpr const char* k_program = "program";
 
 Table g_transfers;  // hash of (kind, from, to) -> entry of the file
 
-BufferType* memory_of(Library* library, const Tensor* tensor) {
+BufferType* memory_if_readable(Library* library, const Tensor* tensor) {
   return readable(library, tensor) ? memory_of(library->ggml, tensor) : nullptr;
 }
 
@@ -62,8 +62,8 @@ weir_probe_transfer* record_copy(Library* library, const Tensor* from, const Ten
   const uint64_t bytes = ask(library->ggml.nbytes, from);
   count(k_tensor_copies);
   count(k_copied_bytes, bytes);
-  return record(library, WEIR_TRANSFER_COPY, memory_of(library, from), memory_of(library, to),
-                bytes);
+  return record(library, WEIR_TRANSFER_COPY, memory_if_readable(library, from),
+                memory_if_readable(library, to), bytes);
 }
 
 // Of a set or a get.
@@ -74,7 +74,7 @@ weir_probe_transfer* record_move(Library* library, uint32_t kind, const Tensor* 
   if (t_in_copy != nullptr) return nullptr;  // the copy has been told
   // While a graph is computed it is ggml that moves: experts, one by one.
   if (t_in_graph != nullptr) count(k_copied_bytes, bytes);
-  BufferType* memory = memory_of(library, tensor);
+  BufferType* memory = memory_if_readable(library, tensor);
   return record(library, kind, get ? memory : nullptr, get ? nullptr : memory, bytes);
 }
 
@@ -210,9 +210,10 @@ WEIR_WAITS(backend_event_synchronize, Event, k_event_syncs, WEIR_WAIT_EVENT)
   WEIR_MOVES(name, parameters, arguments, t_in_transfer, \
              record_move(library, WEIR_TRANSFER_GET, from, bytes), bytes)
 
-#define WEIR_FILLS(name, parameters, arguments, bytes)   \
-  WEIR_MOVES(name, parameters, arguments, t_in_transfer, \
-             record(library, WEIR_TRANSFER_FILL, nullptr, memory_of(library, to), bytes), bytes)
+#define WEIR_FILLS(name, parameters, arguments, bytes)                                             \
+  WEIR_MOVES(name, parameters, arguments, t_in_transfer,                                           \
+             record(library, WEIR_TRANSFER_FILL, nullptr, memory_if_readable(library, to), bytes), \
+             bytes)
 #define WEIR_IN_FRONT_OF_MOVE(how, ...) WEIR_##how(__VA_ARGS__)
 WEIR_GGML_MOVES(WEIR_IN_FRONT_OF_MOVE)
 

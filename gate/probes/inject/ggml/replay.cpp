@@ -81,11 +81,9 @@ void read_mask(const Functions& ggml, const Tensor* mask, Masks* out) {
   const int64_t count = ggml.nelements(mask);
   const uint64_t bytes = ask(ggml.nbytes, mask);
   const void* data = ggml.get_data(mask);
+  if (data == nullptr || count <= 0 || count > k_most_places) return;
   BufferType* memory = memory_of(ggml, mask);
-  if (data == nullptr || memory == nullptr || count <= 0 || count > k_most_places ||
-      !ask(ggml.backend_buft_is_host, memory)) {
-    return;
-  }
+  if (memory == nullptr || !ask(ggml.backend_buft_is_host, memory)) return;
   const auto size = static_cast<uint64_t>(count);
   if (bytes == size * 4) {
     const auto* values = static_cast<const uint32_t*>(data);

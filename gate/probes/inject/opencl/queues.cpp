@@ -65,7 +65,10 @@ cl_command_queue make_queue(bool has_profiling, cl_int* error, Make make) {
   }
   cl_command_queue_properties added = ask ? CL_QUEUE_PROFILING_ENABLE : 0;
   cl_command_queue made = make(added, error);
-  if (made == nullptr && ask) made = make(added = 0, error);
+  if (made == nullptr && ask) {
+    added = 0;
+    made = make(added, error);
+  }
   if (made != nullptr) describe_queue(made, Made::now, added);
   return made;
 }

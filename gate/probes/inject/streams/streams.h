@@ -94,7 +94,7 @@ uint64_t name_device(weir_probe_device* device, bool told);
 // Its class, of what else is there.
 void classify_device(weir_probe_device* device);
 
-// Some stream is being captured: from now on it is asked of each.
+// Some stream is being captured: from now on each is asked whether it is.
 void capture_began();
 
 // Whether the API has such a function and it answers with success.

@@ -217,12 +217,15 @@ WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
   *out = nullptr;
   if (capture == nullptr || capture->origin != stream) return fail(k_capture_unsupported);
   Capture** at = &g_captures;
-  while (*at != capture) at = &(*at)->next;
+  while (*at != capture) at = &(*at)->next;  // it is among them: capture_on found it there
   *at = capture->next;
   __atomic_sub_fetch(&g_capturing, 1, __ATOMIC_RELEASE);
   const bool broken = capture->broken;
-  if (broken) end(capture->graph);
-  if (!broken) *out = capture->graph;
+  if (broken) {
+    end(capture->graph);
+  } else {
+    *out = capture->graph;
+  }
   free(capture);
   return ok_or(!broken, k_capture_broken);
 }
