@@ -48,7 +48,7 @@ std::optional<std::string> missing_kernel(std::string_view err) {
   if (found == first) return std::nullopt;
   Scan scan(*found);
   scan.until("panic: ");  // "thread 1 panic: Metal …" begins with the message
-  return shortened(text::printable(scan.rest()), k_longest);
+  return text::shortened(text::printable(scan.rest()), k_longest);
 }
 
 }  // namespace weir::adapters

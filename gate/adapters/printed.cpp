@@ -127,13 +127,6 @@ std::string shown_text(std::string_view text, std::size_t most) {
   return std::string(text::trim(shown));
 }
 
-std::string shortened(std::string text, std::size_t most) {
-  if (text.size() <= most) return text;
-  std::size_t cut = most;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xC0U) == 0x80U) --cut;
-  return text.substr(0, cut) + "…";
-}
-
 bool names_op(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
     return (c >= 'A' && c <= 'Z') || text::is_digit(c) || c == '_';

@@ -56,9 +56,6 @@ class Printed {
 // Fit to show and to keep: one line, at most `most` bytes of it, without control characters.
 [[nodiscard]] std::string shown_text(std::string_view text, std::size_t most = 200);
 
-// Its first `most` bytes at most, and "…" where that is not all: not cut within a character.
-[[nodiscard]] std::string shortened(std::string text, std::size_t most);
-
 // An op of ggml's by its form: "MUL_MAT", not "mul_mat" or "".
 [[nodiscard]] bool names_op(std::string_view word);
 

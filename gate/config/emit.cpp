@@ -11,14 +11,17 @@ std::string flow(const Node& node) {
   const auto entry = [](const Entry& one) {
     return fmt::format("{}: {}", yaml_scalar(one.key), flow(one.value));
   };
-  if (node.kind == Node::Kind::null) return "null";
-  if (node.kind == Node::Kind::list) {
-    return fmt::format("[{}]", text::join(collect<std::string>(node.items, flow)));
+  switch (node.kind) {
+    case Node::Kind::null:
+      return "null";
+    case Node::Kind::scalar:
+      return node.quoted ? dump_json(Json(node.text)) : yaml_scalar(node.text);
+    case Node::Kind::list:
+      return fmt::format("[{}]", text::join(collect<std::string>(node.items, flow)));
+    case Node::Kind::map:
+      return fmt::format("{{{}}}", text::join(collect<std::string>(node.entries, entry)));
   }
-  if (node.kind == Node::Kind::map) {
-    return fmt::format("{{{}}}", text::join(collect<std::string>(node.entries, entry)));
-  }
-  return node.quoted ? dump_json(Json(node.text)) : yaml_scalar(node.text);
+  return "";
 }
 
 void write(const Node& node, std::size_t indent, std::string& text) {

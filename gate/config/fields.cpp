@@ -87,15 +87,19 @@ std::optional<std::string> read_text(const Node& node, std::string_view what, Pr
 
 std::optional<std::int64_t> read_integer(const Node& node, std::string_view what, std::int64_t low,
                                          std::int64_t high, Problems& problems) {
-  const auto value = text::to_int(node.text);  // "" of what is no scalar
-  if (value && *value >= low && *value <= high) return *value;
+  if (node.kind == Node::Kind::scalar) {
+    const auto value = text::to_int(node.text);
+    if (value && *value >= low && *value <= high) return *value;
+  }
   return problems.expected(node, what, fmt::format("a whole number from {} to {}", low, high));
 }
 
 std::optional<double> read_share(const Node& node, std::string_view what, double low, double high,
                                  Problems& problems) {
-  const auto value = text::to_double(node.text);
-  if (value && *value > low && *value < high) return *value;
+  if (node.kind == Node::Kind::scalar) {
+    const auto value = text::to_double(node.text);
+    if (value && *value > low && *value < high) return *value;
+  }
   return problems.expected(node, what, fmt::format("a number between {} and {}", low, high));
 }
 

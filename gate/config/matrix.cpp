@@ -29,16 +29,16 @@ Arguments place(const Arguments& command, const Arguments& args) {
 }
 
 // What counts depend on, as written. The program's path is not in it: the same engine lies
-// elsewhere on another machine, or in another image.
+// elsewhere on another machine, or in another image. Of `all` extras, threads and seed.
 std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments& command,
-                                               const Extra& numbers) {
+                                               const Extra& all) {
   Json arguments = {{"command", command}};
   if (cell.engine->container && !cell.engine->container->args.empty()) {
     arguments["container"] = cell.engine->container->args;
   }
   if (!cell.profile_args.empty()) arguments["counted"] = cell.profile_args;
-  if (numbers.threads) arguments["threads"] = *numbers.threads;
-  if (numbers.seed) arguments["seed"] = *numbers.seed;
+  if (all.threads) arguments["threads"] = *all.threads;
+  if (all.seed) arguments["seed"] = *all.seed;
   Json environment = {{"set", cell.env}};
   if (!cell.counted_env.empty()) environment["counted"] = cell.counted_env;
   Json prompt = {

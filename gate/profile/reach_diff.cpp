@@ -203,11 +203,17 @@ class DiffMapper {
         return name == &file.path ? "it runs it" : "it runs it, as " + shown_path(file.was);
       }
     }
-    if (kind == FileKind::documents) return std::nullopt;
-    if (kind == FileKind::shader) return reaches_kernel(file, cells_[i]);
-    if (kind == FileKind::anything) {
-      return file.submodule ? "a submodule: what it reaches is unknown"
-                            : "not compiled by itself: what it reaches is unknown";
+    switch (kind) {
+      case FileKind::documents:
+        return std::nullopt;
+      case FileKind::anything:
+        return file.submodule ? "a submodule: what it reaches is unknown"
+                              : "not compiled by itself: what it reaches is unknown";
+      case FileKind::shader:
+        return reaches_kernel(file, cells_[i]);
+      case FileKind::source:
+      case FileKind::tests:
+        break;
     }
     if (!unknown.empty()) return unknown;
     // Of a test nobody thinks that a cell runs it.

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "gate/adapters/printed.hpp"
 #include "gate/base/ending.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
@@ -109,7 +108,7 @@ std::string last_lines(std::string_view text) {
   std::vector<std::string> lines = text::lines(text::printable(text));
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
   text::keep_end(lines, k_lines);
-  for (std::string& line : lines) line = adapters::shortened(std::move(line), k_characters);
+  for (std::string& line : lines) line = text::shortened(std::move(line), k_characters);
   return text::join(lines, "\n");
 }
 

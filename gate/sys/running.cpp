@@ -28,11 +28,15 @@ Finished not_started(std::string why) {
 
 std::string explain_start(const ProcessSpec& spec, const SupervisorReport& report) {
   const std::string words = words_of(report.error);
-  if (report.stage == Stage::folder) {
-    return fmt::format("cannot enter the folder {}: {}", spec.folder, words);
-  }
-  if (report.stage == Stage::fork || report.stage == Stage::redirect) {
-    return fmt::format("no new process could be made: {}", words);
+  switch (report.stage) {
+    case Stage::folder:
+      return fmt::format("cannot enter the folder {}: {}", spec.folder, words);
+    case Stage::fork:
+    case Stage::redirect:
+      return fmt::format("no new process could be made: {}", words);
+    case Stage::exec:
+    case Stage::none:
+      break;
   }
   if (report.error == ENOENT && access(spec.argv[0].c_str(), F_OK) == 0) {
     return fmt::format("{}: the interpreter or loader that it names is not there", spec.argv[0]);

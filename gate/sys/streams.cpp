@@ -242,13 +242,17 @@ class CurlStreams final : public Streams {
 
   // False: the sink wants no more of it.
   bool hand_on(const News& news, Stream& stream, std::string_view text) {
-    if (news.what == News::What::answered) {
-      return stream.sink->answered(news.at, stream.status, stream.head.headers);
+    switch (news.what) {
+      case News::What::connected:
+        stream.sink->connected(news.at, !stream.opened);
+        return true;
+      case News::What::answered:
+        return stream.sink->answered(news.at, stream.status, stream.head.headers);
+      case News::What::bytes:
+        return stream.sink->bytes(news.at, text.substr(news.begin, news.size));
+      case News::What::ended:
+        break;
     }
-    if (news.what == News::What::bytes) {
-      return stream.sink->bytes(news.at, text.substr(news.begin, news.size));
-    }
-    if (news.what == News::What::connected) stream.sink->connected(news.at, !stream.opened);
     return true;
   }
 

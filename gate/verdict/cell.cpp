@@ -209,10 +209,13 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   if (candidate.errors.empty()) append(reasons, other_work(question));
   cell.reason = text::join(reasons, "\n");
   if (!fold(cell)) {  // nothing could be judged
-    const bool skipped = candidate.counts_skipped && candidate.timed_runs == 0;
-    cell.verdict = skipped ? Outcome::skipped : Outcome::pass;
-    if (skipped) cell.reason = *candidate.counts_skipped;
-    if (!skipped) cell.notes.emplace_back("no limit applies here: nothing was judged");
+    if (candidate.counts_skipped && candidate.timed_runs == 0) {
+      cell.verdict = Outcome::skipped;
+      cell.reason = *candidate.counts_skipped;
+    } else {
+      cell.verdict = Outcome::pass;
+      cell.notes.emplace_back("no limit applies here: nothing was judged");
+    }
   }
   cell.not_compared = why_not_compared(question, cell);
   return cell;
