@@ -22,7 +22,7 @@ Counts counts_in(const std::map<std::string, Rational>& counts, double weight = 
   Counts made;
   for (const auto& [base, delta] : counts) {
     made.amounts.push_back({plain(base) + words, delta});
-    if (base != "copied_bytes") made.units += weight * size_of(delta);
+    if (!base.ends_with("_bytes")) made.units += weight * size_of(delta);
   }
   return made;
 }
@@ -373,7 +373,7 @@ void find_context(Board& board) {
   // Of a thousand tokens of context: what grows a little a token is a lot.
   constexpr double k_context = 1000;
   auto context = board.found.context;
-  context.erase("copied_bytes");
+  std::erase_if(context, [](const auto& one) { return one.first.ends_with("_bytes"); });
   Finding finding;
   finding.kind = kind::grows_with_context;
   if (!context.empty()) {

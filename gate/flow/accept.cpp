@@ -162,7 +162,8 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
 }
 
 std::string why_not(const profile::Profile& profile) {
-  if (!profile.errors.empty()) return profile.errors.front();
+  const bool too_large = profile.metrics.contains(std::string(unit::k_fits));
+  if (!profile.errors.empty() && !too_large) return profile.errors.front();
   if (profile.placement.state == profile::Placement::State::refuted) {
     return "its work did not run where it was asked to: " + profile.placement.reason;
   }

@@ -5,6 +5,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/profile/marginal.hpp"
 #include "gate/profile/passes.hpp"
 
 namespace weir::profile {
@@ -48,6 +49,17 @@ bool add_errors(const Records& records, std::string_view pass, Profile& profile)
             : fmt::format("{}: {} of {} runs: {}", pass, times, records.size(), error));
   }
   return !seen.empty();
+}
+
+// A model that a twin has too little memory for is the engine's error, and a number as well.
+void add_fits(const CellFacts& facts, const Records& counted, Profile& profile) {
+  const bool refused = std::ranges::any_of(counted, [&](const RunRecord* record) {
+    const ProbeCounts* probe = find_probe(*record, facts.device);
+    return error_of(*record) && probe != nullptr && count_of(*probe, "out_of_memory") > 0;
+  });
+  if (!facts.twin || !refused) return;
+  profile.metrics[std::string(unit::k_fits)] =
+      exact_measurement(*unit::find_metric(unit::k_fits), facts.device, 0);
 }
 
 // One fact that all runs should agree on; the first that was reported stands.
@@ -226,6 +238,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
       }
     }
   }
+  add_fits(facts, passes.counted, profile);
   const bool counted_well = !add_errors(passes.counted, "counted", profile) &&
                             !passes.counted.empty() &&
                             holds_on_twin(facts, passes.counted, profile);

@@ -39,6 +39,8 @@ constexpr std::array k_whole{
           "perplexity, as the engine reports it"},
     Whole{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher,
           "share of tokens that a reference also picks"},
+    Whole{k_fits.data(), "fits", Kind::count, Unit::count, Better::higher,
+          "1 where the model fits into the memory of a CUDA twin, else 0"},
 };
 
 // Latencies of requests, in seconds: their middle ("BASE_seconds") and two percentiles
@@ -70,6 +72,8 @@ constexpr std::array k_counts{
     Count{"programmatic_launches", Unit::count,
           "kernels of CUDA that may start before the one ahead of them ends", Better::higher},
     Count{"cublas_calls", Unit::count, "calls of cuBLAS that compute"},
+    Count{"device_memory_bytes", Unit::bytes,
+          "most memory that was taken of each CUDA device at once, added up"},
     Count{"graphs", Unit::count, "ggml graphs computed"},
     Count{"splits", Unit::count, "parts of a ggml graph, each on one backend"},
     Count{"cpu_ops", Unit::count, "ops that the CPU computes"},

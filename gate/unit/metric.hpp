@@ -48,6 +48,9 @@ struct Metric {
   friend bool operator==(const Metric&, const Metric&) = default;
 };
 
+// 0 where a model does not fit into a twin's memory; a cell that was counted has no such number.
+inline constexpr std::string_view k_fits = "fits";
+
 // A metric by its full name; knows every base x scope, and "<count>_at_<n>" with 1 <= n <= 10^9.
 [[nodiscard]] std::optional<Metric> find_metric(std::string_view name);
 

@@ -1,6 +1,8 @@
 // A cell's verdict: its counts, kernels, placement, work and times, folded; and what pairs say of
 // times that failed against stored samples.
 
+#include <utility>
+
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -199,6 +201,12 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   });
 
   std::vector<std::string> reasons = candidate.errors;
+  const MetricVerdict* const fits = of_metric(cell.metrics, unit::k_fits);
+  if (fits != nullptr && fits->verdict == Outcome::pass) {
+    for (const std::string& reason : std::exchange(reasons, {})) {
+      cell.notes.push_back("does not fit, as accepted: " + reason);
+    }
+  }
   if (base.pairs) {
     append(cell.notes, starts_note(question));
     append(reasons, base.pairs->error);

@@ -51,6 +51,9 @@ Ruling exact_change(const Question& question, const Measurement& base, const Mea
             fmt::format("{}, may vary by {:.2g} %", changed, 100 * allowed_share(base))};
   }
   if (!better) return {Outcome::fail, changed + ", must not change"};
+  if (current.metric.name == unit::k_fits) {
+    return {Outcome::improved, changed + ": accept it as the new baseline"};
+  }
   if (work_stayed(question)) {
     return {Outcome::improved,
             changed + ", with all work where it was: accept it as the new baseline"};
@@ -189,6 +192,15 @@ std::optional<Measurement> none_of_marks(const Counts& side, const Measurement& 
   return none;
 }
 
+// What a side that was counted says by not having `other`, which the other side has.
+std::optional<Measurement> unsaid(const Counts& side, const Measurement& other) {
+  if (other.metric.name != unit::k_fits) return none_of_marks(side, other);
+  if (side.empty()) return std::nullopt;
+  Measurement fits = other;
+  fits.exact = Rational(1);
+  return fits;
+}
+
 }  // namespace
 
 std::string shown(const Measurement& measured) {
@@ -257,7 +269,7 @@ std::vector<MetricVerdict> judge_counts(const Question& question) {
           "these counts lay on a straight line: each length is compared with it");
       continue;
     }
-    made.push_back(judge_count(question, measured, none_of_marks(base, measured)));
+    made.push_back(judge_count(question, measured, unsaid(base, measured)));
     const Scope scope = measured.metric.scope;
     const bool slope = scope == Scope::per_token || scope == Scope::per_prefill;
     if (question.base != nullptr && slope && has_lengths(base, measured.metric.base)) {
@@ -278,8 +290,8 @@ std::vector<MetricVerdict> judge_counts(const Question& question) {
         on_line(base, unit::count_metric(stored.metric.base, Scope::at_length, 1));
     // A pass that ended in an error has said so already, once.
     if (at_lengths || unmeasured) continue;
-    if (const auto none = none_of_marks(current, stored)) {
-      made.push_back(judge_count(question, *none, stored));
+    if (const auto said = unsaid(current, stored)) {
+      made.push_back(judge_count(question, *said, stored));
     } else if (auto verdict = missing(question, stored)) {
       made.push_back(std::move(*verdict));
     }

@@ -61,6 +61,12 @@ LimitEntry default_entry(std::vector<std::string> metrics,
   return entry;
 }
 
+LimitEntry shown_only(std::vector<std::string> metrics) {
+  LimitEntry entry = default_entry(std::move(metrics));
+  entry.exact = false;
+  return entry;
+}
+
 // The defaults of docs/reference/configuration.md (Limits, Quality), as entries that stand before
 // the config's own.
 const std::vector<LimitEntry>& default_limits() {
@@ -68,7 +74,8 @@ const std::vector<LimitEntry>& default_limits() {
       // A count over a list is exact, which max_increase beside it would only repeat.
       default_entry({"*_at_zero_context", "*_per_context_token"}, &LimitEntry::max_increase, 0.10),
       default_entry({"*_per_token", "*_per_prefill", "*_at_*", "*_per_context_token", "kernels",
-                     "placement"}),
+                     "placement", "fits"}),
+      shown_only({"device_memory_bytes_*"}),
       default_entry({"*tokens_per_second"}, &LimitEntry::max_drop, 0.05),
       // Greedy and with a fixed seed an answer is as good each time: little may change.
       default_entry({"perplexity"}, &LimitEntry::max_increase, 0.01),

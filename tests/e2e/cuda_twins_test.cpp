@@ -185,6 +185,20 @@ TEST_F(CudaTwins, TellThatAModelDoesNotFit) {
   const Ended ended = call({"gate", "--counts-only"});
   EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("the CUDA twin is out of memory: "));
+
+  // Accepted it passes; a baseline of a build that fitted fails it.
+  ASSERT_EQ(call({"baseline", "accept", "--counts-only", "--baselines", "base"}).exit_code, 0);
+  const Ended again = call({"gate", "--counts-only", "--baselines", "base"});
+  EXPECT_EQ(again.exit_code, 0) << again.out << again.err;
+  const fs::path stored = scratch_ / "base/e/m/g/decode/twin-cuda-nvidia-rtx-4090.json";
+  Json baseline = Json::parse(slurp(stored));
+  ASSERT_TRUE(baseline["counts"].contains("fits")) << baseline.dump(1);
+  baseline["counts"]["syncs_per_token"] = std::exchange(baseline["counts"]["fits"], Json());
+  baseline["counts"].erase("fits");
+  spill(stored, baseline.dump());
+  const Ended red = call({"gate", "--counts-only", "--baselines", "base"});
+  EXPECT_EQ(red.exit_code, 1) << red.out << red.err;
+  EXPECT_THAT(red.out, HasSubstr("fits  1 → 0"));
 }
 
 // Published engines for Node, by scripts of a few lines (tests/e2e/node).

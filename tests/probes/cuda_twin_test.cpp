@@ -85,6 +85,8 @@ TEST_F(CudaLibraries, CountsLaunchesGraphsCopiesAndWaits) {
       {"graph_instantiations", 1},
       {"programmatic_launches", 0},
       {"cublas_calls", 1},
+      {"device_memory_bytes", 512},  // 48 in a block of 512
+      {"out_of_memory", 0},
   };
   EXPECT_EQ(counts.counts, expected);
   EXPECT_EQ(counts.kernels, (std::map<std::string, std::int64_t>{
@@ -111,6 +113,9 @@ TEST_F(CudaLibraries, RefusesWhatADriverRefuses) {
                   "all of it 0, a byte more 2, freed 0, again 0, freed twice 1",
                   "with 1 GiB mapped 2816, without 3840 MiB", "blocks of 256 threads 6, of 2048 0",
                   "managed memory freed 0, 18446744073709551615 bytes 2"));
+  const auto counts = counted().counts;
+  EXPECT_EQ(counts.at("device_memory_bytes"), std::int64_t{3840} << 20);
+  EXPECT_EQ(counts.at("out_of_memory"), 2) << "a byte more than there is, all there are";
 }
 
 TEST_F(CudaLibraries, TakesTheCodeThatItsDriverWouldTake) {

@@ -83,6 +83,18 @@ TEST(OnTwin, RefusesCountsOfAnotherDevice) {
                                     "llvmpipe")));
 }
 
+TEST(OnTwin, ATwinWithTooLittleMemoryIsTheErrorAndANumber) {
+  auto records = a_pass();
+  for (RunRecord& record : records) record.probes[0].counts["out_of_memory"] = 1;
+  EXPECT_FALSE(assemble(facts(), records).metrics.contains("fits")) << "the engine went on without";
+  for (RunRecord& record : records) record.error = "exit 1";
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(profile.metrics.at("fits").exact, Rational(0));
+  EXPECT_THAT(profile.errors, ElementsAre("counted: all 4 runs: exit 1"));
+  for (RunRecord& record : records) record.probes[0].counts["out_of_memory"] = 0;
+  EXPECT_TRUE(assemble(facts(), records).metrics.empty()) << "it ended for another reason";
+}
+
 TEST(OnTwin, KeepsTheFillOfARecord) {
   const RunRecord record = counted(3, 4, 0xa5);
   const auto again = read_fields<RunRecord>(write_fields(record), "record");

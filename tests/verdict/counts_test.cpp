@@ -541,6 +541,33 @@ TEST(Cell, IsAnErrorWhereAPassCouldNotBeMeasuredAndStillShowsTheOther) {
   EXPECT_THAT(cell.metrics, IsEmpty()) << "said once, not for every count";
 }
 
+TEST(Cell, FailsWhereAModelNoLongerFitsAndIsAsAcceptedWhereItNeverDid) {
+  Profile too_large = reference();
+  too_large.metrics.clear();
+  too_large.kernels.reset();
+  too_large.errors = {"counted: failed to load model"};
+  add_count(too_large, "fits", 0);
+
+  CellVerdict cell = judge(too_large, {stored(reference())});
+  EXPECT_EQ(cell.verdict, Outcome::fail);
+  EXPECT_THAT(metric(cell, "fits").reason, HasSubstr("1 to 0 (-1), must not change"));
+  EXPECT_EQ(cell.reason, "counted: failed to load model");
+
+  cell = judge(too_large, {stored(too_large)});
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  EXPECT_EQ(cell.reason, "");
+  EXPECT_THAT(cell.notes,
+              testing::Contains("does not fit, as accepted: counted: failed to load model"));
+
+  cell = judge(reference(), {stored(too_large)});
+  EXPECT_EQ(metric(cell, "fits").verdict, Outcome::improved) << metric(cell, "fits").reason;
+
+  EXPECT_EQ(judge(too_large, {}).verdict, Outcome::error) << "nothing says that it may";
+  too_large.metrics.clear();
+  EXPECT_EQ(judge(too_large, {stored(reference())}).verdict, Outcome::error)
+      << "an engine that ended for another reason";
+}
+
 TEST(Cell, IsSkippedOnlyWhenNothingHereCanMeasureIt) {
   Profile skipped;
   skipped.cell = reference().cell;

@@ -240,7 +240,9 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
           .push_back({device.api, device.name, device.type, device.device_class});
     }
     for (const auto& [name, count] : file.counters) {
-      add_count(&out.counts[name], did_work(file) ? count : 0);
+      // What has no room does no work.
+      const bool holds = did_work(file) || name == "out_of_memory";
+      add_count(&out.counts[name], holds ? count : 0);
     }
     any_queue = any_queue || !file.queues.empty();
     if (!did_work(file)) continue;

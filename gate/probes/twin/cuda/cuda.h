@@ -107,6 +107,8 @@ enum Counter {
   k_graph_launches,
   k_graph_instantiations,
   k_programmatic,
+  k_device_memory_bytes,  // the most that was taken of each device, added up
+  k_memory_refused,       // for want of it
   k_counters
 };
 void have_counters();

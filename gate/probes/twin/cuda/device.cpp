@@ -35,8 +35,9 @@ void load() {
 }
 
 void find_counters() {
-  constexpr const char* k_names[k_counters] = {"cublas_calls", "graph_launches",
-                                               "graph_instantiations", "programmatic_launches"};
+  constexpr const char* k_names[k_counters] = {"cublas_calls",         "graph_launches",
+                                               "graph_instantiations", "programmatic_launches",
+                                               "device_memory_bytes",  "out_of_memory"};
   streams::ensure_file();
   const Locked locked(&streams::g.lock);
   for (int i = 0; i < k_counters; ++i) g_counters[i] = add_counter(&streams::g.file, k_names[i]);

@@ -29,6 +29,7 @@ struct Arena {
   uint64_t at, end;
   Block* first;
   uint64_t used[WEIR_CUDA_MOST_DEVICES];
+  uint64_t most_used[WEIR_CUDA_MOST_DEVICES];
 };
 Arena g_arena;
 Table g_managed;  // memory that host and device share: its address -> the same
@@ -78,6 +79,7 @@ uint64_t take(uint64_t bytes, uint64_t counted, int of) {
   g_once.run(reserve);
   const Locked locked(&g_lock);
   if (counted > left_on(of)) {
+    count(k_memory_refused);
     tell_shortage(counted, of);
     return 0;
   }
@@ -97,6 +99,10 @@ uint64_t take(uint64_t bytes, uint64_t counted, int of) {
   *block = {at, wanted, counted, of, 0, false, *link};
   *link = block;
   g_arena.used[of] += counted;
+  if (g_arena.used[of] > g_arena.most_used[of]) {
+    count(k_device_memory_bytes, g_arena.used[of] - g_arena.most_used[of]);
+    g_arena.most_used[of] = g_arena.used[of];
+  }
   return at;
 }
 
