@@ -270,10 +270,11 @@ void add_works(Board& board, Moves moves, bool added) {
 void find_kernels(Board& board) {
   std::vector<Moves> groups = swapped(Open(board));
   // Small kernels that only changed their variant beside a fusion belong to it.
-  const auto small_groups = std::ranges::stable_partition(
-      groups, [](const Moves& group) { return !std::ranges::all_of(group, is_small); });
-  std::vector<Moves> small(small_groups.begin(), small_groups.end());
-  groups.erase(small_groups.begin(), small_groups.end());
+  const auto small_groups = std::stable_partition(
+      groups.begin(), groups.end(),
+      [](const Moves& group) { return !std::ranges::all_of(group, is_small); });
+  std::vector<Moves> small(small_groups, groups.end());
+  groups.erase(small_groups, groups.end());
   add_variants(board, std::move(groups));
   const Rational dispatches = board.found.count("dispatches");
   bool fused = false;

@@ -31,6 +31,8 @@ struct KnownWord {
     value = *known;
   }
 };
+template <class T, class Parse>
+KnownWord(T&, Parse) -> KnownWord<T, Parse>;
 
 }  // namespace
 

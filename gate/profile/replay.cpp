@@ -47,6 +47,8 @@ struct Numbers {
     }
   }
 };
+template <class Whole, std::size_t N>
+Numbers(std::array<Whole, N>&, std::int64_t, std::int64_t) -> Numbers<Whole, N>;
 
 struct Seconds {
   std::vector<double>& value;

@@ -91,8 +91,8 @@ Result<std::unique_ptr<Held>> HostLocks::acquire(
     return std::pair(one.name, one.share == Share::shared);
   });
   // Of one name the strongest wish counts: a second lock would wait for the first.
-  const auto weaker = std::ranges::unique(wanted, {}, &LockWanted::name);
-  wanted.erase(weaker.begin(), weaker.end());
+  const auto same_name = [](const auto& a, const auto& b) { return a.name == b.name; };
+  wanted.erase(std::unique(wanted.begin(), wanted.end(), same_name), wanted.end());
   WEIR_CHECK(make_folder(folder_));
   auto held = std::make_unique<HeldFiles>();
   bool told = false;

@@ -196,7 +196,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   append(cell.metrics, judge_times(question));
   append(cell.metrics, missing_times(question));
   // Counts first, then times; what has no limit last.
-  std::ranges::stable_partition(cell.metrics, [](const MetricVerdict& metric) {
+  std::stable_partition(cell.metrics.begin(), cell.metrics.end(), [](const MetricVerdict& metric) {
     return metric.verdict != Outcome::info || metric.limit.any();
   });
 

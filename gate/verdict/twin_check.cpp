@@ -92,10 +92,11 @@ void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) 
     }
   }
   // What loading took comes behind what each token takes.
-  std::ranges::stable_partition(check.differences, [](const TwinDifference& one) {
-    const auto metric = unit::find_metric(one.name);
-    return !metric || metric->scope != unit::Scope::fixed;
-  });
+  std::stable_partition(check.differences.begin(), check.differences.end(),
+                        [](const TwinDifference& one) {
+                          const auto metric = unit::find_metric(one.name);
+                          return !metric || metric->scope != unit::Scope::fixed;
+                        });
 }
 
 void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check) {
@@ -109,8 +110,8 @@ void compare_kernels(const Profile& twin, const Profile& real, TwinCheck& check)
   for (Changed& one : differences(mine->counts, theirs->counts)) {
     check.kernels.push_back({std::move(one.name), one.baseline, one.current});
   }
-  std::ranges::stable_partition(check.kernels,
-                                [](const auto& one) { return one.twin.has_value(); });
+  std::stable_partition(check.kernels.begin(), check.kernels.end(),
+                        [](const auto& one) { return one.twin.has_value(); });
 }
 
 std::string told(const std::vector<TwinDifference>& all, bool of_metrics) {

@@ -142,7 +142,8 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
     const std::uint64_t reserved = arch >= 90 ? std::min<std::uint64_t>(shared, 1024) : 0;
     kernel.shared_bytes = static_cast<std::uint32_t>(shared - reserved);
     each_attribute(
-        section_of(".nv.info." + plain).bytes, [&](std::uint64_t attribute, Cursor value) {
+        section_of(".nv.info." + plain).bytes,
+        [&, &kernel = kernel](std::uint64_t attribute, Cursor value) {
           if (attribute != k_max_threads) return;
           const std::uint64_t threads = value.number(4) * value.number(4) * value.number(4);
           if (!value.bad) {

@@ -15,8 +15,8 @@ void DeviceClock::add(const weir_event_clock& pair) {
 void DeviceClock::settle() {
   // Threads hand in their pairs one after the other.
   std::ranges::stable_sort(pairs_, {}, &weir_event_clock::cpu);
-  const auto again = std::ranges::unique(pairs_, {}, &weir_event_clock::cpu);
-  pairs_.erase(again.begin(), again.end());
+  const auto same_time = [](const auto& a, const auto& b) { return a.cpu == b.cpu; };
+  pairs_.erase(std::unique(pairs_.begin(), pairs_.end(), same_time), pairs_.end());
   if (!shape_ || !pairs_.empty() || submissions_.empty()) return;
   const Submission& first = submissions_.front();
   offset_ = static_cast<double>(first.cpu);

@@ -130,7 +130,7 @@ void name_kernels(std::span<const ShaderFile> shaders, profile::ProbeCounts& cou
   bool all = !counts.kernels.empty();
   for (const auto& [kernel, dispatches] : counts.kernels) {
     const auto entry = made_up(kernel);
-    const auto shader = std::ranges::find_if(shaders, [&](const ShaderFile& one) {
+    const auto shader = std::ranges::find_if(shaders, [&, &kernel = kernel](const ShaderFile& one) {
       return entry &&
              kernel == fmt::format("{}@{:016x}", *entry,
                                    weir_probe::hash_bytes(one.hash, entry->data(), entry->size()));
