@@ -2,7 +2,9 @@
 // multiprocessor.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/cuda/cuda.h"
 
 namespace weir_probe::cuda_twin {
@@ -120,9 +122,22 @@ int most_threads(const Function& function) {
              : least(of_device, static_cast<int>(facts->max_threads));
 }
 
+// llama-bench ends by "CUDA error" alone.
+int no_image() {
+  static bool told = false;  // atomic
+  if (!__atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) {
+    print_line(
+        STDERR_FILENO,
+        "weir: the CUDA twin has compute capability %d.%d: no kernel image is available, the "
+        "engine has no code for it\n",
+        attribute(k_major), attribute(k_minor));
+  }
+  return k_no_image;
+}
+
 // What a block of `threads` may not exceed; an error, or none.
 int refused(const Function& function, Size3 grid, Size3 block, size_t shared) {
-  if (function.arch == 0) return k_no_image;
+  if (function.arch == 0) return no_image();
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   const uint64_t most_blocks[3] = {static_cast<uint64_t>(attribute(k_max_grid_x)), 65535, 65535};
   if (threads == 0 || threads > static_cast<uint64_t>(attribute(k_max_threads_per_block)) ||
@@ -299,7 +314,7 @@ WEIR_RUNTIME(cudaLaunchKernelExC, (const LaunchConfig* config, const void* f, vo
 WEIR_RUNTIME(cudaFuncGetAttributes, (FunctionAttributes * out, const void* which)) {
   const Function* function = function_of(which);
   if (function == nullptr) return fail(k_invalid_function);
-  if (function->arch == 0) return fail(k_no_image);
+  if (function->arch == 0) return fail(no_image());
   memset(out, 0, sizeof *out);
   const weir_cuda_kernel* facts = function->facts;
   constexpr int k_guess = 64;
@@ -320,7 +335,7 @@ WEIR_RUNTIME(cudaFuncSetAttribute, (const void* which, int what, int value)) {
   constexpr int k_max_dynamic_shared = 8;
   Function* function = function_of(which);
   if (function == nullptr) return fail(k_invalid_function);
-  if (function->arch == 0) return fail(k_no_image);
+  if (function->arch == 0) return fail(no_image());
   if (what != k_max_dynamic_shared) return k_ok;
   const int fixed =
       function->facts == nullptr ? 0 : static_cast<int>(function->facts->shared_bytes);
@@ -334,7 +349,7 @@ WEIR_RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
              (int* blocks, const void* which, int threads, size_t shared, unsigned)) {
   const Function* function = function_of(which);
   if (function == nullptr) return fail(k_invalid_function);
-  if (function->arch == 0) return fail(k_no_image);
+  if (function->arch == 0) return fail(no_image());
   *blocks = blocks_that_fit(*function, threads, shared);
   return k_ok;
 }
