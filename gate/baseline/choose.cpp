@@ -90,6 +90,8 @@ void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into
     return chosen.holds(item.first) &&
            !(keeps_instructions && item.second.metric.base == "instructions");
   });
+  const std::string fits(unit::k_fits);
+  if (!measured.metrics.contains(fits)) into.counts.erase(fits);
   bool dispatches = false, instructions = false;
   for (const auto& [name, measurement] : measured.metrics) {
     if (!is_count(measurement) || !chosen.holds(name)) continue;

@@ -367,8 +367,8 @@ void find_copies(Board& board) {
   if (more) finding.cause = "a tensor lives in other memory than the op that reads it.";
   board.take("backend_syncs");
   // Kernels that run apart hand each other what a fused one kept: copies follow from them.
-  const bool follows = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
-    return entry.finding.kind == kind::fusion_lost || entry.finding.kind == kind::fusion_gained;
+  const bool follows = std::ranges::any_of(board.entries, [&](const Board::Entry& entry) {
+    return entry.finding.kind == (more ? kind::fusion_lost : kind::fusion_gained);
   });
   board.add(std::move(finding), units, follows ? 2 : 1);
 }

@@ -161,9 +161,16 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   return taken;
 }
 
-std::string why_not(const profile::Profile& profile) {
-  const bool too_large = profile.metrics.contains(std::string(unit::k_fits));
-  if (!profile.errors.empty() && !too_large) return profile.errors.front();
+// Whether what is accepted is that the model does not fit; a baseline of single metrics holds it
+// only where it is one of them.
+bool accepts_misfit(const profile::Profile& profile, const std::vector<std::string>& metrics) {
+  return profile.metrics.contains(std::string(unit::k_fits)) && profile.errors.size() == 1 &&
+         profile.errors.front().starts_with("counted: ") &&
+         (metrics.empty() || holds(metrics, unit::k_fits));
+}
+
+std::string why_not(const profile::Profile& profile, const std::vector<std::string>& metrics) {
+  if (!profile.errors.empty() && !accepts_misfit(profile, metrics)) return profile.errors.front();
   if (profile.placement.state == profile::Placement::State::refuted) {
     return "its work did not run where it was asked to: " + profile.placement.reason;
   }
@@ -254,7 +261,7 @@ Result<Acceptance> store(const AcceptOptions& options, const Taken& taken,
   };
   for (const profile::Profile& profile : taken.profiles) {
     const std::string cell = profile.cell.str();
-    if (const std::string why = why_not(profile); !why.empty()) {
+    if (const std::string why = why_not(profile, options.metrics); !why.empty()) {
       const bool skipped = profile.errors.empty() && profile.metrics.empty();
       say(fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
       keep(profile, skipped ? "skipped" : "left out", "reason", why);
@@ -272,6 +279,11 @@ Result<Acceptance> store(const AcceptOptions& options, const Taken& taken,
     } else {
       WEIR_TRY(const std::string path, stored.put(now).map_error(redact_error));
       say(fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
+      if (!profile.errors.empty()) {
+        say(fmt::format("    does not fit: {}\n    {} held before are gone\n",
+                        profile.errors.front(),
+                        report::plural(old ? old->counts.size() : 0, "count")));
+      }
       keep(profile, "accepted", "changes", changes(old, now));
       acceptance.cells.back()["path"] = taken.redactor.text(path);
       if (const std::string why = blind(now); !why.empty()) {

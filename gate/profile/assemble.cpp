@@ -2,6 +2,7 @@
 #include "gate/profile/assemble.hpp"
 
 #include <cmath>
+#include <csignal>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -51,13 +52,16 @@ bool add_errors(const Records& records, std::string_view pass, Profile& profile)
   return !seen.empty();
 }
 
-// A model that a twin has too little memory for is the engine's error, and a number as well.
+// A model that a twin has too little memory for is the engine's error, and a number as well: where
+// every process was refused memory and ended for it, not by a time-out or a crash.
 void add_fits(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const bool refused = std::ranges::any_of(counted, [&](const RunRecord* record) {
+  const bool refused = std::ranges::all_of(counted, [&](const RunRecord* record) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
-    return error_of(*record) && probe != nullptr && count_of(*probe, "out_of_memory") > 0;
+    const bool ended = record->ended == Ended::exited ||
+                       (record->ended == Ended::signaled && record->signal == SIGABRT);
+    return ended && error_of(*record) && probe != nullptr && count_of(*probe, "out_of_memory") > 0;
   });
-  if (!facts.twin || !refused) return;
+  if (!facts.twin || counted.empty() || !refused) return;
   profile.metrics[std::string(unit::k_fits)] =
       exact_measurement(*unit::find_metric(unit::k_fits), facts.device, 0);
 }

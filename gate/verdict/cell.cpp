@@ -1,8 +1,6 @@
 // A cell's verdict: its counts, kernels, placement, work and times, folded; and what pairs say of
 // times that failed against stored samples.
 
-#include <utility>
-
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -120,6 +118,15 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::strin
   fold(cell);
 }
 
+// The same baseline says so, nothing but the counted pass failed, and that for this alone.
+bool does_not_fit_as_accepted(const Question& question, const CellVerdict& cell) {
+  const MetricVerdict* const fits = of_metric(cell.metrics, unit::k_fits);
+  const std::vector<std::string>& errors = question.candidate.errors;
+  return fits != nullptr && fits->verdict == Outcome::pass && !question.nearest() &&
+         fits->baseline == 0 && fits->current == 0 && errors.size() == 1 &&
+         errors.front().starts_with("counted: ");
+}
+
 }  // namespace
 
 Question::Question(const Profile& profile, const Base& compared,
@@ -142,6 +149,9 @@ MetricVerdict Question::about(const Measurement& measured) const {
 }
 
 Ruling Question::fresh(bool exact, const std::string& why) const {
+  if (base != nullptr && base->counts.contains(std::string(unit::k_fits))) {
+    return {Outcome::info, "the model did not fit before: accept it as the new baseline"};
+  }
   if (policy.require_baseline && exact) return {Outcome::error, "a baseline is required: " + why};
   return {Outcome::fresh, why};
 }
@@ -201,11 +211,9 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   });
 
   std::vector<std::string> reasons = candidate.errors;
-  const MetricVerdict* const fits = of_metric(cell.metrics, unit::k_fits);
-  if (fits != nullptr && fits->verdict == Outcome::pass) {
-    for (const std::string& reason : std::exchange(reasons, {})) {
-      cell.notes.push_back("does not fit, as accepted: " + reason);
-    }
+  if (does_not_fit_as_accepted(question, cell)) {
+    cell.notes.push_back("does not fit, as accepted: " + reasons.front());
+    reasons.clear();
   }
   if (base.pairs) {
     append(cell.notes, starts_note(question));

@@ -80,7 +80,7 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) 
     return named ? Ruling{Outcome::fresh, question.choice.reason} : nothing;
   }
   const auto& stored = question.base->kernels;
-  if (!stored) return named ? Ruling{Outcome::fresh, "the baseline holds no kernels"} : nothing;
+  if (!stored) return named ? question.fresh(false, "the baseline holds no kernels") : nothing;
   if (!current) {
     const bool counted = question.candidate.errors.empty() && question.candidate.counted_runs > 0;
     if (!stored->named || !counted) return nothing;

@@ -91,6 +91,17 @@ TEST(OnTwin, ATwinWithTooLittleMemoryIsTheErrorAndANumber) {
   const Profile profile = assemble(facts(), records);
   EXPECT_EQ(profile.metrics.at("fits").exact, Rational(0));
   EXPECT_THAT(profile.errors, ElementsAre("counted: all 4 runs: exit 1"));
+  // A time-out, a crash, and one process that was not refused are other errors.
+  const auto fits_after = [&](auto change) {
+    auto others = records;
+    change(others[1]);
+    return assemble(facts(), others).metrics.contains("fits");
+  };
+  EXPECT_TRUE(fits_after([](RunRecord& one) { one.ended = Ended::signaled, one.signal = 6; }));
+  EXPECT_FALSE(fits_after([](RunRecord& one) { one.ended = Ended::signaled, one.signal = 11; }));
+  EXPECT_FALSE(fits_after([](RunRecord& one) { one.ended = Ended::timed_out; }));
+  EXPECT_FALSE(fits_after([](RunRecord& one) { one.probes[0].counts["out_of_memory"] = 0; }));
+  EXPECT_FALSE(fits_after([](RunRecord& one) { one.error.reset(); }));
   for (RunRecord& record : records) record.probes[0].counts["out_of_memory"] = 0;
   EXPECT_TRUE(assemble(facts(), records).metrics.empty()) << "it ended for another reason";
 }

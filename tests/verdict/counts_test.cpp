@@ -561,6 +561,20 @@ TEST(Cell, FailsWhereAModelNoLongerFitsAndIsAsAcceptedWhereItNeverDid) {
 
   cell = judge(reference(), {stored(too_large)});
   EXPECT_EQ(metric(cell, "fits").verdict, Outcome::improved) << metric(cell, "fits").reason;
+  Policy strict;
+  strict.require_baseline = true;
+  cell = judge(reference(), {stored(too_large)}, {}, strict);
+  EXPECT_EQ(cell.verdict, Outcome::improved) << "nothing new is asked for beside it";
+
+  // A limit that lets counts move lets no engine fail unseen.
+  LimitEntry loose = entry({"*"});
+  loose.exact = false;
+  loose.max = Amount{1e12, false};
+  EXPECT_EQ(judge(too_large, {stored(reference())}, {loose}).verdict, Outcome::error);
+  EXPECT_EQ(judge(too_large, {}, {loose}).verdict, Outcome::error);
+  Profile hangs = too_large;
+  hangs.errors.emplace_back("counted: 2 of 4 processes ran");
+  EXPECT_EQ(judge(hangs, {stored(too_large)}).verdict, Outcome::error);
 
   EXPECT_EQ(judge(too_large, {}).verdict, Outcome::error) << "nothing says that it may";
   too_large.metrics.clear();
