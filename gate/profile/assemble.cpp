@@ -2,7 +2,6 @@
 #include "gate/profile/assemble.hpp"
 
 #include <cmath>
-#include <csignal>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -55,10 +54,11 @@ bool add_errors(const Records& records, std::string_view pass, Profile& profile)
 // A model that a twin has too little memory for is the engine's error, and a number as well: where
 // every process was refused memory and ended for it, not by a time-out or a crash.
 void add_fits(const CellFacts& facts, const Records& counted, Profile& profile) {
+  constexpr int k_abort = 6;  // SIGABRT
   const bool refused = std::ranges::all_of(counted, [&](const RunRecord* record) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
     const bool ended = record->ended == Ended::exited ||
-                       (record->ended == Ended::signaled && record->signal == SIGABRT);
+                       (record->ended == Ended::signaled && record->signal == k_abort);
     return ended && error_of(*record) && probe != nullptr && count_of(*probe, "out_of_memory") > 0;
   });
   if (!facts.twin || counted.empty() || !refused) return;
