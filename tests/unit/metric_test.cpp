@@ -18,7 +18,7 @@ TEST(FindMetric, KnowsEveryNameItLists) {
   }
   // Nine times, memory and quality, thirteen of serving alone, seventeen counts in three scopes;
   // over depths sixteen counts and two times.
-  EXPECT_EQ(seen.size(), 22 + 17 * 3 + (16 + 2) * 2U);
+  EXPECT_EQ(seen.size(), 23 + 18 * 3 + (17 + 2) * 2U);
 }
 
 TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {
