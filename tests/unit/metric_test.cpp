@@ -16,8 +16,8 @@ TEST(FindMetric, KnowsEveryNameItLists) {
     EXPECT_TRUE(seen.insert(label(*metric)).second)
         << "two metrics read \"" << label(*metric) << '"';
   }
-  // Nine times, memory and quality, thirteen of serving alone, seventeen counts in three scopes;
-  // over depths sixteen counts and two times.
+  // Times, memory, quality and fits: ten; thirteen of serving alone; eighteen counts in three
+  // scopes; over depths seventeen counts and two times.
   EXPECT_EQ(seen.size(), 23 + 18 * 3 + (17 + 2) * 2U);
 }
 
