@@ -161,16 +161,11 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   return taken;
 }
 
-// Whether what is accepted is that the model does not fit; a baseline of single metrics holds it
-// only where it is one of them.
-bool accepts_misfit(const profile::Profile& profile, const std::vector<std::string>& metrics) {
-  return profile.metrics.contains(std::string(unit::k_fits)) && profile.errors.size() == 1 &&
-         profile.errors.front().starts_with("counted: ") &&
-         (metrics.empty() || holds(metrics, unit::k_fits));
-}
-
 std::string why_not(const profile::Profile& profile, const std::vector<std::string>& metrics) {
-  if (!profile.errors.empty() && !accepts_misfit(profile, metrics)) return profile.errors.front();
+  // Of single metrics only where it is one of them.
+  const bool is_answer =
+      profile::only_does_not_fit(profile) && (metrics.empty() || holds(metrics, unit::k_fits));
+  if (!profile.errors.empty() && !is_answer) return profile.errors.front();
   if (profile.placement.state == profile::Placement::State::refuted) {
     return "its work did not run where it was asked to: " + profile.placement.reason;
   }

@@ -35,6 +35,11 @@ std::vector<std::string> other_parts(const std::map<std::string, std::string>& p
   return names;
 }
 
+bool only_does_not_fit(const Profile& profile) {
+  return profile.metrics.contains(std::string(unit::k_fits)) && profile.errors.size() == 1 &&
+         profile.errors.front().starts_with("counted: ");
+}
+
 std::optional<double> median_of(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);

@@ -128,6 +128,10 @@ struct Profile {
 [[nodiscard]] std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
                                                    const std::map<std::string, std::string>& other);
 
+// Nothing failed but the counted pass, and that because the model does not fit into a twin's
+// memory.
+[[nodiscard]] bool only_does_not_fit(const Profile& profile);
+
 // The mean of both middle ones of an even number; nothing of none.
 [[nodiscard]] std::optional<double> median_of(std::vector<double> values);
 

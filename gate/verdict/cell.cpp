@@ -118,13 +118,12 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::strin
   fold(cell);
 }
 
-// The same baseline says so, nothing but the counted pass failed, and that for this alone.
+// A baseline of the same device class says so.
 bool does_not_fit_as_accepted(const Question& question, const CellVerdict& cell) {
   const MetricVerdict* const fits = of_metric(cell.metrics, unit::k_fits);
-  const std::vector<std::string>& errors = question.candidate.errors;
   return fits != nullptr && fits->verdict == Outcome::pass && !question.nearest() &&
-         fits->baseline == 0 && fits->current == 0 && errors.size() == 1 &&
-         errors.front().starts_with("counted: ");
+         fits->baseline == 0 && fits->current == 0 &&
+         profile::only_does_not_fit(question.candidate);
 }
 
 }  // namespace
