@@ -86,7 +86,7 @@ Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
   WEIR_TRY(const sys::Finished described, ask_devices_program(spec, job.world, interrupts.stop()));
   if (!failure_words(described, spec).empty()) {
     return fail(Code::unavailable,
-                "a Vulkan driver crashed or did not answer when asked for its devices");
+                "a driver of Vulkan or CUDA crashed or did not answer when asked for its devices");
   }
   WEIR_TRY(const Json json,
            parse_json(described.out, {.bytes = k_most_description_bytes, .depth = 16}));
@@ -95,12 +95,12 @@ Result<Answer> record_device(const Job& job, const DeviceOptions& options) {
   const auto error = read.optional_string("error");
   if (auto problem = read.problem()) return tl::unexpected(*problem);
   if (devices.empty()) {
-    return fail(Code::unavailable, "this machine has no Vulkan device{}",
+    return fail(Code::unavailable, "this machine has no device of Vulkan or CUDA{}",
                 error ? fmt::format(" ({})", text::printable(*error)) : "");
   }
   if (options.index >= devices.size()) {
     return fail(Code::usage, "--index {}: this machine has {}, from 0", options.index,
-                report::plural(devices.size(), "Vulkan device"));
+                report::plural(devices.size(), "device"));
   }
   WEIR_TRY(probes::Twin twin, probes::read_twin(dump_json(devices[options.index])));
   if (devices.size() > 1)

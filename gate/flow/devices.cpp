@@ -253,8 +253,14 @@ class InstalledProbes final : public run::Probing {
   Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> names,
                                                     const std::string& folder) override {
     std::vector<profile::ProbeCounts> counts;
-    for (const std::string& name : names)
+    for (const std::string& name : names) {
       WEIR_SET(counts.emplace_back(), probes::collect(world_.files, folder, name));
+      const unit::DeviceApi* api = unit::find_device_api(name);
+      if (api == nullptr || api->check.empty()) continue;
+      // It may not be there, or have been kept out: the first one's counts stand without it.
+      auto check = probes::collect(world_.files, folder, api->check);
+      if (check && !check->devices.empty()) counts.push_back(std::move(*check));
+    }
     return counts;
   }
 

@@ -138,16 +138,12 @@ Result<void> EngineCall::attach_probes() {
   // An image has an environment of its own: what weir.yaml sets in it is all that is known.
   const bool own = container_ != nullptr && has_own_environment(*container_);
   const config::Environment inside = own ? line("").env : config::Environment();
-  // The libraries of a CUDA twin count by themselves: CUDA's own probe needs its driver.
-  std::vector<std::string> names = cell_.probes;
-  if (cell_.twin && cell_.twin->cuda) std::erase(names, "cuda");
-  auto attached = effects_.probing.attach(names, probes(), own ? &inside : nullptr);
+  auto attached = effects_.probing.attach(cell_.probes, probes(), own ? &inside : nullptr);
   if (!attached) {
     return fail(attached.error().code, "the probes could not be attached: {}",
                 attached.error().message);
   }
   probe_env_ = std::move(*attached);
-  if (names.size() < cell_.probes.size()) probe_env_[WEIR_PROBE_DIR_VARIABLE] = probes();
   return {};
 }
 

@@ -13,7 +13,7 @@ namespace weir::unit {
 
 struct DeviceApi {
   // How an engine is made to load the probe.
-  enum class Load { vulkan_layer, opencl_layer, cuda_injection, preload };
+  enum class Load { vulkan_layer, opencl_layer, preload };
 
   // A device in weir.yaml, the probe that sees it and the beginning of its device classes. Each
   // such probe counts dispatches, barriers, syncs, copies and submits: 0 is then a fact.
@@ -26,6 +26,9 @@ struct DeviceApi {
   std::string_view package{};  // Debian's with a software device; "": weir-devices does not ask
   std::array<std::string_view, 2> shaders{};  // endings of source files that are compiled for it
   bool on_macos = false;                      // there alone; else on Linux alone
+  // A second probe that counts the same by other means, where weir was built with it: its counts
+  // are only held against the first one's. Its name, its file, and the variable that loads it.
+  std::string_view check{}, check_library{}, check_variable{};
   // How names of ggml's backends begin whose work the probe times.
   std::string_view timed_backend{};
 };

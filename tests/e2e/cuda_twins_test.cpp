@@ -153,6 +153,37 @@ TEST_F(CudaTwins, CountAsTheRepositorysBaselinesHaveIt) {
   EXPECT_EQ(verdict["cells"].size(), 40U);
 }
 
+// Its libraries in the place of a machine's own: the path of a real GPU, without `twin`.
+TEST_F(CudaTwins, AreHeldAgainstADriverOfTheMachineByTheSameProbe) {
+  configure("13", k_4090);
+  ASSERT_EQ(call({"run", "--counts-only"}).exit_code, 0);
+  const auto in_twins = [&](const std::string& begin, const std::string& end) -> std::string {
+    for (const auto& entry : fs::directory_iterator(scratch_ / "weir-out/twins")) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with(begin) && name.ends_with(end)) return entry.path();
+    }
+    ADD_FAILURE() << "no twins/" << begin << "*" << end;
+    return "";
+  };
+  const auto card = [&](const char* more) {
+    return fmt::format(
+        "  card: {{device: cuda, args: [-ngl, '99'], env: {{LD_LIBRARY_PATH: {}, WEIR_CUDA_TWIN: "
+        "{}, WEIR_CUDA_KERNELS: {}{}}}}}\n",
+        in_twins("cuda-", ""), in_twins("nvidia", ".cuda"), in_twins("", ".kernels3"), more);
+  };
+  const auto told = [&](const char* more) {
+    configure("13", k_4090 + card(more));
+    const Ended ended = call({"gate", "--counts-only", "--json", "-"});
+    const Json verdict = json_of(ended);
+    EXPECT_EQ(verdict["cells"].size(), 2U) << ended.err;
+    return verdict["notes"].dump();
+  };
+  EXPECT_THAT(told(""),
+              testing::ContainsRegex("against the real NVIDIA GeForce RTX 4090: [1-9][0-9]"
+                                     " counts of 1 cell equal, and their kernels"));
+  EXPECT_THAT(told(", GGML_CUDA_DISABLE_FUSION: '1'"), HasSubstr("1 of 1 cell differs"));
+}
+
 TEST_F(CudaTwins, SayWhatAProgramAsksForThatTheyDoNotHave) {
   spill(scratch_ / "engine.c",
         "int cudaSomethingNew(void);\nint main(void) { return cudaSomethingNew(); }\n");

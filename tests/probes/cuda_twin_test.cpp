@@ -1,6 +1,8 @@
-// The libraries of a CUDA twin: what a program is answered, and counts known by hand. None of it
-// has been held against a GPU.
+// The libraries of a CUDA twin and the probe in front of them: what a program is answered, and
+// counts known by hand. None of it has been held against a GPU.
 #include "gate/probes/read/cuda_twin.hpp"
+
+#include <filesystem>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,11 +55,19 @@ class CudaLibraries : public testing::Test {
     sys::RealFiles files;
     EXPECT_TRUE(files.write_atomic(place_.path() + "/twin", twin->blob));
     EXPECT_TRUE(files.write_atomic(place_.path() + "/kernels", table));
-    return run({WEIR_CUDA_TWIN_PROGRAM, WEIR_CUDA_TWIN_LIBRARY, scene},
+    return run({WEIR_CUDA_TWIN_PROGRAM, library(), scene},
                {{"WEIR_PROBE_DIR", counts_.path()},
+                {"LD_PRELOAD", WEIR_CUDA_PROBE},
                 k_leaks,
                 {WEIR_CUDA_TWIN_VARIABLE, place_.path() + "/twin"},
                 {WEIR_CUDA_KERNELS_VARIABLE, place_.path() + "/kernels"}});
+  }
+  // Under the name by which engines load it.
+  std::string library() {
+    const std::string name = place_.path() + "/libcudart.so.13";
+    std::filesystem::remove(name);
+    std::filesystem::create_symlink(WEIR_CUDA_TWIN_LIBRARY, name);
+    return name;
   }
   profile::ProbeCounts counted() { return merge("cuda", probe_files(counts_.path())); }
 
@@ -149,7 +159,7 @@ TEST_F(CudaLibraries, CountsAForkedProcessApartAndOneThatWasKilled) {
 }
 
 TEST_F(CudaLibraries, HasNoDeviceWithoutADescription) {
-  const Ran ran = run({WEIR_CUDA_TWIN_PROGRAM, WEIR_CUDA_TWIN_LIBRARY, "launch"}, {k_leaks});
+  const Ran ran = run({WEIR_CUDA_TWIN_PROGRAM, library(), "launch"}, {k_leaks});
   EXPECT_THAT(ran.out, HasSubstr("devices 100: 0\nlaunch 100\n"));
   EXPECT_THAT(ran.err, HasSubstr("no description of a GPU"));
 }
@@ -158,6 +168,38 @@ TEST_F(CudaLibraries, IsBuiltForOldSystems) {
   const auto exported = expect_loads_on_old_systems(
       WEIR_BINARY_DIR "/lib/weir/probes/libweir_twin_cuda.so", k_libc_alone);
   EXPECT_GT(exported.size(), 90U);
+  expect_loads_on_old_systems(WEIR_BINARY_DIR "/lib/weir/probes/libweir_cuda.so", k_libc_and_libdl);
+}
+
+TEST(CudaDescriptions, RecordedThroughTheDriverOfATwinAreThatTwin) {
+  const sys::RealFiles files;
+  int tried = 0;
+  const auto names = files.list(WEIR_SOURCE_DIR "/configs/devices").value();
+  for (const std::string& name : names) {
+    const auto text = files.read(WEIR_SOURCE_DIR "/configs/devices/" + name, 1 << 24);
+    const auto twin = read_twin(text.value_or(""));
+    if (!twin || !twin->cuda.is_object()) continue;
+    ++tried;
+    const Folder folder;
+    const auto made = compile_cuda_twin(*twin, 2);
+    ASSERT_TRUE(made) << name;
+    ASSERT_TRUE(sys::RealFiles().write_atomic(folder.path() + "/twin", made->blob));
+    std::filesystem::create_symlink(WEIR_CUDA_TWIN_LIBRARY, folder.path() + "/libcuda.so.1");
+    const Ran ran = run({WEIR_BINARY_DIR "/libexec/weir/weir-devices", "--describe"},
+                        {{"LD_LIBRARY_PATH", folder.path()},
+                         {WEIR_CUDA_TWIN_VARIABLE, folder.path() + "/twin"},
+                         {"VK_DRIVER_FILES", "/none"},
+                         {"VK_ICD_FILENAMES", "/none"}});
+    ASSERT_EQ(ran.status, 0) << ran.err;
+    const Json described = Json::parse(ran.out);
+    ASSERT_EQ(described["descriptions"].size(), 2U) << ran.out;
+    const auto again = read_twin(dump_json(described["descriptions"][0]));
+    ASSERT_TRUE(again) << name;
+    const auto remade = compile_cuda_twin(*again, 2);
+    ASSERT_TRUE(remade) << name << ": " << remade.error().message;
+    EXPECT_TRUE(remade->blob == made->blob) << name << ": " << again->cuda.dump();
+  }
+  EXPECT_GE(tried, 10);
 }
 
 TEST(CudaDescriptions, AreRefusedWithWhatIsWrongInThem) {

@@ -122,6 +122,29 @@ TEST(EnvironmentFor, SwitchesOnTheMarksOfAnEngineThatLoadsNothing) {
   EXPECT_THAT(probe_devices_here().at("instrument"), testing::Contains("metal"));
 }
 
+TEST(EnvironmentFor, LetsTheDriverLoadASecondCudaProbeWhereItIsBuiltAndNobodyElseIsNamed) {
+  const sys::RealFiles files;
+  const Folder folder;
+  put(folder.path() + "/libweir_cuda.so");
+  std::map<std::string, std::string> set;
+  const auto asked = [&] {
+    return environment_for("cuda", {folder.path(), ""}, "/out", files,
+                           [&](std::string_view name) -> std::optional<std::string> {
+                             const auto found = set.find(std::string(name));
+                             return found == set.end() ? std::nullopt
+                                                       : std::optional(found->second);
+                           })
+        .value_or(std::map<std::string, std::string>());
+  };
+  const std::map<std::string, std::string> alone{
+      {"WEIR_PROBE_DIR", "/out"}, {"LD_PRELOAD", folder.path() + "/libweir_cuda.so"}};
+  EXPECT_EQ(asked(), alone);
+  put(folder.path() + "/libweir_cupti.so");
+  EXPECT_EQ(asked()["CUDA_INJECTION64_PATH"], folder.path() + "/libweir_cupti.so");
+  set["CUDA_INJECTION64_PATH"] = "/a/profiler.so";
+  EXPECT_EQ(asked(), alone);
+}
+
 TEST(EnvironmentFor, RefusesWhatItDoesNotHave) {
   const sys::RealFiles files;
   const Folder folder;

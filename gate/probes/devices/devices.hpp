@@ -1,4 +1,4 @@
-// The Vulkan devices of this machine, for the lists and descriptions of weir-devices, and for
+// The devices of this machine, for the lists and descriptions of weir-devices, and for
 // weir-replay-vulkan.
 #pragma once
 
@@ -32,5 +32,7 @@ inline constexpr const char* k_program = "weir-devices";
 
 // Whole descriptions of them (gate/probes/read/twins.hpp reads them).
 [[nodiscard]] Result<Json> describe_vulkan_devices();
+// The sections "cuda" of the GPUs that CUDA's driver has here; none where there is no driver.
+[[nodiscard]] Json describe_cuda_devices();
 
 }  // namespace weir::probes

@@ -1,6 +1,6 @@
 // weir-devices [API...]: prints the devices of this machine as one JSON object (schema
 // weir.devices/1), of all APIs ("vulkan", "opencl") or of those named. --describe prints whole
-// descriptions of the Vulkan devices (weir.descriptions/1).
+// descriptions of the devices of Vulkan and CUDA (weir.descriptions/1).
 //
 // A program of its own, so that a driver that crashes while it is asked takes only this down. It
 // loads the loaders at run time: a machine without one has no such devices, which is an answer.
@@ -94,6 +94,27 @@ List list_opencl() {
   return out;
 }
 
+std::string vulkan_name_of(const Json& description) {
+  const Json::json_pointer name(
+      "/capabilities/device/properties/VkPhysicalDeviceProperties/deviceName");
+  return description.value(name, std::string());
+}
+
+// Vulkan's devices, with what CUDA's driver says of the same GPU; then those that CUDA alone has.
+Json whole_descriptions(const Result<Json>& vulkan) {
+  Json out = vulkan.value_or(Json::array());
+  for (Json& cuda : describe_cuda_devices()) {
+    bool same = false;
+    for (Json& known : out) {
+      if (cuda["name"] != vulkan_name_of(known)) continue;
+      known["weir"]["cuda"] = cuda;
+      same = true;
+    }
+    if (!same) out.push_back({{"weir", {{"schema", "weir.device/1"}, {"cuda", std::move(cuda)}}}});
+  }
+  return out;
+}
+
 // The end of the process, without drivers' destructors.
 int finish(const Json& answer) {
   std::puts(dump_json(answer).c_str());
@@ -110,7 +131,7 @@ int main(int count, char** arguments) {
   if (count == 2 && std::string(arguments[1]) == "--describe") {
     const auto described = describe_vulkan_devices();
     return finish({{"schema", "weir.descriptions/1"},
-                   {"descriptions", described.value_or(weir::Json::array())},
+                   {"descriptions", whole_descriptions(described)},
                    {"error", described ? weir::Json() : weir::Json(described.error().message)}});
   }
   const std::map<std::string, List (*)()> lists{{"vulkan", list_vulkan}, {"opencl", list_opencl}};

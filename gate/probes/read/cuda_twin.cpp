@@ -12,73 +12,67 @@
 namespace weir::probes {
 namespace {
 
-// By CUdevice_attribute, without CU_DEVICE_ATTRIBUTE_.
-struct Attribute {
-  int number;
-  std::string_view name;
-  int value;  // of every GPU of the last ten years, where nothing else is said; 0: unknown
-};
 constexpr std::array k_attributes{
-    Attribute{1, "MAX_THREADS_PER_BLOCK", 1024},
-    Attribute{2, "MAX_BLOCK_DIM_X", 1024},
-    Attribute{3, "MAX_BLOCK_DIM_Y", 1024},
-    Attribute{4, "MAX_BLOCK_DIM_Z", 64},
-    Attribute{5, "MAX_GRID_DIM_X", 0x7fffffff},
-    Attribute{6, "MAX_GRID_DIM_Y", 65535},
-    Attribute{7, "MAX_GRID_DIM_Z", 65535},
-    Attribute{8, "MAX_SHARED_MEMORY_PER_BLOCK", 48 << 10},
-    Attribute{9, "TOTAL_CONSTANT_MEMORY", 64 << 10},
-    Attribute{10, "WARP_SIZE", 32},
-    Attribute{11, "MAX_PITCH", 0x7fffffff},
-    Attribute{12, "MAX_REGISTERS_PER_BLOCK", 65536},
-    Attribute{13, "CLOCK_RATE", 0},
-    Attribute{14, "TEXTURE_ALIGNMENT", 512},
-    Attribute{15, "GPU_OVERLAP", 1},
-    Attribute{16, "MULTIPROCESSOR_COUNT", 0},
-    Attribute{17, "KERNEL_EXEC_TIMEOUT", 0},
-    Attribute{18, "INTEGRATED", 0},
-    Attribute{19, "CAN_MAP_HOST_MEMORY", 1},
-    Attribute{20, "COMPUTE_MODE", 0},
-    Attribute{30, "SURFACE_ALIGNMENT", 512},
-    Attribute{31, "CONCURRENT_KERNELS", 1},
-    Attribute{32, "ECC_ENABLED", 0},
-    Attribute{33, "PCI_BUS_ID", 1},
-    Attribute{34, "PCI_DEVICE_ID", 0},
-    Attribute{35, "TCC_DRIVER", 0},
-    Attribute{36, "MEMORY_CLOCK_RATE", 0},
-    Attribute{37, "GLOBAL_MEMORY_BUS_WIDTH", 0},
-    Attribute{38, "L2_CACHE_SIZE", 0},
-    Attribute{39, "MAX_THREADS_PER_MULTIPROCESSOR", 0},
-    Attribute{40, "ASYNC_ENGINE_COUNT", 2},
-    Attribute{41, "UNIFIED_ADDRESSING", 1},
-    Attribute{50, "PCI_DOMAIN_ID", 0},
-    Attribute{51, "TEXTURE_PITCH_ALIGNMENT", 32},
-    Attribute{75, "COMPUTE_CAPABILITY_MAJOR", 0},
-    Attribute{76, "COMPUTE_CAPABILITY_MINOR", 0},
-    Attribute{78, "STREAM_PRIORITIES_SUPPORTED", 1},
-    Attribute{79, "GLOBAL_L1_CACHE_SUPPORTED", 1},
-    Attribute{80, "LOCAL_L1_CACHE_SUPPORTED", 1},
-    Attribute{81, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", 0},
-    Attribute{82, "MAX_REGISTERS_PER_MULTIPROCESSOR", 65536},
-    Attribute{83, "MANAGED_MEMORY", 1},
-    Attribute{87, "SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO", 0},
-    Attribute{88, "PAGEABLE_MEMORY_ACCESS", 0},
-    Attribute{89, "CONCURRENT_MANAGED_ACCESS", 1},
-    Attribute{90, "COMPUTE_PREEMPTION_SUPPORTED", 1},
-    Attribute{91, "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM", 1},
-    Attribute{95, "COOPERATIVE_LAUNCH", 1},
-    Attribute{96, "COOPERATIVE_MULTI_DEVICE_LAUNCH", 1},
-    Attribute{97, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", 0},
-    Attribute{99, "HOST_REGISTER_SUPPORTED", 1},
-    Attribute{102, "VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED", 1},
-    Attribute{106, "MAX_BLOCKS_PER_MULTIPROCESSOR", 0},
-    Attribute{108, "MAX_PERSISTING_L2_CACHE_SIZE", 0},
-    Attribute{109, "MAX_ACCESS_POLICY_WINDOW_SIZE", 0},
-    Attribute{111, "RESERVED_SHARED_MEMORY_PER_BLOCK", 0},
-    Attribute{115, "MEMORY_POOLS_SUPPORTED", 1},
-    Attribute{120, "CLUSTER_LAUNCH", 0},
-    Attribute{125, "IPC_EVENT_SUPPORTED", 1},
-    Attribute{129, "UNIFIED_FUNCTION_POINTERS", 0},
+    CudaAttribute{1, "MAX_THREADS_PER_BLOCK", 1024},
+    CudaAttribute{2, "MAX_BLOCK_DIM_X", 1024},
+    CudaAttribute{3, "MAX_BLOCK_DIM_Y", 1024},
+    CudaAttribute{4, "MAX_BLOCK_DIM_Z", 64},
+    CudaAttribute{5, "MAX_GRID_DIM_X", 0x7fffffff},
+    CudaAttribute{6, "MAX_GRID_DIM_Y", 65535},
+    CudaAttribute{7, "MAX_GRID_DIM_Z", 65535},
+    CudaAttribute{8, "MAX_SHARED_MEMORY_PER_BLOCK", 48 << 10},
+    CudaAttribute{9, "TOTAL_CONSTANT_MEMORY", 64 << 10},
+    CudaAttribute{10, "WARP_SIZE", 32},
+    CudaAttribute{11, "MAX_PITCH", 0x7fffffff},
+    CudaAttribute{12, "MAX_REGISTERS_PER_BLOCK", 65536},
+    CudaAttribute{13, "CLOCK_RATE", 0},
+    CudaAttribute{14, "TEXTURE_ALIGNMENT", 512},
+    CudaAttribute{15, "GPU_OVERLAP", 1},
+    CudaAttribute{16, "MULTIPROCESSOR_COUNT", 0},
+    CudaAttribute{17, "KERNEL_EXEC_TIMEOUT", 0},
+    CudaAttribute{18, "INTEGRATED", 0},
+    CudaAttribute{19, "CAN_MAP_HOST_MEMORY", 1},
+    CudaAttribute{20, "COMPUTE_MODE", 0},
+    CudaAttribute{30, "SURFACE_ALIGNMENT", 512},
+    CudaAttribute{31, "CONCURRENT_KERNELS", 1},
+    CudaAttribute{32, "ECC_ENABLED", 0},
+    CudaAttribute{33, "PCI_BUS_ID", 1},
+    CudaAttribute{34, "PCI_DEVICE_ID", 0},
+    CudaAttribute{35, "TCC_DRIVER", 0},
+    CudaAttribute{36, "MEMORY_CLOCK_RATE", 0},
+    CudaAttribute{37, "GLOBAL_MEMORY_BUS_WIDTH", 0},
+    CudaAttribute{38, "L2_CACHE_SIZE", 0},
+    CudaAttribute{39, "MAX_THREADS_PER_MULTIPROCESSOR", 0},
+    CudaAttribute{40, "ASYNC_ENGINE_COUNT", 2},
+    CudaAttribute{41, "UNIFIED_ADDRESSING", 1},
+    CudaAttribute{50, "PCI_DOMAIN_ID", 0},
+    CudaAttribute{51, "TEXTURE_PITCH_ALIGNMENT", 32},
+    CudaAttribute{75, "COMPUTE_CAPABILITY_MAJOR", 0},
+    CudaAttribute{76, "COMPUTE_CAPABILITY_MINOR", 0},
+    CudaAttribute{78, "STREAM_PRIORITIES_SUPPORTED", 1},
+    CudaAttribute{79, "GLOBAL_L1_CACHE_SUPPORTED", 1},
+    CudaAttribute{80, "LOCAL_L1_CACHE_SUPPORTED", 1},
+    CudaAttribute{81, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR", 0},
+    CudaAttribute{82, "MAX_REGISTERS_PER_MULTIPROCESSOR", 65536},
+    CudaAttribute{83, "MANAGED_MEMORY", 1},
+    CudaAttribute{87, "SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO", 0},
+    CudaAttribute{88, "PAGEABLE_MEMORY_ACCESS", 0},
+    CudaAttribute{89, "CONCURRENT_MANAGED_ACCESS", 1},
+    CudaAttribute{90, "COMPUTE_PREEMPTION_SUPPORTED", 1},
+    CudaAttribute{91, "CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM", 1},
+    CudaAttribute{95, "COOPERATIVE_LAUNCH", 1},
+    CudaAttribute{96, "COOPERATIVE_MULTI_DEVICE_LAUNCH", 1},
+    CudaAttribute{97, "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN", 0},
+    CudaAttribute{99, "HOST_REGISTER_SUPPORTED", 1},
+    CudaAttribute{102, "VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED", 1},
+    CudaAttribute{106, "MAX_BLOCKS_PER_MULTIPROCESSOR", 0},
+    CudaAttribute{108, "MAX_PERSISTING_L2_CACHE_SIZE", 0},
+    CudaAttribute{109, "MAX_ACCESS_POLICY_WINDOW_SIZE", 0},
+    CudaAttribute{111, "RESERVED_SHARED_MEMORY_PER_BLOCK", 0},
+    CudaAttribute{115, "MEMORY_POOLS_SUPPORTED", 1},
+    CudaAttribute{120, "CLUSTER_LAUNCH", 0},
+    CudaAttribute{125, "IPC_EVENT_SUPPORTED", 1},
+    CudaAttribute{129, "UNIFIED_FUNCTION_POINTERS", 0},
 };
 
 // Per multiprocessor, by compute capability; shared memory in KiB.
@@ -125,7 +119,7 @@ class Compiler {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(0, value));
   }
   void set(std::string_view name, std::uint64_t value) {
-    const auto* found = std::ranges::find(k_attributes, name, &Attribute::name);
+    const auto* found = find_named(k_attributes, name);
     blob_.attributes[found->number] =
         static_cast<std::int32_t>(std::min<std::uint64_t>(value, 0x7fffffff));
   }
@@ -142,7 +136,7 @@ class Compiler {
     }
     out_.major = found->major;
     out_.minor = found->minor;
-    for (const Attribute& one : k_attributes) blob_.attributes[one.number] = one.value;
+    for (const CudaAttribute& one : k_attributes) blob_.attributes[one.number] = one.value;
     constexpr int k_kib = 1 << 10;
     const auto number = [](int value) { return static_cast<std::uint64_t>(value); };
     set("COMPUTE_CAPABILITY_MAJOR", number(found->major));
@@ -161,7 +155,7 @@ class Compiler {
     if (given.is_null()) return {};
     if (!given.is_object()) return fail(Code::data, "weir.cuda.attributes: no object");
     for (const auto& [name, value] : given.items()) {
-      if (std::ranges::find(k_attributes, name, &Attribute::name) == k_attributes.end()) {
+      if (find_named(k_attributes, name) == nullptr) {
         return fail(Code::data, "weir.cuda.attributes: \"{}\" is none that is known here",
                     text::printable(name));
       }
@@ -180,6 +174,8 @@ class Compiler {
 };
 
 }  // namespace
+
+std::span<const CudaAttribute> cuda_attributes() { return k_attributes; }
 
 Result<CudaTwin> compile_cuda_twin(const Twin& twin, std::int64_t devices) {
   if (!twin.cuda.is_object()) {

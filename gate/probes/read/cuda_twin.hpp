@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "gate/probes/read/twins.hpp"
@@ -21,6 +22,15 @@ struct CudaTwin {
 };
 
 constexpr std::int64_t k_most_cuda_devices = 16;
+
+// What a driver is asked of a GPU: a CUdevice_attribute without CU_DEVICE_ATTRIBUTE_, by its
+// number.
+struct CudaAttribute {
+  int number;
+  const char* name;
+  int value;  // of every GPU of the last ten years, where nothing else is said; 0: unknown
+};
+[[nodiscard]] std::span<const CudaAttribute> cuda_attributes();
 
 // `devices` of it, between 1 and k_most_cuda_devices. Code::data where the description has no CUDA
 // part, or one that cannot be.

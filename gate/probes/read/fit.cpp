@@ -148,7 +148,10 @@ Fit fit_api(const DeviceApi& api, const ProgramFacts& program) {
     }
   }
   if (holds(program.names, api.name)) {
-    return perhaps(fmt::format("{}, if it opens that when it runs", api.how));
+    return perhaps(fmt::format("{}, if it opens that when it runs", api.how),
+                   api.check.empty() ? ""
+                                     : "A runtime that is linked in cannot be stood in front of: "
+                                       "link it dynamically (nvcc --cudart shared)");
   }
   if (runs_others(program)) {
     return perhaps(fmt::format("runs what it is given: seen if that uses {}", api.title));

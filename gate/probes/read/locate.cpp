@@ -78,15 +78,6 @@ Result<Variables> variables_of(DeviceApi::Load load, const std::string& path, co
     case DeviceApi::Load::opencl_layer:
       WEIR_CHECK(refuse_in(path, ":", "the OpenCL loader cannot find ", k_by_colons));
       return Variables{{"OPENCL_LAYERS", path}};
-    case DeviceApi::Load::cuda_injection: {
-      // The driver takes one library only.
-      const auto set = lookup("CUDA_INJECTION64_PATH");
-      if (set && !set->empty() && *set != path) {
-        return fail(Code::unavailable, "CUDA_INJECTION64_PATH is taken by {}: unset it to count",
-                    text::printable(*set));
-      }
-      return Variables{{"CUDA_INJECTION64_PATH", path}};
-    }
     case DeviceApi::Load::preload:
       break;
   }
@@ -171,13 +162,17 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
   const std::string path =
       sys::join_path(places.probes, api == nullptr ? k_ggml_library : api->library);
   if (files.kind(path) != sys::Kind::file) {
-    return fail(Code::unavailable, "the {} probe is not installed: no {}{}", probe, path,
-                load == DeviceApi::Load::cuda_injection
-                    ? "\n  It is built where the CUDA toolkit (12.3 or later) with CUPTI is."
-                    : "");
+    return fail(Code::unavailable, "the {} probe is not installed: no {}", probe, path);
   }
   WEIR_TRY(Variables variables, variables_of(load, path, places, lookup));
   variables[WEIR_PROBE_DIR_VARIABLE] = folder;
+  if (api == nullptr || api->check.empty()) return variables;
+  const std::string check = sys::join_path(places.probes, api->check_library);
+  const std::string variable(api->check_variable);
+  // The driver takes one library only: one that is named already stays.
+  if (files.kind(check) == sys::Kind::file && lookup(variable).value_or("").empty()) {
+    variables[variable] = check;
+  }
   return variables;
 }
 

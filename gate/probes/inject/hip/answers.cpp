@@ -1,12 +1,9 @@
 // Which HIP runtime a call is meant for, and what only it can tell of its devices, kernels and
 // graphs.
-#include <dlfcn.h>
-#include <link.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "gate/probes/inject/hip/hip.h"
-#include "gate/probes/inject/writer/old_symbols.h"
 
 namespace weir_probe {
 namespace hip {
@@ -14,56 +11,15 @@ namespace {
 
 constexpr uint32_t k_vendor = 0x1002;
 
-constexpr const char* k_library = "libamdhip64.so";
-
-void* g_private;  // atomic: the runtime, where it was loaded out of sight (plug-ins)
 Asked g_asked;
 Once g_asked_once;
 
-struct Path {
-  char text[4096];
-};
-
-int find_path(dl_phdr_info* info, size_t, void* data) {
-  if (info->dlpi_name == nullptr || strstr(info->dlpi_name, k_library) == nullptr) return 0;
-  if (strlen(info->dlpi_name) >= sizeof(Path::text)) return 0;
-  strcpy(static_cast<Path*>(data)->text, info->dlpi_name);
-  return 1;
-}
-
-// dlopen takes the lock that dl_iterate_phdr holds while it visits: first the path, then the
-// handle.
-void* private_runtime() {
-  void* known = __atomic_load_n(&g_private, __ATOMIC_ACQUIRE);
-  if (known != nullptr) return known;
-  Path path;
-  if (dl_iterate_phdr(find_path, &path) == 0) return nullptr;
-  void* handle = dlopen(path.text, RTLD_LAZY | RTLD_NOLOAD);
-  __atomic_store_n(&g_private, handle, __ATOMIC_RELEASE);
-  return handle;
-}
-
-void* look_up(const char* name) {
-  void* found = dlsym(RTLD_NEXT, name);
-  if (found != nullptr) return found;
-  void* runtime = private_runtime();
-  return runtime == nullptr ? nullptr : dlsym(runtime, name);
-}
-
 }  // namespace
-
-void* next_function(void** slot, const char* name) {
-  void* known = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
-  if (known != nullptr) return known;
-  known = look_up(name);
-  __atomic_store_n(slot, known, __ATOMIC_RELEASE);
-  return known;
-}
 
 const Asked& asked() {
   g_asked_once.run([] {
 #define WEIR_FETCH(name, result, parameters) \
-  g_asked.name = reinterpret_cast<result(*) parameters>(look_up(#name));
+  g_asked.name = reinterpret_cast<result(*) parameters>(streams::look_up(#name));
     WEIR_HIP_ASKED(WEIR_FETCH)
 #undef WEIR_FETCH
   });
@@ -85,6 +41,7 @@ namespace streams {
 using namespace hip;
 
 const char k_probe_name[] = "hip";
+const char* const k_libraries[] = {"libamdhip64.so", nullptr};
 
 weir_probe_device describe(int device) {
   const Asked& ask = asked();

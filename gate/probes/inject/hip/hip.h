@@ -5,13 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gate/probes/inject/streams/streams.h"
+#include "gate/probes/inject/streams/front.h"
 
 namespace weir_probe::hip {
-
-// Results. Everything but success is passed on unread.
-constexpr int k_success = 0;
-constexpr int k_not_found = 500;  // hipErrorNotFound: the runtime below has no such function
 
 using Dim3 = streams::Size3;
 
@@ -50,8 +46,6 @@ struct Asked {
 #undef WEIR_FIELD
 };
 
-// The runtime's own function; null where it has none. Remembered in `slot`.
-void* next_function(void** slot, const char* name);
 const Asked& asked();
 
 // A module's functions have no host function to be named by.

@@ -1,7 +1,6 @@
 // The functions that stand in front of the HIP runtime's.
 //
-// Only what the program asks for itself is counted, not what the runtime asks of itself; and only
-// what succeeded. A call on a stream that is being captured builds a graph: it counts when that is
+// A call on a stream that is being captured builds a graph: it counts when that is
 // launched.
 #include "gate/probes/inject/hip/hip.h"
 
@@ -11,41 +10,14 @@ using namespace weir_probe::streams;
 
 namespace {
 
-// initial-exec: read in two instructions, and no part of the C library that could allocate.
-__thread const char* t_outermost __attribute__((tls_model("initial-exec")));
-
-void* const k_thread = reinterpret_cast<void*>(k_thread_stream);
 void launched(void* stream, const void* function, const weir_probe_launch& sizes) {
   streams::launched(stream, {function, nullptr, sizes});
 }
 
 }  // namespace
 
-// Stands in front of `name`; `count` is what to do behind the program's own call where `when`
-// holds. For variants with per-thread default streams (`per_thread`) no stream is the thread's own.
-#define WEIR_AROUND(name, per_thread, parameters, arguments, when, count)               \
-  WEIR_EXPORTED int name parameters {                                                   \
-    static void* slot;                                                                  \
-    const auto next = reinterpret_cast<int(*) parameters>(next_function(&slot, #name)); \
-    if (next == nullptr) return k_not_found;                                            \
-    [[maybe_unused]] const auto meant = [](void* given) {                               \
-      return per_thread && given == nullptr ? k_thread : given;                         \
-    };                                                                                  \
-    const Within within(&t_outermost, __builtin_frame_address(0));                      \
-    const int result = next arguments;                                                  \
-    if (within.outermost() && (when)) {                                                 \
-      count;                                                                            \
-    }                                                                                   \
-    return result;                                                                      \
-  }
-#define WEIR_IN_FRONT(name, parameters, arguments, count) \
-  WEIR_AROUND(name, false, parameters, arguments, result == k_success, count)
-#define WEIR_IN_FRONT_OF_BOTH(name, parameters, arguments, count) \
-  WEIR_IN_FRONT(name, parameters, arguments, count)               \
-  WEIR_AROUND(name##_spt, true, parameters, arguments, result == k_success, count)
-
 // --- launches ---
-WEIR_IN_FRONT_OF_BOTH(hipLaunchKernel,
+WEIR_IN_FRONT_OF_BOTH(hipLaunchKernel, _spt,
                       (const void* f, Dim3 grid, Dim3 block, void** args, size_t shared,
                        void* stream),
                       (f, grid, block, args, shared, stream),
@@ -97,17 +69,17 @@ WEIR_IN_FRONT(hipGraphInstantiateWithParams, (void** exec, void* graph, void* pa
 WEIR_IN_FRONT(hipGraphExecUpdate, (void* exec, void* graph, void** node, int* how),
               (exec, graph, node, how), graph_was_made(exec, graph))
 WEIR_IN_FRONT(hipGraphExecDestroy, (void* exec), (exec), graph_ended(exec))
-WEIR_IN_FRONT_OF_BOTH(hipGraphLaunch, (void* exec, void* stream), (exec, stream),
+WEIR_IN_FRONT_OF_BOTH(hipGraphLaunch, _spt, (void* exec, void* stream), (exec, stream),
                       launched_graph(meant(stream), exec))
 
 // --- waits ---
-WEIR_IN_FRONT_OF_BOTH(hipStreamSynchronize, (void* stream), (stream),
+WEIR_IN_FRONT_OF_BOTH(hipStreamSynchronize, _spt, (void* stream), (stream),
                       waited(stream_of(meant(stream))))
 WEIR_IN_FRONT(hipEventSynchronize, (void* event), (event), waited(stream_of_event(event)))
 WEIR_IN_FRONT(hipStreamDestroy, (void* stream), (stream), stream_ended(stream))
 WEIR_IN_FRONT(hipEventDestroy, (void* event), (event),
               g.events.remove(reinterpret_cast<uint64_t>(event)))
-WEIR_IN_FRONT_OF_BOTH(hipEventRecord, (void* event, void* stream), (event, stream),
+WEIR_IN_FRONT_OF_BOTH(hipEventRecord, _spt, (void* event, void* stream), (event, stream),
                       recorded(event, meant(stream)))
 WEIR_IN_FRONT(hipEventRecordWithFlags, (void* event, void* stream, unsigned flags),
               (event, stream, flags), recorded(event, stream))
@@ -126,12 +98,12 @@ WEIR_POLL(hipStreamQuery_spt, true, stream_of(meant(handle)))
 WEIR_POLL(hipEventQuery, false, stream_of_event(handle))
 
 // --- copies and fills ---
-WEIR_IN_FRONT_OF_BOTH(hipMemcpy, (void* to, const void* from, size_t bytes, int direction),
+WEIR_IN_FRONT_OF_BOTH(hipMemcpy, _spt, (void* to, const void* from, size_t bytes, int direction),
                       (to, from, bytes, direction), copied(meant(nullptr), direction, bytes, true))
 WEIR_IN_FRONT(hipMemcpyWithStream,
               (void* to, const void* from, size_t bytes, int direction, void* stream),
               (to, from, bytes, direction, stream), copied(stream, direction, bytes, true))
-WEIR_IN_FRONT_OF_BOTH(hipMemcpyAsync,
+WEIR_IN_FRONT_OF_BOTH(hipMemcpyAsync, _spt,
                       (void* to, const void* from, size_t bytes, int direction, void* stream),
                       (to, from, bytes, direction, stream),
                       copied(meant(stream), direction, bytes, false))

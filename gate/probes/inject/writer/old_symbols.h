@@ -1,7 +1,7 @@
 // Functions of the dynamic loader, as older systems have them.
 //
 // glibc 2.34 moved these into libc under a new version; the old one is still there and is what
-// older systems have. To be included once in each library that calls them, behind <dlfcn.h>.
+// older systems have. To be included by each file that calls them, behind <dlfcn.h>.
 #pragma once
 
 #include <dlfcn.h>

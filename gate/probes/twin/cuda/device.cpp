@@ -1,4 +1,4 @@
-// Which GPU this is: the description, what is asked of it, errors, and who it is for the counts.
+// Which GPU this is: the description, what is asked of it, and errors.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,16 +8,13 @@
 
 #include "gate/probes/twin/cuda/cuda.h"
 
-namespace weir_probe {
-namespace cuda_twin {
+namespace weir_probe::cuda_twin {
 namespace {
 
 const weir_cuda_twin* g_twin;
 Once g_once;
 __thread int t_device;
 __thread int t_error;
-uint64_t* g_counters[k_counters];  // by Counter, once the file is there
-Once g_counters_once;
 
 void load() {
   const char* path = getenv(WEIR_CUDA_TWIN_VARIABLE);
@@ -32,15 +29,6 @@ void load() {
   }
   complain("cuda twin", "no description of a GPU in " WEIR_CUDA_TWIN_VARIABLE ":",
            path == nullptr ? "" : path, 0);
-}
-
-void find_counters() {
-  constexpr const char* k_names[k_counters] = {"cublas_calls",         "graph_launches",
-                                               "graph_instantiations", "programmatic_launches",
-                                               "device_memory_bytes",  "out_of_memory"};
-  streams::ensure_file();
-  const Locked locked(&streams::g.lock);
-  for (int i = 0; i < k_counters; ++i) g_counters[i] = add_counter(&streams::g.file, k_names[i]);
 }
 
 // cudaDeviceProp of CUDA 13 and, with `old`, of CUDA 12: the fields in their order, each a number
@@ -161,7 +149,7 @@ constexpr Words k_words[] = {
     {k_no_image, "cudaErrorNoKernelImageForDevice",
      "no kernel image is available for execution on the device"},
     {k_invalid_handle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {k_not_found, "cudaErrorSymbolNotFound", "named symbol not found"},
+    {k_symbol_not_found, "cudaErrorSymbolNotFound", "named symbol not found"},
     {600, "cudaErrorNotReady", "device not ready"},
     {k_out_of_resources, "cudaErrorLaunchOutOfResources",
      "too many resources requested for launch"},
@@ -216,12 +204,6 @@ int attribute(int which) {
 int device() { return t_device; }
 int fail(int error) { return t_error = error; }
 
-void have_counters() { g_counters_once.run(find_counters); }
-void count(Counter what, uint64_t amount) {
-  have_counters();
-  add(g_counters[what], amount);
-}
-
 WEIR_RUNTIME(cudaGetDeviceCount, (int* count)) {
   *count = twin() == nullptr ? 0 : static_cast<int>(twin()->devices);
   return ok_or(*count > 0, k_no_device);
@@ -249,10 +231,6 @@ WEIR_RUNTIME(cudaDeviceGetPCIBusId, (char* out, int size, int index)) {
   if (twin() == nullptr) return fail(k_no_device);
   snprintf(out, static_cast<size_t>(size), "%04x:%02x:%02x.0", attribute(k_pci_domain),
            attribute(k_pci_bus) + index, attribute(k_pci_device));
-  return k_ok;
-}
-WEIR_RUNTIME(cudaDeviceCanAccessPeer, (int* can, int one, int other)) {
-  *can = twin() != nullptr && twin()->peers != 0 && one != other ? 1 : 0;
   return k_ok;
 }
 WEIR_RUNTIME(cudaDeviceEnablePeerAccess, (int, unsigned)) {
@@ -325,31 +303,28 @@ WEIR_EXPORTED int cuGetErrorName(int error, const char** out) {
   return k_ok;
 }
 
-}  // namespace cuda_twin
-
-namespace streams {
-
-using namespace cuda_twin;
-
-const char k_probe_name[] = "cuda";
-
-int current_device() { return device(); }
-
-weir_probe_device describe(int) {
-  have_counters();  // those that stay 0 are told, too
-  constexpr uint32_t k_vendor = 0x10de;
-  weir_probe_device entry{};
-  copy_text(entry.type, sizeof entry.type, "discrete-gpu");
-  const weir_cuda_twin* of = twin();
-  if (of != nullptr) copy_text(entry.name, sizeof entry.name, of->name);
-  const uint64_t name = name_device(&entry, of != nullptr);
-  entry.vendor = k_vendor;
-  entry.driver_version = of == nullptr ? 0 : static_cast<uint32_t>(of->driver_version);
-  entry.feature_hash = of == nullptr ? name : hash_bytes(name, of, sizeof *of);
-  snprintf(entry.driver, sizeof entry.driver, "weir's CUDA twin");
-  classify_device(&entry);
-  return entry;
+WEIR_RUNTIME(cudaDeviceCanAccessPeer, (int* can, int one, int other)) {
+  *can = twin() != nullptr && twin()->peers != 0 && one != other ? 1 : 0;
+  return k_ok;
+}
+WEIR_EXPORTED int cuDeviceTotalMem_v2(size_t* out, int) {
+  *out = twin() == nullptr ? 0 : twin()->total_bytes;
+  return twin() == nullptr ? int{k_no_device} : int{k_ok};
+}
+WEIR_EXPORTED int cuDeviceCanAccessPeer(int* can, int one, int other) {
+  return weir_twin_cudaDeviceCanAccessPeer(can, one, other);
+}
+// A program's own context is no more here than what the driver takes.
+WEIR_EXPORTED int cuDevicePrimaryCtxRetain(void** out, int index) {
+  t_device = index;
+  *out = &t_device;
+  return twin() == nullptr ? int{k_no_device} : int{k_ok};
+}
+WEIR_EXPORTED int cuDevicePrimaryCtxRelease_v2(int) { return k_ok; }
+WEIR_EXPORTED int cuCtxSetCurrent(void*) { return k_ok; }
+WEIR_EXPORTED int cuCtxGetDevice(int* out) {
+  *out = t_device;
+  return twin() == nullptr ? int{k_no_device} : int{k_ok};
 }
 
-}  // namespace streams
-}  // namespace weir_probe
+}  // namespace weir_probe::cuda_twin

@@ -159,39 +159,15 @@ int refused(const Function& function, Size3 grid, Size3 block, size_t shared) {
   return k_ok;
 }
 
-int launch(const void* which, Size3 grid, Size3 block, size_t shared, void* stream,
-           bool programmatic = false) {
+int launch(const void* which, Size3 grid, Size3 block, size_t shared, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
   const Function* function = function_of(which);
   if (function == nullptr) return fail(k_invalid_function);
   if (const int error = refused(*function, grid, block, shared)) return fail(error);
-  const Node node{streams::k_kernel_node,
-                  {function, function->name, streams::sizes_of(grid, block, shared)},
-                  programmatic};
   int error = k_ok;
-  if (runs_now(stream, node, &error)) {
-    streams::launched(stream, node.launch);
-    if (programmatic) count(k_programmatic);
-  }
+  runs_now(stream, streams::k_kernel_node, &error);
   return error == k_ok ? error : fail(error);
 }
-
-struct LaunchAttribute {
-  int id;
-  char pad[4];
-  union {
-    int number;
-    char bytes[64];
-  } value;
-};
-struct LaunchConfig {
-  Size3 grid, block;
-  size_t shared;
-  void* stream;
-  const LaunchAttribute* attributes;
-  unsigned attribute_count;
-};
-constexpr int k_programmatic_serialization = 6;
 
 struct FunctionAttributes {
   size_t shared_bytes, const_bytes, local_bytes;
@@ -263,7 +239,7 @@ WEIR_RUNTIME_OF(void, __cudaRegisterFunction,
   auto* function = static_cast<Function*>(calloc(1, sizeof(Function)));
   if (module == nullptr || function == nullptr) return;
   const weir_cuda_kernel* facts = module->arch == 0 ? nullptr : facts_of(name);
-  *function = {host, strdup(name), facts, module->arch, module->machine_code, 0};
+  *function = {facts, module->arch, module->machine_code, 0};
   g_functions.insert(reinterpret_cast<uint64_t>(host), function);
   g_functions.insert(reinterpret_cast<uint64_t>(function), function);
 }
@@ -303,12 +279,7 @@ WEIR_RUNTIME(__cudaGetKernel, (void** out, const void* host)) {
   return ok_or(*out != nullptr, k_invalid_function);
 }
 WEIR_RUNTIME(cudaLaunchKernelExC, (const LaunchConfig* config, const void* f, void**)) {
-  bool programmatic = false;
-  for (unsigned i = 0; i < config->attribute_count; ++i) {
-    const LaunchAttribute& one = config->attributes[i];
-    programmatic |= one.id == k_programmatic_serialization && one.value.number != 0;
-  }
-  return launch(f, config->grid, config->block, config->shared, config->stream, programmatic);
+  return launch(f, config->grid, config->block, config->shared, config->stream);
 }
 
 WEIR_RUNTIME(cudaFuncGetAttributes, (FunctionAttributes * out, const void* which)) {
@@ -362,9 +333,3 @@ WEIR_RUNTIME(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
 }
 
 }  // namespace weir_probe::cuda_twin
-
-namespace weir_probe::streams {
-
-const char* name_of(const Launch& launch, void*) { return launch.name; }
-
-}  // namespace weir_probe::streams

@@ -1,11 +1,12 @@
 // Memory, and what is copied from and to it. The device's has addresses and no pages: a copy into
-// it is counted and dropped, and reading it back gives WEIR_TWIN_FILL. What the host can see is
+// it is dropped, and reading it back gives WEIR_TWIN_FILL. What the host can see is
 // truly copied.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "gate/probes/inject/cuda/device_memory.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/blob.h"
 #include "gate/probes/twin/cuda/cuda.h"
@@ -13,23 +14,10 @@
 namespace weir_probe::cuda_twin {
 namespace {
 
-constexpr uint64_t k_unit = 2 << 20;  // what the driver hands out at least, and VMM's granularity
-constexpr uint64_t k_small_unit = 512;
-
-// --- addresses of the device: one range in which nothing can be read, and what is taken of it
-struct Block {
-  uint64_t at, bytes;
-  uint64_t counted;  // bytes of the device's memory; 0: an address alone
-  int device;
-  uint64_t mapped_at;  // of memory without an address of its own: where it is seen; 0: nowhere
-  bool released;       // its handle: it lives until it is mapped no more
-  Block* next;         // by address
-};
+// Addresses of the device: one range in which nothing can be read, and what is taken of it.
 struct Arena {
   uint64_t at, end;
-  Block* first;
-  uint64_t used[WEIR_CUDA_MOST_DEVICES];
-  uint64_t most_used[WEIR_CUDA_MOST_DEVICES];
+  DeviceMemory memory;
 };
 Arena g_arena;
 Table g_managed;  // memory that host and device share: its address -> the same
@@ -41,7 +29,7 @@ void reserve() {
   for (uint64_t bytes = uint64_t{8} << 40; bytes >= uint64_t{1} << 36; bytes /= 2) {
     void* at = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) continue;
-    g_arena.at = (reinterpret_cast<uint64_t>(at) + k_unit - 1) / k_unit * k_unit;
+    g_arena.at = up_to_unit(reinterpret_cast<uint64_t>(at), k_memory_unit);
     g_arena.end = reinterpret_cast<uint64_t>(at) + bytes;
     break;
   }
@@ -53,13 +41,8 @@ bool on_device(const void* at) {
   return number >= g_arena.at && number < g_arena.end;
 }
 
-// The most there is where that would overflow: no memory is so large.
-uint64_t up_to(uint64_t bytes, uint64_t unit) {
-  return (bytes > UINT64_MAX - unit ? UINT64_MAX - unit : bytes + unit - 1) / unit * unit;
-}
-
 uint64_t left_on(int of) {
-  const uint64_t taken = twin()->used_bytes + g_arena.used[of];
+  const uint64_t taken = twin()->used_bytes + g_arena.memory.used(of);
   return taken > twin()->total_bytes ? 0 : twin()->total_bytes - taken;
 }
 
@@ -79,66 +62,36 @@ uint64_t take(uint64_t bytes, uint64_t counted, int of) {
   g_once.run(reserve);
   const Locked locked(&g_lock);
   if (counted > left_on(of)) {
-    count(k_memory_refused);
     tell_shortage(counted, of);
     return 0;
   }
-  auto* block = static_cast<Block*>(malloc(sizeof(Block)));
-  if (block == nullptr) return 0;
-  const uint64_t wanted = up_to(bytes, counted == 0 ? k_unit : k_small_unit);
+  const uint64_t unit = counted == 0 ? k_memory_unit : k_small_memory_unit;
+  const uint64_t wanted = up_to_unit(bytes, unit);
   uint64_t at = g_arena.at;
-  Block** link = &g_arena.first;
+  DeviceMemory::Block** link = g_arena.memory.first();
   while (*link != nullptr && (*link)->at - at < wanted) {
-    at = up_to((*link)->at + (*link)->bytes, counted == 0 ? k_unit : k_small_unit);
+    at = up_to_unit((*link)->at + (*link)->bytes, unit);
     link = &(*link)->next;
   }
-  if (wanted > g_arena.end - at) {
-    free(block);
-    return 0;
-  }
-  *block = {at, wanted, counted, of, 0, false, *link};
-  *link = block;
-  g_arena.used[of] += counted;
-  if (g_arena.used[of] > g_arena.most_used[of]) {
-    count(k_device_memory_bytes, g_arena.used[of] - g_arena.most_used[of]);
-    g_arena.most_used[of] = g_arena.used[of];
-  }
-  return at;
-}
-
-// Every block that `meant` takes; whether there was one.
-template <class Meant>
-bool give_back_those(Meant meant) {
-  const Locked locked(&g_lock);
-  bool any = false;
-  for (Block** link = &g_arena.first; *link != nullptr;) {
-    Block* block = *link;
-    if (!meant(*block)) {
-      link = &block->next;
-      continue;
-    }
-    *link = block->next;
-    g_arena.used[block->device] -= block->counted;
-    free(block);
-    any = true;
-  }
-  return any;
+  if (wanted > g_arena.end - at) return 0;
+  return g_arena.memory.take(link, at, wanted, counted, of) ? at : 0;
 }
 bool give_back(uint64_t at) {
-  return give_back_those([at](const Block& block) { return block.at == at; });
+  const Locked locked(&g_lock);
+  return g_arena.memory.give_back(at);
 }
 
 int take_device(void** out, size_t bytes) {
   if (twin() == nullptr) return fail(k_no_device);
   *out = nullptr;
   if (bytes == 0) return k_ok;
-  *out = reinterpret_cast<void*>(take(bytes, up_to(bytes, k_small_unit), device()));
+  *out = reinterpret_cast<void*>(take(bytes, up_to_unit(bytes, k_small_memory_unit), device()));
   return ok_or(*out != nullptr, k_out_of_memory);
 }
 
 int take_host(void** out, size_t bytes) {
   if (twin() == nullptr) return fail(k_no_device);
-  *out = aligned_alloc(4096, up_to(bytes == 0 ? 1 : bytes, 4096));
+  *out = aligned_alloc(4096, up_to_unit(bytes == 0 ? 1 : bytes, 4096));
   return ok_or(*out != nullptr, k_out_of_memory);
 }
 
@@ -152,30 +105,20 @@ void move(void* to, const void* from, size_t bytes) {
   }
 }
 
-// cudaMemcpyDefault says that the addresses tell.
-int direction_of(const void* to, const void* from, int direction) {
-  constexpr int k_by_address = 4;
-  if (direction != k_by_address) return direction;
-  g_once.run(reserve);
-  return (on_device(from) ? 2 : 0) + (on_device(to) ? 1 : 0);
-}
-
 struct Rows {
   size_t to_pitch, from_pitch, width, height;
 };
 
-int copy(void* to, const void* from, const Rows& rows, int direction, void* stream, bool waits) {
+int copy(void* to, const void* from, const Rows& rows, void* stream, bool waits) {
   if (twin() == nullptr) return fail(k_no_device);
   const int broken = waits ? waits_on(stream) : int{k_ok};
   if (broken != k_ok) return broken;
-  direction = direction_of(to, from, direction);
   int error = k_ok;
-  if (runs_now(stream, {streams::k_copy_node, {}}, &error)) {
+  if (runs_now(stream, streams::k_copy_node, &error)) {
     for (size_t row = 0; row < rows.height; ++row) {
       move(static_cast<char*>(to) + row * rows.to_pitch,
            static_cast<const char*>(from) + row * rows.from_pitch, rows.width);
     }
-    streams::copied(stream, direction, rows.width * rows.height, waits);
   }
   return error == k_ok ? error : fail(error);
 }
@@ -183,10 +126,9 @@ int copy(void* to, const void* from, const Rows& rows, int direction, void* stre
 int set(void* to, int value, size_t bytes, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
   int error = k_ok;
-  if (runs_now(stream, {streams::k_fill_node, {}}, &error)) {
+  if (runs_now(stream, streams::k_fill_node, &error)) {
     g_once.run(reserve);
     if (!on_device(to)) memset(to, value, bytes);
-    streams::filled(stream, bytes);
   }
   return error == k_ok ? error : fail(error);
 }
@@ -229,25 +171,27 @@ WEIR_RUNTIME(cudaMemGetInfo, (size_t * free_bytes, size_t* total)) {
   *total = twin()->total_bytes;
   return k_ok;
 }
-
-WEIR_RUNTIME(cudaMemcpy, (void* to, const void* from, size_t bytes, int direction)) {
-  return copy(to, from, {0, 0, bytes, 1}, direction, nullptr, true);
+WEIR_EXPORTED int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
+  return weir_twin_cudaMemGetInfo(free_bytes, total);
 }
-WEIR_RUNTIME(cudaMemcpyAsync,
-             (void* to, const void* from, size_t bytes, int direction, void* stream)) {
-  return copy(to, from, {0, 0, bytes, 1}, direction, stream, false);
+
+WEIR_RUNTIME(cudaMemcpy, (void* to, const void* from, size_t bytes, int)) {
+  return copy(to, from, {0, 0, bytes, 1}, nullptr, true);
+}
+WEIR_RUNTIME(cudaMemcpyAsync, (void* to, const void* from, size_t bytes, int, void* stream)) {
+  return copy(to, from, {0, 0, bytes, 1}, stream, false);
 }
 WEIR_RUNTIME(cudaMemcpyPeerAsync,
              (void* to, int, const void* from, int, size_t bytes, void* stream)) {
-  return copy(to, from, {0, 0, bytes, 1}, streams::k_within, stream, false);
+  return copy(to, from, {0, 0, bytes, 1}, stream, false);
 }
 WEIR_RUNTIME(cudaMemcpy2D, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                            size_t width, size_t height, int direction)) {
-  return copy(to, from, {to_pitch, from_pitch, width, height}, direction, nullptr, true);
+                            size_t width, size_t height, int)) {
+  return copy(to, from, {to_pitch, from_pitch, width, height}, nullptr, true);
 }
 WEIR_RUNTIME(cudaMemcpy2DAsync, (void* to, size_t to_pitch, const void* from, size_t from_pitch,
-                                 size_t width, size_t height, int direction, void* stream)) {
-  return copy(to, from, {to_pitch, from_pitch, width, height}, direction, stream, false);
+                                 size_t width, size_t height, int, void* stream)) {
+  return copy(to, from, {to_pitch, from_pitch, width, height}, stream, false);
 }
 WEIR_RUNTIME(cudaMemset, (void* to, int value, size_t bytes)) {
   return set(to, value, bytes, nullptr);
@@ -258,7 +202,7 @@ WEIR_RUNTIME(cudaMemsetAsync, (void* to, int value, size_t bytes, void* stream))
 
 // --- virtual memory: addresses and memory apart. A handle is a block of a device's memory.
 WEIR_EXPORTED int cuMemGetAllocationGranularity(size_t* out, const void*, int) {
-  *out = k_unit;
+  *out = k_memory_unit;
   return k_ok;
 }
 WEIR_EXPORTED int cuMemAddressReserve(uint64_t* out, size_t bytes, size_t, uint64_t,
@@ -270,42 +214,36 @@ WEIR_EXPORTED int cuMemAddressReserve(uint64_t* out, size_t bytes, size_t, uint6
 WEIR_EXPORTED int cuMemAddressFree(uint64_t at, size_t) {
   return give_back(at) ? int{k_ok} : int{k_invalid_value};
 }
-struct AllocationProperties {
-  int type, handle_types;
-  int location_type, location;
-};
 WEIR_EXPORTED int cuMemCreate(uint64_t* out, size_t bytes, const AllocationProperties* properties,
                               unsigned long long) {
   if (twin() == nullptr) return k_no_device;
   const int of = properties->location;
   if (of < 0 || of >= static_cast<int>(twin()->devices)) return k_invalid_device;
-  *out = take(bytes, up_to(bytes, k_unit), of);
+  *out = take(bytes, up_to_unit(bytes, k_memory_unit), of);
   return *out == 0 ? int{k_out_of_memory} : int{k_ok};
 }
 WEIR_EXPORTED int cuMemRelease(uint64_t handle) {
-  give_back_those([handle](Block& block) {
-    if (block.at != handle) return false;
-    block.released = true;
-    return block.mapped_at == 0;
-  });
+  const Locked locked(&g_lock);
+  g_arena.memory.release(handle);
   return k_ok;
 }
 WEIR_EXPORTED int cuMemMap(uint64_t at, size_t, size_t, uint64_t handle, unsigned long long) {
   const Locked locked(&g_lock);
-  Block* block = g_arena.first;
-  while (block != nullptr && block->at != handle) block = block->next;
-  if (block == nullptr) return k_invalid_value;
-  block->mapped_at = at;
-  return k_ok;
+  return g_arena.memory.map(handle, at) ? int{k_ok} : int{k_invalid_value};
 }
 WEIR_EXPORTED int cuMemUnmap(uint64_t at, size_t bytes) {
-  give_back_those([=](Block& block) {
-    if (block.mapped_at < at || block.mapped_at - at >= bytes) return false;
-    block.mapped_at = 0;
-    return block.released;
-  });
+  const Locked locked(&g_lock);
+  g_arena.memory.unmap(at, bytes);
   return k_ok;
 }
 WEIR_EXPORTED int cuMemSetAccess(uint64_t, size_t, const void*, size_t) { return k_ok; }
+// Of the memory's type alone, which says whose it is.
+WEIR_EXPORTED int cuPointerGetAttribute(void* out, int, uint64_t at) {
+  g_once.run(reserve);
+  constexpr unsigned k_of_device = 2;
+  if (!on_device(reinterpret_cast<const void*>(at))) return k_invalid_value;
+  *static_cast<unsigned*>(out) = k_of_device;
+  return k_ok;
+}
 
 }  // namespace weir_probe::cuda_twin

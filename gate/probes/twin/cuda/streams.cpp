@@ -4,8 +4,7 @@
 
 #include "gate/probes/twin/cuda/cuda.h"
 
-namespace weir_probe {
-namespace cuda_twin {
+namespace weir_probe::cuda_twin {
 namespace {
 
 struct StreamObject {
@@ -15,7 +14,7 @@ struct EventObject {
   uint64_t capture;  // as the stream had that it was recorded in
 };
 struct Recorded {
-  Node* nodes;
+  streams::NodeType* nodes;
   size_t count, room;
 };
 struct Capture {
@@ -32,10 +31,6 @@ Capture* g_captures;      // under g_lock
 uint32_t g_capturing;     // atomic: how many there are
 uint64_t g_last_capture;  // under g_lock
 
-bool is_object(const void* stream) {
-  return reinterpret_cast<uint64_t>(stream) > streams::k_thread_stream;
-}
-
 Capture* capture_of(uint64_t number) {
   Capture* one = number == 0 ? nullptr : g_captures;
   while (one != nullptr && one->number != number) one = one->next;
@@ -43,11 +38,15 @@ Capture* capture_of(uint64_t number) {
 }
 // Under g_lock.
 Capture* capture_on(void* stream) {
-  return is_object(stream) ? capture_of(static_cast<StreamObject*>(stream)->capture) : nullptr;
+  return is_handle(stream) ? capture_of(static_cast<StreamObject*>(stream)->capture) : nullptr;
+}
+CaptureStatus status_of(const Capture* capture) {
+  if (capture == nullptr) return k_not_captured;
+  return capture->broken ? k_capture_is_broken : k_captured;
 }
 bool any_capture() { return __atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) != 0; }
 
-bool append(Recorded* to, const Node& node) {
+bool append(Recorded* to, streams::NodeType node) {
   if (!make_room(&to->nodes, &to->room, to->count + 1, 16, UINT32_MAX)) return false;
   to->nodes[to->count++] = node;
   return true;
@@ -88,19 +87,16 @@ int waits_for(void* event) {
 
 int record(void* event, void* stream) {
   if (twin() == nullptr) return fail(k_no_device);
-  if (any_capture()) {
-    const Locked locked(&g_lock);
-    Capture* capture = capture_on(stream);
-    static_cast<EventObject*>(event)->capture = capture == nullptr ? 0 : capture->number;
-    if (capture != nullptr) return capture->broken ? fail(k_capture_broken) : int{k_ok};
-  }
-  streams::recorded(event, stream);
-  return k_ok;
+  if (!any_capture()) return k_ok;
+  const Locked locked(&g_lock);
+  Capture* capture = capture_on(stream);
+  static_cast<EventObject*>(event)->capture = capture == nullptr ? 0 : capture->number;
+  return ok_or(capture == nullptr || !capture->broken, k_capture_broken);
 }
 
 }  // namespace
 
-bool runs_now(void* stream, const Node& node, int* error) {
+bool runs_now(void* stream, streams::NodeType node, int* error) {
   if (!any_capture()) return true;
   const Locked locked(&g_lock);
   Capture* capture = capture_on(stream);
@@ -126,53 +122,36 @@ WEIR_RUNTIME(cudaStreamCreateWithPriority, (void** out, unsigned, int)) {
   return fresh<StreamObject>(out);
 }
 WEIR_RUNTIME(cudaStreamDestroy, (void* stream)) {
-  if (!is_object(stream)) return fail(k_invalid_handle);
-  streams::stream_ended(stream);
+  if (!is_handle(stream)) return fail(k_invalid_handle);
   free(stream);
   return k_ok;
 }
-WEIR_RUNTIME(cudaStreamSynchronize, (void* stream)) {
-  if (const int error = waits_on(stream)) return error;
-  streams::waited(streams::stream_of(stream));
-  return k_ok;
-}
-WEIR_RUNTIME(cudaStreamQuery, (void* stream)) {
-  if (const int error = waits_on(stream)) return error;
-  streams::polled(streams::stream_of(stream), k_ok);
-  return k_ok;
-}
+WEIR_RUNTIME(cudaStreamSynchronize, (void* stream)) { return waits_on(stream); }
+WEIR_RUNTIME(cudaStreamQuery, (void* stream)) { return waits_on(stream); }
 WEIR_RUNTIME(cudaDeviceSynchronize, ()) {
   if (twin() == nullptr) return fail(k_no_device);
-  if (any_capture()) {
-    const Locked locked(&g_lock);
-    bool any = false;
-    for (Capture* one = g_captures; one != nullptr; one = one->next) {
-      if (one->device != device()) continue;
-      one->broken = any = true;
-    }
-    if (any) return fail(k_capture_unsupported);
+  if (!any_capture()) return k_ok;
+  const Locked locked(&g_lock);
+  bool any = false;
+  for (Capture* one = g_captures; one != nullptr; one = one->next) {
+    if (one->device != device()) continue;
+    one->broken = any = true;
   }
-  streams::waited_for_device();
-  return k_ok;
+  return ok_or(!any, k_capture_unsupported);
 }
 WEIR_RUNTIME(cudaStreamWaitEvent, (void* stream, void* event, unsigned)) {
-  if (any_capture()) {
-    const Locked locked(&g_lock);
-    const Capture* from = capture_of(static_cast<const EventObject*>(event)->capture);
-    // The stream joins the capture that the event is of, until that ends.
-    if (from != nullptr && is_object(stream)) {
-      static_cast<StreamObject*>(stream)->capture = from->number;
-      return from->broken ? fail(k_capture_broken) : int{k_ok};
-    }
-  }
-  streams::waits_for_event(stream);
-  return k_ok;
+  if (!any_capture()) return k_ok;
+  const Locked locked(&g_lock);
+  const Capture* from = capture_of(static_cast<const EventObject*>(event)->capture);
+  if (from == nullptr || !is_handle(stream)) return k_ok;
+  // The stream joins the capture that the event is of, until that ends.
+  static_cast<StreamObject*>(stream)->capture = from->number;
+  return ok_or(!from->broken, k_capture_broken);
 }
 
 WEIR_RUNTIME(cudaEventCreate, (void** out)) { return fresh<EventObject>(out); }
 WEIR_RUNTIME(cudaEventCreateWithFlags, (void** out, unsigned)) { return fresh<EventObject>(out); }
 WEIR_RUNTIME(cudaEventDestroy, (void* event)) {
-  streams::g.events.remove(reinterpret_cast<uint64_t>(event));
   free(event);
   return k_ok;
 }
@@ -180,23 +159,15 @@ WEIR_RUNTIME(cudaEventRecord, (void* event, void* stream)) { return record(event
 WEIR_RUNTIME(cudaEventRecordWithFlags, (void* event, void* stream, unsigned)) {
   return record(event, stream);
 }
-WEIR_RUNTIME(cudaEventSynchronize, (void* event)) {
-  if (const int error = waits_for(event)) return error;
-  streams::waited(streams::stream_of_event(event));
-  return k_ok;
-}
-WEIR_RUNTIME(cudaEventQuery, (void* event)) {
-  if (const int error = waits_for(event)) return error;
-  streams::polled(streams::stream_of_event(event), k_ok);
-  return k_ok;
-}
+WEIR_RUNTIME(cudaEventSynchronize, (void* event)) { return waits_for(event); }
+WEIR_RUNTIME(cudaEventQuery, (void* event)) { return waits_for(event); }
 WEIR_RUNTIME(cudaEventElapsedTime, (float* milliseconds, void*, void*)) {
   *milliseconds = 0.001F;  // a twin has no times
   return k_ok;
 }
 
 WEIR_RUNTIME(cudaStreamBeginCapture, (void* stream, int)) {
-  if (!is_object(stream)) return fail(k_capture_unsupported);
+  if (!is_handle(stream)) return fail(k_capture_unsupported);
   auto* capture = static_cast<Capture*>(calloc(1, sizeof(Capture)));
   auto* graph = static_cast<Recorded*>(calloc(1, sizeof(Recorded)));
   const Locked locked(&g_lock);
@@ -232,17 +203,22 @@ WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
 WEIR_RUNTIME(cudaStreamIsCapturing, (void* stream, int* status)) {
   const Locked locked(&g_lock);
   const Capture* capture = capture_on(stream);
-  *status = capture == nullptr ? 0 : capture->broken ? 2 : 1;
+  *status = status_of(capture);
+  return k_ok;
+}
+WEIR_EXPORTED int cuStreamGetCaptureInfo_v2(void* stream, int* status, uint64_t* number, void**,
+                                            const void**, size_t*) {
+  const Locked locked(&g_lock);
+  const Capture* capture = capture_on(stream);
+  *status = status_of(capture);
+  *number = capture == nullptr ? 0 : capture->number;
   return k_ok;
 }
 
 WEIR_RUNTIME(cudaGraphInstantiate, (void** exec, void* graph, unsigned long long)) {
   auto* made = copy_of(*static_cast<Recorded*>(graph));
   *exec = made;
-  if (made == nullptr) return fail(k_out_of_memory);
-  streams::graph_was_made(made, made);
-  count(k_graph_instantiations);
-  return k_ok;
+  return ok_or(made != nullptr, k_out_of_memory);
 }
 struct UpdateResult {
   int result;
@@ -253,67 +229,33 @@ WEIR_RUNTIME(cudaGraphExecUpdate, (void* exec, void* graph, UpdateResult* result
   auto* to = static_cast<Recorded*>(exec);
   const auto* from = static_cast<const Recorded*>(graph);
   bool same = to->count == from->count;
-  for (size_t i = 0; same && i < to->count; ++i) same = to->nodes[i].type == from->nodes[i].type;
+  for (size_t i = 0; same && i < to->count; ++i) same = to->nodes[i] == from->nodes[i];
   constexpr int k_topology_changed = 2;
   *result = {same ? 0 : k_topology_changed, nullptr, nullptr};
-  if (!same) return fail(k_update_failed);
-  for (size_t i = 0; i < from->count; ++i) to->nodes[i] = from->nodes[i];
-  streams::graph_was_made(to, to);
-  return k_ok;
+  return ok_or(same, k_update_failed);
 }
 WEIR_RUNTIME(cudaGraphLaunch, (void* exec, void* stream)) {
   const auto* recorded = static_cast<const Recorded*>(exec);
-  uint64_t programmatic = 0, of_cublas = 0;
   // Within a capture its nodes become nodes of the graph around it.
+  int error = k_ok;
   for (size_t i = 0; i < recorded->count; ++i) {
-    int error = k_ok;
-    const bool captured = !runs_now(stream, recorded->nodes[i], &error);
-    if (error != k_ok) return fail(error);
-    if (captured && i + 1 == recorded->count) return k_ok;
-    programmatic += recorded->nodes[i].programmatic;
-    of_cublas += recorded->nodes[i].of_cublas;
+    if (runs_now(stream, recorded->nodes[i], &error)) break;
   }
-  streams::launched_graph(stream, exec);
-  count(k_graph_launches);
-  count(k_programmatic, programmatic);
-  count(k_cublas_calls, of_cublas);
-  return k_ok;
+  return error == k_ok ? error : fail(error);
 }
 WEIR_RUNTIME(cudaGraphDestroy, (void* graph)) {
   end(static_cast<Recorded*>(graph));
   return k_ok;
 }
 WEIR_RUNTIME(cudaGraphExecDestroy, (void* exec)) {
-  streams::graph_ended(exec);
   end(static_cast<Recorded*>(exec));
   return k_ok;
 }
 WEIR_RUNTIME(cudaGraphGetNodes, (void* graph, void** nodes, size_t* count)) {
-  streams::nodes_of(graph, nodes, count);
-  return k_ok;
-}
-
-}  // namespace cuda_twin
-
-namespace streams {
-
-using namespace cuda_twin;
-
-// What is captured never comes here: runs_now() keeps it.
-bool is_captured(void*) { return false; }
-
-bool nodes_of(void* graph, void** nodes, size_t* count) {
   auto* of = static_cast<Recorded*>(graph);
   for (size_t i = 0; nodes != nullptr && i < of->count && i < *count; ++i) nodes[i] = &of->nodes[i];
   *count = of->count;
-  return true;
+  return k_ok;
 }
-int type_of(void* node) { return static_cast<Node*>(node)->type; }
-bool launch_of(void* node, Launch* out) {
-  *out = static_cast<Node*>(node)->launch;
-  return true;
-}
-void* child_of(void*) { return nullptr; }
 
-}  // namespace streams
-}  // namespace weir_probe
+}  // namespace weir_probe::cuda_twin

@@ -1,4 +1,5 @@
-// The CUDA probe on a stand-in for CUDA and CUPTI: counts known by hand. It has not run on a GPU.
+// The probe that CUPTI tells, on a stand-in for CUDA and CUPTI: counts known by hand. It has not
+// run on a GPU.
 #include "gate/probes/read/locate.hpp"
 
 #ifdef WEIR_CUDA_SCENES
@@ -11,15 +12,15 @@
 #include "tests/probes/support.hpp"
 
 namespace weir::probes {
-namespace cuda_test {
+namespace cupti_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-const std::string k_probe = WEIR_BINARY_DIR "/lib/weir/probes/libweir_cuda.so";
+const std::string k_probe = WEIR_BINARY_DIR "/lib/weir/probes/libweir_cupti.so";
 
-TEST(CudaProbe, CountsTheOutermostCallsOfRuntimeAndDriver) {
+TEST(CuptiProbe, CountsTheOutermostCallsOfRuntimeAndDriver) {
   const Folder folder;
   const Ran ran = run({WEIR_CUDA_SCENES}, {{"WEIR_PROBE_DIR", folder.path()},
                                            {"CUDA_INJECTION64_PATH", k_probe},
@@ -27,7 +28,7 @@ TEST(CudaProbe, CountsTheOutermostCallsOfRuntimeAndDriver) {
   ASSERT_EQ(ran.status, 0) << ran.err;
   EXPECT_EQ(ran.err, "");
   const auto files = probe_files(folder.path());
-  const profile::ProbeCounts counts = merge("cuda", files);
+  const profile::ProbeCounts counts = merge("cupti", files);
   const std::map<std::string, std::int64_t> expected = {
       {"dispatches", 26},                  // 5 + 1 + 10 graphs of 2
       {"barriers", 0},    {"copies", 11},  // one in each graph, and 1
@@ -44,7 +45,7 @@ TEST(CudaProbe, CountsTheOutermostCallsOfRuntimeAndDriver) {
   EXPECT_EQ(counts.devices[0].name, "Stand-in GPU");
 }
 
-TEST(CudaProbe, SaysThatAnotherProfilerHoldsCuptiInsteadOfCountingNothing) {
+TEST(CuptiProbe, SaysThatAnotherProfilerHoldsCuptiInsteadOfCountingNothing) {
   const Folder folder;
   const Ran ran = run({WEIR_CUDA_SCENES}, {{"WEIR_PROBE_DIR", folder.path()},
                                            {"CUDA_INJECTION64_PATH", k_probe},
@@ -53,13 +54,13 @@ TEST(CudaProbe, SaysThatAnotherProfilerHoldsCuptiInsteadOfCountingNothing) {
   EXPECT_EQ(ran.status, 0);
   EXPECT_EQ(ran.out, "done\n");
   EXPECT_THAT(text::lines(text::trim(ran.err)), ElementsAre(HasSubstr("another profiler")));
-  const auto counts = collect(sys::RealFiles(), folder.path(), "cuda");
+  const auto counts = collect(sys::RealFiles(), folder.path(), "cupti");
   ASSERT_FALSE(counts);
   EXPECT_EQ(counts.error().code, Code::unavailable);
 }
 
-TEST(CudaProbe, NeedsLibcAndLibdlAlone) { expect_loads_on_old_systems(k_probe, k_libc_and_libdl); }
+TEST(CuptiProbe, NeedsLibcAndLibdlAlone) { expect_loads_on_old_systems(k_probe, k_libc_and_libdl); }
 
-}  // namespace cuda_test
+}  // namespace cupti_test
 }  // namespace weir::probes
 #endif

@@ -5,11 +5,11 @@
 #include <cupti.h>
 #include <dlfcn.h>
 
-#include "gate/probes/inject/cuda/cuda.h"
+#include "gate/probes/inject/cupti/cupti.h"
 #include "gate/probes/inject/streams/streams.h"
 #include "gate/probes/inject/writer/old_symbols.h"
 
-namespace weir_probe::cuda {
+namespace weir_probe::cupti {
 namespace {
 
 using namespace streams;
@@ -312,13 +312,13 @@ const char* begin() {
 }
 
 }  // namespace
-}  // namespace weir_probe::cuda
+}  // namespace weir_probe::cupti
 
 // Always answers that all is well: the program shall go on.
 WEIR_EXPORTED int InitializeInjection() {
   static bool begun;
   if (__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) return 1;
-  const char* problem = weir_probe::cuda::begin();
+  const char* problem = weir_probe::cupti::begin();
   if (problem == nullptr) return 1;
   weir_probe::complain(weir_probe::streams::k_probe_name, problem, "", 0);
   // Said in the file too: nothing counted is not a count of nothing.

@@ -1,0 +1,157 @@
+// Captures and the graphs that come of them, and names of functions.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/inject/cuda/cuda.h"
+
+namespace weir_probe {
+namespace cuda {
+namespace {
+
+struct Recorded {
+  Node* nodes;
+  size_t count, room;
+  bool lost;  // memory was out: it is not whole
+};
+
+bool g_capturing;                                    // atomic: some stream has been captured
+Table g_captures;                                    // the driver's number of one -> Recorded
+Table g_graphs;                                      // graph -> Recorded
+Table g_execs;                                       // executable graph -> Recorded
+pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // of what they hold
+
+uint64_t number(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
+
+void append(Recorded* to, const Node& node) {
+  const Locked locked(&g_lock);
+  to->lost = to->lost || !make_room(&to->nodes, &to->room, to->count + 1, 16, UINT32_MAX);
+  if (!to->lost) to->nodes[to->count++] = node;
+}
+
+void end(void* recorded) {
+  auto* one = static_cast<Recorded*>(recorded);
+  if (one == nullptr) return;
+  free(one->nodes);
+  free(one);
+}
+
+void keep(uint64_t capture, const Node& node) {
+  if (auto* recorded = known_or_fresh<Recorded>(&g_captures, capture)) append(recorded, node);
+}
+
+}  // namespace
+
+void capture_began() { __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE); }
+
+uint64_t capture_of(void* stream) {
+  if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) ||
+      number(stream) <= streams::k_legacy_stream) {
+    return 0;
+  }
+  int status = k_not_captured;
+  uint64_t capture = 0;
+  const bool told = streams::succeeds(
+      asked().cuStreamGetCaptureInfo_v2, stream, &status, &capture, static_cast<void**>(nullptr),
+      static_cast<const void**>(nullptr), static_cast<size_t*>(nullptr));
+  return told && status == k_captured ? capture : 0;
+}
+
+void capture_ended(uint64_t capture, void* graph) {
+  void* recorded = g_captures.remove(capture);
+  if (graph == nullptr) return end(recorded);
+  end(g_graphs.remove(number(graph)));
+  // Nothing was captured: an empty graph, which is known.
+  if (recorded == nullptr) recorded = calloc(1, sizeof(Recorded));
+  if (recorded != nullptr && !g_graphs.insert(number(graph), recorded)) end(recorded);
+}
+
+void graph_was_made(void* exec, void* graph) {
+  executable_ended(exec);
+  const auto* from = g_graphs.get<Recorded>(number(graph));
+  auto* made = fresh_record<Recorded>(&g_execs, number(exec));
+  if (made == nullptr) return;
+  for (size_t i = 0; from != nullptr && i < from->count; ++i) append(made, from->nodes[i]);
+  // Of a graph that was not captured nothing is known, which its launch says.
+  if (from != nullptr && !from->lost && !made->lost) streams::graph_was_made(exec, made);
+}
+
+void graph_was_launched(void* stream, void* exec) {
+  const auto* made = g_execs.get<Recorded>(number(exec));
+  const uint64_t capture = capture_of(stream);
+  if (capture == 0) {
+    streams::launched_graph(stream, exec);
+    count(k_graph_launches);
+  }
+  for (size_t i = 0; made != nullptr && i < made->count; ++i) {
+    const Node& node = made->nodes[i];
+    // Within a capture its nodes become nodes of the graph around it.
+    if (capture != 0) {
+      keep(capture, node);
+      continue;
+    }
+    if (node.programmatic) count(k_programmatic);
+    if (node.of_cublas) count(k_cublas_calls);
+  }
+}
+
+void graph_ended(void* graph) { end(g_graphs.remove(number(graph))); }
+void executable_ended(void* exec) {
+  streams::graph_ended(exec);
+  end(g_execs.remove(number(exec)));
+}
+
+bool happens_now(void* stream, const Node& node) {
+  have_counters();
+  if (const uint64_t capture = capture_of(stream)) {
+    keep(capture, node);
+    return false;
+  }
+  if (node.kind != streams::k_kernel_node) return true;
+  streams::launched(stream, node.launch);
+  if (node.programmatic) count(k_programmatic);
+  if (node.of_cublas) count(k_cublas_calls);
+  return true;
+}
+
+void function_is(const void* function, const char* name) {
+  // The address may have been another function's, of a library that is gone. The old name is left
+  // to itself: another thread may be reading it.
+  streams::forget_function(function);
+  if (char* copy = strdup(name)) streams::g.names.insert(number(function), copy);
+}
+void function_is_also(const void* function, const void* known) {
+  void* name = streams::g.names.find(number(known));
+  if (name != nullptr) streams::g.names.insert(number(function), name);
+}
+
+}  // namespace cuda
+
+namespace streams {
+
+using namespace cuda;
+
+const char k_probe_name[] = "cuda";
+
+const char* name_of(const Launch& launch, void*) {
+  const void* known = g.names.find(number(launch.function));
+  return known != nullptr ? static_cast<const char*>(known) : launch.name;
+}
+
+// What is captured never comes here: happens_now() keeps it.
+bool is_captured(void*) { return false; }
+
+bool nodes_of(void* graph, void** nodes, size_t* count) {
+  auto* of = static_cast<Recorded*>(graph);
+  for (size_t i = 0; nodes != nullptr && i < of->count && i < *count; ++i) nodes[i] = &of->nodes[i];
+  *count = of->count;
+  return true;
+}
+int type_of(void* node) { return static_cast<Node*>(node)->kind; }
+bool launch_of(void* node, Launch* out) {
+  *out = static_cast<Node*>(node)->launch;
+  return true;
+}
+void* child_of(void*) { return nullptr; }
+
+}  // namespace streams
+}  // namespace weir_probe

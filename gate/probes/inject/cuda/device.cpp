@@ -1,0 +1,74 @@
+// Which GPU it is, as its driver says: for the probe in front of CUDA, and for the one that CUPTI
+// tells.
+#include <stdio.h>
+
+#include "gate/probes/inject/cuda/cuda.h"
+
+namespace weir_probe {
+namespace cuda {
+namespace {
+
+constexpr uint32_t k_vendor = 0x10de;
+
+Asked g_asked;
+Once g_asked_once;
+
+}  // namespace
+
+const Asked& asked() {
+  g_asked_once.run([] {
+#define WEIR_FETCH(name, parameters) \
+  g_asked.name = reinterpret_cast<int(*) parameters>(streams::look_up(#name));
+    WEIR_CUDA_ASKED(WEIR_FETCH)
+#undef WEIR_FETCH
+  });
+  return g_asked;
+}
+
+}  // namespace cuda
+
+namespace streams {
+
+using namespace cuda;
+
+const char* const k_libraries[] = {"libcuda.so", "libcudart.so", "libcublas.so", "libnccl.so",
+                                   nullptr};
+
+weir_probe_device describe(int device) {
+  const Asked& ask = asked();
+  weir_probe_device entry{};
+  name_device(&entry,
+              succeeds(ask.cuDeviceGetName, entry.name, int{sizeof entry.name - 1}, device));
+  int version = 0;
+  succeeds(ask.cuDriverGetVersion, &version);
+  const auto attribute = [&](int which) {
+    int value = 0;
+    succeeds(ask.cuDeviceGetAttribute, &value, which, device);
+    return value;
+  };
+  constexpr int k_features[] = {
+      k_major,    k_minor, k_processors, k_shared_per_block_optin, k_shared_per_processor,
+      k_warp_size};
+  uint64_t features = k_hash_seed;
+  for (const int which : k_features) {
+    const int value = attribute(which);
+    features = hash_bytes(features, &value, sizeof value);
+  }
+  copy_text(entry.type, sizeof entry.type,
+            attribute(k_integrated) != 0 ? "integrated" : "discrete");
+  entry.vendor = k_vendor;
+  entry.driver_version = static_cast<uint32_t>(version);
+  entry.feature_hash = features;
+  snprintf(entry.driver, sizeof entry.driver, "CUDA driver for %d.%d", version / 1000,
+           version % 1000 / 10);
+  classify_device(&entry);
+  return entry;
+}
+
+int current_device() {
+  int device = 0;
+  return succeeds(asked().cuCtxGetDevice, &device) ? device : 0;
+}
+
+}  // namespace streams
+}  // namespace weir_probe

@@ -1,0 +1,98 @@
+// Types and numbers of CUDA's public interface (driver_types.h, cuda.h), as far as its twin and the
+// probe in front of it need them; majors 12 and 13 agree on these. The toolkit's headers are not
+// needed.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gate/probes/inject/streams/streams.h"
+
+namespace weir_probe::cuda {
+
+enum Error : int {
+  k_ok = 0,
+  k_invalid_value = 1,
+  k_out_of_memory = 2,
+  k_invalid_configuration = 9,
+  k_invalid_function = 98,
+  k_no_device = 100,
+  k_invalid_device = 101,
+  k_no_image = 209,
+  k_invalid_handle = 400,
+  k_symbol_not_found = 500,
+  k_not_ready = 600,
+  k_out_of_resources = 701,
+  k_peer_enabled = 704,
+  k_host_registered = 712,
+  k_host_not_registered = 713,
+  k_not_supported = 801,
+  k_capture_unsupported = 900,
+  k_capture_broken = 901,
+  k_update_failed = 910,
+};
+
+// CUdevice_attribute; cudaDeviceAttr has the same numbers.
+enum Attribute : int {
+  k_max_threads_per_block = 1,
+  k_max_grid_x = 5,
+  k_shared_per_block = 8,
+  k_constant_memory = 9,
+  k_warp_size = 10,
+  k_registers_per_block = 12,
+  k_processors = 16,
+  k_integrated = 18,
+  k_pci_bus = 33,
+  k_pci_device = 34,
+  k_threads_per_processor = 39,
+  k_pci_domain = 50,
+  k_major = 75,
+  k_minor = 76,
+  k_shared_per_processor = 81,
+  k_registers_per_processor = 82,
+  k_shared_per_block_optin = 97,
+  k_blocks_per_processor = 106,
+  k_reserved_shared = 111,
+};
+
+using streams::Size3;
+
+// Is it a stream that was made, and not one of those that each device has?
+inline bool is_handle(const void* stream) {
+  return reinterpret_cast<uint64_t>(stream) > streams::k_thread_stream;
+}
+
+enum CaptureStatus : int { k_not_captured = 0, k_captured = 1, k_capture_is_broken = 2 };
+constexpr int k_by_address = 4;  // cudaMemcpyDefault, beside streams::Direction
+
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    int number;
+    char bytes[64];
+  } value;
+};
+constexpr int k_programmatic_serialization = 6;
+struct LaunchConfig {
+  Size3 grid, block;
+  size_t shared;
+  void* stream;
+  const LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+// May its kernel start before the one ahead of it ends?
+inline bool is_programmatic(const LaunchConfig& config) {
+  for (unsigned i = 0; i < config.attribute_count; ++i) {
+    const LaunchAttribute& one = config.attributes[i];
+    if (one.id == k_programmatic_serialization && one.value.number != 0) return true;
+  }
+  return false;
+}
+
+struct AllocationProperties {  // the beginning of CUmemAllocationProp
+  int type, handle_types;
+  int location_type, location;
+};
+
+}  // namespace weir_probe::cuda

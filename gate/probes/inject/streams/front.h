@@ -1,0 +1,56 @@
+// What stands in front of another library's functions (HIP, CUDA): finds that library's own, and
+// counts behind it.
+//
+// Only what the program asks for itself is counted, not what the library asks of itself; and only
+// what succeeded.
+#pragma once
+
+#include "gate/probes/inject/streams/streams.h"
+
+namespace weir_probe::streams {
+
+constexpr int k_not_found = 500;  // the result where the library below has no such function
+
+// The library's own function, also where it was loaded out of sight (plug-ins); null where it has
+// none.
+void* look_up(const char* name);
+// The same, remembered in `slot`.
+void* next_function(void** slot, const char* name);
+
+// initial-exec: read in two instructions, and no part of the C library that could allocate.
+extern __thread const char* t_outermost __attribute__((tls_model("initial-exec")));
+
+// --- Told by the probe: beginnings of the names of the libraries it stands in front of, null at
+// the end.
+extern const char* const k_libraries[];
+
+}  // namespace weir_probe::streams
+
+// Stands in front of `name`; `count` is what to do behind the program's own call where `when`
+// holds. For variants with per-thread default streams (`per_thread`) no stream is the thread's own.
+#define WEIR_AROUND(name, per_thread, parameters, arguments, when, ...)                        \
+  WEIR_EXPORTED int name parameters {                                                          \
+    static void* slot;                                                                         \
+    const auto next =                                                                          \
+        reinterpret_cast<int(*) parameters>(weir_probe::streams::next_function(&slot, #name)); \
+    if (next == nullptr) return weir_probe::streams::k_not_found;                              \
+    [[maybe_unused]] const auto meant = [](void* given) {                                      \
+      constexpr auto k_thread = weir_probe::streams::k_thread_stream;                          \
+      return per_thread && given == nullptr ? reinterpret_cast<void*>(k_thread) : given;       \
+    };                                                                                         \
+    const weir_probe::Within within(&weir_probe::streams::t_outermost,                         \
+                                    __builtin_frame_address(0));                               \
+    const int result = next arguments;                                                         \
+    if (within.outermost() && (when)) {                                                        \
+      __VA_ARGS__;                                                                             \
+    }                                                                                          \
+    return result;                                                                             \
+  }
+#define WEIR_IN_FRONT(name, parameters, arguments, ...)                                  \
+  WEIR_AROUND(name, false, parameters, arguments, result == weir_probe::streams::k_done, \
+              __VA_ARGS__)
+// And of its variant for per-thread default streams, whose name ends in `suffix`.
+#define WEIR_IN_FRONT_OF_BOTH(name, suffix, parameters, arguments, ...)                         \
+  WEIR_IN_FRONT(name, parameters, arguments, __VA_ARGS__)                                       \
+  WEIR_AROUND(name##suffix, true, parameters, arguments, result == weir_probe::streams::k_done, \
+              __VA_ARGS__)
