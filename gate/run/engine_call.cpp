@@ -1,5 +1,6 @@
 #include "gate/run/engine_call.hpp"
 
+#include <algorithm>
 #include <csignal>
 
 #include <string.h>
@@ -103,11 +104,19 @@ std::string signal_words(int signal) {
 }
 
 std::string last_lines(std::string_view text) {
-  constexpr std::size_t k_lines = 20, k_characters = 500, k_bytes = 16384;
+  constexpr std::size_t k_lines = 20, k_reasons = 3, k_characters = 500, k_bytes = 16384;
   if (text.size() > k_bytes) text.remove_prefix(text.size() - k_bytes);
   std::vector<std::string> lines = text::lines(text::printable(text));
   while (!lines.empty() && text::trim(lines.back()).empty()) lines.pop_back();
-  text::keep_end(lines, k_lines);
+  // What a twin or a probe of weir's says is the reason: it stands last, behind any backtrace.
+  const auto own = std::stable_partition(lines.begin(), lines.end(), [](const std::string& line) {
+    return !line.starts_with("weir: ");
+  });
+  std::vector<std::string> reasons(own, lines.end());
+  if (reasons.size() > k_reasons) reasons.resize(k_reasons);
+  lines.erase(own, lines.end());
+  text::keep_end(lines, k_lines - reasons.size());
+  lines.insert(lines.end(), reasons.begin(), reasons.end());
   for (std::string& line : lines) line = text::shortened(std::move(line), k_characters);
   return text::join(lines, "\n");
 }

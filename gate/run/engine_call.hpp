@@ -28,7 +28,8 @@ namespace weir::run {
 // "crashed: SIGSEGV (Segmentation fault)".
 [[nodiscard]] std::string signal_words(int signal);
 
-// The end of hostile text, fit to show: at most 20 lines of at most 500 characters.
+// The end of hostile text, fit to show: at most 20 lines of at most 500 characters. What a twin or a
+// probe of weir's says in it comes last.
 [[nodiscard]] std::string last_lines(std::string_view text);
 
 // Its place lies below the run's `folder` (absolute) and is gone with it.

@@ -370,6 +370,9 @@ TEST(LastLines, AreFewShortAndClean) {
   const std::string last = last_lines(text + "\n\n");
   EXPECT_TRUE(last.starts_with("line 80\n")) << last;
   EXPECT_TRUE(last.ends_with("line 99")) << last;
+  // A backtrace of many lines does not hide what weir's own part said before it.
+  EXPECT_THAT(last_lines("weir: no code for this GPU\n" + text),
+              testing::EndsWith("\nweir: no code for this GPU"));
   EXPECT_EQ(last_lines(std::string(600, 'x')), std::string(500, 'x') + "…");
   EXPECT_EQ(last_lines("a\x1b[31m\r\x07 b\n"), "a b");
   EXPECT_EQ(last_lines(std::string(1 << 20, '\n')), "");
