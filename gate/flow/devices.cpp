@@ -21,12 +21,11 @@ Result<sys::Finished> ask_devices_program(sys::ProcessSpec& spec, sys::World& wo
                                           const sys::Stop& stop) {
   WEIR_TRY(const probes::Places places, probe_places(world));
   if (places.devices_program.empty()) {
-    return fail(
-        Code::unavailable, "{}",
-        sys::k_on_macos
-            ? "weir-devices, which asks Vulkan and OpenCL for their devices, is not on macOS"
-            : "weir-devices is missing beside the probes in " + places.probes +
-                  ": build or install weir again");
+    return fail(Code::unavailable, "{}",
+                sys::k_on_macos
+                    ? "weir-devices, which asks drivers for their devices, is not on macOS"
+                    : "weir-devices is missing beside the probes in " + places.probes +
+                          ": build or install weir again");
   }
   spec.argv.insert(spec.argv.begin(), places.devices_program);
   return run_program(world, spec, stop, true);
@@ -252,16 +251,7 @@ class InstalledProbes final : public run::Probing {
 
   Result<std::vector<profile::ProbeCounts>> collect(std::span<const std::string> names,
                                                     const std::string& folder) override {
-    std::vector<profile::ProbeCounts> counts;
-    for (const std::string& name : names) {
-      WEIR_SET(counts.emplace_back(), probes::collect(world_.files, folder, name));
-      const unit::DeviceApi* api = unit::find_device_api(name);
-      if (api == nullptr || api->check.empty()) continue;
-      // It may not be there, or have been kept out: the first one's counts stand without it.
-      auto check = probes::collect(world_.files, folder, api->check);
-      if (check && !check->devices.empty()) counts.push_back(std::move(*check));
-    }
-    return counts;
+    return probes::collect_all(world_.files, folder, names);
   }
 
   [[nodiscard]] std::string folder() const override { return places_.probes; }

@@ -16,6 +16,13 @@ constexpr std::array<std::string_view, 5> k_device_bases{"dispatches", "barriers
 
 bool of_a_device(std::string_view probe) { return unit::find_device_api(probe) != nullptr; }
 
+// One that counts what another probe does, once more.
+bool is_check(std::string_view probe) {
+  return std::ranges::any_of(unit::device_apis(), [&](const unit::DeviceApi& api) {
+    return !api.check.empty() && api.check == probe;
+  });
+}
+
 // Names of the probes that saw every counted run, the device's own first. One that missed a run can
 // not be fitted; that it did is an error where it is the device's own.
 std::vector<std::string> probes_of(const CellFacts& facts, const Records& counted,
@@ -76,8 +83,20 @@ void cross_check(const Measurement& first, const Measurement& second, Profile& p
                        other ? unit::show(second.metric, *other) : "nothing"));
 }
 
+// A library's call is one dispatch, to whoever sees it from outside; the kernels that the library
+// runs for it are dispatches of their own.
+bool counts_otherwise(const Measurement& measured, const Profile& profile) {
+  const std::string& base = measured.metric.base;
+  return (base == "dispatches" || base == "submits" || base == "copies") &&
+         std::ranges::any_of(profile.metrics, [](const auto& item) {
+           return item.second.metric.base == "cublas_calls" && item.second.value().value_or(0) > 0;
+         });
+}
+
 void add_metric(const Measurement& measured, Profile& profile) {
   const std::string name = measured.metric.name;
+  const bool unheld = !profile.metrics.contains(name) || counts_otherwise(measured, profile);
+  if (is_check(measured.source) && unheld) return;
   const auto [known, is_first] = profile.metrics.try_emplace(name, measured);
   if (!is_first) cross_check(known->second, measured, profile);
 }
@@ -96,6 +115,7 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
     if (!any && of_a_device(probe) && probe != facts.device) continue;
     const Fit fit = fit_counts(series, facts.sweep);
     for (const Measurement& measured : fit.metrics) add_metric(measured, profile);
+    if (is_check(probe)) continue;
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
   }
 }

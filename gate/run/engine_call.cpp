@@ -12,6 +12,7 @@
 #include "gate/probes/format.h"
 #include "gate/run/environment.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::run {
 namespace {
@@ -153,6 +154,12 @@ Result<void> EngineCall::attach_probes() {
                 attached.error().message);
   }
   probe_env_ = std::move(*attached);
+  // A profiler that weir.yaml names stays: a second count is not needed.
+  const config::Environment asked = line("").env;
+  for (const unit::DeviceApi& api : unit::device_apis()) {
+    const std::string variable(api.check_variable);
+    if (asked.contains(variable)) probe_env_.erase(variable);
+  }
   return {};
 }
 

@@ -199,6 +199,50 @@ void threads() {
   for (std::thread& one : all) one.join();
 }
 
+// Handles and addresses of what ended are another thread's at once, where the allocator does so.
+void reuse() {
+  std::vector<std::thread> all;
+  for (int t = 0; t < 16; ++t) {
+    all.emplace_back([t] {
+      void* stream = new_stream();
+      for (int i = 0; i < 200; ++i) {
+        void* graph = captured(stream, 3);
+        void* exec = ready(graph);
+        call("cudaGraphLaunch", exec, stream);
+        call("cudaGraphExecDestroy", exec);
+        call("cudaGraphDestroy", graph);
+        void* memory = nullptr;
+        call("cudaMalloc", &memory, std::size_t{1} << 20);
+        if (t > 0 || i + 1 < 200) call("cudaFree", memory);
+      }
+    });
+  }
+  for (std::thread& one : all) one.join();
+  // What the first thread kept, and what is asked for now.
+  void* memory = nullptr;
+  call("cudaMalloc", &memory, std::size_t{64} << 20);
+}
+
+// Variants of programs whose streams are the threads' own, captures into a graph that is there, and
+// graphs that were not captured.
+void variants() {
+  void* const none = nullptr;
+  void *graph = nullptr, *exec = nullptr, *stream = new_stream();
+  call("cudaStreamBeginCapture", stream, 2);
+  launch(&g_add, stream);
+  call("cudaStreamEndCapture", stream, &graph);
+  call("cudaStreamBeginCaptureToGraph", stream, graph, none, none, std::size_t{0}, 2);
+  launch(&g_scale, stream);
+  call("cudaStreamEndCapture", stream, &graph);
+  call("cudaGraphLaunch", ready(graph), stream);
+  call("cudaStreamBeginCapture", stream, 2);
+  call("cudaGraphLaunch", ready(captured(new_stream(), 2)), stream);  // within it
+  call("cudaStreamEndCapture", stream, &graph);
+  exec = ready(graph);
+  call("cudaGraphLaunch", exec, stream);
+  call("cudaDeviceReset");
+}
+
 void forked() {
   void* stream = new_stream();
   launch(&g_scale, stream);
@@ -233,6 +277,8 @@ int main(int, char** words) {
   if (scene == "counts") counts();
   if (scene == "errors") errors();
   if (scene == "threads") threads();
+  if (scene == "reuse") reuse();
+  if (scene == "variants") variants();
   if (scene == "forked") forked();
   if (scene == "killed") killed();
   if (scene == "launch") std::printf("launch %d\n", launch(&g_scale, new_stream()));

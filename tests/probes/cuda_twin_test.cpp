@@ -55,12 +55,14 @@ class CudaLibraries : public testing::Test {
     sys::RealFiles files;
     EXPECT_TRUE(files.write_atomic(place_.path() + "/twin", twin->blob));
     EXPECT_TRUE(files.write_atomic(place_.path() + "/kernels", table));
-    return run({WEIR_CUDA_TWIN_PROGRAM, library(), scene},
-               {{"WEIR_PROBE_DIR", counts_.path()},
-                {"LD_PRELOAD", WEIR_CUDA_PROBE},
-                k_leaks,
-                {WEIR_CUDA_TWIN_VARIABLE, place_.path() + "/twin"},
-                {WEIR_CUDA_KERNELS_VARIABLE, place_.path() + "/kernels"}});
+    std::map<std::string, std::string> env{
+        {"WEIR_PROBE_DIR", counts_.path()},
+        {"LD_PRELOAD", WEIR_CUDA_PROBE},
+        k_leaks,
+        {WEIR_CUDA_TWIN_VARIABLE, place_.path() + "/twin"},
+        {WEIR_CUDA_KERNELS_VARIABLE, place_.path() + "/kernels"}};
+    env.insert(more_.begin(), more_.end());
+    return run({WEIR_CUDA_TWIN_PROGRAM, library(), scene}, env);
   }
   // Under the name by which engines load it.
   std::string library() {
@@ -72,6 +74,7 @@ class CudaLibraries : public testing::Test {
   profile::ProbeCounts counted() { return merge("cuda", probe_files(counts_.path())); }
 
   Folder place_, counts_;
+  std::map<std::string, std::string> more_;
 };
 
 TEST_F(CudaLibraries, CountsLaunchesGraphsCopiesAndWaits) {
@@ -148,6 +151,28 @@ TEST_F(CudaLibraries, CountsSixtyFourStreamsAtOnce) {
   EXPECT_EQ(counts.counts.at("dispatches"), 64 * 20 * 3);
   EXPECT_EQ(counts.counts.at("graph_launches"), 64 * 20);
   EXPECT_EQ(counts.counts.at("syncs"), 64 * 20);
+}
+
+TEST_F(CudaLibraries, ForgetsWhatEndsBeforeAnotherThreadIsGivenItsHandle) {
+  more_ = {{"GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"}};
+  for (int round = 0; round < 3; ++round) {
+    const Ran ran = play("reuse");
+    ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  }
+  const profile::ProbeCounts counts = counted();
+  EXPECT_EQ(counts.kernels.at("add<int>"), 3 * 16 * 200 * 3);
+  EXPECT_EQ(counts.counts.at("copies"), 3 * 16 * 200);
+  EXPECT_GE(counts.counts.at("device_memory_bytes"), 3 * (std::int64_t{65} << 20));
+  EXPECT_LE(counts.counts.at("device_memory_bytes"), 3 * (std::int64_t{80} << 20));
+  EXPECT_TRUE(counts.warnings.empty());
+}
+
+TEST_F(CudaLibraries, CountsGraphsThatAreCapturedInPartsOrWithinOthers) {
+  const Ran ran = play("variants");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_EQ(counted().kernels,
+            (std::map<std::string, std::int64_t>{{"scale", 1}, {"add<int>", 1 + 2}}));
+  EXPECT_EQ(counted().counts.at("copies"), 1);
 }
 
 TEST_F(CudaLibraries, CountsAForkedProcessApartAndOneThatWasKilled) {

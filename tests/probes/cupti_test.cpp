@@ -42,7 +42,22 @@ TEST(CuptiProbe, CountsTheOutermostCallsOfRuntimeAndDriver) {
   EXPECT_THAT(counts.transfers,
               ElementsAre(profile::TransferCount{"get", "device", "program", 1, 48}));
   ASSERT_THAT(counts.devices, SizeIs(1));
+  EXPECT_EQ(counts.devices[0].api, "cuda");
   EXPECT_EQ(counts.devices[0].name, "Stand-in GPU");
+}
+
+TEST(CuptiProbe, IsBelievedWhereNothingElseSawTheDevice) {
+  const Folder folder;
+  run({WEIR_CUDA_SCENES}, {{"WEIR_PROBE_DIR", folder.path()},
+                           {"CUDA_INJECTION64_PATH", k_probe},
+                           {"LD_LIBRARY_PATH", WEIR_CUDA_STAND_INS}});
+  const std::string name = "cuda";
+  const auto counts = collect_all(sys::RealFiles(), folder.path(), {&name, 1});
+  ASSERT_TRUE(counts);
+  ASSERT_THAT(*counts, SizeIs(1));
+  EXPECT_EQ(counts->front().probe, "cuda");
+  EXPECT_EQ(counts->front().counts.at("dispatches"), 26);
+  EXPECT_THAT(counts->front().warnings, ElementsAre(HasSubstr("counted by cupti alone")));
 }
 
 TEST(CuptiProbe, SaysThatAnotherProfilerHoldsCuptiInsteadOfCountingNothing) {

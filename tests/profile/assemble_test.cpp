@@ -482,6 +482,34 @@ TEST(OwnCounts, CrossCheckTheProbeAndNeverReplaceIt) {
               ElementsAre("dispatches_per_token: vulkan counted 65, llama-bench says 61"));
 }
 
+TEST(Assemble, HoldsASecondCountAgainstTheFirstAndTakesNoMetricOfIt) {
+  const auto counted_twice = [](std::int64_t cublas, std::int64_t more) {
+    std::vector<RunRecord> records = reference();
+    for (RunRecord& record : records) {
+      ProbeCounts& own = record.probes.front();
+      own.probe = "cuda";
+      own.devices = {{"cuda", "GPU", "discrete", "cuda-10de-1-0-2-0a"}};
+      ProbeCounts check = own;
+      check.probe = "cupti";
+      check.counts["dispatches"] += more * record.asked.tokens;
+      check.counts["graph_launches"] = record.asked.tokens;  // the first one has none
+      own.counts["cublas_calls"] = cublas * record.asked.tokens;
+      record.probes.push_back(check);
+    }
+    CellFacts of = facts();
+    of.device = "cuda";
+    return assemble(of, records);
+  };
+  const Profile differs = counted_twice(0, 2);
+  EXPECT_EQ(exact(differs, "dispatches_per_token"), Rational(65));
+  EXPECT_THAT(differs.warnings,
+              ElementsAre("dispatches_per_token: cuda counted 65, cupti says 67"));
+  EXPECT_FALSE(differs.metrics.contains("graph_launches_per_token"));
+  // Behind a call of cuBLAS there are as many kernels as it likes.
+  EXPECT_THAT(counted_twice(1, 2).warnings, IsEmpty());
+  EXPECT_THAT(counted_twice(0, 0).warnings, IsEmpty());
+}
+
 TEST(Assemble, SaysWhatProbesCostWhereProcessesRanInPairs) {
   std::vector<RunRecord> records = reference();
   for (std::int64_t i = 0; i < 3; ++i) records.push_back(timed(10 + i, {10}));

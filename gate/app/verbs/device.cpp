@@ -63,13 +63,13 @@ void add_device(const Verb& device) {
   takes_config(show);
   show.option("NAME", options->name, "", "A description, or its file")->required();
   show.takes_json();
-  const Verb record =
-      add(device, "record", "Record the description of a GPU in this machine", flow::record_device,
-          options,
-          "Serial numbers and UUIDs are left out. Exit code 3: there is no Vulkan device.\n\n"
-          "Example:\n"
-          "  weir device record --output configs/devices/my-gpu.json");
-  record.preset("--index", options->index, "", "Which Vulkan device, from 0");
+  const Verb record = add(device, "record", "Record the description of a GPU in this machine",
+                          flow::record_device, options,
+                          "Serial numbers and UUIDs are left out. Exit code 3: no device of Vulkan "
+                          "or CUDA.\n\n"
+                          "Example:\n"
+                          "  weir device record --output configs/devices/my-gpu.json");
+  record.preset("--index", options->index, "", "Which device, from 0: Vulkan's first");
   takes_new(record, *options);
   const Verb import =
       add(device, "import", "Make a description from vulkaninfo --json or from a database file",

@@ -85,8 +85,10 @@ constexpr std::array k_capabilities{
     Capability{6, 0, 2048, 32, 64, 48, 0},    Capability{6, 1, 2048, 32, 96, 48, 0},
     Capability{7, 0, 2048, 32, 96, 96, 0},    Capability{7, 5, 1024, 16, 64, 64, 0},
     Capability{8, 0, 2048, 32, 164, 163, 1},  Capability{8, 6, 1536, 16, 100, 99, 1},
-    Capability{8, 9, 1536, 24, 100, 99, 1},   Capability{9, 0, 2048, 32, 228, 227, 1},
-    Capability{10, 0, 2048, 32, 228, 227, 1}, Capability{12, 0, 1536, 24, 100, 99, 1},
+    Capability{8, 7, 1536, 16, 164, 163, 1},  Capability{8, 9, 1536, 24, 100, 99, 1},
+    Capability{9, 0, 2048, 32, 228, 227, 1},  Capability{10, 0, 2048, 32, 228, 227, 1},
+    Capability{10, 3, 2048, 32, 228, 227, 1}, Capability{11, 0, 1536, 24, 228, 227, 1},
+    Capability{12, 0, 1536, 24, 100, 99, 1},  Capability{12, 1, 1536, 24, 100, 99, 1},
 };
 
 class Compiler {

@@ -15,6 +15,7 @@
 #include "gate/probes/read/read_events.hpp"
 #include "gate/profile/replay.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/unit/device_api.hpp"
 
 namespace weir::probes {
 namespace {
@@ -333,6 +334,33 @@ Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string&
   profile::ProbeCounts out = merge(probe, found);
   out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
   return out;
+}
+
+Result<std::vector<profile::ProbeCounts>> collect_all(const sys::Files& files,
+                                                      const std::string& folder,
+                                                      std::span<const std::string> names) {
+  std::vector<profile::ProbeCounts> counts;
+  for (const std::string& name : names) {
+    WEIR_SET(counts.emplace_back(), collect(files, folder, name));
+    const unit::DeviceApi* api = unit::find_device_api(name);
+    if (api == nullptr || api->check.empty()) continue;
+    auto check = collect(files, folder, api->check);
+    profile::ProbeCounts& own = counts.back();
+    if (!check) {
+      own.warnings.push_back(
+          fmt::format("it could not be held against {}: {}", api->check, check.error().message));
+    } else if (own.devices.empty() && !check->devices.empty()) {
+      check->probe = name;
+      check->warnings.push_back(
+          fmt::format("counted by {} alone: the engine calls {} past the probe in front of it, as "
+                      "with a runtime that is linked in",
+                      api->check, api->title));
+      own = std::move(*check);
+    } else if (!check->devices.empty()) {
+      counts.push_back(std::move(*check));
+    }
+  }
+  return counts;
 }
 
 }  // namespace weir::probes

@@ -114,4 +114,9 @@ struct ProbeFile {
                                                    const std::string& folder,
                                                    std::string_view probe);
 
+// The same of all `names`, and behind each what its check counted (unit/device_api.hpp), if
+// anything. Where only the check saw a device its counts are the probe's, with a warning.
+[[nodiscard]] Result<std::vector<profile::ProbeCounts>> collect_all(
+    const sys::Files& files, const std::string& folder, std::span<const std::string> names);
+
 }  // namespace weir::probes

@@ -11,21 +11,26 @@ namespace {
 struct Recorded {
   Node* nodes;
   size_t count, room;
-  bool lost;  // memory was out: it is not whole
+  bool lost;  // it is not whole: memory was out, or it holds what was not seen
 };
 
-bool g_capturing;                                    // atomic: some stream has been captured
-Table g_captures;                                    // the driver's number of one -> Recorded
-Table g_graphs;                                      // graph -> Recorded
-Table g_execs;                                       // executable graph -> Recorded
+bool g_capturing;  // atomic: some stream has been captured
+Table g_captures;  // the driver's number of one -> Recorded
+Table g_begun;     // stream -> the number of the capture that began on it
+Table g_graphs;    // graph -> Recorded
+Table g_execs;     // executable graph -> Recorded
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // of what they hold
 
 uint64_t number(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
 
+// Under g_lock, as is what keep() makes.
 void append(Recorded* to, const Node& node) {
-  const Locked locked(&g_lock);
   to->lost = to->lost || !make_room(&to->nodes, &to->room, to->count + 1, 16, UINT32_MAX);
   if (!to->lost) to->nodes[to->count++] = node;
+}
+void append_all(Recorded* to, const Recorded& from) {
+  for (size_t i = 0; i < from.count; ++i) append(to, from.nodes[i]);
+  to->lost = to->lost || from.lost;
 }
 
 void end(void* recorded) {
@@ -35,13 +40,27 @@ void end(void* recorded) {
   free(one);
 }
 
-void keep(uint64_t capture, const Node& node) {
-  if (auto* recorded = known_or_fresh<Recorded>(&g_captures, capture)) append(recorded, node);
+// `add(Recorded*)` to what the capture holds. Several threads may take part in one.
+template <class Add>
+void keep(uint64_t capture, Add add) {
+  const Locked locked(&g_lock);
+  if (auto* recorded = known_or_fresh<Recorded>(&g_captures, capture)) add(recorded);
 }
 
 }  // namespace
 
-void capture_began() { __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE); }
+void capture_began(void* stream, void* graph) {
+  __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE);
+  const uint64_t capture = capture_of(stream);
+  g_begun.insert(number(stream), reinterpret_cast<void*>(capture));
+  if (graph == nullptr || g_graphs.find(number(graph)) != nullptr) return;
+  // What it holds already was put there unseen.
+  if (auto* recorded = fresh_record<Recorded>(&g_graphs, number(graph))) recorded->lost = true;
+}
+
+uint64_t capture_begun_on(void* stream) {
+  return reinterpret_cast<uint64_t>(g_begun.remove(number(stream)));
+}
 
 uint64_t capture_of(void* stream) {
   if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) ||
@@ -59,10 +78,15 @@ uint64_t capture_of(void* stream) {
 void capture_ended(uint64_t capture, void* graph) {
   void* recorded = g_captures.remove(capture);
   if (graph == nullptr) return end(recorded);
-  end(g_graphs.remove(number(graph)));
   // Nothing was captured: an empty graph, which is known.
   if (recorded == nullptr) recorded = calloc(1, sizeof(Recorded));
-  if (recorded != nullptr && !g_graphs.insert(number(graph), recorded)) end(recorded);
+  if (recorded == nullptr) return;
+  if (auto* before = g_graphs.get<Recorded>(number(graph))) {
+    const Locked locked(&g_lock);
+    append_all(before, *static_cast<Recorded*>(recorded));
+    return end(recorded);
+  }
+  if (!g_graphs.insert(number(graph), recorded)) end(recorded);
 }
 
 void graph_was_made(void* exec, void* graph) {
@@ -70,27 +94,29 @@ void graph_was_made(void* exec, void* graph) {
   const auto* from = g_graphs.get<Recorded>(number(graph));
   auto* made = fresh_record<Recorded>(&g_execs, number(exec));
   if (made == nullptr) return;
-  for (size_t i = 0; from != nullptr && i < from->count; ++i) append(made, from->nodes[i]);
+  {
+    const Locked locked(&g_lock);
+    made->lost = from == nullptr;
+    if (from != nullptr) append_all(made, *from);
+  }
   // Of a graph that was not captured nothing is known, which its launch says.
-  if (from != nullptr && !from->lost && !made->lost) streams::graph_was_made(exec, made);
+  if (!made->lost) streams::graph_was_made(exec, made);
 }
 
 void graph_was_launched(void* stream, void* exec) {
   const auto* made = g_execs.get<Recorded>(number(exec));
-  const uint64_t capture = capture_of(stream);
-  if (capture == 0) {
-    streams::launched_graph(stream, exec);
-    count(k_graph_launches);
+  // Within a capture its nodes become nodes of the graph around it.
+  if (const uint64_t capture = capture_of(stream)) {
+    return keep(capture, [made](Recorded* around) {
+      around->lost = around->lost || made == nullptr;
+      if (made != nullptr) append_all(around, *made);
+    });
   }
+  streams::launched_graph(stream, exec);
+  count(k_graph_launches);
   for (size_t i = 0; made != nullptr && i < made->count; ++i) {
-    const Node& node = made->nodes[i];
-    // Within a capture its nodes become nodes of the graph around it.
-    if (capture != 0) {
-      keep(capture, node);
-      continue;
-    }
-    if (node.programmatic) count(k_programmatic);
-    if (node.of_cublas) count(k_cublas_calls);
+    if (made->nodes[i].programmatic) count(k_programmatic);
+    if (made->nodes[i].of_cublas) count(k_cublas_calls);
   }
 }
 
@@ -103,7 +129,7 @@ void executable_ended(void* exec) {
 bool happens_now(void* stream, const Node& node) {
   have_counters();
   if (const uint64_t capture = capture_of(stream)) {
-    keep(capture, node);
+    keep(capture, [&node](Recorded* recorded) { append(recorded, node); });
     return false;
   }
   if (node.kind != streams::k_kernel_node) return true;
@@ -120,6 +146,7 @@ void function_is(const void* function, const char* name) {
   if (char* copy = strdup(name)) streams::g.names.insert(number(function), copy);
 }
 void function_is_also(const void* function, const void* known) {
+  streams::forget_function(function);
   void* name = streams::g.names.find(number(known));
   if (name != nullptr) streams::g.names.insert(number(function), name);
 }

@@ -33,10 +33,13 @@ struct Node {
   bool programmatic = false;  // may start before the kernel ahead of it ends
   bool of_cublas = false;
 };
-// Some stream is captured: from now on each is asked whether it is.
-void capture_began();
+// `stream` is captured, into `graph` where that is not null: from now on each stream is asked
+// whether it takes part.
+void capture_began(void* stream, void* graph);
 // The capture that `stream` takes part in; 0: none.
 uint64_t capture_of(void* stream);
+// The one that began on `stream`, also where it is broken. It is to end now.
+uint64_t capture_begun_on(void* stream);
 // It gave `graph`; null: it failed.
 void capture_ended(uint64_t capture, void* graph);
 void graph_was_made(void* exec, void* graph);
@@ -52,6 +55,7 @@ void function_is_also(const void* function, const void* known);
 // --- memory.cpp: results of calls that ask for memory
 void memory_asked(int result, uint64_t at, uint64_t counted, int device);
 void memory_given_back(uint64_t at);
+void memory_reset(int device);
 void memory_mapped(uint64_t handle, uint64_t at);
 void memory_released(uint64_t handle);
 void memory_unmapped(uint64_t at, uint64_t bytes);

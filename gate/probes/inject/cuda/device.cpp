@@ -31,8 +31,10 @@ namespace streams {
 
 using namespace cuda;
 
-const char* const k_libraries[] = {"libcuda.so", "libcudart.so", "libcublas.so", "libnccl.so",
-                                   nullptr};
+const char k_api_name[] = "cuda";
+
+// Without ".so": Python's wheels have "libcudart-3b2f9a1c.so.13".
+const char* const k_libraries[] = {"/libcudart", "/libcuda.so", "/libcublas", "/libnccl", nullptr};
 
 weir_probe_device describe(int device) {
   const Asked& ask = asked();

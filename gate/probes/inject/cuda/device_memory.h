@@ -71,6 +71,10 @@ class DeviceMemory {
     });
   }
 
+  void reset(int device) {
+    end_those([device](const Block& block) { return block.device == device; });
+  }
+
   Block** first() { return &first_; }
   [[nodiscard]] uint64_t used(int device) const { return used_[device]; }
   // The most that was taken of each device at once, added up.

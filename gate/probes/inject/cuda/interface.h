@@ -90,7 +90,8 @@ inline bool is_programmatic(const LaunchConfig& config) {
   return false;
 }
 
-struct AllocationProperties {  // the beginning of CUmemAllocationProp
+constexpr int k_on_device = 1;  // CUmemLocationType
+struct AllocationProperties {   // the beginning of CUmemAllocationProp
   int type, handle_types;
   int location_type, location;
 };

@@ -96,8 +96,8 @@ WEIR_IN_FRONT_OF_BOTH(cudaLaunchKernelExC, _ptsz,
 // --- cuBLAS and NCCL
 WEIR_IN_FRONT(cublasSetStream_v2, (void* handle, void* stream), (handle, stream),
               g_cublas_streams.insert(reinterpret_cast<uint64_t>(handle), stream))
-WEIR_IN_FRONT(cublasDestroy_v2, (void* handle), (handle),
-              g_cublas_streams.remove(reinterpret_cast<uint64_t>(handle)))
+WEIR_ENDS(cublasDestroy_v2, (void* handle), (handle),
+          g_cublas_streams.remove(reinterpret_cast<uint64_t>(handle)))
 // Only the handle is looked at. Each has at most 24 arguments, numbers and pointers: as many words
 // are handed on as they came, and what is beyond a function's own it does not read.
 #define WEIR_WORDS(X)                                                                             \
@@ -124,42 +124,52 @@ WEIR_IN_FRONT(ncclAllReduce,
               library_ran("ncclAllReduce", stream, false))
 
 // --- graphs
-WEIR_EXPORTED int cudaStreamEndCapture(void* stream, void** graph) {
-  static void* slot;
-  const auto next =
-      reinterpret_cast<decltype(&cudaStreamEndCapture)>(next_function(&slot, __func__));
-  if (next == nullptr) return streams::k_not_found;
-  const uint64_t capture = capture_of(stream);  // afterwards nobody knows it
-  const int result = next(stream, graph);
-  if (capture != 0) capture_ended(capture, result == k_ok ? *graph : nullptr);
-  return result;
-}
+// `graph`: it ends in one that is there already; null in a new one.
 WEIR_IN_FRONT_OF_BOTH(cudaStreamBeginCapture, _ptsz, (void* stream, int mode), (stream, mode),
-                      cuda::capture_began())
-WEIR_IN_FRONT(cudaGraphInstantiate, (void** exec, void* graph, unsigned long long flags),
-              (exec, graph, flags), cuda::graph_was_made(*exec, graph),
+                      cuda::capture_began(meant(stream), nullptr))
+WEIR_IN_FRONT_OF_BOTH(cudaStreamBeginCaptureToGraph, _ptsz,
+                      (void* stream, void* graph, const void* nodes, const void* edges,
+                       size_t count, int mode),
+                      (stream, graph, nodes, edges, count, mode),
+                      cuda::capture_began(meant(stream), graph))
+#define WEIR_END_CAPTURE(name, none)                                                  \
+  WEIR_EXPORTED int name(void* stream, void** graph) {                                \
+    static void* slot;                                                                \
+    const auto next = reinterpret_cast<decltype(&name)>(next_function(&slot, #name)); \
+    if (next == nullptr) return streams::k_not_found;                                 \
+    const uint64_t capture =                                                          \
+        capture_begun_on(stream == nullptr ? reinterpret_cast<void*>(none) : stream); \
+    const int result = next(stream, graph);                                           \
+    if (capture != 0) capture_ended(capture, result == k_ok ? *graph : nullptr);      \
+    return result;                                                                    \
+  }
+WEIR_END_CAPTURE(cudaStreamEndCapture, k_null_stream)
+WEIR_END_CAPTURE(cudaStreamEndCapture_ptsz, k_thread_stream)
+// Five words and four: as many as CUDA 11's have, which came in other versions of the libraries.
+WEIR_IN_FRONT(cudaGraphInstantiate, (void** exec, void* graph, size_t a, size_t b, size_t c),
+              (exec, graph, a, b, c), cuda::graph_was_made(*exec, graph),
               count(k_graph_instantiations))
 WEIR_IN_FRONT(cudaGraphInstantiateWithFlags, (void** exec, void* graph, unsigned long long flags),
               (exec, graph, flags), cuda::graph_was_made(*exec, graph),
               count(k_graph_instantiations))
-WEIR_IN_FRONT(cudaGraphInstantiateWithParams, (void** exec, void* graph, void* params),
-              (exec, graph, params), cuda::graph_was_made(*exec, graph),
-              count(k_graph_instantiations))
-WEIR_IN_FRONT(cudaGraphExecUpdate, (void* exec, void* graph, void* result_info),
-              (exec, graph, result_info), cuda::graph_was_made(exec, graph))
+WEIR_IN_FRONT_OF_BOTH(cudaGraphInstantiateWithParams, _ptsz,
+                      (void** exec, void* graph, void* params), (exec, graph, params),
+                      cuda::graph_was_made(*exec, graph), count(k_graph_instantiations))
+WEIR_IN_FRONT(cudaGraphExecUpdate, (void* exec, void* graph, size_t a, size_t b),
+              (exec, graph, a, b), cuda::graph_was_made(exec, graph))
 WEIR_IN_FRONT_OF_BOTH(cudaGraphLaunch, _ptsz, (void* exec, void* stream), (exec, stream),
                       graph_was_launched(meant(stream), exec))
-WEIR_IN_FRONT(cudaGraphDestroy, (void* graph), (graph), cuda::graph_ended(graph))
-WEIR_IN_FRONT(cudaGraphExecDestroy, (void* exec), (exec), executable_ended(exec))
+WEIR_ENDS(cudaGraphDestroy, (void* graph), (graph), cuda::graph_ended(graph))
+WEIR_ENDS(cudaGraphExecDestroy, (void* exec), (exec), executable_ended(exec))
 
 // --- waits
 WEIR_IN_FRONT_OF_BOTH(cudaStreamSynchronize, _ptsz, (void* stream), (stream),
                       waited(stream_of(meant(stream))))
 WEIR_IN_FRONT(cudaEventSynchronize, (void* event), (event), waited(stream_of_event(event)))
 WEIR_IN_FRONT(cudaDeviceSynchronize, (), (), waited_for_device())
-WEIR_IN_FRONT(cudaStreamDestroy, (void* stream), (stream), stream_ended(stream))
-WEIR_IN_FRONT(cudaEventDestroy, (void* event), (event),
-              g.events.remove(reinterpret_cast<uint64_t>(event)))
+WEIR_ENDS(cudaStreamDestroy, (void* stream), (stream), stream_ended(stream))
+WEIR_ENDS(cudaEventDestroy, (void* event), (event),
+          g.events.remove(reinterpret_cast<uint64_t>(event)))
 WEIR_IN_FRONT_OF_BOTH(cudaEventRecord, _ptsz, (void* event, void* stream), (event, stream),
                       event_recorded(event, meant(stream)))
 WEIR_IN_FRONT_OF_BOTH(cudaEventRecordWithFlags, _ptsz, (void* event, void* stream, unsigned flags),
@@ -207,16 +217,20 @@ WEIR_AROUND(cudaMalloc, false, (void** out, size_t bytes), (out, bytes), true,
             taken(result, out, bytes))
 WEIR_AROUND(cudaMallocAsync, false, (void** out, size_t bytes, void* stream), (out, bytes, stream),
             true, taken(result, out, bytes))
-WEIR_IN_FRONT(cudaFree, (void* at), (at), given_back(at))
-WEIR_IN_FRONT(cudaFreeAsync, (void* at, void* stream), (at, stream), given_back(at))
+WEIR_AROUND(cudaMallocAsync_ptsz, true, (void** out, size_t bytes, void* stream),
+            (out, bytes, stream), true, taken(result, out, bytes))
+WEIR_ENDS(cudaFree, (void* at), (at), given_back(at))
+WEIR_ENDS(cudaFreeAsync, (void* at, void* stream), (at, stream), given_back(at))
+WEIR_ENDS(cudaFreeAsync_ptsz, (void* at, void* stream), (at, stream), given_back(at))
+WEIR_ENDS(cudaDeviceReset, (), (), memory_reset(current_device()))
 WEIR_AROUND(cuMemCreate, false,
             (uint64_t * out, size_t bytes, const AllocationProperties* properties,
              unsigned long long flags),
-            (out, bytes, properties, flags), true,
+            (out, bytes, properties, flags), properties->location_type == k_on_device,
             memory_asked(result, result == k_ok ? *out : 0, up_to_unit(bytes, k_memory_unit),
                          properties->location))
-WEIR_IN_FRONT(cuMemRelease, (uint64_t handle), (handle), memory_released(handle))
+WEIR_ENDS(cuMemRelease, (uint64_t handle), (handle), memory_released(handle))
 WEIR_IN_FRONT(cuMemMap,
               (uint64_t at, size_t bytes, size_t offset, uint64_t handle, unsigned long long flags),
               (at, bytes, offset, handle, flags), memory_mapped(handle, at))
-WEIR_IN_FRONT(cuMemUnmap, (uint64_t at, size_t bytes), (at, bytes), memory_unmapped(at, bytes))
+WEIR_ENDS(cuMemUnmap, (uint64_t at, size_t bytes), (at, bytes), memory_unmapped(at, bytes))

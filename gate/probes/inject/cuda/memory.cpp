@@ -40,6 +40,10 @@ void memory_given_back(uint64_t at) {
   const Locked locked(&g_lock);
   g_memory.give_back(at);
 }
+void memory_reset(int device) {
+  const Locked locked(&g_lock);
+  g_memory.reset(device);
+}
 void memory_mapped(uint64_t handle, uint64_t at) {
   const Locked locked(&g_lock);
   g_memory.map(handle, at);

@@ -40,7 +40,7 @@ namespace streams {
 
 using namespace hip;
 
-const char k_probe_name[] = "hip";
+const char k_probe_name[] = "hip", k_api_name[] = "hip";
 const char* const k_libraries[] = {"libamdhip64.so", nullptr};
 
 weir_probe_device describe(int device) {

@@ -68,7 +68,7 @@ WEIR_IN_FRONT(hipGraphInstantiateWithParams, (void** exec, void* graph, void* pa
               (exec, graph, params), graph_was_made(*exec, graph))
 WEIR_IN_FRONT(hipGraphExecUpdate, (void* exec, void* graph, void** node, int* how),
               (exec, graph, node, how), graph_was_made(exec, graph))
-WEIR_IN_FRONT(hipGraphExecDestroy, (void* exec), (exec), graph_ended(exec))
+WEIR_ENDS(hipGraphExecDestroy, (void* exec), (exec), graph_ended(exec))
 WEIR_IN_FRONT_OF_BOTH(hipGraphLaunch, _spt, (void* exec, void* stream), (exec, stream),
                       launched_graph(meant(stream), exec))
 
@@ -76,9 +76,9 @@ WEIR_IN_FRONT_OF_BOTH(hipGraphLaunch, _spt, (void* exec, void* stream), (exec, s
 WEIR_IN_FRONT_OF_BOTH(hipStreamSynchronize, _spt, (void* stream), (stream),
                       waited(stream_of(meant(stream))))
 WEIR_IN_FRONT(hipEventSynchronize, (void* event), (event), waited(stream_of_event(event)))
-WEIR_IN_FRONT(hipStreamDestroy, (void* stream), (stream), stream_ended(stream))
-WEIR_IN_FRONT(hipEventDestroy, (void* event), (event),
-              g.events.remove(reinterpret_cast<uint64_t>(event)))
+WEIR_ENDS(hipStreamDestroy, (void* stream), (stream), stream_ended(stream))
+WEIR_ENDS(hipEventDestroy, (void* event), (event),
+          g.events.remove(reinterpret_cast<uint64_t>(event)))
 WEIR_IN_FRONT_OF_BOTH(hipEventRecord, _spt, (void* event, void* stream), (event, stream),
                       recorded(event, meant(stream)))
 WEIR_IN_FRONT(hipEventRecordWithFlags, (void* event, void* stream, unsigned flags),

@@ -11,12 +11,14 @@ namespace {
 
 struct Search {
   const char* wanted;
+  int skip;  // so many that fit were looked at already
   char path[4096];
 };
 
 int find_path(dl_phdr_info* info, size_t, void* data) {
   auto* search = static_cast<Search*>(data);
   if (info->dlpi_name == nullptr || strstr(info->dlpi_name, search->wanted) == nullptr) return 0;
+  if (search->skip-- > 0) return 0;
   return copy_text(search->path, sizeof search->path, info->dlpi_name) ? 1 : 0;
 }
 
@@ -28,12 +30,13 @@ __thread const char* t_outermost __attribute__((tls_model("initial-exec")));
 // handle.
 void* look_up(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
-  for (const char* const* library = k_libraries; found == nullptr && *library != nullptr;
-       ++library) {
-    Search search{*library, ""};
-    if (dl_iterate_phdr(find_path, &search) == 0) continue;
-    void* handle = dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD);
-    if (handle != nullptr) found = dlsym(handle, name);
+  for (const char* const* library = k_libraries; *library != nullptr; ++library) {
+    for (int skip = 0; found == nullptr; ++skip) {
+      Search search{*library, skip, ""};
+      if (dl_iterate_phdr(find_path, &search) == 0) break;
+      void* handle = dlopen(search.path, RTLD_LAZY | RTLD_NOLOAD);
+      if (handle != nullptr) found = dlsym(handle, name);
+    }
   }
   return found;
 }

@@ -26,9 +26,10 @@ extern const char* const k_libraries[];
 
 }  // namespace weir_probe::streams
 
-// Stands in front of `name`; `count` is what to do behind the program's own call where `when`
-// holds. For variants with per-thread default streams (`per_thread`) no stream is the thread's own.
-#define WEIR_AROUND(name, per_thread, parameters, arguments, when, ...)                        \
+// Stands in front of `name`: `before` and `count` are what to do before and behind the program's
+// own call, the latter where `when` holds. For variants with per-thread default streams
+// (`per_thread`) no stream is the thread's own.
+#define WEIR_ROUND(name, per_thread, parameters, arguments, before, when, ...)                 \
   WEIR_EXPORTED int name parameters {                                                          \
     static void* slot;                                                                         \
     const auto next =                                                                          \
@@ -40,12 +41,17 @@ extern const char* const k_libraries[];
     };                                                                                         \
     const weir_probe::Within within(&weir_probe::streams::t_outermost,                         \
                                     __builtin_frame_address(0));                               \
+    if (within.outermost()) {                                                                  \
+      before;                                                                                  \
+    }                                                                                          \
     const int result = next arguments;                                                         \
     if (within.outermost() && (when)) {                                                        \
       __VA_ARGS__;                                                                             \
     }                                                                                          \
     return result;                                                                             \
   }
+#define WEIR_AROUND(name, per_thread, parameters, arguments, when, ...) \
+  WEIR_ROUND(name, per_thread, parameters, arguments, , when, __VA_ARGS__)
 #define WEIR_IN_FRONT(name, parameters, arguments, ...)                                  \
   WEIR_AROUND(name, false, parameters, arguments, result == weir_probe::streams::k_done, \
               __VA_ARGS__)
@@ -54,3 +60,7 @@ extern const char* const k_libraries[];
   WEIR_IN_FRONT(name, parameters, arguments, __VA_ARGS__)                                       \
   WEIR_AROUND(name##suffix, true, parameters, arguments, result == weir_probe::streams::k_done, \
               __VA_ARGS__)
+// Of one that ends what a handle or an address stands for: once it is back another thread may have
+// been given the same one. `before` forgets it first.
+#define WEIR_ENDS(name, parameters, arguments, before) \
+  WEIR_ROUND(name, false, parameters, arguments, before, false, )

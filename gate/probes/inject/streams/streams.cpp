@@ -171,7 +171,7 @@ void graph_ended(void* exec) {
 }
 
 uint64_t name_device(weir_probe_device* device, bool told) {
-  copy_text(device->api, sizeof device->api, k_probe_name);
+  copy_text(device->api, sizeof device->api, k_api_name);
   if (!told) copy_text(device->name, sizeof device->name, "unknown");
   const uint64_t name = hash_text(device->name);
   device->device = folded(name);
@@ -180,7 +180,7 @@ uint64_t name_device(weir_probe_device* device, bool told) {
 
 void classify_device(weir_probe_device* device) {
   snprintf(device->device_class, sizeof device->device_class, "%s-%04x-%08x-0-%x-%016llx",
-           k_probe_name, device->vendor, device->device, device->driver_version,
+           k_api_name, device->vendor, device->device, device->driver_version,
            static_cast<unsigned long long>(device->feature_hash));
 }
 

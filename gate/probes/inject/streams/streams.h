@@ -105,6 +105,7 @@ bool succeeds(R (*function)(P...), A... arguments) {
 
 // --- Told by the probe ---
 extern const char k_probe_name[];
+extern const char k_api_name[];  // in device classes
 int current_device();
 weir_probe_device describe(int device);
 // Null or "" where it has none.

@@ -94,6 +94,21 @@ int record(void* event, void* stream) {
   return ok_or(capture == nullptr || !capture->broken, k_capture_broken);
 }
 
+int begin_capture(void* stream, Recorded* graph) {
+  if (!is_handle(stream)) return fail(k_capture_unsupported);
+  auto* capture = static_cast<Capture*>(calloc(1, sizeof(Capture)));
+  const Locked locked(&g_lock);
+  if (capture == nullptr || graph == nullptr || capture_on(stream) != nullptr) {
+    free(capture);
+    return fail(k_capture_unsupported);
+  }
+  *capture = {++g_last_capture, stream, device(), graph, false, g_captures};
+  g_captures = capture;
+  static_cast<StreamObject*>(stream)->capture = capture->number;
+  __atomic_add_fetch(&g_capturing, 1, __ATOMIC_RELEASE);
+  return k_ok;
+}
+
 }  // namespace
 
 bool runs_now(void* stream, streams::NodeType node, int* error) {
@@ -167,20 +182,14 @@ WEIR_RUNTIME(cudaEventElapsedTime, (float* milliseconds, void*, void*)) {
 }
 
 WEIR_RUNTIME(cudaStreamBeginCapture, (void* stream, int)) {
-  if (!is_handle(stream)) return fail(k_capture_unsupported);
-  auto* capture = static_cast<Capture*>(calloc(1, sizeof(Capture)));
   auto* graph = static_cast<Recorded*>(calloc(1, sizeof(Recorded)));
-  const Locked locked(&g_lock);
-  if (capture == nullptr || graph == nullptr || capture_on(stream) != nullptr) {
-    free(capture);
-    free(graph);
-    return fail(k_capture_unsupported);
-  }
-  *capture = {++g_last_capture, stream, device(), graph, false, g_captures};
-  g_captures = capture;
-  static_cast<StreamObject*>(stream)->capture = capture->number;
-  __atomic_add_fetch(&g_capturing, 1, __ATOMIC_RELEASE);
-  return k_ok;
+  const int error = begin_capture(stream, graph);
+  if (error != k_ok) free(graph);
+  return error;
+}
+WEIR_RUNTIME(cudaStreamBeginCaptureToGraph,
+             (void* stream, void* graph, const void*, const void*, size_t, int)) {
+  return begin_capture(stream, static_cast<Recorded*>(graph));
 }
 WEIR_RUNTIME(cudaStreamEndCapture, (void* stream, void** out)) {
   const Locked locked(&g_lock);
