@@ -29,6 +29,7 @@ struct Baseline {
   std::vector<std::int64_t> lengths;
   std::map<std::string, profile::Measurement> counts;  // by metric name; exact or nearly exact
   std::optional<profile::KernelSet> kernels;
+  std::optional<profile::KernelSet> codes{}, code_groups{};  // with kernels, as in Profile
   std::optional<profile::KernelSet> graph_ops{};  // with kernels; explain, are never gated
   std::optional<profile::KernelSet> functions{};  // with instructions; explains, is never gated
   profile::Placement placement;

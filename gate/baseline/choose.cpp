@@ -102,6 +102,8 @@ void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into
   // Kernels are what the dispatches are made of: one without the other would contradict itself.
   if (dispatches || chosen.holds("kernels")) {
     into.kernels = measured.kernels;
+    into.codes = measured.codes;
+    into.code_groups = measured.code_groups;
     into.graph_ops = measured.graph_ops;
   }
   if (instructions || (chosen.all() && !keeps_instructions)) into.functions = measured.functions;

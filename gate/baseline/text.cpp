@@ -193,6 +193,8 @@ static void fields(Fields& io, Baseline& baseline) {
            "has \"lengths\" that are not three rising numbers from 1 to 4096");
   count_fields(io, baseline);
   io.sparse("kernels", baseline.kernels, "kernels");
+  io.sparse("codes", baseline.codes, "kernels");
+  io.sparse("code_groups", baseline.code_groups, "kernels");
   io.sparse("graph_ops", baseline.graph_ops, "kernels");
   io.sparse("functions", baseline.functions, "kernels");
   io.always("placement", baseline.placement);

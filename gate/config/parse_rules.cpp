@@ -28,6 +28,7 @@ std::optional<verdict::Amount> read_amount(const Node& node, std::string_view wh
 std::vector<std::string> metric_names(const Settings& settings) {
   std::vector<std::string> names = unit::metric_names();
   names.emplace_back("kernels");
+  names.emplace_back("kernel_code");
   names.emplace_back("placement");
   for (const EngineSettings& engine : settings.engines) {
     for (const ValueRule& rule : engine.generic.values) {

@@ -317,6 +317,7 @@ std::string why_failed(const CellVerdict& cell) {
                               said.baseline.empty() ? "" : " → ", said.current));
   }
   if (cell.kernels_verdict == Outcome::fail) why.push_back(cell.kernels_reason);
+  if (cell.kernel_code_verdict() == Outcome::fail) why.push_back(cell.kernel_code->reason);
   if (cell.placement_verdict == Outcome::fail) why.push_back(cell.placement_reason);
   return fmt::format("{}: {}", cell.cell.str(), headline(text::join(why)));
 }

@@ -46,6 +46,7 @@ void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
   }
   // Functions without a symbol go by their library, which may be the engine's program.
   for (verdict::Changed& one : cell.functions) hide(one.name, redactor);
+  if (cell.kernel_code) hide(cell.kernel_code->reason, redactor);
   for (profile::ServerFigure& figure : cell.server) hide(figure.name, redactor);
 }
 

@@ -196,6 +196,7 @@ std::set<std::string> judged_parts(const StoredVerdict& verdict) {
     add(cell.verdict, "");
     for (const verdict::MetricVerdict& one : cell.metrics) add(one.verdict, one.metric.name);
     add(cell.kernels_verdict, "kernels");
+    add(cell.kernel_code_verdict(), "kernel_code");
     add(cell.placement_verdict, "placement");
   }
   return parts;

@@ -36,6 +36,7 @@
 #define WEIR_PROBE_CALLS_UNSEEN 0x800u   /* it may use calls that the probe cannot see */
 #define WEIR_PROBE_LAUNCHES_OVERFLOWED 0x1000u /* further launches are counted in entry 0 */
 #define WEIR_PROBE_BLOCKED 0x2000u /* could not listen at all: nothing counted is no count */
+#define WEIR_PROBE_CODES_OVERFLOWED 0x4000u /* further code is counted in entry 0 */
 
 enum weir_probe_section_kind {
   WEIR_SECTION_NONE = 0,
@@ -46,7 +47,8 @@ enum weir_probe_section_kind {
   WEIR_SECTION_OPS = 5,
   WEIR_SECTION_GRAPHS = 6,
   WEIR_SECTION_TRANSFERS = 7,
-  WEIR_SECTION_LAUNCHES = 8
+  WEIR_SECTION_LAUNCHES = 8,
+  WEIR_SECTION_CODES = 9
 };
 
 /* Indices into `counters`. The words are those of the design's glossary. */
@@ -126,6 +128,16 @@ struct weir_probe_kernel {
   uint64_t dispatches;
   char entry_point[40];
   char name[192];
+};
+
+/* Code that a kernel ran: what the program handed over under that name. Entry 0 takes what no
+ * longer fits. */
+struct weir_probe_code {
+  uint64_t hash; /* of all that the code is made of, its constants among it */
+  uint64_t dispatches;
+  uint64_t groups; /* of all dispatches; those are missing whose number the device decided */
+  uint32_t kernel; /* index of its entry */
+  uint32_t flags;
 };
 
 struct weir_probe_named_counter {

@@ -152,6 +152,21 @@ void add_kernels(const CellFacts& facts, const std::string& probe, const Records
   for (const std::string& note : fit.notes) add_once(profile.warnings, note);
 }
 
+// What code the kernels ran. That groups grow with the context is no doubt about anything.
+void add_codes(const CellFacts& facts, const std::string& probe, const Records& counted,
+               Profile& profile) {
+  if (facts.sweep == Sweep::overlapping || !profile.kernels || !profile.kernels->named) return;
+  const auto fitted = [&](auto table) -> std::optional<KernelSet> {
+    const KernelSeries series = series_of(facts, probe, counted, table);
+    if (series.empty()) return std::nullopt;
+    KernelSet set = fit_kernels(series, facts.sweep).set;
+    set.named = true;
+    return set;
+  };
+  profile.codes = fitted(&ProbeCounts::codes);
+  profile.code_groups = fitted(&ProbeCounts::code_groups);
+}
+
 // The engine's own counters: already per token or per prefill, so all runs should say the same.
 void add_own_counts(const CellFacts& facts, const Records& counted, Profile& profile) {
   std::map<std::string, std::pair<unit::Metric, std::vector<std::int64_t>>> seen;
@@ -315,6 +330,7 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
   for (const std::string& probe : probes) {
     add_probe_counts(facts, probe, counted, profile);
     if (of_a_device(probe) || probe == k_marks) add_kernels(facts, probe, counted, profile);
+    if (of_a_device(probe) && !profile.codes) add_codes(facts, probe, counted, profile);
   }
   add_own_counts(facts, counted, profile);
   const bool device_probed = std::ranges::any_of(probes, of_a_device);

@@ -45,6 +45,8 @@ class Difference {
     made.functions.clear();
     made.counts = minus(after_.counts, before_.counts, true);
     made.kernels = minus(after_.kernels, before_.kernels, false);
+    made.codes = minus(after_.codes, before_.codes, false);
+    made.code_groups = minus(after_.code_groups, before_.code_groups, false);
     graphs(made);
     transfers(made);
     if (!went_back_.empty()) {
@@ -139,6 +141,13 @@ std::optional<std::vector<std::uint64_t>> sizes_of(std::string_view shape) {
     sizes.push_back(static_cast<std::uint64_t>(*size));
   }
   return sizes;
+}
+
+std::string code_key(std::string_view kernel, std::uint64_t hash) {
+  return fmt::format("{}@{:016x}", kernel, hash);
+}
+std::string_view kernel_of_code(std::string_view key) {
+  return key.substr(0, std::min(key.rfind('@'), key.size()));
 }
 
 Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> before,

@@ -79,6 +79,8 @@ struct ProbeCounts {
   std::map<std::string, std::int64_t> counts;   // by base name ("dispatches"), summed over devices
   std::map<std::string, std::int64_t> kernels;  // kernel name -> dispatches
   bool kernels_named = false;                   // every kernel's name was given by the program
+  // Of named kernels whose code is known, by code_key(): dispatches, and groups in all of them.
+  std::map<std::string, std::int64_t> codes{}, code_groups{};
   std::vector<std::string> warnings;  // "kernel table overflowed: 12 kernels counted as (other)"
   // Of probes that see what an engine computes ("ggml"); sorted, without what occurred 0 times.
   std::vector<GraphCount> graphs{};
@@ -90,6 +92,10 @@ struct ProbeCounts {
 
   friend bool operator==(const ProbeCounts&, const ProbeCounts&) = default;
 };
+
+// "mul_mat_vec_f16@00c0ffee00c0ffee": a kernel with the hash of its code, and the former of that.
+[[nodiscard]] std::string code_key(std::string_view kernel, std::uint64_t hash);
+[[nodiscard]] std::string_view kernel_of_code(std::string_view key);
 
 // What probes counted between two readings of a process that goes on: a server's counts of its
 // requests alone, without its start and its warm-up. Pure.

@@ -122,6 +122,8 @@ void fields(Fields& io, Profile& profile) {
     for (Measurement& one : metrics) profile.metrics[std::string(one.metric.name)] = std::move(one);
   }
   io.always("kernels", profile.kernels, "kernels");
+  io.sparse("codes", profile.codes, "kernels");
+  io.sparse("code_groups", profile.code_groups, "kernels");
   io.always("graph_ops", profile.graph_ops, "kernels");
   io.always("functions", profile.functions, "kernels");
   io("placement", profile.placement);

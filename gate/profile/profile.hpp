@@ -98,6 +98,9 @@ struct Profile {
   Provenance provenance;
   std::map<std::string, Measurement> metrics;  // by metric name
   std::optional<KernelSet> kernels;
+  // The same kernels with the code that each ran (counts.hpp: code_key), and how many groups that
+  // took in all, where a probe knows code: what stands behind a name.
+  std::optional<KernelSet> codes{}, code_groups{};
   // Ops of the engine's graphs that its devices computed, by name, where a probe saw all of them:
   // what kernels were sent for. They explain a change of kernels and are never gated.
   std::optional<KernelSet> graph_ops{};

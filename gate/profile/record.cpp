@@ -97,6 +97,8 @@ static void fields(Fields& io, ProbeCounts& probe) {
   io.sparse("counts", probe.counts);
   io.sparse("kernels", probe.kernels);
   io.sparse("kernels_named", probe.kernels_named);
+  io.sparse("codes", probe.codes);
+  io.sparse("code_groups", probe.code_groups);
   io.sparse("graphs", probe.graphs, "probe graph");
   io.sparse("ops", probe.ops, "probe op");
   io.sparse("transfers", probe.transfers, "probe transfer");

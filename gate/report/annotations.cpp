@@ -69,6 +69,9 @@ std::string annotation_message(const Block& block) {
     if (cell.verdict == Outcome::fresh && !lines.empty()) break;
     if (row->of->verdict == cell.verdict) lines.push_back(metric_line(*row));
   }
+  if (const auto* code = broken_code(cell)) {
+    lines.push_back("kernel code: " + one_line(code->reason, 300));
+  }
   if (cell.kernels_verdict < Outcome::pass || cell.verdict == Outcome::fail) {
     list("kernels", block, block.kernels, lines);
   }

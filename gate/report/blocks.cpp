@@ -36,6 +36,7 @@ std::string key_of(const CellDocument& cell) {
   key += judged_by(of) + "\n";
   if (of.placement_verdict < Outcome::pass) key += of.placement_reason + "\n";
   if (kernels_stand_alone(of)) key += of.kernels_reason + "\n";
+  if (const auto* code = broken_code(of)) key += code->reason + "\n";
   for (const MetricRow* row : cell.worst_first) {
     if (needs_a_reader(*row)) key += told(*row);
   }

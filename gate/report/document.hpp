@@ -73,6 +73,9 @@ struct MetricWords {
 // The kernels broke a rule, and that count did not: they have a line of their own.
 [[nodiscard]] bool kernels_stand_alone(const verdict::CellVerdict& cell);
 
+// The code of kernels broke a rule; else null.
+[[nodiscard]] const verdict::KernelCode* broken_code(const verdict::CellVerdict& cell);
+
 // Nothing of the cell was compared, and nothing else is wrong with it.
 [[nodiscard]] bool reason_says_all(const verdict::CellVerdict& cell);
 

@@ -79,6 +79,9 @@ std::string table(const Block& block) {
   std::string rows = misplaced ? placement : "";
   for (const MetricRow* one : block.rows) rows += row(*one);
   rows += special_row("kernels", cell.kernels_verdict, cell.kernels_reason);
+  if (cell.kernel_code) {
+    rows += special_row("kernel code", cell.kernel_code->verdict, cell.kernel_code->reason);
+  }
   if (!misplaced) rows += placement;
   if (rows.empty()) return "";
   return html_table("metrics of " + block.title,

@@ -80,6 +80,10 @@ class Junit {
          changed_text(document.ops));
     rule(suite, prompt + ": kernels", cell.kernels_verdict, cell.kernels_reason,
          changed_text(document.kernels));
+    if (cell.kernel_code) {
+      rule(suite, prompt + ": kernel code", cell.kernel_code->verdict, cell.kernel_code->reason,
+           "");
+    }
     for (const MetricRow& row : document.rows) {
       std::string body = row.of->reason;
       const bool functions = explained_by_functions(cell, row.of->metric);

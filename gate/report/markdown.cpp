@@ -111,6 +111,9 @@ std::string rows_of(const Block& block, const Document& document, std::size_t fi
     out += special_row(name(), "kernels", markdown_text(cell.kernels_reason, 200),
                        cell.kernels_verdict);
   }
+  if (const auto* code = broken_code(cell)) {
+    out += special_row(name(), "kernel code", markdown_text(code->reason, 200), code->verdict);
+  }
   for (const MetricRow* one : block.rows) {
     if (one->of->verdict >= Outcome::pass) continue;
     out += row(name(), *one);

@@ -112,6 +112,8 @@ class Terminal {
     if (cell.placement_verdict < Outcome::pass) {
       broken("placement   ", cell.placement_verdict, cell.placement_reason, block, block.ops);
     }
+    if (const auto* code = broken_code(cell))
+      broken("kernel code ", code->verdict, code->reason, block, {});
     metrics(block);
     why(block);
   }

@@ -197,6 +197,11 @@ bool kernels_stand_alone(const verdict::CellVerdict& cell) {
   });
 }
 
+const verdict::KernelCode* broken_code(const verdict::CellVerdict& cell) {
+  const bool broken = cell.kernel_code && cell.kernel_code->verdict < verdict::Outcome::pass;
+  return broken ? &*cell.kernel_code : nullptr;
+}
+
 bool reason_says_all(const verdict::CellVerdict& cell) {
   return cell.verdict == Outcome::fresh ||
          (cell.verdict == Outcome::error && cell.not_compared.has_value());

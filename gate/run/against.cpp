@@ -139,7 +139,7 @@ class Against final : public Sequel {
     if (!candidate.errors.empty() || choice.match == baseline::Choice::Match::none) return false;
     const verdict::CellVerdict judged =
         verdict::judge_cell(candidate, {choice}, options_.limits, options_.policy);
-    return differs(judged.kernels_verdict) ||
+    return differs(judged.kernels_verdict) || differs(judged.kernel_code_verdict()) ||
            std::ranges::any_of(judged.metrics, [](const auto& metric) {
              return metric.metric.kind == unit::Kind::count && differs(metric.verdict);
            });

@@ -114,6 +114,7 @@ std::string title_of(const Allowance& allowance) {
 
 bool any(const CellVerdict& cell, Outcome outcome) {
   return cell.kernels_verdict == outcome || cell.placement_verdict == outcome ||
+         cell.kernel_code_verdict() == outcome ||
          std::ranges::any_of(
              cell.metrics, [&](const MetricVerdict& metric) { return metric.verdict == outcome; });
 }
@@ -197,6 +198,9 @@ WouldTake would_take(const GateVerdict& gate) {
       } else {
         made.changes.push_back(of_kernels(name, cell.device_class, cell.kernels));
       }
+    }
+    if (cell.kernel_code_verdict() == Outcome::fail) {
+      made.beyond.push_back("kernels of " + name + " have other code (kernel_code is a rule)");
     }
     if (cell.placement_verdict == Outcome::fail) {
       made.beyond.push_back("work of " + name + " ran elsewhere (cpu_ops_allowed is a rule)");

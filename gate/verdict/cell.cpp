@@ -172,6 +172,7 @@ void new_beside_nearest(const Question& question, bool exact, Ruling& ruling) {
 
 bool fold(CellVerdict& cell) {
   Outcome counts = worst(cell.kernels_verdict, cell.placement_verdict);
+  counts = worst(counts, cell.kernel_code_verdict());
   Outcome times = Outcome::info, times_not_new = Outcome::info;
   bool counts_judged = counts_as_judged(cell.kernels_verdict);
   for (const MetricVerdict& metric : cell.metrics) {
@@ -200,6 +201,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   cell.metrics = judge_counts(question);
   append(cell.metrics, judge_works(question, cell.warnings));
   judge_kernels(question, cell);
+  judge_kernel_code(question, cell);
   explain_instructions(question, cell);
   judge_placement(question, cell);
   append(cell.metrics, judge_times(question));

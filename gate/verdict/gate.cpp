@@ -39,8 +39,22 @@ void add_reason(Reasons& reasons, const std::string& reason) {
   ++(known == nullptr ? reasons.emplace_back(NotCompared{reason}) : *known).cells;
 }
 
+// Kernels of all cells together, each once.
+std::vector<std::string> other_code(const Cells& cells) {
+  std::set<std::string> kernels;
+  for (const CellVerdict& cell : cells) {
+    if (!cell.kernel_code || judges(cell.kernel_code->verdict)) continue;
+    for (const OtherCode& one : cell.kernel_code->changed) {
+      if (one.other_code) kernels.insert(one.kernel);
+    }
+  }
+  if (kernels.empty()) return {};
+  return {fmt::format("{} {} other code", plural(kernels.size(), "kernel"),
+                      kernels.size() == 1 ? "has" : "have")};
+}
+
 std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = other_code(cells);
   const auto tell = [&](std::string_view what, const CellTest& test) {
     if (const std::size_t some = cells_with(cells, test); some > 0) {
       lines.push_back(fmt::format("{} {}", what, in_cells(some, cells.size())));

@@ -185,6 +185,22 @@ static void fields(Fields& io, TwinCheck& check) {
   io("kernels", check.kernels, "=");
 }
 
+static void fields(Fields& io, OtherCode& code) {
+  io("kernel", code.kernel);
+  io("calls", code.calls);
+  io("other_code", code.other_code);
+  io("before", code.before);
+  io("now", code.now);
+  io.sparse("groups_before", code.groups_before);
+  io.sparse("groups_now", code.groups_now);
+}
+
+static void fields(Fields& io, KernelCode& code) {
+  io("verdict", outcome_field(code.verdict));
+  io.always("reason", code.reason);
+  io("changed", code.changed, "kernel");
+}
+
 static void fields(Fields& io, CellVerdict& cell) {
   io("cell", cell.cell);
   const std::string name = cell.cell.str();
@@ -212,6 +228,7 @@ static void fields(Fields& io, CellVerdict& cell) {
     of("changed", cell.kernels, "=");
   };
   io.object("kernels", kernels, (name + ": kernels").c_str());
+  io.sparse("kernel_code", cell.kernel_code, (name + ": kernel_code").c_str());
   const auto placement = [&](Fields& of) {
     of("verdict", outcome_field(cell.placement_verdict));
     of.always("reason", cell.placement_reason);

@@ -2,6 +2,7 @@
 // judges().
 //
 //   counts.cpp       what a count did, exactly
+//   kernel_code.cpp  the code behind the names of kernels
 //   kernels.cpp      kernels, placement, single kernels and ops that limits name, and whether both
 //                    sides did the same work
 //   times.cpp        what a time did, within what stored samples can tell, on the machine as it is
@@ -80,6 +81,7 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
 
 // Fill kernels_* (after cell.metrics holds the counts) and placement_* of a cell.
 void judge_kernels(const Question& question, CellVerdict& cell);
+void judge_kernel_code(const Question& question, CellVerdict& cell);
 // Fills functions (after cell.metrics holds the counts).
 void explain_instructions(const Question& question, CellVerdict& cell);
 void judge_placement(const Question& question, CellVerdict& cell);

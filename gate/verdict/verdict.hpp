@@ -128,6 +128,24 @@ struct Finding {
 
 void fields(Fields& io, Finding& finding);
 
+// A kernel that is called as often as before, and is not the same.
+struct OtherCode {
+  std::string kernel;
+  Rational calls;
+  bool other_code = false;                            // else only its groups differ
+  std::vector<std::string> before, now;               // hashes of its code
+  std::optional<Rational> groups_before, groups_now;  // where they differ
+
+  friend bool operator==(const OtherCode&, const OtherCode&) = default;
+};
+struct KernelCode {
+  Outcome verdict = Outcome::info;
+  std::string reason;
+  std::vector<OtherCode> changed;
+
+  friend bool operator==(const KernelCode&, const KernelCode&) = default;
+};
+
 struct CellVerdict {
   profile::CellKey cell;
   std::string device;
@@ -141,7 +159,11 @@ struct CellVerdict {
                                        // "placement" are not here but below
   Outcome kernels_verdict = Outcome::info;
   std::string kernels_reason;
-  std::vector<Changed> kernels;  // those that changed
+  std::vector<Changed> kernels;             // those that changed
+  std::optional<KernelCode> kernel_code{};  // absent: nothing was to be said of it
+  [[nodiscard]] Outcome kernel_code_verdict() const {
+    return kernel_code ? kernel_code->verdict : Outcome::info;
+  }
   // Instructions per token or prefill of functions that changed, where those counts differ: they
   // say which, and judge nothing.
   std::vector<Changed> functions{};

@@ -130,6 +130,34 @@ TEST_F(Twins, AreProfiledWithoutTimes) {
   EXPECT_THAT(json["warnings"].dump(), HasSubstr("a twin runs nothing"));
 }
 
+// Products of half precision take cooperative matrices or not under one name, as often.
+TEST_F(Twins, TellOtherCodeBehindTheSameKernels) {
+  const std::string yaml = slurp(scratch_ / "weir.yaml");
+  const std::size_t args = yaml.find("backends:");
+  spill(scratch_ / "weir.yaml", yaml.substr(0, args) +
+                                    "backends:\n  amd: {device: vulkan, twin: amd-rx-7900-xtx, "
+                                    "args: [-ngl, '99', -fa, '0']}\n" +
+                                    yaml.substr(yaml.find("prompts:")));
+  const std::vector<std::string> some{"--counts-only", "--cell", "*/tiny-llama/*"};
+  ASSERT_EQ(
+      weir(scratch_, {"baseline", "accept", "--counts-only", "--baselines", "base"}).exit_code, 0);
+  EXPECT_THAT(json_of(gate(some))["not_judged"].dump(), testing::Not(HasSubstr("code")));
+  const Ended other = gate(some, {{"GGML_VK_DISABLE_COOPMAT", "1"}});
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_THAT(json_of(other)["not_judged"].dump(), HasSubstr("2 kernels have other code"));
+  spill(scratch_ / "weir.yaml",
+        slurp(scratch_ / "weir.yaml") + "limits: [{metrics: kernel_code, exact: true}]\n");
+  EXPECT_EQ(gate(some).exit_code, 0);
+  const Ended red = gate(some, {{"GGML_VK_DISABLE_COOPMAT", "1"}});
+  EXPECT_EQ(red.exit_code, 1) << red.err;
+  const Json verdict = json_of(red);
+  EXPECT_EQ(cell_of(verdict, "llama.cpp/tiny-llama/amd/decode")["verdict"], "pass");
+  const Json code = cell_of(verdict, "llama.cpp/tiny-llama/amd/prefill")["kernel_code"];
+  EXPECT_EQ(code["reason"],
+            "2 kernels have other code: matmul_f16_aligned_1, matmul_f16_f32_f16acc_aligned_1");
+  EXPECT_EQ(code["changed"][1]["calls"], 29);
+}
+
 TEST_F(Twins, StandSideBySideInAMatrixOfDevices) {
   const Ended ended = weir(scratch_, {"device", "matrix", "--cell", "*/tiny-llama/*/decode",
                                       "--twin", "amd-*", "--html", "page.html"});

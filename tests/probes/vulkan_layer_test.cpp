@@ -143,6 +143,18 @@ TEST(VulkanLayer, TakesTheNameGivenBeforeTheDispatchIsReachedElseAHash) {
   EXPECT_TRUE(play("many").counts.kernels_named);
 }
 
+TEST(VulkanLayer, TellsTheCodeOfNamedKernelsWithItsGroups) {
+  const profile::ProbeCounts counts = play("many").counts;
+  std::map<std::string, std::int64_t> calls;
+  for (const auto& [key, count] : counts.codes) {
+    calls[std::string(profile::kernel_of_code(key))] += count;
+  }
+  EXPECT_EQ(counts.code_groups, counts.codes) << "each dispatch is of one group";
+  EXPECT_EQ(calls, counts.kernels);
+  // The same program has the same code in each process.
+  EXPECT_EQ(play("many").counts.codes, counts.codes);
+}
+
 TEST(VulkanLayer, GivesKernelsWithoutNamesThoseOfTheirFiles) {
   sys::MemoryFiles files;
   for (const auto& [name, size] :

@@ -80,6 +80,8 @@ RunRecord full_record() {
                            {{"dispatches", 130}, {"syncs", 0}},
                            {{"rope \"norm\"\n", 8}},
                            true,
+                           {{"rope \"norm\"\n@00000000000000ff", 8}},
+                           {{"rope \"norm\"\n@00000000000000ff", 64}},
                            {"kernel table overflowed"}});
   record.probes.push_back(ggml_counts());
   record.error = "exit 139 (SIGSEGV)\nsecond line";

@@ -178,6 +178,7 @@ void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
   warn(WEIR_PROBE_DEVICES_OVERFLOWED, "more devices than it can keep apart");
   warn(WEIR_PROBE_QUEUES_OVERFLOWED, "more queues than it can keep apart");
   warn(WEIR_PROBE_KERNELS_OVERFLOWED, "kernel table overflowed: further kernels are in (other)");
+  warn(WEIR_PROBE_CODES_OVERFLOWED, "more code than it can keep apart: some kernels have none");
   warn(WEIR_PROBE_NAMES_TRUNCATED, "a kernel name was cut");
   warn(WEIR_PROBE_OPS_OVERFLOWED, "more kinds of ops than it can keep apart: shapes are missing");
   warn(WEIR_PROBE_GRAPHS_OVERFLOWED, "more kinds of graphs than it can keep apart");
@@ -264,6 +265,14 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
       any_kernel = true;
       all_named = all_named && kernel.named;
       add_count(&out.kernels[kernel.name], kernel.dispatches);
+    }
+    // The name that the probe makes up of code has its hash in it already.
+    for (const ProbeCode& code : file.codes) {
+      const ProbeKernel& kernel = file.kernels[code.kernel];
+      if (code.dispatches == 0 || !kernel.named) continue;
+      const std::string key = profile::code_key(kernel.name, code.hash);
+      add_count(&out.codes[key], code.dispatches);
+      add_count(&out.code_groups[key], code.groups);
     }
     add_warnings(file, &warnings);
   }

@@ -55,7 +55,8 @@ class ProbeFileReader {
         {WEIR_SECTION_OPS, &ProbeFileReader::take_all<weir_probe_op>},
         {WEIR_SECTION_GRAPHS, &ProbeFileReader::take_all<weir_probe_graph>},
         {WEIR_SECTION_TRANSFERS, &ProbeFileReader::take_all<weir_probe_transfer>},
-        {WEIR_SECTION_LAUNCHES, &ProbeFileReader::take_all<weir_probe_launch>}};
+        {WEIR_SECTION_LAUNCHES, &ProbeFileReader::take_all<weir_probe_launch>},
+        {WEIR_SECTION_CODES, &ProbeFileReader::take_all<weir_probe_code>}};
     for (const auto& [kind, take_entries] : k_kinds) {
       if (kind == section.kind) return (this->*take_entries)(section);
     }
@@ -171,6 +172,12 @@ class ProbeFileReader {
     return {};
   }
 
+  Result<void> take(const weir_probe_code& entry) {
+    out.codes.push_back(entry);
+    WEIR_CHECK(check_count("code", entry.dispatches));
+    return check_count("groups of code", entry.groups);
+  }
+
   std::string_view bytes_;
 };
 
@@ -203,6 +210,12 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
   for (const ProbeLaunch& launch : out.launches) {
     if (launch.kernel >= out.kernels.size()) {
       return fail(Code::data, "probe file: a launch of kernel {} of {}", launch.kernel,
+                  out.kernels.size());
+    }
+  }
+  for (const ProbeCode& code : out.codes) {
+    if (code.kernel >= out.kernels.size()) {
+      return fail(Code::data, "probe file: code of kernel {} of {}", code.kernel,
                   out.kernels.size());
     }
   }

@@ -23,6 +23,7 @@ namespace weir::probes {
 using ProbeQueue = weir_probe_queue;
 using ProbeGraph = weir_probe_graph;
 using ProbeLaunch = weir_probe_launch;
+using ProbeCode = weir_probe_code;
 
 struct ProbeDevice {
   std::string api, type, device_class, name;
@@ -80,6 +81,7 @@ struct ProbeFile {
   std::vector<ProbeGraph> graphs;  // [0] is what there was no room for
   std::vector<ProbeTransfer> transfers;
   std::vector<ProbeLaunch> launches;  // [0] is what there was no room for
+  std::vector<ProbeCode> codes;       // the same
 };
 
 // Fails with Code::data on anything that is not a whole, consistent file: wrong magic (also of a

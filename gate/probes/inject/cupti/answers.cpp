@@ -32,6 +32,8 @@ const char k_probe_name[] = "cupti";
 // CUPTI tells it with the call; a graph's node is asked when the graph is read.
 const char* name_of(const Launch& launch, void*) { return launch.name; }
 
+uint64_t code_of(const Launch&) { return 0; }
+
 bool is_captured(void* stream) {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   return succeeds(driver().cuStreamIsCapturing, static_cast<CUstream>(stream), &status) &&

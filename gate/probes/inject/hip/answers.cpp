@@ -73,6 +73,8 @@ const char* name_of(const Launch& launch, void* stream) {
   return ask == nullptr ? nullptr : ask(launch.function, stream);
 }
 
+uint64_t code_of(const Launch&) { return 0; }
+
 bool is_captured(void* stream) {
   int status = 0;
   return succeeds(asked().hipStreamIsCapturing, stream, &status) && status != 0;

@@ -10,7 +10,7 @@ Globals g = {};
 
 namespace {
 
-constexpr Capacity k_capacity{k_most_devices, 128, 4096, 8, 0, 0, 16, 4096};
+constexpr Capacity k_capacity{k_most_devices, 128, 4096, 8, 0, 0, 16, 4096, 4096};
 
 void after_fork_in_child() {
   detach_after_fork(&g.file);
@@ -82,6 +82,11 @@ void dispatch(void* handle, Stream* stream, const Launch& launch) {
   add(&kernel->dispatches, 1);
   add(&stream->entry->counters[WEIR_COUNT_DISPATCHES], 1);
   g.launches.count(&g.file, &g.lock, sizes);
+  const uint64_t code = code_of(launch);
+  if (code == 0) return;
+  uint64_t groups = 1;
+  for (int i = 0; i < 3; ++i) groups *= sizes.local[i] == 0 ? 0 : sizes.global[i] / sizes.local[i];
+  g.codes.count(&g.file, &g.lock, sizes.kernel, code, 1, groups);
 }
 
 // One call that hands work to a stream is one submit: HIP has nothing in between.

@@ -59,6 +59,7 @@ struct Globals {
   Table kernels;                          // function and device -> weir_probe_kernel
   Table names;                            // function -> char*, for the probe to fill
   Launches launches;
+  Codes codes;
 };
 extern Globals g;
 
@@ -110,6 +111,8 @@ int current_device();
 weir_probe_device describe(int device);
 // Null or "" where it has none.
 const char* name_of(const Launch& launch, void* stream);
+// A hash of its code; 0 where it is not known.
+uint64_t code_of(const Launch& launch);
 bool is_captured(void* stream);
 // With `nodes` null only their number. False where the API cannot tell.
 bool nodes_of(void* graph, void** nodes, size_t* count);

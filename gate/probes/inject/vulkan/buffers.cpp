@@ -150,6 +150,7 @@ void execute_commands(CommandBuffer* buffer, uint32_t count, const VkCommandBuff
       Tally* ours = tally_of(buffer, theirs.pipeline, theirs.label);
       if (ours != nullptr) {
         ours->dispatches += theirs.dispatches;
+        ours->groups += theirs.groups;
       } else {
         buffer->unknown_dispatches += theirs.dispatches;
       }

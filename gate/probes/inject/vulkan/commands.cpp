@@ -12,7 +12,12 @@ void dispatched(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint3
                 uint32_t left_out) {
   if (buffer->kept != nullptr) keep_dispatch(buffer, x, y, z, left_out);
   ++buffer->counters[WEIR_COUNT_DISPATCHES];
-  ++(buffer->bound != nullptr ? buffer->bound->dispatches : buffer->unknown_dispatches);
+  if (buffer->bound != nullptr) {
+    ++buffer->bound->dispatches;
+    buffer->bound->groups += uint64_t{x} * y * z;
+  } else {
+    ++buffer->unknown_dispatches;
+  }
   if (buffer->recording != nullptr) log_dispatch(buffer, x, y, z, flags);
 }
 

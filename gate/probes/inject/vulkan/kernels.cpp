@@ -72,6 +72,17 @@ uint64_t hash_stage(Device* device, const VkPipelineShaderStageCreateInfo& stage
   return hash;
 }
 
+// Those that say how a pipeline comes about, not what it is, are left out.
+uint32_t compiled_flags(VkPipelineCreateFlags flags) {
+  constexpr VkPipelineCreateFlags k_about_making =
+      VK_PIPELINE_CREATE_DERIVATIVE_BIT | VK_PIPELINE_CREATE_ALLOW_DERIVATIVES_BIT |
+      VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+      VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR |
+      VK_PIPELINE_CREATE_FAIL_ON_PIPELINE_COMPILE_REQUIRED_BIT |
+      VK_PIPELINE_CREATE_EARLY_RETURN_ON_FAILURE_BIT;
+  return flags & ~k_about_making;
+}
+
 // Null when only somebody else knows it.
 KeptCode* code_of(const VkPipelineShaderStageCreateInfo& stage, const ShaderModule* module) {
   if (module != nullptr) return module->code;
@@ -162,6 +173,8 @@ VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32
     if (pipeline == nullptr) break;
     const ShaderModule* module = nullptr;
     pipeline->hash = hash_stage(device, infos[i].stage, &module);
+    const uint32_t flags[] = {compiled_flags(infos[i].flags), infos[i].stage.flags};
+    pipeline->code = hash_bytes(pipeline->hash, flags, sizeof flags);
     copy_text(pipeline->entry_point, sizeof pipeline->entry_point, infos[i].stage.pName);
     set_name(pipeline, module == nullptr ? nullptr : module->name);
     pipeline->kept =

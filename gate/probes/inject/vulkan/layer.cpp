@@ -21,6 +21,8 @@ struct Instance {
 };
 Table g_instances;  // dispatch key -> Instance
 
+constexpr Capacity k_capacity{16, 128, 4096, 0, 0, 0, 0, 0, 8192};
+
 void after_fork_in_child() {
   for (Device* device = g.devices; device != nullptr; device = device->next_device) {
     pthread_mutex_init(&device->pipelines_lock, nullptr);
@@ -34,7 +36,7 @@ void after_fork_in_child() {
 void ensure_file() {
   const Locked locked(&g.lock);
   if (g.file.header == nullptr) {
-    open_file(&g.file, "vulkan");
+    open_file(&g.file, "vulkan", k_capacity);
     open_events(g.file);
     open_kept(g.file);
     handle_forks(&g.lock, after_fork_in_child);

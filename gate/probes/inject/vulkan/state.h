@@ -9,6 +9,7 @@
 #include <vulkan/vulkan.h>
 
 #include "gate/probes/inject/vulkan/class.h"
+#include "gate/probes/inject/writer/calls.h"
 #include "gate/probes/inject/writer/events.h"
 #include "gate/probes/table.h"
 
@@ -77,6 +78,7 @@ struct Timer {
 struct Pipeline {
   Pipeline* next;  // all of a device, or its free ones
   uint64_t hash;   // SPIR-V, entry point, specialization
+  uint64_t code;   // that and flags: all that is compiled
   uint64_t name_hash;
   uint32_t kernel;     // atomic; k_unresolved after creation and naming
   bool named;          // atomic; changed under g.lock
@@ -105,6 +107,7 @@ struct Tally {
   Pipeline* pipeline;  // null: a free slot
   Label* label;        // null: none
   uint64_t dispatches;
+  uint64_t groups;  // of all of them
 };
 
 struct CommandPool;
@@ -320,7 +323,8 @@ struct Globals {
   pthread_mutex_t lock;  // of the file's tables and of the list of devices
   File file;
   Device* devices;
-  Table device_keys;      // dispatch key -> Device
+  Table device_keys;  // dispatch key -> Device
+  Codes codes;
   Table command_buffers;  // VkCommandBuffer -> CommandBuffer, of all devices
 };
 extern Globals g;

@@ -22,6 +22,8 @@ class Work {
       if (tally.dispatches == 0) continue;
       const uint32_t kernel = resolve_kernel(device_, tally.pipeline, tally.label);
       add(&g.file.kernels[kernel].dispatches, tally.dispatches * sign);
+      g.codes.count(&g.file, &g.lock, kernel, tally.pipeline->code, tally.dispatches * sign,
+                    tally.groups * sign);
     }
     if (keeping()) submit_kept(buffer, sign);
   }

@@ -61,6 +61,28 @@ inline uint32_t graph_index(File* file, Table* known, const weir_probe_graph& fr
                                file->graphs);
 }
 
+// Code by kernel, found without a lock once known. The file must have room for codes.
+class Codes {
+ public:
+  // `dispatches` of `hash` as `kernel`, with `groups` in all. Takes `lock`, which guards the file's
+  // tables, for what is new. Numbers below 0 take back what was counted.
+  void count(File* file, pthread_mutex_t* lock, uint32_t kernel, uint64_t hash, uint64_t dispatches,
+             uint64_t groups) {
+    const uint64_t key = hash_bytes(hash, &kernel, sizeof kernel);
+    auto* entry = entries_.get<weir_probe_code>(key);
+    if (entry == nullptr) {
+      const Locked locked(lock);
+      entry = keyed_entry(file, WEIR_SECTION_CODES, file->codes, &entries_, key,
+                          weir_probe_code{hash, 0, 0, kernel, 0}, WEIR_PROBE_CODES_OVERFLOWED);
+    }
+    add(&entry->dispatches, dispatches);
+    add(&entry->groups, groups);
+  }
+
+ private:
+  Table entries_;
+};
+
 // Found without a lock once known. The file must have room for launches.
 class Launches {
  public:

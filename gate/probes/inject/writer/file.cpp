@@ -89,6 +89,8 @@ void each_kind(Visit visit) {
   visit(WEIR_SECTION_TRANSFERS, &Capacity::transfers, &File::transfers,
         [](weir_probe_transfer* entry) { entry->calls = entry->bytes = 0; });
   visit(WEIR_SECTION_LAUNCHES, &Capacity::launches, &File::launches, no_count);
+  visit(WEIR_SECTION_CODES, &Capacity::codes, &File::codes,
+        [](weir_probe_code* entry) { entry->dispatches = entry->groups = 0; });
 }
 
 // The table of sections, and with it the size of the file.
@@ -128,6 +130,7 @@ void write_header(File* file, const char* probe) {
   }
   if (weir_probe_section* graphs = section_of(file, WEIR_SECTION_GRAPHS)) graphs->used = 1;
   if (weir_probe_section* launches = section_of(file, WEIR_SECTION_LAUNCHES)) launches->used = 1;
+  if (weir_probe_section* codes = section_of(file, WEIR_SECTION_CODES)) codes->used = 1;
   __atomic_thread_fence(__ATOMIC_RELEASE);
   memcpy(header->magic, WEIR_PROBE_MAGIC, sizeof header->magic);
 }

@@ -27,9 +27,10 @@ struct Capacity {
   uint32_t graphs = 0;
   uint32_t transfers = 0;
   uint32_t launches = 0;
+  uint32_t codes = 0;
 };
 // What a probe of a device API needs.
-constexpr Capacity k_device_capacity{16, 128, 4096, 0, 0, 0, 0};
+constexpr Capacity k_device_capacity{16, 128, 4096, 0, 0, 0, 0, 0};
 
 struct File {
   struct weir_probe_header* header;  // never null after open_file
@@ -41,6 +42,7 @@ struct File {
   struct weir_probe_graph* graphs;
   struct weir_probe_transfer* transfers;
   struct weir_probe_launch* launches;
+  struct weir_probe_code* codes;
   bool backed;    // by a file; else the counts end with the process
   char stem[64];  // the file's name without its ending; "" when there is none
 };

@@ -9,7 +9,7 @@
 #define WEIR_CUDA_KERNELS_VARIABLE "WEIR_CUDA_KERNELS"
 
 #define WEIR_CUDA_TWIN_MAGIC 0x3154554352494557ULL     // "WEIRCUT1"
-#define WEIR_CUDA_KERNELS_MAGIC 0x314b554352494557ULL  // "WEIRCUK1"
+#define WEIR_CUDA_KERNELS_MAGIC 0x324b554352494557ULL  // "WEIRCUK2"
 
 enum { WEIR_CUDA_ATTRIBUTES = 256, WEIR_CUDA_MOST_DEVICES = 16 };
 
@@ -30,6 +30,7 @@ enum { WEIR_CUDA_KERNEL_GUESSED = 1 };  // read from another GPU's machine code
 
 struct weir_cuda_kernel {
   uint64_t name;  // hash_text() of the symbol
+  uint64_t code;  // hash of its machine code
   uint32_t registers;
   uint32_t shared_bytes;  // static
   uint32_t local_bytes;   // of the stack, a thread

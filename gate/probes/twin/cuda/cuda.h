@@ -29,8 +29,6 @@ int attribute(int which);  // 0 where there is no twin
 int device();              // the calling thread's
 int fail(int error);       // keeps it as the thread's last error, and hands it on
 inline int ok_or(bool good, int error) { return good ? k_ok : fail(error); }
-// A whole file, mapped to read; null where it cannot be. `*bytes`: its size.
-const void* map_file(const char* path, size_t* bytes);
 
 // --- kernels.cpp
 struct Function {

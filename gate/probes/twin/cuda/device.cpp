@@ -1,11 +1,9 @@
 // Which GPU this is: the description, what is asked of it, and errors.
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
+#include "gate/probes/inject/cuda/table.h"
 #include "gate/probes/twin/cuda/cuda.h"
 
 namespace weir_probe::cuda_twin {
@@ -176,19 +174,6 @@ const Words& words_of(int error) {
 }
 
 }  // namespace
-
-const void* map_file(const char* path, size_t* bytes) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return nullptr;
-  void* at = MAP_FAILED;
-  const off_t size = lseek(file, 0, SEEK_END);
-  if (size > 0) {
-    *bytes = static_cast<size_t>(size);
-    at = mmap(nullptr, *bytes, PROT_READ, MAP_PRIVATE, file, 0);
-  }
-  close(file);
-  return at == MAP_FAILED ? nullptr : at;
-}
 
 const weir_cuda_twin* twin() {
   g_once.run(load);

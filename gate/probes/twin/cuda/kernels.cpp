@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "gate/probes/inject/cuda/table.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/cuda/cuda.h"
 
@@ -60,39 +61,6 @@ Module image_for(const FatHeader* fat, int major, int minor) {
     at += entry->header_bytes + entry->bytes;
   }
   return best;
-}
-
-// --- what weir read in the program's machine code
-const weir_cuda_kernels* g_kernels;
-Once g_kernels_once;
-
-void load_kernels() {
-  const char* path = getenv(WEIR_CUDA_KERNELS_VARIABLE);
-  size_t bytes = 0;
-  const auto* found =
-      path == nullptr ? nullptr : static_cast<const weir_cuda_kernels*>(map_file(path, &bytes));
-  if (found == nullptr || bytes < sizeof *found || found->magic != WEIR_CUDA_KERNELS_MAGIC ||
-      found->bytes != sizeof(weir_cuda_kernel) ||
-      found->count > (bytes - sizeof *found) / sizeof(weir_cuda_kernel)) {
-    complain("cuda", "no facts of kernels in " WEIR_CUDA_KERNELS_VARIABLE ":",
-             path == nullptr ? "" : path, 0);
-    return;
-  }
-  g_kernels = found;
-}
-
-int by_name(const void* wanted, const void* entry) {
-  const uint64_t left = *static_cast<const uint64_t*>(wanted);
-  const uint64_t right = static_cast<const weir_cuda_kernel*>(entry)->name;
-  return left < right ? -1 : left > right ? 1 : 0;
-}
-
-const weir_cuda_kernel* facts_of(const char* name) {
-  g_kernels_once.run(load_kernels);
-  if (g_kernels == nullptr) return nullptr;
-  const uint64_t wanted = hash_text(name);
-  return static_cast<const weir_cuda_kernel*>(
-      bsearch(&wanted, g_kernels + 1, g_kernels->count, sizeof(weir_cuda_kernel), by_name));
 }
 
 // --- launches between <<< and the call that they become
@@ -238,7 +206,7 @@ WEIR_RUNTIME_OF(void, __cudaRegisterFunction,
   const auto* module = reinterpret_cast<const Module*>(handle);
   auto* function = static_cast<Function*>(calloc(1, sizeof(Function)));
   if (module == nullptr || function == nullptr) return;
-  const weir_cuda_kernel* facts = module->arch == 0 ? nullptr : facts_of(name);
+  const weir_cuda_kernel* facts = module->arch == 0 ? nullptr : kernel_facts(name);
   *function = {facts, module->arch, module->machine_code, 0};
   g_functions.insert(reinterpret_cast<uint64_t>(host), function);
   g_functions.insert(reinterpret_cast<uint64_t>(function), function);

@@ -1,0 +1,144 @@
+// The same kernels by name and number, and other code behind a name: what counts alone cannot tell.
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/profile/counts.hpp"
+#include "gate/verdict/judging.hpp"
+
+namespace weir::verdict {
+namespace {
+
+using profile::KernelSet;
+
+// What is known of one kernel's code on one side.
+struct Ran {
+  Rational calls, groups;
+  std::map<std::string, Rational> codes;  // hash -> calls
+};
+using Kernels = std::map<std::string, Ran>;
+
+bool add_up(Rational& sum, const Rational& one) {
+  const auto both = sum.plus(one);
+  if (both) sum = *both;
+  return both.has_value();
+}
+
+Kernels kernels_of(const KernelSet& codes, const std::optional<KernelSet>& groups) {
+  Kernels kernels;
+  std::set<std::string> beyond;  // sums that do not fit
+  for (const auto& [key, calls] : codes.counts) {
+    const std::string name(profile::kernel_of_code(key));
+    Ran& ran = kernels[name];
+    ran.codes[key.substr(std::min(key.size(), name.size() + 1))] = calls;
+    if (!add_up(ran.calls, calls)) beyond.insert(name);
+  }
+  if (groups && groups->scope == codes.scope && groups->length == codes.length) {
+    for (const auto& [key, count] : groups->counts) {
+      const std::string name(profile::kernel_of_code(key));
+      if (!add_up(kernels[name].groups, count)) beyond.insert(name);
+    }
+  }
+  for (const std::string& name : beyond) kernels.erase(name);
+  return kernels;
+}
+
+std::vector<std::string> hashes_of(const Ran& ran) {
+  std::vector<std::string> hashes;
+  for (const auto& [hash, calls] : ran.codes) hashes.push_back(hash);
+  return hashes;
+}
+
+// Kernels that one side calls more often are those of the rule on kernels.
+std::vector<OtherCode> changes(const Kernels& before, const Kernels& now) {
+  std::vector<OtherCode> changed;
+  for (const auto& [name, ran] : now) {
+    const Ran* was = look_up(before, name);
+    if (was == nullptr || was->calls != ran.calls) continue;
+    const bool other_groups = was->groups != ran.groups;
+    const bool other_code = was->codes != ran.codes;
+    if (!other_code && !other_groups) continue;
+    OtherCode& one = changed.emplace_back();
+    one.kernel = name;
+    one.calls = ran.calls;
+    one.other_code = other_code;
+    one.before = hashes_of(*was);
+    one.now = hashes_of(ran);
+    if (!other_groups) continue;
+    one.groups_before = was->groups;
+    one.groups_now = ran.groups;
+  }
+  return changed;
+}
+
+std::string listed(std::vector<std::string> names) {
+  constexpr std::size_t k_most = 6;
+  const std::size_t more = names.size() - std::min(names.size(), k_most);
+  names.resize(names.size() - more);
+  return text::join(names) + (more == 0 ? "" : fmt::format(" and {} more", more));
+}
+
+std::string words(const std::vector<OtherCode>& changed) {
+  std::vector<std::string> codes, groups;
+  for (const OtherCode& one : changed) {
+    if (one.other_code) codes.push_back(one.kernel);
+    if (!one.other_code && one.groups_now) {
+      groups.push_back(fmt::format("{} {} \u2192 {}", one.kernel, one.groups_before->str(),
+                                   one.groups_now->str()));
+    }
+  }
+  std::vector<std::string> parts;
+  const auto say = [&](std::vector<std::string>& names, std::string_view what) {
+    if (names.empty()) return;
+    const std::size_t count = names.size();
+    parts.push_back(fmt::format("{} {} other {}: {}", plural(count, "kernel"),
+                                count == 1 ? "has" : "have", what, listed(std::move(names))));
+  };
+  say(codes, "code");
+  say(groups, "numbers of groups");
+  return text::join(parts, "; ");
+}
+
+// Nothing where there is nothing to say.
+std::optional<Ruling> compare(const Question& question, bool exact, std::vector<OtherCode>& out) {
+  const auto& now = question.candidate.codes;
+  const auto only_exact = [&](Outcome outcome, std::string why) -> std::optional<Ruling> {
+    if (!exact) return std::nullopt;
+    return Ruling{outcome, std::move(why)};
+  };
+  if (question.base == nullptr || question.nearest()) {
+    return now ? only_exact(Outcome::fresh, question.choice.reason) : std::nullopt;
+  }
+  const auto& stored = question.base->codes;
+  if (!stored) {
+    return now ? only_exact(Outcome::fresh, "the baseline holds no code of kernels") : std::nullopt;
+  }
+  if (!now) {
+    return question.candidate.errors.empty() && question.candidate.counted_runs > 0
+               ? only_exact(Outcome::error,
+                            "could not be measured: the baseline holds code of kernels, this run "
+                            "none")
+               : std::nullopt;
+  }
+  if (stored->varies || now->varies) return std::nullopt;  // as kernels, which say so
+  if (stored->scope != now->scope || stored->length != now->length) {
+    return only_exact(Outcome::fresh, "the baseline's code was counted over another length");
+  }
+  out = changes(kernels_of(*stored, question.base->code_groups),
+                kernels_of(*now, question.candidate.code_groups));
+  if (out.empty()) return only_exact(Outcome::pass, "");
+  return Ruling{exact ? Outcome::fail : Outcome::info, words(out)};
+}
+
+}  // namespace
+
+void judge_kernel_code(const Question& question, CellVerdict& cell) {
+  const Limit limit = resolve_special(cell.cell, "kernel_code", question.limits);
+  if (limit.mode == Mode::off) return;
+  std::vector<OtherCode> changed;
+  auto found = compare(question, limit.exact, changed);
+  if (!found) return;
+  if (found->verdict == Outcome::info) cell.notes.push_back(found->reason);
+  show_only(limit, *found);
+  cell.kernel_code = KernelCode{found->verdict, std::move(found->reason), std::move(changed)};
+}
+
+}  // namespace weir::verdict

@@ -1,0 +1,115 @@
+// The code behind the names of kernels: told by default, held where a limit says so.
+#include <gmock/gmock.h>
+
+#include "gate/verdict/allowance.hpp"
+
+#include "build.hpp"
+
+namespace weir::verdict {
+namespace kernel_code_test {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::SizeIs;
+using namespace test;
+
+using Counts = std::map<std::string, Rational>;
+constexpr const char* k_flash = "flash_attn@00000000000000a1";
+
+profile::KernelSet set_of(Counts counts) {
+  profile::KernelSet set;
+  set.named = true;
+  set.counts = std::move(counts);
+  return set;
+}
+// 4 calls of one kernel and 29 of another, of two codes.
+Counts calls() {
+  return {{k_flash, 4}, {"mul_mat@00000000000000b1", 20}, {"mul_mat@00000000000000b2", 9}};
+}
+Counts groups() { return {{k_flash, 96}, {"mul_mat@00000000000000b1", 5376}}; }
+
+profile::Profile with(Counts codes, Counts groups) {
+  profile::Profile made = reference();
+  made.codes = set_of(std::move(codes));
+  made.code_groups = set_of(std::move(groups));
+  return made;
+}
+CellVerdict judged(Counts now, Counts groups_now, std::vector<LimitEntry> limits = {}) {
+  return judge(with(std::move(now), std::move(groups_now)), {stored(with(calls(), groups()))},
+               std::move(limits));
+}
+std::vector<LimitEntry> exact() {
+  LimitEntry entry;
+  entry.metrics = {"kernel_code"};
+  entry.exact = true;
+  return {entry};
+}
+
+TEST(KernelCode, IsSilentWhereItIsTheSame) {
+  EXPECT_FALSE(judged(calls(), groups()).kernel_code);
+  const CellVerdict held = judged(calls(), groups(), exact());
+  EXPECT_EQ(held.kernel_code_verdict(), Outcome::pass);
+  EXPECT_EQ(held.verdict, Outcome::pass);
+}
+
+TEST(KernelCode, IsToldInTheFirstLineAndFailsNothingByDefault) {
+  Counts other = calls();
+  other.erase(k_flash);
+  other["flash_attn@00000000000000a2"] = 4;
+  Counts other_groups = groups();
+  other_groups["flash_attn@00000000000000a2"] = 96;
+  other_groups.erase(k_flash);
+  const CellVerdict cell = judged(other, other_groups);
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  EXPECT_THAT(cell.notes, Contains("1 kernel has other code: flash_attn"));
+  ASSERT_TRUE(cell.kernel_code);
+  ASSERT_THAT(cell.kernel_code->changed, SizeIs(1));
+  EXPECT_EQ(cell.kernel_code->changed[0].before, std::vector<std::string>{"00000000000000a1"});
+  EXPECT_EQ(cell.kernel_code->changed[0].now, std::vector<std::string>{"00000000000000a2"});
+  EXPECT_FALSE(cell.kernel_code->changed[0].groups_now);
+  EXPECT_THAT(judge_gate({cell}, {}).not_judged, Contains("1 kernel has other code"));
+}
+
+TEST(KernelCode, OfOneNameIsAMultiset) {
+  Counts other = calls();
+  other["mul_mat@00000000000000b1"] = 19;
+  other["mul_mat@00000000000000b2"] = 10;
+  EXPECT_THAT(judged(other, groups()).notes, Contains("1 kernel has other code: mul_mat"));
+}
+
+TEST(KernelCode, WithOtherNumbersOfGroupsIsToldWithThem) {
+  Counts more = groups();
+  more[k_flash] = 192;
+  const CellVerdict cell = judged(calls(), more);
+  EXPECT_THAT(cell.notes, Contains("1 kernel has other numbers of groups: flash_attn 96 → 192"));
+  EXPECT_THAT(judge_gate({cell}, {}).not_judged, testing::Not(Contains(HasSubstr("other code"))));
+}
+
+TEST(KernelCode, FailsWhereALimitHoldsItAndCannotBeAllowed) {
+  Counts other = calls();
+  other.erase(k_flash);
+  other["flash_attn@00000000000000a2"] = 4;
+  const CellVerdict cell = judged(other, groups(), exact());
+  EXPECT_EQ(cell.verdict, Outcome::fail);
+  EXPECT_EQ(cell.kernel_code->reason, "1 kernel has other code: flash_attn");
+  const WouldTake taken = would_take(judge_gate({cell}, {}));
+  EXPECT_TRUE(taken.changes.empty());
+  EXPECT_THAT(taken.beyond, Contains(HasSubstr("have other code")));
+}
+
+TEST(KernelCode, OfKernelsThatAreCalledMoreOftenIsForTheRuleOnKernels) {
+  Counts other = calls();
+  other.erase(k_flash);
+  other["flash_attn@00000000000000a2"] = 5;
+  EXPECT_FALSE(judged(other, groups()).kernel_code);
+}
+
+TEST(KernelCode, ThatABaselineDoesNotHoldIsNew) {
+  const profile::Profile candidate = with(calls(), groups());
+  EXPECT_EQ(judge(candidate, {stored(reference())}, exact()).kernel_code_verdict(), Outcome::fresh);
+  EXPECT_FALSE(judge(candidate, {stored(reference())}).kernel_code);
+  EXPECT_EQ(judge(reference(), {stored(candidate)}, exact()).kernel_code_verdict(), Outcome::error);
+}
+
+}  // namespace kernel_code_test
+}  // namespace weir::verdict
