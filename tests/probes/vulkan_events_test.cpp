@@ -197,7 +197,7 @@ TEST(VulkanEvents, EndWithOneLineWhereTheFileCannotGrow) {
 
   // A limit on file sizes that the counts fit in would else end the program with a signal.
   const Folder folder;
-  const std::uint64_t limit = std::uint64_t{1500} << 10;
+  const std::uint64_t limit = std::uint64_t{1200} << 10;
   const Ran ran = run({WEIR_SCENES, "much"}, environment(folder.path(), "batched"), limit);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.err, HasSubstr("the limit on file sizes is reached"));

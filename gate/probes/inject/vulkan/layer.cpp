@@ -21,7 +21,7 @@ struct Instance {
 };
 Table g_instances;  // dispatch key -> Instance
 
-constexpr Capacity k_capacity{16, 128, 4096, 0, 0, 0, 0, 0, 8192};
+constexpr Capacity k_capacity{16, 128, 4096, 0, 0, 0, 0, 0, 2048};
 
 void after_fork_in_child() {
   for (Device* device = g.devices; device != nullptr; device = device->next_device) {
