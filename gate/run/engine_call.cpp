@@ -147,18 +147,17 @@ Result<void> EngineCall::attach_probes() {
   if (!probed()) return {};
   // An image has an environment of its own: what weir.yaml sets in it is all that is known.
   const bool own = container_ != nullptr && has_own_environment(*container_);
-  const config::Environment inside = own ? line("").env : config::Environment();
-  auto attached = effects_.probing.attach(cell_.probes, probes(), own ? &inside : nullptr);
+  const config::Environment set = line("").env;
+  auto attached = effects_.probing.attach(cell_.probes, probes(), own ? &set : nullptr);
   if (!attached) {
     return fail(attached.error().code, "the probes could not be attached: {}",
                 attached.error().message);
   }
   probe_env_ = std::move(*attached);
   // A profiler that weir.yaml names stays: a second count is not needed.
-  const config::Environment asked = line("").env;
   for (const unit::DeviceApi& api : unit::device_apis()) {
     const std::string variable(api.check_variable);
-    if (asked.contains(variable)) probe_env_.erase(variable);
+    if (set.contains(variable)) probe_env_.erase(variable);
   }
   return {};
 }

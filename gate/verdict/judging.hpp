@@ -80,6 +80,8 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
                  MetricVerdict& made);
 
 // Fill kernels_* (after cell.metrics holds the counts) and placement_* of a cell.
+// Counted over the same: then their numbers can be compared.
+[[nodiscard]] bool alike(const profile::KernelSet& a, const profile::KernelSet& b);
 void judge_kernels(const Question& question, CellVerdict& cell);
 void judge_kernel_code(const Question& question, CellVerdict& cell);
 // Fills functions (after cell.metrics holds the counts).

@@ -3,6 +3,7 @@
 #include "gate/base/text.hpp"
 #include "gate/profile/counts.hpp"
 #include "gate/verdict/judging.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -22,7 +23,8 @@ bool add_up(Rational& sum, const Rational& one) {
   return both.has_value();
 }
 
-Kernels kernels_of(const KernelSet& codes, const std::optional<KernelSet>& groups) {
+// `groups`: null where they are not compared.
+Kernels kernels_of(const KernelSet& codes, const KernelSet* groups) {
   Kernels kernels;
   std::set<std::string> beyond;  // sums that do not fit
   for (const auto& [key, calls] : codes.counts) {
@@ -31,7 +33,7 @@ Kernels kernels_of(const KernelSet& codes, const std::optional<KernelSet>& group
     ran.codes[key.substr(std::min(key.size(), name.size() + 1))] = calls;
     if (!add_up(ran.calls, calls)) beyond.insert(name);
   }
-  if (groups && groups->scope == codes.scope && groups->length == codes.length) {
+  if (groups != nullptr) {
     for (const auto& [key, count] : groups->counts) {
       const std::string name(profile::kernel_of_code(key));
       if (!add_up(kernels[name].groups, count)) beyond.insert(name);
@@ -69,13 +71,6 @@ std::vector<OtherCode> changes(const Kernels& before, const Kernels& now) {
   return changed;
 }
 
-std::string listed(std::vector<std::string> names) {
-  constexpr std::size_t k_most = 6;
-  const std::size_t more = names.size() - std::min(names.size(), k_most);
-  names.resize(names.size() - more);
-  return text::join(names) + (more == 0 ? "" : fmt::format(" and {} more", more));
-}
-
 std::string words(const std::vector<OtherCode>& changed) {
   std::vector<std::string> codes, groups;
   for (const OtherCode& one : changed) {
@@ -86,11 +81,12 @@ std::string words(const std::vector<OtherCode>& changed) {
     }
   }
   std::vector<std::string> parts;
-  const auto say = [&](std::vector<std::string>& names, std::string_view what) {
+  constexpr std::size_t k_most = 6;
+  const auto say = [&](const std::vector<std::string>& names, std::string_view what) {
     if (names.empty()) return;
     const std::size_t count = names.size();
     parts.push_back(fmt::format("{} {} other {}: {}", plural(count, "kernel"),
-                                count == 1 ? "has" : "have", what, listed(std::move(names))));
+                                count == 1 ? "has" : "have", what, some_of(names, k_most)));
   };
   say(codes, "code");
   say(groups, "numbers of groups");
@@ -119,11 +115,14 @@ std::optional<Ruling> compare(const Question& question, bool exact, std::vector<
                : std::nullopt;
   }
   if (stored->varies || now->varies) return std::nullopt;  // as kernels, which say so
-  if (stored->scope != now->scope || stored->length != now->length) {
+  if (!alike(*stored, *now)) {
     return only_exact(Outcome::fresh, "the baseline's code was counted over another length");
   }
-  out = changes(kernels_of(*stored, question.base->code_groups),
-                kernels_of(*now, question.candidate.code_groups));
+  const auto& groups = question.base->code_groups;
+  const auto& groups_now = question.candidate.code_groups;
+  const bool grouped = groups && groups_now && alike(*groups, *stored) && alike(*groups_now, *now);
+  out = changes(kernels_of(*stored, grouped ? &*groups : nullptr),
+                kernels_of(*now, grouped ? &*groups_now : nullptr));
   if (out.empty()) return only_exact(Outcome::pass, "");
   return Ruling{exact ? Outcome::fail : Outcome::info, words(out)};
 }

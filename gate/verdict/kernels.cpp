@@ -22,10 +22,6 @@ const MetricVerdict* total_of(const KernelSet& kernels, const CellVerdict& cell)
   });
 }
 
-bool alike(const KernelSet& a, const KernelSet& b) {
-  return a.scope == b.scope && a.length == b.length;
-}
-
 // Those that belong to the same unit of work as `kernels`; null where they are not known.
 const Numbers* graph_ops(const std::optional<KernelSet>& ops, const KernelSet& kernels) {
   return ops && ops->scope == kernels.scope ? &ops->counts : nullptr;
@@ -182,6 +178,10 @@ std::vector<Changed> differences(const Numbers& base, const Numbers& current) {
     if (one.baseline != one.current) changed.push_back(std::move(one));
   }
   return changed;
+}
+
+bool alike(const KernelSet& a, const KernelSet& b) {
+  return a.scope == b.scope && a.length == b.length;
 }
 
 void judge_kernels(const Question& question, CellVerdict& cell) {

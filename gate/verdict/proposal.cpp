@@ -180,8 +180,8 @@ std::vector<Proposal> in_order(std::vector<Proposal> proposals) {
   return proposals;
 }
 
-std::string some_of(const std::vector<std::string>& names) {
-  const std::span some = std::span(names).first(std::min<std::size_t>(3, names.size()));
+std::string some_of(const std::vector<std::string>& names, std::size_t most) {
+  const std::span some = std::span(names).first(std::min(most, names.size()));
   const std::size_t more = names.size() - some.size();
   return text::join(some) + (more > 0 ? fmt::format(" and {} more", more) : "");
 }

@@ -35,7 +35,7 @@ inline constexpr std::size_t k_most_proposals = 500;
 [[nodiscard]] std::vector<Proposal> in_order(std::vector<Proposal> proposals);
 
 // "a, b, c and 2 more".
-[[nodiscard]] std::string some_of(const std::vector<std::string>& names);
+[[nodiscard]] std::string some_of(const std::vector<std::string>& names, std::size_t most = 3);
 
 // What the pull request's edit of one stored file would change. `base` or `head` is null where the
 // file is not there.

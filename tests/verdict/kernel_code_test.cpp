@@ -85,6 +85,13 @@ TEST(KernelCode, WithOtherNumbersOfGroupsIsToldWithThem) {
   EXPECT_THAT(judge_gate({cell}, {}).not_judged, testing::Not(Contains(HasSubstr("other code"))));
 }
 
+TEST(KernelCode, HasNoGroupsToCompareWhereOneSideHasThemOverAnotherLength) {
+  profile::Profile candidate = with(calls(), groups());
+  candidate.code_groups->scope = unit::Scope::at_length;
+  candidate.code_groups->length = 24;
+  EXPECT_FALSE(judge(candidate, {stored(with(calls(), groups()))}).kernel_code);
+}
+
 TEST(KernelCode, FailsWhereALimitHoldsItAndCannotBeAllowed) {
   Counts other = calls();
   other.erase(k_flash);

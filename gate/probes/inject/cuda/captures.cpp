@@ -116,10 +116,13 @@ void graph_was_launched(void* stream, void* exec) {
   }
   streams::launched_graph(stream, exec);
   count(k_graph_launches);
+  uint64_t programmatic = 0, of_cublas = 0;
   for (size_t i = 0; made != nullptr && i < made->count; ++i) {
-    if (made->nodes[i].programmatic) count(k_programmatic);
-    if (made->nodes[i].of_cublas) count(k_cublas_calls);
+    programmatic += made->nodes[i].programmatic;
+    of_cublas += made->nodes[i].of_cublas;
   }
+  count(k_programmatic, programmatic);
+  count(k_cublas_calls, of_cublas);
 }
 
 void graph_ended(void* graph) { end(g_graphs.remove(number(graph))); }

@@ -97,3 +97,14 @@ struct AllocationProperties {   // the beginning of CUmemAllocationProp
 };
 
 }  // namespace weir_probe::cuda
+
+// What cuBLAS computes, as far as a twin answers it and the probe counts it.
+#define WEIR_CUBLAS_PRODUCTS(X) \
+  X(cublasGemmEx)               \
+  X(cublasGemmBatchedEx)        \
+  X(cublasGemmStridedBatchedEx) \
+  X(cublasSgemm_v2)             \
+  X(cublasHgemm)                \
+  X(cublasSgemmBatched)         \
+  X(cublasSgemmStridedBatched)  \
+  X(cublasStrsmBatched)

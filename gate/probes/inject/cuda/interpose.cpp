@@ -109,14 +109,7 @@ WEIR_ENDS(cublasDestroy_v2, (void* handle), (handle),
   WEIR_IN_FRONT(                                                                         \
       name, (void* handle, WEIR_WORDS(WEIR_WORD)), (handle, WEIR_WORDS(WEIR_SAME_WORD)), \
       library_ran(#name, g_cublas_streams.find(reinterpret_cast<uint64_t>(handle)), true))
-WEIR_MULTIPLIES(cublasGemmEx)
-WEIR_MULTIPLIES(cublasGemmBatchedEx)
-WEIR_MULTIPLIES(cublasGemmStridedBatchedEx)
-WEIR_MULTIPLIES(cublasSgemm_v2)
-WEIR_MULTIPLIES(cublasHgemm)
-WEIR_MULTIPLIES(cublasSgemmBatched)
-WEIR_MULTIPLIES(cublasSgemmStridedBatched)
-WEIR_MULTIPLIES(cublasStrsmBatched)
+WEIR_CUBLAS_PRODUCTS(WEIR_MULTIPLIES)
 WEIR_IN_FRONT(ncclAllReduce,
               (const void* from, void* to, size_t count, int type, int op, void* communicator,
                void* stream),
@@ -124,7 +117,6 @@ WEIR_IN_FRONT(ncclAllReduce,
               library_ran("ncclAllReduce", stream, false))
 
 // --- graphs
-// `graph`: it ends in one that is there already; null in a new one.
 WEIR_IN_FRONT_OF_BOTH(cudaStreamBeginCapture, _ptsz, (void* stream, int mode), (stream, mode),
                       cuda::capture_began(meant(stream), nullptr))
 WEIR_IN_FRONT_OF_BOTH(cudaStreamBeginCaptureToGraph, _ptsz,

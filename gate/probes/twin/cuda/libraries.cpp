@@ -40,14 +40,7 @@ WEIR_CUBLAS(cublasSetWorkspace_v2, (void*, void*, size_t)) { return k_ok; }
 // Whatever they multiply: only the handle is looked at.
 #define WEIR_MULTIPLIES(name) \
   WEIR_CUBLAS(name, (void* handle)) { return call(handle); }
-WEIR_MULTIPLIES(cublasGemmEx)
-WEIR_MULTIPLIES(cublasGemmBatchedEx)
-WEIR_MULTIPLIES(cublasGemmStridedBatchedEx)
-WEIR_MULTIPLIES(cublasSgemm_v2)
-WEIR_MULTIPLIES(cublasHgemm)
-WEIR_MULTIPLIES(cublasSgemmBatched)
-WEIR_MULTIPLIES(cublasSgemmStridedBatched)
-WEIR_MULTIPLIES(cublasStrsmBatched)
+WEIR_CUBLAS_PRODUCTS(WEIR_MULTIPLIES)
 
 WEIR_TWICE("libcublas", const char*, cublasGetStatusString, (int status)) {
   return status == 0 ? "CUBLAS_STATUS_SUCCESS" : "CUBLAS_STATUS_EXECUTION_FAILED";
