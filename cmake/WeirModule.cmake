@@ -45,8 +45,8 @@ function(weir_headers target)
 endfunction()
 
 # What a gate waits for is the engine: only what reads much or computes much is worth the time of -O2. -Og is compiled in
-# 4/5 of the time of -O1.
-set(WEIR_COLD $<$<CONFIG:Release>:-Og>)
+# 4/5 of the time of -O1; what is carried to others is to be small.
+set(WEIR_COLD $<$<CONFIG:Release>:$<IF:$<BOOL:${WEIR_STATIC}>,-Os,-Og>>)
 
 function(weir_module name)
   cmake_parse_arguments(ARG "HOT" "FOLDER" "USES;LIBS" ${ARGN})

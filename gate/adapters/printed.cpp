@@ -33,16 +33,6 @@ std::size_t past_escape(std::string_view text, std::size_t at) {
   return end < text.size() && text[end] != '\n' ? end + 1 : end;
 }
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
-
 std::string clean(std::string_view text) {
   std::string clean;
   clean.reserve(text.size());
@@ -73,6 +63,16 @@ std::string clean(std::string_view text) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
 
 Printed::Printed(const Document& document)
     : document_(document),

@@ -17,6 +17,9 @@ struct Document {
   std::string_view name = {};  // of the file, as a hint; may be empty
 };
 
+// Without their ends; views into the text.
+[[nodiscard]] std::vector<std::string_view> lines_of(std::string_view text);
+
 // The texts, and their lines without what a terminal or a logger adds: ANSI sequences, "\r", and
 // llama.cpp's prefix of each log call ("0.03.330.279 I "), also in the middle of a line. What came
 // behind a lone "\r" (a progress bar drawing over itself) is a line of its own.

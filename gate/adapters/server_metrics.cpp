@@ -167,6 +167,57 @@ std::vector<ServerFigure> between(const ServerMetrics& before, const ServerMetri
   return collect<ServerFigure>(figures, [](const auto& one) { return one.second; });
 }
 
+OwnMetrics own_metrics(const std::vector<ServerFigure>& figures, std::int64_t requests) {
+  struct Share {
+    const char *metric, *part, *whole;  // "": of requests
+  };
+  static constexpr Share k_shares[] = {
+      {"draft_acceptance", "llamacpp:spec_decode_num_accepted_tokens_total",
+       "llamacpp:spec_decode_num_draft_tokens_total"},
+      {"draft_acceptance", "vllm:spec_decode_num_accepted_tokens_total",
+       "vllm:spec_decode_num_draft_tokens_total"},
+      {"cached_prompt_share", "vllm:prefix_cache_hits_total", "vllm:prefix_cache_queries_total"},
+      {"cached_prompt_share", "sglang:cached_tokens_total", "sglang:prompt_tokens_total"},
+      {"preemptions_per_request", "vllm:num_preemptions_total", ""},
+  };
+  static constexpr std::pair<const char*, const char*> k_readings[] = {
+      {"server_queue_seconds", "vllm:request_queue_time_seconds"},
+      {"server_queue_seconds", "tgi_request_queue_duration"},
+      {"server_batch_size", "llamacpp:n_busy_slots_per_decode"},
+      {"server_batch_size", "tgi_batch_next_size"},
+      {"kv_cache_share", "vllm:kv_cache_usage_perc"},
+      {"kv_cache_share", "vllm:gpu_cache_usage_perc"},
+      {"kv_cache_share", "sglang:token_usage"},
+  };
+  const auto value = [&](std::string_view name) -> std::optional<double> {
+    const auto* found =
+        first_of(figures, [&](const ServerFigure& figure) { return figure.name == name; });
+    return found == nullptr ? std::nullopt : std::optional(found->value);
+  };
+  const auto whole_number = [&](std::string_view name) -> std::optional<std::int64_t> {
+    constexpr double k_most = 1e15;
+    const auto number = value(name);
+    if (!number || !(*number >= 0) || *number > k_most || std::floor(*number) != *number) {
+      return std::nullopt;
+    }
+    return static_cast<std::int64_t>(*number);
+  };
+  OwnMetrics own;
+  for (const Share& share : k_shares) {
+    const auto part = whole_number(share.part);
+    const auto all = *share.whole == 0 ? std::optional(requests) : whole_number(share.whole);
+    if (!part || !all || *all == 0) continue;
+    if (const auto rational = Rational::make(*part, *all)) own.shares[share.metric] = *rational;
+  }
+  for (const auto& [metric, name] : k_readings) {
+    const auto reading = value(name);
+    const bool known = std::ranges::any_of(
+        own.readings, [&](const auto& series) { return series.metric.name == metric; });
+    if (reading && !known) own.readings.push_back({*unit::find_metric(metric), {*reading}});
+  }
+  return own;
+}
+
 std::optional<double> generated_between(const std::vector<ServerFigure>& figures) {
   for (const std::string_view name :
        {"llamacpp:tokens_predicted_total", "vllm:generation_tokens_total", "vllm:generation_tokens",

@@ -39,6 +39,15 @@ struct ServerMetrics {
 [[nodiscard]] std::vector<profile::ServerFigure> between(const ServerMetrics& before,
                                                          const ServerMetrics& after);
 
+// What servers count by names of their own, as weir's metrics: shares of whole numbers, and
+// readings. Names are those of llama-server, vLLM, SGLang and TGI (docs/how-to/servers.md).
+struct OwnMetrics {
+  std::map<std::string, Rational> shares;
+  std::vector<profile::EngineReport::Series> readings;
+};
+[[nodiscard]] OwnMetrics own_metrics(const std::vector<profile::ServerFigure>& figures,
+                                     std::int64_t requests);
+
 // Tokens generated meanwhile by the server's own counter, where it has one that weir knows.
 [[nodiscard]] std::optional<double> generated_between(
     const std::vector<profile::ServerFigure>& figures);

@@ -10,12 +10,21 @@ constexpr std::size_t k_longest_words = 300;
 constexpr std::string_view k_events = "text/event-stream";
 constexpr std::string_view k_lines = "application/x-ndjson";
 
-// name, path, content type, framing, needs a model, body, events
+// name, path, content type, framing, needs a model, body, events, likely tokens
 constexpr Api k_apis[] = {
     {"completions", "/v1/completions", k_events, Framing::server_sent, false, completions::body,
-     completions::read},
-    {"chat", "/v1/chat/completions", k_events, Framing::server_sent, false, chat::body, chat::read},
-    {"llama", "/completion", k_events, Framing::server_sent, false, llama::body, llama::read},
+     completions::read,
+     [](std::int64_t tokens) {
+       return Json{{"logprobs", tokens}};
+     }},
+    {"chat", "/v1/chat/completions", k_events, Framing::server_sent, false, chat::body, chat::read,
+     [](std::int64_t tokens) {
+       return Json{{"logprobs", true}, {"top_logprobs", tokens}};
+     }},
+    {"llama", "/completion", k_events, Framing::server_sent, false, llama::body, llama::read,
+     [](std::int64_t tokens) {
+       return Json{{"n_probs", tokens}};
+     }},
     {"ollama", "/api/generate", k_lines, Framing::json_lines, true, ollama::body, ollama::read},
 };
 
@@ -79,8 +88,8 @@ void merge(profile::ServedReport& known, const profile::ServedReport& newer) {
     ((newer.*parts ? void(known.*parts = newer.*parts) : void()), ...);
   };
   take(&Report::prompt_tokens, &Report::cached_tokens, &Report::output_tokens,
-       &Report::prompt_seconds, &Report::output_seconds, &Report::finish, &Report::model,
-       &Report::build);
+       &Report::drafted_tokens, &Report::accepted_tokens, &Report::prompt_seconds,
+       &Report::output_seconds, &Report::finish, &Report::model, &Report::build);
 }
 
 Result<Piece> piece_of(std::string_view data,
@@ -103,6 +112,8 @@ profile::ServedReport timings_of(const Json& json) {
     report.prompt_tokens = *computed + report.cached_tokens.value_or(0);
   }
   report.output_tokens = count_in(timings, "predicted_n");
+  report.drafted_tokens = count_in(timings, "draft_n");
+  report.accepted_tokens = count_in(timings, "draft_n_accepted");
   report.prompt_seconds = seconds_in(timings, "prompt_ms", k_ms);
   report.output_seconds = seconds_in(timings, "predicted_ms", k_ms);
   return report;
@@ -119,6 +130,22 @@ profile::ServedReport usage_of(const Json& json) {
   return report;
 }
 
+void take_likely(const Json& positions, Piece& piece) {
+  for (const Json& position : positions) {
+    const std::string* token = text_in(position, "token");
+    if (token == nullptr) continue;
+    profile::LikelyTokens& made = piece.likely.emplace_back();
+    made.token = text::printable(*token);
+    for (const Json& one : list_in(position, "top_logprobs")) {
+      const std::string* name = text_in(one, "token");
+      const auto logarithm = json_number(one, "logprob");
+      if (name != nullptr && logarithm) {
+        made.likely[text::printable(*name)] = std::min(*logarithm, 0.0);
+      }
+    }
+  }
+}
+
 Json openai_body(const Ask& ask) {
   Json body = {{"max_tokens", ask.max_tokens},
                {"seed", ask.seed},
@@ -127,7 +154,7 @@ Json openai_body(const Ask& ask) {
                {"temperature", 0}};
   if (!ask.model.empty()) body["model"] = ask.model;
   if (ask.own_fields) {
-    body["cache_prompt"] = ask.cached_prompts;
+    if (!ask.cached_prompts) body["cache_prompt"] = false;
     if (ask.to_full_length) body["ignore_eos"] = true;
   }
   return body;

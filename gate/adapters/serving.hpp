@@ -22,7 +22,7 @@ struct Ask {
   // that each prompt is computed. Off for servers that refuse fields they do not know.
   bool own_fields = true;
   bool to_full_length = true;   // ignore_eos
-  bool cached_prompts = false;  // a prompt or prefix cache may be used
+  bool cached_prompts = false;  // whether a cache is used is the server's own affair
   // Put over the body's own members, last: {"cache_salt": "…"}; objects in both are made one. An
   // object, or null.
   Json more = nullptr;
@@ -35,6 +35,7 @@ struct Piece {
   // Tokens generated up to here, where it says: what was held back before came with this event.
   std::optional<std::int64_t> so_far;
   std::string text;
+  profile::Likely likely{};          // where it was asked for
   profile::ServedReport reported;    // what this event says of it; parts are absent
   std::optional<std::string> error;  // the server's words; the request failed
   bool is_last = false;              // the API's end of a stream
@@ -49,6 +50,8 @@ struct Api {
   Json (*body)(const Ask& ask) = nullptr;
   // Of an event's data. Fails with Code::data when it is not what the API says.
   Result<Piece> (*read)(std::string_view data) = nullptr;
+  // Members that ask for the likeliest tokens at each position; null: it cannot be asked.
+  Json (*ask_likely)(std::int64_t tokens) = nullptr;
 };
 
 [[nodiscard]] std::span<const Api> apis();

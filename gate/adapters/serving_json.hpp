@@ -51,6 +51,8 @@ inline constexpr JsonLimits k_event_limits{std::size_t{1} << 20, 32, 200'000};
 [[nodiscard]] profile::ServedReport timings_of(const Json& json);
 // `usage`, `model` and `system_fingerprint`, as OpenAI has them.
 [[nodiscard]] profile::ServedReport usage_of(const Json& json);
+// A list of {"token", "logprob", "top_logprobs": [{"token", "logprob"}]}.
+void take_likely(const Json& positions, Piece& piece);
 // What both of OpenAI's APIs are sent, but for the prompt.
 [[nodiscard]] Json openai_body(const Ask& ask);
 

@@ -9,9 +9,12 @@
 namespace weir::adapters::serving::llama {
 
 Json body(const Ask& ask) {
-  Json body = {{"prompt", ask.prompt}, {"n_predict", ask.max_tokens},
-               {"seed", ask.seed},     {"stream", true},
-               {"temperature", 0},     {"cache_prompt", ask.cached_prompts}};
+  Json body = {{"prompt", ask.prompt},
+               {"n_predict", ask.max_tokens},
+               {"seed", ask.seed},
+               {"stream", true},
+               {"temperature", 0}};
+  if (!ask.cached_prompts) body["cache_prompt"] = false;
   if (!ask.model.empty()) body["model"] = ask.model;
   if (ask.to_full_length) body["ignore_eos"] = true;
   return body;
@@ -29,6 +32,7 @@ static Result<void> fill(const Json& json, Piece& piece) {
   piece.is_token = count > 0 || !piece.text.empty() || (no_ids && !piece.is_last);
   if (count > 0) piece.tokens = static_cast<std::int64_t>(count);
   piece.so_far = count_in(json, "tokens_predicted");
+  take_likely(list_in(json, "completion_probabilities"), piece);
   piece.reported = timings_of(json);
   piece.reported.model = name_in(json, "model");
   if (piece.is_last) {

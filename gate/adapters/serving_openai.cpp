@@ -35,6 +35,20 @@ void take_message(const Json& choice, bool finished, Piece& piece) {
   piece.is_token = !piece.text.empty() || calls || (has_text && !finished && !names_role);
 }
 
+// Completions of OpenAI's, vLLM's and others: lists of the same length.
+void take_older(const Json& told, Piece& piece) {
+  const auto tokens = list_in(told, "tokens"), tops = list_in(told, "top_logprobs");
+  for (std::size_t i = 0; i < std::min(tokens.size(), tops.size()); ++i) {
+    if (!tokens[i].is_string() || !tops[i].is_object()) continue;
+    profile::LikelyTokens& made = piece.likely.emplace_back();
+    made.token = text::printable(tokens[i].get_ref<const std::string&>());
+    for (const auto& [token, logarithm] : tops[i].items()) {
+      if (!logarithm.is_number()) continue;
+      made.likely[text::printable(token)] = std::min(logarithm.get<double>(), 0.0);
+    }
+  }
+}
+
 template <TakeChoice take>
 Result<void> fill(const Json& json, Piece& piece) {
   piece.reported = usage_of(json);
@@ -48,6 +62,9 @@ Result<void> fill(const Json& json, Piece& piece) {
   const Json& choice = choices.front();
   piece.reported.finish = name_in(choice, "finish_reason");
   take(choice, piece.reported.finish.has_value(), piece);
+  const Json& told = below(choice, "logprobs");
+  take_likely(list_in(told, "content"), piece);
+  take_older(told, piece);
   return {};
 }
 

@@ -2,14 +2,15 @@
 
 #include "gate/app/help.hpp"
 #include "gate/app/options.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 
 namespace weir::app {
 
 AddVerb add_ab, add_config, add_demo, add_init, add_run, add_gate, add_compare, add_explain,
     add_plan, add_merge, add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model,
-    add_device, add_doctor, add_profile, add_replay, add_replay_kernels, add_bisect, add_hook,
-    add_trend, add_serve, add_completion;
+    add_device, add_doctor, add_profile, add_kernels, add_replay, add_replay_kernels, add_bisect,
+    add_hook, add_trend, add_serve, add_completion;
 
 namespace {
 
@@ -38,6 +39,8 @@ constexpr VerbEntry k_verbs[] = {
     {k_cause, "compare", "Compare two runs, or any two profiles", add_compare},
     {k_cause, "explain", "Explain why a cell changed", add_explain},
     {k_cause, "profile", "Profile one program: table, Chrome trace, page", add_profile},
+    {k_cause, "kernels", "Show what kernels cost by the card's compiler, without the card",
+     add_kernels},
     {k_cause, "bisect", "Find the first commit that broke a cell", add_bisect},
     {k_cause, "replay", "Benchmark the ops or kernels of a program alone", add_replay},
     {"", "replay-kernels", "Vulkan kernels as the probe recorded them, each run again alone",
@@ -84,6 +87,25 @@ void modernize(Program::Words& words) {
   }
 }
 
+// CLI11 would call a command that is none "not expected", and show the whole help.
+Result<void> check_commands(const CLI::App& app, const Program::Words& words) {
+  const CLI::App* at = &app;
+  for (const std::string& word : words) {
+    std::vector<std::string> known;
+    for (const CLI::App* one : at->get_subcommands({})) {
+      if (!one->get_name().empty()) known.push_back(one->get_name());  // else a group of options
+    }
+    const auto takes = [](const CLI::Option* option) { return option->get_positional(); };
+    if (known.empty() || word.starts_with('-') || !at->get_options(takes).empty()) break;
+    if (!holds(known, word)) {
+      return fail(Code::usage, "no command \"{}\"{}\n  weir --help lists them",
+                  text::printable(word), text::did_you_mean(word, known));
+    }
+    at = at->get_subcommand(word);
+  }
+  return {};
+}
+
 constexpr const char* k_examples =
     "A benchmark cell is one point of the matrix: engine/model/backend/prompt.\n\n"
     "Examples:\n"
@@ -126,6 +148,9 @@ int Program::run(int argc, const char* const* argv) {
   app.set_version_flag("--version", fmt::format("weir {}", flow::k_version));
   app.require_subcommand(0, 1);
   app.formatter(help_formatter());
+  app.failure_message([](const CLI::App* of, const CLI::Error& error) {
+    return "weir: " + CLI::FailureMessage::simple(of, error);
+  });
   for (const VerbEntry& entry : k_verbs) {
     CLI::App* verb = app.add_subcommand(entry.name, entry.what);
     verb->group(entry.group);
@@ -141,6 +166,10 @@ int Program::run(int argc, const char* const* argv) {
       words.erase(dashes, words.end());
     }
     modernize(words);
+    if (const auto known = check_commands(app, words); !known) {
+      flow::print_error(world_, known.error());
+      return k_usage;
+    }
     std::ranges::reverse(words);  // as the parser wants them
     app.parse(words);
   } catch (const CLI::ParseError& error) {

@@ -21,6 +21,7 @@ struct Baseline {
   std::string cell;  // CellKey::str()
   std::string fingerprint;
   std::map<std::string, std::string> fingerprint_parts;
+  std::string reason{};  // why these counts were accepted, one line; "": nobody said
   std::string preset{};  // of its engine when it was made: "llama-bench 1"; "": none
   std::string device_class;
   std::string device_name;
@@ -29,7 +30,10 @@ struct Baseline {
   std::vector<std::int64_t> lengths;
   std::map<std::string, profile::Measurement> counts;  // by metric name; exact or nearly exact
   std::optional<profile::KernelSet> kernels;
-  std::optional<profile::KernelSet> codes{}, code_groups{};  // with kernels, as in Profile
+  // With kernels, as in Profile.
+  std::optional<profile::KernelSet> codes{}, code_groups{};
+  std::map<std::string, profile::CodeFacts> code_facts{};
+  std::string compiler{};
   std::optional<profile::KernelSet> graph_ops{};  // with kernels; explain, are never gated
   std::optional<profile::KernelSet> functions{};  // with instructions; explains, is never gated
   profile::Placement placement;
@@ -42,6 +46,8 @@ inline constexpr std::size_t k_sessions_kept = 20;
 [[nodiscard]] std::string to_text(const Baseline& baseline);
 [[nodiscard]] Result<Baseline> parse(std::string_view text);
 
+// One line that is shown as it is, at most 1000 bytes.
+[[nodiscard]] bool valid_reason(std::string_view text);
 // Fit to be a file name: [A-Za-z0-9_][A-Za-z0-9._-]*, at most 128 characters.
 [[nodiscard]] bool valid_class(std::string_view name);
 // "llama.cpp/tiny-llama/vulkan/decode/vulkan-10005-….json", relative to the baselines folder. Every
@@ -54,9 +60,11 @@ inline constexpr std::size_t k_sessions_kept = 20;
 // Another engine build starts a new set of sessions for that machine class. Another fingerprint or
 // device class starts a new baseline. Kernels go with any dispatch count that is accepted,
 // functions with instructions, which stay as they were where this machine cannot count them. A run
-// that counted nothing leaves the stored counts alone, one without timed samples the sessions.
+// that counted nothing leaves the stored counts alone, one without timed samples the sessions. A
+// reason that was given before goes once anything but times is another.
 [[nodiscard]] Baseline accept(const profile::Profile& measured, const std::optional<Baseline>& old,
-                              std::span<const std::string> metric_globs);
+                              std::span<const std::string> metric_globs,
+                              const std::string& reason = "");
 
 // Which of a cell's stored baselines judges the candidate.
 struct Choice {

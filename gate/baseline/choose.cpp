@@ -37,7 +37,9 @@ std::string changed_parts(const Baseline& stored, const profile::Provenance& can
   std::vector<std::string> changed =
       profile::other_parts(candidate.fingerprint_parts, stored.fingerprint_parts);
   for (const auto& [name, hash] : stored.fingerprint_parts) {
-    if (!candidate.fingerprint_parts.contains(name)) changed.push_back(name);
+    if (name != profile::k_variables && !candidate.fingerprint_parts.contains(name)) {
+      changed.push_back(name);
+    }
   }
   return (changed.empty() ? "" : ": " + text::join(changed) + " changed") +
          preset_words(stored.preset, candidate.preset);
@@ -85,10 +87,9 @@ std::string without_details(const std::string& device_name) {
 }
 
 void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into) {
-  const bool keeps_instructions = measured.instructions_skipped.has_value();
   std::erase_if(into.counts, [&](const auto& item) {
     return chosen.holds(item.first) &&
-           !(keeps_instructions && item.second.metric.base == "instructions");
+           !profile::why_skipped(measured, item.second.metric, item.second.source);
   });
   const std::string fits(unit::k_fits);
   if (!measured.metrics.contains(fits)) into.counts.erase(fits);
@@ -97,16 +98,20 @@ void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into
     if (!is_count(measurement) || !chosen.holds(name)) continue;
     into.counts[name] = stored(measurement);
     dispatches = dispatches || measurement.metric.base == "dispatches";
-    instructions = instructions || measurement.metric.base == "instructions";
+    instructions = instructions || measurement.metric.base == "instructions" ||
+                   measurement.metric.base == "system_calls";
   }
   // Kernels are what the dispatches are made of: one without the other would contradict itself.
   if (dispatches || chosen.holds("kernels")) {
     into.kernels = measured.kernels;
     into.codes = measured.codes;
     into.code_groups = measured.code_groups;
+    into.code_facts = measured.code_facts;
+    into.compiler = measured.compiler;
     into.graph_ops = measured.graph_ops;
   }
-  if (instructions || (chosen.all() && !keeps_instructions)) into.functions = measured.functions;
+  const bool keeps = measured.instructions_skipped || measured.host_skipped;
+  if (instructions || (chosen.all() && !keeps)) into.functions = measured.functions;
   if (chosen.all() || chosen.holds("placement")) {
     into.placement = measured.placement;
     into.work = measured.work;
@@ -118,7 +123,10 @@ void accept_session(const Profile& measured, const Chosen& chosen, Baseline& int
   Session session;
   session.engine_build = measured.provenance.engine_build.value_or("");
   for (const auto& [name, measurement] : measured.metrics) {
-    if (measurement.metric.kind == unit::Kind::count || measurement.samples.empty()) continue;
+    const auto kind = measurement.metric.kind;
+    if (kind == unit::Kind::count || kind == unit::Kind::usage || measurement.samples.empty()) {
+      continue;
+    }
     if (chosen.holds(name)) session.samples[name] = measurement.samples;
   }
   if (session.samples.empty()) return;
@@ -180,7 +188,7 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
             fmt::format("the baselines have another fingerprint and device class ({}){}",
                         shown_device(*others.front()), changed_parts(*others.front(), from))};
   }
-  return {Choice::Match::none, std::nullopt, "no baseline is stored: run weir baseline accept"};
+  return {Choice::Match::none, std::nullopt, "no baseline is stored"};
 }
 
 std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,
@@ -202,8 +210,10 @@ std::vector<std::int64_t> kept_lengths(const profile::CellKey& cell,
 
 Choice choice_of(const profile::Profile& candidate, const profile::Profile& base) {
   if (!base.errors.empty()) {
-    return {Choice::Match::none, std::nullopt,
-            "the base could not measure this cell: " + base.errors.front()};
+    std::string why = "the base could not measure this cell: " + base.errors.front();
+    const auto last_words = text::lines(base.stderr_tail);
+    if (!last_words.empty()) why += ": " + text::printable(last_words.back());
+    return {Choice::Match::none, std::nullopt, std::move(why)};
   }
   Choice choice;
   choice.baseline = accept(base, std::nullopt, {});
@@ -222,7 +232,7 @@ Choice choice_of(const profile::Profile& candidate, const profile::Profile& base
 }
 
 Baseline accept(const Profile& measured, const std::optional<Baseline>& old,
-                std::span<const std::string> metric_globs) {
+                std::span<const std::string> metric_globs, const std::string& reason) {
   const Chosen chosen{metric_globs};
   const profile::Provenance& from = measured.provenance;
   Baseline made;
@@ -245,6 +255,13 @@ Baseline accept(const Profile& measured, const std::optional<Baseline>& old,
     made.placement = measured.placement;
     made.work = measured.work;
   }
+  const auto without_times = [](Baseline one) {
+    one.sessions.clear();
+    one.work.likely.clear();        // which rounding may move
+    one.fingerprint_parts.clear();  // which may name more, and make the same fingerprint
+    return to_text(one);
+  };
+  if (!reason.empty() || (old && without_times(*old) != without_times(made))) made.reason = reason;
   accept_session(measured, chosen, made);
   return made;
 }

@@ -184,6 +184,9 @@ static void fields(Fields& io, Baseline& baseline) {
   }
   io("fingerprint", baseline.fingerprint);
   io.always("fingerprint_parts", baseline.fingerprint_parts);
+  io.sparse("reason", baseline.reason);
+  io.check(baseline.reason.empty() || valid_reason(baseline.reason),
+           "has a \"reason\" that is not one line of at most 1000 bytes");
   io.sparse("preset", baseline.preset);
   io("device_class", baseline.device_class);
   io.check(valid_class(baseline.device_class), "has a \"device_class\" that is none");
@@ -195,11 +198,19 @@ static void fields(Fields& io, Baseline& baseline) {
   io.sparse("kernels", baseline.kernels, "kernels");
   io.sparse("codes", baseline.codes, "kernels");
   io.sparse("code_groups", baseline.code_groups, "kernels");
+  io.sparse("code_facts", baseline.code_facts, "code_facts");
+  io.sparse("compiler", baseline.compiler);
   io.sparse("graph_ops", baseline.graph_ops, "kernels");
   io.sparse("functions", baseline.functions, "kernels");
   io.always("placement", baseline.placement);
   io.always("work", baseline.work);
   session_fields(io, baseline.sessions);
+}
+
+bool valid_reason(std::string_view text) {
+  constexpr std::size_t k_longest = 1000;
+  return !text::trim(text).empty() && text.size() <= k_longest && text::printable(text) == text &&
+         text.find('\n') == std::string_view::npos;
 }
 
 bool valid_class(std::string_view name) {

@@ -3,6 +3,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/placeholders.hpp"
+#include "gate/unit/kernel_cost.hpp"
 
 namespace weir::config {
 namespace {
@@ -34,10 +35,12 @@ std::vector<unit::Metric> metrics_of(const EngineSettings& engine, bool has_dept
 }
 
 // Whether metrics of single ops and kernels that `pattern` fits can come up in a cell at all:
-// probes count kernels of devices and ops of the CPU; times, and all else, an engine has to print.
+// probes count kernels of devices and ops of the CPU, compilers tell what those kernels cost;
+// times, and all else, an engine has to print.
 bool is_told(const std::string& pattern, const Cell& cell) {
   const bool cpu = cell.device == "cpu";
   if (pattern.starts_with(cpu ? "op_calls:" : "kernel_calls:")) return true;
+  if (!cpu && unit::find_kernel_cost(pattern) != nullptr) return true;
   if (cell.adapter != "generic") return cell.adapter != "llama-bench";  // others print profiles
   const auto& rules = cell.engine->generic.values;
   return std::ranges::any_of(
@@ -54,7 +57,8 @@ std::optional<std::string> told_by_nobody(const verdict::LimitEntry& entry,
     if (told) continue;
     return fmt::format(
         "nothing reports \"{}\" in the cells that this limit matches: probes count kernel_calls of "
-        "devices and op_calls of the CPU, the rest is what an engine prints",
+        "devices and op_calls of the CPU, compilers of devices tell costs of kernels, the rest is "
+        "what an engine prints",
         pattern);
   }
   return std::nullopt;
@@ -104,9 +108,13 @@ std::optional<std::string> complaint(const verdict::LimitEntry& entry,
 // A server is asked over HTTP: for a prompt and at least one token.
 std::optional<std::string> server_misfit(const Cell& cell) {
   if (cell.depth != 0) return "a server has no depth to be asked for";
-  if (cell.tokens == 0) return "a server is asked for at least one token, and the prompt for none";
+  if (cell.tokens == 0 && !cell.workload)
+    return "a server is asked for at least one token, and the prompt for none";
   if (!cell.text && !cell.prompt_file && cell.prompt_tokens == 0) {
     return "a server wants a prompt: text, file or prompt_tokens";
+  }
+  if (cell.capacity && !cell.engine->server->objectives.any()) {
+    return "capacity is the rate at which the engine's slo holds, and it has none";
   }
   return std::nullopt;
 }
@@ -124,11 +132,15 @@ std::optional<std::string> misfit(const Cell& cell, const Combination& of,
   const bool model_matters =
       settings.models.size() > 1 && !has("model") && of_model.args.empty() && of_model.env.empty();
   if (model_matters) return "the command has no {model}, so that all models would be the same";
+  if (has("model") && cell.model_path.empty()) return "{model} in the command needs a file";
   if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
   if (server) return server_misfit(cell);
   if (has("port")) return "{port} is for engines that serve (kind: server)";
-  if (!of.prompt->concurrency.empty() || of.prompt->rate || of.prompt->requests) {
-    return "concurrency, rate and requests are asked of servers (kind: server)";
+  if (!of.prompt->concurrency.empty() || of.prompt->rate || of.prompt->requests ||
+      of.prompt->hold || of.prompt->may_be_cached || of.prompt->duration_seconds ||
+      of.prompt->capacity || of.prompt->workload) {
+    return "concurrency, rate, requests, hold, cache, duration, capacity and workload are asked of "
+           "servers (kind: server)";
   }
   if (cell.prompt_tokens != 0 && !has("prompt_tokens")) return no_placeholder("prompt_tokens");
   if (cell.tokens != 0 && !has("tokens")) return no_placeholder("tokens");

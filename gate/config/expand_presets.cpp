@@ -1,4 +1,6 @@
 // `preset:` in the tree of a weir.yaml, and what it comes to.
+#include <algorithm>
+
 #include "gate/config/parse.hpp"
 #include "gate/config/presets.hpp"
 
@@ -122,7 +124,10 @@ class Expanding {
   void fill(const char* section, const char* one) {
     if (stands(root_.find(section))) {
       for (const Use& use : uses_) {
-        if (const Node* theirs = use.preset->tree->find(section)) {
+        const Node* theirs = use.preset->tree->find(section);
+        // Of the same names it is clear whose they are.
+        if (theirs != nullptr &&
+            !std::ranges::is_permutation(keys_of(*theirs), keys_of(*root_.find(section)))) {
           note(use, fmt::format("{} in this file replace the preset's: {}", section,
                                 text::join(keys_of(*theirs))));
         }
@@ -196,8 +201,11 @@ class Expanding {
     for (const Entry& entry : models->entries) {
       const Node* path =
           entry.value.kind == Node::Kind::map ? entry.value.find("path") : &entry.value;
-      const bool gguf = path != nullptr && text::lower(path->text).ends_with(".gguf");
-      if (gguf != (loads == "gguf")) others.push_back(entry.key);
+      // What a folder is, only its name tells here.
+      const bool file = path != nullptr && text::lower(path->text).ends_with(".gguf");
+      const bool fits =
+          path != nullptr && loads_model(loads, path->text, loads == "folder" && !file);
+      if (!fits) others.push_back(entry.key);
     }
     if (others.size() == models->entries.size()) return;  // named otherwise, or the engine says so
     leave_out(use, "model", others);

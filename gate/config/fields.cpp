@@ -173,6 +173,23 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
                       text::did_you_mean(node.text, names), known_here(names));
 }
 
+std::optional<verdict::Amount> read_amount(const Node& node, std::string_view what,
+                                           bool may_be_relative, Problems& problems) {
+  const auto text = read_text(node, what, problems);
+  if (!text) return std::nullopt;
+  std::string_view digits = text::trim(*text);
+  const bool relative = !digits.empty() && digits.back() == '%';
+  if (relative) digits = text::trim(digits.substr(0, digits.size() - 1));
+  const auto value = text::to_double(digits);
+  if (!value || *value < 0 || (relative && !may_be_relative)) {
+    return problems.expected(node, what,
+                             may_be_relative ? "a number of at least 0, or a share such as 5%"
+                                             : "a number of at least 0");
+  }
+  constexpr double k_percent = 100;
+  return verdict::Amount{relative ? *value / k_percent : *value, relative};
+}
+
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
                                     std::string_view most_shown, Problems& problems) {
   const auto text = read_text(node, what, problems);

@@ -54,6 +54,11 @@ std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments
     prompt["requests"] = cell.requests;
     if (cell.rate) prompt["rate"] = *cell.rate;
     if (!cell.rate) prompt["concurrency"] = cell.concurrency;
+    if (cell.sweep == profile::Sweep::held) prompt["hold"] = "all";
+    if (cell.may_be_cached) prompt["cached"] = true;
+    if (cell.capacity) prompt["capacity"] = {cell.capacity->first, cell.capacity->second};
+    if (cell.workload) prompt["workload"] = true;
+    if (cell.duration_seconds) prompt["duration"] = *cell.duration_seconds;
   }
   return {{"arguments", dump_json(arguments)},
           {"environment", dump_json(environment)},
@@ -62,7 +67,7 @@ std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments
 
 // One of the cells that a prompt's lists make.
 struct Point {
-  std::optional<std::int64_t> depth, concurrency;
+  std::optional<std::int64_t> depth, concurrency, threads;
 };
 
 profile::CellKey key_of(const Combination& of, const Point& at) {
@@ -72,7 +77,8 @@ profile::CellKey key_of(const Combination& of, const Point& at) {
           of.backend->name,
           of.prompt->name,
           of.prompt->depth_is_list ? at.depth : std::nullopt,
-          of.prompt->concurrency_is_list ? at.concurrency : std::nullopt};
+          of.prompt->concurrency_is_list ? at.concurrency : std::nullopt,
+          at.threads};
 }
 
 std::vector<Point> points_of(const PromptSettings& prompt) {
@@ -83,19 +89,41 @@ std::vector<Point> points_of(const PromptSettings& prompt) {
   };
   std::vector<Point> points;
   for (const auto depth : list(prompt.depth)) {
-    for (const auto concurrency : list(prompt.concurrency)) points.push_back({depth, concurrency});
+    for (const auto concurrency : list(prompt.concurrency)) {
+      for (const auto threads : list(prompt.threads)) {
+        points.push_back({depth, concurrency, threads});
+      }
+    }
   }
   return points;
 }
 
+// Can a probe in it hold back what it computes, and weir see which of its threads sleep?
+bool can_be_held(const Combination& of) {
+  const EngineSettings& engine = *of.engine;
+  const bool beside_us = !engine.command.empty() && !engine.container && of.backend->runner.empty();
+  return beside_us && (holds(engine.probes, "ggml") ||
+                       (of.backend->device == "vulkan" && holds(engine.probes, "vulkan")));
+}
+
 // A server's load: where one request alone is under way, counts have a line over its lengths.
 void set_load(const Combination& of, const Point& at, Cell& cell) {
-  constexpr std::int64_t k_each = 8, k_arriving = 32;
+  constexpr std::int64_t k_each = 8, k_arriving = 32, k_of_a_rate = 1000, k_recorded = 100;
   cell.concurrency = at.concurrency.value_or(1);
   cell.rate = of.prompt->rate;
-  cell.requests = of.prompt->requests.value_or(cell.rate ? k_arriving : k_each * cell.concurrency);
+  cell.requests = of.prompt->requests.value_or(of.prompt->capacity   ? k_of_a_rate
+                                               : of.prompt->workload ? k_recorded
+                                               : cell.rate           ? k_arriving
+                                                                     : k_each * cell.concurrency);
   const bool alone = cell.concurrency == 1 && !cell.rate;
-  cell.sweep = alone ? profile::Sweep::tokens : profile::Sweep::overlapping;
+  const bool held = !cell.rate && !of.prompt->workload && of.prompt->hold.value_or(can_be_held(of));
+  cell.sweep = alone  ? profile::Sweep::tokens
+               : held ? profile::Sweep::held
+                      : profile::Sweep::overlapping;
+  cell.may_be_cached = of.prompt->may_be_cached;
+  cell.duration_seconds = of.prompt->duration_seconds;
+  cell.capacity = of.prompt->capacity;
+  cell.workload = of.prompt->workload;
 }
 
 Cell make_cell(const Combination& of, const Point& at) {
@@ -104,6 +132,7 @@ Cell make_cell(const Combination& of, const Point& at) {
   cell.device = of.backend->device;
   cell.twin = of.backend->twin;
   cell.twin_devices = of.backend->devices;
+  cell.compile = of.backend->compile;
   cell.runner = of.backend->runner;
   cell.adapter = of.engine->output;
   cell.engine = of.engine;
@@ -114,7 +143,7 @@ Cell make_cell(const Combination& of, const Point& at) {
   cell.tokens = of.prompt->tokens.value_or(0);
   cell.depth = at.depth.value_or(0);
   cell.text = of.prompt->text;
-  cell.prompt_file = of.prompt->file;
+  cell.prompt_file = of.prompt->workload ? of.prompt->workload : of.prompt->file;
   cell.is_private = of.engine->is_private || of.model->is_private || of.prompt->is_private;
 
   Extra all;
@@ -124,6 +153,7 @@ Cell make_cell(const Combination& of, const Point& at) {
         of.backend->extra.for_engine(engine), of.prompt->extra.for_engine(engine)}) {
     all.add(extra);
   }
+  if (at.threads) all.threads = *at.threads == 0 ? k_all_threads : *at.threads;
   cell.env = all.env;
   cell.passed = all.passed;
   cell.threads = all.threads.value_or(cell.threads);
@@ -301,9 +331,10 @@ Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::stri
   for (const Cell& cell : matrix.cells) {
     shown.push_back(redactor.cell(cell.key).str());
     names.push_back({cell.key.str(), shown.back()});
-    if (!cell.key.depth && !cell.key.concurrency) continue;
     profile::CellKey line = cell.key.line();
     line.concurrency.reset();
+    line.threads.reset();
+    if (line == cell.key) continue;
     names.back().push_back(line.str());
     names.back().push_back(redactor.cell(line).str());
   }
@@ -327,9 +358,9 @@ Result<std::vector<Cell>> select(const Matrix& matrix, std::span<const std::stri
 
 CommandLine fill(const Cell& cell, const Filling& filling) {
   // Threads that wait for each other by spinning never take the same number of instructions.
-  const std::int64_t threads = filling.instructions ? 1
-                               : cell.threads > 0   ? cell.threads
-                                                    : filling.threads;
+  const std::int64_t threads = filling.one_thread ? 1
+                               : cell.threads > 0 ? cell.threads
+                                                  : filling.threads;
   const std::map<std::string_view, std::string> values{
       {"model", filling.model},
       {"prompt", cell.text.value_or("")},
@@ -345,7 +376,7 @@ CommandLine fill(const Cell& cell, const Filling& filling) {
       {"port", filling.port}};
   // The parser lets no other through.
   const auto value = [&](std::string_view name) { return look_up(values, name, ""); };
-  const bool counted = filling.pass == profile::Pass::counted && !filling.instructions;
+  const bool counted = filling.pass == profile::Pass::counted && !filling.bare;
   CommandLine line;
   const auto add = [&](const Arguments& arguments, const Environment& env) {
     for (const std::string& argument : arguments) line.argv.push_back(substitute(argument, value));
@@ -371,6 +402,10 @@ static std::vector<profile::Asked> asked_at(const Cell& cell,
   using profile::Sweep;
   if (cell.sweep == Sweep::overlapping) {
     return {{cell.prompt_tokens, cell.tokens, cell.requests, 0}};
+  }
+  // More than it can serve at once, so that requests join batches that are under way.
+  if (cell.sweep == Sweep::held) {
+    return {{cell.prompt_tokens, cell.tokens, 2 * cell.concurrency, 0}};
   }
   std::vector<std::int64_t> points{1};
   if (cell.sweep == Sweep::repeats) points = repeats;

@@ -9,12 +9,15 @@
 
 namespace weir::config {
 
+inline constexpr std::int64_t k_all_threads = -1;
+
 // One cell, resolved: templates still hold their placeholders.
 struct Cell {
   profile::CellKey key;
   std::string device;  // what must really do the work
   std::optional<std::string> twin;
   std::int64_t twin_devices = 1;  // how many of it there are
+  std::string compile{};          // as in BackendSettings
   std::string adapter;
   const EngineSettings* engine =
       nullptr;                     // into the Settings it was made from, which must outlive it
@@ -30,7 +33,15 @@ struct Cell {
   std::int64_t concurrency = 1;
   std::optional<double> rate{};
   std::int64_t requests = 1;
-  std::int64_t threads = 0;  // 0: the machine's physical cores
+  bool may_be_cached = false;  // of a server: its prompts may come from caches
+  std::optional<double> duration_seconds{};
+  std::optional<std::pair<double, double>> capacity{};
+  std::optional<std::string> workload{};
+  // A timed run of it is many in one.
+  [[nodiscard]] bool runs_long() const { return duration_seconds || capacity; }
+  // 0: the machine's physical cores, but one in processes that are counted; k_all_threads: in
+  // these, too
+  std::int64_t threads = 0;
   std::int64_t seed = 1;
   profile::Sweep sweep = profile::Sweep::tokens;
   bool is_private = false;
@@ -69,9 +80,8 @@ struct Filling {
   std::string port{};       // of a server that weir starts
   std::int64_t threads = 1;
   profile::Pass pass = profile::Pass::timed;
-  // One thread whatever the config says, and nothing of what the counted pass adds: a process that
-  // instructions are counted of.
-  bool instructions = false;
+  bool bare = false;        // nothing of what the counted pass adds
+  bool one_thread = false;  // whatever the config says
 };
 struct CommandLine {
   Arguments argv;   // argv[0] as written

@@ -1,5 +1,7 @@
 #include "gate/config/parse.hpp"
 
+#include "gate/config/placeholders.hpp"
+
 namespace weir::config {
 
 void Extra::add(const Extra& more) {
@@ -149,6 +151,17 @@ void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing) {
   }
 }
 
+namespace {
+
+bool asks_for_a_model(const Settings& settings) {
+  const auto asks = [](const EngineSettings& engine) {
+    return uses(engine.command, engine.extra.env, "model");
+  };
+  return settings.engines.empty() || std::ranges::any_of(settings.engines, asks);
+}
+
+}  // namespace
+
 Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
                                 const Known& known) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));
@@ -173,7 +186,7 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
   };
   // Engines come first: the other sections name them; matrix and limits name everything.
   constexpr Section k_sections[] = {
-      {"engines", parse_engines, true},   {"models", parse_models, true},
+      {"engines", parse_engines, true},   {"models", parse_models},
       {"backends", parse_backends, true}, {"prompts", parse_prompts, true},
       {"variants", parse_variants},       {"matrix", parse_matrix},
       {"limits", parse_limits},           {"gate", parse_gate},
@@ -182,8 +195,12 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
     if (parse == parse_matrix && parsing.settings.variants.empty()) {
       parsing.settings.variants.push_back({"default", {}, std::string(file_name)});
     }
-    if (const Node* section = needed ? fields.need(key) : fields.take(key)) {
+    const bool models = parse == parse_models;
+    const bool wanted = models ? asks_for_a_model(parsing.settings) : needed;
+    if (const Node* section = wanted ? fields.need(key) : fields.take(key)) {
       parse(*section, parsing);
+    } else if (models) {
+      parsing.settings.models.push_back({"none", "", {}, false, std::string(file_name)});
     }
   }
   if (const Node* engines = root.find("engines")) parse_cpu_ops(*engines, parsing);

@@ -130,6 +130,10 @@ std::optional<Value> read_one_of(const Node& node, std::string_view what,
 std::optional<double> read_duration(const Node& node, std::string_view what, double most,
                                     std::string_view most_shown, Problems& problems);
 
+// "5%" is a share of the baseline; a bare number is in the metric's base unit.
+std::optional<verdict::Amount> read_amount(const Node& node, std::string_view what,
+                                           bool may_be_relative, Problems& problems);
+
 // One mapping. Every key that may stand in it is asked for once with take(); its end then complains
 // about the rest. A value of nothing ("limits:" alone) counts as absent.
 class Fields {

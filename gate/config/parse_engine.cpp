@@ -70,7 +70,8 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
     return;
   }
   constexpr auto k_better = names_in_order<unit::Better>("higher", "lower");
-  constexpr auto k_kinds = names_in_order<unit::Kind>("time", "memory", "quality", "count");
+  constexpr auto k_kinds =
+      names_in_order<unit::Kind>("time", "memory", "quality", "usage", "count");
   const auto direction = read_one_of<unit::Better>(*better, "direction", k_better, problems);
   auto what = rule.scale->unit == unit::Unit::count   ? unit::Kind::count
               : rule.scale->unit == unit::Unit::bytes ? unit::Kind::memory
@@ -208,11 +209,12 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
   check_args(args, container.args, problems);
   engine.container = container;
   const std::string_view name = to_string(container.runtime);
-  if (holds(engine.probes, "instructions")) {
+  for (const char* probe : {"instructions", "host"}) {
+    if (!holds(engine.probes, probe)) continue;
     problems.add(node.at,
-                 "instructions are counted from outside, where they would be those of {}: not of "
+                 "the probe {} counts from outside, where its counts would be those of {}: not of "
                  "an engine in a container",
-                 name);
+                 probe, name);
   }
   if (engine.command.empty() || engine.command.front().empty()) return;
   const bool whole = begins_with(engine.command, container.runtime);
@@ -287,6 +289,14 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   fields.take("cpu_ops_allowed");  // parse_cpu_ops: it may name backends
   fields.read("timeout", engine.timeout_seconds, read_duration, 24 * 3600, "24h");
   fields.read("output_limit", engine.output_limit, read_output_limit);
+  if (const Node* codes = fields.take("ok_exit_codes")) {
+    const bool is_list = codes->kind == Node::Kind::list;
+    for (const Node& item : is_list ? std::span(codes->items) : std::span(codes, 1)) {
+      const auto code = read_integer(item, "ok_exit_codes", 0, 255, problems);
+      if (code) engine.ok_exit_codes.push_back(*code);
+    }
+  }
+  fields.read("exclusive", engine.exclusive, read_boolean);
   fields.read("build", engine.build, read_arguments);
   fields.read("private", engine.is_private, read_boolean);
   const Node* metrics = fields.take("metrics");

@@ -45,6 +45,23 @@ void parse_points(const Node& node, const char* what, std::int64_t low, std::int
   }
 }
 
+// A list of threads, each of which is a cell; "all" are the machine's cores. A single number is
+// read with those of engines.
+void parse_threads(const Node& node, PromptSettings& prompt, Problems& problems) {
+  constexpr std::int64_t k_most_threads = 4096;
+  Node numbers = node;
+  const auto all = std::ranges::stable_partition(
+      numbers.items, [](const Node& item) { return item.text != "all"; });
+  const std::size_t alls = all.size();
+  numbers.items.erase(all.begin(), all.end());
+  bool is_list = true;
+  if (alls == 0 || !numbers.items.empty()) {
+    parse_points(numbers, "threads", 1, k_most_threads, prompt.threads, is_list, problems);
+  }
+  if (alls > 0) prompt.threads.push_back(0);
+  if (alls > 1) problems.add(node.at, "threads all stands here twice");
+}
+
 // How many requests a second arrive.
 std::optional<double> read_rate(const Node& node, std::string_view what, Problems& problems) {
   constexpr double k_fastest = 100'000;
@@ -54,6 +71,23 @@ std::optional<double> read_rate(const Node& node, std::string_view what, Problem
   if (rate && *rate > 0 && *rate <= k_fastest) return rate;
   return problems.add(node.at, "rate must be requests a second, above 0 and at most {}: not {}",
                       k_fastest, describe(node));
+}
+
+void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems) {
+  Fields fields(node, "capacity", problems);
+  std::pair<double, double> rates{0, 0};
+  const auto read = [&](const char* key, double& into) {
+    const Node* value = fields.need(key);
+    const auto rate = value == nullptr ? std::nullopt : read_rate(*value, key, problems);
+    if (rate) into = *rate;
+    return rate.has_value();
+  };
+  const bool whole = read("low", rates.first) & read("high", rates.second);
+  if (whole && rates.first >= rates.second) {
+    problems.add(node.at, "capacity: low must be below high, between which it is looked for");
+  } else if (whole) {
+    prompt.capacity = rates;
+  }
 }
 
 void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
@@ -68,17 +102,35 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
                  "rate and concurrency: requests are sent as they arrive, or as soon as one "
                  "before them has ended; not both");
   }
-  fields.read("requests", prompt.requests, read_integer, 1, k_most_requests);
+  if (const Node* capacity = fields.take("capacity")) parse_capacity(*capacity, prompt, problems);
+  if (prompt.capacity && (rate != nullptr || !prompt.concurrency.empty())) {
+    problems.add(
+        rate != nullptr ? rate->at : Place{},
+        "capacity looks for a rate by itself: neither rate nor concurrency stand beside it");
+  }
+  const Node* requests = fields.read("requests", prompt.requests, read_integer, 1, k_most_requests);
+  constexpr Name<bool> k_holds[] = {{true, "all"}, {false, "none"}};
+  const Node* hold = fields.choose("hold", prompt.hold, k_holds);
+  if (prompt.hold.value_or(false) && rate != nullptr) {
+    problems.add(hold->at, "hold and rate: held requests are all sent at once");
+  }
+  fields.read("workload", prompt.workload, read_text);
+  fields.read("cache", prompt.may_be_cached, read_boolean);
+  if (const Node* duration =
+          fields.read("duration", prompt.duration_seconds, read_duration, 24 * 3600, "24h");
+      duration != nullptr && requests != nullptr) {
+    problems.add(duration->at, "requests and duration: a run ends after one of them");
+  }
 }
 
 void check_prompt(const Entry& entry, const PromptSettings& prompt, Problems& problems) {
   // What was written counts here, also where its value was refused: one mistake, one complaint.
   const auto has = [&](const char* key) { return entry.value.find(key) != nullptr ? 1 : 0; };
-  if (has("text") + has("file") + has("prompt_tokens") > 1) {
-    problems.add(entry.key_at, "{} has more than one of text, file and prompt_tokens",
+  if (has("text") + has("file") + has("prompt_tokens") + has("workload") > 1) {
+    problems.add(entry.key_at, "{} has more than one of text, file, prompt_tokens and workload",
                  named("prompt", entry));
   }
-  const bool nothing = has("text") + has("file") == 0 &&
+  const bool nothing = has("text") + has("file") + has("workload") == 0 &&
                        (has("tokens") == 0 || prompt.tokens == 0) &&
                        (has("prompt_tokens") == 0 || prompt.prompt_tokens == 0);
   if (nothing) {
@@ -90,7 +142,13 @@ void check_prompt(const Entry& entry, const PromptSettings& prompt, Problems& pr
 void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) {
   constexpr std::int64_t k_most_tokens = 10'000'000, k_deepest = 100'000'000;
   Problems& problems = parsing.problems;
-  Fields fields(entry.value, named("prompt", entry), problems);
+  Node value = entry.value;
+  const Node* threads = value.find("threads");
+  if (threads != nullptr && threads->kind == Node::Kind::list) {
+    parse_threads(*threads, prompt, problems);
+    std::erase_if(value.entries, [](const Entry& one) { return one.key == "threads"; });
+  }
+  Fields fields(value, named("prompt", entry), problems);
   fields.read("prompt_tokens", prompt.prompt_tokens, read_integer, 0, k_most_tokens);
   fields.read("tokens", prompt.tokens, read_integer, 0, k_most_tokens);
   if (const Node* depth = fields.take("depth")) {
@@ -101,7 +159,7 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
   fields.read("private", prompt.is_private, read_boolean);
   parse_per_engine(fields, prompt.extra, parsing);
   parse_load(fields, prompt, problems);
-  fields.later({"chat", "images", "cache"});
+  fields.later({"chat", "images"});
   if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, problems);
 }
 
@@ -161,6 +219,11 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
     parsing.problems.add(count->at, "{}: \"count\" is how many of a CUDA twin there are",
                          named("backend", entry));
   }
+  if (const Node* compile = fields.read("compile", backend.compile, read_text);
+      compile != nullptr && backend.device != "vulkan") {
+    parsing.problems.add(compile->at, "{}: \"compile\" is for kernels of vulkan, not of \"{}\"",
+                         named("backend", entry), backend.device);
+  }
   fields.read("runner", backend.runner, read_texts);
   parse_per_engine(fields, backend.extra, parsing);
 }
@@ -172,6 +235,7 @@ void parse_models(const Node& node, Parsing& parsing) {
       node, "model", parsing.settings.models, parsing,
       [&](const Entry& entry, ModelSettings& model) {
         Problems& problems = parsing.problems;
+        if (entry.value.kind == Node::Kind::null) return;  // no file
         if (entry.value.kind != Node::Kind::map) {
           model.path =
               read_text(entry.value, "the path of " + named("model", entry), problems).value_or("");

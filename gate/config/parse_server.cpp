@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view k_server_keys =
     "url api ready model_name slo own_fields extra_body warm_up blocks share_start token_env "
-    "server_metrics max_different_outputs";
+    "server_metrics max_different_outputs logits";
 
 constexpr double k_day = 24 * 3600;
 constexpr const char* k_day_shown = "24 h 0 m";
@@ -253,6 +253,26 @@ std::string read_extra_body(const Node& node, const std::vector<std::string>& se
   return text;
 }
 
+// How far from the base's a model's distributions may be: a limit of this engine's cells.
+void parse_logits(const Node& node, EngineSettings& engine, Parsing& parsing) {
+  Fields fields(node, "logits", parsing.problems);
+  verdict::LimitEntry limit;
+  limit.match.engine = engine.name;
+  limit.metrics = {std::string(unit::k_divergence)};
+  limit.source = parsing.problems.source(node.at);
+  fields.read("max_kl", limit.max, read_amount, false);
+  fields.finish();
+  if (!limit.max) return;
+  const ServerSettings& server = *engine.server;
+  if (server.warm_up == 0 || server.api == "ollama") {
+    parsing.problems.add(
+        node.at, "logits are asked for in the warm-up: {}",
+        server.warm_up == 0 ? "warm_up must be 1 or more" : "Ollama's API does not tell them");
+  }
+  engine.server->max_divergence = limit.max->value;
+  parsing.settings.limits.push_back(std::move(limit));
+}
+
 }  // namespace
 
 void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing) {
@@ -301,6 +321,7 @@ void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& par
   fields.read("max_different_outputs", server.most_different_outputs, read_integer, 0,
               k_most_different);
   fields.read("blocks", server.blocks, read_integer, 0, k_most_blocks);
+  if (const Node* logits = fields.take("logits")) parse_logits(*logits, engine, parsing);
 }
 
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems) {
@@ -344,10 +365,12 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
                  "weir picks a port for the server: put {port} where the command takes it, as in "
                  "--port, \"{port}\", or say where it listens by url");
   }
-  if (holds(engine.probes, "instructions")) {
+  for (const char* probe : {"instructions", "host"}) {
+    if (!holds(engine.probes, probe)) continue;
     problems.add(at("probes"),
-                 "instructions are counted over a whole process: of a server that would be its "
-                 "start and its idle time, too");
+                 "the probe {} counts over a whole process: of a server that would be its start "
+                 "and its idle time, too",
+                 probe);
   }
   if (engine.container && (command == nullptr || engine.container->runtime == Runtime::srun)) {
     problems.add(

@@ -22,6 +22,7 @@ Result<Preset> read(const PresetText& file) {
   fields.read("about", preset.about, read_text);
   fields.read("tried", preset.tried, read_text);
   fields.read("programs", preset.programs, read_texts);
+  fields.read("packages", preset.packages, read_texts);
   fields.read("loads", preset.loads, read_text);
   fields.read("build", preset.build, read_arguments);
   if (const Node* flags = fields.take("flags")) {
@@ -63,6 +64,11 @@ const std::vector<Preset>& presets() {
 }
 
 std::vector<std::string> preset_names() { return names_of(presets()); }
+
+bool loads_model(std::string_view loads, std::string_view path, bool folder) {
+  if (loads.empty() || loads == "folder") return loads.empty() || folder;
+  return !folder && text::lower(path).ends_with("." + std::string(loads));
+}
 
 const Preset* preset_of_program(std::string_view file_name) {
   return first_of(presets(), [&](const Preset& one) { return holds(one.programs, file_name); });

@@ -16,8 +16,9 @@ struct Preset {
   std::string about;                  // one line
   std::string tried;                  // the real program that it was run with; "": none
   std::vector<std::string> programs;  // names that its program has
-  std::string loads;                  // "gguf" or "folder": the only models that it takes; "": any
-  Arguments build;                    // a hint: how its program is built; "" where none is known
+  std::vector<std::string> packages;  // of npm, that a script which is the engine imports
+  std::string loads;  // "gguf", another ending or "folder": the only models that it takes; "": any
+  Arguments build;    // a hint: how its program is built; "" where none is known
   std::map<std::string, std::string> flags;  // other spellings of the command's flags
   Arguments command;                         // the program first
   std::string output;                        // "" of a server
@@ -33,6 +34,9 @@ struct Preset {
   // "llama-bench 1", as baselines keep it.
   [[nodiscard]] std::string id() const { return fmt::format("{} {}", name, version); }
 };
+
+// A model at `path`, a folder or a file, is one that `loads` means.
+[[nodiscard]] bool loads_model(std::string_view loads, std::string_view path, bool folder);
 
 // By name. All that are built in can be read: a test reads them.
 [[nodiscard]] const std::vector<Preset>& presets();

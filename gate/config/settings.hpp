@@ -82,6 +82,7 @@ struct ServerSettings {
   // So many requests of a load may be answered otherwise than most of them are; absent: a warning.
   std::optional<std::int64_t> most_different_outputs{};
   profile::ServedObjectives objectives;
+  std::optional<double> max_divergence{};  // of output_kl, in nats; absent: nobody asks
 
   friend bool operator==(const ServerSettings&, const ServerSettings&) = default;
 };
@@ -113,6 +114,8 @@ struct EngineSettings {
   std::vector<CpuOp> cpu_ops_allowed;
   double timeout_seconds = 300;
   std::int64_t output_limit = std::int64_t{16} << 20;
+  std::vector<std::int64_t> ok_exit_codes;  // besides 0: it did its work all the same
+  bool exclusive = false;                   // no two of its processes at once
   Arguments build;
   std::optional<ContainerSettings> container{};
   std::optional<ServerSettings> server{};
@@ -137,11 +140,17 @@ struct ModelSettings {
   std::string source;
 };
 
+// Of `compile`: kernels are not compiled.
+inline constexpr std::string_view k_no_compiler = "off";
+
 struct BackendSettings {
   std::string name;
   std::string device;  // "cpu", or an API of unit/device_api.hpp
   std::optional<std::string> twin;
-  std::int64_t devices = 1;           // of the twin, alike
+  std::int64_t devices = 1;  // of the twin, alike
+  // What compiles recorded kernels ("radv-navi31"); "": what the twin's description says;
+  // k_no_compiler.
+  std::string compile{};
   std::vector<std::string> runner{};  // labels of the machine that its cells need (weir plan)
   PerEngine extra;
   std::string source;
@@ -164,6 +173,14 @@ struct PromptSettings {
   bool concurrency_is_list = false;
   std::optional<double> rate;
   std::optional<std::int64_t> requests;
+  // Counted passes: all requests are queued before the server begins; unset: where that can be.
+  std::optional<bool> hold{};
+  bool may_be_cached = false;                // prompts may be answered from the server's caches
+  std::optional<double> duration_seconds{};  // of a timed run, in place of `requests`
+  // The rates between which the highest is looked for that keeps the engine's slo.
+  std::optional<std::pair<double, double>> capacity{};
+  std::optional<std::string> workload{};  // a file of requests: their prompts, lengths, arrivals
+  std::vector<std::int64_t> threads{};    // of a list, each a cell; 0: all cores; empty: no list
   std::optional<std::string> text, file;
   PerEngine extra;
   bool is_private = false;

@@ -9,20 +9,21 @@
 
 namespace weir::config {
 
-extern const std::string_view k_config_form, k_github_form, k_gitlab_form, k_gitlab_note;
+extern const std::string_view k_config_form, k_github_form, k_post_form, k_gitlab_form,
+    k_gitlab_note;
 
 namespace {
 
 // A form of starter/*.yml with its {words} filled in. A line that begins with "?word " stands there
-// where that has a value.
+// where that has a value; "?word" alone is an empty line.
 std::string filled(std::string_view form, const std::map<std::string, std::string>& values) {
   const auto value = [&](std::string_view word) { return values.at(std::string(word)); };
   std::vector<std::string> lines;
   for (std::string_view line : text::split(form, '\n')) {
     if (line.starts_with('?')) {
-      const std::size_t end = line.find(' ');
+      const std::size_t end = std::min(line.find(' '), line.size());
       if (value(line.substr(1, end - 1)).empty()) continue;
-      line.remove_prefix(end + 1);
+      line.remove_prefix(std::min(end + 1, line.size()));
     }
     lines.push_back(substitute(line, value));
   }
@@ -50,9 +51,11 @@ std::vector<Named> named_engines(const StarterInput& found) {
 std::string engines(const StarterInput& found, const std::vector<Named>& all) {
   std::vector<std::string> lines;
   for (const Named& one : all) {
+    const std::string& program = one.engine->program;
     const std::string keys =
-        fmt::format("{{preset: {}, program: {}{}", one.preset->name,
-                    yaml_scalar(one.engine->program), found.has_probes ? "" : ", probes: []");
+        fmt::format("{{preset: {}{}{}", one.preset->name,
+                    program.empty() ? "" : ", program: " + yaml_scalar(program),
+                    found.has_probes ? "" : ", probes: []");
     // A program of this checkout: a base has its own, which is built.
     if (found.build.empty() || !one.engine->program.starts_with("./")) {
       lines.push_back(fmt::format("  {}: {}}}", one.name, keys));
@@ -72,8 +75,7 @@ std::string models(const StarterInput& found, const std::vector<Named>& all) {
   std::set<std::string> taken;
   for (const StarterModel& model : found.models) {
     const auto loads = [&](const Named& one) {
-      const std::string& only = one.preset->loads;
-      return only.empty() || (only == "folder") == model.folder;
+      return loads_model(one.preset->loads, model.path, model.folder);
     };
     if (!all.empty() && std::ranges::none_of(all, loads)) continue;
     lines.push_back(
@@ -98,6 +100,7 @@ std::string backends(const StarterInput& found, const std::vector<Named>& all) {
     }
   }
   if (all.empty()) names = {"cpu"};
+  if (all.empty() && found.has_vulkan) names.emplace_back("vulkan");
   return fmt::format("{{{}: {{}}}}", text::join(names, ": {}, "));
 }
 
@@ -156,10 +159,16 @@ std::string starter_config(const StarterInput& found) {
   const std::string loaded = models(found, all);
   return filled(k_config_form, {{"home", k_home},
                                 {"none", all.empty() ? "yes" : ""},
+                                {"probed", all.empty() && found.has_probes ? "yes" : ""},
                                 {"engines", engines(found, all)},
                                 {"models", loaded},
                                 {"no_model", loaded.empty() ? "yes" : ""},
                                 {"backends", backends(found, all)}});
+}
+
+std::string missing_build(const std::string& program) {
+  return fmt::format(
+      "the runner has no {} unless a step gets it: \"build:\" is missing in weir.yaml", program);
 }
 
 namespace {
@@ -169,20 +178,25 @@ std::string word(const std::string& text) {
   return "'" + replaced(one_line(text), "'", "'\\''") + "'";
 }
 
-// What a job does before weir is asked, a command a line. `file` is the workflow's name.
-std::vector<std::string> steps_of(const StarterCi& found, const std::string& file, bool folder) {
+// What a job does before weir is asked, a command a line; as one script, or each for itself. `file`
+// is the workflow's name.
+std::vector<std::string> steps_of(const StarterCi& found, const std::string& file, bool script) {
   std::vector<std::string> lines;
-  if (folder && found.folder != ".") lines.push_back("cd " + word(found.folder));
+  if (script && found.folder != ".") lines.push_back("cd " + word(found.folder));
   lines.insert(lines.end(), found.builds.begin(), found.builds.end());
-  const auto ask = [&](const std::string& place, const std::string& what) {
+  const auto ask = [&](const std::string& test, const std::string& place, const std::string& what) {
     lines.push_back(
-        fmt::format("test -e {} || {{ echo {}; exit 1; }}", word(place),
+        fmt::format("{} || {{ echo {}; exit 1; }}", test,
                     word(fmt::format("::error title=weir::{}: {} {}", file, what, place))));
   };
   for (const std::string& program : found.programs) {
-    ask(program, "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
+    if (script) lines.push_back("# " + missing_build(program));
+    ask("command -v " + word(program) + " >/dev/null", program,
+        "build the engine here, and say so in weir.yaml as well (build: [./build.sh]):");
   }
-  for (const std::string& model : found.models) ask(model, "fetch this model here:");
+  for (const std::string& model : found.models) {
+    ask("test -e " + word(model), model, "fetch this model here:");
+  }
   return lines;
 }
 
@@ -195,9 +209,7 @@ std::string below_root(const StarterCi& found, const std::string& file) {
   return (found.folder == "." ? "" : found.folder + "/") + file;
 }
 
-}  // namespace
-
-std::string starter_github(const StarterCi& found) {
+std::map<std::string, std::string> github_values(const StarterCi& found) {
   // Text that GitHub takes for text, whatever is in it.
   const auto plain = [](const std::string& text) { return replaced(text, "${{", "${{ '${{' }}"); };
   const auto scalar = [&](const std::string& text) { return yaml_quoted(plain(text)); };
@@ -206,20 +218,34 @@ std::string starter_github(const StarterCi& found) {
   const std::string folder = found.folder == "." ? "" : scalar(found.folder);
   const std::string file = found.file == "weir.yaml" ? "" : scalar(found.file);
   constexpr std::string_view k_block = "            ";
-  return filled(k_github_form,
-                {{"home", k_home},
-                 {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
-                 {"vulkan", found.vulkan ? k_vulkan_packages : ""},
-                 {"fetched", found.models.empty() ? "" : "yes"},
-                 {"paths", plain(indented(paths, k_block))},
-                 {"bases", found.has_base ? "yes" : ""},
-                 {"steps", plain(indented(steps_of(found, ".github/workflows/weir.yml", true),
-                                          "          "))},
-                 {"folder", folder},
-                 {"file", file},
-                 {"config", folder + file},
-                 {"stored", found.has_base ? "" : "yes"},
-                 {"made", plain(indented(found.made, k_block))}});
+  const auto own = [&](const std::string& value) { return found.forks ? "" : value; };
+  return {
+      {"home", k_home},
+      {"own", own("yes")},
+      {"own_folder", own(folder)},
+      {"own_file", own(file)},
+      {"judge", found.forks ? "weir-post.yml" : "the job \"post\""},
+      {"minutes", fmt::format("{:.0f}", std::ceil(found.minutes))},
+      {"vulkan", found.vulkan ? k_vulkan_packages : ""},
+      {"fetched", found.models.empty() ? "" : "yes"},
+      {"paths", plain(indented(paths, k_block))},
+      {"bases", found.has_base ? "yes" : ""},
+      {"steps", plain(indented(steps_of(found, ".github/workflows/weir.yml", true), "          "))},
+      {"folder", folder},
+      {"file", file},
+      {"config", folder + file},
+      {"stored", found.has_base ? "" : "yes"},
+      {"made", plain(indented(found.made, k_block))}};
+}
+
+}  // namespace
+
+std::string starter_github(const StarterCi& found) {
+  return filled(k_github_form, github_values(found));
+}
+
+std::string starter_github_post(const StarterCi& found) {
+  return filled(k_post_form, github_values(found));
 }
 
 std::string starter_gitlab(const StarterCi& found) {

@@ -11,7 +11,7 @@ namespace weir::config {
 
 struct StarterEngine {
   std::string name;     // a cell name is made of it: "llama.cpp"
-  std::string program;  // as it shall stand in the config
+  std::string program;  // as it shall stand in the config; "": the preset's, which runs a script
   std::string preset;   // "llama-bench"; others are left out
 };
 struct StarterModel {
@@ -48,11 +48,17 @@ struct StarterCi {
   // owner knows where they come from.
   std::vector<std::string> programs{}, models{};
   std::vector<std::string> made{};  // models for `weir model make`: its arguments, a line each
+  bool forks = false;               // GitHub: another workflow posts, as a fork's token may not
 };
+
+// "the runner has no ./bench unless …".
+[[nodiscard]] std::string missing_build(const std::string& program);
 
 // Both measure counts alone, beside the base where there is one, and end red at what somebody has
 // to fill in first: how a program of `programs` is built, where a model of `models` comes from.
 [[nodiscard]] std::string starter_github(const StarterCi& found);
+// With found.forks, the workflow that posts.
+[[nodiscard]] std::string starter_github_post(const StarterCi& found);
 [[nodiscard]] std::string starter_gitlab(const StarterCi& found);
 
 }  // namespace weir::config

@@ -167,6 +167,16 @@ std::string total_headline(const Finding& finding, bool more, bool told) {
                             : "fused, or done elsewhere");
 }
 
+// As many more as there are more works: a wait for each, or one for each few.
+bool goes_with(const ExactCounts& waits, const ExactCounts& works) {
+  constexpr double k_few = 4, k_rounding = 0.5;
+  const double before = waits.before.value(), after = waits.after.value();
+  if (waits.before == works.before && waits.after == works.after) return true;
+  if (before < k_few || works.before == k_none) return false;
+  const double likely = before * works.after.value() / works.before.value();
+  return works.before != works.after && std::fabs(likely - after) <= k_rounding;
+}
+
 }  // namespace
 
 void find_batches(Board& board) {
@@ -219,8 +229,7 @@ void find_syncs(Board& board) {
   // An engine that waits after each dispatch waits as often as it dispatches.
   const auto waits = exact_counts(board.evidence, base);
   const auto works = exact_counts(board.evidence, "dispatches");
-  const bool each =
-      waits && works && waits->before == works->before && waits->after == works->after;
+  const bool each = waits && works && goes_with(*waits, *works);
   if (more && !each) {
     Finding finding = board.about(kind::sync_per_layer, base);
     const std::vector<Amount> amounts = amounts_of(board, bases);
@@ -366,10 +375,15 @@ void find_copies(Board& board) {
   }
   if (more) finding.cause = "a tensor lives in other memory than the op that reads it.";
   board.take("backend_syncs");
-  // Kernels that run apart hand each other what a fused one kept: copies follow from them.
-  const bool follows = std::ranges::any_of(board.entries, [&](const Board::Entry& entry) {
-    return entry.finding.kind == (more ? kind::fusion_lost : kind::fusion_gained);
-  });
+  // Kernels that run apart hand each other what a fused one kept, and many an engine copies the
+  // parameters of each: copies follow from them.
+  const Rational works = board.found.count("dispatches");
+  const bool covered = works != k_none && !board.found.kernels.empty() &&
+                       (works > k_none) == more && size_of(works) >= size_of(amounts.front().delta);
+  const bool follows =
+      covered || std::ranges::any_of(board.entries, [&](const Board::Entry& entry) {
+        return entry.finding.kind == (more ? kind::fusion_lost : kind::fusion_gained);
+      });
   board.add(std::move(finding), units, follows ? 2 : 1);
 }
 

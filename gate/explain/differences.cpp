@@ -66,7 +66,9 @@ void add_metrics(const Evidence& evidence, Differences& made) {
     if (metric->kind == unit::Kind::count) {
       const auto delta = count_change(evidence, name, before, found->second);
       if (!delta) continue;
-      if (metric->scope == Scope::fixed) {
+      if (unit::is_level(metric->base)) {
+        made.levels[metric->base] = *delta;
+      } else if (metric->scope == Scope::fixed) {
         made.fixed[metric->base] = *delta;
       } else if (metric->scope == Scope::per_context_token) {
         made.context[metric->base] = *delta;
@@ -141,7 +143,7 @@ Rational Differences::count(const std::string& base) const { return look_up(coun
 
 bool Differences::work_changed() const {
   return !counts.empty() || !context.empty() || !unsteady.empty() || !kernels.empty() ||
-         !cpu_ops.empty() || !graph.empty();
+         !cpu_ops.empty() || !graph.empty() || !levels.empty();
 }
 
 bool Differences::any() const { return work_changed() || !fixed.empty() || !times.empty(); }
@@ -175,11 +177,14 @@ bool counted(const Evidence& evidence, const std::string& base) {
 }
 
 std::optional<ExactCounts> exact_counts(const Evidence& evidence, const std::string& base) {
-  if (!counted(evidence, base)) return std::nullopt;
-  const std::string name = metric_name(evidence, base);
-  const auto before = evidence.before.metrics.at(name).exact;
-  const auto after = evidence.after.metrics.at(name).exact;
-  return before && after ? std::optional(ExactCounts{*before, *after}) : std::nullopt;
+  return exact_values(evidence, metric_name(evidence, base));
+}
+
+std::optional<ExactCounts> exact_values(const Evidence& evidence, const std::string& name) {
+  const Known* before = look_up(evidence.before.metrics, name);
+  const Known* after = look_up(evidence.after.metrics, name);
+  const bool exact = before != nullptr && after != nullptr && before->exact && after->exact;
+  return exact ? std::optional(ExactCounts{*before->exact, *after->exact}) : std::nullopt;
 }
 
 Differences differences_of(const Evidence& evidence) {

@@ -6,6 +6,7 @@
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/stats/quantile.hpp"
+#include "gate/unit/kernel_cost.hpp"
 #include "gate/verdict/removed.hpp"
 
 namespace weir::explain {
@@ -18,7 +19,9 @@ Work work_of(Work::Kind kind, const std::string& name, bool on_cpu, const Ration
 Side side_of(const profile::Profile& profile) {
   Side side;
   for (const auto& [name, measured] : profile.metrics) {
-    if (measured.value()) side.metrics[name] = {measured.exact, measured.samples};
+    // Of sums over what kernels run: other kernels or other code tell why they changed.
+    if (measured.value() && !unit::is_summed_cost(measured.metric.base))
+      side.metrics[name] = {measured.exact, measured.samples};
   }
   const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->varies) {
@@ -89,6 +92,8 @@ bool comparable(const std::optional<profile::KernelSet>& a,
   return a && b && !a->varies && !b->varies && a->named == b->named && a->scope == b->scope &&
          a->length == b->length;
 }
+
+bool is_call(const verdict::Changed& one) { return one.name.starts_with(profile::k_system_call); }
 
 void drop_works(Evidence& evidence, Work::Kind kind, bool on_cpu) {
   for (Side* side : {&evidence.before, &evidence.after}) {
@@ -174,6 +179,10 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
   evidence.after = side_of(after);
   const bool cpu = after.device == "cpu" && before.device == "cpu";
   const auto kind = cpu ? Work::Kind::op : Work::Kind::kernel;
+  if (comparable(before.functions, after.functions)) {
+    evidence.calls = verdict::differences(before.functions->counts, after.functions->counts);
+    std::erase_if(evidence.calls, [](const auto& one) { return !is_call(one); });
+  }
   evidence.kernels_known = comparable(before.kernels, after.kernels);
   // Everything that a device did may be gone from it.
   if (!evidence.kernels_known) drop_works(evidence, kind, cpu);
@@ -193,6 +202,7 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
     if (metric.metric.name == verdict::k_cell_metric) continue;  // it is gone: no work to explain
     // Kernels that changed are told below, by their own names.
     if (unit::names_work(metric.metric.name) && metric.metric.kind == unit::Kind::count) continue;
+    if (unit::is_summed_cost(metric.metric.base)) continue;
     const std::string& name = metric.metric.name;
     evidence.before.metrics[name] = known_of(metric.baseline, metric.baseline_text, metric.nature);
     evidence.after.metrics[name] = known_of(metric.current, metric.current_text, metric.nature);
@@ -202,6 +212,8 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
   const bool cpu = cell.device == "cpu";
   add_changed(cell.kernels, cpu ? Work::Kind::op : Work::Kind::kernel, cpu, evidence);
   add_changed(cell.ops, Work::Kind::op, true, evidence);
+  std::ranges::copy_if(cell.functions, std::back_inserter(evidence.calls), is_call);
+  if (cell.kernel_code) evidence.code = cell.kernel_code->changed;
   evidence.kernels_known = !cell.kernels.empty();
   evidence.cpu_ops_known = !cell.ops.empty();
   return evidence;

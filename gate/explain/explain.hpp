@@ -39,13 +39,24 @@ constexpr const char* extra_copies = "extra_copies";
 constexpr const char* copies_removed = "copies_removed";
 // the same work by another kernel
 constexpr const char* variant_changed = "variant_changed";
+// the same kernel, other code behind its name
+constexpr const char* code_changed = "code_changed";
 constexpr const char* splits_changed = "splits_changed";
 constexpr const char* grows_with_context = "grows_with_context";
 constexpr const char* fixed_cost_changed = "fixed_cost_changed";
+// what it takes of devices, and how often it asks for that
+constexpr const char* memory_changed = "memory_changed";
+// pipelines or graphs made while tokens are generated
+constexpr const char* made_late = "made_late";
 constexpr const char* op_added = "op_added";
 constexpr const char* op_removed = "op_removed";
 constexpr const char* op_slower = "op_slower";
 constexpr const char* op_faster = "op_faster";
+// system calls by name, per token
+constexpr const char* calls_changed = "calls_changed";
+constexpr const char* threads_changed = "threads_changed";
+// what a server took from a cache, or accepted of a draft
+constexpr const char* served_changed = "served_changed";
 // a rate, a time or memory, with no difference that explains it
 constexpr const char* time_changed = "time_changed";
 // none of the above

@@ -40,7 +40,10 @@ void name_ops(const Moves& moves, Finding& finding) {
 // "a, b and c".
 std::string joined_names(const Moves& moves) {
   std::vector<std::string> names;
-  for (const Move* move : moves) names.push_back(safe(move->parsed.base()));
+  for (const Move* move : moves) {
+    const std::string name = safe(move->parsed.base());
+    if (!holds(names, name)) names.push_back(name);
+  }
   if (names.size() < 2) return text::join(names);
   const std::string last = std::move(names.back());
   names.pop_back();
@@ -157,6 +160,14 @@ std::size_t kinds_of(const Moves& moves) {
   return kinds.size();
 }
 
+// "main@ec2ac0f063322dd0": a hash of its code, as the program gave it no name.
+bool nameless(const Move* move) {
+  constexpr std::size_t k_digits = 16;
+  const std::string& name = move->name;
+  return name.size() > k_digits && name[name.size() - k_digits - 1] == '@' &&
+         name.find_first_not_of("0123456789abcdef", name.size() - k_digits) == std::string::npos;
+}
+
 // Names tell nothing, numbers do: fewer kernels of few kinds make room for more of several.
 Fusion fusion_by_number(const Moves& joined_side, const Moves& parts_side) {
   if (joined_side.empty()) return {};
@@ -165,12 +176,22 @@ Fusion fusion_by_number(const Moves& joined_side, const Moves& parts_side) {
   Moves parts = parts_side;
   std::erase_if(parts, [&](const Move* move) { return !(move->size() <= often); });
   const bool more = often < units_of(parts) && kinds_of(parts) >= kinds_of(joined_side);
-  if (kinds_of(parts) < 2 || !more || std::ranges::none_of(parts, is_small)) return {};
+  // Whether one without a name is small nobody knows: each of them has to run as often then.
+  const bool as_often = std::ranges::all_of(
+      parts, [&](const Move* part) { return nameless(part) && !(part->size() < often); });
+  const bool likely = as_often || std::ranges::any_of(parts, is_small);
+  if (kinds_of(parts) < 2 || !more || !likely) return {};
   return {joined_side, std::move(parts), true};
 }
 
+// The largest first, variants of one kernel taken together.
 void by_size(Moves& moves) {
-  std::ranges::stable_sort(moves, std::greater(), [](const Move* move) { return move->size(); });
+  std::map<std::string, double> sums;
+  for (const Move* move : moves) sums[move->parsed.base()] += move->size();
+  std::ranges::stable_sort(moves, {}, [&](const Move* move) {
+    const std::string base = move->parsed.base();
+    return std::tuple(-sums[base], base, -move->size());
+  });
 }
 
 std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost) {
@@ -185,7 +206,9 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
     if (named || parts.size() == 3) break;
     if (!same_work(part->parsed, whole->parsed)) parts.push_back(part);
   }
-  const std::string often = times_words(whole->delta(), board.evidence.scope);
+  Moves variants = fusion.joined;
+  std::erase_if(variants, [&](const Move* one) { return !same_work(one->parsed, whole->parsed); });
+  const std::string often = times_words(sum_of(variants), board.evidence.scope);
   const std::string name = safe(whole->parsed.base());
   const std::string names = joined_names(parts);
   const char* seems = fusion.by_number ? " seems" : "";
@@ -196,8 +219,6 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
 }
 
 void add_fusion(Board& board, Fusion fusion, bool lost) {
-  by_size(fusion.joined);
-  by_size(fusion.parts);
   Finding finding = board.about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
   finding.headline = fusion_headline(board, fusion, lost);
   finding.lines = {move_words(fusion.joined, 4), move_words(fusion.parts, 6)};
@@ -228,6 +249,7 @@ bool find_fusion(Board& board, bool lost, Fusion (*way)(const Moves&, const Move
   if (fusion.joined.empty() || fusion.parts.empty()) return false;
   // The rest of it: small kernels whose joined ones do not show it in their names.
   for (Moves* side : {&joined_side, &parts_side}) std::erase_if(*side, std::not_fn(is_small));
+  for (Moves* side : {&fusion.joined, &fusion.parts, &joined_side, &parts_side}) by_size(*side);
   add_once(fusion.parts, parts_side);
   add_once(fusion.joined, joined_side);
   add_fusion(board, std::move(fusion), lost);

@@ -2,6 +2,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/model/twin_sizes.hpp"
 
 namespace weir::explain {
 namespace {
@@ -216,6 +217,22 @@ void add_periods(const Json& config, ModelFacts& facts) {
   add("decoder_sparse_step", "", "experts", "a dense FFN");
 }
 
+void add_cache(const model::GgufHeader& header, ModelFacts& facts) {
+  const auto sizes = model::read_sizes(header);
+  const bool windows = header.find_own("attention.sliding_window") != nullptr;
+  if (!sizes || windows || sizes->kv_rank != 0 || sizes->key != sizes->value) return;
+  const std::uint64_t heads = model::largest(sizes->kv_heads);
+  constexpr std::uint64_t k_most = 1U << 20;
+  if (heads == 0 || heads > k_most || sizes->key == 0 || sizes->key > k_most ||
+      std::ranges::count(sizes->kv_heads, heads) != std::ssize(sizes->kv_heads) ||
+      sizes->kv_heads.size() != static_cast<std::size_t>(facts.layers)) {
+    return;
+  }
+  facts.cached_numbers = facts.layers * static_cast<std::int64_t>(2 * heads * sizes->key);
+  facts.cached_words =
+      fmt::format("{} layers \u00d7 2 \u00d7 {} heads \u00d7 {}", facts.layers, heads, sizes->key);
+}
+
 }  // namespace
 
 ModelFacts model_facts(const model::GgufHeader& header) {
@@ -239,6 +256,7 @@ ModelFacts model_facts(const model::GgufHeader& header) {
   // Which layers lack a tensor is not known where layers are missing.
   if (!partial) add_tensor_families(tensors, facts.layers, facts);
   add_metadata_families(header, facts);
+  if (!partial) add_cache(header, facts);
   order_families(facts);
   return facts;
 }

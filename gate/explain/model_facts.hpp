@@ -24,6 +24,10 @@ struct ModelFacts {
   // Each set of layers once, the largest first; then by pattern.
   std::vector<Family> families;
   std::optional<std::int64_t> experts_used;
+  // Numbers that a cache keeps of each token, and what they are made of: "4 layers × 2 × 4 heads ×
+  // 64"; absent where layers keep different ones, or only those of a window.
+  std::optional<std::int64_t> cached_numbers{};
+  std::string cached_words{};
 
   friend bool operator==(const ModelFacts&, const ModelFacts&) = default;
 };

@@ -4,8 +4,12 @@
 //
 //   moved.cpp     work that left the device for the CPU, or came back
 //   kernels.cpp   fusions, variants, pieces, work added and removed, told by names of kernels
+//   code.cpp      other code behind the names of kernels
 //   counts.cpp    batches, waits, sums of dispatches, barriers, splits, copies, context, the fixed
 //                 part, and what is left
+//   memory.cpp    memory of devices, pipelines that are made late
+//   host.cpp      system calls by name, threads
+//   served.cpp    what a server says of itself: caches, drafts
 //   times.cpp     works that take longer each time; rates, times and memory that nothing explains
 #pragma once
 
@@ -18,6 +22,7 @@
 #include "gate/explain/explain.hpp"
 #include "gate/explain/fit.hpp"
 #include "gate/profile/kernel_name.hpp"
+#include "gate/unit/kernel_cost.hpp"
 
 namespace weir::explain {
 
@@ -48,6 +53,7 @@ struct Differences {
   std::map<std::string, Rational> counts;   // in the scope of the works
   std::map<std::string, Rational> fixed;    // of the start
   std::map<std::string, Rational> context;  // per token of context
+  std::map<std::string, Rational> levels;   // of how much there is at once
   std::vector<std::string> unsteady;        // full names that only one side has as a slope
   std::vector<Move> kernels;                // on the device, the largest change first
   std::vector<Move> cpu_ops;                // on the CPU of a cell on a device
@@ -82,6 +88,9 @@ struct ExactCounts {
 };
 [[nodiscard]] std::optional<ExactCounts> exact_counts(const Evidence& evidence,
                                                       const std::string& base);
+// The same by the metric's whole name.
+[[nodiscard]] std::optional<ExactCounts> exact_values(const Evidence& evidence,
+                                                      const std::string& name);
 
 // One finding a rule that holds, in the order of the rules.
 [[nodiscard]] std::vector<Finding> user_findings(const Evidence& evidence, const Differences& found,
@@ -124,9 +133,9 @@ struct Board {
 };
 
 using Pattern = void(Board& board);
-Pattern find_batches, find_graphs, find_moved, find_syncs, find_pieces, find_kernels, find_totals,
-    find_barriers, find_splits, find_copies, find_context, find_slow, find_fixed, find_rest,
-    find_times;
+Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pieces, find_kernels,
+    find_totals, find_barriers, find_code, find_splits, find_copies, find_context, find_slow,
+    find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest, find_times;
 
 // Writes each amount as a line, held against the model's layers where that fits, and fills the
 // finding's layers, tensors and per_layer from the first of them. Says how surprising the fit is.

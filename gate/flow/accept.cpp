@@ -116,6 +116,33 @@ Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
   return taken;
 }
 
+std::string why_not(const profile::Profile& profile, const std::vector<std::string>& metrics) {
+  // Of single metrics only where it is one of them.
+  const bool is_answer =
+      profile::only_does_not_fit(profile) && (metrics.empty() || holds(metrics, unit::k_fits));
+  if (!profile.errors.empty() && !is_answer) return profile.errors.front();
+  if (profile.placement.state == profile::Placement::State::refuted) {
+    return "its work did not run where it was asked to: " + profile.placement.reason;
+  }
+  if (profile.metrics.empty()) return profile.counts_skipped.value_or("nothing was measured");
+  return "";
+}
+
+// What a run says cannot be accepted, which measuring again would find again: cells with an error,
+// and under the same configuration those whose work ran elsewhere.
+std::vector<profile::Profile> refused(const Measured& earlier, const Job& job,
+                                      const std::vector<std::string>& metrics) {
+  const auto now = job.files().read(job.asked.config, std::uint64_t{1} << 22);
+  const bool same = now && *now == earlier.config_text;
+  std::vector<profile::Profile> list;
+  for (const profile::Profile& profile : earlier.profiles) {
+    const bool elsewhere = same && profile.placement.state == profile::Placement::State::refuted;
+    const bool known = !profile.errors.empty() || elsewhere;
+    if (known && !why_not(profile, metrics).empty()) list.push_back(profile);
+  }
+  return list;
+}
+
 // Measures what has to be measured for it. Fails with Code::data where the run that times are taken
 // from counted something else.
 Result<Taken> take(const Job& job, const AcceptOptions& options) {
@@ -147,30 +174,27 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
     return taken;
   }
   wanted.plan.times = false;
-  WEIR_TRY(Measured fresh, measure(counting, wanted));
-  Taken taken(fresh.known);
-  taken.profiles = std::move(fresh.profiles);
+  std::vector<profile::Profile> out = refused(earlier, job, options.metrics);
+  WEIR_TRY(Loaded loaded, load_config(job));
+  std::erase_if(loaded.cells, [&](const config::Cell& cell) {
+    return std::ranges::count(out, cell.key, &profile::Profile::cell) > 0;
+  });
+  Taken taken(loaded.known);
+  if (!loaded.cells.empty()) {
+    WEIR_TRY(
+        Measured fresh,
+        measure_loaded(std::move(loaded), counting, wanted).map_error(redacting(taken.redactor)));
+    taken.profiles = std::move(fresh.profiles);
+  }
   for (profile::Profile& profile : taken.profiles) {
     const auto same_cell =
         std::ranges::find(earlier.profiles, profile.cell, &profile::Profile::cell);
     if (same_cell == earlier.profiles.end()) continue;
-    if (!same_cell->errors.empty()) profile.errors = same_cell->errors;
     WEIR_CHECK(add_times(profile, *same_cell, earlier.folder, taken.notes)
                    .map_error(redacting(taken.redactor)));
   }
+  std::ranges::move(out, std::back_inserter(taken.profiles));
   return taken;
-}
-
-std::string why_not(const profile::Profile& profile, const std::vector<std::string>& metrics) {
-  // Of single metrics only where it is one of them.
-  const bool is_answer =
-      profile::only_does_not_fit(profile) && (metrics.empty() || holds(metrics, unit::k_fits));
-  if (!profile.errors.empty() && !is_answer) return profile.errors.front();
-  if (profile.placement.state == profile::Placement::State::refuted) {
-    return "its work did not run where it was asked to: " + profile.placement.reason;
-  }
-  if (profile.metrics.empty()) return profile.counts_skipped.value_or("nothing was measured");
-  return "";
 }
 
 // What to write in the config so that the ops a cell ran on the CPU may stay there; "" when that is
@@ -228,6 +252,19 @@ std::string changes(const std::optional<baseline::Baseline>& old, const baseline
   return text::join(parts);
 }
 
+// For people: of a first baseline how much it holds, for the file has the values.
+std::string shown_changes(const std::optional<baseline::Baseline>& old,
+                          const baseline::Baseline& now, int width) {
+  std::string words = changes(old, now);
+  if (!old && !now.counts.empty()) {
+    words = report::plural(now.counts.size(), "count");
+    if (now.kernels) words += ", " + report::plural(now.kernels->counts.size(), "kernel");
+  }
+  report::Page page(report::columns_of(width));
+  page.paragraph("    ", words, 4);
+  return page.finish();
+}
+
 // Counts that lie so far apart that no limit on them tells much.
 std::string blind(const baseline::Baseline& now) {
   constexpr double k_too_far = 0.2;  // three times that is allowed
@@ -243,7 +280,7 @@ std::string blind(const baseline::Baseline& now) {
       text::join(names));
 }
 
-Result<Acceptance> store(const AcceptOptions& options, const Taken& taken,
+Result<Acceptance> store(const AcceptOptions& options, const Taken& taken, int width,
                          StoredBaselines& stored) {
   Acceptance acceptance;
   const auto redact_error = redacting(taken.redactor);
@@ -267,13 +304,13 @@ Result<Acceptance> store(const AcceptOptions& options, const Taken& taken,
     WEIR_TRY(
         const std::optional<baseline::Baseline> old,
         stored.of_class(profile.cell, profile.provenance.device_class).map_error(redact_error));
-    const baseline::Baseline now = baseline::accept(profile, old, options.metrics);
+    const baseline::Baseline now = baseline::accept(profile, old, options.metrics, options.reason);
     if (old && baseline::to_text(*old) == baseline::to_text(now)) {
       say(fmt::format("same      {}\n", cell));
       keep(profile, "same", "changes", "");
     } else {
       WEIR_TRY(const std::string path, stored.put(now).map_error(redact_error));
-      say(fmt::format("accepted  {}\n    {}\n    {}\n", cell, changes(old, now), path));
+      say(fmt::format("accepted  {}\n{}    {}\n", cell, shown_changes(old, now, width), path));
       if (!profile.errors.empty()) {
         say(fmt::format("    does not fit: {}\n    {} held before are gone\n",
                         profile.errors.front(),
@@ -339,6 +376,9 @@ Result<Answer> accept(const Job& asked, const AcceptOptions& options) {
       return fail(Code::usage, "unknown metric \"{}\"{}", glob, text::did_you_mean(glob, names));
     }
   }
+  if (!options.reason.empty() && !baseline::valid_reason(options.reason)) {
+    return fail(Code::usage, "--reason: expected one line of at most 1000 bytes");
+  }
   if (options.allowances) {
     if (options.artifact || !options.run.empty() || asked.asked.counts_only) {
       return fail(Code::usage, "--allowances measures nothing: leave {} out",
@@ -358,11 +398,12 @@ Result<Answer> accept(const Job& asked, const AcceptOptions& options) {
       Acceptance acceptance,
       store_baselines(
           job, options.baselines_ref,
-          [&](StoredBaselines& stored) { return store(options, taken, stored); },
-          [](const auto&, const auto&, const Acceptance& made, BranchEdit& edit) -> Result<void> {
+          [&](StoredBaselines& stored) { return store(options, taken, job.width(), stored); },
+          [&](const auto&, const auto&, const Acceptance& made, BranchEdit& edit) -> Result<void> {
             edit.message = made.names.size() == 1
                                ? "Accept " + made.names.front() + " as the baseline"
                                : fmt::format("Accept {} cells as baselines", made.names.size());
+            if (!options.reason.empty()) edit.message += "\n\n" + options.reason;
             return {};
           }));
   for (const std::string& note : taken.notes) acceptance.said += taken.redactor.text(note + "\n");

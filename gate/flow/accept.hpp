@@ -14,6 +14,7 @@ namespace weir::flow {
 struct AcceptOptions {
   std::string run;
   std::vector<std::string> metrics;
+  std::string reason;  // stored with what changed; "": none
   std::optional<std::string> baselines_ref, artifact;
   std::optional<std::int64_t> allowances;  // of this pull request
   std::string allowances_ref = "perf-baselines";

@@ -106,8 +106,8 @@ std::string true_name(const std::string& shown, const Loaded* loaded) {
   return shown;
 }
 
-Result<void> store_one(const Allowance& allowance, const Loaded* loaded, StoredBaselines& stored,
-                       Acceptance& acceptance) {
+Result<void> store_one(const Allowance& allowance, const std::string& reason, const Loaded* loaded,
+                       StoredBaselines& stored, Acceptance& acceptance) {
   verdict::Allowable what = allowance.what;
   what.cell = true_name(what.cell, loaded);
   WEIR_TRY(const profile::CellKey cell, profile::CellKey::parse(what.cell));
@@ -121,8 +121,9 @@ Result<void> store_one(const Allowance& allowance, const Loaded* loaded, StoredB
       WEIR_CHECK(stored.remove({sys::join_path(stored.folder(), path), one}));
       ++files;
     }
-    const auto now = verdict::accepted_into(what, one);
+    auto now = verdict::accepted_into(what, one);
     if (!now) continue;
+    now->reason = reason.empty() ? allowance.reason : reason;
     WEIR_CHECK(stored.put(*now));
     ++files;
   }
@@ -161,7 +162,7 @@ Result<Answer> accept_allowed(const Job& job, const AcceptOptions& options) {
   const auto store = [&](StoredBaselines& stored) -> Result<Acceptance> {
     Acceptance acceptance;
     for (const Allowance& one : all) {
-      WEIR_CHECK(store_one(one, loaded ? &*loaded : nullptr, stored, acceptance));
+      WEIR_CHECK(store_one(one, options.reason, loaded ? &*loaded : nullptr, stored, acceptance));
     }
     return acceptance;
   };

@@ -82,7 +82,8 @@ Result<Loaded> load_config(const Job& job) {
   const config::Redactor& redactor = loaded.known.redactor;
   WEIR_TRY(loaded.cells,
            config::select(matrix, job.asked.cells, redactor).map_error(redacting(redactor)));
-  loaded.known.notes = std::move(matrix.notes);
+  // Of a command line there is no file to speak of.
+  if (!job.asked.config_text) loaded.known.notes = std::move(matrix.notes);
   return loaded;
 }
 

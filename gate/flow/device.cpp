@@ -26,8 +26,11 @@ std::vector<std::string> folders_of(const Job& job) {
 Result<Answer> list_devices(const Job& job, const DeviceOptions& /*options*/) {
   WEIR_TRY(const auto found, probes::list_twins(job.files(), folders_of(job)));
   std::vector<report::DeviceLine> lines;
-  for (const probes::FoundTwin& one : found)
+  for (const probes::FoundTwin& one : found) {
     lines.push_back({one.name, one.title, one.source, one.error});
+    if (one.vulkan) lines.back().apis.emplace_back("vulkan");
+    if (one.cuda) lines.back().apis.emplace_back("cuda");
+  }
   return Answer{report::device_list_text(lines, job.width()), report::device_list_json(lines)};
 }
 
@@ -160,6 +163,7 @@ Result<void> put_twins_in(config::Settings& settings, const std::vector<std::str
     if (!twin.vulkan || !matches(globs, twin.name)) continue;
     config::BackendSettings& backend = backends.emplace_back(*base);
     backend.name = backend.twin.emplace(twin.name);
+    backend.compile = config::k_no_compiler;  // counts are shown, alike ones together
   }
   if (backends.empty()) {
     return fail(Code::usage, "no description matches {}; weir device list shows those there are",

@@ -158,6 +158,7 @@ Result<run::DeviceTwin> make_twin(const config::Cell& cell, const std::vector<st
   } else if (twin.has_vulkan()) {
     WEIR_TRY(made.driver, driver_manifest(world));
     blob = probes::compile_twin(twin);
+    made.compile = twin.compile;
     const Json* name = twin.value("VkPhysicalDeviceProperties", "deviceName");
     made.device = name != nullptr && name->is_string() ? name->get<std::string>() : twin.title;
   } else {

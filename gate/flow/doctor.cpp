@@ -8,6 +8,7 @@
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/fit.hpp"
 #include "gate/report/texts.hpp"
+#include "gate/run/journal.hpp"
 #include "gate/sys/machine_health.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/perf_events.hpp"
@@ -190,7 +191,7 @@ Result<std::string> program_of(const Patient& patient, const std::string& path_v
 }
 
 report::DoctorEngine examine(const Patient& patient, const std::vector<std::string>& installed,
-                             const sys::World& world) {
+                             sys::World& world) {
   const sys::Files& files = world.files;
   const config::EngineSettings& asked = patient.engine;
   report::DoctorEngine engine;
@@ -224,11 +225,63 @@ report::DoctorEngine examine(const Patient& patient, const std::vector<std::stri
   ways.wants_perf = asked.instructions == config::InstructionsBy::perf;
   std::vector<probes::Fit> fits = probes::judge_fit(*facts, installed);
   fits.push_back(probes::judge_instructions(*facts, ways));
+  fits.push_back(probes::judge_host(*facts, sys::why_not_traced(world.processes)));
   for (probes::Fit& fit : fits) {
     engine.fits.push_back({fit.probe, std::string(name_of(k_fit_words, fit.state)), fit.how,
                            fit.cure, holds(asked.probes, fit.probe)});
   }
   return engine;
+}
+
+// "counted 585 dispatches, 414 barriers, 9 syncs on llvmpipe": what tells most; "" of no work.
+std::string seen_words(const profile::ProbeCounts& seen, const std::string& devices) {
+  std::vector<std::string> words;
+  for (const char* count : {"dispatches", "barriers", "syncs", "graphs"}) {
+    const std::int64_t number = look_up(seen.counts, count, 0);
+    if (number > 0) words.push_back(fmt::format("{} {}", number, count));
+  }
+  if (words.empty()) return "";
+  return fmt::format("counted {}{}", text::join(words), devices.empty() ? "" : " on " + devices);
+}
+
+// Runs the command, and says of each probe what it saw in place of what its file lets hope for.
+Result<void> try_out(const Job& job, const DoctorOptions& options, const sys::Stop& stop,
+                     report::DoctorEngine& engine) {
+  constexpr double k_patience = 600;
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, k_patience));
+  WEIR_TRY(const auto probing, make_probing(job.world));
+  WEIR_TRY(std::string folder,
+           run::make_run_folder(job.files(), job.below("doctor").asked.out, job.world.clock.now()));
+  folder = sys::absolute(folder);
+  const auto probes = fitting_probes(job, spec.argv.front(), *probing, folder);
+  WEIR_CHECK(attach_probes(*probing, probes, folder, {}, spec));
+  job.talk(fmt::format("running {} with {}", text::join(options.words, " "), text::join(probes)));
+  auto finished = run_program(job.world, spec, stop, true);
+  auto counts = probing->collect(probes, folder);
+  (void)job.files().remove_tree(folder);
+  WEIR_CHECK(finished);
+  WEIR_TRY(const auto all, std::move(counts));
+  if (const std::string how = failure_words(*finished, spec); !how.empty()) {
+    talk_of(job, finished->err);
+    engine.findings.push_back({"command", report::Health::worse, how, "See what it said above"});
+  }
+  for (report::DoctorFit& fit : engine.fits) {
+    if (!holds(probes, fit.probe)) continue;
+    using State = probes::Fit::State;
+    const auto* seen = first_of(all, [&](const auto& one) { return one.probe == fit.probe; });
+    const std::string devices =
+        seen == nullptr
+            ? ""
+            : text::join(collect<std::string>(seen->devices, &profile::DeviceSeen::name));
+    fit.how = seen == nullptr ? "" : seen_words(*seen, devices);
+    const State state = !fit.how.empty()   ? State::sees
+                        : !devices.empty() ? State::perhaps
+                                           : State::unused;
+    if (state == State::perhaps) fit.how = "the command opened " + devices + " and gave it no work";
+    fit.state = name_of(k_fit_words, state);
+    fit.cure.clear();
+  }
+  return {};
 }
 
 void examine_machine(sys::World& world, const sys::Stop& stop, report::Diagnosis& diagnosis) {
@@ -255,7 +308,16 @@ void examine_machine(sys::World& world, const sys::Stop& stop, report::Diagnosis
 }  // namespace
 
 Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
-  WEIR_TRY(const std::vector<Patient> to_see, patients(job, options));
+  DoctorOptions asked = options;
+  if (!options.words.empty()) {
+    if (!options.engines.empty()) {
+      return fail(Code::usage, "name programs, or a command after --, not both");
+    }
+    // A path, so that it is no engine of weir.yaml.
+    WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, options.words, 1));
+    asked.engines = {spec.argv.front()};
+  }
+  WEIR_TRY(const std::vector<Patient> to_see, patients(job, asked));
   const sys::Interrupts interrupts;
   report::Diagnosis diagnosis;
   diagnosis.weir_version = k_version;
@@ -272,6 +334,9 @@ Result<Answer> doctor(const Job& job, const DoctorOptions& options) {
   bool all_seen = true;
   for (const Patient& patient : to_see) {
     diagnosis.engines.push_back(examine(patient, diagnosis.probes, job.world));
+    if (!options.words.empty()) {
+      WEIR_CHECK(try_out(job, options, interrupts.stop(), diagnosis.engines.back()));
+    }
     all_seen = all_seen && diagnosis.engines.back().error.empty();
   }
   return Answer{report::doctor_text(diagnosis, {job.width(), job.colored()}),

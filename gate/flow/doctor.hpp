@@ -1,7 +1,8 @@
 // weir doctor: what probes can see of a program, and what makes this machine's times worse.
 //
-// No engine is started. weir-devices and nvidia-smi are asked, each in a process of its own with a
-// time limit: one that is missing, crashes or hangs is an answer, never an error.
+// No engine is started but a command after "--", once, with all probes that may fit. weir-devices
+// and nvidia-smi are asked, each in a process of its own with a time limit: one that is missing,
+// crashes or hangs is an answer, never an error.
 #pragma once
 
 #include <string>
@@ -13,6 +14,7 @@ namespace weir::flow {
 
 struct DoctorOptions {
   std::vector<std::string> engines{};  // programs too; none: those of the configuration
+  std::vector<std::string> words{};    // after "--": a program that is run
 };
 [[nodiscard]] Result<Answer> doctor(const Job& job, const DoctorOptions& options);
 

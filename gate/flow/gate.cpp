@@ -212,9 +212,8 @@ Result<Answer> gate(const Job& asked, const GateOptions& options) {
                                              ? judge_beside(measured, stored, policy, job.files())
                                              : judge(job, options, measured, stored, policy));
   if (measured.claimed && measured.counts_only && !job.asked.counts_only) {
-    verdict::leave_unjudged(verdict,
-                            "the run has no times, which the base's rules judge: pass "
-                            "--counts-only (ci/post: \"counts-only: true\") to judge counts alone");
+    verdict::leave_unjudged(
+        verdict, "the run has no times: pass --counts-only (ci/post: counts-only: true)");
   }
   // These ask this machine for what a run of others names.
   if (!measured.claimed) tell_reach(measured, job, verdict);

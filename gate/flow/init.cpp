@@ -36,27 +36,43 @@ std::string path_from(const std::string& folder, const std::string& root) {
   return folder.substr(root == "/" ? 1 : root.size() + 1);
 }
 
-// Where the workflow goes, and what is said of it; a file that is there is never written over.
+// Where the workflows go, and what is said of them; a file that is there is never written over.
 Result<std::string> write_new(bool github, const std::string& root, const config::StarterCi& found,
                               sys::Files& files) {
   std::vector<std::string> all = found.programs;
   all.insert(all.end(), found.models.begin(), found.models.end());
   const std::string missing = text::join(all);
-  std::string name = github ? ".github/workflows/weir.yml" : ".gitlab-ci.yml";
   std::string then = missing.empty() ? "commit it" : "say in it where these come from: " + missing;
   then += fmt::format("; put weir's {} in place of OWNER/weir", github ? "repository" : "releases");
-  if (!github && files.exists(sys::join_path(root, name))) {
-    name = ".gitlab/weir.yml";
+  std::vector<std::pair<std::string, std::string>> made{
+      // name, text
+      github ? std::pair(".github/workflows/weir.yml", config::starter_github(found))
+             : std::pair(".gitlab-ci.yml", config::starter_gitlab(found))};
+  if (found.forks) {
+    made.emplace_back(".github/workflows/weir-post.yml", config::starter_github_post(found));
+  }
+  if (!github && files.exists(sys::join_path(root, made.front().first))) {
+    made.front().first = ".gitlab/weir.yml";
     then += "; .gitlab-ci.yml takes it in by\n          include: [{local: /.gitlab/weir.yml}]";
   }
-  const std::string place = sys::join_path(root, name);
-  if (files.exists(place)) {
-    return fmt::format("  kept    {}: it is there already; move it away to get a new one\n", name);
+  for (const auto& [name, text] : made) {
+    if (files.exists(sys::join_path(root, name))) {
+      return fmt::format("  kept    {}: it is there already; move it away to get a new one\n",
+                         name);
+    }
   }
-  WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
-  WEIR_CHECK(files.write_atomic(
-      place, github ? config::starter_github(found) : config::starter_gitlab(found)));
-  return fmt::format("wrote {}\n  next    {}\n", name, then);
+  std::string said;
+  for (const auto& [name, text] : made) {
+    const std::string place = sys::join_path(root, name);
+    WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
+    WEIR_CHECK(files.write_atomic(place, text));
+    said += fmt::format("wrote {}\n", name);
+  }
+  said += fmt::format("  next    {}\n", then);
+  for (const std::string& program : found.programs) {
+    said += fmt::format("  engine  {}\n", config::missing_build(program));
+  }
+  return said;
 }
 
 std::string minutes_text(const std::vector<PlannedCommand>& commands, const Measured& measured) {
@@ -137,7 +153,7 @@ void look_what_git_lacks(const Job& job, const Loaded& loaded, const std::string
     found.has_base = found.has_base || inside;
     const auto build = text::join(collect<std::string>(engine.build, text::shell_word), " ");
     if (!build.empty() && once(build)) found.builds.push_back(build);
-    if (build.empty() && inside && lacks(program) && once(program)) {
+    if (build.empty() && (!inside || lacks(program)) && once(program)) {
       found.programs.push_back(program);
     }
     if (cell.model_path.empty() || !lacks(cell.model_path) || !once(cell.model_path)) continue;
@@ -147,7 +163,7 @@ void look_what_git_lacks(const Job& job, const Loaded& loaded, const std::string
   }
 }
 
-Result<Answer> init_ci(const Job& asked, bool github, bool incomplete) {
+Result<Answer> init_ci(const Job& asked, const InitOptions& options, bool incomplete) {
   Job job = asked;
   job.asked.config_given = true;
   job.asked.counts_only = true;
@@ -157,6 +173,7 @@ Result<Answer> init_ci(const Job& asked, bool github, bool incomplete) {
   const std::string folder = sys::folder_of(sys::absolute(config));
   const std::string root = repository_of(folder, files);
   config::StarterCi found;
+  found.forks = options.forks;
   found.version = k_version;
   found.folder = path_from(folder, root);
   found.file = path_from(sys::absolute(config), folder);
@@ -164,7 +181,7 @@ Result<Answer> init_ci(const Job& asked, bool github, bool incomplete) {
   found.minutes = std::max(k_least_minutes, 3 * settings.gate.budget_seconds / 60);
   found.vulkan = std::ranges::count(loaded.cells, std::string("vulkan"), &config::Cell::device) > 0;
   look_what_git_lacks(job, loaded, folder, found);
-  WEIR_TRY(const std::string said, write_new(github, root, found, files));
+  WEIR_TRY(const std::string said, write_new(options.ci == "github", root, found, files));
   job.say(said);
   if (incomplete) {
     return Answer{text::printable(fmt::format(
@@ -187,8 +204,8 @@ Result<Answer> init_ci(const Job& asked, bool github, bool incomplete) {
   return profiles_answer(
       text::printable(fmt::format(
           "next: open a pull request: it is compared with its base. Stored baselines:\n"
-          "  weir baseline accept -c {} --counts-only, or on the runner (\"Run workflow\")\n",
-          config)),
+          "  weir baseline accept{} --counts-only, or on the runner (\"Run workflow\")\n",
+          config == "weir.yaml" ? "" : " -c " + config)),
       measured.profiles);
 }
 
@@ -197,6 +214,8 @@ constexpr std::array k_program_folders{".",   "build",       "build/bin",
                                        "bin", "zig-out/bin", "engines/llama.cpp"};
 constexpr std::array k_model_folders{".", "models"};
 constexpr std::size_t k_most_models = 4;
+// What presets of packages run.
+constexpr const char* k_script = "engine.mjs";
 
 // As it shall stand in the config; nothing where it is not here.
 std::optional<std::string> find_place(std::string_view program, const std::string& path,
@@ -208,6 +227,20 @@ std::optional<std::string> find_place(std::string_view program, const std::strin
   }
   if (sys::find_program(files, program, ".", path)) return std::string(program);
   return std::nullopt;
+}
+
+// The packages that package.json here names; none where there is no such file.
+std::set<std::string> imported_packages(const sys::Files& files) {
+  std::set<std::string> names;
+  const auto text = files.read("package.json", std::uint64_t{1} << 20);
+  const auto json = text ? parse_json(*text) : tl::unexpected(text.error());
+  if (!json) return names;
+  for (const char* kind : {"dependencies", "devDependencies"}) {
+    const Json& packages = below(*json, kind);
+    if (!packages.is_object()) continue;
+    for (const auto& package : packages.items()) names.insert(package.key());
+  }
+  return names;
 }
 
 // By the names of their programs alone: none is started. Inference servers are left to whoever
@@ -228,6 +261,12 @@ std::vector<config::StarterEngine> find_engines(const sys::World& world) {
         found.push_back({name, *place, preset.name});
       }
     }
+  }
+  const std::set<std::string> imported = imported_packages(files);
+  for (const config::Preset& preset : config::presets()) {
+    const bool is_ours = std::ranges::any_of(
+        preset.packages, [&](const std::string& package) { return imported.contains(package); });
+    if (is_ours) found.push_back({preset.name, "", preset.name});
   }
   return found;
 }
@@ -264,7 +303,8 @@ std::vector<config::StarterModel> find_models(const sys::Files& files) {
       const std::string path =
           folder == std::string_view(".") ? name : sys::join_path(folder, name);
       // llama.cpp's own repository has vocabularies without a model.
-      if (name.ends_with(".gguf") && !name.starts_with("ggml-vocab-")) {
+      const bool known = name.ends_with(".gguf") || name.ends_with(".onnx");
+      if (known && !name.starts_with("ggml-vocab-")) {
         found.push_back({name.substr(0, name.size() - 5), path});
       } else if (model_folder(files, path)) {
         found.push_back({name, path, true});
@@ -299,7 +339,12 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   WEIR_CHECK(files.write_atomic(file, config::starter_config(found)));
   std::string said = fmt::format("wrote {}\n", file);
   for (const config::StarterEngine& engine : found.engines) {
-    said += fmt::format("  engine  {} ({})\n", engine.name, engine.program);
+    const bool script = engine.program.empty();
+    said += fmt::format("  engine  {} ({})\n", engine.name, script ? k_script : engine.program);
+    if (script && !files.exists(k_script)) {
+      said +=
+          fmt::format("          {} is missing: docs/how-to/script-engines.md has one\n", k_script);
+    }
   }
   if (found.engines.empty()) said += "  no engine found here or in PATH: fill in the example\n";
   for (const config::StarterModel& model : found.models) {
@@ -309,13 +354,19 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
     said += "  no model found: weir model make models/tiny-llama.gguf writes a small one\n";
   }
   said += fmt::format("  vulkan  {}\n", found.has_vulkan ? "yes" : "no device");
-  if (options.ci.empty()) {
+  const bool incomplete = found.engines.empty() || found.models.empty();
+  const std::string named = file == "weir.yaml" ? "" : " -c " + file;
+  if (options.ci.empty() && incomplete) {
+    const char* what = !found.engines.empty() ? "models"
+                       : found.models.empty() ? "engines and models"
+                                              : "engines";
+    said += fmt::format("next: fill in {} in {}, then weir doctor\n", what, file);
+  } else if (options.ci.empty()) {
     said += fmt::format(
-        "next: weir baseline accept -c {} --counts-only, then weir gate -c {} --counts-only\n",
-        file, file);
+        "next: weir baseline accept{0} --counts-only, then weir gate{0} --counts-only\n", named);
   }
   job.say(said);
-  return found.engines.empty() || found.models.empty();
+  return incomplete;
 }
 
 Answer list_presets() {
@@ -345,11 +396,14 @@ Answer list_presets() {
 
 Result<Answer> init(const Job& job, const InitOptions& options) {
   if (options.list) return list_presets();
+  if (options.forks && options.ci != "github") {
+    return fail(Code::usage, "--forks goes with --ci github: elsewhere one file gates forks too");
+  }
   bool incomplete = false;
   if (options.ci.empty() || options.force || !job.files().exists(job.asked.config))
     WEIR_SET(incomplete, write_starter(job, options));
   if (options.ci.empty()) return Answer{};
-  return init_ci(job, options.ci == "github", incomplete);
+  return init_ci(job, options, incomplete);
 }
 
 }  // namespace weir::flow

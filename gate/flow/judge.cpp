@@ -3,6 +3,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/explain.hpp"
+#include "gate/flow/kernel_code.hpp"
 #include "gate/flow/shards.hpp"
 #include "gate/report/layout.hpp"
 
@@ -47,6 +48,13 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
         cells);
     add(of_allowances, allowed.notes);
   }
+  // A stranger's run names code by hashes of its choice.
+  if (!measured.claimed) add_code_differences(cells, files);
+  for (verdict::CellVerdict& cell : cells) {
+    if (!cell.kernel_code || measured.known.redactor.cell(cell.cell) == cell.cell) continue;
+    // Of a private engine hashes and figures alone may leave the machine.
+    for (verdict::OtherCode& one : cell.kernel_code->changed) one.differences.clear();
+  }
   explain_cells(cells, *measured.known.settings, measured.known.place.value_or(measured.known.file),
                 files);
   // What is not among some cells may be among the others.
@@ -63,6 +71,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   add(verdict.not_judged, measured.not_judged);
   add(verdict.notes, measured.known.notes);
   add(verdict.notes, of_twins);
+  add(verdict.notes, verdict::over_threads(measured.profiles));
   add(verdict.notes, of_allowances);
   if (measured.seconds > 0) verdict.seconds = measured.seconds;
   if (measured.known.rules) {

@@ -7,6 +7,7 @@
 #include "gate/config/rules.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/devices.hpp"
+#include "gate/flow/kernel_code.hpp"
 #include "gate/flow/shards.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/clock.hpp"
@@ -123,8 +124,9 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
   WEIR_TRY(const auto probing, make_probing(job.world));
   const auto progress = run::make_progress(job.world.clock, job.shown.quiet, job.colored(2));
   RedactedProgress shown(*progress, ready.loaded.known.redactor);
+  const run::CodeStore codes = code_store();
   run::Runner runner({job.world.processes, job.files(), job.world.clock, job.world.locks,
-                      job.world.load, *probing, shown, stop},
+                      job.world.load, *probing, shown, stop, ready.compiler.get(), &codes},
                      ready.machine.usable_cores);
   const CachedCounts known(job.files(), ready.base ? ready.base->counts_folder : std::string());
   std::unique_ptr<run::Sequel> against;
@@ -305,6 +307,9 @@ void take_identity(const config::Cell& cell, profile::Provenance& claimed) {
   for (const auto& [name, text] : cell.identity) {
     claimed.fingerprint_parts[name] = short_hash(text);
   }
+  if (const std::string* variables = look_up(known, profile::k_variables)) {
+    claimed.fingerprint_parts[profile::k_variables] = *variables;
+  }
   claimed.fingerprint = run::fingerprint_of(claimed.fingerprint_parts);
 }
 
@@ -407,6 +412,7 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
     WEIR_CHECK(take_rules_of_run(file.header, known, measured));
     measured.known.notes = file.header.notes;
   }
+  measured.config_text = file.header.config_text;
   const Lacking lacking = run::unfinished(file);
   std::erase_if(file.records, [&](const profile::RunRecord& record) {
     const run::Unfinished* lacks = look_up(lacking, record.cell);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "gate/flow/allowances.hpp"
 #include "gate/flow/base.hpp"
 #include "gate/flow/configure.hpp"
+#include "gate/run/kernel_compiler.hpp"
 #include "gate/run/merge.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/sys/interrupts.hpp"
@@ -36,8 +38,9 @@ struct Measured {
   Configured known;  // what it was measured under
   // In plan order, with their true names; behind the depths of a list the line over them.
   std::vector<profile::Profile> profiles;
-  std::string folder;  // of the run
-  double seconds = 0;  // how long measuring took; 0 when read
+  std::string folder;       // of the run
+  std::string config_text;  // of a run that was read: its weir.yaml
+  double seconds = 0;       // how long measuring took; 0 when read
   bool counts_only = false;
   bool some_cells = false;  // the config has more than these
   // It was read to be judged by a commit's rules: whoever measured it may not be trusted, and all
@@ -101,6 +104,7 @@ struct Ready {
   run::Plan plan;
   sys::Machine machine;
   std::optional<PreparedBase> base;
+  std::unique_ptr<run::KernelCompiler> compiler{};  // null: no cell has kernels to compile
 };
 
 // Looks at devices, programs and places, makes twins and the base's side. Fails with Code::config

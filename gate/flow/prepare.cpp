@@ -3,6 +3,7 @@
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/devices.hpp"
+#include "gate/flow/kernel_code.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/probes/read/instructions.hpp"
 #include "gate/run/container.hpp"
@@ -75,6 +76,10 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
   surroundings.machine = ready.machine;
   surroundings.probe_devices = probes::probe_devices_here();
   surroundings.no_perf = sys::why_not_counted(sys::instructions_event());
+  const auto traces = [](const config::Cell& cell) { return holds(cell.engine->probes, "host"); };
+  if (std::ranges::any_of(ready.loaded.cells, traces)) {
+    surroundings.no_trace = sys::why_not_traced(job.world.processes);
+  }
   if (wanted.against && wanted.against->commits) {
     const TwoCommits& commits = *wanted.against->commits;
     surroundings.programs = {commits.own_roots, commits.base.candidate_root};
@@ -92,6 +97,10 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
   surroundings.output_places.push_back(job.asked.out);
   WEIR_TRY(std::vector<run::PreparedCell> cells,
            prepare(ready.loaded.cells, surroundings, job.world, stop));
+  WEIR_TRY(const std::vector<std::string> notes,
+           check_compilers(cells, job.world, stop, ready.compiler));
+  auto& known = ready.loaded.known.notes;
+  known.insert(known.end(), notes.begin(), notes.end());
   run::PlanOptions plan = wanted.plan;
   const StoredBaselines stored = baselines_of(job);
   for (const run::PreparedCell& cell : cells) {
@@ -152,7 +161,7 @@ Result<std::vector<PlannedCommand>> planned_commands(Loaded loaded, const Job& j
     command.spec.argv = line.argv;
     command.spec.env.assign(line.env.begin(), line.env.end());
     command.spec.passed = run::handed_on(cell);
-    if (!step.instructions) {
+    if (!step.bare()) {
       command.probes = cell.probes;
       command.length = std::max<std::int64_t>(1, step.asked.tokens) *
                        std::max<std::int64_t>(1, step.asked.repeats);

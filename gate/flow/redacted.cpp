@@ -36,7 +36,7 @@ void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
   cell.cell = redactor.cell(std::move(cell.cell));
   hide_all(redactor, cell.reason, cell.base, cell.not_compared, cell.kernels_reason,
            cell.placement_reason, cell.stderr_tail, cell.warnings, cell.notes, cell.counts_skipped,
-           cell.instructions_skipped);
+           cell.instructions_skipped, cell.host_skipped);
   for (verdict::MetricVerdict& metric : cell.metrics) {
     hide_all(redactor, metric.reason, metric.limit.reason, metric.warnings);
   }
@@ -70,11 +70,16 @@ verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redact
 
 profile::Profile redacted(profile::Profile profile, const config::Redactor& redactor) {
   if (!redactor.hides()) return profile;
+  const profile::CellKey own = profile.cell;
   profile.cell = redactor.cell(std::move(profile.cell));
+  if (own != profile.cell) {
+    for (auto& [hash, code] : profile.code_facts) code.options.clear();
+    profile.work.likely.clear();
+  }
   for (auto& [name, measured] : profile.metrics) hide(measured.warnings, redactor);
   hide_all(redactor, profile.placement.reason, profile.work.model, profile.provenance.engine_build,
            profile.errors, profile.stderr_tail, profile.counts_skipped,
-           profile.instructions_skipped, profile.warnings);
+           profile.instructions_skipped, profile.host_skipped, profile.warnings);
   if (profile.functions) {
     std::map<std::string, Rational> shown;
     for (const auto& [name, count] : profile.functions->counts) shown[redactor.text(name)] = count;

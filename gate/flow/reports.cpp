@@ -1,5 +1,6 @@
 #include "gate/flow/reports.hpp"
 
+#include "gate/flow/kernel_code.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/redacted.hpp"
 #include "gate/sys/paths.hpp"
@@ -42,8 +43,13 @@ verdict::GateVerdict on_one_screen(verdict::GateVerdict shown) {
 }  // namespace
 
 const report::Verbs& report_hints() {
-  static const report::Verbs k_hints{
-      "baseline accept", "gate --counts-only", "gate --resume", "doctor", "explain", "profile"};
+  static const report::Verbs k_hints{"baseline accept",
+                                     "baseline accept --reason",
+                                     "gate --counts-only",
+                                     "gate --resume",
+                                     "doctor",
+                                     "explain",
+                                     "profile"};
   return k_hints;
 }
 
@@ -70,7 +76,13 @@ std::string verdict_text(const Job& job, const verdict::GateVerdict& shown,
 Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
                                const verdict::GateVerdict& judged,
                                const config::Redactor& redactor) {
-  const verdict::GateVerdict verdict = redacted(judged, redactor);
+  verdict::GateVerdict with_code = judged;
+  for (std::size_t i = 0; i < wanted.files.size(); ++i) {
+    if (wanted.files[i] && report::report_formats()[i].shows_machine_code) {
+      add_machine_code(with_code, job.world);
+    }
+  }
+  const verdict::GateVerdict verdict = redacted(std::move(with_code), redactor);
   // Without a file nothing is run again by naming one.
   const report::Verbs hints =
       job.asked.config_text ? report::Verbs{"doctor", "explain"} : report_hints();

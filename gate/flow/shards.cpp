@@ -33,13 +33,14 @@ run::Plan planned_run(const Loaded& loaded, bool times) {
     prepared.facts.sweep = cell.sweep;
     prepared.counts_work = cell.engine->reports_counts();
     for (const std::string& probe : cell.engine->probes) {
-      if (probe != "instructions") {
-        prepared.counts_work = true;
-      } else {
+      if (probe == "instructions") {
         prepared.instructions = run::CountInstructions::perf;
+      } else {
+        (probe == "host" ? prepared.host : prepared.counts_work) = true;
       }
     }
-    if (!prepared.counts_work && !prepared.instructions) prepared.facts.counts_skipped = "nothing";
+    if (!prepared.counts_work && !prepared.instructions && !prepared.host)
+      prepared.facts.counts_skipped = "nothing";
   }
   run::PlanOptions options;
   options.times = times;

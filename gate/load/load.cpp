@@ -26,6 +26,16 @@ Result<void> check_loop(const LoadPlan& plan) {
     }
     return {};
   }
+  if (std::holds_alternative<HeldBurst>(plan.loop)) {
+    if (at_once(plan.requests)) return {};
+    return fail(Code::usage, "a burst of {} requests: 1 to {} can be had", plan.requests,
+                k_most_at_once);
+  }
+  if (const auto* recorded = std::get_if<RecordedLoop>(&plan.loop)) {
+    if (std::cmp_greater_equal(recorded->arrivals.size(), plan.requests)) return {};
+    return fail(Code::usage, "{} arrivals for {} requests", recorded->arrivals.size(),
+                plan.requests);
+  }
   const auto& open = std::get<OpenLoop>(plan.loop);
   if (!above_zero(open.requests_per_second) || open.requests_per_second > 1e6) {
     return fail(Code::usage, "a rate of {} requests a second", open.requests_per_second);
@@ -105,10 +115,9 @@ class ClosedSchedule final : public Schedule {
 
 class OpenSchedule final : public Schedule {
  public:
-  OpenSchedule(const OpenLoop& loop, std::int64_t requests, double start)
-      : arrivals_(stats::poisson_arrivals(loop.requests_per_second,
-                                          static_cast<std::size_t>(requests), loop.seed)),
-        most_(static_cast<std::size_t>(loop.most_at_once)),
+  OpenSchedule(std::vector<double> arrivals, std::int64_t most_at_once, double start)
+      : arrivals_(std::move(arrivals)),
+        most_(static_cast<std::size_t>(most_at_once)),
         start_(start) {}
   std::optional<double> next(std::size_t under_way) const override {
     if (under_way >= most_ || taken_ == arrivals_.size()) return std::nullopt;
@@ -147,8 +156,17 @@ class Driver {
     if (const auto* closed = std::get_if<ClosedLoop>(&plan_.loop)) {
       ClosedSchedule schedule(closed->concurrency, start);
       load_.not_sent = run(schedule, plan_.requests, false);
+    } else if (const auto* burst = std::get_if<HeldBurst>(&plan_.loop)) {
+      load_.not_sent = run_held(*burst->queue);
+    } else if (const auto* recorded = std::get_if<RecordedLoop>(&plan_.loop)) {
+      OpenSchedule schedule(recorded->arrivals, k_most_at_once, start);
+      load_.not_sent = run(schedule, plan_.requests, false);
     } else {
-      OpenSchedule schedule(std::get<OpenLoop>(plan_.loop), plan_.requests, start);
+      const auto& open = std::get<OpenLoop>(plan_.loop);
+      OpenSchedule schedule(
+          stats::poisson_arrivals(open.requests_per_second,
+                                  static_cast<std::size_t>(plan_.requests), open.seed),
+          open.most_at_once, start);
       load_.not_sent = run(schedule, plan_.requests, false);
     }
     return std::move(load_);
@@ -202,6 +220,7 @@ class Driver {
     double until = last_;
     if (due) until = std::min(until, *due);
     for (const UnderWay& one : under_way_) until = std::min(until, one.request->deadline());
+    if (plan_.each_second) until = std::min(until, next_second_);
     return until;
   }
 
@@ -238,22 +257,66 @@ class Driver {
     return false;
   }
 
-  // Answers how many were not sent.
-  std::int64_t run(Schedule& schedule, std::int64_t requests, bool warm_up) {
+  // Waits until the server has taken in all that was sent. False: it has not within its time, or
+  // something has ended meanwhile, which no held request does.
+  bool wait_until_queued(Queue& queue, Schedule& schedule) {
+    constexpr double k_look_again = 0.0005;
+    const double until = clock_.steady() + plan_.limits.queue_seconds;
+    const auto sent = static_cast<std::int64_t>(under_way_.size());
+    while (goes_on(schedule) && clock_.steady() < until) {
+      if (streams_.has_sent(under_way_.back().id) && queue.has_taken(sent)) return true;
+      streams_.wait(clock_.steady() + k_look_again, stop_);
+      end_overdue();
+      take_over(schedule);
+      if (static_cast<std::int64_t>(under_way_.size()) < sent) return false;
+    }
+    return false;
+  }
+
+  // As run().
+  std::int64_t run_held(Queue& queue) {
+    ClosedSchedule schedule(plan_.requests, clock_.steady());
     std::int64_t sent = 0;
-    while (goes_on(schedule) && (sent < requests || !under_way_.empty())) {
-      for (int burst = 0; burst < k_longest_burst && sent < requests; ++burst) {
+    bool held = queue.hold();
+    while (held && sent < plan_.requests) {
+      schedule.take_next();
+      send(sent++, clock_.steady(), false);
+      held = wait_until_queued(queue, schedule);
+    }
+    queue.let_go();
+    if (!held) load_.not_held = queue.why();
+    return run(schedule, plan_.requests, false, sent);
+  }
+
+  void call_each_second() {
+    const double now = clock_.steady();
+    if (!plan_.each_second || now < next_second_) return;
+    plan_.each_second();
+    next_second_ = now + 1;
+  }
+
+  // Answers how many were not sent; `sent` are already.
+  std::int64_t run(Schedule& schedule, std::int64_t requests, bool warm_up, std::int64_t sent = 0) {
+    const double begun = clock_.steady();
+    const auto may_send = [&] {
+      return sent < requests &&
+             (warm_up || !plan_.send_seconds || clock_.steady() < begun + *plan_.send_seconds);
+    };
+    while (goes_on(schedule) && (may_send() || !under_way_.empty())) {
+      for (int burst = 0; burst < k_longest_burst && may_send(); ++burst) {
         const auto due = schedule.next(under_way_.size());
         if (!due || *due > clock_.steady()) break;
         schedule.take_next();
         send(sent++, *due, warm_up);
       }
-      const auto due = sent < requests ? schedule.next(under_way_.size()) : std::nullopt;
+      const auto due = may_send() ? schedule.next(under_way_.size()) : std::nullopt;
       streams_.wait(next_moment(due), stop_);
+      call_each_second();
       end_overdue();
       take_over(schedule);
     }
-    return requests - sent;
+    const bool by_time = plan_.send_seconds && !warm_up && goes_on(schedule);
+    return by_time ? 0 : requests - sent;
   }
 
   const LoadPlan& plan_;
@@ -261,7 +324,7 @@ class Driver {
   sys::Streams& streams_;
   const sys::Clock& clock_;
   const sys::Stop& stop_;
-  double zero_, last_;
+  double zero_, last_, next_second_ = 0;
   std::vector<sys::StreamRequest> posts_;  // by prompt
   std::vector<UnderWay> under_way_;
   Load load_;

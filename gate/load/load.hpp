@@ -10,6 +10,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -39,6 +41,28 @@ struct OpenLoop {
   std::int64_t most_at_once = 1024;
 };
 
+// Requests that are all queued before the server computes anything: what batches it makes of them
+// is then no matter of when each came.
+class Queue {
+ public:
+  virtual ~Queue() = default;
+  // From here on the server computes nothing. False: it cannot be held back.
+  [[nodiscard]] virtual bool hold() = 0;
+  // Has it taken in `requests` of them, and does nothing more? Asked again and again.
+  [[nodiscard]] virtual bool has_taken(std::int64_t requests) = 0;
+  virtual void let_go() = 0;
+  // Why not, after a hold() or has_taken() that was never true.
+  [[nodiscard]] virtual std::string why() const = 0;
+};
+// Requests are sent when recorded ones came, as in an open loop.
+struct RecordedLoop {
+  std::vector<double> arrivals;  // seconds after the beginning, in their order; of all requests
+};
+// All requests at once, sent one by one, each when the one before is queued.
+struct HeldBurst {
+  Queue* queue = nullptr;
+};
+
 // How long to wait for what (a connection: StreamOptions). Seconds, above 0.
 struct LoadLimits {
   double header_seconds = 60;        // from sending to a whole header
@@ -46,6 +70,7 @@ struct LoadLimits {
   double next_token_seconds = 30;    // comments and keep-alives are no tokens
   double request_seconds = 600;      // one request, all of it
   double load_seconds = 1800;        // all of them; what is under way then is ended
+  double queue_seconds = 20;         // until one request of a held burst is queued
   std::int64_t answer_bytes = std::int64_t{64} << 20;
 };
 
@@ -55,10 +80,13 @@ struct LoadPlan {
   std::string model;
   Secret token;  // sent as "Authorization: Bearer …"; empty: none
   std::vector<LoadPrompt> prompts;
-  std::variant<ClosedLoop, OpenLoop> loop = ClosedLoop{};
+  std::variant<ClosedLoop, OpenLoop, RecordedLoop, HeldBurst> loop = ClosedLoop{};
   std::int64_t requests = 1;  // 1 … 1 000 000, without the warm-up
-  std::int64_t warm_up = 0;   // sent one after the other beforehand, prompts in turn
-  std::int64_t seed = 1;      // of sampling, which is greedy all the same
+  // No request is begun later than this after the first one; `requests` is then the most.
+  std::optional<double> send_seconds{};
+  std::function<void()> each_second{};  // is called about that often while the load runs
+  std::int64_t warm_up = 0;             // sent one after the other beforehand, prompts in turn
+  std::int64_t seed = 1;                // of sampling, which is greedy all the same
   bool own_fields = true, to_full_length = true, cached_prompts = false;  // adapters::serving::Ask
   Json more = nullptr;
   LoadLimits limits;
@@ -69,6 +97,8 @@ struct Load {
   std::int64_t not_sent = 0;  // of plan.requests: the load ran out of time, or was stopped
   bool interrupted = false;
   bool out_of_time = false;
+  // Why a burst was not held until all of it was queued; it was then let go and sent as it came.
+  std::optional<std::string> not_held{};
 };
 
 // Fails with Code::usage when the plan cannot be carried out as it stands (unknown API, no prompt,

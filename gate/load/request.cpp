@@ -145,6 +145,10 @@ void Request::take_piece(double at, const adapters::serving::Piece& piece) {
     return;
   }
   text_ += piece.text;
+  for (const profile::LikelyTokens& one : piece.likely) {
+    if (record_.likely.size() < profile::k_likely_positions)
+      record_.likely.push_back(profile::hashed(one));
+  }
   const std::int64_t held = piece.so_far.value_or(0) - record_.counted_tokens;
   if (piece.is_token || held > 0) {
     const std::int64_t tokens = std::max(held, piece.is_token ? piece.tokens : 1);

@@ -37,6 +37,7 @@
 #define WEIR_PROBE_LAUNCHES_OVERFLOWED 0x1000u /* further launches are counted in entry 0 */
 #define WEIR_PROBE_BLOCKED 0x2000u /* could not listen at all: nothing counted is no count */
 #define WEIR_PROBE_CODES_OVERFLOWED 0x4000u /* further code is counted in entry 0 */
+#define WEIR_PROBE_HOLDS 0x8000u            /* the process does as `hold` says before it computes */
 
 enum weir_probe_section_kind {
   WEIR_SECTION_NONE = 0,
@@ -77,6 +78,18 @@ struct weir_probe_section {
 
 #define WEIR_PROBE_SECTIONS 16
 
+/* By which weir holds back what a server computes until all requests of a burst are queued. weir
+ * writes the first three, the probe the others. A hold has a number, from 1. A thread that is about
+ * to compute while `asked` is not `let_go` waits (futex) until it is, or until the time is over. */
+struct weir_probe_hold {
+  uint32_t asked;        /* the number of the last hold; 0: none yet */
+  uint32_t let_go;       /* of the last one that is over */
+  uint32_t milliseconds; /* after which a thread goes on by itself */
+  uint32_t held;         /* of the last one in which a thread waited */
+  uint32_t gave_up;      /* of the last one in which a thread went on by itself */
+  uint32_t reserved;
+};
+
 struct weir_probe_header {
   char magic[8];
   uint32_t version;
@@ -88,7 +101,8 @@ struct weir_probe_header {
   uint32_t section_count;
   char probe[16];   /* "vulkan" */
   char process[64]; /* the program's short name */
-  uint64_t reserved[8];
+  struct weir_probe_hold hold;
+  uint64_t reserved[5];
   struct weir_probe_section sections[WEIR_PROBE_SECTIONS];
 };
 
@@ -130,6 +144,22 @@ struct weir_probe_kernel {
   char name[192];
 };
 
+/* What code costs, as its device's driver says. */
+struct weir_probe_code_costs {
+  uint32_t registers;    /* of a thread; 0: none of this is known */
+  uint32_t local_bytes;  /* of memory that a thread uses beside them */
+  uint32_t shared_bytes; /* of a group, without those asked for at the launch */
+  uint32_t code_bytes;   /* of machine code; 0: unknown */
+  uint32_t occupancy;    /* groups of 32 threads that one multiprocessor holds at once, the least of
+                            all launches; 0: unknown */
+  uint32_t group_threads; /* of a group in that launch */
+  uint32_t architecture;  /* that the machine code is for: 10 * major + minor */
+  uint32_t reserved;
+};
+
+#define WEIR_CODE_ASKED 0x1u   /* `costs` has what could be learned */
+#define WEIR_CODE_GUESSED 0x2u /* the device's own code is still to be compiled: no costs */
+
 /* Code that a kernel ran: what the program handed over under that name. Entry 0 takes what no
  * longer fits. */
 struct weir_probe_code {
@@ -138,6 +168,7 @@ struct weir_probe_code {
   uint64_t groups; /* of all dispatches; those are missing whose number the device decided */
   uint32_t kernel; /* index of its entry */
   uint32_t flags;
+  struct weir_probe_code_costs costs;
 };
 
 struct weir_probe_named_counter {

@@ -1,6 +1,7 @@
 /* The file of recorded kernels: what each dispatch needs to be made again, alone. Written by the
  * Vulkan layer beside the probe file, under its name with another ending, when WEIR_PROBE_KERNELS
- * asks for it.
+ * asks for it; when only WEIR_PROBE_CODE does, it holds what a compiler needs (devices, code and
+ * pipelines that were dispatched), and nothing is done for a dispatch.
  *
  * A header of one page, counts, then records one behind the other. `used` grows after a record is
  * whole, so the file can be read at every moment, also after SIGKILL. A dispatch is one of few
@@ -14,10 +15,11 @@
 #include <stdint.h>
 
 #define WEIR_KERNELS_MAGIC "WEIRKRN" /* 8 bytes with the final 0; written last */
-#define WEIR_KERNELS_VERSION 1u
+#define WEIR_KERNELS_VERSION 2u
 #define WEIR_KERNELS_SUFFIX ".weirkernels"
 /* MiB that the file may grow to; not set or 0: nothing is recorded. */
 #define WEIR_PROBE_KERNELS_VARIABLE "WEIR_PROBE_KERNELS"
+#define WEIR_PROBE_CODE_VARIABLE "WEIR_PROBE_CODE"
 #define WEIR_KERNELS_HEADER_SIZE 4096u
 #define WEIR_KERNELS_WORKS 16384u /* distinct ones, in a file of this version */
 
@@ -93,6 +95,9 @@ struct weir_kernels_pipeline {
   uint32_t constants;  /* structs that follow second */
   uint32_t data_bytes; /* of specialization, which follow third */
   char entry_point[128];
+  uint64_t identity; /* weir_probe_code.hash */
+  uint32_t left_out; /* weir_kernels_left_out + 1: why it cannot be run again; 0: it can */
+  uint32_t reserved;
 };
 struct weir_kernels_binding {
   uint32_t set, binding, type, count;

@@ -12,7 +12,7 @@ namespace weir::profile {
 namespace {
 
 struct Passes {
-  Records timed, counted, instructions, cost;
+  Records timed, counted, instructions, host, cost;
 };
 
 Passes split(std::string_view cell, Side side, std::span<const RunRecord> records) {
@@ -25,6 +25,7 @@ Passes split(std::string_view cell, Side side, std::span<const RunRecord> record
     Records& pass = record->probed                ? passes.cost
                     : record->pass == Pass::timed ? passes.timed
                     : record->instructions        ? passes.instructions
+                    : record->host                ? passes.host
                                                   : passes.counted;
     pass.push_back(record);
   }
@@ -104,6 +105,9 @@ void set_work(const Records& records, Profile& profile) {
   work.prompt_tokens = agreed(records, "number of prompt tokens", &Report::prompt_tokens, profile);
   work.output_digest = agreed(records, "output", &Report::output_digest, profile);
   work.model = agreed(records, "model", &Report::model, profile);
+  for (const RunRecord* record : records) {
+    if (record->report && work.likely.empty()) work.likely = record->report->likely;
+  }
 }
 
 void set_origin(const CellFacts& facts, const Records& all, Profile& profile) {
@@ -227,13 +231,15 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   profile.provenance = facts.provenance;
   profile.counts_skipped = facts.counts_skipped;
   profile.instructions_skipped = facts.instructions_skipped;
+  profile.host_skipped = facts.host_skipped;
 
   Passes passes = split(facts.cell.str(), side, records);
-  if (passes.timed.empty() && passes.counted.empty() && passes.instructions.empty()) {
+  if (passes.timed.empty() && passes.counted.empty() && passes.instructions.empty() &&
+      passes.host.empty()) {
     if (!facts.counts_skipped) profile.errors.emplace_back(k_no_record);
     return profile;
   }
-  for (const Records* pass : {&passes.counted, &passes.instructions, &passes.timed}) {
+  for (const Records* pass : {&passes.counted, &passes.instructions, &passes.host, &passes.timed}) {
     for (const RunRecord* record : *pass) {
       for (const std::string& warning : record->warnings) add_once(profile.warnings, warning);
       if (!record->report) continue;
@@ -248,13 +254,16 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
                             holds_on_twin(facts, passes.counted, profile);
   const bool instructions_well =
       !add_errors(passes.instructions, "instructions", profile) && !passes.instructions.empty();
+  const bool host_well = !add_errors(passes.host, "system calls", profile) && !passes.host.empty();
   const bool timed_well = !add_errors(passes.timed, "timed", profile) && !passes.timed.empty();
   // Valgrind offers other features of the processor than it has, which an engine may choose its
   // code by: such a process speaks for the engine where no other does.
   const bool instructions_alone = instructions_well && passes.counted.empty();
+  const bool host_alone = host_well && passes.counted.empty() && !instructions_alone;
   Records good;
   for (const auto& [well, pass] : {std::pair(counted_well, &passes.counted),
                                    {instructions_alone, &passes.instructions},
+                                   {host_alone, &passes.host},
                                    {timed_well, &passes.timed}}) {
     if (well) good.insert(good.end(), pass->begin(), pass->end());
   }
@@ -286,8 +295,13 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
     }
     add_instructions(facts, passes.instructions, profile);
   }
+  if (host_well) {
+    if (host_alone) profile.counted_runs = static_cast<std::int64_t>(passes.host.size());
+    add_host(facts, passes.host, profile);
+  }
   set_work(counted_well         ? longest(passes.counted)
            : instructions_alone ? longest(passes.instructions)
+           : host_alone         ? longest(passes.host)
            : timed_well         ? passes.timed
                                 : Records{},
            profile);
@@ -375,7 +389,7 @@ static void provenance_fields(Fields& io, Provenance& from) {
 
 void fields(Fields& io, CellFacts& facts) {
   static constexpr auto k_sweeps =
-      names_in_order<Sweep>("tokens", "repeats", "none", "overlapping");
+      names_in_order<Sweep>("tokens", "repeats", "none", "overlapping", "held");
   io("cell", facts.cell);
   io("device", facts.device);
   io("sweep", Named{facts.sweep, k_sweeps, "has a sweep that is not known"});
@@ -389,8 +403,10 @@ void fields(Fields& io, CellFacts& facts) {
       facts.cell.str().c_str());
   io.sparse("counts_skipped", facts.counts_skipped);
   io.sparse("instructions_skipped", facts.instructions_skipped);
+  io.sparse("host_skipped", facts.host_skipped);
   io.sparse("twin", facts.twin);
   io.sparse("device_present", facts.device_present);
+  io.sparse("device_cure", facts.device_cure);
 }
 
 }  // namespace weir::profile

@@ -21,7 +21,12 @@ namespace weir::profile {
 // How a cell's counted pass varies: over generation lengths (decode), over repeats (prefill), or
 // not at all (an engine without {repeats}, or one that counts by itself). Overlapping: of a server
 // with more than one request under way, whose counts are divided by all tokens it generated.
-enum class Sweep { tokens, repeats, none, overlapping };
+// Held: the same, where all requests of a burst are queued before the first computation, so that
+// batches are the same in each run.
+enum class Sweep { tokens, repeats, none, overlapping, held };
+[[nodiscard]] constexpr bool shares_batches(Sweep sweep) {
+  return sweep == Sweep::overlapping || sweep == Sweep::held;
+}
 
 // What assembling needs to know of the plan.
 struct CellFacts {
@@ -30,11 +35,12 @@ struct CellFacts {
   Sweep sweep = Sweep::tokens;
   bool counts_reported_per_token = false;  // the engine's own counters need no fit
   std::optional<std::string> counts_skipped;
-  // Why instructions, which the config asks for, are not counted on this machine.
-  std::optional<std::string> instructions_skipped{};
+  // As of a profile: not counted on this machine.
+  std::optional<std::string> instructions_skipped{}, host_skipped{};
   // The device's name, where weir looked for it before the start and found it. An engine that then
   // never opens it has put its work elsewhere; without this it is a pass that could not be counted.
   std::optional<std::string> device_present;
+  std::string device_cure{};  // what lets engines take a device that they leave out; "": nothing
   // The device is a description (`twin:`): its counts are those of that GPU, what it computes is
   // not.
   std::optional<std::string> twin{};

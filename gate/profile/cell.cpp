@@ -11,14 +11,19 @@ constexpr std::size_t k_longest_name = 64;
 constexpr std::size_t k_longest_cell = 8 * k_longest_name;
 constexpr std::string_view k_default_variant = "default";
 
-// Takes "@d256" and "@c4" off the prompt, in the order in which str() writes them, each number in
-// the one spelling that it has there.
+// Takes "@d256", "@c4" and "@t2" off the prompt, in the order in which str() writes them, each
+// number in the one spelling that it has there.
 bool read_prompt(std::string_view part, CellKey& key) {
   const std::vector<std::string> pieces = text::split(part, '@');
-  if (pieces.empty() || pieces.size() > 3) return false;
+  if (pieces.empty() || pieces.size() > 4) return false;
   key.prompt = pieces[0];
   for (std::size_t i = 1; i < pieces.size(); ++i) {
     const std::string& piece = pieces[i];
+    if (key.threads) return false;
+    if (piece == "tall") {
+      key.threads = 0;
+      continue;
+    }
     const std::string digits = piece.substr(std::min<std::size_t>(1, piece.size()));
     const auto number = text::to_int(digits);
     if (!number || *number < 0 || digits != std::to_string(*number)) return false;
@@ -26,6 +31,8 @@ bool read_prompt(std::string_view part, CellKey& key) {
       key.depth = *number;
     } else if (piece[0] == 'c' && !key.concurrency) {
       key.concurrency = *number;
+    } else if (piece[0] == 't' && *number > 0) {
+      key.threads = *number;
     } else {
       return false;
     }
@@ -66,6 +73,7 @@ std::string CellKey::prompt_part() const {
   std::string part = prompt;
   if (depth) part += fmt::format("@d{}", *depth);
   if (concurrency) part += fmt::format("@c{}", *concurrency);
+  if (threads) part += *threads == 0 ? "@tall" : fmt::format("@t{}", *threads);
   return part;
 }
 

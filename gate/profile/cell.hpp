@@ -20,9 +20,10 @@ struct CellKey {
   std::string prompt;
   std::optional<std::int64_t> depth;        // set when the prompt's depth is a list
   std::optional<std::int64_t> concurrency;  // set when the prompt's concurrency is a list
+  std::optional<std::int64_t> threads{};    // set when the prompt's threads are a list; 0: all
 
   [[nodiscard]] std::string engine_part() const;  // "llama.cpp" or "llama.cpp@fused"
-  [[nodiscard]] std::string prompt_part() const;  // "decode", "long@d256", "chat@c4"
+  [[nodiscard]] std::string prompt_part() const;  // "decode", "long@d256", "chat@c4@tall"
   [[nodiscard]] std::string str() const;          // "engine/model/backend/prompt", also a path
   // The line over all depths of its list; itself where it has none.
   [[nodiscard]] CellKey line() const;

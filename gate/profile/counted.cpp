@@ -101,6 +101,13 @@ void add_metric(const Measurement& measured, Profile& profile) {
   if (!is_first) cross_check(known->second, measured, profile);
 }
 
+// A server that nothing could hold back shares batches as it happens.
+Sweep sweep_seen(const CellFacts& facts, const Records& counted) {
+  const bool all_held = std::ranges::all_of(
+      counted, [](const RunRecord* record) { return record->held.has_value(); });
+  return facts.sweep == Sweep::held && !all_held ? Sweep::overlapping : facts.sweep;
+}
+
 void add_probe_counts(const CellFacts& facts, const std::string& probe, const Records& counted,
                       Profile& profile) {
   for (const std::string& base : bases_of(probe, counted)) {
@@ -113,7 +120,7 @@ void add_probe_counts(const CellFacts& facts, const std::string& probe, const Re
     }
     // A probe of another device that saw nothing has nothing to say about this one.
     if (!any && of_a_device(probe) && probe != facts.device) continue;
-    const Fit fit = fit_counts(series, facts.sweep);
+    const Fit fit = fit_counts(series, sweep_seen(facts, counted));
     for (const Measurement& measured : fit.metrics) add_metric(measured, profile);
     if (is_check(probe)) continue;
     for (const std::string& note : fit.notes) add_once(profile.warnings, note);
@@ -139,7 +146,7 @@ KernelSeries series_of(const CellFacts& facts, const std::string& probe, const R
 void add_kernels(const CellFacts& facts, const std::string& probe, const Records& counted,
                  Profile& profile) {
   // Which kernels run depends on how requests happened to meet in a batch.
-  if (facts.sweep == Sweep::overlapping) return;
+  if (shares_batches(facts.sweep)) return;
   const KernelSeries series = series_of(facts, probe, counted, &ProbeCounts::kernels);
   if (series.empty() || profile.kernels) return;
   const bool named = std::ranges::all_of(counted, [&](const RunRecord* record) {
@@ -155,7 +162,7 @@ void add_kernels(const CellFacts& facts, const std::string& probe, const Records
 // What code the kernels ran. That groups grow with the context is no doubt about anything.
 void add_codes(const CellFacts& facts, const std::string& probe, const Records& counted,
                Profile& profile) {
-  if (facts.sweep == Sweep::overlapping || !profile.kernels || !profile.kernels->named) return;
+  if (shares_batches(facts.sweep) || !profile.kernels || !profile.kernels->named) return;
   const auto fitted = [&](auto table) -> std::optional<KernelSet> {
     const KernelSeries series = series_of(facts, probe, counted, table);
     if (series.empty()) return std::nullopt;
@@ -165,6 +172,27 @@ void add_codes(const CellFacts& facts, const std::string& probe, const Records& 
   };
   profile.codes = fitted(&ProbeCounts::codes);
   profile.code_groups = fitted(&ProbeCounts::code_groups);
+  if (!profile.codes) return;
+  std::set<std::string> used;
+  for (const auto& [key, calls] : profile.codes->counts) used.insert(hash_of_code(key));
+  for (const RunRecord* record : counted) {
+    const ProbeCounts& counts = *find_probe(*record, probe);
+    if (!profile.compiler.empty() && !counts.compiler.empty() &&
+        profile.compiler != counts.compiler) {  // of a run that was resumed
+      add_once(profile.warnings, fmt::format("kernels were compiled by {}, then by {}, whose "
+                                             "figures count",
+                                             profile.compiler, counts.compiler));
+      for (auto& [hash, code] : profile.code_facts) code.costs.clear();
+    }
+    for (const auto& [hash, code] : counts.code_facts) {
+      if (!used.contains(hash)) continue;
+      // One process may have failed to compile what another one did.
+      CodeFacts& known = profile.code_facts[hash];
+      if (known.costs.empty()) known = code;
+    }
+    if (!counts.compiler.empty()) profile.compiler = counts.compiler;
+  }
+  add_kernel_costs(profile);
 }
 
 // The engine's own counters: already per token or per prefill, so all runs should say the same.
@@ -200,6 +228,28 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
                                               counts.size(), counted.size()));
     }
     add_metric(measured, profile);
+  }
+}
+
+// What a server counted of each load. Loads of several lengths differ: the longest are taken.
+void add_shares(const CellFacts& facts, const Records& counted, Profile& profile) {
+  std::int64_t longest = 0;
+  for (const RunRecord* record : counted) longest = std::max(longest, record->asked.tokens);
+  std::map<std::string, std::vector<Rational>> seen;
+  for (const RunRecord* record : counted) {
+    if (!record->report || record->asked.tokens < longest) continue;
+    for (const auto& [name, share] : record->report->shares) seen[name].push_back(share);
+  }
+  for (const auto& [name, shares] : seen) {
+    const auto metric = unit::find_metric(name);
+    if (!metric) continue;
+    const bool same = std::ranges::adjacent_find(shares, std::not_equal_to<>()) == shares.end();
+    const auto values =
+        collect<double>(shares, [](const Rational& share) { return share.value(); });
+    add_metric(same && facts.sweep != Sweep::overlapping
+                   ? exact_measurement(*metric, facts.times_source, shares.front())
+                   : varying_measurement(*metric, facts.times_source, values),
+               profile);
   }
 }
 
@@ -300,9 +350,9 @@ std::int64_t length_of(const RunRecord& record, Sweep sweep) {
   const std::int64_t tokens = record.asked.tokens, repeats = record.asked.repeats;
   const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
   const bool of_tokens = sweep == Sweep::tokens || (sweep == Sweep::none && tokens > 0);
-  const std::int64_t length = sweep == Sweep::overlapping ? generated.value_or(tokens) * repeats
-                              : of_tokens                 ? generated.value_or(tokens)
-                                                          : repeats;
+  const std::int64_t length = shares_batches(sweep) ? generated.value_or(tokens) * repeats
+                              : of_tokens           ? generated.value_or(tokens)
+                                                    : repeats;
   return std::max<std::int64_t>(1, length);
 }
 
@@ -333,6 +383,7 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
     if (of_a_device(probe) && !profile.codes) add_codes(facts, probe, counted, profile);
   }
   add_own_counts(facts, counted, profile);
+  add_shares(facts, counted, profile);
   const bool device_probed = std::ranges::any_of(probes, of_a_device);
   if (!device_probed) add_op_kernels(facts, counted, profile);
   add_graph_ops(facts, counted, profile);
@@ -387,6 +438,39 @@ void add_instructions(const CellFacts& facts, const Records& counted, Profile& p
   if (facts.sweep == Sweep::none || lengths_of(counted, facts.sweep).size() < 2) return;
   const KernelSeries functions = series_of(facts, source, counted, &ProbeCounts::functions);
   if (!functions.empty()) profile.functions = fit_functions(functions, facts.sweep);
+}
+
+void add_host(const CellFacts& facts, const Records& counted, Profile& profile) {
+  const std::string source = "host";
+  const auto sees = [&](const RunRecord* record) { return find_probe(*record, source) != nullptr; };
+  if (!std::ranges::all_of(counted, sees)) {
+    profile.errors.emplace_back("system calls: not every process was counted");
+    return;
+  }
+  const auto threads = [&](const RunRecord* record) {
+    return count_of(*find_probe(*record, source), "threads_peak");
+  };
+  const bool alone = std::ranges::all_of(counted, [&](auto* one) { return threads(one) == 1; });
+  for (const std::string& base : unit::count_bases()) {
+    if (!find_probe(*counted.front(), source)->counts.contains(base)) continue;
+    CountSeries series{base, source, {}};
+    for (const RunRecord* record : counted) {
+      series.points.push_back(
+          {length_of(*record, facts.sweep), count_of(*find_probe(*record, source), base)});
+    }
+    // How threads meet, what a heap looked like and how long something takes is in the others.
+    const bool steady = base == "threads_peak" || base == "allowed_cpus" ||
+                        base == "system_calls" || base == "opened_files" || base == "read_bytes" ||
+                        base == "mapped_file_bytes" || (alone && base.starts_with("futex_"));
+    Fit fit = steady ? fit_counts(series, facts.sweep) : fit_sampled(series, facts.sweep);
+    for (Measurement& measured : fit.metrics) add_metric(measured, profile);
+    for (const std::string& note : fit.notes) add_once(profile.warnings, note);
+  }
+  const KernelSeries calls = series_of(facts, source, counted, &ProbeCounts::functions);
+  if (facts.sweep == Sweep::none || lengths_of(counted, facts.sweep).size() < 2) return;
+  KernelSet set = fit_calls(calls, facts.sweep);
+  if (profile.functions) set.counts.merge(profile.functions->counts);
+  profile.functions = std::move(set);
 }
 
 }  // namespace weir::profile

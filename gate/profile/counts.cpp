@@ -2,11 +2,19 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/unit/metric.hpp"
 
 namespace weir::profile {
 namespace {
 
 using Counts = std::map<std::string, std::int64_t>;
+
+// No count of what happened since: what is there, or was at most. Of those that are no metrics,
+// too: "kv_cache_in_vulkan0_bytes".
+bool is_there_at_once(std::string_view base) {
+  return unit::is_level(base) || base.ends_with("_peak_bytes") ||
+         (base.ends_with("_bytes") && base.find("_in_") != std::string_view::npos);
+}
 
 // What tells one kind of graph from others: its figures and the ops that it is made of.
 struct GraphKey {
@@ -67,7 +75,8 @@ class Difference {
   Counts minus(const Counts& after, const Counts& before, bool keep_zero) {
     Counts made;
     for (const auto& [name, count] : after) {
-      const std::int64_t left = less(count, look_up(before, name, 0), name);
+      const std::int64_t left =
+          is_there_at_once(name) ? count : less(count, look_up(before, name, 0), name);
       if (keep_zero || left != 0) made[name] = left;
     }
     return made;
@@ -144,10 +153,14 @@ std::optional<std::vector<std::uint64_t>> sizes_of(std::string_view shape) {
 }
 
 std::string code_key(std::string_view kernel, std::uint64_t hash) {
-  return fmt::format("{}@{:016x}", kernel, hash);
+  return fmt::format("{}@{}", kernel, code_hash(hash));
 }
+std::string code_hash(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 std::string_view kernel_of_code(std::string_view key) {
   return key.substr(0, std::min(key.rfind('@'), key.size()));
+}
+std::string hash_of_code(std::string_view key) {
+  return std::string(key.substr(std::min(key.rfind('@'), key.size() - 1) + 1));
 }
 
 Result<std::vector<ProbeCounts>> counts_between(std::span<const ProbeCounts> before,

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gate/base/fields.hpp"
 #include "gate/base/result.hpp"
 
 namespace weir::profile {
@@ -73,6 +74,22 @@ struct TransferCount {
   friend bool operator==(const TransferCount&, const TransferCount&) = default;
 };
 
+// What is known of one piece of code that kernels run, beside its hash.
+struct CodeFacts {
+  std::string source{};  // hash of the code alone, without what specializes it
+  // What specializes it: "constant 2" -> "64", "subgroup size" -> "32".
+  std::map<std::string, std::string> options{};
+  // What the device's compiler made of it, by name (unit/kernel_cost.hpp): "registers" -> 84.
+  // Absent is absent.
+  std::map<std::string, std::int64_t> costs{};
+  std::string not_compiled{};  // why there are none, where a compiler was asked
+
+  friend bool operator==(const CodeFacts&, const CodeFacts&) = default;
+};
+
+// What the name of a system call stands behind, among functions.
+inline constexpr std::string_view k_system_call = "system call ";
+
 struct ProbeCounts {
   std::string probe;                            // "vulkan"
   std::vector<DeviceSeen> devices;              // those that were made; sorted by class
@@ -87,15 +104,22 @@ struct ProbeCounts {
   std::vector<OpCount> ops{};
   std::vector<TransferCount> transfers{};
   // Of a count of instructions: function -> those it took itself; what is too small to name is
-  // "(other)".
+  // "(other)". Of system calls: k_system_call and its name -> how many.
   std::map<std::string, std::int64_t> functions{};
+  std::map<std::string, CodeFacts> code_facts{};  // by the hash in code_key()
+  std::string compiler{};  // that code_facts are by: "radv-navi31, Mesa 25.0.7"; "": none
 
   friend bool operator==(const ProbeCounts&, const ProbeCounts&) = default;
 };
 
-// "mul_mat_vec_f16@00c0ffee00c0ffee": a kernel with the hash of its code, and the former of that.
+void fields(Fields& io, CodeFacts& code);
+
+// "mul_mat_vec_f16@00c0ffee00c0ffee": a kernel with the hash of its code; the former of that, and
+// the latter.
 [[nodiscard]] std::string code_key(std::string_view kernel, std::uint64_t hash);
 [[nodiscard]] std::string_view kernel_of_code(std::string_view key);
+[[nodiscard]] std::string hash_of_code(std::string_view key);
+[[nodiscard]] std::string code_hash(std::uint64_t hash);
 
 // What probes counted between two readings of a process that goes on: a server's counts of its
 // requests alone, without its start and its warm-up. Pure.

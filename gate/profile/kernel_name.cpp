@@ -2,6 +2,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -65,23 +66,19 @@ std::optional<std::ptrdiff_t> place_in(const Words& words, const Words& part) {
 struct KnownFusion {
   std::string_view joined;
   std::array<std::string_view, 6> parts;
+  std::size_t least = 1;  // so many kinds of them: of common ones a single one may be anything
 };
 constexpr std::array k_known = {
     KnownFusion{"flash_attn", {"soft_max", "softmax", "mul_mat", "matmul", "mul_mv", "cpy"}},
     KnownFusion{"sdpa", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"attention", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"topk_moe", {"soft_max", "argsort", "get_rows", "sum_rows", "div", "scale"}},
-    KnownFusion{"swiglu", {"silu", "mul", "", "", "", ""}},
-    KnownFusion{"geglu", {"gelu", "mul", "", "", "", ""}},
+    KnownFusion{"swiglu", {"silu", "mul", "", "", "", ""}, 2},
+    KnownFusion{"geglu", {"gelu", "mul", "", "", "", ""}, 2},
+    KnownFusion{"gemm", {"matmul", "add", "", "", "", ""}, 2},
     KnownFusion{"multi_add", {"add", "", "", "", "", ""}},
     KnownFusion{"megakernel", {"norm", "gemv", "matmul", "rope", "add", "mul"}},
 };
-
-bool known_part(const KnownFusion& known, const std::string& part) {
-  return std::ranges::any_of(known.parts, [&](std::string_view one) {
-    return !one.empty() && part.find(one) != std::string::npos;
-  });
-}
 
 // Words of names that tell of work, joined as KernelName::base() joins them, with a space on either
 // side: ggml's ops, by their own names, and what its backends, Agave, MLX and PyTorch call the
@@ -205,6 +202,22 @@ Role role_of_one(std::string_view name) {
   return role;
 }
 
+// All that the part does is among what the known one does: "rms_norm_mul" is no "mul".
+bool known_part(const KnownFusion& known, const std::string& part) {
+  const auto any = [&](const auto& fits) {
+    return std::ranges::any_of(
+        known.parts, [&](std::string_view one) { return !one.empty() && fits(std::string(one)); });
+  };
+  const Role role = role_of_one(part);
+  const bool all = std::ranges::all_of(role.works, [&](const std::string& work) {
+    return any([&](const std::string& one) {
+      const std::string its = work_of(one);
+      return !its.empty() && work.ends_with(its);
+    });
+  });
+  return all && any([&](const std::string& one) { return part.find(one) != std::string::npos; });
+}
+
 }  // namespace
 
 std::string KernelName::base() const { return text::join(words, "_"); }
@@ -248,10 +261,14 @@ std::vector<std::size_t> parts_of(const KernelName& joined, const std::vector<Ke
   const std::string name = joined.base();
   for (const KnownFusion& known : k_known) {
     if (name.find(known.joined) == std::string::npos) continue;
+    std::set<std::string> kinds;
     for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (known_part(known, parts[i].base())) found.push_back(i);
+      if (!known_part(known, parts[i].base())) continue;
+      found.push_back(i);
+      kinds.insert(parts[i].base());
     }
-    if (!found.empty()) return found;
+    if (kinds.size() >= known.least) return found;
+    found.clear();
   }
   return {};
 }

@@ -80,6 +80,12 @@ Sloped least_squares(const std::vector<std::pair<double, double>>& points) {
   return {slope, y_sum / n - slope * x_sum / n};
 }
 
+std::vector<std::pair<double, double>> in_plane(const std::vector<LengthCount>& points) {
+  return collect<std::pair<double, double>>(points, [](const LengthCount& point) {
+    return std::pair(static_cast<double>(point.length), static_cast<double>(point.count));
+  });
+}
+
 void add_least_squares(const CountSeries& series, const ByLength& groups, Sweep sweep, Fit& fit) {
   std::size_t repetitions = SIZE_MAX;
   for (const auto& [length, counts] : groups) repetitions = std::min(repetitions, counts.size());
@@ -110,18 +116,43 @@ double spread_of_batches(std::vector<double> shares, double middle) {
   return std::max(spread(shares, middle), middle == 0 ? 0 : k_edges);
 }
 
-// Of requests that overlap: how they share batches differs from run to run.
-Measurement shares_of_tokens(const CountSeries& series) {
-  auto shares = collect<double>(series.points, [](const LengthCount& point) {
+// What is there at once is no line over lengths, as engines take memory in steps: the most is that
+// of the longest runs.
+Measurement at_longest(const CountSeries& series, const ByLength& groups) {
+  const auto metric = unit::count_metric(series.base, unit::Scope::whole);
+  const auto& counts = groups.rbegin()->second;
+  if (all_equal(counts)) return exact_measurement(metric, series.source, counts.front());
+  return varying_measurement(metric, series.source,
+                             std::vector<double>(counts.begin(), counts.end()));
+}
+
+std::vector<double> shares_of(const CountSeries& series) {
+  return collect<double>(series.points, [](const LengthCount& point) {
     return static_cast<double>(point.count) /
            static_cast<double>(std::max<std::int64_t>(1, point.length));
   });
+}
+
+// Of requests that overlap: how they share batches differs from run to run.
+Measurement shares_of_tokens(const CountSeries& series) {
   Measurement measured = varying_measurement(
-      unit::count_metric(series.base, unit::Scope::per_token), series.source, std::move(shares));
+      unit::count_metric(series.base, unit::Scope::per_token), series.source, shares_of(series));
   if (measured.repeatability) {
     measured.repeatability = spread_of_batches(measured.samples, *measured.value());
   }
   return measured;
+}
+
+// Of a held burst: batches are the same in each run, and so is their number.
+Measurement share_of_held(const CountSeries& series, const ByLength& groups) {
+  const auto& [tokens, counts] = *groups.begin();
+  const auto share = Rational::make(counts.front(), std::max<std::int64_t>(1, tokens));
+  if (groups.size() == 1 && all_equal(counts) && share) {
+    return exact_measurement(unit::count_metric(series.base, unit::Scope::per_token), series.source,
+                             *share);
+  }
+  return varying_measurement(unit::count_metric(series.base, unit::Scope::per_token), series.source,
+                             shares_of(series));
 }
 
 }  // namespace
@@ -187,8 +218,13 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
   Fit fit;
   const ByLength groups = by_length(series.points);
   if (groups.empty()) return fit;
-  if (sweep == Sweep::overlapping) {
-    fit.metrics.push_back(shares_of_tokens(series));
+  if (unit::is_level(series.base)) {
+    fit.metrics.push_back(at_longest(series, groups));
+    return fit;
+  }
+  if (shares_batches(sweep)) {
+    fit.metrics.push_back(sweep == Sweep::held ? share_of_held(series, groups)
+                                               : shares_of_tokens(series));
     return fit;
   }
   if (sweep != Sweep::none && groups.size() > 1) {
@@ -224,10 +260,7 @@ KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
   std::vector<std::pair<double, std::string>> rates;
   double all = 0;
   for (const auto& [name, points] : series) {
-    const auto plane = collect<std::pair<double, double>>(points, [](const LengthCount& point) {
-      return std::pair(static_cast<double>(point.length), static_cast<double>(point.count));
-    });
-    rates.emplace_back(std::round(least_squares(plane).slope), name);
+    rates.emplace_back(std::round(least_squares(in_plane(points)).slope), name);
     all += rates.back().first;
   }
   std::ranges::sort(rates, [](const auto& a, const auto& b) {
@@ -239,6 +272,47 @@ KernelSet fit_functions(const KernelSeries& series, Sweep sweep) {
     if (std::fabs(rate) < 1e15 && rate != 0) {
       set.counts[name] = Rational(static_cast<std::int64_t>(rate));
     }
+  }
+  return set;
+}
+
+Fit fit_sampled(const CountSeries& series, Sweep sweep) {
+  Fit fit;
+  const ByLength groups = by_length(series.points);
+  if (unit::is_level(series.base) && !groups.empty()) {
+    fit.metrics.push_back(at_longest(series, groups));
+  } else if (sweep == Sweep::none || shares_batches(sweep) || groups.size() < 2) {
+    add_at_lengths(series, groups, sweep, fit);
+  } else {
+    add_least_squares(series, groups, sweep, fit);
+  }
+  for (Measurement& measured : fit.metrics) {
+    if (measured.exact) measured.samples = {measured.exact->value()};
+    measured.exact.reset();
+    measured.repeatability.reset();
+    measured.warnings.clear();
+    measured.nature = Nature::sampled;
+  }
+  fit.notes.clear();
+  return fit;
+}
+
+KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
+  constexpr double k_tenths = 10, k_most = 1e15;
+  KernelSet set;
+  set.scope = slope_scope(sweep);
+  for (const auto& [name, points] : series) {
+    auto rate = Rational(0);
+    if (const auto line = exact_line(points)) {
+      rate = line->slope;
+    } else {
+      const double slope = std::round(k_tenths * least_squares(in_plane(points)).slope);
+      const auto tenths = std::fabs(slope) < k_most
+                              ? Rational::make(static_cast<std::int64_t>(slope), 10)
+                              : std::nullopt;
+      rate = tenths.value_or(rate);
+    }
+    if (rate != Rational(0)) set.counts[name] = rate;
   }
   return set;
 }

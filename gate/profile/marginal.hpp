@@ -47,4 +47,10 @@ struct KernelFit {
 // REQUIRES: sweep is not none.
 [[nodiscard]] KernelSet fit_functions(const KernelSeries& series, Sweep sweep);
 
+// Of counts that scheduling enters into: least squares over all runs, sampled, never judged.
+[[nodiscard]] Fit fit_sampled(const CountSeries& series, Sweep sweep);
+// System calls by name, per token or per prefill: the exact line, or where there is none least
+// squares to a tenth. They explain and are never gated. REQUIRES: sweep is not none.
+[[nodiscard]] KernelSet fit_calls(const KernelSeries& series, Sweep sweep);
+
 }  // namespace weir::profile

@@ -117,7 +117,7 @@ OpWork op_work(const CellFacts& facts, const Records& counted) {
   const auto probes = seen(counted);
   if (probes.empty()) return work;
   work.complete = is_complete(probes);
-  const bool no_line = facts.sweep == Sweep::none || facts.sweep == Sweep::overlapping;
+  const bool no_line = facts.sweep == Sweep::none || shares_batches(facts.sweep);
   if (no_line || lengths_of(counted, facts.sweep).size() < 2) {
     work.unit = "a graph";
     work.ops = of_a_graph(*probes.front());
@@ -133,7 +133,7 @@ OpWork op_work(const CellFacts& facts, const Records& counted) {
 }
 
 void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& profile) {
-  if (facts.sweep == Sweep::overlapping) return;  // as in add_kernels
+  if (shares_batches(facts.sweep)) return;  // as in add_kernels
   const Series series = series_of(facts, counted);
   if (series.empty() || profile.kernels) return;
   KernelFit fit = fit_ops(series, facts.sweep, shaped);

@@ -77,6 +77,12 @@ std::optional<double> find(const Numbers& numbers, const std::string& name) {
   return found == nullptr ? std::nullopt : std::optional(found->value);
 }
 
+double tokens_asked(const RunRecord& record) {
+  const Asked& asked = record.asked;
+  const std::int64_t tokens = asked.tokens > 0 ? asked.tokens : asked.prompt_tokens;
+  return static_cast<double>(std::max<std::int64_t>(1, tokens * asked.repeats));
+}
+
 NumberPair pair_of(const Two& two, const Numbers& base, const Numbers& candidate,
                    const std::string& name) {
   return {find(base, name), find(candidate, name), two.base->order < two.candidate->order};
@@ -150,6 +156,9 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
       for (const auto& [name, of] : candidate) {
         if (!base.contains(name)) continue;
         runs.metrics.push_back({of.metric, of.source, pair_of(two, base, candidate, name), {}});
+        if (of.metric.kind == unit::Kind::usage && of.metric.unit == unit::Unit::count) {
+          runs.metrics.back().added = tokens_asked(*two.base);
+        }
       }
       continue;
     }

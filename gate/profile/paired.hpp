@@ -21,6 +21,9 @@ struct PairedMetric {
   std::vector<NumberPair> pairs;
   // Of numbers that may be negative (a slope): about their size, > 0, known before the first pair.
   std::optional<double> line_unit{};
+  // Of counts that may be 0, and of which a few more or less mean nothing: what is added to both
+  // before they are compared, one for each token. Known before the first pair.
+  double added = 0;
 };
 
 struct PairedRuns {

@@ -34,8 +34,18 @@ void add_timed(const CellFacts& facts, const Records& timed, Profile& profile);
 // the pass from being counted becomes an error in the profile.
 void add_counted(const CellFacts& facts, const Records& counted, Profile& profile);
 
+// Adds what the code of the profile's kernels costs, by its compiler (kernel_costs.cpp).
+void add_kernel_costs(Profile& profile);
+// One cost of one piece of code (`key`: code_key()) over all waves of its calls; nothing where that
+// is not known.
+[[nodiscard]] std::optional<Rational> cost_of_code(const Profile& profile, std::string_view key,
+                                                   std::string_view cost);
+
 // Adds instructions and the functions that took them, of records that all ended well.
 void add_instructions(const CellFacts& facts, const Records& counted, Profile& profile);
+
+// Adds what was counted of system calls, of records that all ended well.
+void add_host(const CellFacts& facts, const Records& counted, Profile& profile);
 
 // Length of a record in the counted pass: tokens reported generated (else asked for), or repeats.
 [[nodiscard]] std::int64_t length_of(const RunRecord& record, Sweep sweep);

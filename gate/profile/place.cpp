@@ -36,13 +36,14 @@ void place_device(const CellFacts& facts, std::string_view probe, const Records&
       !profile.provenance.device_name.empty() && !devices_of_api(facts.device, counted).empty()
           ? profile.provenance.device_name
           : facts.device_present.value_or("");
+  const std::string cure = facts.device_cure.empty() ? "" : "\n  " + facts.device_cure;
   if (probe.empty()) {
     const bool marks = std::ranges::any_of(
         counted, [](const RunRecord* record) { return find_probe(*record, k_marks) != nullptr; });
     if (!marks && facts.device_present && !facts.counts_skipped && !has_counts(profile)) {
       refute(profile,
-             fmt::format("asked for {}: the engine ran and never opened it, though {} is there",
-                         facts.device, there));
+             fmt::format("asked for {}: the engine ran and never opened it, though {} is there{}",
+                         facts.device, there, cure));
     }
     return;
   }
@@ -54,11 +55,12 @@ void place_device(const CellFacts& facts, std::string_view probe, const Records&
   if (slope == nullptr) slope = look_up(profile.metrics, "dispatches_per_token");
   const bool idle = slope != nullptr && slope->exact == Rational(0);
   if (dispatches == 0) {
-    refute(profile,
-           there.empty()
-               ? fmt::format("asked for {}: the engine ran and made no such device", facts.device)
-               : fmt::format("asked for {}: the engine ran and gave it no work, though {} is there",
-                             facts.device, there));
+    refute(
+        profile,
+        there.empty()
+            ? fmt::format("asked for {}: the engine ran and made no such device", facts.device)
+            : fmt::format("asked for {}: the engine ran and gave it no work, though {} is there{}",
+                          facts.device, there, cure));
   } else if (idle) {
     refute(profile,
            fmt::format("asked for {}: all its {} dispatches belong to the start, none to the "

@@ -1,8 +1,11 @@
 // Profile as JSON (weir.profile/1) and its small questions.
 #include "gate/profile/profile.hpp"
 
+#include <set>
+
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
 
 namespace weir::profile {
 namespace {
@@ -25,12 +28,33 @@ std::optional<Nature> parse_nature(std::string_view text) { return value_of(k_na
 
 std::string_view to_string(Placement::State state) { return name_of(k_states, state); }
 
+// " (A, B)": variables that one of both lacks, or has as something else.
+static std::string other_variables(const std::string* mine, const std::string* theirs) {
+  if (mine == nullptr || theirs == nullptr) return "";
+  const auto words = [](const std::string& all) {
+    const auto list = text::split(all, ' ');
+    return std::set<std::string>(list.begin(), list.end());
+  };
+  std::vector<std::string> differ;
+  std::ranges::set_symmetric_difference(words(*mine), words(*theirs), std::back_inserter(differ));
+  std::set<std::string> names;
+  for (const std::string& word : differ) names.insert(word.substr(0, word.find('=')));
+  names.erase("");  // the word of none at all
+  constexpr std::size_t k_longest = 300;
+  const std::string list = text::printable(fmt::format("{}", fmt::join(names, ", ")));
+  return names.empty() ? "" : " (" + text::shortened(list, k_longest) + ")";
+}
+
 std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
                                      const std::map<std::string, std::string>& other) {
   std::vector<std::string> names;
   for (const auto& [name, hash] : parts) {
     const std::string* theirs = look_up(other, name);
-    if (theirs == nullptr || *theirs != hash) names.push_back(name);
+    if (name == k_variables || (theirs != nullptr && *theirs == hash)) continue;
+    names.push_back(name);
+    if (name == "environment") {
+      names.back() += other_variables(look_up(parts, k_variables), look_up(other, k_variables));
+    }
   }
   return names;
 }
@@ -38,6 +62,12 @@ std::vector<std::string> other_parts(const std::map<std::string, std::string>& p
 bool only_does_not_fit(const Profile& profile) {
   return profile.metrics.contains(std::string(unit::k_fits)) && profile.errors.size() == 1 &&
          profile.errors.front().starts_with("counted: ");
+}
+
+std::optional<std::string> why_skipped(const Profile& profile, const unit::Metric& metric,
+                                       std::string_view source) {
+  if (metric.base == "instructions") return profile.instructions_skipped;
+  return source == "host" ? profile.host_skipped : std::nullopt;
 }
 
 std::optional<double> median_of(std::vector<double> values) {
@@ -77,6 +107,7 @@ void fields(Fields& io, WorkDone& work) {
   io.sparse("prompt_tokens", work.prompt_tokens);
   io.sparse("output_digest", work.output_digest);
   io.sparse("model", work.model);
+  io.sparse("likely", work.likely, "likely tokens");
 }
 
 void fields(Fields& io, Reference& reference) {
@@ -124,6 +155,8 @@ void fields(Fields& io, Profile& profile) {
   io.always("kernels", profile.kernels, "kernels");
   io.sparse("codes", profile.codes, "kernels");
   io.sparse("code_groups", profile.code_groups, "kernels");
+  io.sparse("code_facts", profile.code_facts, "code_facts");
+  io.sparse("compiler", profile.compiler);
   io.always("graph_ops", profile.graph_ops, "kernels");
   io.always("functions", profile.functions, "kernels");
   io("placement", profile.placement);
@@ -132,6 +165,7 @@ void fields(Fields& io, Profile& profile) {
   io.always("stderr_tail", profile.stderr_tail);
   io.always("counts_skipped", profile.counts_skipped);
   io.always("instructions_skipped", profile.instructions_skipped);
+  io.sparse("host_skipped", profile.host_skipped);
   io.always("warnings", profile.warnings);
   io.always("counted_runs", profile.counted_runs);
   io.always("timed_runs", profile.timed_runs);

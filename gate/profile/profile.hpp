@@ -60,6 +60,7 @@ struct WorkDone {
   std::optional<std::int64_t> prompt_tokens;
   std::optional<std::string> output_digest;
   std::optional<std::string> model;
+  Likely likely{};  // of a server that is asked: then another output is judged by these
 
   friend bool operator==(const WorkDone&, const WorkDone&) = default;
 };
@@ -101,6 +102,8 @@ struct Profile {
   // The same kernels with the code that each ran (counts.hpp: code_key), and how many groups that
   // took in all, where a probe knows code: what stands behind a name.
   std::optional<KernelSet> codes{}, code_groups{};
+  std::map<std::string, CodeFacts> code_facts{};  // of that code, by its hash
+  std::string compiler{};                         // of their costs; "": nothing was compiled
   // Ops of the engine's graphs that its devices computed, by name, where a probe saw all of them:
   // what kernels were sent for. They explain a change of kernels and are never gated.
   std::optional<KernelSet> graph_ops{};
@@ -114,8 +117,9 @@ struct Profile {
   std::string stderr_tail;
   // Why nothing could be counted although nothing went wrong ("no probe sees cpu").
   std::optional<std::string> counts_skipped;
-  // Why instructions were not counted although the config asks for them.
-  std::optional<std::string> instructions_skipped{};
+  // Why instructions, and what the probe "host" counts, were not counted although the config asks
+  // for them.
+  std::optional<std::string> instructions_skipped{}, host_skipped{};
   std::vector<std::string> warnings;
   std::int64_t counted_runs = 0;
   std::int64_t timed_runs = 0;
@@ -127,13 +131,24 @@ struct Profile {
   std::optional<double> profiling_cost;  // 1 - rate with probes / rate without, of pairs
 };
 
-// Names of parts of a fingerprint that `other` has not, or as something else.
+// Of a fingerprint's parts: "NAME=HASH NAME=HASH", a hash for each variable's value, so that a
+// changed "environment" names those that changed. The fingerprint is not made of it. Not there: not
+// known.
+inline constexpr const char* k_variables = "variables";
+// Names of parts of a fingerprint that `other` has not, or as something else: "prompt",
+// "environment (A, B)".
 [[nodiscard]] std::vector<std::string> other_parts(const std::map<std::string, std::string>& parts,
                                                    const std::map<std::string, std::string>& other);
 
 // Nothing failed but the counted pass, and that because the model does not fit into a twin's
 // memory.
 [[nodiscard]] bool only_does_not_fit(const Profile& profile);
+
+// Why a metric that is counted in processes of its own was not counted by `profile`, although the
+// config asks for it; nothing of others.
+[[nodiscard]] std::optional<std::string> why_skipped(const Profile& profile,
+                                                     const unit::Metric& metric,
+                                                     std::string_view source);
 
 // The mean of both middle ones of an even number; nothing of none.
 [[nodiscard]] std::optional<double> median_of(std::vector<double> values);

@@ -45,11 +45,13 @@ static void fields(Fields& io, EngineReport& report) {
   if (io.reads()) {
     for (CountMetric& one : declared) report.count_metrics[one.count] = std::move(one.metric);
   }
+  io.sparse("shares", report.shares);
   io.sparse("generated_tokens", report.generated_tokens);
   io.sparse("prompt_tokens", report.prompt_tokens);
   io.sparse("output_digest", report.output_digest);
   io.sparse("requests", report.requests);
   io.sparse("server", report.server, "server's metric");
+  io.sparse("likely", report.likely, "likely tokens");
   io.sparse("model", report.model);
   io.sparse("engine_build", report.engine_build);
   io.sparse("cpu_variant", report.cpu_variant);
@@ -91,6 +93,13 @@ static void fields(Fields& io, TransferCount& transfer) {
   io("bytes", transfer.bytes);
 }
 
+void fields(Fields& io, CodeFacts& code) {
+  io.sparse("source", code.source);
+  io.sparse("options", code.options);
+  io.sparse("costs", code.costs);
+  io.sparse("not_compiled", code.not_compiled);
+}
+
 static void fields(Fields& io, ProbeCounts& probe) {
   io("probe", probe.probe);
   io.sparse("devices", probe.devices, "probe device");
@@ -99,6 +108,8 @@ static void fields(Fields& io, ProbeCounts& probe) {
   io.sparse("kernels_named", probe.kernels_named);
   io.sparse("codes", probe.codes);
   io.sparse("code_groups", probe.code_groups);
+  io.sparse("code_facts", probe.code_facts, "probe code");
+  io.sparse("compiler", probe.compiler);
   io.sparse("graphs", probe.graphs, "probe graph");
   io.sparse("ops", probe.ops, "probe op");
   io.sparse("transfers", probe.transfers, "probe transfer");
@@ -117,6 +128,13 @@ static void fields(Fields& io, Asked& asked) {
   io.always("depth", asked.depth);
 }
 
+static void fields(Fields& io, Took& took) {
+  io("voluntary_switches", took.voluntary_switches);
+  io("involuntary_switches", took.involuntary_switches);
+  io("minor_faults", took.minor_faults);
+  io("major_faults", took.major_faults);
+}
+
 static void fields(Fields& io, MachineState& machine) {
   io.sparse("steal_share", machine.steal_share);
   io.sparse("other_load", machine.other_load);
@@ -127,9 +145,10 @@ void fields(Fields& io, RunRecord& record) {
   io("cell", record.cell);
   io("pass", pass_field(record.pass, "has a pass that is neither timed nor counted"));
   io.sparse("instructions", record.instructions);
+  io.sparse("host", record.host);
   io.sparse("twin_fill", record.twin_fill);
-  io.check(!record.instructions || record.pass == Pass::counted,
-           "counts instructions in a timed pass");
+  io.check(!(record.instructions || record.host) || record.pass == Pass::counted,
+           "counts instructions or system calls in a timed pass");
   io("order", record.order);
   io.unless("side", Named{record.side, k_sides, "has a side that is neither candidate nor base"},
             Side::candidate);
@@ -140,6 +159,7 @@ void fields(Fields& io, RunRecord& record) {
   io.check(!record.probed || record.pass == Pass::timed, "has probes that no timed process has");
   io.sparse("turns", record.turns);
   io.sparse("start", record.start);
+  io.sparse("held", record.held);
   io.check(!record.start || (*record.start >= 0 && *record.start <= record.order),
            "has a start that comes after it");
   io("asked", record.asked, "record asked");
@@ -151,6 +171,7 @@ void fields(Fields& io, RunRecord& record) {
   io.sparse("signal", record.signal);
   io.sparse("cpu_seconds", record.cpu_seconds);
   io.sparse("peak_rss_bytes", record.peak_rss_bytes);
+  io.sparse("took", record.took);
   io.sparse("machine", record.machine, "record machine");
   io.sparse("report", record.report);
   io.sparse("probes", record.probes, "probe");

@@ -4,6 +4,7 @@
 
 #include "gate/base/fields.hpp"
 #include "gate/profile/counts.hpp"
+#include "gate/profile/likely.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::profile {
@@ -55,7 +56,9 @@ struct EngineReport {
   std::vector<Series> times;                   // times and memory
   std::map<std::string, std::int64_t> counts;  // the engine's own counters, by metric name
   std::map<std::string, unit::Metric>
-      count_metrics;                             // metrics of `counts` not known to find_metric
+      count_metrics;  // metrics of `counts` not known to find_metric
+  // What a server counted of a load, as shares of whole numbers, by metric name.
+  std::map<std::string, Rational> shares{};
   std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
   std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition
   std::optional<std::string> output_digest;
@@ -66,6 +69,7 @@ struct EngineReport {
   // Why the asked-for device did not do the work, where the engine itself says so.
   std::optional<std::string> device_refuted;
   std::vector<ServerFigure> server;  // by name
+  Likely likely{};                   // tokens of one answer
   std::vector<std::string> warnings;
 
   friend bool operator==(const EngineReport&, const EngineReport&) = default;
@@ -80,12 +84,22 @@ struct MachineState {
   friend bool operator==(const MachineState&, const MachineState&) = default;
 };
 
+// What the system did for a process and for the descendants that it waited for.
+struct Took {
+  std::int64_t voluntary_switches = 0, involuntary_switches = 0;
+  std::int64_t minor_faults = 0, major_faults = 0;
+
+  friend bool operator==(const Took&, const Took&) = default;
+};
+
 struct RunRecord {
   std::string cell;
   Pass pass = Pass::timed;
   // Of the counted pass: a process for instructions alone, with no probe in it. Instructions of
   // probes would be counted as the engine's.
   bool instructions = false;
+  // The same for its system calls: it is traced.
+  bool host = false;
   // Of a cell with a twin: the byte that memory of the device is read as. Two of them in one pass
   // tell whether counts depend on what a device computes.
   std::int64_t twin_fill = 0;
@@ -98,6 +112,8 @@ struct RunRecord {
   std::vector<std::int64_t> turns{};
   // Of a server whose start several steps shared: `order` of the first of them.
   std::optional<std::int64_t> start{};
+  // Of a server: so many requests were queued before it computed the first of them.
+  std::optional<std::int64_t> held{};
   // Of a timed process that shows what probes cost: whether they were in it.
   std::optional<bool> probed{};
   Asked asked;
@@ -109,6 +125,7 @@ struct RunRecord {
   int signal = 0;                     // when signaled
   std::optional<double> cpu_seconds;  // user + system, the whole process tree that was waited for
   std::optional<std::int64_t> peak_rss_bytes;
+  std::optional<Took> took{};  // of a timed process, where the host's path is asked for
   MachineState machine;
   std::optional<EngineReport> report;
   std::vector<ProbeCounts> probes;

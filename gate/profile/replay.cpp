@@ -31,7 +31,7 @@ struct Word {
 
 // As many whole numbers as there are places for, each within bounds.
 template <class Whole, std::size_t N>
-struct Numbers {
+struct WholeNumbers {
   std::array<Whole, N>& value;
   std::int64_t least, most;
   void put(Json& slot) const { slot = value; }
@@ -48,7 +48,7 @@ struct Numbers {
   }
 };
 template <class Whole, std::size_t N>
-Numbers(std::array<Whole, N>&, std::int64_t, std::int64_t) -> Numbers<Whole, N>;
+WholeNumbers(std::array<Whole, N>&, std::int64_t, std::int64_t) -> WholeNumbers<Whole, N>;
 
 struct Seconds {
   std::vector<double>& value;
@@ -86,8 +86,8 @@ static void fields(Fields& io, ReplayTensor& tensor) {
   io("slot", Within{tensor.slot, 0, k_replay_sources});
   io("type", Word{tensor.type});
   io("type_number", Within{tensor.type_number, 0, k_replay_most_types - 1});
-  io("ne", Numbers{tensor.ne, 0, k_replay_most_bytes});
-  io("nb", Numbers{tensor.nb, 0, k_replay_most_bytes});
+  io("ne", WholeNumbers{tensor.ne, 0, k_replay_most_bytes});
+  io("nb", WholeNumbers{tensor.nb, 0, k_replay_most_bytes});
   io("offset", Within{tensor.offset, 0, k_replay_most_bytes});
   io("root", tensor.root);
 }
@@ -114,7 +114,7 @@ static void fields(Fields& io, ReplayNode& node) {
   io("op", Word{node.op});
   io("description", Word{node.description});
   io("number", Within{node.op_number, 0, k_replay_most_types - 1});
-  io("params", Numbers{node.params, INT32_MIN, INT32_MAX});
+  io("params", WholeNumbers{node.params, INT32_MIN, INT32_MAX});
   io("flags", Within{node.flags, INT32_MIN, INT32_MAX});
   io("backend", Word{node.backend});
   io("name", Word{node.name});

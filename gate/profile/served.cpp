@@ -48,6 +48,8 @@ static void fields(Fields& io, ServedReport& report) {
   io.sparse("prompt_tokens", report.prompt_tokens);
   io.sparse("cached_tokens", report.cached_tokens);
   io.sparse("output_tokens", report.output_tokens);
+  io.sparse("drafted_tokens", report.drafted_tokens);
+  io.sparse("accepted_tokens", report.accepted_tokens);
   io.sparse("prompt_seconds", report.prompt_seconds);
   io.sparse("output_seconds", report.output_seconds);
   io.sparse("finish", report.finish);
@@ -111,22 +113,6 @@ std::optional<ServedSpread> spread_of(std::vector<double> values) {
   spread.p99 = percentile(values, 0.99);
   spread.most = values.back();
   return spread;
-}
-
-// Of one whole request.
-struct Latencies {
-  double first_token = 0, end_to_end = 0;
-  std::optional<double> per_token;  // of more than one token
-};
-
-Latencies latencies_of(const ServedRequest& request) {
-  const double first = request.tokens.front().at, last = request.tokens.back().at;
-  Latencies found;
-  found.first_token = first - request.intended;
-  found.end_to_end = last - request.intended;
-  const std::int64_t tokens = request.output_tokens();
-  if (tokens > 1) found.per_token = (last - first) / static_cast<double>(tokens - 1);
-  return found;
 }
 
 bool is_within(const Latencies& found, const ServedObjectives& objectives) {
@@ -227,6 +213,16 @@ void add_rate(std::vector<ServedFigure>& figures, const char* name, unit::Unit u
 }
 
 }  // namespace
+
+Latencies latencies_of(const ServedRequest& request) {
+  const double first = request.tokens.front().at, last = request.tokens.back().at;
+  Latencies found;
+  found.first_token = first - request.intended;
+  found.end_to_end = last - request.intended;
+  const std::int64_t tokens = request.output_tokens();
+  if (tokens > 1) found.per_token = (last - first) / static_cast<double>(tokens - 1);
+  return found;
+}
 
 ServedSummary summarise(std::span<const ServedRequest> requests,
                         const ServedObjectives& objectives) {

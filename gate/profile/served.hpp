@@ -8,6 +8,7 @@
 #include <map>
 #include <span>
 
+#include "gate/profile/likely.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::profile {
@@ -49,6 +50,8 @@ struct ServedReport {
   std::optional<std::int64_t> prompt_tokens{};  // all of the prompt's, those from a cache included
   std::optional<std::int64_t> cached_tokens{};  // of them, taken from a prompt or prefix cache
   std::optional<std::int64_t> output_tokens{};
+  // Of speculative decoding: tokens that were drafted, and those of them that were right.
+  std::optional<std::int64_t> drafted_tokens{}, accepted_tokens{};
   std::optional<double> prompt_seconds{};       // that the server spent on the prompt
   std::optional<double> output_seconds{};       // and on tokens; whether the first is in it differs
   std::optional<std::string> finish{};          // "length", "stop"
@@ -83,6 +86,7 @@ struct ServedRequest {
   ServedReport reported;
   std::int64_t output_bytes = 0;         // of text
   std::string output_digest;             // of all text that came (hash_hex); "" without any
+  Likely likely{};                       // where it was asked for; no part of the file
   std::optional<ServedFailure> failure;  // absent: whole, as it should be
 
   // What metrics are made from: those reported, else those counted.
@@ -116,6 +120,13 @@ void fields(Fields& io, ServedRequest& request);
 // Percentiles are interpolated linearly between order statistics (Hyndman and Fan's type 7), as
 // numpy's, and so vLLM's, are: the same numbers give the same figures. Of n samples, percentiles
 // above 1 − 1/n lie between the two largest: `samples` is there so that nobody has to guess.
+
+// Of one request with a token, in seconds.
+struct Latencies {
+  double first_token = 0, end_to_end = 0;
+  std::optional<double> per_token;  // of more than one token
+};
+[[nodiscard]] Latencies latencies_of(const ServedRequest& request);
 
 // Service level objectives: a request is good when it is whole and within each that is stated.
 struct ServedObjectives {

@@ -33,6 +33,16 @@ std::vector<ProcessNumber> process_numbers(const RunRecord& record,
     numbers.push_back(
         {*unit::find_metric(k_memory), "weir", static_cast<double>(*record.peak_rss_bytes)});
   }
+  if (!record.took) return numbers;
+  const auto add = [&](const char* name, double value) {
+    numbers.push_back({*unit::find_metric(name), "weir", value});
+  };
+  if (record.cpu_seconds) add("process_cpu_seconds", *record.cpu_seconds);
+  const Took& took = *record.took;
+  add("voluntary_switches", static_cast<double>(took.voluntary_switches));
+  add("involuntary_switches", static_cast<double>(took.involuntary_switches));
+  add("minor_faults", static_cast<double>(took.minor_faults));
+  add("major_faults", static_cast<double>(took.major_faults));
   return numbers;
 }
 
@@ -42,7 +52,8 @@ void add_timed(const CellFacts& facts, const Records& timed, Profile& profile) {
     for (const ProcessNumber& number : process_numbers(*record, facts.times_source)) {
       Measurement& measured = profile.metrics[number.metric.name];
       measured.metric = number.metric;
-      measured.nature = Nature::sampled;
+      measured.nature =
+          number.metric.kind == unit::Kind::count ? Nature::nearly_exact : Nature::sampled;
       measured.source = number.source;
       measured.samples.push_back(number.value);
       if (number.metric.name != k_memory) add_once(names, number.metric.name);

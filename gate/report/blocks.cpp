@@ -31,8 +31,11 @@ bool needs_a_reader(const MetricRow& row) {
 // Equal for cells that make one block. Kernels that differ stand in it, each with its cells.
 std::string key_of(const CellDocument& cell) {
   const CellVerdict& of = *cell.of;
-  std::string key = fmt::format("{}\n{}\n", verdict::to_string(of.verdict), cell.reason);
-  if (reason_says_all(of)) return key;
+  const bool says_all = reason_says_all(of);
+  // A cell without a reason of its own has its first metric's, and that has the values in it.
+  std::string key =
+      fmt::format("{}\n{}\n", verdict::to_string(of.verdict), says_all ? cell.reason : of.reason);
+  if (says_all) return key;
   key += judged_by(of) + "\n";
   if (of.placement_verdict < Outcome::pass) key += of.placement_reason + "\n";
   if (kernels_stand_alone(of)) key += of.kernels_reason + "\n";

@@ -21,7 +21,7 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
   if (devices.empty()) {
     return "No device descriptions. weir device record writes one of a GPU of this machine.\n";
   }
-  TextTable table{{"NAME", "DEVICE", "VALUES"}, {false, false, false}};
+  TextTable table{{"NAME", "API", "DEVICE", "VALUES"}, {false, false, false, false}};
   Page broken(columns_of(width));
   for (const DeviceLine& one : devices) {
     if (!one.error.empty()) {
@@ -29,10 +29,12 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
       continue;
     }
     const std::string source = one_line(one.source);
-    // "from public data" or "recorded": how it begins.
-    const std::string origin = source.substr(0, source.find(':'));
+    // "from public data" or "recorded": how it begins, short enough for 80 columns.
+    std::string origin = source.substr(0, source.find(':'));
+    if (origin.starts_with("from ")) origin.erase(0, 5);
+    const std::string api = one.apis.size() > 1 ? "both" : text::join(one.apis);
     table.rows.push_back(
-        {one_line(one.name), one_line(one.title, 60), origin.empty() ? "not said" : origin});
+        {one_line(one.name), api, one_line(one.title, 60), origin.empty() ? "not said" : origin});
   }
   std::string out = table.rows.empty() ? std::string() : table.str(0, columns_of(width));
   return out + broken.finish();
@@ -41,7 +43,8 @@ std::string device_list_text(const std::vector<DeviceLine>& devices, int width) 
 std::string device_list_json(const std::vector<DeviceLine>& devices) {
   Json list = Json::array();
   for (const DeviceLine& one : devices) {
-    Json entry = {{"name", one.name}, {"title", one.title}, {"source", one.source}};
+    Json entry = {
+        {"name", one.name}, {"title", one.title}, {"source", one.source}, {"apis", one.apis}};
     if (!one.error.empty()) entry["error"] = one.error;
     list.push_back(std::move(entry));
   }

@@ -134,6 +134,17 @@ std::vector<Shared> Document::notes() const {
   return out;
 }
 
+std::vector<Shared> Document::other_code() const {
+  std::vector<Shared> out;
+  for (const CellDocument& cell : cells) {
+    if (!cell.of->kernel_code) continue;
+    for (const verdict::OtherCode& one : cell.of->kernel_code->changed) {
+      share(out, one_line(fmt::format("{}: {}", one.kernel, one.words())), cell);
+    }
+  }
+  return out;
+}
+
 std::vector<Shared> Document::by_reason(Outcome outcome) const {
   std::vector<Shared> out;
   for (const CellDocument& cell : cells) {
@@ -235,12 +246,17 @@ ProposalWords proposal_words(const verdict::GateVerdict& gate, std::size_t most)
 
 namespace {
 
-std::vector<std::string> names_of(const verdict::GateVerdict& gate, Outcome outcome) {
+std::vector<std::string> names_of(const verdict::GateVerdict& gate,
+                                  const std::function<bool(const CellVerdict&)>& is) {
   std::vector<std::string> names;
   for (const auto& cell : gate.cells) {
-    if (cell.verdict == outcome) names.push_back(cell.cell.str());
+    if (is(cell)) names.push_back(cell.cell.str());
   }
   return names;
+}
+
+auto with(Outcome outcome) {
+  return [outcome](const CellVerdict& cell) { return cell.verdict == outcome; };
 }
 
 // What a shell hands on unchanged, quoted or not.
@@ -303,39 +319,70 @@ void add_config(Hint& hint, const verdict::GateVerdict& gate) {
   }
 }
 
-void add_cells(Hint& hint, const std::vector<std::string>& cells, std::size_t most) {
+// False where a pattern would say other cells than these.
+bool add_cells(Hint& hint, const verdict::GateVerdict& gate, const std::vector<std::string>& cells,
+               std::size_t most) {
+  if (cells.size() == gate.cells.size() && !gate.some_cells) return true;
   constexpr std::string_view k_option = "--cell ";
   const std::size_t around = k_option.size() + 2;  // two quotes
-  for (const std::string& pattern : cell_patterns(cells, most > around ? most - around : 1)) {
+  std::vector<std::string> all;
+  if (!gate.some_cells) all = names_of(gate, [](const CellVerdict&) { return true; });
+  const auto patterns = cell_patterns(cells, all, most > around ? most - around : 1);
+  for (const std::string& pattern : patterns) {
     hint.words.push_back(fmt::format("{}'{}'", k_option, pattern));
   }
+  return !patterns.empty();
 }
 
-}  // namespace
-
-std::vector<std::string> cell_patterns(const std::vector<std::string>& cells, std::size_t most) {
-  constexpr std::size_t k_by_name = 3;
-  std::vector<std::string> out;
-  if (cells.size() <= k_by_name) {
-    for (const std::string& cell : cells) out.push_back(as_pattern(cell, most));
-    return out;
-  }
-  // Part by part, what all have alike: "llama.cpp/*/vulkan/*".
-  std::vector<std::string> shared = text::split(cells.front(), '/');
-  for (const std::string& cell : cells) {
-    const std::vector<std::string> parts = text::split(cell, '/');
-    if (parts.size() != shared.size()) shared.assign(1, "*");
-    for (std::size_t i = 0; i < shared.size(); ++i) {
-      if (i >= parts.size() || parts[i] != shared[i]) shared[i] = "*";
-    }
+// `name` with stars in place of the parts in `stars`, one bit each.
+std::string generalised(const std::string& name, unsigned stars) {
+  std::vector<std::string> parts = text::split(name, '/');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if ((stars >> i & 1U) != 0) parts[i] = "*";
   }
   // A star crosses '/': of several in a row one is enough.
   const auto both = [](const std::string& one, const std::string& next) {
     return one == "*" && next == "*";
   };
-  shared.erase(std::unique(shared.begin(), shared.end(), both), shared.end());
-  out.push_back(as_pattern(text::join(shared, "/"), most));
-  return out;
+  parts.erase(std::unique(parts.begin(), parts.end(), both), parts.end());
+  return text::join(parts, "/");
+}
+
+// As --cell does: a prompt without "@d256" stands for each of its depths.
+bool selects(const std::string& pattern, const std::string& name) {
+  const std::string line = name.substr(0, name.find('@', name.rfind('/') + 1));
+  return text::glob_match(pattern, name) || text::glob_match(pattern, line);
+}
+
+}  // namespace
+
+std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
+                                       const std::vector<std::string>& all, std::size_t most) {
+  constexpr std::size_t k_by_name = 3, k_most = 12;
+  constexpr unsigned k_parts = 4;
+  const auto matches = [](const std::vector<std::string>& names, const std::string& pattern) {
+    return std::ranges::count_if(names,
+                                 [&](const std::string& name) { return selects(pattern, name); });
+  };
+  std::vector<std::string> out, left = wanted;
+  while (!left.empty() && out.size() < k_most) {
+    const std::string name = left.front();
+    const auto exact = [&](const std::string& pattern) {
+      if (all.empty()) return pattern == name;
+      return matches(all, pattern) == matches(wanted, pattern);
+    };
+    std::string best = name;
+    for (unsigned stars = 1; wanted.size() > k_by_name && stars < 1U << k_parts; ++stars) {
+      const std::string wider = generalised(name, stars);
+      if (matches(left, wider) > matches(left, best) && exact(wider)) best = wider;
+    }
+    std::string shown = as_pattern(best, most);
+    if (!exact(shown)) shown = as_pattern(best, best.size());
+    if (!exact(shown)) return {};
+    std::erase_if(left, [&](const std::string& one) { return selects(shown, one); });
+    out.push_back(std::move(shown));
+  }
+  return left.empty() ? out : std::vector<std::string>{};
 }
 
 std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, std::size_t most) {
@@ -348,25 +395,30 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
     Hint again{"again", {"weir gate"}};
     add_config(again, gate);
     if (!times_failed(gate)) again.words.emplace_back("--counts-only");
-    add_cells(again, names_of(gate, Outcome::fail), most);
+    // More cells than failed do no harm here.
+    add_cells(again, gate, names_of(gate, with(Outcome::fail)), most);
     if (add_against(again, gate)) out.push_back(std::move(again));
   }
   if (fails && holds(verbs, "/weir accept"))
     out.push_back({"comment", {"/weir accept CODE REASON"}});
   // Beside a base program nothing that is stored is wrong: there is nothing to accept.
-  const bool to_accept =
-      !gate.against && (fails || gate.verdict == Outcome::fresh ||
-                        gate.verdict == Outcome::improved || !gate.not_compared.empty());
-  if (to_accept && holds(verbs, "baseline accept")) {
-    Hint accept{"accept", {"weir baseline accept"}};
-    add_config(accept, gate);
-    const auto cells = names_of(gate, gate.verdict);
-    if (cells.size() < gate.cells.size() || gate.some_cells) add_cells(accept, cells, most);
-    if (fails && holds(verbs, "baseline accept --reason")) {
-      accept.words.push_back(fmt::format("--reason '{}'", k_ellipsis));
+  if (gate.against || !holds(verbs, "baseline accept")) return out;
+  const auto accept = [&](std::string what, const std::vector<std::string>& cells) {
+    Hint hint{std::move(what), {"weir baseline accept"}};
+    add_config(hint, gate);
+    if (gate.counts_only) hint.words.emplace_back("--counts-only");
+    if (cells.empty() || !add_cells(hint, gate, cells, most)) return;
+    if (hint.what == "accept" && fails && holds(verbs, "baseline accept --reason")) {
+      hint.words.push_back(fmt::format("--reason '{}'", k_ellipsis));
     }
-    out.push_back(std::move(accept));
-  }
+    out.push_back(std::move(hint));
+  };
+  accept("accept", names_of(gate, with(fails ? Outcome::fail : Outcome::improved)));
+  // Apart from what changed: storing a first baseline shall not store a regression.
+  accept("store", names_of(gate, [](const CellVerdict& cell) {
+           return cell.verdict >= Outcome::fresh &&
+                  (cell.verdict == Outcome::fresh || cell.not_compared);
+         }));
   return out;
 }
 

@@ -239,6 +239,8 @@ struct Document {
       const std::function<bool(const verdict::CellVerdict&)>& of = {}) const;
   // Notes of all cells, what judged them where that is not the same device class, and the gate's.
   [[nodiscard]] std::vector<Shared> notes() const;
+  // Kernels with other code or other numbers of groups: "flash_attn: occupancy 18 → 6".
+  [[nodiscard]] std::vector<Shared> other_code() const;
   // Cells of one outcome by their reason.
   [[nodiscard]] std::vector<Shared> by_reason(verdict::Outcome outcome) const;
 };
@@ -266,7 +268,7 @@ struct ProposalWords {
 using Verbs = std::vector<std::string>;
 
 struct Hint {
-  std::string what;                // "why", "look", "again", "comment", "accept"
+  std::string what;                // "why", "look", "again", "comment", "accept", "store"
   std::vector<std::string> words;  // {"weir", "baseline accept", "--cell 'a/b/*'"}; lines break
                                    // between these
 };
@@ -274,8 +276,11 @@ struct Hint {
 [[nodiscard]] std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
                                       std::size_t most = 60);
 
-// Patterns for --cell that match the given cells: their names up to three, else what they share.
-[[nodiscard]] std::vector<std::string> cell_patterns(const std::vector<std::string>& cells,
+// Patterns for --cell that match the cells `wanted` and no others among `all`: their names up to
+// three, else globs. `all` is empty where others may exist: names alone. Nothing where it takes
+// more than a dozen.
+[[nodiscard]] std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
+                                                     const std::vector<std::string>& all,
                                                      std::size_t most);
 
 }  // namespace weir::report

@@ -15,7 +15,7 @@ std::string comment(const Document& document, const ReportAround& around) {
 constexpr ReportFormat k_formats[] = {
     {"--markdown", "Write the report as Markdown", comment},
     {"--junit", "Write the report as JUnit XML", of_verdict<junit>},
-    {"--html", "Write the report as one HTML page", of_verdict<html>},
+    {"--html", "Write the report as one HTML page", of_verdict<html>, true},
     {"--openmetrics", "Write the numbers as OpenMetrics text", of_verdict<open_metrics>},
 };
 

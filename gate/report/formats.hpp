@@ -144,6 +144,7 @@ struct ReportFormat {
   const char* option;  // "--markdown", which takes the file's name
   const char* about;   // the option's help
   std::string (*render)(const Document& document, const ReportAround& around);
+  bool shows_machine_code = false;  // of changed kernels (verdict::OtherCode)
 };
 // All of them, in the order of a help text. Another one is a file here and a line of this table.
 [[nodiscard]] std::span<const ReportFormat> report_formats();

@@ -1,4 +1,5 @@
 #include <functional>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,15 @@ std::string word(Outcome outcome) {
 
 std::string soft(std::string_view text) {
   return fmt::format("<p class=\"soft\">{}</p>\n", xml_text(text));
+}
+
+std::string titled(std::string_view title, const std::string& body) {
+  return body.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", title, body);
+}
+
+std::string fold(std::string_view summary, std::string_view body) {
+  return fmt::format("<details>\n<summary>{}</summary>\n<div>\n{}</div>\n</details>\n", summary,
+                     body);
 }
 
 std::string list(const std::vector<std::string>& lines) {
@@ -63,29 +73,46 @@ std::string row(const MetricRow& row) {
       xml_text(reason_is_plain(metric) ? "" : one_line(metric.reason)));
 }
 
-std::string special_row(std::string_view name, Outcome outcome, std::string_view reason) {
-  if (outcome == Outcome::info) return "";
-  return fmt::format(
-      "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td><td></td><td></td>"
-      "<td></td><td class=\"limit\">{3}</td><td class=\"why\">{2}</td></tr>\n",
-      verdict::to_string(outcome), name, xml_text(one_line(reason)), change_limit(outcome));
-}
-
+// The worst first. What is within its limit folds where anything else stands there.
 std::string table(const Block& block) {
   const CellVerdict& cell = block.of();
-  const std::string placement =
-      special_row("placement", cell.placement_verdict, cell.placement_reason);
-  const bool misplaced = cell.placement_verdict < Outcome::pass;
-  std::string rows = misplaced ? placement : "";
-  for (const MetricRow* one : block.rows) rows += row(*one);
-  rows += special_row("kernels", cell.kernels_verdict, cell.kernels_reason);
-  if (cell.kernel_code) {
-    rows += special_row("kernel code", cell.kernel_code->verdict, cell.kernel_code->reason);
+  std::vector<std::pair<Outcome, std::string>> rows;
+  const auto special = [&](std::string_view name, Outcome outcome, std::string_view reason) {
+    if (outcome == Outcome::info) return;
+    rows.emplace_back(
+        outcome,
+        fmt::format("<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>"
+                    "<td></td><td></td><td></td><td class=\"limit\">{3}</td>"
+                    "<td class=\"why\">{2}</td></tr>\n",
+                    verdict::to_string(outcome), name, xml_text(one_line(reason)),
+                    change_limit(outcome)));
+  };
+  special("placement", cell.placement_verdict, cell.placement_reason);
+  for (const MetricRow* one : block.rows) {
+    // What is only observed, and moved, is there to be seen.
+    rows.emplace_back(observed_change(*one->of) ? Outcome::accepted : one->of->verdict, row(*one));
   }
-  if (!misplaced) rows += placement;
-  if (rows.empty()) return "";
-  return html_table("metrics of " + block.title,
-                    {"metric", "verdict", "#base", "#now", "change", "limit", "why"}, rows);
+  special("kernels", cell.kernels_verdict, cell.kernels_reason);
+  if (const auto& code = cell.kernel_code) special("kernel code", code->verdict, code->reason);
+  std::ranges::stable_sort(rows, {}, &std::pair<Outcome, std::string>::first);
+  const auto shown = [&](std::string_view which, bool fine) {
+    std::string out;
+    for (const auto& [outcome, html] : rows) out += (outcome >= Outcome::pass) == fine ? html : "";
+    if (out.empty()) return out;
+    return "<div class=\"metrics\">\n" +
+           html_table(fmt::format("{}metrics of {}", which, block.title),
+                      {"metric", "verdict", "#base", "#now", "change", "limit", "why"}, out) +
+           "</div>\n";
+  };
+  const std::string changed = shown("", false), fine = shown(changed.empty() ? "" : "other ", true);
+  if (changed.empty() || fine.empty()) return changed + fine;
+  const auto passed =
+      std::ranges::count(rows, Outcome::pass, &std::pair<Outcome, std::string>::first);
+  const auto others =
+      std::ranges::count_if(rows, [](const auto& one) { return one.first > Outcome::pass; });
+  return changed + fold(fmt::format("{} within limits{}", passed,
+                                    others > 0 ? fmt::format(", {} without a limit", others) : ""),
+                        fine);
 }
 
 // The ratios of the metrics that pairs have judged, each with its numbers below.
@@ -111,11 +138,11 @@ std::string server_figures(const CellDocument& cell) {
         "class=\"number\">{}</td></tr>\n",
         xml_text(one_line(figure.name, 200)), profile::to_string(figure.kind), show(figure));
   }
-  return fmt::format(
-      "<details>\n<summary>What the server itself counted</summary>\n{}</details>\n",
+  return fold(
+      "What the server itself counted",
       html_table("the server's own metrics of " + cell.title, {"metric", "kind", "#value"}, rows,
-                 "Its own metrics of one load: how much counters grew, gauges at the end, means of "
-                 "histograms. They judge nothing."));
+                 "Its own metrics of one load: how much counters grew, gauges at the end, "
+                 "means of histograms. They judge nothing."));
 }
 
 // The best explanation, with its arithmetic.
@@ -184,13 +211,31 @@ std::string said(std::string_view title, const Document& document, const std::ve
     }
     lines.push_back(where + one.text);
   }
-  return lines.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", title, list(lines));
+  return titled(title, list(lines));
+}
+
+// A fold for each kernel whose compiled code is known on both sides.
+std::string machine_code(const GateVerdict& gate) {
+  std::string out;
+  std::set<std::string> shown;
+  for (const CellVerdict& cell : gate.cells) {
+    if (!cell.kernel_code) continue;
+    for (const verdict::OtherCode& one : cell.kernel_code->changed) {
+      if (one.machine_code.empty() || !shown.insert(one.kernel + one.machine_code).second) continue;
+      out += fmt::format(
+          "<details>\n<summary>Machine code of <code>{}</code> <span class=\"soft\">{}</span>"
+          "</summary>\n<pre tabindex=\"0\">{}</pre>\n</details>\n",
+          xml_text(one_line(one.kernel, 200)), xml_text(one_line(cell.kernel_code->compiler, 100)),
+          xml_text(one.machine_code));
+    }
+  }
+  return out;
 }
 
 std::string loads(const GateVerdict& gate) {
   std::string out;
   for (const LoadCurve& curve : load_curves(gate)) out += load_figure(curve);
-  return out.empty() ? "" : "<h2>Latency against load</h2>\n" + out;
+  return titled("Latency against load", out);
 }
 
 // Blocks of these verdicts, each with all that is known of it.
@@ -201,24 +246,28 @@ std::string sections(std::string_view title, const Document& document, Outcome f
     out += fmt::format("<section class=\"cell\">\n<h3>{} {}</h3>\n{}</section>\n",
                        word(block.of().verdict), xml_text(block.title), body(block));
   }
-  return out.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", title, out);
+  return titled(title, out);
 }
 
-std::string matrix(const Document& document) {
+// Cells of one verdict, each folded.
+std::string folded(const Document& document, Outcome outcome) {
   std::string out;
   for (const CellDocument& cell : document.cells) {
-    // Those above are shown in full there; here stands their name.
-    const Outcome outcome = cell.of->verdict;
-    const bool above = outcome < Outcome::pass && outcome != Outcome::fresh;
-    const std::string inside = above ? soft("See above.") : body({{&cell}, document.cells.size()});
+    if (cell.of->verdict != outcome) continue;
     const std::string summary =
         cell.passed > 0 ? plural(cell.passed, "metric") + " passed" : one_line(cell.reason, 120);
-    out += fmt::format(
-        "<details>\n<summary>{} {} <span "
-        "class=\"soft\">{}</span></summary>\n<div>\n{}</div>\n</details>\n",
-        word(outcome), xml_text(cell.title), xml_text(summary), inside);
+    out += fold(fmt::format("{} {} <span class=\"soft\">{}</span>", word(outcome),
+                            xml_text(cell.title), xml_text(summary)),
+                body({{&cell}, document.cells.size()}));
   }
-  return out.empty() ? "" : "<h2>All cells</h2>\n" + out;
+  return out;
+}
+
+std::string passed(const Document& document) {
+  const std::string cells = folded(document, Outcome::pass);
+  if (cells.empty()) return "";
+  return titled("What passed",
+                fold(plural(document.cells_with(Outcome::pass), "cell") + " within limits", cells));
 }
 
 std::string fact(std::string_view name, std::string_view value) {
@@ -290,10 +339,14 @@ std::string html(const Document& document) {
   if (!document.rule.empty()) out += soft(document.rule);
   if (document.beside_base) out += soft(one_line(gate.decision_rule, 4000));
   const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
-  if (!all.head.empty()) out += fmt::format("<h2>{}</h2>\n{}", xml_text(all.head), list(all.lines));
+  out += titled(xml_text(all.head), list(all.lines));
   out += sections("What is wrong or inconclusive", document, Outcome::fail, Outcome::inconclusive);
+  out += said("Warnings", document, document.warnings());
+  out += titled("What is new or was not measured",
+                folded(document, Outcome::fresh) + folded(document, Outcome::skipped));
   out += sections("What improved or was accepted", document, Outcome::improved, Outcome::accepted);
-  out += said("Warnings", document, document.warnings()) + loads(gate) + matrix(document);
+  out += said("Kernels with other code", document, document.other_code()) + machine_code(gate);
+  out += loads(gate) + passed(document);
   out += said("Notes", document, document.notes()) + facts(document);
   return html_page("weir: " + document.first_line(), "", out);
 }

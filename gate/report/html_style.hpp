@@ -90,7 +90,17 @@ summary:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
 details > div { padding: 0 0 .8rem; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .2rem 1.2rem; margin: .5rem 0; }
 dd { margin: 0; }
-@media (max-width: 34rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin: 0 0 .5rem; } }
+details details { margin-left: 1rem; }
+@media (max-width: 34rem) { dl { grid-template-columns: 1fr; gap: 0; } dd { margin: 0 0 .5rem; }
+  .metrics thead { position: absolute; clip-path: inset(50%); }
+  .metrics tr { display: flex; flex-wrap: wrap; gap: 0 .6rem; padding: .25rem .3rem;
+    border-bottom: 1px solid var(--line); }
+  .metrics tr.fail { background: var(--bad-band); }
+  .metrics :is(th, td) { border: 0; padding: 0; white-space: normal; min-width: 0; }
+  .metrics :is(th[scope=row], td.why) { flex-basis: 100%; }
+  .metrics td:empty { display: none; } .metrics td.number + td.number::before { content: "\2192\00a0"; }
+  .metrics td.number:empty + td.number::before { content: none; }
+  details details { margin-left: .5rem; } }
 @media print { details > div { display: block; } body { max-width: none; } }
 )css";
 

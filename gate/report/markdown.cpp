@@ -15,29 +15,36 @@ namespace weir::report {
 namespace {
 
 constexpr std::size_t k_strip = 60;  // columns of a picture of ratios
+constexpr std::string_view k_table_head =
+    "| what | base \u2192 now | limit |\n| --- | --- | --- |\n";
 
-// Narrow columns break "5 %" and "12 pairs" apart unless they are unbroken().
-std::string row(std::string_view cell, const MetricRow& row) {
+// A phone has room for two columns and a half: lines break between phrases, which are unbroken().
+std::string row(const MetricRow& row) {
   const auto& [metric, all] = row;
   const bool failed = metric->verdict == Outcome::fail;
-  constexpr std::size_t k_narrow = 30;
   std::string what = markdown_text(all.label);
-  if (text::columns(what) <= k_narrow) what = unbroken(what);
   if (!failed && !limit_says_improved(*metric)) {
-    what += fmt::format("{}({})", k_no_break, look_of(metric->verdict).tag);
+    what += fmt::format(" ({})", verdict::to_string(metric->verdict));
   }
-  std::string now = all.current.empty() ? all.now() : unbroken(all.current);
-  if (failed) now = fmt::format("**{}**", now);
-  const std::string between = all.change.empty() || all.evidence.empty() ? "" : ", ";
-  return fmt::format("| {} | {} | {} | {} | {}{}{} | {} |\n", cell, what, unbroken(all.baseline),
-                     now, unbroken(all.change), between, unbroken(all.evidence),
-                     unbroken(markdown_text(all.limit)));
+  std::string now = unbroken(failed ? fmt::format("**{}**", all.now()) : all.now());
+  if (!all.baseline.empty()) {
+    constexpr std::size_t k_short = 12;
+    const bool fits = text::columns(all.baseline) + text::columns(all.now()) <= k_short;
+    now = fmt::format("{}{}\u2192{}{}", unbroken(all.baseline), fits ? k_no_break : " ", k_no_break,
+                      now);
+  }
+  std::vector<std::string> parts{now};
+  const std::size_t interval = std::min(all.change.find(" ("), all.change.size());
+  if (!all.change.empty()) parts.push_back(unbroken(all.change.substr(0, interval)));
+  if (interval < all.change.size()) parts.back() += " " + unbroken(all.change.substr(interval + 1));
+  if (!all.evidence.empty()) parts.push_back(unbroken(all.evidence));
+  std::string limit = markdown_text(all.limit);
+  if (const std::size_t at = limit.find(" %"); at != limit.npos) limit.replace(at, 1, k_no_break);
+  return fmt::format("| {} | {} | {} |\n", what, text::join(parts), limit);
 }
 
-std::string special_row(std::string_view cell, std::string_view what, std::string_view change,
-                        Outcome outcome) {
-  return fmt::format("| {} | {} | | | {} | {} |\n", cell, what, change,
-                     unbroken(change_limit(outcome)));
+std::string special_row(std::string_view what, std::string_view change, Outcome outcome) {
+  return fmt::format("| {} | {} | {} |\n", what, change, change_limit(outcome));
 }
 
 // "+45 ops": how many more there are that ran elsewhere.
@@ -92,33 +99,28 @@ std::string cell_name(const CellDocument& document, std::size_t first_part) {
   return markdown_code(text::join(std::span(parts).subspan(first_part), " \u00b7 "));
 }
 
-// The rows of a block; its cells stand in the first. "" where nothing needs a reader.
-std::string rows_of(const Block& block, const Document& document, std::size_t first_part) {
+// A block as its cells and a table; "" where nothing needs a reader.
+std::string table_of(const Block& block, std::size_t first_part) {
   const CellVerdict& cell = block.of();
-  std::string out;
-  const auto name = [&]() -> std::string {
-    if (!out.empty()) return "";
-    if (block.one()) return cell_name(block.first(), first_part);
-    std::vector<std::string> list{unbroken(
-        fmt::format("{} of {}:", block.cells.size(), plural(document.cells.size(), "cell")))};
-    for (const CellDocument* one : block.cells) list.push_back(cell_name(*one, first_part));
-    return text::join(shortened(std::move(list), 6), "<br>");
-  };
+  std::string rows;
   if (cell.placement_verdict < Outcome::pass) {
-    out += special_row(name(), "placement", moved_ops(cell), cell.placement_verdict);
+    rows += special_row("placement", moved_ops(cell), cell.placement_verdict);
   }
   if (kernels_stand_alone(cell)) {
-    out += special_row(name(), "kernels", markdown_text(cell.kernels_reason, 200),
-                       cell.kernels_verdict);
+    rows += special_row("kernels", markdown_text(cell.kernels_reason, 200), cell.kernels_verdict);
   }
   if (const auto* code = broken_code(cell)) {
-    out += special_row(name(), "kernel code", markdown_text(code->reason, 200), code->verdict);
+    rows += special_row("kernel code", markdown_text(code->reason, 200), code->verdict);
   }
   for (const MetricRow* one : block.rows) {
-    if (one->of->verdict >= Outcome::pass) continue;
-    out += row(name(), *one);
+    if (one->of->verdict < Outcome::pass) rows += row(*one);
   }
-  return out;
+  if (rows.empty()) return "";
+  const auto names = collect<std::string>(
+      block.cells, [&](const CellDocument* one) { return cell_name(*one, first_part); });
+  return fmt::format("{} {}{}\n\n{}{}\n", look_of(cell.verdict).sign,
+                     block.one() ? "" : plural(names.size(), "cell") + ": ", listed(names, 6),
+                     k_table_head, rows);
 }
 
 // What stands below the table: kernels, functions, ops, reasons that numbers do not tell, pictures
@@ -197,7 +199,7 @@ std::vector<std::string> devices_of(const Document& document) {
   }
   constexpr std::size_t k_most = 3;
   if (devices.size() > k_most) {
-    devices[k_most] = fmt::format("{} more", plural(devices.size() - k_most, "device"));
+    devices[k_most] = plural(devices.size() - k_most, "more device");
     devices.resize(k_most + 1);
   }
   return devices;
@@ -206,6 +208,7 @@ std::vector<std::string> devices_of(const Document& document) {
 std::string_view question(const Hint& hint) {
   if (hint.what == "accept" || hint.what == "comment") return "Meant?";
   if (hint.what == "again") return "Try it:";
+  if (hint.what == "store") return "New? Store a first baseline:";
   return hint.what == "why" ? "Why:" : "See:";
 }
 
@@ -290,9 +293,6 @@ std::string foot_of(const Document& document, const MarkdownStyle& style, std::s
   return out + version + "</sub>\n";
 }
 
-constexpr std::string_view k_table_head =
-    "| cell | what | base | now | change | limit |\n"
-    "| --- | --- | ---: | ---: | --- | --- |\n";
 constexpr std::size_t k_open_blocks = 30;  // more of them fold: nobody reads on
 constexpr std::string_view k_end_fold = "\n</details>\n\n";
 
@@ -338,6 +338,7 @@ class Markdown {
     pieces_.add(heading_of(document_, style_, limit_ / 5));
     proposals();
     changed();
+    other_code();
     errors();
     news();
     pieces_.end(next, next.size());
@@ -376,21 +377,25 @@ class Markdown {
   // The worst cells open, with what there is to say of them.
   void changed() {
     for (const Block& block : document_.blocks) {
-      if (!reason_says_all(block.of()) && !rows_of(block, document_, first_part_).empty())
+      if (!reason_says_all(block.of()) && !table_of(block, first_part_).empty()) {
         table_.push_back(&block);
+      }
     }
     std::vector<Paragraph> below;
     std::size_t cells = 0;
     for (const Block* block : table_) {
       if (shown_ == k_open_blocks || pieces_.size() > limit_ / 2) break;
-      const std::string head(shown_ == 0 ? k_table_head : "");
-      if (!pieces_.add(head + rows_of(*block, document_, first_part_), 200)) break;
+      if (!pieces_.add(table_of(*block, first_part_), 200)) break;
       ++shown_;
       cells += block->cells.size();
       for (Paragraph& one : paragraphs_of(*block)) take(below, std::move(one));
     }
-    if (shown_ > 0) pieces_.end("\n");
     paragraphs(below, cells);
+  }
+
+  void other_code() {
+    const std::string all = shared_list(document_.other_code());
+    if (!all.empty()) pieces_.add(fmt::format("**Kernels with other code**\n\n{}\n", all));
   }
 
   // What several blocks say alike stands once.
@@ -471,12 +476,12 @@ class Markdown {
     std::vector<std::string> rows;
     std::size_t cells = 0;
     for (std::size_t i = shown_; i < table_.size(); ++i) {
-      rows.push_back(rows_of(*table_[i], document_, first_part_));
+      rows.push_back(table_of(*table_[i], first_part_));
       cells += table_[i]->cells.size();
     }
     if (rows.empty()) return;
     const std::size_t left =
-        fold(fmt::format("{} that changed", plural(cells, "more cell")), k_table_head, rows);
+        fold(fmt::format("{} that changed", plural(cells, "more cell")), "", rows);
     for (std::size_t i = table_.size() - left; i < table_.size(); ++i) {
       left_out_ += table_[i]->cells.size();
     }
@@ -491,9 +496,9 @@ class Markdown {
       if (outcome != Outcome::pass && outcome != Outcome::skipped) continue;
       const bool passed = outcome == Outcome::pass;
       ++(passed ? fine : skipped);
-      lines.push_back(
-          fmt::format("| {} | {} | {} |\n", cell_name(cell, first_part_), look_of(outcome).tag,
-                      passed ? plural(cell.passed, "metric") : markdown_text(cell.reason, 200)));
+      lines.push_back(fmt::format(
+          "| {} | {} | {} |\n", cell_name(cell, first_part_), verdict::to_string(outcome),
+          passed ? plural(cell.passed, "metric") : markdown_text(cell.reason, 200)));
     }
     const std::string warnings = shared_list(document_.warnings());
     if (lines.empty() && warnings.empty()) return;

@@ -109,7 +109,7 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
     page.table(kernels, 4);
   }
   if (style.verbose && profile.functions) {
-    page.say(2, "instructions by function");
+    page.say(2, "instructions by function, system calls by name");
     page.table(functions_table(*profile.functions), 4);
   }
   server_figures(page, profile.server, style.verbose);
@@ -118,8 +118,10 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
   }
   if (profile.counts_skipped) {
     page.say(2, "not counted: " + one_line(*profile.counts_skipped, 600));
-  } else if (profile.instructions_skipped) {
-    page.say(2, one_line(*profile.instructions_skipped, 600));
+  } else {
+    for (const auto& skipped : {profile.instructions_skipped, profile.host_skipped}) {
+      if (skipped) page.say(2, one_line(*skipped, 600));
+    }
   }
   for (const std::string& error : profile.errors) {
     page.say(2, "error: " + clip(text::printable(error), 2000));
@@ -176,6 +178,8 @@ std::string baseline_list(std::span<const Baseline> baselines, int width) {
                     plural(stored.sessions.size(), "machine class", "machine classes"));
     }
     page.say(2, one_line(stored.device_class, 200) + "   " + text::join(has));
+    if (!stored.reason.empty())
+      page.paragraph("    ", "reason: " + one_line(stored.reason, 1000), 4);
   }
   page.blank();
   page.say(0, "{} of {}.", plural(baselines.size(), "baseline"), plural(cells, "cell"));
@@ -189,6 +193,9 @@ std::string baseline_show(const Baseline& stored, int width) {
   const std::string device = one_line(stored.device_name, 200);
   if (!device.empty()) page.say(2, "device        " + device);
   page.say(2, "fingerprint   " + one_line(stored.fingerprint, 100));
+  if (!stored.reason.empty()) {
+    page.paragraph("  ", "reason        " + one_line(stored.reason, 1000), 16);
+  }
   const auto& lengths = stored.lengths;
   if (!lengths.empty()) page.say(2, "counted at    {}", fmt::join(lengths, ", "));
   TextTable counts{{"count", "value", "nature"}, {false, true, false}};
@@ -213,7 +220,7 @@ std::string baseline_show(const Baseline& stored, int width) {
   }
   if (stored.functions && !stored.functions->counts.empty()) {
     TextTable functions = functions_table(*stored.functions);
-    functions.head = {"instructions", "function"};
+    functions.head = {"times", "instructions of a function, or a system call"};
     add(functions);
   }
   for (const auto& [machine, sessions] : stored.sessions) {

@@ -39,6 +39,7 @@ class Terminal {
     } else {
       for (const Block& block : document_.blocks) problem(block);
     }
+    shared("code  ", document_.other_code());
     observed();
     decided();
     warnings();

@@ -61,7 +61,8 @@ struct CompareStyle {
 
 struct DeviceLine {
   std::string name, title, source;
-  std::string error;  // why it could not be read; then title and source are empty
+  std::string error;                // why it could not be read; then title and source are empty
+  std::vector<std::string> apis{};  // "vulkan", "cuda": what it is described for
 };
 
 // A table by name; what could not be read stands below it.

@@ -230,7 +230,9 @@ std::vector<ChangedWords> function_words(const std::vector<Changed>& changed) {
   for (const Changed& one : changed) {
     const double from = one.baseline ? one.baseline->value() : 0;
     const double to = one.current ? one.current->value() : 0;
-    std::string words = with_sign(fmt::format("{:.0f}", to - from));
+    const bool exact = one.name.starts_with(profile::k_system_call);
+    std::string words =
+        exact ? changed_words({one}).front().change : with_sign(fmt::format("{:.0f}", to - from));
     if (from > 0 && to > 0) words += fmt::format(" ({})", percent(to / from - 1));
     sized.push_back({std::fabs(to - from), {words, one_line(one.name, k_longest_name)}});
   }

@@ -124,7 +124,12 @@ class Against final : public Sequel {
       const auto known = known_.of(plan_.cells[i].cell.key);
       if (!known.empty()) {
         const auto candidate = profile::assemble(plan_.cells[i].facts, records_[i].counted);
-        if (baseline::choose(candidate, known).match == baseline::Choice::Match::same) continue;
+        const baseline::Choice choice = baseline::choose(candidate, known);
+        // Costs by another compiler say nothing.
+        if (choice.match == baseline::Choice::Match::same &&
+            choice.baseline->compiler == candidate.compiler) {
+          continue;
+        }
       }
       count_again(i, Side::base, 1, steps);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gate/base/ending.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
@@ -59,7 +60,8 @@ config::CommandLine line_of(const PreparedCell& cell, const Step& step, const st
                   .port = port,
                   .threads = cell.threads_in(step.pass),
                   .pass = step.probed.value_or(false) ? profile::Pass::counted : step.pass,
-                  .instructions = step.instructions});
+                  .bare = step.bare(),
+                  .one_thread = step.instructions});
   if (!line.argv.empty()) line.argv.front() = cell.program;  // none: a server that runs already
   if (cell.twin) {
     for (auto& [name, value] : twin_environment(*cell.twin, step.twin_fill)) {
@@ -77,6 +79,7 @@ RunRecord begin_record(const Effects& effects, const PreparedCell& cell, const S
   record.cell = cell.cell.key.str();
   record.pass = step.pass;
   record.instructions = step.instructions;
+  record.host = step.host;
   record.twin_fill = step.twin_fill;
   record.order = step.order;
   record.side = step.side;
@@ -280,7 +283,12 @@ void EngineCall::take_over(RunRecord& record, const sys::Finished& finished) con
   record.wall_seconds = finished.wall_seconds;
   record.cpu_seconds = finished.cpu_seconds;
   record.peak_rss_bytes = finished.peak_rss_bytes;
-  record.machine.major_faults = finished.major_faults;
+  if (const auto& took = finished.took) {
+    record.machine.major_faults = took->major_faults;
+    if (cell_.host && record.pass == profile::Pass::timed) {
+      record.took = {took->waits, took->preemptions, took->minor_faults, took->major_faults};
+    }
+  }
   if (finished.left_behind > 0) {
     record.warnings.push_back(fmt::format("the engine left {} running, which weir ended",
                                           finished.left_behind == 1
@@ -295,6 +303,11 @@ void EngineCall::take_over(RunRecord& record, const sys::Finished& finished) con
 }
 
 std::optional<std::string> EngineCall::failure(const sys::Finished& finished) const {
+  const auto* engine = cell_.cell.engine;
+  if (engine != nullptr && finished.ended == sys::HowEnded::exited &&
+      holds(engine->ok_exit_codes, finished.exit_code)) {
+    return std::nullopt;
+  }
   const auto why = failure_of(finished, spec);
   if (!why || container_ == nullptr || finished.ended != sys::HowEnded::exited) return why;
   constexpr int k_signals = 128, k_last_signal = 64;  // as shells say it

@@ -28,8 +28,8 @@ namespace weir::run {
 // "crashed: SIGSEGV (Segmentation fault)".
 [[nodiscard]] std::string signal_words(int signal);
 
-// The end of hostile text, fit to show: at most 20 lines of at most 500 characters. What a twin or a
-// probe of weir's says in it comes last.
+// The end of hostile text, fit to show: at most 20 lines of at most 500 characters. What a twin or
+// a probe of weir's says in it comes last.
 [[nodiscard]] std::string last_lines(std::string_view text);
 
 // Its place lies below the run's `folder` (absolute) and is gone with it.
@@ -49,9 +49,7 @@ class EngineCall {
     return step_.probed.value_or(step_.pass == profile::Pass::counted);
   }
   // Probes count in it.
-  [[nodiscard]] bool probed() const {
-    return counts() && !step_.instructions && !cell_.probes.empty();
-  }
+  [[nodiscard]] bool probed() const { return counts() && !step_.bare() && !cell_.probes.empty(); }
   // An Error says so in words that are ready to show.
   [[nodiscard]] Result<void> attach_probes();
   // Command, environment and folder into `spec`; of one in a container those of docker, podman or

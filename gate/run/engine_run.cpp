@@ -1,9 +1,13 @@
 #include "gate/run/engine_run.hpp"
 
 #include "gate/adapters/format.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/read/host.hpp"
 #include "gate/probes/read/instructions.hpp"
+#include "gate/run/code_store.hpp"
 #include "gate/run/engine_call.hpp"
+#include "gate/run/kernel_compiler.hpp"
 #include "gate/run/server_run.hpp"
 
 namespace weir::run {
@@ -25,8 +29,8 @@ Result<profile::EngineReport> read_report(const PreparedCell& cell, const Step& 
   output.device = cell.cell.device;
   if (cell.cell.engine != nullptr) output.generic = &cell.cell.engine->generic;
   output.works = cell.cell.works;
-  // Of a process for instructions nothing else is needed.
-  if (!step.instructions) output.pass = step.pass;
+  // Of a process for instructions or system calls nothing else is needed.
+  if (!step.bare()) output.pass = step.pass;
   return adapter->read(output);
 }
 
@@ -58,6 +62,22 @@ void take_instructions(const Effects& effects, const PreparedCell& cell, const s
 
 }  // namespace
 
+void take_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,
+               std::vector<profile::ProbeCounts>& counts, std::vector<std::string>& warnings) {
+  const auto recordings = probes::recorded_kernel_files(effects.files, folder);
+  auto* seen = first_of(counts, [](const auto& probe) { return !probe.code_facts.empty(); });
+  if (!recordings || seen == nullptr) return;
+  if (effects.codes != nullptr) effects.codes->keep(effects.files, *recordings);
+  if (effects.compiler == nullptr || cell.compile.empty()) return;
+  auto compiled = effects.compiler->compile(cell.compile, *recordings, effects.stop);
+  if (!compiled) {
+    return warnings.push_back("kernels were not compiled: " + compiled.error().message);
+  }
+  seen->compiler = std::move(compiled->compiler);
+  for (auto& [identity, code] : compiled->codes) seen->code_facts[identity] = std::move(code);
+  warnings.insert(warnings.end(), compiled->warnings.begin(), compiled->warnings.end());
+}
+
 Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::string& folder,
                                             const PreparedCell& cell, const Step& step,
                                             std::int64_t attempt) {
@@ -80,6 +100,8 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     spec.output_limit = static_cast<std::uint64_t>(cell.cell.engine->output_limit);
   }
   if (step.instructions) count_instructions(cell, call.probes(), spec);
+  spec.count_calls = step.host;
+  if (step.host) spec.timeout_seconds *= probes::k_tracing_is_slower;
   const auto before = effects.load.ticks();
   Result<sys::Finished> ran = effects.processes.run(spec, effects.stop);
   const auto after = effects.load.ticks();
@@ -115,12 +137,14 @@ Result<std::optional<RunRecord>> run_engine(const Effects& effects, const std::s
     if (counts) {
       record.probes = std::move(*counts);
       for (auto& probe : record.probes) probes::name_kernels(cell.shaders, probe);
+      take_code(effects, cell, call.probes(), record.probes, record.warnings);
     } else if (!record.error) {
       record.error = "what the probes counted could not be read: " + counts.error().message;
     }
   }
   if (step.instructions && !record.error)
     take_instructions(effects, cell, call.probes(), finished, record);
+  if (step.host && finished.calls) record.probes = {probes::counted_calls(*finished.calls)};
   if (record.error) {
     record.error = text::printable(*record.error);
     record.stderr_tail = last_lines(finished.err);

@@ -21,4 +21,9 @@ namespace weir::run {
                                                                    const Step& step,
                                                                    std::int64_t attempt);
 
+// Keeps the code that probes recorded in `folder`, and compiles it where the cell says by what:
+// costs come into `counts`.
+void take_code(const Effects& effects, const PreparedCell& cell, const std::string& folder,
+               std::vector<profile::ProbeCounts>& counts, std::vector<std::string>& warnings);
+
 }  // namespace weir::run

@@ -54,6 +54,7 @@ static void fields(Fields& io, Step& step) {
   io("pass", profile::pass_field(step.pass, "names no pass"));
   io("asked", GivenNumbers{step.asked});
   io.sparse("instructions", step.instructions);
+  io.sparse("host", step.host);
   io.sparse("twin_fill", step.twin_fill);
   io.unless("side", profile::side_field(step.side, "names no side"), profile::Side::candidate);
   io.sparse("pair", step.pair);
@@ -315,13 +316,13 @@ Result<void> Journal::append(const RunRecord& record) {
 
 std::map<std::string, Unfinished> unfinished(const RunFile& run) {
   std::set<std::int64_t> recorded;
-  // Instructions are given up by themselves, as the tally has it.
+  // Instructions and system calls are given up by themselves, as the tally has it.
   // Pairs are never given up one by one.
-  std::set<std::tuple<std::string, profile::Pass, bool, profile::Side>> given_up;
+  std::set<std::tuple<std::string, profile::Pass, bool, bool, profile::Side>> given_up;
   for (const RunRecord& record : run.records) {
     recorded.insert(record.order);
     if (!record.error || record.pair || record.probed) continue;
-    given_up.insert({record.cell, record.pass, record.instructions, record.side});
+    given_up.insert({record.cell, record.pass, record.instructions, record.host, record.side});
   }
   std::map<std::string, Unfinished> found;
   for (const Step& step : run.header.steps) {
@@ -330,7 +331,7 @@ std::map<std::string, Unfinished> unfinished(const RunFile& run) {
     const bool counted = step.pass == profile::Pass::counted;
     ++(counted ? one.counted_planned : one.timed_planned);
     if (recorded.contains(step.order) ||
-        given_up.contains({cell, step.pass, step.instructions, step.side}))
+        given_up.contains({cell, step.pass, step.instructions, step.host, step.side}))
       continue;
     ++(counted ? one.counted : one.timed);
   }

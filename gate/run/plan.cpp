@@ -76,6 +76,7 @@ std::map<std::string, std::string> identity_of(const Plan& plan, const config::S
                      step.asked.tokens, step.asked.repeats, step.asked.depth, step.instructions,
                      step.twin_fill});
     if (step.probed) steps.back().push_back(*step.probed);
+    if (step.host) steps.back().push_back("host");
   }
   return {{"cells", digest(cells)},
           {"programs", digest(programs)},
@@ -103,10 +104,10 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
   Plan plan;
   plan.cells = std::move(cells);
   plan.base_cells = std::move(base_cells);
-  const auto add = [&](std::size_t cell, profile::Pass pass, const profile::Asked& asked,
-                       bool instructions = false, std::int64_t twin_fill = 0) {
-    plan.steps.push_back(
-        {cell, pass, asked, instructions, twin_fill, static_cast<std::int64_t>(plan.steps.size())});
+  const auto add = [&](std::size_t cell, profile::Pass pass, const profile::Asked& asked) -> Step& {
+    const auto order = static_cast<std::int64_t>(plan.steps.size());
+    return plan.steps.emplace_back(
+        Step{.cell = cell, .pass = pass, .asked = asked, .order = order});
   };
   for (std::size_t i = 0; options.counts && i < plan.cells.size(); ++i) {
     PreparedCell& cell = plan.cells[i];
@@ -120,10 +121,10 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     const std::int64_t rounds = cell.instructions ? options.instruction_processes : 0;
     for (std::int64_t round = 0; round < rounds; ++round) {
       for (const profile::Asked& asked : config::instructions_asked(cell.cell)) {
-        add(i, profile::Pass::counted, asked, true);
+        add(i, profile::Pass::counted, asked).instructions = true;
       }
     }
-    if (!cell.counts_work) continue;
+    if (!cell.counts_work && !cell.host) continue;
     const auto* kept = look_up(options.lengths, cell.cell.key.str());
     const auto points =
         config::counted_asked(cell.cell, kept == nullptr ? std::span<const std::int64_t>() : *kept);
@@ -136,10 +137,15 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     const auto processes = std::max<std::int64_t>(
         1, overlapping ? options.overlapping_processes : options.counted_processes);
     for (std::int64_t process = 0; process < processes; ++process) {
-      for (const profile::Asked& asked : points) add(i, profile::Pass::counted, asked);
+      for (const profile::Asked& asked : points) {
+        if (cell.counts_work) add(i, profile::Pass::counted, asked);
+        if (cell.host) add(i, profile::Pass::counted, asked).host = true;
+      }
     }
     // Does the engine look at what a device computes? Then a twin cannot stand in for one.
-    if (cell.cell.twin) add(i, profile::Pass::counted, points.front(), false, k_other_fill);
+    if (cell.cell.twin && cell.counts_work) {
+      add(i, profile::Pass::counted, points.front()).twin_fill = k_other_fill;
+    }
   }
   const std::int64_t rounds =
       options.times && !options.pairs ? options.runs.value_or(settings.gate.runs) : 0;
@@ -147,6 +153,7 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
     for (std::size_t i = 0; i < plan.cells.size(); ++i) {
       // A twin's numbers are counts: what it computes, and how fast, means nothing.
       if (plan.cells[i].unavailable || plan.cells[i].cell.twin) continue;
+      if (round > 0 && plan.cells[i].cell.runs_long()) continue;  // one that goes on for long
       add(i, profile::Pass::timed, config::timed_asked(plan.cells[i].cell, settings.gate));
     }
   }
@@ -157,8 +164,8 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
       if (cell.unavailable || cell.cell.twin || serves || !cell.counts_work) continue;
       // Whatever makes the second process of a pair slower meets both.
       for (const bool second : {false, true}) {
-        add(i, profile::Pass::timed, config::timed_asked(cell.cell, settings.gate));
-        plan.steps.back().probed = second == (round % 2 == 0);
+        add(i, profile::Pass::timed, config::timed_asked(cell.cell, settings.gate)).probed =
+            second == (round % 2 == 0);
       }
     }
   }

@@ -36,6 +36,7 @@ struct Step {
   profile::Pass pass = profile::Pass::timed;
   profile::Asked asked;
   bool instructions = false;   // as RunRecord::instructions
+  bool host = false;           // as RunRecord::host
   std::int64_t twin_fill = 0;  // as RunRecord::twin_fill
   // RunRecord::order; equals the step's place in Plan::steps, and goes on from there in steps that
   // were added while the run went on.
@@ -43,6 +44,9 @@ struct Step {
   profile::Side side = profile::Side::candidate;
   std::optional<std::int64_t> pair = std::nullopt;  // as RunRecord::pair
   std::optional<bool> probed = std::nullopt;        // as RunRecord::probed
+
+  // Counted from outside: nothing is attached, and what the engine's own profiler takes is off.
+  [[nodiscard]] bool bare() const { return instructions || host; }
 
   friend bool operator==(const Step&, const Step&) = default;
 };

@@ -7,11 +7,13 @@
 #include "gate/run/container.hpp"
 #include "gate/run/starts.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/resting.hpp"
 
 namespace weir::run {
 namespace {
 
 constexpr std::uint64_t k_largest_prompt = std::uint64_t{16} << 20;
+constexpr const char* k_ggml_devices = "GGML_VK_VISIBLE_DEVICES";
 
 // What is Vulkan's has been called so from the start.
 std::string class_of_twin(const config::Cell& cell) {
@@ -202,6 +204,7 @@ class Preflight {
 
   ModelFacts look_at_model_of(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
+    if (cell.model_path.empty()) return {};
     prepared.model = resolve(cell.model_path);
     const auto [at, fresh] = models_.try_emplace(prepared.model);
     ModelFacts& facts = at->second;
@@ -233,6 +236,7 @@ class Preflight {
   void look_at_device(PreparedCell& prepared) {
     const std::string& device = prepared.cell.device;
     profile::Provenance& from = prepared.facts.provenance;
+    if (prepared.cell.compile != config::k_no_compiler) prepared.compile = prepared.cell.compile;
     if (prepared.cell.twin) {
       take_twin(prepared);
     } else if (device == "cpu") {
@@ -245,6 +249,12 @@ class Preflight {
       from.device_class = found->device_class;
       from.device_name = found->name;
       if (!found->absent) prepared.facts.device_present = found->name;
+      if (found->on_cpu && device == "vulkan" && !prepared.cell.env.contains(k_ggml_devices)) {
+        prepared.facts.device_cure = fmt::format(
+            "it is a CPU, and ggml leaves such devices out unless the backend has env: {{{}: "
+            "\"0\"}}",
+            k_ggml_devices);
+      }
     } else {
       prepared.on_cpu = false;
     }
@@ -264,6 +274,7 @@ class Preflight {
     }
     prepared.twin = *found;
     prepared.on_cpu = true;
+    if (cell.compile.empty()) prepared.compile = found->compile;
     facts.twin = *cell.twin;
     facts.device_present = found->device;
     facts.provenance.device_class = class_of_twin(cell);
@@ -293,6 +304,11 @@ class Preflight {
   void choose_probes(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
     if (cell.engine == nullptr) return;
+    prepared.counts_work = !cell.workload;
+    if (cell.workload) {
+      prepared.facts.counts_skipped = "a recorded workload is timed and not counted";
+      return;
+    }
     bool instructions = false;
     for (const std::string& probe : cell.engine->probes) {
       const auto* sees = look_up(around_.probe_devices, probe);
@@ -300,19 +316,34 @@ class Preflight {
       // Not a library in the engine: processes of their own.
       if (probe == "instructions") {
         instructions = true;
+      } else if (probe == "host") {
+        prepared.host = !around_.no_trace;
+        if (around_.no_trace) {
+          prepared.facts.host_skipped =
+              "system calls are not counted: " + one_line(*around_.no_trace);
+        }
       } else {
         prepared.probes.push_back(probe);
       }
+    }
+    // Where nothing holds the server back, requests are counted as they happen to meet.
+    if (cell.sweep == profile::Sweep::held &&
+        (!sys::can_see_rest() ||
+         !(holds(prepared.probes, "ggml") || holds(prepared.probes, "vulkan")))) {
+      prepared.cell.sweep = prepared.facts.sweep = profile::Sweep::overlapping;
     }
     const bool reports = cell.engine->reports_counts();
     prepared.facts.counts_reported_per_token =
         reports && prepared.probes.empty() && cell.sweep == profile::Sweep::none;
     prepared.counts_work = !prepared.probes.empty() || reports;
     if (instructions) choose_way(prepared);
-    if (prepared.counts_work || prepared.instructions) return;
-    prepared.facts.counts_skipped = prepared.facts.instructions_skipped.value_or(
-        cell.engine->probes.empty() ? "the engine has no probes and reports no counts"
-                                    : "no probe sees " + cell.device);
+    if (prepared.counts_work || prepared.instructions || prepared.host) return;
+    const auto& facts = prepared.facts;
+    prepared.facts.counts_skipped = facts.instructions_skipped ? *facts.instructions_skipped
+                                    : facts.host_skipped       ? *facts.host_skipped
+                                    : cell.engine->probes.empty()
+                                        ? "the engine has no probes and reports no counts"
+                                        : "no probe sees " + cell.device;
   }
 
   // What an engine names beside its program: absolute, or its counterpart in the other checkout.

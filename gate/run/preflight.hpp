@@ -48,6 +48,7 @@ struct Surroundings {
   // Why this machine's counters of instructions cannot be had, and the cure below it; absent: they
   // can.
   std::optional<std::string> no_perf{};
+  std::optional<std::string> no_trace{};   // the same of system calls
   std::map<std::string, Secret> tokens{};  // by variable: those of token_env that are set
   bool starts = true;                      // false: only looked at, and no token is missed
   std::vector<std::string> output_places;  // folders and files that will be written

@@ -1,5 +1,6 @@
 #include "gate/run/prepare.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
 #include "gate/model/gguf.hpp"
@@ -77,12 +78,22 @@ std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,
   parts["model size"] = short_hash(std::to_string(model.bytes));
   if (cell.prompt_file) parts["prompt file"] = short_hash(prompt_text);
   parts["counting rules"] = short_hash(k_counting_rules);
+  if (cell.is_private) return parts;  // what it sets may say too much
+  std::map<std::string, std::string> words;
+  for (const auto* set : {&cell.env, &cell.counted_env}) {
+    for (const auto& [name, value] : *set) words[name] += "\n" + value;
+  }
+  for (auto& [name, value] : words) value = name + "=" + short_hash(name + value);
+  parts[profile::k_variables] =
+      text::join(collect<std::string>(words, [](const auto& word) { return word.second; }), " ");
   return parts;
 }
 
 std::string fingerprint_of(const std::map<std::string, std::string>& parts) {
   std::string all;
-  for (const auto& [name, hash] : parts) all += name + "=" + hash + "\n";
+  for (const auto& [name, hash] : parts) {
+    if (name != profile::k_variables) all += name + "=" + hash + "\n";
+  }
   return short_hash(all, 16);
 }
 

@@ -22,11 +22,12 @@ enum class CountInstructions { perf, valgrind };
 
 // A GPU that is not there, and the driver that answers in its place.
 struct DeviceTwin {
-  std::string device;  // what the driver calls itself to the engine
-  std::string title;   // for people
-  std::string hash;    // of the description: counts depend on all of it
-  std::string blob;    // absolute; the description as the driver reads it
-  std::string driver;  // absolute; the driver's manifest; of CUDA the folder of its libraries
+  std::string device;     // what the driver calls itself to the engine
+  std::string title;      // for people
+  std::string hash;       // of the description: counts depend on all of it
+  std::string blob;       // absolute; the description as the driver reads it
+  std::string driver;     // absolute; the driver's manifest; of CUDA the folder of its libraries
+  std::string compile{};  // what compiles for it, as described: "radv-navi31"
   // Of CUDA: what it is, and what a program's kernels need (absolute; "" before a program is
   // known).
   bool cuda = false;
@@ -47,9 +48,11 @@ struct PreparedCell {
   std::vector<probes::ShaderFile> shaders;  // that name kernels
   bool counts_work = true;                  // some probe sees it, or the engine reports counts
   std::optional<CountInstructions> instructions{};  // in processes of their own
+  bool host = false;                                // its system calls are counted, in the same way
   std::string valgrind{};                           // absolute, where it is what counts them
   std::int64_t threads = 1;                         // what {threads} is when nothing runs beside it
   std::optional<DeviceTwin> twin{};
+  std::string compile{};  // what compiles the kernels that the counted pass records; "": nothing
   // The device is the CPU, or a driver that runs on it: times need the processors alone, and
   // counted processes may run side by side.
   bool on_cpu = true;
@@ -85,7 +88,7 @@ inline constexpr const char* k_device_description = "device description";
 void describe(const config::Cell& cell, profile::CellFacts& facts);
 
 // name -> short hash: the cell's identity, "model header", "model size", "prompt file" (where there
-// is one), "counting rules".
+// is one), "counting rules"; and k_variables, but for a private cell.
 [[nodiscard]] std::map<std::string, std::string> fingerprint_parts(const config::Cell& cell,
                                                                    const ModelFacts& model,
                                                                    std::string_view prompt_text);

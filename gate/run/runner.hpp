@@ -25,6 +25,8 @@
 #include "gate/sys/streams.hpp"
 
 namespace weir::run {
+class CodeStore;
+class KernelCompiler;
 
 // How probes get into an engine and their counts out of it; the app wires this to gate/probes.
 
@@ -71,6 +73,8 @@ struct Effects {
   Probing& probing;
   Progress& progress;
   const sys::Stop& stop;
+  KernelCompiler* compiler = nullptr;  // null: no cell has kernels to compile
+  const CodeStore* codes = nullptr;    // keeps the code of kernels, to compare it later
   Connections connections{};
 };
 

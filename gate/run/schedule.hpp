@@ -18,9 +18,10 @@
 namespace weir::run {
 
 // How requests that overlap meet in batches is a matter of time: what else runs would be in their
-// counts.
+// counts. Some engines cannot run twice.
 [[nodiscard]] inline bool counts_alone(const PreparedCell& cell) {
-  return cell.facts.sweep == profile::Sweep::overlapping;
+  return cell.facts.sweep == profile::Sweep::overlapping ||
+         (cell.cell.engine != nullptr && cell.cell.engine->exclusive);
 }
 
 class Admission {
@@ -168,11 +169,11 @@ class Tally {
     std::int64_t total = 0, done = 0, failures = 0, timeouts = 0;
     double seconds = 0;  // of those done
   };
-  // Instructions are a pass of their own here, that they cannot be counted stops nothing else; and
-  // so is each side.
-  using Key = std::tuple<std::size_t, profile::Pass, bool, profile::Side>;
+  // Instructions and system calls are passes of their own here, that they cannot be counted stops
+  // nothing else; and so is each side.
+  using Key = std::tuple<std::size_t, profile::Pass, bool, bool, profile::Side>;
   [[nodiscard]] static Key key(const Step& step) {
-    return {step.cell, step.pass, step.instructions, step.side};
+    return {step.cell, step.pass, step.instructions, step.host, step.side};
   }
   [[nodiscard]] static bool never_given_up(const Step& step) {
     return step.pair.has_value() || step.probed.has_value();

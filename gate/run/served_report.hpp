@@ -8,6 +8,7 @@
 #include "gate/profile/record.hpp"
 #include "gate/profile/served.hpp"
 #include "gate/run/prepare.hpp"
+#include "gate/stats/theil_sen.hpp"
 
 namespace weir::run {
 
@@ -16,6 +17,11 @@ namespace weir::run {
 // left out, for sums in another order may answer other words.
 [[nodiscard]] profile::EngineReport served_report(const PreparedCell& cell,
                                                   std::span<const profile::ServedRequest> requests);
+
+// How much worse a server got over a load of some length, by its requests and by its memory over
+// time (seconds, bytes): metrics "…_drift", which are 0 where chance could have done it.
+void add_drifts(std::span<const profile::ServedRequest> requests,
+                std::span<const stats::Point> memory, profile::EngineReport& report);
 
 // "3 of 16 requests failed: 2 timeout_token, 1 status (HTTP 500: out of memory)"; nothing when all
 // went well.
@@ -28,7 +34,7 @@ namespace weir::run {
 // What the server's own metrics say beside what weir saw, into the report; a doubt where both count
 // other numbers of tokens.
 void add_server_figures(std::vector<profile::ServerFigure> figures,
-                        std::span<const profile::ServedRequest> requests,
+                        std::span<const profile::ServedRequest> requests, bool may_be_cached,
                         profile::EngineReport& report);
 // Do they agree on the tokens, as far as the server counts any?
 [[nodiscard]] bool counts_the_same(const std::vector<profile::ServerFigure>& figures,

@@ -1,9 +1,14 @@
 #include "gate/run/server_run.hpp"
 
+#include <unistd.h>
+
 #include "gate/adapters/server_metrics.hpp"
+#include "gate/adapters/workload.hpp"
 #include "gate/base/text.hpp"
-#include "gate/load/load.hpp"
+#include "gate/load/capacity.hpp"
+#include "gate/run/engine_run.hpp"
 #include "gate/run/served_report.hpp"
+#include "gate/run/server_hold.hpp"
 #include "gate/run/server_start.hpp"
 #include "gate/run/starts.hpp"
 
@@ -15,6 +20,8 @@ using profile::ProbeCounts;
 using profile::RunRecord;
 
 namespace {
+
+constexpr std::int64_t k_most_requests = 1'000'000;
 
 // One cell's load on an engine that serves, in parts: up, warm, blocks of the load, ended. One
 // alone runs them in a row; several share a start; of a pair both are up, and their blocks take
@@ -51,6 +58,11 @@ class ServerStep {
     const Turn turn(*this);
     streams_ = effects_.connections.streams(effects_.clock);
     if (settings_.warm_up > 0 && !drive(settings_.warm_up, std::nullopt)) return false;
+    if (!requests_.empty()) {
+      profile::ServedRequest& first = requests_.front();
+      if (!first.tokens.empty()) start_.answered(profile::latencies_of(first).first_token);
+      likely_ = std::move(first.likely);
+    }
     requests_.clear();
     if (!settings_.metrics.empty()) metrics_before_ = ask_metrics();
     return !probed_ || read_counts(before_);
@@ -72,13 +84,22 @@ class ServerStep {
           different, requests_.size(), *most));
     }
     record_.report = served_report(cell_, requests_);
+    record_.report->likely = std::move(likely_);
+    if (soaks()) add_drifts(requests_, memory_, *record_.report);
+    report_capacity();
+    if (settings_.max_divergence && record_.report->likely.empty()) {
+      record_.report->warnings.emplace_back("the server tells no probabilities of tokens");
+    }
     report_metrics();
     if (start_.is_ours()) {
+      if (const auto cold = start_.cold_first_token()) {
+        record_.report->times.push_back(
+            {*unit::find_metric("cold_time_to_first_token_seconds"), {*cold}});
+      }
       record_.report->times.push_back({*unit::find_metric("load_seconds"), {start_.up_after()}});
     }
     // What counts would be divided by.
-    if (probed_ && cell_.cell.sweep == profile::Sweep::overlapping &&
-        !record_.report->generated_tokens) {
+    if (probed_ && profile::shares_batches(cell_.cell.sweep) && !record_.report->generated_tokens) {
       return give_up(
           "requests generated different numbers of tokens: there are no counts per token");
     }
@@ -88,6 +109,7 @@ class ServerStep {
       auto counted = profile::counts_between(before_, after);
       if (!counted) return give_up(counted.error().message);
       record_.probes = std::move(*counted);
+      take_code(effects_, cell_, start_.probe_folder(), record_.probes, record_.warnings);
     }
     ticks_after_ = effects_.load.ticks();
     record_.wall_seconds = effects_.clock.steady() - begun_;
@@ -130,6 +152,19 @@ class ServerStep {
     ServerStep& step_;
   };
 
+  [[nodiscard]] bool holds() const { return probed_ && cell_.cell.sweep == profile::Sweep::held; }
+
+  // A timed run that goes on for so long, alone.
+  [[nodiscard]] bool soaks() const {
+    return cell_.cell.duration_seconds && step_.pass == Pass::timed && !step_.pair;
+  }
+  void note_memory() {
+    const double now = effects_.clock.steady();
+    if (const auto bytes = sys::resident_bytes_below(getpid())) {
+      memory_.push_back({now, static_cast<double>(*bytes)});
+    }
+  }
+
   bool give_up(std::string why, profile::Ended ended = profile::Ended::exited) {
     record_.ended = ended;
     record_.error = std::move(why);
@@ -138,7 +173,8 @@ class ServerStep {
 
   // Within a turn.
   [[nodiscard]] double seconds_left() const {
-    return cell_.cell.engine->timeout_seconds - used_ - (effects_.clock.steady() - since_);
+    return cell_.cell.engine->timeout_seconds + cell_.cell.duration_seconds.value_or(0) - used_ -
+           (effects_.clock.steady() - since_);
   }
 
   bool find_prompt() {
@@ -149,10 +185,46 @@ class ServerStep {
       auto text = effects_.files.read(cell_.prompt_file, k_largest_text);
       if (!text) return give_up(text.error().message, Ended::not_started);
       prompt_ = std::move(*text);
+      return !cell_.cell.workload || find_workload();
     } else {
       prompt_ = made_up_prompt(step_.asked.prompt_tokens);
     }
     return true;
+  }
+
+  bool find_workload() {
+    auto requests = adapters::read_workload(prompt_, cell_.cell.tokens,
+                                            static_cast<std::size_t>(cell_.cell.requests));
+    if (!requests) {
+      return give_up(fmt::format("{}: {}", cell_.prompt_file, requests.error().message),
+                     Ended::not_started);
+    }
+    workload_ = std::move(*requests);
+    return true;
+  }
+
+  // The next recorded requests; at their moments where the cell has no other loop. The warm-up
+  // sends the same ones again.
+  void take_workload(bool warm_up, load::LoadPlan& plan) {
+    const std::size_t count = std::min(workload_.size(), static_cast<std::size_t>(plan.requests));
+    plan.prompts.clear();
+    std::vector<double> arrivals;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto& one = workload_[(next_ + i) % workload_.size()];
+      plan.prompts.push_back(
+          {fmt::format("{} {}", cell_.cell.key.prompt, next_ + i), one.prompt, one.tokens});
+      if (one.at) arrivals.push_back(*one.at);
+    }
+    if (warm_up) return;
+    next_ += count;
+    plan.requests = static_cast<std::int64_t>(count);
+    if (arrivals.size() < count || cell_.cell.rate || cell_.cell.capacity ||
+        cell_.cell.concurrency > 1 || !std::ranges::is_sorted(arrivals)) {
+      return;
+    }
+    const double first = arrivals.front();
+    for (double& at : arrivals) at -= first;
+    plan.loop = load::RecordedLoop{std::move(arrivals)};
   }
 
   // Sends the warm-up, or a block. False where that measures nothing.
@@ -171,16 +243,56 @@ class ServerStep {
       plan.more = std::move(*more);
     }
     plan.requests = requests;
+    plan.cached_prompts = cell_.cell.may_be_cached;
     const bool warm_up = !block;
-    if (block && cell_.cell.rate) {
+    // Nothing that is measured asks for them: telling takes the server time.
+    if (const auto* api = adapters::serving::find_api(plan.api);
+        warm_up && settings_.max_divergence && api != nullptr && api->ask_likely != nullptr) {
+      if (plan.more.is_null()) plan.more = Json::object();
+      plan.more.update(api->ask_likely(profile::k_likely_tokens));
+    }
+    std::optional<ServerHold> queue;
+    if (block && holds()) {
+      queue.emplace(effects_.files, start_.probe_folder(), start_.url(), start_.over());
+      if (!queue->can_hold()) {
+        record_.warnings.emplace_back(
+            "no probe in the server can hold back what it computes: counts are of requests as they "
+            "happened to meet (\"hold: none\" at the prompt counts more of them)");
+        queue.reset();
+      }
+    }
+    if (queue) {
+      plan.loop = load::HeldBurst{&*queue};
+      plan.prompts.clear();
+      for (const std::int64_t tokens : held_lengths(step_.asked.tokens, requests)) {
+        plan.prompts.push_back(
+            {fmt::format("{}, {} tokens", cell_.cell.key.prompt, tokens), prompt_, tokens});
+      }
+    } else if (block && cell_.cell.rate) {
       plan.loop =
           load::OpenLoop{*cell_.cell.rate, static_cast<std::uint64_t>(cell_.cell.seed + *block)};
     } else {
       plan.loop = load::ClosedLoop{warm_up ? 1 : cell_.cell.concurrency};
     }
+    if (!workload_.empty()) take_workload(warm_up, plan);
+    if (block && soaks()) {
+      if (!std::holds_alternative<load::RecordedLoop>(plan.loop)) plan.requests = k_most_requests;
+      plan.send_seconds = cell_.cell.duration_seconds;
+      plan.each_second = [this] { note_memory(); };
+    }
     plan.limits.load_seconds = std::max(seconds_left(), 0.1);
+    if (block && cell_.cell.capacity && step_.pass == Pass::timed && !step_.pair) {
+      return find_capacity(std::move(plan));
+    }
     auto load = load::drive(plan, *streams_, effects_.clock, start_.over());
     if (!load) return give_up(load.error().message);
+    if (load->not_held && !start_.is_gone()) {
+      return give_up(fmt::format(
+          "the requests could not be queued before the server began: {}\n"
+          "  write \"hold: none\" at the prompt to count requests as they happen to meet",
+          *load->not_held));
+    }
+    if (queue) record_.held = requests;
     const auto failures = served_failures(load->requests);
     profile::append_block(requests_, std::move(load->requests));
     if (!failures && load->not_sent == 0) return true;
@@ -195,6 +307,39 @@ class ServerStep {
                      Ended::timed_out);
     }
     return give_up(in + failures.value_or("not all requests were sent"));
+  }
+
+  bool find_capacity(load::LoadPlan load) {
+    load::CapacityPlan plan;
+    plan.load = std::move(load);
+    plan.objectives = settings_.objectives;
+    std::tie(plan.lowest, plan.highest) = *cell_.cell.capacity;
+    auto found = load::find_capacity(plan, *streams_, effects_.clock, start_.over());
+    if (start_.is_gone()) return give_up("the server ended while it served");
+    if (!found) return give_up(found.error().message);
+    if (found->below_lowest) {
+      return give_up(fmt::format(
+          "at {:.3g} requests/s, the lowest rate, {:.3g} % of the requests miss the slo: "
+          "give capacity a lower \"low\"",
+          plan.lowest, 100 * found->tried.front().missed));
+    }
+    requests_ = std::move(found->last.requests);
+    capacity_ = std::move(*found);
+    return true;
+  }
+
+  void report_capacity() {
+    if (!capacity_) return;
+    record_.report->times.push_back(
+        {*unit::find_metric("capacity_requests_per_second"), {capacity_->rate}});
+    record_.report->warnings.push_back(
+        capacity_->above_highest
+            ? fmt::format("the slo holds at {:.3g} requests/s, the highest rate that was tried",
+                          capacity_->rate)
+            : fmt::format("capacity: {:.4g} requests/s (95 % interval {:.4g} … {:.4g}), found with "
+                          "{} rates",
+                          capacity_->rate, capacity_->low, capacity_->high,
+                          capacity_->tried.size()));
   }
 
   // What it says of itself under `metrics`; nothing, and a warning, where it does not.
@@ -231,7 +376,8 @@ class ServerStep {
         record_.warnings.push_back(
             fmt::format("the server has {} metrics more than are kept of it", after->left_out));
       }
-      return add_server_figures(std::move(figures), requests_, *record_.report);
+      return add_server_figures(std::move(figures), requests_, cell_.cell.may_be_cached,
+                                *record_.report);
     }
   }
 
@@ -288,7 +434,12 @@ class ServerStep {
   std::optional<adapters::ServerMetrics> metrics_before_;
   std::unique_ptr<sys::Streams> streams_;
   std::vector<profile::ServedRequest> requests_;
+  profile::Likely likely_;  // of the warm-up's first answer
   std::vector<profile::ProbeCounts> before_;
+  std::vector<adapters::WorkloadRequest> workload_;
+  std::size_t next_ = 0;  // of those, to be sent
+  std::optional<load::Capacity> capacity_;
+  std::vector<stats::Point> memory_;  // of a soak, by the clock's time
 };
 
 }  // namespace

@@ -116,7 +116,8 @@ constexpr double k_grace_seconds = 5;      // from SIGTERM to SIGKILL
 constexpr double k_workers_seconds = 1;    // for its processes to end after it
 constexpr double k_backstop_seconds = 10;  // the load ends itself before the server is stopped
 
-// Of http://127.0.0.1:8080, with or without a path; nothing of other machines' addresses.
+}  // namespace
+
 std::optional<int> port_of_this_machine(std::string_view url) {
   for (const std::string_view host : {"http://127.0.0.1:", "http://localhost:", "http://[::1]:"}) {
     if (!url.starts_with(host)) continue;
@@ -126,8 +127,6 @@ std::optional<int> port_of_this_machine(std::string_view url) {
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 ServerStart::ServerStart(const Effects& effects, const std::string& folder,
                          const PreparedCell& cell, const Step& step, std::int64_t attempt,
@@ -218,7 +217,8 @@ std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
   if (!prepared) return Failed{prepared.error().message, Ended::not_started};
   sys::ProcessSpec& spec = call_.spec;
   spec.settle_seconds = std::max(spec.settle_seconds, k_workers_seconds);
-  spec.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds;
+  spec.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds +
+                         cell_.cell.duration_seconds.value_or(0);
   spec.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit) *
                       static_cast<std::uint64_t>(steps_);
   spec.kill_grace_seconds = k_grace_seconds;

@@ -50,6 +50,11 @@ class ServerStart {
   // Requested when it is gone, or weir shall stop.
   [[nodiscard]] const sys::Stop& over() const;
   [[nodiscard]] double up_after() const { return up_after_; }  // seconds from start to up
+  // Of the first request that it was sent, to warm up: seconds until its first token.
+  [[nodiscard]] const std::optional<double>& cold_first_token() const { return cold_first_token_; }
+  void answered(double first_token_seconds) {
+    if (!cold_first_token_) cold_first_token_ = first_token_seconds;
+  }
   [[nodiscard]] const std::string& url() const { return url_; }
   [[nodiscard]] const std::string& metrics_url() const { return metrics_url_; }
   [[nodiscard]] std::string probe_folder() const { return call_.probes(); }
@@ -81,6 +86,7 @@ class ServerStart {
   EngineCall call_;
   bool starts_, is_up_ = false;
   double waits_, up_after_ = 0;
+  std::optional<double> cold_first_token_;
   std::int64_t steps_;
   std::optional<config::Pattern> ready_line_;
   std::string url_, ready_url_, metrics_url_;
@@ -90,5 +96,8 @@ class ServerStart {
   std::optional<sys::Finished> finished_;
   std::unique_ptr<ServerProcess> server_;  // last: it hears lines through the others
 };
+
+// Of http://127.0.0.1:8080, with or without a path; nothing of other machines' addresses.
+[[nodiscard]] std::optional<int> port_of_this_machine(std::string_view url);
 
 }  // namespace weir::run

@@ -8,8 +8,10 @@ namespace {
 
 bool may_share(const PreparedCell& cell, const Step& step) {
   const config::ServerSettings* server = server_to_start(cell);
+  // Which of its slots a server takes first depends on whom it served before.
+  if (step.pass == profile::Pass::counted && cell.cell.sweep == profile::Sweep::held) return false;
   return server != nullptr && server->share_start && server->warm_up > 0 && !step.pair &&
-         !step.instructions;
+         !step.bare();
 }
 
 // All that a server is started with, but for its port and its place.

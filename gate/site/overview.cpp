@@ -51,18 +51,27 @@ std::size_t place_in(const std::vector<Value>& sorted, const Value& value) {
   return static_cast<std::size_t>(std::ranges::lower_bound(sorted, value) - sorted.begin());
 }
 
+// What got worse in some cell is among them.
 std::vector<std::size_t> columns_of(const SiteIndex& index) {
   std::vector<std::int64_t> cells(index.metrics.size());
-  for (const history::Series& series : index.model.history.series) {
-    const std::size_t at = place_in(index.metrics, series.metric);
-    if (at < cells.size() && index.metrics[at] == series.metric) ++cells[at];
+  std::vector<bool> worse(index.metrics.size());
+  const auto& all = index.model.history.series;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t at = place_in(index.metrics, all[i].metric);
+    if (at == cells.size() || index.metrics[at] != all[i].metric) continue;
+    ++cells[at];
+    const auto& changes = index.changes_of(i);
+    if (!changes.empty() && series_state(all[i], changes) == "worse") worse[at] = true;
   }
   std::vector<std::size_t> order(index.metrics.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t metric) {
     return std::pair(importance(index.metrics[metric]), -cells[metric]);
   });
-  order.resize(std::min(order.size(), k_columns));
+  std::vector<std::size_t> columns = order;
+  std::ranges::stable_partition(columns, [&](std::size_t metric) { return worse[metric]; });
+  columns.resize(std::min(columns.size(), k_columns));
+  std::erase_if(order, [&](std::size_t metric) { return !holds(columns, metric); });
   return order;
 }
 

@@ -48,6 +48,12 @@ std::optional<CommitFacts> facts_of(std::string_view line) {
   return CommitFacts{std::string(name), std::nullopt, static_cast<double>(*seconds)};
 }
 
+Result<std::string> git_program(const sys::Files& files) {
+  auto found = sys::find_program(files, "git", "/", sys::environment_value("PATH").value_or(""));
+  if (found) return std::move(*found);
+  return fail(Code::unavailable, "git is not installed (or not in PATH)");
+}
+
 // "--literal-pathspecs" before it is git's own option.
 std::string verb_of(const std::vector<std::string>& arguments) {
   const auto* verb = first_of(arguments, [](const auto& one) { return !one.starts_with("-"); });
@@ -74,10 +80,8 @@ std::string short_commit(const std::string& commit) { return commit.substr(0, 7)
 const Git::How Git::k_as_usual{};
 
 Result<Git> Git::open(const Effects& effects, const std::string& folder) {
-  const auto program =
-      sys::find_program(effects.files, "git", "/", sys::environment_value("PATH").value_or(""));
-  if (!program) return fail(Code::unavailable, "git is not installed (or not in PATH)");
-  Git git(effects, *program, folder);
+  WEIR_TRY(const std::string program, git_program(effects.files));
+  Git git(effects, program, folder);
   WEIR_TRY(const Answer top, git.call({"rev-parse", "--show-toplevel"}));
   if (top.exit_code != 0) {
     return fail(Code::config, "{}: no git repository that can be used: {}", folder,
@@ -91,6 +95,20 @@ Result<Git> Git::open(const Effects& effects, const std::string& folder) {
   WEIR_TRY(const std::string store, git.ask({"rev-parse", "--git-common-dir"}));
   git.store_ = sys::absolute(sys::join_path(git.top_, store));
   return git;
+}
+
+Result<std::string> Git::diff(const Effects& effects, std::string_view before,
+                              std::string_view now) {
+  WEIR_TRY(const std::string program, git_program(effects.files));
+  WEIR_TRY(const sys::ScratchFolder folder,
+           sys::ScratchFolder::make_temporary(effects.files, "weir-diff-"));
+  WEIR_CHECK(effects.files.write_unsynced(folder.at("before"), before));
+  WEIR_CHECK(effects.files.write_unsynced(folder.at("now"), now));
+  const Git git(effects, program, folder.path());
+  WEIR_TRY(const Answer answer, git.call({"diff", "--no-index", "--no-color", "--no-ext-diff",
+                                          "--no-textconv", "before", "now"}));
+  if (answer.exit_code > 1) return git.refused("diff", answer);
+  return answer.out.substr(std::min(answer.out.find("\n@@") + 1, answer.out.size()));
 }
 
 Result<Git::Answer> Git::call(std::vector<std::string> arguments, const How& how) const {

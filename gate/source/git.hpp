@@ -63,6 +63,10 @@ class Git {
  public:
   // The repository whose work tree `folder` (absolute) lies in; a bare one is none.
   [[nodiscard]] static Result<Git> open(const Effects& effects, const std::string& folder);
+  // How two texts differ, line by line, from the first "@@" on; "" where they do not. No repository
+  // is asked.
+  [[nodiscard]] static Result<std::string> diff(const Effects& effects, std::string_view before,
+                                                std::string_view now);
 
   [[nodiscard]] const std::string& top() const { return top_; }  // of the work tree, links followed
   // From there to the folder it was opened with: "" or "perf/own".

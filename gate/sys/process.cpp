@@ -118,6 +118,20 @@ Result<int> free_port() {
 
 bool is_free(int port) { return bound(port).open(); }
 
+std::optional<std::string> why_not_traced(Processes& processes) {
+  ProcessSpec nothing;
+  nothing.argv = {"/bin/sh", "-c", ":"};
+  nothing.count_calls = true;
+  const auto finished = processes.run(nothing, Stop());
+  const bool started = finished && finished->ended != HowEnded::not_started;
+  if (started && finished->calls && !finished->calls->by_name.empty()) return std::nullopt;
+  if (started) return "the kernel does not say which calls a traced program makes (Linux 5.3 does)";
+  return fmt::format(
+      "{}\nAllow ptrace: kernel.yama.ptrace_scope below 2, and in a container "
+      "--cap-add SYS_PTRACE",
+      finished ? finished->start_error : finished.error().message);
+}
+
 std::string perf_refusal(int error, std::optional<int> paranoid) {
   constexpr int k_own_processes = 2;  // the highest level at which one's own programs are countable
   switch (error) {

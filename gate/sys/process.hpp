@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "gate/base/result.hpp"
+#include "gate/sys/calls.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/perf_events.hpp"
 
@@ -48,8 +49,19 @@ struct ProcessSpec {
   std::size_t keep_tail = std::size_t{64} << 10;
   // Counted over the engine and everything it starts, from its first instruction to its end.
   std::optional<PerfEvent> count{};
+  // System calls of all that, too: it then runs slower (calls.hpp).
+  bool count_calls = false;
   // Hears what the engine prints as it comes, piece by piece, on the thread that is in run().
   std::function<void(std::string_view piece)> heard{};
+};
+
+// What the system did for a process and the descendants that it waited for, as rusage has it.
+struct Took {
+  std::int64_t waits = 0;        // context switches because it waited
+  std::int64_t preemptions = 0;  // context switches because another's turn came
+  std::int64_t minor_faults = 0, major_faults = 0;
+
+  friend bool operator==(const Took&, const Took&) = default;
 };
 
 enum class HowEnded {
@@ -71,13 +83,14 @@ struct Finished {
   // The biggest resident size of the engine or of a descendant it waited for. Absent where the
   // system cannot tell it from weir's own (very small programs).
   std::optional<std::int64_t> peak_rss_bytes{};
-  std::optional<std::int64_t> major_faults{};
+  std::optional<Took> took{};
   std::string out{}, err{};
   std::uint64_t out_bytes = 0, err_bytes = 0;  // really printed, as far as weir read
   // What ProcessSpec::count asked for. Absent when nothing was asked for or the system said no,
   // which count_error then holds.
   std::optional<PerfCount> counted{};
   std::string count_error{};
+  std::optional<Calls> calls{};  // what ProcessSpec::count_calls asked for
   // Processes that the engine left behind and that were ended.
   std::int64_t left_behind = 0;
   // Holds the place of a large output in memory: keep no Finished longer than needed.
@@ -95,6 +108,10 @@ class Processes {
   // engine does wrong is in Finished.
   [[nodiscard]] virtual Result<Finished> run(const ProcessSpec& spec, const Stop& stop) = 0;
 };
+
+// Why system calls cannot be counted here and what to do about it, two lines ready to show; nothing
+// when they can. Tries it.
+[[nodiscard]] std::optional<std::string> why_not_traced(Processes& processes);
 
 // Memory: an output may take 1 MiB at once; beyond that one process at a time may grow to its
 // limit, the others are not read from meanwhile (their time-outs stand still).

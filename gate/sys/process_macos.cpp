@@ -74,6 +74,16 @@ std::string own_program() {
   return real_path(path.c_str()).value_or("");
 }
 
+Calls calls_of(const CallCounts& /*counts*/) { return {}; }
+SharedCounts::SharedCounts() { errno = ENOTSUP; }
+SharedCounts::~SharedCounts() = default;
+bool be_traced() {
+  errno = ENOTSUP;
+  return false;
+}
+void trace_to_its_start(pid_t /*engine*/, CallCounts& /*counts*/) {}
+void note_traced(pid_t /*thread*/, int /*status*/, CallCounts& /*counts*/) {}
+
 PerfEvent instructions_event() { return {}; }
 PerfEvent page_faults_event() { return {}; }
 

@@ -34,6 +34,8 @@ std::string explain_start(const ProcessSpec& spec, const SupervisorReport& repor
     case Stage::fork:
     case Stage::redirect:
       return fmt::format("no new process could be made: {}", words);
+    case Stage::trace:
+      return fmt::format("its system calls cannot be counted here: ptrace: {}", words);
     case Stage::exec:
     case Stage::none:
       break;
@@ -106,6 +108,9 @@ class Running {
  private:
   std::optional<std::string> start(const CallText& text) {
     Pipe control, report, out, err;
+    if (spec_.count_calls && calls_.emplace().counts == nullptr) {
+      return fmt::format("no memory to count system calls in: {}", words_of(errno));
+    }
     if (!make_pipe(control) || !make_pipe(report) || !make_pipe(out) || !make_pipe(err)) {
       return fmt::format("no pipe could be made: {}", words_of(errno));
     }
@@ -115,6 +120,7 @@ class Running {
     order.envp = text.envp();
     order.folder = spec_.folder.empty() ? nullptr : spec_.folder.c_str();
     order.count = spec_.count ? &*spec_.count : nullptr;
+    order.calls = calls_ ? calls_->counts : nullptr;
     order.settle_ns = static_cast<std::int64_t>(std::max(0.0, spec_.settle_seconds) * 1e9);
     order.control_fd = control.read.get();
     order.report_fd = report.write.get();
@@ -274,12 +280,13 @@ class Running {
       finished.wall_seconds = static_cast<double>(last_.wall_ns) / 1e9;
       finished.cpu_seconds = static_cast<double>(last_.cpu_us) / 1e6;
       if (last_.peak_bytes >= 0) finished.peak_rss_bytes = last_.peak_bytes;
-      finished.major_faults = last_.major_faults;
+      finished.took = last_.took;
       finished.left_behind = last_.left_behind;
       if (spec_.count && last_.count_error == 0) finished.counted = last_.counted;
       if (spec_.count && last_.count_error != 0) {
         finished.count_error = perf_refusal(last_.count_error, std::nullopt);
       }
+      if (calls_) finished.calls = calls_of(*calls_->counts);
       if (WIFSIGNALED(last_.status)) {
         finished.ended = HowEnded::signaled;
         finished.signal = WTERMSIG(last_.status);
@@ -316,6 +323,7 @@ class Running {
   Reason reason_ = Reason::none;
   bool stop_seen_ = false, over_limit_ = false, settling_ = false;
   SupervisorReport last_;
+  std::optional<SharedCounts> calls_;
 };
 
 }  // namespace

@@ -70,6 +70,14 @@ class CurlStreams final : public Streams {
     return stream.id;
   }
 
+  bool has_sent(Id id) const override {
+    const auto found = streams_.find(id);
+    if (found == streams_.end()) return true;
+    curl_off_t sent = 0;
+    curl_easy_getinfo(found->second->handle.easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    return sent >= static_cast<curl_off_t>(found->second->request.body.size());
+  }
+
   void drop(Id id) override {
     const auto found = streams_.find(id);
     if (found == streams_.end()) return;

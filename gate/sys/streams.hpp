@@ -64,6 +64,8 @@ class Streams {
   // Begins one. The sink outlives it and hears nothing before the next wait(), not even of an
   // error.
   virtual Id post(const StreamRequest& request, StreamSink& sink) = 0;
+  // Has the system taken all of its request?
+  [[nodiscard]] virtual bool has_sent(Id) const { return true; }
   // Ends one at once, with its connection; its sink hears no more. Of one that ended: nothing.
   virtual void drop(Id id) = 0;
   // Calls sinks with what came; blocks until something did, or until `until` (on Clock::steady(),

@@ -22,6 +22,11 @@ namespace {
 // Where the supervisor keeps what it needs, so that everything above can be closed.
 constexpr int k_control = 3, k_report = 4, k_out = 5, k_err = 6, k_first_unused = 7;
 constexpr std::int64_t k_second_ns = 1'000'000'000;
+#ifdef __linux__
+constexpr int k_all_threads = __WALL;  // where they are traced
+#else
+constexpr int k_all_threads = 0;
+#endif
 // How long the end of killed processes is waited for; one that hangs in a driver may never end.
 constexpr std::int64_t k_reap_ns = 5 * k_second_ns;
 
@@ -88,6 +93,7 @@ struct StartFailure {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (order.calls != nullptr && !be_traced()) give_up(Stage::trace);
   execve(order.program, order.argv, order.envp);
   give_up(Stage::exec);
   _exit(127);
@@ -136,7 +142,7 @@ void describe(SupervisorReport& report, const rusage& used, std::int64_t floor_b
     return static_cast<std::int64_t>(t.tv_sec) * 1'000'000 + t.tv_usec;
   };
   report.cpu_us = micro(used.ru_utime) + micro(used.ru_stime);
-  report.major_faults = used.ru_majflt;
+  report.took = {used.ru_nvcsw, used.ru_nivcsw, used.ru_minflt, used.ru_majflt};
   const std::int64_t peak = peak_bytes(used);
   // The system counts the moment between fork and exec, when the engine was a copy of this
   // process: a peak no higher than that is not the engine's.
@@ -184,7 +190,7 @@ void let_the_rest_end(std::int64_t patience_ns) {
 
 // Waits for the engine, obeying the control pipe.
 void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes, const Counter& counter,
-           std::int64_t settle_ns) {
+           const SupervisorOrder& order) {
   SupervisorReport report;
   report.what = SupervisorReport::What::ended;
   bool listening = true;  // the control pipe is open
@@ -193,15 +199,20 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes, cons
     int status = 0;
     rusage used{};
     pid_t reaped = 0;
-    while ((reaped = wait4(-1, &status, WNOHANG, &used)) > 0) {
-      if (reaped != engine) continue;
+    // A traced engine may stop without end: weir is heard in between.
+    constexpr int k_most_stops = 256;
+    for (int stop = 0; stop < k_most_stops; ++stop) {
+      reaped = wait4(-1, &status, WNOHANG | k_all_threads, &used);
+      if (reaped <= 0) break;
+      if (order.calls != nullptr) note_traced(reaped, status, *order.calls);
+      if (reaped != engine || WIFSTOPPED(status)) continue;
       report.wall_ns = steady_ns() - started_ns;
       report.status = status;
       describe(report, used, floor_bytes);
-      if (!killing && settle_ns > 0) {
+      if (!killing && order.settle_ns > 0) {
         report.what = SupervisorReport::What::settling;
         send(report);
-        let_the_rest_end(settle_ns);
+        let_the_rest_end(order.settle_ns);
         report.what = SupervisorReport::What::ended;
       }
       report.left_behind = end_the_rest(engine);
@@ -211,13 +222,13 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes, cons
     }
     if (reaped < 0 && errno == ECHILD) return;  // cannot be: the engine was never reaped
     bool spoken = false;
-    pause_until(listening ? &spoken : nullptr, killing ? k_second_ns / 20 : -1);
+    pause_until(listening ? &spoken : nullptr, reaped > 0 ? 0 : killing ? k_second_ns / 20 : -1);
     if (spoken) {
-      char order = 0;
-      const ssize_t got = read(k_control, &order, 1);
+      char wish = 0;
+      const ssize_t got = read(k_control, &wish, 1);
       if (got == 0) listening = false;
-      if (got == 0 || (got == 1 && order == k_control_kill)) killing = true;
-      if (got == 1 && order == k_control_terminate) {
+      if (got == 0 || (got == 1 && wish == k_control_kill)) killing = true;
+      if (got == 1 && wish == k_control_terminate) {
         kill(-engine, SIGTERM);
         kill(-engine, SIGCONT);  // a stopped process would never see it
       }
@@ -270,6 +281,7 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes, cons
   close(failure[1]);
   close(k_out);
   close(k_err);
+  if (order.calls != nullptr) trace_to_its_start(engine, *order.calls);
   StartFailure why{};
   ssize_t got = 0;
   while ((got = read(failure[0], &why, sizeof why)) < 0 && errno == EINTR) {
@@ -285,7 +297,7 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes, cons
   report.what = SupervisorReport::What::started;
   report.stage = Stage::none;
   send(report);
-  watch(engine, started_ns, floor_bytes, counter, order.settle_ns);
+  watch(engine, started_ns, floor_bytes, counter, order);
   _exit(0);
 }
 

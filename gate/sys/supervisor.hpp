@@ -14,6 +14,7 @@
 
 #include <sys/types.h>
 
+#include "gate/sys/calls.hpp"
 #include "gate/sys/interrupts.hpp"
 #include "gate/sys/perf_events.hpp"
 #include "gate/sys/process.hpp"
@@ -21,7 +22,7 @@
 namespace weir::sys {
 
 // Where the start of an engine failed.
-enum class Stage : std::int32_t { none, fork, folder, redirect, exec };
+enum class Stage : std::int32_t { none, fork, folder, redirect, trace, exec };
 
 // What comes through the report pipe: `started` or `not_started`, then (after `started`) `ended`.
 // Between them `settling`, where what the engine left has time to end: the engine itself is gone.
@@ -34,7 +35,7 @@ struct SupervisorReport {
   std::int64_t wall_ns = 0;
   std::int64_t cpu_us = 0;
   std::int64_t peak_bytes = -1;  // -1: cannot be told from weir's own
-  std::int64_t major_faults = 0;
+  Took took{};
   std::int64_t left_behind = 0;
   std::int32_t count_error = 0;  // errno, when an event was to be counted and was not
   PerfCount counted{};
@@ -51,6 +52,7 @@ struct SupervisorOrder {
   char* const* envp = nullptr;
   const char* folder = nullptr;      // or nullptr
   const PerfEvent* count = nullptr;  // or nullptr
+  CallCounts* calls = nullptr;       // or nullptr; shared: the supervisor writes them
   std::int64_t settle_ns = 0;        // for what the engine leaves to end by itself
   int control_fd = -1, report_fd = -1, out_fd = -1, err_fd = -1;
 };

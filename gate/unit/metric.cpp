@@ -5,6 +5,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/unit/kernel_cost.hpp"
 
 namespace weir::unit {
 namespace {
@@ -29,8 +30,12 @@ constexpr std::array k_whole{
           Better::higher, "requests that a server answered per second"},
     Whole{"goodput_requests_per_second", "good requests/s", Kind::time, Unit::requests_per_second,
           Better::higher, "answered requests per second that kept the engine's slo"},
+    Whole{"capacity_requests_per_second", "capacity", Kind::time, Unit::requests_per_second,
+          Better::higher, "highest rate of requests at which a server keeps its slo"},
     Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower,
           "time to load the model"},
+    Whole{"cold_time_to_first_token_seconds", "cold time to first token", Kind::time, Unit::seconds,
+          Better::lower, "time to first token of the first request that a started server is sent"},
     Whole{"iteration_seconds", "iteration time", Kind::time, Unit::seconds, Better::lower,
           "one iteration of each benchmark of a program, added up"},
     Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower,
@@ -39,6 +44,30 @@ constexpr std::array k_whole{
           "perplexity, as the engine reports it"},
     Whole{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher,
           "share of tokens that a reference also picks"},
+    Whole{k_divergence.data(), "output KL", Kind::quality, Unit::ratio, Better::lower,
+          "divergence of the likely tokens from the base's, in nats a token"},
+    Whole{"process_cpu_seconds", "CPU time", Kind::usage, Unit::seconds, Better::lower,
+          "processor time of all threads of a timed process"},
+    Whole{"voluntary_switches", "voluntary switches", Kind::usage, Unit::count, Better::lower,
+          "context switches of a timed process because a thread of it waited"},
+    Whole{"involuntary_switches", "involuntary switches", Kind::usage, Unit::count, Better::lower,
+          "context switches of a timed process because it was another's turn"},
+    Whole{"minor_faults", "minor faults", Kind::usage, Unit::count, Better::lower,
+          "pages that a timed process touched for the first time"},
+    Whole{"major_faults", "major faults", Kind::usage, Unit::count, Better::lower,
+          "pages that were read from a disk for a timed process"},
+    Whole{"draft_acceptance", "draft acceptance", Kind::count, Unit::ratio, Better::higher,
+          "share of drafted tokens that the model accepted"},
+    Whole{"cached_prompt_share", "prompt from cache", Kind::count, Unit::ratio, Better::higher,
+          "share of prompt tokens that the server took from a cache"},
+    Whole{"preemptions_per_request", "preemptions/request", Kind::count, Unit::count, Better::lower,
+          "requests that a server put off for want of memory, per request"},
+    Whole{"server_queue_seconds", "queue time", Kind::time, Unit::seconds, Better::lower,
+          "mean time that requests waited in the server's queue"},
+    Whole{"server_batch_size", "batch size", Kind::quality, Unit::ratio, Better::higher,
+          "requests that a step of the server computes, as it says itself"},
+    Whole{"kv_cache_share", "KV cache in use", Kind::quality, Unit::ratio, Better::lower,
+          "share of the KV cache in use at the end of a load"},
     Whole{k_fits.data(), "fits", Kind::count, Unit::count, Better::higher,
           "1 where the model fits into the memory of a CUDA twin, else 0"},
 };
@@ -53,12 +82,30 @@ constexpr std::array k_latencies{
 };
 constexpr std::array k_percentiles{"", "p90", "p99"};
 
+// What may get worse while a server runs ("BASE_drift").
+constexpr std::array k_drifting{
+    std::pair{"time_to_first_token", "time to first token"},
+    std::pair{"time_per_output_token", "time per output token"},
+    std::pair{"end_to_end_latency", "end-to-end latency"},
+    std::pair{"resident_memory", "resident memory"},
+    std::pair{"draft_acceptance", "draft acceptance"},
+    std::pair{"cached_prompt_share", "prompt from cache"},
+};
+
 struct Count {
   const char* base;
   Unit unit;
   const char* about;
   Better better = Better::lower;
+  bool level = false;     // how much there is at once, which no length adds up
+  bool is_later = false;  // baselines of before lack it
 };
+constexpr Count later(const char* base, Unit unit, const char* about) {
+  return {base, unit, about, Better::lower, false, true};
+}
+constexpr Count level(const char* base, const char* about) {
+  return {base, Unit::bytes, about, Better::lower, true, true};
+}
 
 constexpr std::array k_counts{
     Count{"dispatches", Unit::count, "kernels that reach the device"},
@@ -74,6 +121,17 @@ constexpr std::array k_counts{
     Count{"cublas_calls", Unit::count, "calls of cuBLAS that compute"},
     Count{"device_memory_bytes", Unit::bytes,
           "most memory that was taken of each CUDA device at once, added up"},
+    level("device_memory_peak_bytes", "most memory that was taken of devices at once"),
+    level("device_memory_steady_bytes",
+          "memory that was taken of devices when work was submitted last"),
+    level("bound_buffer_peak_bytes", "most memory that Vulkan's buffers took up at once"),
+    level("weights_bytes", "most that ggml's buffers of weights took up at once"),
+    level("kv_cache_bytes", "most that ggml's buffers of caches took up at once"),
+    level("compute_bytes", "most that ggml's buffers of intermediate results took up at once"),
+    later("allocations", Unit::count, "pieces of memory that devices were asked for"),
+    later("pipelines", Unit::count, "compute pipelines made"),
+    later("shader_modules", Unit::count, "shader modules made"),
+    later("uploaded_bytes", Unit::bytes, "bytes that ggml moved from the host to a device"),
     Count{"graphs", Unit::count, "ggml graphs computed"},
     Count{"splits", Unit::count, "parts of a ggml graph, each on one backend"},
     Count{"cpu_ops", Unit::count, "ops that the CPU computes"},
@@ -82,30 +140,61 @@ constexpr std::array k_counts{
     Count{"copied_bytes", Unit::bytes, "bytes of ggml tensors copied between backends"},
     Count{"backend_syncs", Unit::count, "waits for a backend of ggml"},
     Count{"instructions", Unit::count, "instructions of the CPU"},
+    later("system_calls", Unit::count,
+          "system calls but those of memory, futexes and polls, which are counted apart"),
+    later("memory_calls", Unit::count, "system calls that map and unmap memory"),
+    later("futex_waits", Unit::count, "system calls by which a thread waits for another"),
+    later("futex_wakes", Unit::count, "system calls by which a thread lets others go on"),
+    later("poll_calls", Unit::count, "system calls that wait for a file or a while, or yield"),
+    later("opened_files", Unit::count, "files that the engine opened"),
+    later("read_bytes", Unit::bytes, "bytes that it read of files, pipes and sockets"),
+    later("mapped_file_bytes", Unit::bytes, "bytes of files that it mapped into its memory"),
+    level("host_anonymous_peak_bytes", "most memory of its own that a process had in use at once"),
+    level("host_file_peak_bytes", "most of mapped files that a process had in memory at once"),
+    level("host_shared_peak_bytes", "most shared memory that a process had in use at once"),
+    Count{"threads_peak", Unit::count, "most threads that an engine had at once", Better::lower,
+          true, true},
+    Count{"allowed_cpus", Unit::count, "fewest CPUs that a thread was allowed to run on",
+          Better::higher, true, true},
+    // Of compiled kernels (unit/kernel_cost.hpp), over all waves that they run in.
+    Count{"estimated_cycles", Unit::count, "cycles of kernels, as RADV estimates them: no time"},
+    Count{"spilled_registers", Unit::count,
+          "registers that kernels keep in memory, over all waves"},
+    Count{"kernel_instructions", Unit::count,
+          "instructions in the code of kernels, over all waves"},
 };
 
 // What single ops and kernels are measured by; behind it stands what the engine calls them.
 struct OfWork {
-  std::string_view prefix;
-  const char* label;
-  Kind kind;
-  Unit unit;
+  std::string prefix, label;
+  Kind kind = Kind::count;
+  Unit unit = Unit::count;
+  Better better = Better::lower;
 };
-constexpr std::array k_of_work{
-    OfWork{"op:", "time of ", Kind::time, Unit::seconds},
-    OfWork{"kernel:", "time of ", Kind::time, Unit::seconds},
-    OfWork{"op_calls:", "calls of ", Kind::count, Unit::count},
-    OfWork{"kernel_calls:", "calls of ", Kind::count, Unit::count},
-};
+const std::vector<OfWork>& of_work() {
+  static const auto k_all = [] {
+    std::vector<OfWork> all{{"op:", "time of ", Kind::time, Unit::seconds},
+                            {"kernel:", "time of ", Kind::time, Unit::seconds},
+                            {"op_calls:", "calls of "},
+                            {"kernel_calls:", "calls of "}};
+    for (const KernelCost& cost : kernel_costs()) {
+      all.push_back({fmt::format("{}:", cost.name), fmt::format("{} of ", cost.label), Kind::count,
+                     cost.name.ends_with("_bytes") ? Unit::bytes : Unit::count,
+                     cost.more_is_better ? Better::higher : Better::lower});
+    }
+    return all;
+  }();
+  return k_all;
+}
 constexpr std::size_t k_longest_work = 100;
 constexpr std::size_t k_longest_name = 128;  // of a metric
 
 constexpr auto k_units = names_in_order<Unit>("s", "B", "count", "tok/s", "requests/s", "ratio");
 constexpr auto k_directions = names_in_order<Better>("higher", "lower");
-constexpr auto k_kinds = names_in_order<Kind>("time", "memory", "quality", "count");
+constexpr auto k_kinds = names_in_order<Kind>("time", "memory", "quality", "usage", "count");
 
 const OfWork* find_work(std::string_view name) {
-  return first_of(k_of_work, [&](const OfWork& one) { return name.starts_with(one.prefix); });
+  return first_of(of_work(), [&](const OfWork& one) { return name.starts_with(one.prefix); });
 }
 
 // ASCII, without the space.
@@ -163,7 +252,17 @@ const std::map<std::string, Known, std::less<>>& table() {
                       fmt::format("{} of requests, {}", words, middle ? "median" : percentile)};
       }
     }
+    for (const auto& [base, words] : k_drifting) {
+      const std::string name = fmt::format("{}_drift", base);
+      made[name] = {custom_metric(name, Kind::count, Unit::ratio, Better::lower),
+                    fmt::format("{} drift", words),
+                    fmt::format("by how much {} got worse over a run, beyond chance", words)};
+    }
     for (const Count& count : k_counts) {
+      if (count.level) {
+        made[count.base] = {count_metric(count.base, Scope::whole), "", count.about};
+        continue;
+      }
       for (const auto& [scope, suffix, label] : k_scopes) {
         const Metric metric = count_metric(count.base, scope);
         // Instructions only nearly repeat: no exact line, and none is fitted.
@@ -261,6 +360,16 @@ Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64
   return metric;
 }
 
+bool is_level(std::string_view base) {
+  const Count* count = find_count(base);
+  return count != nullptr && count->level;
+}
+
+bool is_later(std::string_view base) {
+  const Count* count = find_count(base);
+  return count != nullptr && count->is_later;
+}
+
 bool over_context(const Metric& metric) { return holds(k_over_context, metric.scope); }
 
 Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better) {
@@ -282,12 +391,12 @@ std::optional<Metric> find_metric(std::string_view name) {
     const bool fits =
         !what.empty() && what.size() <= k_longest_work && std::ranges::all_of(what, is_printable);
     if (!fits) return std::nullopt;
-    return custom_metric(name, work->kind, work->unit, Better::lower);
+    return custom_metric(name, work->kind, work->unit, work->better);
   }
   constexpr std::string_view k_at = "_at_";
   const std::size_t at = name.rfind(k_at);
-  if (at == std::string_view::npos || find_count(name.substr(0, at)) == nullptr)
-    return std::nullopt;
+  const Count* count = at == std::string_view::npos ? nullptr : find_count(name.substr(0, at));
+  if (count == nullptr || count->level) return std::nullopt;
   const std::string_view digits = name.substr(at + k_at.size());
   const auto length = text::to_int(digits);
   if (!length || *length < 1 || *length > 1'000'000'000 || digits != std::to_string(*length)) {

@@ -22,6 +22,7 @@ enum class Kind {
   time,     // sampled; judged by max_drop (higher is better) or max_increase (lower is better)
   memory,   // sampled; bytes
   quality,  // of the answer (perplexity); judged as times are, the same in every session
+  usage,    // sampled; what a timed process took of the machine: judged by pairs alone
   count,    // exact by default
 };
 enum class Scope {
@@ -50,6 +51,7 @@ struct Metric {
 
 // 0 where a model does not fit into a twin's memory; a cell that was counted has no such number.
 inline constexpr std::string_view k_fits = "fits";
+inline constexpr std::string_view k_divergence = "output_kl";  // of a cell beside its base
 
 // A metric by its full name; knows every base x scope, and "<count>_at_<n>" with 1 <= n <= 10^9.
 [[nodiscard]] std::optional<Metric> find_metric(std::string_view name);
@@ -58,12 +60,17 @@ inline constexpr std::string_view k_fits = "fits";
 [[nodiscard]] Metric count_metric(std::string_view base, Scope scope,
                                   std::optional<std::int64_t> length = std::nullopt);
 
+// A count of what is there at once ("device_memory_peak_bytes"): it has no scope but the whole.
+[[nodiscard]] bool is_level(std::string_view base);
+// A count that weir did not take at first: a baseline without it may be older than it.
+[[nodiscard]] bool is_later(std::string_view base);
 // Fitted over depths: of a line, not of one cell's processes.
 [[nodiscard]] bool over_context(const Metric& metric);
 
 // Metrics of single ops and kernels: their time ("op:lm_head", "kernel:NAME") and their calls
-// ("op_calls:NAME", "kernel_calls:NAME"), per token or prefill as the cell counts. find_metric()
-// knows every such name; no default limit covers one.
+// ("op_calls:NAME", "kernel_calls:NAME"), per token or prefill as the cell counts; and what a
+// kernel's code costs ("registers:NAME", as in kernel_cost.hpp). find_metric() knows every such
+// name; no default limit covers one.
 // `text` begins as such names do; it may be a pattern of them.
 [[nodiscard]] bool names_work(std::string_view text);
 // `prefix` ("kernel_calls:") and a name from outside, cut and made fit for a metric's name.
@@ -91,7 +98,7 @@ inline constexpr std::string_view k_fits = "fits";
 
 [[nodiscard]] std::string_view to_string(Unit unit);      // "s", "B", "count", "tok/s", …
 [[nodiscard]] std::string_view to_string(Better better);  // "higher", "lower"
-[[nodiscard]] std::string_view to_string(Kind kind);      // "time", "memory", "quality", "count"
+[[nodiscard]] std::string_view to_string(Kind kind);      // "time", "memory", …
 [[nodiscard]] std::optional<Unit> parse_unit(std::string_view text);
 [[nodiscard]] std::optional<Better> parse_better(std::string_view text);
 [[nodiscard]] std::optional<Kind> parse_kind(std::string_view text);

@@ -331,7 +331,6 @@ std::string allowance_path(std::int64_t pull_request) {
 
 std::optional<std::string> problem_of(const Allowance& allowance) {
   const Allowable& what = allowance.what;
-  constexpr std::size_t k_longest_reason = 1000;
   if (!profile::CellKey::parse(what.cell)) return "names no cell";
   if (what.metric.empty() || !is_shown(what.metric, 100)) return "names no metric";
   if (what.metric == "placement") return "cannot be about placement: cpu_ops_allowed is a rule";
@@ -346,7 +345,7 @@ std::optional<std::string> problem_of(const Allowance& allowance) {
   }
   if (allowance.head && !is_hex(*allowance.head)) return "is pinned to what is no commit";
   if (allowance.base && !is_shown(*allowance.base, 1024)) return "is for no branch";
-  if (!is_line(allowance.reason, k_longest_reason)) {
+  if (!baseline::valid_reason(allowance.reason)) {
     return "needs a reason, one line of at most 1000 bytes";
   }
   if (!is_login(allowance.who)) return "needs to say who allowed it";

@@ -43,8 +43,9 @@ void describe(const Question& question, CellVerdict& cell) {
   cell.server = candidate.server;
   cell.counts_skipped = candidate.counts_skipped;
   cell.instructions_skipped = candidate.instructions_skipped;
-  if (candidate.instructions_skipped != candidate.counts_skipped) {
-    append(cell.notes, candidate.instructions_skipped);
+  cell.host_skipped = candidate.host_skipped;
+  for (const auto& skipped : {candidate.instructions_skipped, candidate.host_skipped}) {
+    if (skipped != candidate.counts_skipped) append(cell.notes, skipped);
   }
   if (question.base == nullptr) return;
   cell.base = question.nearest() ? "nearest: " + question.base->device_class : "same device class";
@@ -200,12 +201,14 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   describe(question, cell);
   cell.metrics = judge_counts(question);
   append(cell.metrics, judge_works(question, cell.warnings));
+  append(cell.metrics, judge_kernel_costs(question, cell.warnings));
+  append(cell.metrics, judge_likely_tokens(question));
   judge_kernels(question, cell);
   judge_kernel_code(question, cell);
-  explain_instructions(question, cell);
   judge_placement(question, cell);
   append(cell.metrics, judge_times(question));
   append(cell.metrics, missing_times(question));
+  explain_instructions(question, cell);
   // Counts first, then times; what has no limit last.
   std::stable_partition(cell.metrics.begin(), cell.metrics.end(), [](const MetricVerdict& metric) {
     return metric.verdict != Outcome::info || metric.limit.any();
@@ -233,6 +236,9 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
       cell.verdict = Outcome::pass;
       cell.notes.emplace_back("no limit applies here: nothing was judged");
     }
+  }
+  if (question.base != nullptr && !question.base->reason.empty() && cell.verdict == Outcome::fail) {
+    cell.notes.push_back("the baseline was accepted with the reason: " + question.base->reason);
   }
   cell.not_compared = why_not_compared(question, cell);
   return cell;

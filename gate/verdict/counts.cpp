@@ -1,5 +1,6 @@
 // Counts: exact ones may not change; fewer is better only where the work is seen to have stayed.
 
+#include "gate/unit/kernel_cost.hpp"
 #include "gate/verdict/judging.hpp"
 
 namespace weir::verdict {
@@ -97,12 +98,29 @@ std::optional<Ruling> plain_number(const Limit& limit, const Measurement& curren
   return Ruling{};
 }
 
+// Instructions counted in two ways are two counts, which say nothing of each other; and so are
+// costs by two compilers.
+bool depends_on_source(const unit::Metric& metric) {
+  return metric.base == "instructions" || unit::find_kernel_cost(metric.name) != nullptr ||
+         unit::is_summed_cost(metric.base);
+}
+
+// A probe writes all of its counts, 0 as well: what a baseline by the same probe lacks came with a
+// later weir.
+bool is_older(const Counts& base, const Measurement& current) {
+  return unit::is_later(current.metric.base) && std::ranges::any_of(base, [&](const auto& item) {
+           return item.second.source == current.source;
+         });
+}
+
 Ruling against_base(const Question& question, const Limit& limit,
                     const std::optional<Measurement>& base, const Measurement& current) {
   if (question.base == nullptr) return question.fresh(limit.exact, question.choice.reason);
+  if (!base && is_older(question.base->counts, current)) {
+    return {Outcome::info, "the baseline is older than this count: accept it to compare"};
+  }
   if (!base) return question.fresh(limit.exact, "the baseline does not hold this count");
-  // Instructions counted in two ways are two counts, which say nothing of each other.
-  if (current.metric.base == "instructions" && !base->source.empty() &&
+  if (depends_on_source(current.metric) && !base->source.empty() &&
       base->source != current.source) {
     return question.fresh(
         limit.exact,
@@ -146,34 +164,6 @@ bool has_lengths(const Counts& counts, const std::string& base) {
   return std::ranges::any_of(counts, [&](const auto& item) {
     return item.second.metric.base == base && item.second.metric.scope == Scope::at_length;
   });
-}
-
-// What the baseline holds and the candidate lacks. With an exact limit that is an error: a count
-// that can no longer be measured must not pass in silence.
-std::optional<MetricVerdict> missing(const Question& question, const Measurement& base) {
-  MetricVerdict made = question.about(base);
-  made.baseline = base.value();
-  if (base.exact) made.baseline_text = base.exact->str();
-  if (!made.limit.any() || made.limit.mode == Mode::off) return std::nullopt;
-  Ruling& ruling = made;
-  const Profile& candidate = question.candidate;
-  if (base.metric.base == "instructions" && candidate.instructions_skipped) {
-    ruling = {Outcome::skipped, *candidate.instructions_skipped};
-  } else if (candidate.counted_runs == 0) {
-    ruling = {Outcome::skipped,
-              candidate.counts_skipped.value_or("nothing was counted in this run")};
-  } else if (unit::over_context(base.metric)) {
-    // Nothing passes in silence: each depth's own cell judges its count, or misses it.
-    ruling = {Outcome::info, "the depths lie on no line any more: each is compared alone"};
-    return made;
-  } else {
-    ruling = {
-        Outcome::error,
-        fmt::format("could not be measured: the baseline holds {}, this run nothing", shown(base))};
-    new_beside_nearest(question, made.limit.exact, ruling);
-  }
-  show_only(made.limit, ruling);
-  return made;
 }
 
 // An engine's own marks (weir/instrument.h) tell what happened: of a kind that never did there is
@@ -241,13 +231,41 @@ MetricVerdict judge_count(const Question& question, const Measurement& current,
     made.change = (*made.current - *made.baseline) / std::fabs(*made.baseline);
   }
   if (limit.mode == Mode::off) made.reason = "switched off";
-  if (!made.current || !limit.any() || limit.mode == Mode::off) return made;
+  const bool sampled = current.nature == Nature::sampled && !(base && base->exact);
+  if (sampled) made.reason = "threads and time enter into it: shown, not judged";
+  if (!made.current || !limit.any() || limit.mode == Mode::off || sampled) return made;
   std::optional<Ruling> ruling = plain_number(limit, current);
   if (limit.exact || limit.max_increase || limit.max_decrease) {
     take_worse(ruling, against_base(question, limit, base, current));
   }
   static_cast<Ruling&>(made) = *ruling;
   show_only(limit, made);
+  return made;
+}
+
+std::optional<MetricVerdict> judge_missing(const Question& question, const Measurement& base) {
+  MetricVerdict made = question.about(base);
+  made.baseline = base.value();
+  if (base.exact) made.baseline_text = base.exact->str();
+  if (!made.limit.any() || made.limit.mode == Mode::off) return std::nullopt;
+  Ruling& ruling = made;
+  const Profile& candidate = question.candidate;
+  if (auto why = profile::why_skipped(candidate, base.metric, base.source)) {
+    ruling = {Outcome::skipped, std::move(*why)};
+  } else if (candidate.counted_runs == 0) {
+    ruling = {Outcome::skipped,
+              candidate.counts_skipped.value_or("nothing was counted in this run")};
+  } else if (unit::over_context(base.metric)) {
+    // Nothing passes in silence: each depth's own cell judges its count, or misses it.
+    ruling = {Outcome::info, "the depths lie on no line any more: each is compared alone"};
+    return made;
+  } else {
+    ruling = {
+        Outcome::error,
+        fmt::format("could not be measured: the baseline holds {}, this run nothing", shown(base))};
+    new_beside_nearest(question, made.limit.exact, ruling);
+  }
+  show_only(made.limit, ruling);
   return made;
 }
 
@@ -265,8 +283,6 @@ std::vector<MetricVerdict> judge_counts(const Question& question) {
     // One side has a line, the other numbers at lengths: a line gives numbers at lengths too.
     if (const auto from_line = on_line(base, measured.metric)) {
       made.push_back(judge_count(question, measured, from_line));
-      made.back().warnings.emplace_back(
-          "these counts lay on a straight line: each length is compared with it");
       continue;
     }
     made.push_back(judge_count(question, measured, unsaid(base, measured)));
@@ -292,7 +308,7 @@ std::vector<MetricVerdict> judge_counts(const Question& question) {
     if (at_lengths || unmeasured) continue;
     if (const auto said = unsaid(current, stored)) {
       made.push_back(judge_count(question, *said, stored));
-    } else if (auto verdict = missing(question, stored)) {
+    } else if (auto verdict = judge_missing(question, stored)) {
       made.push_back(std::move(*verdict));
     }
   }

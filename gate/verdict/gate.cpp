@@ -183,7 +183,7 @@ std::vector<NotCompared> not_compared(const Cells& cells) {
   return all;
 }
 
-// "nothing was compared: no baseline is stored: run weir baseline accept".
+// "nothing was compared: no baseline is stored".
 std::string words_of(const std::vector<NotCompared>& all) {
   const auto reasons = collect<std::string>(all, [&](const NotCompared& one) {
     const auto cells = static_cast<std::size_t>(one.cells);
@@ -247,6 +247,7 @@ GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
     gate.unjudged = words_of(gate.not_compared);
     if (policy.require_baseline) leave_unjudged(gate, *gate.unjudged);
   }
+  gate.counts_only = policy.counts_only;
   gate.fail_on_inconclusive = policy.fail_on_inconclusive;
   gate.not_judged = not_judged(cells, policy);
   gate.decision_rule = decision_rule(cells, policy);

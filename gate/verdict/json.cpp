@@ -185,6 +185,12 @@ static void fields(Fields& io, TwinCheck& check) {
   io("kernels", check.kernels, "=");
 }
 
+static void fields(Fields& io, OtherCode::Cost& cost) {
+  io("cost", cost.cost);
+  io("before", cost.before);
+  io("now", cost.now);
+}
+
 static void fields(Fields& io, OtherCode& code) {
   io("kernel", code.kernel);
   io("calls", code.calls);
@@ -193,11 +199,14 @@ static void fields(Fields& io, OtherCode& code) {
   io("now", code.now);
   io.sparse("groups_before", code.groups_before);
   io.sparse("groups_now", code.groups_now);
+  io.sparse("costs", code.costs, "cost");
+  io.sparse("differences", code.differences);
 }
 
 static void fields(Fields& io, KernelCode& code) {
   io("verdict", outcome_field(code.verdict));
   io.always("reason", code.reason);
+  io.sparse("compiler", code.compiler);
   io("changed", code.changed, "kernel");
 }
 
@@ -212,6 +221,7 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.derived("prompt", cell.cell.prompt);
   io.derived("depth", cell.cell.depth);
   io.derived("concurrency", cell.cell.concurrency);
+  io.derived("threads", cell.cell.threads);
   io.always("device", cell.device);
   io("verdict", outcome_field(cell.verdict));
   io.always("reason", cell.reason);
@@ -244,6 +254,7 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("twin_check", cell.twin_check);
   io.always("counts_skipped", cell.counts_skipped);
   io.always("instructions_skipped", cell.instructions_skipped);
+  io.sparse("host_skipped", cell.host_skipped);
   io.always("profiling_cost", Short{cell.profiling_cost});
 }
 
@@ -274,6 +285,7 @@ void fields(Fields& io, GateVerdict& gate) {
   io.always("weir_version", gate.weir_version);
   io.always("config", gate.config);
   io.always("some_cells", gate.some_cells);
+  io.always("counts_only", gate.counts_only);
   io.always("commit", gate.commit);
   io.always("base_commit", gate.base_commit);
   io.always("base_source", gate.base_source);

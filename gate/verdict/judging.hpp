@@ -2,7 +2,7 @@
 // judges().
 //
 //   counts.cpp       what a count did, exactly
-//   kernel_code.cpp  the code behind the names of kernels
+//   kernel_code.cpp  the code behind the names of kernels; kernel_costs.cpp what it costs
 //   kernels.cpp      kernels, placement, single kernels and ops that limits name, and whether both
 //                    sides did the same work
 //   times.cpp        what a time did, within what stored samples can tell, on the machine as it is
@@ -62,10 +62,27 @@ void new_beside_nearest(const Question& question, bool exact, Ruling& ruling);
 [[nodiscard]] MetricVerdict judge_count(const Question& question, const Measurement& current,
                                         const std::optional<Measurement>& base);
 
+// What the baseline holds and the candidate lacks. With a limit that is an error: a count that can
+// no longer be measured must not pass in silence.
+[[nodiscard]] std::optional<MetricVerdict> judge_missing(const Question& question,
+                                                         const Measurement& base);
+
 // Calls of the single kernels and ops that limits name. What could not be judged goes into
 // `not_judged`, ready to show.
 [[nodiscard]] std::vector<MetricVerdict> judge_works(const Question& question,
                                                      std::vector<std::string>& not_judged);
+
+// How far the likely tokens of the output are from the base's; none where nobody asked for them.
+[[nodiscard]] std::vector<MetricVerdict> judge_likely_tokens(const Question& question);
+
+// Costs of single kernels that limits name, on either side ("registers:NAME"); the worst code of
+// each name. kernel_costs.cpp.
+using Costs = std::map<std::string, Measurement>;
+[[nodiscard]] Costs costs_of(const std::optional<profile::KernelSet>& codes,
+                             const std::map<std::string, profile::CodeFacts>& facts,
+                             const std::string& compiler);
+[[nodiscard]] std::vector<MetricVerdict> judge_kernel_costs(const Question& question,
+                                                            std::vector<std::string>& not_judged);
 
 // Every time and memory, in the order of their names.
 [[nodiscard]] std::vector<MetricVerdict> judge_times(const Question& question);
@@ -84,7 +101,7 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
 [[nodiscard]] bool alike(const profile::KernelSet& a, const profile::KernelSet& b);
 void judge_kernels(const Question& question, CellVerdict& cell);
 void judge_kernel_code(const Question& question, CellVerdict& cell);
-// Fills functions (after cell.metrics holds the counts).
+// Fills functions (after cell.metrics holds counts and times).
 void explain_instructions(const Question& question, CellVerdict& cell);
 void judge_placement(const Question& question, CellVerdict& cell);
 
@@ -109,16 +126,16 @@ template <class List>
   return first_of(list, [&](const auto& one) { return one.metric.name == name; });
 }
 
-// What differs between two sides, by name.
-using Numbers = std::map<std::string, Rational>;
-[[nodiscard]] std::vector<Changed> differences(const Numbers& base, const Numbers& current);
-
 // "3 cells", "1 pair".
 [[nodiscard]] std::string plural(std::size_t number, std::string_view what);
 // A relative change in words: "-3.1 %".
 [[nodiscard]] std::string percent(double share);
 // Exact or not, with its number in words: "133/2".
 [[nodiscard]] std::string shown(const Measurement& measured);
+
+// Patterns in the limits of the question's cell that begin with one of these.
+[[nodiscard]] std::vector<std::string> patterns_of(const Question& question,
+                                                   std::span<const std::string> prefixes);
 
 // Placement shown on both sides, and no op has come to the CPU: only then fewer counts are an
 // improvement.

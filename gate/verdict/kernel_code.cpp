@@ -2,6 +2,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/counts.hpp"
+#include "gate/unit/kernel_cost.hpp"
 #include "gate/verdict/judging.hpp"
 #include "gate/verdict/proposal.hpp"
 
@@ -71,6 +72,48 @@ std::vector<OtherCode> changes(const Kernels& before, const Kernels& now) {
   return changed;
 }
 
+// Options of the code of one kernel, where there is one on each side.
+std::vector<std::string> differences_of(const OtherCode& one, const Baseline& base,
+                                        const Profile& now) {
+  if (one.before.size() != 1 || one.now.size() != 1) return {};
+  const auto* was = look_up(base.code_facts, one.before.front());
+  const auto* is = look_up(now.code_facts, one.now.front());
+  if (was == nullptr || is == nullptr) return {};
+  std::map<std::string, std::pair<std::string, std::string>> all;
+  for (const auto& [name, value] : was->options) all[name].first = value;
+  for (const auto& [name, value] : is->options) all[name].second = value;
+  std::vector<std::string> differences;
+  const auto shown = [](const std::string& value) { return value.empty() ? "none" : value; };
+  for (const auto& [name, values] : all) {
+    if (values.first == values.second) continue;
+    differences.push_back(
+        fmt::format("{}: {} \u2192 {}", name, shown(values.first), shown(values.second)));
+  }
+  if (was->source != is->source) differences.emplace_back("other instructions");
+  return differences;
+}
+
+// What changed of each kernel beside its hash.
+void describe(const Question& question, std::vector<OtherCode>& changed) {
+  const Baseline& base = *question.base;
+  const Profile& now = question.candidate;
+  const bool same_compiler = base.compiler == now.compiler;
+  const Costs before = costs_of(base.codes, base.code_facts, base.compiler);
+  const Costs after = costs_of(now.codes, now.code_facts, now.compiler);
+  for (OtherCode& one : changed) {
+    if (!one.other_code) continue;
+    one.differences = differences_of(one, base, now);
+    for (const unit::KernelCost& cost : unit::kernel_costs()) {
+      const std::string name = unit::work_name(fmt::format("{}:", cost.name), one.kernel);
+      const Measurement* was = look_up(before, name);
+      const Measurement* is = look_up(after, name);
+      if (!same_compiler || was == nullptr || is == nullptr || was->exact == is->exact) continue;
+      one.costs.push_back(
+          {std::string(cost.name), was->exact->numerator(), is->exact->numerator()});
+    }
+  }
+}
+
 std::string words(const std::vector<OtherCode>& changed) {
   std::vector<std::string> codes, groups;
   for (const OtherCode& one : changed) {
@@ -115,6 +158,9 @@ std::optional<Ruling> compare(const Question& question, bool exact, std::vector<
                : std::nullopt;
   }
   if (stored->varies || now->varies) return std::nullopt;  // as kernels, which say so
+  if (question.base->code_facts.empty() && !question.candidate.code_facts.empty()) {
+    return only_exact(Outcome::fresh, "the baseline's code was told by an older weir: accept it");
+  }
   if (!alike(*stored, *now)) {
     return only_exact(Outcome::fresh, "the baseline's code was counted over another length");
   }
@@ -124,10 +170,26 @@ std::optional<Ruling> compare(const Question& question, bool exact, std::vector<
   out = changes(kernels_of(*stored, grouped ? &*groups : nullptr),
                 kernels_of(*now, grouped ? &*groups_now : nullptr));
   if (out.empty()) return only_exact(Outcome::pass, "");
+  describe(question, out);
   return Ruling{exact ? Outcome::fail : Outcome::info, words(out)};
 }
 
 }  // namespace
+
+std::string OtherCode::words() const {
+  constexpr std::size_t k_most = 3;  // the rest is in weir.verdict
+  std::vector<std::string> parts;
+  if (!differences.empty()) parts.push_back(differences.front());
+  for (std::size_t i = 0; i < std::min(k_most, costs.size()); ++i) {
+    const unit::KernelCost* cost = unit::find_kernel_cost(costs[i].cost);
+    parts.push_back(fmt::format("{} {} \u2192 {}", cost == nullptr ? costs[i].cost : cost->label,
+                                costs[i].before, costs[i].now));
+  }
+  if (groups_before && groups_now) {
+    parts.push_back(fmt::format("groups {} \u2192 {}", groups_before->str(), groups_now->str()));
+  }
+  return parts.empty() ? "other code" : text::join(parts);
+}
 
 void judge_kernel_code(const Question& question, CellVerdict& cell) {
   const Limit limit = resolve_special(cell.cell, "kernel_code", question.limits);
@@ -135,9 +197,9 @@ void judge_kernel_code(const Question& question, CellVerdict& cell) {
   std::vector<OtherCode> changed;
   auto found = compare(question, limit.exact, changed);
   if (!found) return;
-  if (found->verdict == Outcome::info) cell.notes.push_back(found->reason);
   show_only(limit, *found);
-  cell.kernel_code = KernelCode{found->verdict, std::move(found->reason), std::move(changed)};
+  cell.kernel_code = KernelCode{found->verdict, std::move(found->reason),
+                                question.candidate.compiler, std::move(changed)};
 }
 
 }  // namespace weir::verdict

@@ -61,6 +61,13 @@ LimitEntry default_entry(std::vector<std::string> metrics,
   return entry;
 }
 
+LimitEntry at_most(std::vector<std::string> metrics, double value) {
+  LimitEntry entry = default_entry(std::move(metrics));
+  entry.exact.reset();
+  entry.max = Amount{value, false};
+  return entry;
+}
+
 LimitEntry shown_only(std::vector<std::string> metrics) {
   LimitEntry entry = default_entry(std::move(metrics));
   entry.exact = false;
@@ -75,7 +82,15 @@ const std::vector<LimitEntry>& default_limits() {
       default_entry({"*_at_zero_context", "*_per_context_token"}, &LimitEntry::max_increase, 0.10),
       default_entry({"*_per_token", "*_per_prefill", "*_at_*", "*_per_context_token", "kernels",
                      "placement", "fits"}),
-      shown_only({"device_memory_bytes_*"}),
+      default_entry({"draft_acceptance", "cached_prompt_share", "preemptions_per_request"}),
+      at_most({"*_drift"}, 0.02),
+      shown_only({"device_memory_bytes_*", "uploaded_bytes_*"}),
+      default_entry({"device_memory_peak_bytes"}, &LimitEntry::max_increase, 0.01),
+      // How often these would be red for nothing is not known yet.
+      shown_only({"estimated_cycles_*", "spilled_registers_*", "kernel_instructions_*"}),
+      // Of pairs alone; how often the others came depends on what else the machine does.
+      default_entry({"process_cpu_seconds", "voluntary_switches"}, &LimitEntry::max_increase, 0.50),
+      default_entry({"minor_faults"}, &LimitEntry::max_increase, 0.10),
       default_entry({"*tokens_per_second"}, &LimitEntry::max_drop, 0.05),
       // Greedy and with a fixed seed an answer is as good each time: little may change.
       default_entry({"perplexity"}, &LimitEntry::max_increase, 0.01),
@@ -130,7 +145,8 @@ Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
     for (const LimitEntry& entry : default_limits()) {
       if (entry.covers(cell, metric.name)) apply(entry, &metric, limit);
     }
-    if (is_count(metric)) limit.max_increase.reset();
+    const bool is_level = metric.scope == unit::Scope::whole;
+    if (is_count(metric) && !is_level) limit.max_increase.reset();
   }
   for (const LimitEntry& entry : entries) {
     if (entry.covers(cell, metric.name)) apply(entry, &metric, limit);

@@ -70,6 +70,7 @@ void fit_count(const DepthGroup& group, const std::vector<const Counts*>& at_dep
   bool anywhere = false;
   for (std::size_t i = 0; i < at_depths.size(); ++i) {
     const Measurement* found = look_up(*at_depths[i], metric.name);
+    if (found != nullptr && found->nature == profile::Nature::sampled) return;
     anywhere = anywhere || found != nullptr;
     if (found == nullptr || !found->exact) continue;
     seen.push_back({group.depths[i], *found->exact});
@@ -175,6 +176,9 @@ void set_provenance(const DepthGroup& group, const std::vector<const Profile*>& 
   for (auto& [name, hashes] : parts) hashes = short_hash(hashes);
   const std::string depths = fmt::format("{}", fmt::join(group.depths, " "));
   parts["depths"] = short_hash(depths);
+  const auto& of_one = fit.provenance.fingerprint_parts;
+  if (const auto* known = look_up(of_one, profile::k_variables))
+    parts[profile::k_variables] = *known;
   fit.provenance.fingerprint_parts = std::move(parts);
   fit.provenance.fingerprint = short_hash(depths + "\n" + all, 16);
 }

@@ -43,4 +43,8 @@ struct DepthGroup {
 // Every group's fit behind the last of its members.
 [[nodiscard]] std::vector<profile::Profile> with_fits(std::vector<profile::Profile> profiles);
 
+// A line for each list of threads: what changes from one number of threads to the next, and what a
+// thread adds where that is always the same.
+[[nodiscard]] std::vector<std::string> over_threads(std::span<const profile::Profile> profiles);
+
 }  // namespace weir::verdict

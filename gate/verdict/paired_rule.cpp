@@ -15,8 +15,9 @@ constexpr double k_slowest = std::numeric_limits<double>::infinity();
 double in_pair(const profile::PairedMetric& metric, const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return k_slowest;
   if (metric.line_unit) return *value / *metric.line_unit;
-  if (!(*value > 0)) return k_slowest;
-  return metric.metric.better == unit::Better::higher ? -std::log(*value) : std::log(*value);
+  const double number = *value + metric.added;
+  if (!(number > 0)) return k_slowest;
+  return metric.metric.better == unit::Better::higher ? -std::log(number) : std::log(number);
 }
 
 using stats::Decision;
@@ -118,7 +119,7 @@ const std::optional<MaxChange>& change_in(const Limit& limit, const unit::Metric
 
 double number_of(const profile::PairedMetric& metric, double in_pair) {
   if (metric.line_unit) return in_pair * *metric.line_unit;
-  return std::exp(metric.metric.better == unit::Better::higher ? -in_pair : in_pair);
+  return std::exp(metric.metric.better == unit::Better::higher ? -in_pair : in_pair) - metric.added;
 }
 
 double change_of(const unit::Metric& metric, double effect) {
@@ -141,8 +142,9 @@ std::optional<stats::PairedRule> paired_rule(const Limit& limit,
   const auto& change = change_in(limit, metric.metric);
   if (!change || limit.mode == Mode::off) return std::nullopt;
   const auto effect = [&](const Amount& amount) {
-    const double share =
-        amount.relative ? amount.value : amount.value / metric.warm_up.base.value_or(0);
+    const double share = amount.relative
+                             ? amount.value
+                             : amount.value / (metric.warm_up.base.value_or(0) + metric.added);
     return !(share > 0) || (higher && share >= k_most) ? std::numeric_limits<double>::quiet_NaN()
            : higher                                    ? stats::effect_of_drop(share)
                                                        : stats::effect_of_increase(share);
@@ -201,9 +203,11 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
   }
   if (const auto interval = stats::effect_interval(pairs, *rule)) {
     // Better and worse change places where a rate is concerned.
-    const double one = change_of(metric.metric, interval->low);
-    const double other = change_of(metric.metric, interval->high);
-    made.change = change_of(metric.metric, interval->estimate);
+    const double whole = metric.added + made.baseline.value_or(0);
+    const double scale = metric.added > 0 ? whole / made.baseline.value_or(0) : 1;
+    const double one = scale * change_of(metric.metric, interval->low);
+    const double other = scale * change_of(metric.metric, interval->high);
+    if (std::isfinite(scale)) made.change = scale * change_of(metric.metric, interval->estimate);
     if (std::isfinite(std::min(one, other)) && std::min(one, other) > -1)
       made.low = std::min(one, other);
     if (std::isfinite(std::max(one, other))) made.high = std::max(one, other);

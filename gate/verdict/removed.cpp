@@ -73,10 +73,7 @@ struct Holding {
     if (metric.current || metric.pairs || !explained(metric.verdict)) return;
     const bool count = metric.metric.kind == unit::Kind::count;
     if (count && !metric.baseline) return;
-    if (metric.metric.base == "instructions" && candidate.instructions_skipped &&
-        held.lost.empty()) {
-      return;
-    }
+    if (held.lost.empty() && profile::why_skipped(candidate, metric.metric, metric.source)) return;
     const std::string had = !count                 ? "samples"
                             : metric.baseline_text ? *metric.baseline_text
                                                    : fmt::format("{:.10g}", *metric.baseline);

@@ -234,6 +234,13 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
     judge_beside_base(question, current, made);
     return made;
   }
+  if (current.metric.kind == Kind::usage) {
+    made.reason = "sampled: judged beside a base program alone (--against)";
+    const auto plain = plain_number(made.limit, current, question.policy.stored_level);
+    if (plain && made.limit.mode != Mode::off) static_cast<Ruling&>(made) = *plain;
+    show_only(made.limit, made);
+    return made;
+  }
   const Stored stored = stored_samples(question, current.metric.name);
   const auto even = normalized(question.candidate, current, stored.sessions);
   const Samples samples = even ? *even : plain_samples(current, stored.sessions);

@@ -72,7 +72,8 @@ bool counted(const Profile& profile) { return profile.counted_runs > 0 && profil
 
 bool is_device_count(const Measurement& measured) {
   // What the processor did says nothing of the device.
-  return measured.metric.kind == unit::Kind::count && measured.metric.base != "instructions";
+  return measured.metric.kind == unit::Kind::count && measured.metric.base != "instructions" &&
+         measured.source != "host";
 }
 
 void compare_counts(const Profile& twin, const Profile& real, TwinCheck& check) {

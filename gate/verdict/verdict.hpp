@@ -32,6 +32,9 @@ struct Changed {
 
   friend bool operator==(const Changed&, const Changed&) = default;
 };
+// What differs between two sides, by name.
+using Numbers = std::map<std::string, Rational>;
+[[nodiscard]] std::vector<Changed> differences(const Numbers& base, const Numbers& current);
 
 // Where the processes of one side lie, in the metric's unit: the fastest tenth, the middle, the
 // mean, the slowest tenth. Those that did not end are infinitely slow.
@@ -130,17 +133,31 @@ void fields(Fields& io, Finding& finding);
 
 // A kernel that is called as often as before, and is not the same.
 struct OtherCode {
+  struct Cost {
+    std::string cost;  // as in unit/kernel_cost.hpp
+    std::int64_t before = 0, now = 0;
+
+    friend bool operator==(const Cost&, const Cost&) = default;
+  };
   std::string kernel;
   Rational calls;
   bool other_code = false;                            // else only its groups differ
   std::vector<std::string> before, now;               // hashes of its code
   std::optional<Rational> groups_before, groups_now;  // where they differ
+  std::vector<Cost> costs;                            // that differ, by the same compiler
+  // What its code differs in, most telling first: "constant 2: 64 → 128". Its instructions are
+  // compared by the caller, who may have them.
+  std::vector<std::string> differences;
+  std::string machine_code{};  // a diff of it, for pages alone; in no document
 
+  // "constant 2: 64 → 128, occupancy 18 → 6"; "other code" where nothing more is known.
+  [[nodiscard]] std::string words() const;
   friend bool operator==(const OtherCode&, const OtherCode&) = default;
 };
 struct KernelCode {
   Outcome verdict = Outcome::info;
   std::string reason;
+  std::string compiler;  // that costs are by: "radv-navi31, Mesa 25.0.7"; "": none
   std::vector<OtherCode> changed;
 
   friend bool operator==(const KernelCode&, const KernelCode&) = default;
@@ -177,8 +194,8 @@ struct CellVerdict {
   std::vector<Finding> findings{};
   std::optional<double> profiling_cost;
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
-  std::optional<std::string> instructions_skipped{};  // the same of instructions alone
-  std::vector<profile::ServerFigure> server{};        // as Profile::server
+  std::optional<std::string> instructions_skipped{}, host_skipped{};  // as Profile has them
+  std::vector<profile::ServerFigure> server{};                        // as Profile::server
   std::optional<TwinCheck> twin_check{};  // of a twin whose device was there to be asked
 };
 
@@ -201,6 +218,7 @@ struct GateVerdict {
   std::string weir_version;
   std::string config;       // path as given
   bool some_cells = false;  // of those in `config`: --cell left others out
+  bool counts_only = false;
   std::optional<std::string> commit, base_commit;
   std::string base_source;           // "stored baselines in baselines", "run weir-out/…"
   std::optional<Against> against{};  // there is a base program beside the candidate

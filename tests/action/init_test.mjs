@@ -71,6 +71,7 @@ test('an engine is built as weir.yaml says; one of PATH has no base, so that sto
   const other = repository('.', config().replace('./engine', 'echo'));
   other.init('--ci', 'github');
   assert.equal(well_formed(other.workflow).against, 'none');
+  assert.match(fs.readFileSync(other.workflow, 'utf8'), /# the runner has no echo unless/);
 });
 
 test('what git does not hold and nothing makes is asked for, and ends red until it is there', () => {
@@ -79,6 +80,7 @@ test('what git does not hold and nothing makes is asked for, and ends red until 
   spawnSync('git', ['init', '-q'], {cwd: place});
   const done = init('--ci', 'github');
   assert.match(done.stdout, /say in it where these come from: \.\/engine, model\.bin/);
+  assert.match(done.stdout, /the runner has no \.\/engine unless a step gets it: "build:" is missing in weir\.yaml/);
   well_formed(workflow);
   const steps = read_yaml(workflow).jobs.measure.steps;
   const {run} = steps.find((step) => step.name === 'The engine and its models');
@@ -100,6 +102,23 @@ test('what is there stays as it is', () => {
   assert.equal(fs.readFileSync(workflow, 'utf8'), 'mine');
   assert.equal(fs.readFileSync(path.join(place, 'weir.yaml'), 'utf8'), config());
   assert.equal(init().status, 2);
+});
+
+test('for forks there are two workflows, and neither is written where one of them is there', () => {
+  const {init, workflow} = repository('bench');
+  assert.equal(init('--forks').status, 2);
+  assert.match(init('--ci', 'gitlab', '--forks').stderr, /--forks goes with --ci github/);
+  const post = workflow.replace('weir.yml', 'weir-post.yml');
+  fs.mkdirSync(path.dirname(post), {recursive: true});
+  fs.writeFileSync(post, 'mine');
+  assert.match(init('--ci', 'github', '--forks').stdout, /kept .*weir-post\.yml/);
+  assert.ok(!fs.existsSync(workflow));
+  fs.rmSync(post);
+  assert.equal(init('--ci', 'github', '--forks').status, 0);
+  well_formed(workflow);
+  const {jobs} = read_yaml(post);
+  assert.deepEqual(jobs.post.steps[0].with, {'working-directory': 'bench', 'counts-only': true, 'baselines-ref': 'origin/perf-baselines', 'require-baseline': true});
+  assert.ok(!('post' in read_yaml(workflow).jobs));
 });
 
 test('GitLab gets its file, or a part of it to be taken in', () => {

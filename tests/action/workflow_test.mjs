@@ -80,7 +80,7 @@ function job(name, given, more = {}) {
   const env = {HOME: home, BUILDS: builds, WEIR_CACHE: path.join(home, '.cache/weir'), ...more.env};
   const saved = [];
   let done;
-  for (const step of workflow.jobs[name].steps) {
+  for (const step of (more.of ?? workflow).jobs[name].steps) {
     const inputs = Object.fromEntries(Object.entries(step.with ?? {}).map(([key, value]) => [key, filled(String(value), {github})]));
     if (step.uses?.startsWith('actions/checkout@')) {
       assert.equal(inputs['fetch-depth'], '0');
@@ -128,37 +128,59 @@ test('a pull request that adds syncs is red, and its base comes out of the cache
   const red = job('measure', pull_request('slower', 5, 2));
   assert.equal(red.success, false);
   assert.equal(red.outputs.verdict, 'fail', red.log);
-  assert.match(red.summary, /syncs\/token \| 3 \| \*\*5\*\*/);
+  assert.match(red.summary, /syncs\/token \| 3\u00a0\u2192\u00a0\*\*5\*\*/);
   assert.equal(red.builds, 1, red.log);
 });
 
-// gh brings the artifact of this workflow run.
-function artifact_of({artifacts}, more = {}) {
+// gh brings the artifact of this workflow run, and the pull requests that are open.
+function artifact_of({artifacts}, more = {}, pulls = []) {
   const bin = world.fresh('bin');
   fs.writeFileSync(path.join(bin, 'zip'), zip({...artifacts['weir-gate'], ...more}));
-  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh\ncase "$*" in */zip) cat '${bin}/zip' ;; *) echo 7 9 ;; esac\n`, {mode: 0o755});
+  fs.writeFileSync(path.join(bin, 'pulls'), JSON.stringify(pulls));
+  fs.writeFileSync(path.join(bin, 'gh'), `#!/bin/sh\ncase "$*" in */zip) cat '${bin}/zip' ;; */pulls\\ *) cat '${bin}/pulls' ;; *) echo 7 9 ;; esac\n`, {mode: 0o755});
   return bin;
+}
+// The verdict that a job posts.
+function posted(github, more) {
+  fs.rmSync(path.join(world.top, 'posted'), {force: true});
+  const done = job('post', github, more);
+  assert.equal(done.success, true, done.log);
+  assert.match(done.log, /--judged-here\|/);
+  return JSON.parse(fs.readFileSync(path.join(world.top, 'posted'), 'utf8'));
 }
 
 const refused = spawnSync(weir, ['gate', '--from=.', '--rules-from=HEAD'], {encoding: 'utf8', cwd: '/'}).stderr.includes('leave --rules-from out');
 test('the job that posts judges the records by the base\'s rules, whatever the artifact says of itself', {skip: refused && 'this weir judges no run by other rules'}, () => {
-  const posted = (github, measured, more) => {
-    fs.rmSync(path.join(world.top, 'posted'), {force: true});
-    const done = job('post', github, {path: [artifact_of(measured, more)]});
-    assert.equal(done.success, true, done.log);
-    assert.match(done.log, /--judged-here\|/);
-    return JSON.parse(fs.readFileSync(path.join(world.top, 'posted'), 'utf8'));
-  };
   const same = pull_request('as-before', 3, 4);
-  const pass = posted(same, job('measure', same));
+  const pass = posted(same, {path: [artifact_of(job('measure', same))]});
   assert.equal(pass.verdict, 'pass');
   assert.equal(pass.rules.commit, world.git(world.work, 'rev-parse', 'main'));
   const slower = pull_request('slower-still', 6, 5);
   const red = job('measure', slower);
   const forged = Buffer.from(JSON.stringify({...pass, verdict: 'pass'}));
-  const fail = posted(slower, red, {'verdict.json': forged, 'run/verdict.json': forged, 'weir.yaml': Buffer.from('limits: []')});
+  const fail = posted(slower, {path: [artifact_of(red, {'verdict.json': forged, 'run/verdict.json': forged, 'weir.yaml': Buffer.from('limits: []')})]});
   assert.equal(fail.verdict, 'fail');
   assert.equal(fail.cells[0].metrics.find(({metric}) => metric === 'syncs_per_token').current, 6);
+});
+
+test('a fork is measured by one workflow and judged by the other', {skip: refused && 'this weir judges no run by other rules'}, () => {
+  const place = world.fresh('forks');
+  fs.cpSync(world.work, place, {recursive: true});
+  fs.rmSync(path.join(place, '.github'), {recursive: true});
+  const done = spawnSync(weir, ['init', '--ci', 'github', '--forks'], {
+    cwd: place, encoding: 'utf8', env: {PATH: process.env.PATH, HOME: world.top, WEIR_LOCK_DIR: path.join(world.top, 'locks')}});
+  assert.match(done.stdout, /wrote \.github\/workflows\/weir\.yml\nwrote \.github\/workflows\/weir-post\.yml\n/, done.stderr);
+  const [measures, posts] = ['weir.yml', 'weir-post.yml'].map((name) => read_yaml(path.join(place, '.github/workflows', name)));
+  assert.deepEqual([Object.keys(measures.jobs), posts.on.workflow_run.workflows], [['measure', 'baselines'], [measures.name]]);
+  const fork = pull_request('from-afar', 7, 9);
+  const pull = fork.event.pull_request;
+  pull.head.repo.full_name = 'stranger/r';
+  const measured = job('measure', fork, {of: measures});
+  assert.equal(measured.outputs.verdict, 'fail', measured.log);
+  const ended = {event_name: 'workflow_run', ref: 'refs/heads/main', sha: pull.base.sha, event: {workflow_run: {
+    id: '77', event: 'pull_request', head_sha: pull.head.sha, head_branch: pull.head.ref, head_repository: {full_name: 'stranger/r', owner: {login: 'stranger'}}}}};
+  const verdict = posted(ended, {of: posts, path: [artifact_of(measured, {}, [pull])]});
+  assert.deepEqual([verdict.verdict, verdict.rules.commit], ['fail', pull.base.sha]);
 });
 
 test('an engine that steals finds nothing that writes, and what it leaves behind reaches no job that posts', () => {

@@ -69,7 +69,7 @@ TEST(Bodies, TakeMoreMembersLast) {
   const Json body = parse_json(body_of(api("llama"), more)).value_or(Json());
   EXPECT_EQ(body["cache_salt"], "x");
   EXPECT_EQ(body["seed"], 9);
-  EXPECT_EQ(body["cache_prompt"], true);
+  EXPECT_FALSE(body.contains("cache_prompt")) << "the server's own flag decides";
   EXPECT_FALSE(body.contains("ignore_eos"));
 }
 
@@ -262,6 +262,46 @@ TEST(Reports, OfEachServer) {
     EXPECT_EQ(got.model, c.report.model) << c.data;
     EXPECT_EQ(got.build, c.report.build) << c.data;
   }
+}
+
+// By OpenAI's reference, llama.cpp's README of its server and vLLM's protocol.py.
+TEST(LikelyTokens, AreAskedForAndReadInEachApi) {
+  using profile::Likely;
+  const Likely both = {{"a", {{"a", -0.5}, {"b", -1}}}};
+  const char* const k_content =
+      R"([{"token":"a","logprob":-0.5,"top_logprobs":[{"token":"a","logprob":-0.5},{"token":"b","logprob":-1}]}])";
+  struct Case {
+    const char* api;
+    std::string asks, event;
+    Likely likely;
+  };
+  const Case cases[] = {
+      {"llama", R"({"n_probs":10})",
+       fmt::format(R"({{"content":"a","stop":false,"completion_probabilities":{}}})", k_content),
+       both},
+      {"chat", R"({"logprobs":true,"top_logprobs":10})",
+       fmt::format(R"({{"choices":[{{"delta":{{"content":"a"}},"logprobs":{{"content":{}}}}}]}})",
+                   k_content),
+       both},
+      {"completions", R"({"logprobs":10})",
+       R"({"choices":[{"text":"a","logprobs":{"tokens":["a"],"top_logprobs":[{"a":-0.5,"b":-1}]}}]})",
+       both},
+      {"completions", R"({"logprobs":10})",
+       fmt::format(R"({{"choices":[{{"text":"a","logprobs":{{"content":{}}}}}]}})", k_content),
+       both},
+      {"completions", R"({"logprobs":10})", R"({"choices":[{"text":"a","logprobs":null}]})", {}},
+      {"chat",
+       R"({"logprobs":true,"top_logprobs":10})",
+       R"({"choices":[{"delta":{"content":"a"},"logprobs":{"content":[{"token":5},{"token":"a","top_logprobs":[{"token":"\u001b","logprob":"x"},7]}]}}]})",
+       {{"a", {}}}},
+  };
+  for (const Case& c : cases) {
+    EXPECT_EQ(dump_json(api(c.api).ask_likely(10)), c.asks) << c.api;
+    const auto piece = api(c.api).read(c.event);
+    ASSERT_TRUE(piece) << c.event;
+    EXPECT_EQ(piece->likely, c.likely) << c.event;
+  }
+  EXPECT_EQ(api("ollama").ask_likely, nullptr);
 }
 
 // A stream as it was recorded from llama-server: 9 prompt tokens, 4 of them cached; 3 generated.

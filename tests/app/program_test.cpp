@@ -48,6 +48,33 @@ TEST(Program, RunsNoVerbOfAnotherCall) {
   EXPECT_EQ(run(world, {}), 2) << "nothing is kept from the call before";
 }
 
+TEST(Program, NamesTheCommandThatWasMeant) {
+  const struct {
+    std::vector<const char*> words;
+    const char* says;
+  } cases[] = {
+      {{"gat"}, "weir: no command \"gat\" (did you mean \"gate\"?)\n"},
+      {{"help", "gat"}, "weir: no command \"gat\" (did you mean \"gate\"?)\n"},
+      {{"help", "nosuch"}, "weir: no command \"nosuch\"\n"},
+      {{"baseline", "acept"}, "weir: no command \"acept\" (did you mean \"accept\"?)\n"},
+  };
+  for (const auto& c : cases) {
+    tests::FakeWorld world(tests::k_timed_yaml);
+    EXPECT_EQ(run(world, c.words), 2) << c.says;
+    EXPECT_THAT(world.terminal.err, StartsWith(c.says));
+  }
+}
+
+TEST(Program, PutsItsNameBeforeWhatTheParserRefuses) {
+  for (const std::vector<const char*>& words :
+       {std::vector<const char*>{"model", "make"}, {"gate", "--nosuch"}, {"baseline"}}) {
+    tests::FakeWorld world(tests::k_timed_yaml);
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run(world, words), 2) << words.back();
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), StartsWith("weir: ")) << words.back();
+  }
+}
+
 TEST(Program, TakesTheNamesThatOptionsHadBefore) {
   tests::FakeWorld world(tests::k_timed_yaml);
   const struct {

@@ -10,6 +10,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/unit/kernel_cost.hpp"
 #include "gate/unit/metric.hpp"
 
 #include "tests/app/run.hpp"
@@ -113,7 +114,11 @@ TEST(Reference, HasEveryMetric) {
   page +=
       "\nBesides: `COUNT_at_N` where counts lie on no line (N is the generation length), and times "
       "and calls of single ops and kernels: `op:NAME`, `kernel:NAME`, `op_calls:NAME`, "
-      "`kernel_calls:NAME`.\n";
+      "`kernel_calls:NAME`. The cost of the code of a kernel is `COST:NAME`:\n\n"
+      "| cost | meaning |\n| --- | --- |\n";
+  for (const unit::KernelCost& cost : unit::kernel_costs()) {
+    page += fmt::format("| `{}` | {} |\n", cost.name, cost.about);
+  }
   tests::expect_file("docs/reference/metrics.md", page);
 }
 
@@ -125,6 +130,7 @@ class Keys {
   void add(const Json& owner, const std::string& path) {
     for (const auto& [name, key] : owner.items()) {
       const std::string whole = path + name;
+      if (!listed_.insert(whole).second) continue;  // names of two shapes, with the same keys
       const std::string what = key.value("description", "");
       EXPECT_NE(what, "") << whole << " has no description in configs/weir.schema.json";
       const std::string usual = key.contains("default") ? shown(key["default"]) : std::string();
@@ -193,6 +199,7 @@ class Keys {
   }
 
   const Json& schema_;
+  std::set<std::string> listed_;
   std::string rows_;
 };
 

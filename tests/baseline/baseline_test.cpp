@@ -185,6 +185,9 @@ TEST(BaselineParse, SaysWhatIsWrong) {
        "metric"},
       {"/kernels/scope", "per_aeon", "scope"},
       {"/placement/state", "elsewhere", "state"},
+      {"/reason", "two\nlines", "one line"},
+      {"/reason", "\x1b[31mred", "one line"},
+      {"/reason", std::string(1001, 'a'), "one line"},
   };
   for (const Case& one : k_cases) {
     Json json = good;
@@ -414,6 +417,19 @@ TEST(Accept, StartsAnewForAnotherFingerprint) {
               UnorderedElementsAre(Key("dispatches_per_token"), Key("dispatches_fixed")));
 }
 
+TEST(Accept, KeepsAReasonUntilAnotherValueTakesItsPlace) {
+  const Baseline with = accept(profile_with_counts(), {}, {}, "the new sampler");
+  EXPECT_EQ(parse(to_text(with))->reason, "the new sampler");
+  Profile again = profile_with_counts();
+  add_rate(again, {28});
+  EXPECT_EQ(accept(again, with, {}).reason, "the new sampler") << "one more stored run";
+  EXPECT_EQ(accept(again, with, {}, "another").reason, "another");
+  add_count(again, "dispatches_per_token", 66);
+  EXPECT_EQ(accept(again, with, {}).reason, "") << "it was said of other counts";
+  again.provenance.fingerprint = "beef";
+  EXPECT_EQ(accept(again, with, {}).reason, "");
+}
+
 TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
   const auto stored_as = [](const char* device_class, const char* fingerprint = "f00d") {
     Baseline baseline = accept(profile_with_counts(), {}, {});
@@ -478,6 +494,36 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
       EXPECT_EQ(choice.baseline->device_class, one.device_class);
     }
   }
+}
+
+TEST(Choose, NamesVariablesThatChangedWhereBothSidesKnowThem) {
+  Profile now = profile_with_counts();
+  now.provenance.fingerprint_parts = {{"environment", "e2"}, {"variables", "A=1 A1=1 FUSION=2"}};
+  const auto says = [&](const std::map<std::string, std::string>& then) {
+    Baseline stored = accept(now, {}, {});
+    stored.fingerprint = "beef";
+    stored.fingerprint_parts = then;
+    return choose(now, {{stored}}).reason;
+  };
+  const std::string begin = "the baselines have another fingerprint: ";
+  EXPECT_EQ(says({{"environment", "e1"}, {"variables", "A=1 FUSION=1 GONE=1"}}),
+            begin + "environment (A1, FUSION, GONE) changed");
+  EXPECT_EQ(says({{"environment", "e1"}, {"variables", ""}}),
+            begin + "environment (A, A1, FUSION) changed");
+  EXPECT_EQ(says({{"environment", "e1"}}), begin + "environment changed") << "an older baseline";
+  EXPECT_EQ(says({{"environment", "e2"}, {"prompt", "p"}}), begin + "prompt changed");
+  EXPECT_THAT(says({{"environment", "e1"}, {"variables", "\x1b[31m" + std::string(5000, 'x')}}),
+              testing::AllOf(HasSubstr("…) changed"), testing::Not(HasSubstr("\x1b"))));
+}
+
+TEST(Choose, NamesTheLastWordsOfABaseThatEnded) {
+  Profile base = profile_with_counts();
+  base.errors = {"counted: exited with code 127"};
+  base.stderr_tail = "loading\nerror while loading shared libraries: libllama.so.0\n";
+  const Choice choice = choice_of(profile_with_counts(), base);
+  EXPECT_EQ(choice.reason,
+            "the base could not measure this cell: counted: exited with code 127: error while "
+            "loading shared libraries: libllama.so.0");
 }
 
 TEST(Choose, NeverTakesOneTwinOrCpuForAnother) {

@@ -222,6 +222,9 @@ describe('the trend site', () => {
   it('finds, filters and orders cells, and keeps that in the address', async () => visit('#/', async (page) => {
     const rows = () => page.locator('.matrix tbody tr').count();
     assert.equal(await rows(), 3);
+    // What fails at the gate, what got worse, what is steady.
+    assert.match(await page.locator('.matrix tbody tr').first().innerText(), /vulkan[\s\S]*fail/);
+    assert.match(await page.locator('.matrix tbody tr').last().innerText(), /steady/);
     await page.getByLabel('Find cells').fill('llama CPU');
     await page.waitForFunction(() => document.querySelectorAll('.matrix tbody tr').length === 1);
     await hashHas(page, 'find=llama+CPU');
@@ -239,6 +242,16 @@ describe('the trend site', () => {
     assert.equal(await page.evaluate(() => location.hash), address);
     await page.waitForSelector('.matrix thead th:has-text("peak memory")');
   }));
+
+  it('shows the worst metric of a cell first, and uses the width', async () => visit('#/', async (page) => {
+    await goTo(page, await cellAddress(page, CPU));
+    const rows = page.locator('h2:has-text("All metrics") + .paged tbody tr');
+    assert.match((await rows.allInnerTexts()).join(), /^decode tok\/s\s+EPYC[\s\S]*worse[\s\S]*known[\s\S]*steady/);
+    assert.match(await page.title(), /decode tok\/s/);
+    await goTo(page, '#/');
+    const [content, table] = await page.evaluate(() => ['.matrix', '.wide'].map((one) => document.querySelector(one).scrollWidth));
+    assert.ok(table <= content && content <= 1280 - 2 * 16, `${table} in ${content}`);
+  }, {width: 1280}));
 
   it('compares two commits', async () => visit('#/compare', async (page) => {
     const night = async (label, number) => {
@@ -290,6 +303,7 @@ describe('the trend site', () => {
     try {
       const page = await openPage(browser, wide);
       assert.equal(await page.locator('.matrix tbody tr').count(), 25);
+      assert.match(await page.locator('.matrix tbody th').first().innerText(), /model-00007/); // it got worse
       await page.getByRole('button', {name: 'Next'}).click();
       await page.waitForSelector('.matrix th:has-text("model-00025")');
       await hashHas(page, 'at=1');

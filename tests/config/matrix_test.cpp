@@ -52,6 +52,25 @@ std::unique_ptr<Expanded> expanded(const std::string& yaml) {
   return result;
 }
 
+TEST(Matrix, HasCellsWithoutAModelWhereNoCommandAsksForOne) {
+  const std::string form =
+      "version: 1\nengines: {e: {command: [e, '{tokens}'MODEL], output: generic, facts: "
+      "{generated_tokens: {pointer: /n}}}}\nMODELSbackends: {cpu: }\nprompts: {p: {tokens: 32}}\n";
+  const auto yaml = [&](const std::string& argument, const std::string& models) {
+    std::string text = form;
+    text.replace(text.find("MODELS"), 6, models);
+    return text.replace(text.find("MODEL"), 5, argument);
+  };
+  EXPECT_THAT(cells_of(parse_text(yaml("", ""))), ElementsAre("e/none/cpu/p"));
+  EXPECT_THAT(cells_of(parse_text(yaml("", "models: {built-in: }\n"))),
+              ElementsAre("e/built-in/cpu/p"));
+  EXPECT_EQ(expanded(yaml("", ""))->cell("e/none/cpu/p").model_path, "");
+  EXPECT_THAT(cells_of(parse_text(yaml(", '{model}'", ""))),
+              ElementsAre("weir.yaml:1:1: the configuration needs \"models\""));
+  EXPECT_THAT(cells_of(parse_text(yaml(", '{model}'", "models: {none: }\n"))),
+              ElementsAre(HasSubstr("{model} in the command needs a file")));
+}
+
 TEST(Matrix, IsTheProductOfWhatFitsInTheOrderWritten) {
   const auto made = expanded(whole(""));
   EXPECT_THAT(made->names(),
@@ -92,6 +111,23 @@ TEST(Matrix, MakesACellOfEachDepthOfAList) {
                           "llama.cpp/tiny/vulkan/one"));
   EXPECT_EQ(made->cell("llama.cpp/tiny/cpu/long@d256").depth, 256);
   EXPECT_EQ(made->cell("llama.cpp/tiny/cpu/one").depth, 256);
+}
+
+TEST(Matrix, MakesACellOfEachNumberOfThreadsOfAList) {
+  const auto made = expanded(
+      "version: 1\n"
+      "engines: {a: {command: [a, '{model}', '{tokens}', '{threads}'], output: llama-bench}}\n"
+      "models: {m: m}\nbackends: {cpu: }\n"
+      "prompts: {decode: {tokens: 8, threads: [1, all, 4]}, one: {tokens: 8, threads: 2}}\n");
+  EXPECT_THAT(made->names(), ElementsAre("a/m/cpu/decode@t1", "a/m/cpu/decode@t4",
+                                         "a/m/cpu/decode@tall", "a/m/cpu/one"));
+  EXPECT_EQ(made->cell("a/m/cpu/decode@t4").threads, 4);
+  EXPECT_EQ(made->cell("a/m/cpu/decode@tall").threads, k_all_threads);
+  EXPECT_EQ(made->cell("a/m/cpu/one").threads, 2);
+  EXPECT_NE(made->cell("a/m/cpu/decode@t4").identity, made->cell("a/m/cpu/decode@t1").identity);
+  const auto chosen = select(made->matrix, std::vector<std::string>{"a/m/cpu/decode"});
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(chosen->size(), 3U) << "a name without threads is all of them";
 }
 
 TEST(Matrix, MakesVariantsOnlyForTheEnginesTheyName) {

@@ -203,6 +203,12 @@ TEST(Presets, WhatAFileLeavesOutOfThemOrReplacesIsNoted) {
       "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: f.gguf}\nbackends: {cpu: }\n"));
   ASSERT_TRUE(whole);
   EXPECT_THAT(whole->notes, IsEmpty());
+  // Of the same names, in any order, nothing is hidden.
+  const auto same = expand(*parse(
+      "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: f.gguf}\nbackends: {cpu: }\n"
+      "prompts: {decode: {tokens: 8}, prefill: {prompt_tokens: 8}}\n"));
+  ASSERT_TRUE(same);
+  EXPECT_THAT(same->notes, IsEmpty());
 }
 
 TEST(Presets, FillModelsAndBackendsThatTheFileLeavesOut) {

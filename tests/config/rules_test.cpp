@@ -95,9 +95,11 @@ TEST(Rules, AnEditToALimitIsToldByWhatItChangesAndWhichWay) {
 }
 
 TEST(Rules, MetricsThatChangeAlikeAreToldInOneLine) {
-  EXPECT_THAT(words_between(whole(""), whole("limits: [{metrics: 's*_per_token', exact: false}]")),
-              ElementsAre("limit of splits_per_token, submits_per_token, syncs_per_token: exact → "
-                          "not exact: looser, in 4 cells"));
+  EXPECT_THAT(
+      words_between(whole(""), whole("limits: [{metrics: [splits_per_token, submits_per_token, "
+                                     "syncs_per_token], exact: false}]")),
+      ElementsAre("limit of splits_per_token, submits_per_token, syncs_per_token: exact → "
+                  "not exact: looser, in 4 cells"));
 }
 
 TEST(Rules, EachSettingOfTheGateKnowsWhichWayIsLooser) {

@@ -67,6 +67,13 @@ TEST(Server, TakesAllThatItIsTold) {
   EXPECT_EQ(server.objectives.first_token_seconds, 0.2);
   EXPECT_EQ(server.objectives.per_token_seconds, 0.02);
   EXPECT_EQ(server.objectives.end_to_end_seconds, 3);
+  const auto by_likely = parse_text(with_server(k_plain + ", logits: {max_kl: 0.01}"));
+  ASSERT_TRUE(by_likely) << by_likely.error().message;
+  EXPECT_EQ(by_likely->engines.at(0).server->max_divergence, 0.01);
+  ASSERT_EQ(by_likely->limits.size(), 1U);
+  EXPECT_EQ(by_likely->limits[0].match.engine, by_likely->engines[0].name);
+  EXPECT_EQ(by_likely->limits[0].metrics, std::vector<std::string>{"output_kl"});
+  EXPECT_EQ(by_likely->limits[0].max->value, 0.01);
   const auto by_line = parse_text(with_server(k_plain + ", ready: {line: 'listening on .*:\\d+'}"));
   ASSERT_TRUE(by_line) << by_line.error().message;
   EXPECT_EQ(by_line->engines.at(0).server->ready_line, "listening on .*:\\d+");
@@ -102,6 +109,70 @@ TEST(Server, MakesACellOfEachConcurrencyAndCountsTokensAloneOrSharesOfThem) {
   EXPECT_EQ(some.rate, 2.5);
   EXPECT_EQ(timed_asked(some, settings->gate), (profile::Asked{64, 8, 5, 0}));
   EXPECT_NE(four.identity, matrix->cells[1].identity) << "another load is another cell";
+}
+
+TEST(Server, IsHeldWhereAProbeCanHoldIt) {
+  const auto sweep_of = [](const std::string& engine, const std::string& prompt) {
+    const auto settings =
+        parse_text(with_server(engine, "prompts: {p: {text: Hello, tokens: 8, " + prompt + "}}\n"));
+    EXPECT_TRUE(settings) << settings.error().message;
+    const auto matrix = expand(*settings);
+    EXPECT_TRUE(matrix) << matrix.error().message;
+    return matrix->cells.at(0);
+  };
+  const std::string probed = k_plain + ", probes: [ggml]";
+  const Cell four = sweep_of(probed, "concurrency: 4");
+  EXPECT_EQ(four.sweep, profile::Sweep::held);
+  // Twice as many as are sent at once otherwise, whatever `requests` says.
+  EXPECT_THAT(counted_asked(four), ElementsAre(profile::Asked{0, 8, 8, 0}));
+  const Cell none = sweep_of(probed, "concurrency: 4, hold: none");
+  EXPECT_EQ(none.sweep, profile::Sweep::overlapping);
+  EXPECT_NE(none.identity, four.identity) << "other counts";
+  EXPECT_EQ(sweep_of(probed, "concurrency: 1").sweep, profile::Sweep::tokens);
+  EXPECT_EQ(sweep_of(probed, "rate: 4").sweep, profile::Sweep::overlapping);
+  EXPECT_EQ(sweep_of(k_plain, "concurrency: 4").sweep, profile::Sweep::overlapping) << "no probe";
+  EXPECT_EQ(sweep_of(k_plain + ", probes: [vulkan]", "concurrency: 4").sweep,
+            profile::Sweep::overlapping)
+      << "it sees another device";
+}
+
+TEST(Server, TakesWhatALongRunIs) {
+  const auto settings =
+      parse_text(with_server(k_plain + ", slo: {ttft: 1s}",
+                             "prompts:\n"
+                             "  soak: {text: Hello, tokens: 8, duration: 30m, cache: true}\n"
+                             "  most: {text: Hello, tokens: 8, capacity: {low: 0.5, high: 64}}\n"));
+  ASSERT_TRUE(settings) << settings.error().message;
+  const auto matrix = expand(*settings);
+  ASSERT_TRUE(matrix) << matrix.error().message;
+  const Cell &soak = matrix->cells.at(0), &most = matrix->cells.at(1);
+  EXPECT_EQ(soak.duration_seconds, 1800);
+  EXPECT_TRUE(soak.may_be_cached);
+  EXPECT_TRUE(soak.runs_long() && most.runs_long());
+  EXPECT_EQ(most.capacity, std::pair(0.5, 64.0));
+  EXPECT_EQ(most.requests, 1000);
+}
+
+TEST(Server, RefusesLoadsThatContradictThemselves) {
+  const struct {
+    const char *prompt, *words;
+  } cases[] = {
+      {"rate: 2, hold: all", "hold and rate"},
+      {"hold: some", "hold"},
+      {"requests: 9, duration: 1m", "requests and duration"},
+      {"duration: 25h", "duration"},
+      {"capacity: {low: 2, high: 1}", "low must be below high"},
+      {"capacity: {low: 2}", "high"},
+      {"capacity: {low: 0, high: 1}", "above 0"},
+      {"capacity: {low: 1, high: 2}, rate: 1", "neither rate nor concurrency"},
+  };
+  for (const auto& c : cases) {
+    const auto settings = parse_text(with_server(
+        k_plain, std::string("prompts: {p: {text: Hello, tokens: 8, ") + c.prompt + "}}\n"));
+    ASSERT_FALSE(settings) << c.prompt;
+    EXPECT_NE(settings.error().message.find(c.words), std::string::npos)
+        << settings.error().message;
+  }
 }
 
 TEST(Server, FillsItsPort) {
@@ -155,6 +226,8 @@ TEST(Server, MistakesAreNamedWhereTheyStand) {
       {k_plain + ", blocks: 65", "3:77", "a whole number from 0 to 64"},
       {k_plain + ", server_metrics: metrics", "3:85", "a path of the server"},
       {k_plain + ", token_env: sk-0123456789", "3:80", "the name of an environment variable"},
+      {k_plain + ", logits: {max_kl: 5%}", "3:86", "a number of at least 0"},
+      {k_plain + ", logits: {max_kl: 1}, warm_up: 0", "3:77", "warm_up must be 1 or more"},
       {k_plain + ", max_different_outputs: -1", "3:92", "a whole number from 0"},
       {"command: [x, '{tokens}'], output: llama-bench, token_env: A", "3:65", "kind: server"},
       {"kind: server, api: llama, url: 'http://h:1', container: docker", "3:63",

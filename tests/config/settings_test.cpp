@@ -29,6 +29,8 @@ engines:
         - {match: {backend: "f*", prompt: decode}, when: ne1 == 1 and ne0 <= 64, why: there}
     timeout: 2m
     output_limit: 64KiB
+    ok_exit_codes: [1, 255]
+    exclusive: true
     build: [cmake, --build, build]
     private: true
   own:
@@ -98,6 +100,8 @@ TEST(Settings, HoldEverythingThatWasWritten) {
                                 {.backend = "f*", .prompt = "decode"}}));
   EXPECT_EQ(llama.timeout_seconds, 120);
   EXPECT_EQ(llama.output_limit, 65536);
+  EXPECT_THAT(llama.ok_exit_codes, ElementsAre(1, 255));
+  EXPECT_TRUE(llama.exclusive);
   EXPECT_THAT(llama.build, ElementsAre("cmake", "--build", "build"));
   EXPECT_TRUE(llama.is_private);
   EXPECT_FALSE(llama.reports_counts());
@@ -139,7 +143,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->prompts[4].file, "prompts/a.txt");
 
   EXPECT_EQ(settings->include[0].match.backend, "cpu");
-  EXPECT_EQ(settings->exclude[0].source, "weir.yaml:49:13");
+  EXPECT_EQ(settings->exclude[0].source, "weir.yaml:51:13");
   ASSERT_EQ(settings->limits.size(), 4U);
   EXPECT_EQ(settings->limits[0].max_drop, (verdict::Amount{0.05, true}));
   EXPECT_EQ(settings->limits[0].tolerate, (verdict::Amount{0.02, true}));
@@ -150,7 +154,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->limits[2].until, "2026-11-20") << "holds on the day itself";
   EXPECT_EQ(settings->limits[3].exact, false);
   EXPECT_EQ(settings->limits[3].max_increase, (verdict::Amount{4, false}));
-  EXPECT_EQ(settings->limits[3].source, "weir.yaml:54:5");
+  EXPECT_EQ(settings->limits[3].source, "weir.yaml:56:5");
 
   EXPECT_EQ(settings->gate.false_alarm, 0.002);
   EXPECT_EQ(settings->gate.budget_seconds, 90);
@@ -164,7 +168,9 @@ TEST(Settings, HoldEverythingThatWasWritten) {
 TEST(Settings, TakeLimitsOnSingleOpsAndKernels) {
   EXPECT_EQ(message_of(whole("limits:\n"
                              "- {metrics: 'kernel_calls:mul_mat_vec*', exact: true}\n"
-                             "- {metrics: ['op_calls:ROPE', 'kernel_calls:*'], max: 4}\n")),
+                             "- {metrics: ['op_calls:ROPE', 'kernel_calls:*'], max: 4}\n"
+                             "- {metrics: 'spilled_registers:*', max_increase: 0}\n"
+                             "- {metrics: 'occupancy:*', max_decrease: 25%}\n")),
             "");
 }
 

@@ -56,10 +56,25 @@ TEST(StarterCi, EndsRedAtWhatNobodyKnowsHowToMake) {
   found.programs = {"./engine"};
   found.models = {"models/large.gguf"};
   for (const std::string& text : {starter_github(found), starter_gitlab(found)}) {
-    EXPECT_THAT(text, HasSubstr("test -e './engine' || { echo '::error"));
+    EXPECT_THAT(text, HasSubstr("command -v './engine' >/dev/null || { echo '::error"));
     EXPECT_THAT(text, HasSubstr("test -e 'models/large.gguf' || { echo '::error"));
   }
   EXPECT_THAT(starter_github(found), HasSubstr("            models/large.gguf\n")) << "cached";
+  EXPECT_THAT(starter_github(found),
+              HasSubstr("          # the runner has no ./engine unless a step "
+                        "gets it: \"build:\" is missing in weir.yaml\n"));
+}
+
+TEST(StarterCi, PostsForksFromAnotherWorkflow) {
+  StarterCi found = plain();
+  found.folder = "bench";
+  found.forks = true;
+  const std::string measures = starter_github(found), posts = starter_github_post(found);
+  EXPECT_THAT(measures, Not(HasSubstr("post:")));
+  EXPECT_THAT(measures, Not(HasSubstr("\n\n\n")));
+  EXPECT_THAT(measures, Not(HasSubstr("\n?")));
+  EXPECT_THAT(posts, HasSubstr("working-directory: \"bench\"\n          counts-only: true\n"));
+  EXPECT_THAT(posts, Not(HasSubstr("config:")));
 }
 
 TEST(StarterCi, MeasuresBesideATokenThatReadsAndPostsFromAnotherJob) {

@@ -89,6 +89,8 @@ TEST_F(Allow, AllFailsOfAVerdictAndThenTheyBecomeTheBaseline) {
   // At merge.
   ASSERT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 0) << last_.err;
   EXPECT_THAT(last_.out, HasSubstr("2 of 2 allowances are the baseline now"));
+  ASSERT_EQ(here({"baseline", "list", k_cell}).exit_code, 0);
+  EXPECT_THAT(last_.out, HasSubstr("reason: a new fusion"));
   EXPECT_EQ(gate({"--cell", k_cell}, 0)["verdict"], "pass");
   // What is not stored as it was any more is not written twice.
   EXPECT_EQ(here({"baseline", "accept", "--allowances", "12"}).exit_code, 3);

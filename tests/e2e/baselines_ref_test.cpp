@@ -45,10 +45,20 @@ TEST_F(BaselinesOnABranch, AreWrittenAsACommitAndJudge) {
   EXPECT_EQ(gate({"--from"}, 1)["verdict"], "fail");
 
   // On top of what is there; what has not changed makes no commit.
-  ASSERT_EQ(
-      here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
-      0);
+  ASSERT_EQ(here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines",
+                  "--reason", "two\nlines"})
+                .exit_code,
+            2);
+  ASSERT_EQ(here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines",
+                  "--reason", "the new sampler"})
+                .exit_code,
+            0);
   EXPECT_EQ(git_says("rev-list --count perf-baselines"), "2\n");
+  EXPECT_THAT(git_says("log -1 --format=%b perf-baselines"), StartsWith("the new sampler"));
+  write_engine(78);
+  EXPECT_THAT(gate({"--baselines-ref", "perf-baselines"}, 1).dump(),
+              HasSubstr("the baseline was accepted with the reason: the new sampler"));
+  write_engine(77);
   ASSERT_EQ(
       here({"baseline", "accept", "--counts-only", "--baselines-ref", "perf-baselines"}).exit_code,
       0);

@@ -13,14 +13,15 @@ TEST_F(Servers, AreMeasuredByWhatTheyAnswer) {
        {"time_to_first_token_seconds", "time_to_first_token_p90_seconds",
         "time_to_first_token_p99_seconds", "time_per_output_token_seconds",
         "inter_token_latency_seconds", "end_to_end_latency_seconds", "output_tokens_per_second",
-        "requests_per_second", "goodput_requests_per_second", "load_seconds"}) {
+        "requests_per_second", "goodput_requests_per_second", "load_seconds",
+        "cold_time_to_first_token_seconds"}) {
     EXPECT_GT(metric_of(cell, name).value("current", -1.0), 0) << name;
   }
 }
 
 TEST_F(Servers, PassAgainstThemselvesAndFailWhenTheyGetMuchSlower) {
   const std::string prompts =
-      "{hello: {text: Hello world, tokens: 8, concurrency: [1, 2], requests: 8}}\n"
+      "{hello: {text: Hello world, tokens: 8, concurrency: [1, 2], requests: 8, hold: none}}\n"
       "limits: [{metrics: time_per_output_token_seconds, max_increase: 50%},\n"
       "         {metrics: '*tokens_per_second', mode: 'off'}]";
   write_config({"slower"}, "", prompts);
@@ -116,7 +117,7 @@ std::map<int, int> starts_in(const fs::path& folder) {
 // Two runs of three cells: two starts, each with a record of each cell.
 TEST_F(Servers, ServeAllTheirCellsOnOneStartUnlessToldOtherwise) {
   const std::string prompts =
-      "{hello: {text: Hello, tokens: 8, concurrency: [1, 2], requests: 4}, "
+      "{hello: {text: Hello, tokens: 8, concurrency: [1, 2], requests: 4, hold: none}, "
       "bye: {text: Bye, tokens: 8, requests: 4}}";
   write_config({"ok"}, "", prompts);
   gate(0, {"--out", "shared"});
@@ -230,7 +231,8 @@ TEST_F(Servers, AreAskedWithTheTokenOfTheEnvironmentWhichIsSaidNowhere) {
 
 TEST_F(Servers, ThatAnswerOtherwiseAreADoubtUntilALimitSaysHowOftenTheyMay) {
   // Two to warm up, then requests 3 to 6: the first and the last of four differ.
-  const std::string twice = "{hello: {text: Hello, tokens: 4, concurrency: 2, requests: 4}}";
+  const std::string twice =
+      "{hello: {text: Hello, tokens: 4, concurrency: 2, requests: 4, hold: none}}";
   write_config({"differs"}, ", max_different_outputs: 2", twice);
   EXPECT_NE(cell_of(gate(0), "differs/m/cpu/hello")["warnings"].dump().find("different outputs"),
             std::string::npos);
@@ -243,7 +245,8 @@ TEST_F(Servers, ThatAnswerOtherwiseAreADoubtUntilALimitSaysHowOftenTheyMay) {
 }
 
 TEST_F(Servers, ArePlannedWithTheRunsAndRequestsOfEach) {
-  // Two timed runs of all requests; of what is counted three of one request, or three of all.
+  // Two timed runs of all requests; of what is counted three of one request, one of a burst that is
+  // held, or three of all.
   write_config({"ok"}, ", probes: [ggml]",
                "{chat: {text: Hello, tokens: 8, concurrency: [1, 4]},\n"
                "          busy: {text: Hello, tokens: 8, rate: 2.5, requests: 50}}");
@@ -264,10 +267,11 @@ TEST_F(Servers, ArePlannedWithTheRunsAndRequestsOfEach) {
   const double each = start + 2 * 0.16;
   const auto all = seconds({}), counts = seconds({"--counts-only"});
   EXPECT_NEAR(counts.at("ok/m/cpu/chat@c1"), shorter + one + longer, 1e-9);
-  EXPECT_NEAR(counts.at("ok/m/cpu/chat@c4"), 3 * (each + 32 * 0.16 / 2), 1e-9);
+  const double burst = each + 8 * 0.16 / 2, timed = each + 32 * 0.16 / 2;
+  EXPECT_NEAR(counts.at("ok/m/cpu/chat@c4"), burst, 1e-9);
   EXPECT_NEAR(counts.at("ok/m/cpu/busy"), 3 * (each + 20 + 0.16), 1e-9);
   EXPECT_NEAR(all.at("ok/m/cpu/chat@c1"), shorter + one + longer + 2 * (each + 8 * 0.16), 1e-9);
-  EXPECT_NEAR(all.at("ok/m/cpu/chat@c4"), 5 * (each + 32 * 0.16 / 2), 1e-9);
+  EXPECT_NEAR(all.at("ok/m/cpu/chat@c4"), burst + 2 * timed, 1e-9);
   EXPECT_NEAR(all.at("ok/m/cpu/busy"), 5 * (each + 20 + 0.16), 1e-9);
 }
 

@@ -39,5 +39,20 @@ TEST(Kernels, OfTheSameWorkAreFoundAmongAnyNumber) {
   EXPECT_TRUE(found);
 }
 
+// onnxruntime-node on WebGPU: Gemm became MatMul and Add, and no kernel has a name.
+TEST(Kernels, WithoutNamesSeemToBeAFusionByTheirNumbers) {
+  const std::string dawn = "dawn_entry_point@";
+  const auto why = test::explained(
+      test::side({{"dispatches", 60}},
+                 {{dawn + "d2e37b8bfaf9201d", 24}, {dawn + "0000000000000001", 36}}),
+      test::side({{"dispatches", 84}}, {{dawn + "1a676d20a0b96cfb", 24},
+                                        {dawn + "0000000000000002", 24},
+                                        {dawn + "0000000000000001", 36}}));
+  ASSERT_FALSE(why.findings.empty());
+  EXPECT_EQ(why.findings.front().kind, "fusion_lost");
+  EXPECT_EQ(why.findings.front().headline.find("Fusion seems lost: "), 0U)
+      << why.findings.front().headline;
+}
+
 }  // namespace kernels_test
 }  // namespace weir::explain

@@ -49,6 +49,11 @@ TEST(KernelName, TellsItsParts) {
   EXPECT_EQ(parts("mul_mat_vec_f16", {"mul_f32", "add_f32"}), Indices{}) << "mul alone is chance";
   EXPECT_EQ(parts("rms_norm_f32", {"rms_norm_f16", "mul_f32"}), Indices{}) << "itself is no part";
   EXPECT_EQ(parts("flash_attn_f32", {"soft_max_f32", "rope_f32"}), (Indices{0})) << "known";
+  EXPECT_EQ(parts("swiglu_f32", {"rms_norm_mul_partials_f32", "silu_f32"}), Indices{})
+      << "a norm is no part of it";
+  EXPECT_EQ(parts("swiglu_f32", {"silu_f32", "mul_f32"}), (Indices{0, 1}));
+  EXPECT_EQ(parts("Gemm", {"MatMul", "Add"}), (Indices{0, 1}));
+  EXPECT_EQ(parts("gemm", {"matmul"}), Indices{}) << "another kernel for the same";
 }
 
 TEST(KernelName, TakesAnyBytes) {

@@ -62,10 +62,15 @@ profile::Profile without_ggml(profile::Profile profile) {
 // Of kinds apart by '|' each.
 std::string undone(const std::string& kinds) {
   static const std::map<std::string, std::string> k_opposite = {
-      {"fusion_lost", "fusion_gained"},   {"batching_lost", "batching_gained"},
-      {"op_added", "op_removed"},         {"op_removed", "op_added"},
-      {"sync_added", "sync_removed"},     {"work_moved_to_cpu", "work_moved_to_gpu"},
-      {"sync_per_layer", "sync_removed"}, {"extra_copies", "copies_removed"}};
+      {"fusion_lost", "fusion_gained"},
+      {"fusion_gained", "fusion_lost"},
+      {"batching_lost", "batching_gained"},
+      {"op_added", "op_removed"},
+      {"op_removed", "op_added"},
+      {"sync_added", "sync_removed"},
+      {"work_moved_to_cpu", "work_moved_to_gpu"},
+      {"sync_per_layer", "sync_removed"},
+      {"extra_copies", "copies_removed"}};
   std::vector<std::string> opposites;
   for (const std::string& kind : text::split(kinds, '|')) {
     const auto found = k_opposite.find(kind);
@@ -120,6 +125,41 @@ TEST(RecordedChanges, NameTheCauseFirst) {
   EXPECT_EQ(scores.undone.share(), 1.0) << scores.undone.wrong;
   EXPECT_EQ(scores.blind.share(), 1.0) << scores.blind.wrong;
   EXPECT_GE(scores.blind_undone.share(), 0.9) << scores.blind_undone.wrong;
+}
+
+// Of engines that weir was not written on (docs/evidence/explain.md): those that it was mended by,
+// and one kept apart.
+TEST(RecordedChanges, NameTheCauseFirstOfOtherEngines) {
+  const std::string others = WEIR_SOURCE_DIR "/tests/explain/others";
+  const std::vector<Json> mended = recordings(others + "/mended");
+  const Scores by = score(mended), apart = score(recordings(others + "/apart"));
+  show("mended by", by.done);
+  show("kept apart", apart.done);
+  show("kept apart, seen by a Vulkan layer alone", apart.blind);
+  EXPECT_EQ(by.done.cases, 14U);
+  EXPECT_GE(by.done.right, 13U);
+  EXPECT_GE(by.undone.right, 13U);
+  EXPECT_EQ(apart.done.right, 3U) << "of 3";
+  const auto all_of = [](const Json& before, const Json& after) {
+    return explain(evidence_of(profile_of(before), profile_of(after)), nullptr,
+                   {default_bands(), {}})
+        .findings;
+  };
+  for (const Json& one : mended) {
+    for (const Json& change : one.at("changes")) {
+      if (change.at("switch") == "useFlashAttn: true") {
+        EXPECT_EQ(all_of(change.at("profile"), one.at("base"))
+                      .front()
+                      .headline.find("Fusion lost: flash_attn ran as one kernel 34 times a token"),
+                  0U)
+            << "its variants, 14 + 14 + 4 + 2, before contig_cpy's 22";
+      }
+      if (change.at("switch") != "n_gpu_layers: 2") continue;
+      for (const Finding& finding : all_of(one.at("base"), change.at("profile"))) {
+        EXPECT_NE(finding.kind, "fusion_lost") << finding.text();
+      }
+    }
+  }
 }
 
 // Recordings that are not in the repository: WEIR_EXPLAIN_RECORDED=FOLDER.

@@ -38,6 +38,23 @@ TEST(Run, MeasuresTheMatrixAndWritesARun) {
   EXPECT_EQ(run->interrupted, "");
 }
 
+// A world in which each engine crashes.
+struct Crashing {
+  explicit Crashing(FakeWorld& world)
+      : broken{world.files, processes,  world.clock, world.locks,    world.http,
+               world.pause, world.coin, world.load,  world.terminal, world.world.environment},
+        job{broken, world.job().asked, world.job().shown} {}
+
+  run::FakeProcesses processes{[](const sys::ProcessSpec&) {
+    sys::Finished finished;
+    finished.ended = sys::HowEnded::signaled;
+    finished.signal = 11;
+    return finished;
+  }};
+  sys::World broken;
+  Job job;
+};
+
 TEST(Run, OnlyShowsWhatADryOneWouldStart) {
   FakeWorld world(k_timed_yaml);
   RunOptions options;
@@ -54,15 +71,8 @@ TEST(Run, OnlyShowsWhatADryOneWouldStart) {
 
 TEST(Run, IsAnErrorWhereTheEngineCrashes) {
   FakeWorld world(k_timed_yaml);
-  run::FakeProcesses crashing([](const sys::ProcessSpec&) {
-    sys::Finished finished;
-    finished.ended = sys::HowEnded::signaled;
-    finished.signal = 11;
-    return finished;
-  });
-  sys::World broken{world.files, crashing,   world.clock, world.locks,    world.http,
-                    world.pause, world.coin, world.load,  world.terminal, world.world.environment};
-  Job job{broken, world.job().asked, world.job().shown};
+  Crashing crashing(world);
+  Job& job = crashing.job;
   const auto answer = run_matrix(job, {});
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->code, ExitCode::unmeasured);
@@ -164,6 +174,17 @@ TEST(Prune, RemovesTheBaselinesOfCellsThatTheConfigurationNoLongerHas) {
   ASSERT_TRUE(pruned) << pruned.error().message;
   EXPECT_THAT(pruned->text, HasSubstr("1 of 2 baselines belong to no cell"));
   EXPECT_EQ(Json::parse(list_baselines(world.job(), {})->json)["baselines"].size(), 1U);
+}
+
+TEST(Accept, MeasuresNothingForACellThatTheRunCouldNotMeasure) {
+  FakeWorld world(k_timed_yaml);
+  Crashing crashing(world);
+  Job& job = crashing.job;
+  ASSERT_TRUE(run_matrix(job, {}));
+  const auto stored = accept(world.job(), {});
+  ASSERT_TRUE(stored) << stored.error().message;
+  EXPECT_THAT(stored->text, HasSubstr("0 cells accepted, 2 left out"));
+  EXPECT_TRUE(world.processes.started.empty());
 }
 
 TEST(Accept, SuggestsTheMetricThatIsMeant) {

@@ -257,6 +257,76 @@ TEST(Limits, AStopEndsWhatIsUnderWay) {
   EXPECT_EQ(fault_of(load.requests[2]), ServedFault::interrupted);
 }
 
+// Takes in each request after 3 looks; a hold can be refused, or the third request never be read.
+class Waiting final : public Queue {
+ public:
+  bool refuses = false, loses_the_third = false, held = false;
+  std::vector<std::int64_t> asked_for;
+  bool hold() override { return held = !refuses; }
+  bool has_taken(std::int64_t requests) override {
+    EXPECT_TRUE(held);
+    asked_for.push_back(requests);
+    return !(loses_the_third && requests == 3) && asked_for.size() % 3 == 0;
+  }
+  void let_go() override { held = false; }
+  [[nodiscard]] std::string why() const override { return "request 3 was not read"; }
+};
+
+LoadPlan held_plan(Queue& queue) {
+  LoadPlan plan = plan_of(4);
+  plan.loop = HeldBurst{&queue};
+  return plan;
+}
+
+TEST(HeldBurst, SendsEachRequestOnceTheOneBeforeIsQueued) {
+  Waiting queue;
+  Scene scene([&](std::size_t, double) { return two_tokens(); });
+  const Load load = scene.drive(held_plan(queue));
+  EXPECT_FALSE(load.not_held);
+  EXPECT_FALSE(queue.held);
+  EXPECT_EQ(queue.asked_for, (std::vector<std::int64_t>{1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4}));
+  ASSERT_EQ(load.requests.size(), 4U);
+  EXPECT_EQ(scene.streams.most_at_once, 4U);
+  for (std::size_t i = 0; i < 4; ++i) {
+    // Between two of the looks, half a millisecond; what the first brings is the connection.
+    EXPECT_NEAR(load.requests[i].sent, 0.0005 * static_cast<double>(i), 1e-9);
+    EXPECT_FALSE(load.requests[i].failure);
+  }
+}
+
+TEST(HeldBurst, IsLetGoAndSentAllTheSameWhereItIsNotQueuedInTime) {
+  for (const bool refuses : {false, true}) {
+    Waiting queue;
+    queue.refuses = refuses;
+    queue.loses_the_third = true;
+    Scene scene([&](std::size_t, double) {
+      return VirtualAnswer{.says = {{100, ""}, {100, k_token}, {100, k_last}}};
+    });
+    LoadPlan plan = held_plan(queue);
+    plan.limits.header_seconds = 1000;
+    const Load load = scene.drive(plan);
+    EXPECT_EQ(load.not_held, "request 3 was not read");
+    EXPECT_FALSE(queue.held);
+    EXPECT_EQ(load.requests.size(), 4U);
+    EXPECT_EQ(load.not_sent, 0);
+    EXPECT_EQ(queue.asked_for.empty(), refuses);
+  }
+}
+
+TEST(Duration, EndsTheSendingAndNotWhatIsUnderWay) {
+  Scene scene([](std::size_t, double) { return two_tokens(); });
+  LoadPlan plan = plan_of(100);
+  plan.send_seconds = 6;
+  int seconds = 0;
+  plan.each_second = [&] { ++seconds; };
+  const Load load = scene.drive(plan);
+  // One at a time, 2.5 s each: the third begins at 5 s.
+  ASSERT_EQ(load.requests.size(), 3U);
+  EXPECT_EQ(load.not_sent, 0);
+  EXPECT_DOUBLE_EQ(load.requests[2].ended, 7.5);
+  EXPECT_GE(seconds, 6);
+}
+
 TEST(WarmUp, IsSentBeforeOneAfterTheOtherAndCountsApart) {
   Scene scene([](std::size_t, double) { return two_tokens(); });
   LoadPlan plan = plan_of(2);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "gate/probes/read/host.hpp"
 #include "gate/probes/read/instructions.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
@@ -213,6 +214,30 @@ TEST(Instructions, OfACounterThatOthersHadTooAreNone) {
   EXPECT_EQ(counted_by_perf({1000, 50, 50})->probe, "perf");
   EXPECT_THAT(counted_by_perf({1000, 100, 40}).error().message, HasSubstr("40 % of the time"));
   EXPECT_FALSE(counted_by_perf({0, 50, 50}));
+}
+
+TEST(SystemCalls, AreSummedUpByWhatTheyDependOn) {
+  const auto counts = counted_calls({.by_name = {{"read", 5},
+                                                 {"futex wait", 3},
+                                                 {"futex wake", 4},
+                                                 {"mmap", 6},
+                                                 {"brk", 1},
+                                                 {"sched_yield", 2},
+                                                 {"call 999", 1}},
+                                     .files = {12, 4096, 8192},
+                                     .peak = {1000, 2000, 3000},
+                                     .most_threads = 2,
+                                     .least_cpus = 4});
+  EXPECT_EQ(counts.probe, "host");
+  EXPECT_THAT(
+      counts.counts,
+      ElementsAre(Pair("allowed_cpus", 4), Pair("futex_waits", 3), Pair("futex_wakes", 4),
+                  Pair("host_anonymous_peak_bytes", 1000), Pair("host_file_peak_bytes", 2000),
+                  Pair("host_shared_peak_bytes", 3000), Pair("mapped_file_bytes", 8192),
+                  Pair("memory_calls", 7), Pair("opened_files", 12), Pair("poll_calls", 2),
+                  Pair("read_bytes", 4096), Pair("system_calls", 6), Pair("threads_peak", 2)));
+  EXPECT_EQ(counts.functions.at("system call call 999"), 1);
+  EXPECT_EQ(counted_calls({}).counts.at("system_calls"), 0) << "none is a number";
 }
 
 // The real valgrind: what it writes is read, of a program, what it starts, and a fork of it.

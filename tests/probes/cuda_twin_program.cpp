@@ -243,6 +243,62 @@ void variants() {
   call("cudaDeviceReset");
 }
 
+// One kernel by plain launches, and by others that ask for more.
+void attributes() {
+  struct Attribute {
+    int id;
+    char pad[4] = {};
+    union {
+      int number;
+      Size3 size;
+      char bytes[64];
+    } value = {};
+  };
+  struct Config {
+    Size3 grid, block;
+    std::size_t shared;
+    void* stream;
+    const Attribute* attributes;
+    unsigned count;
+  };
+  void* stream = new_stream();
+  const auto launches = [&](int times, std::vector<Attribute> wanted) {
+    const Config config{{8, 1, 1}, {32, 1, 1},    0,
+                        stream,    wanted.data(), static_cast<unsigned>(wanted.size())};
+    for (int i = 0; i < times; ++i) {
+      call("cudaLaunchKernelExC", &config, static_cast<const void*>(&g_scale),
+           static_cast<void**>(nullptr));
+    }
+  };
+  Attribute programmatic{.id = 6}, serial{.id = 6}, pair{.id = 4}, four{.id = 4}, alone{.id = 4};
+  programmatic.value.number = 1;
+  pair.value.size = {2, 1, 1};
+  four.value.size = {2, 2, 1};
+  alone.value.size = {1, 1, 1};
+  launch(&g_scale, stream);
+  launches(2, {});
+  launches(4, {serial, alone});  // the same
+  launches(8, {programmatic});
+  launches(16, {pair});
+  launches(32, {four});
+  launches(64, {pair, programmatic});
+  launches(128, {programmatic, pair});  // the same
+  void* graph = nullptr;
+  call("cudaStreamBeginCapture", stream, 2);
+  launches(256, {programmatic});
+  call("cudaStreamEndCapture", stream, &graph);
+  call("cudaGraphLaunch", ready(graph), stream);
+}
+
+// Blocks of other sizes, whose fewest warps are those of the third.
+void costs() {
+  void* stream = new_stream();
+  launch(&g_scale, stream, {256, 1, 1});
+  launch(&g_scale, stream, {32, 1, 1});
+  launch(&g_scale, stream, {64, 1, 1}, 40 << 10);
+  launch(&g_scale, stream, {128, 1, 1});
+}
+
 void forked() {
   void* stream = new_stream();
   launch(&g_scale, stream);
@@ -279,6 +335,8 @@ int main(int, char** words) {
   if (scene == "threads") threads();
   if (scene == "reuse") reuse();
   if (scene == "variants") variants();
+  if (scene == "attributes") attributes();
+  if (scene == "costs") costs();
   if (scene == "forked") forked();
   if (scene == "killed") killed();
   if (scene == "launch") std::printf("launch %d\n", launch(&g_scale, new_stream()));

@@ -99,6 +99,9 @@ TEST_F(CudaLibraries, CountsLaunchesGraphsCopiesAndWaits) {
       {"programmatic_launches", 0},
       {"cublas_calls", 1},
       {"device_memory_bytes", 512},  // 48 in a block of 512
+      {"device_memory_peak_bytes", 512},
+      {"device_memory_steady_bytes", 512},
+      {"allocations", 1},
       {"out_of_memory", 0},
   };
   EXPECT_EQ(counts.counts, expected);
@@ -173,6 +176,62 @@ TEST_F(CudaLibraries, CountsGraphsThatAreCapturedInPartsOrWithinOthers) {
   EXPECT_EQ(counted().kernels,
             (std::map<std::string, std::int64_t>{{"scale", 1}, {"add<int>", 1 + 2}}));
   EXPECT_EQ(counted().counts.at("copies"), 1);
+}
+
+TEST_F(CudaLibraries, TakesAttributesOfALaunchForPartOfItsCode) {
+  weir_cuda_kernel facts{};
+  facts.code = 0x1234;
+  facts.registers = 40;
+  const Ran ran = play("attributes", "8.9", facts);
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  const profile::ProbeCounts counts = counted();
+  EXPECT_EQ(counts.codes.at("scale@0000000000001234"), 1 + 2 + 4) << "plain launches";
+  std::vector<std::int64_t> dispatches;
+  for (const auto& [key, count] : counts.codes) dispatches.push_back(count);
+  EXPECT_THAT(dispatches, testing::UnorderedElementsAre(7, 8 + 256, 16, 32, 64 + 128));
+  EXPECT_EQ(counts.code_facts.size(), 5U);
+  EXPECT_EQ(counts.counts.at("programmatic_launches"), 8 + 64 + 128 + 256);
+}
+
+TEST_F(CudaLibraries, TellsWhatCodeCostsAndTheFewestWarpsOfAllItsLaunches) {
+  weir_cuda_kernel facts{};
+  facts.code = 0x1234;
+  facts.registers = 40;
+  facts.local_bytes = 16;
+  facts.shared_bytes = 512;
+  facts.code_bytes = 4096;
+  const Ran ran = play("costs", "8.9", facts);
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  const profile::ProbeCounts counts = counted();
+  EXPECT_EQ(counts.compiler, "machine code");
+  // 100 KiB of shared memory hold two blocks of 40 KiB, 512 bytes and the system's 1 KiB: 2 × 2
+  // warps. The others: 6 × 8, 24 × 1 (blocks are 24 at most), 12 × 4.
+  EXPECT_EQ(counts.code_facts,
+            (std::map<std::string, profile::CodeFacts>{{"0000000000001234",
+                                                        {.options = {{"architecture", "sm_89"}},
+                                                         .costs = {{"registers", 40},
+                                                                   {"scratch_bytes", 16},
+                                                                   {"shared_memory_bytes", 512},
+                                                                   {"code_bytes", 4096},
+                                                                   {"occupancy", 4}}}}}));
+  const auto files = probe_files(counts_.path());
+  ASSERT_EQ(files.size(), 1U);
+  ASSERT_EQ(files[0].codes.size(), 2U);
+  EXPECT_EQ(files[0].codes[1].costs.group_threads, 64U);
+}
+
+TEST_F(CudaLibraries, TellsNoCostsOfCodeThatTheDriverIsToCompile) {
+  weir_cuda_kernel facts{};
+  facts.code = 0x1234;
+  facts.registers = 40;
+  facts.flags = WEIR_CUDA_KERNEL_GUESSED;
+  const Ran ran = play("costs", "9.0", facts);
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  const profile::ProbeCounts counts = counted();
+  EXPECT_EQ(counts.compiler, "");
+  ASSERT_EQ(counts.code_facts.size(), 1U);
+  EXPECT_TRUE(counts.code_facts.begin()->second.costs.empty());
+  EXPECT_THAT(counts.code_facts.begin()->second.not_compiled, HasSubstr("only PTX fits"));
 }
 
 TEST_F(CudaLibraries, CountsAForkedProcessApartAndOneThatWasKilled) {
@@ -255,6 +314,11 @@ TEST(CudaSymbols, BecomeTheNamesThatPeopleKnow) {
        "k_bin_bcast<&op_add, float, float, float, float const*>"},
       {"_ZN2ns1aIlE4workEv", "ns::a<long>::work"},
       {"_Znot", "_Znot"},
+      {"DawnDbg=1;Dawn_ShaderModule_scale_by_2", "scale_by_2"},
+      {"DawnDbg=1;Dawn_ShaderModule", "Dawn_ShaderModule"},
+      {"DawnDbg=1", "DawnDbg=1"},
+      {"Dawn_", "Dawn_"},
+      {"Dawn_x_", "Dawn_x_"},
       {"mul_mat_vec_q4_k", "mul_mat_vec_q4_k"},
       {"", ""},
   };
@@ -331,6 +395,7 @@ TEST(CudaKernels, AreReadFromTheMachineCodeOfTheGpu) {
     // Of 12.0 the hundred bytes are the system's own.
     EXPECT_EQ(kernel.shared_bytes, c.major == 12 ? 0U : 100U);
     EXPECT_EQ(kernel.max_threads, 256U);
+    EXPECT_EQ(kernel.code_bytes, 4U) << "of \"code\"";
   }
 }
 

@@ -44,6 +44,59 @@ Ops of_a_token(const profile::ProbeCounts& counts) {
   return out;
 }
 
+// MiB of all lines of llama.cpp's log that end in "WHAT buffer size = 6.26 MiB", and how many.
+struct Logged {
+  double mebibytes = 0;
+  int lines = 0;
+};
+Logged logged(const std::string& log, const std::string& what) {
+  Logged out;
+  const std::string mark = what + " buffer size =";
+  for (std::size_t at = log.find(mark); at != std::string::npos; at = log.find(mark, at + 1)) {
+    const std::string_view rest = text::trim(std::string_view(log).substr(at + mark.size(), 20));
+    out.mebibytes += text::to_double(rest.substr(0, rest.find(' '))).value_or(-1e9);
+    ++out.lines;
+  }
+  return out;
+}
+
+// Five settings: llama.cpp's own log has two decimals of a MiB a line.
+TEST(GgmlInLlama, TellsBuffersByTheirUseAsTheEnginesLogDoes) {
+  struct Case {
+    const char* model;
+    std::vector<std::string> arguments;
+    std::int64_t kv_cache;  // layers x 2 x KV heads x head size x context x bytes; 0: not by hand
+  };
+  const Case cases[] = {
+      {"tiny-llama.gguf", {"-ngl", "99", "-d", "120"}, 4 * 2 * 2 * 64 * 256 * 2},
+      {"tiny-llama.gguf", {"-ngl", "99", "-d", "504"}, 4 * 2 * 2 * 64 * 512 * 2},
+      // Keys in blocks of 32 numbers in 34 bytes.
+      {"tiny-llama.gguf",
+       {"-ngl", "99", "-d", "120", "-ctk", "q8_0"},
+       4 * 2 * 64 * 256 * 2 + 4 * 2 * 64 * 256 / 32 * 34},
+      {"tiny-llama.gguf", {"-ngl", "2", "-d", "120"}, 4 * 2 * 2 * 64 * 256 * 2},
+      {"tiny-gemma3.gguf", {"-ngl", "99", "-d", "120"}, 0},
+  };
+  for (const Case& c : cases) {
+    std::vector<std::string> arguments = c.arguments;
+    arguments.emplace_back("-v");
+    const Probed first = bench(c.model, 8, arguments);
+    const std::string what = fmt::format("{} {}", c.model, fmt::join(c.arguments, " "));
+    for (const auto& [name, mark] :
+         {std::pair{"weights_bytes", "model"}, std::pair{"kv_cache_bytes", "KV"},
+          std::pair{"compute_bytes", "compute"}}) {
+      const Logged log = logged(first.ran.err, mark);
+      ASSERT_GT(log.lines, 0) << what << ": no line of " << mark;
+      EXPECT_NEAR(static_cast<double>(first.counts.counts.at(name)) / (1 << 20), log.mebibytes,
+                  0.0051 * log.lines)
+          << what << " " << name;
+    }
+    if (c.kv_cache != 0) {
+      EXPECT_EQ(first.counts.counts.at("kv_cache_bytes"), c.kv_cache) << what;
+    }
+  }
+}
+
 Ops all(const profile::ProbeCounts& counts) {
   Ops out;
   for (const profile::OpCount& op : counts.ops) out[op.backend + " " + op.op] += op.count;

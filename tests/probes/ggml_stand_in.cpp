@@ -229,6 +229,8 @@ int ggml_backend_dev_type(Device* device) { return device->type; }
 const char* ggml_backend_dev_description(Device*) { return "a stand-in"; }
 BufferType* ggml_backend_buffer_get_type(Buffer* buffer) { return buffer->type; }
 const char* ggml_backend_buft_name(BufferType* type) { return type->name; }
+// Memory of the CPU; that of GPUs is no host's.
+bool ggml_backend_buft_is_host(BufferType* type) { return std::strcmp(type->name, "CPU") == 0; }
 int ggml_graph_n_nodes(Graph* graph) { return graph->count; }
 Tensor* ggml_graph_node(Graph* graph, int i) { return &graph->nodes[i].tensor; }
 const char* ggml_op_desc(const Tensor* tensor) { return node_of(tensor)->op; }

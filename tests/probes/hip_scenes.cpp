@@ -101,6 +101,23 @@ int threads() {
   return 0;
 }
 
+// At once: 1000 + 2000, then 2000 + 500, at last 2000 + 500 + 4096.
+int memory() {
+  void *one = nullptr, *two = nullptr, *three = nullptr, *handle = nullptr, *none = nullptr;
+  char place[4096];
+  ok(hipMalloc(&one, 1000), "memory");
+  ok(hipMalloc(&two, 2000), "memory");
+  ok(hipFree(one), "free");
+  ok(hipMallocAsync(&three, 500, nullptr), "memory");  // allocates within: one call
+  require(hipMalloc(&none, size_t{1} << 50) == 2, "refused");
+  ok(hipMemCreate(&handle, 4096, nullptr, 0), "memory");
+  ok(hipMemMap(place, 4096, 0, handle, 0), "map");
+  ok(hipMemRelease(handle), "release");  // it is still seen
+  launch(k_one, nullptr);
+  ok(hipMemUnmap(place, 4096), "unmap");
+  return 0;
+}
+
 int killed() {
   for (int i = 0; i < 10; ++i) launch(k_one, nullptr);
   return raise(SIGKILL);
@@ -113,6 +130,7 @@ extern "C" int scene_main(const char* name) {
   if (scene == "all") return all();
   if (scene == "graphs") return graphs();
   if (scene == "threads") return threads();
+  if (scene == "memory") return memory();
   if (scene == "killed") return killed();
   return 2;
 }

@@ -88,6 +88,21 @@ int hipModuleLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigne
                           unsigned, void*, void**, void**) {
   return 0;
 }
+int hipMalloc(void** out, size_t bytes) {
+  *out = bytes > size_t{1} << 40 ? nullptr : std::malloc(bytes);
+  return *out == nullptr ? 2 : 0;  // hipErrorOutOfMemory
+}
+int hipMallocAsync(void** out, size_t bytes, void*) { return hipMalloc(out, bytes); }
+int hipFree(void* at) {
+  std::free(at);
+  return 0;
+}
+int hipMemCreate(void** handle, size_t bytes, const void*, unsigned long long) {
+  return hipMalloc(handle, bytes);
+}
+int hipMemMap(void*, size_t, size_t, void*, unsigned long long) { return 0; }
+int hipMemUnmap(void*, size_t) { return 0; }
+int hipMemRelease(void*) { return 0; }
 int hipMemcpyAsync(void* to, const void* from, size_t bytes, int, void* stream) {
   if (!capture(stream, {1, {}, nullptr})) std::memcpy(to, from, bytes);
   return 0;

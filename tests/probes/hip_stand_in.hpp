@@ -39,6 +39,13 @@ int hipLaunchKernel(const void* function, Dim3 grid, Dim3 block, void** args, si
 int hipModuleGetFunction(void** function, void* module, const char* name);
 int hipModuleLaunchKernel(void* f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                           unsigned bz, unsigned shared, void* stream, void** args, void** extra);
+int hipMalloc(void** out, size_t bytes);
+int hipMallocAsync(void** out, size_t bytes, void* stream);
+int hipFree(void* at);
+int hipMemCreate(void** handle, size_t bytes, const void* properties, unsigned long long flags);
+int hipMemMap(void* at, size_t bytes, size_t offset, void* handle, unsigned long long flags);
+int hipMemUnmap(void* at, size_t bytes);
+int hipMemRelease(void* handle);
 int hipMemcpyAsync(void* to, const void* from, size_t bytes, int direction, void* stream);
 int hipMemcpy(void* to, const void* from, size_t bytes, int direction);
 int hipMemsetAsync(void* to, int value, size_t bytes, void* stream);

@@ -93,6 +93,15 @@ TEST(HipProbe, CountsTheKernelsOfAGraphEachTimeItIsLaunched) {
   }
 }
 
+TEST(HipProbe, CountsTheMemoryThatDevicesAreAskedFor) {
+  const Played played({WEIR_HIP_SCENES, "memory"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  const auto& counts = played.counts.counts;
+  EXPECT_EQ(counts.at("allocations"), 4);
+  EXPECT_EQ(counts.at("device_memory_peak_bytes"), 2000 + 500 + 4096);
+  EXPECT_EQ(counts.at("device_memory_steady_bytes"), 2000 + 500 + 4096);
+}
+
 TEST(HipProbe, LosesNothingToSixteenThreads) {
   const Played played({WEIR_HIP_SCENES, "threads"});
   ASSERT_EQ(played.ran.status, 0) << played.ran.err;

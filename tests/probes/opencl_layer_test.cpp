@@ -62,6 +62,9 @@ TEST(OpenClLayer, CountsWhatReachesTheQueues) {
       {"markers", 3},
       {"indirect_dispatches", 0},
       {"device_copied_bytes", 6 * 64 * 4},
+      {"allocations", 2},
+      {"device_memory_peak_bytes", 2 * 64 * 4},
+      {"device_memory_steady_bytes", 2 * 64 * 4},
       {"command_buffers", 0},
   };
   EXPECT_EQ(counts, expected);
@@ -74,6 +77,15 @@ TEST(OpenClLayer, CountsWhatReachesTheQueues) {
   EXPECT_EQ(played.counts.devices[0].type, "cpu");
   EXPECT_THAT(played.counts.devices[0].device_class,
               testing::MatchesRegex("opencl(-[0-9a-f]+){5}"));
+}
+
+TEST(OpenClLayer, CountsTheMemoryThatDevicesAreAskedFor) {
+  const Played played({WEIR_OPENCL_SCENES, "memory"});
+  ASSERT_EQ(played.ran.status, 0) << played.ran.err;
+  const auto& counts = played.counts.counts;
+  EXPECT_EQ(counts.at("allocations"), 4);  // two buffers, an image, shared memory
+  EXPECT_EQ(counts.at("device_memory_peak_bytes"), 600 + 64 + 3000);
+  EXPECT_EQ(counts.at("device_memory_steady_bytes"), 600 + 64);
 }
 
 TEST(OpenClLayer, TellsTheSizesOfEachLaunch) {
@@ -90,6 +102,38 @@ TEST(OpenClLayer, TellsTheSizesOfEachLaunch) {
   EXPECT_THAT(
       told, testing::UnorderedElementsAre("scale 1 64x1x1 by 16 x5", "add 2 8x8x1 by 0 x3",
                                           "nothing 1 1x1x1 by 1 x1", "nothing 1 64x1x1 by 16 x1"));
+}
+
+// Each way of making the program was launched another number of times.
+TEST(OpenClLayer, KnowsCodeBySourceOptionsAndHeadersOfItsProgram) {
+  const Played first({WEIR_OPENCL_SCENES, "codes"}), second({WEIR_OPENCL_SCENES, "codes"});
+  ASSERT_EQ(first.ran.status, 0) << first.ran.err;
+  std::map<std::int64_t, std::string> codes;
+  for (const auto& [key, count] : first.counts.codes) {
+    EXPECT_EQ(profile::kernel_of_code(key), "work");
+    EXPECT_EQ(first.counts.code_groups.at(key), count * 64 / 16);
+    codes[count] = key;
+  }
+  std::vector<std::int64_t> counts;
+  for (const auto& [count, key] : codes) counts.push_back(count);
+  EXPECT_THAT(counts, ElementsAre(1 + 2, 4, 8, 16, 32, 64, 128, 256, 512));
+  // What is in a binary is PoCL's affair.
+  for (const auto& [count, key] : codes) {
+    if (count == 512) continue;
+    ASSERT_TRUE(second.counts.codes.contains(key)) << count;
+    EXPECT_EQ(second.counts.codes.at(key), count);
+  }
+}
+
+TEST(OpenClLayer, CountsNoGroupsWhereTheDriverDecides) {
+  const Played played({WEIR_OPENCL_SCENES, "all"});
+  std::map<std::string, std::int64_t> groups;
+  for (const auto& [key, count] : played.counts.code_groups) {
+    groups[std::string(profile::kernel_of_code(key))] = count;
+  }
+  // 5 of 64 by 16; 3 without a group's size; a task, and 64 by 16
+  EXPECT_EQ(groups, (std::map<std::string, std::int64_t>{
+                        {"scale", 5 * 4}, {"add", 0}, {"nothing", 1 + 4}}));
 }
 
 TEST(OpenClLayer, LosesNothingToEightThreads) {

@@ -133,6 +133,37 @@ int all(const Device& d) {
   return 0;
 }
 
+// At once: 1000 + 600, of which 600 stay, then an image of 64, and shared memory of 3000. What is
+// the program's own, and a part of a buffer, take nothing.
+int memory(const Device& d) {
+  const cl_command_queue queue = d.queue();
+  cl_int error = 0;
+  cl_mem one = clCreateBuffer(d.context, CL_MEM_READ_WRITE, 1000, nullptr, &error);
+  cl_mem two = clCreateBuffer(d.context, CL_MEM_READ_WRITE, 600, nullptr, &error);
+  const cl_buffer_region region = {0, 128};
+  cl_mem part =
+      clCreateSubBuffer(two, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &error);
+  ok(error, "part");
+  ok(clRetainMemObject(one), "retain");
+  ok(clReleaseMemObject(one), "release");  // it is still there
+  ok(clReleaseMemObject(one), "release");
+  char host[512] = {};
+  cl_mem own = clCreateBuffer(d.context, CL_MEM_USE_HOST_PTR, sizeof host, host, &error);
+  const cl_image_format format = {CL_RGBA, CL_UNSIGNED_INT8};
+  cl_image_desc shape = {};
+  shape.image_type = CL_MEM_OBJECT_IMAGE2D;
+  shape.image_width = shape.image_height = 4;
+  cl_mem image = clCreateImage(d.context, CL_MEM_READ_WRITE, &format, &shape, nullptr, &error);
+  ok(error, "image");
+  void* shared = clSVMAlloc(d.context, CL_MEM_READ_WRITE, 3000, 0);
+  require(shared != nullptr, "shared memory");
+  clSVMFree(d.context, shared);
+  launch(queue, d.kernel("nothing"));
+  ok(clFinish(queue), "finish");
+  for (cl_mem memory : {part, two, own, image}) ok(clReleaseMemObject(memory), "release");
+  return 0;
+}
+
 int threads(const Device& d) {
   std::vector<std::thread> all;
   for (int i = 0; i < 8; ++i) {
@@ -370,6 +401,72 @@ int exits(const Device& d) {
   std::exit(0);
 }
 
+// One kernel from programs that are made in different ways, each launched another number of times.
+int codes(const Device& d) {
+  const cl_command_queue queue = d.queue();
+  cl_int error = 0;
+  const auto source = [&](std::vector<const char*> parts) {
+    cl_program made = clCreateProgramWithSource(d.context, static_cast<cl_uint>(parts.size()),
+                                                parts.data(), nullptr, &error);
+    ok(error, "program");
+    return made;
+  };
+  const auto built = [&](cl_program program, const char* options) {
+    ok(clBuildProgram(program, 1, &d.device, options, nullptr, nullptr), "build");
+    return program;
+  };
+  const auto compiled = [&](cl_program program, const char* options,
+                            std::vector<cl_program> headers = {}) {
+    const char* name = "n.h";
+    ok(clCompileProgram(program, 1, &d.device, options, static_cast<cl_uint>(headers.size()),
+                        headers.empty() ? nullptr : headers.data(),
+                        headers.empty() ? nullptr : &name, nullptr, nullptr),
+       "compile");
+    return program;
+  };
+  const auto linked = [&](cl_program program, const char* options) {
+    cl_program made =
+        clLinkProgram(d.context, 1, &d.device, options, 1, &program, nullptr, nullptr, &error);
+    ok(error, "link");
+    return made;
+  };
+  const auto launches = [&](int count, cl_program program) {
+    cl_kernel kernel = clCreateKernel(program, "work", &error);
+    ok(error, "kernel");
+    for (int i = 0; i < count; ++i) launch(queue, kernel);
+    ok(clFinish(queue), "finish");
+    ok(clReleaseKernel(kernel), "release");
+    ok(clReleaseProgram(program), "release");
+  };
+  const char *begin = "#ifndef N\n#define N 1\n#endif\n",
+             *work = "kernel void work() { volatile int a = N; }\n",
+             *whole =
+                 "#ifndef N\n#define N 1\n#endif\nkernel void work() { volatile int a = N; }\n",
+             *other = "kernel void work() { volatile int a = 2; }\n",
+             *with_header = "#include \"n.h\"\nkernel void work() { volatile int a = N; }\n";
+  launches(1, built(source({whole}), ""));
+  launches(2, built(source({begin, work}), nullptr));  // the same
+  launches(4, built(source({other}), ""));
+  launches(8, built(source({whole}), "-DN=3"));
+  launches(16, built(built(source({whole}), "-DN=3"), "-DN=4"));
+  launches(32, linked(compiled(source({whole}), ""), ""));
+  launches(64, linked(compiled(source({whole}), "-DN=5"), ""));
+  launches(128, linked(compiled(source({with_header}), "", {source({"#define N 6\n"})}), ""));
+  launches(256, linked(compiled(source({with_header}), "", {source({"#define N 7\n"})}), ""));
+  cl_program from = built(source({whole}), "");
+  size_t size = 0;
+  ok(clGetProgramInfo(from, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr), "size");
+  std::vector<unsigned char> bytes(size);
+  unsigned char* at = bytes.data();
+  ok(clGetProgramInfo(from, CL_PROGRAM_BINARIES, sizeof at, &at, nullptr), "binary");
+  const unsigned char* binary = at;
+  cl_program again =
+      clCreateProgramWithBinary(d.context, 1, &d.device, &size, &binary, nullptr, &error);
+  ok(error, "program of a binary");
+  launches(512, built(again, ""));
+  return 0;
+}
+
 // A command that fails takes those that wait for it along.
 int failing(const Device& d) {
   cl_int error = 0;
@@ -394,11 +491,11 @@ int main(int count, char** arguments) {
   const struct {
     const char* name;
     int (*play)(const Device&);
-  } scenes[] = {
-      {"all", all},         {"threads", threads}, {"killed", killed},       {"forking", forking},
-      {"churn", churn},     {"idle", idle},       {"extension", extension}, {"copies", copies},
-      {"held up", held_up}, {"flood", flood},     {"exits", exits},         {"failing", failing},
-      {"shared", shared}};
+  } scenes[] = {{"all", all},         {"memory", memory},       {"threads", threads},
+                {"killed", killed},   {"forking", forking},     {"churn", churn},
+                {"idle", idle},       {"extension", extension}, {"copies", copies},
+                {"held up", held_up}, {"flood", flood},         {"exits", exits},
+                {"failing", failing}, {"shared", shared},       {"codes", codes}};
   for (const auto& one : scenes) {
     if (scene == one.name) std::_Exit(one.play(device));
   }

@@ -180,6 +180,31 @@ TEST(ReadProbeFile, TakesLongerEntriesAndUnknownSectionsOfALaterProbe) {
   EXPECT_EQ(file->devices[0].counters[WEIR_COUNT_WAITS], 7U);
 }
 
+TEST(ReadProbeFile, TakesCodeOfAnEarlierProbeWithoutItsCosts) {
+  std::string bytes = sample().bytes();
+  weir_probe_header header;
+  std::memcpy(&header, bytes.data(), sizeof header);
+  weir_probe_code code{};
+  code.hash = 0xc0ffee;
+  code.dispatches = 60;
+  code.kernel = 1;
+  code.flags = WEIR_CODE_ASKED;
+  code.costs.registers = 40;
+  for (const std::uint32_t size : {31U, 32U, 36U, 64U}) {
+    weir_probe_header with = header;
+    with.sections[with.section_count++] = {WEIR_SECTION_CODES, size, bytes.size(), 1, 1};
+    std::string longer = bytes + std::string(reinterpret_cast<const char*>(&code), size);
+    std::memcpy(longer.data(), &with, sizeof with);
+    const auto file = read_probe_file(longer);
+    ASSERT_EQ(file.has_value(), size >= 32) << size;
+    if (!file) continue;
+    EXPECT_EQ(file->codes[0].hash, 0xc0ffeeU);
+    EXPECT_EQ(file->codes[0].costs.registers, size == 32 ? 0U : 40U) << size;
+    const auto facts = merge("vulkan", {&*file, 1}).code_facts;
+    EXPECT_EQ(facts.empty() || facts.begin()->second.costs.empty(), size == 32) << size;
+  }
+}
+
 TEST(ReadProbeFile, RefusesWhatIsNotWhole) {
   const std::string good = sample().bytes();
   const auto changed = [&](auto change) {

@@ -10,6 +10,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/read/code_facts.hpp"
 #include "gate/probes/read/read_kernels.hpp"
 #include "gate/report/profile_texts.hpp"
 
@@ -266,6 +267,35 @@ TEST(RecordedKernels, AreWrittenOnlyWhereAskedFor) {
   }
 }
 
+// What a gate asks for: enough to compile each kernel, and nothing for a dispatch.
+TEST(RecordedKernels, AreTheCodeAloneWhereOnlyThatIsAskedFor) {
+  const Folder folder;
+  auto environment = recording(folder, "0");
+  environment["WEIR_PROBE_CODE"] = "64";
+  const Ran ran = run(llama(), environment);
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const RecordedKernels recorded =
+      read_recorded_kernels(slurp(recorded_files(folder.path()).front())).value();
+  EXPECT_TRUE(recorded.works.empty());
+  // By the identity that the probe file counts by, each with what specializes it.
+  const auto counts = collect(sys::RealFiles(), folder.path(), "vulkan").value();
+  ASSERT_FALSE(counts.codes.empty());
+  for (const auto& [key, dispatches] : counts.codes) {
+    EXPECT_TRUE(counts.code_facts.contains(profile::hash_of_code(key))) << key;
+  }
+  EXPECT_EQ(counts.code_facts, code_facts(recorded));
+  // A piece alone is a recording, too.
+  for (std::size_t i = 0; i < recorded.pipelines.size(); ++i) {
+    const auto one = read_recorded_kernels(recording_of(recorded, i));
+    ASSERT_TRUE(one) << one.error().message;
+    const std::string identity = identity_of(recorded.pipelines[i]);
+    EXPECT_EQ(identity_of(one->pipelines.at(0)), identity);
+    EXPECT_EQ(code_facts(*one).at(identity), counts.code_facts.at(identity));
+    EXPECT_EQ(one->codes.at(0).words, recorded.codes[recorded.pipelines[i].head.code].words);
+    EXPECT_EQ(one->devices.at(0).extensions, recorded.devices.at(0).extensions);
+  }
+}
+
 // A file cut anywhere, and one with any word changed: an error, or something that fits together.
 TEST(RecordedKernels, AreHostileUntilRead) {
   const Folder folder;
@@ -387,12 +417,13 @@ TEST(ReplayKernels, CanBeGated) {
                        folder.path() + "/out"},
                       k_no_probe);
   EXPECT_EQ(ran.status, 0) << ran.out << ran.err;
-  EXPECT_THAT(ran.out, HasSubstr("calls of multiply_f16 17, calls of rms_norm 9"));
+  EXPECT_THAT(ran.out, HasSubstr("6 counts"));
   std::string stored;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(baselines)) {
     if (entry.is_regular_file()) stored += slurp(entry.path());
   }
   EXPECT_THAT(stored, HasSubstr("\"kernel:multiply_f16\""));
+  EXPECT_THAT(stored, HasSubstr("\"kernel_calls:multiply_f16\": 17"));
 }
 
 }  // namespace

@@ -42,6 +42,46 @@ void many(uint32_t api) {
   }
 }
 
+// Beside the 4096 bytes that every scene has: 64 KiB in two buffers, then 16 KiB more while work is
+// submitted; all of it is given back before the end.
+void memory() {
+  Vulkan vk;
+  VkBufferCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  info.size = 8192;
+  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  VkBuffer parts[2];
+  for (VkBuffer& part : parts) CHECK(vkCreateBuffer(vk.device, &info, nullptr, &part));
+  VkMemoryAllocateInfo memory_info{};
+  memory_info.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
+  memory_info.allocationSize = 64 << 10;
+  VkDeviceMemory large, small;
+  CHECK(vkAllocateMemory(vk.device, &memory_info, nullptr, &large));
+  VkBindBufferMemoryInfo binds[2]{};
+  for (int i = 0; i < 2; ++i) {
+    binds[i].sType = VK_STRUCTURE_TYPE_BIND_BUFFER_MEMORY_INFO;
+    binds[i].buffer = parts[i];
+    binds[i].memory = large;
+    binds[i].memoryOffset = static_cast<VkDeviceSize>(i) * 8192;
+  }
+  CHECK(vkBindBufferMemory2(vk.device, 2, binds));
+  for (VkBuffer part : parts) vkDestroyBuffer(vk.device, part, nullptr);
+  vkFreeMemory(vk.device, large, nullptr);
+  memory_info.allocationSize = 16 << 10;
+  CHECK(vkAllocateMemory(vk.device, &memory_info, nullptr, &small));
+  memory_info.allocationSize = VkDeviceSize{1} << 50;
+  if (vkAllocateMemory(vk.device, &memory_info, nullptr, &large) == VK_SUCCESS) {
+    check(VK_ERROR_UNKNOWN, "there is no such memory");
+  }
+  const VkCommandBuffer work = vk.begin();
+  Vulkan::dispatch(work, vk.add, 1);
+  CHECK(vkEndCommandBuffer(work));
+  vk.submit({work});
+  CHECK(vkQueueWaitIdle(vk.queue));
+  vkFreeMemory(vk.device, small, nullptr);
+  vk.destroy();
+}
+
 void secondary() {
   Vulkan vk;
   const VkCommandBuffer inner = vk.begin(vk.pool, true);
@@ -486,6 +526,7 @@ int main(int argc, char** argv) {
       {"killed", killed},
       {"descriptors", open_descriptors},
       {"made", [] { Vulkan vk; }},
+      {"memory", memory},
   };
   const auto scene = argc == 2 ? scenes.find(argv[1]) : scenes.end();
   if (scene == scenes.end()) {

@@ -139,6 +139,36 @@ TEST(Assemble, DividesCountsOfOverlappingRequestsByAllTheirTokens) {
   EXPECT_FALSE(profile.kernels) << "which kernels run depends on how requests meet";
 }
 
+// The same requests, all queued before the first of them was computed.
+TEST(Assemble, TakesCountsOfHeldRequestsAsExactWhereTheyAgree) {
+  std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 512)};
+  for (RunRecord& record : records) {
+    record.asked.repeats = 4;
+    record.held = 4;
+  }
+  const auto measured = [&] {
+    return assemble(facts(Sweep::held), records).metrics.at("dispatches_per_token");
+  };
+  EXPECT_EQ(measured().exact, Rational(16));
+  records[0].probes[0].counts["dispatches"] = 528;
+  EXPECT_EQ(measured().nature, Nature::nearly_exact);
+  EXPECT_NEAR(measured().repeatability.value_or(0), 0.5 / 16.25, 1e-12) << "16 and 16.5";
+  records[0].probes[0].counts["dispatches"] = 512;
+  records[1].held.reset();
+  EXPECT_EQ(measured().nature, Nature::nearly_exact) << "one was not held";
+  EXPECT_EQ(measured().repeatability, 0.02);
+}
+
+// What a server counted itself, as whole numbers: of loads of several lengths, the longest.
+TEST(Assemble, TakesTheSharesThatAServerReports) {
+  std::vector<RunRecord> records{counted(0, 4, 40), counted(1, 8, 80), counted(2, 12, 120)};
+  for (RunRecord& record : records) {
+    record.report->shares["draft_acceptance"] =
+        record.asked.tokens == 12 ? *Rational::make(9, 12) : Rational(1);
+  }
+  EXPECT_EQ(exact(assemble(facts(), records), "draft_acceptance"), *Rational::make(3, 4));
+}
+
 // Ten runs of 512 tokens: what is left without the lowest and the highest spans 128 to 136 of 132.
 TEST(Assemble, LeavesTheFarthestRunsOutOfHowFarBatchesRepeat) {
   std::vector<RunRecord> records;
@@ -220,6 +250,23 @@ TEST(Assemble, ComparesEachLengthAloneWhereThereIsNoStraightLine) {
   EXPECT_EQ(profile.kernels->length, 24);
   EXPECT_EQ(profile.kernels->counts.at("mul"), Rational(1697));
   EXPECT_FALSE(profile.kernels->varies) << "no line, and still the same in every run";
+}
+
+TEST(Assemble, TakesWhatIsThereAtOnceFromTheLongestRun) {
+  std::vector<RunRecord> records = reference();
+  for (RunRecord& record : records) {
+    // In steps, as a cache that is made for some tokens at a time grows.
+    record.probes[0].counts["device_memory_peak_bytes"] =
+        record.asked.tokens == 24 ? 7'500'000 : 7'000'000;
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(exact(profile, "device_memory_peak_bytes"), Rational(7'500'000));
+  EXPECT_THAT(profile.warnings, testing::Not(testing::Contains(HasSubstr("straight line"))));
+
+  records.push_back(records.back());
+  records.back().probes[0].counts["device_memory_peak_bytes"] = 7'500'512;
+  const Profile varies = assemble(facts(), records);
+  EXPECT_EQ(varies.metrics.at("device_memory_peak_bytes").nature, Nature::nearly_exact);
 }
 
 TEST(Assemble, NamesTheProbeOfAWarningOnce) {
@@ -427,9 +474,12 @@ TEST(Assemble, ForgetsTheFailedAttemptThatWasRetried) {
 TEST(Placement, IsRefutedWhereTheDeviceGotNoWork) {
   std::vector<RunRecord> records = {counted(0, 8, 0), counted(1, 16, 0), counted(2, 24, 0)};
   for (RunRecord& record : records) record.probes[0].kernels.clear();
-  const Profile profile = assemble(facts(), records);
+  CellFacts known = facts();
+  known.device_cure = "set this";
+  const Profile profile = assemble(known, records);
   EXPECT_EQ(profile.placement.state, Placement::State::refuted);
-  EXPECT_THAT(profile.placement.reason, HasSubstr("gave it no work, though llvmpipe is there"));
+  EXPECT_THAT(profile.placement.reason,
+              HasSubstr("gave it no work, though llvmpipe is there\n  set this"));
   EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(0));
 }
 
@@ -590,6 +640,26 @@ TEST(Assemble, TellsOnceWhatEachProcessSaysWithFiguresOfItsOwn) {
   }
   EXPECT_THAT(assemble(facts(), records).warnings,
               ElementsAre("ops take 21.5 ms a token", "another"));
+}
+
+TEST(Assemble, TakesWhatOneCompilerSaysOfKernels) {
+  // A run that was resumed after another Mesa was installed.
+  auto records = reference();
+  for (RunRecord& record : records) {
+    const bool last = record.order == 2;
+    ProbeCounts& probe = record.probes[0];
+    probe.codes = {{"mul@00000000000000a1", record.asked.tokens}};
+    probe.code_groups = {{"mul@00000000000000a1", 4 * record.asked.tokens}};
+    probe.code_facts["00000000000000a1"].costs = {{"throughput_cycles", last ? 9 : 7},
+                                                  {"waves", 1}};
+    probe.compiler = last ? "radv-navi31, Mesa 25.0.7" : "radv-navi31, Mesa 22.3.6";
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(exact(profile, "estimated_cycles_per_token"), 36);
+  EXPECT_EQ(profile.compiler, "radv-navi31, Mesa 25.0.7");
+  EXPECT_THAT(profile.warnings,
+              Contains("kernels were compiled by radv-navi31, Mesa 22.3.6, then by radv-navi31, "
+                       "Mesa 25.0.7, whose figures count"));
 }
 
 }  // namespace assemble_test

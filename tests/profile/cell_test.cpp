@@ -13,6 +13,8 @@ TEST(CellName, ReadsBackExactlyWhatItWrites) {
            "e/m/b/long@d0",
            "e/m/b/chat@c4",
            "e@v/m/b/chat@d16@c4",
+           "e/m/b/decode@t4",
+           "e/m/b/decode@d16@tall",
        }) {
     const auto key = CellKey::parse(text);
     ASSERT_TRUE(key) << text;
@@ -33,13 +35,28 @@ TEST(CellName, PutsVariantDepthAndConcurrencyWhereTheyBelong) {
 
 TEST(CellName, RefusesWhatIsNotFourNamesInTheirOneSpelling) {
   const std::string long_name(65, 'a');
-  for (const std::string& text :
-       {std::string(), std::string("a/b/c"), std::string("a/b/c/d/e"), std::string("a//c/d"),
-        std::string("../b/c/d"), std::string("a/../c/d"), std::string("a/b/c/d@x4"),
-        std::string("a/b/c/d@d"), std::string("a/b/c/d@d04"), std::string("a/b/c/d@d-1"),
-        std::string("a/b/c/d@c4@d2"), std::string("a/b/c/d@d1@d2"), std::string("a@default/b/c/d"),
-        std::string("a@/b/c/d"), std::string("a@b@c/b/c/d"), long_name + "/b/c/d",
-        std::string("a/b/c/d\n"), std::string("a\0/b/c/d", 8), std::string(1 << 20, '/')}) {
+  for (const std::string& text : {std::string(),
+                                  std::string("a/b/c"),
+                                  std::string("a/b/c/d/e"),
+                                  std::string("a//c/d"),
+                                  std::string("../b/c/d"),
+                                  std::string("a/../c/d"),
+                                  std::string("a/b/c/d@x4"),
+                                  std::string("a/b/c/d@d"),
+                                  std::string("a/b/c/d@d04"),
+                                  std::string("a/b/c/d@d-1"),
+                                  std::string("a/b/c/d@c4@d2"),
+                                  std::string("a/b/c/d@d1@d2"),
+                                  std::string("a/b/c/d@t0"),
+                                  std::string("a/b/c/d@tall@d1"),
+                                  std::string("a/b/c/d@t1@t2"),
+                                  std::string("a@default/b/c/d"),
+                                  std::string("a@/b/c/d"),
+                                  std::string("a@b@c/b/c/d"),
+                                  long_name + "/b/c/d",
+                                  std::string("a/b/c/d\n"),
+                                  std::string("a\0/b/c/d", 8),
+                                  std::string(1 << 20, '/')}) {
     EXPECT_FALSE(CellKey::parse(text)) << text.substr(0, 80);
   }
 }

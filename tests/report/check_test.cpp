@@ -23,11 +23,11 @@ GateVerdict all_new() {
   GateVerdict gate = fixtures::green();
   for (CellVerdict& cell : gate.cells) {
     cell.verdict = Outcome::fresh;
-    cell.reason = "no baseline is stored: run weir baseline accept";
+    cell.reason = "no baseline is stored";
     for (MetricVerdict& metric : cell.metrics) metric.verdict = Outcome::fresh;
   }
   gate.verdict = Outcome::fresh;
-  gate.unjudged = "nothing was compared: no baseline is stored: run weir baseline accept";
+  gate.unjudged = "nothing was compared: no baseline is stored";
   return gate;
 }
 
@@ -85,7 +85,7 @@ TEST(Check, SaysInItsTitleWhatWasNotJudged) {
 }
 
 TEST(Check, SaysFirstThatNothingWasComparedAndWhy) {
-  const std::string why = "nothing was compared: no baseline is stored: run weir baseline accept";
+  const std::string why = "nothing was compared: no baseline is stored";
   EXPECT_EQ(check_text(all_new(), {}).title, "not judged: " + why);
   EXPECT_EQ(status_text(all_new()).description, "not judged: " + why);
   EXPECT_THAT(check_text(all_new(), {}).summary, StartsWith("### \u26a0\ufe0f weir: nothing was"));

@@ -11,10 +11,13 @@ namespace device_test {
 using support::expect_golden;
 
 std::vector<DeviceLine> lines() {
-  return {{"amd-rx-7900-xtx", "AMD Radeon RX 7900 XTX (RDNA 3, RADV)",
-           "from public data: device line in an issue; PCI ids", ""},
+  return {{"amd-rx-7900-xtx",
+           "AMD Radeon RX 7900 XTX (RDNA 3, RADV)",
+           "from public data: device line in an issue; PCI ids",
+           "",
+           {"vulkan"}},
           {"broken", "", "", "configs/devices/broken.json: not valid JSON at byte 1 of 2"},
-          {"mine", "llvmpipe", "recorded", ""},
+          {"mine", "llvmpipe", "recorded", "", {"vulkan", "cuda"}},
           {"plain", "A card\n::error::from a \x1b[31mhostile\x1b[0m file", "", ""}};
 }
 

@@ -117,17 +117,58 @@ TEST(Words, PutTheLimitsInShort) {
 }
 
 TEST(Hints, NameCellsByAPatternThatAShellLeavesAlone) {
-  EXPECT_THAT(cell_patterns({"a/b/c/d"}, 60), ElementsAre("a/b/c/d"));
-  EXPECT_THAT(cell_patterns({"a/b/c/d'; rm -rf $HOME"}, 60), ElementsAre("a/b/c/d*rm*-rf*HOME"));
-  EXPECT_THAT(cell_patterns({"e/m/v/1", "e/m/v/2", "e/m/w/1", "e/mm/v/1"}, 60), ElementsAre("e/*"));
-  EXPECT_THAT(cell_patterns({"a/1", "b/2", "c/3", "d/4"}, 60), ElementsAre("*"));
-  EXPECT_THAT(cell_patterns({"e/m/gpu/1", "e/m/gpu/2", "e/n/gpu/1", "e/n/gpu/2"}, 60),
-              ElementsAre("e/*/gpu/*"));
-  EXPECT_THAT(cell_patterns({"a/b/c", "a/b", "a/b/d", "a/b/c/d"}, 60), ElementsAre("*"));
+  const auto alone = [](const std::string& name, std::size_t most) {
+    return cell_patterns({name}, {name, "other/cell"}, most);
+  };
+  EXPECT_THAT(alone("a/b/c/d", 60), ElementsAre("a/b/c/d"));
+  EXPECT_THAT(alone("a/b/c/d'; rm -rf $HOME", 60), ElementsAre("a/b/c/d*rm*-rf*HOME"));
   const std::string name = std::string(64, 'a') + "/" + std::string(64, 'b');
-  const auto cut = cell_patterns({name}, 30).at(0);
+  const auto cut = alone(name, 30).at(0);
   EXPECT_EQ(cut.size(), 30U);
   EXPECT_TRUE(text::glob_match(cut, name)) << cut;
+  EXPECT_THAT(cell_patterns({name}, {name, name + "c", "a" + name}, 30), ElementsAre(name))
+      << "cut short it would match another";
+  EXPECT_TRUE(cell_patterns({"a;b"}, {"a;b", "a,b"}, 60).empty()) << "a*b matches another";
+}
+
+TEST(Hints, MatchTheCellsThatAreMeantAndNoOthers) {
+  const std::vector<std::string> gpu{"e/m/gpu/1", "e/m/gpu/2", "e/n/gpu/1", "e/n/gpu/2"};
+  std::vector<std::string> all = gpu;
+  all.insert(all.end(), {"e/m/cpu/1", "e/n/cpu/1"});
+  EXPECT_THAT(cell_patterns(gpu, all, 60), ElementsAre("e/*/gpu/*"));
+  // One of n on the GPU is not meant.
+  all.emplace_back("e/n/gpu/3");
+  EXPECT_THAT(cell_patterns(gpu, all, 60), ElementsAre("e/*/gpu/1", "e/*/gpu/2"));
+  EXPECT_THAT(cell_patterns(gpu, {}, 60), testing::ElementsAreArray(gpu))
+      << "cells that nobody listed may match";
+  EXPECT_THAT(cell_patterns({gpu[0], gpu[1]}, all, 60), ElementsAre(gpu[0], gpu[1]))
+      << "names say more than a pattern";
+  // "1" is --cell's name of "1@d256", too.
+  all = gpu;
+  all.emplace_back("e/n/gpu/1@d256");
+  EXPECT_TRUE(cell_patterns(gpu, all, 60).empty()) << "its name alone would take that as well";
+  std::vector<std::string> many;
+  for (int i = 0; i < 13; ++i) many.push_back(fmt::format("e/m/gpu/{}", i));
+  EXPECT_TRUE(cell_patterns(many, {}, 60).empty());
+}
+
+TEST(Hints, StoreNewCellsApartFromWhatGotWorse) {
+  const Verbs verbs{"baseline accept"};
+  auto gate = fixtures::mixed();
+  gate.counts_only = true;
+  gate.verdict = gate.cells[7].verdict = Outcome::fail;
+  const auto both = hints(gate, verbs);
+  ASSERT_EQ(both.size(), 2U);
+  EXPECT_EQ(both[0].what, "accept");
+  EXPECT_EQ(both[1].what, "store");
+  for (const Hint& hint : both) {
+    EXPECT_THAT(hint.words, testing::Contains("--counts-only"));
+    for (const auto& cell : gate.cells) {
+      const std::string option = fmt::format("--cell '{}'", cell.cell.str());
+      const bool meant = cell.verdict == (hint.what == "store" ? Outcome::fresh : Outcome::fail);
+      EXPECT_EQ(std::ranges::count(hint.words, option), meant ? 1 : 0) << hint.what << option;
+    }
+  }
 }
 
 TEST(Layout, WrapsAtSpacesAndBreaksOnlyWhatIsTooWide) {

@@ -426,7 +426,7 @@ TEST(PreflightOfAContainer, CountsNoInstructionsOfDockersOwn) {
     (void)make_scene(yaml);
     FAIL();
   } catch (const std::runtime_error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("they would be those of docker"));
+    EXPECT_THAT(error.what(), HasSubstr("its counts would be those of docker"));
   }
 }
 

@@ -83,6 +83,23 @@ TEST(Plan, CountsInstructionsInProcessesOfTheirOwn) {
             "c1:4x1 c1:8x1 c1:12x1 ");
 }
 
+TEST(Plan, CountsSystemCallsInProcessesOfTheirOwn) {
+  std::string yaml = k_scene_yaml;
+  yaml.replace(yaml.find("probes: [vulkan]"), 16, "probes: [vulkan, host]");
+  const auto scene = make_scene(yaml);
+  const Plan plan = plan_of(*scene, {.times = false});
+  EXPECT_EQ(shape(plan), "c0:4x1 c0:8x1 c0:12x1 c1:4x1 c1:4x1 c1:8x1 c1:8x1 c1:12x1 c1:12x1 ");
+  for (const Step& step : plan.steps) {
+    EXPECT_TRUE(step.host || step.cell == 1);
+    EXPECT_EQ(step.bare(), step.host);
+  }
+  scene->around.no_trace = "not allowed\nAllow it";
+  const Plan without = plan_of(*scene, {.times = false});
+  EXPECT_EQ(shape(without), "c1:4x1 c1:8x1 c1:12x1 ");
+  EXPECT_EQ(without.cells[0].facts.counts_skipped,
+            "system calls are not counted: not allowed; Allow it");
+}
+
 TEST(Plan, SaysWhereInstructionsCanNotBeCounted) {
   const auto scene = make_scene(yaml_with_instructions());
   scene->around.no_perf = "no counters\nBuy some";

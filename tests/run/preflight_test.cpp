@@ -110,6 +110,32 @@ TEST(Preflight, LooksUpWhatRunningNeeds) {
   EXPECT_EQ(vulkan.facts.provenance.machine_class, "vulkan-1-2-3-4-5-Test-CPU-4c-8g-debian-12");
 }
 
+TEST(Preflight, LooksForNoModelWhereThereIsNone) {
+  const auto scene = make_scene();
+  scene->cells.front().model_path.clear();
+  const auto prepared = preflight(scene->cells, scene->around, scene->files);
+  ASSERT_TRUE(prepared.has_value()) << prepared.error().message;
+  EXPECT_EQ(prepared->front().model, "");
+  EXPECT_EQ(prepared->front().model_bytes, 0U);
+}
+
+TEST(Preflight, SaysWhatLetsGgmlTakeAVulkanDeviceThatIsACpu) {
+  const auto scene = make_scene();
+  auto& device = scene->around.devices["vulkan"];
+  const auto cure = [&] {
+    const auto prepared = preflight(scene->cells, scene->around, scene->files);
+    return prepared ? prepared->at(1).facts.device_cure : prepared.error().message;
+  };
+  device.on_cpu = false;
+  EXPECT_EQ(cure(), "");
+  device.on_cpu = true;
+  EXPECT_EQ(cure(),
+            "it is a CPU, and ggml leaves such devices out unless the backend has env: "
+            "{GGML_VK_VISIBLE_DEVICES: \"0\"}");
+  scene->cells[1].env["GGML_VK_VISIBLE_DEVICES"] = "0";
+  EXPECT_EQ(cure(), "");
+}
+
 TEST(Preflight, HandsOnTheLibraryWithCudaCodeThatAScriptOpens) {
   std::string yaml = k_scene_yaml;
   yaml.insert(yaml.find("    timeout"), "    cuda_code: modules/addon.node\n");
@@ -207,6 +233,26 @@ TEST(Fingerprint, FollowsTheModelAndTheConfigAsWritten) {
                      [](Scene& s) { s.files.put("/project/elsewhere/tiny.bin", "weights"); }))
       << "the model's path";
   EXPECT_EQ(base, of("runs: 3", "runs: 5")) << "the gate's policy";
+}
+
+TEST(Fingerprint, KnowsWhichVariablesItIsOfAndOfPrivateCellsNone) {
+  const auto parts = [](const std::string& from, const std::string& to) {
+    std::string yaml = k_scene_yaml;
+    yaml.replace(yaml.find(from), from.size(), to);
+    const auto scene = make_scene(yaml);
+    const auto prepared = preflight(scene->cells, scene->around, scene->files);
+    if (!prepared) throw std::runtime_error(prepared.error().message);
+    return prepared->back().facts.provenance.fingerprint_parts;
+  };
+  auto named = parts("PLAIN: value", "PLAIN: hidden");
+  EXPECT_THAT(named["variables"], testing::HasSubstr("PLAIN="));
+  EXPECT_THAT(named["variables"], testing::Not(testing::HasSubstr("hidden")));
+  EXPECT_NE(named["variables"], parts("PLAIN: value", "PLAIN: other")["variables"]);
+  const std::string fingerprint = fingerprint_of(named);
+  named.erase("variables");
+  EXPECT_EQ(fingerprint_of(named), fingerprint) << "that of baselines which lack them";
+  EXPECT_FALSE(
+      parts("{tiny: tiny.bin}", "{tiny: {path: tiny.bin, private: true}}").contains("variables"));
 }
 
 TEST(Fingerprint, KnowsAModelFolderByItsFilesAndItsConfig) {

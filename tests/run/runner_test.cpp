@@ -218,6 +218,25 @@ TEST(Runner, GivesUpACellThatFailsAndMeasuresTheOthers) {
   }
 }
 
+TEST(Runner, TakesAnExitCodeThatTheEngineDeclaresForSuccess) {
+  for (const bool declared : {false, true}) {
+    Stage stage(make_scene(), [](const sys::ProcessSpec& spec) {
+      sys::Finished finished = FakeProcesses::good(spec);
+      finished.exit_code = 255;
+      return finished;
+    });
+    for (config::EngineSettings& engine : stage.scene->settings->engines) {
+      if (declared) engine.ok_exit_codes = {1, 255};
+    }
+    const auto records = stage.run(plan_of(*stage.scene));
+    ASSERT_TRUE(records.has_value());
+    for (const RunRecord& record : *records) {
+      EXPECT_EQ(record.error.has_value(), !declared);
+      EXPECT_EQ(record.exit_code, 255);
+    }
+  }
+}
+
 TEST(Runner, GoesOnWhereARunWasInterrupted) {
   std::atomic<int> starts{0};
   Stage* watched = nullptr;
@@ -438,6 +457,11 @@ TEST(Admission, LetsNothingRunBesideRequestsThatShareBatches) {
   shared.facts.sweep = profile::Sweep::overlapping;
   EXPECT_FALSE(counts_alone(cell));
   EXPECT_TRUE(counts_alone(shared));
+  config::EngineSettings once;
+  once.exclusive = true;
+  PreparedCell exclusive;
+  exclusive.cell.engine = &once;
+  EXPECT_TRUE(counts_alone(exclusive));
   Admission admission(8);
   admission.started(cell);
   EXPECT_FALSE(admission.admits(shared, k_plenty, true));

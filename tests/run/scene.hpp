@@ -53,7 +53,7 @@ inline std::unique_ptr<Scene> make_scene(const std::string& yaml = k_scene_yaml)
   config::Known known;
   known.today = "2026-11-20";
   known.adapters = adapters::names();
-  known.probes = {"vulkan", "instructions"};
+  known.probes = {"vulkan", "instructions", "host"};
   known.apis = {"completions"};
   auto settings = config::parse_settings(yaml, "weir.yaml", known);
   if (!settings) throw std::runtime_error(settings.error().message);
@@ -74,7 +74,8 @@ inline std::unique_ptr<Scene> make_scene(const std::string& yaml = k_scene_yaml)
   scene->around.machine.memory_bytes = std::int64_t{8} << 30;
   scene->around.machine.os_release = "debian 12";
   scene->around.devices["vulkan"] = {"vulkan-1-2-3-4-5", "software", true, std::nullopt};
-  scene->around.probe_devices = {{"vulkan", {"vulkan"}}, {"instructions", {"cpu"}}};
+  scene->around.probe_devices = {
+      {"vulkan", {"vulkan"}}, {"instructions", {"cpu"}}, {"host", {"cpu", "vulkan"}}};
   return scene;
 }
 

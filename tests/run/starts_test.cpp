@@ -14,7 +14,8 @@ std::string yaml(const std::string& keys = "", const std::string& command = "") 
   return "version: 1\nengines: {a: " + engine + ", b: " + engine +
          "}\nmodels: {tiny: tiny.bin}\n"
          "backends: {vulkan: {}, other: {device: vulkan, env: {OTHER: '1'}}}\n"
-         "prompts: {p: {text: Hello, tokens: 4, concurrency: [1, 2]}}\ngate: {runs: 2}\n";
+         "prompts: {p: {text: Hello, tokens: 4, concurrency: [1, 2], hold: none}}\ngate: {runs: "
+         "2}\n";
 }
 
 // "0 0 2": by order, whose start it is.

@@ -116,6 +116,11 @@ TEST(Site, ShowsWhatTheDeviceWasGivenFromTheStart) {
       model.changes.emplace_back();
     }
   }
+  // It comes late, and got worse in one cell.
+  model.history.series.push_back(model.history.series.front());
+  model.history.series.back().metric = history::metric_named("splits_per_prefill");
+  model.changes.resize(model.history.series.size());
+  model.changes.back() = {scene::step(3, 1, 2)};
   const Site site(std::move(model));
   const Json overview = document(site, "data/overview.js");
   std::set<std::string> shown;
@@ -123,7 +128,7 @@ TEST(Site, ShowsWhatTheDeviceWasGivenFromTheStart) {
     shown.insert(overview["metrics"][at.get<std::size_t>()]["name"]);
   }
   EXPECT_THAT(shown, testing::IsSupersetOf({"decode_tokens_per_second", "dispatches_per_token",
-                                            "syncs_per_token", "dispatches_per_prefill"}));
+                                            "syncs_per_token", "splits_per_prefill"}));
 }
 
 TEST(Site, SaysOfAChangeWhetherItIsForTheBetter) {

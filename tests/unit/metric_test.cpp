@@ -16,9 +16,23 @@ TEST(FindMetric, KnowsEveryNameItLists) {
     EXPECT_TRUE(seen.insert(label(*metric)).second)
         << "two metrics read \"" << label(*metric) << '"';
   }
-  // Times, memory, quality and fits: ten; thirteen of serving alone; eighteen counts in three
-  // scopes; over depths seventeen counts and two times.
-  EXPECT_EQ(seen.size(), 23 + 18 * 3 + (17 + 2) * 2U);
+  // Times, memory, quality, usage and fits: seventeen; twenty of serving alone, six of how that
+  // drifts; eleven of what is there at once; 33 counts in three scopes; over depths 32 counts and
+  // two times.
+  EXPECT_EQ(seen.size(), 17 + 20 + 6 + 11 + 33 * 3 + (32 + 2) * 2U);
+}
+
+TEST(FindMetric, KnowsWhatIsThereAtOnceAsAWholeAlone) {
+  const auto peak = find_metric("device_memory_peak_bytes");
+  ASSERT_TRUE(peak);
+  EXPECT_EQ(peak->kind, Kind::count);
+  EXPECT_EQ(peak->unit, Unit::bytes);
+  EXPECT_EQ(peak->scope, Scope::whole);
+  for (const char* scoped : {"device_memory_peak_bytes_per_token", "weights_bytes_fixed",
+                             "device_memory_peak_bytes_at_8"}) {
+    EXPECT_FALSE(find_metric(scoped)) << scoped;
+  }
+  EXPECT_TRUE(find_metric("device_memory_bytes_per_token")) << "a name that CUDA's had before";
 }
 
 TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {

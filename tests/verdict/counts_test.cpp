@@ -227,6 +227,15 @@ TEST(Counts, OfInstructionsAreSkippedWhereThisMachineCanNotCountThem) {
   EXPECT_THAT(cell.notes, testing::Contains(HasSubstr("virtual machine")));
 }
 
+TEST(Counts, OfOneProbeThatThisMachineCanNotTakeExcuseNoOther) {
+  const Profile before = with_functions(100'000, {});
+  Profile after = reference();
+  after.host_skipped = "system calls are not counted: ptrace is forbidden";
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(metric(cell, "instructions_per_token").verdict, Outcome::error);
+  EXPECT_THAT(cell.notes, testing::Contains(HasSubstr("ptrace is forbidden")));
+}
+
 // An engine marks what it does: a kind that never happened has no count.
 TEST(Counts, OfMarksAreNoneWhereOthersOfTheirsAreThere) {
   const auto marked = [](std::map<std::string, int> counts) {
@@ -249,6 +258,42 @@ TEST(Counts, OfMarksAreNoneWhereOthersOfTheirsAreThere) {
   other.metrics["copies_per_token"].source = "vulkan";
   EXPECT_EQ(metric(judge(other, {stored(without)}), "copies_per_token").verdict, Outcome::fresh)
       << "a probe that stands before an API counts every kind";
+}
+
+TEST(Counts, OfMemoryMayRiseByOnePercentAndFall) {
+  struct Case {
+    std::int64_t now;
+    Outcome want;
+  };
+  Profile before = reference();
+  add_count(before, "device_memory_peak_bytes", 7'000'000);
+  for (const auto& [now, want] : {Case{7'000'000, Outcome::pass}, Case{7'070'000, Outcome::pass},
+                                  Case{7'070'001, Outcome::fail}, Case{3'500'000, Outcome::pass}}) {
+    Profile after = reference();
+    add_count(after, "device_memory_peak_bytes", now);
+    const CellVerdict cell = judge(after, {stored(before)});
+    EXPECT_EQ(metric(cell, "device_memory_peak_bytes").verdict, want) << now;
+    EXPECT_EQ(cell.verdict, want) << now;
+  }
+}
+
+// Baselines of before hold no memory; counts that were always taken are new where they are missing.
+TEST(Counts, ThatABaselineIsOlderThanAreInformation) {
+  Profile after = reference();
+  add_count(after, "device_memory_peak_bytes", 7'000'000);
+  add_count(after, "pipelines_per_token", 0);
+  Policy strict;
+  strict.require_baseline = true;
+  const CellVerdict cell = judge(after, {stored(reference())}, {}, strict);
+  for (const char* name : {"device_memory_peak_bytes", "pipelines_per_token"}) {
+    EXPECT_EQ(metric(cell, name).verdict, Outcome::info) << name;
+    EXPECT_THAT(metric(cell, name).reason, HasSubstr("the baseline is older")) << name;
+  }
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  after.metrics["pipelines_per_token"].source = "cuda";
+  EXPECT_EQ(metric(judge(after, {stored(reference())}), "pipelines_per_token").verdict,
+            Outcome::fresh)
+      << "another probe than the baseline's";
 }
 
 TEST(Counts, ThatNoLongerRepeatFailWhereTheyWereExact) {
@@ -518,6 +563,49 @@ TEST(SameWork, IsAnErrorWhereBothSidesSayOtherwise) {
   const CellVerdict silent = changed([](auto& work) { work = {}; });
   EXPECT_EQ(silent.verdict, Outcome::pass);
   EXPECT_THAT(silent.notes, ElementsAre(HasSubstr("is not checked")));
+}
+
+// A thread more makes them vary: that is the regression, and no reason to look away.
+TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
+  Profile before = reference(), after = reference();
+  add_count(before, "futex_waits_per_token", 0);
+  profile::Measurement sampled = before.metrics.at("futex_waits_per_token");
+  sampled.exact.reset();
+  sampled.nature = profile::Nature::sampled;
+  sampled.samples = {35, 37, 40};
+  after.metrics["futex_waits_per_token"] = sampled;
+  const MetricVerdict judged = metric(judge(after, {stored(before)}), "futex_waits_per_token");
+  EXPECT_EQ(judged.verdict, Outcome::fail) << judged.reason;
+  // Where they varied before, nothing is judged.
+  Profile varied = reference();
+  varied.metrics["futex_waits_per_token"] = sampled;
+  EXPECT_EQ(metric(judge(after, {stored(varied)}), "futex_waits_per_token").verdict, Outcome::info);
+}
+
+TEST(SameWork, OfAServerThatTellsLikelyTokensIsJudgedByThese) {
+  LimitEntry limit;
+  limit.metrics = {"output_kl"};
+  limit.max = Amount{0.01, false};
+  const auto judged = [&](double before, double now) {
+    Profile base = reference(), after = reference();
+    base.work.likely = {{"a", {{"a", std::log(before)}}}};
+    after.work.likely = {{"a", {{"a", std::log(now)}}}};
+    after.work.output_digest = "other";
+    return judge(after, {stored(base)}, {limit});
+  };
+  // 0.9 ln(0.9/0.89) + 0.1 ln(0.1/0.11) = 0.0005; 0.9 ln(0.9/0.5) + 0.1 ln(0.1/0.5) = 0.37.
+  const CellVerdict near = judged(0.9, 0.89), far = judged(0.9, 0.5);
+  EXPECT_EQ(near.verdict, Outcome::pass);
+  EXPECT_THAT(near.notes, testing::Contains(HasSubstr("output_kl judges it")));
+  EXPECT_EQ(far.verdict, Outcome::fail);
+  EXPECT_NEAR(metric(far, "output_kl").current.value_or(0), 0.37, 0.005);
+  // A base that was not asked: nothing is compared, and the digest still is.
+  Profile after = reference();
+  after.work.likely = {{"a", {{"a", -0.1}}}};
+  const CellVerdict first = judge(after, {stored(reference())}, {limit});
+  EXPECT_EQ(metric(first, "output_kl").verdict, Outcome::fresh);
+  after.work.output_digest = "other";
+  EXPECT_EQ(judge(after, {stored(reference())}, {limit}).verdict, Outcome::error);
 }
 
 TEST(Cell, IsAnErrorWhereAPassCouldNotBeMeasuredAndStillShowsTheOther) {

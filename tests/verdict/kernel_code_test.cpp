@@ -61,8 +61,8 @@ TEST(KernelCode, IsToldInTheFirstLineAndFailsNothingByDefault) {
   other_groups.erase(k_flash);
   const CellVerdict cell = judged(other, other_groups);
   EXPECT_EQ(cell.verdict, Outcome::pass);
-  EXPECT_THAT(cell.notes, Contains("1 kernel has other code: flash_attn"));
   ASSERT_TRUE(cell.kernel_code);
+  EXPECT_EQ(cell.kernel_code->reason, "1 kernel has other code: flash_attn");
   ASSERT_THAT(cell.kernel_code->changed, SizeIs(1));
   EXPECT_EQ(cell.kernel_code->changed[0].before, std::vector<std::string>{"00000000000000a1"});
   EXPECT_EQ(cell.kernel_code->changed[0].now, std::vector<std::string>{"00000000000000a2"});
@@ -74,14 +74,36 @@ TEST(KernelCode, OfOneNameIsAMultiset) {
   Counts other = calls();
   other["mul_mat@00000000000000b1"] = 19;
   other["mul_mat@00000000000000b2"] = 10;
-  EXPECT_THAT(judged(other, groups()).notes, Contains("1 kernel has other code: mul_mat"));
+  EXPECT_EQ(judged(other, groups()).kernel_code->reason, "1 kernel has other code: mul_mat");
+}
+
+TEST(KernelCode, IsToldWithItsOptionsAndItsCosts) {
+  using Options = std::map<std::string, std::string>;
+  const auto flash = [](const char* hash, const char* source, Options options, int registers) {
+    profile::Profile made = with({{std::string("flash_attn@") + hash, 4}}, {});
+    made.code_facts[hash] = {source, std::move(options), {{"registers", registers}}, ""};
+    made.compiler = "radv-navi31, Mesa 25.0.7";
+    return made;
+  };
+  const auto base =
+      flash("00000000000000a1", "s1", {{"constant 2", "64"}, {"subgroup size", "64"}}, 84);
+  auto now = flash("00000000000000a2", "s2", {{"constant 2", "128"}, {"constant 3", "1"}}, 108);
+  const auto changed = [&] { return judge(now, {stored(base)}).kernel_code->changed.at(0); };
+  EXPECT_THAT(changed().differences,
+              testing::ElementsAre("constant 2: 64 → 128", "constant 3: none → 1",
+                                   "subgroup size: 64 → none", "other instructions"));
+  EXPECT_EQ(changed().words(), "constant 2: 64 → 128, registers 84 → 108");
+  now.compiler = "radv-navi31, Mesa 22.3.6";  // whose figures are others
+  EXPECT_EQ(changed().words(), "constant 2: 64 → 128");
+  now.code_facts.clear();
+  EXPECT_EQ(changed().words(), "other code");
 }
 
 TEST(KernelCode, WithOtherNumbersOfGroupsIsToldWithThem) {
   Counts more = groups();
   more[k_flash] = 192;
   const CellVerdict cell = judged(calls(), more);
-  EXPECT_THAT(cell.notes, Contains("1 kernel has other numbers of groups: flash_attn 96 → 192"));
+  EXPECT_EQ(cell.kernel_code->reason, "1 kernel has other numbers of groups: flash_attn 96 → 192");
   EXPECT_THAT(judge_gate({cell}, {}).not_judged, testing::Not(Contains(HasSubstr("other code"))));
 }
 
@@ -109,6 +131,25 @@ TEST(KernelCode, OfKernelsThatAreCalledMoreOftenIsForTheRuleOnKernels) {
   other.erase(k_flash);
   other["flash_attn@00000000000000a2"] = 5;
   EXPECT_FALSE(judged(other, groups()).kernel_code);
+}
+
+// What else is known of its code, the most telling first, and only by the same compiler.
+TEST(KernelCode, IsToldWithItsConstantsAndCosts) {
+  profile::Profile base = with({{k_flash, 4}}, {});
+  base.compiler = "radv-navi31, Mesa 25.0.7";
+  base.code_facts["00000000000000a1"] = {
+      "s1", {{"constant 2", "64"}}, {{"registers", 84}, {"occupancy", 18}, {"waves", 2}}, ""};
+  profile::Profile now = with({{"flash_attn@00000000000000a2", 4}}, {});
+  now.compiler = base.compiler;
+  now.code_facts["00000000000000a2"] = {
+      "s1", {{"constant 2", "128"}}, {{"registers", 252}, {"occupancy", 6}, {"waves", 2}}, ""};
+  const auto words = [&] { return judge(now, {stored(base)}).kernel_code->changed.at(0).words(); };
+  EXPECT_EQ(words(), "constant 2: 64 → 128, occupancy 18 → 6, registers 84 → 252");
+  now.code_facts["00000000000000a2"].source = "s2";
+  EXPECT_EQ(judge(now, {stored(base)}).kernel_code->changed.at(0).differences.back(),
+            "other instructions");
+  now.compiler = "radv-navi31, Mesa 22.3.6";
+  EXPECT_EQ(words(), "constant 2: 64 → 128");
 }
 
 TEST(KernelCode, ThatABaselineDoesNotHoldIsNew) {

@@ -28,7 +28,11 @@ TEST(Limits, HaveDefaults) {
         Case{"dispatches_fixed", ""}, Case{"decode_tokens_per_second", "may drop 5 %"},
         Case{"prefill_tokens_per_second", "may drop 5 %"}, Case{"load_seconds", ""},
         Case{"time_per_output_token_seconds", ""}, Case{"peak_rss_bytes", ""},
-        Case{"instructions_per_token", "must not change"}}) {
+        Case{"instructions_per_token", "must not change"},
+        Case{"device_memory_peak_bytes", "may rise 1 %"}, Case{"device_memory_steady_bytes", ""},
+        Case{"kv_cache_bytes", ""}, Case{"allocations_per_token", "must not change"},
+        Case{"pipelines_per_token", "must not change"}, Case{"pipelines_fixed", ""},
+        Case{"uploaded_bytes_per_token", ""}}) {
     EXPECT_EQ(resolve(name).words(), words) << name;
   }
   EXPECT_TRUE(resolve_special(k_cell, "kernels", {}).exact);

@@ -52,10 +52,10 @@ expect '41.5' "$weir" profile tiny.txt
 expect 'tinybench' "$weir" profile tiny.txt
 # Metric: llama.cpp's own line.
 printf 'slot print_timing: id  0 | task 0 | draft acceptance rate = 0.57576 (   19 accepted /    33 generated)\n' >draft.txt
-expect 'draft_acceptance' "$weir" profile draft.txt --json
+expect 'drafts_kept' "$weir" profile draft.txt --json
 # Verb: also in completion, which is made of the command line.
 expect 'count    dispatches_per_token' "$weir" metrics --kind count
-expect 'quality  draft_acceptance' "$weir" metrics
+expect 'quality  drafts_kept' "$weir" metrics
 expect 'metrics' "$weir" completion bash
 # Preset: `weir init` finds the engine by its name and knows its arguments.
 cc -shared -fPIC -DLOADER -o libze_loader.so "$here/level_zero.c"

@@ -22,13 +22,14 @@ void add_accept(const Verb& baseline) {
       ->check(CLI::PositiveNumber);
   verb.preset("--allowances-ref", options->allowances_ref, "REF", "Branch that holds the waivers");
   verb.repeated("--metric", options->metrics, "GLOB", "Only metrics that match GLOB; repeatable");
+  verb.option("--reason", options->reason, "TEXT", "Reason, kept with what changes");
   verb->footer(
       "weir takes each count in three fresh processes. A count is exact if they agree.\n"
       "It counts instructions ten times: their spread is what later counts may vary by.\n"
       "Times come from RUN. With --counts-only, or without a run, no time is stored.\n\n"
       "Examples:\n"
       "  weir baseline accept --counts-only\n"
-      "  weir baseline accept --cell 'llama.cpp/*/vulkan/*' --metric 'dispatches*'\n"
+      "  weir baseline accept --cell 'llama.cpp/*/vulkan/*' --reason 'new sampler'\n"
       "  weir baseline accept --counts-only --baselines-ref perf-baselines\n"
       "  weir baseline accept --from-artifact downloaded/run\n"
       "  weir baseline accept --allowances 12 --baselines-ref perf-baselines");
@@ -60,6 +61,13 @@ void add_baseline(const Verb& verb) {
   prune.takes_baselines();
   prune.takes_config();
   prune.flag("-n,--dry-run", options->dry, "Only list what would be removed");
+  prune->footer("Example:\n  weir baseline prune --dry-run");
+  verb->footer(  // after those below, which would take it over
+      "Examples:\n"
+      "  weir baseline accept --counts-only\n"
+      "  weir baseline list '*/vulkan/*'\n"
+      "  weir baseline show llama.cpp/tiny-llama/vulkan/decode\n"
+      "  weir baseline prune --dry-run");
 }
 
 }  // namespace weir::app

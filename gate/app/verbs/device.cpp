@@ -91,6 +91,11 @@ void add_device(const Verb& device) {
   compile.option("NAME", options->name, "", "A description, or its file")->required();
   compile.option("--output", options->out, "FILE", "File to write")->required();
   add_device_matrix(device);
+  device->footer(
+      "Examples:\n"
+      "  weir device list\n"
+      "  weir device show amd-rx-7900-xtx\n"
+      "  weir device matrix --twin 'amd-*'");
 }
 
 }  // namespace weir::app

@@ -1,5 +1,5 @@
 // weir doctor: what probes can see of a program, and what makes this machine's times worse.
-// No engine is started.
+// No engine is started but a command after "--".
 #include "gate/flow/doctor.hpp"
 
 #include "gate/app/options.hpp"
@@ -14,9 +14,11 @@ void add_doctor(const Verb& verb) {
   verb.takes_json();
   verb.takes_color();
   verb->footer(
-      "weir reads the programs and starts none. Exit code 3: a program cannot be read.\n\n"
-      "Example:\n"
-      "  weir doctor build/bin/llama-bench");
+      "weir reads the programs and starts none. It runs a command after \"--\" once, with\n"
+      "all probes, and prints what each counted. Exit code 3: a program cannot be read.\n\n"
+      "Examples:\n"
+      "  weir doctor build/bin/llama-bench\n"
+      "  weir doctor -- node engine.mjs model.gguf 8");
 }
 
 }  // namespace weir::app

@@ -42,6 +42,7 @@ void add_hook(const Verb& verb) {
       "  weir hook install --time-limit 20s --cell '*/decode' --against origin/main");
   install.runs(options, flow::install_hook);
   uninstall.runs(options, flow::uninstall_hook);
+  verb->footer("Example:\n  weir hook install --time-limit 20s");
 }
 
 }  // namespace weir::app

@@ -15,13 +15,16 @@ void add_init(const Verb& verb) {
               "Write a workflow too, count once and report how long a gate takes; keeps files "
               "that exist")
       ->check(CLI::IsMember({"github", "gitlab"}));
+  verb.flag("--forks", options->forks,
+            "With --ci github: two workflows, so that pull requests from forks are gated too");
   verb->footer(
       "weir looks for llama-bench (or llama-completion), agave, hf2q and\n"
       "mlx_lm.benchmark in ., build/, build/bin, bin, zig-out/bin, engines/llama.cpp\n"
       "and PATH, and for weir-engine in these folders alone. It looks for models in .\n"
       "and models/: GGUF files, and folders with config.json and safetensors. It\n"
       "starts none.\n\n"
-      "Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github");
+      "Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github\n"
+      "  weir init --ci github --forks");
 }
 
 }  // namespace weir::app

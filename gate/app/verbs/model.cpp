@@ -177,6 +177,10 @@ void add_model(const Verb& model) {
   add_make(model);
   add_twin(model);
   add_hollow(model);
+  model->footer(
+      "Examples:\n"
+      "  weir model make models/tiny-llama.gguf\n"
+      "  weir model twin llama-70b-q4_k_m.gguf models/llama-70b-twin.gguf");
 }
 
 }  // namespace weir::app

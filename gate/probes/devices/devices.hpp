@@ -1,5 +1,5 @@
 // The devices of this machine, for the lists and descriptions of weir-devices, and for
-// weir-replay-vulkan.
+// weir-replay-vulkan and weir-compile-vulkan.
 #pragma once
 
 #include <vector>

@@ -122,8 +122,9 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
   for (const auto& [name, section] : sections) {
     if (!name.starts_with(k_code)) continue;
     const std::string_view code = section.bytes;
-    kernels[name.substr(k_code.size())].code =
-        weir_probe::hash_bytes(weir_probe::k_hash_seed, code.data(), code.size());
+    weir_cuda_kernel& kernel = kernels[name.substr(k_code.size())];
+    kernel.code = weir_probe::hash_bytes(weir_probe::k_hash_seed, code.data(), code.size());
+    kernel.code_bytes = static_cast<std::uint32_t>(code.size());
   }
   each_attribute(section_of(".nv.info").bytes, [&](std::uint64_t attribute, Cursor value) {
     const std::uint64_t symbol = value.number(4), number = value.number(4);

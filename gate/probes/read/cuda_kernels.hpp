@@ -17,7 +17,7 @@
 namespace weir::probes {
 
 // To be raised when the same file gives another table: it is part of the names of kept ones.
-inline constexpr int k_cuda_reader = 4;
+inline constexpr int k_cuda_reader = 5;
 
 struct CudaKernels {
   std::string table;        // weir_cuda_kernels

@@ -331,4 +331,16 @@ Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways)
              fmt::format("{}. {}", k_get_valgrind, cure));
 }
 
+Fit judge_host(const ProgramFacts& program, const std::optional<std::string>& no_trace) {
+  Fit fit{"host", Fit::State::sees,
+          "system calls by ptrace, from outside, in processes of their own", ""};
+  if (program.changes_rights) {
+    fit = {"host", Fit::State::blind, "runs with other rights than its caller's", k_copy};
+  } else if (no_trace) {
+    const std::vector<std::string> words = text::lines(*no_trace);
+    fit = {"host", Fit::State::blind, words.front(), words.size() > 1 ? words[1] : ""};
+  }
+  return fit;
+}
+
 }  // namespace weir::probes

@@ -68,5 +68,8 @@ struct InstructionWays {
 };
 // The probe `instructions`, which stands outside and so fits any program of this system.
 [[nodiscard]] Fit judge_instructions(const ProgramFacts& program, const InstructionWays& ways);
+// The probe `host`. `no_trace`: sys::why_not_traced().
+[[nodiscard]] Fit judge_host(const ProgramFacts& program,
+                             const std::optional<std::string>& no_trace);
 
 }  // namespace weir::probes

@@ -95,10 +95,19 @@ void drop_scopes(std::string& name) {
   }
 }
 
+// What WebGPU's Dawn puts before a label: "DawnDbg=1;Dawn_ShaderModule_".
+std::string_view label_of(std::string_view name) {
+  if (name.starts_with("DawnDbg=")) name.remove_prefix(name.find(';') + 1);
+  constexpr std::string_view k_dawn = "Dawn_";
+  const std::size_t end = name.starts_with(k_dawn) ? name.find('_', k_dawn.size()) : name.npos;
+  if (end != name.npos && end + 1 < name.size()) name.remove_prefix(end + 1);
+  return name;
+}
+
 }  // namespace
 
 std::string kernel_of_symbol(const std::string& symbol) {
-  if (!symbol.starts_with("_Z")) return symbol;
+  if (!symbol.starts_with("_Z")) return std::string(label_of(symbol));
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text(
       abi::__cxa_demangle(symbol.c_str(), nullptr, nullptr, &status), &std::free);

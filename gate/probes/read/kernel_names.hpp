@@ -13,7 +13,8 @@
 namespace weir::probes {
 
 // "_Z12rms_norm_f32ILi256ELb1EEvPKfPf" -> "rms_norm_f32<256, true>": a C++ symbol without what it
-// returns, its parameters, and what a compiler numbers anew in each build. Others as they are.
+// returns, its parameters, and what a compiler numbers anew in each build. Of "DawnDbg=1;
+// Dawn_ShaderModule_scale" the label. Others as they are.
 [[nodiscard]] std::string kernel_of_symbol(const std::string& symbol);
 
 struct ShaderFile {

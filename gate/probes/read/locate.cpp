@@ -5,6 +5,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/format.h"
+#include "gate/probes/recorded_kernels.h"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
 #include "gate/sys/system.hpp"
@@ -17,6 +18,8 @@ using unit::DeviceApi;
 
 constexpr const char* k_vulkan_layer = "VK_LAYER_WEIR_probe";
 constexpr const char* k_ggml_library = "libweir_ggml.so";
+// MiB that the code of an engine's kernels may take: some hundred kernels of llama.cpp take five.
+constexpr int k_code_mib = 256;
 constexpr const char* k_preload = sys::k_on_macos ? "DYLD_INSERT_LIBRARIES" : "LD_PRELOAD";
 
 void add_folders(const std::string& list, std::string_view below, std::vector<std::string>* out) {
@@ -103,7 +106,8 @@ Places places_in(const sys::Files& files, const std::string& probes,
     }
     return "";
   };
-  return {probes, find("weir-devices"), find("weir-replay-ggml"), find("weir-replay-vulkan")};
+  return {probes, find("weir-devices"), find("weir-replay-ggml"), find("weir-replay-vulkan"),
+          find("weir-compile-vulkan")};
 }
 
 }  // namespace
@@ -147,13 +151,14 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
     return Variables{{WEIR_PROBE_DIR_VARIABLE, folder}, {"WEIR_PROFILE", "counts,ops"}};
   }
   // Counted from outside, in processes of their own: nothing is loaded into the engine.
-  if (probe == "instructions") return Variables{};
+  if (probe == "instructions" || probe == "host") return Variables{};
   const DeviceApi* api = unit::find_device_api(probe);
   if (api == nullptr && probe != "ggml") {
     auto known = weir::collect<std::string>(unit::device_apis(), &DeviceApi::name);
     known.insert(known.begin() + 1, "ggml");
-    return fail(Code::config, "unknown probe \"{}\"\n  known here: {}, instructions, instrument",
-                probe, text::join(known));
+    return fail(Code::config,
+                "unknown probe \"{}\"\n  known here: {}, instructions, host, instrument", probe,
+                text::join(known));
   }
   if (!is_here(probe)) {
     return fail(Code::unavailable, "the {} probe needs macOS, as {} does", probe, api->title);
@@ -166,6 +171,9 @@ Result<std::map<std::string, std::string>> environment_for(std::string_view prob
   }
   WEIR_TRY(Variables variables, variables_of(load, path, places, lookup));
   variables[WEIR_PROBE_DIR_VARIABLE] = folder;
+  if (load == DeviceApi::Load::vulkan_layer) {
+    variables[WEIR_PROBE_CODE_VARIABLE] = fmt::format("{}", k_code_mib);
+  }
   if (api == nullptr || api->check.empty()) return variables;
   const std::string check = sys::join_path(places.probes, api->check_library);
   const std::string variable(api->check_variable);
@@ -184,6 +192,7 @@ const std::map<std::string, std::vector<std::string>>& probe_devices() {
     devices["ggml"] = unit::device_names();
     // Beside a device the processor waits by spinning, never for the same number of instructions.
     devices["instructions"] = {"cpu"};
+    devices["host"] = unit::device_names();
     devices["instrument"] = unit::device_names();  // whatever the engine says
     return devices;
   }();

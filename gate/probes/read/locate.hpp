@@ -2,7 +2,7 @@
 //
 // The same tree below the folder of the build and below an installation's prefix:
 //   lib/weir/probes/   the libraries and their manifests
-//   libexec/weir/      weir-devices, weir-replay-ggml, weir-replay-vulkan
+//   libexec/weir/      weir-devices, weir-replay-ggml, weir-replay-vulkan, weir-compile-vulkan
 // WEIR_PROBES names another folder of libraries; the programs then may lie beside them.
 #pragma once
 
@@ -21,7 +21,7 @@ struct Places {
   std::string probes;  // absolute
   // Absolute; "" when it is not there.
   std::string devices_program;
-  std::string replay_ggml_program{}, replay_vulkan_program{};
+  std::string replay_ggml_program{}, replay_vulkan_program{}, compile_vulkan_program{};
 };
 
 // Looks beside `program` (absolute path of the running program), then below the folder above it.

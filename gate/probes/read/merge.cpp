@@ -11,6 +11,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/probes/read/code_facts.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/probes/read/read_events.hpp"
 #include "gate/profile/replay.hpp"
@@ -53,6 +54,7 @@ std::string operands_text(const ProbeOp& op, TextOf text_of) {
 
 constexpr std::uint64_t k_most_bytes = std::uint64_t{64} << 20;
 constexpr std::size_t k_most_files = 4096;
+constexpr std::uint64_t k_most_code_bytes = std::uint64_t{512} << 20;  // of one process
 constexpr std::string_view k_marks = "instrument";
 
 // What engines computed, of all processes together: kinds of graphs, their ops, moved bytes.
@@ -150,6 +152,35 @@ class Work {
       transfers_;
 };
 
+// What code costs, of all processes together.
+void add_costs(const ProbeCode& code, profile::ProbeCounts* out) {
+  if ((code.flags & WEIR_CODE_ASKED) == 0) return;
+  profile::CodeFacts& facts = out->code_facts[profile::code_hash(code.hash)];
+  const weir_probe_code_costs& costs = code.costs;
+  if ((code.flags & WEIR_CODE_GUESSED) != 0) {
+    facts.not_compiled = "only PTX fits this GPU: its machine code is the driver's to make";
+  }
+  if (costs.registers == 0) return;
+  out->compiler = "machine code";  // whatever GPU each kernel's was made for
+  if (costs.architecture != 0) {
+    facts.options["architecture"] = fmt::format("sm_{}", costs.architecture);
+  }
+  const std::pair<const char*, std::uint32_t> found[] = {
+      {"registers", costs.registers},
+      {"scratch_bytes", costs.local_bytes},
+      {"shared_memory_bytes", costs.shared_bytes},
+      {"code_bytes", costs.code_bytes},
+      {"occupancy", costs.occupancy}};
+  for (const auto& [name, value] : found) {
+    const bool unknown = value == 0 && (name == std::string_view("code_bytes") ||
+                                        name == std::string_view("occupancy"));
+    if (unknown) continue;
+    const auto [at, fresh] = facts.costs.try_emplace(name, value);
+    // Of the same code only what fits differs, with the launch.
+    if (!fresh) at->second = std::min<std::int64_t>(at->second, value);
+  }
+}
+
 // Of probes that stand in front of an API nothing arrives without a submission; an engine may mark
 // its dispatches alone.
 bool got_work(const ProbeQueue& queue) {
@@ -232,7 +263,7 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   std::vector<profile::DeviceSeen> idle;
   Work work;
   bool any_work = false, any_queue = false, any_kernel = false;
-  bool all_named = true, ops_unseen = false;
+  bool all_named = true, ops_unseen = false, shapes_unknown = false;
   for (const ProbeFile& file : files) {
     if (file.probe != probe) continue;
     const std::vector<bool> worked = devices_that_worked(file);
@@ -249,6 +280,7 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
     any_queue = any_queue || !file.queues.empty();
     if (!did_work(file)) continue;
     any_work = true;
+    shapes_unknown = shapes_unknown || (file.flags & WEIR_PROBE_SHAPES_UNKNOWN) != 0;
     ops_unseen = ops_unseen || (file.flags & WEIR_PROBE_OPS_UNSEEN) != 0;
     work.add(file);
     const auto add_all = [&](const auto& entries, bool are_devices) {
@@ -273,6 +305,7 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
       const std::string key = profile::code_key(kernel.name, code.hash);
       add_count(&out.codes[key], code.dispatches);
       add_count(&out.code_groups[key], code.groups);
+      add_costs(code, &out);
     }
     add_warnings(file, &warnings);
   }
@@ -285,6 +318,7 @@ profile::ProbeCounts merge(std::string_view probe, std::span<const ProbeFile> fi
   if (!out.devices.empty() && !any_work && (any_queue || out.counts.empty())) {
     for (const auto& counter : k_counters) out.counts[counter.name] = 0;
   }
+  if (shapes_unknown) out.counts.erase("uploaded_bytes");
   if (ops_unseen) {
     for (const char* name : {"ops", "cpu_ops", "splits"}) out.counts.erase(name);
   }
@@ -341,6 +375,14 @@ Result<profile::ProbeCounts> collect(const sys::Files& files, const std::string&
     found.push_back(std::move(*file));
   }
   profile::ProbeCounts out = merge(probe, found);
+  WEIR_TRY(const auto recordings,
+           files_named(files, folder, fmt::format("{}-", probe), WEIR_KERNELS_SUFFIX));
+  for (const std::string& path :
+       std::span(recordings).first(std::min(recordings.size(), k_most_files))) {
+    const auto recorded = read_recording(files, path, k_most_code_bytes);
+    if (recorded) out.code_facts.merge(code_facts(*recorded));
+    if (!recorded) warnings.push_back(recorded.error().message);
+  }
   out.warnings.insert(out.warnings.end(), warnings.begin(), warnings.end());
   return out;
 }

@@ -1,7 +1,9 @@
 #include "gate/probes/read/read.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <type_traits>
 
 #include "gate/base/text.hpp"
 #include "gate/probes/read/bytes.hpp"
@@ -40,6 +42,12 @@ std::string class_of(const weir_probe_device& entry) {
   return out;
 }
 
+// What the first version of an entry had: one that has grown since may end there.
+template <class Entry>
+constexpr std::size_t least_size() {
+  return std::is_same_v<Entry, weir_probe_code> ? offsetof(weir_probe_code, costs) : sizeof(Entry);
+}
+
 // One section after the other into `out`.
 class ProbeFileReader {
  public:
@@ -74,19 +82,21 @@ class ProbeFileReader {
       return fail(Code::data, "probe file: section {} says that {} of {} entries are used",
                   section.kind, section.used, section.capacity);
     }
-    if (section.entry_size < sizeof(Entry)) {
+    constexpr std::size_t k_least = least_size<Entry>();
+    if (section.entry_size < k_least) {
       return fail(Code::data,
                   "probe file: entries of section {} have {} bytes, at least {} expected",
-                  section.kind, section.entry_size, sizeof(Entry));
+                  section.kind, section.entry_size, k_least);
     }
+    const std::size_t known = std::min<std::size_t>(section.entry_size, sizeof(Entry));
     const std::uint64_t size = used * section.entry_size;  // both 32 bits wide: no overflow
     if (section.offset > bytes_.size() || size > bytes_.size() - section.offset) {
       return fail(Code::data, "probe file: section {} does not lie within its {} bytes",
                   section.kind, bytes_.size());
     }
     for (std::uint64_t i = 0; i < used; ++i) {
-      Entry entry;
-      std::memcpy(&entry, bytes_.data() + section.offset + i * section.entry_size, sizeof entry);
+      Entry entry{};
+      std::memcpy(&entry, bytes_.data() + section.offset + i * section.entry_size, known);
       WEIR_CHECK(take(entry));
     }
     return {};

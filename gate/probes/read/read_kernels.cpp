@@ -8,6 +8,7 @@
 #include "gate/base/find.hpp"
 #include "gate/probes/read/bytes.hpp"
 #include "gate/probes/read/read.hpp"
+#include "gate/sys/paths.hpp"
 
 namespace weir::probes {
 namespace {
@@ -204,6 +205,13 @@ Result<RecordedKernels> read_recorded_kernels(std::string_view bytes) {
     bytes.remove_prefix(record.bytes);
   }
   return std::move(reader.out);
+}
+
+Result<RecordedKernels> read_recording(const sys::Files& files, const std::string& path,
+                                       std::uint64_t most_bytes) {
+  return files.read(path, most_bytes)
+      .and_then([](const std::string& bytes) { return read_recorded_kernels(bytes); })
+      .map_error(in_context(text::printable(sys::file_name_of(path))));
 }
 
 std::string_view left_out_words(std::size_t reason) {

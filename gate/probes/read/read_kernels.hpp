@@ -66,6 +66,15 @@ constexpr std::uint64_t k_most_kernels_mib = 4096;
 // fit together.
 [[nodiscard]] Result<RecordedKernels> read_recorded_kernels(std::string_view bytes);
 
+// How weir-compile-vulkan exits where a pipeline took more time or memory than it may.
+constexpr int k_exit_slow = 4, k_exit_memory = 5;
+
+// The same of a file; errors begin with its name.
+[[nodiscard]] Result<RecordedKernels> read_recording(const sys::Files& files,
+                                                     const std::string& path,
+                                                     std::uint64_t most_bytes = k_most_kernels_mib
+                                                                                << 20);
+
 // Why a dispatch was left out: "its group counts lie in the device's memory".
 [[nodiscard]] std::string_view left_out_words(std::size_t reason);
 

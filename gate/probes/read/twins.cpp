@@ -48,9 +48,10 @@ void stand_in(Json& heaps, Json& types) {
   types.push_back({{"heapIndex", 1U}, {"propertyFlags", cached}});
 }
 
-// The least that Vulkan requires (specification, "Required Limits"), of what computing needs:
-// fields of VkPhysicalDeviceLimits.
+// The least that Vulkan requires (specification, "Required Limits"), of what programs that compute
+// look at: fields of VkPhysicalDeviceLimits.
 Json least_limits() {
+  const Json samples = {"VK_SAMPLE_COUNT_1_BIT", "VK_SAMPLE_COUNT_4_BIT"};
   return {
       {"maxImageDimension1D", 4096},
       {"maxImageDimension2D", 4096},
@@ -88,6 +89,30 @@ Json least_limits() {
       {"optimalBufferCopyOffsetAlignment", 1},
       {"optimalBufferCopyRowPitchAlignment", 1},
       {"nonCoherentAtomSize", 256},
+      // Of graphics, which WebGPU asks for although it only computes: not the least that Vulkan
+      // requires, but what each card of the last ten years has.
+      {"maxViewportDimensions", {16384, 16384}},
+      {"viewportBoundsRange", {-32768, 32767}},
+      {"maxFramebufferWidth", 16384},
+      {"maxFramebufferHeight", 16384},
+      {"maxFramebufferLayers", 256},
+      {"framebufferColorSampleCounts", samples},
+      {"framebufferDepthSampleCounts", samples},
+      {"framebufferStencilSampleCounts", samples},
+      {"framebufferNoAttachmentsSampleCounts", samples},
+      {"maxColorAttachments", 8},
+      {"maxVertexInputAttributes", 16},
+      {"maxVertexInputBindings", 16},
+      {"maxVertexInputAttributeOffset", 2047},
+      {"maxVertexInputBindingStride", 2048},
+      {"maxVertexOutputComponents", 124},
+      {"maxFragmentInputComponents", 124},
+      {"maxFragmentOutputAttachments", 4},
+      {"maxFragmentCombinedOutputResources", 4},
+      {"maxImageDimension3D", 256},
+      {"maxImageDimensionCube", 4096},
+      {"maxImageArrayLayers", 256},
+      {"maxSamplerAnisotropy", 1},
   };
 }
 
@@ -327,6 +352,7 @@ class Reader {
     }
     if (twin_.title.empty()) twin_.title = twin_.name;
     twin_.source = text_at(weir, "source");
+    twin_.compile = text_at(weir, "compile");
     for (const Json& one : list_in(weir, "assumed")) {
       if (one.is_string() && twin_.assumed.size() < 100)
         twin_.assumed.push_back(text::printable(one.get<std::string>()).substr(0, 1000));
@@ -334,10 +360,16 @@ class Reader {
     read_list(weir, "cooperative_matrices", twin_.cooperative_matrices);
     read_list(weir, "flexible_matrices", twin_.flexible_matrices);
     for (const auto& [key, value] : weir.items()) {
-      constexpr std::string_view k_known[] = {
-          "schema",           "name",   "title", "source",
-          "assumed",          "memory", "cuda",  "cooperative_matrices",
-          "flexible_matrices"};
+      constexpr std::string_view k_known[] = {"schema",
+                                              "name",
+                                              "title",
+                                              "source",
+                                              "assumed",
+                                              "memory",
+                                              "cuda",
+                                              "cooperative_matrices",
+                                              "flexible_matrices",
+                                              "compile"};
       if (!holds(k_known, key)) warnings_.add("weir." + text::printable(key) + ": unknown");
     }
   }
@@ -369,6 +401,14 @@ class Reader {
       warnings_.add("limits: not described; the least that Vulkan requires stands in");
     }
     device["limits"] = std::move(limits);
+    // One of those with a depth and a stencil there has to be (specification, "Required Format
+    // Support"); WebGPU ends where there is none.
+    twin_.formats.try_emplace(
+        "VK_FORMAT_D32_SFLOAT_S8_UINT",
+        Json{{"optimalTilingFeatures",
+              {"VK_FORMAT_FEATURE_SAMPLED_IMAGE_BIT", "VK_FORMAT_FEATURE_TRANSFER_SRC_BIT",
+               "VK_FORMAT_FEATURE_TRANSFER_DST_BIT",
+               "VK_FORMAT_FEATURE_DEPTH_STENCIL_ATTACHMENT_BIT"}}});
     if (twin_.queue_families.empty()) {
       warnings_.add("queueFamiliesProperties: not described; one queue for everything stands in");
       twin_.queue_families.push_back(

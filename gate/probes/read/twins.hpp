@@ -27,6 +27,7 @@ struct Twin {
   std::string title;  // for people, one line
   std::string source;                // where the values come from; "" when it does not say
   std::vector<std::string> assumed;  // what is a guess, in words
+  std::string compile;  // what compiles for it without it: "radv-navi31"; "": nothing known
   std::map<std::string, Json> structs;
   Json memory;                                      // VkPhysicalDeviceMemoryProperties
   std::vector<Json> queue_families;                 // VkQueueFamilyProperties; never empty

@@ -11,6 +11,7 @@ export const STATES = [
   ['known', 'known', 'Somebody said that its last change is known'],
   ['steady', 'steady', 'Nothing changed'],
 ];
+export const RANK = Object.fromEntries(STATES.map(([state], i) => [state, i])); // the worst first
 const KINDS = {step: 'step', drift: 'drift', place: 'other device or machine'};
 const GLYPHS = {worse: '▲', changed: '●', place: '◆', better: '▽', known: '✓', unclear: '?', steady: '–', fail: '✕', error: '!'};
 

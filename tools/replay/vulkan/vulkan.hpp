@@ -54,10 +54,70 @@ struct Device {
   VkPhysicalDeviceLimits limits{};
   VkPhysicalDeviceMemoryProperties memory{};
   std::uint32_t least_subgroup = 0, most_subgroup = 0;  // 0: cannot be asked for
+  std::uint32_t family = 0;                             // of the queue
   std::uint32_t stamp_bits = 0;
-  std::string name, driver;
-  std::vector<std::string> warnings;  // what it has not that the recorded one had
+  std::string name, driver, driver_info;
+  std::vector<std::string> extensions;  // all that it has
+  std::vector<std::string> lacks;       // features of the recorded one, by name
+  std::vector<std::string> warnings;    // what it has not that the recorded one had
 };
+
+// `wanted`: the part of a name, or a number; "": the first one. Code::unavailable where there is
+// none, or none that can time where that is asked for.
+[[nodiscard]] Result<Device> pick_device(std::uint32_t api_version, const std::string& wanted,
+                                         const char* program);
+// The same, ready for work.
+[[nodiscard]] Result<Device> open_device(const probes::RecordedDevice& recorded,
+                                         const std::string& wanted, const char* program,
+                                         bool timed);
+
+// Does the device have what the capabilities of that SPIR-V stand for? "needs
+// VK_KHR_cooperative_matrix": drivers are not asked to compile it then, as some crash.
+[[nodiscard]] Result<void> check_capabilities(const Device& device,
+                                              const std::vector<std::uint32_t>& words);
+
+// --- a recorded pipeline on a device (pipeline.cpp); given back at the end
+
+class PipelineObjects {
+ public:
+  PipelineObjects(const Device& device, const probes::RecordedKernels& recorded,
+                  const probes::RecordedPipeline& pipeline)
+      : device_(device), pipeline_(pipeline), code_(recorded.codes[pipeline.head.code]) {}
+  PipelineObjects(const PipelineObjects&) = delete;
+  PipelineObjects& operator=(const PipelineObjects&) = delete;
+  ~PipelineObjects();
+
+  // What this device cannot do.
+  [[nodiscard]] Result<void> fits() const;
+  // `flags`: on top of those that it was recorded with.
+  [[nodiscard]] Result<void> make(VkPipelineCreateFlags flags = 0);
+
+  [[nodiscard]] VkPipeline handle() const { return made_; }
+  [[nodiscard]] VkPipelineLayout layout() const { return layout_; }
+  [[nodiscard]] const std::vector<VkDescriptorSetLayout>& set_layouts() const {
+    return set_layouts_;
+  }
+  [[nodiscard]] std::uint32_t dynamic() const { return dynamic_; }
+  [[nodiscard]] std::uint32_t push_bytes() const { return (pipeline_.head.push_bytes + 3) & ~3U; }
+
+ private:
+  [[nodiscard]] Result<void> make_layout();
+  [[nodiscard]] Result<void> make_pipeline(VkPipelineCreateFlags flags);
+
+  const Device& device_;
+  const probes::RecordedPipeline& pipeline_;
+  const probes::RecordedCode& code_;
+  std::vector<VkDescriptorSetLayout> set_layouts_;
+  VkPipelineLayout layout_ = VK_NULL_HANDLE;
+  VkShaderModule module_ = VK_NULL_HANDLE;
+  VkPipeline made_ = VK_NULL_HANDLE;
+  std::uint32_t dynamic_ = 0;  // descriptors of dynamic offset, in all sets
+};
+
+template <class List>
+std::uint32_t size_of(const List& list) {
+  return static_cast<std::uint32_t>(list.size());
+}
 
 // --- one recorded work on a device: made, run, timed, taken away (work.cpp)
 

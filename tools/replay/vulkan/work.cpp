@@ -10,11 +10,6 @@ namespace {
 
 constexpr std::uint64_t k_patience_nanoseconds = 20'000'000'000;
 
-template <class List>
-std::uint32_t size_of(const List& list) {
-  return static_cast<std::uint32_t>(list.size());
-}
-
 // All that one work needs, given back at the end.
 class KernelObjects {
  public:
@@ -24,7 +19,7 @@ class KernelObjects {
         call_(device.call),
         work_(work),
         pipeline_(recorded.pipelines[work.pipeline]),
-        code_(recorded.codes[pipeline_.head.code]) {}
+        made_(device, recorded, pipeline_) {}
   KernelObjects(const KernelObjects&) = delete;
   KernelObjects& operator=(const KernelObjects&) = delete;
   ~KernelObjects() {
@@ -32,12 +27,6 @@ class KernelObjects {
     call_.vkDestroyDescriptorPool(handle, pool_, nullptr);
     for (const VkBuffer buffer : buffers_) call_.vkDestroyBuffer(handle, buffer, nullptr);
     for (const VkDeviceMemory memory : memories_) call_.vkFreeMemory(handle, memory, nullptr);
-    call_.vkDestroyPipeline(handle, made_, nullptr);
-    call_.vkDestroyShaderModule(handle, module_, nullptr);
-    call_.vkDestroyPipelineLayout(handle, layout_, nullptr);
-    for (const VkDescriptorSetLayout set : set_layouts_) {
-      call_.vkDestroyDescriptorSetLayout(handle, set, nullptr);
-    }
   }
 
   // What this device cannot do.
@@ -55,11 +44,6 @@ class KernelObjects {
         return left_out("this device has no {} groups at once", work_.groups[i]);
       }
     }
-    if (pipeline_.head.sets > limits.maxBoundDescriptorSets ||
-        push_bytes() > limits.maxPushConstantsSize) {
-      return left_out("this device has no such layout: {} sets, {} push constants",
-                      pipeline_.head.sets, push_bytes());
-    }
     for (const auto& one : work_.descriptors) {
       if (one.buffer == UINT32_MAX) continue;
       const bool uniform = one.type == VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER ||
@@ -73,16 +57,10 @@ class KernelObjects {
         return left_out("this device binds no {} bytes", one.range);
       }
     }
-    const std::uint32_t subgroup = pipeline_.head.subgroup_size;
-    if (subgroup != 0 && (subgroup < device_.least_subgroup || subgroup > device_.most_subgroup)) {
-      return left_out("it asks for subgroups of {}, this device has {} to {}", subgroup,
-                      device_.least_subgroup, device_.most_subgroup);
-    }
-    return {};
+    return made_.fits();
   }
   [[nodiscard]] Result<void> make() {
-    WEIR_CHECK(make_layout());
-    WEIR_CHECK(make_pipeline());
+    WEIR_CHECK(made_.make());
     WEIR_CHECK(make_buffers());
     return make_sets();
   }
@@ -93,64 +71,24 @@ class KernelObjects {
   }
 
   void bind() const {
-    call_.vkCmdBindPipeline(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, made_);
-    const std::vector<std::uint32_t> offsets(dynamic_);
+    call_.vkCmdBindPipeline(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, made_.handle());
+    const std::vector<std::uint32_t> offsets(made_.dynamic());
     if (!sets_.empty()) {
-      call_.vkCmdBindDescriptorSets(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE, layout_, 0,
-                                    size_of(sets_), sets_.data(), dynamic_, offsets.data());
+      call_.vkCmdBindDescriptorSets(device_.commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                    made_.layout(), 0, size_of(sets_), sets_.data(),
+                                    made_.dynamic(), offsets.data());
     }
-    if (push_bytes() == 0) return;
+    if (made_.push_bytes() == 0) return;
     std::array<char, WEIR_KERNELS_PUSH_BYTES> push{};
     std::copy(work_.push.begin(), work_.push.end(), push.begin());
-    call_.vkCmdPushConstants(device_.commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                             push_bytes(), push.data());
+    call_.vkCmdPushConstants(device_.commands, made_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                             made_.push_bytes(), push.data());
   }
   void dispatch() const {
     call_.vkCmdDispatch(device_.commands, work_.groups[0], work_.groups[1], work_.groups[2]);
   }
 
  private:
-  [[nodiscard]] Result<void> make_layout() {
-    for (std::uint32_t set = 0; set < pipeline_.head.sets; ++set) {
-      std::vector<VkDescriptorSetLayoutBinding> bindings;
-      for (const auto& one : pipeline_.bindings) {
-        if (one.set != set) continue;
-        const auto type = static_cast<VkDescriptorType>(one.type);
-        bindings.push_back({one.binding, type, one.count, VK_SHADER_STAGE_COMPUTE_BIT, nullptr});
-        if (weir_kernels_is_dynamic(one.type)) dynamic_ += one.count;
-      }
-      const auto info =
-          of_type<vk::DescriptorSetLayoutCreateInfo>(0U, size_of(bindings), bindings.data());
-      WEIR_CHECK(WEIR_REPLAY_MAKE(device_, CreateDescriptorSetLayout, &info,
-                                  &set_layouts_.emplace_back()));
-    }
-    const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes()};
-    const auto info = of_type<vk::PipelineLayoutCreateInfo>(
-        0U, size_of(set_layouts_), set_layouts_.data(), range.size == 0 ? 0U : 1U, &range);
-    return WEIR_REPLAY_MAKE(device_, CreatePipelineLayout, &info, &layout_);
-  }
-
-  [[nodiscard]] Result<void> make_pipeline() {
-    const auto module =
-        of_type<vk::ShaderModuleCreateInfo>(0U, code_.words.size() * 4, code_.words.data());
-    WEIR_CHECK(WEIR_REPLAY_MAKE(device_, CreateShaderModule, &module, &module_));
-    std::vector<VkSpecializationMapEntry> entries;
-    for (const auto& one : pipeline_.constants) entries.push_back({one.id, one.offset, one.size});
-    const VkSpecializationInfo special{size_of(entries), entries.data(), pipeline_.data.size(),
-                                       pipeline_.data.data()};
-    const VkSpecializationInfo* const constants = entries.empty() ? nullptr : &special;
-    auto subgroup = of_type<vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo>();
-    subgroup.requiredSubgroupSize = pipeline_.head.subgroup_size;
-    auto stage = of_type<vk::PipelineShaderStageCreateInfo>(
-        pipeline_.head.stage_flags, VK_SHADER_STAGE_COMPUTE_BIT, module_,
-        pipeline_.entry_point.c_str(), constants);
-    if (subgroup.requiredSubgroupSize != 0) stage.pNext = &subgroup;
-    const auto info = of_type<vk::ComputePipelineCreateInfo>(pipeline_.head.flags, stage, layout_,
-                                                             VkPipeline{}, 0);
-    return WEIR_REPLAY_CALL(call_, CreateComputePipelines, device_.handle, VK_NULL_HANDLE, 1, &info,
-                            nullptr, &made_);
-  }
-
   [[nodiscard]] Result<void> make_buffers() {
     for (const auto& one : work_.buffers) {
       constexpr VkBufferUsageFlags k_kept =
@@ -179,7 +117,8 @@ class KernelObjects {
   }
 
   [[nodiscard]] Result<void> make_sets() {
-    if (set_layouts_.empty()) return {};
+    const auto& layouts = made_.set_layouts();
+    if (layouts.empty()) return {};
     std::map<std::uint32_t, std::uint32_t> types;
     for (const auto& one : pipeline_.bindings) types[one.type] += one.count;
     std::vector<VkDescriptorPoolSize> sizes;
@@ -187,12 +126,11 @@ class KernelObjects {
       sizes.push_back({static_cast<VkDescriptorType>(type), count});
     }
     if (sizes.empty()) sizes.push_back({VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1});
-    const auto pool = of_type<vk::DescriptorPoolCreateInfo>(0U, size_of(set_layouts_),
-                                                            size_of(sizes), sizes.data());
+    const auto pool =
+        of_type<vk::DescriptorPoolCreateInfo>(0U, size_of(layouts), size_of(sizes), sizes.data());
     WEIR_CHECK(WEIR_REPLAY_MAKE(device_, CreateDescriptorPool, &pool, &pool_));
-    const auto info =
-        of_type<vk::DescriptorSetAllocateInfo>(pool_, pool.maxSets, set_layouts_.data());
-    sets_.resize(set_layouts_.size());
+    const auto info = of_type<vk::DescriptorSetAllocateInfo>(pool_, pool.maxSets, layouts.data());
+    sets_.resize(layouts.size());
     WEIR_CHECK(
         WEIR_REPLAY_CALL(call_, AllocateDescriptorSets, device_.handle, &info, sets_.data()));
     for (const auto& one : work_.descriptors) {
@@ -205,22 +143,16 @@ class KernelObjects {
     }
     return {};
   }
-  [[nodiscard]] std::uint32_t push_bytes() const { return (pipeline_.head.push_bytes + 3) & ~3U; }
 
   const Device& device_;
   const Functions& call_;
   const probes::RecordedWork& work_;
   const probes::RecordedPipeline& pipeline_;
-  const probes::RecordedCode& code_;
-  std::vector<VkDescriptorSetLayout> set_layouts_;
-  VkPipelineLayout layout_ = VK_NULL_HANDLE;
-  VkShaderModule module_ = VK_NULL_HANDLE;
-  VkPipeline made_ = VK_NULL_HANDLE;
+  PipelineObjects made_;
   std::vector<VkBuffer> buffers_;
   std::vector<VkDeviceMemory> memories_;
   VkDescriptorPool pool_ = VK_NULL_HANDLE;
   std::vector<VkDescriptorSet> sets_;
-  std::uint32_t dynamic_ = 0;  // descriptors of dynamic offset, in all sets
 };
 
 // Nothing that comes later starts before all that came earlier is done and seen.

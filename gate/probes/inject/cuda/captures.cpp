@@ -1,9 +1,8 @@
-// Captures and the graphs that come of them, and names of functions.
+// Captures and the graphs that come of them.
 #include <stdlib.h>
 #include <string.h>
 
 #include "gate/probes/inject/cuda/cuda.h"
-#include "gate/probes/inject/cuda/table.h"
 
 namespace weir_probe {
 namespace cuda {
@@ -20,7 +19,6 @@ Table g_captures;  // the driver's number of one -> Recorded
 Table g_begun;     // stream -> the number of the capture that began on it
 Table g_graphs;    // graph -> Recorded
 Table g_execs;     // executable graph -> Recorded
-Table g_facts;     // function -> weir_cuda_kernel
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // of what they hold
 
 uint64_t number(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
@@ -144,41 +142,11 @@ bool happens_now(void* stream, const Node& node) {
   return true;
 }
 
-void function_is(const void* function, const char* name) {
-  // The address may have been another function's, of a library that is gone. The old name is left
-  // to itself: another thread may be reading it.
-  streams::forget_function(function);
-  if (char* copy = strdup(name)) streams::g.names.insert(number(function), copy);
-  g_facts.remove(number(function));
-  if (const weir_cuda_kernel* facts = kernel_facts(name)) {
-    g_facts.insert(number(function), const_cast<weir_cuda_kernel*>(facts));
-  }
-}
-void function_is_also(const void* function, const void* known) {
-  streams::forget_function(function);
-  void* name = streams::g.names.find(number(known));
-  if (name != nullptr) streams::g.names.insert(number(function), name);
-  void* facts = g_facts.find(number(known));
-  if (facts != nullptr) g_facts.insert(number(function), facts);
-}
-
 }  // namespace cuda
 
 namespace streams {
 
 using namespace cuda;
-
-const char k_probe_name[] = "cuda";
-
-const char* name_of(const Launch& launch, void*) {
-  const void* known = g.names.find(number(launch.function));
-  return known != nullptr ? static_cast<const char*>(known) : launch.name;
-}
-
-uint64_t code_of(const Launch& launch) {
-  const auto* facts = g_facts.get<weir_cuda_kernel>(number(launch.function));
-  return facts == nullptr ? 0 : facts->code;
-}
 
 // What is captured never comes here: happens_now() keeps it.
 bool is_captured(void*) { return false; }

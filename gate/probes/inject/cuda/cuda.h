@@ -10,13 +10,16 @@
 
 namespace weir_probe::cuda {
 
-// What the driver is asked, in addition to what is stood in front of.
-#define WEIR_CUDA_ASKED(X)                         \
-  X(cuCtxGetDevice, (int*))                        \
-  X(cuDeviceGetName, (char*, int, int))            \
-  X(cuDeviceGetAttribute, (int*, int, int))        \
-  X(cuDriverGetVersion, (int*))                    \
-  X(cuPointerGetAttribute, (void*, int, uint64_t)) \
+// What driver and runtime are asked, in addition to what is stood in front of.
+#define WEIR_CUDA_ASKED(X)                                                           \
+  X(cudaFuncGetAttributes, (void*, const void*))                                     \
+  X(cudaGetLastError, ())                                                            \
+  X(cudaOccupancyMaxActiveBlocksPerMultiprocessor, (int*, const void*, int, size_t)) \
+  X(cuCtxGetDevice, (int*))                                                          \
+  X(cuDeviceGetName, (char*, int, int))                                              \
+  X(cuDeviceGetAttribute, (int*, int, int))                                          \
+  X(cuDriverGetVersion, (int*))                                                      \
+  X(cuPointerGetAttribute, (void*, int, uint64_t))                                   \
   X(cuStreamGetCaptureInfo_v2, (void*, int*, uint64_t*, void**, const void**, size_t*))
 
 struct Asked {
@@ -48,17 +51,11 @@ void graph_ended(void* graph);
 void executable_ended(void* exec);
 // Counts it, or keeps it while `stream` is captured; the answer is then false.
 bool happens_now(void* stream, const Node& node);
+
+// --- functions.cpp
 void function_is(const void* function, const char* name);
 // The same as another one, which is known.
 void function_is_also(const void* function, const void* known);
-
-// --- memory.cpp: results of calls that ask for memory
-void memory_asked(int result, uint64_t at, uint64_t counted, int device);
-void memory_given_back(uint64_t at);
-void memory_reset(int device);
-void memory_mapped(uint64_t handle, uint64_t at);
-void memory_released(uint64_t handle);
-void memory_unmapped(uint64_t at, uint64_t bytes);
 
 // --- counters of their own beside those of streams
 enum Counter {
@@ -66,7 +63,7 @@ enum Counter {
   k_graph_launches,
   k_graph_instantiations,
   k_programmatic,
-  k_device_memory_bytes,  // the most that was taken of each device, added up
+  k_device_memory_bytes,  // the older name of device_memory_peak_bytes
   k_memory_refused,       // for want of it
   k_counters
 };

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gate/probes/hash.h"
 #include "gate/probes/inject/streams/streams.h"
 
 namespace weir_probe::cuda {
@@ -70,10 +71,11 @@ struct LaunchAttribute {
   char pad[4];
   union {
     int number;
+    Size3 size;
     char bytes[64];
   } value;
 };
-constexpr int k_programmatic_serialization = 6;
+constexpr int k_cluster_dimension = 4, k_programmatic_serialization = 6;
 struct LaunchConfig {
   Size3 grid, block;
   size_t shared;
@@ -81,14 +83,34 @@ struct LaunchConfig {
   const LaunchAttribute* attributes;
   unsigned attribute_count;
 };
-// May its kernel start before the one ahead of it ends?
-inline bool is_programmatic(const LaunchConfig& config) {
-  for (unsigned i = 0; i < config.attribute_count; ++i) {
-    const LaunchAttribute& one = config.attributes[i];
-    if (one.id == k_programmatic_serialization && one.value.number != 0) return true;
+struct LaunchAttributes {
+  uint64_t programmatic;  // 1: its kernel may start before the one ahead of it ends
+  Size3 cluster;          // in groups; all 0 where they run one by one
+  uint32_t reserved;
+
+  // 0: none of them is set.
+  [[nodiscard]] uint64_t hash() const {
+    const bool any = programmatic != 0 || cluster.x != 0;
+    return any ? hash_bytes(k_hash_seed, this, sizeof *this) : 0;
   }
-  return false;
+};
+inline LaunchAttributes attributes_of(const LaunchConfig& config) {
+  LaunchAttributes out{};
+  for (unsigned i = 0; i < config.attribute_count; ++i) {
+    const auto& [id, pad, value] = config.attributes[i];
+    if (id == k_programmatic_serialization) out.programmatic = value.number != 0 ? 1 : 0;
+    const bool clusters = uint64_t{value.size.x} * value.size.y * value.size.z > 1;
+    if (id == k_cluster_dimension && clusters) out.cluster = value.size;
+  }
+  return out;
 }
+
+struct FunctionAttributes {  // cudaFuncAttributes
+  size_t shared_bytes, const_bytes, local_bytes;
+  int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared,
+      preferred_carveout;
+  int of_clusters[7], reserved[16];
+};
 
 constexpr int k_on_device = 1;  // CUmemLocationType
 struct AllocationProperties {   // the beginning of CUmemAllocationProp

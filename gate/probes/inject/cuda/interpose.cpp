@@ -2,7 +2,7 @@
 // driver's that hand out memory. On a CUDA twin and on a GPU alike, so that a count is the same
 // thing on both.
 #include "gate/probes/inject/cuda/cuda.h"
-#include "gate/probes/inject/cuda/device_memory.h"
+#include "gate/probes/inject/streams/device_memory.h"
 
 using namespace weir_probe;
 using namespace weir_probe::cuda;
@@ -13,9 +13,10 @@ namespace {
 Table g_cublas_streams;  // handle -> stream
 
 void launched(void* stream, const void* function, Size3 grid, Size3 block, size_t shared,
-              bool programmatic = false) {
-  happens_now(stream,
-              {k_kernel_node, {function, nullptr, sizes_of(grid, block, shared)}, programmatic});
+              const LaunchAttributes& attributes = {}) {
+  happens_now(stream, {k_kernel_node,
+                       {function, nullptr, sizes_of(grid, block, shared), attributes.hash()},
+                       attributes.programmatic != 0});
 }
 
 // A kernel that the library is trusted to run: how many there are behind the call is its own
@@ -50,11 +51,14 @@ void event_recorded(void* event, void* stream) {
 
 bool is_answered(int result) { return result == k_ok || result == k_not_ready; }
 
+void memory_asked(int result, uint64_t at, uint64_t bytes, int device) {
+  if (result == k_out_of_memory) count(k_memory_refused);
+  if (result == k_ok) count(k_device_memory_bytes, memory_taken(at, bytes, device));
+}
 void taken(int result, void* const* at, uint64_t bytes) {
   memory_asked(result, result == k_ok ? reinterpret_cast<uint64_t>(*at) : 0,
                up_to_unit(bytes, k_small_memory_unit), current_device());
 }
-void given_back(const void* at) { memory_given_back(reinterpret_cast<uint64_t>(at)); }
 
 }  // namespace
 
@@ -91,7 +95,7 @@ WEIR_IN_FRONT_OF_BOTH(cudaLaunchCooperativeKernel, _ptsz,
 WEIR_IN_FRONT_OF_BOTH(cudaLaunchKernelExC, _ptsz,
                       (const LaunchConfig* config, const void* f, void** args), (config, f, args),
                       launched(meant(config->stream), f, config->grid, config->block,
-                               config->shared, is_programmatic(*config)))
+                               config->shared, attributes_of(*config)))
 
 // --- cuBLAS and NCCL
 WEIR_IN_FRONT(cublasSetStream_v2, (void* handle, void* stream), (handle, stream),
@@ -211,9 +215,9 @@ WEIR_AROUND(cudaMallocAsync, false, (void** out, size_t bytes, void* stream), (o
             true, taken(result, out, bytes))
 WEIR_AROUND(cudaMallocAsync_ptsz, true, (void** out, size_t bytes, void* stream),
             (out, bytes, stream), true, taken(result, out, bytes))
-WEIR_ENDS(cudaFree, (void* at), (at), given_back(at))
-WEIR_ENDS(cudaFreeAsync, (void* at, void* stream), (at, stream), given_back(at))
-WEIR_ENDS(cudaFreeAsync_ptsz, (void* at, void* stream), (at, stream), given_back(at))
+WEIR_ENDS(cudaFree, (void* at), (at), memory_given_back(at))
+WEIR_ENDS(cudaFreeAsync, (void* at, void* stream), (at, stream), memory_given_back(at))
+WEIR_ENDS(cudaFreeAsync_ptsz, (void* at, void* stream), (at, stream), memory_given_back(at))
 WEIR_ENDS(cudaDeviceReset, (), (), memory_reset(current_device()))
 WEIR_AROUND(cuMemCreate, false,
             (uint64_t * out, size_t bytes, const AllocationProperties* properties,

@@ -6,6 +6,7 @@
 
 #include "gate/probes/inject/ggml/state.h"
 #include "gate/probes/inject/writer/calls.h"
+#include "gate/probes/inject/writer/hold.h"
 
 #define WEIR_CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
@@ -23,7 +24,7 @@ __thread const char* t_in_transfer __attribute__((tls_model("initial-exec")));
 
 constexpr int k_success = 0;  // GGML_STATUS_SUCCESS
 constexpr int k_failed = -1;  // GGML_STATUS_FAILED
-constexpr Capacity k_capacity{16, 0, 0, 16, 4096, 128, 64};
+constexpr Capacity k_capacity{16, 0, 0, 48, 4096, 128, 64};
 
 constexpr const char* k_program = "program";
 
@@ -54,6 +55,12 @@ weir_probe_transfer* record(Library* library, uint32_t kind, BufferType* from, B
   }
   add(&entry->calls, 1);
   add(&entry->bytes, bytes);
+  const auto is_host = [library](BufferType* memory) {
+    return ask(library->ggml.backend_buft_is_host, memory);
+  };
+  const bool from_host =
+      kind == WEIR_TRANSFER_SET || (kind == WEIR_TRANSFER_COPY && from != nullptr && is_host(from));
+  if (from_host && to != nullptr && !is_host(to)) count(k_uploaded_bytes, bytes);
   return entry;
 }
 
@@ -129,12 +136,14 @@ bool is_own_wait(Counter counter) {
 
 void make_ready() {
   static const char* const k_names[k_counters] = {
-      "graphs",      "ops",         "cpu_ops",      "splits",        "tensor_copies",
-      "tensor_sets", "tensor_gets", "copied_bytes", "backend_syncs", "event_syncs"};
+      "graphs",         "ops",           "cpu_ops",        "splits",        "tensor_copies",
+      "tensor_sets",    "tensor_gets",   "copied_bytes",   "backend_syncs", "event_syncs",
+      "uploaded_bytes", "weights_bytes", "kv_cache_bytes", "compute_bytes"};
   const Locked locked(&g.lock);
   if (g.file.header == nullptr) {
     open_file(&g.file, "ggml", k_capacity);
     for (int i = 0; i < k_counters; ++i) g.counters[i] = add_counter(&g.file, k_names[i]);
+    may_hold(&g.file);
     open_events(g.file);
     make_replay_ready();
     make_ops_ready();
@@ -162,6 +171,7 @@ using namespace weir_probe;
     WEIR_ENTER(name, k_failed);                                                       \
     const Within within(&t_in_graph, __builtin_frame_address(0));                     \
     if (!within.outermost()) return ggml.name(on, graph);                             \
+    hold_back(&g.file);                                                               \
     look_at_masks(library, graph);                                                    \
     Stepping* const stepping = begin_steps(library, graph);                           \
     const uint64_t begin = event_time();                                              \
@@ -227,6 +237,24 @@ WEIR_EXPORTED void ggml_backend_sched_free(Sched* sched) {
   WEIR_ENTER(backend_sched_free, );
   forget_callback(sched);
   ggml.backend_sched_free(sched);
+}
+
+WEIR_EXPORTED void ggml_backend_buffer_set_usage(Buffer* buffer, int use) {
+  WEIR_ENTER(backend_buffer_set_usage, );
+  ggml.backend_buffer_set_usage(buffer, use);
+  buffer_is_for(library, buffer, use);
+}
+// Its result is an int since 2025, and was none before.
+WEIR_EXPORTED int ggml_backend_buffer_init_tensor(Buffer* buffer, Tensor* tensor) {
+  WEIR_ENTER(backend_buffer_init_tensor, k_failed);
+  const int status = ggml.backend_buffer_init_tensor(buffer, tensor);
+  tensor_lies_in(library, buffer, tensor);
+  return status;
+}
+WEIR_EXPORTED void ggml_backend_buffer_free(Buffer* buffer) {
+  WEIR_ENTER(backend_buffer_free, );
+  buffer_ends(buffer);
+  ggml.backend_buffer_free(buffer);
 }
 
 WEIR_EXPORTED void* ggml_backend_reg_get_proc_address(Registry* registry, const char* name) {

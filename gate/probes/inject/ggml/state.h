@@ -81,7 +81,10 @@ struct GraphView {
   X(backend_event_synchronize, void, (Event*))                            \
   X(backend_sched_set_eval_callback, void, (Sched*, EvalCallback, void*)) \
   X(backend_sched_free, void, (Sched*))                                   \
-  X(backend_reg_get_proc_address, void*, (Registry*, const char*))
+  X(backend_reg_get_proc_address, void*, (Registry*, const char*))        \
+  X(backend_buffer_set_usage, void, (Buffer*, int))                       \
+  X(backend_buffer_init_tensor, int, (Buffer*, Tensor*))                  \
+  X(backend_buffer_free, void, (Buffer*))
 
 // Any of these may be missing in an older or a trimmed ggml.
 #define WEIR_GGML_ASKED(X)                                         \
@@ -109,6 +112,9 @@ struct GraphView {
   X(backend_buft_is_host, bool, (BufferType*))                     \
   X(backend_buft_name, const char*, (BufferType*))                 \
   X(backend_buffer_get_type, BufferType*, (Buffer*))               \
+  X(backend_buffer_get_size, size_t, (Buffer*))                    \
+  X(backend_buffer_is_multi_buffer, bool, (Buffer*))               \
+  X(backend_buffer_is_meta, bool, (Buffer*))                       \
   X(backend_sched_get_tensor_backend, Backend*, (Sched*, Tensor*)) \
   X(backend_sched_get_n_splits, int, (Sched*))                     \
   X(backend_sched_synchronize, void, (Sched*))
@@ -215,6 +221,10 @@ enum Counter {
   k_copied_bytes,
   k_backend_syncs,
   k_event_syncs,
+  k_uploaded_bytes,
+  k_weights_bytes,  // most at once, as are the next two
+  k_kv_cache_bytes,
+  k_compute_bytes,
   k_counters
 };
 
@@ -321,6 +331,13 @@ void reset_replay_after_fork();
 // What the program is to be given for a backend's function of this name: `found`, or one of the
 // probe's that notes how many threads are asked for and goes on to it.
 void* note_threads(const char* name, void* found);
+
+// --- Memory by what it is for (buffers.cpp).
+
+// By ggml's own numbers: 1 weights, 2 intermediate results; and 3 caches, of which it has none.
+void buffer_is_for(Library* library, Buffer* buffer, int use);
+void tensor_lies_in(Library* library, Buffer* buffer, const Tensor* tensor);
+void buffer_ends(Buffer* buffer);
 
 void reset_graphs_after_fork();
 

@@ -14,7 +14,36 @@ void launched(void* stream, const void* function, const weir_probe_launch& sizes
   streams::launched(stream, {function, nullptr, sizes});
 }
 
+void taken(void* const* at, size_t bytes) {
+  memory_taken(reinterpret_cast<uint64_t>(*at), bytes, current_device());
+}
+
 }  // namespace
+
+// --- memory: sizes as they were asked for ---
+WEIR_IN_FRONT(hipMalloc, (void** at, size_t bytes), (at, bytes), taken(at, bytes))
+WEIR_IN_FRONT(hipExtMallocWithFlags, (void** at, size_t bytes, unsigned flags), (at, bytes, flags),
+              taken(at, bytes))
+WEIR_IN_FRONT(hipMallocManaged, (void** at, size_t bytes, unsigned flags), (at, bytes, flags),
+              taken(at, bytes))
+WEIR_IN_FRONT(hipMallocAsync, (void** at, size_t bytes, void* stream), (at, bytes, stream),
+              taken(at, bytes))
+WEIR_IN_FRONT(hipMallocFromPoolAsync, (void** at, size_t bytes, void* pool, void* stream),
+              (at, bytes, pool, stream), taken(at, bytes))
+WEIR_ENDS(hipFree, (void* at), (at), memory_given_back(at))
+WEIR_ENDS(hipFreeAsync, (void* at, void* stream), (at, stream), memory_given_back(at))
+WEIR_ENDS(hipDeviceReset, (), (), memory_reset(current_device()))
+WEIR_IN_FRONT(hipMemCreate,
+              (void** handle, size_t bytes, const void* properties, unsigned long long flags),
+              (handle, bytes, properties, flags), taken(handle, bytes))
+WEIR_ENDS(hipMemRelease, (void* handle), (handle),
+          memory_released(reinterpret_cast<uint64_t>(handle)))
+WEIR_IN_FRONT(hipMemMap,
+              (void* at, size_t bytes, size_t offset, void* handle, unsigned long long flags),
+              (at, bytes, offset, handle, flags),
+              memory_mapped(reinterpret_cast<uint64_t>(handle), reinterpret_cast<uint64_t>(at)))
+WEIR_ENDS(hipMemUnmap, (void* at, size_t bytes), (at, bytes),
+          memory_unmapped(reinterpret_cast<uint64_t>(at), bytes))
 
 // --- launches ---
 WEIR_IN_FRONT_OF_BOTH(hipLaunchKernel, _spt,

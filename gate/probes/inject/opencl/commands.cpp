@@ -136,13 +136,18 @@ void count_dispatch(cl_command_queue handle, cl_kernel kernel, cl_uint dimension
                     const size_t* global, const size_t* local, const Enqueued& enqueued) {
   Queue* queue = queue_of(handle);
   if (queue == nullptr) return;
+  const KernelEntry entry = kernel_on(queue->device, kernel);
   weir_probe_launch launch{};
-  launch.kernel = kernel_on(queue->device, kernel);
+  launch.kernel = entry.index;
   launch.dimensions = dimensions;
   copy_sizes(launch.global, global, dimensions, 1);
   copy_sizes(launch.local, local, dimensions, local == nullptr ? 0 : 1);
   add(&g.file.kernels[launch.kernel].dispatches, 1);
   g.launches.count(&g.file, &g.lock, launch);
+  if (entry.code != nullptr) {
+    add(&entry.code->dispatches, 1);
+    add(&entry.code->groups, groups_of(launch));
+  }
   enqueued.tell(queue, launch.kernel, 0, 0);
   count_command(queue, What::dispatch);
 }

@@ -13,7 +13,7 @@ Globals g = {};
 
 namespace {
 
-constexpr Capacity k_capacity{16, 128, 4096, 4, 0, 0, 0, 4096};
+constexpr Capacity k_capacity{16, 128, 4096, 8, 0, 0, 0, 4096, 4096};
 
 void after_fork_in_child() {
   detach_events_after_fork();
@@ -30,6 +30,7 @@ void make_ready() {
     open_file(&g.file, "opencl", k_capacity);
     g.markers = add_counter(&g.file, "markers");
     g.copied_bytes = add_counter(&g.file, "device_copied_bytes");
+    have_memory();
     open_events(g.file);
   }
   handle_forks(&g.lock, after_fork_in_child);
@@ -61,7 +62,8 @@ Device* device_of(cl_device_id handle) {
 
 namespace {
 
-Kernel* describe_kernel(cl_kernel handle) {
+// `program`: null where it is not known. `like`: one that it is a copy of, or null.
+Kernel* describe_kernel(cl_kernel handle, cl_program program, const Kernel* like) {
   size_t size = 0;
   char* name = nullptr;
   const auto ask = g.next.clGetKernelInfo;
@@ -76,6 +78,7 @@ Kernel* describe_kernel(cl_kernel handle) {
   if (kernel != nullptr) {
     copy_text(kernel->name, sizeof kernel->name, name);
     kernel->hash = name == nullptr ? 0 : hash_text(name);
+    kernel->code = like != nullptr ? like->code : code_of(program, kernel->hash);
     __atomic_store_n(&kernel->place, 0, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&g.lock);
@@ -83,13 +86,10 @@ Kernel* describe_kernel(cl_kernel handle) {
   return kernel;
 }
 
-cl_kernel described(cl_kernel kernel) {
-  if (kernel != nullptr) describe_kernel(kernel);
-  return kernel;
-}
-
 cl_kernel create_kernel(cl_program program, const char* name, cl_int* error) {
-  return described(g.next.clCreateKernel(program, name, error));
+  cl_kernel made = g.next.clCreateKernel(program, name, error);
+  if (made != nullptr) describe_kernel(made, program, nullptr);
+  return made;
 }
 
 cl_int create_kernels(cl_program program, cl_uint room, cl_kernel* kernels, cl_uint* count) {
@@ -97,29 +97,38 @@ cl_int create_kernels(cl_program program, cl_uint room, cl_kernel* kernels, cl_u
   const cl_int result = g.next.clCreateKernelsInProgram(program, room, kernels, &made);
   if (count != nullptr) *count = made;
   if (result != CL_SUCCESS || kernels == nullptr) return result;
-  for (cl_uint i = 0; i < made && i < room; ++i) describe_kernel(kernels[i]);
+  for (cl_uint i = 0; i < made && i < room; ++i) describe_kernel(kernels[i], program, nullptr);
   return result;
 }
 
 cl_kernel clone_kernel(cl_kernel kernel, cl_int* error) {
-  return described(g.next.clCloneKernel(kernel, error));
+  cl_kernel made = g.next.clCloneKernel(kernel, error);
+  if (made != nullptr) describe_kernel(made, nullptr, g.kernels.get<Kernel>(number(kernel)));
+  return made;
 }
 
 }  // namespace
 
-uint32_t kernel_on(Device* device, cl_kernel handle) {
+KernelEntry kernel_on(Device* device, cl_kernel handle) {
   auto* kernel = g.kernels.get<Kernel>(number(handle));
   const uint64_t wanted = static_cast<uint64_t>(device->index) + 1;
   if (kernel != nullptr) {
     const uint64_t place = __atomic_load_n(&kernel->place, __ATOMIC_ACQUIRE);
-    if (place >> 32 == wanted) return static_cast<uint32_t>(place);
+    if (place >> 32 == wanted) {
+      return {static_cast<uint32_t>(place), __atomic_load_n(&kernel->counted, __ATOMIC_RELAXED)};
+    }
   }
-  if (kernel == nullptr) kernel = describe_kernel(handle);
-  if (kernel == nullptr || kernel->name[0] == 0) return 0;
-  const Locked locked(&g.lock);
-  const uint32_t entry = kernel_entry(&g.file, device->index, kernel->hash, true, kernel->name, "");
-  __atomic_store_n(&kernel->place, wanted << 32 | entry, __ATOMIC_RELEASE);
-  return entry;
+  if (kernel == nullptr) kernel = describe_kernel(handle, nullptr, nullptr);
+  if (kernel == nullptr || kernel->name[0] == 0) return {};
+  KernelEntry out{};
+  {
+    const Locked locked(&g.lock);
+    out.index = kernel_entry(&g.file, device->index, kernel->hash, true, kernel->name, "");
+  }
+  if (kernel->code != 0) out.code = g.codes.entry_of(&g.file, &g.lock, out.index, kernel->code);
+  __atomic_store_n(&kernel->counted, out.code, __ATOMIC_RELAXED);
+  __atomic_store_n(&kernel->place, wanted << 32 | out.index, __ATOMIC_RELEASE);
+  return out;
 }
 
 // --- Where the layer is entered.
@@ -176,10 +185,12 @@ WEIR_EXPORTED cl_int clInitLayer(cl_uint entries, const cl_icd_dispatch* below,
   g_table = g.next;
   g.events_asked = secure_getenv(WEIR_PROBE_EVENTS_VARIABLE) != nullptr;
   put_queues(&g_table);
+  put_programs(&g_table);
   WEIR_PUT(&g_table, clCreateKernel, create_kernel);
   WEIR_PUT(&g_table, clCreateKernelsInProgram, create_kernels);
   WEIR_PUT(&g_table, clCloneKernel, clone_kernel);
   put_commands(&g_table);
+  put_memory(&g_table);
   WEIR_PUT(&g_table, clGetExtensionFunctionAddress, get_extension_function);
   WEIR_PUT(&g_table, clGetExtensionFunctionAddressForPlatform, get_extension_function_for_platform);
   *entries_out = entries < k_entries ? entries : k_entries;

@@ -158,6 +158,7 @@ __attribute__((destructor)) void tell_the_rest() {
 void count_flush(Queue* queue) {
   if (__atomic_exchange_n(&queue->unflushed, 0, __ATOMIC_ACQ_REL) != 0) {
     add(&queue->entry->counters[WEIR_COUNT_SUBMITS], 1);
+    note_memory();
   }
 }
 

@@ -63,10 +63,18 @@ struct Queue {
   Flights flights;
 };
 
+// What a program's kernels are made of.
+struct Program {
+  uint64_t source;  // hash of its source, IL or binary; of what it was linked from; 0: unknown
+  uint64_t built;   // the same with the options and headers of its latest build
+};
+
 struct Kernel {
   uint64_t place;  // atomic; device's index + 1 in the upper half, entry in the lower; 0: unknown
   uint64_t hash;   // of the name
-  char name[200];  // more than the file's field, so that a cut is noticed there
+  uint64_t code;   // of that and its program; 0: unknown
+  weir_probe_code* counted;  // atomic; the entry of that for the device in `place`
+  char name[200];            // more than the file's field, so that a cut is noticed there
 };
 
 // Everything process-wide. Lives as long as the process: the library is never unloaded.
@@ -81,8 +89,10 @@ struct Globals {
   bool calls_unseen;  // atomic: to be told by the file once it is made
   Table devices;      // cl_device_id -> Device
   Table queues;       // cl_command_queue -> Queue
+  Table programs;     // cl_program -> Program
   Table kernels;      // cl_kernel -> Kernel
   Launches launches;
+  Codes codes;
 };
 extern Globals g;
 
@@ -107,8 +117,14 @@ Record* record_of(Table* table, uint64_t handle) {
 
 // The record of a queue; null when memory is out (said in the file).
 Queue* queue_of(cl_command_queue handle);
-// The entry in the file for launches of `kernel` on `device`.
-uint32_t kernel_on(Device* device, cl_kernel handle);
+// The entry in the file for launches of `kernel` on `device`, and that of its code.
+struct KernelEntry {
+  uint32_t index;
+  weir_probe_code* code;  // null: unknown
+};
+KernelEntry kernel_on(Device* device, cl_kernel handle);
+// That of a program's kernel; 0 where it was not seen how the program was made.
+uint64_t code_of(cl_program program, uint64_t kernel_name);
 
 // By the counter of a queue; the others have none there.
 enum class What : uint32_t {
@@ -127,7 +143,13 @@ void count_wait(Queue* queue, uint32_t kind, uint64_t begin, bool of_device = tr
 
 // Puts the layer's functions into `table`, over those that are there.
 void put_queues(cl_icd_dispatch* table);
+void put_programs(cl_icd_dispatch* table);
 void put_commands(cl_icd_dispatch* table);
+void put_memory(cl_icd_dispatch* table);
+
+// --- memory.cpp: its counters, in a new file; what is taken as work is handed over.
+void have_memory();
+void note_memory();
 
 // --- What is told of commands and waits in the event file (events.cpp): only with events.
 

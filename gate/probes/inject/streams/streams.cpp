@@ -10,7 +10,7 @@ Globals g = {};
 
 namespace {
 
-constexpr Capacity k_capacity{k_most_devices, 128, 4096, 8, 0, 0, 16, 4096, 4096};
+constexpr Capacity k_capacity{k_most_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096};
 
 void after_fork_in_child() {
   detach_after_fork(&g.file);
@@ -75,18 +75,31 @@ weir_probe_kernel* kernel_of(const Launch& launch, void* stream, const Stream& o
   return kernel;
 }
 
+// What a multiprocessor holds depends on the launch: the least is kept.
+void keep_costs(const Launch& launch, weir_probe_code* entry) {
+  weir_probe_code found{};
+  measure(launch, &found);  // asked without the lock
+  const Locked locked(&g.lock);
+  const bool known = found.costs.registers != 0 && found.costs.occupancy != 0;  // else it failed
+  const bool fewer = entry->costs.occupancy == 0 || found.costs.occupancy < entry->costs.occupancy;
+  if (entry->flags == 0 || (known && fewer)) {
+    entry->costs = found.costs;
+  }
+  __atomic_store_n(&entry->flags, found.flags, __ATOMIC_RELEASE);
+}
+
 void dispatch(void* handle, Stream* stream, const Launch& launch) {
   weir_probe_kernel* kernel = kernel_of(launch, handle, *stream);
   weir_probe_launch sizes = launch.sizes;
   sizes.kernel = static_cast<uint32_t>(kernel - g.file.kernels);
   add(&kernel->dispatches, 1);
   add(&stream->entry->counters[WEIR_COUNT_DISPATCHES], 1);
-  g.launches.count(&g.file, &g.lock, sizes);
+  const bool first = g.launches.count(&g.file, &g.lock, sizes);
   const uint64_t code = code_of(launch);
   if (code == 0) return;
-  uint64_t groups = 1;
-  for (int i = 0; i < 3; ++i) groups *= sizes.local[i] == 0 ? 0 : sizes.global[i] / sizes.local[i];
-  g.codes.count(&g.file, &g.lock, sizes.kernel, code, 1, groups);
+  weir_probe_code* entry = g.codes.count(&g.file, &g.lock, sizes.kernel, code, 1, groups_of(sizes));
+  const bool asked = __atomic_load_n(&entry->flags, __ATOMIC_ACQUIRE) != 0;
+  if (entry->hash == code && (first || !asked)) keep_costs(launch, entry);
 }
 
 // One call that hands work to a stream is one submit: HIP has nothing in between.
@@ -94,6 +107,9 @@ void submitted(Stream* stream) {
   add(&stream->entry->counters[WEIR_COUNT_SUBMITS], 1);
   add(&stream->entry->counters[WEIR_COUNT_SUBMISSIONS], 1);
   __atomic_store_n(&stream->pending, 1, __ATOMIC_RELEASE);
+  if (g.memory_steady == nullptr) return;
+  __atomic_store_n(g.memory_steady, __atomic_load_n(&g.memory_used, __ATOMIC_RELAXED),
+                   __ATOMIC_RELAXED);
 }
 
 void count_wait(Stream* stream) {

@@ -37,6 +37,7 @@ struct Launch {
   const void* function;     // of the host, or a module's
   const char* name;         // where the API tells it with the call; else null
   weir_probe_launch sizes;  // without its kernel
+  uint64_t attributes = 0;  // a hash of those that change how it runs; 0: none does
 };
 
 // What a graph does each time it is launched.
@@ -60,8 +61,22 @@ struct Globals {
   Table names;                            // function -> char*, for the probe to fill
   Launches launches;
   Codes codes;
+  uint64_t memory_used;     // atomic; of all devices
+  uint64_t* memory_steady;  // the counter of what was taken last; null: the probe sees no memory
 };
 extern Globals g;
+
+// --- memory.cpp: memory of devices. Whoever sees it calls have_memory(), and then nothing of it is
+// absent; `bytes` as the driver hands it out.
+void have_memory();
+// By how much more was taken at once than ever before.
+uint64_t memory_taken(uint64_t at, uint64_t bytes, int device);
+void memory_given_back(const void* at);
+void memory_reset(int device);
+// Of memory with a handle for its address (cuMemCreate).
+void memory_mapped(uint64_t handle, uint64_t at);
+void memory_released(uint64_t handle);
+void memory_unmapped(uint64_t at, uint64_t bytes);
 
 // The record of a stream as the calling thread means it; null when memory is out.
 Stream* stream_of(void* handle);
@@ -113,6 +128,8 @@ weir_probe_device describe(int device);
 const char* name_of(const Launch& launch, void* stream);
 // A hash of its code; 0 where it is not known.
 uint64_t code_of(const Launch& launch);
+// What it costs when launched so, and its flags. May ask the driver.
+void measure(const Launch& launch, weir_probe_code* out);
 bool is_captured(void* stream);
 // With `nodes` null only their number. False where the API cannot tell.
 bool nodes_of(void* graph, void** nodes, size_t* count);

@@ -168,6 +168,7 @@ ClassFunctions fetch_class_functions(PFN_vkGetInstanceProcAddr get, VkInstance i
   fetch(&functions.features2, "vkGetPhysicalDeviceFeatures2");
   fetch(&functions.features2, "vkGetPhysicalDeviceFeatures2KHR");
   fetch(&functions.queue_families, "vkGetPhysicalDeviceQueueFamilyProperties");
+  fetch(&functions.memory, "vkGetPhysicalDeviceMemoryProperties");
   fetch(&functions.extensions, "vkEnumerateDeviceExtensionProperties");
   fetch(&functions.time_domains, "vkGetPhysicalDeviceCalibrateableTimeDomainsEXT");
   return functions;

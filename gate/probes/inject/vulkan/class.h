@@ -18,6 +18,7 @@ struct ClassFunctions {
   PFN_vkGetPhysicalDeviceFeatures features;
   PFN_vkGetPhysicalDeviceFeatures2 features2;
   PFN_vkGetPhysicalDeviceQueueFamilyProperties queue_families;
+  PFN_vkGetPhysicalDeviceMemoryProperties memory;
   PFN_vkEnumerateDeviceExtensionProperties extensions;
   PFN_vkGetPhysicalDeviceCalibrateableTimeDomainsEXT time_domains;  // null: it has no such clock
 };

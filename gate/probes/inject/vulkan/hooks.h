@@ -19,7 +19,7 @@ struct Hook {
 };
 using Hooks = List<Hook>;
 extern const Hooks k_device_hooks, k_submit_hooks, k_sync_hooks, k_kernel_hooks, k_buffer_hooks,
-    k_command_hooks, k_object_hooks, k_pipeline_hooks, k_binding_hooks;
+    k_command_hooks, k_object_hooks, k_pipeline_hooks, k_memory_hooks, k_binding_hooks;
 
 template <class Function>
 PFN_vkVoidFunction untyped(Function function) {

@@ -1,6 +1,7 @@
-// Recording kernels so that each can be run again alone (gate/probes/recorded_kernels.h): only
-// where WEIR_PROBE_KERNELS asks for it. Then the layer stands in front of those that make buffers,
-// layouts and descriptor sets as well.
+// Recording kernels so that each can be compiled (WEIR_PROBE_CODE) or run again
+// (WEIR_PROBE_KERNELS) alone: gate/probes/recorded_kernels.h. For the latter the layer stands in
+// front of those that make buffers and descriptor sets as well. Layouts are always known: they are
+// part of a kernel's code.
 //
 // What is kept of a dispatch is found when it is recorded, counted when it is submitted, and
 // written when it is first submitted, as its name may come late. Layouts, code, pipelines and works
@@ -156,8 +157,10 @@ struct Body {
   }
 };
 
-extern bool g_keeping;  // set once, before the first device
-inline bool keeping() { return __builtin_expect(g_keeping, 0); }
+enum class Kept { nothing, code, dispatches };
+extern Kept g_kept;  // set once, before the first device
+inline bool keeping_code() { return __builtin_expect(g_kept != Kept::nothing, 0); }
+inline bool keeping() { return __builtin_expect(g_kept == Kept::dispatches, 0); }
 
 // The file: to be called after open_file, under the same lock.
 void open_kept(const File& file);
@@ -175,11 +178,18 @@ extern pthread_mutex_t g_kept_lock;  // of all that is kept once, and of the fil
 void keep_device(Device* device, const VkDeviceCreateInfo* info, uint32_t api_version);
 void forget_kept_device(Device* device);
 
+// Of the descriptors and push constants that a pipeline declares; 0 when it is not known.
+[[nodiscard]] uint64_t hash_layout(const Device* device, VkPipelineLayout layout);
+
 // Null when there is no room.
 [[nodiscard]] KeptCode* keep_code(const void* spirv, uint64_t bytes);
-// `code` may be null: then what it dispatches is left out.
+// `code` may be null: then what it dispatches is left out. `identity`: Pipeline::code.
 [[nodiscard]] KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& info,
-                                          KeptCode* code);
+                                          KeptCode* code, uint64_t identity);
+// Into the file, once; false when there is no room. Under g_kept_lock.
+bool write_pipeline(KeptPipeline* pipeline);
+// The same of one that is dispatched, where no more than its code is recorded; null is fine.
+void note_dispatched(KeptPipeline* pipeline);
 // Of a command buffer: it dispatches, for which it must have a KeptCommands; `left_out`: why that
 // cannot be made again, or k_nothing_left_out.
 void keep_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t left_out);

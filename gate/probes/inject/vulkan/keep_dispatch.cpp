@@ -151,31 +151,6 @@ KeptWork* keep_work(KeptPipeline* pipeline, const Drawn& drawn, const char* push
   return known;
 }
 
-// Under g_kept_lock.
-bool write_pipeline(KeptPipeline* pipeline) {
-  KeptCode* code = pipeline->code;
-  static uint32_t next_code = 0;
-  static uint32_t next_pipeline = 0;
-  if (code->written == k_not_written) {
-    const weir_kernels_code head = {code->hash, code->bytes};
-    if (!write_kept(WEIR_KERNELS_CODE, next_code, &head, sizeof head, code->spirv, code->bytes)) {
-      return false;
-    }
-    code->written = next_code++;
-  }
-  if (pipeline->written == k_not_written) {
-    weir_kernels_pipeline head;
-    memcpy(&head, pipeline->body, sizeof head);
-    head.code = code->written;
-    if (!write_kept(WEIR_KERNELS_PIPELINE, next_pipeline, &head, sizeof head,
-                    pipeline->body + sizeof head, pipeline->body_bytes - sizeof head)) {
-      return false;
-    }
-    pipeline->written = next_pipeline++;
-  }
-  return true;
-}
-
 // The same work under that name; made where it is the first time. Under g_kept_lock.
 KeptWork* named(KeptWork* work, uint32_t kernel) {
   for (KeptWork* at = work; at != nullptr; at = at->other_name) {

@@ -7,13 +7,13 @@
 
 namespace weir_probe {
 
-bool g_keeping = false;
+Kept g_kept = Kept::nothing;
 pthread_mutex_t g_kept_lock = PTHREAD_MUTEX_INITIALIZER;
 
 namespace {
 
 static_assert(sizeof(weir_kernels_header) <= WEIR_KERNELS_HEADER_SIZE);
-static_assert(sizeof(weir_kernels_record) == 16 && sizeof(weir_kernels_pipeline) == 168);
+static_assert(sizeof(weir_kernels_record) == 16 && sizeof(weir_kernels_pipeline) == 184);
 static_assert(sizeof(weir_kernels_work) == 224 && sizeof(weir_kernels_buffer) == 24);
 static_assert(sizeof(weir_kernels_descriptor) == 40);
 
@@ -31,7 +31,8 @@ struct KeptFile {
 // Where there is no file to count in: a forked child's.
 weir_kernels_header g_nowhere_header;
 uint64_t g_nowhere_counts[WEIR_KERNELS_WORKS];
-KeptFile g_file = {&g_nowhere_header, g_nowhere_counts, 0, 0, true, {}};
+constexpr uint64_t k_layouts_alone = 1U << 20;
+KeptFile g_file = {&g_nowhere_header, g_nowhere_counts, 0, k_layouts_alone, true, {}};
 
 // False.
 bool stop(const char* what, int error) {
@@ -73,17 +74,25 @@ void write_features(uint32_t index, uint32_t type, const void* values, uint32_t 
 
 void open_kept(const File& file) {
   if (g_file.most != 0) return;
+  Kept wanted = Kept::dispatches;
   g_file.most = mebibytes_asked(WEIR_PROBE_KERNELS_VARIABLE, 1U << 12);
+  if (g_file.most == 0) {
+    wanted = Kept::code;
+    g_file.most = mebibytes_asked(WEIR_PROBE_CODE_VARIABLE, 1U << 12);
+  }
   if (g_file.most == 0 || !file.backed) return;
   g_file.memory = g_file.most;
   g_file.full = false;
-  g_keeping = make_file(file);
-  if (!g_keeping) stop("its file cannot be made", errno);
+  if (make_file(file)) {
+    g_kept = wanted;
+  } else {
+    stop("its file cannot be made", errno);
+  }
 }
 
 void detach_kept_after_fork() {
   pthread_mutex_init(&g_kept_lock, nullptr);
-  if (!g_keeping) return;
+  if (!keeping_code()) return;
   // The file is the parent's: what a child does is not recorded.
   g_file.header = &g_nowhere_header;
   g_file.counts = g_nowhere_counts;
@@ -105,7 +114,8 @@ bool write_kept(uint32_t kind, uint32_t index, const void* head, uint64_t head_b
   const uint64_t begin = k_records + g_file.header->used;
   const weir_kernels_record record = {kind, index, padded};
   if (begin + sizeof record + padded > g_file.most) {
-    return stop("the file has the size that WEIR_PROBE_KERNELS or the system allows", 0);
+    return stop(
+        "the file has the size that WEIR_PROBE_KERNELS, WEIR_PROBE_CODE or the system allows", 0);
   }
   const int descriptor = reopen(g_file.at);
   if (descriptor < 0) return stop("its file is gone", errno);
@@ -130,7 +140,7 @@ void count_left_out(uint32_t reason, uint64_t amount) {
 
 void keep_device(Device* device, const VkDeviceCreateInfo* info, uint32_t api_version) {
   device->kept = static_cast<KeptDevice*>(calloc(1, sizeof(KeptDevice)));
-  if (device->kept == nullptr) return;
+  if (device->kept == nullptr || !keeping_code()) return;
   const Locked locked(&g_kept_lock);
   const uint32_t index = device->index;
   const weir_kernels_device body = {api_version, 0};

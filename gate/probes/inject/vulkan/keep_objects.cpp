@@ -104,6 +104,11 @@ void made_buffer(KeptDevice* kept, const VkBufferCreateInfo* info, const VkAlloc
   if (made != nullptr) *made = {info->size, info->usage};
 }
 
+void forget_buffer(Device* device, VkBuffer buffer, const VkAllocationCallbacks*) {
+  unbind(device, buffer);
+  if (device->kept != nullptr) free(device->kept->buffers.remove(number(buffer)));
+}
+
 void made_sets(KeptDevice* kept, const VkDescriptorSetAllocateInfo* info, VkDescriptorSet* out) {
   for (uint32_t i = 0; i < info->descriptorSetCount; ++i) {
     remember(kept, info->descriptorPool, out[i], info->pSetLayouts[i]);

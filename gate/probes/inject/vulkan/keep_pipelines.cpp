@@ -113,7 +113,7 @@ const KeptLayout* keep_layout(const VkDescriptorSetLayoutCreateInfo& info) {
 
 // The record of a pipeline, but for the code's index.
 void fill(KeptPipeline* made, const Device* device, const VkComputePipelineCreateInfo& info,
-          uint32_t bindings) {
+          uint32_t bindings, uint64_t identity) {
   const VkSpecializationInfo* special = info.stage.pSpecializationInfo;
   weir_kernels_pipeline head{};
   head.device = device->index;
@@ -129,6 +129,7 @@ void fill(KeptPipeline* made, const Device* device, const VkComputePipelineCreat
   head.push_bytes = made->layout.push_bytes;
   head.sets = made->layout.sets;
   head.bindings = bindings;
+  head.identity = identity;
   if (special != nullptr) {
     head.constants = special->mapEntryCount;
     head.data_bytes = static_cast<uint32_t>(special->dataSize);
@@ -136,6 +137,7 @@ void fill(KeptPipeline* made, const Device* device, const VkComputePipelineCreat
   if (!copy_text(head.entry_point, sizeof head.entry_point, info.stage.pName)) {
     made->left_out = WEIR_LEFT_ROOM;
   }
+  if (made->left_out != k_nothing_left_out) head.left_out = made->left_out + 1;
   Body body = {made->body};
   body.put(&head, 1);
   for (uint32_t set = 0; set < made->layout.sets; ++set) {
@@ -205,8 +207,21 @@ KeptCode* keep_code(const void* spirv, uint64_t bytes) {
   });
 }
 
-KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& info,
-                            KeptCode* code) {
+uint64_t hash_layout(const Device* device, VkPipelineLayout handle) {
+  const auto* layout =
+      device->kept == nullptr
+          ? nullptr
+          : device->kept->pipeline_layouts.get<const KeptPipelineLayout>(number(handle));
+  if (layout == nullptr) return 0;
+  uint64_t parts[WEIR_KERNELS_SETS + 1] = {layout->push_bytes};
+  for (uint32_t i = 0; i < layout->sets; ++i) {
+    parts[i + 1] = layout->set[i] == nullptr ? 0 : layout->set[i]->hash;
+  }
+  return hash_bytes(k_hash_seed, parts, sizeof parts);
+}
+
+KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& info, KeptCode* code,
+                            uint64_t identity) {
   if (device->kept == nullptr || code == nullptr || info.stage.pName == nullptr) return nullptr;
   const auto* layout =
       device->kept->pipeline_layouts.get<const KeptPipelineLayout>(number(info.layout));
@@ -231,12 +246,49 @@ KeptPipeline* keep_pipeline(Device* device, const VkComputePipelineCreateInfo& i
   made->left_out = layout->odd ? uint32_t{WEIR_LEFT_OBJECTS} : code->left_out;
   made->written = k_not_written;
   made->body_bytes = static_cast<uint32_t>(bytes);
-  fill(made, device, info, bindings);
+  fill(made, device, info, bindings, identity);
   made->hash = hash_bytes(k_hash_seed ^ code->hash, made->body, bytes);
   return kept_once(&g_pipelines, made, bytes, [&](const KeptPipeline& known) {
     return known.code == code && known.body_bytes == made->body_bytes &&
            memcmp(known.body, made->body, bytes) == 0;
   });
+}
+
+bool write_pipeline(KeptPipeline* pipeline) {
+  KeptCode* code = pipeline->code;
+  static uint32_t next_code = 0;
+  static uint32_t next_pipeline = 0;
+  if (code->written == k_not_written) {
+    const weir_kernels_code head = {code->hash, code->bytes};
+    if (!write_kept(WEIR_KERNELS_CODE, next_code, &head, sizeof head, code->spirv, code->bytes)) {
+      return false;
+    }
+    code->written = next_code++;
+  }
+  if (pipeline->written == k_not_written) {
+    weir_kernels_pipeline head;
+    memcpy(&head, pipeline->body, sizeof head);
+    head.code = code->written;
+    if (!write_kept(WEIR_KERNELS_PIPELINE, next_pipeline, &head, sizeof head,
+                    pipeline->body + sizeof head, pipeline->body_bytes - sizeof head)) {
+      return false;
+    }
+    __atomic_store_n(&pipeline->written, next_pipeline++, __ATOMIC_RELAXED);
+  }
+  return true;
+}
+
+void note_dispatched(KeptPipeline* pipeline) {
+  if (pipeline == nullptr || keeping()) return;  // then with what it dispatches
+  // A reader refuses a file with more.
+  constexpr uint64_t k_most_code = 16U << 20;
+  if (pipeline->layout.push_bytes > WEIR_KERNELS_PUSH_BYTES ||
+      pipeline->code->bytes > k_most_code || pipeline->code->left_out == WEIR_LEFT_UNKNOWN) {
+    return;
+  }
+  if (__atomic_load_n(&pipeline->written, __ATOMIC_RELAXED) != k_not_written) return;
+  const Locked locked(&g_kept_lock);
+  (void)write_pipeline(pipeline);
 }
 
 }  // namespace weir_probe

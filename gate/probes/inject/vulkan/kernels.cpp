@@ -83,6 +83,27 @@ uint32_t compiled_flags(VkPipelineCreateFlags flags) {
   return flags & ~k_about_making;
 }
 
+// What else of a pipeline's chain is compiled into it: robustness, and flags of 64 bits, which
+// headers of 2022 do not have.
+uint64_t hash_chain(const void* chain) {
+  struct Flags2 {
+    VkStructureType sType;
+    const void* pNext;
+    uint64_t flags;
+  };
+  constexpr auto k_flags2 = static_cast<VkStructureType>(1000470005);
+  uint64_t hash = 0;
+  if (const auto* robust = in_chain<VkPipelineRobustnessCreateInfoEXT>(
+          chain, VK_STRUCTURE_TYPE_PIPELINE_ROBUSTNESS_CREATE_INFO_EXT)) {
+    const uint32_t of[] = {static_cast<uint32_t>(robust->storageBuffers),
+                           static_cast<uint32_t>(robust->uniformBuffers),
+                           static_cast<uint32_t>(robust->images)};
+    hash = hash_bytes(k_hash_seed, of, sizeof of);
+  }
+  const auto* flags = in_chain<Flags2>(chain, k_flags2);
+  return flags == nullptr ? hash : hash_bytes(hash + 1, &flags->flags, sizeof flags->flags);
+}
+
 // Null when only somebody else knows it.
 KeptCode* code_of(const VkPipelineShaderStageCreateInfo& stage, const ShaderModule* module) {
   if (module != nullptr) return module->code;
@@ -154,10 +175,11 @@ void close_label(CommandBuffer* buffer) {
 
 void made_module(Device* device, const VkShaderModuleCreateInfo* info, const VkAllocationCallbacks*,
                  VkShaderModule* out) {
+  count_named(k_shader_modules);
   auto* module = fresh_record<ShaderModule>(&device->modules, number(*out));
   if (module == nullptr) return;
   module->hash = hash_bytes(k_hash_seed, info->pCode, info->codeSize);
-  if (keeping()) module->code = keep_code(info->pCode, info->codeSize);
+  if (keeping_code()) module->code = keep_code(info->pCode, info->codeSize);
 }
 
 VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32_t count,
@@ -169,16 +191,19 @@ VkResult create_compute_pipelines(VkDevice handle, VkPipelineCache cache, uint32
   // Also after a failure: those that could be made are valid, the others null.
   for (uint32_t i = 0; i < count; ++i) {
     if (out[i] == VK_NULL_HANDLE) continue;
+    count_named(k_pipelines);
     Pipeline* pipeline = new_pipeline(device);
     if (pipeline == nullptr) break;
     const ShaderModule* module = nullptr;
     pipeline->hash = hash_stage(device, infos[i].stage, &module);
-    const uint32_t flags[] = {compiled_flags(infos[i].flags), infos[i].stage.flags};
-    pipeline->code = hash_bytes(pipeline->hash, flags, sizeof flags);
+    const uint64_t parts[] = {compiled_flags(infos[i].flags), infos[i].stage.flags,
+                              hash_layout(device, infos[i].layout), hash_chain(infos[i].pNext)};
+    pipeline->code = hash_bytes(pipeline->hash, parts, sizeof parts);
     copy_text(pipeline->entry_point, sizeof pipeline->entry_point, infos[i].stage.pName);
     set_name(pipeline, module == nullptr ? nullptr : module->name);
-    pipeline->kept =
-        keeping() ? keep_pipeline(device, infos[i], code_of(infos[i].stage, module)) : nullptr;
+    pipeline->kept = keeping_code() ? keep_pipeline(device, infos[i],
+                                                    code_of(infos[i].stage, module), pipeline->code)
+                                    : nullptr;
     if (!device->pipelines.insert(number(out[i]), pipeline)) give_back(device, pipeline);
   }
   return result;

@@ -5,6 +5,7 @@
 #include <vulkan/vulkan.h>
 
 #include "gate/probes/inject/vulkan/hooks.h"
+#include "gate/probes/inject/writer/hold.h"
 
 namespace weir_probe {
 
@@ -21,7 +22,14 @@ struct Instance {
 };
 Table g_instances;  // dispatch key -> Instance
 
-constexpr Capacity k_capacity{16, 128, 4096, 0, 0, 0, 0, 0, 2048};
+constexpr Capacity k_capacity{16, 128, 4096, k_named, 0, 0, 0, 0, 2048};
+constexpr const char* k_names[k_named] = {"device_memory_peak_bytes",
+                                          "device_memory_steady_bytes",
+                                          "host_heap_peak_bytes",
+                                          "bound_buffer_peak_bytes",
+                                          "allocations",
+                                          "pipelines",
+                                          "shader_modules"};
 
 void after_fork_in_child() {
   for (Device* device = g.devices; device != nullptr; device = device->next_device) {
@@ -37,6 +45,8 @@ void ensure_file() {
   const Locked locked(&g.lock);
   if (g.file.header == nullptr) {
     open_file(&g.file, "vulkan", k_capacity);
+    for (int i = 0; i < k_named; ++i) g.named[i] = add_counter(&g.file, k_names[i]);
+    may_hold(&g.file);
     open_events(g.file);
     open_kept(g.file);
     handle_forks(&g.lock, after_fork_in_child);
@@ -59,7 +69,7 @@ void fetch_next(NextDevice* next, PFN_vkGetDeviceProcAddr get, VkDevice device) 
 #define WEIR_FETCH(how, name, ...) \
   next->name = reinterpret_cast<PFN_vk##name>(get(device, "vk" #name));
   WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_FETCH)
-  WEIR_TIMER_FUNCTIONS(WEIR_FETCH)
+  WEIR_ASKED_FUNCTIONS(WEIR_FETCH)
 #undef WEIR_FETCH
 }
 
@@ -69,6 +79,9 @@ void write_device_entry(Device* device, const Instance& instance, VkPhysicalDevi
   uint32_t families = 32;
   if (instance.functions.queue_families != nullptr) {
     instance.functions.queue_families(physical, &families, device->families);
+  }
+  if (instance.functions.memory != nullptr) {
+    instance.functions.memory(physical, &device->memory_properties);
   }
   const Locked locked(&g.lock);
   device->index = add_device(&g.file, entry);
@@ -174,7 +187,7 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
   device->get = get;
   fetch_next(&device->next, get, *out);
   write_device_entry(device, *instance, physical);
-  if (keeping()) keep_device(device, info, instance->api_version);
+  keep_device(device, info, instance->api_version);
   start_timer(device, instance->functions, physical, with_clock);
   return result;
 }
@@ -191,6 +204,7 @@ void destroy_device(VkDevice handle, const VkAllocationCallbacks* allocator) {
     while (*at != device) at = &(*at)->next_device;
     *at = device->next_device;
   }
+  forget_memory(device);
   device->pools.each([](void* pool) { free_pool(static_cast<CommandPool*>(pool)); });
   device->queues.each(free);
   device->timelines.each(free);
@@ -231,9 +245,9 @@ bool is_on(When when) {
 }
 
 PFN_vkVoidFunction device_function(const char* name) {
-  const Hooks all[] = {k_device_hooks, k_submit_hooks,   k_sync_hooks,
-                       k_kernel_hooks, k_buffer_hooks,   k_command_hooks,
-                       k_object_hooks, k_pipeline_hooks, k_binding_hooks};
+  const Hooks all[] = {k_device_hooks,  k_submit_hooks,  k_sync_hooks,   k_kernel_hooks,
+                       k_buffer_hooks,  k_command_hooks, k_object_hooks, k_pipeline_hooks,
+                       k_binding_hooks, k_memory_hooks};
   for (const Hooks& hooks : all) {
     for (const Hook& hook : hooks) {
       if (strcmp(hook.name, name) == 0) return is_on(hook.when) ? hook.function : nullptr;

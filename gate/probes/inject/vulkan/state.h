@@ -78,7 +78,7 @@ struct Timer {
 struct Pipeline {
   Pipeline* next;  // all of a device, or its free ones
   uint64_t hash;   // SPIR-V, entry point, specialization
-  uint64_t code;   // that and flags: all that is compiled
+  uint64_t code;   // that, flags and layout: all that is compiled
   uint64_t name_hash;
   uint32_t kernel;     // atomic; k_unresolved after creation and naming
   bool named;          // atomic; changed under g.lock
@@ -252,7 +252,7 @@ struct Timeline {
   X(BEFORE, CmdUpdateBuffer, copy<WEIR_COPY_UPDATE>, always)
 #define WEIR_OBJECT_HOOKS(X)                                                                    \
   X(AFTER, CreateBuffer, kept<made_buffer>, with_kernels)                                       \
-  X(BEFORE, DestroyBuffer, kept<forget<&KeptDevice::buffers>>, with_kernels)                    \
+  X(BEFORE, DestroyBuffer, forget_buffer, always)                                               \
   X(AFTER, AllocateDescriptorSets, kept<made_sets>, with_kernels)                               \
   X(BEFORE, FreeDescriptorSets, kept<forget_sets>, with_kernels)                                \
   X(BEFORE, ResetDescriptorPool, kept<empty_pool>, with_kernels)                                \
@@ -265,10 +265,15 @@ struct Timeline {
               with_kernels)                                                                     \
   X(BEFORE, CmdPushDescriptorSetKHR, push_set, with_kernels)                                    \
   X(BEFORE, CmdPushDescriptorSetWithTemplateKHR, push_with_template, with_kernels)
-#define WEIR_PIPELINE_HOOKS(X)                                             \
-  X(AFTER, CreateDescriptorSetLayout, kept<made_set_layout>, with_kernels) \
-  X(AFTER, CreatePipelineLayout, kept<made_pipeline_layout>, with_kernels) \
-  X(BEFORE, DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, with_kernels)
+#define WEIR_PIPELINE_HOOKS(X)                                       \
+  X(AFTER, CreateDescriptorSetLayout, kept<made_set_layout>, always) \
+  X(AFTER, CreatePipelineLayout, kept<made_pipeline_layout>, always) \
+  X(BEFORE, DestroyPipelineLayout, kept<forget<&KeptDevice::pipeline_layouts>>, always)
+#define WEIR_MEMORY_HOOKS(X)                  \
+  X(AFTER, AllocateMemory, allocated, always) \
+  X(BEFORE, FreeMemory, freed, always)        \
+  X(AFTER, BindBufferMemory, bound, always)   \
+  WEIR_IN_TWO(X, AFTER, BindBufferMemory2, bound_many, always)
 #define WEIR_BINDING_HOOKS(X) X(BEFORE, CmdBindDescriptorSets, bind_sets, with_kernels)
 #define WEIR_INTERCEPTED_DEVICE_FUNCTIONS(X) \
   WEIR_DEVICE_HOOKS(X)                       \
@@ -276,14 +281,16 @@ struct Timeline {
   WEIR_SYNC_HOOKS(X)                         \
   WEIR_KERNEL_HOOKS(X)                       \
   WEIR_BUFFER_HOOKS(X)                       \
-  WEIR_COMMAND_HOOKS(X) WEIR_OBJECT_HOOKS(X) WEIR_PIPELINE_HOOKS(X) WEIR_BINDING_HOOKS(X)
+  WEIR_COMMAND_HOOKS(X)                      \
+  WEIR_OBJECT_HOOKS(X) WEIR_PIPELINE_HOOKS(X) WEIR_MEMORY_HOOKS(X) WEIR_BINDING_HOOKS(X)
 
 // What the layer itself asks of a driver besides.
-#define WEIR_TIMER_FUNCTIONS(X) \
-  X(, CreateQueryPool)          \
-  X(, DestroyQueryPool)         \
-  X(, GetQueryPoolResults)      \
-  X(, CmdResetQueryPool)        \
+#define WEIR_ASKED_FUNCTIONS(X)    \
+  X(, GetBufferMemoryRequirements) \
+  X(, CreateQueryPool)             \
+  X(, DestroyQueryPool)            \
+  X(, GetQueryPoolResults)         \
+  X(, CmdResetQueryPool)           \
   X(, CmdWriteTimestamp)
 
 // The functions below this layer, fetched once when a device is made. Each at a place that is known
@@ -291,7 +298,7 @@ struct Timeline {
 struct NextDevice {
 #define WEIR_DECLARE(how, name, ...) PFN_vk##name name;
   WEIR_INTERCEPTED_DEVICE_FUNCTIONS(WEIR_DECLARE)
-  WEIR_TIMER_FUNCTIONS(WEIR_DECLARE)
+  WEIR_ASKED_FUNCTIONS(WEIR_DECLARE)
 #undef WEIR_DECLARE
 };
 
@@ -304,18 +311,33 @@ struct Device {
   uint32_t index;
   weir_probe_device* entry;
   VkQueueFamilyProperties families[32];
-  Table queues;     // VkQueue -> Queue
-  Table fences;     // VkFence -> Queue, from its latest submission
-  Table timelines;  // VkSemaphore -> Timeline
-  Table modules;    // VkShaderModule -> ShaderModule
-  Table pipelines;  // VkPipeline -> Pipeline
-  Table pools;      // VkCommandPool -> CommandPool
+  Table queues;         // VkQueue -> Queue
+  Table fences;         // VkFence -> Queue, from its latest submission
+  Table timelines;      // VkSemaphore -> Timeline
+  Table modules;        // VkShaderModule -> ShaderModule
+  Table pipelines;      // VkPipeline -> Pipeline
+  Table pools;          // VkCommandPool -> CommandPool
+  Table memories;       // VkDeviceMemory -> what it takes
+  Table bound_buffers;  // VkBuffer -> bytes that it takes up of some memory, for a pointer
+  VkPhysicalDeviceMemoryProperties memory_properties;
   pthread_mutex_t pipelines_lock;
   Pipeline* free_pipelines;
   Pipeline* slabs;
   Label* labels;  // all; under g.lock
   Timer timer;
-  KeptDevice* kept;  // null: no kernels are recorded
+  KeptDevice* kept;  // null: memory was out
+};
+
+// Counts by name (format.h), as no queue brings them about.
+enum Named {
+  k_device_memory_peak,    // the most that was taken of devices' own heaps at once
+  k_device_memory_steady,  // what was taken of them at the last submission
+  k_host_heap_peak,        // as the first, of the other heaps
+  k_bound_peak,            // by buffers, of any heap
+  k_allocations,
+  k_pipelines,
+  k_shader_modules,
+  k_named
 };
 
 // Everything process-wide. Lives as long as the process: the library is never unloaded.
@@ -325,6 +347,8 @@ struct Globals {
   Device* devices;
   Table device_keys;  // dispatch key -> Device
   Codes codes;
+  uint64_t* named[k_named];
+  Level local_memory, host_memory, bound_memory;  // of all devices; changed under lock
   Table command_buffers;  // VkCommandBuffer -> CommandBuffer, of all devices
 };
 extern Globals g;
@@ -359,6 +383,13 @@ inline uint32_t queue_index(const Queue* queue) {
 inline void count(uint64_t* counters, uint32_t which, uint64_t amount = 1) {
   add(&counters[which], amount);
 }
+
+inline void count_named(Named which, uint64_t amount = 1) { add(g.named[which], amount); }
+
+// A submission went down. A buffer goes; a device does, with all that it has.
+void note_memory();
+void unbind(Device* device, VkBuffer buffer);
+void forget_memory(Device* device);
 
 inline Label* label_of(const CommandBuffer* buffer) {
   const uint32_t depth = buffer->label_depth;

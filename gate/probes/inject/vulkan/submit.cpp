@@ -1,5 +1,6 @@
 // Submission: recorded work is multiplied out.
 #include "gate/probes/inject/vulkan/hooks.h"
+#include "gate/probes/inject/writer/hold.h"
 
 namespace weir_probe {
 namespace {
@@ -24,6 +25,7 @@ class Work {
       add(&g.file.kernels[kernel].dispatches, tally.dispatches * sign);
       g.codes.count(&g.file, &g.lock, kernel, tally.pipeline->code, tally.dispatches * sign,
                     tally.groups * sign);
+      if (keeping_code()) note_dispatched(tally.pipeline->kept);
     }
     if (keeping()) submit_kept(buffer, sign);
   }
@@ -110,6 +112,7 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
     return next(handle, submit_count, submits, fence);
   }
   make_forked_file(&g.file);
+  if (submit_count != 0) hold_back(&g.file);
   const bool events = events_on();
   uint64_t serial = 0;
   uint64_t begin = 0;
@@ -132,6 +135,7 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
   const uint32_t was_pending = __atomic_exchange_n(&queue->pending, 1, __ATOMIC_ACQ_REL);
 
   const VkResult result = next(handle, submit_count, submits, fence);
+  if (result == VK_SUCCESS) note_memory();
   if (events && result == VK_SUCCESS) log_submit(queue, serial, begin, buffers);
   if (result != VK_SUCCESS) {
     if (events) {

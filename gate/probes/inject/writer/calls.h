@@ -61,22 +61,36 @@ inline uint32_t graph_index(File* file, Table* known, const weir_probe_graph& fr
                                file->graphs);
 }
 
+// Groups of a launch, the last of each dimension maybe a smaller one; 0 where the driver decides.
+inline uint64_t groups_of(const weir_probe_launch& launch) {
+  uint64_t groups = 1;
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t local = launch.local[i];
+    groups *= local == 0 ? 0 : launch.global[i] / local + (launch.global[i] % local != 0);
+  }
+  return groups;
+}
+
 // Code by kernel, found without a lock once known. The file must have room for codes.
 class Codes {
  public:
-  // `dispatches` of `hash` as `kernel`, with `groups` in all. Takes `lock`, which guards the file's
-  // tables, for what is new. Numbers below 0 take back what was counted.
-  void count(File* file, pthread_mutex_t* lock, uint32_t kernel, uint64_t hash, uint64_t dispatches,
-             uint64_t groups) {
-    const uint64_t key = hash_bytes(hash, &kernel, sizeof kernel);
-    auto* entry = entries_.get<weir_probe_code>(key);
-    if (entry == nullptr) {
-      const Locked locked(lock);
-      entry = keyed_entry(file, WEIR_SECTION_CODES, file->codes, &entries_, key,
-                          weir_probe_code{hash, 0, 0, kernel, 0}, WEIR_PROBE_CODES_OVERFLOWED);
-    }
+  // `dispatches` of `hash` as `kernel`, with `groups` in all; its entry, or the first. Takes
+  // `lock`, which guards the file's tables, for what is new. Numbers below 0 take back what was
+  // counted.
+  weir_probe_code* count(File* file, pthread_mutex_t* lock, uint32_t kernel, uint64_t hash,
+                         uint64_t dispatches, uint64_t groups) {
+    weir_probe_code* entry = entry_of(file, lock, kernel, hash);
     add(&entry->dispatches, dispatches);
     add(&entry->groups, groups);
+    return entry;
+  }
+  // The entry alone, for what will count later. Never null.
+  weir_probe_code* entry_of(File* file, pthread_mutex_t* lock, uint32_t kernel, uint64_t hash) {
+    const uint64_t key = hash_bytes(hash, &kernel, sizeof kernel);
+    if (auto* known = entries_.get<weir_probe_code>(key)) return known;
+    const Locked locked(lock);
+    return keyed_entry(file, WEIR_SECTION_CODES, file->codes, &entries_, key,
+                       weir_probe_code{hash, 0, 0, kernel, 0, {}}, WEIR_PROBE_CODES_OVERFLOWED);
   }
 
  private:
@@ -86,9 +100,9 @@ class Codes {
 // Found without a lock once known. The file must have room for launches.
 class Launches {
  public:
-  // `launch` with its count 0. Takes `lock`, which guards the file's tables.
-  void count(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
-    add(&entry_of(file, lock, launch)->count, 1);
+  // `launch` with its count 0. Takes `lock`, which guards the file's tables. True for the first.
+  bool count(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {
+    return __atomic_fetch_add(&entry_of(file, lock, launch)->count, 1, __ATOMIC_RELAXED) == 0;
   }
   // The entry alone, for what will count later. Never null.
   weir_probe_launch* entry_of(File* file, pthread_mutex_t* lock, const weir_probe_launch& launch) {

@@ -17,7 +17,7 @@ static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 
 
 static_assert(sizeof(weir_probe_named_counter) == 40 && sizeof(weir_probe_op) == 592);
 static_assert(sizeof(weir_probe_graph) == 112 && sizeof(weir_probe_transfer) == 120);
-static_assert(sizeof(weir_probe_launch) == 72);
+static_assert(sizeof(weir_probe_launch) == 72 && sizeof(weir_probe_code) == 64);
 
 constexpr size_t k_page = 4096;
 // What the largest probe asks for lies below it; a larger one would count into nothing at all.

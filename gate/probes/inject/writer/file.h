@@ -61,6 +61,23 @@ void detach_after_fork(File* file);
 // Gives a forked process its file. Does nothing in others.
 void make_forked_file(File* file);
 
+// How much of something is taken now, and the most that was at once. Its owner holds a lock; `now`
+// alone is read without.
+struct Level {
+  uint64_t now, most;
+
+  // By how much there is more than ever before.
+  uint64_t rise(uint64_t bytes) {
+    const uint64_t before = most;
+    __atomic_store_n(&now, now + bytes, __ATOMIC_RELAXED);
+    if (now > most) most = now;
+    return most - before;
+  }
+  void fall(uint64_t bytes) {
+    __atomic_store_n(&now, now - (bytes < now ? bytes : now), __ATOMIC_RELAXED);
+  }
+};
+
 // Once in a process: forks wait for `lock`, which is free in the child, as is that of the handle
 // tables. `in_child` is called there.
 void handle_forks(pthread_mutex_t* lock, void (*in_child)());

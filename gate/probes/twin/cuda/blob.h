@@ -36,7 +36,7 @@ struct weir_cuda_kernel {
   uint32_t local_bytes;   // of the stack, a thread
   uint32_t max_threads;   // of a block; 0: not bounded by the code
   uint32_t flags;
-  uint32_t reserved;
+  uint32_t code_bytes;
 };
 
 struct weir_cuda_kernels {

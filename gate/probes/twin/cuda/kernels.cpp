@@ -137,13 +137,6 @@ int launch(const void* which, Size3 grid, Size3 block, size_t shared, void* stre
   return error == k_ok ? error : fail(error);
 }
 
-struct FunctionAttributes {
-  size_t shared_bytes, const_bytes, local_bytes;
-  int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared,
-      preferred_carveout;
-  int of_clusters[7], reserved[16];
-};
-
 }  // namespace
 
 Function* function_of(const void* which) {

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "gate/probes/inject/cuda/device_memory.h"
+#include "gate/probes/inject/streams/device_memory.h"
 #include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/blob.h"
 #include "gate/probes/twin/cuda/cuda.h"

@@ -6,7 +6,7 @@ import {keysOf, makeChart} from '../chart.js';
 import {spark} from '../spark.js';
 import {pagedTable} from '../table.js';
 import {changeText, day, intervalText, moment, show} from '../units.js';
-import {commitLink, kindWord, stateBadge, stateOf, verdictBadge} from '../words.js';
+import {RANK, commitLink, kindWord, stateBadge, stateOf, verdictBadge} from '../words.js';
 
 export async function cellPage({overview, state}) {
   const cell = await load(`cells/${/^[0-9a-f]+$/.test(state.id) ? state.id : 'none'}`);
@@ -158,11 +158,12 @@ function metricsOf(cell) {
   return all.filter((metric, i) => all.findIndex((one) => sameMetric(one, metric)) === i);
 }
 
-// What was asked for, else throughput, else what comes first; the machine with the newest point.
+// What was asked for, else what is worst, else throughput; the machine with the newest point.
 function pick(cell, metric, machine) {
   const newest = (one) => cell.runs.time[one.run.at(-1)] ?? 0;
-  const rank = (one) => (one.metric.name === metric ? 8 : 0) + (one.machine === machine ? 4 : 0) + (one.metric.unit === 'tok/s' ? 2 : 0) + (one.metric.name.endsWith('_per_token') ? 1 : 0);
-  return [...cell.series].sort((a, b) => rank(b) - rank(a) || newest(b) - newest(a))[0];
+  const asked = (one) => (one.metric.name === metric ? 2 : 0) + (one.machine === machine ? 1 : 0);
+  const rank = (one) => (one.metric.unit === 'tok/s' ? 2 : 0) + (one.metric.name.endsWith('_per_token') ? 1 : 0);
+  return [...cell.series].sort((a, b) => asked(b) - asked(a) || RANK[a.state] - RANK[b.state] || rank(b) - rank(a) || newest(b) - newest(a))[0];
 }
 
 function rangeOf(text, series) {
@@ -195,7 +196,8 @@ function changeTable(overview, series, goTo) {
 }
 
 function seriesTable(cell, shown) {
-  return pagedTable({caption: 'All metrics of this cell', rows: cell.series, size: 60, columns: [
+  const rows = [...cell.series].sort((a, b) => RANK[a.state] - RANK[b.state]);
+  return pagedTable({caption: 'All metrics of this cell, the worst first', rows, size: 60, columns: [
     {title: 'metric', cell: (one) => (one === shown ? h('strong', {}, one.metric.label) : h('a', {href: link(`cell/${cell.id}`, {metric: one.metric.name, machine: one.machine})}, one.metric.label))},
     {title: 'machine', cell: (one) => one.machine || 'not known'},
     {title: 'lately', cell: (one) => spark(one.value.slice(-40), one.changes.length ? one.changes.at(-1).index - Math.max(0, one.value.length - 40) : null)},

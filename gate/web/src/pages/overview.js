@@ -5,11 +5,11 @@ import {keep, link} from '../state.js';
 import {spark} from '../spark.js';
 import {pager} from '../table.js';
 import {changeText, counted, day, show} from '../units.js';
-import {STATES, cellLink, stateBadge, stateOf, verdictBadge} from '../words.js';
+import {RANK, STATES, cellLink, stateBadge, stateOf, verdictBadge} from '../words.js';
 
 const A_PAGE = 25;
-const RANK = Object.fromEntries(STATES.map(([state], i) => [state, i]));
-const SORTS = [['name', 'name'], ['state', 'what changed for the worse first'], ['changed', 'last change first']];
+const SORTS = [['state', 'the worst first'], ['changed', 'last change first'], ['name', 'name']];
+const rankOf = (cell) => (cell.gate === 'fail' ? -1 : RANK[cell.state]);
 
 // A line of overview.cells as an object.
 const cellOf = ([id, project, name, state, time, changed, gate, metrics, machines], place) =>
@@ -23,14 +23,14 @@ export async function overviewPage({overview, state}) {
     find: query.get('find') ?? '',
     state: query.get('state') ?? '',
     machine: query.get('machine') ?? '',
-    sort: query.get('sort') ?? 'name',
+    sort: query.get('sort') ?? 'state',
     at: Number.parseInt(query.get('at') ?? '0', 10) || 0,
     columns: columnsOf(query.get('columns'), overview),
   };
   const body = h('div', {'aria-live': 'off'});
   let drawn = 0;
 
-  const remember = () => keep({find: view.find, state: view.state, machine: view.machine, sort: view.sort === 'name' ? '' : view.sort, at: view.at || '', columns: view.columns.join() === overview.columns.join() ? '' : view.columns.join('.')});
+  const remember = () => keep({find: view.find, state: view.state, machine: view.machine, sort: view.sort === 'state' ? '' : view.sort, at: view.at || '', columns: view.columns.join() === overview.columns.join() ? '' : view.columns.join('.')});
 
   function chosen() {
     const words = wordsOf(view.find);
@@ -39,7 +39,7 @@ export async function overviewPage({overview, state}) {
       (!view.state || (view.state === 'fail' ? cell.gate === 'fail' : cell.state === view.state)) &&
       (!view.machine || cell.machines.includes(machine)) &&
       hasWords(`${cell.name}\n${cell.project}`, words));
-    if (view.sort === 'state') some.sort((a, b) => RANK[a.state] - RANK[b.state] || (b.changed ?? 0) - (a.changed ?? 0));
+    if (view.sort === 'state') some.sort((a, b) => rankOf(a) - rankOf(b) || (b.changed ?? 0) - (a.changed ?? 0));
     if (view.sort === 'changed') some.sort((a, b) => (b.changed ?? 0) - (a.changed ?? 0));
     return some;
   }
@@ -64,16 +64,18 @@ export async function overviewPage({overview, state}) {
   }
 
   function matrix(lines) {
+    // Of those that nobody chose, none that is empty here.
+    const columns = view.columns === overview.columns ? view.columns.filter((at) => lines.some(({series}) => series.some((one) => one.metric === at))) : view.columns;
     return h('div', {class: 'wide'}, h('table', {class: 'matrix', role: 'table'},
       h('caption', {class: 'unseen'}, 'Cells and what their metrics did lately'),
       h('thead', {role: 'rowgroup'}, h('tr', {role: 'row'}, h('th', {scope: 'col', role: 'columnheader'}, 'cell'),
-        view.columns.map((at) => h('th', {scope: 'col', role: 'columnheader'}, overview.metrics[at].label)))),
+        columns.map((at) => h('th', {scope: 'col', role: 'columnheader'}, overview.metrics[at].label)))),
       h('tbody', {role: 'rowgroup'}, lines.map(({cell, series}) => h('tr', {role: 'row'},
         h('th', {scope: 'row', role: 'rowheader'},
           h('div', {}, cellLink(cell.id, cell.name, {machine: view.machine})),
           h('div', {class: 'small'}, projects.size > 1 ? `${cell.project} · ` : '', stateBadge(cell.state),
             cell.gate ? [' gate ', verdictBadge(cell.gate)] : null, ` ${day(cell.time)}`)),
-        view.columns.map((at) => h('td', {role: 'cell', 'data-label': overview.metrics[at].label}, entry(cell, series, at))))))));
+        columns.map((at) => h('td', {role: 'cell', 'data-label': overview.metrics[at].label}, entry(cell, series, at))))))));
   }
 
   // The worst of a metric's series, and of these the newest.

@@ -1,4 +1,4 @@
-// How much of each device's memory is taken, of what a program asks CUDA for.
+// How much of each device's memory is taken, of what a program asks CUDA or HIP for.
 //
 // Sizes are rounded up as the driver hands memory out. Memory of cuMemCreate has a handle for its
 // address, and lives until that is released and it is mapped nowhere. Not for several threads at

@@ -1,0 +1,121 @@
+// Memory that is taken of devices: what it is for, how often it is asked for; and pipelines that
+// are made while tokens are generated.
+#include "gate/explain/patterns.hpp"
+
+namespace weir::explain {
+namespace {
+
+// In causal order: with a longer cache intermediate results grow as well.
+struct MemoryUse {
+  const char *base, *what, *look_at;
+};
+constexpr MemoryUse k_uses[] = {
+    {"weights_bytes", "The weights take",
+     "which layers are on the device (-ngl), types of tensors."},
+    {"kv_cache_bytes", "The KV cache takes",
+     "the context (-c), sequences (-np), types of the cache (-ctk, -ctv)."},
+    {"compute_bytes", "Intermediate results take",
+     "the batch (-b, -ub), flash attention (-fa), fused ops."},
+    {"device_memory_peak_bytes", "The engine takes", "buffers beside weights, cache and results."}};
+
+// "= 512 tokens of f16, 256 of f32": lengths that caches are made in.
+std::string context_words(const ModelFacts* model, const Rational& bytes) {
+  constexpr std::int64_t k_step = 256;
+  struct Type {
+    const char* name;
+    std::int64_t bytes, numbers;
+  };
+  constexpr Type k_types[] = {{"f16", 2, 1}, {"q8_0", 34, 32}, {"f32", 4, 1}};
+  if (model == nullptr || !model->cached_numbers || !bytes.whole()) return "";
+  std::vector<std::string> ways;
+  for (const Type& type : k_types) {
+    const auto of_a_token = *model->cached_numbers * type.bytes / type.numbers;
+    if (of_a_token == 0 || bytes.numerator() % (of_a_token * k_step) != 0) continue;
+    ways.push_back(fmt::format("{} tokens of {}", bytes.numerator() / of_a_token, type.name));
+  }
+  return ways.empty() ? "" : " = " + text::join(ways, " or ");
+}
+
+}  // namespace
+
+void find_memory(Board& board) {
+  const Rational asked = board.open("allocations");
+  if (asked != k_none) {
+    Finding finding = board.about(kind::memory_changed, "allocations");
+    finding.headline = fmt::format("Devices are asked for memory {} often{}.",
+                                   asked > k_none ? "more" : "less", board.per());
+    add_number({"allocations", asked}, finding);
+    if (asked > k_none) {
+      finding.cause = "a buffer is made for each use, where one was kept before.";
+      finding.look_at = "what is allocated between two submissions.";
+    }
+    board.take("allocations");
+    board.add(std::move(finding), 2 * size_of(asked));
+  }
+  const auto* use =
+      first_of(k_uses, [&](const MemoryUse& one) { return board.found.levels.contains(one.base); });
+  if (use == nullptr) return;
+  const Rational delta = board.found.levels.at(use->base);
+  Finding finding;
+  finding.kind = kind::memory_changed;
+  finding.metric = use->base;
+  finding.delta = delta;
+  finding.headline = fmt::format("{} {} memory.", use->what, delta > k_none ? "more" : "less");
+  finding.look_at = use->look_at;
+  for (const auto& [name, change] : board.found.levels) {
+    const auto both = exact_values(board.evidence, name);
+    if (!both) continue;
+    const auto shown = [&](const Rational& bytes) {
+      return bytes.str() + (name == "kv_cache_bytes" ? context_words(board.model, bytes) : "");
+    };
+    finding.lines.push_back(
+        fmt::format("{}: {} to {}", plain(name), shown(both->before), shown(both->after)));
+  }
+  if (board.model != nullptr && board.model->cached_numbers &&
+      board.found.levels.contains("kv_cache_bytes")) {
+    finding.lines.push_back(fmt::format("the cache of a token: {} = {} numbers",
+                                        board.model->cached_words, *board.model->cached_numbers));
+  }
+  board.add(std::move(finding), 1, 2);  // work that changed needs other memory: that comes first
+}
+
+// At lengths: what is there from some token on, and was not there before it.
+void find_made_late(Board& board) {
+  std::map<std::int64_t, Rational> changes;  // by length
+  for (const auto& [name, is] : board.evidence.after.metrics) {
+    const auto metric = unit::find_metric(name);
+    const Known* was = look_up(board.evidence.before.metrics, name);
+    if (!metric || metric->base != "pipelines" || metric->scope != unit::Scope::at_length) continue;
+    if (was == nullptr || !was->exact || !is.exact) continue;
+    changes[metric->length.value_or(0)] = is.exact->minus(*was->exact).value_or(k_none);
+  }
+  const Rational each = board.open("pipelines");
+  if (changes.empty() && !(each > k_none)) return;
+  Finding finding = board.about(kind::made_late, "pipelines");
+  board.take("shader_modules");
+  board.take("pipelines");
+  if (changes.empty()) {
+    finding.headline = "Pipelines are made for each token: it waits until they are compiled.";
+    add_number({"pipelines", each}, finding);
+    return board.add(std::move(finding), 10 * size_of(each), 0);
+  }
+  std::optional<std::pair<std::int64_t, Rational>> shorter;
+  for (const auto& [length, change] : changes) {
+    // What the shortest run makes as well is made at the start.
+    const bool late = shorter && change > shorter->second;
+    const auto before = std::exchange(shorter, std::pair(length, change));
+    if (!late) continue;
+    finding.metric = fmt::format("pipelines_at_{}", length);
+    finding.delta = change;
+    finding.headline = fmt::format(
+        "{} made between token {} and {}: it waits until they are compiled.",
+        change == Rational(1) ? "A pipeline is" : "Pipelines are", before->first, length);
+    finding.lines.push_back(fmt::format("+{} pipelines", change.str()));
+    finding.cause = "a kernel that is needed late is not compiled at the start.";
+    finding.look_at =
+        "what changes with the length: attention split in parts, another kernel from a size on.";
+    return board.add(std::move(finding), 10, 0);
+  }
+}
+
+}  // namespace weir::explain

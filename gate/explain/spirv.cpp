@@ -1,0 +1,329 @@
+#include "gate/explain/spirv.hpp"
+
+#include <bit>
+#include <cmath>
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/explain/spirv_names.hpp"
+#include "gate/explain/spirv_values.hpp"
+
+namespace weir::explain {
+namespace {
+
+constexpr std::size_t k_header_words = 5;
+constexpr std::size_t k_most_words = std::size_t{4} << 20;  // 16 MiB
+constexpr std::uint32_t k_magic = 0x07230203;
+constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 40;
+constexpr std::uint64_t k_most_threads = 1U << 16;  // of a group
+
+// Of its specification, those that are read here.
+enum SpirvOp : std::uint32_t {
+  k_name = 5,
+  k_ext_inst = 12,
+  k_entry_point = 15,
+  k_execution_mode = 16,
+  k_capability = 17,
+  k_type_bool = 20,
+  k_type_int = 21,
+  k_type_float = 22,
+  k_type_vector = 23,
+  k_type_matrix = 24,
+  k_type_array = 28,
+  k_type_struct = 30,
+  k_type_pointer = 32,
+  k_constant_true = 41,
+  k_constant_false = 42,
+  k_constant = 43,
+  k_spec_constant_true = 48,
+  k_spec_constant_false = 49,
+  k_spec_constant = 50,
+  k_spec_constant_composite = 51,
+  k_spec_constant_op = 52,
+  k_function = 54,
+  k_function_parameter = 55,
+  k_variable = 59,
+  k_decorate = 71,
+  k_loop_merge = 246,
+  k_label = 248,
+  k_execution_mode_id = 331,
+  k_type_matrix_khr = 4456,
+  k_type_matrix_nv = 5358
+};
+enum : std::uint32_t { k_spec_id = 1, k_built_in = 11, k_binding = 33, k_set = 34 };
+constexpr std::uint32_t k_workgroup_size = 25, k_workgroup = 4;
+constexpr std::uint32_t k_local_size = 17, k_local_size_id = 38;
+constexpr std::uint32_t k_unroll = 1, k_dont_unroll = 2;
+
+struct SpirvType {
+  std::uint32_t op = 0;
+  std::uint32_t width = 0;               // of the numbers in it, in bits; 0: of several
+  bool is_float = false;                 // these
+  std::optional<std::uint64_t> bytes{};  // as shared memory is laid out; absent: not known
+  std::uint64_t align = 1;
+  std::uint32_t pointee = 0;
+};
+
+std::uint64_t rounded(std::uint64_t bytes, std::uint64_t align) {
+  return (bytes + align - 1) / align * align;
+}
+
+class SpirvReader {
+ public:
+  SpirvReader(const SpirvConstants& set) : set_(set) {}
+
+  Result<SpirvFacts> read(std::span<const std::uint32_t> words) {
+    if (words.size() < k_header_words || words.front() != k_magic || words.size() > k_most_words) {
+      return fail(Code::data, "not SPIR-V, or more than {} words of it", k_most_words);
+    }
+    for (words = words.subspan(k_header_words); !words.empty();) {
+      const std::uint32_t length = words.front() >> 16;
+      if (length == 0 || length > words.size()) {
+        return fail(Code::data, "SPIR-V with an instruction of {} words, {} before its end", length,
+                    words.size());
+      }
+      take(words.front() & 0xffff, words.subspan(1, length - 1));
+      words = words.subspan(length);
+    }
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  using Words = std::span<const std::uint32_t>;
+
+  void take(std::uint32_t op, Words in) {
+    if (op == k_function) in_functions_ = true;
+    if (in_functions_) return body(op, in);
+    if (in.empty()) return;
+    if (op == k_entry_point) ++entry_points_;
+    if (op == k_capability) out_.capabilities.insert(capability_name(in[0]));
+    if (op == k_name) names_[in[0]] = text_in(in.subspan(1));
+    if (in.size() < 2) return;
+    if (op == k_decorate) decorate(in);
+    if (op == k_execution_mode || op == k_execution_mode_id) mode(in);
+    if (op >= k_type_bool && op <= k_type_pointer) type(op, in);
+    if (op == k_type_matrix_khr || op == k_type_matrix_nv) types_[in[0]] = scalar_of(in[1]);
+    if (op >= k_constant_true && op <= k_spec_constant_op) constant(op, in);
+    if (op == k_variable && in.size() >= 3) variable(in);
+  }
+
+  // Four characters a word; ends at the first 0.
+  static std::string text_in(Words in) {
+    std::string text;
+    for (const std::uint32_t word : in.first(std::min<std::size_t>(in.size(), 24))) {
+      for (std::uint32_t shift = 0; shift < 32; shift += 8) {
+        const char c = static_cast<char>(word >> shift & 0xff);
+        if (c == '\0') return text::printable(text);
+        text += c;
+      }
+    }
+    return text::printable(text);
+  }
+
+  void decorate(Words in) {
+    const std::string name = decoration_name(in[1]);
+    if (!name.empty()) ++out_.decorations[name + " decorations"];
+    if (in.size() < 3) return;
+    if (in[1] == k_spec_id) spec_ids_[in[0]] = in[2];
+    if (in[1] == k_built_in && in[2] == k_workgroup_size) workgroup_size_ = in[0];
+    if (in[1] == k_binding) places_[in[0]].second = in[2];
+    if (in[1] == k_set) places_[in[0]].first = in[2];
+  }
+
+  void mode(Words in) {
+    if (in[1] != k_local_size && in[1] != k_local_size_id) {
+      out_.modes.insert(mode_name(in[1]) + (in.size() > 2 ? fmt::format(" {}", in[2]) : ""));
+    } else if (in.size() >= 5) {
+      local_size_.assign(in.begin() + 2, in.begin() + 5);
+      local_size_by_id_ = in[1] == k_local_size_id;
+    }
+  }
+
+  // Of a vector, a matrix or an array: what is in it. Types stand before what is made of them, so
+  // one that is not known yet stays unknown, and nothing goes round in circles.
+  SpirvType scalar_of(std::uint32_t id) const {
+    const SpirvType found = look_up(types_, id, SpirvType{});
+    return {k_type_matrix_khr, found.width, found.is_float, {}, 1, 0};
+  }
+
+  void type(std::uint32_t op, Words in) {
+    SpirvType made{op, 0, false, {}, 1, 0};
+    const SpirvType inner = look_up(types_, in[1], SpirvType{});
+    if (op == k_type_int || op == k_type_float) {
+      made.width = in[1];
+      made.is_float = op == k_type_float;
+      made.bytes = made.align = std::clamp<std::uint32_t>(in[1] / 8, 1, 8);
+    } else if (op == k_type_vector || op == k_type_matrix || op == k_type_array) {
+      if (in.size() < 3) return;
+      made = {op, inner.width, inner.is_float, {}, inner.align, 0};
+      const std::optional<std::uint64_t> count =
+          op == k_type_array ? value_of(in[2]) : std::optional<std::uint64_t>(in[2]);
+      const std::uint64_t stride = rounded(inner.bytes.value_or(0), inner.align);
+      if (inner.bytes && count && (stride == 0 || *count <= k_most_bytes / stride)) {
+        made.bytes = stride * *count;
+      }
+      // A vector of three is aligned as one of four.
+      if (op == k_type_vector) {
+        constexpr std::uint64_t k_most_align = 64;
+        const std::uint64_t parts = in[2] == 3 ? 4 : std::clamp(in[2], 1U, 4U);
+        made.align = std::min(inner.align * parts, k_most_align);
+      }
+    } else if (op == k_type_struct) {
+      made.bytes = 0;
+      for (const std::uint32_t member : in.subspan(1)) add_member(made, member);
+    } else if (op == k_type_pointer && in.size() >= 3) {
+      made.pointee = in[2];
+    }
+    types_[in[0]] = made;
+  }
+
+  void add_member(SpirvType& made, std::uint32_t id) const {
+    const SpirvType member = look_up(types_, id, SpirvType{});
+    made.align = std::max(made.align, member.align);
+    const bool known = made.bytes && member.bytes && *made.bytes < k_most_bytes;
+    if (known) made.bytes = rounded(*made.bytes, member.align) + *member.bytes;
+    if (!known) made.bytes.reset();
+  }
+
+  std::optional<std::uint64_t> value_of(std::uint32_t id) const {
+    const auto* value = look_up(values_, id);
+    return value == nullptr ? std::nullopt : std::optional(*value);
+  }
+
+  // Whole numbers of 32 bits as probes show them, whatever their sign is.
+  static std::string shown(std::uint64_t value, const SpirvType& type) {
+    if (type.is_float) return number_words(value, type.width);
+    const bool is_short = type.width == 32;
+    return is_short ? fmt::format("{}", static_cast<std::int32_t>(value)) : number_words(value, 0);
+  }
+
+  // Results stand behind their type.
+  void constant(std::uint32_t op, Words in) {
+    const std::uint32_t id = in[1];
+    const SpirvType type = look_up(types_, in[0], SpirvType{});
+    std::optional<std::uint64_t> value;
+    if (op == k_constant_true || op == k_spec_constant_true) value = 1;
+    if (op == k_constant_false || op == k_spec_constant_false) value = 0;
+    if ((op == k_constant || op == k_spec_constant) && in.size() >= 3) {
+      value = in[2] | (in.size() > 3 ? std::uint64_t{in[3]} << 32 : 0);
+    }
+    if (op == k_spec_constant_op && in.size() >= 3) value = folded(in);
+    if (op == k_spec_constant_composite && id == workgroup_size_ && in.size() >= 5) {
+      local_size_.assign(in.begin() + 2, in.begin() + 5);
+      local_size_by_id_ = true;
+    }
+    if (!value) return;
+    if (op == k_constant) out_.literals.insert(shown(*value, type));
+    if (const std::uint32_t* spec = look_up(spec_ids_, id)) {
+      out_.constants[*spec] = {look_up(names_, id, ""), shown(*value, type),
+                               type.is_float && type.width == 32};
+      value = look_up(set_, *spec, *value) & (type.width <= 32 ? UINT32_MAX : UINT64_MAX);
+    }
+    values_[id] = *value;
+  }
+
+  std::optional<std::uint64_t> folded(Words in) const {
+    std::vector<std::uint64_t> operands;
+    for (const std::uint32_t id : in.subspan(3).first(std::min<std::size_t>(in.size() - 3, 3))) {
+      const auto value = value_of(id);
+      if (!value) return std::nullopt;
+      operands.push_back(*value);
+    }
+    return fold(in[2], operands);
+  }
+
+  void variable(Words in) {
+    if (const auto* place = look_up(places_, in[1])) {
+      out_.bindings.insert(fmt::format("set {} binding {}", place->first, place->second));
+    }
+    if (in[2] != k_workgroup) return;
+    const SpirvType type =
+        look_up(types_, look_up(types_, in[0], SpirvType{}).pointee, SpirvType{});
+    const std::string name = look_up(names_, in[1], "");
+    const std::string shown = name.empty() ? fmt::format("array {}", ++unnamed_) : name;
+    if (!type.bytes) shared_known_ = false;
+    if (!type.bytes) return;
+    out_.shared[shown] += static_cast<std::int64_t>(*type.bytes);
+    shared_ += static_cast<std::int64_t>(*type.bytes);
+  }
+
+  void body(std::uint32_t op, Words in) {
+    constexpr std::uint32_t k_line = 8, k_no_line = 317, k_function_end = 56;
+    for (const std::uint32_t one : {std::uint32_t{k_label}, std::uint32_t{k_function_parameter},
+                                    k_line, k_no_line, k_function_end}) {
+      if (op == one) return;
+    }
+    ++out_.all;
+    const bool extended = op == k_ext_inst && in.size() >= 4;
+    ++out_.instructions[extended ? extended_name(in[3]) : instruction_name(op)];
+    const std::string kind = kind_of_instruction(op);
+    if (!kind.empty()) ++out_.kinds[kind];
+    if (op == k_loop_merge && in.size() >= 3) {
+      ++out_.loops["loops"];
+      if ((in[2] & k_unroll) != 0) ++out_.loops["loops with Unroll"];
+      if ((in[2] & k_dont_unroll) != 0) ++out_.loops["loops with DontUnroll"];
+    }
+    constexpr std::uint32_t k_first_arithmetic = 126, k_last_arithmetic = 148;
+    const bool computes = extended || (op >= k_first_arithmetic && op <= k_last_arithmetic);
+    if (!computes || in.empty()) return;
+    const SpirvType type = look_up(types_, in[0], SpirvType{});
+    if (type.is_float && type.width < 32) ++out_.kinds["16-bit float arithmetic instructions"];
+  }
+
+  void finish() {
+    if (shared_known_) out_.shared_bytes = shared_;
+    if (entry_points_ != 1) return;  // each has a size of its own
+    std::vector<std::string> sizes;
+    std::uint64_t threads = 1;
+    for (const std::uint32_t one : local_size_) {
+      const auto value = local_size_by_id_ ? value_of(one) : std::optional<std::uint64_t>(one);
+      if (!value) return;
+      sizes.push_back(fmt::format("{}", *value));
+      threads = *value > k_most_threads ? 0 : std::min(threads * *value, k_most_threads + 1);
+    }
+    out_.local_size = text::join(sizes, " x ");
+    if (!sizes.empty() && threads != 0 && threads <= k_most_threads) out_.threads = threads;
+  }
+
+  const SpirvConstants& set_;
+  SpirvFacts out_;
+  bool in_functions_ = false;
+  std::map<std::uint32_t, std::string> names_;
+  std::map<std::uint32_t, SpirvType> types_;
+  std::map<std::uint32_t, std::uint64_t> values_;  // of constants
+  std::map<std::uint32_t, std::uint32_t> spec_ids_;
+  std::map<std::uint32_t, std::pair<std::uint32_t, std::uint32_t>> places_;  // set, binding
+  std::uint32_t workgroup_size_ = 0, unnamed_ = 0, entry_points_ = 0;
+  std::vector<std::uint32_t> local_size_;
+  bool local_size_by_id_ = false;
+  std::int64_t shared_ = 0;
+  bool shared_known_ = true;
+};
+
+}  // namespace
+
+std::optional<std::uint32_t> spirv_constant_id(std::string_view option) {
+  constexpr std::string_view k_constant = "constant ";
+  if (!option.starts_with(k_constant)) return std::nullopt;
+  const auto id = text::to_int(option.substr(k_constant.size()));
+  if (!id || *id < 0 || *id > UINT32_MAX) return std::nullopt;
+  return static_cast<std::uint32_t>(*id);
+}
+
+SpirvConstants spirv_constants(const std::map<std::string, std::string>& options) {
+  SpirvConstants constants;
+  for (const auto& [option, value] : options) {
+    const auto id = spirv_constant_id(option);
+    const auto number = text::to_int(value);
+    if (id && number) constants[*id] = static_cast<std::uint64_t>(*number);
+  }
+  return constants;
+}
+
+Result<SpirvFacts> read_spirv(std::span<const std::uint32_t> words,
+                              const SpirvConstants& constants) {
+  return SpirvReader(constants).read(words);
+}
+
+}  // namespace weir::explain

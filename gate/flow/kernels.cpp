@@ -1,0 +1,161 @@
+#include "gate/flow/kernels.hpp"
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/flow/devices.hpp"
+#include "gate/flow/judge.hpp"
+#include "gate/flow/kernel_code.hpp"
+#include "gate/flow/profile_files.hpp"
+#include "gate/flow/program.hpp"
+#include "gate/probes/read/read.hpp"
+#include "gate/report/kernels_text.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::flow {
+namespace {
+
+using profile::Profile;
+using report::KernelsOfCell;
+
+constexpr const char* k_no_code =
+    "\n  The Vulkan layer and CUDA's probe tell the code of kernels that have names: see "
+    "docs/how-to/"
+    "slower-kernel.md";
+
+// The cell's kernels, compiled anew for `target` from what is kept of their code.
+Result<Profile> compiled(Profile profile, const std::string& target, run::KernelCompiler& compiler,
+                         const Job& job, const sys::Stop& stop) {
+  std::vector<std::string> files;
+  for (auto& [hash, code] : profile.code_facts) {
+    const std::string path = code_store().find(job.files(), hash);
+    if (!path.empty()) files.push_back(path);
+    code.costs.clear();
+    code.not_compiled = path.empty() ? "its code is no longer in weir's cache" : "";
+  }
+  WEIR_TRY(run::CompiledCode made, compiler.compile(target, files, stop));
+  profile.compiler = made.compiler;
+  for (auto& [hash, code] : made.codes) profile.code_facts[hash] = std::move(code);
+  return profile;
+}
+
+Result<std::vector<KernelsOfCell>> tables_of(const Job& job, const std::vector<Profile>& profiles,
+                                             const std::vector<std::string>& targets) {
+  std::vector<KernelsOfCell> tables;
+  if (targets.empty()) {
+    for (const Profile& one : profiles) tables.push_back(report::kernels_of(one));
+    return tables;
+  }
+  WEIR_TRY(const auto compiler, make_compiler(job.world));
+  const sys::Interrupts interrupts;
+  for (const Profile& one : profiles) {
+    for (const std::string& target : targets) {
+      WEIR_TRY(const Profile made, compiled(one, target, *compiler, job, interrupts.stop()));
+      tables.push_back(report::kernels_of(made));
+    }
+  }
+  return tables;
+}
+
+// What the program after "--" ran, as a profile without a cell.
+Result<Profile> profile_of_program(const Job& job, const KernelsOptions& options) {
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, options.timeout));
+  WEIR_TRY(const auto probing, make_probing(job.world));
+  WEIR_TRY(const sys::ScratchFolder folder,
+           sys::ScratchFolder::make_temporary(job.files(), "weir-kernels-"));
+  WEIR_CHECK(attach_probes(*probing, {"vulkan"}, folder.path(), {}, spec));
+  spec.whole_output = false;
+  const sys::Interrupts interrupts;
+  WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, interrupts.stop()));
+  const std::string ended = failure_words(finished, spec);
+  if (!ended.empty()) job.talk("the program: " + ended);
+  WEIR_TRY(const profile::ProbeCounts counts,
+           probes::collect(job.files(), folder.path(), "vulkan"));
+  if (const auto recordings = probes::recorded_kernel_files(job.files(), folder.path())) {
+    code_store().keep(job.files(), *recordings);
+  }
+  Profile profile;
+  profile.cell.engine = text::join(options.words, " ");
+  for (const auto& [table, set] :
+       {std::pair(&counts.codes, &profile.codes), {&counts.code_groups, &profile.code_groups}}) {
+    set->emplace().counts.insert(table->begin(), table->end());
+    (*set)->scope = unit::Scope::whole;
+  }
+  profile.code_facts = counts.code_facts;
+  if (counts.codes.empty()) {
+    return fail(Code::unavailable, "{} ran no kernel with a name on a Vulkan device{}",
+                options.words.front(), k_no_code);
+  }
+  return profile;
+}
+
+Result<Answer> list(const Job& job, const KernelsOptions& options) {
+  std::vector<Profile> profiles;
+  std::vector<std::string> targets = options.targets;
+  if (!options.words.empty()) {
+    if (targets.empty()) {
+      return fail(Code::usage, "name what to compile for: --target radv-navi31, radv-navi21, …");
+    }
+    WEIR_SET(profiles.emplace_back(), profile_of_program(job, options));
+  } else {
+    std::optional<Measured> run;
+    std::string what = options.what;
+    if (what.empty()) WEIR_SET(what, run::newest_run(job.files(), job.asked.out));
+    WEIR_TRY(ProfileFile file, read_profiles(job, what, run));
+    for (Profile& one : file.profiles) {
+      if (one.codes && job.asked.wants(one.cell.str())) profiles.push_back(std::move(one));
+    }
+    if (profiles.empty()) {
+      return fail(Code::usage, "{}: no cell in it with the code of kernels{}", what, k_no_code);
+    }
+  }
+  WEIR_TRY(const std::vector<KernelsOfCell> tables, tables_of(job, profiles, targets));
+  return Answer{report::kernels_text(tables, job.width(), options.top),
+                document(report::kernels_json(tables))};
+}
+
+// --- one kernel, beside its base ---
+
+Result<Answer> diff(const Job& job, const KernelsOptions& options) {
+  std::string run = options.what;
+  if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.asked.out));
+  WEIR_TRY(const verdict::GateVerdict gate,
+           read_verdict(sys::join_path(run, "verdict.json"), job.files()));
+  if (options.targets.size() > 1) return fail(Code::usage, "--diff is for one --target");
+  std::vector<report::KernelDiff> found;
+  for (const verdict::CellVerdict& cell : gate.cells) {
+    if (!cell.kernel_code || !job.asked.wants(cell.cell.str())) continue;
+    for (const verdict::OtherCode& one : cell.kernel_code->changed) {
+      if (!text::glob_match(options.diff, one.kernel)) continue;
+      auto* known = first_of(found, [&](const report::KernelDiff& other) {
+        return other.code.kernel == one.kernel && other.code.before == one.before &&
+               other.code.now == one.now;
+      });
+      if (known == nullptr) {
+        known = &found.emplace_back(report::KernelDiff{one, {}, cell.kernel_code->compiler, ""});
+      }
+      known->cells.push_back(cell.cell.str());
+    }
+  }
+  if (found.empty()) {
+    return fail(Code::usage, "{}: no kernel \"{}\" with other code in its verdict", run,
+                text::printable(options.diff));
+  }
+  for (report::KernelDiff& one : found) {
+    if (!options.assembly) continue;
+    const std::string target =
+        options.targets.empty() ? target_of(one.compiler) : options.targets.front();
+    constexpr std::size_t k_lines = 4000;
+    auto text = machine_code_diff(one.code, target, k_lines, job.world);
+    one.assembly = text ? std::move(*text) : "not compared: " + text.error().message;
+  }
+  return Answer{report::kernel_diffs_text(found, job.width()),
+                document(report::kernel_diffs_json(found))};
+}
+
+}  // namespace
+
+Result<Answer> kernels(const Job& job, const KernelsOptions& options) {
+  return options.diff.empty() ? list(job, options) : diff(job, options);
+}
+
+}  // namespace weir::flow

@@ -1,0 +1,88 @@
+// Functions of the program: their names, their code and what it costs.
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/probes/inject/cuda/cuda.h"
+#include "gate/probes/inject/cuda/table.h"
+
+namespace weir_probe {
+namespace cuda {
+namespace {
+
+Table g_facts;  // function -> weir_cuda_kernel
+
+uint64_t number(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
+
+}  // namespace
+
+void function_is(const void* function, const char* name) {
+  // The address may have been another function's, of a library that is gone. The old name is left
+  // to itself: another thread may be reading it.
+  streams::forget_function(function);
+  if (char* copy = strdup(name)) streams::g.names.insert(number(function), copy);
+  g_facts.remove(number(function));
+  if (const weir_cuda_kernel* facts = kernel_facts(name)) {
+    g_facts.insert(number(function), const_cast<weir_cuda_kernel*>(facts));
+  }
+}
+void function_is_also(const void* function, const void* known) {
+  streams::forget_function(function);
+  void* name = streams::g.names.find(number(known));
+  if (name != nullptr) streams::g.names.insert(number(function), name);
+  void* facts = g_facts.find(number(known));
+  if (facts != nullptr) g_facts.insert(number(function), facts);
+}
+
+}  // namespace cuda
+
+namespace streams {
+
+using namespace cuda;
+
+const char k_probe_name[] = "cuda";
+
+const char* name_of(const Launch& launch, void*) {
+  const void* known = g.names.find(number(launch.function));
+  return known != nullptr ? static_cast<const char*>(known) : launch.name;
+}
+
+// A plain launch has the hash of the machine code alone.
+uint64_t code_of(const Launch& launch) {
+  const auto* facts = g_facts.get<weir_cuda_kernel>(number(launch.function));
+  if (facts == nullptr || launch.attributes == 0) return facts == nullptr ? 0 : facts->code;
+  return hash_bytes(facts->code, &launch.attributes, sizeof launch.attributes);
+}
+
+// A twin's runtime answers from the machine code (gate/probes/twin/cuda), a GPU's from its own.
+void measure(const Launch& launch, weir_probe_code* out) {
+  const auto* facts = g_facts.get<weir_cuda_kernel>(number(launch.function));
+  out->flags = WEIR_CODE_ASKED;
+  const bool compiled = facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_GUESSED) == 0;
+  if (!compiled && getenv(WEIR_CUDA_TWIN_VARIABLE) != nullptr) {
+    out->flags |= WEIR_CODE_GUESSED;
+    return;
+  }
+  const uint64_t* local = launch.sizes.local;
+  const uint64_t threads = local[0] * local[1] * local[2];
+  FunctionAttributes found{};
+  int blocks = 0;
+  const bool told =
+      succeeds(asked().cudaFuncGetAttributes, static_cast<void*>(&found), launch.function) &&
+      succeeds(asked().cudaOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, launch.function,
+               static_cast<int>(threads), static_cast<size_t>(launch.sizes.shared));
+  // The program shall find no error but its own.
+  if (!told) succeeds(asked().cudaGetLastError);
+  constexpr uint64_t k_warp = 32;
+  out->costs = {
+      static_cast<uint32_t>(found.registers),
+      static_cast<uint32_t>(found.local_bytes),
+      static_cast<uint32_t>(found.shared_bytes),
+      compiled ? facts->code_bytes : 0,
+      static_cast<uint32_t>(static_cast<uint64_t>(blocks) * ((threads + k_warp - 1) / k_warp)),
+      static_cast<uint32_t>(threads),
+      static_cast<uint32_t>(found.binary_version),
+      0};
+}
+
+}  // namespace streams
+}  // namespace weir_probe

@@ -1,0 +1,48 @@
+#include "gate/run/code_store.hpp"
+
+#include <algorithm>
+
+#include "gate/base/text.hpp"
+#include "gate/probes/read/code_facts.hpp"
+#include "gate/sys/paths.hpp"
+
+namespace weir::run {
+namespace {
+
+// Pieces of code in the folder: some tens of KB each. Where it is full it begins anew.
+constexpr std::size_t k_most_pieces = 8000;
+
+bool is_identity(std::string_view text) {
+  return text.size() == 16 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+}  // namespace
+
+void CodeStore::keep(sys::Files& files, const probes::RecordedKernels& recorded) const {
+  std::vector<std::size_t> fresh;
+  for (std::size_t i = 0; i < recorded.pipelines.size(); ++i) {
+    if (find(files, probes::identity_of(recorded.pipelines[i])).empty()) fresh.push_back(i);
+  }
+  if (fresh.empty() || folder_.empty()) return;
+  const auto there = files.list(folder_).value_or(std::vector<std::string>()).size();
+  if (there + fresh.size() > k_most_pieces) (void)files.remove_tree(folder_);
+  if (!files.make_dirs(folder_)) return;
+  for (const std::size_t i : fresh) {
+    const std::string name = probes::identity_of(recorded.pipelines[i]);
+    (void)files.write_unsynced(sys::join_path(folder_, name), probes::recording_of(recorded, i));
+  }
+}
+
+void CodeStore::keep(sys::Files& files, const std::vector<std::string>& recordings) const {
+  for (const std::string& path : recordings) {
+    if (const auto recorded = probes::read_recording(files, path)) keep(files, *recorded);
+  }
+}
+
+std::string CodeStore::find(const sys::Files& files, const std::string& identity) const {
+  if (folder_.empty() || !is_identity(identity)) return "";  // from a file of others
+  std::string path = sys::join_path(folder_, identity);
+  return files.kind(path) == sys::Kind::file ? path : "";
+}
+
+}  // namespace weir::run

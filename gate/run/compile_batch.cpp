@@ -1,0 +1,233 @@
+#include "gate/run/compile_batch.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <deque>
+#include <mutex>
+#include <thread>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/probes/read/read_kernels.hpp"
+
+namespace weir::run {
+namespace {
+
+// RADV's statistics, and the figures (unit/kernel_cost.hpp) that they are or are part of.
+constexpr std::pair<std::string_view, std::string_view> k_statistics[] = {
+    {"VGPRs", "registers"},
+    {"Spilled VGPRs", "spilled_registers"},
+    {"Spilled SGPRs", "spilled_registers"},
+    {"Scratch size", "scratch_bytes"},
+    {"Subgroups per SIMD", "occupancy"},
+    {"LDS size", "shared_memory_bytes"},
+    {"Code size", "code_bytes"},
+    {"Instructions", "kernel_instructions"},
+    {"Latency", "latency_cycles"},
+    {"Inverse Throughput", "throughput_cycles"}};
+
+std::map<std::string, std::int64_t> costs_of(const Json& line, const CompileJob& job) {
+  std::map<std::string, std::int64_t> out;
+  const auto add = [&](std::string_view figure, const Json& value) {
+    constexpr double k_most = 1e15;
+    const double number = value.is_number() ? value.get<double>() : k_most;
+    if (std::abs(number) < k_most) out[std::string(figure)] += std::llround(number);
+  };
+  const double subgroup =
+      below(line, "subgroup_size").is_number() ? below(line, "subgroup_size").get<double>() : 0;
+  if (subgroup >= 1 && job.threads != 0)
+    add("waves", std::ceil(static_cast<double>(job.threads) / subgroup));
+  const Json& statistics = below(line, "statistics");
+  for (const auto& [name, figure] : k_statistics) {
+    add(figure, below(statistics, std::string(name).c_str()));
+  }
+  return out;
+}
+
+// Pipelines that are compiled by several processes at once.
+class Batch {
+ public:
+  explicit Batch(const CompileEffects& effects) : effects_(effects) {}
+
+  Result<CodesByIdentity> run(std::vector<CompileJob> jobs) {
+    std::size_t workers = effects_.places.processes;
+    if (workers == 0) workers = std::max(1U, std::thread::hardware_concurrency());
+    deal(std::move(jobs), workers);
+    workers = std::min(workers, chunks_.size());
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < workers; ++i) threads.emplace_back([this] { work(); });
+    for (std::thread& thread : threads) thread.join();
+    if (problem_) return tl::unexpected(*problem_);
+    return std::move(out_);
+  }
+
+ private:
+  using Chunk = std::vector<CompileJob>;  // of one file, for one process
+
+  // The largest first, and each process some of them.
+  void deal(std::vector<CompileJob> jobs, std::size_t workers) {
+    std::ranges::stable_sort(jobs, std::ranges::greater(), &CompileJob::words);
+    std::map<std::size_t, Chunk> by_file;
+    for (CompileJob& job : jobs) by_file[job.file].push_back(std::move(job));
+    for (auto& [file, all] : by_file) {
+      // A driver takes up to 0.2 s to come up, some kernels take seconds.
+      constexpr std::size_t k_least = 4, k_most = 32;
+      const std::size_t size = std::clamp(all.size() / (2 * workers), k_least, k_most);
+      std::vector<Chunk> chunks((all.size() + size - 1) / size);
+      for (std::size_t i = 0; i < all.size(); ++i) {
+        chunks[i % chunks.size()].push_back(std::move(all[i]));
+      }
+      chunks_.insert(chunks_.end(), std::move_iterator(chunks.begin()),
+                     std::move_iterator(chunks.end()));
+    }
+  }
+
+  void work() {
+    for (;;) {
+      std::unique_lock hold(mutex_);
+      if (problem_ || chunks_.empty()) return;
+      Chunk chunk = std::move(chunks_.front());
+      chunks_.pop_front();
+      hold.unlock();
+      carry_out(std::move(chunk));
+    }
+  }
+
+  // A chunk's processes, as many as it takes.
+  void carry_out(Chunk chunk) {
+    while (!chunk.empty()) {
+      std::vector<std::string> numbers;
+      for (const CompileJob& job : chunk) numbers.push_back(fmt::format("{}", job.pipeline));
+      // The program watches over each pipeline itself; the time is for a driver that hangs
+      // elsewhere.
+      const auto ran = run_compiler(
+          effects_.processes, effects_.places, effects_.family,
+          {effects_.files[chunk.front().file], "--only", text::join(numbers, ",")},
+          static_cast<double>(chunk.size()) * (effects_.places.seconds + 1), effects_.stop);
+      if (!ran) return give_up(ran.error());
+      const auto begun = take(ran->lines, chunk);
+      if (chunk.empty()) return;
+      if (!begun) {
+        return give_up(
+            {Code::unavailable, fmt::format("{} compiles nothing: {}", effects_.places.driver,
+                                            text::trim(text::printable(ran->finished.err)))});
+      }
+      const CompileFailure failure = compile_failure(ran->finished, effects_.places);
+      const auto at = std::ranges::find(chunk, *begun, &CompileJob::pipeline);
+      if (at == chunk.end()) return give_up({Code::data, "weir-compile-vulkan compiles another"});
+      // What came before may have led there: judged by a process of its own.
+      if (failure.repeatable && chunk.size() > 1 && at != chunk.begin()) {
+        std::rotate(chunk.begin(), at, at + 1);
+        continue;
+      }
+      keep(*at, {.not_compiled = failure.words}, failure.repeatable);
+      chunk.erase(at);
+    }
+  }
+
+  // What was printed of pipelines that are done, which leave the chunk; the one that was begun and
+  // not done.
+  std::optional<std::size_t> take(const std::vector<Json>& lines, Chunk& chunk) {
+    std::optional<std::size_t> begun;
+    for (const Json& line : lines) {
+      JsonReader read(line, "weir-compile-vulkan");
+      if (const auto begins = read.optional_integer("begins")) {
+        begun = static_cast<std::size_t>(*begins);
+      }
+      const auto number = read.optional_integer("pipeline");
+      if (!number) continue;
+      const auto at =
+          std::ranges::find(chunk, static_cast<std::size_t>(*number), &CompileJob::pipeline);
+      if (at == chunk.end()) continue;
+      begun.reset();
+      keep(*at,
+           {.costs = costs_of(line, *at),
+            .not_compiled = text::printable(read.optional_string("left_out").value_or(""))},
+           true);
+      chunk.erase(at);
+    }
+    return begun;
+  }
+
+  void keep(const CompileJob& job, profile::CodeFacts facts, bool repeatable) {
+    const std::lock_guard hold(mutex_);
+    if (repeatable) effects_.cache.put(job.identity, facts);
+    out_[job.identity] = std::move(facts);
+  }
+  void give_up(Error error) {
+    const std::lock_guard hold(mutex_);
+    if (!problem_) problem_ = std::move(error);
+  }
+
+  const CompileEffects& effects_;
+  std::mutex mutex_;  // of all that follows, and of the cache
+  std::deque<Chunk> chunks_;
+  CodesByIdentity out_;
+  std::optional<Error> problem_;
+};
+
+}  // namespace
+
+Result<CodesByIdentity> compile_all(const CompileEffects& effects, std::vector<CompileJob> jobs) {
+  return Batch(effects).run(std::move(jobs));
+}
+
+CompileFailure compile_failure(const sys::Finished& finished, const CompilerPlaces& places) {
+  if (finished.ended == sys::HowEnded::exited && finished.exit_code == probes::k_exit_memory) {
+    return {fmt::format("took more than {:g} GiB", static_cast<double>(places.memory_mib) / 1024),
+            true};
+  }
+  if (finished.ended == sys::HowEnded::timed_out ||
+      (finished.ended == sys::HowEnded::exited && finished.exit_code == probes::k_exit_slow)) {
+    return {fmt::format("took longer than {:g} s", places.seconds), false};
+  }
+  if (finished.ended == sys::HowEnded::signaled) {
+    return {fmt::format("the compiler crashed (signal {})", finished.signal),
+            finished.signal != SIGKILL};
+  }
+  return {fmt::format("the compiler exited with code {}", finished.exit_code), false};
+}
+
+Result<CompilerRun> run_compiler(sys::Processes& processes, const CompilerPlaces& places,
+                                 const std::string& family, std::vector<std::string> arguments,
+                                 double seconds, const sys::Stop& stop) {
+  sys::ProcessSpec spec;
+  spec.argv = {places.program};
+  spec.argv.insert(spec.argv.end(), std::move_iterator(arguments.begin()),
+                   std::move_iterator(arguments.end()));
+  spec.argv.insert(spec.argv.end(), {"--seconds", fmt::format("{}", places.seconds), "--memory",
+                                     fmt::format("{}", places.memory_mib)});
+  // Figures are this driver's, as it comes: not of a layer's code, and by no switch of the moment.
+  spec.env = {{"RADV_FORCE_FAMILY", family},         {"VK_DRIVER_FILES", places.driver},
+              {"VK_ICD_FILENAMES", places.driver},  // for loaders of before 2022
+              {"VK_LOADER_LAYERS_DISABLE", "~all~"}, {"NODEVICE_SELECT", "1"},
+              {"MESA_SHADER_CACHE_DISABLE", "true"}, {"RADV_DEBUG", "nocache"}};
+  if (!places.libraries.empty()) {
+    const auto own = sys::environment_value("LD_LIBRARY_PATH");
+    spec.env.emplace_back("LD_LIBRARY_PATH", places.libraries + (own ? ":" + *own : ""));
+  }
+  spec.unset = {"VK_INSTANCE_LAYERS",
+                "VK_LAYER_PATH",
+                "VK_ADD_DRIVER_FILES",
+                "VK_LOADER_DRIVERS_SELECT",
+                "VK_LOADER_DRIVERS_DISABLE",
+                "RADV_PERFTEST",
+                "ACO_DEBUG",
+                "NIR_DEBUG",
+                "MESA_VK_VERSION_OVERRIDE",
+                "LD_PRELOAD"};
+  spec.output_limit = std::uint64_t{64} << 20;
+  constexpr double k_start_seconds = 60;
+  spec.timeout_seconds = k_start_seconds + seconds;
+  WEIR_TRY(sys::Finished finished, processes.run(spec, stop));
+  if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
+  CompilerRun out{std::move(finished), {}};
+  for (const std::string& text : text::lines(out.finished.out)) {
+    auto line = parse_json(text);
+    if (line && line->is_object()) out.lines.push_back(std::move(*line));  // not a driver's words
+  }
+  return out;
+}
+
+}  // namespace weir::run

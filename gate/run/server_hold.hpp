@@ -1,0 +1,42 @@
+// A burst of requests that are all queued before the server computes the first: what batches it
+// makes of them is then the same in every run, whatever else the machine does. Sees what the server
+// has read, and which of its threads sleep.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/load/load.hpp"
+#include "gate/probes/read/hold.hpp"
+#include "gate/sys/resting.hpp"
+
+namespace weir::run {
+
+class ServerHold final : public load::Queue {
+ public:
+  // Of the server whose probes write into `folder`, asked at `url` (a port of this machine).
+  ServerHold(const sys::Files& files, const std::string& folder, const std::string& url,
+             const sys::Stop& stop);
+
+  // Whether anything in the server can be held back.
+  [[nodiscard]] bool can_hold() const { return !pages_.processes().empty(); }
+  [[nodiscard]] bool hold() override;
+  [[nodiscard]] bool has_taken(std::int64_t requests) override;
+  void let_go() override { pages_.let_go(); }
+  [[nodiscard]] std::string why() const override { return why_; }
+
+ private:
+  probes::Hold pages_;
+  sys::Resting threads_;
+  std::optional<int> port_;
+  const sys::Stop& stop_;
+  std::int64_t connections_before_ = 0, asked_for_ = 0;
+  std::string why_;
+};
+
+// How many tokens each request of a held burst asks for: from half of `tokens` to one and a half,
+// `tokens` on average, and neither rising nor falling, so that some end while others are under way.
+[[nodiscard]] std::vector<std::int64_t> held_lengths(std::int64_t tokens, std::int64_t requests);
+
+}  // namespace weir::run

@@ -1,0 +1,76 @@
+// System calls of an engine and all that it starts, counted from outside: a seccomp filter stops
+// each thread once a call, and the supervisor, which traces it (ptrace), counts and lets it go on.
+// That takes no privileges and is exact; what is counted runs slower, so nothing is timed by it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace weir::sys {
+
+// What the system holds of a process in memory, in bytes.
+struct Resident {
+  std::int64_t anonymous = 0, of_files = 0, shared = 0;
+
+  friend bool operator==(const Resident&, const Resident&) = default;
+};
+
+// What calls brought of files.
+struct FilesRead {
+  std::int64_t opened = 0;        // for reading or writing, each time
+  std::int64_t read_bytes = 0;    // pipes and sockets are in it
+  std::int64_t mapped_bytes = 0;  // asked for, whether they were looked at or not
+
+  friend bool operator==(const FilesRead&, const FilesRead&) = default;
+};
+
+// What one process writes and another reads, in memory that they share.
+struct CallCounts {
+  std::array<std::uint64_t, 1024> by_number{};  // those of futexes are counted apart
+  std::uint64_t futex_waits = 0, futex_wakes = 0;
+  FilesRead files;
+  // Each kind's most, of one process. Memory shrinks by calls alone: right before each is a peak.
+  Resident peak;
+  std::array<bool, 4096> opening{};  // threads, by the end of their number, within such a call
+  std::int64_t threads = 1, most_threads = 1;  // alive now, and at once
+  std::int64_t least_cpus = 0;  // that a thread was allowed at its end; 0: none has ended
+  bool begun = false;           // the engine's own program runs
+};
+
+// The same with the names of the calls: "read", "futex wait", "futex wake", "call 999".
+struct Calls {
+  std::map<std::string, std::int64_t> by_name;
+  FilesRead files;
+  Resident peak;
+  std::int64_t most_threads = 1;
+  std::int64_t least_cpus = 0;
+
+  friend bool operator==(const Calls&, const Calls&) = default;
+};
+[[nodiscard]] Calls calls_of(const CallCounts& counts);
+
+// Memory for counts that a forked process writes. Throws nothing; null with errno.
+struct SharedCounts {
+  SharedCounts();
+  ~SharedCounts();
+  SharedCounts(const SharedCounts&) = delete;
+  SharedCounts& operator=(const SharedCounts&) = delete;
+  CallCounts* counts = nullptr;
+};
+
+// For the supervisor and its child, between fork and exec: async-signal-safe.
+
+// In the child, right before it becomes the engine: stops until its parent traces it. False with
+// errno where the system does not let it be traced.
+[[nodiscard]] bool be_traced();
+// In the parent: lets `engine` go until it is another program, or is gone.
+void trace_to_its_start(pid_t engine, CallCounts& counts);
+// What wait() said of a thread that is traced: counts it, and lets it go on where it stopped.
+void note_traced(pid_t thread, int status, CallCounts& counts);
+
+}  // namespace weir::sys

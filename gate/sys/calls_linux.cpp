@@ -1,0 +1,254 @@
+#include <bit>
+#include <charconv>
+#include <csignal>
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "gate/base/text.hpp"
+#include "gate/sys/calls.hpp"
+
+namespace weir::sys {
+namespace {
+
+struct CallName {
+  long number;
+  const char* name;
+};
+// Those that engines make; of others the number is told.
+// clang-format off
+#define WEIR_CALLS(X) \
+  X(read) X(write) X(close) X(fstat) X(lseek) X(mmap) X(mprotect) X(munmap) X(brk) \
+  X(madvise) X(mremap) X(ioctl) X(pread64) X(pwrite64) X(readv) X(writev) X(openat) \
+  X(newfstatat) X(statx) X(faccessat) X(readlinkat) X(getdents64) X(fcntl) X(fsync) \
+  X(ftruncate) X(unlinkat) X(renameat) X(sched_yield) X(sched_getaffinity) \
+  X(sched_setaffinity) X(nanosleep) X(clock_nanosleep) X(clock_gettime) X(gettimeofday) \
+  X(times) X(getrusage) X(sysinfo) X(getpid) X(getppid) X(gettid) X(getcpu) X(getrandom) \
+  X(ppoll) X(pselect6) X(epoll_pwait) X(epoll_ctl) X(eventfd2) X(timerfd_settime) \
+  X(membarrier) X(mlock) X(munlock) X(mbind) X(set_mempolicy) X(mincore) X(clone) X(execve) \
+  X(wait4) X(exit) X(exit_group) X(tgkill) X(rt_sigaction) X(rt_sigprocmask) X(sigaltstack) \
+  X(set_tid_address) X(set_robust_list) X(prctl) X(prlimit64) X(uname) X(socket) X(connect) \
+  X(accept4) X(sendto) X(recvfrom) X(sendmsg) X(recvmsg) X(memfd_create) X(pipe2) X(dup3) \
+  X(socketpair) X(process_vm_readv) X(io_uring_enter) X(clone3) X(rseq)
+#ifdef __x86_64__
+#define WEIR_OLDER_CALLS(X) \
+  X(open) X(stat) X(lstat) X(access) X(readlink) X(poll) X(select) X(epoll_wait) \
+  X(arch_prctl) X(time) X(unlink) X(mkdir) X(rename) X(pipe)
+#else
+#define WEIR_OLDER_CALLS(X)
+#endif
+#define WEIR_CALL(name) {SYS_##name, #name},
+// clang-format on
+constexpr CallName k_call_names[] = {WEIR_CALLS(WEIR_CALL) WEIR_OLDER_CALLS(WEIR_CALL)};
+
+std::string name_of_call(long number) {
+  for (const CallName& one : k_call_names) {
+    if (one.number == number) return one.name;
+  }
+  return fmt::format("call {}", number);
+}
+
+bool waits(std::uint64_t operation) {
+  constexpr std::uint64_t k_lock_pi2 = 13;
+  switch (operation & FUTEX_CMD_MASK) {
+    case FUTEX_WAIT:
+    case FUTEX_WAIT_BITSET:
+    case FUTEX_WAIT_REQUEUE_PI:
+    case FUTEX_LOCK_PI:
+    case k_lock_pi2:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// "RssAnon:	  1234 kB" as bytes; 0 where there is no such line.
+std::int64_t bytes_of(std::string_view status, std::string_view key) {
+  constexpr std::int64_t k_kibi = 1024;
+  const std::size_t at = status.find(key);
+  if (at == std::string_view::npos) return 0;
+  std::string_view rest = status.substr(at + key.size());
+  rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
+  std::int64_t kilobytes = 0;
+  std::from_chars(rest.data(), rest.data() + rest.size(), kilobytes);
+  return kilobytes * k_kibi;
+}
+
+// "Cpus_allowed:	ff,ffffffff" as how many.
+std::int64_t cpus_in(std::string_view status) {
+  constexpr std::string_view k_key = "Cpus_allowed:\t";
+  const std::size_t at = status.find(k_key);
+  if (at == std::string_view::npos) return 0;
+  std::int64_t cpus = 0;
+  for (const char c : status.substr(at + k_key.size())) {
+    if (c == '\n') break;
+    unsigned digit = 0;
+    constexpr int k_hex = 16;
+    if (std::from_chars(&c, &c + 1, digit, k_hex).ec == std::errc()) cpus += std::popcount(digit);
+  }
+  return cpus;
+}
+
+// Of a thread that ends also what it was allowed.
+void note_status(pid_t thread, bool ends, CallCounts& counts) {
+  std::array<char, 32> path{};
+  fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/status", thread);
+  const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  std::array<char, 4096> text{};
+  const ssize_t got = read(file, text.data(), text.size());
+  close(file);
+  if (got <= 0) return;
+  const std::string_view status(text.data(), static_cast<std::size_t>(got));
+  Resident& peak = counts.peak;
+  peak.anonymous = std::max(peak.anonymous, bytes_of(status, "RssAnon:"));
+  peak.of_files = std::max(peak.of_files, bytes_of(status, "RssFile:"));
+  peak.shared = std::max(peak.shared, bytes_of(status, "RssShmem:"));
+  const std::int64_t cpus = ends ? cpus_in(status) : 0;
+  if (cpus > 0 && (counts.least_cpus == 0 || cpus < counts.least_cpus)) counts.least_cpus = cpus;
+}
+
+bool opens(std::uint64_t number) {
+#ifdef __x86_64__
+  if (number == SYS_open || number == SYS_creat) return true;
+#endif
+  return number == SYS_openat || number == SYS_openat2;
+}
+
+bool reads(std::uint64_t number) {
+  return number == SYS_read || number == SYS_pread64 || number == SYS_readv ||
+         number == SYS_preadv || number == SYS_preadv2;
+}
+
+bool changes_memory(std::uint64_t number) {
+  return number == SYS_mmap || number == SYS_munmap || number == SYS_mremap ||
+         number == SYS_madvise || number == SYS_brk || number == SYS_execve;
+}
+
+bool& is_opening(pid_t thread, CallCounts& counts) {
+  return counts.opening.at(static_cast<std::size_t>(thread) % counts.opening.size());
+}
+
+// True where its answer is wanted.
+bool count_call(pid_t thread, CallCounts& counts) {
+  __ptrace_syscall_info info{};
+  if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return false;
+  if (info.op != PTRACE_SYSCALL_INFO_SECCOMP) return false;
+  const auto& [number, args] = std::tie(info.seccomp.nr, info.seccomp.args);
+  if (number == SYS_futex) {
+    ++(waits(args[1]) ? counts.futex_waits : counts.futex_wakes);
+    return false;
+  }
+  ++counts.by_number[std::min<std::uint64_t>(number, counts.by_number.size() - 1)];
+  if (changes_memory(number)) note_status(thread, false, counts);
+  if (number == SYS_mmap && (args[3] & MAP_ANONYMOUS) == 0) {
+    counts.files.mapped_bytes += static_cast<std::int64_t>(args[1]);
+  }
+  is_opening(thread, counts) = opens(number);
+  return opens(number) || reads(number);
+}
+
+void count_answer(pid_t thread, CallCounts& counts) {
+  __ptrace_syscall_info info{};
+  if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return;
+  if (info.op != PTRACE_SYSCALL_INFO_EXIT || info.exit.is_error != 0) return;
+  if (is_opening(thread, counts)) {
+    ++counts.files.opened;
+  } else {
+    counts.files.read_bytes += info.exit.rval;
+  }
+}
+
+}  // namespace
+
+Calls calls_of(const CallCounts& counts) {
+  Calls calls;
+  const auto add = [&](const std::string& name, std::uint64_t times) {
+    if (times > 0) calls.by_name[name] += static_cast<std::int64_t>(times);
+  };
+  for (std::size_t i = 0; i < counts.by_number.size(); ++i) {
+    if (counts.by_number[i] > 0) add(name_of_call(static_cast<long>(i)), counts.by_number[i]);
+  }
+  add("futex wait", counts.futex_waits);
+  add("futex wake", counts.futex_wakes);
+  calls.files = counts.files;
+  calls.peak = counts.peak;
+  calls.most_threads = counts.most_threads;
+  calls.least_cpus = counts.least_cpus;
+  return calls;
+}
+
+SharedCounts::SharedCounts() {
+  void* place =
+      mmap(nullptr, sizeof(CallCounts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (place != MAP_FAILED) counts = new (place) CallCounts;
+}
+SharedCounts::~SharedCounts() {
+  if (counts != nullptr) munmap(counts, sizeof(CallCounts));
+}
+
+bool be_traced() {
+  if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return false;
+  // Until its parent has said what it wants to hear of: a call that the filter tells nobody fails.
+  raise(SIGSTOP);
+  sock_filter each_call{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_TRACE};
+  const sock_fprog filter{1, &each_call};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+void note_traced(pid_t thread, int status, CallCounts& counts) {
+  if (!WIFSTOPPED(status)) return;
+  constexpr int k_event_shift = 16, k_answered = SIGTRAP | 0x80;
+  const int signal = WSTOPSIG(status);
+  int passed_on = 0;
+  bool wants_answer = false;
+  switch (status >> k_event_shift) {
+    case PTRACE_EVENT_SECCOMP:
+      wants_answer = counts.begun && count_call(thread, counts);
+      break;
+    case PTRACE_EVENT_EXEC:
+      counts.begun = true;
+      break;
+    case PTRACE_EVENT_EXIT:  // once for each; what nobody waits for is reaped twice
+      note_status(thread, true, counts);
+      --counts.threads;
+      break;
+    case PTRACE_EVENT_CLONE:
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+      counts.most_threads = std::max(counts.most_threads, ++counts.threads);
+      break;
+    default:
+      if (signal == k_answered) {
+        count_answer(thread, counts);
+      } else if (signal != SIGSTOP) {  // with which each new thread begins: the tracer's
+        passed_on = signal;
+      }
+  }
+  ptrace(wants_answer ? PTRACE_SYSCALL : PTRACE_CONT, thread, nullptr, passed_on);
+}
+
+void trace_to_its_start(pid_t engine, CallCounts& counts) {
+  int status = 0;
+  bool told = false;
+  while (!counts.begun && waitpid(engine, &status, __WALL) == engine && WIFSTOPPED(status)) {
+    if (!std::exchange(told, true)) {
+      ptrace(PTRACE_SETOPTIONS, engine, nullptr,
+             PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD |
+                 PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE |
+                 PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK);
+    }
+    note_traced(engine, status, counts);
+  }
+}
+
+}  // namespace weir::sys

@@ -1,0 +1,103 @@
+#include "gate/adapters/workload.hpp"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+namespace weir::adapters {
+namespace workload_test {
+
+std::vector<WorkloadRequest> read(std::string_view text, std::int64_t tokens = 0,
+                                  std::size_t most = 100) {
+  const auto requests = read_workload(text, tokens, most);
+  EXPECT_TRUE(requests) << requests.error().message;
+  return requests ? *requests : std::vector<WorkloadRequest>{};
+}
+
+TEST(Workload, IsReadFromJsonLines) {
+  const auto requests = read(
+      "{\"prompt\": \"Why?\", \"output_tokens\": 64, \"timestamp\": 1500}\n\n"
+      "{\"prompt\": \"How?\", \"max_tokens\": 8, \"timestamp\": 2250}\r\n"
+      "{\"prompt\": \"When?\", \"timestamp\": 4000}",
+      16);
+  EXPECT_EQ(requests, (std::vector<WorkloadRequest>{
+                          {"Why?", 64, 0.0}, {"How?", 8, 0.75}, {"When?", 16, 2.5}}));
+  EXPECT_EQ(read("{\"prompt\": \"a\"}\n{\"prompt\": \"b\"}\n{", 4, 2).size(), 2U)
+      << "no more than is asked for is looked at";
+}
+
+// As in ShareGPT_V3_unfiltered_cleaned_split.json.
+TEST(Workload, IsReadFromConversations) {
+  const auto requests = read(
+      R"([{"id": "x", "conversations": [{"from": "system", "value": "Be kind."},
+          {"from": "human", "value": "Hello"}, {"from": "gpt", "value": "Hi!"}]},
+          {"conversations": [{"from": "user", "value": "Bye"}]}])",
+      32);
+  EXPECT_EQ(requests,
+            (std::vector<WorkloadRequest>{{"Hello", 32, std::nullopt}, {"Bye", 32, std::nullopt}}));
+}
+
+std::int64_t words_in(const std::string& text) {
+  return text.empty() ? 0 : std::ranges::count(text, ' ') + 1;
+}
+
+// Lines of conversation_trace.jsonl of Mooncake, shortened. Each hash is 512 tokens.
+TEST(Workload, MakesPrefixesThatAreSharedOutOfATrace) {
+  const auto requests = read(
+      "{\"timestamp\": 0, \"input_length\": 1200, \"output_length\": 52, \"hash_ids\": [0, 1, 2]}\n"
+      "{\"timestamp\": 3000, \"input_length\": 1100, \"output_length\": 26, \"hash_ids\": [0, 1, "
+      "7]}"
+      "\n{\"timestamp\": 3000, \"input_length\": 600, \"output_length\": 1, \"hash_ids\": [5]}\n");
+  ASSERT_EQ(requests.size(), 3U);
+  EXPECT_EQ(words_in(requests[0].prompt), 1200);
+  EXPECT_EQ(words_in(requests[1].prompt), 1100);
+  EXPECT_EQ(words_in(requests[2].prompt), 600) << "one hash, and 88 tokens of nobody else's";
+  EXPECT_EQ(requests[1].tokens, 26);
+  EXPECT_EQ(requests[1].at, 3);
+  const auto [first, second] = std::ranges::mismatch(requests[0].prompt, requests[1].prompt);
+  const auto shared = std::string(requests[0].prompt.begin(), first);
+  EXPECT_GE(words_in(shared), 1024);
+  EXPECT_LT(words_in(shared), 1032) << "what follows is another's";
+}
+
+TEST(Workload, ThatIsNoneIsRefusedWithItsPlace) {
+  const struct {
+    std::string text, words;
+  } cases[] = {
+      {"", "no request"},
+      {"[]", "no request"},
+      {"{\"prompt\": \"a\"}", "line 1: it does not say how many tokens"},
+      {"{\"prompt\": \"a\", \"max_tokens\": 0}", "line 1: it does not say how many tokens"},
+      {"\n{\"prompt\": \"\", \"max_tokens\": 1}", "line 2: an empty prompt"},
+      {"[{\"conversations\": [{\"from\": \"gpt\", \"value\": \"a\"}]}]", "entry 1: a conversation"},
+      {"{\"input_length\": 5}", "line 1: no input_length and hash_ids"},
+      {"{\"input_length\": 9999999, \"hash_ids\": []}", "line 1: no input_length and hash_ids"},
+      {"{\"input_length\": 5, \"output_length\": 5, \"hash_ids\": [\"a\"]}", "a hash that is no"},
+      {"7", "line 1: no JSON object"},
+      {"{\"prompt\": \"a\", \"max_tokens\": 1, \"timestamp\": 5}\n"
+       "{\"prompt\": \"a\", \"max_tokens\": 1, \"timestamp\": 4}",
+       "line 2: it came before"},
+      {"{", "line 1"},
+      {"[1", ""},
+  };
+  for (const auto& c : cases) {
+    const auto requests = read_workload(c.text, 0, 100);
+    ASSERT_FALSE(requests) << c.text;
+    EXPECT_EQ(requests.error().code, Code::data) << c.text;
+    EXPECT_NE(requests.error().message.find(c.words), std::string::npos)
+        << requests.error().message;
+  }
+}
+
+TEST(Workload, HasALimitOfText) {
+  std::string text;
+  for (int i = 0; i < 200; ++i) {
+    text += "{\"input_length\": 1000000, \"output_length\": 1, \"hash_ids\": []}\n";
+  }
+  const auto requests = read_workload(text, 1, 1000);
+  ASSERT_FALSE(requests);
+  EXPECT_NE(requests.error().message.find("256 MiB"), std::string::npos);
+}
+
+}  // namespace workload_test
+}  // namespace weir::adapters

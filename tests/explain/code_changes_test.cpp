@@ -1,0 +1,253 @@
+#include "gate/explain/code_changes.hpp"
+
+#include <gmock/gmock.h>
+
+#include "gate/explain/spirv.hpp"
+#include "gate/explain/spirv_values.hpp"
+
+namespace weir::explain {
+namespace code_changes_test {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// kernel.comp, by what it is compiled with (tests/CMakeLists.txt).
+using Words = std::vector<std::uint32_t>;
+const Words k_plain =
+#include "kernel_plain.inc"
+    ;
+const Words k_rolled =
+#include "kernel_ROLLED.inc"
+    ;
+const Words k_half =
+#include "kernel_HALF.inc"
+    ;
+const Words k_mask =
+#include "kernel_MASK.inc"
+    ;
+const Words k_added =
+#include "kernel_ADDED.inc"
+    ;
+const Words k_other_literal =
+#include "kernel_OTHER_LITERAL.inc"
+    ;
+
+KernelCode code(const Words& words, std::map<std::string, std::string> options) {
+  return {words, "", std::move(options)};
+}
+
+std::vector<std::string> said(const KernelCode& before, const KernelCode& now) {
+  const CodeChanges changes = code_changes(before, now);
+  std::vector<std::string> all = changes.lines;
+  if (!changes.headline.empty()) all.insert(all.begin(), changes.headline);
+  return all;
+}
+
+TEST(CodeChanges, AreNoneOfTheSameCode) {
+  EXPECT_THAT(said({}, {}), IsEmpty());
+  const auto one = code(k_plain, {{"constant 2", "64"}, {"subgroup size", "32"}});
+  EXPECT_THAT(said(one, one), IsEmpty());
+  // What a constant is set to and its default are one.
+  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 2", "32"}})), IsEmpty());
+}
+
+TEST(CodeChanges, NameConstantsAndWhatFollowsFromThem) {
+  // TILE * 4 + 1 floats are 516 bytes of 32 and 1 028 of 64; two vec3 are 32.
+  const auto said_of_tile =
+      said(code(k_plain, {{"constant 2", "32"}}), code(k_plain, {{"constant 2", "64"}}));
+  EXPECT_THAT(said_of_tile,
+              ElementsAre("constant 2 (TILE): 32 → 64", "bytes of shared memory 548 → 1060",
+                          "bytes of tile 516 → 1028"));
+  EXPECT_THAT(said(code(k_plain, {{"constant 0", "32"}}), code(k_plain, {{"constant 0", "64"}})),
+              ElementsAre("constant 0: 32 → 64", "local size 32 x 1 x 1 → 64 x 1 x 1"));
+}
+
+TEST(CodeChanges, ShowFloatsAndDefaultsAsTheSourceHasThem) {
+  // 0x3e800000 is 0.25 as a float.
+  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 3", "1048576000"}})),
+              ElementsAre("constant 3 (SCALE): 0.5 → 0.25"));
+  // As probes tell them: numbers of 32 bits with a sign; -2147483648 is a float of -0.0. The code
+  // takes -1 for 4 294 967 295, of which 4 294 967 293 floats are left in 32 bits.
+  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 3", "-2147483648"}})),
+              ElementsAre("constant 3 (SCALE): 0.5 → -0.0"));
+  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 2", "-1"}})),
+              ElementsAre("constant 2 (TILE): 32 → -1", "bytes of shared memory 548 → 17179869204",
+                          "bytes of tile 516 → 17179869172"));
+  EXPECT_THAT(said(code(k_plain, {}), code(k_plain, {{"constant 4", "1"}})),
+              ElementsAre("constant 4 (CAUSAL): 0 → 1"));
+  EXPECT_THAT(said(code(k_plain, {{"constant 9", "1"}}), code(k_plain, {{"constant 9", "2"}})),
+              ElementsAre("constant 9: 1 → 2 (the code does not have it)"));
+}
+
+TEST(CodeChanges, PutSeveralOptionsIntoTheHeadline) {
+  const CodeChanges changes = code_changes(
+      {{}, "a", {{"constant 1", "1"}, {"constant 10", "7"}, {"subgroup size", "32"}}},
+      {{}, "a", {{"constant 1", "2"}, {"constant 10", "8"}, {"full subgroups", "yes"}}});
+  EXPECT_EQ(changes.headline,
+            "constant 1: 1 → 2, constant 10: 7 → 8, full subgroups: not set → yes");
+  EXPECT_THAT(changes.lines, ElementsAre("subgroup size: 32 → not set"));
+}
+
+TEST(CodeChanges, NameWhatDiffersInTheCodeItself) {
+  struct Case {
+    const Words& other;
+    const char* headline;
+    const char* line;
+  };
+  // By kernel.comp: one loop; FLOAT is a half in HALF, one binding more in MASK, one product is a
+  // sum in ADDED.
+  const Case cases[] = {
+      {k_rolled, "loops with DontUnroll 0 → 1, loops with Unroll 1 → 0", nullptr},
+      // Work that is done in another way comes first.
+      {k_half, "16-bit float arithmetic instructions 0 → 2", "bytes of shared memory 548 → 290"},
+      {k_mask, "bindings new: set 0 binding 2", "instructions "},
+      {k_added, "OpFAdd 2 → 3, OpFMul 2 → 1", nullptr},
+      {k_other_literal, "literals gone: 0.125; new: 0.375", nullptr},
+  };
+  for (const Case& one : cases) {
+    const CodeChanges changes = code_changes(code(k_plain, {}), code(one.other, {}));
+    EXPECT_EQ(changes.headline, one.headline);
+    if (one.line == nullptr) continue;
+    EXPECT_THAT(changes.lines, Contains(testing::StartsWith(one.line))) << one.headline;
+  }
+}
+
+TEST(CodeChanges, SaySoWhereNothingThatIsCountedDiffers) {
+  Words swapped = k_plain;  // operands of the last OpStore
+  for (std::size_t at = 5, last = 0; at < swapped.size(); at += swapped[at] >> 16) {
+    if ((swapped[at] & 0xffff) == 62) last = at;
+    if (at + (swapped[at] >> 16) == swapped.size()) std::swap(swapped[last + 1], swapped[last + 2]);
+  }
+  EXPECT_THAT(said(code(k_plain, {}), code(swapped, {})),
+              ElementsAre("the same instructions, with other operands or in another order"));
+}
+
+TEST(CodeChanges, AreThoseOfOptionsWhereOneSideIsKnownByItsHashAlone) {
+  // Names and defaults are taken from the code of the other side where it is the same.
+  EXPECT_THAT(said({{}, "abc", {}}, {k_plain, "abc", {{"constant 2", "32"}, {"constant 3", "0"}}}),
+              ElementsAre("constant 3 (SCALE): 0.5 → 0.0"));
+  EXPECT_THAT(said({{}, "abc", {{"constant 2", "16"}}}, {k_plain, "abd", {}}),
+              ElementsAre("constant 2 (TILE): 16 → 32", "other SPIR-V"));
+}
+
+TEST(CodeChanges, OfSeveralPipelinesAreThoseOfTheOnesThatAreMostAlike) {
+  const auto with = [](const Words& words, const char* tile, const char* type) {
+    return code(words, {{"constant 2", tile}, {"constant 9", type}});
+  };
+  const auto all =
+      code_changes({with(k_plain, "32", "12"), with(k_plain, "32", "14"), with(k_half, "8", "1")},
+                   {with(k_plain, "64", "14"), with(k_half, "8", "1"), with(k_plain, "64", "12")});
+  ASSERT_EQ(all.size(), 2U);  // the third is the same on both sides
+  for (const CodeChanges& one : all) EXPECT_EQ(one.headline, "constant 2 (TILE): 32 → 64");
+}
+
+TEST(CodeChanges, OfSeveralPipelinesSayWhichBecameWhich) {
+  const auto hashed = [](const char* hash, const char* type, const char* tile) {
+    KernelCode made = code(k_plain, {{"constant 2", tile}, {"constant 9", type}});
+    made.hash = hash;
+    return made;
+  };
+  const auto all = code_changes({hashed("a12", "12", "32"), hashed("a14", "14", "32")},
+                                {hashed("b14", "14", "64"), hashed("b12", "12", "64")});
+  ASSERT_EQ(all.size(), 2U);
+  for (const CodeChanges& one : all) EXPECT_EQ(one.before.substr(1), one.now.substr(1));
+  // What the hash says is other code is told of, though nothing else of it is known to differ.
+  using Several = std::vector<KernelCode>;
+  const Several was{hashed("a", "1", "2")}, is{hashed("b", "1", "2")};
+  EXPECT_EQ(code_changes(was, is).size(), 1U);
+  EXPECT_TRUE(code_changes(was, was).empty());
+}
+
+TEST(CodeChanges, OfWhatIsNoSpirvAreThoseOfOptions) {
+  Words cut = k_plain;
+  cut[5] |= 0xffff0000;
+  EXPECT_THAT(said(code(k_plain, {}), code(cut, {{"constant 2", "64"}})).back(),
+              testing::StartsWith("the code could not be read: SPIR-V with an instruction of"));
+}
+
+TEST(Spirv, IsRefusedWhereItIsNone) {
+  const Words nothing, other{1, 2, 3, 4, 5}, empty{0x07230203, 0, 0, 0, 0, 0};
+  for (const Words& words : {nothing, other, empty}) EXPECT_FALSE(read_spirv(words, {}));
+}
+
+TEST(Spirv, OfUnknownTypesHasNoSizes) {
+  // A Workgroup variable of a type that is only declared behind it.
+  const Words words{0x07230203, 0x10000, 0, 9, 0, 0x4003b, 1, 2,
+                    4,          0x40020, 1, 4, 3, 0x30016, 3, 32};
+  const auto facts = read_spirv(words, {});
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->shared_bytes, std::nullopt);
+}
+
+// SPIR-V spelled as words: a header, and instructions of {operation, operands…}.
+Words module_of(const std::vector<Words>& instructions) {
+  Words out = {0x07230203, 0x00010600, 0, 100, 0};
+  for (const auto& one : instructions) {
+    out.push_back(static_cast<std::uint32_t>(one.size()) << 16 | one.front());
+    out.insert(out.end(), one.begin() + 1, one.end());
+  }
+  return out;
+}
+
+TEST(Spirv, TellsTheThreadsOfAGroup) {
+  // Numbers of the SPIR-V specification: 15 OpEntryPoint, 16 OpExecutionMode, 331 …ModeId, 71
+  // OpDecorate, 43 OpConstant, 50 OpSpecConstant, 51 OpSpecConstantComposite, 54 OpFunction.
+  const Words entry = {15, 5, 1, 0}, literal = {16, 1, 17, 32, 2, 3};
+  const Words eight = {43, 9, 21, 8}, special = {50, 9, 22, 4};
+  const Words number = {71, 22, 1, 7};  // constant 22 is specialized as 7
+  const Words by_ids = {331, 1, 38, 21, 22, 21};
+  const Words built_in = {71, 23, 11, 25}, size = {51, 9, 23, 22, 22, 21};
+  const SpirvConstants plain, specialized = {{7, 16}};
+  struct Case {
+    const char* why;
+    std::vector<Words> instructions;
+    const SpirvConstants& constants;
+    std::optional<std::uint64_t> threads;
+  };
+  const std::vector<Case> cases = {
+      {"literals", {entry, literal}, plain, 32 * 2 * 3},
+      {"ids, the default", {entry, by_ids, number, eight, special}, plain, 8 * 4 * 8},
+      {"ids, specialized", {entry, by_ids, number, eight, special}, specialized, 8 * 16 * 8},
+      {"built in",
+       {entry, literal, built_in, number, eight, special, size},
+       specialized,
+       16 * 16 * 8},
+      {"not said", {entry}, plain, {}},
+      {"an id that is no constant", {entry, by_ids}, plain, {}},
+      {"two entry points", {entry, entry, literal}, plain, {}},
+      {"too late", {entry, {54, 1, 2, 0, 3}, literal}, plain, {}},
+      {"too many", {entry, {16, 1, 17, 0xffffffff, 0xffffffff, 2}}, plain, {}},
+      {"half an instruction", {entry, {16, 1}}, plain, {}}};
+  for (const Case& one : cases) {
+    const auto facts = read_spirv(module_of(one.instructions), one.constants);
+    ASSERT_TRUE(facts) << one.why;
+    EXPECT_EQ(facts->threads, one.threads) << one.why;
+  }
+}
+
+TEST(Spirv, ComputesConstantsAsACompilerDoes) {
+  struct Case {
+    std::uint32_t instruction;
+    std::vector<std::uint64_t> operands;
+    std::optional<std::uint64_t> result;
+  };
+  // By the specification of SPIR-V: numbers of instructions, 32 bits.
+  const Case cases[] = {
+      {128, {0xffffffff, 2}, 1}, {130, {1, 2}, 0xffffffff},   {132, {0x10000, 0x10001}, 0x10000},
+      {134, {7, 2}, 3},          {134, {7, 0}, std::nullopt}, {137, {7, 0}, std::nullopt},
+      {169, {0, 5, 6}, 6},       {169, {1, 5, 6}, 5},         {170, {3, 3}, 1},
+      {176, {3, 4}, 1},          {196, {1, 4}, 16},           {129, {1, 1}, std::nullopt},
+      {128, {}, std::nullopt},
+  };
+  for (const Case& one : cases) {
+    EXPECT_EQ(fold(one.instruction, one.operands), one.result) << one.instruction;
+  }
+  EXPECT_EQ(number_words(0x3555, 16), "0.333251953125");  // the half nearest to a third
+  EXPECT_EQ(number_words(0x3f000000, 32), "0.5");
+  EXPECT_EQ(number_words(0x40000000, 32), "2.0");  // and no whole number
+  EXPECT_EQ(number_words(7, 0), "7");
+}
+
+}  // namespace code_changes_test
+}  // namespace weir::explain

@@ -1,0 +1,49 @@
+// System calls by name, and threads.
+#include <gtest/gtest.h>
+
+#include "tests/explain/build.hpp"
+
+namespace weir::explain {
+namespace host_test {
+
+using test::side;
+
+TEST(SystemCalls, ThatCameAreNamed) {
+  Evidence seen = test::evidence(side({{"system_calls", 58}}), side({{"system_calls", 59}}));
+  seen.calls = {{"system call write", std::nullopt, Rational(1)}};
+  const Explanation made = explain(seen, nullptr, {default_bands(), {}});
+  ASSERT_EQ(made.findings.size(), 1U);
+  EXPECT_EQ(made.findings[0].kind, "calls_changed");
+  EXPECT_EQ(made.findings[0].headline, "System calls: write +1 a token (0 → 1).");
+  EXPECT_EQ(made.findings[0].metric, "system_calls_per_token");
+}
+
+TEST(SystemCalls, OfFutexesAreALock) {
+  Evidence seen = test::evidence(side({}), side({}));
+  seen.calls = {{"system call futex wait", std::nullopt, Rational(37)},
+                {"system call futex wake", Rational(1), Rational(38)}};
+  const Explanation made = explain(seen, nullptr, {default_bands(), {}});
+  ASSERT_EQ(made.findings.size(), 1U);
+  EXPECT_EQ(made.findings[0].headline, "System calls: futex wait +37 a token (0 → 37).");
+  EXPECT_EQ(made.findings[0].lines, std::vector<std::string>{"futex wake +37 a token (1 → 38)"});
+  EXPECT_NE(made.findings[0].cause.find("a lock"), std::string::npos);
+}
+
+TEST(Served, ACacheThatIsOffIsTheCauseOfMoreGraphs) {
+  const Explanation made =
+      test::explained(side({{"cached_prompt_share", 1}, {"graphs_per_token", 1}}),
+                      side({{"cached_prompt_share", 0}, {"graphs_per_token", 2}}));
+  ASSERT_EQ(made.findings.size(), 1U);
+  EXPECT_EQ(made.findings[0].headline, "0 % of the prompts came from a cache, before 100 %.");
+  EXPECT_NE(made.findings[0].cause.find("cache of prompts is off"), std::string::npos);
+}
+
+TEST(Threads, MoreThanBeforeAreTold) {
+  const Explanation made =
+      test::explained(side({{"threads_peak", 1}}), side({{"threads_peak", 2}}));
+  ASSERT_EQ(made.findings.size(), 1U);
+  EXPECT_EQ(made.findings[0].headline, "The engine has 2 threads at once, before 1.");
+}
+
+}  // namespace host_test
+}  // namespace weir::explain

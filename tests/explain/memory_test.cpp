@@ -1,0 +1,133 @@
+// Memory of devices and pipelines: what is said of why they changed.
+#include <gmock/gmock.h>
+
+#include "tests/explain/build.hpp"
+
+namespace weir::explain {
+namespace memory_test {
+
+using test::best;
+using test::evidence;
+using test::side;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Four layers of two heads of 64: 1024 numbers a token.
+ModelFacts model() {
+  auto header = test::header({});
+  const auto own = [&](const char* key, std::uint32_t value) {
+    header.metadata.emplace_back(std::string("test.") + key, model::GgufValue::u32(value));
+  };
+  own("block_count", 4);
+  own("embedding_length", 256);
+  own("attention.head_count", 4);
+  own("attention.head_count_kv", 2);
+  own("attention.key_length", 64);
+  own("attention.value_length", 64);
+  for (int i = 0; i < 4; ++i) {
+    header.tensors.push_back({"blk." + std::to_string(i) + ".attn_q.weight", {256, 256}, 0, 0});
+  }
+  return model_facts(header);
+}
+
+TEST(ModelFacts, SayWhatACacheKeepsOfAToken) {
+  EXPECT_EQ(model().cached_numbers, 1024);
+  EXPECT_EQ(model().cached_words, "4 layers \u00d7 2 \u00d7 2 heads \u00d7 64");
+  EXPECT_EQ(test::qwen().cached_numbers, std::nullopt) << "its header says no sizes";
+}
+
+TEST(GrownMemory, IsExplainedByWhatItIsForInCausalOrder) {
+  const test::Counts before = {{"weights_bytes", 6'562'816},
+                               {"kv_cache_bytes", 524'288},
+                               {"compute_bytes", 194'880},
+                               {"device_memory_peak_bytes", 7'233'952}};
+  struct Case {
+    const char* what;
+    std::map<std::string, std::int64_t> after;
+    std::string metric, headline, line;
+  };
+  // As measured on real llama.cpp (docs/evidence/memory.md), but for the weights.
+  const Case cases[] = {
+      {"a longer cache",
+       {{"kv_cache_bytes", 1'048'576},
+        {"compute_bytes", 4'143'424},
+        {"device_memory_peak_bytes", 10'916'256}},
+       "kv_cache_bytes",
+       "The KV cache takes more memory.",
+       "kv cache bytes: 524288 = 256 tokens of f16 to 1048576 = 512 tokens of f16 or 256 tokens "
+       "of f32"},
+      {"other weights",
+       {{"weights_bytes", 3'281'408}, {"device_memory_peak_bytes", 3'952'544}},
+       "weights_bytes",
+       "The weights take less memory.",
+       "weights bytes: 6562816 to 3281408"},
+      {"what ggml has no buffers for",
+       {{"device_memory_peak_bytes", 7'238'048}},
+       "device_memory_peak_bytes",
+       "The engine takes more memory.",
+       "device memory peak bytes: 7233952 to 7238048"}};
+  const ModelFacts facts = model();
+  for (const Case& one : cases) {
+    test::Counts after = before;
+    for (const auto& [name, value] : one.after) after[name] = value;
+    const auto why = explain(evidence(side(before), side(after)), &facts, {});
+    ASSERT_EQ(why.findings.size(), 1U) << one.what;
+    EXPECT_EQ(why.findings[0].kind, "memory_changed");
+    EXPECT_EQ(why.findings[0].metric, one.metric);
+    EXPECT_EQ(why.findings[0].headline, one.headline);
+    EXPECT_THAT(why.findings[0].lines, Contains(one.line)) << one.what;
+  }
+}
+
+TEST(Allocations, ThatCameWithEachTokenAreAFinding) {
+  const auto why = explain(
+      evidence(side({{"dispatches", 65}, {"allocations", 0}, {"device_memory_peak_bytes", 100}}),
+               side({{"dispatches", 65}, {"allocations", 11}, {"device_memory_peak_bytes", 120}})),
+      nullptr, {});
+  ASSERT_EQ(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings[0].headline, "Devices are asked for memory more often a token.");
+  EXPECT_THAT(why.findings[0].lines, ElementsAre("+11 allocations"));
+}
+
+TEST(Pipelines, AreMadeLateWhereOnlyLongerRunsHaveThem) {
+  struct Case {
+    const char* what;
+    std::vector<std::int64_t> now;  // at 4, 8 and 12 tokens, where there were 11
+    std::string headline;           // "": none
+  };
+  const Case cases[] = {
+      {"the longest run",
+       {11, 11, 12},
+       "A pipeline is made between token 8 and 12: it waits until they are compiled."},
+      {"some in the middle",
+       {11, 14, 14},
+       "Pipelines are made between token 4 and 8: it waits until they are compiled."},
+      {"all of them", {12, 12, 12}, ""},
+      {"fewer", {11, 10, 10}, ""}};
+  for (const Case& one : cases) {
+    test::Counts before = {{"dispatches", 65}}, after = before;
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::string name = "pipelines_at_" + std::to_string(4 * (i + 1));
+      before[name] = 11;
+      after[name] = one.now[i];
+    }
+    const auto why = explain(evidence(side(before), side(after)), nullptr, {});
+    if (one.headline.empty()) {
+      EXPECT_THAT(why.findings, IsEmpty()) << one.what;
+      continue;
+    }
+    ASSERT_FALSE(why.findings.empty()) << one.what;
+    EXPECT_EQ(why.findings[0].kind, "made_late");
+    EXPECT_EQ(why.findings[0].headline, one.headline) << one.what;
+  }
+  const auto each = explain(evidence(side({{"dispatches", 65}, {"pipelines", 0}}),
+                                     side({{"dispatches", 65}, {"pipelines", 2}})),
+                            nullptr, {});
+  ASSERT_EQ(each.findings.size(), 1U);
+  EXPECT_THAT(each.findings[0].headline, HasSubstr("for each token"));
+}
+
+}  // namespace memory_test
+}  // namespace weir::explain

@@ -1,0 +1,131 @@
+// What the host does: system calls of traced processes, and what timed ones took.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/profile/paired.hpp"
+
+namespace weir::profile {
+namespace host_test {
+
+using ::testing::IsEmpty;
+
+constexpr const char* k_cell = "llama.cpp/tiny-llama/cpu/decode";
+
+CellFacts facts() {
+  CellFacts facts;
+  facts.cell = *CellKey::parse(k_cell);
+  facts.device = "cpu";
+  facts.times_source = "llama-bench";
+  return facts;
+}
+
+// A traced process of `threads`: 1600 + 58 n system calls, `waits` of futexes.
+RunRecord traced(std::int64_t order, std::int64_t tokens, std::int64_t threads = 1,
+                 std::int64_t waits = 0) {
+  RunRecord record;
+  record.cell = k_cell;
+  record.pass = Pass::counted;
+  record.host = true;
+  record.order = order;
+  record.asked.tokens = tokens;
+  record.report.emplace();
+  record.report->generated_tokens = tokens;
+  ProbeCounts probe;
+  probe.probe = "host";
+  probe.counts = {{"system_calls", 1600 + 58 * tokens},
+                  {"memory_calls", 400 + tokens / 8},
+                  {"futex_waits", waits},
+                  {"futex_wakes", 117},
+                  {"poll_calls", 0},
+                  {"read_bytes", 336'604},
+                  {"host_anonymous_peak_bytes", (22 << 20) + order * 4096},
+                  {"threads_peak", threads}};
+  probe.functions = {{"system call arch_prctl", 58 * tokens},
+                     {"system call read", 1600},
+                     {"system call futex wait", waits}};
+  record.probes.push_back(probe);
+  return record;
+}
+
+TEST(Host, CallsOfASingleThreadAreExact) {
+  const Profile profile =
+      assemble(facts(), std::vector{traced(0, 8), traced(1, 16), traced(2, 24)});
+  EXPECT_THAT(profile.errors, IsEmpty());
+  EXPECT_THAT(profile.warnings, IsEmpty());
+  EXPECT_EQ(profile.metrics.at("system_calls_per_token").exact, Rational(58));
+  EXPECT_EQ(profile.metrics.at("system_calls_fixed").exact, Rational(1600));
+  EXPECT_EQ(profile.metrics.at("futex_waits_per_token").exact, Rational(0));
+  EXPECT_EQ(profile.metrics.at("threads_peak").exact, Rational(1));
+  EXPECT_EQ(profile.metrics.at("read_bytes_fixed").exact, Rational(336'604));
+  const Measurement& memory = profile.metrics.at("host_anonymous_peak_bytes");
+  EXPECT_EQ(memory.nature, Nature::sampled) << "the system counts pages roughly";
+  EXPECT_EQ(memory.value(), (22 << 20) + 2 * 4096) << "of the longest run";
+  EXPECT_EQ(profile.metrics.at("memory_calls_per_token").nature, Nature::sampled)
+      << "how a heap grows is no matter of tokens alone";
+  ASSERT_TRUE(profile.functions);
+  EXPECT_EQ(profile.functions->counts,
+            (std::map<std::string, Rational>{{"system call arch_prctl", 58}}));
+  EXPECT_EQ(profile.counted_runs, 3);
+}
+
+TEST(Host, HowThreadsMeetIsSampledAndTheirOtherCallsAreExact) {
+  const Profile profile = assemble(
+      facts(), std::vector{traced(0, 8, 2, 31), traced(1, 16, 2, 83), traced(2, 24, 2, 111)});
+  EXPECT_EQ(profile.metrics.at("system_calls_per_token").exact, Rational(58));
+  const Measurement& waits = profile.metrics.at("futex_waits_per_token");
+  EXPECT_EQ(waits.nature, Nature::sampled);
+  EXPECT_DOUBLE_EQ(*waits.value(), 5);
+  EXPECT_EQ(profile.functions->counts.at("system call futex wait"), Rational(5));
+  EXPECT_THAT(profile.warnings, IsEmpty()) << "that they differ is no doubt";
+}
+
+TEST(Host, AnEngineThatCouldNotBeTracedLeavesItsOtherCounts) {
+  RunRecord other = traced(3, 8);
+  other.host = false;
+  other.probes.front().probe = "ggml";
+  other.probes.front().counts = {{"graphs", 8}};
+  other.probes.front().functions.clear();
+  RunRecord refused = traced(0, 8);
+  refused.probes.clear();
+  refused.error = "could not be started: ptrace: Operation not permitted";
+  const Profile profile = assemble(facts(), std::vector{refused, other});
+  EXPECT_THAT(profile.errors,
+              testing::ElementsAre("system calls: could not be started: ptrace: Operation not "
+                                   "permitted"));
+  EXPECT_TRUE(profile.metrics.contains("graphs_at_8"));
+}
+
+TEST(Host, WhatATimedProcessTookGoesIntoPairs) {
+  std::vector<RunRecord> records;
+  for (std::int64_t order = 0; order < 4; ++order) {
+    RunRecord record;
+    record.cell = k_cell;
+    record.order = order;
+    record.pair = order / 2;
+    record.side = order % 2 == 0 ? Side::base : Side::candidate;
+    record.asked = {.tokens = 32, .repeats = 3};
+    record.cpu_seconds = 2;
+    record.took = {order, 7, 1000, 0};
+    record.report.emplace();
+    record.report->generated_tokens = 32;
+    records.push_back(record);
+  }
+  const PairedRuns runs = paired_runs(facts(), records);
+  const auto metric = [&](const std::string& name) {
+    for (const PairedMetric& one : runs.metrics) {
+      if (one.metric.name == name) return one;
+    }
+    throw std::runtime_error(name);
+  };
+  const PairedMetric switches = metric("voluntary_switches");
+  EXPECT_EQ(switches.metric.kind, unit::Kind::usage);
+  EXPECT_EQ(switches.added, 96) << "one for each token";
+  ASSERT_EQ(switches.pairs.size(), 1U);
+  EXPECT_EQ(switches.pairs[0].base, 2);
+  EXPECT_EQ(switches.pairs[0].candidate, 3);
+  EXPECT_EQ(metric("process_cpu_seconds").added, 0);
+  EXPECT_EQ(metric("minor_faults").warm_up.base, 1000);
+}
+
+}  // namespace host_test
+}  // namespace weir::profile

@@ -1,0 +1,97 @@
+#include "gate/run/served_report.hpp"
+
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "gate/base/find.hpp"
+#include "gate/run/server_hold.hpp"
+
+namespace weir::run {
+namespace served_report_test {
+
+using profile::ServedRequest;
+
+TEST(HeldLengths, HaveTheAverageThatIsAskedForAndNoOrder) {
+  for (const std::int64_t tokens : {1, 2, 7, 32, 1000}) {
+    for (const std::int64_t requests : {1, 2, 8, 16, 31}) {
+      const auto lengths = held_lengths(tokens, requests);
+      ASSERT_EQ(lengths.size(), static_cast<std::size_t>(requests));
+      EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0}),
+                tokens * requests);
+      EXPECT_GE(*std::min_element(lengths.begin(), lengths.end()), 1);
+    }
+  }
+  // By hand: steps of 3 among 8 places from 16 to 48.
+  EXPECT_EQ(held_lengths(32, 8), (std::vector<std::int64_t>{16, 30, 43, 21, 34, 48, 26, 38}))
+      << "neither rising nor falling";
+}
+
+// One request a second for an hour whose tokens take `from` s each at the start and `to` s at the
+// end, and vary by 5 %.
+std::vector<ServedRequest> soak(double from, double to) {
+  constexpr std::size_t k_requests = 3600;
+  std::vector<ServedRequest> requests(k_requests);
+  for (std::size_t i = 0; i < k_requests; ++i) {
+    ServedRequest& one = requests[i];
+    const double at = static_cast<double>(i), share = at / k_requests;
+    const double each = (from + (to - from) * share) * (1 + 0.05 * std::sin(at * 1.7));
+    one.intended = at;
+    one.tokens = {{at + 0.1, 1}, {at + 0.1 + 10 * each, 10}};
+    one.counted_tokens = 11;
+    one.reported.drafted_tokens = 20;
+    one.reported.accepted_tokens = 10 + (i % 2 == 0 ? 1 : -1);
+  }
+  return requests;
+}
+
+std::map<std::string, double> drifts(const std::vector<ServedRequest>& requests,
+                                     const std::vector<stats::Point>& memory = {}) {
+  profile::EngineReport report;
+  add_drifts(requests, memory, report);
+  std::map<std::string, double> found;
+  for (const auto& series : report.times) found[series.metric.name] = series.samples.at(0);
+  EXPECT_EQ(std::ranges::count_if(found, [](const auto& one) { return one.second > 0; }),
+            static_cast<std::ptrdiff_t>(report.warnings.size()))
+      << "each drift is told in words";
+  return found;
+}
+
+// vLLM #41838: 3.07 tokens/s at first, 2.8 an hour later.
+TEST(Drifts, AreToldOfTheLatencyThatRose) {
+  const auto found = drifts(soak(1 / 3.07, 1 / 2.8));
+  EXPECT_NEAR(found.at("time_per_output_token_drift"), 3.07 / 2.8 - 1, 0.01);
+  EXPECT_EQ(found.at("time_to_first_token_drift"), 0);
+  EXPECT_EQ(found.at("draft_acceptance_drift"), 0);
+  EXPECT_FALSE(found.contains("cached_prompt_share_drift")) << "nothing was reported";
+}
+
+TEST(Drifts, ThatMakeItBetterAreNone) {
+  EXPECT_EQ(drifts(soak(0.4, 0.3)).at("time_per_output_token_drift"), 0);
+  EXPECT_EQ(drifts(soak(0.3, 0.3)).at("time_per_output_token_drift"), 0);
+}
+
+TEST(Drifts, AreToldOfMemoryAndAcceptance) {
+  std::vector<ServedRequest> requests = soak(0.3, 0.3);
+  std::vector<stats::Point> memory;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const double at = static_cast<double>(i);
+    memory.push_back({at, 1e9 * (1 + 0.2 * at / 3600)});
+    requests[i].reported.accepted_tokens = 12 - static_cast<std::int64_t>(i / 900);
+  }
+  const auto found = drifts(requests, memory);
+  EXPECT_NEAR(found.at("resident_memory_drift"), 0.2, 0.01);
+  EXPECT_NEAR(found.at("draft_acceptance_drift"), 3.0 / 10.5, 0.1) << "12 of 20 to 9 of 20";
+}
+
+TEST(Drifts, NeedRequestsEnough) {
+  profile::EngineReport report;
+  add_drifts(std::vector<ServedRequest>(20), {}, report);
+  EXPECT_TRUE(report.times.empty());
+  ASSERT_EQ(report.warnings.size(), 1U);
+  EXPECT_EQ(report.warnings[0], "20 requests are too few to tell a drift: at least 200 are needed");
+}
+
+}  // namespace served_report_test
+}  // namespace weir::run

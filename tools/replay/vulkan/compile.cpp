@@ -1,0 +1,258 @@
+// weir-compile-vulkan [FILE]: compiles recorded pipelines and prints what the driver tells of their
+// code. Nothing is run, so a driver that is told a GPU which is not there will do (RADV).
+//
+//   --only 3,1,4   these pipelines, in this order (default: all of them)
+//   --seconds S    that one of them may take (default: 30)
+//   --memory MIB   that it may take (default: 4096)
+//   --assembly     also its machine code, as text
+//
+// Without a FILE it prints which driver there is, and ends.
+//
+// A program of its own, as compilers crash, hang and eat memory: before each pipeline a line says
+// which one it is, so whoever started this knows where to go on. JSON lines on standard output.
+// Exit 0 when it came to the end, 1 with an error on standard error, 2 for wrong arguments;
+// k_exit_slow and k_exit_memory (read_kernels.hpp) when a pipeline took more than it may.
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <new>
+#include <string_view>
+#include <thread>
+
+#include <sys/resource.h>
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+
+#include "tools/replay/vulkan/vulkan.hpp"
+
+namespace weir::replay {
+namespace {
+
+constexpr const char* k_compiler = "weir-compile-vulkan";
+
+struct CompileArguments {
+  std::string file;
+  std::optional<std::vector<std::size_t>> only;
+  double seconds = 30;
+  std::uint64_t memory = std::uint64_t{4} << 30;
+  bool assembly = false;
+};
+
+// Ends the process when a pipeline takes too long, or too much memory. A thread of its own: no
+// compiler is asked whether it would like to stop, and the exit code says which it was.
+class Watch {
+ public:
+  Watch(double seconds, std::uint64_t memory)
+      : limit_(seconds), most_bytes_(data_bytes() + memory) {
+    // Where memory comes faster than the watch looks.
+    const rlimit hard{most_bytes_ + 4 * memory, most_bytes_ + 4 * memory};
+    setrlimit(RLIMIT_DATA, &hard);
+    const rlimit no_core{0, 0};
+    setrlimit(RLIMIT_CORE, &no_core);
+    std::set_new_handler([] { std::_Exit(probes::k_exit_memory); });
+    std::thread([this] { look(); }).detach();
+  }
+  void begin() { begun_ = Clock::now(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  // Private memory that can be written, touched or not: the sixth number there, in pages.
+  static std::uint64_t data_bytes() {
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t pages = 0;
+    for (int i = 0; i < 6; ++i) statm >> pages;
+    constexpr std::uint64_t k_page = 4096;
+    return pages * k_page;
+  }
+  [[noreturn]] void look() const {
+    for (;;) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (Clock::now() - begun_.load() > limit_) std::_Exit(probes::k_exit_slow);
+      if (data_bytes() > most_bytes_) std::_Exit(probes::k_exit_memory);
+    }
+  }
+
+  const std::chrono::duration<double> limit_;
+  const std::uint64_t most_bytes_;
+  std::atomic<Clock::time_point> begun_{Clock::now()};
+};
+
+Json value_of(const VkPipelineExecutableStatisticKHR& one) {
+  switch (one.format) {
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_BOOL32_KHR:
+      return one.value.b32 != 0;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_INT64_KHR:
+      return one.value.i64;
+    case VK_PIPELINE_EXECUTABLE_STATISTIC_FORMAT_UINT64_KHR:
+      return one.value.u64;
+    default:
+      return one.value.f64;
+  }
+}
+
+// A compute pipeline has one executable.
+VkPipelineExecutableInfoKHR executable_of(const PipelineObjects& made) {
+  return of_type<vk::PipelineExecutableInfoKHR>(made.handle(), 0U);
+}
+
+Result<Json> statistics_of(const Device& device, const PipelineObjects& made) {
+  const auto info = executable_of(made);
+  std::uint32_t count = 0;
+  std::vector<VkPipelineExecutableStatisticKHR> all;
+  for (int round = 0; round < 2; ++round) {  // how many, then which
+    all.assign(count, of_type<vk::PipelineExecutableStatisticKHR>());
+    WEIR_CHECK(WEIR_REPLAY_CALL(device.call, GetPipelineExecutableStatisticsKHR, device.handle,
+                                &info, &count, round == 0 ? nullptr : all.data()));
+  }
+  Json out = Json::object();
+  for (const auto& one : all) out[text::printable(one.name)] = value_of(one);
+  return out;
+}
+
+// The longest text that the driver has of it: RADV's machine code.
+Result<std::string> assembly_of(const Device& device, const PipelineObjects& made) {
+  const auto info = executable_of(made);
+  std::uint32_t count = 0;
+  std::vector<VkPipelineExecutableInternalRepresentationKHR> all;
+  std::vector<std::string> texts;
+  for (int round = 0; round < 3; ++round) {  // how many, how long, and what they are
+    all.resize(count, of_type<vk::PipelineExecutableInternalRepresentationKHR>());
+    texts.resize(count);
+    for (std::uint32_t i = 0; round == 2 && i < count; ++i) {
+      texts[i].resize(all[i].dataSize);
+      all[i].pData = texts[i].data();
+    }
+    WEIR_CHECK(WEIR_REPLAY_CALL(device.call, GetPipelineExecutableInternalRepresentationsKHR,
+                                device.handle, &info, &count, round == 0 ? nullptr : all.data()));
+  }
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::string_view name = all[i].name;
+    if (all[i].isText != 0 && name.find("ssembly") != std::string_view::npos) {
+      return texts[i].c_str();  // it ends in a 0
+    }
+  }
+  return left_out("the driver has no assembly of it");
+}
+
+// As the compiler chose it for this code; 0 where it does not say.
+Result<Json> subgroup_size(const Device& device, const PipelineObjects& made) {
+  const auto info = of_type<vk::PipelineInfoKHR>(made.handle());
+  auto one = of_type<vk::PipelineExecutablePropertiesKHR>();
+  std::uint32_t count = 1;
+  const VkResult result =
+      device.call.vkGetPipelineExecutablePropertiesKHR(device.handle, &info, &count, &one);
+  if (result != VK_INCOMPLETE) WEIR_CHECK(check(result, "vkGetPipelineExecutablePropertiesKHR"));
+  return Json(count == 0 ? 0 : one.subgroupSize);
+}
+
+Result<Json> compile(const Device& device, const probes::RecordedKernels& recorded,
+                     const probes::RecordedPipeline& pipeline, bool assembly) {
+  const auto& words = recorded.codes[pipeline.head.code].words;
+  // Its layout is not all there. That code takes addresses is no matter here.
+  const std::uint32_t why = pipeline.head.left_out;
+  if (why != 0 && why != WEIR_LEFT_ADDRESSES + 1) {
+    return left_out("{}", probes::left_out_words(why - 1));
+  }
+  WEIR_CHECK(check_capabilities(device, words));
+  PipelineObjects made(device, recorded, pipeline);
+  WEIR_CHECK(made.fits());
+  WEIR_CHECK(made.make(VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR |
+                       (assembly ? VK_PIPELINE_CREATE_CAPTURE_INTERNAL_REPRESENTATIONS_BIT_KHR
+                                 : VkPipelineCreateFlagBits{})));
+  Json out;
+  WEIR_TRY(out["statistics"], statistics_of(device, made));
+  WEIR_SET(out["subgroup_size"], subgroup_size(device, made));
+  if (assembly) WEIR_SET(out["assembly"], assembly_of(device, made));
+  return out;
+}
+
+// As it was recorded, but for what statistics take.
+Result<Device> open_compiler(probes::RecordedDevice recorded) {
+  const std::string statistics = VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME;
+  if (!holds(recorded.extensions, statistics)) recorded.extensions.push_back(statistics);
+  constexpr std::uint32_t k_type =
+      VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR;
+  std::erase_if(recorded.features, [](const auto& one) { return one.type == k_type; });
+  recorded.features.push_back({k_type, std::string("\1\0\0\0", sizeof(VkBool32))});
+  WEIR_TRY(Device device, open_device(recorded, "", k_compiler, false));
+  if (!holds(device.extensions, statistics)) {
+    return left_out("{}: the driver has no {}", device.name, statistics);
+  }
+  return device;
+}
+
+Result<void> compile_all(const CompileArguments& arguments) {
+  if (arguments.file.empty()) {
+    WEIR_TRY(const Device device, pick_device(VK_API_VERSION_1_1, "", k_compiler));
+    print({{"device", device.name}, {"driver", device.driver_info}});
+    return {};
+  }
+  WEIR_TRY(const auto recorded, probes::read_recording(sys::RealFiles(), arguments.file));
+  std::vector<std::size_t> only(recorded.pipelines.size());
+  for (std::size_t i = 0; i < only.size(); ++i) only[i] = i;
+  only = arguments.only.value_or(only);
+  Watch watch(arguments.seconds, arguments.memory);
+  std::map<std::uint32_t, Result<Device>> devices;
+  for (const std::size_t i : only) {
+    if (i >= recorded.pipelines.size()) return left_out("there is no pipeline {}", i);
+    const auto& pipeline = recorded.pipelines[i];
+    watch.begin();
+    print({{"begins", i}});
+    const std::uint32_t on = pipeline.head.device;
+    if (!devices.contains(on)) devices.emplace(on, open_compiler(recorded.devices[on]));
+    const Result<Device>& device = devices.at(on);
+    auto line = device ? compile(*device, recorded, pipeline, arguments.assembly)
+                       : Result<Json>(tl::unexpected(device.error()));
+    if (!line) line = Json{{"left_out", line.error().message}};
+    (*line)["pipeline"] = i;
+    print(*line);
+  }
+  print({{"ends", only.size()}});
+  return {};
+}
+
+bool take(std::string_view name, const std::string& value, CompileArguments& out) {
+  if (name == "--only") {
+    auto& only = out.only.emplace();
+    for (const auto& one : text::split(value, ',')) {
+      const auto number = text::to_int(one);
+      if (!number || *number < 0) return false;
+      only.push_back(static_cast<std::size_t>(*number));
+    }
+    return true;
+  }
+  const auto number = text::to_double(value);
+  if (!number || !(*number > 0) || *number > 1e6) return false;
+  if (name == "--seconds") out.seconds = *number;
+  if (name == "--memory") out.memory = static_cast<std::uint64_t>(*number) << 20;
+  return name == "--seconds" || name == "--memory";
+}
+
+}  // namespace
+}  // namespace weir::replay
+
+int main(int count, char** values) {
+  using namespace weir::replay;
+  CompileArguments arguments;
+  for (int i = 1; i < count; ++i) {
+    const std::string_view name = values[i];
+    if (name == "--assembly") {
+      arguments.assembly = true;
+    } else if (!name.starts_with("--") && arguments.file.empty()) {
+      arguments.file = name;
+    } else if (i + 1 == count || !take(name, values[++i], arguments)) {
+      std::fprintf(stderr, "weir-compile-vulkan: what is %s for?\n",
+                   values[i < count ? i : count - 1]);
+      return 2;
+    }
+  }
+  const auto done = compile_all(arguments);
+  if (!done) std::fprintf(stderr, "weir-compile-vulkan: %s\n", done.error().message.c_str());
+  std::fflush(stdout);
+  std::_Exit(done ? 0 : 1);  // no driver's destructors
+}

@@ -1,0 +1,219 @@
+// A device as near as possible to a recorded one.
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/probes/twin/structs.h"
+
+#include "tools/replay/vulkan/vulkan.hpp"
+
+namespace weir::replay {
+namespace {
+
+Result<void> pick(const std::vector<VkPhysicalDevice>& all, const std::string& wanted,
+                  Device& device) {
+  std::vector<std::string> names;
+  const auto number = text::to_int(wanted);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto subgroups = of_type<vk::PhysicalDeviceSubgroupSizeControlProperties>();
+    auto driver = of_type<vk::PhysicalDeviceDriverProperties>();
+    driver.pNext = &subgroups;
+    auto properties = of_type<vk::PhysicalDeviceProperties2>();
+    properties.pNext = &driver;
+    device.call.vkGetPhysicalDeviceProperties2(all[i], &properties);
+    names.emplace_back(text::printable(properties.properties.deviceName));
+    const bool fits = number ? *number == static_cast<long long>(i)
+                             : names.back().find(wanted) != std::string::npos;
+    if (!fits) continue;
+    device.physical = all[i];
+    device.limits = properties.properties.limits;
+    device.name = names.back();
+    device.driver_info = text::printable(driver.driverInfo);
+    device.driver = text::printable(fmt::format("{} {}", driver.driverName, driver.driverInfo));
+    device.least_subgroup = subgroups.minSubgroupSize;
+    device.most_subgroup = subgroups.maxSubgroupSize;
+    return {};
+  }
+  if (names.empty()) return left_out("no Vulkan device");
+  return left_out("no device \"{}\"; there are: {}", wanted, text::join(names));
+}
+
+// A chain of structs as Vulkan wants them, from the values of recorded ones.
+class Chain {
+ public:
+  struct Link {
+    const weir_struct* known;  // null: VkPhysicalDeviceFeatures2
+    std::vector<std::uint64_t> bytes;
+    [[nodiscard]] VkBaseOutStructure* head() {
+      return reinterpret_cast<VkBaseOutStructure*>(bytes.data());
+    }
+    [[nodiscard]] std::uint32_t* values() { return reinterpret_cast<std::uint32_t*>(head() + 1); }
+    [[nodiscard]] std::size_t count() const {
+      const std::size_t size = known == nullptr ? sizeof(VkPhysicalDeviceFeatures2) : known->size;
+      return (size - sizeof(VkBaseOutStructure)) / sizeof(VkBool32);
+    }
+  };
+
+  // Those that are known, of the recorded size; the core features always.
+  explicit Chain(const std::vector<probes::RecordedFeatures>& recorded) {
+    constexpr std::uint32_t k_core = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+    add(k_core, nullptr, sizeof(VkPhysicalDeviceFeatures2));
+    const std::span all(weir_structs, weir_struct_count);
+    for (const auto& one : recorded) {
+      const weir_struct* known = first_of(all, [&](const weir_struct& each) {
+        return each.chain == WEIR_CHAIN_FEATURES && each.type == one.type;
+      });
+      if (one.type != k_core && known == nullptr) continue;
+      Link& link = one.type == k_core ? links_.front() : add(one.type, known, known->size);
+      std::memcpy(link.values(), one.values.data(), std::min(one.values.size(), link.count() * 4));
+    }
+  }
+  [[nodiscard]] std::vector<Link>& links() { return links_; }
+  // In order; the first one's address.
+  void* linked() {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      links_[i].head()->pNext = i + 1 < links_.size() ? links_[i + 1].head() : nullptr;
+    }
+    return links_.front().head();
+  }
+
+ private:
+  Link& add(std::uint32_t type, const weir_struct* known, std::size_t size) {
+    Link& link = links_.emplace_back(Link{known, std::vector<std::uint64_t>((size + 7) / 8)});
+    link.head()->sType = static_cast<VkStructureType>(type);
+    return link;
+  }
+  std::vector<Link> links_;
+};
+
+std::string field_name(const weir_struct* known, std::size_t word) {
+  std::size_t begin = sizeof(VkBaseOutStructure);
+  if (known == nullptr) {
+    const std::span all(weir_structs, weir_struct_count);
+    known = find_named(all, std::string_view("VkPhysicalDeviceFeatures"));
+    begin = 0;
+  }
+  if (known == nullptr) return fmt::format("core feature {}", word);
+  for (std::uint16_t i = 0; i < known->field_count; ++i) {
+    if (known->fields[i].offset == begin + word * 4) return known->fields[i].name;
+  }
+  return fmt::format("{} {}", known->name, word);
+}
+
+// What was recorded, without what this device lacks.
+Chain features_of(const probes::RecordedDevice& recorded, Device& device) {
+  Chain wanted(recorded.features);
+  Chain there(recorded.features);
+  // A driver leaves alone what it does not know.
+  for (auto& link : there.links()) std::fill_n(link.values(), link.count(), 0U);
+  device.call.vkGetPhysicalDeviceFeatures2(device.physical,
+                                           static_cast<VkPhysicalDeviceFeatures2*>(there.linked()));
+  for (std::size_t i = 0; i < wanted.links().size(); ++i) {
+    auto& link = wanted.links()[i];
+    const std::uint32_t* supported = there.links()[i].values();
+    for (std::size_t word = 0; word < link.count(); ++word) {
+      std::uint32_t& value = link.values()[word];
+      if (value == 0) continue;
+      value = supported[word] != 0 ? VK_TRUE : VK_FALSE;
+      if (value == 0) device.lacks.push_back(field_name(link.known, word));
+    }
+  }
+  // A struct of which nothing is asked for may belong to an extension that is not there.
+  std::erase_if(wanted.links(), [](Chain::Link& link) {
+    return link.known != nullptr && std::all_of(link.values(), link.values() + link.count(),
+                                                [](std::uint32_t value) { return value == 0; });
+  });
+  if (!device.lacks.empty()) {
+    device.warnings.push_back("without features that were on: " + text::join(device.lacks));
+  }
+  return wanted;
+}
+
+// What needs a window is not needed here.
+bool shows_pictures(const std::string& extension) {
+  return extension.find("swapchain") != std::string::npos ||
+         extension.find("display") != std::string::npos ||
+         extension.find("present") != std::string::npos;
+}
+
+Result<std::vector<std::string>> extensions_of(const probes::RecordedDevice& recorded,
+                                               Device& device) {
+  std::uint32_t count = 0;
+  std::vector<VkExtensionProperties> there;
+  for (int round = 0; round < 2; ++round) {  // how many, then which
+    there.resize(count);
+    WEIR_CHECK(WEIR_REPLAY_CALL(device.call, EnumerateDeviceExtensionProperties, device.physical,
+                                nullptr, &count, round == 0 ? nullptr : there.data()));
+  }
+  for (const auto& one : there) device.extensions.emplace_back(one.extensionName);
+  std::vector<std::string> out, lost;
+  for (const std::string& name : recorded.extensions) {
+    if (shows_pictures(name)) continue;
+    (holds(device.extensions, name) ? out : lost).push_back(name);
+  }
+  if (!lost.empty()) {
+    device.warnings.push_back("without extensions that were on: " + text::join(lost));
+  }
+  return out;
+}
+
+Result<void> pick_family(bool timed, Device& device) {
+  VkQueueFamilyProperties families[32];
+  std::uint32_t count = 32;
+  device.call.vkGetPhysicalDeviceQueueFamilyProperties(device.physical, &count, families);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
+    if (timed && families[i].timestampValidBits == 0) continue;
+    device.stamp_bits = families[i].timestampValidBits;
+    device.family = i;
+    return {};
+  }
+  return left_out("{} has no queue that computes{}", device.name,
+                  timed ? " and has timestamps" : "");
+}
+
+Result<void> make_device(const probes::RecordedDevice& recorded, Device& device) {
+  WEIR_TRY(const std::vector<std::string> extensions, extensions_of(recorded, device));
+  std::vector<const char*> names;
+  names.reserve(extensions.size());
+  for (const std::string& name : extensions) names.push_back(name.c_str());
+  Chain features = features_of(recorded, device);
+  const float priority = 1;
+  const auto queue = of_type<vk::DeviceQueueCreateInfo>(0U, device.family, 1U, &priority);
+  auto info = of_type<vk::DeviceCreateInfo>(
+      0U, 1U, &queue, 0U, nullptr, static_cast<std::uint32_t>(names.size()), names.data(), nullptr);
+  info.pNext = features.linked();
+  WEIR_CHECK(
+      WEIR_REPLAY_CALL(device.call, CreateDevice, device.physical, &info, nullptr, &device.handle));
+  device.call.init(vk::Device(device.handle));
+  device.call.vkGetDeviceQueue(device.handle, device.family, 0, &device.queue);
+  return {};
+}
+
+}  // namespace
+
+Result<Device> pick_device(std::uint32_t api_version, const std::string& wanted,
+                           const char* program) {
+  Device device;
+  WEIR_TRY(const probes::VulkanDevices all,
+           probes::open_vulkan(program, std::max<std::uint32_t>(api_version, VK_API_VERSION_1_1)));
+  device.call = all.call;
+  if (device.call.vkGetPhysicalDeviceProperties2 == nullptr) {
+    return left_out("the Vulkan loader is too old: 1.1 is needed");
+  }
+  WEIR_CHECK(pick(all.devices, wanted, device));
+  return device;
+}
+
+Result<Device> open_device(const probes::RecordedDevice& recorded, const std::string& wanted,
+                           const char* program, bool timed) {
+  WEIR_TRY(Device device, pick_device(recorded.api_version, wanted, program));
+  device.call.vkGetPhysicalDeviceMemoryProperties(device.physical, &device.memory);
+  WEIR_CHECK(pick_family(timed, device));
+  WEIR_CHECK(make_device(recorded, device));
+  return device;
+}
+
+}  // namespace weir::replay
