@@ -116,6 +116,16 @@ std::optional<std::string> server_misfit(const Cell& cell) {
   if (cell.capacity && !cell.engine->server->objectives.any()) {
     return "capacity is the rate at which the engine's slo holds, and it has none";
   }
+  if (cell.capacity) {
+    const double seconds = static_cast<double>(cell.requests) / cell.capacity->first;
+    if (seconds > cell.engine->timeout_seconds) {
+      return fmt::format(
+          "capacity: {} requests at {:g} a second take {}, and each rate has the engine's timeout "
+          "of {}: raise timeout or low, or set fewer requests",
+          cell.requests, cell.capacity->first, unit::show_duration(seconds),
+          unit::show_duration(cell.engine->timeout_seconds));
+    }
+  }
   return std::nullopt;
 }
 

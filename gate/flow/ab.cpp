@@ -82,20 +82,24 @@ config::Environment device_env(const Job& job, const config::Preset* preset,
 }
 
 // Of the devices that its arguments may mean, the first that is here and that a probe sees work on;
-// else the CPU.
+// else the CPU. Where only the engine can tell what is here (CUDA), it runs once.
 Result<std::string> device_of(const Job& job, const config::TypedCommand& typed,
-                              const sys::Stop& stop) {
+                              run::Probing& probing, const sys::Stop& stop) {
   config::Cell cell;
   const auto machine = sys::read_machine(job.files());
+  bool runs = false;
   for (const std::string& name : config::devices_typed(*typed.preset, typed.args)) {
     if (!holds(typed.probes, name)) continue;
     cell.device = name;
     cell.env = device_env(job, typed.preset, name);
     WEIR_TRY(const auto devices, look_for_devices(cell, machine, job.world, stop));
     const auto* found = look_up(devices, name);
+    runs = runs || found == nullptr;
     if (found != nullptr && !found->absent) return name;
   }
-  return "cpu";
+  if (!runs) return "cpu";
+  WEIR_TRY(const Trial trial, try_once(job, typed, probing, stop));
+  return trial.device;
 }
 
 Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
@@ -143,7 +147,7 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
                 "  weir gate --against compares servers: docs/how-to/servers.md",
                 typed.program);
   } else if (options.device.empty()) {
-    WEIR_SET(typed.device, device_of(job, typed, interrupts.stop()));
+    WEIR_SET(typed.device, device_of(job, typed, *probing, interrupts.stop()));
   }
   if (!options.device.empty()) typed.device = options.device;
   typed.device_env = device_env(job, typed.preset, typed.device);

@@ -250,15 +250,14 @@ Result<void> try_out(const Job& job, const DoctorOptions& options, const sys::St
   constexpr double k_patience = 600;
   WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, k_patience));
   WEIR_TRY(const auto probing, make_probing(job.world));
-  WEIR_TRY(std::string folder,
-           run::make_run_folder(job.files(), job.below("doctor").asked.out, job.world.clock.now()));
-  folder = sys::absolute(folder);
+  WEIR_TRY(const sys::ScratchFolder scratch,
+           sys::ScratchFolder::make_temporary(job.files(), "weir-doctor-"));
+  const std::string& folder = scratch.path();
   const auto probes = fitting_probes(job, spec.argv.front(), *probing, folder);
   WEIR_CHECK(attach_probes(*probing, probes, folder, {}, spec));
   job.talk(fmt::format("running {} with {}", text::join(options.words, " "), text::join(probes)));
   auto finished = run_program(job.world, spec, stop, true);
   auto counts = probing->collect(probes, folder);
-  (void)job.files().remove_tree(folder);
   WEIR_CHECK(finished);
   WEIR_TRY(const auto all, std::move(counts));
   if (const std::string how = failure_words(*finished, spec); !how.empty()) {

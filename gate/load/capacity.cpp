@@ -42,7 +42,10 @@ TriedRate share_missed(double rate, std::span<const profile::ServedRequest> requ
   const double reach = stats::student_quantile(1 - k_level / 2, count - 1) *
                        std::sqrt(squares / (count - 1) / count);
   tried.low = std::max(0.0, tried.missed - reach);
-  tried.high = std::min(1.0, tried.missed + reach);
+  // Stretches without a miss do not vary, and say no more than their number does: of n requests
+  // none is missed in 5 of 100 cases where ln(0.05) / -n miss ("rule of three").
+  tried.high = std::min(1.0, std::max(tried.missed + reach,
+                                      -std::log(k_level) / static_cast<double>(requests.size())));
   return tried;
 }
 

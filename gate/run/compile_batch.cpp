@@ -106,8 +106,12 @@ class Batch {
           {effects_.files[chunk.front().file], "--only", text::join(numbers, ",")},
           static_cast<double>(chunk.size()) * (effects_.places.seconds + 1), effects_.stop);
       if (!ran) return give_up(ran.error());
+      const std::size_t given = chunk.size();
       const auto begun = take(ran->lines, chunk);
       if (chunk.empty()) return;
+      const bool did_something = chunk.size() < given;
+      // Ended between two: the memory of what came before, say.
+      if (!begun && did_something) continue;
       if (!begun) {
         return give_up(
             {Code::unavailable, fmt::format("{} compiles nothing: {}", effects_.places.driver,
@@ -117,7 +121,7 @@ class Batch {
       const auto at = std::ranges::find(chunk, *begun, &CompileJob::pipeline);
       if (at == chunk.end()) return give_up({Code::data, "weir-compile-vulkan compiles another"});
       // What came before may have led there: judged by a process of its own.
-      if (failure.repeatable && chunk.size() > 1 && at != chunk.begin()) {
+      if (failure.repeatable && did_something) {
         std::rotate(chunk.begin(), at, at + 1);
         continue;
       }
@@ -152,7 +156,7 @@ class Batch {
 
   void keep(const CompileJob& job, profile::CodeFacts facts, bool repeatable) {
     const std::lock_guard hold(mutex_);
-    if (repeatable) effects_.cache.put(job.identity, facts);
+    if (repeatable) effects_.cache.put(job.kept_as, facts);
     out_[job.identity] = std::move(facts);
   }
   void give_up(Error error) {
@@ -185,6 +189,9 @@ CompileFailure compile_failure(const sys::Finished& finished, const CompilerPlac
   if (finished.ended == sys::HowEnded::signaled) {
     return {fmt::format("the compiler crashed (signal {})", finished.signal),
             finished.signal != SIGKILL};
+  }
+  if (finished.ended == sys::HowEnded::output_limit) {
+    return {"the compiler printed more than weir reads", false};
   }
   return {fmt::format("the compiler exited with code {}", finished.exit_code), false};
 }
@@ -222,6 +229,9 @@ Result<CompilerRun> run_compiler(sys::Processes& processes, const CompilerPlaces
   spec.timeout_seconds = k_start_seconds + seconds;
   WEIR_TRY(sys::Finished finished, processes.run(spec, stop));
   if (finished.ended == sys::HowEnded::interrupted) return fail(Code::interrupted, "interrupted");
+  if (finished.ended == sys::HowEnded::not_started) {
+    return fail(Code::unavailable, "{} does not start: {}", places.program, finished.start_error);
+  }
   CompilerRun out{std::move(finished), {}};
   for (const std::string& text : text::lines(out.finished.out)) {
     auto line = parse_json(text);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gate/base/find.hpp"
+#include "gate/base/hash.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/explain/spirv.hpp"
@@ -54,6 +55,13 @@ Result<KernelCompiler::Driver> KernelCompiler::driver_of(const std::string& targ
               places_.driver, target, why.empty() ? "" : ": " + why, k_pinned);
 }
 
+static std::string device_hash(const probes::RecordedDevice& device) {
+  std::string all = fmt::format("{}", device.api_version);
+  for (const std::string& extension : device.extensions) all += '\n' + extension;
+  for (const auto& [type, values] : device.features) all += fmt::format("\n{} ", type) + values;
+  return short_hash(all);
+}
+
 Result<CompiledCode> KernelCompiler::compile(const std::string& target,
                                              std::span<const std::string> files,
                                              const sys::Stop& stop) {
@@ -69,13 +77,16 @@ Result<CompiledCode> KernelCompiler::compile(const std::string& target,
       continue;
     }
     CodesByIdentity facts = probes::code_facts(*recorded);
+    // The code that a compiler makes also depends on what the device was made with.
+    const auto devices = collect<std::string>(recorded->devices, device_hash);
     for (std::size_t i = 0; i < recorded->pipelines.size(); ++i) {
       const auto& pipeline = recorded->pipelines[i];
       const std::string identity = probes::identity_of(pipeline);
       const auto [place, is_new] = out.codes.try_emplace(identity);
       if (!is_new) continue;
       place->second = std::move(facts[identity]);
-      if (const profile::CodeFacts* known = cache.find(identity)) {
+      const std::string kept_as = identity + "/" + devices[pipeline.head.device];
+      if (const profile::CodeFacts* known = cache.find(kept_as)) {
         place->second.costs = known->costs;
         place->second.not_compiled = known->not_compiled;
         continue;
@@ -83,7 +94,8 @@ Result<CompiledCode> KernelCompiler::compile(const std::string& target,
       const auto& words = recorded->codes[pipeline.head.code].words;
       const auto module =
           explain::read_spirv(words, explain::spirv_constants(place->second.options));
-      jobs.push_back({file, i, words.size(), identity, module ? module->threads.value_or(0) : 0});
+      jobs.push_back(
+          {file, i, words.size(), identity, kept_as, module ? module->threads.value_or(0) : 0});
     }
   }
   WEIR_TRY(CodesByIdentity fresh,

@@ -18,12 +18,6 @@ bool ServerHold::hold() {
   constexpr double k_longest = 60;  // that a thread waits; after it the server goes on by itself
   constexpr double k_step = 0.002;
   constexpr int k_looks = 5000;
-  const auto traffic = port_ ? threads_.traffic(*port_) : std::nullopt;
-  if (!traffic) {
-    why_ = "its connections cannot be seen";
-    return false;
-  }
-  connections_before_ = traffic->connections;
   // What the warm-up left to do ends before.
   for (int look = 0; !threads_.rest(); ++look) {
     if (look == k_looks || !sys::RealPause().wait(k_step, stop_)) {
@@ -31,6 +25,13 @@ bool ServerHold::hold() {
       return false;
     }
   }
+  // Connections of the warm-up that it closed while it came to rest are gone by now.
+  const auto traffic = port_ ? threads_.traffic(*port_) : std::nullopt;
+  if (!traffic) {
+    why_ = "its connections cannot be seen";
+    return false;
+  }
+  connections_before_ = traffic->connections;
   pages_.begin(k_longest);
   return true;
 }

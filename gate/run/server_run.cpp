@@ -455,9 +455,10 @@ Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const s
                                                  std::span<const ServerSlot> slots,
                                                  const ServedSoFar& told) {
   const ServerSlot& first = slots.front();
-  const double timeout = first.cell->cell.engine->timeout_seconds;
-  ServerStart start(effects, folder, *first.cell, *first.step, first.attempt,
-                    timeout * static_cast<double>(slots.size() - 1),
+  // What the cells behind the first may take: a soak among them goes on for its own time.
+  double waits = 0;
+  for (const ServerSlot& slot : slots.subspan(1)) waits += longest_step_seconds(slot.cell->cell);
+  ServerStart start(effects, folder, *first.cell, *first.step, first.attempt, waits,
                     static_cast<std::int64_t>(slots.size()));
   WEIR_CHECK(start.make_place());
   std::vector<std::unique_ptr<ServerStep>> steps;
@@ -488,7 +489,8 @@ Result<std::vector<RunRecord>> run_on_one_server(const Effects& effects, const s
 
 bool serves_in_turns(const PreparedCell& cell) {
   const config::ServerSettings* server = server_to_start(cell);
-  return server != nullptr && server->blocks > 0 && only_address(cell).empty();
+  return server != nullptr && server->blocks > 0 && !cell.cell.engine->exclusive &&
+         only_address(cell).empty();
 }
 
 std::vector<std::int64_t> blocks_of(const PreparedCell& cell, std::int64_t requests) {

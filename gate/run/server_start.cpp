@@ -210,6 +210,12 @@ std::string ServerStart::place_of(const std::string& path_or_url, const std::str
   return place.starts_with('/') ? url_ + place : place;
 }
 
+double longest_step_seconds(const config::Cell& cell) {
+  constexpr double k_most_rates = 12;  // the two ends, and those between them by bisection
+  return cell.engine->timeout_seconds * (cell.capacity ? k_most_rates : 1) +
+         cell.duration_seconds.value_or(0);
+}
+
 std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
   // What a container shall be reached at: the port that weir picked, or the one that its url names.
   const auto named = port_of_this_machine(url_);
@@ -217,8 +223,7 @@ std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
   if (!prepared) return Failed{prepared.error().message, Ended::not_started};
   sys::ProcessSpec& spec = call_.spec;
   spec.settle_seconds = std::max(spec.settle_seconds, k_workers_seconds);
-  spec.timeout_seconds = cell_.cell.engine->timeout_seconds + waits_ + k_backstop_seconds +
-                         cell_.cell.duration_seconds.value_or(0);
+  spec.timeout_seconds = longest_step_seconds(cell_.cell) + waits_ + k_backstop_seconds;
   spec.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit) *
                       static_cast<std::uint64_t>(steps_);
   spec.kill_grace_seconds = k_grace_seconds;

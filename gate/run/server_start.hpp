@@ -19,6 +19,10 @@
 
 namespace weir::run {
 
+// Seconds that the cell may keep a server busy, its start included: a soak goes on for its own
+// time, and of a capacity each rate has the engine's timeout.
+[[nodiscard]] double longest_step_seconds(const config::Cell& cell);
+
 class ServerProcess;  // of server_start.cpp: a server while it runs
 
 inline constexpr double k_ask_again = 0.02;  // seconds, from one look at a server to the next

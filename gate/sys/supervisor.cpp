@@ -113,8 +113,15 @@ void pause_until(bool* control, std::int64_t ns) {
   if (control != nullptr) *control = ready > 0 && FD_ISSET(k_control, &readable);
 }
 
+// Whatever ended, and whoever is traced and stopped goes on; as waitpid says.
+pid_t reap_one(const SupervisorOrder& order, int* status) {
+  const pid_t reaped = waitpid(-1, status, WNOHANG | k_all_threads);
+  if (reaped > 0 && order.calls != nullptr) note_traced(reaped, *status, *order.calls);
+  return reaped;
+}
+
 // Ends what is left after the engine: its group, and all that came back.
-std::int64_t end_the_rest(pid_t engine) {
+std::int64_t end_the_rest(pid_t engine, const SupervisorOrder& order) {
   std::int64_t ended = 0, strangers = 0;
   const std::int64_t deadline = steady_ns() + k_reap_ns;
   for (;;) {
@@ -124,8 +131,9 @@ std::int64_t end_the_rest(pid_t engine) {
     kill_descendants();
     int status = 0;
     pid_t reaped = 0;
-    while ((reaped = waitpid(-1, &status, WNOHANG)) > 0) {
-      if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ++ended;
+    while ((reaped = reap_one(order, &status)) > 0) {
+      if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) continue;
+      ended = order.calls == nullptr ? ended + 1 : 1;  // the traced come thread by thread
     }
     if (reaped < 0 && errno == ECHILD && left == 0) return ended + strangers;
     if (steady_ns() > deadline) return ended + strangers;
@@ -175,11 +183,12 @@ void describe(SupervisorReport& report, const Counter& counter) {
 }
 
 // Waits a while for what the engine left to end by itself; not if weir wants it gone, or is.
-void let_the_rest_end(std::int64_t patience_ns) {
-  const std::int64_t deadline = steady_ns() + patience_ns;
+void let_the_rest_end(const SupervisorOrder& order) {
+  const std::int64_t deadline = steady_ns() + order.settle_ns;
   while (steady_ns() < deadline) {
+    int status = 0;
     pid_t reaped = 0;
-    while ((reaped = waitpid(-1, nullptr, WNOHANG)) > 0) {
+    while ((reaped = reap_one(order, &status)) > 0) {
     }
     if (reaped < 0 && errno == ECHILD && strangers_left() == 0) return;
     bool spoken = false;
@@ -212,10 +221,10 @@ void watch(pid_t engine, std::int64_t started_ns, std::int64_t floor_bytes, cons
       if (!killing && order.settle_ns > 0) {
         report.what = SupervisorReport::What::settling;
         send(report);
-        let_the_rest_end(order.settle_ns);
+        let_the_rest_end(order);
         report.what = SupervisorReport::What::ended;
       }
-      report.left_behind = end_the_rest(engine);
+      report.left_behind = end_the_rest(engine, order);
       describe(report, counter);
       send(report);
       return;

@@ -233,11 +233,12 @@ MetricVerdict judge_count(const Question& question, const Measurement& current,
   if (limit.mode == Mode::off) made.reason = "switched off";
   const bool sampled = current.nature == Nature::sampled && !(base && base->exact);
   if (sampled) made.reason = "threads and time enter into it: shown, not judged";
-  if (!made.current || !limit.any() || limit.mode == Mode::off || sampled) return made;
+  if (!made.current || !limit.any() || limit.mode == Mode::off) return made;
   std::optional<Ruling> ruling = plain_number(limit, current);
-  if (limit.exact || limit.max_increase || limit.max_decrease) {
+  if (!sampled && (limit.exact || limit.max_increase || limit.max_decrease)) {
     take_worse(ruling, against_base(question, limit, base, current));
   }
+  if (!ruling) return made;
   static_cast<Ruling&>(made) = *ruling;
   show_only(limit, made);
   return made;

@@ -317,7 +317,6 @@ std::optional<std::string> other_output(const Question& question) {
 
 std::vector<MetricVerdict> judge_likely_tokens(const Question& question) {
   const profile::Likely& now = question.candidate.work.likely;
-  if (now.empty()) return {};
   const auto far = question.base == nullptr ? std::nullopt
                                             : profile::divergence(question.base->work.likely, now);
   Measurement measured;
@@ -326,7 +325,16 @@ std::vector<MetricVerdict> judge_likely_tokens(const Question& question) {
   measured.source = "requests";
   if (far) measured.samples = {*far};
   MetricVerdict made = judge_count(question, measured, std::nullopt);
-  if (!far && made.limit.any()) {
+  if (now.empty()) {
+    // Nothing passes in silence: a limit stands only where the probabilities are asked for.
+    if (!made.limit.any() || made.limit.mode == Mode::off || !question.candidate.errors.empty()) {
+      return {};
+    }
+    static_cast<Ruling&>(made) = {Outcome::error,
+                                  "the server told no probabilities of tokens: nothing judges its "
+                                  "output"};
+    show_only(made.limit, made);
+  } else if (!far && made.limit.any()) {
     static_cast<Ruling&>(made) = question.fresh(
         false, question.base == nullptr ? question.choice.reason
                                         : "the baseline holds no likely tokens: accept it");

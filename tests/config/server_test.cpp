@@ -141,7 +141,7 @@ TEST(Server, TakesWhatALongRunIs) {
       parse_text(with_server(k_plain + ", slo: {ttft: 1s}",
                              "prompts:\n"
                              "  soak: {text: Hello, tokens: 8, duration: 30m, cache: true}\n"
-                             "  most: {text: Hello, tokens: 8, capacity: {low: 0.5, high: 64}}\n"));
+                             "  most: {text: Hello, tokens: 8, capacity: {low: 4, high: 64}}\n"));
   ASSERT_TRUE(settings) << settings.error().message;
   const auto matrix = expand(*settings);
   ASSERT_TRUE(matrix) << matrix.error().message;
@@ -149,8 +149,18 @@ TEST(Server, TakesWhatALongRunIs) {
   EXPECT_EQ(soak.duration_seconds, 1800);
   EXPECT_TRUE(soak.may_be_cached);
   EXPECT_TRUE(soak.runs_long() && most.runs_long());
-  EXPECT_EQ(most.capacity, std::pair(0.5, 64.0));
+  EXPECT_EQ(most.capacity, std::pair(4.0, 64.0));
   EXPECT_EQ(most.requests, 1000);
+
+  // 1000 requests at one a second take longer than the timeout of 300 s.
+  const auto slow = parse_text(with_server(
+      k_plain + ", slo: {ttft: 1s}",
+      "prompts: {most: {text: Hello, tokens: 8, capacity: {low: 1, high: 64}}}\n"));
+  ASSERT_TRUE(slow) << slow.error().message;
+  const auto none = expand(*slow);
+  ASSERT_FALSE(none);
+  EXPECT_NE(none.error().message.find("1000 requests at 1 a second"), std::string::npos)
+      << none.error().message;
 }
 
 TEST(Server, RefusesLoadsThatContradictThemselves) {

@@ -1,6 +1,6 @@
-// The published llama.cpp for CUDA, on GPUs that are not here, through weir. Nothing of it has been
-// held against a real GPU: the figures are those of a prototype that was written apart
-// (docs/how-to/cuda-twins.md).
+// The published llama.cpp for CUDA, on GPUs that are not here, through weir. The figures are those of
+// a prototype that was written apart (docs/how-to/cuda-twins.md), and of a real H200
+// (docs/evidence/real-gpu.md).
 #include <gmock/gmock.h>
 
 #include "tests/e2e/weir_process.hpp"
@@ -182,6 +182,18 @@ TEST_F(CudaTwins, AreHeldAgainstADriverOfTheMachineByTheSameProbe) {
               testing::ContainsRegex("against the real NVIDIA GeForce RTX 4090: [1-9][0-9]"
                                      " counts of 1 cell equal, and their kernels"));
   EXPECT_THAT(told(", GGML_CUDA_DISABLE_FUSION: '1'"), HasSubstr("1 of 1 cell differs"));
+
+  // Only the engine can tell that there is such a device.
+  const Ended ab = call({"ab", k_root + "/engines/llama.cpp-cuda13/llama-bench", "--env",
+                         "GGML_CUDA_DISABLE_GRAPHS=1", "--counts-only", "--json", "-", "--", "-m",
+                         k_root + "/models/tiny-llama.gguf", "-p", "0", "-n", "16", "-ngl", "99"},
+                        {{"LD_LIBRARY_PATH", in_twins("cuda-", "")},
+                         {"WEIR_CUDA_TWIN", in_twins("nvidia", ".cuda")},
+                         {"WEIR_CUDA_KERNELS", in_twins("", ".kernels")}});
+  EXPECT_EQ(ab.exit_code, 1) << ab.err;
+  const Json cell = cell_of(json_of(ab), "llama-bench/tiny-llama/cuda/decode");
+  EXPECT_EQ(metric_of(cell, "graph_launches_per_token")["baseline"], 1);
+  EXPECT_EQ(metric_of(cell, "graph_launches_per_token")["current"], 0);
 }
 
 TEST_F(CudaTwins, SayWhatAProgramAsksForThatTheyDoNotHave) {

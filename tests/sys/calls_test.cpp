@@ -64,6 +64,13 @@ TEST_F(SystemCalls, OfWhatAnEngineStartsAreItsOwn) {
   EXPECT_EQ(finished.left_behind, 0);
 }
 
+// Each stops as it ends, and is waited for until its tracer lets it go on.
+TEST_F(SystemCalls, OfAnEngineThatLeavesAProcessEndWithIt) {
+  const Finished finished = shell("sleep 600 >/dev/null 2>&1 & echo a");
+  EXPECT_EQ(finished.out, "a\n");
+  EXPECT_EQ(finished.left_behind, 1);
+}
+
 TEST_F(SystemCalls, TellWhatWasReadOfFiles) {
   const auto none = shell(":").calls;
   const auto some = shell("read line < /proc/version; : < /dev/null; : < /nonexistent").calls;

@@ -580,6 +580,15 @@ TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
   Profile varied = reference();
   varied.metrics["futex_waits_per_token"] = sampled;
   EXPECT_EQ(metric(judge(after, {stored(varied)}), "futex_waits_per_token").verdict, Outcome::info);
+  // But by a bound that somebody set.
+  LimitEntry limit;
+  limit.metrics = {"futex_waits_per_token"};
+  limit.max = Amount{30, false};
+  EXPECT_EQ(metric(judge(after, {stored(varied)}, {limit}), "futex_waits_per_token").verdict,
+            Outcome::fail);
+  limit.max = Amount{50, false};
+  EXPECT_EQ(metric(judge(after, {stored(varied)}, {limit}), "futex_waits_per_token").verdict,
+            Outcome::pass);
 }
 
 TEST(SameWork, OfAServerThatTellsLikelyTokensIsJudgedByThese) {
@@ -606,6 +615,11 @@ TEST(SameWork, OfAServerThatTellsLikelyTokensIsJudgedByThese) {
   EXPECT_EQ(metric(first, "output_kl").verdict, Outcome::fresh);
   after.work.output_digest = "other";
   EXPECT_EQ(judge(after, {stored(reference())}, {limit}).verdict, Outcome::error);
+  // A server that tells none any more is judged by nothing, which is no pass.
+  Profile silent = reference();
+  EXPECT_EQ(metric(judge(silent, {stored(after)}, {limit}), "output_kl").verdict, Outcome::error);
+  silent.errors = {"timed: 3 of 3 runs: exit 1"};
+  EXPECT_THAT(judge(silent, {stored(after)}, {limit}).reason, HasSubstr("exit 1"));
 }
 
 TEST(Cell, IsAnErrorWhereAPassCouldNotBeMeasuredAndStillShowsTheOther) {

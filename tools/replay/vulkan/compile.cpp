@@ -196,7 +196,7 @@ Result<void> compile_all(const CompileArguments& arguments) {
   std::vector<std::size_t> only(recorded.pipelines.size());
   for (std::size_t i = 0; i < only.size(); ++i) only[i] = i;
   only = arguments.only.value_or(only);
-  Watch watch(arguments.seconds, arguments.memory);
+  static Watch watch(arguments.seconds, arguments.memory);  // its thread outlives this function
   std::map<std::uint32_t, Result<Device>> devices;
   for (const std::size_t i : only) {
     if (i >= recorded.pipelines.size()) return left_out("there is no pipeline {}", i);

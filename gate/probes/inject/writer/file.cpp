@@ -241,6 +241,7 @@ void detach_after_fork(File* file) {
   File mine = *file;
   point_at(&mine, copy);
   mine.header->flags |= WEIR_PROBE_FORKED;
+  mine.header->hold = weir_probe_hold{};  // nobody would let go what is held here
   mine.header->parent_pid = file->header->pid;
   mine.header->pid = static_cast<uint32_t>(getpid());
   copy_without_counts(*file, mine);
