@@ -27,6 +27,8 @@ export const engines = {
     change: {env: settings("graphOptimizationLevel=disabled"), want: "fusion_lost"}},
   "onnxruntime-node": {model: "onnx", config: {...script("onnxruntime-node.mjs"), probes: ["vulkan"]}, twins: two,
     change: {env: settings("graphOptimizationLevel=disabled"), want: "fusion_lost"}},
+  "tfjs": {config: {...script("tfjs.mjs"), probes: ["vulkan"], command: ["node", "tfjs.mjs", "{tokens}"]}, twins: two,
+    change: {env: settings("transposed=1"), want: "op_added"}},
   "clpeak": {native: true, prompts: {latency: {text: "--kernel-latency", tokens: 0}}, device: "opencl",
     config: {command: ["sh", "-c", "for i in $(seq $0); do clpeak $1 $SETTINGS; done", "{repeats}", "{prompt}"], output: "generic", probes: ["opencl"],
       metrics: {kernel_latency_seconds: {regex: "Kernel launch latency : ([\\d.]+) us", unit: "us", better: "lower"}}},
