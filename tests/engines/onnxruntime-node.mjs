@@ -5,7 +5,8 @@ import ort from "onnxruntime-node";
 const [file, runs, ...given] = process.argv.slice(2);
 const settings = [...given, ...(process.env.SETTINGS ?? "").split(" ").filter(Boolean)];
 const {provider = "webgpu", ...own} = Object.fromEntries(settings.map(one => one.split("=")));
-const given_to = {name: provider, storageBufferCacheMode: own.storageBufferCacheMode, forceCpuNodeNames: own.forceCpuNodeNames?.split(",")};
+const given_to = {name: provider, ...(own.storageBufferCacheMode && {storageBufferCacheMode: own.storageBufferCacheMode}),
+  ...(own.forceCpuNodeNames && {forceCpuNodeNames: own.forceCpuNodeNames.split(",")})};
 const session = await ort.InferenceSession.create(file, {executionProviders: [given_to], intraOpNumThreads: 1, ...own});
 const x = new ort.Tensor("float32", Float32Array.from({length: 16 * 64}, (_, i) => Math.sin(i)), [16, 64]);
 const from = performance.now();

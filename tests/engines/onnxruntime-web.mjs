@@ -19,7 +19,8 @@ GPUQueue.prototype.writeBuffer = function (buffer, at, data, from, size) {
 };
 ort.env.wasm.numThreads = 1;
 const own = Object.fromEntries(settings.map(one => one.split("=")));
-const provider = {name: "webgpu", storageBufferCacheMode: own.storageBufferCacheMode, forceCpuNodeNames: own.forceCpuNodeNames?.split(",")};
+const provider = {name: "webgpu", ...(own.storageBufferCacheMode && {storageBufferCacheMode: own.storageBufferCacheMode}),
+  ...(own.forceCpuNodeNames && {forceCpuNodeNames: own.forceCpuNodeNames.split(",")})};
 const session = await ort.InferenceSession.create(readFileSync(file), {executionProviders: [provider], ...own});
 const x = new ort.Tensor("float32", Float32Array.from({length: 16 * 64}, (_, i) => Math.sin(i)), [16, 64]);
 const from = performance.now();

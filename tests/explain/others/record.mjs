@@ -1,7 +1,7 @@
 // record.mjs WEIR PACKAGES [SET…]: counts the engines of tests/engines on device twins, without and with switches of their own, and writes
 // a file for each set below. The last column was written before explain was asked: the kinds of finding that are true
 // of the switch. PACKAGES/SET/node_modules, or else PACKAGES/node_modules, has the engine. A switch that changes no count is no pair.
-import {execFileSync} from "node:child_process";
+import {execFileSync, spawnSync} from "node:child_process";
 import {cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync} from "node:fs";
 import {tmpdir} from "node:os";
 import {dirname, join} from "node:path";
@@ -98,9 +98,9 @@ function counted(folder, change) {
   env.SETTINGS = words.filter(([name]) => !/^(GGML_|model$)/.test(name)).map(word => word.join("=")).join(" ");
   const model = words.find(([name]) => name === "model")?.[1];
   if (existsSync(join(folder, "onnx"))) writeFileSync(join(folder, "model"), make_model(4, model));
-  execFileSync(weir, ["run", "--counts-only", "--quiet", "--json", "run.json"], {cwd: folder, env: {...process.env, ...env}, stdio: ["ignore", "ignore", "inherit"]});
+  spawnSync(weir, ["run", "--counts-only", "--quiet", "--json", "run.json"], {cwd: folder, env: {...process.env, ...env}, stdio: ["ignore", "ignore", "inherit"]});
   const [profile] = JSON.parse(readFileSync(join(folder, "run.json"))).profiles;
-  if (profile.errors.length > 0) throw new Error(`${change}: ${JSON.stringify(profile.errors)}`);
+  if (profile.errors.length > 0) throw new Error(`${change}: ${JSON.stringify(profile.errors)} ${profile.stderr_tail}`);
   const {device_class, lengths} = profile.provenance;
   profile.provenance = {device_class, device_name: "", engine_build: "", fingerprint: "", fingerprint_parts: {}, lengths,
     machine_class: "", machine_name: "", seen_class: "", seen_name: ""};
@@ -124,7 +124,11 @@ for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
     const base = counted(folder, "");
     const list = [];
     for (const [change, want] of changes) {
-      const profile = counted(folder, change);
+      let profile;
+      try { profile = counted(folder, change); } catch (error) {
+        console.log(`${name}: left out: ${error.message}`);
+        continue;
+      }
       if (JSON.stringify(profile) === JSON.stringify(base)) console.log(`${name}: ${change} changes nothing: left out`);
       else list.push({switch: change, want, profile});
     }
