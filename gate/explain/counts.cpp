@@ -167,14 +167,14 @@ std::string total_headline(const Finding& finding, bool more, bool told) {
                             : "fused, or done elsewhere");
 }
 
-// As many more as there are more works: a wait for each, or one for each few.
+// As many more as there are more works: a wait for each, or one for each few, the last few too.
 bool goes_with(const ExactCounts& waits, const ExactCounts& works) {
-  constexpr double k_few = 4, k_rounding = 0.5;
+  constexpr double k_few = 4;
   const double before = waits.before.value(), after = waits.after.value();
   if (waits.before == works.before && waits.after == works.after) return true;
   if (before < k_few || works.before == k_none) return false;
   const double likely = before * works.after.value() / works.before.value();
-  return works.before != works.after && std::fabs(likely - after) <= k_rounding;
+  return works.before != works.after && std::fabs(likely - after) < 1;
 }
 
 }  // namespace

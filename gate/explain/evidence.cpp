@@ -188,6 +188,9 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
   if (!evidence.kernels_known) drop_works(evidence, kind, cpu);
   evidence.cpu_ops_known = !cpu && tells_cpu_ops(before) && tells_cpu_ops(after);
   if (!cpu && !evidence.cpu_ops_known) drop_works(evidence, Work::Kind::op, true);
+  evidence.same_graph = evidence.cpu_ops_known && comparable(before.graph_ops, after.graph_ops) &&
+                        before.graph_ops->counts == after.graph_ops->counts &&
+                        before.placement.cpu_ops == after.placement.cpu_ops;
   return evidence;
 }
 

@@ -262,8 +262,11 @@ void add_works(Board& board, Moves moves, bool added) {
   if (moves.empty()) return;
   by_size(moves);
   // The engine's graph asks for the same ops as before: they were fused, or are.
-  const bool same_graph = board.evidence.graph_known && board.found.graph.empty();
-  const bool fusion = same_graph && is_small(moves.front());
+  const bool same_graph = board.evidence.same_graph ||
+                          (board.evidence.graph_known && board.found.graph.empty());
+  // A copy that no op asked for is one that another kernel needs.
+  const bool fusion = same_graph && is_small(moves.front()) &&
+                      profile::role_of(moves.front()->name).work != "CPY";
   Finding finding = board.about(fusion  ? (added ? kind::fusion_lost : kind::fusion_gained)
                                 : added ? kind::op_added
                                         : kind::op_removed,
