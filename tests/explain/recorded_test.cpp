@@ -52,6 +52,23 @@ profile::Profile profile_of(const Json& json) {
   return profile ? *profile : profile::Profile{};
 }
 
+// A change's, of which a file may hold only what differs from its base.
+profile::Profile changed_profile(const Json& base, const Json& change) {
+  if (change.contains("profile")) return profile_of(change.at("profile"));
+  const Json& differs = change.at("differs");
+  Json whole = base;
+  whole.update(differs);
+  std::map<std::string, Json> metrics;
+  for (const Json* side : {&base, &differs}) {
+    for (const Json& one : side->value("metrics", Json::array())) metrics[one.at("metric")] = one;
+  }
+  whole["metrics"] = Json::array();
+  for (const auto& [name, one] : metrics) {
+    if (!one.contains("gone")) whole["metrics"].push_back(one);
+  }
+  return profile_of(whole);
+}
+
 // What only a Vulkan layer sees: no ops, no counts of ggml's.
 profile::Profile without_ggml(profile::Profile profile) {
   std::erase_if(profile.metrics, [](const auto& one) { return one.second.source == "ggml"; });
@@ -89,7 +106,7 @@ Scores score(const std::vector<Json>& list) {
     const ModelFacts model = model_of(recording);
     const profile::Profile base = profile_of(recording.at("base"));
     for (const Json& change : recording.at("changes")) {
-      const profile::Profile changed = profile_of(change.at("profile"));
+      const profile::Profile changed = changed_profile(recording.at("base"), change);
       const std::string want = change.at("want").is_null() ? "" : change.at("want");
       const std::string name = recording.at("model").get<std::string>() + " " +
                                recording.at("prompt").get<std::string>() + " on " +

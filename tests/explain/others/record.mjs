@@ -74,6 +74,19 @@ const sets = {
     ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
     ["contextSize=1024", "memory_changed"],
   ]},
+  "node-llama-cpp-3.18.1": {half: "apart", engine: "node-llama-cpp", version: "3.18.1", twin: "amd-rx-6900-xt", changes: [
+    ["gpuLayers=2", "work_moved_to_cpu"],
+    ["gpuLayers=0", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
+    ["GGML_VK_PERF_LOGGER=1", "sync_added|batching_lost"],
+    ["GGML_VK_DISABLE_ASYNC=1", "sync_added"],
+    ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
+    ["contextSize=1024", "memory_changed"],
+  ]},
+  // Before it moved to the C++ of the runtime: kernels written in TypeScript. Its package.json was made to export "./webgpu" to Node.
+  "onnxruntime-web-1.20.1": {half: "apart", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
   "tfjs": {half: "apart", engine: "tfjs", version: "4.22.0", twin: "intel-arc-b580", changes: [
     ["apart=1", "fusion_lost"],
     ["transposed=1", "op_added"],
@@ -109,6 +122,16 @@ function counted(folder, change) {
   return profile;
 }
 
+// What of a profile is another: fields, and metrics by their name.
+function differs(base, profile) {
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+  const changed = Object.fromEntries(Object.entries(profile).filter(([field, value]) => !same(value, base[field])));
+  const old = Object.fromEntries(base.metrics.map(one => [one.metric, one])), now = new Set(profile.metrics.map(one => one.metric));
+  const gone = base.metrics.filter(one => !now.has(one.metric)).map(one => ({metric: one.metric, gone: true}));
+  if (changed.metrics) changed.metrics = [...profile.metrics.filter(one => !same(one, old[one.metric])), ...gone];
+  return changed;
+}
+
 for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
   const {half, engine, version, twin, changes} = sets[name], {config, model, args} = engines[engine];
   const folder = mkdtempSync(join(tmpdir(), "weir-pairs-"));
@@ -130,7 +153,7 @@ for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
         continue;
       }
       if (JSON.stringify(profile) === JSON.stringify(base)) console.log(`${name}: ${change} changes nothing: left out`);
-      else list.push({switch: change, want, profile});
+      else list.push({switch: change, want, differs: differs(base, profile)});
     }
     const text = JSON.stringify({base, changes: list, device: `simulated ${twin}`, layers: model === "whisper" ? 2 : 4, model: engine,
       prompt: `decode of ${version}`});
