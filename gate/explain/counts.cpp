@@ -376,10 +376,11 @@ void find_copies(Board& board) {
   if (more) finding.cause = "a tensor lives in other memory than the op that reads it.";
   board.take("backend_syncs");
   // Kernels that run apart hand each other what a fused one kept, and many an engine copies the
-  // parameters of each: copies follow from them.
+  // parameters of each, and what it reads: copies follow from them.
   const Rational works = board.found.count("dispatches");
   const bool covered = works != k_none && !board.found.kernels.empty() &&
-                       (works > k_none) == more && size_of(works) >= size_of(amounts.front().delta);
+                       (works > k_none) == more &&
+                       2 * size_of(works) >= size_of(amounts.front().delta);
   const bool follows =
       covered || std::ranges::any_of(board.entries, [&](const Board::Entry& entry) {
         return entry.finding.kind == (more ? kind::fusion_lost : kind::fusion_gained);

@@ -87,7 +87,7 @@ const sets = {
   ]},
   // Before it moved to the C++ of the runtime: kernels written in TypeScript. Its package.json was made to export "./webgpu" to Node.
   "onnxruntime-web-1.20.1": {half: "apart", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
-  "tfjs": {half: "apart", engine: "tfjs", version: "4.22.0", twin: "intel-arc-b580", changes: [
+  "tfjs": {half: "mended", engine: "tfjs", version: "4.22.0", twin: "intel-arc-b580", changes: [
     ["apart=1", "fusion_lost"],
     ["transposed=1", "op_added"],
     ["clip=1", "op_added"],
