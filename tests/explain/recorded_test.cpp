@@ -158,7 +158,7 @@ TEST(RecordedChanges, NameTheCauseFirstOfOtherEngines) {
   EXPECT_GE(by.done.right, 41U);
   EXPECT_GE(by.undone.right, 39U);
   EXPECT_EQ(apart.done.cases, 39U);
-  EXPECT_GE(apart.done.right, 32U);
+  EXPECT_GE(apart.done.right, 34U) << "32, and two that were mended after they were scored";
   const auto all_of = [](const profile::Profile& before, const profile::Profile& after) {
     return explain(evidence_of(before, after), nullptr, {default_bands(), {}}).findings;
   };
