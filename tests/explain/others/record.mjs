@@ -87,6 +87,14 @@ const sets = {
   ]},
   // Before it moved to the C++ of the runtime: kernels written in TypeScript. Its package.json was made to export "./webgpu" to Node.
   "onnxruntime-web-1.20.1": {half: "apart", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
+  // Recorded when explain was mended.
+  "jax-js": {half: "apart", engine: "jax-js", version: "0.1.25", twin: "nvidia-rtx-5090", changes: [
+    ["jit=0", "fusion_lost"],
+    ["clip=1", "variant_changed|code_changed|op_added"],  // fused into a kernel that was there
+    ["norms=1", "op_removed"],
+    ["extra=1", "op_added"],
+    ["read=1", "sync_added|sync_per_layer|extra_copies"],
+  ]},
   "tfjs": {half: "mended", engine: "tfjs", version: "4.22.0", twin: "intel-arc-b580", changes: [
     ["apart=1", "fusion_lost"],
     ["transposed=1", "op_added"],
