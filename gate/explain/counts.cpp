@@ -171,7 +171,8 @@ std::string total_headline(const Finding& finding, bool more, bool told) {
 bool goes_with(const ExactCounts& waits, const ExactCounts& works) {
   constexpr double k_few = 4;
   const double before = waits.before.value(), after = waits.after.value();
-  if (waits.before == works.before && waits.after == works.after) return true;
+  const auto rest = waits.before.minus(works.before), now = waits.after.minus(works.after);
+  if (rest && now && *rest >= k_none && *rest == *now) return true;
   if (before < k_few || works.before == k_none) return false;
   const double likely = before * works.after.value() / works.before.value();
   return works.before != works.after && std::fabs(likely - after) < 1;

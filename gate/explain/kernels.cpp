@@ -331,9 +331,9 @@ void find_pieces(Board& board) {
   double units = 0;
   for (const Move& move : board.found.kernels) {
     if (!board.free(move)) continue;
-    // One more alone may be anything.
+    // One more alone may be anything, and so may what has no name.
     if (move.before <= k_none || move.delta() < Rational(2) || move.parsed.words.empty() ||
-        is_small(&move)) {
+        is_small(&move) || nameless(&move)) {
       return;
     }
     moves.push_back(&move);

@@ -30,7 +30,7 @@ export const engines = {
   "tfjs": {config: {...script("tfjs.mjs"), probes: ["vulkan"], command: ["node", "tfjs.mjs", "{tokens}"]}, twins: two,
     change: {env: settings("transposed=1"), want: "op_added"}},
   "jax-js": {config: {...script("jax.mjs"), probes: ["vulkan"], command: ["node", "jax.mjs", "{tokens}"]}, twins: two,
-    change: {env: settings("jit=0"), want: "fusion_lost"}},
+    change: {env: settings("extra=1"), want: "op_added"}},
   "clpeak": {native: true, prompts: {latency: {text: "--kernel-latency", tokens: 0}}, device: "opencl",
     config: {command: ["sh", "-c", "for i in $(seq $0); do clpeak $1 $SETTINGS; done", "{repeats}", "{prompt}"], output: "generic", probes: ["opencl"],
       metrics: {kernel_latency_seconds: {regex: "Kernel launch latency : ([\\d.]+) us", unit: "us", better: "lower"}}},
