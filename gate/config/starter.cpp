@@ -86,6 +86,9 @@ std::string models(const StarterInput& found, const std::vector<Named>& all) {
 
 // The CPU and Vulkan where an engine runs there, and for one that runs on neither its own device.
 std::string backends(const StarterInput& found, const std::vector<Named>& all) {
+  if (!found.twin.empty()) {
+    return fmt::format("{{{0}: {{device: {1}, twin: {0}}}}}", found.twin, found.twin_device);
+  }
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
     if (!holds(names, name)) names.push_back(name);

@@ -25,6 +25,8 @@ struct StarterInput {
   bool has_vulkan = false;             // a Vulkan device is here
   bool has_probes = true;              // weir's probes lie where this program finds them
   std::string build{};  // what seems to build programs here, as a YAML list; "": unknown
+  // The only backend: a simulated GPU by its name, and the device that it stands for. "": none.
+  std::string twin{}, twin_device{};
 };
 
 // Text that parse_settings reads and expand() makes at least one cell of, for any input.

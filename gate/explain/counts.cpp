@@ -167,14 +167,15 @@ std::string total_headline(const Finding& finding, bool more, bool told) {
                             : "fused, or done elsewhere");
 }
 
-// As many more as there are more works: a wait for each, or one for each few.
+// As many more as there are more works: a wait for each, or one for each few, the last few too.
 bool goes_with(const ExactCounts& waits, const ExactCounts& works) {
-  constexpr double k_few = 4, k_rounding = 0.5;
+  constexpr double k_few = 4;
   const double before = waits.before.value(), after = waits.after.value();
-  if (waits.before == works.before && waits.after == works.after) return true;
+  const auto rest = waits.before.minus(works.before), now = waits.after.minus(works.after);
+  if (rest && now && *rest >= k_none && *rest == *now) return true;
   if (before < k_few || works.before == k_none) return false;
   const double likely = before * works.after.value() / works.before.value();
-  return works.before != works.after && std::fabs(likely - after) <= k_rounding;
+  return works.before != works.after && std::fabs(likely - after) < 1;
 }
 
 }  // namespace
@@ -376,10 +377,11 @@ void find_copies(Board& board) {
   if (more) finding.cause = "a tensor lives in other memory than the op that reads it.";
   board.take("backend_syncs");
   // Kernels that run apart hand each other what a fused one kept, and many an engine copies the
-  // parameters of each: copies follow from them.
+  // parameters of each, and what it reads: copies follow from them.
   const Rational works = board.found.count("dispatches");
   const bool covered = works != k_none && !board.found.kernels.empty() &&
-                       (works > k_none) == more && size_of(works) >= size_of(amounts.front().delta);
+                       (works > k_none) == more &&
+                       2 * size_of(works) >= size_of(amounts.front().delta);
   const bool follows =
       covered || std::ranges::any_of(board.entries, [&](const Board::Entry& entry) {
         return entry.finding.kind == (more ? kind::fusion_lost : kind::fusion_gained);

@@ -93,6 +93,19 @@ bool comparable(const std::optional<profile::KernelSet>& a,
          a->length == b->length;
 }
 
+// Kernels without names tell little of a graph with other ops: the device's ops stand for them.
+bool told_by_ops(const profile::Profile& before, const profile::Profile& after) {
+  return before.kernels && after.kernels && !before.kernels->named && !after.kernels->named &&
+         comparable(before.graph_ops, after.graph_ops) &&
+         before.graph_ops->counts != after.graph_ops->counts;
+}
+
+void add_ops(const profile::KernelSet& ops, Side& side) {
+  for (const auto& [op, count] : ops.counts) {
+    side.works.push_back(work_of(Work::Kind::op, op, false, count));
+  }
+}
+
 bool is_call(const verdict::Changed& one) { return one.name.starts_with(profile::k_system_call); }
 
 void drop_works(Evidence& evidence, Work::Kind kind, bool on_cpu) {
@@ -188,6 +201,16 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
   if (!evidence.kernels_known) drop_works(evidence, kind, cpu);
   evidence.cpu_ops_known = !cpu && tells_cpu_ops(before) && tells_cpu_ops(after);
   if (!cpu && !evidence.cpu_ops_known) drop_works(evidence, Work::Kind::op, true);
+  evidence.same_graph = evidence.cpu_ops_known && comparable(before.graph_ops, after.graph_ops) &&
+                        before.graph_ops->counts == after.graph_ops->counts &&
+                        before.placement.cpu_ops == after.placement.cpu_ops;
+  if (evidence.cpu_ops_known && told_by_ops(before, after)) {
+    drop_works(evidence, kind, cpu);
+    add_ops(*before.graph_ops, evidence.before);
+    add_ops(*after.graph_ops, evidence.after);
+    evidence.kernels_known = false;
+    evidence.graph_known = true;
+  }
   return evidence;
 }
 

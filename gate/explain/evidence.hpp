@@ -58,6 +58,7 @@ struct Evidence {
   bool cpu_ops_known = false;  // both sides tell which ops ran on the CPU of a cell on a device
   // Both sides tell every op of the graph, with where it ran.
   bool graph_known = false;
+  bool same_graph = false;  // both sides tell its ops: the same ones, in the same place
   std::vector<verdict::OtherCode> code{};  // kernels whose code differs, out of a verdict
   std::vector<verdict::Changed> calls{};   // system calls that changed, by name
   std::optional<Judgement> gate;           // of evidence out of a verdict

@@ -70,7 +70,17 @@ std::vector<Moves> swapped(const Open& open) {
   return groups;
 }
 
-// One kernel for another as often, with names that begin alike.
+// Names that begin alike, or that are known to tell of the same work.
+bool alike(const Move* a, const Move* b) {
+  const auto& left = a->parsed.words;
+  const auto& right = b->parsed.words;
+  const auto same = static_cast<std::size_t>(std::ranges::mismatch(left, right).in1 - left.begin());
+  if (same > 0 && same * 2 >= std::max(left.size(), right.size())) return true;
+  const auto works = profile::role_of(a->name).works;
+  return !works.empty() && works == profile::role_of(b->name).works;
+}
+
+// One kernel for another as often.
 std::vector<Moves> exchanged(const Open& open) {
   std::vector<Moves> pairs;
   if (too_many_names(open)) return pairs;
@@ -78,11 +88,7 @@ std::vector<Moves> exchanged(const Open& open) {
   for (const Move* down : open.down) {
     for (const Move* up : open.up) {
       if (seen.contains(up) || seen.contains(down)) continue;
-      if (sum_of({up, down}) != k_none) continue;
-      const auto& a = down->parsed.words;
-      const auto& b = up->parsed.words;
-      const auto alike = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-      if (alike == 0 || alike * 2 < std::max(a.size(), b.size())) continue;
+      if (sum_of({up, down}) != k_none || !alike(down, up)) continue;
       seen.insert({up, down});
       pairs.push_back({up, down});
     }
@@ -262,8 +268,11 @@ void add_works(Board& board, Moves moves, bool added) {
   if (moves.empty()) return;
   by_size(moves);
   // The engine's graph asks for the same ops as before: they were fused, or are.
-  const bool same_graph = board.evidence.graph_known && board.found.graph.empty();
-  const bool fusion = same_graph && is_small(moves.front());
+  const bool same_graph =
+      board.evidence.same_graph || (board.evidence.graph_known && board.found.graph.empty());
+  // A copy that no op asked for is one that another kernel needs.
+  const bool fusion =
+      same_graph && is_small(moves.front()) && profile::role_of(moves.front()->name).work != "CPY";
   Finding finding = board.about(fusion  ? (added ? kind::fusion_lost : kind::fusion_gained)
                                 : added ? kind::op_added
                                         : kind::op_removed,
@@ -322,9 +331,9 @@ void find_pieces(Board& board) {
   double units = 0;
   for (const Move& move : board.found.kernels) {
     if (!board.free(move)) continue;
-    // One more alone may be anything.
+    // One more alone may be anything, and so may what has no name.
     if (move.before <= k_none || move.delta() < Rational(2) || move.parsed.words.empty() ||
-        is_small(&move)) {
+        is_small(&move) || nameless(&move)) {
       return;
     }
     moves.push_back(&move);

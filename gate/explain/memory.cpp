@@ -50,7 +50,10 @@ void find_memory(Board& board) {
       finding.look_at = "what is allocated between two submissions.";
     }
     board.take("allocations");
-    board.add(std::move(finding), 2 * size_of(asked));
+    // More work has more results, each in memory of its own.
+    const Rational works = board.found.count("dispatches");
+    const bool follows = (works > k_none) == (asked > k_none) && size_of(asked) <= size_of(works);
+    board.add(std::move(finding), 2 * size_of(asked), follows ? 2 : 1);
   }
   const auto* use =
       first_of(k_uses, [&](const MemoryUse& one) { return board.found.levels.contains(one.base); });

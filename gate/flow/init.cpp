@@ -9,6 +9,7 @@
 #include "gate/flow/measure.hpp"
 #include "gate/flow/repository.hpp"
 #include "gate/model/gguf.hpp"
+#include "gate/probes/read/twin_folder.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/profile_texts.hpp"
 #include "gate/sys/paths.hpp"
@@ -295,17 +296,23 @@ bool model_folder(const sys::Files& files, const std::string& path) {
   return names && std::ranges::any_of(*names, weights);
 }
 
-std::vector<config::StarterModel> find_models(const sys::Files& files) {
+std::vector<config::StarterModel> find_models(const sys::Files& files,
+                                              const std::vector<config::StarterEngine>& engines) {
   std::vector<config::StarterModel> found;
+  std::set<std::string> endings{"gguf", "onnx"};
+  for (const config::StarterEngine& engine : engines) {
+    endings.insert(find_named(config::presets(), engine.preset)->loads);
+  }
+  endings.erase("");  // any
   for (const char* folder : k_model_folders) {
     for (const std::string& name : files.list(folder).value_or(std::vector<std::string>())) {
       if (found.size() == k_most_models) break;
       const std::string path =
           folder == std::string_view(".") ? name : sys::join_path(folder, name);
       // llama.cpp's own repository has vocabularies without a model.
-      const bool known = name.ends_with(".gguf") || name.ends_with(".onnx");
-      if (known && !name.starts_with("ggml-vocab-")) {
-        found.push_back({name.substr(0, name.size() - 5), path});
+      const std::size_t dot = std::min(name.rfind('.'), name.size() - 1);
+      if (endings.contains(name.substr(dot + 1)) && !name.starts_with("ggml-vocab-")) {
+        found.push_back({name.substr(0, dot), path});
       } else if (model_folder(files, path)) {
         found.push_back({name, path, true});
       }
@@ -324,8 +331,14 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   }
   config::StarterInput found;
   found.engines = find_engines(job.world);
-  found.models = find_models(files);
+  found.models = find_models(files, found.engines);
   found.build = find_build(files);
+  if (!options.twin.empty()) {
+    const auto folders = probes::twin_folders(files, sys::folder_of(file));
+    WEIR_TRY(const auto twin, probes::load_twin(files, folders, options.twin));
+    found.twin = twin.name;
+    found.twin_device = twin.has_vulkan() ? "vulkan" : "cuda";
+  }
   const sys::Interrupts interrupts;
   config::Cell probe_cell;
   probe_cell.device = "vulkan";
@@ -353,7 +366,9 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
   if (found.models.empty()) {
     said += "  no model found: weir model make models/tiny-llama.gguf writes a small one\n";
   }
-  said += fmt::format("  vulkan  {}\n", found.has_vulkan ? "yes" : "no device");
+  said += found.twin.empty()
+              ? fmt::format("  vulkan  {}\n", found.has_vulkan ? "yes" : "no device")
+              : fmt::format("  {:<7} {}, simulated\n", found.twin_device, found.twin);
   const bool incomplete = found.engines.empty() || found.models.empty();
   const std::string named = file == "weir.yaml" ? "" : " -c " + file;
   if (options.ci.empty() && incomplete) {

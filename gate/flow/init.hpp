@@ -13,6 +13,7 @@ struct InitOptions {
   std::string ci{};    // "github", "gitlab"; "": none
   bool list = false;   // the presets, and nothing else
   bool forks = false;  // of "github": two workflows, which gate forks as well
+  std::string twin{};  // the only backend, a simulated GPU; "": what is here
 };
 // Writes job.asked.config. For a CI system also .github/workflows/weir.yml (and weir-post.yml), or
 // .gitlab-ci.yml

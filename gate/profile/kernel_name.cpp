@@ -218,13 +218,25 @@ bool known_part(const KnownFusion& known, const std::string& part) {
   return all && any([&](const std::string& one) { return part.find(one) != std::string::npos; });
 }
 
+// "MatMulPackedProgram": words that begin with a capital, MatMul being one.
+std::string split_capitals(std::string_view name) {
+  std::string words;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const bool begins =
+        i > 0 && name[i - 1] >= 'a' && name[i - 1] <= 'z' && name[i] >= 'A' && name[i] <= 'Z';
+    if (begins && !(name.substr(i).starts_with("Mul") && words.ends_with("Mat"))) words += '_';
+    words += name[i];
+  }
+  return words;
+}
+
 }  // namespace
 
 std::string KernelName::base() const { return text::join(words, "_"); }
 
 KernelName kernel_name(std::string_view name) {
   KernelName made;
-  std::string lowered = text::lower(bare(name.substr(0, 512)));
+  std::string lowered = text::lower(split_capitals(bare(name.substr(0, 512))));
   std::ranges::replace_if(
       lowered, [](char c) { return holds("-. /", c); }, '_');
   for (std::string& word : text::split(lowered, '_')) {
@@ -297,9 +309,9 @@ std::string lasting_name(std::string_view name) {
 
 bool small_work(const KernelName& name) {
   static constexpr std::array k_small = {
-      "add",  "mul",     "sub",  "div",  "scale", "silu",   "gelu",    "relu",     "tanh",
-      "norm", "rope",    "cpy",  "copy", "glu",   "swiglu", "sigmoid", "cont",     "rows",
-      "max",  "softmax", "bias", "sqr",  "sum",   "exp",    "act",     "activate", "activation"};
+      "add",  "mul", "sub",  "div", "scale",  "silu",     "gelu",       "relu",  "tanh",  "norm",
+      "rope", "cpy", "copy", "glu", "swiglu", "sigmoid",  "cont",       "rows",  "max",   "softmax",
+      "bias", "sqr", "sum",  "exp", "act",    "activate", "activation", "unary", "binary"};
   static constexpr std::array k_products = {"mat", "matmul", "gemv", "gemm", "mv"};
   const auto any = [&](const auto& known) {
     return std::ranges::any_of(name.words, [&](const auto& word) { return holds(known, word); });

@@ -94,6 +94,24 @@ TEST_F(Init, FindsModelsThatAreFolders) {
   EXPECT_THAT(yaml, Not(HasSubstr("no-weights")));
 }
 
+TEST_F(Init, GatesOneSimulatedGpuWhereItIsTold) {
+  spill(scratch_ / "package.json", R"({"dependencies": {"@fugood/whisper.node": "*"}})");
+  spill(scratch_ / "models/tiny.bin", "no model at all");
+  const auto init = [&](const std::string& twin) {
+    return weir(scratch_, {"init", "--force", "--twin", twin});
+  };
+  ASSERT_EQ(init("nvidia-rtx-4090").exit_code, 0);
+  const std::string yaml = slurp(scratch_ / "weir.yaml");
+  EXPECT_THAT(yaml,
+              HasSubstr("backends: {nvidia-rtx-4090: {device: vulkan, twin: nvidia-rtx-4090}}\n"));
+  EXPECT_THAT(yaml, HasSubstr("  tiny: models/tiny.bin\n")) << "whisper.cpp loads it";
+  EXPECT_EQ(init("nvidia-h100").exit_code, 0);
+  EXPECT_THAT(slurp(scratch_ / "weir.yaml"), HasSubstr("{device: cuda, twin: nvidia-h100}"));
+  const Ended unknown = init("nvidia-rtx-4091");
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("nvidia-rtx-4090"));
+}
+
 TEST_F(Init, ListsPresetsAndWhetherTheyWereTried) {
   const Ended ended = weir(scratch_, {"init", "--list"});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;

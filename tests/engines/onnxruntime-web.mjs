@@ -1,5 +1,5 @@
 // onnxruntime-web.mjs MODEL RUNS [NAME=VALUE ...]: onnxruntime-web runs a model RUNS times on WebGPU, which npm's webgpu (Dawn) gives Node.
-// NAME=VALUE goes to the session: graphOptimizationLevel=disabled. Start Node with --liftoff-only: without it V8 spends minutes on
+// NAME=VALUE goes to the session and its provider: graphOptimizationLevel=disabled, forceCpuNodeNames=NAME,NAME. Start Node with --liftoff-only: without it V8 spends minutes on
 // optimising the runtime's WebAssembly.
 import {readFileSync} from "node:fs";
 import {create, globals} from "webgpu";
@@ -18,7 +18,10 @@ GPUQueue.prototype.writeBuffer = function (buffer, at, data, from, size) {
   return write.call(this, buffer, at, view.slice(from ?? 0, size === undefined ? undefined : (from ?? 0) + size));
 };
 ort.env.wasm.numThreads = 1;
-const session = await ort.InferenceSession.create(readFileSync(file), {executionProviders: ["webgpu"], ...Object.fromEntries(settings.map(one => one.split("=")))});
+const own = Object.fromEntries(settings.map(one => one.split("=")));
+const provider = {name: "webgpu", ...(own.storageBufferCacheMode && {storageBufferCacheMode: own.storageBufferCacheMode}),
+  ...(own.forceCpuNodeNames && {forceCpuNodeNames: own.forceCpuNodeNames.split(",")})};
+const session = await ort.InferenceSession.create(readFileSync(file), {executionProviders: [provider], ...own});
 const x = new ort.Tensor("float32", Float32Array.from({length: 16 * 64}, (_, i) => Math.sin(i)), [16, 64]);
 const from = performance.now();
 for (let run = 0; run < Number(runs); ++run) await session.run({x});

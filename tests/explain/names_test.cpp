@@ -29,6 +29,10 @@ TEST(KernelName, IsWhatItComputesAndAVariant) {
       {"void mul_mat_vec_q<(ggml_type)12, 1>(void const*)", "mul_mat_vec_q", ""},
       {"ggml_cuda::rms_norm_f32<1024, false>", "rms_norm", "f32"},
       {"MUL_MAT", "mul_mat", ""},
+      // TensorFlow.js and ONNX Runtime.
+      {"MatMulPackedProgram", "matmul_packed_program", ""},
+      {"MatMulSmallOutputSizeProgram", "matmul", "small_output_size_program"},
+      {"LayerNorm", "layer_norm", ""},
       {"f32", "f32", ""},
       {"", "", ""},
   };

@@ -10,6 +10,8 @@ void add_init(const Verb& verb) {
   verb.takes_config("File to write");
   verb.flag("--force", options->force, "Overwrite an existing file");
   verb.flag("--list", options->list, "List the presets, and the engines that they are for");
+  verb.option("--twin", options->twin, "NAME",
+              "Gate the simulated GPU NAME, and no other backend (weir device list)");
   verb.takes_json();
   verb.option("--ci", options->ci, "SYSTEM",
               "Write a workflow too, count once and report how long a gate takes; keeps files "
@@ -23,7 +25,8 @@ void add_init(const Verb& verb) {
       "and PATH, and for weir-engine in these folders alone. It looks for models in .\n"
       "and models/: GGUF files, and folders with config.json and safetensors. It\n"
       "starts none.\n\n"
-      "Examples:\n  weir init && weir gate --counts-only\n  weir init --ci github\n"
+      "Examples:\n  weir init && weir gate --counts-only\n  weir init --twin nvidia-rtx-4090\n"
+      "  weir init --ci github\n"
       "  weir init --ci github --forks");
 }
 

@@ -1,0 +1,174 @@
+// record.mjs WEIR PACKAGES [SET…]: counts the engines of tests/engines on device twins, without and with switches of their own, and writes
+// a file for each set below. The last column was written before explain was asked: the kinds of finding that are true
+// of the switch. PACKAGES/SET/node_modules, or else PACKAGES/node_modules, has the engine. A switch that changes no count is no pair.
+import {execFileSync, spawnSync} from "node:child_process";
+import {cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync} from "node:fs";
+import {tmpdir} from "node:os";
+import {dirname, join} from "node:path";
+import {fileURLToPath} from "node:url";
+import {engines} from "../../engines/engines.mjs";
+import {make_model} from "../../engines/onnx_model.mjs";
+
+// NAME=VALUE in capitals is a variable, "model=NAME" a change of tests/engines/onnx_model.mjs, any other one a setting of the script.
+const onnx = [
+  ["graphOptimizationLevel=disabled", "fusion_lost"],  // Gemm comes apart
+  ["model=scale", "op_added"],
+  ["model=no-norm", "op_removed"],
+  ["model=cpu", "sync_per_layer|sync_added"],  // an op without a kernel
+  ["forceCpuNodeNames=layer0.softmax,layer1.softmax,layer2.softmax,layer3.softmax", "work_moved_to_cpu"],
+  ["storageBufferCacheMode=disabled", "memory_changed"],
+];
+const sets = {
+  "llama.node-radeon": {half: "mended", engine: "llama.node", version: "1.7.15", twin: "amd-rx-7900-xtx", changes: [
+    ["flash_attn_type=off", "fusion_lost"],
+    ["n_gpu_layers=2", "work_moved_to_cpu"],
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_VK_DISABLE_F16=1", "variant_changed"],
+    ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],  // what is written needs a staging buffer
+    ["n_ctx=1024", "memory_changed"],
+    ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "count_changed"],  // the same work in more submissions
+  ]},
+  "whisper.node-arc": {half: "mended", engine: "whisper.node", version: "1.1.3", twin: "intel-arc-a770", changes: [
+    ["useFlashAttn=0", "fusion_lost"],
+    ["useGpu=0", "work_moved_to_cpu"],
+    ["GGML_VK_DISABLE_F16=1", "variant_changed"],
+    ["GGML_VK_SERIALIZE_SUBMISSIONS=1", "sync_added"],
+  ]},
+  "dawn": {half: "mended", engine: "dawn", version: "0.6.2", twin: "qualcomm-adreno-750", changes: [["unfused", "fusion_lost"]]},
+  "onnxruntime-web": {half: "mended", engine: "onnxruntime-web", version: "1.30.0", twin: "amd-rx-6900-xt", changes: onnx},
+  "onnxruntime-node": {half: "mended", engine: "onnxruntime-node", version: "1.30.0", twin: "nvidia-rtx-3090", changes: onnx},
+
+  // Without names of kernels another kernel and other code of one are the same sight.
+  "node-llama-cpp-3.1.1": {half: "apart", engine: "node-llama-cpp", version: "3.1.1", twin: "nvidia-rtx-4090", changes: [
+    ["gpuLayers=2", "work_moved_to_cpu"],
+    ["gpuLayers=0", "work_moved_to_cpu"],
+    ["flashAttention=1", "work_moved_to_cpu"],  // no Vulkan kernel in that release
+    ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],
+    ["contextSize=1024", "memory_changed"],
+    ["GGML_VK_FORCE_MAX_ALLOCATION_SIZE=4000000", "memory_changed|fixed_cost_changed"],
+  ]},
+  "node-llama-cpp-3.6.0-geforce": {half: "apart", engine: "node-llama-cpp", version: "3.6.0", twin: "nvidia-rtx-4090", changes: [
+    ["flashAttention=1", "fusion_gained"],  // by cooperative matrices 2
+    ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],
+    ["GGML_VK_PREFER_HOST_MEMORY=1", "copies_removed|memory_changed"],
+    ["GGML_VK_SUBALLOCATION_BLOCK_SIZE=1000000", "memory_changed|fixed_cost_changed"],
+  ]},
+  "node-llama-cpp-3.10.0": {half: "apart", engine: "node-llama-cpp", version: "3.10.0", twin: "intel-arc-a770", changes: [
+    ["gpuLayers=2", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],
+    ["GGML_VK_PERF_LOGGER=1", "sync_added|batching_lost"],
+    ["GGML_VK_PREFER_HOST_MEMORY=1", "copies_removed|memory_changed"],
+    ["batchSize=32", "memory_changed"],
+    ["contextSize=1024", "memory_changed"],
+  ]},
+  "node-llama-cpp-3.14.5": {half: "apart", engine: "node-llama-cpp", version: "3.14.5", twin: "nvidia-rtx-3090", changes: [
+    ["gpuLayers=2", "work_moved_to_cpu"],
+    ["gpuLayers=0", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
+    ["GGML_VK_PERF_LOGGER=1", "sync_added|batching_lost"],
+    ["GGML_VK_DISABLE_ASYNC=1", "sync_added"],
+    ["GGML_VK_DISABLE_F16=1", "variant_changed"],
+    ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
+    ["contextSize=1024", "memory_changed"],
+  ]},
+  "node-llama-cpp-3.18.1": {half: "apart", engine: "node-llama-cpp", version: "3.18.1", twin: "amd-rx-6900-xt", changes: [
+    ["gpuLayers=2", "work_moved_to_cpu"],
+    ["gpuLayers=0", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
+    ["GGML_VK_PERF_LOGGER=1", "sync_added|batching_lost"],
+    ["GGML_VK_DISABLE_ASYNC=1", "sync_added"],
+    ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
+    ["contextSize=1024", "memory_changed"],
+  ]},
+  // Before it moved to the C++ of the runtime: kernels written in TypeScript. Its package.json was made to export "./webgpu" to Node.
+  "onnxruntime-web-1.20.1": {half: "apart", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
+  // Recorded when explain was mended.
+  "jax-js": {half: "apart", engine: "jax-js", version: "0.1.25", twin: "nvidia-rtx-5090", changes: [
+    ["jit=0", "fusion_lost"],
+    ["clip=1", "variant_changed|code_changed|op_added"],  // fused into a kernel that was there
+    ["norms=1", "op_removed"],
+    ["extra=1", "op_added"],
+    ["read=1", "sync_added|sync_per_layer|extra_copies"],
+  ]},
+  "tfjs": {half: "mended", engine: "tfjs", version: "4.22.0", twin: "intel-arc-b580", changes: [
+    ["apart=1", "fusion_lost"],
+    ["transposed=1", "op_added"],
+    ["clip=1", "op_added"],
+    ["norms=1", "op_removed"],
+    ["read=1", "sync_added|sync_per_layer|extra_copies"],
+    ["WEBGPU_CPU_FORWARD=false", "op_added|work_moved_to_gpu"],
+    ["WEBGPU_MATMUL_PROGRAM_TYPE=0", "variant_changed"],
+    ["WEBGPU_MATMUL_PROGRAM_TYPE=3", "variant_changed"],
+    ["WEBGPU_USE_NAIVE_CONV2D_DEBUG=true", "fusion_gained"],  // patches and product in one kernel
+    ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=1", "count_changed|batching_lost"],  // the same work in more submissions
+  ]},
+};
+
+const here = dirname(fileURLToPath(import.meta.url)), scripts = join(here, "../../engines");
+const [weir, packages, ...chosen] = process.argv.slice(2);
+
+// A run's profile, without what tells of a machine.
+function counted(folder, change) {
+  const words = change.split(" ").map(word => word.split("="));
+  const env = Object.fromEntries(words.filter(([name]) => /^GGML_/.test(name)));
+  env.SETTINGS = words.filter(([name]) => !/^(GGML_|model$)/.test(name)).map(word => word.join("=")).join(" ");
+  const model = words.find(([name]) => name === "model")?.[1];
+  if (existsSync(join(folder, "onnx"))) writeFileSync(join(folder, "model"), make_model(4, model));
+  spawnSync(weir, ["run", "--counts-only", "--quiet", "--json", "run.json"], {cwd: folder, env: {...process.env, ...env}, stdio: ["ignore", "ignore", "inherit"]});
+  const [profile] = JSON.parse(readFileSync(join(folder, "run.json"))).profiles;
+  if (profile.errors.length > 0) throw new Error(`${change}: ${JSON.stringify(profile.errors)} ${profile.stderr_tail}`);
+  const {device_class, lengths} = profile.provenance;
+  profile.provenance = {device_class, device_name: "", engine_build: "", fingerprint: "", fingerprint_parts: {}, lengths,
+    machine_class: "", machine_name: "", seen_class: "", seen_name: ""};
+  delete profile.stderr_tail;
+  profile.warnings = [];
+  return profile;
+}
+
+// What of a profile is another: fields, and metrics by their name.
+function differs(base, profile) {
+  const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+  const changed = Object.fromEntries(Object.entries(profile).filter(([field, value]) => !same(value, base[field])));
+  const old = Object.fromEntries(base.metrics.map(one => [one.metric, one])), now = new Set(profile.metrics.map(one => one.metric));
+  const gone = base.metrics.filter(one => !now.has(one.metric)).map(one => ({metric: one.metric, gone: true}));
+  if (changed.metrics) changed.metrics = [...profile.metrics.filter(one => !same(one, old[one.metric])), ...gone];
+  return changed;
+}
+
+for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
+  const {half, engine, version, twin, changes} = sets[name], {config, model, args} = engines[engine];
+  const folder = mkdtempSync(join(tmpdir(), "weir-pairs-"));
+  try {
+    for (const file of readdirSync(scripts)) if (file.endsWith(".mjs")) cpSync(join(scripts, file), join(folder, file));
+    const own = join(packages, name, "node_modules");
+    symlinkSync(existsSync(own) ? own : join(packages, "node_modules"), join(folder, "node_modules"));
+    if (model === "gguf") execFileSync(weir, ["model", "make", join(folder, "model")]);
+    if (model === "whisper") execFileSync("node", [join(here, "../../e2e/node/hollow_whisper.mjs"), join(folder, "model")]);
+    if (model === "onnx") writeFileSync(join(folder, "onnx"), "");
+    writeFileSync(join(folder, "weir.yaml"), JSON.stringify({version: 1, engines: {[engine]: config}, models: model ? {tiny: "model"} : {none: "/dev/null"},
+      backends: {[twin]: {device: "vulkan", twin, compile: "off", ...(args && {args})}}, prompts: {decode: {prompt_tokens: 0, tokens: 16}}}));
+    const base = counted(folder, "");
+    const list = [];
+    for (const [change, want] of changes) {
+      let profile;
+      try { profile = counted(folder, change); } catch (error) {
+        console.log(`${name}: left out: ${error.message}`);
+        continue;
+      }
+      if (JSON.stringify(profile) === JSON.stringify(base)) console.log(`${name}: ${change} changes nothing: left out`);
+      else list.push({switch: change, want, differs: differs(base, profile)});
+    }
+    const text = JSON.stringify({base, changes: list, device: `simulated ${twin}`, layers: model === "whisper" ? 2 : 4, model: engine,
+      prompt: `decode of ${version}`});
+    mkdirSync(join(here, half), {recursive: true});
+    writeFileSync(join(here, half, `${name}.json`), text.replaceAll('{"switch"', '\n{"switch"') + "\n");
+    console.log(`${name}: ${list.length} pairs`);
+  } finally {
+    rmSync(folder, {recursive: true, force: true});
+  }
+}
