@@ -206,11 +206,16 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
   for (const std::size_t part : parts_of(whole->parsed, names_in(fusion.parts))) {
     parts.push_back(fusion.parts[part]);
   }
-  // The joined kernel's own plain form is no part of it.
+  // The plain form of a joined kernel is no part of one.
+  const auto is_plain = [&](const Move* part) {
+    return std::ranges::any_of(fusion.joined, [&](const Move* one) {
+      return same_work(part->parsed, one->parsed);
+    });
+  };
   const bool named = !parts.empty();
   for (const Move* part : fusion.parts) {
     if (named || parts.size() == 3) break;
-    if (!same_work(part->parsed, whole->parsed)) parts.push_back(part);
+    if (!is_plain(part)) parts.push_back(part);
   }
   Moves variants = fusion.joined;
   std::erase_if(variants, [&](const Move* one) { return !same_work(one->parsed, whole->parsed); });
