@@ -131,6 +131,9 @@ std::string profile_text(const Profile& profile, const ProfileStyle& style) {
       page.say(4, "| " + clip(line, 400));
     }
   }
+  if (profile.profiling_cost) {
+    page.say(2, "Profiling cost {:.1f} % of throughput.", *profile.profiling_cost * 100);
+  }
   std::vector<std::string> doubts = profile.warnings;
   for (const auto& [name, measured] : profile.metrics) {
     for (const std::string& warning : measured.warnings) {

@@ -68,6 +68,13 @@ TEST(ProfileText, ShowsWhatWasMeasuredAndJudgesNothing) {
   }
 }
 
+TEST(ProfileText, TellsWhatProbesCostWhereThatWasMeasured) {
+  profile::Profile cell = measured();
+  EXPECT_THAT(profile_text(cell, {}), testing::Not(testing::HasSubstr("rofiling cost")));
+  cell.profiling_cost = 0.0126;
+  EXPECT_THAT(profile_text(cell, {}), testing::HasSubstr("Profiling cost 1.3 % of throughput."));
+}
+
 TEST(ProfileText, ShowsWhatAServerSaysOfItselfWithinEightyColumns) {
   using Kind = profile::ServerFigure::Kind;
   profile::Profile served = measured();
