@@ -69,6 +69,8 @@ struct LoadPoint {
   // p50, p90, p99 of this side, in seconds.
   std::array<std::optional<double>, 3> first_token{}, per_token{};
   std::optional<double> tokens_per_second{};
+  // What each was before: medians, and the rate.
+  std::optional<double> base_first_token{}, base_per_token{}, base_tokens_per_second{};
 };
 
 struct LoadCurve {

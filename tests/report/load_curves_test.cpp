@@ -82,6 +82,18 @@ TEST(LoadCurves, AreToldInWordsAndAsATableAsWell) {
   EXPECT_THAT(figure, HasSubstr("402 tok/s"));
 }
 
+TEST(LoadCurves, HaveThatOfTheBaseBesideThem) {
+  GateVerdict gate = served();
+  EXPECT_THAT(load_figure(load_curves(gate).at(0)), Not(HasSubstr("class=\"base\"")));
+  for (CellVerdict& cell : gate.cells) {
+    for (MetricVerdict& metric : cell.metrics) metric.baseline = *metric.current / 2;
+  }
+  const std::string figure = load_figure(load_curves(gate).at(0));
+  EXPECT_THAT(figure, HasSubstr("base: 9 ms at 1, 105 ms at 16; p50: 18 ms at 1"));
+  EXPECT_THAT(figure, HasSubstr("base: 59 tok/s at 1, 201 tok/s at 16; now: 118 tok/s at 1"));
+  EXPECT_THAT(figure, HasSubstr("line class=\"base\""));
+}
+
 TEST(LoadCurves, SayLargeNumbersWithoutPowersOfTen) {
   GateVerdict gate = served();
   for (auto& cell : gate.cells) {
