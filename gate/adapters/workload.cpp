@@ -53,10 +53,16 @@ Result<void> take_trace(const Json& json, WorkloadRequest& request) {
   return {};
 }
 
+tl::unexpected<Error> too_large() {
+  return fail(Code::data,
+              "the prompts up to here are larger than 256 MiB: \"requests\" takes fewer of them");
+}
+
 // What is asked in the first turns, behind what was said before.
 Result<std::vector<std::string>> prompts_of(const Json& conversation, std::int64_t turns) {
   std::vector<std::string> prompts;
   std::string said;
+  std::size_t bytes = 0;
   for (const Json& turn : conversation) {
     const Json &from = below(turn, "from"), &value = below(turn, "value");
     if (!value.is_string() || from == "system") continue;
@@ -66,6 +72,8 @@ Result<std::vector<std::string>> prompts_of(const Json& conversation, std::int64
     said += value.get_ref<const std::string&>();
     if (!is_asked) continue;
     prompts.push_back(said);
+    bytes += said.size();
+    if (bytes > k_most_text) return too_large();
     if (std::ssize(prompts) == turns) break;
   }
   if (prompts.empty()) return fail(Code::data, "a conversation in which nobody asks");
@@ -126,9 +134,7 @@ class Reading {
       if (requests_.size() >= most_) break;
       bytes_ += request.prompt.size();
       if (bytes_ > k_most_text) {
-        return fail(Code::data,
-                    "the prompts up to here are larger than 256 MiB: \"requests\" takes "
-                    "fewer of them");
+        return too_large();
       }
       request.after = before;
       before = requests_.size();
@@ -221,9 +227,11 @@ Result<std::vector<WorkloadRequest>> draw_requests(const Json& json, std::int64_
     const auto prefix = static_cast<std::int64_t>(draws.share() * static_cast<double>(prefixes));
     std::vector<WorkloadRequest> conversation;
     std::string said;
+    std::size_t bytes = 0;
     add_block(prefix, shared, said);
-    for (std::int64_t turn = 0; turn < turns; ++turn) {
+    for (std::int64_t turn = 0; turn < turns && bytes <= k_most_text; ++turn) {
       add_block(next++, prompts.draw(draws), said);
+      bytes += said.size();
       conversation.push_back({said, outputs.draw(draws)});
       add_block(next++, conversation.back().tokens, said);
     }

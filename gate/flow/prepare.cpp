@@ -54,8 +54,8 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
   return prepared;
 }
 
-// Asks containers, and nodes of Slurm, which GPUs they have: times depend on them. Once for cells
-// that are started in the same way.
+// Asks containers, and nodes of Slurm, which GPUs they have: times depend on them, and counts that
+// are accepted take times along. Once for cells that are started in the same way.
 Result<void> name_gpus(Loaded& loaded, const Job& job, const sys::Stop& stop) {
   std::map<config::Arguments, std::string> known;
   for (config::Cell& cell : loaded.cells) {
@@ -97,7 +97,7 @@ Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wa
   Ready ready;
   WEIR_CHECK(choose_reference(loaded, wanted.plan.times && wanted.results.empty(),
                               wanted.against.has_value()));
-  if (wanted.starts && wanted.plan.times) WEIR_CHECK(name_gpus(loaded, job, stop));
+  if (wanted.starts) WEIR_CHECK(name_gpus(loaded, job, stop));
   ready.loaded = std::move(loaded);
   ready.machine = sys::read_machine(job.files());
   run::Surroundings surroundings;

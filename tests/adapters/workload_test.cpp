@@ -157,6 +157,11 @@ TEST(Workload, HasALimitOfText) {
   const auto requests = read_workload(text, 1, 1000);
   ASSERT_FALSE(requests);
   EXPECT_NE(requests.error().message.find("256 MiB"), std::string::npos);
+  const auto drawn = read_workload(
+      R"({"prompt_tokens": 1000000, "output_tokens": 1000000, "shared_prefix_tokens": 1000000})", 1,
+      1000, 100);
+  ASSERT_FALSE(drawn);
+  EXPECT_NE(drawn.error().message.find("256 MiB"), std::string::npos);
 }
 
 }  // namespace workload_test

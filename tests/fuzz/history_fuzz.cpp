@@ -12,7 +12,7 @@ namespace {
 
 using namespace weir;
 
-std::string lines_of(std::string_view text) {
+std::string written(std::string_view text) {
   std::string lines = history::first_line() + "\n";
   const auto add = [&](const auto& one) {
     lines += history::line_of(one) + "\n";
@@ -26,14 +26,14 @@ std::string lines_of(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const std::string lines = lines_of(text);
-  if (lines_of(lines) != lines) std::abort();
+  const std::string lines = written(text);
+  if (written(lines) != lines) std::abort();
   const auto table = history::CsvTable::parse(text, "default");
   for (std::size_t i = 0; table && i < table->runs(); ++i) {
     const history::Run run = table->run(i);
     if (!history::check(run)) std::abort();
     const std::string once = history::first_line() + "\n" + history::line_of(run) + "\n";
-    if (lines_of(once) != once) std::abort();
+    if (written(once) != once) std::abort();
   }
   return 0;
 }
