@@ -83,6 +83,11 @@ svg.load line.p50, svg.load line.p90, svg.load line.p99, svg.load line.rate, svg
 svg.load line.base { stroke: var(--soft); stroke-width: 2; }
 svg.load line.p90 { stroke-dasharray: 5 3; }
 svg.load line.p99 { stroke-dasharray: 2 3; }
+svg.requests { display: block; width: 100%; height: 7.5rem; border-bottom: 1px solid var(--line); }
+svg.requests path { fill: none; stroke-width: 3px; stroke-linecap: round;
+  vector-effect: non-scaling-stroke; }
+svg.requests .whole { stroke: var(--accent); }
+svg.requests .first { stroke: var(--soft); }
 svg.load circle { fill: var(--accent); }
 svg.load circle.base { fill: var(--soft); }
 details { border-top: 1px solid var(--line); }

@@ -78,6 +78,11 @@ struct LoadCurve {
   std::vector<LoadPoint> points;  // by rising concurrency, two or more
 };
 
+// <figure> of the requests of one load, a point each: end-to-end latency and time to first token
+// against when it should have begun. `latencies` as EngineReport::latencies, which may be hostile;
+// "" for few requests. One path a colour, so that ten thousand of them open at once.
+[[nodiscard]] std::string requests_figure(std::span<const std::int64_t> latencies);
+
 // Of the cells in their order; a prompt measured at one concurrency alone makes none.
 [[nodiscard]] std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate);
 

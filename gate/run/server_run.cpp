@@ -86,6 +86,7 @@ class ServerStep {
     record_.report = served_report(cell_, requests_);
     record_.report->likely = std::move(likely_);
     if (soaks()) add_drifts(requests_, memory_, *record_.report);
+    if (step_.pass == Pass::timed) add_latencies(requests_, *record_.report);
     report_capacity();
     if (settings_.max_divergence && record_.report->likely.empty()) {
       record_.report->warnings.emplace_back("the server tells no probabilities of tokens");

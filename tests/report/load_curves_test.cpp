@@ -122,6 +122,34 @@ TEST(LoadCurves, JoinNothingWhereSomethingWasNotMeasured) {
   EXPECT_THAT(figure, HasSubstr("not measured"));
 }
 
+// Ten requests a second, whose first token comes after 20 ms and whose last after 100; one stalled.
+TEST(Requests, AreAPointEach) {
+  std::vector<std::int64_t> latencies;
+  for (std::int64_t i = 0; i < 50; ++i) {
+    const std::int64_t whole = i == 25 ? 1'000'000 : 100'000;
+    for (const std::int64_t number : {i * 100'000, std::int64_t{20'000}, whole})
+      latencies.push_back(number);
+  }
+  const std::string figure = requests_figure(latencies);
+  EXPECT_THAT(figure,
+              HasSubstr("50 requests over 4.90 s; end-to-end latency: median 100 ms, p99 559 "
+                        "ms, up to 1.00 s"));
+  EXPECT_THAT(figure, HasSubstr("d=\"M0.0 90.0h0M20.4 90.0h0"));
+  EXPECT_THAT(figure, HasSubstr("M510.2 0.0h0"));
+  EXPECT_THAT(figure, HasSubstr("d=\"M0.0 98.0h0"));
+  EXPECT_EQ(requests_figure(std::span(latencies).first(30)), "") << "few are no picture";
+}
+
+TEST(Requests, OfAHostileJournalStayWithinThePicture) {
+  std::vector<std::int64_t> latencies;
+  for (int i = 0; i < 25; ++i) {
+    for (const std::int64_t number : {std::numeric_limits<std::int64_t>::min(),
+                                      std::numeric_limits<std::int64_t>::max(), std::int64_t{-1}})
+      latencies.push_back(number);
+  }
+  EXPECT_THAT(requests_figure(latencies), HasSubstr("M0.0 0.0h0"));
+}
+
 TEST(Terminal, SaysWhereTheServersOwnMetricsAreShown) {
   GateVerdict gate = served();
   const TerminalStyle style{.verbs = {"profile"}};
