@@ -35,8 +35,9 @@ struct Output {
 };
 
 // Its engines tell counts: always, or in the counted pass where weir.yaml turns on (profile_args,
-// counted_env) what tells them. The generic one's are what its rules read.
-enum class Counts { none, asked, always };
+// counted_env) what tells them. The generic one's are what its rules read. Results are those of a
+// tool that loads servers, which has no counts; they may be given as files (weir gate --results).
+enum class Counts { none, asked, always, results };
 
 // A format as the output of an engine that is gated.
 struct Adapter {

@@ -6,34 +6,27 @@
 namespace weir::adapters::vllm {
 namespace {
 
-constexpr std::pair<std::string_view, std::string_view> k_latencies[] = {
+constexpr std::pair<std::string_view, const char*> k_latencies[] = {
     {"ttft", "time_to_first_token_seconds"},
     {"tpot", "time_per_output_token_seconds"},
     {"itl", "inter_token_latency_seconds"},
     {"e2el", "end_to_end_latency_seconds"}};
 
-unit::Metric latency_metric(std::string_view name) {
+std::string metric_name(std::string_view name) {
   const auto* known = first_of(k_latencies, [&](const auto& one) { return one.first == name; });
-  return known ? time_named(known->second) : own_time(fmt::format("{}_seconds", name));
+  return known ? known->second : fmt::format("{}_seconds", name);
 }
 
 // "p99_ttft_ms", "p99.9_itl_ms", "mean_e2el_ms"
-std::optional<ObservedLatency> latency_of(const std::string& key, double ms) {
+void add_latency(const std::string& key, double ms, Observed& observed) {
   Scan scan(key);
   const std::string figure(scan.until("_").value_or(""));
   const std::string name(scan.until_last("_ms").value_or(""));
-  if (figure.empty() || name.empty() || name.size() > 60 || !scan.done() || ms < 0)
-    return std::nullopt;
-  ObservedLatency latency;
-  latency.metric = latency_metric(name);
-  latency.seconds = ms / 1e3;
+  if (name.empty() || name.size() > 60 || !scan.done()) return;
   static const std::map<std::string, std::string> k_figures{
       {"mean", "mean"}, {"median", "median"}, {"std", "stddev"}};
-  latency.figure = look_up(k_figures, figure, "percentile");
-  if (latency.figure != "percentile") return latency;
-  latency.percentile = figure[0] == 'p' ? printed_number(figure.substr(1)) : std::nullopt;
-  const bool fits = latency.percentile && *latency.percentile > 0 && *latency.percentile < 100;
-  return fits ? std::optional(latency) : std::nullopt;
+  const std::string named = look_up(k_figures, figure, figure.starts_with('p') ? figure : "");
+  if (!named.empty()) add_figure(observed, metric_name(name), named, ms / 1e3);
 }
 
 void read_settings(const Json& json, ObservedCase& one, Observed& observed) {
@@ -72,20 +65,16 @@ void read_result(const Json& json, Observed& observed) {
   one.prompt_tokens = json_whole(json, "total_input_tokens");
   one.generated_tokens = json_whole(json, "total_output_tokens");
   // Of all requests together, the time of their prompts included: no engine's decode rate.
-  if (const auto rate = json_number(json, "output_throughput"); rate && *rate > 0) {
-    const auto metric = unit::custom_metric("output_tokens_per_second", unit::Kind::time,
-                                            unit::Unit::tokens_per_second, unit::Better::higher);
-    timing_of(one.timings, metric).mean = rate;
-  }
+  set_rate(one, "output_tokens_per_second", json_number(json, "output_throughput"));
+  set_rate(one, "requests_per_second", json_number(json, "request_throughput"));
+  set_rate(one, "goodput_requests_per_second", json_number(json, "request_goodput"));
   // The companion of the result: lists of every request, in seconds.
   for (const Json& seconds : list_in(json, "ttfts")) {
     if (seconds.is_number())
       add_sample(one.timings, "time_to_first_token_seconds", seconds.get<double>());
   }
   for (const auto& [key, value] : json.items()) {
-    if (!value.is_number()) continue;
-    auto latency = latency_of(key, value.get<double>());
-    if (latency) keep_row(observed.latencies, std::move(*latency), observed);
+    if (value.is_number()) add_latency(key, value.get<double>(), observed);
   }
   keep_row(observed.cases, std::move(one), observed);
 }
@@ -95,16 +84,16 @@ void read_result(const Json& json, Observed& observed) {
 void read(const Printed& printed, Observed& observed) {
   read_documents(
       printed, [&](const Json& json) { read_result(json, observed); }, observed);
-  take_tokens_of_only_case(observed);
-  if (observed.cases.size() == 1) {
-    observed.timings = observed.cases.front().timings;
-  } else {
-    add_warning(observed, "it holds several runs: latencies are listed run by run");
-  }
+  finish_loads(observed);
+}
+
+Result<profile::EngineReport> report(const Output& output) {
+  return report_of_load("vllm", output);
 }
 
 }  // namespace weir::adapters::vllm
 
 const weir::adapters::Format weir::adapters::k_vllm(
     "vllm", "vllm bench serve --save-result", "vllm", vllm::read,
-    {{85, {"\"request_throughput\"", "\"total_output_tokens\""}}});
+    {{85, {"\"request_throughput\" & \"total_output_tokens\"", "\"output_throughput\""}}},
+    {"vllm-bench", 11, Counts::results, vllm::report});

@@ -117,10 +117,10 @@ void take_tokens_of_only_case(Observed& observed) {
 }
 
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
-                 Observed& observed) {
+                 Observed& observed, JsonPieceLimits limits) {
   std::size_t broken = 0, too_long = 0;
   for (const std::string_view text : {printed.document().out, printed.document().err}) {
-    JsonPieces pieces(lists, takers);
+    JsonPieces pieces(lists, takers, limits);
     pieces.feed(text);
     pieces.finish();
     broken += pieces.losses().broken;

@@ -22,7 +22,7 @@ namespace weir::adapters {
   F(weir_observed), F(weir_timeline), F(agave), F(llama_bench_json), F(llama_bench_table),        \
       F(llama_perf), F(llama_server), F(vk_perf), F(vk_sync), F(sched_debug), F(ggml_profile),    \
       F(ggml_profile_text), F(backend_ops), F(graph_ops), F(hf2q), F(mlx_lm), F(ollama), F(vllm), \
-      F(google_benchmark), F(tracy), F(prometheus), F(chrome)
+      F(aiperf), F(guidellm), F(google_benchmark), F(tracy), F(prometheus), F(chrome)
 #define WEIR_FORMAT_NAME(name) k_##name
 #define WEIR_FORMAT_ADDRESS(name) &k_##name
 extern const Format WEIR_FORMATS(WEIR_FORMAT_NAME);
@@ -113,9 +113,26 @@ void add_request(const Request& request, std::int64_t untimed, Observed& observe
 // The tokens of the only case are those of the whole.
 void take_tokens_of_only_case(Observed& observed);
 
+// Of tools that load inference servers (load_results.cpp), each run a case.
+//
+// A figure of a distribution of latencies: "mean", "median", "stddev", or "p99". One that is no
+// time is left out, as is a rate that is not above 0.
+void add_figure(Observed& observed, std::string_view metric, std::string_view figure,
+                double seconds);
+void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate);
+inline constexpr const char* k_whole_requests = "completed";  // a fact of the case
+// A run in which requests failed has an error.
+void set_requests(ObservedCase& load, std::optional<std::int64_t> whole,
+                  std::optional<std::int64_t> failed, Observed& observed);
+// The rates and tokens of the only run are those of the whole.
+void finish_loads(Observed& observed);
+// What a gate takes of such a result. Fails with Code::data where it is not of one whole run.
+[[nodiscard]] Result<profile::EngineReport> report_of_load(std::string_view format,
+                                                           const Output& output);
+
 // Reads documents of JSON on both streams by pieces, and says what was lost.
 void read_pieces(const Printed& printed, std::vector<std::string> lists, JsonPieces::Takers takers,
-                 Observed& observed);
+                 Observed& observed, JsonPieceLimits limits = {});
 // The same where each document, or each element of one that is an array, is one thing.
 void read_documents(const Printed& printed, const std::function<void(const Json&)>& take,
                     Observed& observed);

@@ -1,7 +1,9 @@
 #include "gate/adapters/workload.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include "gate/adapters/printed.hpp"
 #include "gate/adapters/readers.hpp"
@@ -51,59 +53,93 @@ Result<void> take_trace(const Json& json, WorkloadRequest& request) {
   return {};
 }
 
-Result<void> take_conversation(const Json& turns, WorkloadRequest& request) {
-  for (const Json& turn : turns) {
-    const Json &from = below(turn, "from"), &value = below(turn, "value");
-    const bool is_asked = from == "human" || from == "user";
-    if (!is_asked || !value.is_string()) continue;
-    request.prompt = value.get<std::string>();
-    return {};
-  }
-  return fail(Code::data, "a conversation in which nobody asks");
+tl::unexpected<Error> too_large() {
+  return fail(Code::data,
+              "the prompts up to here are larger than 256 MiB: \"requests\" takes fewer of them");
 }
 
-Result<WorkloadRequest> request_of(const Json& json, std::int64_t tokens) {
+// What is asked in the first turns, behind what was said before.
+Result<std::vector<std::string>> prompts_of(const Json& conversation, std::int64_t turns) {
+  std::vector<std::string> prompts;
+  std::string said;
+  std::size_t bytes = 0;
+  for (const Json& turn : conversation) {
+    const Json &from = below(turn, "from"), &value = below(turn, "value");
+    if (!value.is_string() || from == "system") continue;
+    const bool is_asked = from == "human" || from == "user";
+    if (!is_asked && prompts.empty()) continue;  // an answer to nothing
+    if (!said.empty()) said += '\n';
+    said += value.get_ref<const std::string&>();
+    if (!is_asked) continue;
+    prompts.push_back(said);
+    bytes += said.size();
+    if (bytes > k_most_text) return too_large();
+    if (std::ssize(prompts) == turns) break;
+  }
+  if (prompts.empty()) return fail(Code::data, "a conversation in which nobody asks");
+  return prompts;
+}
+
+// One line of a file: a request, or the turns of a conversation.
+Result<std::vector<WorkloadRequest>> requests_of(const Json& json, std::int64_t tokens,
+                                                 std::int64_t turns) {
   if (!json.is_object()) return fail(Code::data, "no JSON object");
-  WorkloadRequest request;
-  const Json &prompt = below(json, "prompt"), &turns = below(json, "conversations");
+  std::vector<WorkloadRequest> requests(1);
+  const Json &prompt = below(json, "prompt"), &conversation = below(json, "conversations");
   if (prompt.is_string()) {
-    request.prompt = prompt.get<std::string>();
-  } else if (turns.is_array()) {
-    WEIR_CHECK(take_conversation(turns, request));
+    requests.front().prompt = prompt.get<std::string>();
+  } else if (conversation.is_array()) {
+    WEIR_TRY(std::vector<std::string> prompts, prompts_of(conversation, turns));
+    requests.resize(prompts.size());
+    for (std::size_t i = 0; i < prompts.size(); ++i) requests[i].prompt = std::move(prompts[i]);
   } else {
-    WEIR_CHECK(take_trace(json, request));
+    WEIR_CHECK(take_trace(json, requests.front()));
   }
-  if (request.prompt.empty()) return fail(Code::data, "an empty prompt");
-  request.tokens =
-      tokens_in(json, {"output_tokens", "output_length", "max_tokens"}).value_or(tokens);
-  if (request.tokens < 1) {
-    return fail(Code::data, "it does not say how many tokens to generate, nor does the prompt");
+  const auto said = tokens_in(json, {"output_tokens", "output_length", "max_tokens"});
+  for (WorkloadRequest& request : requests) {
+    if (request.prompt.empty()) return fail(Code::data, "an empty prompt");
+    request.tokens = said.value_or(tokens);
+    if (request.tokens < 1) {
+      return fail(Code::data, "it does not say how many tokens to generate, nor does the prompt");
+    }
   }
-  request.at = json_number(json, "timestamp");  // milliseconds, until the first is known
-  return request;
+  // Milliseconds, until the first is known.
+  requests.front().at = json_number(json, "timestamp");
+  return requests;
 }
 
 class Reading {
  public:
-  Reading(std::int64_t tokens, std::size_t most) : tokens_(tokens), most_(most) {}
+  Reading(std::int64_t tokens, std::size_t most, std::int64_t turns)
+      : tokens_(tokens), most_(most), turns_(turns) {}
 
   // False: that is all that is wanted.
   Result<bool> add(const Json& json) {
-    WEIR_TRY(WorkloadRequest request, request_of(json, tokens_));
-    bytes_ += request.prompt.size();
-    if (bytes_ > k_most_text) {
-      return fail(Code::data,
-                  "the prompts up to here are larger than 256 MiB: \"requests\" takes "
-                  "fewer of them");
-    }
-    if (request.at) {
-      if (!first_at_) first_at_ = request.at;
+    return requests_of(json, tokens_, turns_).and_then([&](auto requests) {
+      return add(std::move(requests));
+    });
+  }
+  // The turns of a conversation.
+  Result<bool> add(std::vector<WorkloadRequest> requests) {
+    if (requests.front().at) {
+      double& at = *requests.front().at;
+      if (!first_at_) first_at_ = at;
       constexpr double k_ms = 1e-3;
-      *request.at = (*request.at - *first_at_) * k_ms;
-      if (*request.at < last_at_) return fail(Code::data, "it came before the one above it");
-      last_at_ = *request.at;
+      at = (at - *first_at_) * k_ms;
+      if (at < last_at_) return fail(Code::data, "it came before the one above it");
+      last_at_ = at;
     }
-    requests_.push_back(std::move(request));
+    std::optional<std::size_t> before;
+    for (WorkloadRequest& request : requests) {
+      if (requests_.size() >= most_) break;
+      bytes_ += request.prompt.size();
+      if (bytes_ > k_most_text) {
+        return too_large();
+      }
+      request.after = before;
+      before = requests_.size();
+      requests_.push_back(std::move(request));
+    }
     return requests_.size() < most_;
   }
   [[nodiscard]] Result<std::vector<WorkloadRequest>> take() {
@@ -113,18 +149,109 @@ class Reading {
 
  private:
   std::int64_t tokens_;
-  std::size_t most_, bytes_ = 0;
+  std::size_t most_;
+  std::int64_t turns_;
+  std::size_t bytes_ = 0;
   std::optional<double> first_at_;
   double last_at_ = 0;
   std::vector<WorkloadRequest> requests_;
 };
 
+// Numbers that are the same for the same seed, on any machine.
+class Draws {
+ public:
+  explicit Draws(std::uint64_t seed) : state_(seed) {}
+  // Above 0 and below 1.
+  double share() {
+    state_ += 0x9e3779b97f4a7c15ULL;  // splitmix64 (Steele, Lea and Flood, 2014)
+    std::uint64_t mixed = state_;
+    mixed = (mixed ^ (mixed >> 30U)) * 0xbf58476d1ce4e5b9ULL;
+    mixed = (mixed ^ (mixed >> 27U)) * 0x94d049bb133111ebULL;
+    mixed ^= mixed >> 31U;
+    return (static_cast<double>(mixed >> 12U) + 0.5) * 0x1p-52;
+  }
+  double normal() {  // Box and Muller
+    const double radius = std::sqrt(-2 * std::log(share()));
+    return radius * std::cos(2 * std::numbers::pi * share());
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+// A number of tokens: always the same, between two bounds, or log-normal.
+struct Length {
+  double median = 0, sigma = 0;  // of the logarithm
+  double least = 0, most = 0;    // above 0: uniform
+  std::int64_t draw(Draws& draws) const {
+    const double tokens = most > 0 ? std::floor(least + draws.share() * (most - least + 1))
+                                   : std::round(median * std::exp(sigma * draws.normal()));
+    return static_cast<std::int64_t>(std::clamp(tokens, 1.0, static_cast<double>(k_most_tokens)));
+  }
+};
+
+Result<Length> length_in(const Json& json, const char* key, std::int64_t otherwise) {
+  constexpr double k_p99 = 2.3263478740408408;  // standard deviations
+  const auto of = [&](const char* figure) {
+    return tokens_in(below(json, key), {figure}).value_or(0);
+  };
+  Length length;
+  const auto always = tokens_in(json, {key});
+  length.median = static_cast<double>(always ? *always : of("median"));
+  const auto p99 = static_cast<double>(of("p99"));
+  if (p99 > 0 && p99 >= length.median) length.sigma = std::log(p99 / length.median) / k_p99;
+  length.least = static_cast<double>(of("least"));
+  length.most = static_cast<double>(of("most"));
+  if (!json.contains(key) && otherwise > 0) length.median = static_cast<double>(otherwise);
+  const bool is_range = length.least > 0 && length.most >= length.least;
+  const bool is_median = length.median > 0 && (always || !below(json, key).is_object() || p99 > 0);
+  if (is_range || (is_median && p99 >= 0 && (p99 == 0 || p99 >= length.median))) return length;
+  return fail(Code::data,
+              "{}: expected a number, {{\"median\": N, \"p99\": N}} or {{\"least\": N, \"most\": "
+              "N}}",
+              key);
+}
+
+// Requests that are drawn.
+Result<std::vector<WorkloadRequest>> draw_requests(const Json& json, std::int64_t tokens,
+                                                   std::size_t most, std::int64_t turns) {
+  WEIR_TRY(const Length prompts, length_in(json, "prompt_tokens", 0));
+  WEIR_TRY(const Length outputs, length_in(json, "output_tokens", tokens));
+  const std::int64_t shared = tokens_in(json, {"shared_prefix_tokens"}).value_or(0);
+  const std::int64_t prefixes = tokens_in(json, {"prefixes"}).value_or(1);
+  const auto seed = static_cast<std::uint64_t>(json_whole(json, "seed").value_or(1));
+  Draws draws(seed);
+  Reading reading(tokens, most, turns);
+  std::int64_t next = prefixes;  // what follows a prefix is nobody else's
+  for (bool more = true; more;) {
+    const auto prefix = static_cast<std::int64_t>(draws.share() * static_cast<double>(prefixes));
+    std::vector<WorkloadRequest> conversation;
+    std::string said;
+    std::size_t bytes = 0;
+    add_block(prefix, shared, said);
+    for (std::int64_t turn = 0; turn < turns && bytes <= k_most_text; ++turn) {
+      add_block(next++, prompts.draw(draws), said);
+      bytes += said.size();
+      conversation.push_back({said, outputs.draw(draws)});
+      add_block(next++, conversation.back().tokens, said);
+    }
+    WEIR_SET(more, reading.add(std::move(conversation)));
+  }
+  return reading.take();
+}
+
 }  // namespace
 
 Result<std::vector<WorkloadRequest>> read_workload(std::string_view text, std::int64_t tokens,
-                                                   std::size_t most) {
+                                                   std::size_t most, std::int64_t turns) {
   constexpr JsonLimits k_limits{std::size_t{64} << 20, 16, 20'000'000};
-  Reading reading(tokens, most);
+  constexpr std::size_t k_longest_rule = 4096;
+  if (text.size() <= k_longest_rule) {
+    const auto rule = parse_json(text, k_limits);
+    if (rule && rule->is_object() && rule->contains("prompt_tokens"))
+      return draw_requests(*rule, tokens, most, turns);
+  }
+  Reading reading(tokens, most, turns);
   if (text::trim(text).starts_with('[')) {
     WEIR_TRY(const Json all, parse_json(text, k_limits));
     std::size_t entry = 0;

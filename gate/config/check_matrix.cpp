@@ -145,6 +145,8 @@ std::optional<std::string> misfit(const Cell& cell, const Combination& of,
   if (has("model") && cell.model_path.empty()) return "{model} in the command needs a file";
   if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
   if (server) return server_misfit(cell);
+  // What the tool asked for that wrote the results, as far as weir.yaml says it.
+  if (of.engine->command.empty()) return std::nullopt;
   if (has("port")) return "{port} is for engines that serve (kind: server)";
   if (!of.prompt->concurrency.empty() || of.prompt->rate || of.prompt->requests ||
       of.prompt->hold || of.prompt->may_be_cached || of.prompt->duration_seconds ||

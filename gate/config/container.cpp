@@ -78,6 +78,24 @@ std::optional<RuntimeLine> parts_of(const Arguments& command, Runtime runtime) {
   return RuntimeLine{options, behind_options(command, options, false)};
 }
 
+std::optional<Arguments> asking_inside(const Arguments& line, Runtime runtime,
+                                       const Arguments& words) {
+  const auto parts = parts_of(line, runtime);
+  const bool needs_image = runtime != Runtime::srun;
+  if (!parts || (needs_image && parts->image >= line.size())) return std::nullopt;
+  Arguments asking(line.begin(), line.begin() + static_cast<std::ptrdiff_t>(parts->image));
+  const auto filled = [](const std::string& word) { return !placeholders_in(word).empty(); };
+  if (std::ranges::any_of(asking, filled)) return std::nullopt;
+  if (needs_image) {
+    for (const std::string& word :
+         {std::string("--rm"), std::string("--entrypoint"), words.front(), line[parts->image]}) {
+      asking.push_back(word);
+    }
+  }
+  asking.insert(asking.end(), words.begin() + (needs_image ? 1 : 0), words.end());
+  return asking;
+}
+
 Arguments whole_command(const ContainerSettings& container, const Arguments& engine) {
   if (begins_with(engine, container.runtime)) return engine;
   Arguments line{std::string(to_string(container.runtime))};

@@ -28,6 +28,11 @@ struct RuntimeLine {
 // "docker run ARGS IMAGE engine…", "srun ARGS --container-image=IMAGE engine…".
 [[nodiscard]] Arguments whole_command(const ContainerSettings& container, const Arguments& engine);
 
+// The line that runs `words` in the place of a whole line's engine; nothing where placeholders
+// stand among its options. Requires a command line of the runtime's.
+[[nodiscard]] std::optional<Arguments> asking_inside(const Arguments& line, Runtime runtime,
+                                                     const Arguments& words);
+
 // What of `engine` (as in weir.yaml, or with more arguments) tells one cell from another: neither
 // the place of the engine's program nor the runtime nor the image, which stands for the program.
 [[nodiscard]] Arguments without_program(const ContainerSettings& container,

@@ -58,6 +58,7 @@ std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments
     if (cell.may_be_cached) prompt["cached"] = true;
     if (cell.capacity) prompt["capacity"] = {cell.capacity->first, cell.capacity->second};
     if (cell.workload) prompt["workload"] = true;
+    if (cell.turns > 1) prompt["turns"] = cell.turns;
     if (cell.duration_seconds) prompt["duration"] = *cell.duration_seconds;
   }
   return {{"arguments", dump_json(arguments)},
@@ -124,6 +125,7 @@ void set_load(const Combination& of, const Point& at, Cell& cell) {
   cell.duration_seconds = of.prompt->duration_seconds;
   cell.capacity = of.prompt->capacity;
   cell.workload = of.prompt->workload;
+  cell.turns = of.prompt->turns;
 }
 
 Cell make_cell(const Combination& of, const Point& at) {
@@ -134,6 +136,7 @@ Cell make_cell(const Combination& of, const Point& at) {
   cell.twin_devices = of.backend->devices;
   cell.compile = of.backend->compile;
   cell.runner = of.backend->runner;
+  cell.gpu = of.backend->gpu;
   cell.adapter = of.engine->output;
   cell.engine = of.engine;
   cell.profile_args = of.engine->profile_args;

@@ -20,8 +20,10 @@ struct Cell {
   std::string compile{};          // as in BackendSettings
   std::string adapter;
   const EngineSettings* engine =
-      nullptr;                     // into the Settings it was made from, which must outlive it
-  Arguments command;               // templates, arguments of model/variant/backend/prompt placed
+      nullptr;        // into the Settings it was made from, which must outlive it
+  Arguments command;  // templates, arguments of model/variant/backend/prompt placed
+  // Files that are read in place of what its processes would print, one for each timed run.
+  std::vector<std::string> results{};
   Arguments profile_args;          // appended in the counted pass
   Environment env;                 // templates; precedence engine < variant < backend < prompt
   std::set<std::string> passed{};  // names that it inherits although they are withheld
@@ -37,6 +39,7 @@ struct Cell {
   std::optional<double> duration_seconds{};
   std::optional<std::pair<double, double>> capacity{};
   std::optional<std::string> workload{};
+  std::int64_t turns = 1;
   // A timed run of it is many in one.
   [[nodiscard]] bool runs_long() const { return duration_seconds || capacity; }
   // 0: the machine's physical cores, but one in processes that are counted; k_all_threads: in
@@ -46,6 +49,7 @@ struct Cell {
   profile::Sweep sweep = profile::Sweep::tokens;
   bool is_private = false;
   std::vector<std::string> runner{};  // of the backend
+  std::string gpu{};                  // of the backend, or as a container answered
   // What the fingerprint is made of, as written in the config, without the program's path: name ->
   // text ("arguments", "environment", "prompt"). The model's header is added by the caller.
   std::map<std::string, std::string> identity;

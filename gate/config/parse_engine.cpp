@@ -246,7 +246,9 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
     if (const auto* known = find_named(presets(), preset->text)) engine.preset = known->id();
   }
   parse_server(fields, entry.key_at, engine, parsing);
-  const bool has_command = !engine.server || engine.server->url.empty();
+  const Node* read_as = entry.value.find("output");
+  const bool is_result = read_as != nullptr && holds(parsing.known.results, read_as->text);
+  const bool has_command = !is_result && (!engine.server || engine.server->url.empty());
   if (const Node* command = has_command ? fields.need("command") : fields.take("command")) {
     engine.command = read_arguments(*command, "command", problems);
     if (command->kind == Node::Kind::list &&

@@ -115,6 +115,11 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
     problems.add(hold->at, "hold and rate: held requests are all sent at once");
   }
   fields.read("workload", prompt.workload, read_text);
+  constexpr std::int64_t k_most_turns = 100;
+  if (const Node* turns = fields.read("turns", prompt.turns, read_integer, 1, k_most_turns);
+      turns != nullptr && !prompt.workload) {
+    problems.add(turns->at, "turns are of the conversations of a workload");
+  }
   fields.read("cache", prompt.may_be_cached, read_boolean);
   if (const Node* duration =
           fields.read("duration", prompt.duration_seconds, read_duration, 24 * 3600, "24h");
@@ -123,7 +128,8 @@ void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
   }
 }
 
-void check_prompt(const Entry& entry, const PromptSettings& prompt, Problems& problems) {
+void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& parsing) {
+  Problems& problems = parsing.problems;
   // What was written counts here, also where its value was refused: one mistake, one complaint.
   const auto has = [&](const char* key) { return entry.value.find(key) != nullptr ? 1 : 0; };
   if (has("text") + has("file") + has("prompt_tokens") + has("workload") > 1) {
@@ -133,7 +139,11 @@ void check_prompt(const Entry& entry, const PromptSettings& prompt, Problems& pr
   const bool nothing = has("text") + has("file") + has("workload") == 0 &&
                        (has("tokens") == 0 || prompt.tokens == 0) &&
                        (has("prompt_tokens") == 0 || prompt.prompt_tokens == 0);
-  if (nothing) {
+  // Of results that come as files another tool knows what was asked for.
+  const bool is_known = std::ranges::any_of(parsing.settings.engines, [](const auto& engine) {
+    return engine.command.empty() && !engine.server;
+  });
+  if (nothing && !is_known) {
     problems.add(entry.key_at, "{} asks for nothing: give it tokens, prompt_tokens, text or file",
                  named("prompt", entry));
   }
@@ -160,7 +170,7 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
   parse_per_engine(fields, prompt.extra, parsing);
   parse_load(fields, prompt, problems);
   fields.later({"chat", "images"});
-  if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, problems);
+  if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, parsing);
 }
 
 std::vector<MatrixEntry> parse_entries(const Node& node, std::string_view what, Parsing& parsing) {
@@ -225,6 +235,7 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
                          named("backend", entry), backend.device);
   }
   fields.read("runner", backend.runner, read_texts);
+  fields.read("gpu", backend.gpu, read_text);
   parse_per_engine(fields, backend.extra, parsing);
 }
 

@@ -100,8 +100,9 @@ struct CpuOp {
 
 struct EngineSettings {
   std::string name;
-  std::string preset;     // "llama-bench 1", with its version; "": none
-  Arguments command;      // argv[0] is the program; empty: a server that runs already
+  std::string preset;  // "llama-bench 1", with its version; "": none
+  // argv[0] is the program; empty: a server that runs already, or results that come as files.
+  Arguments command;
   std::string output;     // adapter; of a server k_requests
   GenericOutput generic;  // for output: generic
   std::vector<std::string> probes;
@@ -152,6 +153,7 @@ struct BackendSettings {
   // k_no_compiler.
   std::string compile{};
   std::vector<std::string> runner{};  // labels of the machine that its cells need (weir plan)
+  std::string gpu{};                  // that serves where weir does not look: "NVIDIA H100"
   PerEngine extra;
   std::string source;
 };
@@ -180,6 +182,7 @@ struct PromptSettings {
   // The rates between which the highest is looked for that keeps the engine's slo.
   std::optional<std::pair<double, double>> capacity{};
   std::optional<std::string> workload{};  // a file of requests: their prompts, lengths, arrivals
+  std::int64_t turns = 1;                 // of its conversations, a request each
   std::vector<std::int64_t> threads{};    // of a list, each a cell; 0: all cores; empty: no list
   std::optional<std::string> text, file;
   PerEngine extra;
@@ -248,6 +251,7 @@ struct Known {
   // Of `adapters`, those whose engines always tell counts, and those that do where profile_args or
   // counted_env ask them to.
   std::vector<std::string> telling{}, telling_if_asked{};
+  std::vector<std::string> results{};  // of `adapters`, those whose engines need no command
   // By api: members of a request that weir itself sends, and nobody else may ("options.seed");
   // those of `own` only where own_fields is true.
   struct Sent {

@@ -144,6 +144,7 @@ Result<PreparedBase> from_command(const BaseRequest& wanted, const Job& job,
                   text::join(wanted.command, " "), cell.cell.key.str());
     }
     cells.push_back(*found);
+    cells.back().gpu = cell.cell.gpu;  // it was asked
   }
   WEIR_TRY(side.cells, prepare(cells));
   side.facts.words = "another command of the engine";

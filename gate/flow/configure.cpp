@@ -20,6 +20,7 @@ config::Known known_now(const sys::World& world, const std::string& config_file)
     using Counts = adapters::Adapter::Counts;
     if (adapter.counts == Counts::always) known.telling.emplace_back(adapter.name);
     if (adapter.counts == Counts::asked) known.telling_if_asked.emplace_back(adapter.name);
+    if (adapter.counts == Counts::results) known.results.emplace_back(adapter.name);
   }
   for (const auto& [name, devices] : probes::probe_devices()) known.probes.push_back(name);
   known.apis = adapters::serving::api_names();

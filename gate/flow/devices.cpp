@@ -3,6 +3,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/cuda_twin.hpp"
 #include "gate/probes/read/read.hpp"
@@ -29,6 +30,29 @@ Result<sys::Finished> ask_devices_program(sys::ProcessSpec& spec, sys::World& wo
   }
   spec.argv.insert(spec.argv.begin(), places.devices_program);
   return run_program(world, spec, stop, true);
+}
+
+Result<std::string> gpu_inside(const config::Cell& cell, const Job& job, const sys::Stop& stop) {
+  constexpr double k_start_seconds = 120;  // an image may have to be fetched
+  constexpr std::size_t k_longest = 100;
+  const auto words = config::asking_inside(
+      cell.command, cell.engine->container->runtime,
+      {"nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"});
+  if (!words) return fail(Code::unavailable, "its options hold placeholders");
+  WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, *words, k_start_seconds));
+  WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
+  if (const std::string failed = failure_words(finished, spec); !failed.empty())
+    return fail(Code::unavailable, "nvidia-smi: {}", failed);
+  std::map<std::string, std::size_t> gpus;
+  for (const std::string& line : text::lines(finished.out)) {
+    const std::string name = text::printable(text::trim(line)).substr(0, k_longest);
+    if (!name.empty()) ++gpus[name];
+  }
+  if (gpus.empty()) return fail(Code::unavailable, "nvidia-smi lists no GPU");
+  const auto list = collect<std::string>(gpus, [](const auto& gpu) {
+    return gpu.second == 1 ? gpu.first : fmt::format("{}x {}", gpu.second, gpu.first);
+  });
+  return text::join(list, " + ").substr(0, k_longest);
 }
 
 namespace {

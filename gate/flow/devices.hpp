@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gate/config/matrix.hpp"
+#include "gate/flow/job.hpp"
 #include "gate/probes/read/cuda_code.hpp"
 #include "gate/probes/read/locate.hpp"
 #include "gate/run/preflight.hpp"
@@ -40,6 +41,11 @@ namespace weir::flow {
 [[nodiscard]] Result<std::map<std::string, run::DeviceFacts>> look_for_devices(
     const config::Cell& cell, const sys::Machine& machine, sys::World& world,
     const sys::Stop& stop);
+
+// The GPUs that a container of docker or podman, or a step of Slurm has, as nvidia-smi says inside:
+// "2x NVIDIA H100 80GB HBM3, 81559 MiB". Code::unavailable where it cannot be asked.
+[[nodiscard]] Result<std::string> gpu_inside(const config::Cell& cell, const Job& job,
+                                             const sys::Stop& stop);
 
 // Device twins: which descriptions a config may name, and what an engine needs to see one.
 // The names `twin:` may take in the config of `config_folder`; none where the driver is not

@@ -1,5 +1,6 @@
 #include "gate/flow/gate.hpp"
 
+#include "gate/adapters/format.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/calibrate.hpp"
 #include "gate/flow/judge.hpp"
@@ -132,6 +133,21 @@ Result<std::optional<BaseRequest>> against_wanted(const GateOptions& options) {
   return BaseRequest{.spec = *options.against, .command = words, .env = options.base_env};
 }
 
+// The weir.yaml of result files, where there is none.
+Result<std::string> config_of_results(const std::string& file, const Job& job) {
+  WEIR_TRY(const std::string text, job.files().read(file, adapters::k_most_read));
+  const auto formats = adapters::recognised(adapters::Printed({text, {}, file}));
+  if (formats.empty() || formats.front()->adapter.counts != adapters::Counts::results) {
+    return fail(Code::usage, "{}: no result of AIPerf, guidellm or vllm bench serve", file);
+  }
+  return fmt::format(
+      "version: 1\n"
+      "engines: {{{0}: {{output: {0}}}}}\n"
+      "backends: {{server: {{device: cpu}}}}\n"
+      "prompts: {{load: {{}}}}\n",
+      formats.front()->adapter.name);
+}
+
 Result<Measured> obtain(const Job& job, const GateOptions& options) {
   // Of somebody else's run it says what is judged: a run's word that it takes no times is not
   // taken.
@@ -165,6 +181,7 @@ Result<Measured> obtain(const Job& job, const GateOptions& options) {
     return measured;
   }
   MeasureOptions wanted = options.wanted;
+  wanted.results = options.results;
   WEIR_TRY(wanted.against, against_wanted(options));
   wanted.plan.times = !job.asked.counts_only;
   WEIR_TRY(wanted.output_places, places_of(job, options.files));
@@ -177,6 +194,7 @@ Result<verdict::GateVerdict> judge(const Job& job, const GateOptions& options,
                                    const verdict::Policy& policy) {
   WEIR_TRY(verdict::GateVerdict verdict, judge_stored(measured, stored, policy, job.files()));
   ConfirmOptions confirm = options.confirm;
+  confirm.off = confirm.off || !options.results.empty();  // nothing can be started again
   confirm.read_only = options.from.has_value();
   WEIR_TRY(const Pairs pairs, pairs_of_suspected(job, confirm, measured, verdict));
   if (!pairs.why_not.empty()) verdict.notes.push_back("slower times: " + pairs.why_not);
@@ -198,6 +216,8 @@ StoredBaselines baselines_for(const Job& job, const GateOptions& options,
 
 Result<Answer> gate(const Job& asked, const GateOptions& options) {
   Job job = asked;
+  if (!options.results.empty() && !job.asked.config_given && !job.files().exists(job.asked.config))
+    WEIR_SET(job.asked.config_text, config_of_results(options.results.front(), job));
   if (!options.from || options.rules.rules_from)
     WEIR_SET(job.rules, read_rules(options.rules, job));
   WEIR_TRY(job.allowed, read_allowed(options.allowed, job));

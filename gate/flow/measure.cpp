@@ -205,9 +205,33 @@ Result<Measured> measure_or_resume(const std::function<Result<Loaded>()>& load, 
   return measured();
 }
 
+namespace {
+
+Result<void> take_results(const std::vector<std::string>& files, Loaded& loaded,
+                          run::PlanOptions& plan) {
+  std::erase_if(loaded.cells, [](const config::Cell& cell) {
+    const adapters::Adapter* adapter = adapters::find(cell.adapter);
+    return adapter == nullptr || adapter->counts != adapters::Counts::results;
+  });
+  if (loaded.cells.size() != 1) {
+    return fail(Code::usage, "--results: {} of the cells of {} take results: {}",
+                loaded.cells.empty() ? "none" : std::to_string(loaded.cells.size()),
+                loaded.known.file,
+                loaded.cells.empty() ? "they need output: aiperf, guidellm or vllm-bench"
+                                     : "name one with --cell");
+  }
+  loaded.cells.front().results = files;
+  plan.counts = false;
+  plan.runs = std::ssize(files);
+  return {};
+}
+
+}  // namespace
+
 Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
   WEIR_TRY(Loaded loaded, load_config(job));
   MeasureOptions whole = wanted;
+  if (!wanted.results.empty()) WEIR_CHECK(take_results(wanted.results, loaded, whole.plan));
   if (wanted.shard)
     WEIR_SET(whole.shard_facts,
              choose_shard(loaded, *wanted.shard, wanted.plan_file, wanted.plan.times, job.files()));

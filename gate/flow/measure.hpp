@@ -22,7 +22,8 @@ struct MeasureOptions {
   run::PlanOptions plan;
   std::optional<std::string> resume;  // "" is the newest run
   std::optional<BaseRequest> against = std::nullopt;
-  std::size_t least_pairs = 0;                      // of each cell beside it, decided or not
+  std::size_t least_pairs = 0;         // of each cell beside it, decided or not
+  std::vector<std::string> results{};  // files of the only cell, which are read; nothing is started
   std::optional<std::string> shard = std::nullopt;  // "3/16"
   std::string plan_file = {};                       // of weir plan
   std::optional<run::ShardFacts> shard_facts = {};  // of the cells that were loaded

@@ -2,6 +2,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/container.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/kernel_code.hpp"
 #include "gate/flow/measure.hpp"
@@ -26,6 +27,7 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
     for (const auto& [name, value] : cells[i].env) key += fmt::format("\n{}={}", name, value);
     if (cells[i].device == "cpu") key = "cpu";
     if (cells[i].engine->container) key = "container";
+    if (!cells[i].results.empty()) key = "results";
     groups[key].push_back(i);
   }
   std::vector<run::PreparedCell> prepared(cells.size());
@@ -35,8 +37,9 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
     const auto group = collect<config::Cell>(
         members, [&](std::size_t i) -> const auto& { return cells[i]; });
     // What devices there are in a container, only what runs in it can tell.
-    if (!group.front().twin && !group.front().engine->container)
-      WEIR_SET(surroundings.devices, look_for_devices(group.front(), shared.machine, world, stop));
+    const config::Cell& first = group.front();
+    if (!first.twin && !first.engine->container && first.results.empty())
+      WEIR_SET(surroundings.devices, look_for_devices(first, shared.machine, world, stop));
     auto ready = run::preflight(group, surroundings, world.files);
     if (!ready) {
       if (ready.error().code != Code::config) return tl::unexpected(std::move(ready).error());
@@ -49,6 +52,31 @@ Result<std::vector<run::PreparedCell>> prepare(const std::vector<config::Cell>& 
   }
   if (!problems.empty()) return fail(Code::config, "{}", text::join(problems, "\n"));
   return prepared;
+}
+
+// Asks containers, and nodes of Slurm, which GPUs they have: times depend on them, and counts that
+// are accepted take times along. Once for cells that are started in the same way.
+Result<void> name_gpus(Loaded& loaded, const Job& job, const sys::Stop& stop) {
+  std::map<config::Arguments, std::string> known;
+  for (config::Cell& cell : loaded.cells) {
+    const bool is_inside = cell.engine->container && !cell.twin && cell.device != "cpu";
+    if (!is_inside || !cell.gpu.empty()) continue;
+    const auto key = config::asking_inside(cell.command, cell.engine->container->runtime, {"gpu"});
+    const auto [at, is_new] = known.try_emplace(key.value_or(cell.command));
+    if (is_new) {
+      auto gpu = gpu_inside(cell, job, stop);
+      if (!gpu && gpu.error().code == Code::interrupted) return tl::unexpected(gpu.error());
+      if (gpu) {
+        at->second = std::move(*gpu);
+      } else if (cell.device == "cuda" || cell.device == "hip") {
+        loaded.known.notes.push_back(fmt::format(
+            "{}: its GPU is not part of the machine class: {}; write \"gpu: NAME\" at the backend",
+            cell.key.engine, text::first_line(gpu.error().message)));
+      }
+    }
+    cell.gpu = at->second;
+  }
+  return {};
 }
 
 std::map<std::string, Secret> tokens_of(const std::vector<config::Cell>& cells,
@@ -67,7 +95,9 @@ std::map<std::string, Secret> tokens_of(const std::vector<config::Cell>& cells,
 Result<Ready> make_ready(Loaded loaded, const Job& job, const MeasureOptions& wanted,
                          const sys::Stop& stop) {
   Ready ready;
-  WEIR_CHECK(choose_reference(loaded, wanted.plan.times, wanted.against.has_value()));
+  WEIR_CHECK(choose_reference(loaded, wanted.plan.times && wanted.results.empty(),
+                              wanted.against.has_value()));
+  if (wanted.starts) WEIR_CHECK(name_gpus(loaded, job, stop));
   ready.loaded = std::move(loaded);
   ready.machine = sys::read_machine(job.files());
   run::Surroundings surroundings;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <deque>
+#include <ranges>
 
 #include "gate/base/text.hpp"
 #include "gate/load/request.hpp"
@@ -65,6 +66,13 @@ Result<void> check(const LoadPlan& plan) {
     if (prompt.max_tokens < 1 || prompt.max_tokens > 1'000'000) {
       return fail(Code::usage, "prompt {} asks for {} tokens", prompt.name, prompt.max_tokens);
     }
+  }
+  for (std::size_t i = 0; i < plan.after.size(); ++i) {
+    if (plan.after.size() == plan.prompts.size() && plan.after[i].value_or(0) <= i &&
+        plan.after[i] != i) {
+      continue;
+    }
+    return fail(Code::usage, "a prompt that waits for one behind it");
   }
   if (plan.requests < 1 || plan.requests > k_most_requests || plan.warm_up < 0 ||
       plan.warm_up > k_most_requests) {
@@ -145,6 +153,7 @@ class Driver {
         zero_(clock.steady()),
         last_(zero_ + plan.limits.load_seconds) {
     for (const LoadPrompt& prompt : plan.prompts) posts_.push_back(post_of(prompt));
+    if (!plan.after.empty()) turns_.resize(plan.prompts.size());
   }
 
   Load go() {
@@ -176,7 +185,8 @@ class Driver {
   struct UnderWay {
     std::unique_ptr<Request> request;
     sys::Streams::Id id = 0;
-    std::size_t place = 0;  // in load_.requests
+    std::size_t place = 0;               // in load_.requests
+    std::optional<std::size_t> which{};  // of turns_
   };
 
   [[nodiscard]] sys::StreamRequest post_of(const LoadPrompt& prompt) const {
@@ -198,8 +208,39 @@ class Driver {
     return post;
   }
 
+  struct Turn {
+    bool is_sent = false;
+    std::optional<double> over_at{};
+  };
+  // A prompt that may be sent, and since when.
+  struct Next {
+    std::size_t which = 0;
+    double since = 0;
+  };
+  // Of those that wait for no other the first; nothing while all others wait.
+  [[nodiscard]] std::optional<Next> next_prompt(std::int64_t number, bool warm_up) {
+    if (plan_.after.empty() || warm_up) {
+      return Next{static_cast<std::size_t>(number) % plan_.prompts.size()};
+    }
+    const auto is_sent = [](const Turn& turn) { return turn.is_sent; };
+    if (std::ranges::all_of(turns_ | std::views::drop(first_), is_sent)) {  // all of them again
+      turns_.assign(plan_.prompts.size(), {});
+      for (UnderWay& one : under_way_) one.which.reset();
+      first_ = 0;
+    }
+    while (turns_[first_].is_sent) ++first_;
+    for (std::size_t i = first_; i < turns_.size(); ++i) {
+      if (turns_[i].is_sent) continue;
+      if (!plan_.after[i]) return Next{i};
+      if (const auto over = turns_[*plan_.after[i]].over_at) return Next{i, *over};
+    }
+    return std::nullopt;
+  }
+
   void send(std::int64_t number, double intended, bool warm_up) {
-    const auto which = static_cast<std::size_t>(number) % plan_.prompts.size();
+    send(number, static_cast<std::size_t>(number) % plan_.prompts.size(), intended, warm_up);
+  }
+  void send(std::int64_t number, std::size_t which, double intended, bool warm_up) {
     profile::ServedRequest begun;
     begun.number = number;
     begun.prompt = plan_.prompts[which].name;
@@ -210,6 +251,10 @@ class Driver {
     UnderWay one;
     one.request = std::make_unique<Request>(api_, plan_.limits, zero_, std::move(begun));
     one.place = load_.requests.size();
+    if (!warm_up && which < turns_.size()) {
+      turns_[which].is_sent = true;
+      one.which = which;
+    }
     load_.requests.emplace_back();
     one.id = streams_.post(posts_[which], *one.request);
     under_way_.push_back(std::move(one));
@@ -237,6 +282,7 @@ class Driver {
     for (UnderWay& one : under_way_) {
       if (!one.request->is_over()) continue;
       load_.requests[one.place] = one.request->take();
+      if (one.which) turns_[*one.which].over_at = one.request->over_at();
       schedule.ended(one.request->over_at());
     }
     std::erase_if(under_way_, [](const UnderWay& one) { return one.request->is_over(); });
@@ -306,10 +352,13 @@ class Driver {
       for (int burst = 0; burst < k_longest_burst && may_send(); ++burst) {
         const auto due = schedule.next(under_way_.size());
         if (!due || *due > clock_.steady()) break;
+        const auto next = next_prompt(sent, warm_up);
+        if (!next) break;
         schedule.take_next();
-        send(sent++, *due, warm_up);
+        send(sent++, next->which, std::max(*due, next->since), warm_up);
       }
-      const auto due = may_send() ? schedule.next(under_way_.size()) : std::nullopt;
+      const bool is_ready = may_send() && next_prompt(sent, warm_up);
+      const auto due = is_ready ? schedule.next(under_way_.size()) : std::nullopt;
       streams_.wait(next_moment(due), stop_);
       call_each_second();
       end_overdue();
@@ -326,6 +375,8 @@ class Driver {
   const sys::Stop& stop_;
   double zero_, last_, next_second_ = 0;
   std::vector<sys::StreamRequest> posts_;  // by prompt
+  std::vector<Turn> turns_;                // by prompt, where some wait for others
+  std::size_t first_ = 0;                  // of those before it all are sent
   std::vector<UnderWay> under_way_;
   Load load_;
 };

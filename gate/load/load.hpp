@@ -80,6 +80,9 @@ struct LoadPlan {
   std::string model;
   Secret token;  // sent as "Authorization: Bearer …"; empty: none
   std::vector<LoadPrompt> prompts;
+  // Of each prompt, or of none: the one that is answered before it is sent, a turn of the same
+  // conversation. Requests then keep their prompts' order as far as that goes.
+  std::vector<std::optional<std::size_t>> after{};
   std::variant<ClosedLoop, OpenLoop, RecordedLoop, HeldBurst> loop = ClosedLoop{};
   std::int64_t requests = 1;  // 1 … 1 000 000, without the warm-up
   // No request is begun later than this after the first one; `requests` is then the most.

@@ -276,6 +276,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
     if (const auto& last = passes.timed.back()->report) {
       profile.requests = last->requests;
       profile.server = last->server;
+      profile.latencies = last->latencies;
     }
     add_timed(facts, passes.timed, profile);
   }

@@ -126,6 +126,7 @@ struct Profile {
   // Of an engine that serves: requests of one timed run, and what its own metrics said of the last.
   std::optional<std::int64_t> requests{};
   std::vector<ServerFigure> server{};
+  std::vector<std::int64_t> latencies{};  // of the last, as EngineReport::latencies; in no file
   // Of the reference workload itself it names its own cell.
   std::optional<Reference> reference{};
   std::optional<double> profiling_cost;  // 1 - rate with probes / rate without, of pairs

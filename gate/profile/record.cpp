@@ -52,6 +52,7 @@ static void fields(Fields& io, EngineReport& report) {
   io.sparse("requests", report.requests);
   io.sparse("server", report.server, "server's metric");
   io.sparse("likely", report.likely, "likely tokens");
+  io.sparse("latencies", report.latencies);
   io.sparse("model", report.model);
   io.sparse("engine_build", report.engine_build);
   io.sparse("cpu_variant", report.cpu_variant);

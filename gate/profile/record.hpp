@@ -46,6 +46,8 @@ struct ServerFigure {
 [[nodiscard]] std::string_view to_string(ServerFigure::Kind kind);  // "counter", "gauge", "mean"
 void fields(Fields& io, ServerFigure& figure);
 
+inline constexpr std::size_t k_most_latencies = 10'000;
+
 // What an engine said of itself, read by an adapter. Base units; absent is absent.
 struct EngineReport {
   struct Series {
@@ -70,6 +72,9 @@ struct EngineReport {
   std::optional<std::string> device_refuted;
   std::vector<ServerFigure> server;  // by name
   Likely likely{};                   // tokens of one answer
+  // Of the whole requests of a load: intended start, time to first token and end-to-end latency in
+  // microseconds, one request after the other; at most k_most_latencies requests.
+  std::vector<std::int64_t> latencies{};
   std::vector<std::string> warnings;
 
   friend bool operator==(const EngineReport&, const EngineReport&) = default;

@@ -187,7 +187,10 @@ std::string body(const Block& block) {
   out += changes("functions that changed", block, block.functions);
   out += changes("ops that moved", block, block.ops);
   out += table(block);
-  if (block.one()) out += pictures(block.first()) + server_figures(block.first());
+  if (block.one()) {
+    out += pictures(block.first()) + requests_figure(cell.latencies) +
+           server_figures(block.first());
+  }
   std::vector<std::string> where;
   for (const auto fact :
        {&CellVerdict::device_name, &CellVerdict::device_class, &CellVerdict::machine_name}) {

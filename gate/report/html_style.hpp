@@ -78,11 +78,18 @@ svg.load text { fill: var(--soft); font: 11px system-ui, sans-serif; stroke: var
   stroke-width: 4px; paint-order: stroke; }
 svg.load text.head { fill: var(--text); }
 svg.load .axis { stroke: var(--line); }
-svg.load line.p50, svg.load line.p90, svg.load line.p99, svg.load line.rate { stroke: var(--accent);
-  stroke-width: 2; }
+svg.load line.p50, svg.load line.p90, svg.load line.p99, svg.load line.rate, svg.load line.now {
+  stroke: var(--accent); stroke-width: 2; }
+svg.load line.base { stroke: var(--soft); stroke-width: 2; }
 svg.load line.p90 { stroke-dasharray: 5 3; }
 svg.load line.p99 { stroke-dasharray: 2 3; }
+svg.requests { display: block; width: 100%; height: 7.5rem; border-bottom: 1px solid var(--line); }
+svg.requests path { fill: none; stroke-width: 3px; stroke-linecap: round;
+  vector-effect: non-scaling-stroke; }
+svg.requests .whole { stroke: var(--accent); }
+svg.requests .first { stroke: var(--soft); }
 svg.load circle { fill: var(--accent); }
+svg.load circle.base { fill: var(--soft); }
 details { border-top: 1px solid var(--line); }
 details:last-of-type { border-bottom: 1px solid var(--line); }
 summary { cursor: pointer; padding: .35rem 0; }

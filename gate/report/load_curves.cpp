@@ -14,10 +14,17 @@ namespace {
 
 constexpr std::array<const char*, 3> k_percentiles{"p50", "p90", "p99"};
 
-std::optional<double> current(const CellVerdict& cell, std::string_view name) {
+std::optional<double> side(const CellVerdict& cell, std::string_view name,
+                           std::optional<double> MetricVerdict::*which) {
   const MetricVerdict* found =
       first_of(cell.metrics, [&](const MetricVerdict& one) { return one.metric.name == name; });
-  return found == nullptr ? std::nullopt : found->current;
+  return found == nullptr ? std::nullopt : found->*which;
+}
+std::optional<double> current(const CellVerdict& cell, std::string_view name) {
+  return side(cell, name, &MetricVerdict::current);
+}
+std::optional<double> before(const CellVerdict& cell, std::string_view name) {
+  return side(cell, name, &MetricVerdict::baseline);
 }
 
 std::array<std::optional<double>, 3> latencies(const CellVerdict& cell, std::string_view base) {
@@ -159,9 +166,17 @@ class Panel {
   std::vector<Label> labels_;
 };
 
+// That of the base, below the others; none where nothing is known of it.
+std::vector<Panel::Line> base_line(const LoadCurve& curve, std::optional<double> LoadPoint::*base) {
+  auto values = collect<std::optional<double>>(curve.points, base);
+  if (std::ranges::none_of(values, [](const auto& value) { return value.has_value(); })) return {};
+  return {{"base", std::move(values)}};
+}
+
 std::string latency_panel(const LoadCurve& curve, const char* title,
-                          std::array<std::optional<double>, 3> LoadPoint::*member) {
-  std::vector<Panel::Line> lines;
+                          std::array<std::optional<double>, 3> LoadPoint::*member,
+                          std::optional<double> LoadPoint::*base) {
+  std::vector<Panel::Line> lines = base_line(curve, base);
   for (std::size_t k = 0; k < k_percentiles.size(); ++k) {
     Panel::Line& line = lines.emplace_back(Panel::Line{k_percentiles.at(k), {}});
     for (const LoadPoint& point : curve.points) line.values.push_back((point.*member).at(k));
@@ -191,9 +206,13 @@ std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate) {
   std::vector<LoadCurve> curves;
   for (const CellVerdict& cell : gate.cells) {
     if (!cell.cell.concurrency) continue;
-    const LoadPoint point{*cell.cell.concurrency, latencies(cell, "time_to_first_token"),
+    const LoadPoint point{*cell.cell.concurrency,
+                          latencies(cell, "time_to_first_token"),
                           latencies(cell, "time_per_output_token"),
-                          current(cell, "output_tokens_per_second")};
+                          current(cell, "output_tokens_per_second"),
+                          before(cell, "time_to_first_token_seconds"),
+                          before(cell, "time_per_output_token_seconds"),
+                          before(cell, "output_tokens_per_second")};
     if (!point.first_token[0] && !point.per_token[0]) continue;
     profile::CellKey key = cell.cell;
     key.concurrency.reset();
@@ -209,15 +228,19 @@ std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate) {
 }
 
 std::string load_figure(const LoadCurve& curve) {
-  auto rates = collect<std::optional<double>>(curve.points, &LoadPoint::tokens_per_second);
+  std::vector<Panel::Line> rates = base_line(curve, &LoadPoint::base_tokens_per_second);
+  const char* name = rates.empty() ? "rate" : "now";
+  rates.push_back(
+      {name, collect<std::optional<double>>(curve.points, &LoadPoint::tokens_per_second)});
   return fmt::format(
       "<figure class=\"load\">\n<figcaption>{}: against requests at once</figcaption>\n"
       "<div class=\"panels\">\n{}{}{}</div>\n{}</figure>\n",
       xml_text(cell_title(curve.cell)),
-      latency_panel(curve, "time to first token", &LoadPoint::first_token),
-      latency_panel(curve, "time per output token", &LoadPoint::per_token),
-      Panel(curve, "output tokens/s", {{"rate", std::move(rates)}}, show_rate).write(),
-      numbers(curve));
+      latency_panel(curve, "time to first token", &LoadPoint::first_token,
+                    &LoadPoint::base_first_token),
+      latency_panel(curve, "time per output token", &LoadPoint::per_token,
+                    &LoadPoint::base_per_token),
+      Panel(curve, "output tokens/s", std::move(rates), show_rate).write(), numbers(curve));
 }
 
 }  // namespace weir::report

@@ -69,12 +69,19 @@ struct LoadPoint {
   // p50, p90, p99 of this side, in seconds.
   std::array<std::optional<double>, 3> first_token{}, per_token{};
   std::optional<double> tokens_per_second{};
+  // What each was before: medians, and the rate.
+  std::optional<double> base_first_token{}, base_per_token{}, base_tokens_per_second{};
 };
 
 struct LoadCurve {
   profile::CellKey cell;          // without its concurrency
   std::vector<LoadPoint> points;  // by rising concurrency, two or more
 };
+
+// <figure> of the requests of one load, a point each: end-to-end latency and time to first token
+// against when it should have begun. `latencies` as EngineReport::latencies, which may be hostile;
+// "" for few requests. One path a colour, so that ten thousand of them open at once.
+[[nodiscard]] std::string requests_figure(std::span<const std::int64_t> latencies);
 
 // Of the cells in their order; a prompt measured at one concurrency alone makes none.
 [[nodiscard]] std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate);

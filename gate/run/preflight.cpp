@@ -31,7 +31,11 @@ class Preflight {
     prepared.cell = cell;
     prepared.folder = around_.config_folder;
     prepared.threads = cell.threads > 0 ? cell.threads : around_.machine.usable_cores;
-    if (cell.command.empty() && cell.engine != nullptr && cell.engine->server) {
+    if (!cell.results.empty()) {
+      for (const std::string& file : cell.results) {
+        if (!files_.readable(file)) add(file + ": cannot be read");
+      }
+    } else if (cell.command.empty() && cell.engine != nullptr && cell.engine->server) {
       note_address(prepared);
     } else if (container_of(prepared) != nullptr) {
       look_for_runtime(prepared);
@@ -104,7 +108,9 @@ class Preflight {
 
   void look_for_program(PreparedCell& prepared) {
     const config::Cell& cell = prepared.cell;
-    if (cell.command.empty()) return add(where(cell) + "the command is empty");
+    if (cell.command.empty()) {
+      return add_of_engine(cell, "it has no command: name its result files (weir gate --results)");
+    }
     const auto place = program_of(cell.command.front());
     if (!place) {
       return add_of_engine(cell,
@@ -239,6 +245,8 @@ class Preflight {
     if (prepared.cell.compile != config::k_no_compiler) prepared.compile = prepared.cell.compile;
     if (prepared.cell.twin) {
       take_twin(prepared);
+    } else if (!prepared.cell.results.empty()) {
+      prepared.on_cpu = false;  // whatever served, it was not looked at
     } else if (device == "cpu") {
       from.device_class = around_.machine.cpu_class;
       from.device_name = around_.machine.cpu_model;
@@ -258,8 +266,11 @@ class Preflight {
     } else {
       prepared.on_cpu = false;
     }
+    const std::string& gpu = prepared.cell.gpu;
+    if (!gpu.empty() && from.device_name.empty()) from.device_name = gpu;
+    const std::string& seen = from.device_class.empty() ? device : from.device_class;
     from.machine_class =
-        sys::machine_class(around_.machine, from.device_class.empty() ? device : from.device_class);
+        sys::machine_class(around_.machine, gpu.empty() ? seen : fmt::format("{}-{}", seen, gpu));
   }
 
   // Nothing of this machine but its processors: the driver runs nothing.

@@ -156,6 +156,18 @@ void add_drifts(std::span<const ServedRequest> requests, std::span<const stats::
   }
 }
 
+void add_latencies(std::span<const ServedRequest> requests, EngineReport& report) {
+  const std::size_t step = 1 + requests.size() / (profile::k_most_latencies + 1);
+  for (std::size_t i = 0; i < requests.size(); i += step) {
+    const ServedRequest& request = requests[i];
+    if (request.failure || request.tokens.empty()) continue;
+    const profile::Latencies found = profile::latencies_of(request);
+    for (const double seconds : {request.intended, found.first_token, found.end_to_end}) {
+      report.latencies.push_back(std::llround(seconds * 1e6));
+    }
+  }
+}
+
 std::optional<std::string> served_failures(std::span<const ServedRequest> requests) {
   std::map<std::string_view, std::int64_t> kinds;
   std::vector<const profile::ServedFailure*> failed;

@@ -86,6 +86,7 @@ class ServerStep {
     record_.report = served_report(cell_, requests_);
     record_.report->likely = std::move(likely_);
     if (soaks()) add_drifts(requests_, memory_, *record_.report);
+    if (step_.pass == Pass::timed) add_latencies(requests_, *record_.report);
     report_capacity();
     if (settings_.max_divergence && record_.report->likely.empty()) {
       record_.report->warnings.emplace_back("the server tells no probabilities of tokens");
@@ -193,8 +194,9 @@ class ServerStep {
   }
 
   bool find_workload() {
-    auto requests = adapters::read_workload(prompt_, cell_.cell.tokens,
-                                            static_cast<std::size_t>(cell_.cell.requests));
+    auto requests =
+        adapters::read_workload(prompt_, cell_.cell.tokens,
+                                static_cast<std::size_t>(cell_.cell.requests), cell_.cell.turns);
     if (!requests) {
       return give_up(fmt::format("{}: {}", cell_.prompt_file, requests.error().message),
                      Ended::not_started);
@@ -214,6 +216,8 @@ class ServerStep {
       plan.prompts.push_back(
           {fmt::format("{} {}", cell_.cell.key.prompt, next_ + i), one.prompt, one.tokens});
       if (one.at) arrivals.push_back(*one.at);
+      plan.after.emplace_back();
+      if (one.after && *one.after >= next_) plan.after.back() = *one.after - next_;
     }
     if (warm_up) return;
     next_ += count;

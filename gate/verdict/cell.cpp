@@ -41,6 +41,7 @@ void describe(const Question& question, CellVerdict& cell) {
   cell.warnings = candidate.warnings;
   cell.profiling_cost = candidate.profiling_cost;
   cell.server = candidate.server;
+  cell.latencies = candidate.latencies;
   cell.counts_skipped = candidate.counts_skipped;
   cell.instructions_skipped = candidate.instructions_skipped;
   cell.host_skipped = candidate.host_skipped;

@@ -196,6 +196,7 @@ struct CellVerdict {
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
   std::optional<std::string> instructions_skipped{}, host_skipped{};  // as Profile has them
   std::vector<profile::ServerFigure> server{};                        // as Profile::server
+  std::vector<std::int64_t> latencies{};  // as Profile::latencies; in no file
   std::optional<TwinCheck> twin_check{};  // of a twin whose device was there to be asked
 };
 

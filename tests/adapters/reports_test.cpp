@@ -244,5 +244,85 @@ TEST(AdaptersOfReaders, ReadTheirEnginesRates) {
   EXPECT_EQ(mlx->times.size(), 2U);
 }
 
+// Results of tools that load servers: medians, p90, p99 and rates under weir's names.
+std::map<std::string, double> figures_of(const profile::EngineReport& report) {
+  std::map<std::string, double> figures;
+  for (const auto& series : report.times) figures[series.metric.name] = series.samples.at(0);
+  return figures;
+}
+
+TEST(LoadResults, GiveTheFiguresThatAreJudgedUnderOneName) {
+  using testing::Pair;
+  const auto near = [](const char* name, double value) {
+    return Pair(name, DoubleNear(value, 1e-9));
+  };
+  const auto aiperf = read("aiperf", read_data("constructed-aiperf.json"), "");
+  ASSERT_TRUE(aiperf) << aiperf.error().message;
+  EXPECT_THAT(figures_of(*aiperf),
+              testing::UnorderedElementsAre(near("time_to_first_token_seconds", 0.07025),
+                                            near("time_to_first_token_p90_seconds", 0.14),
+                                            near("time_to_first_token_p99_seconds", 0.18),
+                                            near("time_per_output_token_seconds", 0.011),
+                                            near("time_per_output_token_p90_seconds", 0.014),
+                                            near("time_per_output_token_p99_seconds", 0.016),
+                                            near("end_to_end_latency_seconds", 2.35),
+                                            near("end_to_end_latency_p90_seconds", 2.9),
+                                            near("end_to_end_latency_p99_seconds", 3.1),
+                                            near("output_tokens_per_second", 1575),
+                                            near("requests_per_second", 7.5)));
+  EXPECT_EQ(aiperf->requests, 200);
+  EXPECT_EQ(aiperf->model, "meta-llama/Llama-3.1-8B");
+
+  const auto guidellm = read("guidellm", read_data("constructed-guidellm.json"), "");
+  ASSERT_TRUE(guidellm) << guidellm.error().message;
+  EXPECT_THAT(
+      figures_of(*guidellm),
+      testing::IsSupersetOf(
+          {near("time_to_first_token_p99_seconds", 0.18),
+           near("time_per_output_token_seconds", 0.011), near("end_to_end_latency_seconds", 2.35),
+           near("output_tokens_per_second", 1575), near("requests_per_second", 7.5)}));
+  EXPECT_EQ(guidellm->requests, 200);
+
+  const auto vllm = read("vllm-bench", read_data("constructed-vllm.json"), "");
+  ASSERT_TRUE(vllm) << vllm.error().message;
+  EXPECT_THAT(figures_of(*vllm),
+              testing::UnorderedElementsAre(near("time_to_first_token_seconds", 0.07025),
+                                            near("time_to_first_token_p99_seconds", 0.18),
+                                            near("time_per_output_token_seconds", 0.011),
+                                            near("time_per_output_token_p99_seconds", 0.016),
+                                            near("output_tokens_per_second", 1680),
+                                            near("requests_per_second", 8)));
+  EXPECT_EQ(vllm->requests, 100);
+}
+
+TEST(LoadResults, OfRequestsThatFailedOrOfSeveralRunsAreRefused) {
+  const auto words = [](const char* adapter, const std::string& text) {
+    const auto report = read(adapter, text, "");
+    return report ? std::string("read") : report.error().message;
+  };
+  const std::string vllm = read_data("constructed-vllm.json");
+  EXPECT_THAT(words("vllm-bench", vllm + vllm), HasSubstr("it holds 2 runs"));
+  EXPECT_THAT(words("vllm-bench", vllm.substr(0, vllm.size() - 40)),
+              HasSubstr("ends in the middle"));
+  const auto with = [](const char* file, const char* from, const char* to) {
+    std::string text = read_data(file);
+    const std::size_t at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    return at == std::string::npos ? text : text.replace(at, std::string_view(from).size(), to);
+  };
+  EXPECT_THAT(
+      words("aiperf", with("constructed-aiperf.json", "\"error_summary\"",
+                           "\"error_request_count\": {\"unit\": \"requests\", \"avg\": 3.0}, "
+                           "\"error_summary\"")),
+      HasSubstr("3 of 203 requests failed"));
+  EXPECT_THAT(words("aiperf", with("constructed-aiperf.json", "\"was_cancelled\": false",
+                                   "\"was_cancelled\": true")),
+              HasSubstr("cancelled"));
+  EXPECT_THAT(
+      words("guidellm", with("constructed-guidellm.json", "\"errored\": 0, \"incomplete\": 2",
+                             "\"errored\": 5, \"incomplete\": 2")),
+      HasSubstr("5 of 205 requests failed"));
+}
+
 }  // namespace reports_test
 }  // namespace weir::adapters

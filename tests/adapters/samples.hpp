@@ -93,6 +93,8 @@ inline const std::vector<SampleFile>& samples() {
       {"ollama-generate", "constructed-ollama-generate.jsonl", "", "ollama"},
       {"ollama-verbose", "", "constructed-ollama-verbose.stderr.txt", "ollama"},
       {"vllm", "constructed-vllm.json", "", "vllm"},
+      {"aiperf", "constructed-aiperf.json", "", "aiperf"},
+      {"guidellm", "constructed-guidellm.json", "", "guidellm"},
       {"vllm-metrics", "constructed-vllm-metrics.prom.txt", "", "prometheus"},
       {"pytorch-trace", "constructed-pytorch-trace.json", "", "chrome-trace"},
       {"weir-timeline", "weir-timeline.json", "", "weir-timeline"},

@@ -8,8 +8,8 @@ namespace weir::adapters {
 namespace workload_test {
 
 std::vector<WorkloadRequest> read(std::string_view text, std::int64_t tokens = 0,
-                                  std::size_t most = 100) {
-  const auto requests = read_workload(text, tokens, most);
+                                  std::size_t most = 100, std::int64_t turns = 1) {
+  const auto requests = read_workload(text, tokens, most, turns);
   EXPECT_TRUE(requests) << requests.error().message;
   return requests ? *requests : std::vector<WorkloadRequest>{};
 }
@@ -37,6 +37,18 @@ TEST(Workload, IsReadFromConversations) {
             (std::vector<WorkloadRequest>{{"Hello", 32, std::nullopt}, {"Bye", 32, std::nullopt}}));
 }
 
+TEST(Workload, TurnsOfAConversationHoldWhatWasSaidBefore) {
+  const auto requests = read(
+      R"([{"conversations": [{"from": "gpt", "value": "?"}, {"from": "human", "value": "Hello"},
+           {"from": "gpt", "value": "Hi!"}, {"from": "human", "value": "Why?"},
+           {"from": "gpt", "value": "So."}, {"from": "human", "value": "Bye"}]},
+          {"conversations": [{"from": "user", "value": "One"}]}])",
+      32, 100, 2);
+  EXPECT_EQ(requests, (std::vector<WorkloadRequest>{{"Hello", 32, std::nullopt},
+                                                    {"Hello\nHi!\nWhy?", 32, std::nullopt, 0},
+                                                    {"One", 32, std::nullopt}}));
+}
+
 std::int64_t words_in(const std::string& text) {
   return text.empty() ? 0 : std::ranges::count(text, ' ') + 1;
 }
@@ -60,6 +72,48 @@ TEST(Workload, MakesPrefixesThatAreSharedOutOfATrace) {
   EXPECT_LT(words_in(shared), 1032) << "what follows is another's";
 }
 
+TEST(Workload, IsDrawnAsItsFileSays) {
+  const char* rule =
+      "{\n \"prompt_tokens\": {\"median\": 200, \"p99\": 1000},\n"
+      " \"output_tokens\": {\"least\": 16, \"most\": 48}, \"seed\": 7}";
+  const auto requests = read(rule, 0, 4000);
+  ASSERT_EQ(requests.size(), 4000U);
+  std::vector<std::int64_t> prompts, outputs;
+  for (const WorkloadRequest& request : requests) {
+    prompts.push_back(words_in(request.prompt));
+    outputs.push_back(request.tokens);
+  }
+  std::ranges::sort(prompts);
+  EXPECT_NEAR(static_cast<double>(prompts[2000]), 200, 10);
+  EXPECT_NEAR(static_cast<double>(prompts[3960]), 1000, 150);  // its 40 largest are beyond
+  EXPECT_EQ(std::ranges::min(outputs), 16);
+  EXPECT_EQ(std::ranges::max(outputs), 48);
+  EXPECT_EQ(read(rule, 0, 50), std::vector(requests.begin(), requests.begin() + 50))
+      << "the same for the same seed";
+}
+
+TEST(Workload, ThatIsDrawnSharesPrefixesAndHasTurns) {
+  const auto requests = read(
+      R"({"prompt_tokens": 20, "output_tokens": 5, "shared_prefix_tokens": 100, "prefixes": 2})", 0,
+      60, 3);
+  ASSERT_EQ(requests.size(), 60U);
+  std::vector<std::string> prefixes;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    EXPECT_EQ(words_in(requests[i].prompt), 120 + 25 * static_cast<std::int64_t>(i % 3));
+    if (i % 3 == 0) {
+      EXPECT_FALSE(requests[i].after);
+      prefixes.push_back(requests[i].prompt.substr(0, 200));
+    } else {
+      EXPECT_EQ(requests[i].after, i - 1);
+      EXPECT_TRUE(requests[i].prompt.starts_with(requests[i - 1].prompt));
+    }
+  }
+  std::ranges::sort(prefixes);
+  const auto rest = std::ranges::unique(prefixes);
+  prefixes.erase(rest.begin(), rest.end());
+  EXPECT_EQ(prefixes.size(), 2U);
+}
+
 TEST(Workload, ThatIsNoneIsRefusedWithItsPlace) {
   const struct {
     std::string text, words;
@@ -74,6 +128,12 @@ TEST(Workload, ThatIsNoneIsRefusedWithItsPlace) {
       {"{\"input_length\": 9999999, \"hash_ids\": []}", "line 1: no input_length and hash_ids"},
       {"{\"input_length\": 5, \"output_length\": 5, \"hash_ids\": [\"a\"]}", "a hash that is no"},
       {"7", "line 1: no JSON object"},
+      {"{\"prompt_tokens\": {\"median\": 5}, \"output_tokens\": 5}", "prompt_tokens: expected"},
+      {"{\"prompt_tokens\": {\"median\": 5, \"p99\": 4}, \"output_tokens\": 5}",
+       "expected a number"},
+      {"{\"prompt_tokens\": 5, \"output_tokens\": {\"least\": 9, \"most\": 8}}",
+       "output_tokens: expec"},
+      {"{\"prompt_tokens\": 5}", "output_tokens: expected a number"},
       {"{\"prompt\": \"a\", \"max_tokens\": 1, \"timestamp\": 5}\n"
        "{\"prompt\": \"a\", \"max_tokens\": 1, \"timestamp\": 4}",
        "line 2: it came before"},
@@ -97,6 +157,11 @@ TEST(Workload, HasALimitOfText) {
   const auto requests = read_workload(text, 1, 1000);
   ASSERT_FALSE(requests);
   EXPECT_NE(requests.error().message.find("256 MiB"), std::string::npos);
+  const auto drawn = read_workload(
+      R"({"prompt_tokens": 1000000, "output_tokens": 1000000, "shared_prefix_tokens": 1000000})", 1,
+      1000, 100);
+  ASSERT_FALSE(drawn);
+  EXPECT_NE(drawn.error().message.find("256 MiB"), std::string::npos);
 }
 
 }  // namespace workload_test

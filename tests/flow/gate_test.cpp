@@ -106,6 +106,105 @@ TEST(Gate, WritesEachReportOfTheTable) {
   EXPECT_THAT(world.terminal.out, HasSubstr("bench / tiny / cpu"));
 }
 
+std::string vllm_result(double throughput) {
+  return fmt::format(
+      R"({{"model_id": "m", "num_prompts": 100, "completed": 100, "failed": 0,
+           "total_output_tokens": 2100, "request_throughput": 8.0, "output_throughput": {},
+           "median_ttft_ms": 70.25, "p99_ttft_ms": 180.0}})",
+      throughput);
+}
+
+TEST(Gate, JudgesResultsOfAnotherToolAsRunsOfACell) {
+  FakeWorld world("");
+  (void)world.files.remove("/project/weir.yaml");  // none is needed
+  Job job = world.job();
+  GateOptions options;
+  for (const char* name : {"/a.json", "/b.json", "/c.json"}) {
+    world.files.put(name, vllm_result(1680));
+    options.results.emplace_back(name);
+  }
+  const auto first = gate(job, options);
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_TRUE(world.processes.started.empty());
+  ASSERT_TRUE(accept(job, {}));
+  world.files.put("/a.json", vllm_result(1681));
+  const auto same = gate(job, options);
+  ASSERT_TRUE(same) << same.error().message;
+  EXPECT_EQ(same->code, ExitCode::pass) << world.terminal.out;
+  for (const std::string& name : options.results) world.files.put(name, vllm_result(840));
+  const auto slower = gate(job, options);
+  ASSERT_TRUE(slower) << slower.error().message;
+  EXPECT_EQ(slower->code, ExitCode::fail) << world.terminal.out;
+  EXPECT_THAT(world.terminal.out, HasSubstr("output tok/s"));
+  world.files.put("/b.json", "{}");
+  const auto broken = gate(job, options);
+  ASSERT_TRUE(broken) << broken.error().message;
+  EXPECT_EQ(broken->code, ExitCode::unmeasured);
+  EXPECT_THAT(world.terminal.out, HasSubstr("/b.json"));
+  EXPECT_TRUE(world.processes.started.empty());
+}
+
+TEST(Gate, TakesResultsForTheCellThatIsNamed) {
+  FakeWorld world(R"(version: 1
+engines: {vllm: {output: vllm-bench}}
+backends: {h100: {device: cuda, gpu: NVIDIA H100}}
+prompts: {chat: {concurrency: [1, 8]}}
+)");
+  world.files.put("/a.json", vllm_result(1680));
+  Job job = world.job();
+  GateOptions options;
+  options.results = {"/a.json"};
+  const auto both = gate(job, options);
+  ASSERT_FALSE(both);
+  EXPECT_THAT(both.error().message, HasSubstr("2 of the cells"));
+  job.asked.cells = {"*@c8"};
+  const auto one = gate(job, options);
+  ASSERT_TRUE(one) << one.error().message;
+  const auto run = read_measured(job, "");
+  ASSERT_TRUE(run) << run.error().message;
+  ASSERT_EQ(run->profiles.size(), 1U);
+  EXPECT_EQ(run->profiles[0].cell.str(), "vllm/none/h100/chat@c8");
+  EXPECT_THAT(run->profiles[0].provenance.machine_class, StartsWith("cuda-NVIDIA"));
+  const auto unnamed = gate(job, {});
+  ASSERT_FALSE(unnamed);
+  EXPECT_THAT(unnamed.error().message, HasSubstr("--results"));
+}
+
+// The container answers what it sees; the engine in it prints what the fake always does.
+TEST(Gate, TakesTheGpuOfAContainerIntoTheMachineClass) {
+  FakeWorld world(R"(version: 1
+engines:
+  bench:
+    command: [llama-bench, -m, "{model}", -p, "{prompt_tokens}", -n, "{tokens}", -r, "{repeats}"]
+    output: llama-bench
+    container: {runtime: docker, image: me/engine, args: [--gpus, all]}
+models: {tiny: tiny.bin}
+backends: {cuda: {}}
+prompts: {decode: {prompt_tokens: 0, tokens: 16}}
+gate: {runs: 1, repeats: 2}
+)");
+  world.environment["PATH"] = "/usr/bin";
+  world.files.put("/usr/bin/docker", "program");
+  world.files.set_executable("/usr/bin/docker");
+  run::FakeProcesses asked{[&](const sys::ProcessSpec& spec) {
+    sys::Finished finished;
+    const auto at = std::ranges::find(spec.argv, "nvidia-smi");
+    if (at == spec.argv.end()) return run::FakeProcesses::good(spec);
+    EXPECT_EQ(*(at - 1), "--entrypoint");
+    EXPECT_EQ(*(at + 1), "me/engine");
+    finished.out = "NVIDIA A100, 40960 MiB\nNVIDIA A100, 40960 MiB\n";
+    return finished;
+  }};
+  sys::World inside{world.files, asked,      world.clock, world.locks,    world.http,
+                    world.pause, world.coin, world.load,  world.terminal, world.world.environment};
+  const Job job{inside, world.job().asked, world.job().shown};
+  const auto answer = gate(job, {});
+  ASSERT_TRUE(answer) << answer.error().message;
+  const auto run = read_measured(job, "");
+  ASSERT_TRUE(run) << run.error().message;
+  EXPECT_THAT(run->profiles.at(0).provenance.machine_class, HasSubstr("2x-NVIDIA-A100"));
+}
+
 TEST(Gate, HoldsWhatIsAcceptedAgainstWhatComes) {
   FakeWorld world(k_timed_yaml);
   GateOptions options;

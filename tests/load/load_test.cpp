@@ -136,6 +136,26 @@ TEST(ClosedLoop, WhatTheDriverAddsIsInTheLatency) {
   EXPECT_DOUBLE_EQ(load.requests[1].tokens[0].at, 2.25);
 }
 
+// Two conversations of two turns, and one request that waits for nothing: each takes 2.5 s.
+TEST(Turns, AreSentOnceTheTurnBeforeIsAnswered) {
+  Scene scene([](std::size_t, double) { return two_tokens(); });
+  LoadPlan plan = plan_of(5);
+  plan.prompts = {{"a1", "A", 2}, {"a2", "AA", 2}, {"b1", "B", 2}, {"b2", "BB", 2}, {"c", "C", 2}};
+  plan.after = {{}, 0, {}, 2, {}};
+  plan.loop = ClosedLoop{4};
+  const Load load = scene.drive(plan);
+  std::vector<std::string> sent;
+  for (const ServedRequest& request : load.requests) {
+    sent.push_back(fmt::format("{} {}", request.prompt, request.intended));
+  }
+  EXPECT_EQ(sent, (std::vector<std::string>{"a1 0", "b1 0", "c 0", "a2 2.5", "b2 2.5"}))
+      << "a place that was free is not late: the answer had to come first";
+  plan.requests = 7;
+  EXPECT_EQ(scene.drive(plan).requests.size(), 7U) << "then all of them again";
+  plan.after = {{}, 2, {}, {}, {}};
+  EXPECT_FALSE(load::drive(plan, scene.streams, scene.clock, scene.stop));
+}
+
 TEST(OpenLoop, RequestsAreSentWhenTheyAreDueHoweverManyAreUnderWay) {
   Scene scene([](std::size_t, double) { return two_tokens(); });
   LoadPlan plan = plan_of(50);

@@ -82,6 +82,18 @@ TEST(LoadCurves, AreToldInWordsAndAsATableAsWell) {
   EXPECT_THAT(figure, HasSubstr("402 tok/s"));
 }
 
+TEST(LoadCurves, HaveThatOfTheBaseBesideThem) {
+  GateVerdict gate = served();
+  EXPECT_THAT(load_figure(load_curves(gate).at(0)), Not(HasSubstr("class=\"base\"")));
+  for (CellVerdict& cell : gate.cells) {
+    for (MetricVerdict& metric : cell.metrics) metric.baseline = *metric.current / 2;
+  }
+  const std::string figure = load_figure(load_curves(gate).at(0));
+  EXPECT_THAT(figure, HasSubstr("base: 9 ms at 1, 105 ms at 16; p50: 18 ms at 1"));
+  EXPECT_THAT(figure, HasSubstr("base: 59 tok/s at 1, 201 tok/s at 16; now: 118 tok/s at 1"));
+  EXPECT_THAT(figure, HasSubstr("line class=\"base\""));
+}
+
 TEST(LoadCurves, SayLargeNumbersWithoutPowersOfTen) {
   GateVerdict gate = served();
   for (auto& cell : gate.cells) {
@@ -108,6 +120,34 @@ TEST(LoadCurves, JoinNothingWhereSomethingWasNotMeasured) {
   EXPECT_THAT(figure, HasSubstr("line class=\"p90\""));
   EXPECT_THAT(figure, Not(HasSubstr("line class=\"p99\"")));
   EXPECT_THAT(figure, HasSubstr("not measured"));
+}
+
+// Ten requests a second, whose first token comes after 20 ms and whose last after 100; one stalled.
+TEST(Requests, AreAPointEach) {
+  std::vector<std::int64_t> latencies;
+  for (std::int64_t i = 0; i < 50; ++i) {
+    const std::int64_t whole = i == 25 ? 1'000'000 : 100'000;
+    for (const std::int64_t number : {i * 100'000, std::int64_t{20'000}, whole})
+      latencies.push_back(number);
+  }
+  const std::string figure = requests_figure(latencies);
+  EXPECT_THAT(figure,
+              HasSubstr("50 requests over 4.90 s; end-to-end latency: median 100 ms, p99 559 "
+                        "ms, up to 1.00 s"));
+  EXPECT_THAT(figure, HasSubstr("d=\"M0.0 90.0h0M20.4 90.0h0"));
+  EXPECT_THAT(figure, HasSubstr("M510.2 0.0h0"));
+  EXPECT_THAT(figure, HasSubstr("d=\"M0.0 98.0h0"));
+  EXPECT_EQ(requests_figure(std::span(latencies).first(30)), "") << "few are no picture";
+}
+
+TEST(Requests, OfAHostileJournalStayWithinThePicture) {
+  std::vector<std::int64_t> latencies;
+  for (int i = 0; i < 25; ++i) {
+    for (const std::int64_t number : {std::numeric_limits<std::int64_t>::min(),
+                                      std::numeric_limits<std::int64_t>::max(), std::int64_t{-1}})
+      latencies.push_back(number);
+  }
+  EXPECT_THAT(requests_figure(latencies), HasSubstr("M0.0 0.0h0"));
 }
 
 TEST(Terminal, SaysWhereTheServersOwnMetricsAreShown) {

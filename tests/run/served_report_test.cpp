@@ -11,7 +11,7 @@
 namespace weir::run {
 namespace served_report_test {
 
-using profile::ServedRequest;
+using profile::EngineReport, profile::ServedRequest;
 
 TEST(HeldLengths, HaveTheAverageThatIsAskedForAndNoOrder) {
   for (const std::int64_t tokens : {1, 2, 7, 32, 1000}) {
@@ -59,6 +59,22 @@ std::map<std::string, double> drifts(const std::vector<ServedRequest>& requests,
 }
 
 // vLLM #41838: 3.07 tokens/s at first, 2.8 an hour later.
+TEST(Latencies, AreKeptOfTenThousandRequestsAtMost) {
+  EngineReport report;
+  std::vector<ServedRequest> requests = soak(0.01, 0.01);
+  requests[1].failure = profile::ServedFailure{};
+  add_latencies(requests, report);
+  ASSERT_EQ(report.latencies.size(), 3 * 3599U);
+  EXPECT_EQ(report.latencies[3], 2'000'000) << "the one that failed is left out";
+  EXPECT_EQ(report.latencies[4], 100'000);
+  const std::vector<ServedRequest> more = soak(0.01, 0.01);
+  for (int i = 0; i < 3; ++i) requests.insert(requests.end(), more.begin(), more.end());
+  report.latencies.clear();
+  add_latencies(requests, report);
+  EXPECT_LE(report.latencies.size(), 3 * profile::k_most_latencies);
+  EXPECT_GE(report.latencies.size(), 3 * profile::k_most_latencies / 2);
+}
+
 TEST(Drifts, AreToldOfTheLatencyThatRose) {
   const auto found = drifts(soak(1 / 3.07, 1 / 2.8));
   EXPECT_NEAR(found.at("time_per_output_token_drift"), 3.07 / 2.8 - 1, 0.01);

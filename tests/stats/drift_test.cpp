@@ -1,7 +1,9 @@
 #include "gate/stats/drift.hpp"
 
 #include <cmath>
+#include <fstream>
 #include <random>
+#include <sstream>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -53,6 +55,31 @@ TEST(Drift, OfTenPercentOverTheRunIsFoundIn99Of100) {
 // Of those that get slower, which is what fails: 1 of 1000 at most.
 TEST(Drift, IsHardlyEverFoundWhereThereIsNone) {
   for (const double memory : {0.0, 0.6, 0.9}) EXPECT_LE(found(memory, 0, 1000), 2) << memory;
+}
+
+// Slow moments of a busy machine last longer than simulated ones remember.
+TEST(Drift, IsNotFoundInRecordedTimesOfAServerThatStaysTheSame) {
+  std::ifstream file(std::string(WEIR_SOURCE_DIR) + "/tests/stats/data/llama-server-latencies.txt");
+  std::vector<std::vector<Point>> recorded;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) {
+      recorded.emplace_back();
+      continue;
+    }
+    std::istringstream numbers(line);
+    for (double ms = 0; numbers >> ms;) {
+      std::vector<Point>& points = recorded.back();
+      points.push_back({static_cast<double>(points.size()), std::log(ms)});
+    }
+  }
+  std::erase_if(recorded, [](const auto& points) { return points.empty(); });  // words alone
+  ASSERT_EQ(recorded.size(), 4U);
+  for (const auto& points : recorded) {
+    ASSERT_EQ(points.size(), k_requests);
+    const auto drift = drift_of(points, k_level);
+    ASSERT_TRUE(drift);
+    EXPECT_FALSE(drift->stands_out()) << drift->low << " … " << drift->high;
+  }
 }
 
 TEST(Drift, IsTheChangeFromTheFirstToTheLast) {

@@ -28,6 +28,10 @@ void add_gate(const Verb& verb) {
                 "COMMAND… at the end of the line");
   verb.optional("--from", options->from, "[RUN]",
                 "Judge RUN again without measuring (default: the newest)");
+  CLI::Option* results =
+      verb.repeated("--results", options->results, "FILE",
+                    "Judge the result of AIPerf, guidellm or vllm bench serve as a run of one "
+                    "cell; repeatable, a run each");
   CLI::Option* confirm =
       verb.option("--confirm", options->confirm.ref, "REF",
                   "Re-test suspected slowdowns in paired runs with the base of REF (default: "
@@ -36,6 +40,10 @@ void add_gate(const Verb& verb) {
       ->excludes(confirm);
   add_measure_options(verb, options->wanted);
   verb->get_option("--resume")->excludes("--from");
+  for (const char* other : {"--against", "--from", "--confirm", "--resume", "--runs", "--shard",
+                            "--profiling-cost", "--counts-only"}) {
+    results->excludes(other);
+  }
   add_report_files(verb, options->files);
   verb->footer(
       "Examples:\n"
@@ -47,7 +55,8 @@ void add_gate(const Verb& verb) {
       "  weir gate --rules-from origin/main     by the rules of the target branch\n"
       "  weir gate --baselines-ref origin/perf-baselines    baselines on a branch\n"
       "  weir gate --from --html report.html    judge the newest run again\n"
-      "  weir gate --from RUN --rules-from main    a fork's run, by main's rules\n\n"
+      "  weir gate --from RUN --rules-from main    a fork's run, by main's rules\n"
+      "  weir gate --results profile_export_aiperf.json    another tool's result\n\n"
       "Exit codes: 0 pass, 1 a limit is broken, 2 usage or configuration error,\n"
       "3 something could not be measured, 4 inconclusive (if gate.on_inconclusive is\n"
       "fail), 130 interrupted.");

@@ -1,0 +1,79 @@
+// guidellm benchmark: {"metadata": …, "benchmarks": [{"metrics": {"time_to_first_token_ms":
+// {"successful": {"mean": …, "percentiles": {"p50": …}}, …}, …}}]}, a benchmark for each rate.
+#include "gate/adapters/readers.hpp"
+
+namespace weir::adapters::guidellm {
+namespace {
+
+struct Latency {
+  const char* key;
+  const char* metric;
+  double scale;  // in seconds
+};
+// Its inter-token latency is one number a request, weighted by its tokens; its time per output
+// token includes the first.
+constexpr Latency k_latencies[] = {
+    {"time_to_first_token_ms", "time_to_first_token_seconds", 1e-3},
+    {"inter_token_latency_ms", "time_per_output_token_seconds", 1e-3},
+    {"request_latency", "end_to_end_latency_seconds", 1}};
+constexpr std::pair<const char*, const char*> k_rates[] = {
+    {"output_tokens_per_second", "output_tokens_per_second"},
+    {"requests_per_second", "requests_per_second"}};
+
+// Of requests that were answered.
+const Json& whole_ones(const Json& metrics, const char* key) {
+  return below(below(metrics, key), "successful");
+}
+
+void read_benchmark(const Json& json, Observed& observed) {
+  const Json& metrics = below(json, "metrics");
+  if (!metrics.is_object()) return;
+  ObservedCase load;
+  const Json& strategy = below(below(json, "config"), "strategy");
+  load.name = json_text(strategy, "type_").value_or("run");
+  load.name += fmt::format(" {}", observed.cases.size());
+  if (strategy.is_object()) add_facts(strategy, load.facts);
+  const Json& totals = below(metrics, "request_totals");
+  set_requests(load, json_whole(totals, "successful"), json_whole(totals, "errored"), observed);
+  load.prompt_tokens = json_whole(whole_ones(metrics, "prompt_token_count"), "total_sum");
+  load.generated_tokens = json_whole(whole_ones(metrics, "output_token_count"), "total_sum");
+  for (const auto& [key, metric] : k_rates) {
+    set_rate(load, metric, json_number(whole_ones(metrics, key), "mean"));
+  }
+  for (const auto& [key, metric, scale] : k_latencies) {
+    const Json& figures = whole_ones(metrics, key);
+    for (const auto& [name, figure] :
+         {std::pair{"mean", "mean"}, {"median", "median"}, {"std_dev", "stddev"}}) {
+      if (const auto value = json_number(figures, name))
+        add_figure(observed, metric, figure, *value * scale);
+    }
+    for (const char* percentile : {"p90", "p95", "p99"}) {
+      if (const auto value = json_number(below(figures, "percentiles"), percentile))
+        add_figure(observed, metric, percentile, *value * scale);
+    }
+  }
+  keep_row(observed.cases, std::move(load), observed);
+}
+
+void read(const Printed& printed, Observed& observed) {
+  const auto take = [&](std::string_view list, const Json& json) {
+    if (list == "benchmarks") read_benchmark(json, observed);
+  };
+  // Each has its requests, too: a sample of them, or all.
+  constexpr JsonPieceLimits k_limits{std::size_t{16} << 20, std::size_t{16} << 20, 32};
+  read_pieces(printed, {"benchmarks"}, {take, [](const Json& /*rest*/) {}}, observed, k_limits);
+  finish_loads(observed);
+}
+
+Result<profile::EngineReport> report(const Output& output) {
+  return report_of_load("guidellm", output);
+}
+
+}  // namespace
+}  // namespace weir::adapters::guidellm
+
+const weir::adapters::Format weir::adapters::k_guidellm(
+    "guidellm", "guidellm benchmark: benchmarks.json", "", guidellm::read,
+    {{85,
+      {"\"guidellm_version\"", "\"generative_benchmark\"", "\"request_totals\" & \"metrics\""}}},
+    {"guidellm", 13, Counts::results, guidellm::report});
