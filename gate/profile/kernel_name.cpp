@@ -73,6 +73,7 @@ constexpr std::array k_known = {
     KnownFusion{"sdpa", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"attention", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"topk_moe", {"soft_max", "argsort", "get_rows", "sum_rows", "div", "scale"}},
+    KnownFusion{"gate_up", {"mul_mat", "matmul", "mul_mv", "gemv", "gemm", "glu"}},
     KnownFusion{"swiglu", {"silu", "mul", "", "", "", ""}, 2},
     KnownFusion{"geglu", {"gelu", "mul", "", "", "", ""}, 2},
     KnownFusion{"gemm", {"matmul", "add", "", "", "", ""}, 2},

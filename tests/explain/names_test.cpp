@@ -56,6 +56,7 @@ TEST(KernelName, TellsItsParts) {
   EXPECT_EQ(parts("swiglu_f32", {"rms_norm_mul_partials_f32", "silu_f32"}), Indices{})
       << "a norm is no part of it";
   EXPECT_EQ(parts("swiglu_f32", {"silu_f32", "mul_f32"}), (Indices{0, 1}));
+  EXPECT_EQ(parts("GATE_UP_SWIGLU", {"MUL_MAT", "RMS_NORM", "SWIGLU"}), (Indices{0, 2}));
   EXPECT_EQ(parts("Gemm", {"MatMul", "Add"}), (Indices{0, 1}));
   EXPECT_EQ(parts("gemm", {"matmul"}), Indices{}) << "another kernel for the same";
 }
