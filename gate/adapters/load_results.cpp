@@ -42,8 +42,11 @@ void set_rate(ObservedCase& load, const char* metric, std::optional<double> rate
 void set_requests(ObservedCase& load, std::optional<std::int64_t> whole,
                   std::optional<std::int64_t> failed, Observed& observed) {
   if (whole) load.facts[k_whole_requests] = fmt::format("{}", *whole);
-  if (failed.value_or(0) == 0) return;
-  load.error = fmt::format("{} of {} requests failed", *failed, *failed + whole.value_or(0));
+  if (failed == 0 && whole != 0) return;
+  load.error = !failed ? "it does not say how many requests failed"
+               : whole == 0
+                   ? "no request was completed"
+                   : fmt::format("{} of {} requests failed", *failed, *failed + whole.value_or(0));
   observed.errors.push_back(load.name + ": " + *load.error);
 }
 
@@ -59,6 +62,10 @@ void finish_loads(Observed& observed) {
 Result<profile::EngineReport> report_of_load(std::string_view format, const Output& output) {
   WEIR_TRY(const auto observed, read_as(format, {output.out, output.err}));
   if (observed.truncated) return fail(Code::data, "the result ends in the middle");
+  // Another run may be among what read_pieces() left out.
+  for (const std::string& warning : observed.warnings) {
+    if (warning.ends_with("were left out")) return fail(Code::data, "{}", warning);
+  }
   if (observed.cases.size() != 1) {
     return fail(Code::data, "it holds {} runs: a gate takes one of each file",
                 observed.cases.size());
@@ -80,6 +87,13 @@ Result<profile::EngineReport> report_of_load(std::string_view format, const Outp
   }
   if (report.times.empty()) return fail(Code::data, "it has no rate and no latency ({})", format);
   report.model = observed.context.model;
+  std::vector<std::string> asked;
+  for (const char* key : {"max_concurrency", "concurrency", "streams", "request_rate", "rate",
+                          "num_prompts", "request_count"}) {
+    if (const std::string* value = look_up(load.facts, key))
+      asked.push_back(fmt::format("{} {}", key, *value));
+  }
+  if (!asked.empty()) report.load = text::join(asked);
   report.engine_build = observed.context.engine_build;
   if (const auto whole = printed_number(look_up(load.facts, k_whole_requests, "")))
     report.requests = static_cast<std::int64_t>(*whole);

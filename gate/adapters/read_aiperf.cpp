@@ -45,8 +45,11 @@ void read_result(const Json& json, Observed& observed) {
     observed.context.model = json_shown(models.front());
     if (observed.context.model->starts_with('/')) add_place(observed, *observed.context.model);
   }
-  set_requests(load, count_of(json, "request_count"), count_of(json, "error_request_count"),
-               observed);
+  // It leaves the number of errors out where there are none.
+  const bool has_errors = !list_in(json, "error_summary").empty();
+  const auto failed = count_of(json, "error_request_count");
+  set_requests(load, count_of(json, "request_count"),
+               failed || has_errors ? failed : std::optional<std::int64_t>(0), observed);
   if (json_flag(json, "was_cancelled")) load.error = "the run was cancelled";
   load.prompt_tokens = count_of(json, "total_isl");
   load.generated_tokens = count_of(json, "total_output_tokens");
@@ -79,5 +82,6 @@ Result<profile::EngineReport> report(const Output& output) {
 
 const weir::adapters::Format weir::adapters::k_aiperf(
     "aiperf", "AIPerf: profile_export_aiperf.json", "", aiperf::read,
-    {{85, {"\"aiperf_version\"", "\"request_throughput\" & \"request_latency\" & \"avg\""}}},
+    {{95, {"\"aiperf_version\""}},
+     {85, {"\"request_throughput\" & \"request_latency\" & \"avg\""}}},
     {"aiperf", 12, Counts::results, aiperf::report});

@@ -74,6 +74,6 @@ Result<profile::EngineReport> report(const Output& output) {
 
 const weir::adapters::Format weir::adapters::k_guidellm(
     "guidellm", "guidellm benchmark: benchmarks.json", "", guidellm::read,
-    {{85,
-      {"\"guidellm_version\"", "\"generative_benchmark\"", "\"request_totals\" & \"metrics\""}}},
+    {{95, {"\"guidellm_version\""}},
+     {85, {"\"generative_benchmark\"", "\"request_totals\" & \"metrics\""}}},
     {"guidellm", 13, Counts::results, guidellm::report});

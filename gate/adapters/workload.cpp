@@ -215,6 +215,16 @@ Result<Length> length_in(const Json& json, const char* key, std::int64_t otherwi
 // Requests that are drawn.
 Result<std::vector<WorkloadRequest>> draw_requests(const Json& json, std::int64_t tokens,
                                                    std::size_t most, std::int64_t turns) {
+  for (const auto& [key, value] : json.items()) {
+    constexpr std::array k_keys{"prompt_tokens", "output_tokens", "shared_prefix_tokens",
+                                "prefixes", "seed"};
+    const auto* known = first_of(k_keys, [&](const char* one) { return key == one; });
+    if (known == nullptr) return fail(Code::data, "unknown key \"{}\"", text::printable(key));
+    const bool is_plain = known >= &k_keys[2];
+    const bool fits =
+        key == "seed" ? value.is_number_integer() : tokens_in(json, {*known}).has_value();
+    if (is_plain && !fits) return fail(Code::data, "{}: expected a whole number above 0", key);
+  }
   WEIR_TRY(const Length prompts, length_in(json, "prompt_tokens", 0));
   WEIR_TRY(const Length outputs, length_in(json, "output_tokens", tokens));
   const std::int64_t shared = tokens_in(json, {"shared_prefix_tokens"}).value_or(0);
@@ -248,7 +258,7 @@ Result<std::vector<WorkloadRequest>> read_workload(std::string_view text, std::i
   constexpr std::size_t k_longest_rule = 4096;
   if (text.size() <= k_longest_rule) {
     const auto rule = parse_json(text, k_limits);
-    if (rule && rule->is_object() && rule->contains("prompt_tokens"))
+    if (rule && rule->is_object() && rule->contains("prompt_tokens") && !rule->contains("prompt"))
       return draw_requests(*rule, tokens, most, turns);
   }
   Reading reading(tokens, most, turns);

@@ -64,7 +64,8 @@ struct Chosen {
 // A drift is a number of timed runs, which has a limit and needs no base.
 bool is_count(const Measurement& measured) {
   return measured.metric.kind == unit::Kind::count && measured.value().has_value() &&
-         measured.nature != profile::Nature::sampled && !measured.metric.name.ends_with("_drift");
+         measured.nature != profile::Nature::sampled &&
+         !(measured.metric.name.ends_with("_drift") && unit::find_metric(measured.metric.name));
 }
 
 // A baseline holds what decides and nothing of the machine: no warnings, and of counts that vary

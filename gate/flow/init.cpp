@@ -338,6 +338,13 @@ Result<bool> write_starter(const Job& job, const InitOptions& options) {
     WEIR_TRY(const auto twin, probes::load_twin(files, folders, options.twin));
     found.twin = twin.name;
     found.twin_device = twin.has_vulkan() ? "vulkan" : "cuda";
+    for (const config::StarterEngine& engine : found.engines) {
+      const config::Preset& preset = *find_named(config::presets(), engine.preset);
+      if (find_named(preset.devices, found.twin_device) == nullptr) {
+        return fail(Code::usage, "--twin {}: a device for {}, on which {} does not run", twin.name,
+                    found.twin_device, engine.name);
+      }
+    }
   }
   const sys::Interrupts interrupts;
   config::Cell probe_cell;
@@ -413,6 +420,16 @@ Result<Answer> init(const Job& job, const InitOptions& options) {
   if (options.list) return list_presets();
   if (options.forks && options.ci != "github") {
     return fail(Code::usage, "--forks goes with --ci github: elsewhere one file gates forks too");
+  }
+  if (options.twin.find('/') != std::string::npos) {
+    return fail(Code::usage, "--twin takes a name (weir device list): put {} into configs/devices",
+                text::printable(options.twin));
+  }
+  if (!options.twin.empty() && !options.ci.empty() && !options.force &&
+      job.files().exists(job.asked.config)) {
+    return fail(Code::usage,
+                "--twin: {} is there already, and stays as it is\n  --force writes over it",
+                job.asked.config);
   }
   bool incomplete = false;
   if (options.ci.empty() || options.force || !job.files().exists(job.asked.config))

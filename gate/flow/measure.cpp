@@ -1,5 +1,7 @@
 #include "gate/flow/measure.hpp"
 
+#include <functional>
+
 #include "gate/adapters/format.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
@@ -207,12 +209,27 @@ Result<Measured> measure_or_resume(const std::function<Result<Loaded>()>& load, 
 
 namespace {
 
+bool takes_results(const config::Cell& cell) {
+  const adapters::Adapter* adapter = adapters::find(cell.adapter);
+  return adapter != nullptr && adapter->counts == adapters::Counts::results;
+}
+
+// Cells that only result files have say nothing of a gate that starts engines.
+void leave_out_results(Loaded& loaded) {
+  const auto alone = [](const config::Cell& cell) {
+    return cell.command.empty() && takes_results(cell);
+  };
+  if (std::ranges::all_of(loaded.cells, alone)) return;  // which says what is missing
+  if (const auto count = std::erase_if(loaded.cells, alone); count > 0) {
+    loaded.known.notes.push_back(
+        fmt::format("{} of result files left out: weir gate --results judges {}",
+                    report::plural(count, "cell"), count == 1 ? "it" : "them"));
+  }
+}
+
 Result<void> take_results(const std::vector<std::string>& files, Loaded& loaded,
                           run::PlanOptions& plan) {
-  std::erase_if(loaded.cells, [](const config::Cell& cell) {
-    const adapters::Adapter* adapter = adapters::find(cell.adapter);
-    return adapter == nullptr || adapter->counts != adapters::Counts::results;
-  });
+  std::erase_if(loaded.cells, std::not_fn(takes_results));
   if (loaded.cells.size() != 1) {
     return fail(Code::usage, "--results: {} of the cells of {} take results: {}",
                 loaded.cells.empty() ? "none" : std::to_string(loaded.cells.size()),
@@ -231,7 +248,11 @@ Result<void> take_results(const std::vector<std::string>& files, Loaded& loaded,
 Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
   WEIR_TRY(Loaded loaded, load_config(job));
   MeasureOptions whole = wanted;
-  if (!wanted.results.empty()) WEIR_CHECK(take_results(wanted.results, loaded, whole.plan));
+  if (wanted.results.empty()) {
+    leave_out_results(loaded);
+  } else {
+    WEIR_CHECK(take_results(wanted.results, loaded, whole.plan));
+  }
   if (wanted.shard)
     WEIR_SET(whole.shard_facts,
              choose_shard(loaded, *wanted.shard, wanted.plan_file, wanted.plan.times, job.files()));

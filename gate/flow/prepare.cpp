@@ -60,10 +60,11 @@ Result<void> name_gpus(Loaded& loaded, const Job& job, const sys::Stop& stop) {
   std::map<config::Arguments, std::string> known;
   for (config::Cell& cell : loaded.cells) {
     const bool is_inside = cell.engine->container && !cell.twin && cell.device != "cpu";
-    if (!is_inside || !cell.gpu.empty()) continue;
+    if (!is_inside || !cell.gpu.empty() || !cell.results.empty()) continue;
     const auto key = config::asking_inside(cell.command, cell.engine->container->runtime, {"gpu"});
     const auto [at, is_new] = known.try_emplace(key.value_or(cell.command));
     if (is_new) {
+      job.talk(fmt::format("asking the container of {} for its GPU", cell.key.engine));
       auto gpu = gpu_inside(cell, job, stop);
       if (!gpu && gpu.error().code == Code::interrupted) return tl::unexpected(gpu.error());
       if (gpu) {

@@ -105,6 +105,7 @@ void set_work(const Records& records, Profile& profile) {
   work.prompt_tokens = agreed(records, "number of prompt tokens", &Report::prompt_tokens, profile);
   work.output_digest = agreed(records, "output", &Report::output_digest, profile);
   work.model = agreed(records, "model", &Report::model, profile);
+  work.load = agreed(records, "load", &Report::load, profile);
   for (const RunRecord* record : records) {
     if (record->report && work.likely.empty()) work.likely = record->report->likely;
   }

@@ -107,6 +107,7 @@ void fields(Fields& io, WorkDone& work) {
   io.sparse("prompt_tokens", work.prompt_tokens);
   io.sparse("output_digest", work.output_digest);
   io.sparse("model", work.model);
+  io.sparse("load", work.load);
   io.sparse("likely", work.likely, "likely tokens");
 }
 

@@ -60,6 +60,7 @@ struct WorkDone {
   std::optional<std::int64_t> prompt_tokens;
   std::optional<std::string> output_digest;
   std::optional<std::string> model;
+  std::optional<std::string> load{};  // of result files: how many requests, how many at once
   Likely likely{};  // of a server that is asked: then another output is judged by these
 
   friend bool operator==(const WorkDone&, const WorkDone&) = default;

@@ -54,6 +54,7 @@ static void fields(Fields& io, EngineReport& report) {
   io.sparse("likely", report.likely, "likely tokens");
   io.sparse("latencies", report.latencies);
   io.sparse("model", report.model);
+  io.sparse("load", report.load);
   io.sparse("engine_build", report.engine_build);
   io.sparse("cpu_variant", report.cpu_variant);
   io.sparse("device_refuted", report.device_refuted);

@@ -66,6 +66,7 @@ struct EngineReport {
   std::optional<std::string> output_digest;
   std::optional<std::int64_t> requests;     // that its figures are of, of an engine that serves
   std::optional<std::string> model;         // the engine's description of the model
+  std::optional<std::string> load{};        // "max_concurrency 8, num_prompts 200", of result files
   std::optional<std::string> engine_build;  // commit or version
   std::optional<std::string> cpu_variant;
   // Why the asked-for device did not do the work, where the engine itself says so.

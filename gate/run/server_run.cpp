@@ -212,14 +212,19 @@ class ServerStep {
     plan.prompts.clear();
     std::vector<double> arrivals;
     for (std::size_t i = 0; i < count; ++i) {
-      const auto& one = workload_[(next_ + i) % workload_.size()];
+      const std::size_t place = (next_ + i) % workload_.size();
+      const auto& one = workload_[place];
       plan.prompts.push_back(
           {fmt::format("{} {}", cell_.cell.key.prompt, next_ + i), one.prompt, one.tokens});
       if (one.at) arrivals.push_back(*one.at);
       plan.after.emplace_back();
-      if (one.after && *one.after >= next_) plan.after.back() = *one.after - next_;
+      if (one.after && place - *one.after <= i) plan.after.back() = i - (place - *one.after);
     }
     if (warm_up) return;
+    if (!arrivals.empty() && arrivals.size() < count && step_.pass == Pass::timed && next_ == 0) {
+      record_.warnings.emplace_back(
+          "later turns have no moment of their own: no recorded moment is kept");
+    }
     next_ += count;
     plan.requests = static_cast<std::int64_t>(count);
     if (arrivals.size() < count || cell_.cell.rate || cell_.cell.capacity ||

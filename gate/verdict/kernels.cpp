@@ -298,6 +298,7 @@ std::optional<std::string> other_work(const Question& question) {
   differ(parts, "tokens generated:", before.generated_tokens, now.generated_tokens);
   differ(parts, "prompt tokens:", before.prompt_tokens, now.prompt_tokens);
   differ(parts, "model:", before.model, now.model);
+  differ(parts, "load:", before.load, now.load);
   if (!question.nearest() && !by_likely_tokens(question)) {
     differ(parts, "output digest:", before.output_digest, now.output_digest);
   }
@@ -326,13 +327,14 @@ std::vector<MetricVerdict> judge_likely_tokens(const Question& question) {
   if (far) measured.samples = {*far};
   MetricVerdict made = judge_count(question, measured, std::nullopt);
   if (now.empty()) {
-    // Nothing passes in silence: a limit stands only where the probabilities are asked for.
-    if (!made.limit.any() || made.limit.mode == Mode::off || !question.candidate.errors.empty()) {
-      return {};
-    }
-    static_cast<Ruling&>(made) = {Outcome::error,
-                                  "the server told no probabilities of tokens: nothing judges its "
-                                  "output"};
+    // Nothing passes in silence that was judged before.
+    const Profile& candidate = question.candidate;
+    const bool was_judged = question.base != nullptr && !question.base->work.likely.empty();
+    const bool ran = candidate.errors.empty() && candidate.counted_runs + candidate.timed_runs > 0;
+    if (!was_judged || !ran || !made.limit.any() || made.limit.mode == Mode::off) return {};
+    static_cast<Ruling&>(made) = {
+        Outcome::error,
+        "the server reported no probabilities of tokens: nothing judges its output"};
     show_only(made.limit, made);
   } else if (!far && made.limit.any()) {
     static_cast<Ruling&>(made) = question.fresh(

@@ -271,6 +271,7 @@ TEST(LoadResults, GiveTheFiguresThatAreJudgedUnderOneName) {
                                             near("output_tokens_per_second", 1575),
                                             near("requests_per_second", 7.5)));
   EXPECT_EQ(aiperf->requests, 200);
+  EXPECT_EQ(aiperf->load, "concurrency 16, request_count 200");
   EXPECT_EQ(aiperf->model, "meta-llama/Llama-3.1-8B");
 
   const auto guidellm = read("guidellm", read_data("constructed-guidellm.json"), "");
@@ -322,6 +323,28 @@ TEST(LoadResults, OfRequestsThatFailedOrOfSeveralRunsAreRefused) {
       words("guidellm", with("constructed-guidellm.json", "\"errored\": 0, \"incomplete\": 2",
                              "\"errored\": 5, \"incomplete\": 2")),
       HasSubstr("5 of 205 requests failed"));
+  EXPECT_THAT(words("guidellm", with("constructed-guidellm.json",
+                                     "\"errored\": 0, \"incomplete\": 2", "\"incomplete\": 2")),
+              HasSubstr("does not say how many requests failed"));
+  EXPECT_THAT(words("aiperf", with("constructed-aiperf.json", "\"error_summary\": []",
+                                   "\"error_summary\": [{\"count\": 150}]")),
+              HasSubstr("does not say how many requests failed"));
+  // A second run that is too long to be read.
+  std::string long_one = read_data("constructed-guidellm.json");
+  const std::size_t list = long_one.find("\"benchmarks\": [");
+  ASSERT_NE(list, std::string::npos);
+  long_one.insert(list + 15,
+                  "{\"requests\": \"" + std::string(std::size_t{17} << 20, 'a') + "\"}, ");
+  EXPECT_THAT(words("guidellm", long_one), HasSubstr("left out"));
+}
+
+// AIPerf has a total of tokens, too, which is a mark of vLLM's.
+TEST(LoadResults, AreTakenForThoseOfTheToolThatTheyName) {
+  std::string text = read_data("constructed-aiperf.json");
+  text.insert(1, R"("total_output_tokens": {"unit": "tokens", "avg": 1234.0}, )");
+  const auto formats = recognised(Printed({text, {}, "b.json"}));
+  ASSERT_FALSE(formats.empty());
+  EXPECT_EQ(formats.front()->adapter.name, std::string("aiperf"));
 }
 
 }  // namespace reports_test

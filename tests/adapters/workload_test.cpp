@@ -114,6 +114,13 @@ TEST(Workload, ThatIsDrawnSharesPrefixesAndHasTurns) {
   EXPECT_EQ(prefixes.size(), 2U);
 }
 
+TEST(Workload, OfOneLineIsNoRule) {
+  const auto requests =
+      read(R"({"prompt": "Why is the sky blue?", "prompt_tokens": 6, "output_tokens": 4})", 0, 10);
+  ASSERT_EQ(requests.size(), 1U);
+  EXPECT_EQ(requests.front().prompt, "Why is the sky blue?");
+}
+
 TEST(Workload, ThatIsNoneIsRefusedWithItsPlace) {
   const struct {
     std::string text, words;
@@ -134,6 +141,10 @@ TEST(Workload, ThatIsNoneIsRefusedWithItsPlace) {
       {"{\"prompt_tokens\": 5, \"output_tokens\": {\"least\": 9, \"most\": 8}}",
        "output_tokens: expec"},
       {"{\"prompt_tokens\": 5}", "output_tokens: expected a number"},
+      {"{\"prompt_tokens\": 5, \"output_token\": 5}", "unknown key \"output_token\""},
+      {"{\"prompt_tokens\": 5, \"output_tokens\": 5, \"shared_prefix_tokens\": \"lots\"}",
+       "shared_prefix_tokens: expected a whole number"},
+      {"{\"prompt_tokens\": 5, \"output_tokens\": 5, \"prefixes\": -4}", "prefixes: expected"},
       {"{\"prompt\": \"a\", \"max_tokens\": 1, \"timestamp\": 5}\n"
        "{\"prompt\": \"a\", \"max_tokens\": 1, \"timestamp\": 4}",
        "line 2: it came before"},

@@ -110,6 +110,10 @@ TEST_F(Init, GatesOneSimulatedGpuWhereItIsTold) {
   const Ended unknown = init("nvidia-rtx-4091");
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("nvidia-rtx-4090"));
+  EXPECT_THAT(init("some/mine.json").err, HasSubstr("takes a name"));
+  const Ended kept = weir(scratch_, {"init", "--twin", "nvidia-rtx-4090", "--ci", "github"});
+  EXPECT_EQ(kept.exit_code, 2);
+  EXPECT_THAT(kept.err, HasSubstr("stays as it is"));
 }
 
 TEST_F(Init, ListsPresetsAndWhetherTheyWereTried) {

@@ -618,6 +618,8 @@ TEST(SameWork, OfAServerThatTellsLikelyTokensIsJudgedByThese) {
   // A server that tells none any more is judged by nothing, which is no pass.
   Profile silent = reference();
   EXPECT_EQ(metric(judge(silent, {stored(after)}, {limit}), "output_kl").verdict, Outcome::error);
+  EXPECT_TRUE(judge(silent, {stored(reference())}, {limit}).verdict != Outcome::error)
+      << "it never did";
   silent.errors = {"timed: 3 of 3 runs: exit 1"};
   EXPECT_THAT(judge(silent, {stored(after)}, {limit}).reason, HasSubstr("exit 1"));
 }
