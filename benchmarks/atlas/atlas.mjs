@@ -122,19 +122,18 @@ const list = () => {
 const table = () => {
   const shown = ['rtx4090', 'rx7900', 'a770'];
   const all = history();
-  for (const [model, prompt] of [['tiny-llama', 'decode'], ['tiny-gemma3', 'decode'], ['tiny-llama', 'prefill']]) {
-    const unit = prompt === 'decode' ? 'token' : 'prefill';
-    console.log(`\n${model}, ${prompt}: dispatches and syncs per ${unit}\n`);
-    console.log(`| package | llama.cpp | packed | ${shown.join(' | ')} |`);
-    console.log(`| --- | --- | --- | ${shown.map(() => '---:').join(' | ')} |`);
-    for (const { version, release, date, cells } of all) {
-      if (!cells) continue;
-      const row = shown.map((device) => {
-        const at = cells.get(`llama.cpp/${model}/${device}/${prompt}`);
-        return at ? `${at[`dispatches_per_${unit}`]} · ${at[`syncs_per_${unit}`]}` : '–';
-      });
-      console.log(`| ${version} | ${release} | ${date.slice(0, 10)} | ${row.join(' | ')} |`);
-    }
+  const columns = [['tiny-llama', 'decode'], ['tiny-llama', 'prefill'], ['tiny-gemma3', 'decode']]
+    .flatMap(([model, prompt]) => shown.map((device) => ({ model, prompt, device })));
+  console.log(`| llama.cpp | source packed | ${columns.map(({ model, prompt, device }) => `${model} ${prompt}, ${device}`).join(' | ')} |`);
+  console.log(`| --- | --- | ${columns.map(() => '---:').join(' | ')} |`);
+  for (const { version, release, date, cells } of all) {
+    if (!cells) continue;
+    const row = columns.map(({ model, prompt, device }) => {
+      const at = cells.get(`llama.cpp/${model}/${device}/${prompt}`);
+      const unit = prompt === 'decode' ? 'token' : 'prefill';
+      return at ? `${at[`dispatches_per_${unit}`]} · ${at[`syncs_per_${unit}`]}` : '–';
+    });
+    console.log(`| ${release} (${version}) | ${date.slice(0, 10)} | ${row.join(' | ')} |`);
   }
   const changes = load('changes.jsonl.zst');
   console.log('\n| release | before | cells with other dispatches | with other syncs | first cause by explain, in how many cells |\n| --- | --- | ---: | ---: | --- |');
