@@ -1,0 +1,183 @@
+// The parts of ci/atlas that are data: which releases are missing, what a run holds beyond a history, the tables.
+//   atlas.mjs missing [VERSION…] | list | table | refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
+// cells.jsonl.zst: a line for each release and cell: its kernels per token or prefill, or its last words.
+// changes.jsonl.zst: what weir explain says of each cell between a release and the one before it.
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const home = new URL('.', import.meta.url).pathname;
+const run = (program, words, input) => {
+  const ended = spawnSync(program, words, { input, encoding: 'utf8', maxBuffer: 1 << 30 });
+  if (ended.status !== 0) throw new Error(`${program} ${words.join(' ')} ended with ${ended.status}: ${ended.stderr}`);
+  return ended.stdout;
+};
+const lines = (text) => text.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+const load = (name) => {
+  const file = join(home, name);
+  return existsSync(file) ? lines(run('zstd', ['-dqc', file])) : [];
+};
+const store = (name, rows) => {
+  const file = join(home, name);
+  const fresh = `${file}.new-${process.pid}`;
+  writeFileSync(`${fresh}.jsonl`, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  run('zstd', ['-12', '--long', '-q', '--rm', `${fresh}.jsonl`, '-o', fresh]);
+  renameSync(fresh, file);
+};
+const releases = readFileSync(join(home, 'releases.txt'), 'utf8').split('\n').filter((line) => line && line[0] !== '#')
+  .map((line) => line.split(/\s+/)).map(([version, release, date, source, libraries]) => ({ version, release, date, source, libraries }));
+const place = Object.fromEntries(releases.map(({ version }, i) => [version, i]));
+const put = (name, version, rows) => store(name, [...load(name).filter((row) => row.version !== version), ...rows]
+  .sort((a, b) => place[a.version] - place[b.version] || (a.cell < b.cell ? -1 : a.cell > b.cell ? 1 : 0)));
+
+// What a text ends with, short, and without the folders of this machine.
+const last_words = (text) => {
+  const kept = text.replaceAll(/(?:\/[\w.+-]+)+\//g, '').split('\n').map((line) => line.trim()).filter(Boolean);
+  const wrong = kept.filter((line) => !line.startsWith('collect2:') && /error|fail|abort|assert|undefined|unknown|terminate/i.test(line));
+  return (wrong.at(-1) ?? kept.at(-1) ?? '').slice(0, 300);
+};
+
+// Kernels per token (per prefill): processes of one cell differ in how many steps they take, and a line goes through them.
+const kernels_of = (records) => {
+  const at = new Map();
+  for (const { asked, probes } of records) {
+    const kernels = (probes ?? []).find(({ kernels }) => kernels)?.kernels;
+    if (kernels) at.set((asked.tokens || 1) * asked.repeats, kernels);
+  }
+  const steps = [...at.keys()].sort((a, b) => a - b);
+  if (steps.length < 2) return undefined;
+  const [first, last] = [steps[0], steps.at(-1)];
+  const names = new Set([...Object.keys(at.get(first)), ...Object.keys(at.get(last))]);
+  return Object.fromEntries([...names].sort().map((name) => [name, ((at.get(last)[name] ?? 0) - (at.get(first)[name] ?? 0)) / (last - first)])
+    .filter(([, count]) => count !== 0));
+};
+
+const record = (version, release, file) => {
+  const cells = new Map();
+  for (const row of lines(readFileSync(file, 'utf8'))) {
+    if (row.cell) cells.set(row.cell, [...(cells.get(row.cell) ?? []), row]);
+  }
+  const rows = [...cells].map(([cell, records]) => {
+    const bad = records.find((one) => one.error !== undefined || one.ended !== 'exited' || one.exit_code);
+    const kernels = kernels_of(records);
+    if (kernels && !bad) return { version, release, cell, kernels };
+    return { version, release, cell, words: last_words([bad?.stderr_tail, bad?.error].filter(Boolean).join('\n')) };
+  });
+  put('cells.jsonl.zst', version, rows);
+  console.log(rows.some(({ kernels }) => kernels) ? 'counts' : 'none');
+};
+
+// Explain needs both runs; where one is no longer in the cache, what is stored stays.
+const explain = (weir, runs) => {
+  const has = (version) => existsSync(join(runs, version, 'run.jsonl'));
+  const counted = new Set(load('cells.jsonl.zst').filter(({ kernels }) => kernels).map(({ version }) => version));
+  const order = releases.map(({ version }) => version).filter((version) => counted.has(version));
+  const rows = load('changes.jsonl.zst');
+  const pairs = order.slice(1).map((version, i) => [order[i], version]);
+  const known = new Set(rows.map(({ before, version }) => `${before} ${version}`));
+  const kept = rows.filter(({ before, version }) => pairs.some(([a, b]) => a === before && b === version));
+  for (const [before, version] of pairs) {
+    if (known.has(`${before} ${version}`)) continue;
+    if (!has(before) || !has(version)) {
+      console.error(`ci/atlas: ${before} to ${version} is not explained: a run is missing in .cache/atlas/runs`);
+      continue;
+    }
+    const { cells } = JSON.parse(run(weir, ['explain', '--json', '-', join(runs, before), join(runs, version)]));
+    // A pair without a difference has a line, too: it was looked at.
+    kept.push({ version, before, cell: '' });
+    for (const { cell, differs, findings } of cells) {
+      if (differs || findings.length > 0) {
+        kept.push({ version, before, cell, findings: findings.slice(0, 4).map(({ kind, text }) => ({ kind, text })) });
+      }
+    }
+  }
+  store('changes.jsonl.zst', kept.sort((a, b) => place[a.version] - place[b.version] || (a.cell < b.cell ? -1 : 1)));
+};
+
+const history = () => {
+  const points = new Map();   // date -> cell -> metric -> value
+  for (const row of load('data.jsonl.zst')) {
+    if (row.type === 'run' || row.points) {
+      const cells = new Map();
+      for (const { cell, metric, exact, value } of row.points) {
+        if (!cells.has(cell)) cells.set(cell, {});
+        cells.get(cell)[metric.name ?? metric] = exact ?? value;
+      }
+      points.set(row.time, cells);
+    }
+  }
+  return releases.map((one) => ({ ...one, cells: points.get(Date.parse(one.date) / 1000) }));
+};
+
+const list = () => {
+  const cells = load('cells.jsonl.zst');
+  for (const { version, release, date } of releases) {
+    const mine = cells.filter((row) => row.version === version);
+    const bad = mine.filter(({ words }) => words !== undefined);
+    const words = [...new Set(bad.map((row) => row.words))];
+    console.log(`${version}\t${release}\t${date.slice(0, 10)}\t${mine.length === 0 ? 'not counted' : `${mine.length - bad.length} cells`}${bad.length === 0 ? '' : `, ${bad.length} not: ${words.join(' | ')}`}`);
+  }
+};
+
+const table = () => {
+  const shown = ['rtx4090', 'rx7900', 'a770'];
+  const all = history();
+  const columns = [['tiny-llama', 'decode'], ['tiny-llama', 'prefill'], ['tiny-gemma3', 'decode']]
+    .flatMap(([model, prompt]) => shown.map((device) => ({ model, prompt, device })));
+  console.log(`| llama.cpp | source packed | ${columns.map(({ model, prompt, device }) => `${model} ${prompt}, ${device}`).join(' | ')} |`);
+  console.log(`| --- | --- | ${columns.map(() => '---:').join(' | ')} |`);
+  for (const { version, release, date, cells } of all) {
+    if (!cells) continue;
+    const row = columns.map(({ model, prompt, device }) => {
+      const at = cells.get(`llama.cpp/${model}/${device}/${prompt}`);
+      const unit = prompt === 'decode' ? 'token' : 'prefill';
+      return at ? `${at[`dispatches_per_${unit}`]} · ${at[`syncs_per_${unit}`]}` : '–';
+    });
+    console.log(`| ${release} (${version}) | ${date.slice(0, 10)} | ${row.join(' | ')} |`);
+  }
+  const changes = load('changes.jsonl.zst');
+  console.log('\n| release | before | cells with other dispatches | with other syncs | first cause by explain, in how many cells |\n| --- | --- | ---: | ---: | --- |');
+  let before;
+  for (const one of all.filter(({ cells }) => cells)) {
+    if (before) {
+      const ways = { dispatches: [0, 0], syncs: [0, 0] };   // cells with more, with fewer
+      for (const [cell, now] of one.cells) {
+        const then = before.cells.get(cell);
+        for (const name of Object.keys(ways)) {
+          const metric = `${name}_per_${cell.endsWith('/decode') ? 'token' : 'prefill'}`;
+          if (!then || now[metric] === undefined || then[metric] === undefined || now[metric] === then[metric]) continue;
+          ++ways[name][now[metric] > then[metric] ? 0 : 1];
+        }
+      }
+      const causes = new Map();
+      for (const { findings } of changes.filter((row) => row.version === one.version && row.before === before.version && row.findings?.length > 0)) {
+        causes.set(findings[0].kind, (causes.get(findings[0].kind) ?? 0) + 1);
+      }
+      const said = [...causes].sort((x, y) => y[1] - x[1]).map(([kind, cells]) => `\`${kind}\` ${cells}`).join(', ');
+      const way = ([more, fewer]) => [more && `${more} more`, fewer && `${fewer} fewer`].filter(Boolean).join(', ') || '–';
+      console.log(`| ${one.release} (${one.version}) | ${before.release} | ${way(ways.dispatches)} | ${way(ways.syncs)} | ${said || '–'} |`);
+    }
+    before = one;
+  }
+};
+
+const [what, ...words] = process.argv.slice(2);
+const verbs = {
+  missing: (...wanted) => {
+    for (const version of wanted) {
+      if (place[version] === undefined) throw new Error(`${version}: not in benchmarks/atlas/releases.txt`);
+    }
+    const known = new Set(load('cells.jsonl.zst').filter(({ kernels }) => kernels || wanted.length === 0).map(({ version }) => version));
+    const chosen = wanted.length > 0 ? wanted.map((version) => releases[place[version]]) : releases;
+    for (const one of chosen.filter(({ version }) => !known.has(version))) console.log(Object.values(one).join(' '));
+  },
+  refuse: (version, release, stage, file) => put('cells.jsonl.zst', version,
+    [{ version, release, cell: '', words: `${stage}: ${last_words(readFileSync(file, 'utf8'))}` }]),
+  record, explain, list, table,
+};
+try {
+  verbs[what](...words);
+} catch (error) {
+  console.error(`ci/atlas: ${error.message}`);
+  process.exit(1);
+}
