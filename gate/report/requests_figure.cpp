@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t k_numbers = 3;  // of a request
 constexpr std::size_t k_least_requests = 20;
-constexpr double k_width = 1000, k_height = 100;
+constexpr double k_figure_width = 1000, k_figure_height = 100;
 
 std::string show_microseconds(double microseconds) {
   return unit::show(*unit::find_metric("end_to_end_latency_seconds"), microseconds / 1e6);
@@ -34,9 +34,9 @@ std::string requests_figure(std::span<const std::int64_t> latencies) {
     const auto at = [&](std::size_t which) {
       return static_cast<double>(latencies[k_numbers * i + which]);
     };
-    const double x = k_width * std::clamp(at(0) / last, 0.0, 1.0);
+    const double x = k_figure_width * std::clamp(at(0) / last, 0.0, 1.0);
     for (const std::size_t which : {1, 2}) {
-      const double y = k_height * (1 - std::clamp(at(which) / most, 0.0, 1.0));
+      const double y = k_figure_height * (1 - std::clamp(at(which) / most, 0.0, 1.0));
       paths[which - 1] += fmt::format("M{:.1f} {:.1f}h0", x, y);
     }
   }
@@ -50,7 +50,7 @@ std::string requests_figure(std::span<const std::int64_t> latencies) {
       "viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\"><title>latency of each request"
       "</title><desc>{}</desc>\n<path class=\"whole\" d=\"{}\"/>\n<path class=\"first\" d=\"{}\"/>"
       "</svg>\n<p class=\"soft\">{}</p>\n</figure>\n",
-      show_microseconds(most), k_width, k_height, words, paths[1], paths[0], words);
+      show_microseconds(most), k_figure_width, k_figure_height, words, paths[1], paths[0], words);
 }
 
 }  // namespace weir::report
