@@ -106,6 +106,24 @@ TEST(Gate, WritesEachReportOfTheTable) {
   EXPECT_THAT(world.terminal.out, HasSubstr("bench / tiny / cpu"));
 }
 
+// A cell that only result files have, next to one of an engine that is started.
+TEST(Gate, LeavesCellsOfResultFilesOutWhereItStartsEngines) {
+  std::string yaml = k_timed_yaml;
+  const std::size_t engines = yaml.find("engines:");
+  ASSERT_NE(engines, std::string::npos);
+  FakeWorld world(yaml);
+  const auto alone = gate(world.job(), {});
+  ASSERT_TRUE(alone) << alone.error().message;
+  const std::size_t started = world.processes.started.size();
+  const std::size_t line = yaml.find('\n', engines);
+  yaml.insert(line + 1, "  vllm: {output: vllm-bench}\n");
+  FakeWorld both(yaml);
+  const auto answer = gate(both.job(), {});
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(both.processes.started.size(), started);
+  EXPECT_THAT(both.terminal.out, HasSubstr("weir gate --results"));
+}
+
 std::string vllm_result(double throughput) {
   return fmt::format(
       R"({{"model_id": "m", "num_prompts": 100, "completed": 100, "failed": 0,

@@ -591,6 +591,18 @@ TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
             Outcome::pass);
 }
 
+// Results of another load are no regression.
+TEST(SameWork, OfResultFilesIsTheSameLoad) {
+  Profile base = reference(), after = reference();
+  base.work.load = "max_concurrency 8, num_prompts 100";
+  after.work.load = "max_concurrency 1, num_prompts 5";
+  const CellVerdict cell = judge(after, {stored(base)});
+  EXPECT_EQ(cell.verdict, Outcome::error);
+  EXPECT_THAT(cell.reason, HasSubstr("load: max_concurrency 1, num_prompts 5, before"));
+  after.work.load = base.work.load;
+  EXPECT_EQ(judge(after, {stored(base)}).verdict, Outcome::pass);
+}
+
 TEST(SameWork, OfAServerThatTellsLikelyTokensIsJudgedByThese) {
   LimitEntry limit;
   limit.metrics = {"output_kl"};
