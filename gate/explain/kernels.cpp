@@ -71,11 +71,11 @@ bool built_anew(const Board& board, const Moves& gone) {
   return gone.size() * 4 > names.size() * 3;
 }
 
-// What came for what went. All of it, where it adds up to nothing; after a new build, each one for
-// another as often.
-Moves replaced(const Board& board) {
+// What came for what went, among kernels without names: all of it, where it adds up to nothing.
+Moves replaced(const Board& board, bool one_by_one) {
   Open open(board);
   for (Moves* side : {&open.up, &open.down}) std::erase_if(*side, std::not_fn(nameless));
+  const bool nothing_more = sum_of(joined(open.down, open.up)) == k_none;
   // What runs on both sides, more or less often, is the same code.
   for (Moves* side : {&open.up, &open.down}) {
     std::erase_if(*side,
@@ -83,8 +83,8 @@ Moves replaced(const Board& board) {
   }
   if (open.up.empty() || open.down.empty()) return {};
   Moves all = joined(open.down, open.up);
-  if (sum_of(all) == k_none) return all;
-  if (!built_anew(board, open.down)) return {};
+  if (nothing_more && sum_of(all) == k_none) return all;
+  if (!one_by_one || !built_anew(board, open.down)) return {};
   std::multimap<double, const Move*> came;
   for (const Move* up : open.up) came.emplace(up->size(), up);
   Moves pairs;
@@ -97,8 +97,8 @@ Moves replaced(const Board& board) {
   return pairs;
 }
 
-void add_replaced(Board& board) {
-  const Moves all = replaced(board);
+void add_replaced(Board& board, bool one_by_one) {
+  const Moves all = replaced(board, one_by_one);
   if (all.empty()) return;
   Finding finding;
   finding.kind = kind::variant_changed;
@@ -359,7 +359,7 @@ void add_works(Board& board, Moves moves, bool added) {
 }  // namespace
 
 void find_kernels(Board& board) {
-  add_replaced(board);
+  add_replaced(board, false);
   std::vector<Moves> groups = swapped(Open(board));
   // Small kernels that only changed their variant beside a fusion belong to it.
   const auto small_groups = std::stable_partition(
@@ -379,6 +379,7 @@ void find_kernels(Board& board) {
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small));
   add_variants(board, exchanged(Open(board)));
+  add_replaced(board, true);
   const Open rest(board);
   add_works(board, rest.up, true);
   add_works(board, rest.down, false);
