@@ -25,7 +25,7 @@ const store = (name, rows) => {
   renameSync(fresh, file);
 };
 const releases = readFileSync(join(home, 'releases.txt'), 'utf8').split('\n').filter((line) => line && line[0] !== '#')
-  .map((line) => line.split(/\s+/)).map(([version, release, date, source, libraries]) => ({ version, release, date, source, libraries }));
+  .map((line) => line.split(/\s+/)).map(([version, release, date, source, vulkan, cuda]) => ({ version, release, date, source, vulkan, cuda }));
 const place = Object.fromEntries(releases.map(({ version }, i) => [version, i]));
 const put = (name, version, rows) => store(name, [...load(name).filter((row) => row.version !== version), ...rows]
   .sort((a, b) => place[a.version] - place[b.version] || (a.cell < b.cell ? -1 : a.cell > b.cell ? 1 : 0)));
