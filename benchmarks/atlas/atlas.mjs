@@ -1,5 +1,5 @@
 // The parts of ci/atlas that are data: which releases are missing, what a run holds beyond a history, the tables.
-//   atlas.mjs missing [VERSION…] | list | table | refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
+//   atlas.mjs missing [VERSION…] | find RELEASE | list | table | refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
 // cells.jsonl.zst: a line for each release and cell: its kernels per token or prefill, or its last words.
 // changes.jsonl.zst: what weir explain says of each cell between a release and the one before it.
 import { spawnSync } from 'node:child_process';
@@ -170,6 +170,12 @@ const verbs = {
     const known = new Set(load('cells.jsonl.zst').filter(({ kernels }) => kernels || wanted.length === 0).map(({ version }) => version));
     const chosen = wanted.length > 0 ? wanted.map((version) => releases[place[version]]) : releases;
     for (const one of chosen.filter(({ version }) => !known.has(version))) console.log(Object.values(one).join(' '));
+  },
+  // The last package of a release, or a version.
+  find: (name) => {
+    const found = releases.findLast(({ version, release }) => version === name || release === name);
+    if (!found) throw new Error(`${name}: not in benchmarks/atlas/releases.txt`);
+    console.log(Object.values(found).join(' '));
   },
   refuse: (version, release, stage, file) => put('cells.jsonl.zst', version,
     [{ version, release, cell: '', words: `${stage}: ${last_words(readFileSync(file, 'utf8'))}` }]),
