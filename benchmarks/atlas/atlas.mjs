@@ -1,5 +1,5 @@
 // The parts of ci/atlas that are data: which releases are missing, what a run holds beyond a history, the tables.
-//   atlas.mjs missing [VERSION…] | find RELEASE | list | table | picture | refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
+//   atlas.mjs missing [VERSION…] | find RELEASE | list | table | causes | picture | refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
 // cells.jsonl.zst: a line for each release and cell: its kernels per token or prefill, or its last words.
 // changes.jsonl.zst: what weir explain says of each cell between a release and the one before it.
 import { spawnSync } from 'node:child_process';
@@ -184,6 +184,18 @@ const table = () => {
   }
 };
 
+// The causes of causes.jsonl as a table: which counts and kernels of a release they are of, and the pull requests.
+const causes = () => {
+  const plain = (text) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
+  console.log('| release | changed | cause | pull requests |\n| --- | --- | --- | --- |');
+  for (const one of readFileSync(join(home, 'causes.jsonl'), 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))) {
+    const what = [one.metric, one.kernel].filter(Boolean).map((name) => `\`${plain(name)}\``).join(', ');
+    const where = [one.devices && `\`${plain(one.devices)}\``, one.models && `\`${plain(one.models)}\``, one.prompts].filter(Boolean).join(', ');
+    const pulls = (one.pulls ?? []).map((number) => `[${number}](https://github.com/ggml-org/llama.cpp/pull/${number})`).join(', ');
+    console.log(`| ${one.release} | ${one.way === 'other' ? '' : `${one.way} `}${what}${where && ` (${where})`} | ${plain(one.cause)}${one.sure === 'plausible' ? ' (Plausible.)' : ''} | ${pulls || 'none found'} |`);
+  }
+};
+
 // Dispatches and syncs per token over the dates of the releases, on three cards: an SVG that follows the reader's colours.
 const picture = () => {
   const cards = { rtx4090: 'GeForce RTX 4090', rx7900: 'Radeon RX 7900 XTX', a770: 'Arc A770' };
@@ -242,7 +254,7 @@ const verbs = {
   },
   refuse: (version, release, stage, file) => put('cells.jsonl.zst', version,
     [{ version, release, cell: '', words: `${stage}: ${last_words(readFileSync(file, 'utf8'))}` }]),
-  record, explain, verdicts, list, table, picture,
+  record, explain, verdicts, list, table, causes, picture,
 };
 try {
   verbs[what](...words);

@@ -329,6 +329,7 @@ void nodes() {
                 call("cudaGraphKernelNodeGetParams", node, &kernel));
   }
   std::printf("the one that was launched: %d", kernel.function == &g_add);
+  *static_cast<void**>(kernel.parameters[1]) = stream;
   kernel.parameters[1] = nullptr;
   std::printf(", changed %d\n", call("cudaGraphKernelNodeSetParams", list[0], &kernel));
   char rows[2][8] = {"abcdefg", "hijklmn"}, to[2][4] = {};

@@ -283,13 +283,16 @@ struct KernelOfNode {
   void **parameters, **more;
 };
 // As a real one says of a library's node that its kernel is none of the program's. A program may
-// write into the list of parameters: nothing runs, so that nobody reads it.
+// write into the list of parameters, and through it: nothing runs, so that nobody reads either.
 WEIR_RUNTIME(cudaGraphKernelNodeGetParams, (const void* node, KernelOfNode* out)) {
-  static void* unread[256];
+  static char unread[256];
+  static void* parameters[256];
   const auto* of = static_cast<const Node*>(node);
   if (of->type != streams::k_kernel_node) return fail(k_invalid_value);
   if (of->function == nullptr) return fail(k_invalid_function);
-  *out = {of->function, {1, 1, 1}, {1, 1, 1}, 0, unread, nullptr};
+  const Locked locked(&g_lock);
+  for (void*& one : parameters) one = unread;
+  *out = {of->function, {1, 1, 1}, {1, 1, 1}, 0, parameters, nullptr};
   return k_ok;
 }
 WEIR_RUNTIME(cudaGraphKernelNodeSetParams, (const void*, const KernelOfNode*)) { return k_ok; }
