@@ -10,6 +10,7 @@ namespace {
 std::vector<std::string> metric_names(const Settings& settings) {
   std::vector<std::string> names = unit::metric_names();
   names.emplace_back("kernels");
+  names.emplace_back("kernel_names");
   names.emplace_back("kernel_code");
   names.emplace_back("placement");
   for (const EngineSettings& engine : settings.engines) {

@@ -101,6 +101,9 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
 [[nodiscard]] bool alike(const profile::KernelSet& a, const profile::KernelSet& b);
 void judge_kernels(const Question& question, CellVerdict& cell);
 void judge_kernel_code(const Question& question, CellVerdict& cell);
+// Kernels of the same code that are called as often, by another name: the name before -> now.
+[[nodiscard]] std::map<std::string, std::string> renamed_kernels(const Question& question,
+                                                                 std::span<const Changed> kernels);
 // Fills functions (after cell.metrics holds counts and times).
 void explain_instructions(const Question& question, CellVerdict& cell);
 void judge_placement(const Question& question, CellVerdict& cell);

@@ -191,6 +191,27 @@ std::string OtherCode::words() const {
   return parts.empty() ? "other code" : text::join(parts);
 }
 
+std::map<std::string, std::string> renamed_kernels(const Question& question,
+                                                   std::span<const Changed> kernels) {
+  std::map<std::string, std::string> renamed;
+  if (question.base == nullptr || question.nearest()) return renamed;
+  const auto& stored = question.base->codes;
+  const auto& now = question.candidate.codes;
+  if (!stored || !now || stored->varies || now->varies || !alike(*stored, *now)) return renamed;
+  const Kernels before = kernels_of(*stored, nullptr), after = kernels_of(*now, nullptr);
+  std::map<std::map<std::string, Rational>, std::string> gone;  // by code and calls
+  for (const Changed& one : kernels) {
+    const Ran* was = look_up(before, one.name);
+    if (!one.current && was != nullptr) gone.emplace(was->codes, one.name);
+  }
+  for (const Changed& one : kernels) {
+    const Ran* is = look_up(after, one.name);
+    if (one.baseline || is == nullptr) continue;
+    if (const auto found = gone.extract(is->codes)) renamed[found.mapped()] = one.name;
+  }
+  return renamed;
+}
+
 void judge_kernel_code(const Question& question, CellVerdict& cell) {
   const Limit limit = resolve_special(cell.cell, "kernel_code", question.limits);
   if (limit.mode == Mode::off) return;

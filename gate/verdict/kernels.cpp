@@ -3,6 +3,7 @@
 
 #include "gate/profile/marginal.hpp"
 #include "gate/verdict/kernel_paths.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -27,9 +28,10 @@ const Numbers* graph_ops(const std::optional<KernelSet>& ops, const KernelSet& k
   return ops && ops->scope == kernels.scope ? &ops->counts : nullptr;
 }
 
-Ruling changed_kernels(const Question& question, const KernelSet& current,
-                       const CellVerdict& cell) {
-  if (only_renamed(cell.kernels)) return {Outcome::pass, "the same kernels by other names"};
+// `kernels`: those of the cell that changed.
+Ruling changed_kernels(const Question& question, const KernelSet& current, const CellVerdict& cell,
+                       std::span<const Changed> kernels) {
+  if (only_renamed(kernels)) return {Outcome::pass, "the same kernels by other names"};
   if (question.nearest()) return {Outcome::fail, "other kernels"};
   const MetricVerdict* total = total_of(current, cell);
   if (total == nullptr) {
@@ -51,7 +53,7 @@ Ruling changed_kernels(const Question& question, const KernelSet& current,
                           fmt::format("the kernels changed with {}", unit::label(total->metric))};
   if (cell.device == "cpu") return with_total;  // there kernels are ops themselves
   const bool fell = *total->current < *total->baseline;
-  const KernelPaths paths = paths_of(cell.kernels, graph_ops(question.base->graph_ops, current),
+  const KernelPaths paths = paths_of(kernels, graph_ops(question.base->graph_ops, current),
                                      graph_ops(question.candidate.graph_ops, current), fell);
   if (!paths.replaced.empty()) {
     std::vector<std::string> works;
@@ -106,7 +108,18 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) 
   }
   cell.kernels = differences(stored->counts, current->counts);
   if (!named) return nothing;
-  return cell.kernels.empty() ? Ruling{} : changed_kernels(question, *current, cell);
+  if (cell.kernels.empty()) return {};
+  std::vector<Changed> others = cell.kernels;
+  std::vector<std::string> names;
+  if (!resolve_special(cell.cell, "kernel_names", question.limits).exact) {
+    for (const auto& [before, now] : renamed_kernels(question, cell.kernels)) {
+      std::erase_if(others,
+                    [&](const Changed& one) { return one.name == before || one.name == now; });
+      names.push_back(fmt::format("{} is {} now", before, now));
+    }
+  }
+  if (others.empty()) return {Outcome::pass, "the same code by other names: " + some_of(names)};
+  return changed_kernels(question, *current, cell, others);
 }
 
 template <class T>

@@ -159,5 +159,28 @@ TEST(KernelCode, ThatABaselineDoesNotHoldIsNew) {
   EXPECT_EQ(judge(reference(), {stored(candidate)}, exact()).kernel_code_verdict(), Outcome::error);
 }
 
+// llama.cpp b6431 to b6673: set_rows_f16 became set_rows_f16_i64, of the same code.
+TEST(KernelNames, OfTheSameCodeMayChangeUnlessALimitSaysOtherwise) {
+  const auto named = [](const char* name, const char* code) {
+    profile::Profile made = with({{std::string(name) + "@" + code, 4}}, {});
+    made.kernels = set_of({{name, 4}});
+    return made;
+  };
+  const std::string code = "00000000000000c1";
+  const auto base = stored(named("set_rows_f16", code.c_str()));
+  const CellVerdict renamed = judge(named("set_rows_f16_i64", code.c_str()), {base}, {});
+  EXPECT_EQ(renamed.kernels_verdict, Outcome::pass);
+  EXPECT_EQ(renamed.kernels_reason,
+            "the same code by other names: set_rows_f16 is set_rows_f16_i64 now");
+  EXPECT_THAT(renamed.kernels, SizeIs(2));
+  const CellVerdict other = judge(named("set_rows_f16_i64", "00000000000000c2"), {base}, {});
+  EXPECT_EQ(other.kernels_verdict, Outcome::fail);
+  LimitEntry names;
+  names.metrics = {"kernel_names"};
+  names.exact = true;
+  EXPECT_EQ(judge(named("set_rows_f16_i64", code.c_str()), {base}, {names}).kernels_verdict,
+            Outcome::fail);
+}
+
 }  // namespace kernel_code_test
 }  // namespace weir::verdict
