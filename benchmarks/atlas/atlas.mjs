@@ -1,9 +1,10 @@
 // The parts of ci/atlas that are data: which releases are missing, what a run holds beyond a history, the tables.
-//   atlas.mjs missing [VERSION…] | find RELEASE | list | table | refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS | changes | show VERSION RELEASE RUN.jsonl DATA.jsonl
+//   atlas.mjs missing [VERSION…] | find RELEASE | list | table | picture | changes | show VERSION RELEASE RUN.jsonl DATA.jsonl | refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
 // cells.jsonl.zst: a line for each release and cell: its kernels per token or prefill, or its last words.
 // changes.jsonl.zst: what weir explain says of each cell between a release and the one before it.
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const home = new URL('.', import.meta.url).pathname;
@@ -99,6 +100,28 @@ const explain = (weir, runs) => {
   store('changes.jsonl.zst', kept.sort((a, b) => place[a.version] - place[b.version] || (a.cell < b.cell ? -1 : 1)));
 };
 
+// What weir gate says of each release, judged by the counts of the one before it: verdicts.jsonl.zst.
+const verdicts = (weir, runs) => {
+  const config = join(home, '../../configs/llama.cpp-atlas.yaml');
+  const order = releases.map(({ version }) => version).filter((version) => existsSync(join(runs, version, 'run.jsonl')));
+  const rows = [];
+  for (const [i, version] of order.slice(1).entries()) {
+    const folder = mkdtempSync(join(tmpdir(), 'weir-atlas-'));
+    spawnSync(weir, ['baseline', 'accept', '-c', config, '--counts-only', '--from-artifact', join(runs, order[i]), '--baselines', folder, '--quiet']);
+    const ended = spawnSync(weir, ['gate', '-c', config, '--from', join(runs, version), '--baselines', folder, '--quiet', '--json', '-'],
+      { encoding: 'utf8', maxBuffer: 1 << 30 });
+    rmSync(folder, { recursive: true });
+    for (const { cell, verdict, base, metrics, kernels, placement } of JSON.parse(ended.stdout).cells) {
+      if (!base) continue;   // the release before could not run it
+      const failed = metrics.filter((one) => one.verdict === 'fail').map(({ metric, baseline, current }) => [metric, baseline, current]);
+      const more = [kernels, placement].map((one, at) => one.verdict === 'fail' && ['kernels', 'placement'][at]).filter(Boolean);
+      const other = metrics.filter((one) => one.verdict === 'improved').map(({ metric, baseline, current }) => [metric, baseline, current]);
+      rows.push({ version, before: order[i], cell, verdict, ...(failed.length && { failed }), ...(more.length && { more }), ...(other.length && { improved: other }) });
+    }
+  }
+  store('verdicts.jsonl.zst', rows);
+};
+
 const history = () => {
   const points = new Map();   // date -> cell -> metric -> value
   for (const row of load('data.jsonl.zst')) {
@@ -166,8 +189,48 @@ const table = () => {
   }
 };
 
+// Dispatches and syncs per token over the dates of the releases, on three cards: an SVG that follows the reader's colours.
+const picture = () => {
+  const cards = { rtx4090: 'GeForce RTX 4090', rx7900: 'Radeon RX 7900 XTX', a770: 'Arc A770' };
+  const all = history().filter(({ cells }) => cells);
+  const [left, right, width] = [44, 172, 800];
+  const times = all.map(({ date }) => Date.parse(date));
+  const x = (time) => left + ((time - times[0]) / (times.at(-1) - times[0])) * (width - left - right);
+  const parts = [];
+  const panel = (metric, name, top, height) => {
+    const series = Object.keys(cards).map((card) => all.map(({ cells }) => cells.get(`llama.cpp/tiny-llama-q4_0/${card}/decode`)?.[metric]));
+    const most = Math.max(...series.flat().filter((value) => value !== undefined));
+    const step = most > 20 ? 40 : 1;
+    const y = (value) => top + height - (value / (Math.ceil(most / step) * step)) * height;
+    parts.push(`<text x="${left}" y="${top - 10}" class="b">${name}</text>`);
+    for (let value = 0; value <= Math.ceil(most / step) * step; value += step) {
+      parts.push(`<path class="g" d="M${left} ${y(value)}H${width - right}"/><text x="${left - 8}" y="${y(value) + 4}" text-anchor="end" class="d">${value}</text>`);
+    }
+    // Lines of the same value stand beside each other.
+    series.forEach((values, i) => {
+      const points = values.flatMap((value, at) => (value === undefined ? [] : [[x(times[at]), y(value) + (i - 1) * 2.5]]));
+      const path = points.map(([px, py], at) => (at === 0 ? `M${px.toFixed(1)} ${py.toFixed(1)}` : `H${px.toFixed(1)}V${py.toFixed(1)}`)).join('');
+      parts.push(`<path class="s${i}" d="${path}"/>`);
+      if (step > 1) parts.push(`<path class="s${i}" d="M${width - right + 10} ${top + 14 + i * 20}h18"/><text x="${width - right + 34}" y="${top + 18 + i * 20}">${Object.values(cards)[i]}</text>`);
+    });
+  };
+  panel('dispatches_per_token', 'Dispatches per token', 40, 150);
+  panel('syncs_per_token', 'Syncs per token', 236, 54);
+  for (let year = 2025, month = 0; Date.UTC(year, month) < times.at(-1); month += 6) {
+    const at = x(Date.UTC(year, month)).toFixed(1);
+    const day = new Date(Date.UTC(year, month)).toISOString().slice(0, 7);
+    parts.push(`<text x="${at}" y="312" text-anchor="middle" class="d">${day}</text><path class="g" d="M${at} 40V290"/>`);
+  }
+  const label = `Dispatches and syncs per token of ${all.length} llama.cpp releases, ${all[0].release} to ${all.at(-1).release}, on three simulated GPUs`;
+  console.log(`<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="326" viewBox="0 0 ${width} 326" font-family="-apple-system,'Segoe UI','Noto Sans',Helvetica,Arial,sans-serif" font-size="12" role="img" aria-label="${label}">
+<style>text{fill:#1f2328}.b{font-weight:600}.d{fill:#59636e}path{fill:none;stroke-width:2}.g{stroke:#d0d7de;stroke-width:1}.s0{stroke:#1a7f37}.s1{stroke:#c4262e;stroke-dasharray:7 2}.s2{stroke:#0969da;stroke-dasharray:2 2}
+@media (prefers-color-scheme:dark){text{fill:#e6edf3}.d{fill:#9198a1}.g{stroke:#30363d}.s0{stroke:#3fb950}.s1{stroke:#ff7b72}.s2{stroke:#58a6ff}}</style>
+${parts.join('\n')}
+</svg>`);
+};
+
 // Causes that people found (causes.jsonl): those of a step that name nothing else than what changed there.
-const causes = () => {
+const causes_by_cell = () => {
   const file = join(home, 'causes.jsonl');
   const known = existsSync(file) ? lines(readFileSync(file, 'utf8')) : [];
   const part = (pattern, name) => !pattern || new RegExp(`^(?:${pattern})$`).test(name);
@@ -192,7 +255,7 @@ const changes = () => {
   };
   const counted = by_version('cells.jsonl.zst');
   const explained = by_version('changes.jsonl.zst');
-  const causes_of = causes();
+  const causes_of = causes_by_cell();
   say({ schema: 'weir.changes/1', repeat: 'ci/atlas --cell {commit} {cell}' });
   const taken = new Set();
   let before;
@@ -245,7 +308,7 @@ const verbs = {
   },
   refuse: (version, release, stage, file) => put('cells.jsonl.zst', version,
     [{ version, release, cell: '', words: `${stage}: ${last_words(readFileSync(file, 'utf8'))}` }]),
-  record, explain, list, table, changes, show,
+  record, explain, verdicts, list, table, picture, changes, show,
 };
 try {
   verbs[what](...words);

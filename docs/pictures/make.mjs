@@ -1,5 +1,5 @@
 // Makes the pictures of the documentation from what weir really prints: a red gate in a terminal (SVG), and the
-// comment it posts, rendered as GitHub does (PNG, light and dark).
+// comment it posts, rendered as GitHub does (PNG, light and dark), and what releases of llama.cpp took (SVG, from the data of ci/atlas).
 //   ci/pictures [FOLDER]      default: docs/pictures. Needs ./ci/gate's set-up, cmark-gfm and Chromium (ci/setup all).
 import {execFileSync, spawnSync} from 'node:child_process';
 import {mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
@@ -78,6 +78,7 @@ async function rendered(markdown) {
 try {
   mkdirSync(folder, {recursive: true});
   writeFileSync(join(folder, 'gate.svg'), terminal(gate()));
+  writeFileSync(join(folder, 'atlas.svg'), execFileSync('node', [join(root, 'benchmarks/atlas/atlas.mjs'), 'picture']));
   const markdown = comment();
   writeFileSync(join(scratch, 'comment.md'), markdown);
   await rendered(markdown);

@@ -418,24 +418,41 @@ void find_context(Board& board) {
   board.add(std::move(finding), 0.5);
 }
 
-void find_fixed(Board& board) {
-  // What changes each token changes the warm-up as well; alone it is of the start.
-  if (!board.found.counts.empty() || !board.found.kernels.empty() || board.found.fixed.empty()) {
-    return;
-  }
-  const Counts counts = counts_in(board.found.fixed);
-  Finding finding;
-  finding.kind = kind::fixed_cost_changed;
-  finding.metric = board.found.fixed.begin()->first + "_fixed";
-  finding.delta = board.found.fixed.begin()->second;
-  const std::string per = board.per();
-  finding.headline = fmt::format("Only what is done once changed: load, warm-up{}{}.",
-                                 board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
-                                 per.empty() ? "" : "; no count" + per + " did");
-  arithmetic(board, counts.amounts, finding);
-  board.add(std::move(finding), counts.units + 0.5, 2);
+// The same work in more or fewer submissions. What else changed may be why: it comes first.
+void find_submits(Board& board) {
+  const Rational delta = board.open("submits");
+  if (delta == k_none) return;
+  const bool more = delta > k_none;
+  Finding finding = board.about(kind::submits_changed, "submits");
+  finding.headline =
+      fmt::format("The GPU gets its work in {} parts{}.", more ? "more" : "fewer", board.per());
+  arithmetic(board, {{plain("submits"), delta}}, finding);
+  finding.look_at = "when the engine submits: after so many operations, bytes or flops.";
+  board.take("submits");
+  board.add(std::move(finding), size_of(delta), 2);
 }
 
+void find_fixed(Board& board) {
+  // What changes each token changes the warm-up as well.
+  std::map<std::string, Rational> once = board.found.fixed;
+  std::erase_if(once, [&](const auto& one) { return board.found.counts.contains(one.first); });
+  const bool alone = board.found.counts.empty() && board.found.kernels.empty();
+  const Counts counts = counts_in(once);
+  // Beside other changes a few more or less say little.
+  constexpr double k_few = 5;
+  if (once.empty() || (!alone && counts.units < k_few)) return;
+  Finding finding;
+  finding.kind = kind::fixed_cost_changed;
+  finding.metric = once.begin()->first + "_fixed";
+  finding.delta = once.begin()->second;
+  const std::string per = board.per();
+  finding.headline = fmt::format("{} is done once changed{}: load, warm-up{}{}.",
+                                 alone ? "Only what" : "What", alone ? "" : " as well",
+                                 board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
+                                 per.empty() || !alone ? "" : "; no count" + per + " did");
+  arithmetic(board, counts.amounts, finding);
+  board.add(std::move(finding), counts.units + 0.5, alone ? 2 : 4);
+}
 void find_rest(Board& board) {
   std::vector<std::string> bases;
   for (const auto& [base, delta] : board.found.counts) {

@@ -42,6 +42,8 @@ constexpr const char* variant_changed = "variant_changed";
 // the same kernel, other code behind its name
 constexpr const char* code_changed = "code_changed";
 constexpr const char* splits_changed = "splits_changed";
+// the same work in more or fewer submissions
+constexpr const char* submits_changed = "submits_changed";
 constexpr const char* grows_with_context = "grows_with_context";
 constexpr const char* fixed_cost_changed = "fixed_cost_changed";
 // what it takes of devices, and how often it asks for that

@@ -7,6 +7,7 @@
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/unit/metric.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::flow {
 namespace {
@@ -91,7 +92,7 @@ Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
   if (!measured.interrupted.empty()) return fail(Code::usage, "{}", measured.interrupted);
   const std::set<std::string> known = names_of(loaded.cells);
   Taken taken(loaded.known);
-  std::set<std::string> machines;
+  std::map<std::string, std::set<std::string>> machines;  // and their devices
   for (profile::Profile& profile : measured.profiles) {
     if (!known.contains(profile.cell.str())) {
       taken.notes.push_back(
@@ -99,8 +100,8 @@ Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
       continue;
     }
     const profile::Provenance& from = profile.provenance;
-    machines.insert(text::printable(
-        from.machine_name + (from.device_name.empty() ? "" : " (" + from.device_name + ")")));
+    auto& devices = machines[text::printable(from.machine_name)];
+    if (!from.device_name.empty()) devices.insert(text::printable(from.device_name));
     std::erase_if(profile.metrics, [](const auto& metric) { return !is_count(metric.second); });
     profile.timed_runs = 0;
     taken.profiles.push_back(std::move(profile));
@@ -108,11 +109,15 @@ Result<Taken> take_artifact(const Job& job, const AcceptOptions& options) {
   const std::string commit = measured.beside && measured.beside->facts.candidate_commit
                                  ? *measured.beside->facts.candidate_commit
                                  : std::string("a commit that it does not name");
+  std::vector<std::string> places;
+  for (const auto& [machine, devices] : machines) {
+    const std::vector<std::string> names(devices.begin(), devices.end());
+    places.push_back(machine + (names.empty() ? "" : " (" + verdict::some_of(names) + ")"));
+  }
   taken.notes.push_back(fmt::format(
       "counts alone, as the journal of {} has them: of {}, counted on {}. Nobody counted them "
       "here; look at what changed before you keep it",
-      measured.folder, text::printable(commit.substr(0, 40)),
-      text::join(std::vector<std::string>(machines.begin(), machines.end()), "; ")));
+      measured.folder, text::printable(commit.substr(0, 40)), text::join(places, "; ")));
   return taken;
 }
 

@@ -133,6 +133,14 @@ TEST(LlamaBench, SaysWhenTheDeviceAskedForCanNotHaveDoneTheWork) {
   EXPECT_EQ(read(none, asked, "cpu")->device_refuted, std::nullopt);
 }
 
+// b4600 with backends as libraries, on a GPU whose dispatches weir counted.
+TEST(LlamaBench, OfOldReleasesAsksForTheGpuTooEarly) {
+  const std::string old = replaced(replaced(replaced(json_line(1), "\"devices\": \"none\", ", ""),
+                                            "llvmpipe (LLVM 15.0.6, 256 bits)", ""),
+                                   "\"build_number\": 1", "\"build_number\": 4600");
+  EXPECT_EQ(read(old, {0, 8, 2, 0}, "vulkan")->device_refuted, std::nullopt);
+}
+
 TEST(LlamaBench, TakesTheCpuLibraryAndTheBuildWarningFromTheLog) {
   const profile::Asked asked{0, 8, 2, 0};
   const auto plain = read(json_line(1), asked, "cpu", read_data("llama-bench.stderr.txt"));

@@ -291,5 +291,30 @@ TEST(FixedCost, NamesNoUnitWhereThereIsNone) {
             "Only what is done once changed: load, warm-up, prompt; no count a token did.");
 }
 
+// llama.cpp b9842 to b10361 on simulated GPUs: 10 to 11 submissions a token, and nothing else.
+TEST(Submissions, ArePartsThatTheGpuGetsItsWorkIn) {
+  const auto why = explained(side({{"dispatches", 65}, {"submits", 10}}),
+                             side({{"dispatches", 65}, {"submits", 11}}));
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings.front().kind, "submits_changed");
+  EXPECT_EQ(why.findings.front().headline, "The GPU gets its work in more parts a token.");
+}
+
+// llama.cpp b4435 to b4529: as many dispatches, 306 pipelines more when a model is loaded.
+TEST(FixedCost, IsListedLastBesideOtherChanges) {
+  Side before = side({{"dispatches", 97}, {"syncs", 2}}),
+       after = side({{"dispatches", 97}, {"syncs", 3}});
+  before.metrics["pipelines_fixed"] = after.metrics["pipelines_fixed"] = {Rational(501), {}};
+  after.metrics["pipelines_fixed"].exact = Rational(807);
+  const auto why = explained(before, after);
+  ASSERT_EQ(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings.front().kind, "sync_added");
+  EXPECT_EQ(why.findings.back().kind, "fixed_cost_changed");
+  EXPECT_EQ(why.findings.back().headline,
+            "What is done once changed as well: load, warm-up, prompt.");
+  after.metrics["pipelines_fixed"].exact = Rational(503);  // few
+  EXPECT_EQ(explained(before, after).findings.size(), 1U);
+}
+
 }  // namespace said_test
 }  // namespace weir::explain

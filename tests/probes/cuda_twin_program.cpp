@@ -299,6 +299,50 @@ void costs() {
   launch(&g_scale, stream, {128, 1, 1});
 }
 
+// As llama.cpp was until 2025: it looks for its kernels in a captured graph and changes their
+// parameters, and it copies between GPUs with a pitch.
+void nodes() {
+  struct Kernel {
+    const void* function;
+    Size3 grid, block;
+    unsigned shared;
+    void **parameters, **more;
+  } kernel{};
+  struct End {
+    void* array;
+    std::size_t position[3];
+    void* at;
+    std::size_t pitch, width, height;
+    int device;
+  };
+  struct {
+    End from, to;
+    std::size_t width, height, depth;
+  } copy{};
+  void *stream = new_stream(), *graph = captured(stream, 1), *list[2] = {}, *memory = nullptr;
+  std::size_t count = 2;
+  call("cudaGraphGetNodes", graph, static_cast<void**>(list), &count);
+  for (void* node : list) {
+    int type = -1;
+    call("cudaGraphNodeGetType", node, &type);
+    std::printf("node of type %d, its kernel %d\n", type,
+                call("cudaGraphKernelNodeGetParams", node, &kernel));
+  }
+  std::printf("the one that was launched: %d", kernel.function == &g_add);
+  kernel.parameters[1] = nullptr;
+  std::printf(", changed %d\n", call("cudaGraphKernelNodeSetParams", list[0], &kernel));
+  char rows[2][8] = {"abcdefg", "hijklmn"}, to[2][4] = {};
+  call("cudaMalloc", &memory, sizeof rows);
+  copy.from.at = rows;
+  copy.from.pitch = 8;
+  copy.to.at = to;
+  copy.to.pitch = 4;
+  copy.width = 4, copy.height = 2, copy.depth = 1;
+  std::printf("copy %d: %.4s %.4s\n", call("cudaMemcpy3DPeerAsync", &copy, stream), to[0], to[1]);
+  copy.from.array = memory;
+  std::printf("of an array %d\n", call("cudaMemcpy3DPeerAsync", &copy, stream));
+}
+
 void forked() {
   void* stream = new_stream();
   launch(&g_scale, stream);
@@ -335,6 +379,7 @@ int main(int, char** words) {
   if (scene == "threads") threads();
   if (scene == "reuse") reuse();
   if (scene == "variants") variants();
+  if (scene == "nodes") nodes();
   if (scene == "attributes") attributes();
   if (scene == "costs") costs();
   if (scene == "forked") forked();

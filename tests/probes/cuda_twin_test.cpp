@@ -178,6 +178,17 @@ TEST_F(CudaLibraries, CountsGraphsThatAreCapturedInPartsOrWithinOthers) {
   EXPECT_EQ(counted().counts.at("copies"), 1);
 }
 
+TEST_F(CudaLibraries, AnswersWhatOlderProgramsAskOfAGraph) {
+  const Ran ran = play("nodes");
+  ASSERT_EQ(ran.status, 0) << ran.out << ran.err;
+  EXPECT_THAT(ran.out, HasSubstr("node of type 0, its kernel 0\nnode of type 2, its kernel 1\n"
+                                 "the one that was launched: 1, changed 0\n"
+                                 "copy 0: abcd hijk\nof an array 1\n"));
+  EXPECT_EQ(counted().counts.at("copies"), 1);
+  EXPECT_THAT(counted().transfers,
+              ElementsAre(profile::TransferCount{"copy", "device", "device", 1, 8}));
+}
+
 TEST_F(CudaLibraries, TakesAttributesOfALaunchForPartOfItsCode) {
   weir_cuda_kernel facts{};
   facts.code = 0x1234;

@@ -30,19 +30,24 @@ Result<ProgramFile> read_file(const sys::FileReader& reader) {
       [&](std::uint64_t at, std::uint64_t size) { return reader.read_at(at, size); }, k_names);
 }
 
-// Whether the word stands in the file's first bytes: what programs open by themselves is written in
-// them.
-bool has_word(const std::string& path, std::string_view word) {
+// Which of the words stand in the file's first bytes: what programs open by themselves is written
+// in them. Read once for all words: libraries with code for GPUs have hundreds of megabytes.
+std::set<std::string_view> words_in(const std::string& path,
+                                    std::span<const std::string_view> words) {
+  std::set<std::string_view> found;
   const auto reader = sys::FileReader::open(path);
-  if (!reader) return false;
+  if (!reader || words.empty()) return found;
+  const std::size_t longest = std::ranges::max(words, {}, &std::string_view::size).size();
   // Chunks overlap, so that no word is cut in two.
-  for (std::uint64_t at = 0; at < k_most_searched; at += k_chunk - word.size()) {
+  for (std::uint64_t at = 0; at < k_most_searched; at += k_chunk - longest) {
     const auto bytes = reader->read_at(at, k_chunk);
-    if (!bytes || bytes->empty()) return false;
-    if (bytes->find(word) != std::string::npos) return true;
-    if (bytes->size() < k_chunk) return false;
+    if (!bytes || bytes->empty()) break;
+    for (const std::string_view word : words) {
+      if (!found.contains(word) && bytes->find(word) != std::string::npos) found.insert(word);
+    }
+    if (bytes->size() < k_chunk || found.size() == words.size()) break;
   }
-  return false;
+  return found;
 }
 
 // What a program with the library inside it holds. Put together here: weir itself must not hold it.
@@ -76,20 +81,17 @@ class Loader {
     WEIR_TRY(const sys::FileReader reader, sys::FileReader::open(facts_.path));
     WEIR_TRY(facts_.file, read_file(reader).map_error(in_context(facts_.path)));
     facts_.changes_rights = reader.changes_rights();
-    if (facts_.file.mach_o && !facts_.file.mach_o->needs("libggml")) {
-      facts_.holds_ggml = has_word(facts_.path, "GGML_ASSERT(");
+    if (facts_.file.kind == FileKind::mach_o) {
+      const auto held = words_in(facts_.path, std::array{k_ggml, std::string_view(marker_)});
+      facts_.holds_marks = held.contains(marker_);
+      facts_.holds_ggml =
+          facts_.file.mach_o && !facts_.file.mach_o->needs("libggml") && held.contains(k_ggml);
     }
-    const bool program = facts_.file.kind == FileKind::elf || facts_.file.kind == FileKind::mach_o;
-    if (program) facts_.holds_marks = has_word(facts_.path, marker());
     if (facts_.file.kind != FileKind::elf) return std::move(facts_);
     const std::string name = sys::file_name_of(facts_.path);
     load(facts_.file, name, origin_, facts_.libraries);
     if (!facts_.file.is_static()) load_plug_ins();
     look_for_words();
-    // A library of the engine's may have it inside, too.
-    facts_.holds_marks = facts_.holds_marks || any_library([](const LoadedLibrary& one) {
-                           return !is_of_system(one.path) && has_word(one.path, marker());
-                         });
     return std::move(facts_);
   }
 
@@ -205,21 +207,42 @@ class Loader {
   }
 
   void look_for_words() {
-    const auto uses = [&](std::string_view prefix) {
-      return any_library([&](const LoadedLibrary& one) { return one.name.starts_with(prefix); });
-    };
-    if (!uses("libggml")) facts_.holds_ggml = has_word(facts_.path, "GGML_ASSERT(");
+    std::vector<std::string_view> words{marker_};
+    std::vector<const unit::DeviceApi*> unseen;
     for (const unit::DeviceApi& api : unit::device_apis()) {
-      const std::string_view library = api.needs.front();
-      if (api.on_macos || uses(library)) continue;
-      const std::string_view stem = library.substr(0, library.find('.'));
-      const auto names_it = [&](const LoadedLibrary& one) {
-        return !is_of_system(one.path) && has_word(one.path, stem);
-      };
-      if (has_word(facts_.path, stem) || any_library(names_it)) facts_.names.emplace_back(api.name);
+      if (api.on_macos || any_library([&](const LoadedLibrary& one) {
+            return one.name.starts_with(api.needs.front());
+          })) {
+        continue;
+      }
+      unseen.push_back(&api);
+      words.push_back(stem_of(api));
+    }
+    const std::size_t of_libraries = words.size();
+    words.push_back(k_ggml);  // of the program alone
+    std::set<std::string_view> held = words_in(facts_.path, words);
+    facts_.holds_ggml = held.contains(k_ggml) && !any_library([](const LoadedLibrary& one) {
+                          return one.name.starts_with("libggml");
+                        });
+    words.resize(of_libraries);
+    any_library([&](const LoadedLibrary& one) {
+      if (!is_of_system(one.path)) held.merge(words_in(one.path, words));
+      return false;
+    });
+    facts_.holds_marks = held.contains(marker_);
+    for (const unit::DeviceApi* api : unseen) {
+      if (held.contains(stem_of(*api))) facts_.names.emplace_back(api->name);
     }
   }
 
+  // "libcuda" of "libcuda.so.1".
+  static std::string_view stem_of(const unit::DeviceApi& api) {
+    const std::string_view library = api.needs.front();
+    return library.substr(0, library.find('.'));
+  }
+
+  static constexpr std::string_view k_ggml = "GGML_ASSERT(";
+  const std::string marker_ = marker();
   const sys::Files& files_;
   std::string program_, origin_;
   std::vector<std::string> library_path_, system_;

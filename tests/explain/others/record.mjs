@@ -26,7 +26,7 @@ const sets = {
     ["GGML_VK_DISABLE_F16=1", "variant_changed"],
     ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],  // what is written needs a staging buffer
     ["n_ctx=1024", "memory_changed"],
-    ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "count_changed"],  // the same work in more submissions
+    ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "submits_changed"],  // the same work in more submissions
   ]},
   "whisper.node-arc": {half: "mended", engine: "whisper.node", version: "1.1.3", twin: "intel-arc-a770", changes: [
     ["useFlashAttn=0", "fusion_lost"],

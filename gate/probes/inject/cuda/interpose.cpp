@@ -193,6 +193,10 @@ WEIR_IN_FRONT(cudaMemcpyPeerAsync,
               (void* to, int there, const void* from, int here, size_t bytes, void* stream),
               (to, there, from, here, bytes, stream),
               copied(stream, to, from, k_within, bytes, false))
+WEIR_IN_FRONT_OF_BOTH(cudaMemcpy3DPeerAsync, _ptsz, (const PeerCopy* of, void* stream),
+                      (of, stream),
+                      copied(meant(stream), of->to.at, of->from.at, k_within,
+                             of->width * of->height * of->depth, false))
 WEIR_IN_FRONT_OF_BOTH(cudaMemcpy2D, _ptds,
                       (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
                        size_t height, int direction),

@@ -25,6 +25,18 @@ struct Size3 {
   uint32_t x, y, z;
 };
 
+// cudaMemcpy3DPeerParms of driver_types.h, where both ends are memory, not arrays.
+struct PeerCopy {
+  struct End {
+    void* array;
+    size_t position[3];
+    char* at;
+    size_t pitch, width, height;
+    int device;
+  } from, to;
+  size_t width, height, depth;  // bytes, rows, and blocks of these
+};
+
 struct Stream {
   int device;  // its number, +1; 0: to be asked again
   weir_probe_device* device_entry;

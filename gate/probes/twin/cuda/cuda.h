@@ -44,7 +44,7 @@ int blocks_that_fit(const Function& function, int threads, size_t dynamic_shared
 // --- streams.cpp
 // While `stream` is captured what happens on it becomes a node of the graph, and the answer is
 // false: nothing runs. `*error`: that of a capture that is broken.
-bool runs_now(void* stream, streams::NodeType node, int* error);
+bool runs_now(void* stream, streams::NodeType type, int* error, const void* function = nullptr);
 // A call that waits may not be made within a capture: breaks it.
 int waits_on(void* stream);
 

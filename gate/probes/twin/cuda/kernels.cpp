@@ -133,7 +133,7 @@ int launch(const void* which, Size3 grid, Size3 block, size_t shared, void* stre
   if (function == nullptr) return fail(k_invalid_function);
   if (const int error = refused(*function, grid, block, shared)) return fail(error);
   int error = k_ok;
-  runs_now(stream, streams::k_kernel_node, &error);
+  runs_now(stream, streams::k_kernel_node, &error, which);
   return error == k_ok ? error : fail(error);
 }
 

@@ -193,6 +193,11 @@ WEIR_RUNTIME(cudaMemcpy2DAsync, (void* to, size_t to_pitch, const void* from, si
                                  size_t width, size_t height, int, void* stream)) {
   return copy(to, from, {to_pitch, from_pitch, width, height}, stream, false);
 }
+WEIR_RUNTIME(cudaMemcpy3DPeerAsync, (const streams::PeerCopy* of, void* stream)) {
+  if (of->from.array != nullptr || of->to.array != nullptr) return fail(k_invalid_value);
+  return copy(of->to.at, of->from.at,
+              {of->to.pitch, of->from.pitch, of->width, of->height * of->depth}, stream, false);
+}
 WEIR_RUNTIME(cudaMemset, (void* to, int value, size_t bytes)) {
   return set(to, value, bytes, nullptr);
 }

@@ -13,8 +13,12 @@ struct StreamObject {
 struct EventObject {
   uint64_t capture;  // as the stream had that it was recorded in
 };
+struct Node {
+  streams::NodeType type;
+  const void* function;  // of a kernel, as it was launched; null: a library's
+};
 struct Recorded {
-  streams::NodeType* nodes;
+  Node* nodes;
   size_t count, room;
 };
 struct Capture {
@@ -46,7 +50,7 @@ CaptureStatus status_of(const Capture* capture) {
 }
 bool any_capture() { return __atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) != 0; }
 
-bool append(Recorded* to, streams::NodeType node) {
+bool append(Recorded* to, const Node& node) {
   if (!make_room(&to->nodes, &to->room, to->count + 1, 16, UINT32_MAX)) return false;
   to->nodes[to->count++] = node;
   return true;
@@ -111,14 +115,14 @@ int begin_capture(void* stream, Recorded* graph) {
 
 }  // namespace
 
-bool runs_now(void* stream, streams::NodeType node, int* error) {
+bool runs_now(void* stream, streams::NodeType type, int* error, const void* function) {
   if (!any_capture()) return true;
   const Locked locked(&g_lock);
   Capture* capture = capture_on(stream);
   if (capture == nullptr) return true;
   if (capture->broken) {
     *error = k_capture_broken;
-  } else if (!append(capture->graph, node)) {
+  } else if (!append(capture->graph, {type, function})) {
     capture->broken = true;
     *error = k_out_of_memory;
   }
@@ -238,7 +242,7 @@ WEIR_RUNTIME(cudaGraphExecUpdate, (void* exec, void* graph, UpdateResult* result
   auto* to = static_cast<Recorded*>(exec);
   const auto* from = static_cast<const Recorded*>(graph);
   bool same = to->count == from->count;
-  for (size_t i = 0; same && i < to->count; ++i) same = to->nodes[i] == from->nodes[i];
+  for (size_t i = 0; same && i < to->count; ++i) same = to->nodes[i].type == from->nodes[i].type;
   constexpr int k_topology_changed = 2;
   *result = {same ? 0 : k_topology_changed, nullptr, nullptr};
   return ok_or(same, k_update_failed);
@@ -248,7 +252,8 @@ WEIR_RUNTIME(cudaGraphLaunch, (void* exec, void* stream)) {
   // Within a capture its nodes become nodes of the graph around it.
   int error = k_ok;
   for (size_t i = 0; i < recorded->count; ++i) {
-    if (runs_now(stream, recorded->nodes[i], &error)) break;
+    const Node& node = recorded->nodes[i];
+    if (runs_now(stream, node.type, &error, node.function)) break;
   }
   return error == k_ok ? error : fail(error);
 }
@@ -266,5 +271,27 @@ WEIR_RUNTIME(cudaGraphGetNodes, (void* graph, void** nodes, size_t* count)) {
   *count = of->count;
   return k_ok;
 }
+WEIR_RUNTIME(cudaGraphNodeGetType, (const void* node, int* type)) {
+  *type = static_cast<const Node*>(node)->type;
+  return k_ok;
+}
+// cudaKernelNodeParams of driver_types.h.
+struct KernelOfNode {
+  const void* function;
+  streams::Size3 grid, block;
+  unsigned shared;
+  void **parameters, **more;
+};
+// As a real one says of a library's node that its kernel is none of the program's. A program may
+// write into the list of parameters: nothing runs, so that nobody reads it.
+WEIR_RUNTIME(cudaGraphKernelNodeGetParams, (const void* node, KernelOfNode* out)) {
+  static void* unread[256];
+  const auto* of = static_cast<const Node*>(node);
+  if (of->type != streams::k_kernel_node) return fail(k_invalid_value);
+  if (of->function == nullptr) return fail(k_invalid_function);
+  *out = {of->function, {1, 1, 1}, {1, 1, 1}, 0, unread, nullptr};
+  return k_ok;
+}
+WEIR_RUNTIME(cudaGraphKernelNodeSetParams, (const void*, const KernelOfNode*)) { return k_ok; }
 
 }  // namespace weir_probe::cuda_twin
