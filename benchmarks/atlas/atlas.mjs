@@ -1,5 +1,6 @@
 // The parts of ci/atlas that are data: which releases are missing, what a run holds beyond a history, the tables.
-//   atlas.mjs missing [VERSION…] | find RELEASE | list | table | causes | picture | refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
+//   atlas.mjs missing [VERSION…] | find RELEASE | list | table | causes | picture | changes | show VERSION RELEASE RUN.jsonl DATA.jsonl | verdicts WEIR RUNS |
+//     refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
 // cells.jsonl.zst: a line for each release and cell: its kernels per token or prefill, or its last words.
 // changes.jsonl.zst: what weir explain says of each cell between a release and the one before it.
 import { spawnSync } from 'node:child_process';
@@ -53,17 +54,22 @@ const kernels_of = (records) => {
     .filter(([, count]) => count !== 0));
 };
 
-const record = (version, release, file) => {
+// Each cell of a run: its kernels, or its last words.
+const cells_of = (version, release, file) => {
   const cells = new Map();
   for (const row of lines(readFileSync(file, 'utf8'))) {
     if (row.cell) cells.set(row.cell, [...(cells.get(row.cell) ?? []), row]);
   }
-  const rows = [...cells].map(([cell, records]) => {
+  return [...cells].map(([cell, records]) => {
     const bad = records.find((one) => one.error !== undefined || one.ended !== 'exited' || one.exit_code);
     const kernels = kernels_of(records);
     if (kernels && !bad) return { version, release, cell, kernels };
     return { version, release, cell, words: last_words([bad?.stderr_tail, bad?.error].filter(Boolean).join('\n')) };
   });
+};
+
+const record = (version, release, file) => {
+  const rows = cells_of(version, release, file);
   put('cells.jsonl.zst', version, rows);
   console.log(rows.some(({ kernels }) => kernels) ? 'counts' : 'none');
 };
@@ -236,6 +242,67 @@ ${parts.join('\n')}
 </svg>`);
 };
 
+// Causes that people found (causes.jsonl): those of a step that name nothing else than what changed there.
+const causes_by_cell = () => {
+  const file = join(home, 'causes.jsonl');
+  const known = existsSync(file) ? lines(readFileSync(file, 'utf8')) : [];
+  const part = (pattern, name) => !pattern || new RegExp(`^(?:${pattern})$`).test(name);
+  const ways = { more: (a, b) => a < b, fewer: (a, b) => a > b };
+  return ({ before, commit, cell, values, kernels: [then = {}, now = {}] }) => {
+    const other = Object.keys({ ...then, ...now }).filter((name) => then[name] !== now[name]);
+    const [, model, device, prompt] = cell.split('/');
+    return known.filter((one) => one.release === commit && one.before === before && part(one.models, model) && part(one.devices, device) && part(one.prompts, prompt) &&
+      (!one.kernel || other.some((name) => new RegExp(one.kernel).test(name))) &&
+      (!one.metric || Object.entries(values).some(([name, [a, b]]) => new RegExp(one.metric).test(name) && (ways[one.way]?.(a, b) ?? true))))
+      .map(({ cause, pulls, sure }) => ({ text: cause, pulls, sure }));
+  };
+};
+
+// What `weir trend site --changes` reads. The second package of a release goes by its version, and only where it differs.
+const changes = () => {
+  const say = (row) => console.log(JSON.stringify(row));
+  const by_version = (name) => {
+    const all = new Map();
+    for (const row of load(name)) all.set(row.version, [...(all.get(row.version) ?? []), row]);
+    return all;
+  };
+  const counted = by_version('cells.jsonl.zst');
+  const explained = by_version('changes.jsonl.zst');
+  const causes_of = causes_by_cell();
+  say({ schema: 'weir.changes/1', repeat: 'ci/atlas --cell {commit} {cell}' });
+  const taken = new Set();
+  let before;
+  for (const one of history().filter(({ version }) => counted.has(version))) {
+    const cells = counted.get(one.version);
+    const kernels = new Map(cells.map((row) => [row.cell, row.kernels]));
+    const told = new Map((before ? explained.get(one.version) ?? [] : []).filter((row) => row.before === before.version).map((row) => [row.cell, row.findings]));
+    const changed = [...(before ? one.cells ?? [] : [])].flatMap(([cell, now]) => {
+      const then = before.cells?.get(cell) ?? {};
+      const values = Object.fromEntries(Object.keys(now).sort().filter((name) => then[name] !== undefined && then[name] !== now[name]).map((name) => [name, [then[name], now[name]]]));
+      return Object.keys(values).length > 0 || told.get(cell) ? [{ cell, values, findings: told.get(cell) }] : [];
+    });
+    const again = taken.has(one.release);
+    if (again && changed.length === 0) continue;
+    const commit = again ? one.version : one.release;
+    taken.add(commit);
+    for (const { cell, values, findings } of changed) {
+      say({ commit, before: before.commit, cell, values, findings, causes: causes_of({ commit, before: before.commit, cell, values, kernels: [before.kernels.get(cell), kernels.get(cell)] }) });
+    }
+    for (const { cell, kernels, words } of cells.filter(({ cell }) => cell)) say({ commit, cell, kernels, words });
+    before = { ...one, commit, kernels };
+  }
+};
+
+const show = (version, release, file, data) => {
+  const points = lines(readFileSync(data, 'utf8')).flatMap((row) => row.points ?? []);
+  for (const { cell, kernels, words } of cells_of(version, release, file)) {
+    console.log(`${cell}, llama.cpp ${release} (${version})`);
+    for (const point of points.filter((one) => one.cell === cell)) console.log(`  ${point.metric.name ?? point.metric}  ${point.exact ?? point.value}`);
+    const times = Object.entries(kernels ?? {}).map(([name, count]) => `  ${count} ${name}`);
+    console.log(words === undefined ? ['kernels per token or prefill:', ...times].join('\n') : `could not run: ${words}`);
+  }
+};
+
 const [what, ...words] = process.argv.slice(2);
 const verbs = {
   missing: (...wanted) => {
@@ -254,7 +321,7 @@ const verbs = {
   },
   refuse: (version, release, stage, file) => put('cells.jsonl.zst', version,
     [{ version, release, cell: '', words: `${stage}: ${last_words(readFileSync(file, 'utf8'))}` }]),
-  record, explain, verdicts, list, table, causes, picture,
+  record, explain, verdicts, list, table, causes, picture, changes, show,
 };
 try {
   verbs[what](...words);

@@ -170,6 +170,12 @@ Result<Answer> write_trend_site(const Job& job, const TrendSiteOptions& options)
   model.title = options.title;
   if (options.repo)
     WEIR_SET(model.repo_url, site::repo_url(*options.repo).map_error(in_context("--repo-url")));
+  if (options.commit_changes) {
+    WEIR_TRY(const std::string text,
+             job.files().read(*options.commit_changes, site::k_largest_changes));
+    WEIR_SET(model.commit_changes,
+             site::read_commit_changes(text).map_error(in_context(*options.commit_changes)));
+  }
   WEIR_TRY(const std::string pages, site::find_pages(job.files(), sys::own_program()));
   WEIR_TRY(const history::Filter filter, filter_of(options.filter));
   WEIR_TRY(const auto store, open_history(job, options.store, false));

@@ -96,7 +96,7 @@ struct TrendExportOptions : HistoryOptions {
 
 struct TrendSiteOptions : HistoryOptions {
   std::string out, title;
-  std::optional<std::string> repo;
+  std::optional<std::string> repo, commit_changes;
   bool no_subjects = false;
 };
 

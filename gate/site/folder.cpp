@@ -9,7 +9,10 @@ namespace {
 
 constexpr std::uint64_t k_largest_page = std::uint64_t{16} << 20;
 constexpr std::uint64_t k_largest_document = std::uint64_t{1} << 30;
-constexpr const char* k_folders[] = {"data/cells", "data/runs", "data/sparks", "data/commits"};
+constexpr const char* k_folders[] = {"data/cells",   "data/runs",    "data/sparks",
+                                     "data/commits", "data/changes", "data/kernels"};
+// Documents of some sites alone.
+constexpr const char* k_some_have[] = {"data/changes.js", "data/kernels.js"};
 // In every index.html of a site (gate/web/index.html).
 constexpr std::string_view k_generator = "<meta name=\"generator\" content=\"weir\">";
 
@@ -72,14 +75,17 @@ Result<SiteWritten> write_site(sys::Files& files, const std::string& pages, cons
     WEIR_TRY(const std::string text, files.read(sys::join_path(pages, path), k_largest_page));
     WEIR_CHECK(put(files, sys::join_path(folder, path), text, count));
   }
+  std::vector<std::string> old(std::begin(k_some_have), std::end(k_some_have));
   for (const char* below : k_folders) {
     WEIR_TRY(const std::vector<std::string> names, files.list(sys::join_path(folder, below)));
     for (const std::string& name : names) {
-      const std::string path = fmt::format("{}/{}", below, name);
-      if (!document_name(name) || wanted.contains(path)) continue;
-      WEIR_CHECK(files.remove(sys::join_path(folder, path)));
-      ++count.removed;
+      if (document_name(name)) old.push_back(fmt::format("{}/{}", below, name));
     }
+  }
+  for (const std::string& path : old) {
+    if (wanted.contains(path) || !files.exists(sys::join_path(folder, path))) continue;
+    WEIR_CHECK(files.remove(sys::join_path(folder, path)));
+    ++count.removed;
   }
   return count;
 }

@@ -189,20 +189,23 @@ Json overview_json(const SiteIndex& index) {
     points += one.points.size();
     series += one.points.empty() ? 0 : 1;
   }
-  return {{"format", 1},
-          {"title", index.model.title},
-          {"repo", index.model.repo_url},
-          {"series", series},
-          {"points", points},
-          {"runs", index.model.history.runs.size()},
-          {"verdicts", index.verdicts.size()},
-          {"metrics", collect<Json>(index.metrics, site_metric_json)},
-          {"columns", columns_of(index)},
-          {"machines", index.machines},
-          {"commit_digits", index.commit_digits},
-          {"has_commits", !index.commits.empty()},
-          {"cells_a_file", k_cells_a_spark_file},
-          {"cells", collect<Json>(index.cells, line)}};
+  Json json{{"format", 1},
+            {"title", index.model.title},
+            {"repo", index.model.repo_url},
+            {"series", series},
+            {"points", points},
+            {"runs", index.model.history.runs.size()},
+            {"verdicts", index.verdicts.size()},
+            {"metrics", collect<Json>(index.metrics, site_metric_json)},
+            {"columns", columns_of(index)},
+            {"machines", index.machines},
+            {"commit_digits", index.commit_digits},
+            {"has_commits", !index.commits.empty()},
+            {"cells_a_file", k_cells_a_spark_file},
+            {"cells", collect<Json>(index.cells, line)}};
+  if (index.model.commit_changes)
+    json["changes"] = {{"repeat", index.model.commit_changes->repeat}};
+  return json;
 }
 
 Json sparks_json(const SiteIndex& index, std::size_t file) {

@@ -64,6 +64,18 @@ struct SiteCell {
   std::optional<SiteGate> gate;
 };
 
+// From one commit to the next that was counted, or to that which somebody compared with it.
+struct SiteStep {
+  std::size_t commit = 0, before = 0;
+  const std::map<std::size_t, ChangedCell>* changed = nullptr;  // by cell
+};
+
+// A cell takes a kernel so often in all commits from one to another in which it was counted.
+struct KernelRun {
+  std::size_t cell = 0, from = 0, to = 0;
+  double times = 0;
+};
+
 struct SiteIndex {
   SiteModel model;
   std::vector<SiteCell> cells;                                         // by project and name
@@ -80,7 +92,9 @@ struct SiteIndex {
   // Points of runs with a page: series and point.
   std::unordered_map<std::size_t, std::vector<std::pair<std::size_t, std::size_t>>> run_points;
   std::map<std::string, std::vector<std::string>> commits;  // by the name of their file
-  std::size_t commit_digits = 0;  // of a commit's name that its file is named by
+  std::size_t commit_digits = 0;                    // of a commit's name that its file is named by
+  std::vector<SiteStep> steps;                      // the oldest first
+  std::vector<std::vector<KernelRun>> kernel_runs;  // by kernel
 
   [[nodiscard]] const std::vector<history::SeriesChange>& changes_of(std::size_t series) const;
 };
@@ -92,6 +106,12 @@ struct SiteIndex {
 [[nodiscard]] Json site_run_json(const SiteIndex& index, std::size_t run);
 [[nodiscard]] Json site_baselines_json(const SiteIndex& index);
 [[nodiscard]] Json site_tally_json(const SiteIndex& index);
+// Of the model's commit_changes.
+void index_commit_changes(SiteIndex& index);
+[[nodiscard]] Json site_steps_json(const SiteIndex& index);
+[[nodiscard]] Json site_step_json(const SiteIndex& index, std::size_t number);
+[[nodiscard]] Json site_kernels_json(const SiteIndex& index);
+[[nodiscard]] Json site_kernel_file_json(const SiteIndex& index, std::size_t file);
 [[nodiscard]] Json site_metric_json(const history::Metric& metric);
 // Device and machine, each with its class.
 [[nodiscard]] Json site_place_json(const history::Place& place);

@@ -1,6 +1,7 @@
 #include "gate/site/site.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -151,8 +152,18 @@ Json commits_json(const SiteIndex& index, const std::vector<std::string>& commit
   return json;
 }
 
-std::size_t spark_files(const SiteIndex& index) {
-  return (index.cells.size() + k_cells_a_spark_file - 1) / k_cells_a_spark_file;
+struct NumberedDocuments {
+  std::string_view kind;
+  std::size_t count = 0;
+  Json (*json)(const SiteIndex& index, std::size_t number) = nullptr;
+};
+std::array<NumberedDocuments, 3> numbered(const SiteIndex& index) {
+  const auto files = [](std::size_t all, std::size_t a_file) {
+    return (all + a_file - 1) / a_file;
+  };
+  return {{{"sparks", files(index.cells.size(), k_cells_a_spark_file), sparks_json},
+           {"changes", index.steps.size(), site_step_json},
+           {"kernels", files(index.kernel_runs.size(), k_kernels_a_file), site_kernel_file_json}}};
 }
 
 // "cells/0a1b" of "data/cells/0a1b.js".
@@ -168,6 +179,8 @@ std::optional<Json> document(const SiteIndex& index, std::string_view name) {
   if (name == "runs") return site_runs_json(index);
   if (name == "baselines") return site_baselines_json(index);
   if (name == "tally") return site_tally_json(index);
+  if (name == "changes" && index.model.commit_changes) return site_steps_json(index);
+  if (name == "kernels" && index.model.commit_changes) return site_kernels_json(index);
   const std::size_t slash = name.find('/');
   if (slash == std::string_view::npos) return std::nullopt;
   const std::string_view kind = name.substr(0, slash);
@@ -180,11 +193,13 @@ std::optional<Json> document(const SiteIndex& index, std::string_view name) {
     if (const auto* at = look_up(index.run_by_id, id)) return site_run_json(index, *at);
   } else if (kind == "commits") {
     if (const auto* at = look_up(index.commits, id)) return commits_json(index, *at);
-  } else if (kind == "sparks") {
-    const auto file = text::to_int(id);
-    if (file && *file >= 0 && static_cast<std::size_t>(*file) < spark_files(index) &&
-        id == fmt::format("{}", *file)) {
-      return sparks_json(index, static_cast<std::size_t>(*file));
+  } else {
+    for (const NumberedDocuments& one : numbered(index)) {
+      const auto number = kind == one.kind ? text::to_int(id) : std::nullopt;
+      if (number && *number >= 0 && static_cast<std::size_t>(*number) < one.count &&
+          id == fmt::format("{}", *number)) {
+        return one.json(index, static_cast<std::size_t>(*number));
+      }
     }
   }
   return std::nullopt;
@@ -245,6 +260,7 @@ Site::Site(SiteModel model) {
   index_verdicts(*index);
   index_runs(*index);
   index_commits(*index);
+  index_commit_changes(*index);
   index_ = std::move(index);
 }
 
@@ -253,11 +269,16 @@ Site::~Site() = default;
 
 std::vector<std::string> Site::paths() const {
   std::vector<std::string> paths;
-  const auto add = [&](const char* folder, const auto& name) {
+  const auto add = [&](std::string_view folder, const auto& name) {
     paths.push_back(fmt::format("data/{}{}.js", folder, name));
   };
   for (const char* one : {"overview", "runs", "baselines", "tally"}) add("", one);
-  for (std::size_t i = 0; i < spark_files(*index_); ++i) add("sparks/", i);
+  if (index_->model.commit_changes) {
+    for (const char* one : {"changes", "kernels"}) add("", one);
+  }
+  for (const NumberedDocuments& one : numbered(*index_)) {
+    for (std::size_t i = 0; i < one.count; ++i) add(fmt::format("{}/", one.kind), i);
+  }
   for (const SiteCell& cell : index_->cells) add("cells/", cell.id);
   for (const std::size_t run : index_->run_pages) add("runs/", index_->run_id.at(run));
   for (const auto& [file, commits] : index_->commits) add("commits/", file);

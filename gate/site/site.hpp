@@ -19,6 +19,7 @@
 #include "gate/base/result.hpp"
 #include "gate/history/changes.hpp"
 #include "gate/history/history.hpp"
+#include "gate/site/changes.hpp"
 #include "gate/sys/files.hpp"
 
 namespace weir::site {
@@ -31,6 +32,7 @@ struct SiteModel {
       changes;                                   // as site_changes() has them; may be shorter
   std::vector<history::StoredVerdict> verdicts;  // those that cannot be read are left out
   std::map<std::string, std::string> subjects;   // of commits, as the runs name them
+  std::optional<CommitChanges> commit_changes;   // without it there are no pages of changes
 };
 
 // By series of `history`, each by index.
@@ -42,6 +44,7 @@ struct SiteModel {
 [[nodiscard]] Result<std::string> repo_url(std::string_view text);
 
 inline constexpr std::size_t k_cells_a_spark_file = 50;
+inline constexpr std::size_t k_kernels_a_file = 50;
 inline constexpr std::size_t k_most_run_pages = 2'000;  // the newest, and as many with verdicts
 
 struct SiteIndex;  // parts.hpp

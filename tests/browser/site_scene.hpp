@@ -234,6 +234,51 @@ inline SiteModel small_scene() {
   return model;
 }
 
+// What changed over four commits (weir.changes/1): a sync that came, a fusion, what could not run.
+// Hostile text wherever there is some.
+inline std::string changes_lines() {
+  Json lines = Json::array({{{"schema", "weir.changes/1"}, {"repeat", "count {commit} {cell}"}}});
+  const auto cell = [](const char* backend, const char* prompt = "decode") {
+    return fmt::format("llama.cpp/tiny-llama/{}/{}", backend, prompt);
+  };
+  const auto counted = [&](const char* commit, const std::string& name, Json kernels) {
+    lines.push_back({{"commit", commit}, {"cell", name}, {"kernels", std::move(kernels)}});
+  };
+  const auto changed = [&](const char* commit, const char* before, const std::string& name,
+                           Json values, const char* kind, const std::string& text) {
+    lines.push_back({{"commit", commit},
+                     {"before", before},
+                     {"cell", name},
+                     {"values", std::move(values)},
+                     {"findings", {{{"kind", kind}, {"text", text + "\nin full"}}}}});
+  };
+  const Json apart{{"mul_f32", 12}, {"rms_norm_f32", 12}, {"main@0123456789abcdef", 1}};
+  const Json fused{{"rms_norm_mul_f32", 12}, {k_hostile, 1}};
+  for (const char* commit : {"b1", "b2"}) {
+    for (const char* backend : {"vulkan", "rx7900"}) counted(commit, cell(backend), apart);
+    lines.push_back(
+        {{"commit", commit}, {"cell", cell("vulkan", "prefill")}, {"words", k_hostile}});
+  }
+  const std::string waits = "The CPU waits for the GPU more often in a token.";
+  for (const char* backend : {"vulkan", "rx7900"}) {
+    counted("b3", cell(backend), fused);
+    changed("b3", "b2", cell(backend),
+            {{"syncs_per_token", {1, 2}}, {"dispatches_per_token", {77, "65"}}}, "sync_added",
+            waits);
+    counted("b4", cell(backend), fused);
+  }
+  lines.back()["kernels"]["rms_norm_mul_f32"] = 13;
+  changed("b4", "b3", cell("rx7900"), {{"dispatches_per_token", {65, 66}}}, "op_added", k_hostile);
+  lines.back()["causes"] = {
+      {{"text", "A norm more. " + k_hostile}, {"pulls", {123}}, {"sure", "plausible"}}};
+  changed("b4", "b3", cell("vulkan"), {{"syncs_fixed", {3, 39}}, {k_hostile, {1, 2}}},
+          "fixed_cost_changed", "Loading waits.");
+  counted("b4", cell("vulkan", "prefill"), fused);
+  std::string text;
+  for (const Json& line : lines) text += dump_json(line) + "\n";
+  return text;
+}
+
 // One cell with one series of so many points, each with five samples, and some changes.
 inline SiteModel long_scene(std::size_t points) {
   SiteModel model;

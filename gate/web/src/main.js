@@ -12,8 +12,11 @@ import {runPage} from './pages/run.js';
 import {comparePage} from './pages/compare.js';
 import {baselinesPage} from './pages/baselines.js';
 import {gatePage} from './pages/gate.js';
+import {changesPage} from './pages/changes.js';
+import {kernelsPage} from './pages/kernels.js';
 
 const PAGES = {'': overviewPage, cell: cellPage, runs: runsPage, run: runPage, compare: comparePage, baselines: baselinesPage, gate: gatePage};
+const SOME_HAVE = {changes: changesPage, kernels: kernelsPage};
 const FORMAT = 1;
 
 const main = document.getElementById('main');
@@ -32,7 +35,9 @@ async function show(first) {
   try {
     const overview = await load('overview');
     if (overview.format !== FORMAT) throw new Error('these data are of another version of weir: reload the page');
-    const page = Object.hasOwn(PAGES, state.page) ? PAGES[state.page] : null;
+    const pages = overview.changes ? {...PAGES, ...SOME_HAVE} : PAGES;
+    for (const one of document.querySelectorAll('header nav a[hidden]')) one.hidden = !overview.changes;
+    const page = Object.hasOwn(pages, state.page) ? pages[state.page] : null;
     if (!page) throw new Error('there is no such page');
     const made = await page({overview, state});
     if (mine !== turn) return; // somebody went on meanwhile

@@ -4,6 +4,7 @@ import {link} from './state.js';
 
 export const STATES = [
   ['worse', 'worse', 'Its last change is for the worse'],
+  ['mixed', 'mixed', 'Some of it is worse, some better'],
   ['changed', 'changed', 'It changed, and which way is good is not known'],
   ['unclear', 'unclear', 'Its last nights lie outside its band, and are too few to tell a change'],
   ['place', 'moved', 'Its last change came with another device, driver or machine'],
@@ -13,13 +14,14 @@ export const STATES = [
 ];
 export const RANK = Object.fromEntries(STATES.map(([state], i) => [state, i])); // the worst first
 const KINDS = {step: 'step', drift: 'drift', place: 'other device or machine'};
-const GLYPHS = {worse: '▲', changed: '●', place: '◆', better: '▽', known: '✓', unclear: '?', steady: '–', fail: '✕', error: '!'};
+const GLYPHS = {worse: '▲', changed: '●', place: '◆', mixed: '▲▽', better: '▽', known: '✓', unclear: '?', steady: '–', fail: '✕', error: '!'};
 
 export const kindWord = (kind) => KINDS[kind] ?? 'change';
 
-export function stateBadge(state) {
+// `text` in place of the state's own word, which then is for those who listen.
+export function stateBadge(state, text) {
   const [, word, why] = STATES.find(([name]) => name === state) ?? STATES.at(-1);
-  return h('span', {class: `badge ${word}`, title: why}, h('span', {'aria-hidden': 'true'}, `${GLYPHS[state] ?? ''} `), word);
+  return h('span', {class: `badge ${word}`, title: text ? null : why}, h('span', {'aria-hidden': 'true'}, `${GLYPHS[state] ?? ''} `), text ?? word, text ? h('span', {class: 'unseen'}, `, ${word}`) : null);
 }
 
 export function verdictBadge(verdict) {
@@ -41,6 +43,34 @@ export function commitLink(overview, commit) {
   const short = commit.slice(0, 10);
   if (!overview.repo || !/^[0-9a-f]{7,64}$/.test(commit)) return h('code', {}, short);
   return h('a', {href: `${overview.repo}/commit/${commit}`, rel: 'noreferrer'}, h('code', {}, short));
+}
+
+// Where cells stand in a table: the backend is the column, all else the row; the engine only where some differ in it alone.
+// cells: names -> a function of a name to {row, backend}
+export function placesOf(cells) {
+  const split = (cell) => {
+    const parts = cell.split('/');
+    if (parts.length !== 4) return {engine: '', row: cell, backend: ''};
+    const [engine, variant] = parts[0].split('@');
+    return {engine, row: `${parts[1]} / ${parts[3]}${variant ? ` @${variant}` : ''}`, backend: parts[2]};
+  };
+  const alike = new Set(cells.map((cell) => JSON.stringify({...split(cell), engine: ''}))).size < new Set(cells).size;
+  return (cell) => {
+    const {engine, row, backend} = split(cell);
+    return {row: alike && engine ? `${engine}: ${row}` : row, backend};
+  };
+}
+
+// Of cells that have a page by their names: its id, and what they are counted per.
+export function cellFacts(overview) {
+  const prefills = new Set(overview.metrics.flatMap((metric, at) => (metric.name.endsWith('_per_prefill') ? [at] : [])));
+  return new Map(overview.cells.map(([id, , name, , , , , metrics]) => [name, {id, per: metrics.some((at) => prefills.has(at)) ? 'prefill' : 'token'}]));
+}
+
+// The command that counts a cell again at a commit, to be read; null where the site names none.
+export function commandOf(overview, commit, cell) {
+  const pattern = overview.changes?.repeat;
+  return pattern ? h('code', {class: 'command'}, pattern.replaceAll(/\{(commit|cell)\}/g, (_, name) => (name === 'cell' ? cell : commit))) : null;
 }
 
 export function cellLink(id, name, parts) {

@@ -6,7 +6,7 @@ import {keysOf, makeChart} from '../chart.js';
 import {spark} from '../spark.js';
 import {pagedTable} from '../table.js';
 import {changeText, day, intervalText, moment, show} from '../units.js';
-import {RANK, commitLink, kindWord, stateBadge, stateOf, verdictBadge} from '../words.js';
+import {RANK, commandOf, commitLink, kindWord, stateBadge, stateOf, verdictBadge} from '../words.js';
 
 export async function cellPage({overview, state}) {
   const cell = await load(`cells/${/^[0-9a-f]+$/.test(state.id) ? state.id : 'none'}`);
@@ -149,7 +149,8 @@ function readout(overview, cell, series, i, box, subject = '') {
     commitLink(overview, runs.commit[run]), runs.dirty.includes(run) ? ' with changes not committed' : '', ' ',
     subject ? h('span', {class: 'subject'}, `${subject} `) : null,
     h('div', {class: 'small soft'}, `point ${i + 1} of ${series.value.length} · ${moment(runs.time[run])}`, branch ? ` · ${branch}` : '', on ? ` · ${on}` : '', ' ',
-      runs.id[run] ? h('a', {href: link(`run/${runs.id[run]}`)}, 'run') : null));
+      runs.id[run] ? h('a', {href: link(`run/${runs.id[run]}`)}, 'run') : null),
+    commandOf(overview, runs.commit[run], cell.cell));
   return `${value}${interval ? `, ${interval}` : ''}, ${runs.commit[run].slice(0, 10) || 'no commit'}, ${moment(runs.time[run])}, point ${i + 1}`;
 }
 

@@ -1,0 +1,135 @@
+#include "gate/site/changes.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+
+namespace weir::site {
+namespace {
+
+constexpr JsonLimits k_changes_line_limits{std::size_t{4} << 20, 8};
+constexpr std::size_t k_longest_name = 1024;
+
+// 65, or "133/2".
+std::optional<double> count_in(const Json& json) {
+  if (const auto exact = rational_from_json(json)) return exact->value();
+  if (!json.is_number() || !std::isfinite(json.get<double>())) return std::nullopt;
+  return json.get<double>();
+}
+
+// An object that may be missing.
+const Json& members_in(JsonReader& io, const char* key) {
+  static const Json k_none = Json::object();
+  return io.has(key) ? io.object(key) : k_none;
+}
+
+}  // namespace
+
+static void fields(Fields& io, ChangeFinding& finding) {
+  io("kind", finding.kind);
+  io("text", finding.text);
+}
+
+static void fields(Fields& io, ChangeCause& cause) {
+  io("text", cause.text);
+  io.sparse("sure", cause.sure);
+  io.sparse("pulls", cause.pulls);
+  io.check(std::ranges::all_of(cause.pulls, [](std::int64_t one) { return one > 0; }),
+           "\"pulls\" should be numbers of pull requests");
+}
+
+namespace {
+
+Result<ChangedCell> changed_cell(JsonReader& io) {
+  ChangedCell changed;
+  io.sparse("findings", changed.findings, "finding");
+  io.sparse("causes", changed.causes, "cause");
+  for (const auto& [name, json] : members_in(io, "values").items()) {
+    const auto at = [&](std::size_t i) {
+      return json.is_array() && json.size() == 2 ? count_in(json[i]) : std::nullopt;
+    };
+    if (!at(0) || !at(1) || name.size() > k_longest_name) {
+      return fail(Code::data, "\"values\" should be metrics with two numbers each");
+    }
+    changed.values.push_back({history::metric_named(name), *at(0), *at(1)});
+  }
+  return changed;
+}
+
+Result<CountedCell> counted_cell(JsonReader& io, NameList& names) {
+  CountedCell cell;
+  io.sparse("words", cell.words);
+  io.check(io.has("words") != io.has("kernels"),
+           "should have one of \"before\", \"kernels\" and \"words\"");
+  for (const auto& [name, json] : members_in(io, "kernels").items()) {
+    const auto times = count_in(json);
+    if (!times || name.size() > k_longest_name) {
+      return fail(Code::data, "\"kernels\" should be names with numbers");
+    }
+    cell.kernels.emplace(names.of(name), *times);
+  }
+  return cell;
+}
+
+Result<void> take_text(std::string_view text, bool first, CommitChanges& all) {
+  WEIR_TRY(const Json json, parse_json(text, k_changes_line_limits));
+  JsonReader io(json, "it");
+  if (first) {
+    io.schema(k_changes_schema, fmt::format("should be {{\"schema\":\"{}\"}}", k_changes_schema));
+    io.sparse("repeat", all.repeat);
+    if (auto problem = io.problem()) return tl::unexpected(*problem);
+    return {};
+  }
+  const std::string commit = io.string("commit"), cell = io.string("cell");
+  const auto before = io.optional_string("before");
+  for (const std::string& name : {commit, cell, before.value_or("-")}) {
+    io.check(!name.empty() && name.size() <= k_longest_name,
+             "should have names of 1 to 1024 bytes");
+  }
+  if (auto problem = io.problem()) return tl::unexpected(*problem);
+  const std::size_t from = before ? all.commits.of(*before) : 0;
+  const std::size_t to = all.commits.of(commit);
+  if (all.commits.all.size() > k_most_commits) {
+    return fail(Code::data, "there are more than {} commits", k_most_commits);
+  }
+  all.counted.resize(all.commits.all.size());
+  bool fresh = false;
+  if (before) {
+    WEIR_TRY(ChangedCell changed, changed_cell(io));
+    fresh = all.changed[{to, from}].emplace(all.cells.of(cell), std::move(changed)).second;
+  } else {
+    WEIR_TRY(CountedCell counted, counted_cell(io, all.kernels));
+    fresh = all.counted[to].emplace(all.cells.of(cell), std::move(counted)).second;
+  }
+  if (auto problem = io.problem()) return tl::unexpected(*problem);
+  return fresh ? Result<void>{}
+               : fail(Code::data, "\"{}\" of \"{}\" stands twice", text::printable(cell),
+                      text::printable(commit));
+}
+
+}  // namespace
+
+std::size_t NameList::of(const std::string& name) {
+  const auto [at, fresh] = numbers.try_emplace(name, all.size());
+  if (fresh) all.push_back(name);
+  return at->second;
+}
+
+Result<CommitChanges> read_commit_changes(std::string_view text) {
+  CommitChanges all;
+  std::size_t number = 0;
+  for (std::size_t from = 0; from < text.size() || number == 0;) {
+    const std::size_t to = std::min(text.find('\n', from), text.size());
+    ++number;
+    if (to > from || number == 1) {
+      WEIR_CHECK(take_text(text.substr(from, to - from), number == 1, all)
+                     .map_error(in_context(fmt::format("line {}", number))));
+    }
+    from = to + 1;
+  }
+  return all;
+}
+
+}  // namespace weir::site

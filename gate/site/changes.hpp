@@ -1,0 +1,67 @@
+// What changed from commit to commit, as somebody measured and explained it: JSON lines
+// (weir.changes/1, docs/how-to/trend-site.md). Pure; whatever is read is hostile, and any text in
+// it is handed on as text.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "gate/base/result.hpp"
+#include "gate/history/history.hpp"
+
+namespace weir::site {
+
+inline constexpr std::size_t k_largest_changes = std::size_t{128} << 20;
+inline constexpr std::size_t k_most_commits = 10'000;  // each has a document
+inline constexpr std::string_view k_changes_schema = "weir.changes/1";
+
+// Names, numbered in the order in which they come.
+struct NameList {
+  std::vector<std::string> all;
+  std::unordered_map<std::string, std::size_t> numbers;
+
+  std::size_t of(const std::string& name);
+};
+
+struct ChangedValue {
+  history::Metric metric;
+  double before = 0, after = 0;
+};
+struct ChangeFinding {
+  std::string kind, text;  // as `weir explain --json` has them
+};
+struct ChangeCause {
+  std::string text, sure;           // "" where nobody said how sure it is
+  std::vector<std::int64_t> pulls;  // numbers of pull requests
+};
+struct ChangedCell {
+  std::vector<ChangedValue> values;
+  std::vector<ChangeFinding> findings;
+  std::vector<ChangeCause> causes;
+};
+
+// A cell at a commit: its kernels, by number, with how often each is taken per token (or prefill);
+// or the last words of a cell that could not run.
+struct CountedCell {
+  std::optional<std::string> words;
+  std::map<std::size_t, double> kernels;
+};
+
+struct CommitChanges {
+  std::string repeat;  // a command with {commit} and {cell}, to be shown; "" where there is none
+  NameList commits, cells, kernels;                         // commits: the oldest first
+  std::vector<std::map<std::size_t, CountedCell>> counted;  // by commit; then by cell
+  std::map<std::pair<std::size_t, std::size_t>, std::map<std::size_t, ChangedCell>>
+      changed;  // by commit and the one before it; then by cell
+};
+
+// Fails with Code::data naming the line.
+[[nodiscard]] Result<CommitChanges> read_commit_changes(std::string_view text);
+
+}  // namespace weir::site
