@@ -145,6 +145,7 @@ void errors() {
   std::printf(", by another %d\n", call("cudaGraphExecUpdate", exec, captured(stream, 4), &told));
   std::size_t free_bytes = 0, total = 0;
   call("cudaMemGetInfo", &free_bytes, &total);
+  call("cudaMemGetInfo", &free_bytes, static_cast<std::size_t*>(nullptr));
   std::printf("memory %zu of %zu MiB\n", free_bytes >> 20, total >> 20);
   std::printf("all of it %d", call("cudaMalloc", &memory, free_bytes));
   std::printf(", a byte more %d", call("cudaMalloc", &more, std::size_t{1}));

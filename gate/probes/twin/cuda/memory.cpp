@@ -167,8 +167,9 @@ WEIR_RUNTIME(cudaHostGetDevicePointer, (void** out, void* at, unsigned)) {
 WEIR_RUNTIME(cudaMemGetInfo, (size_t * free_bytes, size_t* total)) {
   if (twin() == nullptr) return fail(k_no_device);
   const Locked locked(&g_lock);
-  *free_bytes = left_on(device());
-  *total = twin()->total_bytes;
+  // Either may be left out, as llama.cpp b8352 does.
+  if (free_bytes != nullptr) *free_bytes = left_on(device());
+  if (total != nullptr) *total = twin()->total_bytes;
   return k_ok;
 }
 WEIR_EXPORTED int cuMemGetInfo_v2(size_t* free_bytes, size_t* total) {
