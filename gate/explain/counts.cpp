@@ -429,7 +429,11 @@ void find_submits(Board& board) {
   arithmetic(board, {{plain("submits"), delta}}, finding);
   finding.look_at = "when the engine submits: after so many operations, bytes or flops.";
   board.take("submits");
-  board.add(std::move(finding), size_of(delta), 2);
+  // Other code alone submits nothing.
+  const bool follows = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
+    return entry.finding.kind != kind::code_changed;
+  });
+  board.add(std::move(finding), size_of(delta), follows ? 2 : 1);
 }
 
 void find_fixed(Board& board) {
