@@ -1,6 +1,7 @@
 // record.mjs WEIR PACKAGES [SET…]: counts the engines of tests/engines on device twins, without and with switches of their own, and writes
 // a file for each set below. The last column was written before explain was asked: the kinds of finding that are true
-// of the switch. PACKAGES/SET/node_modules, or else PACKAGES/node_modules, has the engine. A switch that changes no count is no pair.
+// of the switch. PACKAGES/SET/node_modules, or else PACKAGES/node_modules, has the engine; llama.cpp for CUDA is in engines/. A switch that changes
+// no count is no pair.
 import {execFileSync, spawnSync} from "node:child_process";
 import {cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync} from "node:fs";
 import {tmpdir} from "node:os";
@@ -19,6 +20,66 @@ const onnx = [
   ["storageBufferCacheMode=disabled", "memory_changed"],
 ];
 const sets = {
+  // Recorded last, of programs and device APIs that no other set has.
+  "llama.cpp-cuda12": {half: "fresh", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-a100", changes: [
+    ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
+    ["-fa 0", "fusion_lost"],
+    ["-ctk q8_0 -ctv q8_0", "variant_changed|memory_changed"],  // kernels for the other type, and less memory
+    ["-ngl 2", "work_moved_to_cpu"],
+    ["-nkvo 1", "work_moved_to_cpu"],  // attention goes where the cache is
+  ]},
+  "llama.cpp-cuda12-prefill": {half: "fresh", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-3060", prompt: {prompt_tokens: 16, tokens: 0}, changes: [
+    ["-ub 4", "batches_changed"],
+  ]},
+  "whisper.node-cuda": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-v100", from: ["useFlashAttn=1"], changes: [
+    ["useFlashAttn=0", "fusion_lost"],
+    ["useGpu=0", "work_moved_to_cpu"],
+    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
+  ]},
+  "whisper.node-cuda-plain": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-rtx-2080-ti", changes: [
+    ["useFlashAttn=1", "fusion_gained"],
+  ]},
+  "lm": {half: "fresh", engine: "lm", version: "webgpu 0.6.2", twin: "amd-rx-580", changes: [
+    ["attention_apart=1", "fusion_lost"],
+    ["qkv_joined=1", "fusion_gained"],
+    ["wait_each=1", "sync_added|sync_per_layer"],  // after each layer
+    ["check_each=1", "sync_added|sync_per_layer"],  // a number of each layer is read
+    ["read_late=1", "sync_removed"],  // tokens are read at the end
+    ["cache_copied=1", "extra_copies"],
+    ["params_each=1", "extra_copies"],  // each kernel's parameters are written before it
+    ["read_logits=1", "sync_added|extra_copies"],
+    ["attention_on_cpu=1", "work_moved_to_cpu"],
+    ["pieces=4", "batching_lost"],
+    ["vec4=1", "variant_changed"],
+    ["group=32", "code_changed"],
+    ["submit_each=1", "count_changed|batching_lost"],  // the same work in more submissions
+    ["buffers_each=1", "memory_changed"],
+    ["context=1024", "memory_changed"],
+    ["compile_each=1", "made_late"],
+    ["softcap=1", "op_added"],
+    ["no_rotate=1", "op_removed"],
+    ["warm=8", "fixed_cost_changed"],
+  ]},
+  "net": {half: "fresh", engine: "net", version: "PoCL 3.1", changes: [
+    ["bias_apart=1", "fusion_lost"],
+    ["direct=1", "fusion_gained"],  // patches and product in one kernel
+    ["image=1", "variant_changed"],
+    ["pieces=4", "batching_lost"],
+    ["dropout=1", "op_added"],
+    ["no_mean=1", "op_removed"],
+    ["moved=1", "extra_copies"],
+    ["read_all=1", "extra_copies"],  // the whole picture instead of its class
+    ["finish_block=1", "sync_added|sync_per_layer"],
+    ["finish_all=1", "sync_added|sync_per_layer"],
+    ["relu_on_cpu=1", "work_moved_to_cpu"],
+    ["fast_math=1", "code_changed"],
+    ["local=64", "code_changed|variant_changed"],
+    ["workspace=1", "memory_changed"],
+    ["scratch_each=1", "memory_changed"],
+    ["tuned=40", "fixed_cost_changed"],
+  ]},
+
   "llama.node-radeon": {half: "mended", engine: "llama.node", version: "1.7.15", twin: "amd-rx-7900-xtx", changes: [
     ["flash_attn_type=off", "fusion_lost"],
     ["n_gpu_layers=2", "work_moved_to_cpu"],
@@ -109,15 +170,28 @@ const sets = {
   ]},
 };
 
-const here = dirname(fileURLToPath(import.meta.url)), scripts = join(here, "../../engines");
+// Engines that only pairs are made of. "args" stand before a change's.
+const script = engines.dawn.config, bench = {output: "llama-bench", probes: ["cuda", "ggml"],
+  command: ["{root}/engines/llama.cpp-cuda12/llama-bench", "-m", "{model}", "-p", "{prompt_tokens}", "-n", "{tokens}", "-r", "{repeats}", "-o", "json", "{args}"]};
+const others = {
+  "llama.cpp-cuda": {config: bench, model: "gguf", native: true, device: "cuda", args: ["-ngl", "99"]},
+  "whisper.node-cuda": {config: {...script, command: ["node", "whisper.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
+    cuda_code: "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"}, model: "whisper", device: "cuda", args: ["lib_variant=cuda"]},
+  "lm": {config: {...script, command: ["node", "lm.mjs", "{model}", "{tokens}", "{args}"]}},
+  "net": {config: {...script, command: ["./net", "{tokens}", "{args}"], probes: ["opencl"]}, device: "opencl"},
+};
+
+const here = dirname(fileURLToPath(import.meta.url)), root = join(here, "../../.."), scripts = join(here, "../../engines");
 const [weir, packages, ...chosen] = process.argv.slice(2);
 
 // A run's profile, without what tells of a machine.
-function counted(folder, change) {
-  const words = change.split(" ").map(word => word.split("="));
-  const env = Object.fromEntries(words.filter(([name]) => /^GGML_/.test(name)));
-  env.SETTINGS = words.filter(([name]) => !/^(GGML_|model$)/.test(name)).map(word => word.join("=")).join(" ");
-  const model = words.find(([name]) => name === "model")?.[1];
+function counted(folder, native, config_of, change) {
+  const words = change.split(" ").filter(Boolean), is_variable = word => /^GGML_/.test(word);
+  const own = words.filter(word => !is_variable(word) && !word.startsWith("model="));
+  const env = Object.fromEntries(words.filter(is_variable).map(word => word.split("=")));
+  if (!native) env.SETTINGS = own.join(" ");
+  writeFileSync(join(folder, "weir.yaml"), JSON.stringify(config_of(native ? own : [])));
+  const model = words.find(word => word.startsWith("model="))?.slice(6);
   if (existsSync(join(folder, "onnx"))) writeFileSync(join(folder, "model"), make_model(4, model));
   spawnSync(weir, ["run", "--counts-only", "--quiet", "--json", "run.json"], {cwd: folder, env: {...process.env, ...env}, stdio: ["ignore", "ignore", "inherit"]});
   const [profile] = JSON.parse(readFileSync(join(folder, "run.json"))).profiles;
@@ -141,29 +215,34 @@ function differs(base, profile) {
 }
 
 for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
-  const {half, engine, version, twin, changes} = sets[name], {config, model, args} = engines[engine];
+  const {half, engine, version, twin, changes, from = [], prompt = {prompt_tokens: 0, tokens: 16}} = sets[name];
+  const {config, model, args = [], native, device = "vulkan"} = engines[engine] ?? others[engine];
   const folder = mkdtempSync(join(tmpdir(), "weir-pairs-"));
   try {
-    for (const file of readdirSync(scripts)) if (file.endsWith(".mjs")) cpSync(join(scripts, file), join(folder, file));
+    for (const [of, file] of [scripts, here].flatMap(of => readdirSync(of).map(file => [of, file]))) if (file.endsWith(".mjs")) cpSync(join(of, file), join(folder, file));
     const own = join(packages, name, "node_modules");
     symlinkSync(existsSync(own) ? own : join(packages, "node_modules"), join(folder, "node_modules"));
     if (model === "gguf") execFileSync(weir, ["model", "make", join(folder, "model")]);
     if (model === "whisper") execFileSync("node", [join(here, "../../e2e/node/hollow_whisper.mjs"), join(folder, "model")]);
     if (model === "onnx") writeFileSync(join(folder, "onnx"), "");
-    writeFileSync(join(folder, "weir.yaml"), JSON.stringify({version: 1, engines: {[engine]: config}, models: model ? {tiny: "model"} : {none: "/dev/null"},
-      backends: {[twin]: {device: "vulkan", twin, compile: "off", ...(args && {args})}}, prompts: {decode: {prompt_tokens: 0, tokens: 16}}}));
-    const base = counted(folder, "");
+    if (engine === "net") execFileSync("cc", ["-O1", "-o", join(folder, "net"), join(here, "net.c"), "-lOpenCL"]);
+    const written = JSON.parse(JSON.stringify(config).replaceAll("{root}", root));
+    const config_of = more => ({version: 1, engines: {[engine]: written}, models: model ? {tiny: "model"} : {none: "/dev/null"},
+      backends: {[twin ?? device]: {device, ...(twin && {twin}), ...(device === "vulkan" && {compile: "off"}), args: [...args, ...from, ...more]}},
+      prompts: {[prompt.tokens > 0 ? "decode" : "prefill"]: prompt}});
+    const take = change => counted(folder, native, config_of, change);
+    const base = take("");
     const list = [];
     for (const [change, want] of changes) {
       let profile;
-      try { profile = counted(folder, change); } catch (error) {
+      try { profile = take(change); } catch (error) {
         console.log(`${name}: left out: ${error.message}`);
         continue;
       }
       if (JSON.stringify(profile) === JSON.stringify(base)) console.log(`${name}: ${change} changes nothing: left out`);
       else list.push({switch: change, want, differs: differs(base, profile)});
     }
-    const text = JSON.stringify({base, changes: list, device: `simulated ${twin}`, layers: model === "whisper" ? 2 : 4, model: engine,
+    const text = JSON.stringify({base, changes: list, device: twin ? `simulated ${twin}` : device, layers: model === "whisper" ? 2 : half === "fresh" && !model ? 0 : 4, model: engine,
       prompt: `decode of ${version}`});
     mkdirSync(join(here, half), {recursive: true});
     writeFileSync(join(here, half, `${name}.json`), text.replaceAll('{"switch"', '\n{"switch"') + "\n");
