@@ -103,7 +103,9 @@ struct Scores {
 Scores score(const std::vector<Json>& list) {
   Scores scores;
   for (const Json& recording : list) {
-    const ModelFacts model = model_of(recording);
+    const ModelFacts facts = model_of(recording);
+    // A program without a model file has no layers to compare with.
+    const ModelFacts* model = facts.layers > 0 ? &facts : nullptr;
     const profile::Profile base = profile_of(recording.at("base"));
     for (const Json& change : recording.at("changes")) {
       const profile::Profile changed = changed_profile(recording.at("base"), change);
@@ -113,9 +115,9 @@ Scores score(const std::vector<Json>& list) {
                                recording.at("device").get<std::string>() + ": " +
                                change.at("switch").get<std::string>();
       const Options options{default_bands(), {}};
-      scores.done.add({name, want, explain(evidence_of(base, changed), &model, options)});
+      scores.done.add({name, want, explain(evidence_of(base, changed), model, options)});
       scores.undone.add(
-          {name + ", undone", undone(want), explain(evidence_of(changed, base), &model, options)});
+          {name + ", undone", undone(want), explain(evidence_of(changed, base), model, options)});
       scores.blind.add(
           {name + ", Vulkan alone", want,
            explain(evidence_of(without_ggml(base), without_ggml(changed)), nullptr, options)});

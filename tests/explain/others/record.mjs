@@ -32,12 +32,12 @@ const sets = {
   "llama.cpp-cuda12-prefill": {half: "fresh", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-3060", prompt: {prompt_tokens: 16, tokens: 0}, changes: [
     ["-ub 4", "batches_changed"],
   ]},
-  "whisper.node-cuda": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-v100", from: ["useFlashAttn=1"], changes: [
+  "whisper.node-cuda": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-l4", from: ["useFlashAttn=1"], changes: [
     ["useFlashAttn=0", "fusion_lost"],
     ["useGpu=0", "work_moved_to_cpu"],
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
   ]},
-  "whisper.node-cuda-plain": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-rtx-2080-ti", changes: [
+  "whisper.node-cuda-plain": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-rtx-4090", changes: [
     ["useFlashAttn=1", "fusion_gained"],
   ]},
   "lm": {half: "fresh", engine: "lm", version: "webgpu 0.6.2", twin: "amd-rx-580", changes: [
@@ -174,7 +174,7 @@ const sets = {
 const script = engines.dawn.config, bench = {output: "llama-bench", probes: ["cuda", "ggml"],
   command: ["{root}/engines/llama.cpp-cuda12/llama-bench", "-m", "{model}", "-p", "{prompt_tokens}", "-n", "{tokens}", "-r", "{repeats}", "-o", "json", "{args}"]};
 const others = {
-  "llama.cpp-cuda": {config: bench, model: "gguf", native: true, device: "cuda", args: ["-ngl", "99"]},
+  "llama.cpp-cuda": {config: bench, model: "gguf", native: true, device: "cuda"},
   "whisper.node-cuda": {config: {...script, command: ["node", "whisper.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
     cuda_code: "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"}, model: "whisper", device: "cuda", args: ["lib_variant=cuda"]},
   "lm": {config: {...script, command: ["node", "lm.mjs", "{model}", "{tokens}", "{args}"]}},
