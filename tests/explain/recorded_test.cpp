@@ -130,7 +130,9 @@ Scores score(const std::vector<Json>& list) {
 }
 
 void show(const char* what, const Score& score) {
-  std::cout << what << ": " << score.right << " of " << score.cases << "\n" << score.wrong;
+  std::cout << what << ": " << score.right << " of " << score.cases << " first, " << score.in_three
+            << " among the first three\n"
+            << score.wrong;
 }
 
 TEST(RecordedChanges, NameTheCauseFirst) {
