@@ -52,6 +52,70 @@ std::string joined_names(const Moves& moves) {
 
 bool is_small(const Move* move) { return small_work(move->parsed); }
 
+// "main@ec2ac0f063322dd0": a hash of its code, as the program gave it no name.
+bool has_no_name(std::string_view name) {
+  constexpr std::size_t k_digits = 16;
+  return name.size() > k_digits && name[name.size() - k_digits - 1] == '@' &&
+         name.find_first_not_of("0123456789abcdef", name.size() - k_digits) == std::string::npos;
+}
+bool nameless(const Move* move) { return has_no_name(move->name); }
+
+// --- kernels without names, from other code ------------------------------------------------------
+
+// Most of the kernels without names that ran before are gone: another build of the shaders.
+bool built_anew(const Board& board, const Moves& gone) {
+  std::set<std::string> names;
+  for (const Work& work : board.evidence.before.works) {
+    if (has_no_name(work.name)) names.insert(work.name);
+  }
+  return gone.size() * 4 > names.size() * 3;
+}
+
+// What came for what went, among kernels without names: all of it, where it adds up to nothing.
+Moves replaced(const Board& board, bool one_by_one) {
+  Open open(board);
+  for (Moves* side : {&open.up, &open.down}) std::erase_if(*side, std::not_fn(nameless));
+  const bool nothing_more = sum_of(joined(open.down, open.up)) == k_none;
+  // What runs on both sides, more or less often, is the same code.
+  for (Moves* side : {&open.up, &open.down}) {
+    std::erase_if(*side,
+                  [](const Move* one) { return one->before != k_none && one->after != k_none; });
+  }
+  if (open.up.empty() || open.down.empty()) return {};
+  Moves all = joined(open.down, open.up);
+  if (nothing_more && sum_of(all) == k_none) return all;
+  if (!one_by_one || !built_anew(board, open.down)) return {};
+  std::multimap<double, const Move*> came;
+  for (const Move* up : open.up) came.emplace(up->size(), up);
+  Moves pairs;
+  for (const Move* down : open.down) {
+    const auto found = came.find(down->size());
+    if (found == came.end()) continue;
+    pairs.insert(pairs.end(), {down, found->second});
+    came.erase(found);
+  }
+  return pairs;
+}
+
+void add_replaced(Board& board, bool one_by_one) {
+  const Moves all = replaced(board, one_by_one);
+  if (all.empty()) return;
+  Finding finding;
+  finding.kind = kind::variant_changed;
+  finding.metric = metric_name(board.evidence, "dispatches");
+  const auto came = std::ranges::count_if(all, &Move::up);
+  finding.headline =
+      came == 1 ? std::string("A kernel without a name was replaced by another, as often.")
+                : fmt::format("{} kernels without names were replaced by others, as often.", came);
+  finding.lines.push_back(move_words(all, 6));
+  name_ops(all, finding);
+  finding.cause = "their code was changed or compiled anew, or another variant was chosen.";
+  finding.look_at = "weir kernels, which shows the code of a recorded kernel.";
+  board.take(all);
+  // Less than any count: the work is the same.
+  board.add(std::move(finding), 0.5);
+}
+
 // --- the same work by another kernel -----------------------------------------------------------
 
 // Kernels of one kind of work whose changes add up to nothing: none came, none went.
@@ -166,14 +230,6 @@ std::size_t kinds_of(const Moves& moves) {
   return kinds.size();
 }
 
-// "main@ec2ac0f063322dd0": a hash of its code, as the program gave it no name.
-bool nameless(const Move* move) {
-  constexpr std::size_t k_digits = 16;
-  const std::string& name = move->name;
-  return name.size() > k_digits && name[name.size() - k_digits - 1] == '@' &&
-         name.find_first_not_of("0123456789abcdef", name.size() - k_digits) == std::string::npos;
-}
-
 // Names tell nothing, numbers do: fewer kernels of few kinds make room for more of several.
 Fusion fusion_by_number(const Moves& joined_side, const Moves& parts_side) {
   if (joined_side.empty()) return {};
@@ -208,9 +264,8 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
   }
   // The plain form of a joined kernel is no part of one.
   const auto is_plain = [&](const Move* part) {
-    return std::ranges::any_of(fusion.joined, [&](const Move* one) {
-      return same_work(part->parsed, one->parsed);
-    });
+    return std::ranges::any_of(
+        fusion.joined, [&](const Move* one) { return same_work(part->parsed, one->parsed); });
   };
   const bool named = !parts.empty();
   for (const Move* part : fusion.parts) {
@@ -304,6 +359,7 @@ void add_works(Board& board, Moves moves, bool added) {
 }  // namespace
 
 void find_kernels(Board& board) {
+  add_replaced(board, false);
   std::vector<Moves> groups = swapped(Open(board));
   // Small kernels that only changed their variant beside a fusion belong to it.
   const auto small_groups = std::stable_partition(
@@ -323,6 +379,7 @@ void find_kernels(Board& board) {
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small));
   add_variants(board, exchanged(Open(board)));
+  add_replaced(board, true);
   const Open rest(board);
   add_works(board, rest.up, true);
   add_works(board, rest.down, false);

@@ -54,5 +54,31 @@ TEST(Kernels, WithoutNamesSeemToBeAFusionByTheirNumbers) {
       << why.findings.front().headline;
 }
 
+// llama.cpp named its pipelines late: between two older releases each shader has another hash.
+TEST(Kernels, WithoutNamesThatRunAsOftenAreNoMoreWork) {
+  const auto why =
+      test::explained(test::side({{"dispatches", 16}},
+                                 {{"main@6f7af80fc9c82454", 4}, {"main@d95452add187c5a4", 12}}),
+                      test::side({{"dispatches", 16}},
+                                 {{"main@00ab7346502eecb0", 12}, {"main@a6cfe956533ea327", 4}}));
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings.front().kind, "variant_changed");
+  EXPECT_EQ(why.findings.front().headline,
+            "2 kernels without names were replaced by others, as often.");
+}
+
+TEST(Kernels, WithoutNamesThatAreNewBesideReplacedOnesAreMoreWork) {
+  const auto why =
+      test::explained(test::side({{"dispatches", 16}},
+                                 {{"main@6f7af80fc9c82454", 4}, {"main@d95452add187c5a4", 12}}),
+                      test::side({{"dispatches", 45}}, {{"main@00ab7346502eecb0", 12},
+                                                        {"main@a6cfe956533ea327", 4},
+                                                        {"main@ba3c280d0e129133", 29}}));
+  ASSERT_EQ(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings.front().kind, "op_added");
+  EXPECT_EQ(why.findings.front().ops, (std::vector<std::string>{"main@ba3c280d0e129133"}));
+  EXPECT_EQ(why.findings.back().kind, "variant_changed");
+}
+
 }  // namespace kernels_test
 }  // namespace weir::explain
