@@ -52,12 +52,6 @@ std::string joined_names(const Moves& moves) {
 
 bool is_small(const Move* move) { return small_work(move->parsed); }
 
-// "main@ec2ac0f063322dd0": a hash of its code, as the program gave it no name.
-bool has_no_name(std::string_view name) {
-  constexpr std::size_t k_digits = 16;
-  return name.size() > k_digits && name[name.size() - k_digits - 1] == '@' &&
-         name.find_first_not_of("0123456789abcdef", name.size() - k_digits) == std::string::npos;
-}
 bool nameless(const Move* move) { return has_no_name(move->name); }
 
 // --- kernels without names, from other code ------------------------------------------------------
@@ -324,22 +318,44 @@ bool find_fusion(Board& board, bool lost, Fusion (*way)(const Moves&, const Move
 
 // --- work added or removed ---------------------------------------------------------------------
 
+// Kernels that run as often, with other code, where small ones come or go that run no more often:
+// what one did with its result, the others do apart. Of a new build of all kernels nobody can tell.
+std::vector<std::string> recoded_beside(const Board& board, const Moves& moves, bool added) {
+  std::vector<std::string> names;
+  double often = 0;
+  for (const verdict::OtherCode& one : board.evidence.code) {
+    if (!one.other_code || small_work(kernel_name(one.kernel))) continue;
+    names.push_back(one.kernel);
+    often = std::max(often, one.calls.value());
+  }
+  const bool alone = std::ranges::all_of(board.found.kernels,
+                                         [&](const Move& move) { return move.up() == added; });
+  const bool small = std::ranges::all_of(
+      moves, [&](const Move* move) { return is_small(move) && move->size() <= often; });
+  return alone && small && names.size() <= moves.size() ? names : std::vector<std::string>{};
+}
+
 void add_works(Board& board, Moves moves, bool added) {
   if (moves.empty()) return;
   by_size(moves);
   // The engine's graph asks for the same ops as before: they were fused, or are.
   const bool same_graph =
       board.evidence.same_graph || (board.evidence.graph_known && board.found.graph.empty());
+  const std::vector<std::string> recoded = recoded_beside(board, moves, added);
   // A copy that no op asked for is one that another kernel needs.
-  const bool fusion =
-      same_graph && is_small(moves.front()) && profile::role_of(moves.front()->name).work != "CPY";
+  const bool fusion = (same_graph || !recoded.empty()) && is_small(moves.front()) &&
+                      profile::role_of(moves.front()->name).work != "CPY";
   Finding finding = board.about(fusion  ? (added ? kind::fusion_lost : kind::fusion_gained)
                                 : added ? kind::op_added
                                         : kind::op_removed,
                                 "dispatches");
   const std::string names =
       joined_names(moves.size() > 3 ? Moves(moves.begin(), moves.begin() + 3) : moves);
-  if (fusion) {
+  if (fusion && !same_graph) {
+    finding.headline = fmt::format("Fusion seems {}: {} has other code, and {} {} apart.",
+                                   added ? "lost" : "gained", safe(recoded.front()), names,
+                                   added ? "now runs" : "no longer runs");
+  } else if (fusion) {
     finding.headline = fmt::format("Fusion {}: the same ops {} {} in kernels of {} own.",
                                    added ? "lost" : "gained", added ? "now run" : "no longer run",
                                    names, moves.size() == 1 ? "its" : "their");
@@ -357,6 +373,13 @@ void add_works(Board& board, Moves moves, bool added) {
 }
 
 }  // namespace
+
+bool has_no_name(std::string_view kernel) {
+  constexpr std::size_t k_digits = 16;
+  return kernel.size() > k_digits && kernel[kernel.size() - k_digits - 1] == '@' &&
+         kernel.find_first_not_of("0123456789abcdef", kernel.size() - k_digits) ==
+             std::string::npos;
+}
 
 void find_kernels(Board& board) {
   add_replaced(board, false);

@@ -79,7 +79,14 @@ void find_memory(Board& board) {
     finding.lines.push_back(fmt::format("the cache of a token: {} = {} numbers",
                                         board.model->cached_words, *board.model->cached_numbers));
   }
-  board.add(std::move(finding), 1, 2);  // work that changed needs other memory: that comes first
+  // Work that changed needs other memory: that comes first. But a cache is as large as a setting
+  // says, and kernels that read it are chosen by its shape and type.
+  const auto is_variant = [](const Board::Entry& entry) {
+    return entry.finding.kind == kind::variant_changed;
+  };
+  const bool leads = use->base == std::string_view("kv_cache_bytes") &&
+                     std::ranges::all_of(board.entries, is_variant);
+  board.add(std::move(finding), 1, leads && !board.entries.empty() ? 0 : 2);
 }
 
 // At lengths: what is there from some token on, and was not there before it.

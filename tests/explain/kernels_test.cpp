@@ -80,5 +80,47 @@ TEST(Kernels, WithoutNamesThatAreNewBesideReplacedOnesAreMoreWork) {
   EXPECT_EQ(why.findings.back().kind, "variant_changed");
 }
 
+// TensorFlow.js with what follows its products apart from them: they keep their names (recorded).
+TEST(Kernels, WithOtherCodeBesideSmallOnesAreAFusion) {
+  const auto kernels = [](int binary) {
+    return test::side({{"dispatches", 102 + binary}},
+                      {{"BinaryOpProgram", binary}, {"MatMulPackedProgram", 29}, {"Softmax", 73}});
+  };
+  const auto explained = [](Evidence evidence, const std::vector<std::string>& recoded) {
+    for (const std::string& name : recoded) {
+      evidence.code.push_back({name, 29, true, {}, {}, {}, {}, {}, {}});
+    }
+    return explain(evidence, nullptr, {}).findings.front();
+  };
+  const Evidence lost = test::evidence(kernels(76), kernels(100));
+  EXPECT_EQ(explained(lost, {"MatMulPackedProgram"}).headline,
+            "Fusion seems lost: MatMulPackedProgram has other code, and binary_op_program now runs "
+            "apart.");
+  const Evidence gained = test::evidence(kernels(100), kernels(76));
+  EXPECT_EQ(explained(gained, {"MatMulPackedProgram"}).kind, "fusion_gained");
+  EXPECT_EQ(explained(lost, {}).kind, "op_added") << "no code changed";
+  EXPECT_EQ(explained(lost, {"MatMulPackedProgram", "MatMulReduceProgram"}).kind, "op_added")
+      << "more kernels have other code than came: another build";
+  const Evidence more = test::evidence(kernels(76), kernels(110));
+  EXPECT_EQ(explained(more, {"MatMulPackedProgram"}).kind, "op_added")
+      << "34 times a token, where the product runs 29 times";
+}
+
+// node-llama-cpp 3.10.0 with half of its layers on the CPU, seen by a Vulkan layer alone.
+TEST(Kernels, WithoutNamesThatAllRunLessOftenMovedToTheCpu) {
+  const auto half = [](std::int64_t of) {
+    test::Counts made;
+    for (int i = 0; i < 6; ++i) made[fmt::format("main@96b1b53717e5c5a{}", i)] = of;
+    return made;
+  };
+  const auto why = test::explained(test::side({{"dispatches", 24}, {"submits", 9}}, half(4)),
+                                   test::side({{"dispatches", 12}, {"submits", 8}}, half(2)));
+  ASSERT_FALSE(why.findings.empty());
+  EXPECT_EQ(why.findings.front().kind, "work_moved_to_cpu");
+  const auto gone = test::explained(test::side({{"dispatches", 25}}, half(4)),
+                                    test::side({{"dispatches", 1}}, {{"main@a", 1}}));
+  EXPECT_NE(gone.findings.front().kind, "work_moved_to_cpu") << "none of them runs still";
+}
+
 }  // namespace kernels_test
 }  // namespace weir::explain

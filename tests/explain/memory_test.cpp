@@ -129,5 +129,29 @@ TEST(Pipelines, AreMadeLateWhereOnlyLongerRunsHaveThem) {
   EXPECT_THAT(each.findings[0].headline, HasSubstr("for each token"));
 }
 
+// llama.cpp with four times the context (recorded).
+TEST(GrownMemory, OfACacheComesBeforeTheKernelThatReadsIt) {
+  const auto before =
+      side({{"dispatches", 73}, {"kv_cache_bytes", 524'288}}, {{"mul_mat_vec_f16_f32_f32", 33}});
+  const auto after = side({{"dispatches", 73}, {"kv_cache_bytes", 2'097'152}},
+                          {{"mul_mat_vec_f16_f32_f32", 29}, {"mul_mat_vec_nc_f16_f32", 4}});
+  const auto why = explain(evidence(before, after), nullptr, {});
+  ASSERT_EQ(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings[0].headline, "The KV cache takes more memory.");
+  EXPECT_EQ(why.findings[1].kind, "variant_changed");
+}
+
+// llama.cpp with no memory that both sides see (recorded): the same tensors are written.
+TEST(CopiesThroughOtherMemory, ComeBeforeTheWaitsForThem) {
+  test::Counts before = {{"dispatches", 73}, {"copies", 2}, {"syncs", 1}, {"tensor_sets", 8}};
+  test::Counts after = before;
+  after["copies"] = 8;
+  after["syncs"] = 7;
+  EXPECT_EQ(best(explain(evidence(side(before), side(after)), nullptr, {}))->kind, "extra_copies");
+  after["tensor_sets"] = 14;
+  EXPECT_EQ(best(explain(evidence(side(before), side(after)), nullptr, {}))->kind, "sync_added")
+      << "the engine writes more tensors";
+}
+
 }  // namespace memory_test
 }  // namespace weir::explain

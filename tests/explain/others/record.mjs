@@ -100,7 +100,7 @@ const sets = {
   "onnxruntime-node": {half: "mended", engine: "onnxruntime-node", version: "1.30.0", twin: "nvidia-rtx-3090", changes: onnx},
 
   // Without names of kernels another kernel and other code of one are the same sight.
-  "node-llama-cpp-3.1.1": {half: "apart", engine: "node-llama-cpp", version: "3.1.1", twin: "nvidia-rtx-4090", changes: [
+  "node-llama-cpp-3.1.1": {half: "mended", engine: "node-llama-cpp", version: "3.1.1", twin: "nvidia-rtx-4090", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "work_moved_to_cpu"],  // no Vulkan kernel in that release
@@ -108,13 +108,13 @@ const sets = {
     ["contextSize=1024", "memory_changed"],
     ["GGML_VK_FORCE_MAX_ALLOCATION_SIZE=4000000", "memory_changed|fixed_cost_changed"],
   ]},
-  "node-llama-cpp-3.6.0-geforce": {half: "apart", engine: "node-llama-cpp", version: "3.6.0", twin: "nvidia-rtx-4090", changes: [
+  "node-llama-cpp-3.6.0-geforce": {half: "mended", engine: "node-llama-cpp", version: "3.6.0", twin: "nvidia-rtx-4090", changes: [
     ["flashAttention=1", "fusion_gained"],  // by cooperative matrices 2
     ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],
     ["GGML_VK_PREFER_HOST_MEMORY=1", "copies_removed|memory_changed"],
     ["GGML_VK_SUBALLOCATION_BLOCK_SIZE=1000000", "memory_changed|fixed_cost_changed"],
   ]},
-  "node-llama-cpp-3.10.0": {half: "apart", engine: "node-llama-cpp", version: "3.10.0", twin: "intel-arc-a770", changes: [
+  "node-llama-cpp-3.10.0": {half: "mended", engine: "node-llama-cpp", version: "3.10.0", twin: "intel-arc-a770", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
     ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],
@@ -123,7 +123,7 @@ const sets = {
     ["batchSize=32", "memory_changed"],
     ["contextSize=1024", "memory_changed"],
   ]},
-  "node-llama-cpp-3.14.5": {half: "apart", engine: "node-llama-cpp", version: "3.14.5", twin: "nvidia-rtx-3090", changes: [
+  "node-llama-cpp-3.14.5": {half: "mended", engine: "node-llama-cpp", version: "3.14.5", twin: "nvidia-rtx-3090", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
@@ -135,7 +135,7 @@ const sets = {
     ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
     ["contextSize=1024", "memory_changed"],
   ]},
-  "node-llama-cpp-3.18.1": {half: "apart", engine: "node-llama-cpp", version: "3.18.1", twin: "amd-rx-6900-xt", changes: [
+  "node-llama-cpp-3.18.1": {half: "mended", engine: "node-llama-cpp", version: "3.18.1", twin: "amd-rx-6900-xt", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
@@ -147,9 +147,9 @@ const sets = {
     ["contextSize=1024", "memory_changed"],
   ]},
   // Before it moved to the C++ of the runtime: kernels written in TypeScript. Its package.json was made to export "./webgpu" to Node.
-  "onnxruntime-web-1.20.1": {half: "apart", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
+  "onnxruntime-web-1.20.1": {half: "mended", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
   // Recorded when explain was mended.
-  "jax-js": {half: "apart", engine: "jax-js", version: "0.1.25", twin: "nvidia-rtx-5090", changes: [
+  "jax-js": {half: "mended", engine: "jax-js", version: "0.1.25", twin: "nvidia-rtx-5090", changes: [
     ["jit=0", "fusion_lost"],
     ["clip=1", "variant_changed|code_changed|op_added"],  // fused into a kernel that was there
     ["norms=1", "op_removed"],
