@@ -20,6 +20,49 @@ const onnx = [
   ["storageBufferCacheMode=disabled", "memory_changed"],
 ];
 const sets = {
+  // Recorded after explain was mended by "fresh".
+  "ffmpeg": {half: "last", engine: "ffmpeg", version: "5.1.9", changes: [
+    ["FILTERS=avgblur_opencl=2,unsharp_opencl,sobel_opencl", "op_added"],
+    ["FILTERS=avgblur_opencl=2", "op_removed"],
+    ["FILTERS=avgblur_opencl=2,unsharp_opencl=lx=23:ly=23", "variant_changed"],  // too large for local memory
+    ["FILTERS=avgblur_opencl=2,hwdownload,format=yuv420p,unsharp,format=yuv420p,hwupload", "work_moved_to_cpu"],
+    ["FILTERS=avgblur_opencl=2,hwdownload,format=yuv420p,hwupload,unsharp_opencl", "extra_copies"],
+    ["FILTERS=avgblur_opencl=2,unsharp_opencl,split,overlay_opencl", "op_added"],
+    ["SIZE=128x128", "memory_changed"],
+  ]},
+  "cg": {half: "last", engine: "cg", version: "ViennaCL 1.7.1", changes: [
+    ["library=1", "fusion_gained"],  // its solver has kernels that do several steps
+    ["ell=1", "variant_changed"],  // another format of the same matrix
+    ["preconditioned=1", "op_added"],
+    ["fixed_steps=1", "op_removed"],  // no test of the remainder
+    ["scaled_apart=1", "op_added|fusion_lost"],
+    ["host=1", "work_moved_to_cpu"],
+    ["finish=1", "sync_added|sync_per_layer"],
+    ["logged=1", "sync_added|sync_per_layer|extra_copies"],  // the result so far is read
+    ["kept=1", "extra_copies"],
+    ["temporary=1", "memory_changed"],
+  ]},
+  "node-llama-cpp-3.6.0-cuda": {half: "last", engine: "node-llama-cpp-cuda", version: "3.6.0", twin: "nvidia-rtx-2080-ti", changes: [
+    ["gpuLayers=2", "work_moved_to_cpu"],
+    ["gpuLayers=0", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
+    ["contextSize=1024", "memory_changed"],
+    ["batchSize=32", "memory_changed"],
+  ]},
+  "blas": {half: "last", engine: "blas", version: "CLBlast 1.5.3", changes: [
+    ["loop=1", "batching_lost|fusion_lost"],  // a product for each head, not one for all
+    ["indirect=1", "variant_changed|op_added"],  // another kernel, for which matrices are padded first
+    ["tiles=1", "code_changed"],  // the same kernel with other constants
+    ["clear=1", "made_late"],
+    ["no_residual=1", "op_removed"],
+    ["scale=1", "op_added"],
+    ["host=1", "work_moved_to_cpu"],
+    ["kept=1", "extra_copies"],
+    ["finish=1", "sync_added|sync_per_layer"],
+    ["read=1", "sync_added|sync_per_layer|extra_copies"],
+    ["temporary=1", "memory_changed"],
+  ]},
   // Recorded last, of programs and device APIs that no other set has.
   "llama.cpp-cuda12": {half: "fresh", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-a100", changes: [
     ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
@@ -177,8 +220,12 @@ const others = {
   "llama.cpp-cuda": {config: bench, model: "gguf", native: true, device: "cuda"},
   "whisper.node-cuda": {config: {...script, command: ["node", "whisper.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
     cuda_code: "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"}, model: "whisper", device: "cuda", args: ["lib_variant=cuda"]},
+  "node-llama-cpp-cuda": {config: {...script, command: ["node", "node-llama-cpp.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
+    cuda_code: "node_modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/libggml-cuda.so"}, model: "gguf", device: "cuda", args: ["gpu=cuda"]},
+  "ffmpeg": {config: {...script, probes: ["opencl"], command: ["sh", "-c", "ffmpeg -v error -init_hw_device opencl=gpu -filter_hw_device gpu -f lavfi -i testsrc=size=${SIZE:-64x64} " +
+    "-vf format=yuv420p,hwupload,${FILTERS:-avgblur_opencl=2,unsharp_opencl},hwdownload,format=yuv420p -frames:v $0 -f null - && echo $0 tokens, 1 tokens/s", "{tokens}"]}, device: "opencl"},
   "lm": {config: {...script, command: ["node", "lm.mjs", "{model}", "{tokens}", "{args}"]}},
-  "net": {config: {...script, command: ["./net", "{tokens}", "{args}"], probes: ["opencl"]}, device: "opencl"},
+  ...Object.fromEntries(["net", "cg", "blas"].map(name => [name, {config: {...script, command: [`./${name}`, "{tokens}", "{args}"], probes: ["opencl"]}, device: "opencl"}])),
 };
 
 const here = dirname(fileURLToPath(import.meta.url)), root = join(here, "../../.."), scripts = join(here, "../../engines");
@@ -186,9 +233,9 @@ const [weir, packages, ...chosen] = process.argv.slice(2);
 
 // A run's profile, without what tells of a machine.
 function counted(folder, native, config_of, change) {
-  const words = change.split(" ").filter(Boolean), is_variable = word => /^GGML_/.test(word);
+  const words = change.split(" ").filter(Boolean), is_variable = word => /^(GGML_|FILTERS|SIZE)/.test(word);
   const own = words.filter(word => !is_variable(word) && !word.startsWith("model="));
-  const env = Object.fromEntries(words.filter(is_variable).map(word => word.split("=")));
+  const env = Object.fromEntries(words.filter(is_variable).map(word => [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)]));
   if (!native) env.SETTINGS = own.join(" ");
   writeFileSync(join(folder, "weir.yaml"), JSON.stringify(config_of(native ? own : [])));
   const model = words.find(word => word.startsWith("model="))?.slice(6);
@@ -225,7 +272,8 @@ for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
     if (model === "gguf") execFileSync(weir, ["model", "make", join(folder, "model")]);
     if (model === "whisper") execFileSync("node", [join(here, "../../e2e/node/hollow_whisper.mjs"), join(folder, "model")]);
     if (model === "onnx") writeFileSync(join(folder, "onnx"), "");
-    if (engine === "net") execFileSync("cc", ["-O1", "-o", join(folder, "net"), join(here, "net.c"), "-lOpenCL"]);
+    const source = [["net.c", "cc"], ["cg.cpp", "c++"], ["blas.cpp", "c++"]].find(([file]) => file.startsWith(`${engine}.`));
+    if (source) execFileSync(source[1], ["-O1", "-w", "-o", join(folder, engine), join(here, source[0]), ...(engine === "blas" ? ["-lclblast"] : []), "-lOpenCL"]);
     const written = JSON.parse(JSON.stringify(config).replaceAll("{root}", root));
     const config_of = more => ({version: 1, engines: {[engine]: written}, models: model ? {tiny: "model"} : {none: "/dev/null"},
       backends: {[twin ?? device]: {device, ...(twin && {twin}), ...(device === "vulkan" && {compile: "off"}), args: [...args, ...from, ...more]}},
@@ -242,7 +290,7 @@ for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
       if (JSON.stringify(profile) === JSON.stringify(base)) console.log(`${name}: ${change} changes nothing: left out`);
       else list.push({switch: change, want, differs: differs(base, profile)});
     }
-    const text = JSON.stringify({base, changes: list, device: twin ? `simulated ${twin}` : device, layers: model === "whisper" ? 2 : half === "fresh" && !model ? 0 : 4, model: engine,
+    const text = JSON.stringify({base, changes: list, device: twin ? `simulated ${twin}` : device, layers: model === "whisper" ? 2 : ["fresh", "last"].includes(half) && !model ? 0 : 4, model: engine,
       prompt: `decode of ${version}`});
     mkdirSync(join(here, half), {recursive: true});
     writeFileSync(join(here, half, `${name}.json`), text.replaceAll('{"switch"', '\n{"switch"') + "\n");
