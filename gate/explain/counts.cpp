@@ -463,7 +463,9 @@ void find_fixed(Board& board) {
                                  board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
                                  per.empty() ? "" : "; no count" + per + " did");
   arithmetic(board, counts.amounts, finding);
-  board.add(std::move(finding), counts.units + 0.5, 2);
+  // What is taken at the start and stays says more than how often it was asked for.
+  const bool stays = board.found.fixed.contains("allocations") && !board.found.levels.empty();
+  board.add(std::move(finding), counts.units + 0.5, stays ? 3 : 2);
 }
 
 void find_rest(Board& board) {

@@ -154,6 +154,19 @@ std::vector<Moves> exchanged(const Open& open) {
   return pairs;
 }
 
+// Several calls of one kernel for each of another whose name begins alike (gemv_qkv for three
+// gemv): what came and what went.
+std::optional<std::pair<const Move*, const Move*>> merged(const Open& open, bool lost) {
+  if (too_many_names(open)) return std::nullopt;
+  for (const Move* whole : lost ? open.down : open.up) {
+    for (const Move* part : lost ? open.up : open.down) {
+      const double times = part->size() / whole->size();
+      if (times >= 2 && times == std::floor(times) && alike(whole, part)) return {{whole, part}};
+    }
+  }
+  return std::nullopt;
+}
+
 void add_variants(Board& board, std::vector<Moves> groups) {
   if (groups.empty()) return;
   std::ranges::stable_sort(groups, std::greater(), units_of);
@@ -232,9 +245,9 @@ Fusion fusion_by_number(const Moves& joined_side, const Moves& parts_side) {
   Moves parts = parts_side;
   std::erase_if(parts, [&](const Move* move) { return !(move->size() <= often); });
   const bool more = often < units_of(parts) && kinds_of(parts) >= kinds_of(joined_side);
-  // Whether one without a name is small nobody knows: each of them has to run as often then.
-  const bool as_often = std::ranges::all_of(
-      parts, [&](const Move* part) { return nameless(part) && !(part->size() < often); });
+  // Large ones are parts of another where each runs exactly as often as that one did.
+  const bool as_often =
+      std::ranges::all_of(parts, [&](const Move* part) { return !(part->size() < often); });
   const bool likely = as_often || std::ranges::any_of(parts, is_small);
   if (kinds_of(parts) < 2 || !more || !likely) return {};
   return {joined_side, std::move(parts), true};
@@ -402,6 +415,10 @@ void find_kernels(Board& board) {
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small));
   add_variants(board, exchanged(Open(board)));
+  for (const bool lost : {lost_first, !lost_first}) {
+    const auto pair = merged(Open(board), lost);
+    if (pair) add_fusion(board, {{pair->first}, {pair->second}, true}, lost);
+  }
   add_replaced(board, true);
   const Open rest(board);
   add_works(board, rest.up, true);

@@ -122,5 +122,38 @@ TEST(Kernels, WithoutNamesThatAllRunLessOftenMovedToTheCpu) {
   EXPECT_NE(gone.findings.front().kind, "work_moved_to_cpu") << "none of them runs still";
 }
 
+// Programs of our own on OpenCL and WebGPU (recorded): names do not say what is a part of what.
+TEST(Kernels, ThatRanAsOftenAsTheOneTheyBecameAreAFusion) {
+  const auto three = test::side({{"dispatches", 18}}, {{"im2col", 6}, {"product", 6}, {"mean", 6}});
+  const auto one = test::side({{"dispatches", 12}}, {{"direct_convolution", 6}, {"mean", 6}});
+  EXPECT_EQ(test::explained(three, one).findings.front().headline,
+            "Fusion seems gained: direct_convolution runs as one kernel 6 times a token, where "
+            "im2col and product ran.");
+  const auto other = test::side({{"dispatches", 11}}, {{"direct_convolution", 5}, {"mean", 6}});
+  EXPECT_EQ(test::explained(three, other).findings.front().kind, "op_removed") << "5 for 6";
+}
+
+TEST(Kernels, OfWhichOneDoesWhatSeveralCallsDidAreAFusion) {
+  const auto apart = test::side({{"dispatches", 25}}, {{"gemv", 13}, {"rotate", 12}});
+  const auto joined =
+      test::side({{"dispatches", 17}}, {{"gemv", 1}, {"gemv_qkv", 4}, {"rotate", 12}});
+  EXPECT_EQ(test::explained(apart, joined).findings.front().kind, "fusion_gained");
+  EXPECT_EQ(test::explained(joined, apart).findings.front().headline,
+            "Fusion seems lost: gemv_qkv ran as one kernel 4 times a token; now gemv runs apart.");
+}
+
+TEST(Kernels, InOtherGroupsAreAFindingWhereNothingElseChanged) {
+  Evidence evidence = test::evidence(test::side({{"dispatches", 6}}, {{"product", 6}}),
+                                     test::side({{"dispatches", 6}}, {{"product", 6}}));
+  evidence.code.push_back({"product", 6, false, {}, {}, Rational(384), Rational(96), {}, {}});
+  EXPECT_EQ(explain(evidence, nullptr, {}).findings.front().headline,
+            "The kernel product runs in other groups: groups 384 \u2192 96.");
+  evidence.after.metrics["copies_per_token"].exact = 2;
+  evidence.before.metrics["copies_per_token"].exact = 1;
+  for (const Finding& one : explain(evidence, nullptr, {}).findings) {
+    EXPECT_NE(one.kind, "code_changed") << "groups go with shapes";
+  }
+}
+
 }  // namespace kernels_test
 }  // namespace weir::explain
