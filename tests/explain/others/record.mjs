@@ -42,13 +42,14 @@ const sets = {
     ["kept=1", "extra_copies"],
     ["temporary=1", "memory_changed"],
   ]},
-  "node-llama-cpp-3.6.0-cuda": {half: "last", engine: "node-llama-cpp-cuda", version: "3.6.0", twin: "nvidia-rtx-2080-ti", changes: [
-    ["gpuLayers=2", "work_moved_to_cpu"],
-    ["gpuLayers=0", "work_moved_to_cpu"],
-    ["flashAttention=1", "fusion_gained"],
+  "llama.node-cuda": {half: "last", engine: "llama.node-cuda", version: "1.7.15", twin: "nvidia-rtx-4090", changes: [
+    ["n_gpu_layers=2", "work_moved_to_cpu"],
+    ["n_gpu_layers=0", "work_moved_to_cpu"],
+    ["flash_attn_type=off", "fusion_lost"],
+    ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
-    ["contextSize=1024", "memory_changed"],
-    ["batchSize=32", "memory_changed"],
+    ["n_ctx=1024", "memory_changed"],
+    ["cache_type_k=q8_0", "memory_changed|op_added"],  // less memory, and work for its type
   ]},
   "blas": {half: "last", engine: "blas", version: "CLBlast 1.5.3", changes: [
     ["loop=1", "batching_lost|fusion_lost"],  // a product for each head, not one for all
@@ -220,8 +221,8 @@ const others = {
   "llama.cpp-cuda": {config: bench, model: "gguf", native: true, device: "cuda"},
   "whisper.node-cuda": {config: {...script, command: ["node", "whisper.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
     cuda_code: "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"}, model: "whisper", device: "cuda", args: ["lib_variant=cuda"]},
-  "node-llama-cpp-cuda": {config: {...script, command: ["node", "node-llama-cpp.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
-    cuda_code: "node_modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/libggml-cuda.so"}, model: "gguf", device: "cuda", args: ["gpu=cuda"]},
+  "llama.node-cuda": {config: {...script, command: ["node", "llama.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
+    cuda_code: "node_modules/@fugood/node-llama-linux-x64-cuda/index.node"}, model: "gguf", device: "cuda", args: ["lib_variant=cuda"]},
   "ffmpeg": {config: {...script, probes: ["opencl"], command: ["sh", "-c", "ffmpeg -v error -init_hw_device opencl=gpu -filter_hw_device gpu -f lavfi -i testsrc=size=${SIZE:-64x64} " +
     "-vf format=yuv420p,hwupload,${FILTERS:-avgblur_opencl=2,unsharp_opencl},hwdownload,format=yuv420p -frames:v $0 -f null - && echo $0 tokens, 1 tokens/s", "{tokens}"]}, device: "opencl"},
   "lm": {config: {...script, command: ["node", "lm.mjs", "{model}", "{tokens}", "{args}"]}},
