@@ -42,14 +42,17 @@ const sets = {
     ["kept=1", "extra_copies"],
     ["temporary=1", "memory_changed"],
   ]},
-  "llama.node-cuda": {half: "last", engine: "llama.node-cuda", version: "1.7.15", twin: "nvidia-rtx-4090", changes: [
-    ["n_gpu_layers=2", "work_moved_to_cpu"],
-    ["n_gpu_layers=0", "work_moved_to_cpu"],
-    ["flash_attn_type=off", "fusion_lost"],
-    ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
-    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
-    ["n_ctx=1024", "memory_changed"],
-    ["cache_type_k=q8_0", "memory_changed|op_added"],  // less memory, and work for its type
+  "sim": {half: "last", engine: "sim", version: "webgpu 0.6.2", twin: "intel-arc-a770", changes: [
+    ["forces_joined=1", "fusion_gained"],
+    ["brute=1", "variant_changed"],  // another kernel for the same forces
+    ["parts=4", "batching_lost"],
+    ["collide=1", "op_added"],
+    ["open=1", "op_removed"],
+    ["sort_on_cpu=1", "work_moved_to_cpu"],
+    ["kept=1", "extra_copies"],
+    ["checked=1", "sync_added|sync_per_layer"],
+    ["wide=64", "code_changed"],
+    ["cells=65536", "memory_changed"],
   ]},
   "blas": {half: "last", engine: "blas", version: "CLBlast 1.5.3", changes: [
     ["loop=1", "batching_lost|fusion_lost"],  // a product for each head, not one for all
@@ -221,11 +224,9 @@ const others = {
   "llama.cpp-cuda": {config: bench, model: "gguf", native: true, device: "cuda"},
   "whisper.node-cuda": {config: {...script, command: ["node", "whisper.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
     cuda_code: "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"}, model: "whisper", device: "cuda", args: ["lib_variant=cuda"]},
-  "llama.node-cuda": {config: {...script, command: ["node", "llama.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
-    cuda_code: "node_modules/@fugood/node-llama-linux-x64-cuda/index.node"}, model: "gguf", device: "cuda", args: ["lib_variant=cuda"]},
   "ffmpeg": {config: {...script, probes: ["opencl"], command: ["sh", "-c", "ffmpeg -v error -init_hw_device opencl=gpu -filter_hw_device gpu -f lavfi -i testsrc=size=${SIZE:-64x64} " +
     "-vf format=yuv420p,hwupload,${FILTERS:-avgblur_opencl=2,unsharp_opencl},hwdownload,format=yuv420p -frames:v $0 -f null - && echo $0 tokens, 1 tokens/s", "{tokens}"]}, device: "opencl"},
-  "lm": {config: {...script, command: ["node", "lm.mjs", "{model}", "{tokens}", "{args}"]}},
+  ...Object.fromEntries(["lm", "sim"].map(name => [name, {config: {...script, command: ["node", `${name}.mjs`, "{model}", "{tokens}", "{args}"]}}])),
   ...Object.fromEntries(["net", "cg", "blas"].map(name => [name, {config: {...script, command: [`./${name}`, "{tokens}", "{args}"], probes: ["opencl"]}, device: "opencl"}])),
 };
 
