@@ -20,6 +20,52 @@ const onnx = [
   ["storageBufferCacheMode=disabled", "memory_changed"],
 ];
 const sets = {
+  // Recorded when nothing was mended any more: other releases, GPUs, models and switches of engines like those that explain was mended by.
+  "node-llama-cpp-3.12.4": {half: "apart", engine: "node-llama-cpp", version: "3.12.4", twin: "amd-rx-7900-xtx", changes: [
+    ["gpuLayers=2", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_VK_DISABLE_ASYNC=1", "sync_added"],
+    ["GGML_VK_PERF_LOGGER=1", "sync_added|batching_lost"],
+    ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
+    ["contextSize=1024", "memory_changed"],
+    ["batchSize=32", "memory_changed"],
+  ]},
+  "node-llama-cpp-3.22.1": {half: "apart", engine: "node-llama-cpp", version: "3.22.1", twin: "nvidia-rtx-5090", changes: [
+    ["gpuLayers=0", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
+    ["GGML_VK_DISABLE_COOPMAT=1 GGML_VK_DISABLE_COOPMAT2=1", "variant_changed"],
+    ["GGML_VK_DISABLE_F16=1", "variant_changed"],
+    ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "count_changed|batching_lost"],
+    ["contextSize=512", "memory_changed"],
+  ]},
+  "llama.cpp-cuda13": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, experts", twin: "nvidia-h100", from: ["-fa", "1"],
+    make: ["--quantization", "q8_0", "--experts", "4", "--experts-used", "2", "--layers", "6"], changes: [
+    ["-ngl 2", "work_moved_to_cpu"],
+    ["-ot ffn_.*=CPU", "work_moved_to_cpu"],
+    ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
+  ]},
+  "llama.cpp-cuda13-prefill": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13", twin: "nvidia-b200", prompt: {prompt_tokens: 32, tokens: 0}, changes: [
+    ["-ub 8", "batches_changed"],
+    ["-fa 0", "fusion_lost"],
+  ]},
+  "onnxruntime-web-1.26.0": {half: "apart", engine: "onnxruntime-web", version: "1.26.0", twin: "nvidia-rtx-2080", changes: onnx.slice(0, 5)},
+  "jax-js-0.1.11": {half: "apart", engine: "jax-js", version: "0.1.11", twin: "amd-rx-580", changes: [
+    ["jit=0", "fusion_lost"],
+    ["norms=1", "op_removed"],
+    ["extra=1", "op_added"],
+    ["read=1", "sync_added|sync_per_layer|extra_copies"],
+  ]},
+  "tfjs-4.10.0": {half: "apart", engine: "tfjs", version: "4.10.0", twin: "apple-m2-moltenvk", changes: [
+    ["transposed=1", "op_added"],
+    ["norms=1", "op_removed"],
+    ["read=1", "sync_added|sync_per_layer|extra_copies"],
+    ["WEBGPU_MATMUL_PROGRAM_TYPE=0", "variant_changed"],
+    ["WEBGPU_MATMUL_PROGRAM_TYPE=2", "variant_changed"],
+    ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=1", "count_changed|batching_lost"],
+  ]},
   // Recorded after explain was mended by "fresh".
   "ffmpeg": {half: "last", engine: "ffmpeg", version: "5.1.9", changes: [
     ["FILTERS=avgblur_opencl=2,unsharp_opencl,sobel_opencl", "op_added"],
@@ -264,19 +310,19 @@ function differs(base, profile) {
 }
 
 for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
-  const {half, engine, version, twin, changes, from = [], prompt = {prompt_tokens: 0, tokens: 16}} = sets[name];
+  const {half, engine, version, twin, changes, from = [], prompt = {prompt_tokens: 0, tokens: 16}, make = []} = sets[name];
   const {config, model, args = [], native, device = "vulkan"} = engines[engine] ?? others[engine];
   const folder = mkdtempSync(join(tmpdir(), "weir-pairs-"));
   try {
     for (const [of, file] of [scripts, here].flatMap(of => readdirSync(of).map(file => [of, file]))) if (file.endsWith(".mjs")) cpSync(join(of, file), join(folder, file));
     const own = join(packages, name, "node_modules");
     symlinkSync(existsSync(own) ? own : join(packages, "node_modules"), join(folder, "node_modules"));
-    if (model === "gguf") execFileSync(weir, ["model", "make", join(folder, "model")]);
+    if (model === "gguf") execFileSync(weir, ["model", "make", join(folder, "model"), ...make]);
     if (model === "whisper") execFileSync("node", [join(here, "../../e2e/node/hollow_whisper.mjs"), join(folder, "model")]);
     if (model === "onnx") writeFileSync(join(folder, "onnx"), "");
     const source = [["net.c", "cc"], ["cg.cpp", "c++"], ["blas.cpp", "c++"]].find(([file]) => file.startsWith(`${engine}.`));
     if (source) execFileSync(source[1], ["-O1", "-w", "-o", join(folder, engine), join(here, source[0]), ...(engine === "blas" ? ["-lclblast"] : []), "-lOpenCL"]);
-    const written = JSON.parse(JSON.stringify(config).replaceAll("{root}", root));
+    const written = JSON.parse(JSON.stringify(config).replaceAll("{root}", root).replaceAll("cuda12", name.includes("cuda13") ? "cuda13" : "cuda12"));
     const config_of = more => ({version: 1, engines: {[engine]: written}, models: model ? {tiny: "model"} : {none: "/dev/null"},
       backends: {[twin ?? device]: {device, ...(twin && {twin}), ...(device === "vulkan" && {compile: "off"}), args: [...args, ...from, ...more]}},
       prompts: {[prompt.tokens > 0 ? "decode" : "prefill"]: prompt}});
@@ -292,7 +338,8 @@ for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
       if (JSON.stringify(profile) === JSON.stringify(base)) console.log(`${name}: ${change} changes nothing: left out`);
       else list.push({switch: change, want, differs: differs(base, profile)});
     }
-    const text = JSON.stringify({base, changes: list, device: twin ? `simulated ${twin}` : device, layers: model === "whisper" ? 2 : ["fresh", "last"].includes(half) && !model ? 0 : 4, model: engine,
+    const text = JSON.stringify({base, changes: list, device: twin ? `simulated ${twin}` : device, model: engine,
+      layers: model === "whisper" ? 2 : ["fresh", "last"].includes(half) && !model ? 0 : make.includes("--layers") ? 6 : 4,
       prompt: `decode of ${version}`});
     mkdirSync(join(here, half), {recursive: true});
     writeFileSync(join(here, half, `${name}.json`), text.replaceAll('{"switch"', '\n{"switch"') + "\n");
