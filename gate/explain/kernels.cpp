@@ -142,11 +142,14 @@ bool alike(const Move* a, const Move* b) {
 std::vector<Moves> exchanged(const Open& open) {
   std::vector<Moves> pairs;
   if (too_many_names(open)) return pairs;
+  // Whatever they are called: nothing else changed, and one is gone where the other is new.
+  const bool only = open.up.size() == 1 && open.down.size() == 1 &&
+                    open.up.front()->before == k_none && open.down.front()->after == k_none;
   std::set<const Move*> seen;
   for (const Move* down : open.down) {
     for (const Move* up : open.up) {
       if (seen.contains(up) || seen.contains(down)) continue;
-      if (sum_of({up, down}) != k_none || !alike(down, up)) continue;
+      if (sum_of({up, down}) != k_none || !(alike(down, up) || only)) continue;
       seen.insert({up, down});
       pairs.push_back({up, down});
     }
@@ -154,14 +157,23 @@ std::vector<Moves> exchanged(const Open& open) {
   return pairs;
 }
 
-// Several calls of one kernel for each of another whose name begins alike (gemv_qkv for three
+// One name has all words of the other.
+bool extends(const Move* a, const Move* b) {
+  const auto& more =
+      a->parsed.words.size() > b->parsed.words.size() ? a->parsed.words : b->parsed.words;
+  const auto& less = &more == &a->parsed.words ? b->parsed.words : a->parsed.words;
+  return !less.empty() &&
+         std::ranges::all_of(less, [&](const std::string& word) { return holds(more, word); });
+}
+
+// Several calls of one kernel for each of another that is named by more words (gemv_qkv for three
 // gemv): what came and what went.
 std::optional<std::pair<const Move*, const Move*>> merged(const Open& open, bool lost) {
   if (too_many_names(open)) return std::nullopt;
   for (const Move* whole : lost ? open.down : open.up) {
     for (const Move* part : lost ? open.up : open.down) {
       const double times = part->size() / whole->size();
-      if (times >= 2 && times == std::floor(times) && alike(whole, part)) return {{whole, part}};
+      if (times >= 2 && times == std::floor(times) && extends(whole, part)) return {{whole, part}};
     }
   }
   return std::nullopt;

@@ -142,6 +142,31 @@ TEST(Kernels, OfWhichOneDoesWhatSeveralCallsDidAreAFusion) {
             "Fusion seems lost: gemv_qkv ran as one kernel 4 times a token; now gemv runs apart.");
 }
 
+// CLBlast without its batched product, and with the one that wants its matrices padded (recorded).
+TEST(Kernels, OfOneNameWithMoreWordsAreJoinedCalls) {
+  const auto batched =
+      test::side({{"dispatches", 21}}, {{"XgemmDirectStridedBatchedTN", 8}, {"XgemmDirectTN", 12}});
+  const auto looped = test::side({{"dispatches", 45}}, {{"XgemmDirectTN", 44}});
+  EXPECT_EQ(test::explained(batched, looped).findings.front().kind, "fusion_lost");
+  const auto padded = test::side({{"dispatches", 89}}, {{"Xgemm", 12},
+                                                        {"XgemmStridedBatched", 8},
+                                                        {"CopyPadMatrix", 12},
+                                                        {"TransposeMatrix", 12},
+                                                        {"TransposePadMatrix", 12}});
+  EXPECT_NE(test::explained(batched, padded).findings.front().kind, "work_moved_to_gpu")
+      << "none of them ran before";
+}
+
+TEST(Kernels, ThatTakeThePlaceOfTheOnlyOneThatIsGoneAreAVariant) {
+  const auto with = [](const char* forces, std::int64_t often) {
+    return test::side({{"dispatches", 7 + often}}, {{forces, often}, {"integrate", 7}});
+  };
+  EXPECT_EQ(test::explained(with("near_forces", 2), with("brute_forces", 2)).findings.front().kind,
+            "variant_changed");
+  EXPECT_EQ(test::explained(with("near_forces", 2), with("brute_forces", 3)).findings.front().kind,
+            "op_added");
+}
+
 TEST(Kernels, InOtherGroupsAreAFindingWhereNothingElseChanged) {
   Evidence evidence = test::evidence(test::side({{"dispatches", 6}}, {{"product", 6}}),
                                      test::side({{"dispatches", 6}}, {{"product", 6}}));
