@@ -58,7 +58,7 @@ const sets = {
     ["extra=1", "op_added"],
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
   ]},
-  "tfjs-4.10.0": {half: "apart", engine: "tfjs", version: "4.10.0", twin: "apple-m2-moltenvk", changes: [
+  "tfjs-4.20.0": {half: "apart", engine: "tfjs", version: "4.20.0", twin: "apple-m2-moltenvk", changes: [
     ["transposed=1", "op_added"],
     ["norms=1", "op_removed"],
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
