@@ -26,9 +26,13 @@ std::string line_of(const verdict::OtherCode& one) {
 
 void find_code(Board& board) {
   constexpr std::size_t k_most_lines = 8;
+  const auto& code = board.evidence.code;
+  const bool other = std::ranges::any_of(code, &verdict::OtherCode::other_code);
+  // Groups go with shapes: they are a finding where nothing else changed.
+  if (!other && !(board.entries.empty() && board.found.counts.empty())) return;
   std::vector<const verdict::OtherCode*> changed;
-  for (const verdict::OtherCode& one : board.evidence.code) {
-    if (one.other_code) changed.push_back(&one);
+  for (const verdict::OtherCode& one : code) {
+    if (one.other_code == other) changed.push_back(&one);
   }
   if (changed.empty()) return;
   std::ranges::stable_sort(changed, std::greater<>(),
@@ -36,15 +40,15 @@ void find_code(Board& board) {
   Finding finding;
   finding.kind = kind::code_changed;
   const verdict::OtherCode& first = *changed.front();
-  finding.headline =
-      fmt::format("The kernel {} has other code: {}.", safe(first.kernel), line_of(first));
+  finding.headline = fmt::format("The kernel {} {}: {}.", safe(first.kernel),
+                                 other ? "has other code" : "runs in other groups", line_of(first));
   for (std::size_t i = 1; i < std::min(changed.size(), k_most_lines); ++i) {
     finding.lines.push_back(fmt::format("{}: {}", safe(changed[i]->kernel), line_of(*changed[i])));
   }
   for (const auto* one : changed) finding.ops.push_back(one->kernel);
   finding.look_at = "weir kernels --diff KERNEL, which shows all that differs.";
-  // Less than any count: what changed those changes the code as well.
-  board.add(std::move(finding), 0.5);
+  // Less than any count: what changed those changes the code as well, and sizes change groups.
+  board.add(std::move(finding), 0.5, other ? 1 : 3);
 }
 
 }  // namespace weir::explain

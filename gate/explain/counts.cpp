@@ -178,6 +178,35 @@ bool goes_with(const ExactCounts& waits, const ExactCounts& works) {
   return works.before != works.after && std::fabs(likely - after) < 1;
 }
 
+// The engine moves the same tensors as before (ggml's counts say so), and the device now needs a
+// copy and a wait for some: they pass through other memory.
+bool staged(const Board& board, const Rational& waits) {
+  if (waits != board.open("copies") || !counted(board.evidence, "tensor_sets")) return false;
+  constexpr std::array k_moves = {"tensor_sets", "tensor_gets", "tensor_copies", "uploaded_bytes"};
+  return std::ranges::all_of(k_moves,
+                             [&](const char* base) { return board.found.count(base) == k_none; });
+}
+
+// The CPU waited for each of several submissions and still does: there are more, or fewer.
+bool find_submissions(Board& board, const ExactCounts& waits) {
+  constexpr std::int64_t k_several = 4;
+  const auto submits = exact_counts(board.evidence, "submits");
+  const bool each = submits && submits->before == waits.before && submits->after == waits.after &&
+                    waits.before >= Rational(k_several) && waits.after >= Rational(k_several);
+  const bool same_work = board.found.count("dispatches") == k_none && board.found.kernels.empty() &&
+                         board.open("copies") == k_none;
+  if (!each || !same_work) return false;
+  Finding finding = board.about(kind::count_changed, "submits");
+  finding.headline = fmt::format(
+      "The same work is sent in {} submissions, each waited for: {}, before {}.",
+      waits.after > waits.before ? "more" : "fewer", submits->after.str(), submits->before.str());
+  finding.look_at = "after how many kernels, or when, the engine submits.";
+  const double units = k_sync_units * size_of(board.found.count("submits"));
+  for (const char* base : {"submits", "syncs", "backend_syncs"}) board.take(base);
+  board.add(std::move(finding), units);
+  return true;
+}
+
 }  // namespace
 
 void find_batches(Board& board) {
@@ -230,6 +259,7 @@ void find_syncs(Board& board) {
   // An engine that waits after each dispatch waits as often as it dispatches.
   const auto waits = exact_counts(board.evidence, base);
   const auto works = exact_counts(board.evidence, "dispatches");
+  if (waits && find_submissions(board, *waits)) return;
   const bool each = waits && works && goes_with(*waits, *works);
   if (more && !each) {
     Finding finding = board.about(kind::sync_per_layer, base);
@@ -253,7 +283,7 @@ void find_syncs(Board& board) {
   board.take("backend_syncs");
   // Work that is gone is no longer waited for: that comes first.
   const bool gone = !board.found.kernels.empty() || board.open("dispatches") < k_none;
-  const bool follows = each || (!more && gone);
+  const bool follows = each || (!more && gone) || staged(board, delta);
   board.add(std::move(finding), k_sync_units * size_of(delta), follows ? 2 : 1);
 }
 
@@ -455,7 +485,9 @@ void find_fixed(Board& board) {
                                  board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
                                  per.empty() || !alone ? "" : "; no count" + per + " did");
   arithmetic(board, counts.amounts, finding);
-  board.add(std::move(finding), counts.units + 0.5, alone ? 2 : 4);
+  // What is taken at the start and stays says more than how often it was asked for.
+  const bool stays = once.contains("allocations") && !board.found.levels.empty();
+  board.add(std::move(finding), counts.units + 0.5, !alone ? 4 : stays ? 3 : 2);
 }
 void find_rest(Board& board) {
   std::vector<std::string> bases;

@@ -196,6 +196,7 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
     evidence.calls = verdict::differences(before.functions->counts, after.functions->counts);
     std::erase_if(evidence.calls, [](const auto& one) { return !is_call(one); });
   }
+  evidence.code = verdict::other_code(verdict::code_of(before), verdict::code_of(after));
   evidence.kernels_known = comparable(before.kernels, after.kernels);
   // Everything that a device did may be gone from it.
   if (!evidence.kernels_known) drop_works(evidence, kind, cpu);

@@ -59,7 +59,7 @@ struct Evidence {
   // Both sides tell every op of the graph, with where it ran.
   bool graph_known = false;
   bool same_graph = false;  // both sides tell its ops: the same ones, in the same place
-  std::vector<verdict::OtherCode> code{};  // kernels whose code differs, out of a verdict
+  std::vector<verdict::OtherCode> code{};  // kernels with other code, or in other groups
   std::vector<verdict::Changed> calls{};   // system calls that changed, by name
   std::optional<Judgement> gate;           // of evidence out of a verdict
   std::vector<std::string> doubts;  // checks of the data against itself that failed, one line each

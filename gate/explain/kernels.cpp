@@ -52,12 +52,6 @@ std::string joined_names(const Moves& moves) {
 
 bool is_small(const Move* move) { return small_work(move->parsed); }
 
-// "main@ec2ac0f063322dd0": a hash of its code, as the program gave it no name.
-bool has_no_name(std::string_view name) {
-  constexpr std::size_t k_digits = 16;
-  return name.size() > k_digits && name[name.size() - k_digits - 1] == '@' &&
-         name.find_first_not_of("0123456789abcdef", name.size() - k_digits) == std::string::npos;
-}
 bool nameless(const Move* move) { return has_no_name(move->name); }
 
 // --- kernels without names, from other code ------------------------------------------------------
@@ -148,16 +142,41 @@ bool alike(const Move* a, const Move* b) {
 std::vector<Moves> exchanged(const Open& open) {
   std::vector<Moves> pairs;
   if (too_many_names(open)) return pairs;
+  // Whatever they are called: nothing else changed, and one is gone where the other is new.
+  const bool only = open.up.size() == 1 && open.down.size() == 1 &&
+                    open.up.front()->before == k_none && open.down.front()->after == k_none;
   std::set<const Move*> seen;
   for (const Move* down : open.down) {
     for (const Move* up : open.up) {
       if (seen.contains(up) || seen.contains(down)) continue;
-      if (sum_of({up, down}) != k_none || !alike(down, up)) continue;
+      if (sum_of({up, down}) != k_none || !(alike(down, up) || only)) continue;
       seen.insert({up, down});
       pairs.push_back({up, down});
     }
   }
   return pairs;
+}
+
+// One name has all words of the other.
+bool extends(const Move* a, const Move* b) {
+  const auto& more =
+      a->parsed.words.size() > b->parsed.words.size() ? a->parsed.words : b->parsed.words;
+  const auto& less = &more == &a->parsed.words ? b->parsed.words : a->parsed.words;
+  return !less.empty() &&
+         std::ranges::all_of(less, [&](const std::string& word) { return holds(more, word); });
+}
+
+// Several calls of one kernel for each of another that is named by more words (gemv_qkv for three
+// gemv): what came and what went.
+std::optional<std::pair<const Move*, const Move*>> merged(const Open& open, bool lost) {
+  if (too_many_names(open)) return std::nullopt;
+  for (const Move* whole : lost ? open.down : open.up) {
+    for (const Move* part : lost ? open.up : open.down) {
+      const double times = part->size() / whole->size();
+      if (times >= 2 && times == std::floor(times) && extends(whole, part)) return {{whole, part}};
+    }
+  }
+  return std::nullopt;
 }
 
 void add_variants(Board& board, std::vector<Moves> groups) {
@@ -238,9 +257,9 @@ Fusion fusion_by_number(const Moves& joined_side, const Moves& parts_side) {
   Moves parts = parts_side;
   std::erase_if(parts, [&](const Move* move) { return !(move->size() <= often); });
   const bool more = often < units_of(parts) && kinds_of(parts) >= kinds_of(joined_side);
-  // Whether one without a name is small nobody knows: each of them has to run as often then.
-  const bool as_often = std::ranges::all_of(
-      parts, [&](const Move* part) { return nameless(part) && !(part->size() < often); });
+  // Large ones are parts of another where each runs exactly as often as that one did.
+  const bool as_often =
+      std::ranges::all_of(parts, [&](const Move* part) { return !(part->size() < often); });
   const bool likely = as_often || std::ranges::any_of(parts, is_small);
   if (kinds_of(parts) < 2 || !more || !likely) return {};
   return {joined_side, std::move(parts), true};
@@ -324,22 +343,44 @@ bool find_fusion(Board& board, bool lost, Fusion (*way)(const Moves&, const Move
 
 // --- work added or removed ---------------------------------------------------------------------
 
+// Kernels that run as often, with other code, where small ones come or go that run no more often:
+// what one did with its result, the others do apart. Of a new build of all kernels nobody can tell.
+std::vector<std::string> recoded_beside(const Board& board, const Moves& moves, bool added) {
+  std::vector<std::string> names;
+  double often = 0;
+  for (const verdict::OtherCode& one : board.evidence.code) {
+    if (!one.other_code || small_work(kernel_name(one.kernel))) continue;
+    names.push_back(one.kernel);
+    often = std::max(often, one.calls.value());
+  }
+  const bool alone = std::ranges::all_of(board.found.kernels,
+                                         [&](const Move& move) { return move.up() == added; });
+  const bool small = std::ranges::all_of(
+      moves, [&](const Move* move) { return is_small(move) && move->size() <= often; });
+  return alone && small && names.size() <= moves.size() ? names : std::vector<std::string>{};
+}
+
 void add_works(Board& board, Moves moves, bool added) {
   if (moves.empty()) return;
   by_size(moves);
   // The engine's graph asks for the same ops as before: they were fused, or are.
   const bool same_graph =
       board.evidence.same_graph || (board.evidence.graph_known && board.found.graph.empty());
+  const std::vector<std::string> recoded = recoded_beside(board, moves, added);
   // A copy that no op asked for is one that another kernel needs.
-  const bool fusion =
-      same_graph && is_small(moves.front()) && profile::role_of(moves.front()->name).work != "CPY";
+  const bool fusion = (same_graph || !recoded.empty()) && is_small(moves.front()) &&
+                      profile::role_of(moves.front()->name).work != "CPY";
   Finding finding = board.about(fusion  ? (added ? kind::fusion_lost : kind::fusion_gained)
                                 : added ? kind::op_added
                                         : kind::op_removed,
                                 "dispatches");
   const std::string names =
       joined_names(moves.size() > 3 ? Moves(moves.begin(), moves.begin() + 3) : moves);
-  if (fusion) {
+  if (fusion && !same_graph) {
+    finding.headline = fmt::format("Fusion seems {}: {} has other code, and {} {} apart.",
+                                   added ? "lost" : "gained", safe(recoded.front()), names,
+                                   added ? "now runs" : "no longer runs");
+  } else if (fusion) {
     finding.headline = fmt::format("Fusion {}: the same ops {} {} in kernels of {} own.",
                                    added ? "lost" : "gained", added ? "now run" : "no longer run",
                                    names, moves.size() == 1 ? "its" : "their");
@@ -357,6 +398,13 @@ void add_works(Board& board, Moves moves, bool added) {
 }
 
 }  // namespace
+
+bool has_no_name(std::string_view kernel) {
+  constexpr std::size_t k_digits = 16;
+  return kernel.size() > k_digits && kernel[kernel.size() - k_digits - 1] == '@' &&
+         kernel.find_first_not_of("0123456789abcdef", kernel.size() - k_digits) ==
+             std::string::npos;
+}
 
 void find_kernels(Board& board) {
   add_replaced(board, false);
@@ -379,6 +427,10 @@ void find_kernels(Board& board) {
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small));
   add_variants(board, exchanged(Open(board)));
+  for (const bool lost : {lost_first, !lost_first}) {
+    const auto pair = merged(Open(board), lost);
+    if (pair) add_fusion(board, {{pair->first}, {pair->second}, true}, lost);
+  }
   add_replaced(board, true);
   const Open rest(board);
   add_works(board, rest.up, true);

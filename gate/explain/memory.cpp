@@ -16,7 +16,8 @@ constexpr MemoryUse k_uses[] = {
      "the context (-c), sequences (-np), types of the cache (-ctk, -ctv)."},
     {"compute_bytes", "Intermediate results take",
      "the batch (-b, -ub), flash attention (-fa), fused ops."},
-    {"device_memory_peak_bytes", "The engine takes", "buffers beside weights, cache and results."}};
+    {"device_memory_peak_bytes", "The engine takes", "buffers beside weights, cache and results."},
+    {"bound_buffer_peak_bytes", "Buffers take", "which buffers the engine makes, and how large."}};
 
 // "= 512 tokens of f16, 256 of f32": lengths that caches are made in.
 std::string context_words(const ModelFacts* model, const Rational& bytes) {
@@ -34,6 +35,18 @@ std::string context_words(const ModelFacts* model, const Rational& bytes) {
     ways.push_back(fmt::format("{} tokens of {}", bytes.numerator() / of_a_token, type.name));
   }
   return ways.empty() ? "" : " = " + text::join(ways, " or ");
+}
+
+// The cache is of another size, by more than its padding, and no work moved.
+bool cache_leads(const Board& board) {
+  const auto bytes = exact_values(board.evidence, "kv_cache_bytes");
+  const auto moved = [](const Board::Entry& entry) {
+    return entry.finding.kind == kind::work_moved_to_cpu ||
+           entry.finding.kind == kind::work_moved_to_gpu;
+  };
+  return bytes && board.found.levels.contains("kv_cache_bytes") && !board.entries.empty() &&
+         std::ranges::none_of(board.entries, moved) &&
+         8 * size_of(board.found.levels.at("kv_cache_bytes")) >= bytes->before.value();
 }
 
 }  // namespace
@@ -79,7 +92,9 @@ void find_memory(Board& board) {
     finding.lines.push_back(fmt::format("the cache of a token: {} = {} numbers",
                                         board.model->cached_words, *board.model->cached_numbers));
   }
-  board.add(std::move(finding), 1, 2);  // work that changed needs other memory: that comes first
+  // Work that changed needs other memory: that comes first. But a cache is as large as a setting
+  // says, and kernels that read it are chosen by its shape and type.
+  board.add(std::move(finding), 1, cache_leads(board) ? 0 : 2);
 }
 
 // At lengths: what is there from some token on, and was not there before it.

@@ -49,15 +49,20 @@ bool cut_up(const Differences& found, bool to_cpu) {
   return syncs >= 2 && sign * found.count("submits").value() >= 2 * syncs;
 }
 
-// Many kinds of kernels run less often, products among them, and hardly one more often.
+// Many kinds of kernels run less often, products among them, and hardly one more often; some of
+// them still run, as other layers do. Of kernels without names nobody knows which are products.
 bool broad_fall(const std::vector<Move>& kernels, bool to_cpu) {
   std::set<std::string> kinds;
-  bool product = false;
+  bool product = false, some_still = false;
   for (const Move* move : one_way(kernels, !to_cpu)) {
-    kinds.insert(move->parsed.base());
-    product = product || is_product(move->parsed);
+    const bool nameless = has_no_name(move->name);
+    const bool runs_still = move->before != k_none && move->after != k_none;
+    if (nameless && !runs_still) continue;
+    some_still = some_still || runs_still;
+    kinds.insert(nameless ? move->name : move->parsed.base());
+    product = product || nameless || is_product(move->parsed);
   }
-  return product && kinds.size() >= 4 && balance_of(kernels, to_cpu).fell();
+  return product && some_still && kinds.size() >= 4 && balance_of(kernels, to_cpu).fell();
 }
 
 // The kernels that run less often, but for those that others took the place of.

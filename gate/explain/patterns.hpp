@@ -157,6 +157,8 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
 [[nodiscard]] std::string move_words(const Moves& moves, std::size_t most = 5);
 // Hostile names as one short line.
 [[nodiscard]] std::string safe(std::string_view name);
+// "main@ec2ac0f063322dd0": a hash of its code, as the program gave it no name.
+[[nodiscard]] bool has_no_name(std::string_view kernel);
 // "once a token", "8 times a token", "1/2 times a token"; without a sign.
 [[nodiscard]] std::string times_words(const Rational& times, unit::Scope scope);
 

@@ -73,11 +73,11 @@ std::vector<OtherCode> changes(const Kernels& before, const Kernels& now) {
 }
 
 // Options of the code of one kernel, where there is one on each side.
-std::vector<std::string> differences_of(const OtherCode& one, const Baseline& base,
-                                        const Profile& now) {
+std::vector<std::string> differences_of(const OtherCode& one, const CodeSide& before,
+                                        const CodeSide& now) {
   if (one.before.size() != 1 || one.now.size() != 1) return {};
-  const auto* was = look_up(base.code_facts, one.before.front());
-  const auto* is = look_up(now.code_facts, one.now.front());
+  const auto* was = look_up(before.facts, one.before.front());
+  const auto* is = look_up(now.facts, one.now.front());
   if (was == nullptr || is == nullptr) return {};
   std::map<std::string, std::pair<std::string, std::string>> all;
   for (const auto& [name, value] : was->options) all[name].first = value;
@@ -94,19 +94,17 @@ std::vector<std::string> differences_of(const OtherCode& one, const Baseline& ba
 }
 
 // What changed of each kernel beside its hash.
-void describe(const Question& question, std::vector<OtherCode>& changed) {
-  const Baseline& base = *question.base;
-  const Profile& now = question.candidate;
-  const bool same_compiler = base.compiler == now.compiler;
-  const Costs before = costs_of(base.codes, base.code_facts, base.compiler);
-  const Costs after = costs_of(now.codes, now.code_facts, now.compiler);
+void describe(const CodeSide& before, const CodeSide& now, std::vector<OtherCode>& changed) {
+  const bool same_compiler = before.compiler == now.compiler;
+  const Costs costs_before = costs_of(before.codes, before.facts, before.compiler);
+  const Costs costs_now = costs_of(now.codes, now.facts, now.compiler);
   for (OtherCode& one : changed) {
     if (!one.other_code) continue;
-    one.differences = differences_of(one, base, now);
+    one.differences = differences_of(one, before, now);
     for (const unit::KernelCost& cost : unit::kernel_costs()) {
       const std::string name = unit::work_name(fmt::format("{}:", cost.name), one.kernel);
-      const Measurement* was = look_up(before, name);
-      const Measurement* is = look_up(after, name);
+      const Measurement* was = look_up(costs_before, name);
+      const Measurement* is = look_up(costs_now, name);
       if (!same_compiler || was == nullptr || is == nullptr || was->exact == is->exact) continue;
       one.costs.push_back(
           {std::string(cost.name), was->exact->numerator(), is->exact->numerator()});
@@ -164,17 +162,25 @@ std::optional<Ruling> compare(const Question& question, bool exact, std::vector<
   if (!alike(*stored, *now)) {
     return only_exact(Outcome::fresh, "the baseline's code was counted over another length");
   }
-  const auto& groups = question.base->code_groups;
-  const auto& groups_now = question.candidate.code_groups;
-  const bool grouped = groups && groups_now && alike(*groups, *stored) && alike(*groups_now, *now);
-  out = changes(kernels_of(*stored, grouped ? &*groups : nullptr),
-                kernels_of(*now, grouped ? &*groups_now : nullptr));
+  out = other_code(code_of(*question.base), code_of(question.candidate));
   if (out.empty()) return only_exact(Outcome::pass, "");
-  describe(question, out);
   return Ruling{exact ? Outcome::fail : Outcome::info, words(out)};
 }
 
 }  // namespace
+
+std::vector<OtherCode> other_code(const CodeSide& before, const CodeSide& now) {
+  if (!before.codes || !now.codes || before.codes->varies || now.codes->varies ||
+      !alike(*before.codes, *now.codes)) {
+    return {};
+  }
+  const bool grouped = before.groups && now.groups && alike(*before.groups, *before.codes) &&
+                       alike(*now.groups, *now.codes);
+  auto changed = changes(kernels_of(*before.codes, grouped ? &*before.groups : nullptr),
+                         kernels_of(*now.codes, grouped ? &*now.groups : nullptr));
+  describe(before, now, changed);
+  return changed;
+}
 
 std::string OtherCode::words() const {
   constexpr std::size_t k_most = 3;  // the rest is in weir.verdict

@@ -154,6 +154,20 @@ struct OtherCode {
   [[nodiscard]] std::string words() const;
   friend bool operator==(const OtherCode&, const OtherCode&) = default;
 };
+// What a profile or a baseline tells of the code of its kernels.
+struct CodeSide {
+  const std::optional<profile::KernelSet>&codes, &groups;
+  const std::map<std::string, profile::CodeFacts>& facts;
+  const std::string& compiler;
+};
+template <typename Side>
+[[nodiscard]] CodeSide code_of(const Side& side) {
+  return {side.codes, side.code_groups, side.code_facts, side.compiler};
+}
+// Kernels that run as often on both sides, with other code or other groups. Nothing where a side
+// does not tell, or not by the same unit.
+[[nodiscard]] std::vector<OtherCode> other_code(const CodeSide& before, const CodeSide& now);
+
 struct KernelCode {
   Outcome verdict = Outcome::info;
   std::string reason;

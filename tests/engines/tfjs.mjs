@@ -10,6 +10,7 @@ Object.assign(globalThis, globals);
 // Labels become names of kernels with this feature of Dawn's alone.
 const gpu = create(["backend=vulkan", "enable-dawn-features=use_user_defined_labels_in_backend"]);
 Object.defineProperty(globalThis, "navigator", {value: {...globalThis.navigator, gpu}, configurable: true});
+GPUAdapter.prototype.requestAdapterInfo ??= async function () { return this.info; };  // asked by releases before 4.22
 const {default: tf} = await import("@tensorflow/tfjs-core");
 await import("@tensorflow/tfjs-backend-webgpu");
 for (const [name, value] of Object.entries(own)) if (name.startsWith("WEBGPU_")) tf.env().set(name, isNaN(value) ? value === "true" : Number(value));

@@ -223,5 +223,23 @@ TEST(EvidenceOfProfiles, LeavesOutWhatOneSideLacks) {
   EXPECT_TRUE(why.findings.empty());
 }
 
+// As a verdict has them: nothing but a hash told that a program was changed.
+TEST(EvidenceOfTwoProfiles, HasKernelsOfOtherCode) {
+  profile::Profile before = judged::reference(), after = before;
+  const auto with = [](const char* key) {
+    profile::KernelSet codes;
+    codes.counts = {{key, 53}};
+    return codes;
+  };
+  before.codes = with("mul_mat@00000000c0ffee00");
+  after.codes = with("mul_mat@00000000c0ffee01");
+  const auto why = explain(evidence_of(before, after), nullptr, {});
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings.front().kind, "code_changed");
+  after.codes->scope = unit::Scope::per_prefill;
+  EXPECT_TRUE(explain(evidence_of(before, after), nullptr, {}).findings.empty())
+      << "counted by another unit";
+}
+
 }  // namespace evidence_test
 }  // namespace weir::explain

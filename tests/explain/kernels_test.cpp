@@ -80,5 +80,105 @@ TEST(Kernels, WithoutNamesThatAreNewBesideReplacedOnesAreMoreWork) {
   EXPECT_EQ(why.findings.back().kind, "variant_changed");
 }
 
+// TensorFlow.js with what follows its products apart from them: they keep their names (recorded).
+TEST(Kernels, WithOtherCodeBesideSmallOnesAreAFusion) {
+  const auto kernels = [](int binary) {
+    return test::side({{"dispatches", 102 + binary}},
+                      {{"BinaryOpProgram", binary}, {"MatMulPackedProgram", 29}, {"Softmax", 73}});
+  };
+  const auto explained = [](Evidence evidence, const std::vector<std::string>& recoded) {
+    for (const std::string& name : recoded) {
+      evidence.code.push_back({name, 29, true, {}, {}, {}, {}, {}, {}});
+    }
+    return explain(evidence, nullptr, {}).findings.front();
+  };
+  const Evidence lost = test::evidence(kernels(76), kernels(100));
+  EXPECT_EQ(explained(lost, {"MatMulPackedProgram"}).headline,
+            "Fusion seems lost: MatMulPackedProgram has other code, and binary_op_program now runs "
+            "apart.");
+  const Evidence gained = test::evidence(kernels(100), kernels(76));
+  EXPECT_EQ(explained(gained, {"MatMulPackedProgram"}).kind, "fusion_gained");
+  EXPECT_EQ(explained(lost, {}).kind, "op_added") << "no code changed";
+  EXPECT_EQ(explained(lost, {"MatMulPackedProgram", "MatMulReduceProgram"}).kind, "op_added")
+      << "more kernels have other code than came: another build";
+  const Evidence more = test::evidence(kernels(76), kernels(110));
+  EXPECT_EQ(explained(more, {"MatMulPackedProgram"}).kind, "op_added")
+      << "34 times a token, where the product runs 29 times";
+}
+
+// node-llama-cpp 3.10.0 with half of its layers on the CPU, seen by a Vulkan layer alone.
+TEST(Kernels, WithoutNamesThatAllRunLessOftenMovedToTheCpu) {
+  const auto half = [](std::int64_t of) {
+    test::Counts made;
+    for (int i = 0; i < 6; ++i) made[fmt::format("main@96b1b53717e5c5a{}", i)] = of;
+    return made;
+  };
+  const auto why = test::explained(test::side({{"dispatches", 24}, {"submits", 9}}, half(4)),
+                                   test::side({{"dispatches", 12}, {"submits", 8}}, half(2)));
+  ASSERT_FALSE(why.findings.empty());
+  EXPECT_EQ(why.findings.front().kind, "work_moved_to_cpu");
+  const auto gone = test::explained(test::side({{"dispatches", 25}}, half(4)),
+                                    test::side({{"dispatches", 1}}, {{"main@a", 1}}));
+  EXPECT_NE(gone.findings.front().kind, "work_moved_to_cpu") << "none of them runs still";
+}
+
+// Programs of our own on OpenCL and WebGPU (recorded): names do not say what is a part of what.
+TEST(Kernels, ThatRanAsOftenAsTheOneTheyBecameAreAFusion) {
+  const auto three = test::side({{"dispatches", 18}}, {{"im2col", 6}, {"product", 6}, {"mean", 6}});
+  const auto one = test::side({{"dispatches", 12}}, {{"direct_convolution", 6}, {"mean", 6}});
+  EXPECT_EQ(test::explained(three, one).findings.front().headline,
+            "Fusion seems gained: direct_convolution runs as one kernel 6 times a token, where "
+            "im2col and product ran.");
+  const auto other = test::side({{"dispatches", 11}}, {{"direct_convolution", 5}, {"mean", 6}});
+  EXPECT_EQ(test::explained(three, other).findings.front().kind, "op_removed") << "5 for 6";
+}
+
+TEST(Kernels, OfWhichOneDoesWhatSeveralCallsDidAreAFusion) {
+  const auto apart = test::side({{"dispatches", 25}}, {{"gemv", 13}, {"rotate", 12}});
+  const auto joined =
+      test::side({{"dispatches", 17}}, {{"gemv", 1}, {"gemv_qkv", 4}, {"rotate", 12}});
+  EXPECT_EQ(test::explained(apart, joined).findings.front().kind, "fusion_gained");
+  EXPECT_EQ(test::explained(joined, apart).findings.front().headline,
+            "Fusion seems lost: gemv_qkv ran as one kernel 4 times a token; now gemv runs apart.");
+}
+
+// CLBlast without its batched product, and with the one that wants its matrices padded (recorded).
+TEST(Kernels, OfOneNameWithMoreWordsAreJoinedCalls) {
+  const auto batched =
+      test::side({{"dispatches", 21}}, {{"XgemmDirectStridedBatchedTN", 8}, {"XgemmDirectTN", 12}});
+  const auto looped = test::side({{"dispatches", 45}}, {{"XgemmDirectTN", 44}});
+  EXPECT_EQ(test::explained(batched, looped).findings.front().kind, "fusion_lost");
+  const auto padded = test::side({{"dispatches", 89}}, {{"Xgemm", 12},
+                                                        {"XgemmStridedBatched", 8},
+                                                        {"CopyPadMatrix", 12},
+                                                        {"TransposeMatrix", 12},
+                                                        {"TransposePadMatrix", 12}});
+  EXPECT_NE(test::explained(batched, padded).findings.front().kind, "work_moved_to_gpu")
+      << "none of them ran before";
+}
+
+TEST(Kernels, ThatTakeThePlaceOfTheOnlyOneThatIsGoneAreAVariant) {
+  const auto with = [](const char* forces, std::int64_t often) {
+    return test::side({{"dispatches", 7 + often}}, {{forces, often}, {"integrate", 7}});
+  };
+  EXPECT_EQ(test::explained(with("near_forces", 2), with("brute_forces", 2)).findings.front().kind,
+            "variant_changed");
+  EXPECT_EQ(test::explained(with("near_forces", 2), with("brute_forces", 3)).findings.front().kind,
+            "op_added");
+}
+
+TEST(Kernels, InOtherGroupsAreAFindingWhereNothingElseChanged) {
+  Evidence evidence = test::evidence(test::side({{"dispatches", 6}}, {{"product", 6}}),
+                                     test::side({{"dispatches", 6}}, {{"product", 6}}));
+  evidence.code.push_back({"product", 6, false, {}, {}, Rational(384), Rational(96), {}, {}});
+  EXPECT_EQ(explain(evidence, nullptr, {}).findings.front().headline,
+            "The kernel product runs in other groups: groups 384 \u2192 96.");
+  evidence.after.metrics["copies_per_token"].exact = 2;
+  evidence.before.metrics["copies_per_token"].exact = 1;
+  for (const Finding& one : explain(evidence, nullptr, {}).findings) {
+    EXPECT_NE(one.kind, "code_changed") << "groups go with shapes";
+  }
+}
+
 }  // namespace kernels_test
 }  // namespace weir::explain

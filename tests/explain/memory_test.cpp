@@ -129,5 +129,62 @@ TEST(Pipelines, AreMadeLateWhereOnlyLongerRunsHaveThem) {
   EXPECT_THAT(each.findings[0].headline, HasSubstr("for each token"));
 }
 
+// llama.cpp with four times the context (recorded).
+TEST(GrownMemory, OfACacheComesBeforeTheKernelThatReadsIt) {
+  const auto before =
+      side({{"dispatches", 73}, {"kv_cache_bytes", 524'288}}, {{"mul_mat_vec_f16_f32_f32", 33}});
+  const auto after = side({{"dispatches", 73}, {"kv_cache_bytes", 2'097'152}},
+                          {{"mul_mat_vec_f16_f32_f32", 29}, {"mul_mat_vec_nc_f16_f32", 4}});
+  const auto why = explain(evidence(before, after), nullptr, {});
+  ASSERT_EQ(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings[0].headline, "The KV cache takes more memory.");
+  EXPECT_EQ(why.findings[1].kind, "variant_changed");
+}
+
+// llama.cpp for CUDA with a cache of q8_0 (recorded): it is rotated first, by kernels of its own.
+TEST(GrownMemory, OfACacheComesBeforeWorkThatItsTypeNeeds) {
+  const auto with = [](std::int64_t bytes, std::int64_t rotations) {
+    return side({{"dispatches", 57 + rotations}, {"kv_cache_bytes", bytes}},
+                {{"mul_mat_vec_f", 57}, {"fwht_cuda", rotations}});
+  };
+  const auto first = [](const Side& before, const Side& after) {
+    return explain(evidence(before, after), nullptr, {}).findings.front().kind;
+  };
+  EXPECT_EQ(first(with(524'288, 0), with(282'624, 16)), "memory_changed");
+  EXPECT_EQ(first(with(524'288, 0), with(524'320, 16)), "op_added") << "padding is no setting";
+}
+
+TEST(GrownMemory, ComesBeforeTheFixedPartThatItIsTakenIn) {
+  const auto with = [](std::int64_t asked, std::int64_t peak) {
+    return side(
+        {{"dispatches", 19}, {"allocations_fixed", asked}, {"device_memory_peak_bytes", peak}});
+  };
+  const auto why = explain(evidence(with(5, 20'480), with(6, 282'624)), nullptr, {});
+  ASSERT_EQ(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings[0].kind, "memory_changed");
+  EXPECT_EQ(why.findings[1].kind, "fixed_cost_changed");
+}
+
+// Dawn takes memory in blocks: a longer cache is seen in its buffers alone (recorded).
+TEST(GrownMemory, OfBuffersWithinWhatWasTakenIsTold) {
+  const auto with = [](std::int64_t bytes) {
+    return side({{"dispatches", 47}, {"bound_buffer_peak_bytes", bytes}});
+  };
+  EXPECT_EQ(best(explain(evidence(with(118'864), with(1'347'664)), nullptr, {}))->headline,
+            "Buffers take more memory.");
+}
+
+// llama.cpp with no memory that both sides see (recorded): the same tensors are written.
+TEST(CopiesThroughOtherMemory, ComeBeforeTheWaitsForThem) {
+  test::Counts before = {{"dispatches", 73}, {"copies", 2}, {"syncs", 1}, {"tensor_sets", 8}};
+  test::Counts after = before;
+  after["copies"] = 8;
+  after["syncs"] = 7;
+  EXPECT_EQ(best(explain(evidence(side(before), side(after)), nullptr, {}))->kind, "extra_copies");
+  after["tensor_sets"] = 14;
+  EXPECT_EQ(best(explain(evidence(side(before), side(after)), nullptr, {}))->kind, "sync_added")
+      << "the engine writes more tensors";
+}
+
 }  // namespace memory_test
 }  // namespace weir::explain

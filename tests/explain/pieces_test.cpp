@@ -96,5 +96,19 @@ TEST(BarriersAroundACopy, AreNoLostBatching) {
   }
 }
 
+// TensorFlow.js with a submission for each kernel (recorded): its waits came with them.
+TEST(SubmissionsThatAreEachWaitedFor, AreNamedBeforeTheWaits) {
+  const auto with = [](std::int64_t submits, std::int64_t copies) {
+    return side(
+        {{"dispatches", 178}, {"submits", submits}, {"syncs", submits}, {"copies", copies}});
+  };
+  EXPECT_EQ(best(test::explained(with(12, 197), with(179, 197)))->headline,
+            "The same work is sent in more submissions, each waited for: 179, before 12.");
+  EXPECT_EQ(best(test::explained(with(12, 197), with(16, 201)))->kind, "sync_added")
+      << "something is read back";
+  EXPECT_EQ(best(test::explained(with(1, 1), with(5, 1)))->kind, "sync_added")
+      << "one submission tells of no habit";
+}
+
 }  // namespace pieces_test
 }  // namespace weir::explain

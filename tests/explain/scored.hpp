@@ -1,6 +1,7 @@
 // How often the first finding names the cause that was planted.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -15,23 +16,25 @@ struct Planted {
 };
 
 struct Score {
-  std::size_t right = 0, cases = 0;
-  std::string wrong;  // one paragraph for each
+  std::size_t right = 0, in_three = 0, cases = 0;  // the cause is first, among the first three
+  std::string wrong;                               // one paragraph for each
 
   void add(const Planted& one) {
     ++cases;
-    const Finding* first = one.got.findings.empty() ? nullptr : &one.got.findings.front();
-    const std::string kind = first == nullptr ? "" : first->kind;
-    const bool hit = one.want.empty()
-                         ? first == nullptr
-                         : first != nullptr &&
-                               ("|" + one.want + "|").find("|" + kind + "|") != std::string::npos;
-    if (hit) {
+    const auto& findings = one.got.findings;
+    const auto is_wanted = [&](const Finding& finding) {
+      return ("|" + one.want + "|").find("|" + finding.kind + "|") != std::string::npos;
+    };
+    const auto at = std::ranges::find_if(findings, is_wanted) - findings.begin();
+    const bool none = one.want.empty() && findings.empty();
+    in_three += none || (at < std::ssize(findings) && at < 3) ? 1 : 0;
+    if (none || (at == 0 && !findings.empty())) {
       ++right;
       return;
     }
+    const Finding* first = findings.empty() ? nullptr : &findings.front();
     wrong += one.name + ": wanted " + (one.want.empty() ? "nothing" : one.want) + ", got ";
-    wrong += first == nullptr ? "nothing\n" : kind + ": " + first->text() + "\n";
+    wrong += first == nullptr ? "nothing\n" : first->kind + ": " + first->text() + "\n";
   }
   [[nodiscard]] double share() const {
     return cases == 0 ? 0 : static_cast<double>(right) / static_cast<double>(cases);

@@ -1,6 +1,7 @@
 // record.mjs WEIR PACKAGES [SET…]: counts the engines of tests/engines on device twins, without and with switches of their own, and writes
 // a file for each set below. The last column was written before explain was asked: the kinds of finding that are true
-// of the switch. PACKAGES/SET/node_modules, or else PACKAGES/node_modules, has the engine. A switch that changes no count is no pair.
+// of the switch. PACKAGES/SET/node_modules, or else PACKAGES/node_modules, has the engine; llama.cpp for CUDA is in engines/. A switch that changes
+// no count is no pair.
 import {execFileSync, spawnSync} from "node:child_process";
 import {cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync} from "node:fs";
 import {tmpdir} from "node:os";
@@ -19,6 +20,159 @@ const onnx = [
   ["storageBufferCacheMode=disabled", "memory_changed"],
 ];
 const sets = {
+  // Recorded when nothing was mended any more: other releases, GPUs, models and switches of engines like those that explain was mended by.
+  "node-llama-cpp-3.12.4": {half: "apart", engine: "node-llama-cpp", version: "3.12.4", twin: "amd-rx-7900-xtx", changes: [
+    ["gpuLayers=2", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_VK_DISABLE_ASYNC=1", "sync_added"],
+    ["GGML_VK_PERF_LOGGER=1", "sync_added|batching_lost"],
+    ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
+    ["contextSize=1024", "memory_changed"],
+    ["batchSize=32", "memory_changed"],
+  ]},
+  "node-llama-cpp-3.22.1": {half: "apart", engine: "node-llama-cpp", version: "3.22.1", twin: "nvidia-rtx-5090", changes: [
+    ["gpuLayers=0", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
+    ["GGML_VK_DISABLE_COOPMAT=1 GGML_VK_DISABLE_COOPMAT2=1", "variant_changed"],
+    ["GGML_VK_DISABLE_F16=1", "variant_changed"],
+    ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "count_changed|batching_lost"],
+    ["contextSize=512", "memory_changed"],
+  ]},
+  "llama.cpp-cuda13": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, experts", twin: "nvidia-h100", from: ["-fa", "1"],
+    make: ["--quantization", "q8_0", "--experts", "4", "--experts-used", "2", "--layers", "6"], changes: [
+    ["-ngl 2", "work_moved_to_cpu"],
+    ["-ot ffn_.*=CPU", "work_moved_to_cpu"],
+    ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
+  ]},
+  "llama.cpp-cuda13-prefill": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13", twin: "nvidia-b200", prompt: {prompt_tokens: 32, tokens: 0}, changes: [
+    ["-ub 8", "batches_changed"],
+    ["-fa 0", "fusion_lost"],
+  ]},
+  "onnxruntime-web-1.26.0": {half: "apart", engine: "onnxruntime-web", version: "1.26.0", twin: "nvidia-rtx-2080", changes: onnx.slice(0, 5)},
+  "jax-js-0.1.11": {half: "apart", engine: "jax-js", version: "0.1.11", twin: "amd-rx-580", changes: [
+    ["jit=0", "fusion_lost"],
+    ["norms=1", "op_removed"],
+    ["extra=1", "op_added"],
+    ["read=1", "sync_added|sync_per_layer|extra_copies"],
+  ]},
+  "tfjs-4.20.0": {half: "apart", engine: "tfjs", version: "4.20.0", twin: "apple-m2-moltenvk", changes: [
+    ["transposed=1", "op_added"],
+    ["norms=1", "op_removed"],
+    ["read=1", "sync_added|sync_per_layer|extra_copies"],
+    ["WEBGPU_MATMUL_PROGRAM_TYPE=0", "variant_changed"],
+    ["WEBGPU_MATMUL_PROGRAM_TYPE=2", "variant_changed"],
+    ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=1", "count_changed|batching_lost"],
+  ]},
+  // Recorded after explain was mended by "fresh".
+  "ffmpeg": {half: "last", engine: "ffmpeg", version: "5.1.9", changes: [
+    ["FILTERS=avgblur_opencl=2,unsharp_opencl,sobel_opencl", "op_added"],
+    ["FILTERS=avgblur_opencl=2", "op_removed"],
+    ["FILTERS=avgblur_opencl=2,unsharp_opencl=lx=23:ly=23", "variant_changed"],  // too large for local memory
+    ["FILTERS=avgblur_opencl=2,hwdownload,format=yuv420p,unsharp,format=yuv420p,hwupload", "work_moved_to_cpu"],
+    ["FILTERS=avgblur_opencl=2,hwdownload,format=yuv420p,hwupload,unsharp_opencl", "extra_copies"],
+    ["FILTERS=avgblur_opencl=2,unsharp_opencl,split,overlay_opencl", "op_added"],
+    ["SIZE=128x128", "memory_changed"],
+  ]},
+  "cg": {half: "last", engine: "cg", version: "ViennaCL 1.7.1", changes: [
+    ["library=1", "fusion_gained"],  // its solver has kernels that do several steps
+    ["ell=1", "variant_changed"],  // another format of the same matrix
+    ["preconditioned=1", "op_added"],
+    ["fixed_steps=1", "op_removed"],  // no test of the remainder
+    ["scaled_apart=1", "op_added|fusion_lost"],
+    ["host=1", "work_moved_to_cpu"],
+    ["finish=1", "sync_added|sync_per_layer"],
+    ["logged=1", "sync_added|sync_per_layer|extra_copies"],  // the result so far is read
+    ["kept=1", "extra_copies"],
+    ["temporary=1", "memory_changed"],
+  ]},
+  "sim": {half: "last", engine: "sim", version: "webgpu 0.6.2", twin: "intel-arc-a770", changes: [
+    ["forces_joined=1", "fusion_gained"],
+    ["brute=1", "variant_changed"],  // another kernel for the same forces
+    ["parts=4", "batching_lost"],
+    ["collide=1", "op_added"],
+    ["open=1", "op_removed"],
+    ["sort_on_cpu=1", "work_moved_to_cpu"],
+    ["kept=1", "extra_copies"],
+    ["checked=1", "sync_added|sync_per_layer"],
+    ["wide=64", "code_changed"],
+    ["cells=65536", "memory_changed"],
+  ]},
+  "blas": {half: "last", engine: "blas", version: "CLBlast 1.5.3", changes: [
+    ["loop=1", "batching_lost|fusion_lost"],  // a product for each head, not one for all
+    ["indirect=1", "variant_changed|op_added"],  // another kernel, for which matrices are padded first
+    ["tiles=1", "code_changed"],  // the same kernel with other constants
+    ["clear=1", "made_late"],
+    ["no_residual=1", "op_removed"],
+    ["scale=1", "op_added"],
+    ["host=1", "work_moved_to_cpu"],
+    ["kept=1", "extra_copies"],
+    ["finish=1", "sync_added|sync_per_layer"],
+    ["read=1", "sync_added|sync_per_layer|extra_copies"],
+    ["temporary=1", "memory_changed"],
+  ]},
+  // Recorded last, of programs and device APIs that no other set has.
+  "llama.cpp-cuda12": {half: "fresh", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-a100", changes: [
+    ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
+    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
+    ["-fa 0", "fusion_lost"],
+    ["-ctk q8_0 -ctv q8_0", "variant_changed|memory_changed"],  // kernels for the other type, and less memory
+    ["-ngl 2", "work_moved_to_cpu"],
+    ["-nkvo 1", "work_moved_to_cpu"],  // attention goes where the cache is
+  ]},
+  "llama.cpp-cuda12-prefill": {half: "fresh", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-3060", prompt: {prompt_tokens: 16, tokens: 0}, changes: [
+    ["-ub 4", "batches_changed"],
+  ]},
+  "whisper.node-cuda": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-l4", from: ["useFlashAttn=1"], changes: [
+    ["useFlashAttn=0", "fusion_lost"],
+    ["useGpu=0", "work_moved_to_cpu"],
+    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
+  ]},
+  "whisper.node-cuda-plain": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-rtx-4090", changes: [
+    ["useFlashAttn=1", "fusion_gained"],
+  ]},
+  "lm": {half: "fresh", engine: "lm", version: "webgpu 0.6.2", twin: "amd-rx-580", changes: [
+    ["attention_apart=1", "fusion_lost"],
+    ["qkv_joined=1", "fusion_gained"],
+    ["wait_each=1", "sync_added|sync_per_layer"],  // after each layer
+    ["check_each=1", "sync_added|sync_per_layer"],  // a number of each layer is read
+    ["read_late=1", "sync_removed"],  // tokens are read at the end
+    ["cache_copied=1", "extra_copies"],
+    ["params_each=1", "extra_copies"],  // each kernel's parameters are written before it
+    ["read_logits=1", "sync_added|extra_copies"],
+    ["attention_on_cpu=1", "work_moved_to_cpu"],
+    ["pieces=4", "batching_lost"],
+    ["vec4=1", "variant_changed"],
+    ["group=32", "code_changed"],
+    ["submit_each=1", "count_changed|batching_lost"],  // the same work in more submissions
+    ["buffers_each=1", "memory_changed"],
+    ["context=1024", "memory_changed"],
+    ["compile_each=1", "made_late"],
+    ["softcap=1", "op_added"],
+    ["no_rotate=1", "op_removed"],
+    ["warm=8", "fixed_cost_changed"],
+  ]},
+  "net": {half: "fresh", engine: "net", version: "PoCL 3.1", changes: [
+    ["bias_apart=1", "fusion_lost"],
+    ["direct=1", "fusion_gained"],  // patches and product in one kernel
+    ["image=1", "variant_changed"],
+    ["pieces=4", "batching_lost"],
+    ["dropout=1", "op_added"],
+    ["no_mean=1", "op_removed"],
+    ["moved=1", "extra_copies"],
+    ["read_all=1", "extra_copies"],  // the whole picture instead of its class
+    ["finish_block=1", "sync_added|sync_per_layer"],
+    ["finish_all=1", "sync_added|sync_per_layer"],
+    ["relu_on_cpu=1", "work_moved_to_cpu"],
+    ["fast_math=1", "code_changed"],
+    ["local=64", "code_changed|variant_changed"],
+    ["workspace=1", "memory_changed"],
+    ["scratch_each=1", "memory_changed"],
+    ["tuned=40", "fixed_cost_changed"],
+  ]},
+
   "llama.node-radeon": {half: "mended", engine: "llama.node", version: "1.7.15", twin: "amd-rx-7900-xtx", changes: [
     ["flash_attn_type=off", "fusion_lost"],
     ["n_gpu_layers=2", "work_moved_to_cpu"],
@@ -39,7 +193,7 @@ const sets = {
   "onnxruntime-node": {half: "mended", engine: "onnxruntime-node", version: "1.30.0", twin: "nvidia-rtx-3090", changes: onnx},
 
   // Without names of kernels another kernel and other code of one are the same sight.
-  "node-llama-cpp-3.1.1": {half: "apart", engine: "node-llama-cpp", version: "3.1.1", twin: "nvidia-rtx-4090", changes: [
+  "node-llama-cpp-3.1.1": {half: "mended", engine: "node-llama-cpp", version: "3.1.1", twin: "nvidia-rtx-4090", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "work_moved_to_cpu"],  // no Vulkan kernel in that release
@@ -47,13 +201,13 @@ const sets = {
     ["contextSize=1024", "memory_changed"],
     ["GGML_VK_FORCE_MAX_ALLOCATION_SIZE=4000000", "memory_changed|fixed_cost_changed"],
   ]},
-  "node-llama-cpp-3.6.0-geforce": {half: "apart", engine: "node-llama-cpp", version: "3.6.0", twin: "nvidia-rtx-4090", changes: [
+  "node-llama-cpp-3.6.0-geforce": {half: "mended", engine: "node-llama-cpp", version: "3.6.0", twin: "nvidia-rtx-4090", changes: [
     ["flashAttention=1", "fusion_gained"],  // by cooperative matrices 2
     ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],
     ["GGML_VK_PREFER_HOST_MEMORY=1", "copies_removed|memory_changed"],
     ["GGML_VK_SUBALLOCATION_BLOCK_SIZE=1000000", "memory_changed|fixed_cost_changed"],
   ]},
-  "node-llama-cpp-3.10.0": {half: "apart", engine: "node-llama-cpp", version: "3.10.0", twin: "intel-arc-a770", changes: [
+  "node-llama-cpp-3.10.0": {half: "mended", engine: "node-llama-cpp", version: "3.10.0", twin: "intel-arc-a770", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
     ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],
@@ -62,7 +216,7 @@ const sets = {
     ["batchSize=32", "memory_changed"],
     ["contextSize=1024", "memory_changed"],
   ]},
-  "node-llama-cpp-3.14.5": {half: "apart", engine: "node-llama-cpp", version: "3.14.5", twin: "nvidia-rtx-3090", changes: [
+  "node-llama-cpp-3.14.5": {half: "mended", engine: "node-llama-cpp", version: "3.14.5", twin: "nvidia-rtx-3090", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
@@ -74,7 +228,7 @@ const sets = {
     ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
     ["contextSize=1024", "memory_changed"],
   ]},
-  "node-llama-cpp-3.18.1": {half: "apart", engine: "node-llama-cpp", version: "3.18.1", twin: "amd-rx-6900-xt", changes: [
+  "node-llama-cpp-3.18.1": {half: "mended", engine: "node-llama-cpp", version: "3.18.1", twin: "amd-rx-6900-xt", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
@@ -86,9 +240,9 @@ const sets = {
     ["contextSize=1024", "memory_changed"],
   ]},
   // Before it moved to the C++ of the runtime: kernels written in TypeScript. Its package.json was made to export "./webgpu" to Node.
-  "onnxruntime-web-1.20.1": {half: "apart", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
+  "onnxruntime-web-1.20.1": {half: "mended", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
   // Recorded when explain was mended.
-  "jax-js": {half: "apart", engine: "jax-js", version: "0.1.25", twin: "nvidia-rtx-5090", changes: [
+  "jax-js": {half: "mended", engine: "jax-js", version: "0.1.25", twin: "nvidia-rtx-5090", changes: [
     ["jit=0", "fusion_lost"],
     ["clip=1", "variant_changed|code_changed|op_added"],  // fused into a kernel that was there
     ["norms=1", "op_removed"],
@@ -109,15 +263,30 @@ const sets = {
   ]},
 };
 
-const here = dirname(fileURLToPath(import.meta.url)), scripts = join(here, "../../engines");
+// Engines that only pairs are made of. "args" stand before a change's.
+const script = engines.dawn.config, bench = {output: "llama-bench", probes: ["cuda", "ggml"],
+  command: ["{root}/engines/llama.cpp-cuda12/llama-bench", "-m", "{model}", "-p", "{prompt_tokens}", "-n", "{tokens}", "-r", "{repeats}", "-o", "json", "{args}"]};
+const others = {
+  "llama.cpp-cuda": {config: bench, model: "gguf", native: true, device: "cuda"},
+  "whisper.node-cuda": {config: {...script, command: ["node", "whisper.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
+    cuda_code: "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"}, model: "whisper", device: "cuda", args: ["lib_variant=cuda"]},
+  "ffmpeg": {config: {...script, probes: ["opencl"], command: ["sh", "-c", "ffmpeg -v error -init_hw_device opencl=gpu -filter_hw_device gpu -f lavfi -i testsrc=size=${SIZE:-64x64} " +
+    "-vf format=yuv420p,hwupload,${FILTERS:-avgblur_opencl=2,unsharp_opencl},hwdownload,format=yuv420p -frames:v $0 -f null - && echo $0 tokens, 1 tokens/s", "{tokens}"]}, device: "opencl"},
+  ...Object.fromEntries(["lm", "sim"].map(name => [name, {config: {...script, command: ["node", `${name}.mjs`, "{model}", "{tokens}", "{args}"]}}])),
+  ...Object.fromEntries(["net", "cg", "blas"].map(name => [name, {config: {...script, command: [`./${name}`, "{tokens}", "{args}"], probes: ["opencl"]}, device: "opencl"}])),
+};
+
+const here = dirname(fileURLToPath(import.meta.url)), root = join(here, "../../.."), scripts = join(here, "../../engines");
 const [weir, packages, ...chosen] = process.argv.slice(2);
 
 // A run's profile, without what tells of a machine.
-function counted(folder, change) {
-  const words = change.split(" ").map(word => word.split("="));
-  const env = Object.fromEntries(words.filter(([name]) => /^GGML_/.test(name)));
-  env.SETTINGS = words.filter(([name]) => !/^(GGML_|model$)/.test(name)).map(word => word.join("=")).join(" ");
-  const model = words.find(([name]) => name === "model")?.[1];
+function counted(folder, native, config_of, change) {
+  const words = change.split(" ").filter(Boolean), is_variable = word => /^(GGML_|FILTERS|SIZE)/.test(word);
+  const own = words.filter(word => !is_variable(word) && !word.startsWith("model="));
+  const env = Object.fromEntries(words.filter(is_variable).map(word => [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)]));
+  if (!native) env.SETTINGS = own.join(" ");
+  writeFileSync(join(folder, "weir.yaml"), JSON.stringify(config_of(native ? own : [])));
+  const model = words.find(word => word.startsWith("model="))?.slice(6);
   if (existsSync(join(folder, "onnx"))) writeFileSync(join(folder, "model"), make_model(4, model));
   spawnSync(weir, ["run", "--counts-only", "--quiet", "--json", "run.json"], {cwd: folder, env: {...process.env, ...env}, stdio: ["ignore", "ignore", "inherit"]});
   const [profile] = JSON.parse(readFileSync(join(folder, "run.json"))).profiles;
@@ -141,29 +310,36 @@ function differs(base, profile) {
 }
 
 for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
-  const {half, engine, version, twin, changes} = sets[name], {config, model, args} = engines[engine];
+  const {half, engine, version, twin, changes, from = [], prompt = {prompt_tokens: 0, tokens: 16}, make = []} = sets[name];
+  const {config, model, args = [], native, device = "vulkan"} = engines[engine] ?? others[engine];
   const folder = mkdtempSync(join(tmpdir(), "weir-pairs-"));
   try {
-    for (const file of readdirSync(scripts)) if (file.endsWith(".mjs")) cpSync(join(scripts, file), join(folder, file));
+    for (const [of, file] of [scripts, here].flatMap(of => readdirSync(of).map(file => [of, file]))) if (file.endsWith(".mjs")) cpSync(join(of, file), join(folder, file));
     const own = join(packages, name, "node_modules");
     symlinkSync(existsSync(own) ? own : join(packages, "node_modules"), join(folder, "node_modules"));
-    if (model === "gguf") execFileSync(weir, ["model", "make", join(folder, "model")]);
+    if (model === "gguf") execFileSync(weir, ["model", "make", join(folder, "model"), ...make]);
     if (model === "whisper") execFileSync("node", [join(here, "../../e2e/node/hollow_whisper.mjs"), join(folder, "model")]);
     if (model === "onnx") writeFileSync(join(folder, "onnx"), "");
-    writeFileSync(join(folder, "weir.yaml"), JSON.stringify({version: 1, engines: {[engine]: config}, models: model ? {tiny: "model"} : {none: "/dev/null"},
-      backends: {[twin]: {device: "vulkan", twin, compile: "off", ...(args && {args})}}, prompts: {decode: {prompt_tokens: 0, tokens: 16}}}));
-    const base = counted(folder, "");
+    const source = [["net.c", "cc"], ["cg.cpp", "c++"], ["blas.cpp", "c++"]].find(([file]) => file.startsWith(`${engine}.`));
+    if (source) execFileSync(source[1], ["-O1", "-w", "-o", join(folder, engine), join(here, source[0]), ...(engine === "blas" ? ["-lclblast"] : []), "-lOpenCL"]);
+    const written = JSON.parse(JSON.stringify(config).replaceAll("{root}", root).replaceAll("cuda12", name.includes("cuda13") ? "cuda13" : "cuda12"));
+    const config_of = more => ({version: 1, engines: {[engine]: written}, models: model ? {tiny: "model"} : {none: "/dev/null"},
+      backends: {[twin ?? device]: {device, ...(twin && {twin}), ...(device === "vulkan" && {compile: "off"}), args: [...args, ...from, ...more]}},
+      prompts: {[prompt.tokens > 0 ? "decode" : "prefill"]: prompt}});
+    const take = change => counted(folder, native, config_of, change);
+    const base = take("");
     const list = [];
     for (const [change, want] of changes) {
       let profile;
-      try { profile = counted(folder, change); } catch (error) {
+      try { profile = take(change); } catch (error) {
         console.log(`${name}: left out: ${error.message}`);
         continue;
       }
       if (JSON.stringify(profile) === JSON.stringify(base)) console.log(`${name}: ${change} changes nothing: left out`);
       else list.push({switch: change, want, differs: differs(base, profile)});
     }
-    const text = JSON.stringify({base, changes: list, device: `simulated ${twin}`, layers: model === "whisper" ? 2 : 4, model: engine,
+    const text = JSON.stringify({base, changes: list, device: twin ? `simulated ${twin}` : device, model: engine,
+      layers: model === "whisper" ? 2 : ["fresh", "last"].includes(half) && !model ? 0 : make.includes("--layers") ? 6 : 4,
       prompt: `decode of ${version}`});
     mkdirSync(join(here, half), {recursive: true});
     writeFileSync(join(here, half, `${name}.json`), text.replaceAll('{"switch"', '\n{"switch"') + "\n");
