@@ -242,7 +242,8 @@ ${parts.join('\n')}
 </svg>`);
 };
 
-// Causes that people found (causes.jsonl): those of a step that name nothing else than what changed there.
+// Causes that people found (causes.jsonl): those of a step that name nothing else than what changed there. They were looked for on Vulkan; of CUDA
+// are those alone that name its devices.
 const causes_by_cell = () => {
   const file = join(home, 'causes.jsonl');
   const known = existsSync(file) ? lines(readFileSync(file, 'utf8')) : [];
@@ -251,7 +252,7 @@ const causes_by_cell = () => {
   return ({ before, commit, cell, values, kernels: [then = {}, now = {}] }) => {
     const other = Object.keys({ ...then, ...now }).filter((name) => then[name] !== now[name]);
     const [, model, device, prompt] = cell.split('/');
-    return known.filter((one) => one.release === commit && one.before === before && part(one.models, model) && part(one.devices, device) && part(one.prompts, prompt) &&
+    return known.filter((one) => one.release === commit && one.before === before && part(one.models, model) && (one.devices ? part(one.devices, device) : !device.startsWith('cuda-')) && part(one.prompts, prompt) &&
       (!one.kernel || other.some((name) => new RegExp(one.kernel).test(name))) &&
       (!one.metric || Object.entries(values).some(([name, [a, b]]) => new RegExp(one.metric).test(name) && (ways[one.way]?.(a, b) ?? true))))
       .map(({ cause, pulls, sure }) => ({ text: cause, pulls, sure }));

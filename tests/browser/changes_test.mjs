@@ -1,6 +1,7 @@
 // The pages of changes and of kernels in Chromium, opened from files.
 import assert from 'node:assert/strict';
 import {after, before, describe, it} from 'node:test';
+import {placesOf} from '../../gate/web/src/words.js';
 import {cellAddress, goTo, launch, makeSite, openPage, seriousFaults, shown} from './browser.mjs';
 
 describe('changes from commit to commit', () => {
@@ -88,7 +89,7 @@ describe('changes from commit to commit', () => {
     const link = page.getByRole('link', {name: '#123'}).first();
     assert.equal(await link.getAttribute('href'), 'https://github.com/me/engine/pull/123');
     assert.match(await page.locator('main').innerText(), /A norm more\. <\/script>[\s\S]*\(plausible\)/);
-    assert.doesNotMatch(await page.locator('.matrix').innerText(), /36 syncs fixed[\s\S]*worse/);
+    assert.match(await page.locator('.mark', {hasText: '+36 syncs fixed'}).innerText(), /^● \+36 syncs fixed(?![\s\S]*worse)/);
   }));
 
   it('finds where a kernel is taken', async () => visit('#/kernels', async (page) => {
@@ -110,6 +111,15 @@ describe('changes from commit to commit', () => {
     await page.waitForSelector('.reading .command');
     assert.match(await page.locator('.reading .command').innerText(), /^count [0-9a-f]{12} llama\.cpp\/tiny-llama\/vulkan\/decode$/);
   }));
+
+  it('tells cells apart that differ in their engine alone', () => {
+    const one = placesOf(['a/m/vulkan/p', 'a@fa/m/vulkan/p', 'b/m/cuda/p', 'of another form']);
+    assert.deepEqual(one('a@fa/m/vulkan/p'), {row: 'm / p @fa', backend: 'vulkan'});
+    assert.deepEqual(one('b/m/cuda/p'), {row: 'm / p', backend: 'cuda'});
+    assert.deepEqual(one('of another form'), {row: 'of another form', backend: ''});
+    const both = placesOf(['a/m/vulkan/p', 'b/m/vulkan/p']);
+    assert.deepEqual(both('b/m/vulkan/p'), {row: 'b: m / p', backend: 'vulkan'});
+  });
 
   it('is painted soon', async (test) => visit('#/changes/1', async (page) => {
     await shown(page);

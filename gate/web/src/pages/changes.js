@@ -1,7 +1,7 @@
 // What changed from commit to commit: the steps; and of one step every cell, model and prompt against backend.
 import {h, replace, checkBox, choice, filterButton, hasWords, searchField, wordsOf} from '../dom.js';
 import {load} from '../load.js';
-import {keep, link} from '../state.js';
+import {entryOf, keep, link} from '../state.js';
 import {pagedTable} from '../table.js';
 import {betweenText, counted, number, show} from '../units.js';
 import {cellFacts, cellLink, commandOf, placesOf, stateBadge} from '../words.js';
@@ -75,7 +75,10 @@ async function stepPage(overview, state) {
   ];
   const placeOf = placesOf(fields.map((one) => one.cell));
   for (const one of fields) Object.assign(one, placeOf(one.cell));
-  const columns = [...new Set(fields.map((one) => one.backend))].sort();
+  // Those that most cells are of first: the others would stand where nobody looks.
+  const cellsOf = new Map();
+  for (const {backend} of fields) cellsOf.set(backend, (cellsOf.get(backend) ?? 0) + 1);
+  const columns = [...cellsOf.keys()].sort((a, b) => cellsOf.get(b) - cellsOf.get(a) || (a < b ? -1 : 1));
   const dialog = h('dialog', {'aria-labelledby': 'shown', onclose: () => keep({cell: ''}), onclick: (event) => event.target === dialog && dialog.close()});
   const body = h('div', {});
 
@@ -101,12 +104,11 @@ async function stepPage(overview, state) {
     const fits = (one) => hasWords(`${one.cell}\n${one.marks?.map(({text}) => text).join('\n') ?? one.words ?? ''}`, words) && (!view.state || one.state === view.state);
     const kept = fields.filter(fits);
     const rows = new Map();
-    for (const one of kept) rows.set(one.row, [...(rows.get(one.row) ?? []), one]);
+    for (const one of kept) entryOf(rows, one.row, () => []).push(one);
     const quiet = (row) => row.every((one) => one.state === 'same');
     const shown = [...rows].filter(([, row]) => view.all || !quiet(row)).sort(([a], [b]) => (a < b ? -1 : 1));
     const used = columns.filter((name) => shown.some(([, row]) => row.some((one) => one.backend === name)));
-    const changed = kept.filter((one) => one.marks);
-    replace(body, sentences(changed), h('h2', {}, 'Cell by cell'), shown.length ? h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Cells, model and prompt against backend'}, h('table', {class: 'matrix step', role: 'table'},
+    replace(body, sentences(kept), h('h2', {}, 'Cell by cell'), shown.length ? h('div', {class: 'wide', tabindex: '0', role: 'region', 'aria-label': 'Cells, model and prompt against backend'}, h('table', {class: 'matrix step', role: 'table'},
       h('caption', {class: 'unseen'}, `What changed from ${arrow(step)}`),
       h('thead', {role: 'rowgroup'}, h('tr', {role: 'row'}, h('th', {scope: 'col', role: 'columnheader'}, 'model / prompt'), used.map((name) => h('th', {scope: 'col', role: 'columnheader'}, name)))),
       h('tbody', {role: 'rowgroup'}, shown.map(([name, row]) => h('tr', {role: 'row'}, h('th', {scope: 'row', role: 'rowheader'}, name),
@@ -120,12 +122,13 @@ async function stepPage(overview, state) {
   // What many cells have in common, once: causes that somebody found, then what explain says, then what could not run.
   function sentences(cells) {
     const groups = new Map();
-    const add = (rank, words, one) => groups.set(words, {rank, words, cells: [...(groups.get(words)?.cells ?? []), one.cell]});
+    const add = (rank, words, one) => entryOf(groups, words, () => ({rank, words, cells: []})).cells.push(one.cell);
     for (const one of cells) {
+      if (one.words) add(2, one.words, one);
+      if (!one.marks) continue;
       for (const at of one.causes) add(0, at, one);
-      add(1, one.findings.length ? firstLine(said(one.findings[0][1])) : 'No explanation.', one);
+      if (one.findings.length || !one.causes.length) add(1, one.findings.length ? firstLine(said(one.findings[0][1])) : 'No explanation.', one);
     }
-    for (const one of fields) if (one.words && !view.state) add(2, one.words, one);
     const lists = [...groups.values()].sort((a, b) => a.rank - b.rank || b.cells.length - a.cells.length);
     const item = ({rank, words, cells: some}) => h('li', {}, h('strong', {}, counted(some.length, 'cell')), rank === 2 ? ' could not run: ' : ' ', rank ? words : causeOf(overview, step.causes[words]),
       h('details', {}, h('summary', {class: 'small'}, 'which'), h('p', {class: 'small'}, some.join(', '))));

@@ -1,7 +1,7 @@
 // Where a kernel is taken: from which commit to which, by which cells, how often.
 import {h, replace, checkBox, hasWords, searchField, wordsOf} from '../dom.js';
 import {load} from '../load.js';
-import {keep, link} from '../state.js';
+import {entryOf, keep, link} from '../state.js';
 import {pagedTable} from '../table.js';
 import {counted, number} from '../units.js';
 import {cellFacts, cellLink, commandOf, placesOf} from '../words.js';
@@ -44,8 +44,8 @@ export async function kernelsPage({overview, state}) {
     for (const [at, from, to, times] of runs) {
       const {row, backend} = placeOf(index.cells[at]);
       const key = JSON.stringify([row, from, to, times]);
-      if (!groups.has(key)) groups.set(key, {row, from, to, times, per: facts.get(index.cells[at])?.per ?? 'token or prefill', cells: []});
-      groups.get(key).cells.push({name: index.cells[at], backend});
+      const make = () => ({row, from, to, times, per: facts.get(index.cells[at])?.per ?? 'token or prefill', cells: []});
+      entryOf(groups, key, make).cells.push({name: index.cells[at], backend});
     }
     const rows = [...groups.values()].sort((a, b) => b.to - a.to || (a.row < b.row ? -1 : a.row > b.row ? 1 : 0) || b.from - a.from);
     return [h('h2', {id: 'kernel'}, h('code', {}, kernel.name)), h('p', {class: 'soft'}, `Taken by ${kernel.cells} of ${counted(index.cells.length, 'cell')}, ${range(kernel.first, kernel.last)}.`),
