@@ -121,6 +121,7 @@ void set_load(const Combination& of, const Point& at, Cell& cell) {
   cell.sweep = alone  ? profile::Sweep::tokens
                : held ? profile::Sweep::held
                       : profile::Sweep::overlapping;
+  cell.must_be_held = cell.sweep == profile::Sweep::held && of.prompt->hold.has_value();
   cell.may_be_cached = of.prompt->may_be_cached;
   cell.duration_seconds = of.prompt->duration_seconds;
   cell.capacity = of.prompt->capacity;

@@ -35,6 +35,7 @@ struct Cell {
   std::int64_t concurrency = 1;
   std::optional<double> rate{};
   std::int64_t requests = 1;
+  bool must_be_held = false;   // its prompt says "hold: all"
   bool may_be_cached = false;  // of a server: its prompts may come from caches
   std::optional<double> duration_seconds{};
   std::optional<std::pair<double, double>> capacity{};

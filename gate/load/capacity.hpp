@@ -1,8 +1,9 @@
-// The highest rate of requests at which a server keeps its objectives: bisection over rates.
+// The highest rate of requests at which a server keeps its objectives: bisection over rates, then
+// more rates near its end, and what all of those say together.
 //
 // A rate is kept where no objective is missed by more than 1 of 100 requests, which is what a p99
-// within it says. All rates have the same seeded arrivals, closer together: so what is kept at a
-// rate is kept at a lower one but for the server's own noise.
+// within it says. Each rate has seeded arrivals of its own: so what chance does at one of them is
+// evened out by the others.
 #pragma once
 
 #include <optional>
@@ -17,7 +18,7 @@ struct CapacityPlan {
   LoadPlan load;  // `requests` of each rate; its loop is not looked at
   profile::ServedObjectives objectives;
   double lowest = 1, highest = 100;  // requests a second
-  double closeness = 0.01;           // the search ends when both sides are so near
+  double closeness = 0.01;  // the search may end when the interval reaches so far to each side
 };
 
 struct TriedRate {
@@ -28,8 +29,7 @@ struct TriedRate {
 };
 struct Capacity {
   double rate = 0;
-  // Between the highest rate below which each is kept for sure and the lowest that is not; the ends
-  // of the search where there is none.
+  // 95 % interval; the ends of the search where the rates that were tried do not say.
   double low = 0, high = 0;
   bool below_lowest = false, above_highest = false;  // it lies outside of what was tried
   std::vector<TriedRate> tried;                      // in their order

@@ -104,6 +104,7 @@ Plan make_plan(std::vector<PreparedCell> cells, const config::Settings& settings
   Plan plan;
   plan.cells = std::move(cells);
   plan.base_cells = std::move(base_cells);
+  plan.overlapping_processes = options.overlapping_processes;
   const auto add = [&](std::size_t cell, profile::Pass pass, const profile::Asked& asked) -> Step& {
     const auto order = static_cast<std::int64_t>(plan.steps.size());
     return plan.steps.emplace_back(

@@ -58,6 +58,7 @@ struct Plan {
   // Counted steps first, cell by cell; then timed ones in rounds over the cells, so that a slow
   // minute of the machine meets all of them.
   std::vector<Step> steps;
+  std::int64_t overlapping_processes = 1;  // as PlanOptions
   // What must be the same for a run to go on with it: what -> short hash ("limits", "programs",
   // "cells", "metrics", "options").
   std::map<std::string, std::string> identity;

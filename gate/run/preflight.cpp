@@ -5,6 +5,7 @@
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
 #include "gate/run/container.hpp"
+#include "gate/run/server_hold.hpp"
 #include "gate/run/starts.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/resting.hpp"
@@ -341,6 +342,9 @@ class Preflight {
     if (cell.sweep == profile::Sweep::held &&
         (!sys::can_see_rest() ||
          !(holds(prepared.probes, "ggml") || holds(prepared.probes, "vulkan")))) {
+      if (cell.must_be_held) {
+        add(fmt::format("{}prompt \"{}\": {}", where(cell), cell.key.prompt, k_cannot_be_held));
+      }
       prepared.cell.sweep = prepared.facts.sweep = profile::Sweep::overlapping;
     }
     const bool reports = cell.engine->reports_counts();

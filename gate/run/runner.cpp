@@ -87,13 +87,19 @@ class Work {
     const std::span<const RunRecord> all(records_);
     WEIR_TRY(auto next, sequel_->next(all.subspan(told_)));
     told_ = records_.size();
-    auto order = static_cast<std::int64_t>(steps_.size());
-    for (Step& step : next.steps) step.order = order++;
-    WEIR_CHECK(journal_.declare(next.steps));
+    WEIR_CHECK(add_all(next.steps));
     if (next.steps.empty()) return false;
     seconds_left_ = next.seconds_left;
-    for (const Step& step : next.steps) add(step);
     return true;
+  }
+
+  // Writes down what the plan did not have, and adds it.
+  Result<void> add_all(std::vector<Step>& steps) {
+    auto order = static_cast<std::int64_t>(steps_.size());
+    for (Step& step : steps) step.order = order++;
+    WEIR_CHECK(journal_.declare(steps));
+    for (const Step& step : steps) add(step);
+    return {};
   }
 
   void go_on_from(const std::vector<RunRecord>& earlier) {
@@ -138,6 +144,37 @@ class Work {
   }
 
   void count() {
+    count_once();
+    while (!stopped()) {
+      auto more = runs_of_unheld();
+      if (more.empty()) return;
+      if (auto written = add_all(more); !written) return give_up(std::move(written).error());
+      count_once();
+    }
+  }
+
+  // A server that nothing held back is counted as often as those whose requests meet as it happens.
+  std::vector<Step> runs_of_unheld() {
+    std::vector<Step> more;
+    const auto key = [](const Step& step) { return std::pair(step.cell, step.side); };
+    const auto counts = [](const Step& step) {
+      return step.pass == Pass::counted && !step.bare() && step.twin_fill == 0;
+    };
+    for (const RunRecord& record : records_) {
+      const Step& step = steps_[static_cast<std::size_t>(record.order)];
+      if (!counts(step) || record.error || record.held ||
+          plan_.cell_of(step).cell.sweep != profile::Sweep::held ||
+          !unheld_.insert(key(step)).second) {
+        continue;
+      }
+      const auto there = std::ranges::count_if(
+          steps_, [&](const Step& one) { return counts(one) && key(one) == key(step); });
+      for (auto i = there; i < plan_.overlapping_processes; ++i) more.push_back(step);
+    }
+    return more;
+  }
+
+  void count_once() {
     pending_ = sittings(Pass::counted);
     const auto workers = std::min<std::size_t>(static_cast<std::size_t>(cores_), pending_.size());
     std::vector<std::thread> threads;
@@ -187,8 +224,9 @@ class Work {
   }
 
   [[nodiscard]] bool counts_alone(const Sitting& sitting) const {
-    return std::ranges::any_of(
-        sitting, [this](const Step* step) { return run::counts_alone(plan_.cell_of(*step)); });
+    return std::ranges::any_of(sitting, [this](const Step* step) {
+      return run::counts_alone(plan_.cell_of(*step)) || unheld_.contains({step->cell, step->side});
+    });
   }
 
   void leave_unwanted(Sitting& sitting) const {
@@ -389,8 +427,9 @@ class Work {
   Tally tally_;
   Admission admission_;
   std::list<Sitting> pending_;
-  std::vector<std::int64_t> next_attempt_;  // by order
-  std::vector<bool> done_;                  // by order
+  std::set<std::pair<std::size_t, profile::Side>> unheld_;  // cells that nothing could hold back
+  std::vector<std::int64_t> next_attempt_;                  // by order
+  std::vector<bool> done_;                                  // by order
   std::vector<RunRecord> records_;
   std::size_t told_ = 0;  // of records_, to the sequel
   std::optional<double> seconds_left_;

@@ -45,7 +45,12 @@ bool ServerHold::has_taken(std::int64_t requests) {
   if (pages_.gave_up()) {
     why_ = "a thread that was held went on by itself";
   } else if (!is_read) {
-    why_ = fmt::format("request {} was not read", requests);
+    why_ = requests == 1 ? "request 1 was not read"
+                         : fmt::format(
+                               "request {} was not read, while {} are: if it reads no more "
+                               "at once, give it more threads for HTTP (llama-server: "
+                               "--threads-http)",
+                               requests, requests - 1);
   } else if (!rests) {
     why_ = fmt::format("after request {} {} does not sleep", requests, threads_.awake());
   } else if (!pages_.is_held()) {

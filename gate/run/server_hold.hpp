@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gate/load/load.hpp"
@@ -12,6 +13,13 @@
 #include "gate/sys/resting.hpp"
 
 namespace weir::run {
+
+// Of "hold: all" at a prompt.
+inline constexpr std::string_view k_cannot_be_held =
+    "hold: all: no probe can hold this server; that takes the ggml probe (or on a Vulkan device "
+    "the "
+    "vulkan probe) in a server that weir starts on this machine, under Linux\n"
+    "  write \"hold: none\", or leave it out, to count requests as they happen to meet";
 
 class ServerHold final : public load::Queue {
  public:

@@ -211,12 +211,18 @@ class ServerStep {
     const std::size_t count = std::min(workload_.size(), static_cast<std::size_t>(plan.requests));
     plan.prompts.clear();
     std::vector<double> arrivals;
+    const auto moment = [](const auto& one) { return one.at.value_or(0); };
+    const auto [first, last] = std::ranges::minmax_element(workload_, {}, moment);
+    // After the last one the recording begins again, a mean gap later.
+    const double gaps = std::max(1.0, static_cast<double>(workload_.size()) - 1);
+    const double lasts = (moment(*last) - moment(*first)) * (1 + 1 / gaps);
     for (std::size_t i = 0; i < count; ++i) {
       const std::size_t place = (next_ + i) % workload_.size();
       const auto& one = workload_[place];
       plan.prompts.push_back(
           {fmt::format("{} {}", cell_.cell.key.prompt, next_ + i), one.prompt, one.tokens});
-      if (one.at) arrivals.push_back(*one.at);
+      const auto round = static_cast<double>((next_ + i) / workload_.size());
+      if (one.at) arrivals.push_back(*one.at + round * lasts);
       plan.after.emplace_back();
       if (one.after && place - *one.after <= i) plan.after.back() = i - (place - *one.after);
     }
@@ -231,8 +237,8 @@ class ServerStep {
         cell_.cell.concurrency > 1 || !std::ranges::is_sorted(arrivals)) {
       return;
     }
-    const double first = arrivals.front();
-    for (double& at : arrivals) at -= first;
+    const double begun = arrivals.front();
+    for (double& at : arrivals) at -= begun;
     plan.loop = load::RecordedLoop{std::move(arrivals)};
   }
 
@@ -264,10 +270,12 @@ class ServerStep {
     if (block && holds()) {
       queue.emplace(effects_.files, start_.probe_folder(), start_.url(), start_.over());
       if (!queue->can_hold()) {
+        if (cell_.cell.must_be_held) return give_up(std::string(k_cannot_be_held));
         record_.warnings.emplace_back(
-            "no probe in the server can hold back what it computes: counts are of requests as they "
-            "happened to meet (\"hold: none\" at the prompt counts more of them)");
+            "no probe in the server can hold back what it computes: requests are counted as they "
+            "happen to meet, in several runs");
         queue.reset();
+        record_.asked.repeats = plan.requests = cell_.cell.requests;
       }
     }
     if (queue) {

@@ -211,7 +211,7 @@ std::string ServerStart::place_of(const std::string& path_or_url, const std::str
 }
 
 double longest_step_seconds(const config::Cell& cell) {
-  constexpr double k_most_rates = 12;  // the two ends, and those between them by bisection
+  constexpr double k_most_rates = 24;  // the two ends, bisection between them, ten near its end
   return cell.engine->timeout_seconds * (cell.capacity ? k_most_rates : 1) +
          cell.duration_seconds.value_or(0);
 }

@@ -45,6 +45,22 @@ prompts: {decode: {prompt_tokens: 0, tokens: 16}}
   EXPECT_NE(all.find("weir.yaml:3:"), std::string::npos) << "an engine's place in the config";
 }
 
+TEST(Preflight, RefusesToHoldWhatNoProbeCanHold) {
+  const auto said = [](const std::string& hold) {
+    const auto scene = make_scene(
+        "version: 1\nengines: {s: {kind: server, url: 'http://h:1', api: completions}}\n"
+        "models: {tiny: tiny.bin}\nbackends: {cpu: {}}\n"
+        "prompts: {p: {text: Hello, tokens: 4, concurrency: 2" +
+        hold + "}}\n");
+    const auto result = preflight(scene->cells, scene->around, scene->files);
+    return result ? std::string() : result.error().message;
+  };
+  EXPECT_EQ(said(""), "");
+  EXPECT_EQ(said(", hold: none"), "");
+  EXPECT_THAT(said(", hold: all"),
+              testing::StartsWith("weir.yaml:2:11: prompt \"p\": hold: all: no probe can hold"));
+}
+
 TEST(Preflight, TellsOfATokenThatIsNotThereBeforeAnyServerStarts) {
   const auto scene = make_scene(R"(version: 1
 engines:

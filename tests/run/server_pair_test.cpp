@@ -80,19 +80,22 @@ class Up final : public sys::Http {
 // What one server streams; `log` gets its letter at each request.
 class Logged final : public sys::Streams {
  public:
-  Logged(load::VirtualClock& clock, char letter, std::string& log,
+  Logged(load::VirtualClock& clock, char letter, std::string& log, std::vector<double>& sent,
          load::VirtualStreams::Answer answer)
-      : letter_(letter), log_(log), inner_(clock, std::move(answer)) {}
+      : clock_(clock), letter_(letter), log_(log), sent_(sent), inner_(clock, std::move(answer)) {}
   Id post(const sys::StreamRequest& request, sys::StreamSink& sink) override {
     log_ += letter_;
+    sent_.push_back(clock_.at);
     return inner_.post(request, sink);
   }
   void drop(Id id) override { inner_.drop(id); }
   void wait(double until, const sys::Stop& stop) override { inner_.wait(until, stop); }
 
  private:
+  load::VirtualClock& clock_;
   char letter_;
   std::string& log_;
+  std::vector<double>& sent_;
   load::VirtualStreams inner_;
 };
 
@@ -104,8 +107,12 @@ class ServerPair : public testing::Test {
     scene_ = make_scene(
         "version: 1\nengines:\n  s: {kind: server, command: [./bench, '{port}'], "
         "api: completions, warm_up: 1" +
-        keys + "}\nmodels: {tiny: tiny.bin}\nbackends: {cpu: {}}\nprompts: {p: {text: Hello, " +
-        "tokens: 2, " + prompt + "}}\n");
+        keys + "}\nmodels: {tiny: tiny.bin}\nbackends: {cpu: {}}\nprompts: {p: {tokens: 2, " +
+        prompt + (prompt.starts_with("workload") ? "" : ", text: Hello") + "}}\n");
+    scene_->files.put("/project/trace.jsonl",
+                      "{\"prompt\": \"a\", \"timestamp\": 0}\n"
+                      "{\"prompt\": \"b\", \"timestamp\": 100}\n"
+                      "{\"prompt\": \"c\", \"timestamp\": 1000}\n");
     candidate_ = plan_of(*scene_).cells.at(0);
     base_ = candidate_;
     base_.program = k_base;
@@ -114,6 +121,7 @@ class ServerPair : public testing::Test {
   // The program of slot 0 is the base's, or the candidate's.
   PairRecords run(bool base_first, std::int64_t attempt = 1) {
     log_.clear();
+    sent_.clear();
     processes_.started.clear();
     std::size_t made = 0;
     Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
@@ -122,7 +130,7 @@ class ServerPair : public testing::Test {
     effects.connections.streams = [&](const sys::Clock&) -> std::unique_ptr<sys::Streams> {
       // Warmed up in the order of their slots.
       const bool base = (made++ == 0) == base_first;
-      return std::make_unique<Logged>(clock_, base ? 'b' : 'c', log_,
+      return std::make_unique<Logged>(clock_, base ? 'b' : 'c', log_, sent_,
                                       [this, base](std::size_t, double) { return answer(base); });
     };
     steps_[0].order = 0;
@@ -165,6 +173,7 @@ class ServerPair : public testing::Test {
 
   double base_seconds_ = 0.02, candidate_seconds_ = 0.02, drift_ = 0;
   std::string log_;
+  std::vector<double> sent_;  // when, each of log_
   std::unique_ptr<Scene> scene_;
   PreparedCell base_, candidate_;
   std::array<Step, 2> steps_;
@@ -212,6 +221,20 @@ TEST_F(ServerPair, SendsItsBlocksInTurnsThatTheSlotDecides) {
   ASSERT_TRUE(records[0] && records[1]);
   EXPECT_EQ(records[0]->side, Side::candidate);
   EXPECT_THAT(processes_.started, ElementsAre("/project/bench", k_base));
+}
+
+// At 0, 0.1 and 1 s; another round begins a mean gap later, at 1.5 s.
+TEST_F(ServerPair, RecordedMomentsGoOnWhereTheRecordingBeginsAgain) {
+  make("", "workload: trace.jsonl, requests: 8");
+  const auto records = run(true);
+  ASSERT_TRUE(records[0] && records[1]);
+  EXPECT_EQ(records[0]->error, std::nullopt) << *records[0]->error;
+  ASSERT_EQ(log_, "bcbbccccbbbbccccbb");
+  const auto gap = [&](std::size_t at) { return sent_.at(at + 1) - sent_.at(at); };
+  EXPECT_NEAR(gap(2), 0.1, 1e-9) << "the first and the second";
+  EXPECT_NEAR(gap(8), 0.5, 1e-9) << "the third, and the first again";
+  EXPECT_NEAR(gap(10), 0.9, 1e-9) << "the second and the third";
+  EXPECT_NEAR(gap(16), 0.1, 1e-9);
 }
 
 TEST_F(ServerPair, MakesOneNumberOfAllRequestsOfASideAndLeavesTheOthersTurnsOut) {

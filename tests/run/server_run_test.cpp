@@ -154,6 +154,36 @@ TEST_F(ServerRun, TimesAllRequestsOfATimedRun) {
   EXPECT_FALSE(record.report->output_digest) << "batches may change a token";
 }
 
+// The layer that would hold it writes no page here.
+TEST_F(ServerRun, ThatNothingHoldsBackIsCountedInSeveralRunsOrAsWrittenNotAtAll) {
+  const std::string load = "text: Hello, tokens: 4, concurrency: 2, requests: 6";
+  make(there(), "{" + load + "}");
+  plan_ = plan_of(*scene_, {.times = false});
+  ASSERT_EQ(plan_.steps.size(), 1U) << "one, as if it were held";
+  Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
+  effects.connections.is_free = [](int) { return true; };
+  effects.connections.http = [] { return std::make_unique<Up>(); };
+  auto journal = Journal::create(scene_->files, "/out", make_header(plan_));
+  ASSERT_TRUE(journal);
+  const auto records = Runner(effects, 2).run(plan_, *journal);
+  ASSERT_TRUE(records) << records.error().message;
+  ASSERT_EQ(records->size(), 3U) << "as many as of requests that overlap";
+  for (const RunRecord& record : *records) {
+    EXPECT_EQ(record.error, std::nullopt) << *record.error;
+    EXPECT_EQ(record.held, std::nullopt);
+    EXPECT_EQ(record.asked.repeats, 6) << "not the four of a held burst";
+    EXPECT_THAT(record.warnings, testing::Contains(HasSubstr("as they happen to meet")));
+  }
+  const auto resumed = Journal::resume(scene_->files, "/out", plan_);
+  ASSERT_TRUE(resumed) << resumed.error().message;
+  EXPECT_EQ(resumed->earlier().size(), 3U);
+  EXPECT_EQ(resumed->added_earlier().size(), 2U);
+
+  make(there(), "{" + load + ", hold: all}");
+  EXPECT_THAT(run(first(Pass::counted)).error.value_or(""),
+              HasSubstr("hold: all: no probe can hold this server"));
+}
+
 class SharedStart : public ServerRun {
  protected:
   // Three cells: the one in the middle has the prompt Bad.
