@@ -5,6 +5,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/verdict/limits.hpp"
 
 namespace weir::site {
 namespace {
@@ -17,6 +18,21 @@ std::optional<double> count_in(const Json& json) {
   if (const auto exact = rational_from_json(json)) return exact->value();
   if (!json.is_number() || !std::isfinite(json.get<double>())) return std::nullopt;
   return json.get<double>();
+}
+
+// By the limits that hold where a weir.yaml has none.
+std::string_view state_of(const std::string& name, double before, double after) {
+  const auto metric = unit::find_metric(name);
+  if (!metric) return "changed";
+  const verdict::Limit limit = verdict::resolve_limit({}, *metric, {});
+  const auto& change = limit.max_increase ? limit.max_increase : limit.max_drop;
+  if (!limit.exact && !change) return "changed";
+  double least = 0;
+  if (!limit.exact) {
+    least = change->amount.value * (change->amount.relative ? std::abs(before) : 1.0);
+  }
+  if (std::abs(after - before) <= least) return "changed";
+  return (after > before) == (metric->better == unit::Better::higher) ? "better" : "worse";
 }
 
 // An object that may be missing.
@@ -53,7 +69,8 @@ Result<ChangedCell> changed_cell(JsonReader& io) {
     if (!at(0) || !at(1) || name.size() > k_longest_name) {
       return fail(Code::data, "\"values\" should be metrics with two numbers each");
     }
-    changed.values.push_back({history::metric_named(name), *at(0), *at(1)});
+    changed.values.push_back(
+        {history::metric_named(name), *at(0), *at(1), state_of(name, *at(0), *at(1))});
   }
   return changed;
 }
@@ -91,8 +108,8 @@ Result<void> take_text(std::string_view text, bool first, CommitChanges& all) {
   if (auto problem = io.problem()) return tl::unexpected(*problem);
   const std::size_t from = before ? all.commits.of(*before) : 0;
   const std::size_t to = all.commits.of(commit);
-  if (all.commits.all.size() > k_most_commits) {
-    return fail(Code::data, "there are more than {} commits", k_most_commits);
+  if (std::max(all.commits.all.size(), all.changed.size()) > k_most_commits) {
+    return fail(Code::data, "there are more than {} commits, or pairs of them", k_most_commits);
   }
   all.counted.resize(all.commits.all.size());
   bool fresh = false;

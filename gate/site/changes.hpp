@@ -18,7 +18,7 @@
 namespace weir::site {
 
 inline constexpr std::size_t k_largest_changes = std::size_t{128} << 20;
-inline constexpr std::size_t k_most_commits = 10'000;  // each has a document
+inline constexpr std::size_t k_most_commits = 10'000;  // and pairs of them, which have documents
 inline constexpr std::string_view k_changes_schema = "weir.changes/1";
 
 // Names, numbered in the order in which they come.
@@ -32,6 +32,7 @@ struct NameList {
 struct ChangedValue {
   history::Metric metric;
   double before = 0, after = 0;
+  std::string_view state;  // "worse", "better", or "changed", which no gate judges by default
 };
 struct ChangeFinding {
   std::string kind, text;  // as `weir explain --json` has them

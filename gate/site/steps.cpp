@@ -1,33 +1,13 @@
 // Steps from commit to commit, and which commits take a kernel: documents of a weir.changes/1.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <set>
 
 #include "gate/base/find.hpp"
 #include "gate/site/parts.hpp"
-#include "gate/unit/kernel_cost.hpp"
 
 namespace weir::site {
 namespace {
-
-// What a change of one metric means. As the gate has it by default (verdict/limits.cpp): counts per
-// token or prefill and times judge, one-time costs do not, and memory may grow a little.
-std::string_view state_of_value(const ChangedValue& value) {
-  constexpr double k_more_memory = 0.01;
-  const auto known = unit::find_metric(value.metric.name);
-  if (!known || known->scope == unit::Scope::fixed || value.before == value.after ||
-      known->base == "uploaded_bytes" || unit::is_summed_cost(known->base)) {
-    return "changed";
-  }
-  const bool level = known->kind == unit::Kind::count && known->scope == unit::Scope::whole;
-  if (level && (known->name != "device_memory_peak_bytes" ||
-                std::abs(value.after - value.before) <= k_more_memory * value.before)) {
-    return "changed";
-  }
-  const bool more = value.after > value.before;
-  return more == (known->better == unit::Better::higher) ? "better" : "worse";
-}
 
 // What people know best comes first.
 std::pair<std::size_t, std::string> order_of(const history::Metric& metric) {
@@ -40,7 +20,7 @@ std::pair<std::size_t, std::string> order_of(const history::Metric& metric) {
 
 std::string_view state_of_cell(const ChangedCell& cell) {
   std::set<std::string_view> states;
-  for (const ChangedValue& value : cell.values) states.insert(state_of_value(value));
+  for (const ChangedValue& value : cell.values) states.insert(value.state);
   states.erase("changed");
   return states.empty() ? "changed" : states.size() > 1 ? "mixed" : *states.begin();
 }
@@ -70,11 +50,10 @@ Json step_line(const SiteIndex& index, const SiteStep& step, JsonList& metrics) 
     ++cells[std::string(state_of_cell(changed))];
     if (!changed.findings.empty()) ++by_finding[changed.findings.front().kind];
     for (const ChangedValue& value : changed.values) {
-      const std::string_view state = state_of_value(value);
-      if (state == "changed") continue;
+      if (value.state == "changed") continue;
       auto& line = by_metric[order_of(value.metric)];
       line[0] = metrics.of(site_metric_json(value.metric));
-      ++line[state == "worse" ? 1 : 2];
+      ++line[value.state == "worse" ? 1 : 2];
     }
   }
   Json on = Json::array();
@@ -96,11 +75,11 @@ Json changed_json(const SiteIndex& index, const SiteStep& step, std::size_t cell
   Json values = Json::array(), findings = Json::array(), found = Json::array();
   std::vector<ChangedValue> sorted = changed.values;
   std::ranges::sort(sorted, {}, [](const ChangedValue& one) {
-    return std::pair(state_of_value(one) == "changed", order_of(one.metric));
+    return std::pair(one.state == "changed", order_of(one.metric));
   });
   for (const ChangedValue& one : sorted) {
     values.push_back({metrics.of(site_metric_json(one.metric)), with_digits(one.before, 9),
-                      with_digits(one.after, 9), state_of_value(one)});
+                      with_digits(one.after, 9), one.state});
   }
   for (const ChangeFinding& one : changed.findings) {
     findings.push_back({one.kind, texts.of(one.text)});

@@ -88,6 +88,12 @@ TEST(CommitChanges, AreRefusedWithTheirLine) {
     many += fmt::format("{{\"commit\":\"{}\",\"cell\":\"c\",\"words\":\"\"}}\n", i);
   }
   EXPECT_FALSE(read_commit_changes(many));
+  many = k_head;
+  for (std::size_t i = 0; i <= k_most_commits + 1; ++i) {
+    many +=
+        fmt::format("{{\"commit\":\"{}\",\"before\":\"b{}\",\"cell\":\"c\"}}\n", i % 200, i / 200);
+  }
+  EXPECT_FALSE(read_commit_changes(many));
 }
 
 TEST(CommitChanges, OfAnyTextAreReadOrRefused) {
@@ -158,6 +164,7 @@ TEST(SiteSteps, JudgeAsAGateDoesByDefault) {
       {"device_memory_peak_bytes", 1000, 1011, "worse"},
       {"device_memory_steady_bytes", 1000, 2000, "changed"},
       {"uploaded_bytes_per_token", 1, 9, "changed"},
+      {"device_memory_bytes_per_token", 1, 9, "changed"},
       {"estimated_cycles_per_token", 1, 9, "changed"},
       {"of the engine's own", 1, 9, "changed"},
   };
