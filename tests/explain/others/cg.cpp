@@ -1,5 +1,6 @@
-// cg.cpp: conjugate gradients by ViennaCL, which makes the kernels of its expressions: cg STEPS [NAME=VALUE …], also in SETTINGS: one
-// change each, as a commit would make it.   c++ -O1 -o cg cg.cpp -lOpenCL
+// cg.cpp: conjugate gradients by ViennaCL, which makes the kernels of its expressions: cg STEPS
+// [NAME=VALUE …], also in SETTINGS: one change each, as a commit would make it.   c++ -O1 -o cg
+// cg.cpp -lOpenCL
 #define CL_TARGET_OPENCL_VERSION 120
 #define VIENNACL_WITH_OPENCL
 #include <cstdio>
@@ -18,7 +19,9 @@
 int main(int argc, char** argv) {
   std::string settings = std::getenv("SETTINGS") ? std::getenv("SETTINGS") : "";
   for (int i = 2; i < argc; ++i) settings += std::string(" ") + argv[i];
-  const auto on = [&](const char* name) { return settings.find(std::string(name) + "=1") != std::string::npos; };
+  const auto on = [&](const char* name) {
+    return settings.find(std::string(name) + "=1") != std::string::npos;
+  };
   constexpr std::size_t n = 256;
   std::vector<std::map<unsigned, float>> rows(n);
   for (unsigned i = 0; i < n; ++i) {
@@ -31,7 +34,8 @@ int main(int argc, char** argv) {
   viennacl::ell_matrix<float> ell;
   if (on("ell")) viennacl::copy(rows, ell);
   const unsigned steps = static_cast<unsigned>(std::atoi(argv[1]));
-  viennacl::vector<float> b = viennacl::scalar_vector<float>(n, 1.F), x = viennacl::zero_vector<float>(n), r = b, p = b, ap(n), d = b, kept(n);
+  viennacl::vector<float> b = viennacl::scalar_vector<float>(n, 1.F),
+                          x = viennacl::zero_vector<float>(n), r = b, p = b, ap(n), d = b, kept(n);
   std::vector<float> host(n);
   if (on("library")) {
     x = viennacl::linalg::solve(matrix, b, viennacl::linalg::cg_tag(1e-30, steps));
@@ -64,7 +68,8 @@ int main(int argc, char** argv) {
       rr = now;
       if (on("finish")) viennacl::backend::finish();
       if (on("logged")) viennacl::copy(x, host);
-      if (on("kept")) viennacl::backend::memory_copy(x.handle(), kept.handle(), 0, 0, n * sizeof(float));
+      if (on("kept"))
+        viennacl::backend::memory_copy(x.handle(), kept.handle(), 0, 0, n * sizeof(float));
     }
   }
   viennacl::backend::finish();

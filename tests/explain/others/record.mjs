@@ -20,7 +20,7 @@ const onnx = [
   ["storageBufferCacheMode=disabled", "memory_changed"],
 ];
 const sets = {
-  // Recorded when nothing was mended any more: other releases, GPUs, models and switches of engines like those that explain was mended by.
+  // Recorded fifth, when nothing was mended any more: other releases, GPUs, models and switches of engines like those that explain was mended by.
   "node-llama-cpp-3.12.4": {half: "apart", engine: "node-llama-cpp", version: "3.12.4", twin: "amd-rx-7900-xtx", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
@@ -66,8 +66,8 @@ const sets = {
     ["WEBGPU_MATMUL_PROGRAM_TYPE=2", "variant_changed"],
     ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=1", "count_changed|batching_lost"],
   ]},
-  // Recorded after explain was mended by "fresh".
-  "ffmpeg": {half: "last", engine: "ffmpeg", version: "5.1.9", changes: [
+  // Recorded fourth, when explain had been mended by the third.
+  "ffmpeg": {half: "mended", engine: "ffmpeg", version: "5.1.9", changes: [
     ["FILTERS=avgblur_opencl=2,unsharp_opencl,sobel_opencl", "op_added"],
     ["FILTERS=avgblur_opencl=2", "op_removed"],
     ["FILTERS=avgblur_opencl=2,unsharp_opencl=lx=23:ly=23", "variant_changed"],  // too large for local memory
@@ -76,7 +76,7 @@ const sets = {
     ["FILTERS=avgblur_opencl=2,unsharp_opencl,split,overlay_opencl", "op_added"],
     ["SIZE=128x128", "memory_changed"],
   ]},
-  "cg": {half: "last", engine: "cg", version: "ViennaCL 1.7.1", changes: [
+  "cg": {half: "mended", engine: "cg", version: "ViennaCL 1.7.1", changes: [
     ["library=1", "fusion_gained"],  // its solver has kernels that do several steps
     ["ell=1", "variant_changed"],  // another format of the same matrix
     ["preconditioned=1", "op_added"],
@@ -88,7 +88,7 @@ const sets = {
     ["kept=1", "extra_copies"],
     ["temporary=1", "memory_changed"],
   ]},
-  "sim": {half: "last", engine: "sim", version: "webgpu 0.6.2", twin: "intel-arc-a770", changes: [
+  "sim": {half: "mended", engine: "sim", version: "webgpu 0.6.2", twin: "intel-arc-a770", changes: [
     ["forces_joined=1", "fusion_gained"],
     ["brute=1", "variant_changed"],  // another kernel for the same forces
     ["parts=4", "batching_lost"],
@@ -100,7 +100,7 @@ const sets = {
     ["wide=64", "code_changed"],
     ["cells=65536", "memory_changed"],
   ]},
-  "blas": {half: "last", engine: "blas", version: "CLBlast 1.5.3", changes: [
+  "blas": {half: "mended", engine: "blas", version: "CLBlast 1.5.3", changes: [
     ["loop=1", "batching_lost|fusion_lost"],  // a product for each head, not one for all
     ["indirect=1", "variant_changed|op_added"],  // another kernel, for which matrices are padded first
     ["tiles=1", "code_changed"],  // the same kernel with other constants
@@ -113,8 +113,8 @@ const sets = {
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
     ["temporary=1", "memory_changed"],
   ]},
-  // Recorded last, of programs and device APIs that no other set has.
-  "llama.cpp-cuda12": {half: "fresh", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-a100", changes: [
+  // Recorded third, of programs and device APIs that no earlier set has.
+  "llama.cpp-cuda12": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-a100", changes: [
     ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
     ["-fa 0", "fusion_lost"],
@@ -122,18 +122,18 @@ const sets = {
     ["-ngl 2", "work_moved_to_cpu"],
     ["-nkvo 1", "work_moved_to_cpu"],  // attention goes where the cache is
   ]},
-  "llama.cpp-cuda12-prefill": {half: "fresh", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-3060", prompt: {prompt_tokens: 16, tokens: 0}, changes: [
+  "llama.cpp-cuda12-prefill": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-3060", prompt: {prompt_tokens: 16, tokens: 0}, changes: [
     ["-ub 4", "batches_changed"],
   ]},
-  "whisper.node-cuda": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-l4", from: ["useFlashAttn=1"], changes: [
+  "whisper.node-cuda": {half: "mended", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-l4", from: ["useFlashAttn=1"], changes: [
     ["useFlashAttn=0", "fusion_lost"],
     ["useGpu=0", "work_moved_to_cpu"],
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
   ]},
-  "whisper.node-cuda-plain": {half: "fresh", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-rtx-4090", changes: [
+  "whisper.node-cuda-plain": {half: "mended", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-rtx-4090", changes: [
     ["useFlashAttn=1", "fusion_gained"],
   ]},
-  "lm": {half: "fresh", engine: "lm", version: "webgpu 0.6.2", twin: "amd-rx-580", changes: [
+  "lm": {half: "mended", engine: "lm", version: "webgpu 0.6.2", twin: "amd-rx-580", changes: [
     ["attention_apart=1", "fusion_lost"],
     ["qkv_joined=1", "fusion_gained"],
     ["wait_each=1", "sync_added|sync_per_layer"],  // after each layer
@@ -154,7 +154,7 @@ const sets = {
     ["no_rotate=1", "op_removed"],
     ["warm=8", "fixed_cost_changed"],
   ]},
-  "net": {half: "fresh", engine: "net", version: "PoCL 3.1", changes: [
+  "net": {half: "mended", engine: "net", version: "PoCL 3.1", changes: [
     ["bias_apart=1", "fusion_lost"],
     ["direct=1", "fusion_gained"],  // patches and product in one kernel
     ["image=1", "variant_changed"],
@@ -295,6 +295,7 @@ function counted(folder, native, config_of, change) {
   profile.provenance = {device_class, device_name: "", engine_build: "", fingerprint: "", fingerprint_parts: {}, lengths,
     machine_class: "", machine_name: "", seen_class: "", seen_name: ""};
   delete profile.stderr_tail;
+  delete profile.code_facts;  // what is said of code, not whether it is another
   profile.warnings = [];
   return profile;
 }
@@ -339,7 +340,7 @@ for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
       else list.push({switch: change, want, differs: differs(base, profile)});
     }
     const text = JSON.stringify({base, changes: list, device: twin ? `simulated ${twin}` : device, model: engine,
-      layers: model === "whisper" ? 2 : ["fresh", "last"].includes(half) && !model ? 0 : make.includes("--layers") ? 6 : 4,
+      layers: model === "whisper" ? 2 : others[engine] && !model ? 0 : make.includes("--layers") ? 6 : 4,
       prompt: `decode of ${version}`});
     mkdirSync(join(here, half), {recursive: true});
     writeFileSync(join(here, half, `${name}.json`), text.replaceAll('{"switch"', '\n{"switch"') + "\n");
