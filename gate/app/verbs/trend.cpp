@@ -78,9 +78,10 @@ void add_trend_site(const Verb& trend) {
   verb.option("--repo-url", options->repo, "URL",
               "Home of commits, shown at URL/commit/NAME: https://github.com/me/engine");
   verb.option("--title", options->title, "TEXT", "Title of all pages");
-  verb.option("--changes", options->commit_changes, "FILE",
-              "What changed between commits and why, as JSON lines (weir.changes/1): adds the pages "
-              "Changes and Kernels");
+  verb.option(
+      "--changes", options->commit_changes, "FILE",
+      "What changed between commits and why, as JSON lines (weir.changes/1): adds the pages "
+      "Changes and Kernels");
   verb.flag("--no-subjects", options->no_subjects, "Leave out the subjects of commits");
   verb->footer(
       "Open public/index.html, or publish the folder. Unchanged files stay untouched.\n"
