@@ -69,15 +69,14 @@ bool built_anew(const Board& board, const Moves& gone) {
 Moves replaced(const Board& board, bool one_by_one) {
   Open open(board);
   for (Moves* side : {&open.up, &open.down}) std::erase_if(*side, std::not_fn(nameless));
-  const bool nothing_more = sum_of(joined(open.down, open.up)) == k_none;
+  if (open.up.empty() || open.down.empty()) return {};
+  const Moves all = joined(open.down, open.up);
+  if (sum_of(all) == k_none) return all;
   // What runs on both sides, more or less often, is the same code.
   for (Moves* side : {&open.up, &open.down}) {
     std::erase_if(*side,
                   [](const Move* one) { return one->before != k_none && one->after != k_none; });
   }
-  if (open.up.empty() || open.down.empty()) return {};
-  Moves all = joined(open.down, open.up);
-  if (nothing_more && sum_of(all) == k_none) return all;
   if (!one_by_one || !built_anew(board, open.down)) return {};
   std::multimap<double, const Move*> came;
   for (const Move* up : open.up) came.emplace(up->size(), up);

@@ -37,7 +37,7 @@ const sets = {
     ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
     ["GGML_VK_DISABLE_COOPMAT=1 GGML_VK_DISABLE_COOPMAT2=1", "variant_changed"],
     ["GGML_VK_DISABLE_F16=1", "variant_changed"],
-    ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "count_changed|batching_lost"],
+    ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "submits_changed|batching_lost"],
     ["contextSize=512", "memory_changed"],
   ]},
   "llama.cpp-cuda13": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, experts", twin: "nvidia-h100", from: ["-fa", "1"],
