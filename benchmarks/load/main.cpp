@@ -146,6 +146,9 @@ void gaps(int runs) {
   print_gaps("64, each 6.4 ms, all at once", {.tokens = 500, .gap = 0.0064, .together = true},
              runs);
   print_gaps("64, each 3.2 ms, one after the other", {.tokens = 1000, .gap = 0.0032}, runs);
+  print_gaps("256, each 25.6 ms, one after the other", {.streams = 256, .gap = 0.0256}, runs);
+  print_gaps("256, each 25.6 ms, all at once", {.streams = 256, .gap = 0.0256, .together = true},
+             runs);
 }
 
 // As fast as the server can: tokens a second of the driver, of a reader that only reads.

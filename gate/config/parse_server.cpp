@@ -372,13 +372,14 @@ void check_server(const Node& node, const EngineSettings& engine, Problems& prob
                  "and its idle time, too",
                  probe);
   }
-  if (engine.container && (command == nullptr || engine.container->runtime == Runtime::srun)) {
-    problems.add(
-        at("container"),
-        command == nullptr
-            ? "weir starts no container of this engine, whose server runs already under url"
-            : "srun: the server would listen on another machine: start it yourself and say where "
-              "by url");
+  if (engine.container && command == nullptr) {
+    problems.add(at("container"),
+                 "weir starts no container of this engine, whose server runs already under url");
+  } else if (engine.container && engine.container->runtime == Runtime::srun && server.url.empty()) {
+    problems.add(at("container"),
+                 "srun: the server may listen on another node: say where by url, as in "
+                 "\"http://127.0.0.1:{port}\" where weir runs on that node, or "
+                 "\"http://NODE:{port}\" with --nodelist=NODE");
   }
 }
 

@@ -8,7 +8,9 @@
 #include "gate/probes/read/cuda_twin.hpp"
 #include "gate/probes/read/read.hpp"
 #include "gate/probes/read/twin_folder.hpp"
+#include "gate/run/container.hpp"
 #include "gate/run/environment.hpp"
+#include "gate/run/left_inside.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/system.hpp"
 #include "gate/unit/device_api.hpp"
@@ -39,12 +41,26 @@ Result<std::string> gpu_inside(const config::Cell& cell, const Job& job, const s
       cell.command, cell.engine->container->runtime,
       {"nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"});
   if (!words) return fail(Code::unavailable, "its options hold placeholders");
-  WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, *words, k_start_seconds));
-  WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
-  if (const std::string failed = failure_words(finished, spec); !failed.empty())
+  const config::Runtime runtime = cell.engine->container->runtime;
+  run::Carried carried;
+  carried.name =
+      "weir-" + short_hash(fmt::format("{} gpu {}", job.asked.out, job.world.clock.now()));
+  carried.id_file = sys::absolute(sys::join_path(job.asked.out, carried.name));
+  WEIR_CHECK(job.files().make_dirs(job.asked.out));
+  WEIR_TRY(const sys::ProcessSpec program, command_spec(job, *words, k_start_seconds));
+  WEIR_TRY(sys::ProcessSpec spec, run::carry_in(runtime, program.argv, carried));
+  spec.timeout_seconds = program.timeout_seconds;
+  spec.output_limit = program.output_limit;
+  const auto finished = run_program(job.world, spec, stop, true);
+  const run::LeftInside left{job.world.processes, job.files(),  runtime,
+                             spec.argv.front(),   carried.name, carried.id_file};
+  if (const std::string why = left.end(finished); !why.empty()) job.talk(why);
+  (void)job.files().remove(carried.id_file);
+  if (!finished) return tl::unexpected(finished.error());
+  if (const std::string failed = failure_words(*finished, spec); !failed.empty())
     return fail(Code::unavailable, "nvidia-smi: {}", failed);
   std::map<std::string, std::size_t> gpus;
-  for (const std::string& line : text::lines(finished.out)) {
+  for (const std::string& line : text::lines(finished->out)) {
     const std::string name = text::printable(text::trim(line)).substr(0, k_longest);
     if (!name.empty()) ++gpus[name];
   }

@@ -178,6 +178,17 @@ void set_profiling_cost(const Records& cost, Profile& profile) {
                              (failed ? ": " + text::first_line(*failed) : ""));
 }
 
+// By the probe that sees what each graph computes.
+std::map<std::int64_t, std::int64_t> batches_of(const RunRecord& record) {
+  std::map<std::int64_t, std::int64_t> batches;
+  for (const ProbeCounts& probe : record.probes) {
+    for (const GraphCount& graph : probe.graphs) {
+      if (graph.rows > 0) batches[graph.rows] += graph.computed;
+    }
+  }
+  return batches;
+}
+
 }  // namespace
 
 Records last_attempts(std::string_view cell, std::span<const RunRecord> records) {
@@ -284,6 +295,7 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
   if (counted_well) {
     profile.counted_runs = static_cast<std::int64_t>(passes.counted.size());
     add_counted(facts, passes.counted, profile);
+    if (shares_batches(facts.sweep)) profile.batches = batches_of(*passes.counted.back());
     std::set<std::int64_t> lengths;
     for (const RunRecord* record : passes.counted) {
       lengths.insert(facts.sweep == Sweep::repeats ? record->asked.repeats : record->asked.tokens);

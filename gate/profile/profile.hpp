@@ -4,6 +4,8 @@
 // is a warning here.
 #pragma once
 
+#include <map>
+
 #include "gate/profile/cell.hpp"
 #include "gate/profile/record.hpp"
 
@@ -128,6 +130,9 @@ struct Profile {
   std::optional<std::int64_t> requests{};
   std::vector<ServerFigure> server{};
   std::vector<std::int64_t> latencies{};  // of the last, as EngineReport::latencies; in no file
+  // Where requests share batches: tokens that one graph computes -> graphs of the last counted run;
+  // in no file.
+  std::map<std::int64_t, std::int64_t> batches{};
   // Of the reference workload itself it names its own cell.
   std::optional<Reference> reference{};
   std::optional<double> profiling_cost;  // 1 - rate with probes / rate without, of pairs

@@ -189,7 +189,7 @@ std::string body(const Block& block) {
   out += table(block);
   if (block.one()) {
     out += pictures(block.first()) + requests_figure(cell.latencies) +
-           server_figures(block.first());
+           batches_figure(cell.batches) + server_figures(block.first());
   }
   std::vector<std::string> where;
   for (const auto fact :

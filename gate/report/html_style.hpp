@@ -83,7 +83,8 @@ svg.load line.p50, svg.load line.p90, svg.load line.p99, svg.load line.rate, svg
 svg.load line.base { stroke: var(--soft); stroke-width: 2; }
 svg.load line.p90 { stroke-dasharray: 5 3; }
 svg.load line.p99 { stroke-dasharray: 2 3; }
-svg.requests { display: block; width: 100%; height: 7.5rem; border-bottom: 1px solid var(--line); }
+svg.requests, svg.batches { display: block; width: 100%; height: 7.5rem; border-bottom: 1px solid var(--line); }
+svg.batches rect { fill: var(--accent); }
 svg.requests path { fill: none; stroke-width: 3px; stroke-linecap: round;
   vector-effect: non-scaling-stroke; }
 svg.requests .whole { stroke: var(--accent); }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -82,6 +83,10 @@ struct LoadCurve {
 // against when it should have begun. `latencies` as EngineReport::latencies, which may be hostile;
 // "" for few requests. One path a colour, so that ten thousand of them open at once.
 [[nodiscard]] std::string requests_figure(std::span<const std::int64_t> latencies);
+
+// <figure> of how many graphs computed how many tokens at once, a bar each, as Profile::batches;
+// many sizes are ranges that double. "" for none.
+[[nodiscard]] std::string batches_figure(const std::map<std::int64_t, std::int64_t>& batches);
 
 // Of the cells in their order; a prompt measured at one concurrency alone makes none.
 [[nodiscard]] std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate);

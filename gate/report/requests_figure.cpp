@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -51,6 +52,47 @@ std::string requests_figure(std::span<const std::int64_t> latencies) {
       "</title><desc>{}</desc>\n<path class=\"whole\" d=\"{}\"/>\n<path class=\"first\" d=\"{}\"/>"
       "</svg>\n<p class=\"soft\">{}</p>\n</figure>\n",
       show_microseconds(most), k_figure_width, k_figure_height, words, paths[1], paths[0], words);
+}
+
+std::string batches_figure(const std::map<std::int64_t, std::int64_t>& batches) {
+  constexpr std::size_t k_most_bars = 24;
+  struct Bar {
+    std::int64_t from = 0, to = 0;  // tokens
+    double graphs = 0;
+  };
+  std::vector<Bar> bars;
+  double most = 1;
+  std::int64_t end = 1;  // of a range
+  for (const auto& [tokens, graphs] : batches) {
+    if (tokens < 1 || graphs < 1) continue;
+    while (end < tokens && end <= std::numeric_limits<std::int64_t>::max() / 2) end *= 2;
+    const bool joins =
+        batches.size() > k_most_bars && !bars.empty() && bars.back().to >= end / 2 + 1;
+    if (!joins) bars.push_back({tokens, tokens});
+    bars.back().to = tokens;
+    bars.back().graphs += static_cast<double>(graphs);
+    most = std::max(most, bars.back().graphs);
+  }
+  if (bars.empty()) return "";
+  const double width = k_figure_width / static_cast<double>(bars.size());
+  std::string drawn, words;
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const Bar& bar = bars[i];
+    const double height = k_figure_height * bar.graphs / most;
+    const std::string range = bar.from == bar.to ? fmt::format("{}", bar.from)
+                                                 : fmt::format("{} to {}", bar.from, bar.to);
+    drawn += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>",
+                         width * (static_cast<double>(i) + 0.1), k_figure_height - height,
+                         0.8 * width, height);
+    words += fmt::format("{}{}: {:.0f}", i == 0 ? "" : " \u00b7 ", range, bar.graphs);
+  }
+  return fmt::format(
+      "<figure>\n<figcaption>graphs of the last counted run, by how many tokens each computes at "
+      "once (prompts, and one of each request that generates)</figcaption>\n<svg class=\"batches\" "
+      "role=\"img\" viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\"><title>graphs by "
+      "tokens</title><desc>{}</desc>\n{}</svg>\n<p class=\"soft\">{} (tokens: graphs)</p>\n"
+      "</figure>\n",
+      k_figure_width, k_figure_height, words, drawn, words);
 }
 
 }  // namespace weir::report

@@ -12,6 +12,11 @@ namespace {
 
 using config::Runtime;
 
+// Asked to end, srun has Slurm kill the engine, and waits until that is done.
+constexpr double k_slurm_seconds = 45;
+// Podman leaves a process that puts things in order behind it.
+constexpr double k_podman_seconds = 5;
+
 // Would change srun itself, so that they must not stand in its own environment.
 constexpr std::array<std::string_view, 2> k_of_every_program{"LD_PRELOAD", "LD_LIBRARY_PATH"};
 
@@ -181,8 +186,12 @@ Result<sys::ProcessSpec> carry_in(Runtime runtime, const config::Arguments& comm
                                   const Carried& carried) {
   const auto parts = config::parts_of(command, runtime);
   if (!parts) return fail(Code::config, "no \"run\" in the command");
-  if (runtime == Runtime::srun) return carry_by_srun(command, *parts, carried);
-  return carry_into_run(runtime, command, *parts, carried);
+  const bool by_slurm = runtime == Runtime::srun;
+  WEIR_TRY(sys::ProcessSpec call, by_slurm ? carry_by_srun(command, *parts, carried)
+                                           : carry_into_run(runtime, command, *parts, carried));
+  if (runtime == Runtime::podman) call.settle_seconds = k_podman_seconds;
+  if (by_slurm) call.kill_grace_seconds = k_slurm_seconds;
+  return call;
 }
 
 std::string label_of(std::string_view name) { return fmt::format("--label=weir={}", name); }

@@ -12,25 +12,15 @@
 #include "gate/config/container.hpp"
 #include "gate/probes/format.h"
 #include "gate/run/environment.hpp"
+#include "gate/run/left_inside.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/device_api.hpp"
 
 namespace weir::run {
 namespace {
 
-using config::Runtime;
 using profile::Ended;
 using profile::RunRecord;
-
-constexpr double k_patience_seconds = 30;
-// Asked to end, srun has Slurm kill the engine, and waits until that is done.
-constexpr double k_slurm_seconds = 45;
-// Podman leaves a process that puts things in order behind it.
-constexpr double k_podman_seconds = 5;
-
-bool is_id(std::string_view word) {
-  return !word.empty() && word.find_first_not_of("0123456789abcdefABCDEF") == std::string::npos;
-}
 
 // Both have the same words in the same order.
 static_assert(static_cast<int>(Ended::timed_out) == static_cast<int>(sys::HowEnded::timed_out) &&
@@ -192,88 +182,14 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
   (void)effects_.files.remove(id_file_);  // of an earlier start, which would refuse this one
   WEIR_TRY(spec, carry_in(container_->runtime, words.argv, carried));
   spec.folder = cell_.folder;
-  if (container_->runtime == Runtime::podman) spec.settle_seconds = k_podman_seconds;
-  if (container_->runtime == Runtime::srun) spec.kill_grace_seconds = k_slurm_seconds;
   return {};
-}
-
-std::optional<std::string> EngineCall::asked(std::vector<std::string> argv) const {
-  // A stop that was requested already must not keep what it stops from being ended.
-  const sys::Stop never;
-  sys::ProcessSpec question;
-  question.argv = std::move(argv);
-  question.timeout_seconds = k_patience_seconds;
-  const auto finished = effects_.processes.run(question, never);
-  if (!finished || finished->ended != sys::HowEnded::exited || finished->exit_code != 0) {
-    return std::nullopt;
-  }
-  return finished->out;
-}
-
-bool EngineCall::removed(const std::string& id) const {
-  const std::vector<std::string> remove{cell_.program, "rm", "--force", "--volumes", id};
-  if (container_->runtime == Runtime::podman) {
-    // Podman waits ten seconds for an engine that it asks to end. Before 4.0 it cannot be told not
-    // to.
-    std::vector<std::string> at_once = remove;
-    at_once.insert(at_once.end() - 1, "--time=0");
-    if (asked(at_once)) return true;
-  }
-  if (asked(remove)) return true;
-  // One that "--rm" removed meanwhile is as good as ended; only then is it not listed.
-  const auto left = asked({cell_.program, "ps", "--all", "--quiet", "--no-trunc"});
-  return left && left->find(id) == std::string::npos;
-}
-
-std::string EngineCall::end_containers() const {
-  constexpr std::uint64_t k_longest = 256;
-  const auto text = effects_.files.read(id_file_, k_longest);
-  std::vector<std::string> ids;
-  if (std::string id(text::trim(text.value_or(""))); is_id(id)) {
-    ids.push_back(std::move(id));
-  } else {
-    // Ended between the making of a container and the writing of its id, or none was made.
-    const auto listed = asked(
-        {cell_.program, "ps", "--all", "--quiet", "--no-trunc", "--filter=label=weir=" + name_});
-    if (!listed) {
-      return fmt::format(
-          "{} could not be asked whether it left a container (it would have the label weir={})",
-          config::to_string(container_->runtime), name_);
-    }
-    for (const std::string& line : text::lines(*listed)) {
-      if (is_id(text::trim(line))) ids.emplace_back(text::trim(line));
-    }
-  }
-  std::erase_if(ids, [&](const std::string& id) { return removed(id); });
-  if (ids.empty()) return "";
-  return fmt::format("the container {} could not be removed", ids.front().substr(0, 12));
-}
-
-// Slurm's other programs lie where srun does.
-std::string EngineCall::end_steps() const {
-  const std::string folder = sys::folder_of(cell_.program);
-  const std::string scancel = sys::join_path(folder, "scancel");
-  const auto steps =
-      asked({sys::join_path(folder, "squeue"), "--me", "--steps", "--noheader", "--format=%i %j"});
-  bool all = steps.has_value();
-  for (const std::string& step : steps_named(steps.value_or(""), name_)) {
-    all = asked({scancel, step}) && all;
-  }
-  all = asked({scancel, "--quiet", "--name=" + name_}) && all;
-  return all ? "" : "Slurm could not be asked to end the step " + name_;
 }
 
 std::string EngineCall::end_rest(const Result<sys::Finished>& finished) const {
   if (container_ == nullptr) return "";
-  const bool by_slurm = container_->runtime == Runtime::srun;
-  bool may_be_left = true;
-  if (finished && finished->ended == sys::HowEnded::not_started) may_be_left = false;
-  if (finished && finished->ended == sys::HowEnded::exited) {
-    // Docker's own failure: where it lost the daemon, the engine goes on.
-    may_be_left = !by_slurm && finished->exit_code == k_runtime_failed;
-  }
-  if (!may_be_left) return "";
-  return by_slurm ? end_steps() : end_containers();
+  return LeftInside{effects_.processes, effects_.files, container_->runtime,
+                    cell_.program,      name_,          id_file_}
+      .end(finished);
 }
 
 void EngineCall::take_over(RunRecord& record, const sys::Finished& finished) const {

@@ -69,11 +69,6 @@ class EngineCall {
 
  private:
   [[nodiscard]] config::CommandLine line(const std::string& port) const;
-  // The output of a call of the runtime's; nothing when it did not end well.
-  [[nodiscard]] std::optional<std::string> asked(std::vector<std::string> argv) const;
-  [[nodiscard]] bool removed(const std::string& id) const;
-  [[nodiscard]] std::string end_containers() const;
-  [[nodiscard]] std::string end_steps() const;
 
   const Effects& effects_;
   const PreparedCell& cell_;

@@ -226,7 +226,7 @@ std::optional<ServerStart::Failed> ServerStart::start(const std::string& port) {
   spec.timeout_seconds = longest_step_seconds(cell_.cell) + waits_ + k_backstop_seconds;
   spec.output_limit = static_cast<std::uint64_t>(cell_.cell.engine->output_limit) *
                       static_cast<std::uint64_t>(steps_);
-  spec.kill_grace_seconds = k_grace_seconds;
+  spec.kill_grace_seconds = std::max(spec.kill_grace_seconds, k_grace_seconds);  // srun's is longer
   spec.whole_output = false;
   ServerProcess::OnLine on_line;
   if (ready_line_) {
@@ -321,8 +321,9 @@ void ServerStart::tell(RunRecord& record, Place place) const {
                        ? how
                        : fmt::format("{}: {}", record.error.value_or("the server ended"), how);
   } else if (finished_->signal == SIGKILL) {
-    record.warnings.push_back(fmt::format(
-        "the server did not end within {:g} s of SIGTERM and was killed", k_grace_seconds));
+    record.warnings.push_back(
+        fmt::format("the server did not end within {:g} s of SIGTERM and was killed",
+                    call_.spec.kill_grace_seconds));
   } else if (finished_->signal != 0 && finished_->signal != SIGTERM) {
     record.warnings.push_back(
         fmt::format("the server {} when it was told to end", signal_words(finished_->signal)));

@@ -135,6 +135,18 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
       if (!holds(seen, point.place)) seen.push_back(point.place);
     }
   }
+  // What load curves are drawn with, from the last word on the run.
+  Json bases = Json::array();
+  const auto* judged = look_up(index.run_verdicts, run);
+  if (judged != nullptr) {
+    for (const verdict::CellVerdict& cell : index.verdicts[judged->front()].gate.cells) {
+      for (const verdict::MetricVerdict& one : cell.metrics) {
+        const auto at = metric_at.find(history::metric_of(one.metric));
+        if (!cell.cell.concurrency || !one.baseline || at == metric_at.end()) continue;
+        bases.push_back({cell.cell.str(), at->second, *one.baseline});
+      }
+    }
+  }
   for (const std::uint32_t at : seen) {
     const history::Place& place = history.places[at];
     places.push_back(site_place_json(place));
@@ -148,7 +160,8 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
           {"places", std::move(places)},
           {"verdicts", std::move(verdicts)},
           {"metrics", std::move(metrics)},
-          {"points", std::move(points)}};
+          {"points", std::move(points)},
+          {"bases", std::move(bases)}};
 }
 
 Json site_baselines_json(const SiteIndex& index) {

@@ -23,6 +23,15 @@ test('those of one prompt at several concurrencies, by rising concurrency', () =
   assert.equal(curves[0].loads[1][1].get('output_tokens_per_second'), undefined);
 });
 
+test("the base's medians and rates lie next to those of the run, as far as it has the load", () => {
+  const points = [['1', 's/m/cpu/chat@c1', 0, 0.2], ['2', 's/m/cpu/chat@c4', 0, 0.3]];
+  const bases = [['s/m/cpu/chat@c1', 0, 0.1], ['s/m/cpu/chat@c8', 0, 0.1], ['s/m/cpu/chat@c4', 2, 65], ['s/m/cpu/other@c4', 0, 1]];
+  const [{known, loads}] = loadCurves(metrics, points, bases);
+  assert.equal(known.get('base time_to_first_token_seconds').label, 'TTFT, base');
+  assert.deepEqual(loads.map(([, values]) => values.get('base time_to_first_token_seconds')), [0.1, undefined]);
+  assert.deepEqual(loads.map(([concurrency]) => concurrency), [1, 4]);
+});
+
 test('nothing of what is no number, and of a run without servers', () => {
   assert.deepEqual(loadCurves(metrics, [['1', 's/m/cpu/chat@c1', 0, NaN], ['2', 's/m/cpu/chat@c2', 0, null]]), []);
   assert.deepEqual(loadCurves(metrics, []), []);

@@ -153,9 +153,9 @@ TEST(Server, TakesWhatALongRunIs) {
   EXPECT_EQ(most.requests, 1000);
 
   // 1000 requests at one a second take longer than the timeout of 300 s.
-  const auto slow = parse_text(with_server(
-      k_plain + ", slo: {ttft: 1s}",
-      "prompts: {most: {text: Hello, tokens: 8, capacity: {low: 1, high: 64}}}\n"));
+  const auto slow = parse_text(
+      with_server(k_plain + ", slo: {ttft: 1s}",
+                  "prompts: {most: {text: Hello, tokens: 8, capacity: {low: 1, high: 64}}}\n"));
   ASSERT_TRUE(slow) << slow.error().message;
   const auto none = expand(*slow);
   ASSERT_FALSE(none);
@@ -242,7 +242,7 @@ TEST(Server, MistakesAreNamedWhereTheyStand) {
       {"command: [x, '{tokens}'], output: llama-bench, token_env: A", "3:65", "kind: server"},
       {"kind: server, api: llama, url: 'http://h:1', container: docker", "3:63",
        "runs already under url"},
-      {k_plain + ", container: {runtime: srun}", "3:80", "listen on another machine"},
+      {k_plain + ", container: {runtime: srun}", "3:80", "may listen on another node: say where"},
       {"kind: server, api: llama, url: 'http://h:1', probes: [ggml]", "3:60", "starts no program"},
       {"kind: server, api: llama, url: 'http://:8080'", "3:38", "url names no host"},
       {"kind: server, api: llama, url: 'http://[::1'", "3:38", "url names no host"},

@@ -204,13 +204,19 @@ gate: {runs: 1, repeats: 2}
   world.environment["PATH"] = "/usr/bin";
   world.files.put("/usr/bin/docker", "program");
   world.files.set_executable("/usr/bin/docker");
+  bool hangs = false;
   run::FakeProcesses asked{[&](const sys::ProcessSpec& spec) {
     sys::Finished finished;
+    if (spec.argv.at(1) == "ps") finished.out = "abc123\n";  // by its label, for it has no id yet
+    if (spec.argv.at(1) != "run") return finished;
     const auto at = std::ranges::find(spec.argv, "nvidia-smi");
     if (at == spec.argv.end()) return run::FakeProcesses::good(spec);
     EXPECT_EQ(*(at - 1), "--entrypoint");
     EXPECT_EQ(*(at + 1), "me/engine");
+    EXPECT_EQ(spec.argv.at(2), "--rm");
+    EXPECT_THAT(spec.argv.at(3), testing::StartsWith("--cidfile=/"));
     finished.out = "NVIDIA A100, 40960 MiB\nNVIDIA A100, 40960 MiB\n";
+    if (hangs) finished.ended = sys::HowEnded::timed_out;
     return finished;
   }};
   sys::World inside{world.files, asked,      world.clock, world.locks,    world.http,
@@ -221,6 +227,13 @@ gate: {runs: 1, repeats: 2}
   const auto run = read_measured(job, "");
   ASSERT_TRUE(run) << run.error().message;
   EXPECT_THAT(run->profiles.at(0).provenance.machine_class, HasSubstr("2x-NVIDIA-A100"));
+
+  hangs = true;
+  ASSERT_TRUE(gate(job, {}));
+  EXPECT_TRUE(std::ranges::any_of(asked.started, [](const sys::ProcessSpec& spec) {
+    return spec.argv ==
+           std::vector<std::string>{"/usr/bin/docker", "rm", "--force", "--volumes", "abc123"};
+  })) << "what hangs is removed";
 }
 
 TEST(Gate, HoldsWhatIsAcceptedAgainstWhatComes) {

@@ -159,6 +159,19 @@ TEST(Assemble, TakesCountsOfHeldRequestsAsExactWhereTheyAgree) {
   EXPECT_EQ(measured().repeatability, 0.02);
 }
 
+// Of the last run alone; a graph whose rows are not known is in no batch.
+TEST(Assemble, KeepsTheSizesOfBatchesWhereRequestsShareThem) {
+  std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 512)};
+  records[0].probes[0].graphs = {{.rows = 9, .computed = 1}};
+  records[1].probes[0].graphs = {{.rows = 4, .computed = 70},
+                                 {.rows = 4, .computed = 2},
+                                 {.rows = 36, .computed = 2},
+                                 {.rows = 0, .computed = 5}};
+  EXPECT_EQ(assemble(facts(Sweep::overlapping), records).batches,
+            (std::map<std::int64_t, std::int64_t>{{4, 72}, {36, 2}}));
+  EXPECT_TRUE(assemble(facts(), records).batches.empty()) << "one request at a time";
+}
+
 // What a server counted itself, as whole numbers: of loads of several lengths, the longest.
 TEST(Assemble, TakesTheSharesThatAServerReports) {
   std::vector<RunRecord> records{counted(0, 4, 40), counted(1, 8, 80), counted(2, 12, 120)};

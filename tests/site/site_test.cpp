@@ -10,6 +10,7 @@
 #include "gate/base/json.hpp"
 #include "gate/site/parts.hpp"
 
+#include "tests/browser/served_scene.hpp"
 #include "tests/browser/site_scene.hpp"
 
 namespace weir::site {
@@ -219,6 +220,22 @@ TEST(Site, TellsOfARunWhichKernelsChanged) {
   EXPECT_EQ(cell["kernels"][0], Json::parse(R"(["rms_norm_f32", null, "12"])"));
   EXPECT_EQ(cell["metrics"][0]["current"], 77);
   EXPECT_EQ(run["points"].size(), 7U);  // all that was measured that night on that machine
+}
+
+TEST(Site, TellsOfARunOfServersWhatItsBaseMeasured) {
+  const Site site(scene::served_scene());
+  const std::string id = document(site, "data/runs.js")["runs"][0]["id"];
+  const Json run = document(site, "data/runs/" + id + ".js");
+  ASSERT_EQ(run["bases"].size(), run["points"].size());
+  for (const Json& base : run["bases"]) {
+    if (base[0] != "llama-server/tiny-llama/cpu/chat@c4") continue;
+    if (run["metrics"][base[1].get<std::size_t>()]["name"] != "time_to_first_token_seconds") {
+      continue;
+    }
+    EXPECT_DOUBLE_EQ(base[2], 0.8 * 4 * 0.018);
+    return;
+  }
+  FAIL() << "chat@c4 has no base";
 }
 
 TEST(Site, TellsTheAgeOfEachBaselineByItsNewest) {

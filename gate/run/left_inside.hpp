@@ -1,0 +1,34 @@
+// Ends what docker, podman or Slurm may leave of a process that ended otherwise than by itself.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gate/config/settings.hpp"
+#include "gate/sys/files.hpp"
+#include "gate/sys/process.hpp"
+
+namespace weir::run {
+
+struct LeftInside {
+  sys::Processes& processes;
+  const sys::Files& files;
+  config::Runtime runtime;
+  std::string program;  // of the runtime, absolute
+  std::string name;     // as Carried::name
+  std::string id_file;  // as Carried::id_file
+
+  // Of a process that has ended. What cannot be ended, or is not known, is told in words; "" when
+  // nothing is left.
+  [[nodiscard]] std::string end(const Result<sys::Finished>& finished) const;
+
+ private:
+  // The output of a call of the runtime's; nothing when it did not end well.
+  [[nodiscard]] std::optional<std::string> asked(std::vector<std::string> argv) const;
+  [[nodiscard]] bool removed(const std::string& id) const;
+  [[nodiscard]] std::string end_containers() const;
+  [[nodiscard]] std::string end_steps() const;
+};
+
+}  // namespace weir::run
