@@ -1,6 +1,6 @@
 // The parts of ci/museum that are data: which releases have to be counted for which cells, and what weir says of each piece.
 //   museum.mjs needs RUNS [NAME…] | judge WEIR RUNS [NAME…]
-// A piece of pieces.json is {name, good, bad, cell, metric, cause, why, reported}: releases of llama.cpp, the cell that
+// A piece of pieces.json is {name, good, bad, cell, metric, cause, why, told}: releases of llama.cpp, the cell that
 // shows it, a metric (or "placement") that must fail, the kind of finding that must come first, and where it was told.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
