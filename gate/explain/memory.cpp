@@ -40,9 +40,11 @@ std::string context_words(const ModelFacts* model, const Rational& bytes) {
 // The cache is of another size, by more than its padding, and no work moved.
 bool cache_leads(const Board& board) {
   const auto bytes = exact_values(board.evidence, "kv_cache_bytes");
+  // A fusion that is gained comes with another build.
   const auto moved = [](const Board::Entry& entry) {
-    return entry.finding.kind == kind::work_moved_to_cpu ||
-           entry.finding.kind == kind::work_moved_to_gpu;
+    const std::string& kind = entry.finding.kind;
+    return kind == kind::work_moved_to_cpu || kind == kind::work_moved_to_gpu ||
+           kind == kind::fusion_gained;
   };
   return bytes && board.found.levels.contains("kv_cache_bytes") && !board.entries.empty() &&
          std::ranges::none_of(board.entries, moved) &&
