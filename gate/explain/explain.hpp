@@ -39,7 +39,7 @@ constexpr const char* extra_copies = "extra_copies";
 constexpr const char* copies_removed = "copies_removed";
 // the same work by another kernel
 constexpr const char* variant_changed = "variant_changed";
-// the same kernel, other code behind its name
+// the same kernel, other code behind its name, or other groups
 constexpr const char* code_changed = "code_changed";
 constexpr const char* splits_changed = "splits_changed";
 // the same work in more or fewer submissions

@@ -376,9 +376,9 @@ void add_works(Board& board, Moves moves, bool added) {
   const std::string names =
       joined_names(moves.size() > 3 ? Moves(moves.begin(), moves.begin() + 3) : moves);
   if (fusion && !same_graph) {
-    finding.headline = fmt::format("Fusion seems {}: {} has other code, and {} {} apart.",
+    finding.headline = fmt::format("Fusion seems {}: {} has other code, and {} {} run{} apart.",
                                    added ? "lost" : "gained", safe(recoded.front()), names,
-                                   added ? "now runs" : "no longer runs");
+                                   added ? "now" : "no longer", moves.size() == 1 ? "s" : "");
   } else if (fusion) {
     finding.headline = fmt::format("Fusion {}: the same ops {} {} in kernels of {} own.",
                                    added ? "lost" : "gained", added ? "now run" : "no longer run",
