@@ -1,7 +1,8 @@
 // How well the load driver keeps time, and how much of it it needs: against a server whose tokens
 // come at known moments.
 //
-//   load_cost [RUNS]     runs of each row (default 10); prints tables in Markdown
+//   load_cost [RUNS [STREAMS]]     runs of each row (default 10); prints tables in Markdown, with
+//                                  STREAMS only the rows of so many
 //
 // The driver runs on the first core that this process may use, the server's thread on the last.
 #include <algorithm>
@@ -118,7 +119,10 @@ double ms(const std::vector<double>& seconds, double share) {
   return 1e3 * stats::quantile(seconds, share).value_or(NAN);
 }
 
+int only_streams = 0;  // 0: all rows
+
 void print_gaps(const char* name, const Shape& shape, int runs) {
+  if (only_streams != 0 && shape.streams != only_streams) return;
   std::vector<Run> all;
   for (int i = 0; i < runs; ++i) all.push_back(drive(shape));
   const auto best = std::min_element(all.begin(), all.end(), [](const Run& a, const Run& b) {
@@ -197,6 +201,7 @@ void throughput(int runs) {
 
 int main(int argc, char** argv) {
   const int runs = argc > 1 ? std::max(std::atoi(argv[1]), 1) : 10;
+  if (argc > 2) weir::benchmarks::only_streams = std::atoi(argv[2]);
   weir::benchmarks::gaps(runs);
-  weir::benchmarks::throughput(runs);
+  if (argc <= 2) weir::benchmarks::throughput(runs);
 }
