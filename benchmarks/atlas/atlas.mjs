@@ -1,6 +1,6 @@
 // The parts of ci/atlas that are data: which releases are missing, what a run holds beyond a history, the tables.
 //   atlas.mjs missing [VERSION…] | find RELEASE | list | table | causes | picture | changes | show VERSION RELEASE RUN.jsonl DATA.jsonl | verdicts WEIR RUNS |
-//     refuse VERSION RELEASE STAGE FILE | record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
+//     refuse VERSION RELEASE STAGE FILE | counts|record VERSION RELEASE RUN.jsonl | explain WEIR RUNS
 // cells.jsonl.zst: a line for each release and cell: its kernels per token or prefill, or its last words.
 // changes.jsonl.zst: what weir explain says of each cell between a release and the one before it.
 import { spawnSync } from 'node:child_process';
@@ -68,11 +68,8 @@ const cells_of = (version, release, file) => {
   });
 };
 
-const record = (version, release, file) => {
-  const rows = cells_of(version, release, file);
-  put('cells.jsonl.zst', version, rows);
-  console.log(rows.some(({ kernels }) => kernels) ? 'counts' : 'none');
-};
+const counts = (...run) => console.log(cells_of(...run).some(({ kernels }) => kernels) ? 'counts' : 'none');
+const record = (version, release, file) => put('cells.jsonl.zst', version, cells_of(version, release, file));
 
 // Explain needs both runs; where one is no longer in the cache, what is stored stays.
 const explain = (weir, runs) => {
@@ -316,15 +313,15 @@ const verbs = {
     const chosen = wanted.length > 0 ? wanted.map((version) => releases[place[version]]) : releases;
     for (const one of chosen.filter(({ version }) => !known.has(version))) console.log(Object.values(one).join(' '));
   },
-  // The last package of a release, or a version.
+  // The first package of a release, or a version.
   find: (name) => {
-    const found = releases.findLast(({ version, release }) => version === name || release === name);
+    const found = releases.find(({ version, release }) => version === name || release === name);
     if (!found) throw new Error(`${name}: not in benchmarks/atlas/releases.txt`);
     console.log(Object.values(found).join(' '));
   },
   refuse: (version, release, stage, file) => put('cells.jsonl.zst', version,
     [{ version, release, cell: '', words: `${stage}: ${last_words(readFileSync(file, 'utf8'))}` }]),
-  record, explain, verdicts, list, table, causes, picture, changes, show,
+  counts, record, explain, verdicts, list, table, causes, picture, changes, show,
 };
 try {
   verbs[what](...words);

@@ -56,13 +56,13 @@ bool nameless(const Move* move) { return has_no_name(move->name); }
 
 // --- kernels without names, from other code ------------------------------------------------------
 
-// Most of the kernels without names that ran before are gone: another build of the shaders.
+// Many of the kernels without names that ran before are gone: another build of the shaders.
 bool built_anew(const Board& board, const Moves& gone) {
   std::set<std::string> names;
   for (const Work& work : board.evidence.before.works) {
     if (has_no_name(work.name)) names.insert(work.name);
   }
-  return gone.size() * 4 > names.size() * 3;
+  return gone.size() >= 2 && gone.size() * 3 >= names.size();
 }
 
 // What came for what went, among kernels without names: all of it, where it adds up to nothing.
@@ -105,8 +105,9 @@ void add_replaced(Board& board, bool one_by_one) {
   finding.cause = "their code was changed or compiled anew, or another variant was chosen.";
   finding.look_at = "weir kernels, which shows the code of a recorded kernel.";
   board.take(all);
-  // Less than any count: the work is the same.
-  board.add(std::move(finding), 0.5);
+  // After any count and memory: the work is the same.
+  const bool alone = board.found.counts.empty() && board.found.levels.empty();
+  board.add(std::move(finding), 0.5, alone ? 1 : 3);
 }
 
 // --- the same work by another kernel -----------------------------------------------------------

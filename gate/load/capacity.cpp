@@ -143,7 +143,8 @@ class Search {
     }
     (void)somewhere(std::sqrt(kept * missed));
     for (int more = 0; !(come_closer() && more >= k_least) && more < k_most; ++more) {
-      WEIR_CHECK(is_missed(found_.rate * (more % 2 == 0 ? 1 - k_apart : 1 + k_apart)));
+      const double beside = found_.rate * (more % 2 == 0 ? 1 - k_apart : 1 + k_apart);
+      WEIR_CHECK(is_missed(std::clamp(beside, plan_.lowest, plan_.highest)));
     }
     return std::move(found_);
   }

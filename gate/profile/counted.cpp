@@ -246,7 +246,7 @@ void add_shares(const CellFacts& facts, const Records& counted, Profile& profile
     const bool same = std::ranges::adjacent_find(shares, std::not_equal_to<>()) == shares.end();
     const auto values =
         collect<double>(shares, [](const Rational& share) { return share.value(); });
-    add_metric(same && facts.sweep != Sweep::overlapping
+    add_metric(same && sweep_seen(facts, counted) != Sweep::overlapping
                    ? exact_measurement(*metric, facts.times_source, shares.front())
                    : varying_measurement(*metric, facts.times_source, values),
                profile);

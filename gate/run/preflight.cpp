@@ -340,7 +340,7 @@ class Preflight {
     }
     // Where nothing holds the server back, requests are counted as they happen to meet.
     if (cell.sweep == profile::Sweep::held &&
-        (!sys::can_see_rest() ||
+        (!sys::can_see_rest() || cell.engine->container ||
          !(holds(prepared.probes, "ggml") || holds(prepared.probes, "vulkan")))) {
       if (cell.must_be_held) {
         add(fmt::format("{}prompt \"{}\": {}", where(cell), cell.key.prompt, k_cannot_be_held));

@@ -108,8 +108,8 @@ Result<void> take_text(std::string_view text, bool first, CommitChanges& all) {
   if (auto problem = io.problem()) return tl::unexpected(*problem);
   const std::size_t from = before ? all.commits.of(*before) : 0;
   const std::size_t to = all.commits.of(commit);
-  if (std::max(all.commits.all.size(), all.changed.size()) > k_most_commits) {
-    return fail(Code::data, "there are more than {} commits, or pairs of them", k_most_commits);
+  if (all.commits.all.size() > k_most_commits) {
+    return fail(Code::data, "there are more than {} commits", k_most_commits);
   }
   all.counted.resize(all.commits.all.size());
   bool fresh = false;
@@ -121,6 +121,11 @@ Result<void> take_text(std::string_view text, bool first, CommitChanges& all) {
     fresh = all.counted[to].emplace(all.cells.of(cell), std::move(counted)).second;
   }
   if (auto problem = io.problem()) return tl::unexpected(*problem);
+  if (all.changed.size() > k_most_commits || all.cells.all.size() > k_most_cells ||
+      all.kernels.all.size() > k_most_kernels) {
+    return fail(Code::data, "there are more than {} pairs of commits, {} cells or {} kernels",
+                k_most_commits, k_most_cells, k_most_kernels);
+  }
   return fresh ? Result<void>{}
                : fail(Code::data, "\"{}\" of \"{}\" stands twice", text::printable(cell),
                       text::printable(commit));

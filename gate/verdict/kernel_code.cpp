@@ -201,19 +201,38 @@ std::map<std::string, std::string> renamed_kernels(const Question& question,
                                                    std::span<const Changed> kernels) {
   std::map<std::string, std::string> renamed;
   if (question.base == nullptr || question.nearest()) return renamed;
-  const auto& stored = question.base->codes;
-  const auto& now = question.candidate.codes;
+  const Baseline& base = *question.base;
+  const Profile& candidate = question.candidate;
+  const auto& stored = base.codes;
+  const auto& now = candidate.codes;
   if (!stored || !now || stored->varies || now->varies || !alike(*stored, *now)) return renamed;
-  const Kernels before = kernels_of(*stored, nullptr), after = kernels_of(*now, nullptr);
-  std::map<std::map<std::string, Rational>, std::string> gone;  // by code and calls
+  const bool groups = base.code_groups && candidate.code_groups;
+  const Kernels before = kernels_of(*stored, groups ? &*base.code_groups : nullptr);
+  const Kernels after = kernels_of(*now, groups ? &*candidate.code_groups : nullptr);
+  // Code of another size of shared memory, say, may have the same bytes.
+  const auto same_facts = [&](const Ran& ran) {
+    return std::ranges::all_of(ran.codes, [&](const auto& one) {
+      const auto* was = look_up(base.code_facts, one.first);
+      const auto* is = look_up(candidate.code_facts, one.first);
+      return was == nullptr || is == nullptr || *was == *is;
+    });
+  };
+  std::multimap<std::map<std::string, Rational>, std::string> gone;  // by code and calls
   for (const Changed& one : kernels) {
     const Ran* was = look_up(before, one.name);
-    if (!one.current && was != nullptr) gone.emplace(was->codes, one.name);
+    if (one.current || was == nullptr || one.baseline != was->calls) continue;
+    gone.emplace(was->codes, one.name);
   }
   for (const Changed& one : kernels) {
     const Ran* is = look_up(after, one.name);
-    if (one.baseline || is == nullptr) continue;
-    if (const auto found = gone.extract(is->codes)) renamed[found.mapped()] = one.name;
+    if (one.baseline || is == nullptr || one.current != is->calls || !same_facts(*is)) continue;
+    const auto [first, last] = gone.equal_range(is->codes);
+    for (auto at = first; at != last; ++at) {
+      if (before.at(at->second).groups != is->groups) continue;
+      renamed[at->second] = one.name;
+      gone.erase(at);
+      break;
+    }
   }
   return renamed;
 }

@@ -111,7 +111,8 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) 
   if (cell.kernels.empty()) return {};
   std::vector<Changed> others = cell.kernels;
   std::vector<std::string> names;
-  if (!resolve_special(cell.cell, "kernel_names", question.limits).exact) {
+  const Limit by_name = resolve_special(cell.cell, "kernel_names", question.limits);
+  if (!by_name.exact || by_name.mode != Mode::gate) {
     for (const auto& [before, now] : renamed_kernels(question, cell.kernels)) {
       std::erase_if(others,
                     [&](const Changed& one) { return one.name == before || one.name == now; });

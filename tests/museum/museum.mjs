@@ -23,8 +23,9 @@ const needs = (runs, ...names) => {
   }
   for (const [release, cells] of wanted) {
     const file = join(runs, release, 'run.jsonl');
-    const has = existsSync(file) ? readFileSync(file, 'utf8') : '';
-    if ([...cells].some((cell) => !has.includes(`"cell":"${cell}"`))) console.log(join(runs, release), release, ...cells);
+    const has = (existsSync(file) ? readFileSync(file, 'utf8') : '').split('\n').filter(Boolean).map((line) => JSON.parse(line))
+      .filter(({ ended, exit_code }) => ended === 'exited' && !exit_code);
+    if ([...cells].some((cell) => !has.some((one) => one.cell === cell))) console.log(join(runs, release), release, ...cells);
   }
 };
 
@@ -35,7 +36,7 @@ const judge = (weir, runs, ...names) => {
     const problems = [];
     try {
       const gate = (release) => {
-        const ended = spawnSync(weir, ['gate', '-c', config, '--from', join(runs, release), '--baselines', folder, '--json', '-', '--quiet'],
+        const ended = spawnSync(weir, ['gate', '-c', config, '--from', join(runs, release), '--cell', piece.cell, '--baselines', folder, '--json', '-', '--quiet'],
           { encoding: 'utf8', maxBuffer: 1 << 28 });
         if (ended.status === null || ended.status > 1) throw new Error(`weir gate ended with ${ended.status}: ${ended.stderr}`);
         return JSON.parse(ended.stdout).cells.find(({ cell }) => cell === piece.cell);

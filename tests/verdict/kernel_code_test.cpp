@@ -175,6 +175,16 @@ TEST(KernelNames, OfTheSameCodeMayChangeUnlessALimitSaysOtherwise) {
   EXPECT_THAT(renamed.kernels, SizeIs(2));
   const CellVerdict other = judge(named("set_rows_f16_i64", "00000000000000c2"), {base}, {});
   EXPECT_EQ(other.kernels_verdict, Outcome::fail);
+  profile::Profile wider = named("set_rows_f16_i64", code.c_str());
+  wider.code_groups = set_of({{"set_rows_f16_i64@" + code, 4}});
+  profile::Profile narrow = named("set_rows_f16", code.c_str());
+  narrow.code_groups = set_of({{"set_rows_f16@" + code, 1}});
+  EXPECT_EQ(judge(wider, {stored(narrow)}, {}).kernels_verdict, Outcome::fail) << "more groups";
+  profile::Profile shared = named("set_rows_f16_i64", code.c_str()),
+                   small = named("set_rows_f16", code.c_str());
+  shared.code_facts[code].costs["shared_bytes"] = 65536;
+  small.code_facts[code].costs["shared_bytes"] = 1024;
+  EXPECT_EQ(judge(shared, {stored(small)}, {}).kernels_verdict, Outcome::fail) << "other costs";
   LimitEntry names;
   names.metrics = {"kernel_names"};
   names.exact = true;

@@ -70,7 +70,9 @@ export function cellFacts(overview) {
 // The command that counts a cell again at a commit, to be read; null where the site names none.
 export function commandOf(overview, commit, cell) {
   const pattern = overview.changes?.repeat;
-  return pattern ? h('code', {class: 'command'}, pattern.replaceAll(/\{(commit|cell)\}/g, (_, name) => (name === 'cell' ? cell : commit))) : null;
+  // What a shell would take for more than a word is not offered.
+  const plain = [commit, cell].every((word) => /^[A-Za-z0-9._@/+-]+$/.test(word ?? ''));
+  return pattern && plain ? h('code', {class: 'command'}, pattern.replaceAll(/\{(commit|cell)\}/g, (_, name) => (name === 'cell' ? cell : commit))) : null;
 }
 
 export function cellLink(id, name, parts) {

@@ -195,9 +195,15 @@ WEIR_RUNTIME(cudaMemcpy2DAsync, (void* to, size_t to_pitch, const void* from, si
   return copy(to, from, {to_pitch, from_pitch, width, height}, stream, false);
 }
 WEIR_RUNTIME(cudaMemcpy3DPeerAsync, (const streams::PeerCopy* of, void* stream)) {
-  if (of->from.array != nullptr || of->to.array != nullptr) return fail(k_invalid_value);
-  return copy(of->to.at, of->from.at,
-              {of->to.pitch, of->from.pitch, of->width, of->height * of->depth}, stream, false);
+  // Of one block, and between memory alone: what engines ask for.
+  if (of->from.array != nullptr || of->to.array != nullptr || of->depth != 1) {
+    return fail(k_invalid_value);
+  }
+  const auto start = [](const streams::PeerCopy::End& end) {
+    return end.at + (end.position[2] * end.height + end.position[1]) * end.pitch + end.position[0];
+  };
+  return copy(start(of->to), start(of->from), {of->to.pitch, of->from.pitch, of->width, of->height},
+              stream, false);
 }
 WEIR_RUNTIME(cudaMemset, (void* to, int value, size_t bytes)) {
   return set(to, value, bytes, nullptr);

@@ -285,7 +285,7 @@ struct KernelOfNode {
 // As a real one says of a library's node that its kernel is none of the program's. A program may
 // write into the list of parameters, and through it: nothing runs, so that nobody reads either.
 WEIR_RUNTIME(cudaGraphKernelNodeGetParams, (const void* node, KernelOfNode* out)) {
-  static char unread[256];
+  alignas(64) static char unread[32768];  // the most that CUDA takes for one launch
   static void* parameters[256];
   const auto* of = static_cast<const Node*>(node);
   if (of->type != streams::k_kernel_node) return fail(k_invalid_value);
