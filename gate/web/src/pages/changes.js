@@ -176,7 +176,7 @@ function details(overview, step, one) {
     one.causes?.length ? [h('h3', {}, 'Cause'), one.causes.map((at) => h('p', {}, causeOf(overview, step.causes[at])))] : null,
     judged.length ? [h('h3', {}, 'Numbers'), numbers('Numbers that are worse or better', judged)] : null,
     (one.findings ?? []).map(([kind, text]) => [h('h3', {}, kindWords(kind)), h('p', {class: 'lines'}, step.texts[text])]),
-    again('') ? [h('h3', {}, 'Count it again'), again(step.commit), again(step.before)] : null,
+    again(step.commit) ? [h('h3', {}, 'Count it again'), again(step.commit), again(step.before)] : null,
     others.length ? h('details', {}, h('summary', {}, counted(others.length, 'number'), ' that a gate shows and does not judge'), numbers('Other numbers', others)) : null,
   ];
 }
