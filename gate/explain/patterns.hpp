@@ -134,8 +134,9 @@ struct Board {
 
 using Pattern = void(Board& board);
 Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pieces, find_kernels,
-    find_totals, find_barriers, find_code, find_splits, find_copies, find_context, find_slow,
-    find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest, find_times;
+    find_totals, find_barriers, find_submits, find_code, find_splits, find_copies, find_context,
+    find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest,
+    find_times;
 
 // Writes each amount as a line, held against the model's layers where that fits, and fills the
 // finding's layers, tensors and per_layer from the first of them. Says how surprising the fit is.

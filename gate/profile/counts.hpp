@@ -58,7 +58,7 @@ struct GraphCount {
   std::int64_t splits = 0;
   // All computations together, by base name: tensor_copies, tensor_sets, tensor_gets, copied_bytes,
   // backend_syncs; each from the end of the graph before.
-  std::map<std::string, std::int64_t> sums;
+  std::map<std::string, std::int64_t> sums{};
 
   friend bool operator==(const GraphCount&, const GraphCount&) = default;
 };

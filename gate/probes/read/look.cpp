@@ -225,10 +225,11 @@ class Loader {
                           return one.name.starts_with("libggml");
                         });
     words.resize(of_libraries);
-    any_library([&](const LoadedLibrary& one) {
-      if (!is_of_system(one.path)) held.merge(words_in(one.path, words));
-      return false;
-    });
+    for (const auto* list : {&facts_.libraries, &facts_.plug_ins}) {
+      for (const LoadedLibrary& one : *list) {
+        if (!is_of_system(one.path)) held.merge(words_in(one.path, words));
+      }
+    }
     facts_.holds_marks = held.contains(marker_);
     for (const unit::DeviceApi* api : unseen) {
       if (held.contains(stem_of(*api))) facts_.names.emplace_back(api->name);
