@@ -189,11 +189,13 @@ const table = () => {
   }
 };
 
+const known_causes = () => lines(readFileSync(join(home, 'causes.jsonl'), 'utf8'));
+
 // The causes of causes.jsonl as a table: which counts and kernels of a release they are of, and the pull requests.
 const causes = () => {
   const plain = (text) => text.replaceAll('|', '\\|').replaceAll('<', '&lt;');
   console.log('| release | changed | cause | pull requests |\n| --- | --- | --- | --- |');
-  for (const one of readFileSync(join(home, 'causes.jsonl'), 'utf8').split('\n').filter(Boolean).map((line) => JSON.parse(line))) {
+  for (const one of known_causes()) {
     const what = [one.metric, one.kernel].filter(Boolean).map((name) => `\`${plain(name)}\``).join(', ');
     const where = [one.devices && `\`${plain(one.devices)}\``, one.models && `\`${plain(one.models)}\``, one.prompts].filter(Boolean).join(', ');
     const pulls = (one.pulls ?? []).map((number) => `[${number}](https://github.com/ggml-org/llama.cpp/pull/${number})`).join(', ');
@@ -244,8 +246,7 @@ ${parts.join('\n')}
 // Causes that people found (causes.jsonl): those of a step that name nothing else than what changed there. They were looked for on Vulkan; of CUDA
 // are those alone that name its devices.
 const causes_by_cell = () => {
-  const file = join(home, 'causes.jsonl');
-  const known = existsSync(file) ? lines(readFileSync(file, 'utf8')) : [];
+  const known = known_causes();
   const part = (pattern, name) => !pattern || new RegExp(`^(?:${pattern})$`).test(name);
   const ways = { more: (a, b) => a < b, fewer: (a, b) => a > b };
   return ({ before, commit, cell, values, kernels: [then = {}, now = {}] }) => {

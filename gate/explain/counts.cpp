@@ -489,6 +489,7 @@ void find_fixed(Board& board) {
   const bool stays = once.contains("allocations") && !board.found.levels.empty();
   board.add(std::move(finding), counts.units + 0.5, !alone ? 4 : stays ? 3 : 2);
 }
+
 void find_rest(Board& board) {
   std::vector<std::string> bases;
   for (const auto& [base, delta] : board.found.counts) {

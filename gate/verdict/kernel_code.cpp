@@ -44,6 +44,20 @@ Kernels kernels_of(const KernelSet& codes, const KernelSet* groups) {
   return kernels;
 }
 
+// Of both sides, with groups where both tell these of the same work. Nothing where a side does not
+// tell its code, or not by the same unit.
+std::optional<std::pair<Kernels, Kernels>> comparable_kernels(const CodeSide& before,
+                                                              const CodeSide& now) {
+  if (!before.codes || !now.codes || before.codes->varies || now.codes->varies ||
+      !alike(*before.codes, *now.codes)) {
+    return std::nullopt;
+  }
+  const bool grouped = before.groups && now.groups && alike(*before.groups, *before.codes) &&
+                       alike(*now.groups, *now.codes);
+  return std::pair(kernels_of(*before.codes, grouped ? &*before.groups : nullptr),
+                   kernels_of(*now.codes, grouped ? &*now.groups : nullptr));
+}
+
 std::vector<std::string> hashes_of(const Ran& ran) {
   std::vector<std::string> hashes;
   for (const auto& [hash, calls] : ran.codes) hashes.push_back(hash);
@@ -170,14 +184,9 @@ std::optional<Ruling> compare(const Question& question, bool exact, std::vector<
 }  // namespace
 
 std::vector<OtherCode> other_code(const CodeSide& before, const CodeSide& now) {
-  if (!before.codes || !now.codes || before.codes->varies || now.codes->varies ||
-      !alike(*before.codes, *now.codes)) {
-    return {};
-  }
-  const bool grouped = before.groups && now.groups && alike(*before.groups, *before.codes) &&
-                       alike(*now.groups, *now.codes);
-  auto changed = changes(kernels_of(*before.codes, grouped ? &*before.groups : nullptr),
-                         kernels_of(*now.codes, grouped ? &*now.groups : nullptr));
+  const auto sides = comparable_kernels(before, now);
+  if (!sides) return {};
+  auto changed = changes(sides->first, sides->second);
   describe(before, now, changed);
   return changed;
 }
@@ -201,19 +210,15 @@ std::map<std::string, std::string> renamed_kernels(const Question& question,
                                                    std::span<const Changed> kernels) {
   std::map<std::string, std::string> renamed;
   if (question.base == nullptr || question.nearest()) return renamed;
-  const Baseline& base = *question.base;
-  const Profile& candidate = question.candidate;
-  const auto& stored = base.codes;
-  const auto& now = candidate.codes;
-  if (!stored || !now || stored->varies || now->varies || !alike(*stored, *now)) return renamed;
-  const bool groups = base.code_groups && candidate.code_groups;
-  const Kernels before = kernels_of(*stored, groups ? &*base.code_groups : nullptr);
-  const Kernels after = kernels_of(*now, groups ? &*candidate.code_groups : nullptr);
+  const CodeSide base = code_of(*question.base), candidate = code_of(question.candidate);
+  const auto sides = comparable_kernels(base, candidate);
+  if (!sides) return renamed;
+  const auto& [before, after] = *sides;
   // Code of another size of shared memory, say, may have the same bytes.
   const auto same_facts = [&](const Ran& ran) {
     return std::ranges::all_of(ran.codes, [&](const auto& one) {
-      const auto* was = look_up(base.code_facts, one.first);
-      const auto* is = look_up(candidate.code_facts, one.first);
+      const auto* was = look_up(base.facts, one.first);
+      const auto* is = look_up(candidate.facts, one.first);
       return was == nullptr || is == nullptr || *was == *is;
     });
   };
