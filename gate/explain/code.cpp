@@ -48,9 +48,7 @@ void find_code(Board& board) {
   for (const auto* one : changed) finding.ops.push_back(one->kernel);
   finding.look_at = "weir kernels --diff KERNEL, which shows all that differs.";
   // After any count and memory: what changed those changes the code as well, and sizes groups.
-  const Differences& found = board.found;
-  const bool alone = found.counts.empty() && found.levels.empty() && found.fixed.empty();
-  board.add(std::move(finding), 0.5, other && alone ? 1 : 3);
+  board.add(std::move(finding), 0.5, other && board.found.only_works() ? 1 : 3);
 }
 
 }  // namespace weir::explain

@@ -270,11 +270,21 @@ void find_syncs(Board& board) {
       return per_layer(board, amounts, *fit, std::move(finding));
     }
   }
+  // Parts of the graph, copied tensors and new copies are each waited for.
+  const Rational splits = board.open("splits");
+  const bool cut = splits != k_none && (splits > k_none) == more;
+  const bool hidden = staged(board, delta);
+  const bool copied = more && !each && !cut && !hidden && delta == board.open("copies");
   Finding finding = board.about(more ? kind::sync_added : kind::sync_removed, base);
   arithmetic(board, amounts_of(board, {base}), finding);
   const std::string per = board.per();
-  finding.headline = fmt::format("The CPU waits for the GPU {} often{}{}.", more ? "more" : "less",
-                                 per.empty() ? "" : " in", per);
+  finding.headline =
+      fmt::format("The CPU waits for the GPU {} often{}{}{}.", more ? "more" : "less",
+                  per.empty() ? "" : " in", per, copied ? ", once a new copy" : "");
+  if (copied) {
+    add_number({"copies", delta}, finding);
+    board.take("copies");
+  }
   if (more && !each) {
     finding.cause = "results read back or written in between, or work no longer sent ahead.";
     finding.look_at = "what runs between two submissions: a read, a copy to the host, a log.";
@@ -283,7 +293,7 @@ void find_syncs(Board& board) {
   board.take("backend_syncs");
   // Work that is gone is no longer waited for: that comes first.
   const bool gone = !board.found.kernels.empty() || board.open("dispatches") < k_none;
-  const bool follows = each || (!more && gone) || staged(board, delta);
+  const bool follows = each || cut || (!more && gone) || hidden;
   board.add(std::move(finding), k_sync_units * size_of(delta), follows ? 2 : 1);
 }
 
@@ -327,9 +337,10 @@ void find_barriers(Board& board) {
   // One before a copy and one behind it: where no dispatch changed, they came with the copies.
   const bool with_copies = goes_along(copies) && dispatches == k_none && !kernels_changed;
   if (with_copies && size_of(barriers) <= 2 * size_of(copies)) return;
-  // Barriers stand between dispatches: other kernels, other barriers.
+  // Barriers stand between dispatches: other kernels, other barriers; the same ones of other sizes
+  // or code, the same barriers.
   double explained = 0;
-  for (const Board::Entry& entry : board.entries) explained += entry.units;
+  for (const Board::Entry& entry : board.entries) explained += entry.rank < 3 ? entry.units : 0;
   const bool with_kernels = goes_along(dispatches) || kernels_changed;
   if (with_kernels && size_of(barriers) <= 2 * explained + 2) return;
   Finding finding = board.about(more ? kind::batching_lost : kind::batching_gained, "barriers");
@@ -470,7 +481,10 @@ void find_fixed(Board& board) {
   // What changes each token changes the warm-up as well.
   std::map<std::string, Rational> once = board.found.fixed;
   std::erase_if(once, [&](const auto& one) { return board.found.counts.contains(one.first); });
-  const bool alone = board.found.counts.empty() && board.found.kernels.empty();
+  // The same work by kernels that only have other code or sizes is no other count.
+  const bool alone =
+      board.found.counts.empty() &&
+      std::ranges::none_of(board.entries, [](const Board::Entry& entry) { return entry.rank < 2; });
   const Counts counts = counts_in(once);
   // Beside other changes a few more or less say little.
   constexpr double k_few = 5;
@@ -486,7 +500,9 @@ void find_fixed(Board& board) {
                                  per.empty() || !alone ? "" : "; no count" + per + " did");
   arithmetic(board, counts.amounts, finding);
   // What is taken at the start and stays says more than how often it was asked for.
-  const bool stays = once.contains("allocations") && !board.found.levels.empty();
+  const auto asked = once.find("allocations");
+  const bool stays = asked != once.end() && !board.found.levels.empty() &&
+                     counts.units - size_of(asked->second) < k_few;
   board.add(std::move(finding), counts.units + 0.5, !alone ? 4 : stays ? 3 : 2);
 }
 

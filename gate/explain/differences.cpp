@@ -146,6 +146,8 @@ bool Differences::work_changed() const {
          !cpu_ops.empty() || !graph.empty() || !levels.empty();
 }
 
+bool Differences::only_works() const { return counts.empty() && levels.empty() && fixed.empty(); }
+
 bool Differences::any() const { return work_changed() || !fixed.empty() || !times.empty(); }
 
 std::optional<Rational> count_change(const Evidence& evidence, const std::string& name,

@@ -77,17 +77,21 @@ Moves replaced(const Board& board, bool one_by_one) {
     std::erase_if(*side,
                   [](const Move* one) { return one->before != k_none && one->after != k_none; });
   }
-  if (!one_by_one || !built_anew(board, open.down)) return {};
+  if (!one_by_one) return {};
   std::multimap<double, const Move*> came;
   for (const Move* up : open.up) came.emplace(up->size(), up);
   Moves pairs;
+  std::set<double> sizes;
   for (const Move* down : open.down) {
     const auto found = came.find(down->size());
     if (found == came.end()) continue;
     pairs.insert(pairs.end(), {down, found->second});
+    sizes.insert(down->size());
     came.erase(found);
   }
-  return pairs;
+  // That several run just as often as others did is no chance.
+  const bool each = pairs.size() == 2 * open.down.size() && sizes.size() >= 3;
+  return each || built_anew(board, open.down) ? pairs : Moves{};
 }
 
 void add_replaced(Board& board, bool one_by_one) {
@@ -105,9 +109,8 @@ void add_replaced(Board& board, bool one_by_one) {
   finding.cause = "their code was changed or compiled anew, or another variant was chosen.";
   finding.look_at = "weir kernels, which shows the code of a recorded kernel.";
   board.take(all);
-  // After any count and memory: the work is the same.
-  const bool alone = board.found.counts.empty() && board.found.levels.empty();
-  board.add(std::move(finding), 0.5, alone ? 1 : 3);
+  // The work is the same.
+  board.add(std::move(finding), 0.5, board.found.only_works() ? 1 : 3);
 }
 
 // --- the same work by another kernel -----------------------------------------------------------
@@ -128,14 +131,43 @@ std::vector<Moves> swapped(const Open& open) {
   return groups;
 }
 
+// Known to tell of the same work.
+bool same_works(const Move* a, const Move* b) {
+  const auto works = profile::role_of(a->name).works;
+  return !works.empty() && works == profile::role_of(b->name).works;
+}
+
 // Names that begin alike, or that are known to tell of the same work.
 bool alike(const Move* a, const Move* b) {
   const auto& left = a->parsed.words;
   const auto& right = b->parsed.words;
   const auto same = static_cast<std::size_t>(std::ranges::mismatch(left, right).in1 - left.begin());
-  if (same > 0 && same * 2 >= std::max(left.size(), right.size())) return true;
-  const auto works = profile::role_of(a->name).works;
-  return !works.empty() && works == profile::role_of(b->name).works;
+  return (same > 0 && same * 2 >= std::max(left.size(), right.size())) || same_works(a, b);
+}
+
+// Kinds of kernels that do the same work, one for the other as often, whatever their variants.
+std::vector<Moves> exchanged_kinds(const Open& open) {
+  std::map<std::vector<std::string>, Moves> kinds;
+  for (const Move* move : joined(open.up, open.down)) {
+    if (!move->parsed.words.empty() && !nameless(move)) kinds[move->parsed.words].push_back(move);
+  }
+  std::erase_if(kinds, [](const auto& kind) { return sum_of(kind.second) == k_none; });
+  std::vector<Moves> groups;
+  if (kinds.size() > 1000) return groups;
+  for (auto one = kinds.begin(); one != kinds.end(); ++one) {
+    for (auto other = std::next(one); other != kinds.end() && !one->second.empty(); ++other) {
+      if (other->second.empty()) continue;
+      const Move *a = one->second.front(), *b = other->second.front();
+      // Of small kernels a longer name is another, fused one.
+      const bool same = is_small(a) || is_small(b) ? same_works(a, b) : alike(a, b);
+      Moves both = joined(one->second, other->second);
+      if (!same || sum_of(both) != k_none) continue;
+      groups.push_back(std::move(both));
+      one->second.clear();
+      other->second.clear();
+    }
+  }
+  return groups;
 }
 
 // One kernel for another as often.
@@ -166,6 +198,14 @@ bool extends(const Move* a, const Move* b) {
          std::ranges::all_of(less, [&](const std::string& word) { return holds(more, word); });
 }
 
+// Those for which `is` holds, no longer among the others.
+std::vector<Moves> take_out(std::vector<Moves>& groups, bool (*is)(const Moves&)) {
+  const auto rest = std::ranges::stable_partition(groups, std::not_fn(is));
+  std::vector<Moves> taken(rest.begin(), rest.end());
+  groups.erase(rest.begin(), rest.end());
+  return taken;
+}
+
 // Several calls of one kernel for each of another that is named by more words (gemv_qkv for three
 // gemv): what came and what went.
 std::optional<std::pair<const Move*, const Move*>> merged(const Open& open, bool lost) {
@@ -179,16 +219,23 @@ std::optional<std::pair<const Move*, const Move*>> merged(const Open& open, bool
   return std::nullopt;
 }
 
-void add_variants(Board& board, std::vector<Moves> groups) {
+// By their names only the sizes of the work's pieces differ.
+bool only_tuned(const Moves& group) {
+  const auto name = [](const Move* move) { return profile::untuned_name(move->name); };
+  return std::ranges::all_of(
+      group, [&](const std::string& one) { return one == name(group.front()); }, name);
+}
+
+void add_variants(Board& board, std::vector<Moves> groups, int rank = 1) {
   if (groups.empty()) return;
   std::ranges::stable_sort(groups, std::greater(), units_of);
   Finding finding;
   finding.kind = kind::variant_changed;
   finding.metric = metric_name(board.evidence, "dispatches");
-  const Move* first = groups.front().front();
   // What came of a group, exactly: as often as others went, as it adds up to nothing.
   Moves came = groups.front();
   std::erase_if(came, [](const Move* move) { return !move->up(); });
+  const Move* first = came.front();
   finding.headline =
       fmt::format("Another kernel does the same work: {}, {}.", safe(first->parsed.base()),
                   times_words(sum_of(came), board.evidence.scope));
@@ -211,7 +258,7 @@ void add_variants(Board& board, std::vector<Moves> groups) {
       "the device reports other features, a switch turned a path off, or the choice by shape, "
       "alignment or type changed.";
   finding.look_at = "how the kernel is chosen, and what the device reported.";
-  board.add(std::move(finding), units);
+  board.add(std::move(finding), units, rank);
 }
 
 // --- fusions -----------------------------------------------------------------------------------
@@ -295,8 +342,13 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
   std::erase_if(variants, [&](const Move* one) { return !same_work(one->parsed, whole->parsed); });
   const std::string often = times_words(sum_of(variants), board.evidence.scope);
   const std::string name = safe(whole->parsed.base());
-  const std::string names = joined_names(parts);
   const char* seems = fusion.by_number ? " seems" : "";
+  if (parts.empty()) {
+    return fmt::format("Fusion{} {}: {} runs {} where it ran {}.", seems, lost ? "lost" : "gained",
+                       name, lost ? times_words(sum_of(fusion.parts), board.evidence.scope) : often,
+                       lost ? often : times_words(sum_of(fusion.parts), unit::Scope::whole));
+  }
+  const std::string names = joined_names(parts);
   return lost ? fmt::format("Fusion{} lost: {} ran as one kernel {}; now {} run{} apart.", seems,
                             name, often, names, parts.size() == 1 ? "s" : "")
               : fmt::format("Fusion{} gained: {} runs as one kernel {}, where {} ran.", seems, name,
@@ -409,12 +461,11 @@ bool has_no_name(std::string_view kernel) {
 void find_kernels(Board& board) {
   add_replaced(board, false);
   std::vector<Moves> groups = swapped(Open(board));
+  // Other sizes of pieces are no reason for anything else that changed.
+  if (!board.found.only_works()) add_variants(board, take_out(groups, only_tuned), 3);
   // Small kernels that only changed their variant beside a fusion belong to it.
-  const auto small_groups = std::stable_partition(
-      groups.begin(), groups.end(),
-      [](const Moves& group) { return !std::ranges::all_of(group, is_small); });
-  std::vector<Moves> small(small_groups, groups.end());
-  groups.erase(small_groups, groups.end());
+  std::vector<Moves> small =
+      take_out(groups, [](const Moves& group) { return std::ranges::all_of(group, is_small); });
   add_variants(board, std::move(groups));
   const Rational dispatches = board.found.count("dispatches");
   bool fused = false;
@@ -423,6 +474,8 @@ void find_kernels(Board& board) {
   for (const bool lost : {lost_first, !lost_first}) {
     fused = find_fusion(board, lost, fusion_by_name) || fused;
   }
+  // Other names move no dispatch.
+  if (!fused) add_variants(board, exchanged_kinds(Open(board)), dispatches == k_none ? 1 : 2);
   if (!fused && dispatches != k_none) find_fusion(board, dispatches > k_none, fusion_by_number);
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small));

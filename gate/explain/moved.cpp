@@ -122,12 +122,27 @@ struct Moved {
   bool seems = false;      // something else may be the reason
 };
 
+// The more work crosses between the device and the CPU, the more of these.
+constexpr std::array k_crossings = {"syncs", "splits", "copies", "backend_syncs", "tensor_copies"};
+
+// Ops that the CPU fuses run there less often, and nothing came to the device for it: it does less
+// as well, and as much crosses.
+bool stayed(const Board& board, bool to_cpu) {
+  const auto goes = [&](const char* base) {
+    const Rational delta = board.found.count(base);
+    return delta != k_none && (delta > k_none) == to_cpu;
+  };
+  const auto known = [&](const char* base) { return counted(board.evidence, base); };
+  return goes("dispatches") && std::ranges::any_of(k_crossings, known) &&
+         std::ranges::none_of(k_crossings, goes);
+}
+
 std::optional<Moved> by_ops(const Board& board) {
   const auto& ops = board.found.cpu_ops;
   Rational net;
   for (const Move& op : ops) net = net.plus(op.delta()).value_or(net);
   if (net == k_none) net = board.found.count("cpu_ops");
-  if (net == k_none) return std::nullopt;
+  if (net == k_none || stayed(board, net > k_none)) return std::nullopt;
   return Moved{net > k_none, one_way(ops, net > k_none)};
 }
 
@@ -162,7 +177,7 @@ std::optional<Moved> by_counts(const Board& board) {
   // A wait or copy more says little beside kernels that have names: these have to say it too.
   if (named && !broad && !plain_removal(board.found.kernels, to_cpu)) return std::nullopt;
   int signs = 0;
-  for (const char* base : {"syncs", "splits", "copies", "backend_syncs", "tensor_copies"}) {
+  for (const char* base : k_crossings) {
     const Rational delta = board.found.count(base);
     if (delta != k_none) signs += (delta > k_none) == to_cpu ? 1 : -1;
   }

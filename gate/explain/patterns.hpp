@@ -63,6 +63,7 @@ struct Differences {
 
   [[nodiscard]] Rational count(const std::string& base) const;  // 0 where it did not change
   [[nodiscard]] bool work_changed() const;  // anything but the fixed part and times
+  [[nodiscard]] bool only_works() const;    // no count and no memory, of the start neither
   [[nodiscard]] bool any() const;
 };
 [[nodiscard]] Differences differences_of(const Evidence& evidence);

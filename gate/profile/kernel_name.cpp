@@ -308,6 +308,25 @@ std::string lasting_name(std::string_view name) {
   return lasting;
 }
 
+std::string untuned_name(std::string_view name) {
+  const std::size_t arguments = std::min(name.find('<'), name.size());
+  std::string_view head = name.substr(0, arguments);
+  const std::size_t last = head.rfind('_');
+  if (last != std::string_view::npos && last > 0 && last + 1 < head.size() &&
+      std::ranges::all_of(head.substr(last + 1), text::is_digit)) {
+    head = head.substr(0, last);
+  }
+  std::string untuned(head);
+  for (const std::string& one : text::split(name.substr(arguments), ',')) {
+    constexpr std::string_view k_off = "false";
+    std::string argument = one;
+    std::erase_if(argument, [](char c) { return holds(" <>", c); });
+    const bool number = std::ranges::all_of(argument, text::is_digit);
+    if (!number && argument != k_off) untuned += ',' + argument;
+  }
+  return untuned;
+}
+
 bool small_work(const KernelName& name) {
   static constexpr std::array k_small = {
       "add",  "mul",      "sub",        "div",     "scale",  "silu",         "gelu",   "relu",

@@ -61,6 +61,23 @@ TEST(KernelName, TellsItsParts) {
   EXPECT_EQ(parts("gemm", {"matmul"}), Indices{}) << "another kernel for the same";
 }
 
+TEST(KernelName, WithoutItsTuningIsTheSameForOtherSizesAndSwitchesThatAreOff) {
+  using profile::untuned_name;
+  const std::string attention = "flash_attn_ext_f16<64, 64, 16, 2, false, false>";
+  EXPECT_EQ(untuned_name(attention), "flash_attn_ext_f16");
+  for (const char* same : {"flash_attn_ext_f16<64, 64, 32, 2, 4, 2, false, false, false>",
+                           "flash_attn_ext_f16<>", "flash_attn_ext_f16_1"}) {
+    EXPECT_EQ(untuned_name(same), untuned_name(attention)) << same;
+  }
+  for (const char* other :
+       {"flash_attn_ext_f16<64, 64, 16, 2, true, false>", "flash_attn_ext_f32<64, 64, 16, 2>",
+        "flash_attn_ext_f16<64, (ggml_type)1>", "flash_attn_ext_f16<64, float>"}) {
+    EXPECT_NE(untuned_name(other), untuned_name(attention)) << other;
+  }
+  EXPECT_EQ(untuned_name(""), "");
+  EXPECT_EQ(untuned_name("_1"), "_1") << "a name is left";
+}
+
 TEST(KernelName, TakesAnyBytes) {
   test::Dice dice(3);
   for (int i = 0; i < 10'000; ++i) {
