@@ -90,7 +90,7 @@ std::optional<std::string> complaint(const verdict::LimitEntry& entry,
       if (why && !why_not) why_not = why;
       makes_sense = makes_sense || !why;
     }
-    for (const char* special : {"kernels", "kernel_names", "kernel_code", "placement"}) {
+    for (const char* special : verdict::k_specials) {
       if (!entry.covers(cell.key, special)) continue;
       covers = true;
       makes_sense = makes_sense || !has_amount(entry);

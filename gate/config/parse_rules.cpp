@@ -9,10 +9,7 @@ namespace {
 
 std::vector<std::string> metric_names(const Settings& settings) {
   std::vector<std::string> names = unit::metric_names();
-  names.emplace_back("kernels");
-  names.emplace_back("kernel_names");
-  names.emplace_back("kernel_code");
-  names.emplace_back("placement");
+  names.insert(names.end(), verdict::k_specials.begin(), verdict::k_specials.end());
   for (const EngineSettings& engine : settings.engines) {
     for (const ValueRule& rule : engine.generic.values) {
       if (rule.custom) names.push_back(rule.metric);

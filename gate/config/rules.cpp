@@ -121,7 +121,7 @@ void compare_limits(const std::vector<profile::CellKey>& cells,
       note(cell, metric.name, verdict::resolve_limit(cell, metric, base),
            verdict::resolve_limit(cell, metric, head));
     }
-    for (const char* name : {"kernels", "kernel_names", "kernel_code", "placement"}) {
+    for (const char* name : verdict::k_specials) {
       note(cell, name, verdict::resolve_special(cell, name, base),
            verdict::resolve_special(cell, name, head));
     }

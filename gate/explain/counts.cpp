@@ -196,7 +196,7 @@ bool find_submissions(Board& board, const ExactCounts& waits) {
   const bool same_work = board.found.count("dispatches") == k_none && board.found.kernels.empty() &&
                          board.open("copies") == k_none;
   if (!each || !same_work) return false;
-  Finding finding = board.about(kind::count_changed, "submits");
+  Finding finding = board.about(kind::submits_changed, "submits");
   finding.headline = fmt::format(
       "The same work is sent in {} submissions, each waited for: {}, before {}.",
       waits.after > waits.before ? "more" : "fewer", submits->after.str(), submits->before.str());
@@ -280,7 +280,7 @@ void find_syncs(Board& board) {
   const std::string per = board.per();
   finding.headline =
       fmt::format("The CPU waits for the GPU {} often{}{}{}.", more ? "more" : "less",
-                  per.empty() ? "" : " in", per, copied ? ", once a new copy" : "");
+                  per.empty() ? "" : " in", per, copied ? ": once per new copy" : "");
   if (copied) {
     add_number({"copies", delta}, finding);
     board.take("copies");

@@ -159,9 +159,13 @@ std::vector<Moves> exchanged_kinds(const Open& open) {
       if (other->second.empty()) continue;
       const Move *a = one->second.front(), *b = other->second.front();
       // Of small kernels a longer name is another, fused one.
-      const bool same = is_small(a) || is_small(b) ? same_works(a, b) : alike(a, b);
+      const bool small = is_small(a) || is_small(b);
+      const bool same = small ? same_works(a, b) : alike(a, b);
+      const double x = sum_of(one->second).value(), y = sum_of(other->second).value();
+      // One of many products may become part of something else.
+      const bool as_often = small ? x + y == 0 : x * y < 0 && std::fabs(x + y) * 20 <= std::fabs(x);
+      if (!same || !as_often) continue;
       Moves both = joined(one->second, other->second);
-      if (!same || sum_of(both) != k_none) continue;
       groups.push_back(std::move(both));
       one->second.clear();
       other->second.clear();
@@ -261,6 +265,19 @@ void add_variants(Board& board, std::vector<Moves> groups, int rank = 1) {
   board.add(std::move(finding), units, rank);
 }
 
+// A word more or less in a name moves no dispatch.
+bool only_renamed(const Moves& group) {
+  const Move *a = group.front(), *b = group.back();
+  return extends(a, b) && std::abs(std::ssize(a->parsed.words) - std::ssize(b->parsed.words)) <= 1;
+}
+
+void add_exchanged_kinds(Board& board) {
+  std::vector<Moves> groups = exchanged_kinds(Open(board));
+  std::vector<Moves> renamed = take_out(groups, only_renamed);
+  add_variants(board, std::move(groups));
+  add_variants(board, std::move(renamed), board.found.count("dispatches") == k_none ? 1 : 2);
+}
+
 // --- fusions -----------------------------------------------------------------------------------
 
 struct Fusion {
@@ -308,6 +325,11 @@ Fusion fusion_by_number(const Moves& joined_side, const Moves& parts_side) {
   const bool as_often =
       std::ranges::all_of(parts, [&](const Move* part) { return !(part->size() < often); });
   const bool likely = as_often || std::ranges::any_of(parts, is_small);
+  // Shaders without names that run elsewhere as before: there is less to do.
+  const auto still = std::ranges::count_if(parts, [](const Move* part) {
+    return nameless(part) && part->before != k_none && part->after != k_none;
+  });
+  if (2 * still > std::ssize(parts)) return {};
   if (kinds_of(parts) < 2 || !more || !likely) return {};
   return {joined_side, std::move(parts), true};
 }
@@ -393,6 +415,36 @@ bool find_fusion(Board& board, bool lost, Fusion (*way)(const Moves&, const Move
   return true;
 }
 
+// Nearly every kernel is another, and they are many more or many fewer: a compiler that joins ops
+// does not, or does, any more.
+bool add_compiled_otherwise(Board& board) {
+  const auto totals = exact_counts(board.evidence, "dispatches");
+  const Open open(board);
+  const bool lost = totals && totals->after > totals->before;
+  Moves gone = open.down, came = open.up;
+  std::erase_if(gone, [](const Move* move) { return move->after != k_none; });
+  std::erase_if(came, [](const Move* move) { return move->before != k_none; });
+  const double nearly_all = 0.9, many = 1.5;
+  if (!totals || gone.size() < 4 || came.size() < 4 ||
+      -sum_of(gone).value() < nearly_all * totals->before.value() ||
+      sum_of(came).value() < nearly_all * totals->after.value() ||
+      std::max(totals->before.value() / totals->after.value(),
+               totals->after.value() / totals->before.value()) < many) {
+    return false;
+  }
+  Finding finding = board.about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
+  finding.headline =
+      fmt::format("Fusion seems {}: nearly every kernel is another, and {} run{} where {} ran.",
+                  lost ? "lost" : "gained", totals->after.str(), board.per(), totals->before.str());
+  finding.lines = {fmt::format("{} kernels are gone, {} are new", gone.size(), came.size())};
+  arithmetic(board, amounts_of(board, {"dispatches", "barriers"}), finding);
+  name_ops(joined(gone, came), finding);
+  board.take(joined(gone, came));
+  board.take("dispatches");
+  board.add(std::move(finding), size_of(board.found.count("dispatches")));
+  return true;
+}
+
 // --- work added or removed ---------------------------------------------------------------------
 
 // Kernels that run as often, with other code, where small ones come or go that run no more often:
@@ -474,8 +526,8 @@ void find_kernels(Board& board) {
   for (const bool lost : {lost_first, !lost_first}) {
     fused = find_fusion(board, lost, fusion_by_name) || fused;
   }
-  // Other names move no dispatch.
-  if (!fused) add_variants(board, exchanged_kinds(Open(board)), dispatches == k_none ? 1 : 2);
+  if (!fused) add_exchanged_kinds(board);
+  fused = fused || add_compiled_otherwise(board);
   if (!fused && dispatches != k_none) find_fusion(board, dispatches > k_none, fusion_by_number);
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small));

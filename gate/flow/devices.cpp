@@ -10,7 +10,7 @@
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/run/container.hpp"
 #include "gate/run/environment.hpp"
-#include "gate/run/left_inside.hpp"
+#include "gate/run/leftovers.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/system.hpp"
 #include "gate/unit/device_api.hpp"
@@ -52,7 +52,7 @@ Result<std::string> gpu_inside(const config::Cell& cell, const Job& job, const s
   spec.timeout_seconds = program.timeout_seconds;
   spec.output_limit = program.output_limit;
   const auto finished = run_program(job.world, spec, stop, true);
-  const run::LeftInside left{job.world.processes, job.files(),  runtime,
+  const run::Leftovers left{job.world.processes, job.files(),  runtime,
                              spec.argv.front(),   carried.name, carried.id_file};
   if (const std::string why = left.end(finished); !why.empty()) job.talk(why);
   (void)job.files().remove(carried.id_file);

@@ -132,17 +132,17 @@ class Search {
     constexpr int k_least = 4, k_most = 10;
     double kept = plan_.lowest, missed = plan_.highest;
     WEIR_TRY(found_.below_lowest, is_missed(kept));
-    if (found_.below_lowest) return somewhere(kept);
+    if (found_.below_lowest) return unbounded(kept);
     WEIR_TRY(const bool highest_missed, is_missed(missed));
     found_.above_highest = !highest_missed;
-    if (found_.above_highest) return somewhere(missed);
+    if (found_.above_highest) return unbounded(missed);
     while (missed / kept > 1 + k_coarse) {
       const double between = std::sqrt(kept * missed);
       WEIR_TRY(const bool is_too_high, is_missed(between));
       (is_too_high ? missed : kept) = between;
     }
-    (void)somewhere(std::sqrt(kept * missed));
-    for (int more = 0; !(come_closer() && more >= k_least) && more < k_most; ++more) {
+    (void)unbounded(std::sqrt(kept * missed));
+    for (int more = 0; !(narrow() && more >= k_least) && more < k_most; ++more) {
       const double beside = found_.rate * (more % 2 == 0 ? 1 - k_apart : 1 + k_apart);
       WEIR_CHECK(is_missed(std::clamp(beside, plan_.lowest, plan_.highest)));
     }
@@ -169,14 +169,14 @@ class Search {
     return !kept;
   }
 
-  // Moves the capacity to what all rates near it say. True where they are sure of it.
-  bool come_closer() {
+  // Moves the capacity to where all rates near it put it. True if its interval is narrow enough.
+  bool narrow() {
     constexpr double k_longest = 0.03;  // by what a few rates at the edge say
     const double least = std::max(plan_.lowest, found_.rate / (1 + k_longest));
     const double most = std::min(plan_.highest, found_.rate * (1 + k_longest));
     const auto at = crossing(found_.tried, found_.rate);
     if (!at) {
-      (void)somewhere(found_.tried.back().is_kept() ? most : least);
+      (void)unbounded(found_.tried.back().is_kept() ? most : least);
       return false;
     }
     found_.rate = std::clamp(at->rate, least, most);
@@ -185,7 +185,8 @@ class Search {
     return found_.high / found_.low < 1 + 2 * plan_.closeness;
   }
 
-  const Capacity& somewhere(double rate) {
+  // A capacity of which nothing more is known.
+  const Capacity& unbounded(double rate) {
     found_.rate = rate;
     found_.low = plan_.lowest;
     found_.high = plan_.highest;

@@ -69,7 +69,7 @@ struct KnownFusion {
   std::size_t least = 1;  // so many kinds of them: of common ones a single one may be anything
 };
 constexpr std::array k_known = {
-    KnownFusion{"flash_attn", {"soft_max", "softmax", "mul_mat", "matmul", "mul_mv", "cpy"}},
+    KnownFusion{"flash_attn", {"soft_max", "gemm", "mul_mat", "matmul", "mul_mv", "cpy"}},
     KnownFusion{"sdpa", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"attention", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"topk_moe", {"soft_max", "argsort", "get_rows", "sum_rows", "div", "scale"}},
@@ -91,7 +91,7 @@ struct OtherNames {
   std::string_view work, words;
 };
 constexpr std::array k_other_names{
-    OtherNames{"MUL_MAT", " mul_mv mul_mm matmul gemv gemm mm addmm qmv qmm "},
+    OtherNames{"MUL_MAT", " mul_mv mul_mm matmul gemv gemm sgemm mm addmm qmv qmm "},
     OtherNames{"FLASH_ATTN_EXT", " flash_attn fattn sdpa attention "},
     OtherNames{"SOFT_MAX", " softmax "},
     OtherNames{"RMS_NORM", " rmsnorm "},
@@ -288,7 +288,7 @@ std::vector<std::size_t> parts_of(const KernelName& joined, const std::vector<Ke
 
 bool is_product(const KernelName& name) {
   return std::ranges::any_of(name.words, [](const std::string& word) {
-    return word.find("mat") != std::string::npos || word == "gemv" || word == "gemm" ||
+    return word.find("mat") != std::string::npos || word == "gemv" || word.ends_with("gemm") ||
            word == "mv" || word == "mm";
   });
 }
@@ -329,10 +329,10 @@ std::string untuned_name(std::string_view name) {
 
 bool small_work(const KernelName& name) {
   static constexpr std::array k_small = {
-      "add",  "mul",      "sub",        "div",     "scale",  "silu",         "gelu",   "relu",
-      "tanh", "norm",     "rope",       "cpy",     "copy",   "glu",          "swiglu", "sigmoid",
-      "cont", "rows",     "max",        "softmax", "bias",   "sqr",          "sum",    "exp",
-      "act",  "activate", "activation", "unary",   "binary", "normalization"};
+      "add",  "mul",      "sub",        "div",     "scale",  "silu",          "gelu",   "relu",
+      "tanh", "norm",     "rope",       "cpy",     "copy",   "glu",           "swiglu", "sigmoid",
+      "cont", "rows",     "max",        "softmax", "bias",   "sqr",           "sum",    "exp",
+      "act",  "activate", "activation", "unary",   "binary", "normalization", "bcast"};
   static constexpr std::array k_products = {"mat", "matmul", "gemv", "gemm", "mv"};
   const auto any = [&](const auto& known) {
     return std::ranges::any_of(name.words, [&](const auto& word) { return holds(known, word); });

@@ -12,7 +12,7 @@
 #include "gate/config/container.hpp"
 #include "gate/probes/format.h"
 #include "gate/run/environment.hpp"
-#include "gate/run/left_inside.hpp"
+#include "gate/run/leftovers.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/device_api.hpp"
 
@@ -187,7 +187,7 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
 
 std::string EngineCall::end_rest(const Result<sys::Finished>& finished) const {
   if (container_ == nullptr) return "";
-  return LeftInside{effects_.processes, effects_.files, container_->runtime,
+  return Leftovers{effects_.processes, effects_.files, container_->runtime,
                     cell_.program,      name_,          id_file_}
       .end(finished);
 }

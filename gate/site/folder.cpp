@@ -12,7 +12,7 @@ constexpr std::uint64_t k_largest_document = std::uint64_t{1} << 30;
 constexpr const char* k_folders[] = {"data/cells",   "data/runs",    "data/sparks",
                                      "data/commits", "data/changes", "data/kernels"};
 // Documents of some sites alone.
-constexpr const char* k_some_have[] = {"data/changes.js", "data/kernels.js"};
+constexpr const char* k_optional_files[] = {"data/changes.js", "data/kernels.js"};
 // In every index.html of a site (gate/web/index.html).
 constexpr std::string_view k_generator = "<meta name=\"generator\" content=\"weir\">";
 
@@ -75,7 +75,7 @@ Result<SiteWritten> write_site(sys::Files& files, const std::string& pages, cons
     WEIR_TRY(const std::string text, files.read(sys::join_path(pages, path), k_largest_page));
     WEIR_CHECK(put(files, sys::join_path(folder, path), text, count));
   }
-  std::vector<std::string> old(std::begin(k_some_have), std::end(k_some_have));
+  std::vector<std::string> old(std::begin(k_optional_files), std::end(k_optional_files));
   for (const char* below : k_folders) {
     WEIR_TRY(const std::vector<std::string> names, files.list(sys::join_path(folder, below)));
     for (const std::string& name : names) {

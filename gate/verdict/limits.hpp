@@ -1,6 +1,8 @@
 // Limits: what a metric may do. Parsed by config, resolved here for one metric of one cell.
 #pragma once
 
+#include <array>
+
 #include "gate/base/names.hpp"
 #include "gate/profile/cell.hpp"
 #include "gate/unit/metric.hpp"
@@ -64,7 +66,9 @@ struct Limit {
 // `entries` are the config's own; the defaults are applied before them.
 [[nodiscard]] Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
                                   std::span<const LimitEntry> entries);
-// The same for "kernels" and "placement".
+// What a limit names that is no number.
+inline constexpr std::array k_specials = {"kernels", "kernel_names", "kernel_code", "placement"};
+// The same for these.
 [[nodiscard]] Limit resolve_special(const profile::CellKey& cell, std::string_view name,
                                     std::span<const LimitEntry> entries);
 

@@ -43,7 +43,7 @@ TEST(Kernels, OfTheSameWorkAreFoundAmongAnyNumber) {
 TEST(Kernels, WithoutNamesSeemToBeAFusionByTheirNumbers) {
   const std::string dawn = "dawn_entry_point@";
   const auto why = test::explained(
-      test::side({{"dispatches", 60}},
+      test::side({{"dispatches", 55}},
                  {{dawn + "d2e37b8bfaf9201d", 24}, {dawn + "0000000000000001", 36}}),
       test::side({{"dispatches", 84}}, {{dawn + "1a676d20a0b96cfb", 24},
                                         {dawn + "0000000000000002", 24},
@@ -52,6 +52,35 @@ TEST(Kernels, WithoutNamesSeemToBeAFusionByTheirNumbers) {
   EXPECT_EQ(why.findings.front().kind, "fusion_lost");
   EXPECT_EQ(why.findings.front().headline.find("Fusion seems lost: "), 0U)
       << why.findings.front().headline;
+}
+
+// jax-js, a layer without its norms: what they shared kernels with runs less often, and runs still.
+TEST(Kernels, WithoutNamesThatRunElsewhereAsBeforeAreLessWork) {
+  const std::string dawn = "dawn_entry_point@000000000000000";
+  const auto why = test::explained(
+      test::side({{"dispatches", 28}},
+                 {{dawn + "1", 4}, {dawn + "2", 8}, {dawn + "3", 8}, {dawn + "4", 8}}),
+      test::side({{"dispatches", 16}},
+                 {{dawn + "2", 4}, {dawn + "3", 4}, {dawn + "4", 4}, {dawn + "5", 4}}));
+  ASSERT_FALSE(why.findings.empty());
+  EXPECT_EQ(why.findings.front().kind, "op_removed") << why.findings.front().headline;
+}
+
+// jax-js without jit, and the other way round.
+TEST(Kernels, ThatAreNearlyAllOthersAndManyMoreSeemToBeLostFusions) {
+  const Side joined = test::side({{"dispatches", 26}}, kernels("joined@000000000000000", 5)),
+             apart = test::side({{"dispatches", 55}}, kernels("apart@000000000000000", 9));
+  Side before = joined, after = apart;
+  for (Work& work : before.works) work.times = 5;
+  for (Work& work : after.works) work.times = 6;
+  before.works.push_back({.name = "same", .times = 1});
+  after.works.push_back({.name = "same", .times = 1});
+  const auto why = test::explained(before, after), back = test::explained(after, before);
+  ASSERT_FALSE(why.findings.empty() || back.findings.empty());
+  EXPECT_EQ(why.findings.front().headline,
+            "Fusion seems lost: nearly every kernel is another, and 55 run a token where 26 ran.");
+  EXPECT_EQ(back.findings.front().kind, "fusion_gained");
+  EXPECT_EQ(why.findings.size(), 1U);
 }
 
 // llama.cpp named its pipelines late: between two older releases each shader has another hash.

@@ -64,7 +64,7 @@ const sets = {
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
     ["WEBGPU_MATMUL_PROGRAM_TYPE=0", "variant_changed"],
     ["WEBGPU_MATMUL_PROGRAM_TYPE=2", "variant_changed"],
-    ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=1", "count_changed|batching_lost"],
+    ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=1", "submits_changed|batching_lost"],
   ]},
   // Recorded fourth, when explain had been mended by the third.
   "ffmpeg": {half: "mended", engine: "ffmpeg", version: "5.1.9", changes: [
@@ -146,7 +146,7 @@ const sets = {
     ["pieces=4", "batching_lost"],
     ["vec4=1", "variant_changed"],
     ["group=32", "code_changed"],
-    ["submit_each=1", "count_changed|batching_lost"],  // the same work in more submissions
+    ["submit_each=1", "submits_changed|batching_lost"],  // the same work in more submissions
     ["buffers_each=1", "memory_changed"],
     ["context=1024", "memory_changed"],
     ["compile_each=1", "made_late"],
@@ -259,7 +259,7 @@ const sets = {
     ["WEBGPU_MATMUL_PROGRAM_TYPE=0", "variant_changed"],
     ["WEBGPU_MATMUL_PROGRAM_TYPE=3", "variant_changed"],
     ["WEBGPU_USE_NAIVE_CONV2D_DEBUG=true", "fusion_gained"],  // patches and product in one kernel
-    ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=1", "count_changed|batching_lost"],  // the same work in more submissions
+    ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=1", "submits_changed|batching_lost"],  // the same work in more submissions
   ]},
 };
 

@@ -133,7 +133,7 @@ async function stepPage(overview, state) {
     const item = ({rank, words, cells: some}) => h('li', {}, h('strong', {}, counted(some.length, 'cell')), rank === 2 ? ' could not run: ' : ' ', rank ? words : causeOf(overview, step.causes[words]),
       h('details', {}, h('summary', {class: 'small'}, 'which'), h('p', {class: 'small'}, some.join(', '))));
     const list = (title, some) => (some.length ? [h('h2', {}, title), h('ul', {class: 'told'}, some.slice(0, 4).map(item)), some.length > 4 ? h('details', {}, h('summary', {}, `${some.length - 4} more`), h('ul', {class: 'told'}, some.slice(4).map(item))) : null] : null);
-    return [list('Causes that were found', lists.filter(({rank}) => !rank)), list('What weir explain says first', lists.filter(({rank}) => rank === 1)), list('What could not run', lists.filter(({rank}) => rank === 2))];
+    return [list('Known causes', lists.filter(({rank}) => !rank)), list('First findings of weir explain', lists.filter(({rank}) => rank === 1)), list('What could not run', lists.filter(({rank}) => rank === 2))];
   }
 
   const set = (name) => (to) => {

@@ -1,4 +1,4 @@
-#include "gate/run/left_inside.hpp"
+#include "gate/run/leftovers.hpp"
 
 #include "gate/base/text.hpp"
 #include "gate/config/container.hpp"
@@ -18,7 +18,7 @@ bool is_id(std::string_view word) {
 
 }  // namespace
 
-std::string LeftInside::end(const Result<sys::Finished>& finished) const {
+std::string Leftovers::end(const Result<sys::Finished>& finished) const {
   const bool by_slurm = runtime == Runtime::srun;
   bool may_be_left = true;
   if (finished && finished->ended == sys::HowEnded::not_started) may_be_left = false;
@@ -30,7 +30,7 @@ std::string LeftInside::end(const Result<sys::Finished>& finished) const {
   return by_slurm ? end_steps() : end_containers();
 }
 
-std::optional<std::string> LeftInside::asked(std::vector<std::string> argv) const {
+std::optional<std::string> Leftovers::asked(std::vector<std::string> argv) const {
   // A stop that was requested already must not keep what it stops from being ended.
   const sys::Stop never;
   sys::ProcessSpec question;
@@ -43,7 +43,7 @@ std::optional<std::string> LeftInside::asked(std::vector<std::string> argv) cons
   return finished->out;
 }
 
-bool LeftInside::removed(const std::string& id) const {
+bool Leftovers::removed(const std::string& id) const {
   const std::vector<std::string> remove{program, "rm", "--force", "--volumes", id};
   if (runtime == Runtime::podman) {
     // Podman waits ten seconds for an engine that it asks to end. Before 4.0 it cannot be told not
@@ -58,7 +58,7 @@ bool LeftInside::removed(const std::string& id) const {
   return left && left->find(id) == std::string::npos;
 }
 
-std::string LeftInside::end_containers() const {
+std::string Leftovers::end_containers() const {
   constexpr std::uint64_t k_longest = 256;
   const auto text = files.read(id_file, k_longest);
   std::vector<std::string> ids;
@@ -83,7 +83,7 @@ std::string LeftInside::end_containers() const {
 }
 
 // Slurm's other programs lie where srun does.
-std::string LeftInside::end_steps() const {
+std::string Leftovers::end_steps() const {
   const std::string folder = sys::folder_of(program);
   const std::string scancel = sys::join_path(folder, "scancel");
   const auto steps =

@@ -11,7 +11,7 @@
 
 namespace weir::run {
 
-struct LeftInside {
+struct Leftovers {
   sys::Processes& processes;
   const sys::Files& files;
   config::Runtime runtime;
