@@ -424,8 +424,8 @@ void find_copies(Board& board) {
                        (works > k_none) == more &&
                        2 * size_of(works) >= size_of(amounts.front().delta);
   const bool follows =
-      covered || std::ranges::any_of(board.entries, [&](const Board::Entry& entry) {
-        return entry.finding.kind == (more ? kind::fusion_lost : kind::fusion_gained);
+      covered || std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
+        return entry.finding.kind == kind::fusion_lost || entry.finding.kind == kind::fusion_gained;
       });
   board.add(std::move(finding), units, follows ? 2 : 1);
 }

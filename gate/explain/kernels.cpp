@@ -202,6 +202,16 @@ bool extends(const Move* a, const Move* b) {
          std::ranges::all_of(less, [&](const std::string& word) { return holds(more, word); });
 }
 
+// Other template arguments are on: "<64, true>" for "<64, false>".
+bool is_switched(const Moves& group) {
+  const auto on = [](const Move* move) {
+    const std::string name = profile::untuned_name(move->name);
+    return std::ranges::count(text::split(name, ','), "true");
+  };
+  const auto [least, most] = std::ranges::minmax(group, {}, on);
+  return on(least) != on(most);
+}
+
 // Those for which `is` holds, no longer among the others.
 std::vector<Moves> take_out(std::vector<Moves>& groups, bool (*is)(const Moves&)) {
   const auto rest = std::ranges::stable_partition(groups, std::not_fn(is));
@@ -515,9 +525,11 @@ void find_kernels(Board& board) {
   std::vector<Moves> groups = swapped(Open(board));
   // Other sizes of pieces are no reason for anything else that changed.
   if (!board.found.only_works()) add_variants(board, take_out(groups, only_tuned), 3);
-  // Small kernels that only changed their variant beside a fusion belong to it.
-  std::vector<Moves> small =
-      take_out(groups, [](const Moves& group) { return std::ranges::all_of(group, is_small); });
+  // Small kernels that only changed their variant beside a fusion belong to it, and so do others of
+  // which a switch is on: it joins something to them.
+  std::vector<Moves> small = take_out(groups, [](const Moves& group) {
+    return std::ranges::all_of(group, is_small) || is_switched(group);
+  });
   add_variants(board, std::move(groups));
   const Rational dispatches = board.found.count("dispatches");
   bool fused = false;

@@ -98,7 +98,7 @@ constexpr std::array k_other_names{
     OtherNames{"NORM", " layer_norm layernorm "},
     OtherNames{"ROPE", " rope_norm rope_neox rope_multi rope_vision "},
     OtherNames{"GET_ROWS", " emb_lookup embedding "},
-    OtherNames{"CPY", " contig_cpy copy dup cont "},
+    OtherNames{"CPY", " contig_cpy copy dup cont convert_unary "},
     OtherNames{"GLU", " silu_mul gelu_mul swiglu geglu reglu "},
     OtherNames{"ADD", " multi_add "},
 };
