@@ -20,8 +20,167 @@ const onnx = [
   ["storageBufferCacheMode=disabled", "memory_changed"],
 ];
 const sets = {
+  // Recorded seventh, when explain had been mended by the sixth: the engines that the issue names, at other releases, GPUs and models.
+  "node-llama-cpp-3.5.0": {half: "mended", engine: "node-llama-cpp", version: "3.5.0, q8_0", twin: "amd-rx-580", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+    ["gpuLayers=5", "work_moved_to_cpu"],
+    ["flashAttention=1", "work_moved_to_cpu"],  // a Vulkan kernel for cooperative matrices 2 alone
+  ]},
+  "node-llama-cpp-3.7.0": {half: "mended", engine: "node-llama-cpp", version: "3.7.0, gemma3, two layers on the GPU", twin: "apple-m2-moltenvk", from: ["gpuLayers=2"],
+    make: ["--arch", "gemma3", "--quantization", "q4_0"], changes: [
+    ["gpuLayers=4", "work_moved_to_gpu"],
+    ["GGML_VK_SUBALLOCATION_BLOCK_SIZE=500000", "memory_changed"],
+  ]},
+  "node-llama-cpp-3.14.2": {half: "mended", engine: "node-llama-cpp", version: "3.14.2, experts", twin: "arm-mali-g720", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+    ["flashAttention=1", "fusion_gained"],
+  ]},
+  "node-llama-cpp-3.17.1": {half: "mended", engine: "node-llama-cpp", version: "3.17.1, gemma3", twin: "amd-rx-580", from: ["flashAttention=1"],
+    make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
+    ["GGML_VK_PERF_LOGGER=1 GGML_VK_PERF_LOGGER_CONCURRENT=1", "sync_added"],  // waits at the end of each graph for its times, and not between ops
+    ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
+  ]},
+  "node-llama-cpp-3.19.1": {half: "mended", engine: "node-llama-cpp", version: "3.19.1, qwen3", twin: "arm-mali-g720", make: ["--arch", "qwen3", "--quantization", "q4_0"], changes: [
+    ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
+  ]},
+  "node-llama-cpp-3.21.1": {half: "mended", engine: "node-llama-cpp", version: "3.21.1, experts, two layers on the GPU", twin: "apple-m2-moltenvk", from: ["gpuLayers=2"],
+    make: ["--experts", "4", "--experts-used", "2"], changes: [
+    ["gpuLayers=5", "work_moved_to_gpu"],
+    ["GGML_VK_SERIALIZE_SUBMISSIONS=1", "sync_added"],
+  ]},
+  "node-llama-cpp-3.13.0-cuda": {half: "mended", engine: "node-llama-cpp-cuda", version: "3.13.0 for CUDA", twin: "nvidia-a100", make: ["--quantization", "q4_0"], changes: [
+    ["flashAttention=1", "fusion_gained"],
+    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
+  ]},
+  "llama.cpp-vulkan-placed": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, gemma3", twin: "qualcomm-adreno-750", make: ["--arch", "gemma3", "--quantization", "q8_0"], changes: [
+    ["-ot token_embd.*=Vulkan0", "work_moved_to_gpu"],  // rows are looked up there
+    ["-ctk q5_1 -ctv q5_1", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
+    ["--no-warmup", "made_late|fixed_cost_changed"],  // pipelines are made for the first token, and none is generated before
+  ]},
+  "llama.cpp-vulkan-experts": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, qwen3moe", twin: "amd-rx-7900-xtx", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
+    ["GGML_VK_MAX_NODES_PER_SUBMIT=10", "submits_changed"],
+    ["-fa 0", "fusion_lost"],
+  ]},
+  "llama.cpp-vulkan-small": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, prefill of 6", twin: "nvidia-rtx-5090", prompt: {prompt_tokens: 6, tokens: 0},
+    make: ["--quantization", "q5_0"], changes: [
+    ["GGML_VK_DISABLE_MMVQ=1", "variant_changed|op_removed"],  // activations are quantized no more
+    ["-ub 3", "batches_changed"],
+  ]},
+  "llama.cpp-vulkan-copied": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, prefill of 32", twin: "intel-arc-b580", prompt: {prompt_tokens: 32, tokens: 0},
+    make: ["--layers", "6"], changes: [
+    ["-ot ffn_down.*=CPU", "extra_copies"],  // 32 tokens are enough for the GPU to compute with weights of the CPU's, which are copied for it
+  ]},
+  "llama.cpp-cuda12-placed": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-v100", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+    ["-ot ^output.weight=CPU", "work_moved_to_cpu"],
+    ["-ot token_embd.*=CUDA0", "work_moved_to_gpu"],
+    ["-lm none", "memory_changed|fixed_cost_changed"],  // weights are written through pinned buffers, not from a mapped file
+  ]},
+  "llama.cpp-cuda13-products": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, prefill of 64", twin: "nvidia-rtx-5090", prompt: {prompt_tokens: 64, tokens: 0}, make: ["--layers", "6"], changes: [
+    ["GGML_CUDA_CUBLAS_COMPUTE_TYPE=bf16", "variant_changed|op_added"],  // other products, for which weights are converted
+    ["-ub 16", "batches_changed"],
+  ]},
+  "llama.cpp-cuda13-copied": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, gemma3", twin: "nvidia-rtx-5090", from: ["-ngl", "2"], prompt: {prompt_tokens: 16, tokens: 0},
+    make: ["--arch", "gemma3", "--quantization", "q4_0"], changes: [
+    ["GGML_OP_OFFLOAD_MIN_BATCH=8", "work_moved_to_gpu|extra_copies"],
+  ]},
+  "llama.node-1.4.12": {half: "mended", engine: "llama.node", version: "1.4.12, gemma3", twin: "nvidia-rtx-3090", from: ["n_ctx=2048"], make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
+    ["swa_full=1", "memory_changed"],  // layers with a window have a whole cache
+    ["cache_type_k=q8_0 cache_type_v=q8_0", "variant_changed|memory_changed"],
+    ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
+  ]},
+  "whisper.node-1.0.22": {half: "mended", engine: "whisper.node", version: "1.0.22", twin: "nvidia-rtx-5090", changes: [
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+  ]},
+  "whisper.node-cuda-1.1.1": {half: "mended", engine: "whisper.node-cuda", version: "1.1.1", twin: "nvidia-h100", from: ["useFlashAttn=1"], changes: [
+    ["GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F=1", "variant_changed|op_removed"],  // products of floats, whose results are converted no more
+    ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
+  ]},
+  "onnxruntime-web-1.29.0": {half: "mended", engine: "onnxruntime-web", version: "1.29.0", twin: "nvidia-rtx-5090", changes: [
+    ["preferredOutputLocation=gpu-buffer", "copies_removed|sync_removed"],  // results are not read
+    ["forceCpuNodeNames=layer1.norm2,layer3.norm2", "work_moved_to_cpu"],
+  ]},
+  "onnxruntime-web-1.27.0": {half: "mended", engine: "onnxruntime-web", version: "1.27.0, one op on the CPU", twin: "apple-m2-moltenvk", from: ["forceCpuNodeNames=layer2.softmax"], changes: [
+    ["forceCpuNodeNames=", "work_moved_to_gpu"],
+    ["model=no-norm", "op_removed"],
+  ]},
+  // Recorded sixth, when explain had been mended by the atlas (docs/evidence/atlas.md): other releases, GPUs, models and switches.
+  "node-llama-cpp-3.9.0": {half: "mended", engine: "node-llama-cpp", version: "3.9.0, gemma3", twin: "nvidia-rtx-2080",
+    make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
+    ["gpuLayers=4", "work_moved_to_cpu"],
+    ["flashAttention=1", "fusion_gained"],
+    ["contextSize=2048", "memory_changed"],
+  ]},
+  "node-llama-cpp-3.16.0": {half: "mended", engine: "node-llama-cpp", version: "3.16.0, qwen3", twin: "intel-arc-b580", make: ["--arch", "qwen3", "--quantization", "q4_0"], changes: [
+    ["GGML_VK_FORCE_MMVQ=1", "variant_changed|op_added"],  // products of integers, for which activations are quantized first
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+    ["flashAttention=1", "fusion_gained"],
+  ]},
+  "node-llama-cpp-3.20.0": {half: "mended", engine: "node-llama-cpp", version: "3.20.0, experts", twin: "qualcomm-adreno-750",
+    make: ["--arch", "qwen3moe", "--experts-used", "4", "--quantization", "q8_0"], changes: [
+    ["GGML_VK_DISABLE_MULTI_ADD=1", "fusion_lost"],  // the sum of the experts comes apart
+    ["gpuLayers=3", "work_moved_to_cpu"],
+    ["GGML_VK_MAX_NODES_PER_SUBMIT=8", "submits_changed"],
+  ]},
+  "llama.cpp-vulkan": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, qwen3", twin: "nvidia-rtx-4090", from: ["-fa", "1"], make: ["--arch", "qwen3"], changes: [
+    ["-ctk q4_0 -ctv q4_0", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
+    ["-embd 1", "extra_copies"],  // embeddings are read as well as logits
+  ]},
+  "llama.cpp-vulkan-prefill": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan", twin: "intel-arc-a770", prompt: {prompt_tokens: 4, tokens: 0},
+    make: ["--quantization", "q4_0"], changes: [
+    ["GGML_VK_DISABLE_INTEGER_DOT_PRODUCT=1", "variant_changed|op_removed"],  // activations are quantized no more
+    ["-b 2", "batches_changed"],
+  ]},
+  "llama.cpp-vulkan-offload": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan", twin: "amd-rx-580", from: ["-ngl", "2"], prompt: {prompt_tokens: 16, tokens: 0}, changes: [
+    ["GGML_OP_OFFLOAD_MIN_BATCH=8", "work_moved_to_gpu|extra_copies"],  // the GPU computes layers of the CPU, and their weights are copied for it
+  ]},
+  "llama.cpp-cuda13-rotated": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, gemma3", twin: "nvidia-rtx-4090", from: ["-fa", "1", "-ctk", "q8_0", "-ctv", "q8_0"],
+    make: ["--arch", "gemma3", "--quantization", "q4_0", "--layers", "6"], changes: [
+    ["LLAMA_ATTN_ROT_DISABLE=1", "op_removed|copies_removed"],  // no rotations, nor their matrix as an input
+  ]},
+  "llama.cpp-cuda13-experts": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, qwen3moe", twin: "nvidia-l4", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
+    ["-fa 0", "fusion_lost"],
+    ["GGML_CUDA_ENABLE_UNIFIED_MEMORY=1", "memory_changed"],
+  ]},
+  "llama.cpp-cuda12-products": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-2080-ti", prompt: {prompt_tokens: 48, tokens: 0}, changes: [
+    ["GGML_CUDA_CUBLAS_COMPUTE_TYPE=f32", "variant_changed|op_removed"],  // products of floats, for which activations are converted no more
+    ["-b 24", "batches_changed"],
+  ]},
+  "llama.cpp-cuda12-offload": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-p40", from: ["-ngl", "2"], prompt: {prompt_tokens: 48, tokens: 0}, changes: [
+    ["-nopo 1", "work_moved_to_cpu|copies_removed"],  // layers of the CPU are computed there, so that their weights are not copied
+  ]},
+  "whisper.node-1.0.19": {half: "mended", engine: "whisper.node", version: "1.0.19", twin: "amd-rx-7900-xtx", changes: [
+    ["useFlashAttn=0", "fusion_lost"],
+    ["GGML_VK_DISABLE_COOPMAT=1", "variant_changed"],
+  ]},
+  "onnxruntime-web-1.22.0": {half: "mended", engine: "onnxruntime-web", version: "1.22.0", twin: "intel-arc-a770", changes: [
+    ["graphOptimizationLevel=disabled", "fusion_lost"],  // Gemm comes apart
+    ["model=no-norm", "op_removed"],
+    ["model=cpu", "sync_per_layer|sync_added"],
+  ]},
+  "onnxruntime-node-1.26.0": {half: "mended", engine: "onnxruntime-node", version: "1.26.0", twin: "nvidia-rtx-4090", from: ["graphOptimizationLevel=disabled"], changes: [
+    ["graphOptimizationLevel=all", "fusion_gained"],
+    ["model=scale", "op_added"],
+    ["forceCpuNodeNames=layer2.relu", "work_moved_to_cpu"],
+    ["storageBufferCacheMode=simple", "memory_changed"],
+  ]},
+  "jax-js-0.1.10": {half: "mended", engine: "jax-js", version: "0.1.10, not compiled", twin: "qualcomm-adreno-750", from: ["jit=0"], changes: [
+    ["jit=1", "fusion_gained"],
+    ["clip=1", "op_added"],
+  ]},
+  "jax-js-0.1.10-read": {half: "mended", engine: "jax-js", version: "0.1.10, each layer read", twin: "nvidia-rtx-3090", from: ["read=1"], changes: [
+    ["read=", "sync_removed|copies_removed"],
+    ["norms=1", "op_removed"],
+    ["extra=1", "op_added"],
+  ]},
+  "tfjs-4.19.0": {half: "mended", engine: "tfjs", version: "4.19.0", twin: "nvidia-rtx-3090", from: ["apart=1"], changes: [
+    ["apart=", "fusion_gained"],
+    ["clip=1", "op_added"],
+    ["norms=1", "op_removed"],
+    ["WEBGPU_MATMUL_PROGRAM_TYPE=1", "variant_changed|op_added"],  // products in parts, whose sums are set to zero first
+    ["WEBGPU_THRESHOLD_TO_INCREASE_WORKGROUPS_FOR_MATMUL=1", "variant_changed|fusion_gained"],  // another product, and patches in the same kernel as it
+    ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=60", "submits_changed"],
+  ]},
   // Recorded fifth, when nothing was mended any more: other releases, GPUs, models and switches of engines like those that explain was mended by.
-  "node-llama-cpp-3.12.4": {half: "apart", engine: "node-llama-cpp", version: "3.12.4", twin: "amd-rx-7900-xtx", changes: [
+  "node-llama-cpp-3.12.4": {half: "mended", engine: "node-llama-cpp", version: "3.12.4", twin: "amd-rx-7900-xtx", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
     ["GGML_VK_DISABLE_ASYNC=1", "sync_added"],
@@ -30,7 +189,7 @@ const sets = {
     ["contextSize=1024", "memory_changed"],
     ["batchSize=32", "memory_changed"],
   ]},
-  "node-llama-cpp-3.22.1": {half: "apart", engine: "node-llama-cpp", version: "3.22.1", twin: "nvidia-rtx-5090", changes: [
+  "node-llama-cpp-3.22.1": {half: "mended", engine: "node-llama-cpp", version: "3.22.1", twin: "nvidia-rtx-5090", changes: [
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
     ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
@@ -40,25 +199,25 @@ const sets = {
     ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "submits_changed|batching_lost"],
     ["contextSize=512", "memory_changed"],
   ]},
-  "llama.cpp-cuda13": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, experts", twin: "nvidia-h100", from: ["-fa", "1"],
+  "llama.cpp-cuda13": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, experts", twin: "nvidia-h100", from: ["-fa", "1"],
     make: ["--quantization", "q8_0", "--experts", "4", "--experts-used", "2", "--layers", "6"], changes: [
     ["-ngl 2", "work_moved_to_cpu"],
     ["-ot ffn_.*=CPU", "work_moved_to_cpu"],
     ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
   ]},
-  "llama.cpp-cuda13-prefill": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13", twin: "nvidia-b200", prompt: {prompt_tokens: 32, tokens: 0}, changes: [
+  "llama.cpp-cuda13-prefill": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13", twin: "nvidia-b200", prompt: {prompt_tokens: 32, tokens: 0}, changes: [
     ["-ub 8", "batches_changed"],
     ["-fa 0", "fusion_lost"],
   ]},
-  "onnxruntime-web-1.26.0": {half: "apart", engine: "onnxruntime-web", version: "1.26.0", twin: "nvidia-rtx-2080", changes: onnx.slice(0, 5)},
-  "jax-js-0.1.11": {half: "apart", engine: "jax-js", version: "0.1.11", twin: "amd-rx-580", changes: [
+  "onnxruntime-web-1.26.0": {half: "mended", engine: "onnxruntime-web", version: "1.26.0", twin: "nvidia-rtx-2080", changes: onnx.slice(0, 5)},
+  "jax-js-0.1.11": {half: "mended", engine: "jax-js", version: "0.1.11", twin: "amd-rx-580", changes: [
     ["jit=0", "fusion_lost"],
     ["norms=1", "op_removed"],
     ["extra=1", "op_added"],
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
   ]},
-  "tfjs-4.20.0": {half: "apart", engine: "tfjs", version: "4.20.0", twin: "apple-m2-moltenvk", changes: [
+  "tfjs-4.20.0": {half: "mended", engine: "tfjs", version: "4.20.0", twin: "apple-m2-moltenvk", changes: [
     ["transposed=1", "op_added"],
     ["norms=1", "op_removed"],
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
@@ -268,6 +427,10 @@ const script = engines.dawn.config, bench = {output: "llama-bench", probes: ["cu
   command: ["{root}/engines/llama.cpp-cuda12/llama-bench", "-m", "{model}", "-p", "{prompt_tokens}", "-n", "{tokens}", "-r", "{repeats}", "-o", "json", "{args}"]};
 const others = {
   "llama.cpp-cuda": {config: bench, model: "gguf", native: true, device: "cuda"},
+  "llama.cpp-vulkan": {config: {...bench, probes: ["vulkan", "ggml"], counted_env: {GGML_VK_DEBUG_MARKERS: "1"}, command: bench.command.with(0, "{root}/engines/llama.cpp/llama-bench")},
+    model: "gguf", native: true},
+  "node-llama-cpp-cuda": {config: {...script, command: ["node", "node-llama-cpp.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
+    cuda_code: "node_modules/@node-llama-cpp/linux-x64-cuda/bins/linux-x64-cuda/libggml-cuda.so"}, model: "gguf", device: "cuda", args: ["gpu=cuda"]},
   "whisper.node-cuda": {config: {...script, command: ["node", "whisper.node.mjs", "{model}", "{tokens}", "{args}"], probes: ["cuda", "ggml"],
     cuda_code: "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"}, model: "whisper", device: "cuda", args: ["lib_variant=cuda"]},
   "ffmpeg": {config: {...script, probes: ["opencl"], command: ["sh", "-c", "ffmpeg -v error -init_hw_device opencl=gpu -filter_hw_device gpu -f lavfi -i testsrc=size=${SIZE:-64x64} " +
@@ -281,7 +444,7 @@ const [weir, packages, ...chosen] = process.argv.slice(2);
 
 // A run's profile, without what tells of a machine.
 function counted(folder, native, config_of, change) {
-  const words = change.split(" ").filter(Boolean), is_variable = word => /^(GGML_|FILTERS|SIZE)/.test(word);
+  const words = change.split(" ").filter(Boolean), is_variable = word => /^(GGML_|LLAMA_|FILTERS|SIZE)/.test(word);
   const own = words.filter(word => !is_variable(word) && !word.startsWith("model="));
   const env = Object.fromEntries(words.filter(is_variable).map(word => [word.slice(0, word.indexOf("=")), word.slice(word.indexOf("=") + 1)]));
   if (!native) env.SETTINGS = own.join(" ");
