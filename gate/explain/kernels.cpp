@@ -90,7 +90,8 @@ Moves replaced(const Board& board, bool one_by_one) {
     came.erase(found);
   }
   // That several run just as often as others did is no chance.
-  const bool each = pairs.size() == 2 * open.down.size() && sizes.size() >= 3;
+  const bool each =
+      pairs.size() == 2 * open.down.size() && open.down.size() >= 3 && sizes.size() >= 2;
   return each || built_anew(board, open.down) ? pairs : Moves{};
 }
 
