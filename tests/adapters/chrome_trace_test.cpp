@@ -9,7 +9,7 @@
 
 #include "tests/adapters/read_data.hpp"
 #include "tests/adapters/samples.hpp"
-#include "tests/support/mutated.hpp"
+#include "tests/support/rounds.hpp"
 
 namespace weir::adapters {
 namespace chrome_trace_test {

@@ -10,7 +10,7 @@
 
 #include "tests/adapters/read_data.hpp"
 #include "tests/adapters/samples.hpp"
-#include "tests/support/mutated.hpp"
+#include "tests/support/rounds.hpp"
 
 namespace weir::adapters {
 namespace cut_test {

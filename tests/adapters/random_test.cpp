@@ -7,6 +7,7 @@
 
 #include "tests/adapters/read_data.hpp"
 #include "tests/support/mutated.hpp"
+#include "tests/support/rounds.hpp"
 
 namespace weir::adapters {
 namespace random_test {

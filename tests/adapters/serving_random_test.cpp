@@ -9,6 +9,7 @@
 
 #include "tests/adapters/read_data.hpp"
 #include "tests/support/mutated.hpp"
+#include "tests/support/rounds.hpp"
 
 namespace weir::adapters::serving {
 namespace serving_random_test {

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/load/virtual_server.hpp"
+#include "tests/support/rounds.hpp"
 
 namespace weir::load {
 namespace capacity_test {
@@ -74,7 +75,8 @@ TEST(Capacity, OfAServerWithAKnownServiceTimeIsFound) {
   };
   constexpr int k_requests = 20'000;
   constexpr double k_within = 0.03;
-  const int seeds = asked("WEIR_REPEATS", 1), requests = asked("WEIR_REQUESTS", k_requests);
+  const int seeds = asked("WEIR_REPEATS", 1),
+            requests = asked("WEIR_REQUESTS", k_requests / tests::k_one_of);
   for (const Known& known : {k_sixth, k_crowded}) {
     double largest = 0, squares = 0;
     std::size_t rates = 0;

@@ -9,14 +9,6 @@
 
 namespace weir::tests {
 
-// A sanitizer makes a round some twenty times as slow: one of so many is made under it. ci/fuzz
-// makes as many as there is time for.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr int k_one_of = 10;
-#else
-inline constexpr int k_one_of = 1;
-#endif
-
 // Up to `most` changes: bytes flipped, parts dropped and doubled, the end cut off, and `pieces`,
 // which matter to the reader, put in.
 inline std::string mutated(std::string text, std::span<const std::string_view> pieces,
