@@ -236,9 +236,11 @@ std::optional<std::pair<const Move*, const Move*>> merged(const Open& open, bool
 
 // By their names only the sizes of the work's pieces differ.
 bool only_tuned(const Moves& group) {
-  const auto name = [](const Move* move) { return profile::untuned_name(move->name); };
-  return std::ranges::all_of(
-      group, [&](const std::string& one) { return one == name(group.front()); }, name);
+  std::map<std::string, Moves> alike;
+  for (const Move* move : group) {
+    alike[profile::untuned_name(move->name)].push_back(move);
+  }
+  return std::ranges::all_of(alike, [](const auto& one) { return sum_of(one.second) == k_none; });
 }
 
 void add_variants(Board& board, std::vector<Moves> groups, int rank = 1) {
@@ -410,8 +412,14 @@ void add_fusion(Board& board, Fusion fusion, bool lost) {
   board.add(std::move(finding), std::max(1.0, size_of(sum_of(all))));
 }
 
-bool find_fusion(Board& board, bool lost, Fusion (*way)(const Moves&, const Moves&)) {
-  const Open open(board);
+bool find_fusion(Board& board, bool lost, Fusion (*way)(const Moves&, const Moves&),
+                 const std::vector<Moves>& apart = {}) {
+  Open open(board);
+  for (const Moves& group : apart) {
+    for (Moves* side : {&open.up, &open.down}) {
+      std::erase_if(*side, [&](const Move* move) { return holds(group, move); });
+    }
+  }
   if (way == fusion_by_name && too_many_names(open)) return false;
   Moves joined_side = lost ? open.down : open.up;
   Moves parts_side = lost ? open.up : open.down;
@@ -526,22 +534,23 @@ void find_kernels(Board& board) {
   std::vector<Moves> groups = swapped(Open(board));
   // Other sizes of pieces are no reason for anything else that changed.
   if (!board.found.only_works()) add_variants(board, take_out(groups, only_tuned), 3);
-  // Small kernels that only changed their variant beside a fusion belong to it, and so do others of
-  // which a switch is on: it joins something to them.
-  std::vector<Moves> small = take_out(groups, [](const Moves& group) {
-    return std::ranges::all_of(group, is_small) || is_switched(group);
-  });
+  // Small kernels that only changed their variant beside a fusion belong to it. So do others of
+  // which a switch is on, if no name says what was joined.
+  std::vector<Moves> small =
+      take_out(groups, [](const Moves& group) { return std::ranges::all_of(group, is_small); });
+  std::vector<Moves> switched = take_out(groups, is_switched);
   add_variants(board, std::move(groups));
   const Rational dispatches = board.found.count("dispatches");
   bool fused = false;
   // More dispatches: a fusion is lost rather than gained; both may be there.
   const bool lost_first = dispatches >= k_none;
   for (const bool lost : {lost_first, !lost_first}) {
-    fused = find_fusion(board, lost, fusion_by_name) || fused;
+    fused = find_fusion(board, lost, fusion_by_name, switched) || fused;
   }
   if (!fused) add_exchanged_kinds(board);
   fused = fused || add_compiled_otherwise(board);
   if (!fused && dispatches != k_none) find_fusion(board, dispatches > k_none, fusion_by_number);
+  std::ranges::move(switched, std::back_inserter(small));
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small));
   add_variants(board, exchanged(Open(board)));

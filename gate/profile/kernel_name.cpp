@@ -309,6 +309,8 @@ std::string lasting_name(std::string_view name) {
 }
 
 std::string untuned_name(std::string_view name) {
+  // Its number is a tile, which is chosen by shape and by what the device has.
+  if (name.starts_with("matmul_")) return lasting_name(name);
   const std::size_t arguments = std::min(name.find('<'), name.size());
   std::string_view head = name.substr(0, arguments);
   const std::size_t last = head.rfind('_');

@@ -39,7 +39,8 @@ struct KernelName {
 
 // The name without what only says how the work is cut up: numbers among template arguments, and
 // switches that are off ("flash_attn_ext_f16<64, 64, 2, false>"), a number at the end
-// ("mul_mat_vec_f16_1"). Types stay: "(ggml_type)8", "half", "f16"; so do switches that are on.
+// ("mul_mat_vec_f16_1") that is no tile of a product. Types stay: "(ggml_type)8", "half", "f16"; so
+// do switches that are on.
 [[nodiscard]] std::string untuned_name(std::string_view name);
 
 // Element by element or smaller: what engines like to fuse into what stands beside it.

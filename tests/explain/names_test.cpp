@@ -74,6 +74,8 @@ TEST(KernelName, WithoutItsTuningIsTheSameForOtherSizesAndSwitchesThatAreOff) {
         "flash_attn_ext_f16<64, (ggml_type)1>", "flash_attn_ext_f16<64, float>"}) {
     EXPECT_NE(untuned_name(other), untuned_name(attention)) << other;
   }
+  EXPECT_EQ(untuned_name("matmul_f16_aligned_m"), untuned_name("matmul_f16_aligned_1"));
+  EXPECT_NE(untuned_name("matmul_f16_aligned_m"), untuned_name("matmul_f16_aligned_l"));
   EXPECT_EQ(untuned_name(""), "");
   EXPECT_EQ(untuned_name("_1"), "_1") << "a name is left";
 }
