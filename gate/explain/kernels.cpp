@@ -412,12 +412,25 @@ void add_fusion(Board& board, Fusion fusion, bool lost) {
   board.add(std::move(finding), std::max(1.0, size_of(sum_of(all))));
 }
 
+// A kernel copies what the device copied, or the other way round: as many of one came as went of
+// the other, or nearly.
+bool copies_instead(const Board& board, const Move* move) {
+  const double copies = board.found.count("copies").value(), kernels = move->delta().value();
+  return profile::role_of(move->name).work == "CPY" && copies * kernels < 0 &&
+         2 * std::fabs(copies) >= std::fabs(kernels);
+}
+
 bool find_fusion(Board& board, bool lost, Fusion (*way)(const Moves&, const Moves&),
                  const std::vector<Moves>& apart = {}) {
   Open open(board);
   for (const Moves& group : apart) {
     for (Moves* side : {&open.up, &open.down}) {
       std::erase_if(*side, [&](const Move* move) { return holds(group, move); });
+    }
+  }
+  if (way == fusion_by_number) {
+    for (Moves* side : {&open.up, &open.down}) {
+      std::erase_if(*side, [&](const Move* move) { return copies_instead(board, move); });
     }
   }
   if (way == fusion_by_name && too_many_names(open)) return false;
@@ -552,7 +565,7 @@ void find_kernels(Board& board) {
   if (!fused && dispatches != k_none) find_fusion(board, dispatches > k_none, fusion_by_number);
   std::ranges::move(switched, std::back_inserter(small));
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
-  add_variants(board, std::move(small));
+  add_variants(board, std::move(small), dispatches == k_none ? 1 : 2);
   add_variants(board, exchanged(Open(board)));
   for (const bool lost : {lost_first, !lost_first}) {
     const auto pair = merged(Open(board), lost);

@@ -98,6 +98,12 @@ const Case k_cases[] = {
                                  {"rms_norm_f32<32, false>", 16},
                                  {"k_bin_bcast<&op_mul, float>", 20}}),
      "fusion_lost", "Fusion lost: topk_moe_cuda ran as one kernel 4 times a token"},
+    {"b6431 to b6673, CUDA: kernels copy what the driver copied, and rows have a type in their "
+     "name",
+     side({{"dispatches", 61}, {"copies", 8}}, {{"k_set_rows<float, __half>", 8}}),
+     side({{"dispatches", 65}, {"copies", 4}},
+          {{"k_set_rows<float, long, __half>", 8}, {"cpy_flt<cpy_1_flt<float, float>>", 4}}),
+     "copies_removed", "Less is copied between memories a token."},
     {"sizes of blocks alone",
      side({{"dispatches", 90}}, {{"mul_mat_vec_f<__half, __half, 1, 32, false>", 4}}),
      side({{"dispatches", 90}}, {{"mul_mat_vec_f<__half, __half, 1, 128, false>", 4}}),
