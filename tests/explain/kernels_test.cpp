@@ -73,8 +73,11 @@ TEST(Kernels, ThatAreNearlyAllOthersAndManyMoreSeemToBeLostFusions) {
   Side before = joined, after = apart;
   for (Work& work : before.works) work.times = 5;
   for (Work& work : after.works) work.times = 6;
-  before.works.push_back({.name = "same", .times = 1});
-  after.works.push_back({.name = "same", .times = 1});
+  Work same;
+  same.name = "same";
+  same.times = 1;
+  before.works.push_back(same);
+  after.works.push_back(same);
   const auto why = test::explained(before, after), back = test::explained(after, before);
   ASSERT_FALSE(why.findings.empty() || back.findings.empty());
   EXPECT_EQ(why.findings.front().headline,
