@@ -160,8 +160,10 @@ TEST(KernelPaths, AreReadFromNamesWhereNoGraphIsKnown) {
             "");
   EXPECT_EQ(by_names({{"gemv_cm1", {9, 0}}, {"gemv_f16", {0, 9}}, {"copy", {9, 0}}}),
             "MUL_MAT 9; ");
-  EXPECT_EQ(by_names({{"sgemm_tensor", {4, 0}}, {"sgemm_naive", {0, 4}}, {"cpy", {8, 0}}}),
-            "? sgemm_naive; ");
+  EXPECT_EQ(by_names({{"cublasGemmEx", {9, 0}}, {"cublasSgemm_v2", {0, 9}}, {"copy", {9, 0}}}),
+            "MUL_MAT 9; ");
+  EXPECT_EQ(by_names({{"tile_tensor", {4, 0}}, {"tile_naive", {0, 4}}, {"cpy", {8, 0}}}),
+            "? tile_naive; ");
   EXPECT_EQ(by_names({{"k_1", {9, 0}}, {"k_2", {0, 8}}}), "? k_2; ");
 }
 
