@@ -272,7 +272,8 @@ void find_syncs(Board& board) {
   }
   // Parts of the graph, copied tensors and new copies are each waited for.
   const Rational splits = board.open("splits");
-  const bool cut = splits != k_none && (splits > k_none) == more;
+  const bool cut =
+      splits != k_none && (splits > k_none) == more && size_of(delta) <= 2 * size_of(splits);
   const bool hidden = staged(board, delta);
   const bool copied = more && !each && !cut && !hidden && delta == board.open("copies");
   Finding finding = board.about(more ? kind::sync_added : kind::sync_removed, base);
@@ -332,7 +333,7 @@ void find_barriers(Board& board) {
   const auto goes_along = [&](const Rational& other) {
     return other != k_none && (other > k_none) == more;
   };
-  const Rational dispatches = board.found.count("dispatches"), copies = board.open("copies");
+  const Rational dispatches = board.found.count("dispatches"), copies = board.found.count("copies");
   const bool kernels_changed = !board.found.kernels.empty();
   // One before a copy and one behind it: where no dispatch changed, they came with the copies.
   const bool with_copies = goes_along(copies) && dispatches == k_none && !kernels_changed;
@@ -381,7 +382,8 @@ void find_copies(Board& board) {
   std::string base;
   double units = 0;
   Rational leading;  // counts of other things do not add up
-  bool ups = false, downs = false;
+  // Some may be part of a finding about waits.
+  bool ups = !board.free("copies") && board.found.count("copies") > k_none, downs = false;
   for (const char* kind : {"copies", "tensor_copies", "tensor_sets", "tensor_gets"}) {
     const Rational delta = board.open(kind);
     if (delta == k_none) continue;
@@ -494,10 +496,11 @@ void find_fixed(Board& board) {
   finding.metric = once.begin()->first + "_fixed";
   finding.delta = once.begin()->second;
   const std::string per = board.per();
-  finding.headline = fmt::format("{} is done once changed{}: load, warm-up{}{}.",
-                                 alone ? "Only what" : "What", alone ? "" : " as well",
-                                 board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
-                                 per.empty() || !alone ? "" : "; no count" + per + " did");
+  finding.headline =
+      fmt::format("{} is done once changed{}: load, warm-up{}{}.",
+                  alone && board.found.kernels.empty() ? "Only what" : "What", alone ? "" : " as well",
+                  board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
+                  per.empty() || !alone ? "" : "; no count" + per + " did");
   arithmetic(board, counts.amounts, finding);
   // What is taken at the start and stays says more than how often it was asked for.
   const auto asked = once.find("allocations");

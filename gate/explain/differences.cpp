@@ -32,7 +32,8 @@ std::vector<Move> moves(const Evidence& evidence, const Wanted& wanted) {
 
 std::vector<Move> changed(const Evidence& evidence, const Wanted& wanted) {
   std::vector<Move> list = moves(evidence, wanted);
-  std::erase_if(list, [](const Move& move) { return move.before == move.after; });
+  // (A difference that is no Rational is none that can be told.)
+  std::erase_if(list, [](const Move& move) { return move.delta() == k_none; });
   std::ranges::stable_sort(list, std::greater(), &Move::size);
   return list;
 }

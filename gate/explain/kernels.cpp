@@ -147,30 +147,49 @@ bool alike(const Move* a, const Move* b) {
 }
 
 // Kinds of kernels that do the same work, one for the other as often, whatever their variants.
+// Where several could be meant, none is.
 std::vector<Moves> exchanged_kinds(const Open& open) {
-  std::map<std::vector<std::string>, Moves> kinds;
+  struct Kind {
+    Moves moves;
+    double sum = 0;
+    bool small = false;
+    std::vector<std::size_t> fits{};
+  };
+  std::map<std::vector<std::string>, Moves> by_words;
   for (const Move* move : joined(open.up, open.down)) {
-    if (!move->parsed.words.empty() && !nameless(move)) kinds[move->parsed.words].push_back(move);
+    if (!move->parsed.words.empty() && !nameless(move)) {
+      by_words[move->parsed.words].push_back(move);
+    }
   }
-  std::erase_if(kinds, [](const auto& kind) { return sum_of(kind.second) == k_none; });
+  std::vector<Kind> kinds;
+  for (auto& [words, moves] : by_words) {
+    const double sum = sum_of(moves).value();
+    const bool small = is_small(moves.front());
+    if (sum != 0) kinds.push_back({std::move(moves), sum, small});
+  }
   std::vector<Moves> groups;
   if (kinds.size() > 1000) return groups;
-  for (auto one = kinds.begin(); one != kinds.end(); ++one) {
-    for (auto other = std::next(one); other != kinds.end() && !one->second.empty(); ++other) {
-      if (other->second.empty()) continue;
-      const Move *a = one->second.front(), *b = other->second.front();
-      // Of small kernels a longer name is another, fused one.
-      const bool small = is_small(a) || is_small(b);
-      const bool same = small ? same_works(a, b) : alike(a, b);
-      const double x = sum_of(one->second).value(), y = sum_of(other->second).value();
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    for (std::size_t k = i + 1; k < kinds.size(); ++k) {
+      Kind &one = kinds[i], &other = kinds[k];
+      const bool small = one.small || other.small;
+      const double rest = std::fabs(one.sum + other.sum);
       // One of many products may become part of something else.
-      const bool as_often = small ? x + y == 0 : x * y < 0 && std::fabs(x + y) * 20 <= std::fabs(x);
-      if (!same || !as_often) continue;
-      Moves both = joined(one->second, other->second);
-      groups.push_back(std::move(both));
-      one->second.clear();
-      other->second.clear();
+      const bool as_often =
+          one.sum * other.sum < 0 && (small ? rest == 0 : rest * 20 <= std::fabs(one.sum));
+      if (!as_often) continue;
+      const Move *a = one.moves.front(), *b = other.moves.front();
+      // Of small kernels a longer name is another, fused one.
+      if (!(small ? same_works(a, b) : alike(a, b))) continue;
+      one.fits.push_back(k);
+      other.fits.push_back(i);
     }
+  }
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const Kind& one = kinds[i];
+    if (one.fits.size() != 1 || one.fits.front() < i) continue;
+    const Kind& other = kinds[one.fits.front()];
+    if (other.fits.size() == 1) groups.push_back(joined(one.moves, other.moves));
   }
   return groups;
 }
@@ -249,9 +268,17 @@ void add_variants(Board& board, std::vector<Moves> groups, int rank = 1) {
   Finding finding;
   finding.kind = kind::variant_changed;
   finding.metric = metric_name(board.evidence, "dispatches");
-  // What came of a group, exactly: as often as others went, as it adds up to nothing.
+  // What came of a group: kinds that run more often, or of one kind the variants that do.
+  std::map<std::vector<std::string>, Rational> sums;
+  for (const Move* move : groups.front()) {
+    Rational& sum = sums[move->parsed.words];
+    sum = sum.plus(move->delta()).value_or(sum);
+  }
   Moves came = groups.front();
-  std::erase_if(came, [](const Move* move) { return !move->up(); });
+  std::erase_if(came, [&](const Move* move) {
+    return !move->up() || (sums.size() > 1 && sums[move->parsed.words] < k_none);
+  });
+  if (came.empty()) came = groups.front();
   const Move* first = came.front();
   finding.headline =
       fmt::format("Another kernel does the same work: {}, {}.", safe(first->parsed.base()),
@@ -379,9 +406,11 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
   const std::string name = safe(whole->parsed.base());
   const char* seems = fusion.by_number ? " seems" : "";
   if (parts.empty()) {
+    Moves plain = fusion.parts;
+    std::erase_if(plain, [&](const Move* one) { return !same_work(one->parsed, whole->parsed); });
+    const std::string plainly = times_words(sum_of(plain), board.evidence.scope);
     return fmt::format("Fusion{} {}: {} runs {} where it ran {}.", seems, lost ? "lost" : "gained",
-                       name, lost ? times_words(sum_of(fusion.parts), board.evidence.scope) : often,
-                       lost ? often : times_words(sum_of(fusion.parts), unit::Scope::whole));
+                       name, lost ? plainly : often, lost ? often : plainly);
   }
   const std::string names = joined_names(parts);
   return lost ? fmt::format("Fusion{} lost: {} ran as one kernel {}; now {} run{} apart.", seems,
@@ -423,17 +452,17 @@ bool copies_instead(const Board& board, const Move* move) {
 bool find_fusion(Board& board, bool lost, Fusion (*way)(const Moves&, const Moves&),
                  const std::vector<Moves>& apart = {}) {
   Open open(board);
-  for (const Moves& group : apart) {
-    for (Moves* side : {&open.up, &open.down}) {
-      std::erase_if(*side, [&](const Move* move) { return holds(group, move); });
-    }
+  if (way == fusion_by_name && too_many_names(open)) return false;
+  std::set<const Move*> left_out;
+  for (const Moves& group : apart) left_out.insert(group.begin(), group.end());
+  for (Moves* side : {&open.up, &open.down}) {
+    std::erase_if(*side, [&](const Move* move) { return left_out.contains(move); });
   }
   if (way == fusion_by_number) {
     for (Moves* side : {&open.up, &open.down}) {
       std::erase_if(*side, [&](const Move* move) { return copies_instead(board, move); });
     }
   }
-  if (way == fusion_by_name && too_many_names(open)) return false;
   Moves joined_side = lost ? open.down : open.up;
   Moves parts_side = lost ? open.up : open.down;
   Fusion fusion = way(joined_side, parts_side);
@@ -457,8 +486,8 @@ bool add_compiled_otherwise(Board& board) {
   std::erase_if(gone, [](const Move* move) { return move->after != k_none; });
   std::erase_if(came, [](const Move* move) { return move->before != k_none; });
   const double nearly_all = 0.9, many = 1.5;
-  if (!totals || gone.size() < 4 || came.size() < 4 ||
-      -sum_of(gone).value() < nearly_all * totals->before.value() ||
+  if (!totals || totals->before <= k_none || totals->after <= k_none || gone.size() < 4 ||
+      came.size() < 4 || -sum_of(gone).value() < nearly_all * totals->before.value() ||
       sum_of(came).value() < nearly_all * totals->after.value() ||
       std::max(totals->before.value() / totals->after.value(),
                totals->after.value() / totals->before.value()) < many) {

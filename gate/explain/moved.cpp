@@ -126,8 +126,9 @@ struct Moved {
 constexpr std::array k_crossings = {"syncs", "splits", "copies", "backend_syncs", "tensor_copies"};
 
 // Ops that the CPU fuses run there less often, and nothing came to the device for it: it does less
-// as well, and as much crosses.
+// as well, and as much crosses. (An op that is new on the CPU may be anything.)
 bool stayed(const Board& board, bool to_cpu) {
+  if (to_cpu) return false;
   const auto goes = [&](const char* base) {
     const Rational delta = board.found.count(base);
     return delta != k_none && (delta > k_none) == to_cpu;

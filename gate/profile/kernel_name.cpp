@@ -65,11 +65,12 @@ std::optional<std::ptrdiff_t> place_in(const Words& words, const Words& part) {
 // stand in names of what it replaces.
 struct KnownFusion {
   std::string_view joined;
-  std::array<std::string_view, 6> parts;
+  std::array<std::string_view, 7> parts;
   std::size_t least = 1;  // so many kinds of them: of common ones a single one may be anything
 };
 constexpr std::array k_known = {
-    KnownFusion{"flash_attn", {"soft_max", "gemm", "mul_mat", "matmul", "mul_mv", "cpy"}},
+    KnownFusion{"flash_attn",
+                {"soft_max", "softmax", "gemm", "mul_mat", "matmul", "mul_mv", "cpy"}},
     KnownFusion{"sdpa", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"attention", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"topk_moe", {"soft_max", "argsort", "get_rows", "sum_rows", "div", "scale"}},
@@ -98,7 +99,7 @@ constexpr std::array k_other_names{
     OtherNames{"NORM", " layer_norm layernorm "},
     OtherNames{"ROPE", " rope_norm rope_neox rope_multi rope_vision "},
     OtherNames{"GET_ROWS", " emb_lookup embedding "},
-    OtherNames{"CPY", " contig_cpy copy dup cont convert_unary "},
+    OtherNames{"CPY", " contig_cpy copy dup cont convert_unary convert_unary_cont "},
     OtherNames{"GLU", " silu_mul gelu_mul swiglu geglu reglu "},
     OtherNames{"ADD", " multi_add "},
 };
@@ -231,6 +232,13 @@ std::string split_capitals(std::string_view name) {
   return words;
 }
 
+// "dequant_q4", "gs_64_b": the number behind it belongs to a type.
+bool ends_in_a_type(std::string_view name) {
+  static constexpr std::array k_types = {"q", "iq", "tq", "b", "gs"};
+  const std::string_view word = name.substr(name.rfind('_') + 1);
+  return holds(k_types, word.substr(0, word.find_first_of("0123456789")));
+}
+
 }  // namespace
 
 std::string KernelName::base() const { return text::join(words, "_"); }
@@ -314,8 +322,9 @@ std::string untuned_name(std::string_view name) {
   const std::size_t arguments = std::min(name.find('<'), name.size());
   std::string_view head = name.substr(0, arguments);
   const std::size_t last = head.rfind('_');
-  if (last != std::string_view::npos && last > 0 && last + 1 < head.size() &&
-      std::ranges::all_of(head.substr(last + 1), text::is_digit)) {
+  const std::string_view end = last == std::string_view::npos ? "" : head.substr(last + 1);
+  if (!end.empty() && last > 0 && std::ranges::all_of(end, text::is_digit) &&
+      !ends_in_a_type(head.substr(0, last))) {
     head = head.substr(0, last);
   }
   std::string untuned(head);

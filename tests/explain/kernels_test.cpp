@@ -66,6 +66,17 @@ TEST(Kernels, WithoutNamesThatRunElsewhereAsBeforeAreLessWork) {
   EXPECT_EQ(why.findings.front().kind, "op_removed") << why.findings.front().headline;
 }
 
+// From a file: what cannot be subtracted is no change, and no kernel that came.
+TEST(Kernels, WhoseChangeIsNoNumberAreLeftOut) {
+  const Rational before = *Rational::parse("1/9223372036854775807"),
+                 after = *Rational::parse("1/9223372036854775806");
+  ASSERT_FALSE(after.minus(before));
+  const auto why =
+      test::explained(test::side({{"dispatches", 4}}, {{"gemv_f16", before}, {"gemv_f32", before}}),
+                      test::side({{"dispatches", 5}}, {{"gemv_f16", after}, {"gemv_f32", after}}));
+  for (const Finding& finding : why.findings) EXPECT_NE(finding.kind, "variant_changed");
+}
+
 // jax-js without jit, and the other way round.
 TEST(Kernels, ThatAreNearlyAllOthersAndManyMoreSeemToBeLostFusions) {
   const Side joined = test::side({{"dispatches", 26}}, kernels("joined@000000000000000", 5)),

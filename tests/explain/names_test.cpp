@@ -76,6 +76,8 @@ TEST(KernelName, WithoutItsTuningIsTheSameForOtherSizesAndSwitchesThatAreOff) {
   }
   EXPECT_EQ(untuned_name("matmul_f16_aligned_m"), untuned_name("matmul_f16_aligned_1"));
   EXPECT_NE(untuned_name("matmul_f16_aligned_m"), untuned_name("matmul_f16_aligned_l"));
+  EXPECT_NE(untuned_name("dequant_q4_0"), untuned_name("dequant_q4_1"));
+  EXPECT_NE(untuned_name("dequantize_gs_64_b_4"), untuned_name("dequantize_gs_64_b_8"));
   EXPECT_EQ(untuned_name(""), "");
   EXPECT_EQ(untuned_name("_1"), "_1") << "a name is left";
 }
