@@ -23,11 +23,23 @@ struct Open {
 
   explicit Open(const Board& board)
       : up(one_way(board.found.kernels, true)), down(one_way(board.found.kernels, false)) {
-    for (Moves* side : {&up, &down}) {
-      std::erase_if(*side, [&](const Move* move) { return !board.free(*move); });
-    }
+    leave_out([&](const Move* move) { return !board.free(*move); });
+  }
+
+  template <class Is>
+  void leave_out(const Is& is) {
+    for (Moves* side : {&up, &down}) std::erase_if(*side, is);
   }
 };
+
+// Kernels that do the same work (same_work), by the words of their names, where they have any.
+std::map<std::vector<std::string>, Moves> by_work(const Moves& moves) {
+  std::map<std::vector<std::string>, Moves> kinds;
+  for (const Move* move : moves) {
+    if (!move->parsed.words.empty()) kinds[move->parsed.words].push_back(move);
+  }
+  return kinds;
+}
 
 // Each name is held against each: engines have some hundreds of kernels, a file from strangers may
 // have a million.
@@ -68,16 +80,13 @@ bool built_anew(const Board& board, const Moves& gone) {
 // What came for what went, among kernels without names: all of it, where it adds up to nothing.
 Moves replaced(const Board& board, bool one_by_one) {
   Open open(board);
-  for (Moves* side : {&open.up, &open.down}) std::erase_if(*side, std::not_fn(nameless));
+  open.leave_out(std::not_fn(nameless));
   if (open.up.empty() || open.down.empty()) return {};
   const Moves all = joined(open.down, open.up);
   if (sum_of(all) == k_none) return all;
-  // What runs on both sides, more or less often, is the same code.
-  for (Moves* side : {&open.up, &open.down}) {
-    std::erase_if(*side,
-                  [](const Move* one) { return one->before != k_none && one->after != k_none; });
-  }
   if (!one_by_one) return {};
+  // What runs on both sides, more or less often, is the same code.
+  open.leave_out([](const Move* one) { return one->before != k_none && one->after != k_none; });
   std::multimap<double, const Move*> came;
   for (const Move* up : open.up) came.emplace(up->size(), up);
   Moves pairs;
@@ -118,13 +127,10 @@ void add_replaced(Board& board, bool one_by_one) {
 
 // Kernels of one kind of work whose changes add up to nothing: none came, none went.
 std::vector<Moves> swapped(const Open& open) {
-  std::map<std::vector<std::string>, Moves> alike;  // same_work
-  for (const Move* move : joined(open.up, open.down)) {
-    if (!move->parsed.words.empty()) alike[move->parsed.words].push_back(move);
-  }
+  auto kinds = by_work(joined(open.up, open.down));
   std::vector<Moves> groups;
   for (const Move* first : open.down) {
-    const auto group = alike.extract(first->parsed.words);
+    const auto group = kinds.extract(first->parsed.words);
     if (!group.empty() && group.mapped().size() >= 2 && sum_of(group.mapped()) == k_none) {
       groups.push_back(group.mapped());
     }
@@ -148,24 +154,19 @@ bool alike(const Move* a, const Move* b) {
 
 // Kinds of kernels that do the same work, one for the other as often, whatever their variants.
 // Where several could be meant, none is.
-std::vector<Moves> exchanged_kinds(const Open& open) {
+std::vector<Moves> exchanged_kinds(Open open) {
   struct Kind {
     Moves moves;
     double sum = 0;
     bool small = false;
     std::vector<std::size_t> fits{};
   };
-  std::map<std::vector<std::string>, Moves> by_words;
-  for (const Move* move : joined(open.up, open.down)) {
-    if (!move->parsed.words.empty() && !nameless(move)) {
-      by_words[move->parsed.words].push_back(move);
-    }
-  }
+  open.leave_out(nameless);
   std::vector<Kind> kinds;
-  for (auto& [words, moves] : by_words) {
+  for (auto& [words, moves] : by_work(joined(open.up, open.down))) {
     const double sum = sum_of(moves).value();
     const bool small = is_small(moves.front());
-    if (sum != 0) kinds.push_back({std::move(moves), sum, small});
+    if (sum != 0) kinds.push_back({moves, sum, small});
   }
   std::vector<Moves> groups;
   if (kinds.size() > 1000) return groups;
@@ -269,14 +270,10 @@ void add_variants(Board& board, std::vector<Moves> groups, int rank = 1) {
   finding.kind = kind::variant_changed;
   finding.metric = metric_name(board.evidence, "dispatches");
   // What came of a group: kinds that run more often, or of one kind the variants that do.
-  std::map<std::vector<std::string>, Rational> sums;
-  for (const Move* move : groups.front()) {
-    Rational& sum = sums[move->parsed.words];
-    sum = sum.plus(move->delta()).value_or(sum);
-  }
+  const auto kinds = by_work(groups.front());
   Moves came = groups.front();
   std::erase_if(came, [&](const Move* move) {
-    return !move->up() || (sums.size() > 1 && sums[move->parsed.words] < k_none);
+    return !move->up() || (kinds.size() > 1 && sum_of(kinds.at(move->parsed.words)) < k_none);
   });
   if (came.empty()) came = groups.front();
   const Move* first = came.front();
@@ -400,15 +397,15 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
     if (named || parts.size() == 3) break;
     if (!is_plain(part)) parts.push_back(part);
   }
-  Moves variants = fusion.joined;
-  std::erase_if(variants, [&](const Move* one) { return !same_work(one->parsed, whole->parsed); });
-  const std::string often = times_words(sum_of(variants), board.evidence.scope);
+  const auto times_among = [&](Moves moves) {
+    std::erase_if(moves, [&](const Move* one) { return !same_work(one->parsed, whole->parsed); });
+    return times_words(sum_of(moves), board.evidence.scope);
+  };
+  const std::string often = times_among(fusion.joined);
   const std::string name = safe(whole->parsed.base());
   const char* seems = fusion.by_number ? " seems" : "";
   if (parts.empty()) {
-    Moves plain = fusion.parts;
-    std::erase_if(plain, [&](const Move* one) { return !same_work(one->parsed, whole->parsed); });
-    const std::string plainly = times_words(sum_of(plain), board.evidence.scope);
+    const std::string plainly = times_among(fusion.parts);
     return fmt::format("Fusion{} {}: {} runs {} where it ran {}.", seems, lost ? "lost" : "gained",
                        name, lost ? plainly : often, lost ? often : plainly);
   }
@@ -449,20 +446,8 @@ bool copies_instead(const Board& board, const Move* move) {
          2 * std::fabs(copies) >= std::fabs(kernels);
 }
 
-bool find_fusion(Board& board, bool lost, Fusion (*way)(const Moves&, const Moves&),
-                 const std::vector<Moves>& apart = {}) {
-  Open open(board);
-  if (way == fusion_by_name && too_many_names(open)) return false;
-  std::set<const Move*> left_out;
-  for (const Moves& group : apart) left_out.insert(group.begin(), group.end());
-  for (Moves* side : {&open.up, &open.down}) {
-    std::erase_if(*side, [&](const Move* move) { return left_out.contains(move); });
-  }
-  if (way == fusion_by_number) {
-    for (Moves* side : {&open.up, &open.down}) {
-      std::erase_if(*side, [&](const Move* move) { return copies_instead(board, move); });
-    }
-  }
+bool find_fusion(Board& board, const Open& open, bool lost,
+                 Fusion (*way)(const Moves&, const Moves&)) {
   Moves joined_side = lost ? open.down : open.up;
   Moves parts_side = lost ? open.up : open.down;
   Fusion fusion = way(joined_side, parts_side);
@@ -586,12 +571,21 @@ void find_kernels(Board& board) {
   bool fused = false;
   // More dispatches: a fusion is lost rather than gained; both may be there.
   const bool lost_first = dispatches >= k_none;
+  std::set<const Move*> apart;
+  for (const Moves& group : switched) apart.insert(group.begin(), group.end());
   for (const bool lost : {lost_first, !lost_first}) {
-    fused = find_fusion(board, lost, fusion_by_name, switched) || fused;
+    Open open(board);
+    if (too_many_names(open)) break;
+    open.leave_out([&](const Move* move) { return apart.contains(move); });
+    fused = find_fusion(board, open, lost, fusion_by_name) || fused;
   }
   if (!fused) add_exchanged_kinds(board);
   fused = fused || add_compiled_otherwise(board);
-  if (!fused && dispatches != k_none) find_fusion(board, dispatches > k_none, fusion_by_number);
+  if (!fused && dispatches != k_none) {
+    Open open(board);
+    open.leave_out([&](const Move* move) { return copies_instead(board, move); });
+    find_fusion(board, open, dispatches > k_none, fusion_by_number);
+  }
   std::ranges::move(switched, std::back_inserter(small));
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small), dispatches == k_none ? 1 : 2);
