@@ -138,11 +138,20 @@ bool stayed(const Board& board, bool to_cpu) {
          std::ranges::none_of(k_crossings, goes);
 }
 
+// Each graph has as many ops on the CPU as before: there are more graphs, or fewer.
+bool goes_with_graphs(const Board& board) {
+  const auto ops = exact_counts(board.evidence, "cpu_ops");
+  const auto graphs = exact_counts(board.evidence, "graphs");
+  if (!ops || !graphs) return false;
+  const auto one = ops->before.times(graphs->after), other = ops->after.times(graphs->before);
+  return one && other && *one == *other;
+}
+
 std::optional<Moved> by_ops(const Board& board) {
   const auto& ops = board.found.cpu_ops;
   Rational net;
   for (const Move& op : ops) net = net.plus(op.delta()).value_or(net);
-  if (net == k_none) net = board.found.count("cpu_ops");
+  if (net == k_none && !goes_with_graphs(board)) net = board.found.count("cpu_ops");
   if (net == k_none || stayed(board, net > k_none)) return std::nullopt;
   return Moved{net > k_none, one_way(ops, net > k_none)};
 }

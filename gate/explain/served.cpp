@@ -34,11 +34,11 @@ void find_served(Board& board) {
       finding.cause = share.cause;
       finding.look_at = share.look_at;
     }
-    // What the server computes itself instead is graphs and all that is in them.
-    for (const char* base : {"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"}) {
-      board.take(base);
+    // What the server computes itself instead is graphs, and all that is in them.
+    if (board.open("graphs") != k_none) {
+      for (const auto& [count, delta] : board.found.counts) board.take(count);
     }
-    board.add(std::move(finding), 1, 0);
+    board.add(std::move(finding), 1, -1);
   }
 }
 

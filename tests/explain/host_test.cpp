@@ -38,6 +38,28 @@ TEST(Served, ACacheThatIsOffIsTheCauseOfMoreGraphs) {
   EXPECT_NE(made.findings[0].cause.find("cache of prompts is off"), std::string::npos);
 }
 
+// Counts of llama-server on lavapipe with --no-cache-prompt (tiny-gemma3, concurrency 4): each
+// graph has one op on the CPU before and after, and there are more graphs.
+TEST(Served, ACacheThatIsOffComesBeforeTheGraphsThatItAdds) {
+  const auto of_96 = [](std::int64_t count) { return Rational::make(count, 96).value(); };
+  const Explanation made = test::explained(side({{"dispatches", of_96(5689)},
+                                                 {"barriers", of_96(4543)},
+                                                 {"syncs", of_96(174)},
+                                                 {"graphs", of_96(44)},
+                                                 {"cpu_ops", of_96(44)},
+                                                 {"splits", of_96(88)},
+                                                 {"cached_prompt_share", 1}}),
+                                           side({{"dispatches", of_96(6019)},
+                                                 {"barriers", of_96(4736)},
+                                                 {"syncs", of_96(127)},
+                                                 {"graphs", of_96(47)},
+                                                 {"cpu_ops", of_96(47)},
+                                                 {"splits", of_96(94)},
+                                                 {"cached_prompt_share", 0}}));
+  ASSERT_EQ(made.findings.size(), 1U);
+  EXPECT_EQ(made.findings[0].headline, "0 % of the prompts came from a cache, before 100 %.");
+}
+
 TEST(Threads, MoreThanBeforeAreTold) {
   const Explanation made =
       test::explained(side({{"threads_peak", 1}}), side({{"threads_peak", 2}}));
