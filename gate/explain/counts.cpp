@@ -229,16 +229,20 @@ void find_batches(Board& board) {
                           both->before.str()));
 }
 
-// CUDA's, not ggml's: what was one launch of many kernels is many launches.
+// CUDA's, not ggml's: what was one launch of many kernels is many launches, or the other way round.
 void find_graphs(Board& board) {
   const auto launches = exact_counts(board.evidence, "graph_launches");
-  if (!launches || launches->before <= k_none || launches->after != k_none) return;
-  Finding finding = board.about(kind::graphs_lost, "graph_launches");
-  finding.headline = "CUDA graphs are no longer used: each kernel is handed over alone.";
-  finding.cause =
-      "a switch of the engine, work that cannot be captured, or a graph that never settles.";
-  finding.look_at =
-      "when the engine captures: copies between devices, buffers that move, new shapes.";
+  if (!launches || (launches->before == k_none) == (launches->after == k_none)) return;
+  const bool lost = launches->after == k_none;
+  Finding finding = board.about(lost ? kind::graphs_lost : kind::graphs_gained, "graph_launches");
+  finding.headline = lost ? "CUDA graphs are no longer used: each kernel is handed over alone."
+                          : "CUDA graphs are used: many kernels are handed over at once.";
+  if (lost) {
+    finding.cause =
+        "a switch of the engine, work that cannot be captured, or a graph that never settles.";
+    finding.look_at =
+        "when the engine captures: copies between devices, buffers that move, new shapes.";
+  }
   const double units = size_of(board.open("submits")) + 1;
   for (const char* base : {"graph_launches", "graph_instantiations", "submits"}) board.take(base);
   board.add(std::move(finding), units, 0);
@@ -496,11 +500,16 @@ void find_fixed(Board& board) {
   finding.metric = once.begin()->first + "_fixed";
   finding.delta = once.begin()->second;
   const std::string per = board.per();
-  finding.headline =
-      fmt::format("{} is done once changed{}: load, warm-up{}{}.",
-                  alone && board.found.kernels.empty() ? "Only what" : "What", alone ? "" : " as well",
-                  board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
-                  per.empty() || !alone ? "" : "; no count" + per + " did");
+  finding.headline = fmt::format("{} is done once changed{}: load, warm-up{}{}.",
+                                 alone && board.found.kernels.empty() ? "Only what" : "What",
+                                 alone ? "" : " as well",
+                                 board.evidence.scope == unit::Scope::per_token ? ", prompt" : "",
+                                 per.empty() || !alone ? "" : "; no count" + per + " did");
+  if (once.size() == 1 && once.contains("allocations")) {
+    finding.kind = kind::memory_changed;
+    finding.headline = fmt::format("Devices are asked for memory {} often at the start.",
+                                   *finding.delta > k_none ? "more" : "less");
+  }
   arithmetic(board, counts.amounts, finding);
   // What is taken at the start and stays says more than how often it was asked for.
   const auto asked = once.find("allocations");

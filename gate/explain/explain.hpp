@@ -22,6 +22,8 @@ namespace kind {
 constexpr const char* batches_changed = "batches_changed";
 // CUDA graphs: each kernel is handed over by itself
 constexpr const char* graphs_lost = "graphs_lost";
+// many kernels are handed over at once
+constexpr const char* graphs_gained = "graphs_gained";
 constexpr const char* work_moved_to_cpu = "work_moved_to_cpu";
 constexpr const char* work_moved_to_gpu = "work_moved_to_gpu";
 constexpr const char* fusion_lost = "fusion_lost";
@@ -48,7 +50,7 @@ constexpr const char* grows_with_context = "grows_with_context";
 constexpr const char* fixed_cost_changed = "fixed_cost_changed";
 // what it takes of devices, and how often it asks for that
 constexpr const char* memory_changed = "memory_changed";
-// pipelines or graphs made while tokens are generated
+// pipelines or graphs made while tokens are generated, or no longer made then
 constexpr const char* made_late = "made_late";
 constexpr const char* op_added = "op_added";
 constexpr const char* op_removed = "op_removed";

@@ -600,35 +600,41 @@ void find_kernels(Board& board) {
   add_works(board, rest.down, false);
 }
 
-// The same products in more dispatches. How many products there are follows from the model's
-// weights, and these are the same on both sides: kernels that ran before and do so more often, with
-// nothing gone for it, do them in smaller pieces.
+// The same products in more dispatches, or in fewer. How many products there are follows from the
+// model's weights, and these are the same on both sides: kernels that ran before and do so more
+// often, with nothing gone for it, do them in smaller pieces.
 void find_pieces(Board& board) {
   Moves moves;  // the largest first, as differences are
   double units = 0;
   for (const Move& move : board.found.kernels) {
     if (!board.free(move)) continue;
     // One more alone may be anything, and so may what has no name.
-    if (move.before <= k_none || move.delta() < Rational(2) || move.parsed.words.empty() ||
-        is_small(&move) || nameless(&move)) {
+    if (move.before == k_none || move.after == k_none || size_of(move.delta()) < 2 ||
+        move.parsed.words.empty() || is_small(&move) || nameless(&move) ||
+        (!moves.empty() && (move.delta() > k_none) != (moves[0]->delta() > k_none))) {
       return;
     }
     moves.push_back(&move);
-    units += move.delta().value();
+    units += size_of(move.delta());
   }
   if (moves.empty()) return;
-  Finding finding = board.about(kind::batching_lost, "dispatches");
   const Move& first = *moves.front();
-  finding.headline = fmt::format(
-      "Batching lost: {} runs {}, before {}, and nothing is gone.", safe(first.parsed.base()),
-      times_words(first.after, board.evidence.scope), first.before.str());
+  const bool lost = first.delta() > k_none;
+  Finding finding = board.about(lost ? kind::batching_lost : kind::batching_gained, "dispatches");
+  finding.headline =
+      fmt::format("Batching {}: {} runs {}, before {}, and nothing {}.", lost ? "lost" : "gained",
+                  safe(first.parsed.base()), times_words(first.after, board.evidence.scope),
+                  first.before.str(), lost ? "is gone" : "came");
   finding.lines.push_back(move_words(moves, 6));
   std::vector<Amount> amounts = amounts_of(board, {"dispatches", "barriers"});
   if (amounts.empty()) amounts.push_back({safe(first.name), first.delta()});
   arithmetic(board, amounts, finding);
-  finding.cause = "matrix multiplications that ran together now run one by one, or some run twice.";
-  finding.look_at =
-      "where matmuls of the same input are joined: query, key and value; gate and up.";
+  if (lost) {
+    finding.cause =
+        "matrix multiplications that ran together now run one by one, or some run twice.";
+    finding.look_at =
+        "where matmuls of the same input are joined: query, key and value; gate and up.";
+  }
   name_ops(moves, finding);
   board.take(moves);
   board.take("dispatches");

@@ -51,6 +51,18 @@ bool cache_leads(const Board& board) {
          8 * size_of(board.found.levels.at("kv_cache_bytes")) >= bytes->before.value();
 }
 
+// Buffers are of another size, by a tenth or more, and a few barriers among many changed besides.
+bool buffers_lead(const Board& board) {
+  constexpr double k_much = 0.1, k_little = 0.05;
+  const std::string peak = "device_memory_peak_bytes";
+  const auto bytes = exact_values(board.evidence, peak);
+  const auto barriers = exact_counts(board.evidence, "barriers");
+  return bytes && barriers && board.found.levels.contains(peak) && board.found.counts.size() == 1 &&
+         size_of(board.found.levels.at(peak)) >= k_much * bytes->before.value() &&
+         board.found.count("barriers") != k_none &&
+         size_of(board.found.count("barriers")) <= k_little * barriers->before.value();
+}
+
 }  // namespace
 
 void find_memory(Board& board) {
@@ -96,7 +108,7 @@ void find_memory(Board& board) {
   }
   // Work that changed needs other memory: that comes first. But a cache is as large as a setting
   // says, and kernels that read it are chosen by its shape and type.
-  board.add(std::move(finding), 1, cache_leads(board) ? 0 : 2);
+  board.add(std::move(finding), 1, cache_leads(board) || buffers_lead(board) ? 0 : 2);
 }
 
 // At lengths: what is there from some token on, and was not there before it.
@@ -110,12 +122,14 @@ void find_made_late(Board& board) {
     changes[metric->length.value_or(0)] = is.exact->minus(*was->exact).value_or(k_none);
   }
   const Rational each = board.open("pipelines");
-  if (changes.empty() && !(each > k_none)) return;
+  if (changes.empty() && each == k_none) return;
   Finding finding = board.about(kind::made_late, "pipelines");
   board.take("shader_modules");
   board.take("pipelines");
   if (changes.empty()) {
-    finding.headline = "Pipelines are made for each token: it waits until they are compiled.";
+    finding.headline = each > k_none
+                           ? "Pipelines are made for each token: it waits until they are compiled."
+                           : "Fewer pipelines are made for each token.";
     add_number({"pipelines", each}, finding);
     return board.add(std::move(finding), 10 * size_of(each), 0);
   }

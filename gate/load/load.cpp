@@ -146,6 +146,7 @@ class Driver {
   Driver(const LoadPlan& plan, sys::Streams& streams, const sys::Clock& clock,
          const sys::Stop& stop)
       : plan_(plan),
+        limits_(plan.limits),
         api_(*adapters::serving::find_api(plan.api)),
         streams_(streams),
         clock_(clock),
@@ -154,6 +155,11 @@ class Driver {
         last_(zero_ + plan.limits.load_seconds) {
     for (const LoadPrompt& prompt : plan.prompts) posts_.push_back(post_of(prompt));
     if (!plan.after.empty()) turns_.resize(plan.prompts.size());
+    // The requests of a burst wait for places on purpose: only the time of all ends one.
+    if (std::holds_alternative<HeldBurst>(plan.loop)) {
+      limits_.header_seconds = limits_.first_token_seconds = limits_.request_seconds =
+          limits_.load_seconds;
+    }
   }
 
   Load go() {
@@ -249,7 +255,7 @@ class Driver {
     begun.intended = intended - zero_;
     begun.sent = clock_.steady() - zero_;
     UnderWay one;
-    one.request = std::make_unique<Request>(api_, plan_.limits, zero_, std::move(begun));
+    one.request = std::make_unique<Request>(api_, limits_, zero_, std::move(begun));
     one.place = load_.requests.size();
     if (!warm_up && which < turns_.size()) {
       turns_[which].is_sent = true;
@@ -369,6 +375,7 @@ class Driver {
   }
 
   const LoadPlan& plan_;
+  LoadLimits limits_;
   const adapters::serving::Api& api_;
   sys::Streams& streams_;
   const sys::Clock& clock_;

@@ -58,7 +58,8 @@ class Queue {
 struct RecordedLoop {
   std::vector<double> arrivals;  // seconds after the beginning, in their order; of all requests
 };
-// All requests at once, sent one by one, each when the one before is queued.
+// All requests at once, sent one by one, each when the one before is queued. They wait for places
+// on purpose: none ends for want of a first token before the time of all is over.
 struct HeldBurst {
   Queue* queue = nullptr;
 };

@@ -340,10 +340,11 @@ std::string untuned_name(std::string_view name) {
 
 bool small_work(const KernelName& name) {
   static constexpr std::array k_small = {
-      "add",  "mul",      "sub",        "div",     "scale",  "silu",          "gelu",   "relu",
-      "tanh", "norm",     "rope",       "cpy",     "copy",   "glu",           "swiglu", "sigmoid",
-      "cont", "rows",     "max",        "softmax", "bias",   "sqr",           "sum",    "exp",
-      "act",  "activate", "activation", "unary",   "binary", "normalization", "bcast"};
+      "add",    "mul",           "sub",   "div",  "scale",    "silu",       "gelu",
+      "relu",   "tanh",          "norm",  "rope", "cpy",      "copy",       "glu",
+      "swiglu", "sigmoid",       "cont",  "rows", "max",      "softmax",    "bias",
+      "sqr",    "sum",           "exp",   "act",  "activate", "activation", "unary",
+      "binary", "normalization", "bcast", "axpy", "xaxpy"};
   static constexpr std::array k_products = {"mat", "matmul", "gemv", "gemm", "mv"};
   const auto any = [&](const auto& known) {
     return std::ranges::any_of(name.words, [&](const auto& word) { return holds(known, word); });

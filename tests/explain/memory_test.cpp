@@ -161,8 +161,22 @@ TEST(GrownMemory, ComesBeforeTheFixedPartThatItIsTakenIn) {
   };
   const auto why = explain(evidence(with(5, 20'480), with(6, 282'624)), nullptr, {});
   ASSERT_EQ(why.findings.size(), 2U);
-  EXPECT_EQ(why.findings[0].kind, "memory_changed");
-  EXPECT_EQ(why.findings[1].kind, "fixed_cost_changed");
+  EXPECT_EQ(why.findings[0].headline, "The engine takes more memory.");
+  EXPECT_EQ(why.findings[1].headline, "Devices are asked for memory more often at the start.");
+  EXPECT_EQ(why.findings[1].kind, "memory_changed");
+}
+
+// llama.node 1.4.12 with swa_full (recorded): layers with a window have a whole cache, and one more
+// barrier of 96.
+TEST(GrownMemory, ComesBeforeAFewBarriersOfMany) {
+  const auto first = [](std::int64_t barriers, std::int64_t peak) {
+    const auto before = side({{"barriers", 96}, {"device_memory_peak_bytes", 20'418'336}});
+    const auto after = side({{"barriers", barriers}, {"device_memory_peak_bytes", peak}});
+    return explain(evidence(before, after), nullptr, {}).findings.front().kind;
+  };
+  EXPECT_EQ(first(97, 24'612'640), "memory_changed");
+  EXPECT_EQ(first(106, 24'612'640), "batching_lost") << "a tenth of the barriers";
+  EXPECT_EQ(first(97, 20'618'336), "batching_lost") << "1 % more memory";
 }
 
 // Dawn takes memory in blocks: a longer cache is seen in its buffers alone (recorded).
