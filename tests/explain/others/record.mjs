@@ -85,10 +85,10 @@ const sets = {
     ["-ub 32", "batches_changed"],
     ["GGML_CUDA_NO_PINNED=1", "memory_changed"],  // what the host shares with the GPU is plain memory
   ]},
-  "llama.node-1.4.3": {half: "apart", engine: "llama.node", version: "1.4.3, qwen3", twin: "intel-arc-b580", make: ["--arch", "qwen3", "--quantization", "q4_0"], changes: [
+  "llama.node-1.4.3": {half: "apart", engine: "llama.node", version: "1.4.3, q4_0", twin: "intel-arc-b580", make: ["--quantization", "q4_0"], changes: [
     ["flash_attn_type=off", "fusion_lost"],
   ]},
-  "llama.node-1.7.15": {half: "apart", engine: "llama.node", version: "1.7.15, gemma3", twin: "nvidia-rtx-2080", make: ["--arch", "gemma3", "--layers", "6"], changes: [
+  "llama.node-1.7.15": {half: "apart", engine: "llama.node", version: "1.7.15, q8_0", twin: "nvidia-rtx-2080", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
     ["cache_type_k=q4_0 cache_type_v=q4_0", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
   ]},
   "whisper.node-1.1.1": {half: "apart", engine: "whisper.node", version: "1.1.1", twin: "nvidia-rtx-2080", changes: [
