@@ -74,7 +74,7 @@ const sets = {
     ["-ot blk.[01].ffn_.*=CPU", "work_moved_to_cpu"],
   ]},
   "llama.cpp-cuda12-cache": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0, qwen3, 24 tokens", twin: "nvidia-h100", from: ["-fa", "1"], prompt: {prompt_tokens: 0, tokens: 24}, make: ["--arch", "qwen3"], changes: [
-    ["-ctk q8_0", "work_moved_to_cpu"],  // there is no kernel of attention for keys and values of these two types
+    ["-ctk q4_0 -ctv q4_0", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
   ]},
   "llama.cpp-cuda13-layers": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, q8_0", twin: "nvidia-a100", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
@@ -83,22 +83,22 @@ const sets = {
   ]},
   "llama.cpp-cuda12-batches": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0, prefill of 96", twin: "nvidia-l4", prompt: {prompt_tokens: 96, tokens: 0}, make: ["--quantization", "q4_0"], changes: [
     ["-ub 32", "batches_changed"],
-    ["GGML_CUDA_NO_PINNED=1", "memory_changed"],  // what the host shares with the GPU is plain memory
+    ["-fa 0", "fusion_lost"],
   ]},
   "llama.node-1.4.3": {half: "apart", engine: "llama.node", version: "1.4.3, q4_0", twin: "intel-arc-b580", make: ["--quantization", "q4_0"], changes: [
     ["flash_attn_type=off", "fusion_lost"],
   ]},
   "llama.node-1.7.15": {half: "apart", engine: "llama.node", version: "1.7.15, q8_0", twin: "nvidia-rtx-2080", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
-    ["cache_type_k=q4_0 cache_type_v=q4_0", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
+    ["n_ctx=2048", "memory_changed"],
   ]},
   "whisper.node-1.1.1": {half: "apart", engine: "whisper.node", version: "1.1.1", twin: "nvidia-rtx-2080", changes: [
-    ["useFlashAttn=1", "fusion_gained"],
+    ["useGpu=0", "work_moved_to_cpu"],
     ["GGML_VK_PERF_LOGGER=1", "sync_added|batching_lost"],
   ]},
   "whisper.node-1.0.18": {half: "apart", engine: "whisper.node", version: "1.0.18", twin: "apple-m2-moltenvk", changes: [
     ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],  // some kernels for floats have the name of those for halves
   ]},
-  "whisper.node-cuda-1.0.22": {half: "apart", engine: "whisper.node-cuda", version: "1.0.22", twin: "nvidia-a100", from: ["useFlashAttn=1"], changes: [
+  "whisper.node-cuda-1.0.22": {half: "apart", engine: "whisper.node-cuda", version: "1.0.22", twin: "nvidia-rtx-4090", from: ["useFlashAttn=1"], changes: [
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
   ]},
   "onnxruntime-web-1.25.1": {half: "apart", engine: "onnxruntime-web", version: "1.25.1", twin: "amd-rx-7900-xtx", changes: [
