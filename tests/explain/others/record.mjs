@@ -98,9 +98,6 @@ const sets = {
   "whisper.node-1.0.18": {half: "apart", engine: "whisper.node", version: "1.0.18", twin: "apple-m2-moltenvk", changes: [
     ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],  // some kernels for floats have the name of those for halves
   ]},
-  "whisper.node-cuda-1.0.22": {half: "apart", engine: "whisper.node-cuda", version: "1.0.22", twin: "nvidia-rtx-4090", from: ["useFlashAttn=1"], changes: [
-    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
-  ]},
   "onnxruntime-web-1.25.1": {half: "apart", engine: "onnxruntime-web", version: "1.25.1", twin: "amd-rx-7900-xtx", changes: [
     ["graphOptimizationLevel=disabled", "fusion_lost"],  // Gemm comes apart
     ["forceCpuNodeNames=layer1.attended", "work_moved_to_cpu"],
