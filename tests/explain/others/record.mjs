@@ -20,6 +20,97 @@ const onnx = [
   ["storageBufferCacheMode=disabled", "memory_changed"],
 ];
 const sets = {
+  // Recorded eighth, when explain had been mended by the seventh: the engines that the issue names, at releases, GPUs, models and lengths that no earlier set has.
+  "node-llama-cpp-3.2.0": {half: "apart", engine: "node-llama-cpp", version: "3.2.0", twin: "nvidia-rtx-2080", make: ["--layers", "6"], changes: [
+    ["gpuLayers=4", "work_moved_to_cpu"],
+    ["contextSize=2048", "memory_changed"],
+  ]},
+  "node-llama-cpp-3.4.1": {half: "apart", engine: "node-llama-cpp", version: "3.4.1, q4_0, two layers on the GPU", twin: "intel-arc-a770", from: ["gpuLayers=2"], make: ["--quantization", "q4_0"], changes: [
+    ["gpuLayers=5", "work_moved_to_gpu"],
+  ]},
+  "node-llama-cpp-3.12.0": {half: "apart", engine: "node-llama-cpp", version: "3.12.0, qwen3", twin: "apple-m2-moltenvk", make: ["--arch", "qwen3", "--quantization", "q8_0"], changes: [
+    ["flashAttention=1", "fusion_gained"],
+  ]},
+  "node-llama-cpp-3.13.0": {half: "apart", engine: "node-llama-cpp", version: "3.13.0, q4_0", twin: "amd-rx-6900-xt", make: ["--quantization", "q4_0"], changes: [
+    ["GGML_VK_DISABLE_INTEGER_DOT_PRODUCT=1", "variant_changed|op_removed"],  // activations are quantized no more
+    ["GGML_VK_DISABLE_OPTIMIZE_GRAPH=1", "batching_lost"],  // that release's name of it: ops are not reordered, so that more of them wait for the one before
+  ]},
+  "node-llama-cpp-3.15.1": {half: "apart", engine: "node-llama-cpp", version: "3.15.1, gemma3, 32 tokens", twin: "nvidia-rtx-3090", from: ["flashAttention=1"], prompt: {prompt_tokens: 0, tokens: 32},
+    make: ["--arch", "gemma3", "--quantization", "q4_0", "--layers", "6"], changes: [
+    ["GGML_VK_DISABLE_COOPMAT2=1", "variant_changed"],  // another kernel of attention
+    ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
+  ]},
+  "node-llama-cpp-3.16.2": {half: "apart", engine: "node-llama-cpp", version: "3.16.2", twin: "qualcomm-adreno-750", changes: [
+    ["GGML_VK_DISABLE_ASYNC=1", "sync_added"],
+  ]},
+  "node-llama-cpp-3.18.0": {half: "apart", engine: "node-llama-cpp", version: "3.18.0, experts", twin: "nvidia-rtx-2080", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
+    ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
+  ]},
+  "node-llama-cpp-3.19.0": {half: "apart", engine: "node-llama-cpp", version: "3.19.0, q8_0", twin: "amd-rx-7900-xtx", from: ["flashAttention=1"], make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+    ["flashAttention=0", "fusion_lost"],
+    ["GGML_VK_MAX_NODES_PER_SUBMIT=12", "submits_changed"],
+  ]},
+  "node-llama-cpp-3.22.0": {half: "apart", engine: "node-llama-cpp", version: "3.22.0, gemma3", twin: "intel-arc-a770", make: ["--arch", "gemma3", "--layers", "6"], changes: [
+    ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],  // what is written needs a staging buffer
+  ]},
+  "node-llama-cpp-3.6.0-cuda": {half: "apart", engine: "node-llama-cpp-cuda", version: "3.6.0 for CUDA", twin: "nvidia-rtx-3060", changes: [
+    ["flashAttention=1", "fusion_gained"],
+  ]},
+  "node-llama-cpp-3.16.2-cuda": {half: "apart", engine: "node-llama-cpp-cuda", version: "3.16.2 for CUDA, gemma3", twin: "nvidia-rtx-2080-ti", make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
+    ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
+  ]},
+  "llama.cpp-vulkan-cache": {half: "apart", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, q4_0", twin: "amd-rx-6900-xt", from: ["-fa", "1"], make: ["--quantization", "q4_0"], changes: [
+    ["-nkvo 1", "work_moved_to_cpu"],  // attention goes where the cache is
+    ["-ctk q8_0 -ctv q8_0", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
+  ]},
+  "llama.cpp-vulkan-batches": {half: "apart", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, qwen3, prefill of 48", twin: "nvidia-rtx-3090", prompt: {prompt_tokens: 48, tokens: 0},
+    make: ["--arch", "qwen3"], changes: [
+    ["-ub 12", "batches_changed"],
+    ["GGML_VK_DISABLE_COOPMAT=1 GGML_VK_DISABLE_COOPMAT2=1", "variant_changed"],
+  ]},
+  "llama.cpp-vulkan-mixed": {half: "apart", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, q4_k_m, 12 tokens", twin: "arm-mali-g720", prompt: {prompt_tokens: 0, tokens: 12},
+    make: ["--quantization", "q4_k_m", "--layers", "6"], changes: [
+    ["GGML_VK_SERIALIZE_SUBMISSIONS=1", "sync_added"],
+    ["-ot blk.[01].ffn_.*=CPU", "work_moved_to_cpu"],
+  ]},
+  "llama.cpp-cuda12-cache": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0, qwen3, 24 tokens", twin: "nvidia-h100", from: ["-fa", "1"], prompt: {prompt_tokens: 0, tokens: 24}, make: ["--arch", "qwen3"], changes: [
+    ["-ctk q4_0 -ctv q4_0", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
+    ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
+  ]},
+  "llama.cpp-cuda13-layers": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, q8_0", twin: "nvidia-a100", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+    ["-ngl 3", "work_moved_to_cpu"],
+    ["-embd 1", "extra_copies"],  // embeddings are read as well as logits
+  ]},
+  "llama.cpp-cuda12-batches": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0, prefill of 96", twin: "nvidia-l4", prompt: {prompt_tokens: 96, tokens: 0}, make: ["--quantization", "q4_0"], changes: [
+    ["-ub 32", "batches_changed"],
+    ["-fa 0", "fusion_lost"],
+  ]},
+  "llama.node-1.4.3": {half: "apart", engine: "llama.node", version: "1.4.3, q4_0", twin: "intel-arc-b580", make: ["--quantization", "q4_0"], changes: [
+    ["flash_attn_type=off", "fusion_lost"],
+  ]},
+  "llama.node-1.7.15": {half: "apart", engine: "llama.node", version: "1.7.15, q8_0", twin: "nvidia-rtx-2080", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+    ["n_ctx=2048", "memory_changed"],
+  ]},
+  "whisper.node-1.1.1": {half: "apart", engine: "whisper.node", version: "1.1.1", twin: "nvidia-rtx-2080", changes: [
+    ["useGpu=0", "work_moved_to_cpu"],
+    ["GGML_VK_PERF_LOGGER=1", "sync_added|batching_lost"],
+  ]},
+  "whisper.node-1.0.18": {half: "apart", engine: "whisper.node", version: "1.0.18", twin: "apple-m2-moltenvk", changes: [
+    ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],  // some kernels for floats have the name of those for halves
+  ]},
+  "onnxruntime-web-1.25.1": {half: "apart", engine: "onnxruntime-web", version: "1.25.1", twin: "amd-rx-7900-xtx", changes: [
+    ["graphOptimizationLevel=disabled", "fusion_lost"],  // Gemm comes apart
+    ["forceCpuNodeNames=layer1.attended", "work_moved_to_cpu"],
+    ["preferredOutputLocation=gpu-buffer", "copies_removed|sync_removed"],  // results are not read
+  ]},
+  "onnxruntime-web-1.21.1": {half: "apart", engine: "onnxruntime-web", version: "1.21.1", twin: "intel-arc-b580", changes: [
+    ["model=scale", "op_added"],
+    ["model=cpu", "sync_per_layer|sync_added"],  // an op without a kernel
+  ]},
+  "onnxruntime-web-1.29.0-plain": {half: "apart", engine: "onnxruntime-web", version: "1.29.0, not optimized", twin: "qualcomm-adreno-750", from: ["graphOptimizationLevel=disabled"], changes: [
+    ["graphOptimizationLevel=all", "fusion_gained"],
+    ["model=no-norm", "op_removed"],
+  ]},
   // Recorded seventh, when explain had been mended by the sixth: the engines that the issue names, at other releases, GPUs and models.
   "node-llama-cpp-3.5.0": {half: "mended", engine: "node-llama-cpp", version: "3.5.0, q8_0", twin: "amd-rx-580", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
     ["gpuLayers=5", "work_moved_to_cpu"],
