@@ -233,10 +233,12 @@ void find_batches(Board& board) {
 void find_graphs(Board& board) {
   const auto launches = exact_counts(board.evidence, "graph_launches");
   if (!launches || (launches->before == k_none) == (launches->after == k_none)) return;
+  const auto dispatches = exact_counts(board.evidence, "dispatches");
+  if (dispatches && (dispatches->before == k_none || dispatches->after == k_none)) return;
   const bool lost = launches->after == k_none;
   Finding finding = board.about(lost ? kind::graphs_lost : kind::graphs_gained, "graph_launches");
   finding.headline = lost ? "CUDA graphs are no longer used: each kernel is handed over alone."
-                          : "CUDA graphs are used: many kernels are handed over at once.";
+                          : "CUDA graphs are now used: many kernels are handed over at once.";
   if (lost) {
     finding.cause =
         "a switch of the engine, work that cannot be captured, or a graph that never settles.";
@@ -507,8 +509,9 @@ void find_fixed(Board& board) {
                                  per.empty() || !alone ? "" : "; no count" + per + " did");
   if (once.size() == 1 && once.contains("allocations")) {
     finding.kind = kind::memory_changed;
-    finding.headline = fmt::format("Devices are asked for memory {} often at the start.",
-                                   *finding.delta > k_none ? "more" : "less");
+    finding.headline = fmt::format("Devices are asked for memory {} often at the start{}.",
+                                   *finding.delta > k_none ? "more" : "less",
+                                   per.empty() || !alone ? "" : "; no count" + per + " changed");
   }
   arithmetic(board, counts.amounts, finding);
   // What is taken at the start and stays says more than how often it was asked for.

@@ -50,7 +50,7 @@ constexpr const char* grows_with_context = "grows_with_context";
 constexpr const char* fixed_cost_changed = "fixed_cost_changed";
 // what it takes of devices, and how often it asks for that
 constexpr const char* memory_changed = "memory_changed";
-// pipelines or graphs made while tokens are generated, or no longer made then
+// pipelines or graphs made while tokens are generated, or fewer of these for each token
 constexpr const char* made_late = "made_late";
 constexpr const char* op_added = "op_added";
 constexpr const char* op_removed = "op_removed";

@@ -600,9 +600,10 @@ void find_kernels(Board& board) {
   add_works(board, rest.down, false);
 }
 
-// The same products in more dispatches, or in fewer. How many products there are follows from the
-// model's weights, and these are the same on both sides: kernels that ran before and do so more
-// often, with nothing gone for it, do them in smaller pieces.
+// The same matrix multiplications in more dispatches. How many there are follows from the model's
+// weights, and these are the same on both sides: kernels that ran before and do so more often, with
+// nothing gone for it, do them in smaller pieces. The reverse only seems so unless the graph is
+// known to be the same: work may be gone, or be done elsewhere.
 void find_pieces(Board& board) {
   Moves moves;  // the largest first, as differences are
   double units = 0;
@@ -619,12 +620,14 @@ void find_pieces(Board& board) {
   }
   if (moves.empty()) return;
   const Move& first = *moves.front();
-  const bool lost = first.delta() > k_none;
+  const bool lost = first.delta() > k_none, seems = !lost && !board.evidence.graph_known;
+  if (!lost && !(board.found.graph.empty() && board.found.cpu_ops.empty())) return;
   Finding finding = board.about(lost ? kind::batching_lost : kind::batching_gained, "dispatches");
   finding.headline =
-      fmt::format("Batching {}: {} runs {}, before {}, and nothing {}.", lost ? "lost" : "gained",
-                  safe(first.parsed.base()), times_words(first.after, board.evidence.scope),
-                  first.before.str(), lost ? "is gone" : "came");
+      fmt::format("Batching {}{}: {} runs {}, before {}, and nothing {}.", seems ? "seems " : "",
+                  lost ? "lost" : "gained", safe(first.parsed.base()),
+                  times_words(first.after, board.evidence.scope), first.before.str(),
+                  lost ? "is gone" : "came");
   finding.lines.push_back(move_words(moves, 6));
   std::vector<Amount> amounts = amounts_of(board, {"dispatches", "barriers"});
   if (amounts.empty()) amounts.push_back({safe(first.name), first.delta()});
@@ -634,6 +637,10 @@ void find_pieces(Board& board) {
         "matrix multiplications that ran together now run one by one, or some run twice.";
     finding.look_at =
         "where matmuls of the same input are joined: query, key and value; gate and up.";
+  }
+  if (seems) {
+    finding.look_at =
+        "whether the work is gone, or the CPU does it: a probe that sees ops can tell.";
   }
   name_ops(moves, finding);
   board.take(moves);

@@ -51,14 +51,14 @@ bool cache_leads(const Board& board) {
          8 * size_of(board.found.levels.at("kv_cache_bytes")) >= bytes->before.value();
 }
 
-// Buffers are of another size, by a tenth or more, and a few barriers among many changed besides.
-bool buffers_lead(const Board& board) {
+// It is another size, by a tenth or more, and beside it only a few barriers of many changed.
+bool buffers_lead(const Board& board, const char* level) {
   constexpr double k_much = 0.1, k_little = 0.05;
-  const std::string peak = "device_memory_peak_bytes";
-  const auto bytes = exact_values(board.evidence, peak);
+  const auto bytes = exact_values(board.evidence, level);
   const auto barriers = exact_counts(board.evidence, "barriers");
-  return bytes && barriers && board.found.levels.contains(peak) && board.found.counts.size() == 1 &&
-         size_of(board.found.levels.at(peak)) >= k_much * bytes->before.value() &&
+  return bytes && barriers && board.found.counts.size() == 1 && board.found.kernels.empty() &&
+         board.found.graph.empty() && board.evidence.code.empty() &&
+         size_of(board.found.levels.at(level)) >= k_much * bytes->before.value() &&
          board.found.count("barriers") != k_none &&
          size_of(board.found.count("barriers")) <= k_little * barriers->before.value();
 }
@@ -107,8 +107,9 @@ void find_memory(Board& board) {
                                         board.model->cached_words, *board.model->cached_numbers));
   }
   // Work that changed needs other memory: that comes first. But a cache is as large as a setting
-  // says, and kernels that read it are chosen by its shape and type.
-  board.add(std::move(finding), 1, cache_leads(board) || buffers_lead(board) ? 0 : 2);
+  // says, and kernels that read it are chosen by its shape and type; a barrier may follow from
+  // where buffers lie.
+  board.add(std::move(finding), 1, cache_leads(board) || buffers_lead(board, use->base) ? 0 : 2);
 }
 
 // At lengths: what is there from some token on, and was not there before it.
@@ -131,7 +132,7 @@ void find_made_late(Board& board) {
                            ? "Pipelines are made for each token: it waits until they are compiled."
                            : "Fewer pipelines are made for each token.";
     add_number({"pipelines", each}, finding);
-    return board.add(std::move(finding), 10 * size_of(each), 0);
+    return board.add(std::move(finding), 10 * size_of(each), each > k_none ? 0 : 2);
   }
   std::optional<std::pair<std::int64_t, Rational>> shorter;
   for (const auto& [length, change] : changes) {

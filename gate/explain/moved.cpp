@@ -138,20 +138,24 @@ bool stayed(const Board& board, bool to_cpu) {
          std::ranges::none_of(k_crossings, goes);
 }
 
-// Each graph has as many ops on the CPU as before: there are more graphs, or fewer.
-bool goes_with_graphs(const Board& board) {
+// Each graph has the same ops on the CPU as before: there are more graphs, or fewer.
+bool follows_from_graphs(const Board& board) {
   const auto ops = exact_counts(board.evidence, "cpu_ops");
   const auto graphs = exact_counts(board.evidence, "graphs");
-  if (!ops || !graphs) return false;
+  if (!ops || !graphs || graphs->before == graphs->after) return false;
+  if (graphs->before <= k_none || graphs->after <= k_none || ops->before <= k_none) return false;
+  const auto is_other = [](const Move& op) { return op.before == k_none || op.after == k_none; };
+  if (std::ranges::any_of(board.found.cpu_ops, is_other)) return false;
   const auto one = ops->before.times(graphs->after), other = ops->after.times(graphs->before);
   return one && other && *one == *other;
 }
 
 std::optional<Moved> by_ops(const Board& board) {
+  if (follows_from_graphs(board)) return std::nullopt;
   const auto& ops = board.found.cpu_ops;
   Rational net;
   for (const Move& op : ops) net = net.plus(op.delta()).value_or(net);
-  if (net == k_none && !goes_with_graphs(board)) net = board.found.count("cpu_ops");
+  if (net == k_none) net = board.found.count("cpu_ops");
   if (net == k_none || stayed(board, net > k_none)) return std::nullopt;
   return Moved{net > k_none, one_way(ops, net > k_none)};
 }

@@ -34,11 +34,19 @@ void find_served(Board& board) {
       finding.cause = share.cause;
       finding.look_at = share.look_at;
     }
-    // What the server computes itself instead is graphs, and all that is in them.
-    if (board.open("graphs") != k_none) {
-      for (const auto& [count, delta] : board.found.counts) board.take(count);
+    // What the server computes itself instead is graphs, and all that is in them. A small change of
+    // the share may itself follow from other work, and explains little of it.
+    constexpr double k_much = 0.1;
+    const Rational graphs = board.open("graphs");
+    const bool leads =
+        std::fabs(is - was) >= k_much && graphs != k_none && (is < was) == (graphs > k_none);
+    for (const char* base : {"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"}) {
+      board.take(base);
     }
-    board.add(std::move(finding), 1, -1);
+    for (const auto& [count, delta] : board.found.counts) {
+      if (leads) board.take(count);
+    }
+    board.add(std::move(finding), 1, leads ? -1 : 0);
   }
 }
 

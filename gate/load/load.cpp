@@ -155,10 +155,10 @@ class Driver {
         last_(zero_ + plan.limits.load_seconds) {
     for (const LoadPrompt& prompt : plan.prompts) posts_.push_back(post_of(prompt));
     if (!plan.after.empty()) turns_.resize(plan.prompts.size());
-    // The requests of a burst wait for places on purpose: only the time of all ends one.
+    // The requests of a burst wait for each other on purpose.
     if (std::holds_alternative<HeldBurst>(plan.loop)) {
-      limits_.header_seconds = limits_.first_token_seconds = limits_.request_seconds =
-          limits_.load_seconds;
+      limits_.header_seconds = limits_.first_token_seconds = limits_.next_token_seconds =
+          limits_.request_seconds = limits_.load_seconds;
     }
   }
 
@@ -336,7 +336,10 @@ class Driver {
       held = wait_until_queued(queue, schedule);
     }
     queue.let_go();
-    if (!held) load_.not_held = queue.why();
+    if (!held) {
+      load_.not_held = queue.why();
+      limits_ = plan_.limits;
+    }
     return run(schedule, plan_.requests, false, sent);
   }
 

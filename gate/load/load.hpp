@@ -58,8 +58,8 @@ class Queue {
 struct RecordedLoop {
   std::vector<double> arrivals;  // seconds after the beginning, in their order; of all requests
 };
-// All requests at once, sent one by one, each when the one before is queued. They wait for places
-// on purpose: none ends for want of a first token before the time of all is over.
+// All requests at once, sent one by one, each when the one before is queued. They wait for each
+// other on purpose: none times out before load_seconds.
 struct HeldBurst {
   Queue* queue = nullptr;
 };

@@ -114,6 +114,17 @@ TEST(EvidenceOfAVerdict, TellsOfATimeThatTheGateFailed) {
   EXPECT_EQ(why.findings.front().kind, "time_changed");
   EXPECT_EQ(why.findings.front().headline, "decode tok/s 28.6 → 25.1 (−12.2 %), counts unchanged.");
   EXPECT_EQ(why.verdict, "fail");
+  // What is done once explains no rate.
+  verdict::CellVerdict beside = cell;
+  beside.metrics.push_back(cell.metrics[0]);
+  beside.metrics[2].metric = *unit::find_metric("allocations_fixed");
+  beside.metrics[2].verdict = verdict::Outcome::fail;
+  beside.metrics[2].baseline = 5;
+  beside.metrics[2].current = 6;
+  const auto both = explain(evidence_of(beside), nullptr, {default_bands(), {}});
+  ASSERT_EQ(both.findings.size(), 2U);
+  EXPECT_EQ(both.findings.front().kind, "time_changed");
+  EXPECT_EQ(both.findings.back().kind, "memory_changed");
   // A limit on the value itself fails what did not change.
   rate.low = -0.2;
   rate.high = 0.01;

@@ -1,4 +1,6 @@
 // System calls by name, and threads.
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "tests/explain/build.hpp"
@@ -58,6 +60,40 @@ TEST(Served, ACacheThatIsOffComesBeforeTheGraphsThatItAdds) {
                                                  {"cached_prompt_share", 0}}));
   ASSERT_EQ(made.findings.size(), 1U);
   EXPECT_EQ(made.findings[0].headline, "0 % of the prompts came from a cache, before 100 %.");
+}
+
+TEST(Served, ASmallChangeOfAShareHidesNoOtherCount) {
+  for (const char* share : {"cached_prompt_share", "draft_acceptance"}) {
+    const auto with = [&](std::int64_t of_100, std::int64_t graphs, std::int64_t syncs) {
+      return side({{share, Rational::make(of_100, 100).value()},
+                   {"graphs", Rational::make(graphs, 100).value()},
+                   {"syncs", syncs}});
+    };
+    const auto kinds = [&](const Side& after) {
+      std::set<std::string> all;
+      for (const Finding& one : test::explained(with(95, 50, 1), after).findings) {
+        all.insert(one.kind);
+      }
+      return all;
+    };
+    EXPECT_EQ(kinds(with(94, 51, 25)), (std::set<std::string>{"served_changed", "sync_added"}));
+    EXPECT_EQ(kinds(with(10, 90, 2)), std::set<std::string>{"served_changed"});
+    EXPECT_EQ(kinds(with(10, 40, 2)), (std::set<std::string>{"served_changed", "sync_added"}))
+        << "fewer graphs do not follow from it";
+  }
+}
+
+// Each graph has the same 22 ops on the CPU; they are told as whole numbers per token.
+TEST(Moves, DoNotFollowFromMoreGraphs) {
+  const auto with = [](std::int64_t graphs, std::int64_t of_a_kind) {
+    return side({{"graphs", Rational::make(graphs, 96).value()},
+                 {"cpu_ops", Rational::make(22 * graphs, 96).value()},
+                 {"dispatches", Rational::make(60 * graphs, 96).value()}},
+                {}, {{"MUL_MAT", of_a_kind}});
+  };
+  for (const Finding& one : test::explained(with(44, 10), with(47, 11)).findings) {
+    EXPECT_NE(one.kind, "work_moved_to_cpu");
+  }
 }
 
 TEST(Threads, MoreThanBeforeAreTold) {

@@ -127,6 +127,12 @@ TEST(Pipelines, AreMadeLateWhereOnlyLongerRunsHaveThem) {
                             nullptr, {});
   ASSERT_EQ(each.findings.size(), 1U);
   EXPECT_THAT(each.findings[0].headline, HasSubstr("for each token"));
+  const auto fewer = explain(evidence(side({{"dispatches", 65}, {"pipelines", 2}, {"syncs", 1}}),
+                                      side({{"dispatches", 65}, {"pipelines", 0}, {"syncs", 2}})),
+                             nullptr, {});
+  ASSERT_EQ(fewer.findings.size(), 2U);
+  EXPECT_EQ(fewer.findings[0].kind, "sync_added") << "what is worse comes first";
+  EXPECT_EQ(fewer.findings[1].headline, "Fewer pipelines are made for each token.");
 }
 
 // llama.cpp with four times the context (recorded).
@@ -162,7 +168,8 @@ TEST(GrownMemory, ComesBeforeTheFixedPartThatItIsTakenIn) {
   const auto why = explain(evidence(with(5, 20'480), with(6, 282'624)), nullptr, {});
   ASSERT_EQ(why.findings.size(), 2U);
   EXPECT_EQ(why.findings[0].headline, "The engine takes more memory.");
-  EXPECT_EQ(why.findings[1].headline, "Devices are asked for memory more often at the start.");
+  EXPECT_EQ(why.findings[1].headline,
+            "Devices are asked for memory more often at the start; no count a token changed.");
   EXPECT_EQ(why.findings[1].kind, "memory_changed");
 }
 

@@ -75,6 +75,28 @@ TEST(ProductsInMoreDispatches, AreLostBatchingWhereNothingElseChanged) {
   }
 }
 
+TEST(ProductsInFewerDispatches, OnlySeemToRunTogetherWhereNoGraphTellsOfTheirWork) {
+  const Side apart = side({{"dispatches", 45}}, {{"multiply_q8_0", 37}, {"rms_norm", 8}});
+  const Side joined = side({{"dispatches", 33}}, {{"multiply_q8_0", 25}, {"rms_norm", 8}});
+  Evidence seen = test::evidence(apart, joined);
+  const auto headline = [&] { return best(explain(seen, nullptr, {}))->headline; };
+  EXPECT_EQ(headline(),
+            "Batching seems gained: multiply runs 25 times a token, before 37, and nothing came.");
+  seen.graph_known = true;
+  EXPECT_EQ(headline(),
+            "Batching gained: multiply runs 25 times a token, before 37, and nothing came.");
+}
+
+TEST(CudaGraphs, AreNamedWhereTheyCameAndWhereTheyWent) {
+  const auto with = [](std::int64_t launches, std::int64_t submits, std::int64_t dispatches = 57) {
+    return side({{"dispatches", dispatches}, {"graph_launches", launches}, {"submits", submits}});
+  };
+  EXPECT_EQ(best(test::explained(with(1, 1), with(0, 57)))->kind, "graphs_lost");
+  EXPECT_EQ(best(test::explained(with(0, 57), with(1, 1)))->headline,
+            "CUDA graphs are now used: many kernels are handed over at once.");
+  EXPECT_EQ(best(test::explained(with(1, 1), with(0, 0, 0)))->kind, "work_moved_to_cpu");
+}
+
 TEST(BarriersAroundACopy, AreNoLostBatching) {
   const struct {
     std::int64_t copies, barriers;  // more of them

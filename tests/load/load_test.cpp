@@ -316,14 +316,28 @@ TEST(HeldBurst, SendsEachRequestOnceTheOneBeforeIsQueued) {
 
 // llama-server on lavapipe, with two programs beside it that never rest: the last two of 16
 // requests began after more than 60 s, as they had to wait for a place.
-TEST(HeldBurst, OnlyEndsRequestsByTheTimeOfAll) {
+TEST(HeldBurst, LetsRequestsWaitForEachOther) {
   Waiting queue;
   Scene scene([&](std::size_t, double) {
     return VirtualAnswer{.says = {{100, ""}, {250, k_token}, {251, k_token}, {252, k_last}}};
   });
-  for (const ServedRequest& one : scene.drive(held_plan(queue)).requests) {
-    EXPECT_FALSE(one.failure) << one.failure->detail;
-  }
+  const Load load = scene.drive(held_plan(queue));
+  ASSERT_EQ(load.requests.size(), 4U);
+  for (const ServedRequest& one : load.requests) EXPECT_FALSE(one.failure) << one.failure->detail;
+}
+
+TEST(HeldBurst, EndsWithTheTimeOfTheLoadWhereARequestIsNeverAnswered) {
+  Waiting queue;
+  Scene scene([&](std::size_t number, double) {
+    return number == 3 ? VirtualAnswer{.says = {}, .ends = false} : two_tokens();
+  });
+  LoadPlan plan = held_plan(queue);
+  plan.limits.load_seconds = 300;
+  const Load load = scene.drive(plan);
+  EXPECT_TRUE(load.out_of_time);
+  ASSERT_EQ(load.requests.size(), 4U);
+  EXPECT_EQ(fault_of(load.requests[3]), ServedFault::interrupted);
+  EXPECT_DOUBLE_EQ(load.requests[3].ended, 300);
 }
 
 TEST(HeldBurst, IsLetGoAndSentAllTheSameWhereItIsNotQueuedInTime) {
@@ -334,7 +348,9 @@ TEST(HeldBurst, IsLetGoAndSentAllTheSameWhereItIsNotQueuedInTime) {
     Scene scene([&](std::size_t, double) {
       return VirtualAnswer{.says = {{100, ""}, {100, k_token}, {100, k_last}}};
     });
-    const Load load = scene.drive(held_plan(queue));
+    LoadPlan plan = held_plan(queue);
+    plan.limits.header_seconds = 1000;
+    const Load load = scene.drive(plan);
     EXPECT_EQ(load.not_held, "request 3 was not read");
     EXPECT_FALSE(queue.held);
     EXPECT_EQ(load.requests.size(), 4U);

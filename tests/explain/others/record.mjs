@@ -20,7 +20,7 @@ const onnx = [
   ["storageBufferCacheMode=disabled", "memory_changed"],
 ];
 const sets = {
-  // Recorded eighth, when explain had been mended by the seventh: the engines that the issue names, at releases, GPUs, models and lengths that no earlier set has.
+  // Recorded eighth, when explain had been mended by the seventh: the engines that the issue names, in combinations of release, GPU, model and length that no earlier set has.
   "node-llama-cpp-3.2.0": {half: "apart", engine: "node-llama-cpp", version: "3.2.0", twin: "nvidia-rtx-2080", make: ["--layers", "6"], changes: [
     ["gpuLayers=4", "work_moved_to_cpu"],
     ["contextSize=2048", "memory_changed"],
