@@ -43,8 +43,8 @@ void find_served(Board& board) {
     for (const char* base : {"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"}) {
       board.take(base);
     }
-    for (const auto& [count, delta] : board.found.counts) {
-      if (leads) board.take(count);
+    if (leads) {
+      for (const auto& [count, delta] : board.found.counts) board.take(count);
     }
     board.add(std::move(finding), 1, leads ? -1 : 0);
   }

@@ -121,8 +121,7 @@ void find_slow(Board& board) {
 void find_times(Board& board) {
   // What is done once explains no rate; anything else that was found may.
   const bool explained = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
-    return entry.finding.kind != kind::fixed_cost_changed &&
-           !entry.finding.metric.ends_with("_fixed");
+    return !entry.finding.metric.ends_with("_fixed");
   });
   if (board.found.times.empty() || explained || board.found.work_changed()) return;
   std::vector<std::pair<std::string, double>> times(board.found.times.begin(),

@@ -155,11 +155,6 @@ class Driver {
         last_(zero_ + plan.limits.load_seconds) {
     for (const LoadPrompt& prompt : plan.prompts) posts_.push_back(post_of(prompt));
     if (!plan.after.empty()) turns_.resize(plan.prompts.size());
-    // The requests of a burst wait for each other on purpose.
-    if (std::holds_alternative<HeldBurst>(plan.loop)) {
-      limits_.header_seconds = limits_.first_token_seconds = limits_.next_token_seconds =
-          limits_.request_seconds = limits_.load_seconds;
-    }
   }
 
   Load go() {
@@ -329,6 +324,9 @@ class Driver {
   std::int64_t run_held(Queue& queue) {
     ClosedSchedule schedule(plan_.requests, clock_.steady());
     std::int64_t sent = 0;
+    // They wait for each other on purpose.
+    limits_.header_seconds = limits_.first_token_seconds = limits_.next_token_seconds =
+        limits_.request_seconds = limits_.load_seconds;
     bool held = queue.hold();
     while (held && sent < plan_.requests) {
       schedule.take_next();
