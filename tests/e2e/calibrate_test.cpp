@@ -73,9 +73,11 @@ TEST_F(Calibrate, OfAQuietMachineSaysThatItHoldsTheLimitAndKeepsThat) {
 }
 
 TEST_F(Calibrate, OfALoudOneSaysThatItCanNot) {
-  write_config(k_fake, "", "");
+  write_config();
+  // Pairs differ by 140 % (one sd). What 16 of them say of that is off by a factor of two at most,
+  // and from about 30 % on a thousand pairs, the most there are, decide nothing.
   const Ended ended =
-      run({"calibrate", "--pairs", "16", "--replays", "20", "--budget", "10s"}, "25");
+      run({"calibrate", "--pairs", "16", "--replays", "20", "--budget", "10s"}, "100");
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("too noisy"));
   EXPECT_THAT(ended.out, HasSubstr("NO    fake / m / cpu / decode"));
