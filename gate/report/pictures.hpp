@@ -84,9 +84,8 @@ struct LoadCurve {
 // "" for few requests. One path a colour, so that ten thousand of them open at once.
 [[nodiscard]] std::string requests_figure(std::span<const std::int64_t> latencies);
 
-// <figure> of how many graphs computed how many tokens at once, a bar each, as Profile::batches;
-// many sizes are ranges that double. "" for none.
-[[nodiscard]] std::string batches_figure(const std::map<std::int64_t, std::int64_t>& batches);
+// <figure> of how many graphs computed how many tokens at once, a bar each. "" for none.
+[[nodiscard]] std::string batches_figure(std::span<const profile::BatchBar> bars);
 
 // Of the cells in their order; a prompt measured at one concurrency alone makes none.
 [[nodiscard]] std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate);

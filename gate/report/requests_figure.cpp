@@ -1,16 +1,13 @@
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
 #include "gate/report/pictures.hpp"
-#include "gate/stats/quantile.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {
 namespace {
 
-constexpr std::size_t k_numbers = 3;  // of a request
 constexpr std::size_t k_least_requests = 20;
 constexpr double k_figure_width = 1000, k_figure_height = 100;
 
@@ -21,19 +18,17 @@ std::string show_microseconds(double microseconds) {
 }  // namespace
 
 std::string requests_figure(std::span<const std::int64_t> latencies) {
-  const std::size_t count = latencies.size() / k_numbers;
+  const std::size_t count = latencies.size() / profile::k_latencies_of_request;
   if (count < k_least_requests) return "";
-  std::vector<double> whole;
   std::string paths[2];
   double last = 1, most = 1;
   for (std::size_t i = 0; i < count; ++i) {
-    last = std::max(last, static_cast<double>(latencies[k_numbers * i]));
-    whole.push_back(static_cast<double>(latencies[k_numbers * i + 2]));
-    most = std::max(most, whole.back());
+    last = std::max(last, static_cast<double>(latencies[profile::k_latencies_of_request * i]));
+    most = std::max(most, static_cast<double>(latencies[profile::k_latencies_of_request * i + 2]));
   }
   for (std::size_t i = 0; i < count; ++i) {
     const auto at = [&](std::size_t which) {
-      return static_cast<double>(latencies[k_numbers * i + which]);
+      return static_cast<double>(latencies[profile::k_latencies_of_request * i + which]);
     };
     const double x = k_figure_width * std::clamp(at(0) / last, 0.0, 1.0);
     for (const std::size_t which : {1, 2}) {
@@ -41,12 +36,12 @@ std::string requests_figure(std::span<const std::int64_t> latencies) {
       paths[which - 1] += fmt::format("M{:.1f} {:.1f}h0", x, y);
     }
   }
-  const std::string words =
-      fmt::format("{} requests over {}; end-to-end latency: median {}, p99 {}, up to {}", count,
-                  show_microseconds(last), show_microseconds(*stats::quantile(whole, 0.5)),
-                  show_microseconds(*stats::quantile(whole, 0.99)), show_microseconds(most));
+  const std::string words = fmt::format(
+      "{} requests over {}, of many the fastest and slowest of every few; end-to-end "
+      "latency up to {}",
+      count, show_microseconds(last), show_microseconds(most));
   return fmt::format(
-      "<figure>\n<figcaption>each request of the last timed run, from 0 to {}: end-to-end latency, "
+      "<figure>\n<figcaption>requests of the last timed run, from 0 to {}: end-to-end latency, "
       "and below it time to first token</figcaption>\n<svg class=\"requests\" role=\"img\" "
       "viewBox=\"0 0 {:.0f} {:.0f}\" preserveAspectRatio=\"none\"><title>latency of each request"
       "</title><desc>{}</desc>\n<path class=\"whole\" d=\"{}\"/>\n<path class=\"first\" d=\"{}\"/>"
@@ -54,37 +49,23 @@ std::string requests_figure(std::span<const std::int64_t> latencies) {
       show_microseconds(most), k_figure_width, k_figure_height, words, paths[1], paths[0], words);
 }
 
-std::string batches_figure(const std::map<std::int64_t, std::int64_t>& batches) {
-  constexpr std::size_t k_most_bars = 24;
-  struct Bar {
-    std::int64_t from = 0, to = 0;  // tokens
-    double graphs = 0;
-  };
-  std::vector<Bar> bars;
-  double most = 1;
-  std::int64_t end = 1;  // of a range
-  for (const auto& [tokens, graphs] : batches) {
-    if (tokens < 1 || graphs < 1) continue;
-    while (end < tokens && end <= std::numeric_limits<std::int64_t>::max() / 2) end *= 2;
-    const bool joins =
-        batches.size() > k_most_bars && !bars.empty() && bars.back().to >= end / 2 + 1;
-    if (!joins) bars.push_back({tokens, tokens});
-    bars.back().to = tokens;
-    bars.back().graphs += static_cast<double>(graphs);
-    most = std::max(most, bars.back().graphs);
-  }
+std::string batches_figure(std::span<const profile::BatchBar> bars) {
   if (bars.empty()) return "";
+  std::int64_t most = 1;
+  for (const profile::BatchBar& bar : bars) most = std::max(most, bar.graphs);
   const double width = k_figure_width / static_cast<double>(bars.size());
   std::string drawn, words;
   for (std::size_t i = 0; i < bars.size(); ++i) {
-    const Bar& bar = bars[i];
-    const double height = k_figure_height * bar.graphs / most;
-    const std::string range = bar.from == bar.to ? fmt::format("{}", bar.from)
-                                                 : fmt::format("{} to {}", bar.from, bar.to);
+    const profile::BatchBar& bar = bars[i];
+    const double height =
+        k_figure_height * static_cast<double>(bar.graphs) / static_cast<double>(most);
+    const std::string range = bar.from_tokens == bar.to_tokens
+                                  ? fmt::format("{}", bar.from_tokens)
+                                  : fmt::format("{} to {}", bar.from_tokens, bar.to_tokens);
     drawn += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>",
                          width * (static_cast<double>(i) + 0.1), k_figure_height - height,
                          0.8 * width, height);
-    words += fmt::format("{}{}: {:.0f}", i == 0 ? "" : " \u00b7 ", range, bar.graphs);
+    words += fmt::format("{}{}: {}", i == 0 ? "" : " \u00b7 ", range, bar.graphs);
   }
   return fmt::format(
       "<figure>\n<figcaption>graphs of the last counted run, by how many tokens each computes at "

@@ -4,6 +4,7 @@
 
 #include "gate/adapters/server_metrics.hpp"
 #include "gate/base/text.hpp"
+#include "gate/profile/pictured.hpp"
 #include "gate/stats/drift.hpp"
 
 namespace weir::run {
@@ -157,15 +158,15 @@ void add_drifts(std::span<const ServedRequest> requests, std::span<const stats::
 }
 
 void add_latencies(std::span<const ServedRequest> requests, EngineReport& report) {
-  const std::size_t step = 1 + requests.size() / (profile::k_most_latencies + 1);
-  for (std::size_t i = 0; i < requests.size(); i += step) {
-    const ServedRequest& request = requests[i];
+  std::vector<std::int64_t> all;
+  for (const ServedRequest& request : requests) {
     if (request.failure || request.tokens.empty()) continue;
     const profile::Latencies found = profile::latencies_of(request);
     for (const double seconds : {request.intended, found.first_token, found.end_to_end}) {
-      report.latencies.push_back(std::llround(seconds * 1e6));
+      all.push_back(std::llround(seconds * 1e6));
     }
   }
+  report.latencies = profile::thin_latencies(all, profile::k_most_latencies);
 }
 
 std::optional<std::string> served_failures(std::span<const ServedRequest> requests) {

@@ -23,7 +23,7 @@ namespace weir::run {
 void add_drifts(std::span<const profile::ServedRequest> requests,
                 std::span<const stats::Point> memory, profile::EngineReport& report);
 
-// Each request's latencies, for a picture of them; of too many every second one, or fewer.
+// Each request's latencies, for a picture of them; of too many as thin_latencies() chooses.
 void add_latencies(std::span<const profile::ServedRequest> requests, profile::EngineReport& report);
 
 // "3 of 16 requests failed: 2 timeout_token, 1 status (HTTP 500: out of memory)"; nothing when all

@@ -135,11 +135,18 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
       if (!holds(seen, point.place)) seen.push_back(point.place);
     }
   }
-  // What load curves are drawn with, from the last word on the run.
-  Json bases = Json::array();
+  // What pictures of servers are drawn with, from the last word on the run.
+  Json bases = Json::array(), served = Json::array();
   const auto* judged = look_up(index.run_verdicts, run);
   if (judged != nullptr) {
     for (const verdict::CellVerdict& cell : index.verdicts[judged->front()].gate.cells) {
+      if (!cell.latencies.empty() || !cell.batches.empty()) {
+        Json bars = Json::array();
+        for (const profile::BatchBar& bar : cell.batches) {
+          bars.push_back({bar.from_tokens, bar.to_tokens, bar.graphs});
+        }
+        served.push_back({cell.cell.str(), cell.latencies, std::move(bars)});
+      }
       for (const verdict::MetricVerdict& one : cell.metrics) {
         const auto at = metric_at.find(history::metric_of(one.metric));
         if (!cell.cell.concurrency || !one.baseline || at == metric_at.end()) continue;
@@ -161,7 +168,8 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
           {"verdicts", std::move(verdicts)},
           {"metrics", std::move(metrics)},
           {"points", std::move(points)},
-          {"bases", std::move(bases)}};
+          {"bases", std::move(bases)},
+          {"served", std::move(served)}};
 }
 
 Json site_baselines_json(const SiteIndex& index) {

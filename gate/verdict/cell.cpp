@@ -42,7 +42,7 @@ void describe(const Question& question, CellVerdict& cell) {
   cell.profiling_cost = candidate.profiling_cost;
   cell.server = candidate.server;
   cell.latencies = candidate.latencies;
-  cell.batches = candidate.batches;
+  cell.batches = profile::batch_bars(candidate.batches);
   cell.counts_skipped = candidate.counts_skipped;
   cell.instructions_skipped = candidate.instructions_skipped;
   cell.host_skipped = candidate.host_skipped;

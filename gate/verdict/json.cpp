@@ -39,6 +39,8 @@ struct AmountField {
   }
 };
 
+constexpr std::size_t k_most_requests = 400;  // of a cell: 10 KiB
+
 constexpr auto k_exit_codes =
     std::to_array({ExitCode::pass, ExitCode::fail, ExitCode::usage, ExitCode::unmeasured,
                    ExitCode::inconclusive, ExitCode::interrupted});
@@ -247,6 +249,14 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.object("placement", placement, (name + ": placement").c_str());
   io.always("functions", cell.functions, "=");
   io.always("server_metrics", cell.server, "server's metric");
+  io.at_most("latencies", profile::k_most_latencies * profile::k_latencies_of_request,
+             "has the latencies of too many requests");
+  if (io.reads()) {
+    io.sparse("latencies", cell.latencies);
+  } else {
+    io.sparse("latencies", profile::thin_latencies(cell.latencies, k_most_requests));
+  }
+  io.sparse("batches", cell.batches, "batches");
   io.always("stderr_tail", cell.stderr_tail);
   io.always("warnings", cell.warnings);
   io.always("notes", cell.notes);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "gate/profile/paired.hpp"
+#include "gate/profile/pictured.hpp"
 #include "gate/verdict/limits.hpp"
 #include "gate/verdict/proposal.hpp"
 
@@ -212,9 +213,9 @@ struct CellVerdict {
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
   std::optional<std::string> instructions_skipped{}, host_skipped{};  // as Profile has them
   std::vector<profile::ServerFigure> server{};                        // as Profile::server
-  std::vector<std::int64_t> latencies{};           // as Profile::latencies; in no file
-  std::map<std::int64_t, std::int64_t> batches{};  // as Profile::batches; in no file
-  std::optional<TwinCheck> twin_check{};           // of a twin whose device was there to be asked
+  std::vector<std::int64_t> latencies{};     // as Profile::latencies; of a few requests in a file
+  std::vector<profile::BatchBar> batches{};  // of Profile::batches
+  std::optional<TwinCheck> twin_check{};     // of a twin whose device was there to be asked
 };
 
 // What was typed behind --against: a REF or DIR, or the words of a command. Both are empty where

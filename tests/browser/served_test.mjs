@@ -67,6 +67,12 @@ describe('latency against load', () => {
       await goTo(page, await page.locator('tbody th a').first().getAttribute('href'));
       await page.waitForSelector('svg.load');
       await looksWell(page, width, `run-${scheme}-${width}`);
+      // Of ten thousand requests four hundred are kept in a verdict; those that stalled are among them.
+      const marks = await page.locator('svg.requests path.whole').getAttribute('d');
+      assert.equal(marks.match(/M/g).length, 400);
+      assert.equal(marks.match(/ 0\.0h0/g).length, 100);
+      assert.equal(await page.locator('svg.batches rect').count(), 5);
+      assert.match(await page.locator('figure.served p').first().innerText(), /^400 requests over 49\.88\s.* up to 400\sms$/);
       await page.context().close();
     });
   }

@@ -132,8 +132,8 @@ TEST(Requests, AreAPointEach) {
   }
   const std::string figure = requests_figure(latencies);
   EXPECT_THAT(figure,
-              HasSubstr("50 requests over 4.90 s; end-to-end latency: median 100 ms, p99 559 "
-                        "ms, up to 1.00 s"));
+              HasSubstr("50 requests over 4.90 s, of many the fastest and slowest of every few; "
+                        "end-to-end latency up to 1.00 s"));
   EXPECT_THAT(figure, HasSubstr("d=\"M0.0 90.0h0M20.4 90.0h0"));
   EXPECT_THAT(figure, HasSubstr("M510.2 0.0h0"));
   EXPECT_THAT(figure, HasSubstr("d=\"M0.0 98.0h0"));
@@ -151,13 +151,13 @@ TEST(Requests, OfAHostileJournalStayWithinThePicture) {
 }
 
 TEST(Batches, AreABarForEachSizeOrForSizesThatDouble) {
-  const std::string few = batches_figure({{1, 4}, {4, 16}, {36, 2}});
+  const std::string few = batches_figure(profile::batch_bars({{1, 4}, {4, 16}, {36, 2}}));
   EXPECT_THAT(few, HasSubstr("1: 4 \u00b7 4: 16 \u00b7 36: 2 (tokens: graphs)"));
   EXPECT_THAT(few, HasSubstr("y=\"75.0\" width=\"266.7\" height=\"25.0\"")) << "4 of 16";
   std::map<std::int64_t, std::int64_t> many{{-3, 5}, {std::numeric_limits<std::int64_t>::max(), 1}};
   for (std::int64_t tokens = 1; tokens <= 30; ++tokens) many[tokens] = 1;
   EXPECT_THAT(
-      batches_figure(many),
+      batches_figure(profile::batch_bars(many)),
       HasSubstr("1: 1 \u00b7 2: 1 \u00b7 3 to 4: 2 \u00b7 5 to 8: 4 \u00b7 9 to 16: 8 \u00b7 "
                 "17 to 30: 14 \u00b7 9223372036854775807: 1 (tokens"));
   EXPECT_EQ(batches_figure({}), "");

@@ -230,6 +230,8 @@ GateVerdict full_gate() {
   gate.run = "weir-out/1";
   gate.cells[0].metrics[0].pairs = 14;
   gate.cells[0].ops = {{"ADD", {}, Rational(3)}};
+  gate.cells[0].latencies = {0, 20'000, 100'000, 50'000, 20'000, 900'000};
+  gate.cells[0].batches = {{1, 1, 12}, {3, 4, 7}};
   return gate;
 }
 
@@ -238,6 +240,25 @@ TEST(VerdictJson, ComesBackAsItWas) {
   const auto back = read_fields<GateVerdict>(*parse_json(dump_json(json, 1)), "verdict");
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(dump_json(write_fields(*back), 1), dump_json(json, 1));
+}
+
+TEST(VerdictJson, KeepsFourHundredRequestsOfAServerTheSlowestAmongThem) {
+  GateVerdict gate = full_gate();
+  std::vector<std::int64_t>& latencies = gate.cells[0].latencies;
+  latencies.clear();
+  for (std::int64_t i = 0; i < 10'000; ++i) {
+    latencies.insert(latencies.end(), {i, 10, i == 7777 ? 5'000'000 : 100 + i % 7});
+  }
+  const auto back = read_fields<GateVerdict>(write_fields(gate), "verdict");
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->cells[0].latencies.size(), 3 * 400U);
+  EXPECT_THAT(back->cells[0].latencies, testing::Contains(5'000'000));
+  EXPECT_EQ(back->cells[0].batches, gate.cells[0].batches);
+  Json json = write_fields(gate);
+  json["cells"][0]["latencies"] = std::vector<int>(30'001, 1);
+  const auto refused = read_fields<GateVerdict>(json, "verdict");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message, testing::HasSubstr("latencies of too many requests"));
 }
 
 TEST(VerdictJson, IsCompleteAndReadsAsTheDesignShowsIt) {

@@ -1,7 +1,7 @@
 // Elements. Text from data goes into text nodes and nowhere else: no markup is ever read from it.
 
 const SVG = 'http://www.w3.org/2000/svg';
-const SVG_TAGS = new Set(['svg', 'path', 'circle', 'line', 'text', 'title', 'desc']);
+const SVG_TAGS = new Set(['svg', 'path', 'circle', 'line', 'rect', 'text', 'title', 'desc']);
 
 // h('a', {href: '#/', class: 'x', onclick: f}, 'text', node, [nodes], null)
 export function h(tag, attributes = {}, ...children) {

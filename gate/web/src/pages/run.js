@@ -2,13 +2,14 @@
 import {h} from '../dom.js';
 import {load} from '../load.js';
 import {loadPart} from '../load_curves.js';
+import {servedPart} from '../requests.js';
 import {link} from '../state.js';
 import {pagedTable} from '../table.js';
 import {moment, betweenText, show} from '../units.js';
 import {cellLink, commitLink, verdictBadge} from '../words.js';
 
 export async function runPage({overview, state}) {
-  const {run, name, weir_version, places, verdicts, metrics, points, bases} = await load(`runs/${/^[0-9a-f]+$/.test(state.id) ? state.id : 'none'}`);
+  const {run, name, weir_version, places, verdicts, metrics, points, bases, served} = await load(`runs/${/^[0-9a-f]+$/.test(state.id) ? state.id : 'none'}`);
   const facts = [
     ['commit', commitLink(overview, run.commit)], ['branch', run.branch], ['measured', moment(run.time)],
     ['machine', run.machine], ['project', run.project], ['from', run.source], ['weir', weir_version], ['name', name],
@@ -20,6 +21,7 @@ export async function runPage({overview, state}) {
     run.commit ? h('p', {}, h('a', {href: link('compare', {b: run.commit.slice(0, 12)})}, 'Compare with another commit')) : null,
     verdicts.length ? verdicts.map((verdict, i) => verdictPart(overview, verdict, i)) : h('p', {class: 'soft'}, 'No gate judged this run.'),
     loadPart(metrics, points, bases),
+    servedPart(served),
     h('h2', {}, 'All numbers'),
     pagedTable({caption: 'All numbers of this run', rows: points, size: 60, empty: 'None.', columns: [
       {title: 'cell', cell: ([id, cell, metric]) => cellLink(id, cell, {metric: metrics[metric].name, machine: run.machine})},

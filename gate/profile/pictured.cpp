@@ -1,0 +1,58 @@
+#include "gate/profile/pictured.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "gate/base/fields.hpp"
+
+namespace weir::profile {
+
+std::vector<std::int64_t> thin_latencies(std::span<const std::int64_t> latencies,
+                                         std::size_t most) {
+  const std::size_t count = latencies.size() / k_latencies_of_request;
+  const std::size_t groups = count <= most ? count : most / 2;
+  std::vector<std::int64_t> thin;
+  const auto whole = [&](std::size_t request) {
+    return latencies[k_latencies_of_request * (request + 1) - 1];
+  };
+  const auto keep = [&](std::size_t request) {
+    const auto one = latencies.subspan(k_latencies_of_request * request, k_latencies_of_request);
+    thin.insert(thin.end(), one.begin(), one.end());
+  };
+  for (std::size_t group = 0; group < groups; ++group) {
+    std::size_t fastest = count * group / groups, slowest = fastest;
+    for (std::size_t i = fastest; i < count * (group + 1) / groups; ++i) {
+      if (whole(i) < whole(fastest)) fastest = i;
+      if (whole(i) > whole(slowest)) slowest = i;
+    }
+    keep(std::min(fastest, slowest));
+    if (fastest != slowest) keep(std::max(fastest, slowest));
+  }
+  return thin;
+}
+
+void fields(Fields& io, BatchBar& bar) {
+  io("from_tokens", bar.from_tokens);
+  io("to_tokens", bar.to_tokens);
+  io("graphs", bar.graphs);
+  io.check(bar.from_tokens >= 1 && bar.to_tokens >= bar.from_tokens && bar.graphs >= 1,
+           "is no range of tokens with graphs");
+}
+
+std::vector<BatchBar> batch_bars(const std::map<std::int64_t, std::int64_t>& batches) {
+  constexpr std::size_t k_most_bars = 24;
+  std::vector<BatchBar> bars;
+  std::int64_t end = 1;  // of a range
+  for (const auto& [tokens, graphs] : batches) {
+    if (tokens < 1 || graphs < 1) continue;
+    while (end < tokens && end <= std::numeric_limits<std::int64_t>::max() / 2) end *= 2;
+    const bool joins =
+        batches.size() > k_most_bars && !bars.empty() && bars.back().to_tokens >= end / 2 + 1;
+    if (!joins) bars.push_back({tokens, tokens, 0});
+    bars.back().to_tokens = tokens;
+    bars.back().graphs += graphs;
+  }
+  return bars;
+}
+
+}  // namespace weir::profile

@@ -1,0 +1,43 @@
+// What pictures of a load keep of it. Numbers are invented.
+#include "gate/profile/pictured.hpp"
+
+#include <gmock/gmock.h>
+
+namespace weir::profile {
+namespace pictured_test {
+
+using ::testing::ElementsAre;
+
+// Requests a second apart, by how long they took.
+std::vector<std::int64_t> requests(const std::vector<std::int64_t>& took) {
+  std::vector<std::int64_t> latencies;
+  for (std::size_t i = 0; i < took.size(); ++i) {
+    const std::int64_t begun = static_cast<std::int64_t>(i) * 1'000'000;
+    latencies.insert(latencies.end(), {begun, took[i] / 2, took[i]});
+  }
+  return latencies;
+}
+
+std::vector<std::int64_t> kept(const std::vector<std::int64_t>& took, std::size_t most) {
+  const std::vector<std::int64_t> thin = thin_latencies(requests(took), most);
+  std::vector<std::int64_t> left;
+  for (std::size_t i = 2; i < thin.size(); i += k_latencies_of_request) left.push_back(thin[i]);
+  return left;
+}
+
+TEST(Pictured, RequestsAreTheFastestAndSlowestOfEveryFewInTheirOrder) {
+  EXPECT_THAT(kept({5, 9, 7, 1, 8, 6}, 6), ElementsAre(5, 9, 7, 1, 8, 6));
+  EXPECT_THAT(kept({5, 9, 7, 1, 8, 6}, 4), ElementsAre(5, 9, 1, 8));
+  EXPECT_THAT(kept({5, 9, 7, 1, 8, 6}, 5), ElementsAre(5, 9, 1, 8)) << "two of each group";
+  EXPECT_THAT(kept({3, 3, 3, 3}, 2), ElementsAre(3)) << "all alike: one is enough";
+  EXPECT_THAT(kept({}, 2), ElementsAre());
+}
+
+TEST(Pictured, HalfARequestIsNone) {
+  std::vector<std::int64_t> latencies = requests({5, 9});
+  latencies.pop_back();
+  EXPECT_THAT(thin_latencies(latencies, 400), ElementsAre(0, 2, 5));
+}
+
+}  // namespace pictured_test
+}  // namespace weir::profile
