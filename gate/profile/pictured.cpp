@@ -50,7 +50,8 @@ std::vector<BatchBar> batch_bars(const std::map<std::int64_t, std::int64_t>& bat
         batches.size() > k_most_bars && !bars.empty() && bars.back().to_tokens >= end / 2 + 1;
     if (!joins) bars.push_back({tokens, tokens, 0});
     bars.back().to_tokens = tokens;
-    bars.back().graphs += graphs;
+    std::int64_t& sum = bars.back().graphs;
+    sum += std::min(graphs, std::numeric_limits<std::int64_t>::max() - sum);
   }
   return bars;
 }

@@ -37,9 +37,9 @@ std::string requests_figure(std::span<const std::int64_t> latencies) {
     }
   }
   const std::string words = fmt::format(
-      "{} requests over {}, of many the fastest and slowest of every few; end-to-end "
-      "latency up to {}",
-      count, show_microseconds(last), show_microseconds(most));
+      "{} requests over {}{}; end-to-end latency up to {}", count, show_microseconds(last),
+      count < profile::k_least_thinned ? "" : ", of many the fastest and slowest of every few",
+      show_microseconds(most));
   return fmt::format(
       "<figure>\n<figcaption>requests of the last timed run, from 0 to {}: end-to-end latency, "
       "and below it time to first token</figcaption>\n<svg class=\"requests\" role=\"img\" "

@@ -39,8 +39,6 @@ struct AmountField {
   }
 };
 
-constexpr std::size_t k_most_requests = 400;  // of a cell: 10 KiB
-
 constexpr auto k_exit_codes =
     std::to_array({ExitCode::pass, ExitCode::fail, ExitCode::usage, ExitCode::unmeasured,
                    ExitCode::inconclusive, ExitCode::interrupted});
@@ -254,8 +252,10 @@ static void fields(Fields& io, CellVerdict& cell) {
   if (io.reads()) {
     io.sparse("latencies", cell.latencies);
   } else {
-    io.sparse("latencies", profile::thin_latencies(cell.latencies, k_most_requests));
+    io.sparse("latencies",
+              profile::thin_latencies(cell.latencies, profile::k_most_requests_in_file));
   }
+  io.at_most("batches", profile::k_most_batch_bars, "has too many sizes of batches");
   io.sparse("batches", cell.batches, "batches");
   io.always("stderr_tail", cell.stderr_tail);
   io.always("warnings", cell.warnings);

@@ -1,6 +1,8 @@
 // What pictures of a load keep of it. Numbers are invented.
 #include "gate/profile/pictured.hpp"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 
 namespace weir::profile {
@@ -37,6 +39,16 @@ TEST(Pictured, HalfARequestIsNone) {
   std::vector<std::int64_t> latencies = requests({5, 9});
   latencies.pop_back();
   EXPECT_THAT(thin_latencies(latencies, 400), ElementsAre(0, 2, 5));
+}
+
+TEST(Pictured, BarsOfAHostileJournalAddUpToWhatANumberHolds) {
+  constexpr std::int64_t k_most = std::numeric_limits<std::int64_t>::max();
+  std::map<std::int64_t, std::int64_t> batches;
+  for (std::int64_t tokens = 1; tokens <= 32; ++tokens) batches[tokens] = k_most;
+  for (std::int64_t tokens = 64; tokens > 0; tokens *= 2) batches[tokens] = 1;
+  const std::vector<BatchBar> bars = batch_bars(batches);
+  EXPECT_LE(bars.size(), k_most_batch_bars);
+  EXPECT_EQ(bars.at(5), (BatchBar{17, 32, k_most}));
 }
 
 }  // namespace pictured_test
