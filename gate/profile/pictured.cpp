@@ -35,8 +35,9 @@ void fields(Fields& io, BatchBar& bar) {
   io("from_tokens", bar.from_tokens);
   io("to_tokens", bar.to_tokens);
   io("graphs", bar.graphs);
-  io.check(bar.from_tokens >= 1 && bar.to_tokens >= bar.from_tokens && bar.graphs >= 1,
-           "is no range of tokens with graphs");
+  io.check(
+      bar.from_tokens >= 1 && bar.to_tokens >= bar.from_tokens && bar.graphs >= 1,
+      "needs from_tokens, to_tokens and graphs of at least 1, and to_tokens not below from_tokens");
 }
 
 std::vector<BatchBar> batch_bars(const std::map<std::int64_t, std::int64_t>& batches) {

@@ -79,7 +79,7 @@ struct LoadCurve {
   std::vector<LoadPoint> points;  // by rising concurrency, two or more
 };
 
-// <figure> of the requests of one load, a point each: end-to-end latency and time to first token
+// <figure> of requests of one load, a point each: end-to-end latency and time to first token
 // against when it should have begun. `latencies` as EngineReport::latencies, which may be hostile;
 // "" for few requests. One path a colour, so that ten thousand of them open at once.
 [[nodiscard]] std::string requests_figure(std::span<const std::int64_t> latencies);

@@ -38,7 +38,9 @@ std::string requests_figure(std::span<const std::int64_t> latencies) {
   }
   const std::string words = fmt::format(
       "{} requests over {}{}; end-to-end latency up to {}", count, show_microseconds(last),
-      count < profile::k_least_thinned ? "" : ", of many the fastest and slowest of every few",
+      count < profile::k_least_thinned
+          ? ""
+          : ": the fastest and slowest of every few (stalls look more frequent than they are)",
       show_microseconds(most));
   return fmt::format(
       "<figure>\n<figcaption>requests of the last timed run, from 0 to {}: end-to-end latency, "

@@ -213,8 +213,8 @@ struct CellVerdict {
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
   std::optional<std::string> instructions_skipped{}, host_skipped{};  // as Profile has them
   std::vector<profile::ServerFigure> server{};                        // as Profile::server
-  std::vector<std::int64_t> latencies{};     // as Profile::latencies; of a few requests in a file
-  std::vector<profile::BatchBar> batches{};  // of Profile::batches
+  std::vector<std::int64_t> latencies{};  // as Profile::latencies; in a file at most 400 requests
+  std::vector<profile::BatchBar> batches{};  // batch_bars(Profile::batches)
   std::optional<TwinCheck> twin_check{};     // of a twin whose device was there to be asked
 };
 

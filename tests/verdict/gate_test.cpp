@@ -255,10 +255,16 @@ TEST(VerdictJson, KeepsFourHundredRequestsOfAServerTheSlowestAmongThem) {
   EXPECT_THAT(back->cells[0].latencies, testing::Contains(5'000'000));
   EXPECT_EQ(back->cells[0].batches, gate.cells[0].batches);
   Json json = write_fields(gate);
-  json["cells"][0]["latencies"] = std::vector<int>(30'001, 1);
+  json["cells"][0]["latencies"] = std::vector<int>(1'201, 1);
   const auto refused = read_fields<GateVerdict>(json, "verdict");
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, testing::HasSubstr("latencies of too many requests"));
+  json = write_fields(gate);
+  json["cells"][0]["batches"][0]["graphs"] = 0;
+  EXPECT_FALSE(read_fields<GateVerdict>(json, "verdict"));
+  json["cells"][0]["batches"] =
+      std::vector<Json>(65, {{"from_tokens", 1}, {"to_tokens", 1}, {"graphs", 1}});
+  EXPECT_FALSE(read_fields<GateVerdict>(json, "verdict"));
 }
 
 TEST(VerdictJson, IsCompleteAndReadsAsTheDesignShowsIt) {
