@@ -1,6 +1,7 @@
 #include "gate/config/container.hpp"
 
 #include "gate/base/text.hpp"
+#include "gate/config/placeholders.hpp"
 
 namespace weir::config {
 namespace {

@@ -1,7 +1,7 @@
 // What a profiler said of two runs, as evidence.
 #include <functional>
-#include <limits>
 
+#include "gate/base/add_capped.hpp"
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
 #include "gate/observed/totals.hpp"
@@ -37,9 +37,7 @@ const std::string k_nowhere;
 
 void add_row(RowSums& rows, RowKey key, const ObservedOp& op, bool timed) {
   RowSum& sum = rows[std::move(key)];
-  // Any number may stand in the text: sums end at the largest.
-  const std::int64_t room = std::numeric_limits<std::int64_t>::max() - sum.calls;
-  sum.calls += std::min(room, op.calls.value_or(0));
+  add_capped(sum.calls, op.calls.value_or(0));
   sum.counted = sum.counted && op.calls;
   const auto own = observed::time_of_its_own(op);
   if (timed && own) sum.seconds = sum.seconds.value_or(0) + *own;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <tuple>
 
+#include "gate/base/add_capped.hpp"
 #include "gate/base/text.hpp"
 #include "gate/model/tensor_type.hpp"
 #include "gate/profile/counts.hpp"
@@ -59,9 +60,8 @@ void add_row(OpTotal& total, const ObservedOp& op) {
   add(total.bytes, total.bytes_partly, of_all(op, op.bytes));
   add(total.peak_seconds, total.peak_partly, op.peak_seconds);
   if (op.calls) {
-    const std::int64_t so_far = total.calls.value_or(0);
-    const std::int64_t room = std::numeric_limits<std::int64_t>::max() - so_far;
-    total.calls = so_far + std::min(room, *op.calls);
+    if (!total.calls) total.calls = 0;
+    add_capped(*total.calls, *op.calls);
   }
   if (op.least) total.least = std::min(total.least.value_or(*op.least), *op.least);
   if (op.most) total.most = std::max(total.most.value_or(*op.most), *op.most);
@@ -175,8 +175,7 @@ std::optional<std::int64_t> tokens_of_steps(const Observed& observed) {
     const ObservedStep& step = observed.steps[i];
     if (!used[i] || step.phase != Phase::decode) continue;
     any = true;
-    const std::int64_t more = step.tokens.value_or(1);
-    tokens += std::min(more, std::numeric_limits<std::int64_t>::max() - tokens);
+    add_capped(tokens, step.tokens.value_or(1));
   }
   return any ? std::optional(tokens) : std::nullopt;
 }

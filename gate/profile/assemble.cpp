@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/profile/marginal.hpp"
@@ -183,7 +184,7 @@ std::map<std::int64_t, std::int64_t> batches_of(const RunRecord& record) {
   std::map<std::int64_t, std::int64_t> batches;
   for (const ProbeCounts& probe : record.probes) {
     for (const GraphCount& graph : probe.graphs) {
-      if (graph.rows > 0) batches[graph.rows] += graph.computed;
+      if (graph.rows > 0 && graph.computed > 0) add_capped(batches[graph.rows], graph.computed);
     }
   }
   return batches;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "gate/base/add_capped.hpp"
 #include "gate/base/fields.hpp"
 
 namespace weir::profile {
@@ -51,8 +52,7 @@ std::vector<BatchBar> batch_bars(const std::map<std::int64_t, std::int64_t>& bat
         batches.size() > k_most_bars && !bars.empty() && bars.back().to_tokens >= end / 2 + 1;
     if (!joins) bars.push_back({tokens, tokens, 0});
     bars.back().to_tokens = tokens;
-    std::int64_t& sum = bars.back().graphs;
-    sum += std::min(graphs, std::numeric_limits<std::int64_t>::max() - sum);
+    add_capped(bars.back().graphs, graphs);
   }
   return bars;
 }

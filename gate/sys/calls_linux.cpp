@@ -1,8 +1,10 @@
 #include <bit>
 #include <charconv>
 #include <csignal>
+#include <utility>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,7 @@
 #include "gate/profile/assemble.hpp"
 
+#include <limits>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -170,6 +172,11 @@ TEST(Assemble, KeepsTheSizesOfBatchesWhereRequestsShareThem) {
   EXPECT_EQ(assemble(facts(Sweep::overlapping), records).batches,
             (std::map<std::int64_t, std::int64_t>{{4, 72}, {36, 2}}));
   EXPECT_TRUE(assemble(facts(), records).batches.empty()) << "one request at a time";
+  records[1].probes[0].graphs[0].computed = std::numeric_limits<std::int64_t>::max();
+  records[1].probes[0].graphs[3] = {.rows = 36, .computed = -1};
+  EXPECT_EQ(assemble(facts(Sweep::overlapping), records).batches.at(4),
+            std::numeric_limits<std::int64_t>::max())
+      << "a file may say what no sum can hold";
 }
 
 // What a server counted itself, as whole numbers: of loads of several lengths, the longest.

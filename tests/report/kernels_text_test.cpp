@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include "gate/base/json.hpp"
+
 #include "support.hpp"
 
 namespace weir::report {

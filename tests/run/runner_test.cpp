@@ -4,6 +4,8 @@
 #include <set>
 #include <thread>
 
+#include <gmock/gmock.h>
+
 #include "gate/run/engine_call.hpp"
 #include "gate/run/schedule.hpp"
 

@@ -1,6 +1,5 @@
 // Processes of one engine run, put together.
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -9,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/probes/read/code_facts.hpp"
@@ -30,15 +30,11 @@ constexpr std::pair<const char*, weir_probe_graph_sum> k_sums[] = {
     {"backend_syncs", WEIR_GRAPH_BACKEND_SYNCS},
 };
 
-// Adds, but stays below 2^63 whatever files say.
-void add_count(std::int64_t* sum, std::uint64_t amount) {
-  const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - *sum);
-  *sum += static_cast<std::int64_t>(std::min(amount, room));
-}
-
 std::int64_t whole(std::uint64_t count) {
   return static_cast<std::int64_t>(std::min<std::uint64_t>(count, INT64_MAX));
 }
+
+void add_count(std::int64_t* sum, std::uint64_t amount) { add_capped(*sum, whole(amount)); }
 
 // The sources, then what becomes of them.
 template <class TextOf>
