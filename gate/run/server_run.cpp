@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include "gate/adapters/server_metrics.hpp"
-#include "gate/adapters/workload.hpp"
 #include "gate/base/text.hpp"
 #include "gate/load/capacity.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/served_report.hpp"
+#include "gate/run/server_asked.hpp"
 #include "gate/run/server_hold.hpp"
 #include "gate/run/server_start.hpp"
 #include "gate/run/starts.hpp"
@@ -38,6 +38,7 @@ class ServerStep {
         cell_(cell),
         step_(step),
         settings_(*cell.cell.engine->server),
+        asked_(cell, step),
         probed_(step.pass == Pass::counted && !cell.probes.empty()),
         record_(begin_record(effects, cell, step, attempt)),
         begun_(effects.clock.steady()),
@@ -47,7 +48,9 @@ class ServerStep {
   [[nodiscard]] bool begin() {
     const Turn turn(*this);
     ticks_ = effects_.load.ticks();
-    if (!find_prompt()) return false;
+    if (auto found = asked_.find(effects_.files); !found) {
+      return give_up(found.error().message, Ended::not_started);
+    }
     if (start_.is_up()) return true;
     auto failed = start_.begin(seconds_left());
     return !failed || give_up(std::move(failed->why), failed->ended);
@@ -178,94 +181,8 @@ class ServerStep {
            (effects_.clock.steady() - since_);
   }
 
-  bool find_prompt() {
-    if (cell_.cell.text) {
-      prompt_ = *cell_.cell.text;
-    } else if (cell_.cell.prompt_file) {
-      constexpr std::uint64_t k_largest_text = std::uint64_t{16} << 20;
-      auto text = effects_.files.read(cell_.prompt_file, k_largest_text);
-      if (!text) return give_up(text.error().message, Ended::not_started);
-      prompt_ = std::move(*text);
-      return !cell_.cell.workload || find_workload();
-    } else {
-      prompt_ = made_up_prompt(step_.asked.prompt_tokens);
-    }
-    return true;
-  }
-
-  bool find_workload() {
-    auto requests =
-        adapters::read_workload(prompt_, cell_.cell.tokens,
-                                static_cast<std::size_t>(cell_.cell.requests), cell_.cell.turns);
-    if (!requests) {
-      return give_up(fmt::format("{}: {}", cell_.prompt_file, requests.error().message),
-                     Ended::not_started);
-    }
-    workload_ = std::move(*requests);
-    return true;
-  }
-
-  // The next recorded requests; at their moments where the cell has no other loop. The warm-up
-  // sends the same ones again.
-  void take_workload(bool warm_up, load::LoadPlan& plan) {
-    const std::size_t count = std::min(workload_.size(), static_cast<std::size_t>(plan.requests));
-    plan.prompts.clear();
-    std::vector<double> arrivals;
-    const auto moment = [](const auto& one) { return one.at.value_or(0); };
-    const auto [first, last] = std::ranges::minmax_element(workload_, {}, moment);
-    // After the last one the recording begins again, a mean gap later.
-    const double gaps = std::max(1.0, static_cast<double>(workload_.size()) - 1);
-    const double lasts = (moment(*last) - moment(*first)) * (1 + 1 / gaps);
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t place = (next_ + i) % workload_.size();
-      const auto& one = workload_[place];
-      plan.prompts.push_back(
-          {fmt::format("{} {}", cell_.cell.key.prompt, next_ + i), one.prompt, one.tokens});
-      const auto round = static_cast<double>((next_ + i) / workload_.size());
-      if (one.at) arrivals.push_back(*one.at + round * lasts);
-      plan.after.emplace_back();
-      if (one.after && place - *one.after <= i) plan.after.back() = i - (place - *one.after);
-    }
-    if (warm_up) return;
-    if (!arrivals.empty() && arrivals.size() < count && step_.pass == Pass::timed && next_ == 0) {
-      record_.warnings.emplace_back(
-          "later turns have no moment of their own: no recorded moment is kept");
-    }
-    next_ += count;
-    plan.requests = static_cast<std::int64_t>(count);
-    if (arrivals.size() < count || cell_.cell.rate || cell_.cell.capacity ||
-        cell_.cell.concurrency > 1 || !std::ranges::is_sorted(arrivals)) {
-      return;
-    }
-    const double begun = arrivals.front();
-    for (double& at : arrivals) at -= begun;
-    plan.loop = load::RecordedLoop{std::move(arrivals)};
-  }
-
   // Sends the warm-up, or a block. False where that measures nothing.
   bool drive(std::int64_t requests, std::optional<std::int64_t> block) {
-    load::LoadPlan plan;
-    plan.url = start_.url();
-    plan.api = settings_.api;
-    plan.model = settings_.model_name;
-    plan.prompts = {{cell_.cell.key.prompt, prompt_, step_.asked.tokens}};
-    plan.seed = cell_.cell.seed;
-    plan.own_fields = settings_.own_fields;
-    plan.token = start_.token();
-    if (!settings_.extra_body.empty()) {
-      auto more = parse_json(settings_.extra_body);
-      if (!more) return give_up(more.error().message);
-      plan.more = std::move(*more);
-    }
-    plan.requests = requests;
-    plan.cached_prompts = cell_.cell.may_be_cached;
-    const bool warm_up = !block;
-    // Nothing that is measured asks for them: telling takes the server time.
-    if (const auto* api = adapters::serving::find_api(plan.api);
-        warm_up && settings_.max_divergence && api != nullptr && api->ask_likely != nullptr) {
-      if (plan.more.is_null()) plan.more = Json::object();
-      plan.more.update(api->ask_likely(profile::k_likely_tokens));
-    }
     std::optional<ServerHold> queue;
     if (block && holds()) {
       queue.emplace(effects_.files, start_.probe_folder(), start_.url(), start_.over());
@@ -275,23 +192,14 @@ class ServerStep {
             "no probe in the server can hold back what it computes: requests are counted as they "
             "happen to meet, in several runs");
         queue.reset();
-        record_.asked.repeats = plan.requests = cell_.cell.requests;
+        record_.asked.repeats = requests = cell_.cell.requests;
       }
     }
-    if (queue) {
-      plan.loop = load::HeldBurst{&*queue};
-      plan.prompts.clear();
-      for (const std::int64_t tokens : held_lengths(step_.asked.tokens, requests)) {
-        plan.prompts.push_back(
-            {fmt::format("{}, {} tokens", cell_.cell.key.prompt, tokens), prompt_, tokens});
-      }
-    } else if (block && cell_.cell.rate) {
-      plan.loop =
-          load::OpenLoop{*cell_.cell.rate, static_cast<std::uint64_t>(cell_.cell.seed + *block)};
-    } else {
-      plan.loop = load::ClosedLoop{warm_up ? 1 : cell_.cell.concurrency};
-    }
-    if (!workload_.empty()) take_workload(warm_up, plan);
+    auto made = asked_.plan(requests, block, queue ? &*queue : nullptr, record_.warnings);
+    if (!made) return give_up(made.error().message);
+    load::LoadPlan& plan = *made;
+    plan.url = start_.url();
+    plan.token = start_.token();
     if (block && soaks()) {
       if (!std::holds_alternative<load::RecordedLoop>(plan.loop)) plan.requests = k_most_requests;
       plan.send_seconds = cell_.cell.duration_seconds;
@@ -316,7 +224,7 @@ class ServerStep {
     // A server that dies takes its connections along first.
     constexpr double k_until_seen = 0.5;
     if (start_.is_ours()) (void)sys::RealPause().wait(k_until_seen, start_.over());
-    const std::string in = warm_up ? "warm-up: " : "";
+    const std::string in = block ? "" : "warm-up: ";
     if (start_.is_gone()) return give_up(in + "the server ended while it served");
     if (load->out_of_time) {
       return give_up(fmt::format("{}the requests were not answered within {} (timeout)", in,
@@ -443,18 +351,16 @@ class ServerStep {
   const PreparedCell& cell_;
   const Step& step_;
   const config::ServerSettings& settings_;
+  ServerAsked asked_;
   bool probed_, whole_ = false;
   profile::RunRecord record_;
   double begun_ = 0, since_ = 0, used_ = 0;
   std::optional<sys::CpuTicks> ticks_, ticks_after_;
-  std::string prompt_;
   std::optional<adapters::ServerMetrics> metrics_before_;
   std::unique_ptr<sys::Streams> streams_;
   std::vector<profile::ServedRequest> requests_;
   profile::Likely likely_;  // of the warm-up's first answer
   std::vector<profile::ProbeCounts> before_;
-  std::vector<adapters::WorkloadRequest> workload_;
-  std::size_t next_ = 0;  // of those, to be sent
   std::optional<load::Capacity> capacity_;
   std::vector<stats::Point> memory_;  // of a soak, by the clock's time
 };

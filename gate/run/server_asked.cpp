@@ -1,0 +1,100 @@
+#include "gate/run/server_asked.hpp"
+
+#include "gate/run/served_report.hpp"
+#include "gate/run/server_hold.hpp"
+
+namespace weir::run {
+
+Result<void> ServerAsked::find(const sys::Files& files) {
+  const config::Cell& cell = cell_.cell;
+  if (cell.text) {
+    prompt_ = *cell.text;
+  } else if (cell.prompt_file) {
+    constexpr std::uint64_t k_largest_text = std::uint64_t{16} << 20;
+    WEIR_SET(prompt_, files.read(cell_.prompt_file, k_largest_text));
+    if (!cell.workload) return {};
+    WEIR_SET(workload_, adapters::read_workload(prompt_, cell.tokens,
+                                                static_cast<std::size_t>(cell.requests), cell.turns)
+                            .map_error(in_context(cell_.prompt_file)));
+  } else {
+    prompt_ = made_up_prompt(step_.asked.prompt_tokens);
+  }
+  return {};
+}
+
+// The next recorded requests; at their moments where the cell has no other loop. The warm-up sends
+// the same ones again.
+void ServerAsked::take_workload(bool warm_up, load::LoadPlan& plan,
+                                std::vector<std::string>& warnings) {
+  const config::Cell& cell = cell_.cell;
+  const std::size_t count = std::min(workload_.size(), static_cast<std::size_t>(plan.requests));
+  plan.prompts.clear();
+  std::vector<double> arrivals;
+  const auto moment = [](const auto& one) { return one.at.value_or(0); };
+  const auto [first, last] = std::ranges::minmax_element(workload_, {}, moment);
+  // After the last one the recording begins again, a mean gap later.
+  const double gaps = std::max(1.0, static_cast<double>(workload_.size()) - 1);
+  const double lasts = (moment(*last) - moment(*first)) * (1 + 1 / gaps);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t place = (next_ + i) % workload_.size();
+    const auto& one = workload_[place];
+    plan.prompts.push_back(
+        {fmt::format("{} {}", cell.key.prompt, next_ + i), one.prompt, one.tokens});
+    const auto round = static_cast<double>((next_ + i) / workload_.size());
+    if (one.at) arrivals.push_back(*one.at + round * lasts);
+    plan.after.emplace_back();
+    if (one.after && place - *one.after <= i) plan.after.back() = i - (place - *one.after);
+  }
+  if (warm_up) return;
+  if (!arrivals.empty() && arrivals.size() < count && step_.pass == profile::Pass::timed &&
+      next_ == 0) {
+    warnings.emplace_back("later turns have no moment of their own: no recorded moment is kept");
+  }
+  next_ += count;
+  plan.requests = static_cast<std::int64_t>(count);
+  if (arrivals.size() < count || cell.rate || cell.capacity || cell.concurrency > 1 ||
+      !std::ranges::is_sorted(arrivals)) {
+    return;
+  }
+  const double begun = arrivals.front();
+  for (double& at : arrivals) at -= begun;
+  plan.loop = load::RecordedLoop{std::move(arrivals)};
+}
+
+Result<load::LoadPlan> ServerAsked::plan(std::int64_t requests, std::optional<std::int64_t> block,
+                                         load::Queue* queue, std::vector<std::string>& warnings) {
+  const config::Cell& cell = cell_.cell;
+  const config::ServerSettings& settings = *cell.engine->server;
+  const bool warm_up = !block;
+  load::LoadPlan plan;
+  plan.api = settings.api;
+  plan.model = settings.model_name;
+  plan.prompts = {{cell.key.prompt, prompt_, step_.asked.tokens}};
+  plan.seed = cell.seed;
+  plan.own_fields = settings.own_fields;
+  if (!settings.extra_body.empty()) WEIR_SET(plan.more, parse_json(settings.extra_body));
+  plan.requests = requests;
+  plan.cached_prompts = cell.may_be_cached;
+  // Nothing that is measured asks for them: telling takes the server time.
+  if (const auto* api = adapters::serving::find_api(plan.api);
+      warm_up && settings.max_divergence && api != nullptr && api->ask_likely != nullptr) {
+    if (plan.more.is_null()) plan.more = Json::object();
+    plan.more.update(api->ask_likely(profile::k_likely_tokens));
+  }
+  if (queue != nullptr) {
+    plan.loop = load::HeldBurst{queue};
+    plan.prompts.clear();
+    for (const std::int64_t tokens : held_lengths(step_.asked.tokens, requests)) {
+      plan.prompts.push_back(
+          {fmt::format("{}, {} tokens", cell.key.prompt, tokens), prompt_, tokens});
+    }
+  } else if (block && cell.rate) {
+    plan.loop = load::OpenLoop{*cell.rate, static_cast<std::uint64_t>(cell.seed + *block)};
+  } else {
+    plan.loop = load::ClosedLoop{warm_up ? 1 : cell.concurrency};
+  }
+  if (!workload_.empty()) take_workload(warm_up, plan, warnings);
+  return plan;
+}
+
+}  // namespace weir::run
