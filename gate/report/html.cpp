@@ -188,7 +188,7 @@ std::string body(const Block& block) {
   out += changes("ops that moved", block, block.ops);
   out += table(block);
   if (block.one()) {
-    out += pictures(block.first()) + requests_figure(cell.latencies) +
+    out += pictures(block.first()) + requests_figure(cell.latencies, cell.requests) +
            batches_figure(cell.batches) + server_figures(block.first());
   }
   std::vector<std::string> where;

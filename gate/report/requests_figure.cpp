@@ -17,7 +17,8 @@ std::string show_microseconds(double microseconds) {
 
 }  // namespace
 
-std::string requests_figure(std::span<const std::int64_t> latencies) {
+std::string requests_figure(std::span<const std::int64_t> latencies,
+                            std::optional<std::int64_t> requests) {
   const std::size_t count = latencies.size() / profile::k_latencies_of_request;
   if (count < k_least_requests) return "";
   std::string paths[2];
@@ -36,11 +37,12 @@ std::string requests_figure(std::span<const std::int64_t> latencies) {
       paths[which - 1] += fmt::format("M{:.1f} {:.1f}h0", x, y);
     }
   }
+  const bool chosen = requests && *requests > static_cast<std::int64_t>(count);
   const std::string words = fmt::format(
-      "{} requests over {}{}; end-to-end latency up to {}", count, show_microseconds(last),
-      count < profile::k_least_thinned
-          ? ""
-          : ": the fastest and slowest of every few (stalls look more frequent than they are)",
+      "{}{} requests over {}{}; end-to-end latency up to {}", count,
+      chosen ? fmt::format(" of {}", *requests) : "", show_microseconds(last),
+      chosen ? ": the fastest and slowest of every few (stalls look more frequent than they are)"
+             : "",
       show_microseconds(most));
   return fmt::format(
       "<figure>\n<figcaption>requests of the last timed run, from 0 to {}: end-to-end latency, "

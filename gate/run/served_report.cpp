@@ -4,7 +4,7 @@
 
 #include "gate/adapters/server_metrics.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/pictured.hpp"
+#include "gate/profile/load_picture.hpp"
 #include "gate/stats/drift.hpp"
 
 namespace weir::run {

@@ -141,11 +141,12 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
   if (judged != nullptr) {
     for (const verdict::CellVerdict& cell : index.verdicts[judged->front()].gate.cells) {
       if (!cell.latencies.empty() || !cell.batches.empty()) {
+        const auto requests = cell.requests.value_or(0);
         Json bars = Json::array();
         for (const profile::BatchBar& bar : cell.batches) {
           bars.push_back({bar.from_tokens, bar.to_tokens, bar.graphs});
         }
-        served.push_back({cell.cell.str(), cell.latencies, std::move(bars)});
+        served.push_back({cell.cell.str(), cell.latencies, std::move(bars), requests});
       }
       for (const verdict::MetricVerdict& one : cell.metrics) {
         const auto at = metric_at.find(history::metric_of(one.metric));

@@ -41,6 +41,7 @@ void describe(const Question& question, CellVerdict& cell) {
   cell.warnings = candidate.warnings;
   cell.profiling_cost = candidate.profiling_cost;
   cell.server = candidate.server;
+  cell.requests = candidate.requests;
   cell.latencies = candidate.latencies;
   cell.batches = profile::batch_bars(candidate.batches);
   cell.counts_skipped = candidate.counts_skipped;

@@ -6,8 +6,8 @@
 
 #include <map>
 
+#include "gate/profile/load_picture.hpp"
 #include "gate/profile/paired.hpp"
-#include "gate/profile/pictured.hpp"
 #include "gate/verdict/limits.hpp"
 #include "gate/verdict/proposal.hpp"
 
@@ -213,6 +213,7 @@ struct CellVerdict {
   std::optional<std::string> counts_skipped;  // why nothing was counted although nothing went wrong
   std::optional<std::string> instructions_skipped{}, host_skipped{};  // as Profile has them
   std::vector<profile::ServerFigure> server{};                        // as Profile::server
+  std::optional<std::int64_t> requests{};                             // as Profile::requests
   std::vector<std::int64_t> latencies{};  // as Profile::latencies; in a file at most 400 requests
   std::vector<profile::BatchBar> batches{};  // batch_bars(Profile::batches)
   std::optional<TwinCheck> twin_check{};     // of a twin whose device was there to be asked

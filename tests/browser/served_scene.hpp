@@ -87,6 +87,7 @@ inline verdict::GateVerdict served_gate() {
       cells.front().latencies.push_back(number);
     }
   }
+  cells.front().requests = k_requests;
   cells.front().batches = profile::batch_bars({{1, 3}, {2, 8}, {3, 5}, {4, 70}, {36, 2}});
   verdict::GateVerdict gate = verdict::judge_gate(std::move(cells), {});
   gate.config = "weir.yaml";

@@ -24,9 +24,12 @@ namespace weir::e2e {
 
 namespace fs = std::filesystem;
 
+// What can be read of it: a process may end while its file in /proc is read.
 inline std::string slurp(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream text;
+  text << file.rdbuf();  // unlike an iterator, does not throw
+  return text.str();
 }
 
 inline void spill(const fs::path& path, const std::string& text) {

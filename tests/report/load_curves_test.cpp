@@ -136,6 +136,9 @@ TEST(Requests, AreAPointEach) {
   EXPECT_THAT(figure, HasSubstr("M510.2 0.0h0"));
   EXPECT_THAT(figure, HasSubstr("d=\"M0.0 98.0h0"));
   EXPECT_EQ(requests_figure(std::span(latencies).first(30)), "") << "few are no picture";
+  EXPECT_EQ(requests_figure(latencies, 50), figure);
+  EXPECT_THAT(requests_figure(latencies, 900),
+              HasSubstr("50 of 900 requests over 4.90 s: the fastest and slowest of every few"));
 }
 
 TEST(Requests, OfAHostileJournalStayWithinThePicture) {

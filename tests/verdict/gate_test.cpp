@@ -231,6 +231,7 @@ GateVerdict full_gate() {
   gate.cells[0].metrics[0].pairs = 14;
   gate.cells[0].ops = {{"ADD", {}, Rational(3)}};
   gate.cells[0].latencies = {0, 20'000, 100'000, 50'000, 20'000, 900'000};
+  gate.cells[0].requests = 10'000;
   gate.cells[0].batches = {{1, 1, 12}, {3, 4, 7}};
   return gate;
 }
@@ -253,6 +254,7 @@ TEST(VerdictJson, KeepsFourHundredRequestsOfAServerTheSlowestAmongThem) {
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->cells[0].latencies.size(), 3 * 400U);
   EXPECT_THAT(back->cells[0].latencies, testing::Contains(5'000'000));
+  EXPECT_EQ(back->cells[0].requests, 10'000);
   EXPECT_EQ(back->cells[0].batches, gate.cells[0].batches);
   Json json = write_fields(gate);
   json["cells"][0]["latencies"] = std::vector<int>(1'201, 1);

@@ -7,15 +7,14 @@ const SECONDS = {unit: 's'};
 const WIDTH = 1000;
 const HEIGHT = 100;
 const LEAST_REQUESTS = 20; // fewer make no picture
-const LEAST_THINNED = 200; // a verdict has all of fewer
 
 const seconds = (microseconds) => show(SECONDS, microseconds / 1e6);
 const share = (part, whole) => Math.min(1, Math.max(0, part / whole));
 
-// served: [cell, latencies, bars]; latencies: start, first token and last token in microseconds, request by
-// request; bars: [from, to, graphs].
+// served: [cell, latencies, bars, requests]; latencies: start, first token and last token in microseconds,
+// request by request; bars: [from, to, graphs]; requests: how many there were, 0 where unknown.
 export function servedPart(served) {
-  const figures = served.flatMap(([cell, latencies, bars]) => [requestsFigure(cell, latencies), batchesFigure(cell, bars)]).filter(Boolean);
+  const figures = served.flatMap(([cell, latencies, bars, requests]) => [requestsFigure(cell, latencies, requests), batchesFigure(cell, bars)]).filter(Boolean);
   return figures.length ? [h('h2', {}, 'Requests and batches'), figures] : null;
 }
 
@@ -27,7 +26,7 @@ function figure(kind, caption, title, words, marks) {
     h('p', {class: 'soft'}, words));
 }
 
-function requestsFigure(cell, latencies) {
+function requestsFigure(cell, latencies, all) {
   const count = Math.floor(latencies.length / 3);
   if (count < LEAST_REQUESTS) return null;
   const requests = Array.from({length: count}, (_, i) => latencies.slice(3 * i, 3 * i + 3));
@@ -35,7 +34,7 @@ function requestsFigure(cell, latencies) {
   const most = Math.max(1, ...requests.map(([, , whole]) => whole));
   const path = (which) => requests.map((one) => `M${(WIDTH * share(one[0], last)).toFixed(1)} ${(HEIGHT * (1 - share(one[which], most))).toFixed(1)}h0`).join('');
   return figure('requests', `${cell}: requests of the last timed run, from 0 to ${seconds(most)}: end-to-end latency, and below it time to first token`,
-    'latency of each request', `${count} requests over ${seconds(last)}${count < LEAST_THINNED ? '' : ': the fastest and slowest of every few (stalls look more frequent than they are)'}; end-to-end latency up to ${seconds(most)}`,
+    'latency of each request', `${count}${all > count ? ` of ${all}` : ''} requests over ${seconds(last)}${all > count ? ': the fastest and slowest of every few (stalls look more frequent than they are)' : ''}; end-to-end latency up to ${seconds(most)}`,
     [h('path', {class: 'whole', d: path(2)}), h('path', {class: 'first', d: path(1)})]);
 }
 

@@ -17,10 +17,8 @@ namespace weir::profile {
 // latency. A list of latencies holds them one request after the other.
 inline constexpr std::size_t k_latencies_of_request = 3;
 
-// A verdict's file has all requests of a cell up to so many. Of more it has between half as many
-// and so many.
+// A verdict's file has so many requests of a cell at most.
 inline constexpr std::size_t k_most_requests_in_file = 400;
-inline constexpr std::size_t k_least_thinned = k_most_requests_in_file / 2;
 
 // The requests of `latencies`, `most` (at least 2) of them or fewer: of every few in a row the
 // fastest and the slowest end to end, so that no stall is lost. What is no whole request goes.

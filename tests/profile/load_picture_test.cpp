@@ -1,12 +1,12 @@
 // What pictures of a load keep of it. Numbers are invented.
-#include "gate/profile/pictured.hpp"
+#include "gate/profile/load_picture.hpp"
 
 #include <limits>
 
 #include <gmock/gmock.h>
 
 namespace weir::profile {
-namespace pictured_test {
+namespace load_picture_test {
 
 using ::testing::ElementsAre;
 
@@ -27,7 +27,7 @@ std::vector<std::int64_t> kept(const std::vector<std::int64_t>& took, std::size_
   return left;
 }
 
-TEST(Pictured, RequestsAreTheFastestAndSlowestOfEveryFewInTheirOrder) {
+TEST(LoadPicture, RequestsAreTheFastestAndSlowestOfEveryFewInTheirOrder) {
   EXPECT_THAT(kept({5, 9, 7, 1, 8, 6}, 6), ElementsAre(5, 9, 7, 1, 8, 6));
   EXPECT_THAT(kept({5, 9, 7, 1, 8, 6}, 4), ElementsAre(5, 9, 1, 8));
   EXPECT_THAT(kept({5, 9, 7, 1, 8, 6}, 5), ElementsAre(5, 9, 1, 8)) << "two of each group";
@@ -35,13 +35,13 @@ TEST(Pictured, RequestsAreTheFastestAndSlowestOfEveryFewInTheirOrder) {
   EXPECT_THAT(kept({}, 2), ElementsAre());
 }
 
-TEST(Pictured, HalfARequestIsNone) {
+TEST(LoadPicture, HalfARequestIsNone) {
   std::vector<std::int64_t> latencies = requests({5, 9});
   latencies.pop_back();
   EXPECT_THAT(thin_latencies(latencies, 400), ElementsAre(0, 2, 5));
 }
 
-TEST(Pictured, BarsOfAHostileJournalAddUpToWhatANumberHolds) {
+TEST(LoadPicture, BarsOfAHostileJournalAddUpToWhatANumberHolds) {
   constexpr std::int64_t k_most = std::numeric_limits<std::int64_t>::max();
   std::map<std::int64_t, std::int64_t> batches;
   for (std::int64_t tokens = 1; tokens <= 32; ++tokens) batches[tokens] = k_most;
@@ -51,5 +51,5 @@ TEST(Pictured, BarsOfAHostileJournalAddUpToWhatANumberHolds) {
   EXPECT_EQ(bars.at(5), (BatchBar{17, 32, k_most}));
 }
 
-}  // namespace pictured_test
+}  // namespace load_picture_test
 }  // namespace weir::profile

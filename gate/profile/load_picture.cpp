@@ -1,4 +1,4 @@
-#include "gate/profile/pictured.hpp"
+#include "gate/profile/load_picture.hpp"
 
 #include <algorithm>
 #include <limits>
