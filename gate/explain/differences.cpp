@@ -134,6 +134,13 @@ std::vector<KernelName> names_in(const Moves& moves) {
   return collect<KernelName>(moves, &Move::parsed);
 }
 
+bool has_no_name(std::string_view kernel) {
+  constexpr std::size_t k_digits = 16;
+  return kernel.size() > k_digits && kernel[kernel.size() - k_digits - 1] == '@' &&
+         kernel.find_first_not_of("0123456789abcdef", kernel.size() - k_digits) ==
+             std::string::npos;
+}
+
 Rational sum_of(const Moves& moves) {
   Rational sum;
   for (const Move* move : moves) sum = sum.plus(move->delta()).value_or(sum);

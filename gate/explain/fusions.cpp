@@ -117,11 +117,11 @@ void add_fusion(Board& board, Fusion fusion, bool lost) {
 
 }  // namespace
 
-bool find_fusion(Board& board, const Open& open, bool lost, Told told) {
+bool find_fusion(Board& board, const Open& open, bool lost, FusionBy by) {
   Moves joined_side = lost ? open.down : open.up;
   Moves parts_side = lost ? open.up : open.down;
-  Fusion fusion = told == Told::by_names ? fusion_by_name(joined_side, parts_side)
-                                         : fusion_by_number(joined_side, parts_side);
+  Fusion fusion = by == FusionBy::name ? fusion_by_name(joined_side, parts_side)
+                                       : fusion_by_number(joined_side, parts_side);
   if (fusion.joined.empty() || fusion.parts.empty()) return false;
   // The rest of it: small kernels whose joined ones do not show it in their names.
   for (Moves* side : {&joined_side, &parts_side}) std::erase_if(*side, std::not_fn(is_small));

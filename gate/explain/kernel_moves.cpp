@@ -34,13 +34,6 @@ void by_size(Moves& moves) {
 
 bool is_small(const Move* move) { return small_work(move->parsed); }
 
-bool has_no_name(std::string_view kernel) {
-  constexpr std::size_t k_digits = 16;
-  return kernel.size() > k_digits && kernel[kernel.size() - k_digits - 1] == '@' &&
-         kernel.find_first_not_of("0123456789abcdef", kernel.size() - k_digits) ==
-             std::string::npos;
-}
-
 bool is_nameless(const Move* move) { return has_no_name(move->name); }
 
 bool extends(const Move* a, const Move* b) {

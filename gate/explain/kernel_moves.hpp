@@ -25,7 +25,7 @@ struct Open {
   }
 };
 
-// Each name is held against each: engines have some hundreds of kernels, a file from strangers may
+// Each name is compared with each: engines have some hundreds of kernels, a file from strangers may
 // have a million.
 [[nodiscard]] bool too_many_names(const Open& open);
 
@@ -37,7 +37,7 @@ struct Open {
 // The largest first, variants of one kernel taken together.
 void by_size(Moves& moves);
 
-[[nodiscard]] bool is_small(const Move* move);  // of its work
+[[nodiscard]] bool is_small(const Move* move);  // small_work() of its name
 [[nodiscard]] bool is_nameless(const Move* move);
 // One name has all words of the other.
 [[nodiscard]] bool extends(const Move* a, const Move* b);
@@ -64,10 +64,10 @@ void add_exchanged_kinds(Board& board);
 
 // --- fusions.cpp -------------------------------------------------------------------------------
 
-enum class Told { by_names, by_numbers };
+enum class FusionBy { name, number };
 // Kernels that ran as one and run apart (`lost`), or the other way round; false where there are
 // none.
-bool find_fusion(Board& board, const Open& open, bool lost, Told told);
+bool find_fusion(Board& board, const Open& open, bool lost, FusionBy by);
 // Nearly every kernel is another, and they are many more or many fewer: a compiler that joins ops
 // does not, or does, any more.
 bool add_compiled_otherwise(Board& board);

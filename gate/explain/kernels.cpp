@@ -1,5 +1,5 @@
-// What changed among kernels, told by their names and numbers: what was replaced and fused, then
-// pieces of work, and work added or removed.
+// What changed among kernels, by their names and numbers: pieces of work; variants, fusions, and
+// work added or removed.
 #include "gate/explain/kernel_moves.hpp"
 
 namespace weir::explain {
@@ -90,14 +90,14 @@ void find_kernels(Board& board) {
     Open open(board);
     if (too_many_names(open)) break;
     open.leave_out([&](const Move* move) { return apart.contains(move); });
-    fused = find_fusion(board, open, lost, Told::by_names) || fused;
+    fused = find_fusion(board, open, lost, FusionBy::name) || fused;
   }
   if (!fused) add_exchanged_kinds(board);
   fused = fused || add_compiled_otherwise(board);
   if (!fused && dispatches != k_none) {
     Open open(board);
     open.leave_out([&](const Move* move) { return copies_instead(board, move); });
-    find_fusion(board, open, dispatches > k_none, Told::by_numbers);
+    find_fusion(board, open, dispatches > k_none, FusionBy::number);
   }
   std::ranges::move(switched, std::back_inserter(small));
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });

@@ -3,8 +3,8 @@
 // by this module alone.
 //
 //   moved.cpp     work that left the device for the CPU, or came back
-//   kernels.cpp   what changed among kernels: by variants.cpp and fusions.cpp, then pieces, work
-//                 added and removed
+//   kernels.cpp   what changed among kernels: pieces of work; variants (variants.cpp), fusions
+//                 (fusions.cpp), work added and removed
 //   code.cpp      other code behind the names of kernels
 //   counts.cpp    batches, waits, sums of dispatches, barriers, splits, copies, context, the fixed
 //                 part, and what is left

@@ -77,7 +77,7 @@ std::vector<Moves> exchanged_kinds(Open open) {
       Kind &one = kinds[i], &other = kinds[k];
       const bool small = one.small || other.small;
       const double rest = std::fabs(one.sum + other.sum);
-      // One of many products may become part of something else.
+      // One of many matmuls may become part of something else.
       const bool as_often =
           one.sum * other.sum < 0 && (small ? rest == 0 : rest * 20 <= std::fabs(one.sum));
       if (!as_often) continue;

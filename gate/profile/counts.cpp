@@ -1,5 +1,6 @@
 #include "gate/profile/counts.hpp"
 
+#include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/unit/metric.hpp"
@@ -37,7 +38,7 @@ std::vector<GraphKey> keys_of(const ProbeCounts& probe) {
   for (const OpCount& op : probe.ops) {
     const auto place = place_of(op, keys);
     const std::int64_t computed = place ? probe.graphs[*place].computed : 0;
-    if (computed > 0) keys[*place].made_of[key_of(op)] += op.count / computed;
+    if (computed > 0) add_capped(keys[*place].made_of[key_of(op)], op.count / computed);
   }
   return keys;
 }
@@ -90,7 +91,7 @@ class Difference {
     for (std::size_t i = 0; i < before_keys.size(); ++i) known[before_keys[i]] = &before_.graphs[i];
     for (const OpCount& op : before_.ops) {
       if (const auto place = place_of(op, before_keys)) {
-        known_ops[{before_keys[*place], key_of(op)}] += op.count;
+        add_capped(known_ops[{before_keys[*place], key_of(op)}], op.count);
       }
     }
     made.graphs.clear();

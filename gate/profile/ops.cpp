@@ -1,5 +1,4 @@
-#include <limits>
-
+#include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
 #include "gate/profile/marginal.hpp"
 #include "gate/profile/passes.hpp"
@@ -11,11 +10,6 @@ namespace {
 constexpr std::array<std::string_view, 2> k_probes{"ggml", k_marks};
 
 using Series = std::map<OpKey, std::vector<LengthCount>>;  // a point for every run
-
-// Journals may hold anything: a sum that does not fit stays at the end of the range.
-void add_to(std::int64_t& sum, std::int64_t amount) {
-  if (__builtin_add_overflow(sum, amount, &sum)) sum = std::numeric_limits<std::int64_t>::max();
-}
 
 // The probe's counts of every run; empty where one of them saw no op.
 std::vector<const ProbeCounts*> seen(const Records& counted) {
@@ -40,7 +34,7 @@ Series series_of(const CellFacts& facts, const Records& counted) {
     for (const RunRecord* record : counted) points.push_back({length_of(*record, facts.sweep), 0});
   }
   for (std::size_t i = 0; i < probes.size(); ++i) {
-    for (const OpCount& op : probes[i]->ops) add_to(series[key_of(op)][i].count, op.count);
+    for (const OpCount& op : probes[i]->ops) add_capped(series[key_of(op)][i].count, op.count);
   }
   return series;
 }
@@ -84,7 +78,7 @@ Rational rate_of(const std::vector<LengthCount>& points) {
 bool is_complete(const std::vector<const ProbeCounts*>& probes) {
   return std::ranges::all_of(probes, [](const ProbeCounts* probe) {
     std::int64_t listed = 0;
-    for (const OpCount& op : probe->ops) add_to(listed, op.count);
+    for (const OpCount& op : probe->ops) add_capped(listed, op.count);
     // Where the probe cannot tell the ops of every graph, it does not give their number.
     return probe->counts.contains("cpu_ops") && listed == count_of(*probe, "ops");
   });
@@ -105,7 +99,7 @@ KernelFit fit_ops(const Series& series, Sweep sweep, std::string (*name_of)(cons
       sums = points;
       continue;
     }
-    for (std::size_t i = 0; i < points.size(); ++i) add_to(sums[i].count, points[i].count);
+    for (std::size_t i = 0; i < points.size(); ++i) add_capped(sums[i].count, points[i].count);
   }
   return fit_kernels(named, sweep);
 }

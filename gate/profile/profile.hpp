@@ -126,7 +126,7 @@ struct Profile {
   std::vector<std::string> warnings;
   std::int64_t counted_runs = 0;
   std::int64_t timed_runs = 0;
-  // Of an engine that serves: requests of one timed run, and what its own metrics said of the last.
+  // Of an engine that serves: requests of the last timed run, and what its own metrics said.
   std::optional<std::int64_t> requests{};
   std::vector<ServerFigure> server{};
   std::vector<std::int64_t> latencies{};  // of the last, as EngineReport::latencies; in no file

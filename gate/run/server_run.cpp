@@ -7,8 +7,8 @@
 #include "gate/load/capacity.hpp"
 #include "gate/run/engine_run.hpp"
 #include "gate/run/served_report.hpp"
-#include "gate/run/server_asked.hpp"
 #include "gate/run/server_hold.hpp"
+#include "gate/run/server_requests.hpp"
 #include "gate/run/server_start.hpp"
 #include "gate/run/starts.hpp"
 
@@ -38,7 +38,7 @@ class ServerStep {
         cell_(cell),
         step_(step),
         settings_(*cell.cell.engine->server),
-        asked_(cell, step),
+        to_send_(cell, step),
         probed_(step.pass == Pass::counted && !cell.probes.empty()),
         record_(begin_record(effects, cell, step, attempt)),
         begun_(effects.clock.steady()),
@@ -48,8 +48,8 @@ class ServerStep {
   [[nodiscard]] bool begin() {
     const Turn turn(*this);
     ticks_ = effects_.load.ticks();
-    if (auto found = asked_.find(effects_.files); !found) {
-      return give_up(found.error().message, Ended::not_started);
+    if (auto read = to_send_.read_prompt(effects_.files); !read) {
+      return give_up(read.error().message, Ended::not_started);
     }
     if (start_.is_up()) return true;
     auto failed = start_.begin(seconds_left());
@@ -195,7 +195,7 @@ class ServerStep {
         record_.asked.repeats = requests = cell_.cell.requests;
       }
     }
-    auto made = asked_.plan(requests, block, queue ? &*queue : nullptr, record_.warnings);
+    auto made = to_send_.plan(requests, block, queue ? &*queue : nullptr, record_.warnings);
     if (!made) return give_up(made.error().message);
     load::LoadPlan& plan = *made;
     plan.url = start_.url();
@@ -351,7 +351,7 @@ class ServerStep {
   const PreparedCell& cell_;
   const Step& step_;
   const config::ServerSettings& settings_;
-  ServerAsked asked_;
+  ServerRequests to_send_;
   bool probed_, whole_ = false;
   profile::RunRecord record_;
   double begun_ = 0, since_ = 0, used_ = 0;

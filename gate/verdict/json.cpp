@@ -248,6 +248,7 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("functions", cell.functions, "=");
   io.always("server_metrics", cell.server, "server's metric");
   io.sparse("requests", cell.requests);
+  io.check(cell.requests.value_or(0) >= 0, "needs requests of at least 0");
   io.at_most("latencies", profile::k_most_requests_in_file * profile::k_latencies_of_request,
              "has the latencies of too many requests");
   if (io.reads()) {

@@ -174,8 +174,9 @@ TEST(Assemble, KeepsTheSizesOfBatchesWhereRequestsShareThem) {
   EXPECT_TRUE(assemble(facts(), records).batches.empty()) << "one request at a time";
   records[1].probes[0].graphs[0].computed = std::numeric_limits<std::int64_t>::max();
   records[1].probes[0].graphs[3] = {.rows = 36, .computed = -1};
-  EXPECT_EQ(assemble(facts(Sweep::overlapping), records).batches.at(4),
-            std::numeric_limits<std::int64_t>::max())
+  EXPECT_EQ(assemble(facts(Sweep::overlapping), records).batches,
+            (std::map<std::int64_t, std::int64_t>{{4, std::numeric_limits<std::int64_t>::max()},
+                                                  {36, 2}}))
       << "a file may say what no sum can hold";
 }
 

@@ -262,6 +262,9 @@ TEST(VerdictJson, KeepsFourHundredRequestsOfAServerTheSlowestAmongThem) {
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message, testing::HasSubstr("latencies of too many requests"));
   json = write_fields(gate);
+  json["cells"][0]["requests"] = -1;
+  EXPECT_FALSE(read_fields<GateVerdict>(json, "verdict"));
+  json["cells"][0]["requests"] = 1;
   json["cells"][0]["batches"][0]["graphs"] = 0;
   EXPECT_FALSE(read_fields<GateVerdict>(json, "verdict"));
   json["cells"][0]["batches"] =

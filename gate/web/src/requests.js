@@ -33,8 +33,9 @@ function requestsFigure(cell, latencies, all) {
   const last = Math.max(1, ...requests.map(([start]) => start));
   const most = Math.max(1, ...requests.map(([, , whole]) => whole));
   const path = (which) => requests.map((one) => `M${(WIDTH * share(one[0], last)).toFixed(1)} ${(HEIGHT * (1 - share(one[which], most))).toFixed(1)}h0`).join('');
+  const chosen = all > count;
   return figure('requests', `${cell}: requests of the last timed run, from 0 to ${seconds(most)}: end-to-end latency, and below it time to first token`,
-    'latency of each request', `${count}${all > count ? ` of ${all}` : ''} requests over ${seconds(last)}${all > count ? ': the fastest and slowest of every few (stalls look more frequent than they are)' : ''}; end-to-end latency up to ${seconds(most)}`,
+    'latency of each request', `${count}${chosen ? ` of ${all}` : ''} requests over ${seconds(last)}${chosen ? ': the fastest and slowest of every few (stalls look more frequent than they are)' : ''}; end-to-end latency up to ${seconds(most)}`,
     [h('path', {class: 'whole', d: path(2)}), h('path', {class: 'first', d: path(1)})]);
 }
 

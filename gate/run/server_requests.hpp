@@ -1,5 +1,5 @@
-// What one cell asks of its server: a prompt again and again, or the requests of a workload, in the
-// order and at the moments that the cell says. Reads the prompt's file; all else is pure.
+// The requests that one cell sends to its server: a prompt again and again, a burst of different
+// lengths, or a workload, at its own moments where the cell has no rate, capacity or concurrency.
 #pragma once
 
 #include <optional>
@@ -13,17 +13,18 @@
 
 namespace weir::run {
 
-class ServerAsked {
+class ServerRequests {
  public:
   // Both outlive it.
-  ServerAsked(const PreparedCell& cell, const Step& step) : cell_(cell), step_(step) {}
+  ServerRequests(const PreparedCell& cell, const Step& step) : cell_(cell), step_(step) {}
 
-  // Before anything else.
-  [[nodiscard]] Result<void> find(const sys::Files& files);
+  // The prompt's text or the workload's requests; before plan().
+  [[nodiscard]] Result<void> read_prompt(const sys::Files& files);
 
   // The next `requests`: the warm-up where there is no block, else a block (from 0; with a rate
-  // each has arrivals of its own), all of them held by `queue` where there is one. Where the server
-  // is, and how long it may take, are the caller's to say.
+  // each has arrivals of its own), all of them held by `queue`, which may be null. A block moves on
+  // in the workload, the warm-up does not. The caller adds url, token, limits and what a soak
+  // needs. Fails where extra_body is no JSON.
   [[nodiscard]] Result<load::LoadPlan> plan(std::int64_t requests,
                                             std::optional<std::int64_t> block, load::Queue* queue,
                                             std::vector<std::string>& warnings);

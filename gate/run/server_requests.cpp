@@ -1,11 +1,11 @@
-#include "gate/run/server_asked.hpp"
+#include "gate/run/server_requests.hpp"
 
 #include "gate/run/served_report.hpp"
 #include "gate/run/server_hold.hpp"
 
 namespace weir::run {
 
-Result<void> ServerAsked::find(const sys::Files& files) {
+Result<void> ServerRequests::read_prompt(const sys::Files& files) {
   const config::Cell& cell = cell_.cell;
   if (cell.text) {
     prompt_ = *cell.text;
@@ -24,8 +24,8 @@ Result<void> ServerAsked::find(const sys::Files& files) {
 
 // The next recorded requests; at their moments where the cell has no other loop. The warm-up sends
 // the same ones again.
-void ServerAsked::take_workload(bool warm_up, load::LoadPlan& plan,
-                                std::vector<std::string>& warnings) {
+void ServerRequests::take_workload(bool warm_up, load::LoadPlan& plan,
+                                   std::vector<std::string>& warnings) {
   const config::Cell& cell = cell_.cell;
   const std::size_t count = std::min(workload_.size(), static_cast<std::size_t>(plan.requests));
   plan.prompts.clear();
@@ -61,8 +61,9 @@ void ServerAsked::take_workload(bool warm_up, load::LoadPlan& plan,
   plan.loop = load::RecordedLoop{std::move(arrivals)};
 }
 
-Result<load::LoadPlan> ServerAsked::plan(std::int64_t requests, std::optional<std::int64_t> block,
-                                         load::Queue* queue, std::vector<std::string>& warnings) {
+Result<load::LoadPlan> ServerRequests::plan(std::int64_t requests,
+                                            std::optional<std::int64_t> block, load::Queue* queue,
+                                            std::vector<std::string>& warnings) {
   const config::Cell& cell = cell_.cell;
   const config::ServerSettings& settings = *cell.engine->server;
   const bool warm_up = !block;
