@@ -12,8 +12,8 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "benchmarks/engine/backend.hpp"
 #include "benchmarks/micro/shapes.hpp"
+#include "tools/engine/backend.hpp"
 
 namespace {
 

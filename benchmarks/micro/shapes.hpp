@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "benchmarks/engine/model.hpp"
+#include "tools/engine/model.hpp"
 
 namespace weir::micro {
 

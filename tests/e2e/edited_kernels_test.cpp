@@ -90,7 +90,7 @@ const std::vector<Edit> k_edits = {
     {"rope_norm_f32_f16: literal 2.0 4.0", "literals gone: 2.0; new: 4.0"},
 };
 
-// Of benchmarks/engine/shaders: a line, what a commit makes of it, the kernel.
+// Of tools/engine/shaders: a line, what a commit makes of it, the kernel.
 struct SourceEdit {
   const char *file, *from, *to, *kernel, *said;
 };
@@ -260,14 +260,14 @@ TEST_F(EditedKernels, OfTheReferenceEngineAreNamedByChangesOfTheirSource) {
     SCOPED_TRACE(edit.to);
     const fs::path shaders = scratch_ / "shaders";
     fs::remove_all(shaders);
-    fs::copy(k_root + "/benchmarks/engine/shaders", shaders);
+    fs::copy(k_root + "/tools/engine/shaders", shaders);
     std::string text = slurp(shaders / edit.file);
     const std::size_t at = text.find(edit.from);
     ASSERT_NE(at, std::string::npos);
     spill(shaders / edit.file, text.replace(at, std::strlen(edit.from), edit.to));
     std::vector<std::uint32_t> words[2];
     for (const bool changed : {false, true}) {
-      const std::string source = changed ? shaders.string() : k_root + "/benchmarks/engine/shaders";
+      const std::string source = changed ? shaders.string() : k_root + "/tools/engine/shaders";
       static sys::RealProcesses processes;
       sys::ProcessSpec spec;
       spec.argv = {WEIR_GLSLC, "-O", "-o", (scratch_ / "code.spv").string(),

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "benchmarks/engine/cpu_kernels.hpp"
-#include "benchmarks/engine/half.hpp"
-#include "benchmarks/engine/model.hpp"
-#include "benchmarks/engine/workers.hpp"
+#include "tools/engine/cpu_kernels.hpp"
+#include "tools/engine/half.hpp"
+#include "tools/engine/model.hpp"
+#include "tools/engine/workers.hpp"
 
 namespace weir::engine {
 namespace kernels_test {

@@ -1,13 +1,13 @@
 // Models that are whole, that are beyond the engine, and that are hostile.
-#include "benchmarks/engine/model.hpp"
+#include "tools/engine/model.hpp"
 
 #include <bit>
 #include <fstream>
 
 #include <gmock/gmock.h>
 
-#include "benchmarks/engine/backend.hpp"
 #include "tests/engine/models.hpp"
+#include "tools/engine/backend.hpp"
 
 namespace weir::engine {
 namespace model_test {

@@ -1,5 +1,5 @@
 // Which faults can be planted where, and what is said of the others.
-#include "benchmarks/engine/plants.hpp"
+#include "tools/engine/plants.hpp"
 
 #include <gmock/gmock.h>
 

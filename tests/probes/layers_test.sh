@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ci/check-layers bites: what is loaded into engines, and what weir replay starts, is held to its rule.
+# ci/check-layers bites: what is loaded into engines, and programs of tools/, are held to their rules.
 #   layers_test.sh CHECK-LAYERS
 set -euo pipefail
 check=$(realpath "$1")
@@ -8,7 +8,7 @@ trap 'rm -rf "$root"' EXIT
 cd "$root"
 # The folders of libraries that there are: one that the script does not know is said below.
 mapfile -t inject < <(cd "$(dirname "$check")/../gate/probes" && printf '%s\n' inject/*/ | sed 's,/$,,')
-mkdir -p tools/replay/{ggml,vulkan,program} gate/base gate/probes/{read,twin,instrument,devices} "${inject[@]/#/gate/probes/}"
+mkdir -p tools/engine tools/replay/{ggml,vulkan,program} gate/base gate/probes/{read,twin,instrument,devices} "${inject[@]/#/gate/probes/}"
 
 # expect WHAT FILE INCLUDE: the script says WHAT ("" nothing) of a file with this line.
 expect() {
@@ -53,9 +53,14 @@ expect 'stands below it' gate/probes/devices/x.cpp '"gate/flow/devices.hpp"'
 
 expect '' tools/replay/ggml/x.cpp '"gate/base/text.hpp"'
 expect '' tools/replay/ggml/x.cpp '"tools/replay/program/program.hpp"'
-expect 'tools/replay may not' tools/replay/ggml/x.cpp '"gate/app/main.hpp"'
-expect 'tools/replay may not' tools/replay/ggml/x.cpp '"tools/replay/vulkan/vulkan.hpp"'
+expect 'tools/ may not' tools/replay/ggml/x.cpp '"gate/app/main.hpp"'
+expect 'tools/ may not' tools/replay/ggml/x.cpp '"tools/replay/vulkan/vulkan.hpp"'
 expect 'belongs to' tools/replay/program/x.cpp '<nlohmann/json.hpp>'
 expect 'belongs to tools/replay/vulkan' tools/replay/ggml/x.cpp '<vulkan/vulkan.h>'
+expect '' tools/engine/x.cpp '"gate/model/gguf.hpp"'
+expect '' tools/engine/x.cpp '<vulkan/vulkan.h>'
+expect 'tools/ may not' tools/engine/x.cpp '"gate/app/main.hpp"'
+expect 'tools/ may not' tools/engine/x.cpp '"tools/replay/vulkan/vulkan.hpp"'
+expect 'belongs to' tools/engine/x.cpp '<nlohmann/json.hpp>'
 expect 'outside of gate/' gate/base/x.cpp '"tools/replay/program/program.hpp"'
 echo 'layers: held'

@@ -138,7 +138,7 @@ TEST(RecordedKernels, OfTheRealLlamaAreItsMatricesAtTheirSizes) {
 TEST(RecordedKernels, OfWeirEngineAreWhatItsShadersTake) {
   const Folder folder;
   const RecordedKernels all = record(folder, engine());
-  // multiply.comp: columns, then rows of up to three matrices, a group a row (benchmarks/engine).
+  // multiply.comp: columns, then rows of up to three matrices, a group a row (tools/engine).
   std::map<std::array<std::uint32_t, 5>, std::uint64_t> products;
   std::set<std::uint32_t> positions;
   std::uint64_t tokens = 0;

@@ -1,0 +1,241 @@
+#include "tools/engine/model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <optional>
+
+#include "gate/base/text.hpp"
+#include "gate/model/gguf.hpp"
+
+#include "tools/engine/missing.hpp"
+
+namespace weir::engine {
+namespace {
+
+using model::GgufHeader;
+using model::GgufTensor;
+
+constexpr std::uint64_t k_most = std::uint64_t{1} << 24;  // of any one size
+constexpr const char* k_elsewhere = "run it with llama.cpp";
+
+// Finds tensors by name and holds them to the file's end and to the shape that is expected.
+class Tensors {
+ public:
+  Tensors(const GgufHeader& header, std::span<const std::byte> file)
+      : header_(header), file_(file) {
+    for (const GgufTensor& tensor : header.tensors) by_name_[tensor.name] = &tensor;
+  }
+
+  [[nodiscard]] bool has(const std::string& name) const { return by_name_.contains(name); }
+
+  [[nodiscard]] Result<Tensor> get(const std::string& name, std::uint32_t columns,
+                                   std::uint32_t rows) const {
+    const auto found = by_name_.find(name);
+    if (found == by_name_.end()) return fail(Code::data, "the tensor {} is not there", name);
+    const GgufTensor& entry = *found->second;
+    const std::vector<std::uint64_t> expected =
+        rows == 1 ? std::vector<std::uint64_t>{columns} : std::vector<std::uint64_t>{columns, rows};
+    if (entry.dims != expected) {
+      return fail(Code::data, "{} is not {} x {} as the sizes ask for", name, columns, rows);
+    }
+    const auto* info = model::find_tensor_type(entry.type);
+    if (info == nullptr) return fail(Code::data, "{} has the unknown type {}", name, entry.type);
+    WEIR_TRY(const std::uint64_t size, model::tensor_bytes(*info, entry.dims));
+    const std::uint64_t room = file_.size() - std::min(file_.size(), header_.data_start);
+    if (entry.offset > room || size > room - entry.offset) {
+      return fail(Code::data, "{} lies beyond the end of the file", name);
+    }
+    if (entry.offset % 4 != 0 || header_.data_start % 4 != 0) {
+      return fail(Code::data, "{} does not begin at a multiple of 4 bytes", name);
+    }
+    return Tensor{name, info->type,  columns,
+                  rows, size / rows, file_.subspan(header_.data_start + entry.offset, size)};
+  }
+
+ private:
+  const GgufHeader& header_;
+  std::span<const std::byte> file_;
+  std::map<std::string, const GgufTensor*, std::less<>> by_name_;
+};
+
+Result<std::uint32_t> size_of(const GgufHeader& header, std::string_view key,
+                              std::optional<std::uint64_t> otherwise = {}) {
+  const auto* found = header.find_own(key);
+  const auto value = found != nullptr ? found->to_unsigned() : otherwise;
+  if (!value || *value == 0 || *value > k_most) {
+    return fail(Code::data, "its {} is {}", key, value ? "beyond any model's" : "not said");
+  }
+  return static_cast<std::uint32_t>(*value);
+}
+
+float number_of(const GgufHeader& header, std::string_view key, double otherwise) {
+  auto number = static_cast<float>(otherwise);
+  const auto* found = header.find_own(key);
+  if (found != nullptr && found->to_unsigned()) return static_cast<float>(*found->to_unsigned());
+  if (found != nullptr && found->type() == model::GgufType::f32) {
+    std::memcpy(&number, found->bytes().data(), sizeof number);
+  }
+  return number;
+}
+
+Result<Sizes> read_sizes(const GgufHeader& header) {
+  Sizes sizes;
+  WEIR_TRY(sizes.layers, size_of(header, "block_count"));
+  WEIR_TRY(sizes.embedding, size_of(header, "embedding_length"));
+  WEIR_TRY(sizes.feed_forward, size_of(header, "feed_forward_length"));
+  WEIR_TRY(sizes.heads, size_of(header, "attention.head_count"));
+  WEIR_TRY(sizes.kv_heads, size_of(header, "attention.head_count_kv", sizes.heads));
+  WEIR_TRY(sizes.head, size_of(header, "attention.key_length", sizes.embedding / sizes.heads));
+  WEIR_TRY(sizes.context, size_of(header, "context_length"));
+  sizes.epsilon = number_of(header, "attention.layer_norm_rms_epsilon", 1e-5);
+  if (sizes.heads % sizes.kv_heads != 0) {
+    return fail(Code::data, "{} heads are no multiple of {} key and value heads", sizes.heads,
+                sizes.kv_heads);
+  }
+  if (sizes.head % 2 != 0 || sizes.layers > 4096 || sizes.heads > 4096 || sizes.head > 4096) {
+    return fail(Code::data, "its sizes are beyond any llama model's");
+  }
+  return sizes;
+}
+
+bool is_known(std::string_view name) {
+  constexpr std::array k_whole{"token_embd.weight", "output_norm.weight", "output.weight",
+                               "rope_freqs.weight"};
+  constexpr std::array k_of_layer{"attn_norm", "attn_q",   "attn_k", "attn_v",  "attn_output",
+                                  "ffn_norm",  "ffn_gate", "ffn_up", "ffn_down"};
+  if (std::find(k_whole.begin(), k_whole.end(), name) != k_whole.end()) return true;
+  if (!name.starts_with("blk.")) return false;
+  const std::size_t dot = name.find('.', 4);
+  if (dot == std::string_view::npos) return false;
+  const std::string_view rest = name.substr(dot + 1);
+  return std::any_of(k_of_layer.begin(), k_of_layer.end(), [&](std::string_view known) {
+    return rest.starts_with(known) && rest.substr(known.size()) == ".weight";
+  });
+}
+
+// What a llama model may hold and this engine does not know: better no answer than a wrong one.
+Result<void> refuse_what_is_beyond(const GgufHeader& header, const Sizes& sizes) {
+  if (header.architecture() != "llama") {
+    return missing_kernel("engine", fmt::format("architecture \"{}\"", header.architecture()),
+                          k_elsewhere, "take a llama model");
+  }
+  // Biases, experts, norms of heads: what is not known would be left out in silence.
+  for (const GgufTensor& tensor : header.tensors) {
+    if (is_known(tensor.name)) continue;
+    return missing_kernel("engine", text::printable(tensor.name), k_elsewhere,
+                          "take a model without it");
+  }
+  const auto* scaling = header.find_own("rope.scaling.type");
+  const std::string how = scaling != nullptr ? scaling->to_string().value_or("") : "none";
+  if (how != "none" && how != "linear") {
+    return missing_kernel("engine", fmt::format("rope scaling \"{}\"", how), k_elsewhere,
+                          "take a model without it");
+  }
+  const auto* turned = header.find_own("rope.dimension_count");
+  if (turned != nullptr && turned->to_unsigned() != sizes.head) {
+    return missing_kernel("engine", "rope over a part of a head", "take a model without it",
+                          k_elsewhere);
+  }
+  const auto* values = header.find_own("attention.value_length");
+  if (values != nullptr && values->to_unsigned() != sizes.head) {
+    return missing_kernel("engine", "values of another length than keys", k_elsewhere,
+                          "take a model without them");
+  }
+  return {};
+}
+
+Result<std::vector<float>> read_frequencies(const GgufHeader& header, const Tensors& tensors,
+                                            const Sizes& sizes) {
+  const float base = number_of(header, "rope.freq_base", 10000);
+  // As llama.cpp reads them: a type that says "none" wins over a factor, and a factor of 0 is none.
+  const auto* how = header.find_own("rope.scaling.type");
+  const bool off = how != nullptr && how->to_string() == "none";
+  const float factor = off ? 1 : number_of(header, "rope.scaling.factor", 1);
+  const float scale = factor == 0 ? 1 : 1 / factor;
+  if (!(base > 0) || !std::isfinite(scale)) return fail(Code::data, "its rope base is not sound");
+  std::vector<float> frequencies(sizes.head / 2);
+  std::vector<float> factors(sizes.head / 2, 1);
+  if (tensors.has("rope_freqs.weight")) {
+    WEIR_TRY(const Tensor tensor, tensors.get("rope_freqs.weight", sizes.head / 2, 1));
+    if (tensor.type != model::TensorType::f32) return fail(Code::data, "rope_freqs is not F32");
+    unpack_row(tensor, 0, factors);
+  }
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / sizes.head;
+    frequencies[i] =
+        static_cast<float>(std::pow(static_cast<double>(base), exponent)) * scale / factors[i];
+  }
+  return frequencies;
+}
+
+Result<Layer> read_layer(const Tensors& tensors, const Sizes& sizes, std::uint32_t index) {
+  const auto get = [&](const char* name, std::uint32_t columns, std::uint32_t rows) {
+    return tensors.get(fmt::format("blk.{}.{}.weight", index, name), columns, rows);
+  };
+  Layer layer;
+  WEIR_TRY(layer.attention_norm, get("attn_norm", sizes.embedding, 1));
+  WEIR_TRY(layer.query, get("attn_q", sizes.embedding, sizes.queries()));
+  WEIR_TRY(layer.key, get("attn_k", sizes.embedding, sizes.keys()));
+  WEIR_TRY(layer.value, get("attn_v", sizes.embedding, sizes.keys()));
+  WEIR_TRY(layer.output, get("attn_output", sizes.queries(), sizes.embedding));
+  WEIR_TRY(layer.ffn_norm, get("ffn_norm", sizes.embedding, 1));
+  WEIR_TRY(layer.gate, get("ffn_gate", sizes.embedding, sizes.feed_forward));
+  WEIR_TRY(layer.up, get("ffn_up", sizes.embedding, sizes.feed_forward));
+  WEIR_TRY(layer.down, get("ffn_down", sizes.feed_forward, sizes.embedding));
+  return layer;
+}
+
+Result<GgufHeader> read_header(std::span<const std::byte> file) {
+  return model::load_gguf([&](std::uint64_t bytes) -> Result<std::string> {
+    const std::size_t size = std::min<std::uint64_t>(bytes, file.size());
+    return std::string(reinterpret_cast<const char*>(file.data()), size);
+  });
+}
+
+Result<Model> read_model(MappedFile file, std::uint32_t context) {
+  WEIR_TRY(const GgufHeader header, read_header(file.bytes()));
+  const Tensors tensors(header, file.bytes());
+  Model model;
+  if (header.architecture() == "llama") {
+    WEIR_TRY(model.sizes, read_sizes(header));
+  }
+  WEIR_CHECK(refuse_what_is_beyond(header, model.sizes));
+  Sizes& sizes = model.sizes;
+  sizes.context = std::min(sizes.context, context);
+  const auto* words = header.find("tokenizer.ggml.tokens");
+  WEIR_TRY(sizes.vocabulary,
+           size_of(header, "vocab_size",
+                   words != nullptr ? std::optional(words->count()) : std::nullopt));
+  WEIR_TRY(model.frequencies, read_frequencies(header, tensors, sizes));
+  WEIR_TRY(model.embedding, tensors.get("token_embd.weight", sizes.embedding, sizes.vocabulary));
+  WEIR_TRY(model.output_norm, tensors.get("output_norm.weight", sizes.embedding, 1));
+  model.output = model.embedding;  // one matrix for both, where the file has no second
+  if (tensors.has("output.weight")) {
+    WEIR_TRY(model.output, tensors.get("output.weight", sizes.embedding, sizes.vocabulary));
+  }
+  for (std::uint32_t i = 0; i < sizes.layers; ++i) {
+    WEIR_TRY(Layer layer, read_layer(tensors, sizes, i));
+    model.layers.push_back(std::move(layer));
+  }
+  const auto* first = header.find("tokenizer.ggml.bos_token_id");
+  const auto id = first != nullptr ? first->to_unsigned().value_or(0) : 0;
+  model.first_token = id < sizes.vocabulary ? static_cast<std::uint32_t>(id) : 0;
+  model.description = fmt::format("llama, {} layers, {}", sizes.layers,
+                                  model::tensor_type_info(model.layers[0].query.type).name);
+  model.file = std::move(file);
+  return model;
+}
+
+}  // namespace
+
+Result<Model> load_model(const std::string& path, std::uint32_t context) {
+  WEIR_TRY(MappedFile file, MappedFile::open(path));
+  return read_model(std::move(file), context).map_error([&](Error error) {
+    return with_context(path, std::move(error));
+  });
+}
+
+}  // namespace weir::engine

@@ -1,0 +1,29 @@
+// The command line of weir-engine.
+#pragma once
+
+#include <string>
+
+#include "tools/engine/decoder.hpp"
+#include "tools/engine/generate.hpp"
+#include "tools/engine/plants.hpp"
+
+namespace weir::engine {
+
+struct Options {
+  std::string model;
+  bool vulkan = false;
+  unsigned device = 0;   // among Vulkan's, in the driver's order
+  unsigned threads = 1;  // of the CPU backend
+  std::uint32_t context = 4096;
+  std::uint32_t prompt_tokens = 0;  // of a made-up prompt, where `work.prompt` is empty
+  Work work;
+  Switches switches;
+  std::vector<Plant> plants;  // that have something to spoil there (check_plants)
+  bool json = false;
+  std::string logits;  // a file; "": none
+};
+
+// Code::usage; help that was asked for ends the process.
+[[nodiscard]] Result<Options> parse_options(int argc, char** argv);
+
+}  // namespace weir::engine

@@ -1,0 +1,293 @@
+#include "tools/engine/replay.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+
+#include "tools/engine/backend.hpp"
+#include "tools/engine/cpu_kernels.hpp"
+#include "tools/engine/version.hpp"
+#include "tools/replay/program/program.hpp"
+
+namespace weir::engine {
+namespace {
+
+using profile::ReplayNode;
+using profile::ReplayTensor;
+using replay::Wish;
+
+constexpr float k_value = 0.01F;  // in each slot
+constexpr std::uint32_t k_most = 1U << 30;
+
+template <class... Args>
+auto left_out(fmt::format_string<Args...> format, Args&&... args) {
+  return fail(Code::unavailable, format, std::forward<Args>(args)...);
+}
+
+// A backend for one op: of a model that has the sizes that this op needs, and nothing else.
+class OpWork final : public replay::Work {
+ public:
+  explicit OpWork(std::int64_t copies) : copies_(copies) {}
+
+  // A matrix of made-up weights; each copy of the op has its own.
+  const Tensor& add_matrix(const model::TensorTypeInfo& info, std::uint32_t columns,
+                           std::uint32_t rows) {
+    const std::uint64_t row = std::uint64_t{columns} / info.block_values * info.block_bytes;
+    auto& bytes = bytes_.emplace_back(std::make_unique<std::vector<unsigned char>>(row * rows));
+    const std::string name = fmt::format("replayed.{}.weight", bytes_.size());
+    model::TensorBytes(1, name, info.type, model::Fill::weights, columns).write(0, *bytes);
+    matrices_.push_back(std::make_unique<Tensor>(
+        Tensor{name, info.type, columns, rows, row, std::as_bytes(std::span(*bytes))}));
+    return *matrices_.back();
+  }
+  Result<void> open(const Sizes& sizes, unsigned threads) {
+    model_.sizes = sizes;
+    model_.frequencies.assign(sizes.head / 2, k_value);
+    WEIR_TRY(backend_, make_cpu_backend(model_, threads, counts_));
+    for (std::size_t i = 0; i < k_slots; ++i) {
+      const auto slot = static_cast<Slot>(i);
+      backend_->write(slot, std::vector<float>(slot_size(slot, sizes), k_value));
+    }
+    return {};
+  }
+
+  // What is done for copy `i`.
+  std::function<void(Backend&, std::size_t i)> op;
+  [[nodiscard]] const Tensor& matrix(std::size_t i) const { return *matrices_[i]; }
+  [[nodiscard]] Model& model() { return model_; }
+  [[nodiscard]] Backend& backend() { return *backend_; }
+
+  [[nodiscard]] std::int64_t copies() const override { return copies_; }
+  [[nodiscard]] bool compute() override {
+    for (std::int64_t i = 0; i < copies_; ++i) op(*backend_, static_cast<std::size_t>(i));
+    return static_cast<bool>(backend_->finish());
+  }
+
+ private:
+  std::int64_t copies_;
+  std::vector<std::unique_ptr<std::vector<unsigned char>>> bytes_;
+  std::vector<std::unique_ptr<Tensor>> matrices_;
+  Model model_;
+  Counts counts_;
+  std::unique_ptr<Backend> backend_;
+};
+using Made = Result<std::unique_ptr<replay::Work>>;
+
+// What a node asks for, with its tensors by slot.
+struct Asked {
+  const ReplayNode& node;
+  const Wish& wish;
+  unsigned threads;
+  std::array<const ReplayTensor*, profile::k_replay_sources + 1> slots{};
+
+  Asked(const ReplayNode& from, const Wish& wished, unsigned with_threads)
+      : node(from), wish(wished), threads(with_threads) {
+    for (const ReplayTensor& one : from.tensors) slots[static_cast<std::size_t>(one.slot)] = &one;
+  }
+  // REQUIRES: the rule of its op, which says that it is there.
+  [[nodiscard]] const ReplayTensor& at(std::size_t slot) const { return *slots[slot]; }
+  [[nodiscard]] std::uint32_t size(std::size_t slot, std::size_t dimension) const {
+    return static_cast<std::uint32_t>(at(slot).ne[dimension]);
+  }
+  [[nodiscard]] bool all_f32(std::initializer_list<std::size_t> which) const {
+    return std::all_of(which.begin(), which.end(),
+                       [&](std::size_t slot) { return at(slot).type == "f32"; });
+  }
+  // Of a tensor's values, as 32-bit floats.
+  [[nodiscard]] std::int64_t floats(std::size_t slot) const {
+    std::int64_t out = 4;
+    for (const std::int64_t one : at(slot).ne) out *= one;
+    return out;
+  }
+};
+
+bool is_vector(const ReplayTensor& tensor) {
+  return tensor.ne[1] == 1 && tensor.ne[2] == 1 && tensor.ne[3] == 1;
+}
+bool is_matrix(const ReplayTensor& tensor) { return tensor.ne[2] == 1 && tensor.ne[3] == 1; }
+
+// Copies with a matrix of slot `slot` for each.
+Result<std::unique_ptr<OpWork>> with_matrices(const Asked& asked, std::size_t slot,
+                                              std::int64_t shared) {
+  const ReplayTensor& weights = asked.at(slot);
+  const auto* info = model::find_tensor_type(std::string_view(weights.type));
+  if (info == nullptr || weights.ne[0] % info->block_values != 0) {
+    return left_out("weir-engine knows no rows of {} in {}", weights.ne[0], weights.type);
+  }
+  const std::int64_t each = weights.ne[0] / info->block_values * info->block_bytes * weights.ne[1];
+  WEIR_TRY(const std::int64_t copies,
+           replay::copies_of(asked.node.count, each, shared, asked.wish));
+  auto work = std::make_unique<OpWork>(copies);
+  for (std::int64_t i = 0; i < copies; ++i) {
+    work->add_matrix(*info, asked.size(slot, 0), asked.size(slot, 1));
+  }
+  return work;
+}
+
+Result<std::unique_ptr<OpWork>> without_weights(const Asked& asked, std::int64_t shared) {
+  WEIR_TRY(const std::int64_t copies, replay::copies_of(asked.node.count, 0, shared, asked.wish));
+  return std::make_unique<OpWork>(copies);
+}
+
+Made product(const Asked& asked) {
+  const auto* info = model::find_tensor_type(std::string_view(asked.at(1).type));
+  if (info == nullptr || !cpu_multiplies(info->type)) {
+    return left_out("weir-engine multiplies no matrices of {}", asked.at(1).type);
+  }
+  if (!asked.all_f32({2}) || !is_vector(asked.at(2)) || !is_matrix(asked.at(1))) {
+    return left_out("weir-engine multiplies a matrix with one vector of floats");
+  }
+  WEIR_TRY(auto work, with_matrices(asked, 1, asked.floats(0) + asked.floats(2)));
+  Sizes sizes;
+  sizes.embedding = asked.size(1, 0);
+  sizes.vocabulary = asked.size(1, 1);
+  work->op = [from = work.get()](Backend& backend, std::size_t i) {
+    const std::array products{Product{from->matrix(i), Slot::logits}};
+    backend.multiply(Slot::normed, products, Into::replace);
+  };
+  WEIR_CHECK(work->open(sizes, asked.threads));
+  return work;
+}
+
+Made row(const Asked& asked) {
+  const auto* info = model::find_tensor_type(std::string_view(asked.at(1).type));
+  if (info == nullptr || !can_unpack(info->type)) {
+    return left_out("weir-engine looks up no rows of {}", asked.at(1).type);
+  }
+  if (!is_matrix(asked.at(1)) || asked.at(2).ne[0] != 1) {
+    return left_out("weir-engine looks up one row of a matrix");
+  }
+  WEIR_TRY(auto work, with_matrices(asked, 1, asked.floats(0)));
+  Sizes sizes;
+  sizes.embedding = asked.size(1, 0);
+  work->op = [from = work.get()](Backend& backend, std::size_t i) {
+    from->model().embedding = from->matrix(i);
+    backend.embed(static_cast<std::uint32_t>(i * 7919) % from->matrix(i).rows);
+  };
+  WEIR_CHECK(work->open(sizes, asked.threads));
+  return work;
+}
+
+Made norm(const Asked& asked) {
+  if (!asked.all_f32({0, 1}) || !is_vector(asked.at(1))) {
+    return left_out("weir-engine normalizes one vector of floats");
+  }
+  WEIR_TRY(auto work, without_weights(asked, 2 * asked.floats(0)));
+  Sizes sizes;
+  sizes.embedding = asked.size(1, 0);
+  std::memcpy(&sizes.epsilon, asked.node.params.data(), sizeof sizes.epsilon);
+  const auto* f32 = model::find_tensor_type("F32");
+  const Tensor& weights = work->add_matrix(*f32, sizes.embedding, 1);
+  work->op = [&weights](Backend& backend, std::size_t) {
+    backend.rms_norm(Slot::state, weights, Slot::normed);
+  };
+  WEIR_CHECK(work->open(sizes, asked.threads));
+  return work;
+}
+
+Made gated(const Asked& asked) {
+  if (asked.node.description != "SWIGLU" || asked.slots[2] == nullptr ||
+      !asked.all_f32({0, 1, 2})) {
+    return left_out("weir-engine has SWIGLU of two vectors of floats alone");
+  }
+  WEIR_TRY(auto work, without_weights(asked, 2 * asked.floats(0)));
+  Sizes sizes;
+  sizes.feed_forward = static_cast<std::uint32_t>(asked.floats(0) / 4);
+  work->op = [](Backend& backend, std::size_t) { backend.activate(); };
+  WEIR_CHECK(work->open(sizes, asked.threads));
+  return work;
+}
+
+// Parameters: 1 the dimensions that turn, 2 the mode, 0 with neighbours.
+Made rotated(const Asked& asked) {
+  const ReplayTensor& heads = asked.at(1);
+  if (!asked.all_f32({1}) || heads.ne[2] != 1 || heads.ne[3] != 1 ||
+      asked.node.params[1] != heads.ne[0] || asked.node.params[2] != 0) {
+    return left_out("weir-engine turns whole heads of one token, neighbour with neighbour");
+  }
+  WEIR_TRY(auto work, without_weights(asked, asked.floats(1)));
+  Sizes sizes;
+  sizes.layers = 1;
+  sizes.context = 1;
+  sizes.head = asked.size(1, 0);
+  sizes.heads = asked.size(1, 1);  // the queries'; without keys there is nothing to store
+  work->op = [](Backend& backend, std::size_t) { backend.rotate_and_store(0, 0); };
+  WEIR_CHECK(work->open(sizes, asked.threads));
+  return work;
+}
+
+// Parameters, as floats: 0 the scale, 1 the largest bias, 2 the softcap.
+Made attention(const Asked& asked) {
+  std::array<float, 3> numbers{};
+  std::memcpy(numbers.data(), asked.node.params.data(), sizeof numbers);
+  const ReplayTensor &query = asked.at(1), &keys = asked.at(2), &values = asked.at(3);
+  if (!asked.all_f32({2, 3})) {
+    return left_out("weir-engine keeps keys and values as floats, not {}", keys.type);
+  }
+  if (query.ne[1] != 1 || query.ne[3] != 1 || query.ne[0] % 2 != 0 || keys.ne != values.ne ||
+      numbers[1] != 0 || numbers[2] != 0 || asked.slots[5] != nullptr) {
+    return left_out("weir-engine attends for one token, without biases, caps and sinks");
+  }
+  const auto open =
+      static_cast<std::int64_t>(std::ceil(asked.wish.mask_open * static_cast<double>(keys.ne[1])));
+  const std::int64_t each = asked.floats(2) + asked.floats(3);
+  const std::int64_t shared = asked.floats(0) + asked.floats(1) + query.ne[2] * keys.ne[1] * 4;
+  WEIR_TRY(const std::int64_t copies,
+           replay::copies_of(asked.node.count, each, shared, asked.wish));
+  auto work = std::make_unique<OpWork>(copies);
+  Sizes sizes;
+  sizes.layers = static_cast<std::uint32_t>(copies);  // each with a cache of its own
+  sizes.context = asked.size(2, 1);
+  sizes.head = asked.size(1, 0);
+  sizes.heads = asked.size(1, 2);
+  sizes.kv_heads = asked.size(2, 2);
+  const auto last = static_cast<std::uint32_t>(std::max<std::int64_t>(open, 1) - 1);
+  work->op = [last](Backend& backend, std::size_t i) {
+    backend.attend(static_cast<std::uint32_t>(i), last);
+  };
+  WEIR_CHECK(work->open(sizes, asked.threads));
+  for (std::uint32_t layer = 0; layer < sizes.layers; ++layer) {
+    for (std::uint32_t at = 0; at <= last; ++at) work->backend().rotate_and_store(layer, at);
+  }
+  return work;
+}
+
+Made make(const ReplayNode& node, const Wish& wish, unsigned threads) {
+  static const std::map<std::string, Made (*)(const Asked&)> k_ops{
+      {"MUL_MAT", product}, {"GET_ROWS", row}, {"RMS_NORM", norm},
+      {"GLU", gated},       {"ROPE", rotated}, {"FLASH_ATTN_EXT", attention},
+  };
+  const auto op = k_ops.find(node.op);
+  if (op == k_ops.end()) return left_out("weir-engine has no kernel for it alone");
+  if (const std::string problem = replay::shape_problem(node); !problem.empty()) {
+    return left_out("{}", problem);
+  }
+  // The sizes of this engine are 32 bits wide, and no tensor is empty.
+  for (const ReplayTensor& tensor : node.tensors) {
+    __int128 values = 1;
+    for (const std::int64_t one : tensor.ne) {
+      if (one < 1 || (values *= one) > k_most)
+        return left_out("its tensors are too large or empty");
+    }
+  }
+  return op->second(Asked(node, wish, threads));
+}
+
+Result<replay::Opened> open(const replay::ProgramOptions& options, const profile::Replay&) {
+  replay::Opened out;
+  out.said = {{"engine", "weir-engine"},
+              {"version", k_version},
+              {"library", "its kernels for " + instruction_set()}};
+  out.make = [threads = static_cast<unsigned>(options.threads)](
+                 const ReplayNode& node, const Wish& wish) { return make(node, wish, threads); };
+  return out;
+}
+
+}  // namespace
+
+int run_replay(int argc, char** argv) { return replay::run_program(argc, argv, open); }
+
+}  // namespace weir::engine

@@ -1,0 +1,103 @@
+#include "tools/engine/report.hpp"
+
+#include <array>
+#include <utility>
+
+#include "tools/engine/version.hpp"
+
+namespace weir::engine {
+namespace {
+
+using observed::Observed;
+
+constexpr std::array<std::pair<const char*, std::int64_t Tally::*>, 6> k_counts{{
+    {"dispatches", &Tally::dispatches},
+    {"barriers", &Tally::barriers},
+    {"copies", &Tally::copies},
+    {"submits", &Tally::submits},
+    {"syncs", &Tally::syncs},
+    {"cpu_ops", &Tally::cpu_ops},
+}};
+
+void add_timing(Observed& observed, std::string_view metric, std::vector<double> samples) {
+  const auto known = unit::find_metric(metric);
+  if (!known || samples.empty()) return;
+  observed.timings.push_back({*known, std::move(samples), {}, {}});
+}
+
+void add_timings(Observed& observed, const Run& run) {
+  std::vector<double> decode, prefill, first;
+  for (const Repeat& repeat : run.repeats) {
+    first.push_back(repeat.prefill_seconds);
+    prefill.push_back(static_cast<double>(run.work.prompt.size()) / repeat.prefill_seconds);
+    if (repeat.tokens.size() < 2) continue;
+    decode.push_back(static_cast<double>(repeat.tokens.size() - 1) / repeat.decode_seconds);
+  }
+  add_timing(observed, "decode_tokens_per_second", decode);
+  add_timing(observed, "prefill_tokens_per_second", prefill);
+  add_timing(observed, "time_to_first_token_seconds", first);
+  add_timing(observed, "load_seconds", {run.load_seconds});
+}
+
+// On a CPU nothing is dispatched: what is always 0 there is left out.
+void add_counts(Observed& observed, const Run& run, const Counts& counts) {
+  for (const auto& [name, member] : k_counts) {
+    if (counts.tally().*member == 0) continue;
+    observed::ObservedCount token{unit::count_metric(name, unit::Scope::per_token), {}};
+    observed::ObservedCount prefill{unit::count_metric(name, unit::Scope::per_prefill), {}};
+    for (const Repeat& repeat : run.repeats) {
+      prefill.values.push_back(repeat.prefill.*member);
+      for (const Tally& tally : repeat.per_token) token.values.push_back(tally.*member);
+    }
+    if (!token.values.empty()) observed.counts.push_back(std::move(token));
+    observed.counts.push_back(std::move(prefill));
+    observed.counters.push_back(
+        {name, "", "counter", {{{}, static_cast<double>(counts.tally().*member)}}});
+  }
+}
+
+// One row each for what was called, over the whole process.
+void add_ops(Observed& observed, const Backend& backend, const Counts& counts) {
+  for (const auto& [name, calls] : counts.kernels()) {
+    observed::ObservedOp op;
+    op.op = op.kernel = name;
+    op.backend = backend.name();
+    op.calls = calls;
+    observed.ops.push_back(std::move(op));
+  }
+  for (const auto& [name, calls] : counts.cpu_ops()) {
+    observed::ObservedOp op;
+    op.op = name;
+    op.backend = "CPU";
+    op.calls = calls;
+    observed.ops.push_back(std::move(op));
+  }
+}
+
+}  // namespace
+
+observed::Observed observe(const Run& run, const Model& model, const Backend& backend,
+                           const Counts& counts) {
+  Observed observed;
+  observed.format = "weir-engine";
+  observed.context.engine = "weir-engine";
+  observed.context.engine_build = k_version;
+  observed.context.model = model.description;
+  observed.context.backend = backend.name();
+  observed.context.device = backend.device();
+  observed.prompt_tokens = static_cast<std::int64_t>(run.work.prompt.size());
+  observed.generated_tokens = static_cast<std::int64_t>(run.work.tokens);
+  if (!run.repeats.empty() && !run.repeats[0].tokens.empty()) {
+    observed.context.facts["tokens"] = join(run.repeats[0].tokens);
+  }
+  add_timings(observed, run);
+  add_counts(observed, run, counts);
+  add_ops(observed, backend, counts);
+  return observed;
+}
+
+std::string join(const std::vector<std::uint32_t>& tokens) {
+  return fmt::format("{}", fmt::join(tokens, ","));
+}
+
+}  // namespace weir::engine

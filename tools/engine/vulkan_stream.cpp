@@ -1,0 +1,106 @@
+#include "tools/engine/vulkan_stream.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace weir::engine {
+
+constexpr std::uint64_t k_update_bytes = 65536;  // vkCmdUpdateBuffer takes no more
+
+bool VulkanStream::begin() {
+  if (!so_far_) return false;
+  if (recording_) return true;
+  auto info = vulkan_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
+  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
+  so_far_ =
+      vulkan_check(vkBeginCommandBuffer(device_.command_buffer(), &info), "vkBeginCommandBuffer");
+  recording_ = so_far_.has_value();
+  if (recording_) times_.begin(label_);
+  return recording_;
+}
+
+// The same buffers come again with every token: a set of them is made once.
+VkDescriptorSet VulkanStream::set_of(std::span<const VkBuffer> buffers) {
+  std::vector<VkBuffer> key(buffers.begin(), buffers.end());
+  if (const auto found = sets_.find(key); found != sets_.end()) return found->second;
+  auto made = device_.make_set(buffers);
+  if (!made) {
+    so_far_ = tl::unexpected(std::move(made).error());
+    return VK_NULL_HANDLE;
+  }
+  return sets_[std::move(key)] = *made;
+}
+
+void VulkanStream::dispatch(const Kernel& kernel, std::span<const VkBuffer> buffers,
+                            std::span<const std::uint32_t> push, std::uint32_t groups) {
+  if (!begin()) return;
+  const VkDescriptorSet set = set_of(buffers);
+  if (!so_far_) return;
+  const VkCommandBuffer commands = device_.command_buffer();
+  vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.pipeline);
+  vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, device_.layout(), 0, 1, &set, 0,
+                          nullptr);
+  vkCmdPushConstants(commands, device_.layout(), VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                     static_cast<std::uint32_t>(push.size_bytes()), push.data());
+  times_.before_dispatch();
+  vkCmdDispatch(commands, groups, 1, 1);
+  times_.after_dispatch();
+  counts_.dispatch(kernel.name, groups);
+}
+
+void VulkanStream::barrier() {
+  if (!begin()) return;
+  auto memory = vulkan_struct<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
+  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                         VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
+                         VK_ACCESS_HOST_READ_BIT;
+  const VkPipelineStageFlags work =
+      VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  vkCmdPipelineBarrier(device_.command_buffer(), work, work | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
+                       &memory, 0, nullptr, 0, nullptr);
+  counts_.barrier();
+}
+
+void VulkanStream::update(const Buffer& to, std::span<const std::byte> bytes) {
+  if (!begin()) return;
+  for (std::uint64_t at = 0; at < bytes.size(); at += k_update_bytes) {
+    const std::uint64_t size = std::min<std::uint64_t>(k_update_bytes, bytes.size() - at);
+    vkCmdUpdateBuffer(device_.command_buffer(), to.handle, at, size, bytes.data() + at);
+    counts_.copy(Copy::to_device, size);
+  }
+}
+
+void VulkanStream::copy(const Buffer& from, const Buffer& to, Copy kind, std::uint64_t bytes,
+                        std::uint64_t to_offset) {
+  if (!begin()) return;
+  const VkBufferCopy region{0, to_offset, bytes};
+  vkCmdCopyBuffer(device_.command_buffer(), from.handle, to.handle, 1, &region);
+  counts_.copy(kind, bytes);
+}
+
+Result<void> VulkanStream::finish() {
+  Result<void> ended = std::exchange(so_far_, {});
+  if (!std::exchange(recording_, false) || !ended) return ended;
+  return submit_and_wait();
+}
+
+Result<void> VulkanStream::submit_and_wait() {
+  const VkCommandBuffer commands = device_.command_buffer();
+  const VkFence fence = device_.fence();
+  times_.end();
+  WEIR_CHECK(vulkan_check(vkEndCommandBuffer(commands), "vkEndCommandBuffer"));
+  auto info = vulkan_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &commands;
+  WEIR_CHECK(vulkan_check(vkQueueSubmit(device_.queue(), 1, &info, fence), "vkQueueSubmit"));
+  counts_.submit(times_.buffer());
+  counts_.wait_begins();
+  WEIR_CHECK(vulkan_check(vkWaitForFences(device_.handle(), 1, &fence, VK_TRUE, UINT64_MAX),
+                          "vkWaitForFences"));
+  counts_.wait_ended();
+  WEIR_CHECK(times_.read());
+  return vulkan_check(vkResetFences(device_.handle(), 1, &fence), "vkResetFences");
+}
+
+}  // namespace weir::engine
