@@ -1,5 +1,5 @@
 // record.mjs WEIR PACKAGES [SET…]: counts the engines of tests/engines on device twins, without and with switches of their own, and writes
-// a file for each set below. The last column was written before explain was asked: the kinds of finding that are true
+// a file for each set below. The last column holds the kinds of finding that are true, written down before explain was asked,
 // of the switch. PACKAGES/SET/node_modules, or else PACKAGES/node_modules, has the engine; llama.cpp for CUDA is in engines/. A switch that changes
 // no count is no pair.
 import {execFileSync, spawnSync} from "node:child_process";
@@ -20,249 +20,249 @@ const onnx = [
   ["storageBufferCacheMode=disabled", "memory_changed"],
 ];
 const sets = {
-  // Recorded eighth, when explain had been mended by the seventh: the engines that the issue names, in combinations of release, GPU, model and length that no earlier set has.
-  "node-llama-cpp-3.2.0": {half: "apart", engine: "node-llama-cpp", version: "3.2.0", twin: "nvidia-rtx-2080", make: ["--layers", "6"], changes: [
+  // The 39: llama.cpp, llama.node, whisper.cpp and ONNX Runtime on WebGPU, in combinations of release, GPU, model and length that no other set has.
+  "node-llama-cpp-3.2.0": {set: "held_out", engine: "node-llama-cpp", version: "3.2.0", twin: "nvidia-rtx-2080", make: ["--layers", "6"], changes: [
     ["gpuLayers=4", "work_moved_to_cpu"],
     ["contextSize=2048", "memory_changed"],
   ]},
-  "node-llama-cpp-3.4.1": {half: "apart", engine: "node-llama-cpp", version: "3.4.1, q4_0, two layers on the GPU", twin: "intel-arc-a770", from: ["gpuLayers=2"], make: ["--quantization", "q4_0"], changes: [
+  "node-llama-cpp-3.4.1": {set: "held_out", engine: "node-llama-cpp", version: "3.4.1, q4_0, two layers on the GPU", twin: "intel-arc-a770", from: ["gpuLayers=2"], make: ["--quantization", "q4_0"], changes: [
     ["gpuLayers=5", "work_moved_to_gpu"],
   ]},
-  "node-llama-cpp-3.12.0": {half: "apart", engine: "node-llama-cpp", version: "3.12.0, qwen3", twin: "apple-m2-moltenvk", make: ["--arch", "qwen3", "--quantization", "q8_0"], changes: [
+  "node-llama-cpp-3.12.0": {set: "held_out", engine: "node-llama-cpp", version: "3.12.0, qwen3", twin: "apple-m2-moltenvk", make: ["--arch", "qwen3", "--quantization", "q8_0"], changes: [
     ["flashAttention=1", "fusion_gained"],
   ]},
-  "node-llama-cpp-3.13.0": {half: "apart", engine: "node-llama-cpp", version: "3.13.0, q4_0", twin: "amd-rx-6900-xt", make: ["--quantization", "q4_0"], changes: [
+  "node-llama-cpp-3.13.0": {set: "held_out", engine: "node-llama-cpp", version: "3.13.0, q4_0", twin: "amd-rx-6900-xt", make: ["--quantization", "q4_0"], changes: [
     ["GGML_VK_DISABLE_INTEGER_DOT_PRODUCT=1", "variant_changed|op_removed"],  // activations are quantized no more
     ["GGML_VK_DISABLE_OPTIMIZE_GRAPH=1", "batching_lost"],  // that release's name of it: ops are not reordered, so that more of them wait for the one before
   ]},
-  "node-llama-cpp-3.15.1": {half: "apart", engine: "node-llama-cpp", version: "3.15.1, gemma3, 32 tokens", twin: "nvidia-rtx-3090", from: ["flashAttention=1"], prompt: {prompt_tokens: 0, tokens: 32},
+  "node-llama-cpp-3.15.1": {set: "held_out", engine: "node-llama-cpp", version: "3.15.1, gemma3, 32 tokens", twin: "nvidia-rtx-3090", from: ["flashAttention=1"], prompt: {prompt_tokens: 0, tokens: 32},
     make: ["--arch", "gemma3", "--quantization", "q4_0", "--layers", "6"], changes: [
     ["GGML_VK_DISABLE_COOPMAT2=1", "variant_changed"],  // another kernel of attention
     ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
   ]},
-  "node-llama-cpp-3.16.2": {half: "apart", engine: "node-llama-cpp", version: "3.16.2", twin: "qualcomm-adreno-750", changes: [
+  "node-llama-cpp-3.16.2": {set: "held_out", engine: "node-llama-cpp", version: "3.16.2", twin: "qualcomm-adreno-750", changes: [
     ["GGML_VK_DISABLE_ASYNC=1", "sync_added"],
   ]},
-  "node-llama-cpp-3.18.0": {half: "apart", engine: "node-llama-cpp", version: "3.18.0, experts", twin: "nvidia-rtx-2080", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
+  "node-llama-cpp-3.18.0": {set: "held_out", engine: "node-llama-cpp", version: "3.18.0, experts", twin: "nvidia-rtx-2080", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
     ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
   ]},
-  "node-llama-cpp-3.19.0": {half: "apart", engine: "node-llama-cpp", version: "3.19.0, q8_0", twin: "amd-rx-7900-xtx", from: ["flashAttention=1"], make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+  "node-llama-cpp-3.19.0": {set: "held_out", engine: "node-llama-cpp", version: "3.19.0, q8_0", twin: "amd-rx-7900-xtx", from: ["flashAttention=1"], make: ["--quantization", "q8_0", "--layers", "6"], changes: [
     ["flashAttention=0", "fusion_lost"],
     ["GGML_VK_MAX_NODES_PER_SUBMIT=12", "submits_changed"],
   ]},
-  "node-llama-cpp-3.22.0": {half: "apart", engine: "node-llama-cpp", version: "3.22.0, gemma3", twin: "intel-arc-a770", make: ["--arch", "gemma3", "--layers", "6"], changes: [
+  "node-llama-cpp-3.22.0": {set: "held_out", engine: "node-llama-cpp", version: "3.22.0, gemma3", twin: "intel-arc-a770", make: ["--arch", "gemma3", "--layers", "6"], changes: [
     ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],  // what is written needs a staging buffer
   ]},
-  "node-llama-cpp-3.6.0-cuda": {half: "apart", engine: "node-llama-cpp-cuda", version: "3.6.0 for CUDA", twin: "nvidia-rtx-3060", changes: [
+  "node-llama-cpp-3.6.0-cuda": {set: "held_out", engine: "node-llama-cpp-cuda", version: "3.6.0 for CUDA", twin: "nvidia-rtx-3060", changes: [
     ["flashAttention=1", "fusion_gained"],
   ]},
-  "node-llama-cpp-3.16.2-cuda": {half: "apart", engine: "node-llama-cpp-cuda", version: "3.16.2 for CUDA, gemma3", twin: "nvidia-rtx-2080-ti", make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
+  "node-llama-cpp-3.16.2-cuda": {set: "held_out", engine: "node-llama-cpp-cuda", version: "3.16.2 for CUDA, gemma3", twin: "nvidia-rtx-2080-ti", make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
     ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
   ]},
-  "llama.cpp-vulkan-cache": {half: "apart", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, q4_0", twin: "amd-rx-6900-xt", from: ["-fa", "1"], make: ["--quantization", "q4_0"], changes: [
+  "llama.cpp-vulkan-cache": {set: "held_out", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, q4_0", twin: "amd-rx-6900-xt", from: ["-fa", "1"], make: ["--quantization", "q4_0"], changes: [
     ["-nkvo 1", "work_moved_to_cpu"],  // attention goes where the cache is
     ["-ctk q8_0 -ctv q8_0", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
   ]},
-  "llama.cpp-vulkan-batches": {half: "apart", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, qwen3, prefill of 48", twin: "nvidia-rtx-3090", prompt: {prompt_tokens: 48, tokens: 0},
+  "llama.cpp-vulkan-batches": {set: "held_out", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, qwen3, prefill of 48", twin: "nvidia-rtx-3090", prompt: {prompt_tokens: 48, tokens: 0},
     make: ["--arch", "qwen3"], changes: [
     ["-ub 12", "batches_changed"],
     ["GGML_VK_DISABLE_COOPMAT=1 GGML_VK_DISABLE_COOPMAT2=1", "variant_changed"],
   ]},
-  "llama.cpp-vulkan-mixed": {half: "apart", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, q4_k_m, 12 tokens", twin: "arm-mali-g720", prompt: {prompt_tokens: 0, tokens: 12},
+  "llama.cpp-vulkan-mixed": {set: "held_out", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, q4_k_m, 12 tokens", twin: "arm-mali-g720", prompt: {prompt_tokens: 0, tokens: 12},
     make: ["--quantization", "q4_k_m", "--layers", "6"], changes: [
     ["GGML_VK_SERIALIZE_SUBMISSIONS=1", "sync_added"],
     ["-ot blk.[01].ffn_.*=CPU", "work_moved_to_cpu"],
   ]},
-  "llama.cpp-cuda12-cache": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0, qwen3, 24 tokens", twin: "nvidia-h100", from: ["-fa", "1"], prompt: {prompt_tokens: 0, tokens: 24}, make: ["--arch", "qwen3"], changes: [
+  "llama.cpp-cuda12-cache": {set: "held_out", engine: "llama.cpp-cuda", version: "v0.5.0, qwen3, 24 tokens", twin: "nvidia-h100", from: ["-fa", "1"], prompt: {prompt_tokens: 0, tokens: 24}, make: ["--arch", "qwen3"], changes: [
     ["-ctk q4_0 -ctv q4_0", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
   ]},
-  "llama.cpp-cuda13-layers": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, q8_0", twin: "nvidia-a100", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+  "llama.cpp-cuda13-layers": {set: "held_out", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, q8_0", twin: "nvidia-a100", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
     ["-ngl 3", "work_moved_to_cpu"],
     ["-embd 1", "extra_copies"],  // embeddings are read as well as logits
   ]},
-  "llama.cpp-cuda12-batches": {half: "apart", engine: "llama.cpp-cuda", version: "v0.5.0, prefill of 96", twin: "nvidia-l4", prompt: {prompt_tokens: 96, tokens: 0}, make: ["--quantization", "q4_0"], changes: [
+  "llama.cpp-cuda12-batches": {set: "held_out", engine: "llama.cpp-cuda", version: "v0.5.0, prefill of 96", twin: "nvidia-l4", prompt: {prompt_tokens: 96, tokens: 0}, make: ["--quantization", "q4_0"], changes: [
     ["-ub 32", "batches_changed"],
     ["-fa 0", "fusion_lost"],
   ]},
-  "llama.node-1.4.3": {half: "apart", engine: "llama.node", version: "1.4.3, q4_0", twin: "intel-arc-b580", make: ["--quantization", "q4_0"], changes: [
+  "llama.node-1.4.3": {set: "held_out", engine: "llama.node", version: "1.4.3, q4_0", twin: "intel-arc-b580", make: ["--quantization", "q4_0"], changes: [
     ["flash_attn_type=off", "fusion_lost"],
   ]},
-  "llama.node-1.7.15": {half: "apart", engine: "llama.node", version: "1.7.15, q8_0", twin: "nvidia-rtx-2080", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+  "llama.node-1.7.15": {set: "held_out", engine: "llama.node", version: "1.7.15, q8_0", twin: "nvidia-rtx-2080", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
     ["n_ctx=2048", "memory_changed"],
   ]},
-  "whisper.node-1.1.1": {half: "apart", engine: "whisper.node", version: "1.1.1", twin: "nvidia-rtx-2080", changes: [
+  "whisper.node-1.1.1": {set: "held_out", engine: "whisper.node", version: "1.1.1", twin: "nvidia-rtx-2080", changes: [
     ["useGpu=0", "work_moved_to_cpu"],
     ["GGML_VK_PERF_LOGGER=1", "sync_added|batching_lost"],
   ]},
-  "whisper.node-1.0.18": {half: "apart", engine: "whisper.node", version: "1.0.18", twin: "apple-m2-moltenvk", changes: [
+  "whisper.node-1.0.18": {set: "held_out", engine: "whisper.node", version: "1.0.18", twin: "apple-m2-moltenvk", changes: [
     ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],  // some kernels for floats have the name of those for halves
   ]},
-  "onnxruntime-web-1.25.1": {half: "apart", engine: "onnxruntime-web", version: "1.25.1", twin: "amd-rx-7900-xtx", changes: [
+  "onnxruntime-web-1.25.1": {set: "held_out", engine: "onnxruntime-web", version: "1.25.1", twin: "amd-rx-7900-xtx", changes: [
     ["graphOptimizationLevel=disabled", "fusion_lost"],  // Gemm comes apart
     ["forceCpuNodeNames=layer1.attended", "work_moved_to_cpu"],
     ["preferredOutputLocation=gpu-buffer", "copies_removed|sync_removed"],  // results are not read
   ]},
-  "onnxruntime-web-1.21.1": {half: "apart", engine: "onnxruntime-web", version: "1.21.1", twin: "intel-arc-b580", changes: [
+  "onnxruntime-web-1.21.1": {set: "held_out", engine: "onnxruntime-web", version: "1.21.1", twin: "intel-arc-b580", changes: [
     ["model=scale", "op_added"],
     ["model=cpu", "sync_per_layer|sync_added"],  // an op without a kernel
   ]},
-  "onnxruntime-web-1.29.0-plain": {half: "apart", engine: "onnxruntime-web", version: "1.29.0, not optimized", twin: "qualcomm-adreno-750", from: ["graphOptimizationLevel=disabled"], changes: [
+  "onnxruntime-web-1.29.0-plain": {set: "held_out", engine: "onnxruntime-web", version: "1.29.0, not optimized", twin: "qualcomm-adreno-750", from: ["graphOptimizationLevel=disabled"], changes: [
     ["graphOptimizationLevel=all", "fusion_gained"],
     ["model=no-norm", "op_removed"],
   ]},
-  // Recorded seventh, when explain had been mended by the sixth: the engines that the issue names, at other releases, GPUs and models.
-  "node-llama-cpp-3.5.0": {half: "mended", engine: "node-llama-cpp", version: "3.5.0, q8_0", twin: "amd-rx-580", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+  // The last 37: the same engines at other releases, GPUs and models.
+  "node-llama-cpp-3.5.0": {set: "development", engine: "node-llama-cpp", version: "3.5.0, q8_0", twin: "amd-rx-580", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
     ["gpuLayers=5", "work_moved_to_cpu"],
     ["flashAttention=1", "work_moved_to_cpu"],  // a Vulkan kernel for cooperative matrices 2 alone
   ]},
-  "node-llama-cpp-3.7.0": {half: "mended", engine: "node-llama-cpp", version: "3.7.0, gemma3, two layers on the GPU", twin: "apple-m2-moltenvk", from: ["gpuLayers=2"],
+  "node-llama-cpp-3.7.0": {set: "development", engine: "node-llama-cpp", version: "3.7.0, gemma3, two layers on the GPU", twin: "apple-m2-moltenvk", from: ["gpuLayers=2"],
     make: ["--arch", "gemma3", "--quantization", "q4_0"], changes: [
     ["gpuLayers=4", "work_moved_to_gpu"],
     ["GGML_VK_SUBALLOCATION_BLOCK_SIZE=500000", "memory_changed"],
   ]},
-  "node-llama-cpp-3.14.2": {half: "mended", engine: "node-llama-cpp", version: "3.14.2, experts", twin: "arm-mali-g720", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
+  "node-llama-cpp-3.14.2": {set: "development", engine: "node-llama-cpp", version: "3.14.2, experts", twin: "arm-mali-g720", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
     ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
     ["flashAttention=1", "fusion_gained"],
   ]},
-  "node-llama-cpp-3.17.1": {half: "mended", engine: "node-llama-cpp", version: "3.17.1, gemma3", twin: "amd-rx-580", from: ["flashAttention=1"],
+  "node-llama-cpp-3.17.1": {set: "development", engine: "node-llama-cpp", version: "3.17.1, gemma3", twin: "amd-rx-580", from: ["flashAttention=1"],
     make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
     ["GGML_VK_PERF_LOGGER=1 GGML_VK_PERF_LOGGER_CONCURRENT=1", "sync_added"],  // waits at the end of each graph for its times, and not between ops
     ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
   ]},
-  "node-llama-cpp-3.19.1": {half: "mended", engine: "node-llama-cpp", version: "3.19.1, qwen3", twin: "arm-mali-g720", make: ["--arch", "qwen3", "--quantization", "q4_0"], changes: [
+  "node-llama-cpp-3.19.1": {set: "development", engine: "node-llama-cpp", version: "3.19.1, qwen3", twin: "arm-mali-g720", make: ["--arch", "qwen3", "--quantization", "q4_0"], changes: [
     ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
   ]},
-  "node-llama-cpp-3.21.1": {half: "mended", engine: "node-llama-cpp", version: "3.21.1, experts, two layers on the GPU", twin: "apple-m2-moltenvk", from: ["gpuLayers=2"],
+  "node-llama-cpp-3.21.1": {set: "development", engine: "node-llama-cpp", version: "3.21.1, experts, two layers on the GPU", twin: "apple-m2-moltenvk", from: ["gpuLayers=2"],
     make: ["--experts", "4", "--experts-used", "2"], changes: [
     ["gpuLayers=5", "work_moved_to_gpu"],
     ["GGML_VK_SERIALIZE_SUBMISSIONS=1", "sync_added"],
   ]},
-  "node-llama-cpp-3.13.0-cuda": {half: "mended", engine: "node-llama-cpp-cuda", version: "3.13.0 for CUDA", twin: "nvidia-a100", make: ["--quantization", "q4_0"], changes: [
+  "node-llama-cpp-3.13.0-cuda": {set: "development", engine: "node-llama-cpp-cuda", version: "3.13.0 for CUDA", twin: "nvidia-a100", make: ["--quantization", "q4_0"], changes: [
     ["flashAttention=1", "fusion_gained"],
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
   ]},
-  "llama.cpp-vulkan-placed": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, gemma3", twin: "qualcomm-adreno-750", make: ["--arch", "gemma3", "--quantization", "q8_0"], changes: [
+  "llama.cpp-vulkan-placed": {set: "development", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, gemma3", twin: "qualcomm-adreno-750", make: ["--arch", "gemma3", "--quantization", "q8_0"], changes: [
     ["-ot token_embd.*=Vulkan0", "work_moved_to_gpu"],  // rows are looked up there
     ["-ctk q5_1 -ctv q5_1", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
     ["--no-warmup", "made_late|fixed_cost_changed"],  // pipelines are made for the first token, and none is generated before
   ]},
-  "llama.cpp-vulkan-experts": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, qwen3moe", twin: "amd-rx-7900-xtx", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
+  "llama.cpp-vulkan-experts": {set: "development", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, qwen3moe", twin: "amd-rx-7900-xtx", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
     ["GGML_VK_MAX_NODES_PER_SUBMIT=10", "submits_changed"],
     ["-fa 0", "fusion_lost"],
   ]},
-  "llama.cpp-vulkan-small": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, prefill of 6", twin: "nvidia-rtx-5090", prompt: {prompt_tokens: 6, tokens: 0},
+  "llama.cpp-vulkan-small": {set: "development", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, prefill of 6", twin: "nvidia-rtx-5090", prompt: {prompt_tokens: 6, tokens: 0},
     make: ["--quantization", "q5_0"], changes: [
     ["GGML_VK_DISABLE_MMVQ=1", "variant_changed|op_removed"],  // activations are quantized no more
     ["-ub 3", "batches_changed"],
   ]},
-  "llama.cpp-vulkan-copied": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, prefill of 32", twin: "intel-arc-b580", prompt: {prompt_tokens: 32, tokens: 0},
+  "llama.cpp-vulkan-copied": {set: "development", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, prefill of 32", twin: "intel-arc-b580", prompt: {prompt_tokens: 32, tokens: 0},
     make: ["--layers", "6"], changes: [
     ["-ot ffn_down.*=CPU", "extra_copies"],  // 32 tokens are enough for the GPU to compute with weights of the CPU's, which are copied for it
   ]},
-  "llama.cpp-cuda12-placed": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-v100", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
+  "llama.cpp-cuda12-placed": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-v100", make: ["--quantization", "q8_0", "--layers", "6"], changes: [
     ["-ot ^output.weight=CPU", "work_moved_to_cpu"],
     ["-ot token_embd.*=CUDA0", "work_moved_to_gpu"],
     ["-lm none", "memory_changed|fixed_cost_changed"],  // weights are written through pinned buffers, not from a mapped file
   ]},
-  "llama.cpp-cuda13-products": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, prefill of 64", twin: "nvidia-rtx-5090", prompt: {prompt_tokens: 64, tokens: 0}, make: ["--layers", "6"], changes: [
+  "llama.cpp-cuda13-products": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, prefill of 64", twin: "nvidia-rtx-5090", prompt: {prompt_tokens: 64, tokens: 0}, make: ["--layers", "6"], changes: [
     ["GGML_CUDA_CUBLAS_COMPUTE_TYPE=bf16", "variant_changed|op_added"],  // other products, for which weights are converted
     ["-ub 16", "batches_changed"],
   ]},
-  "llama.cpp-cuda13-copied": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, gemma3", twin: "nvidia-rtx-5090", from: ["-ngl", "2"], prompt: {prompt_tokens: 16, tokens: 0},
+  "llama.cpp-cuda13-copied": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, gemma3", twin: "nvidia-rtx-5090", from: ["-ngl", "2"], prompt: {prompt_tokens: 16, tokens: 0},
     make: ["--arch", "gemma3", "--quantization", "q4_0"], changes: [
     ["GGML_OP_OFFLOAD_MIN_BATCH=8", "work_moved_to_gpu|extra_copies"],
   ]},
-  "llama.node-1.4.12": {half: "mended", engine: "llama.node", version: "1.4.12, gemma3", twin: "nvidia-rtx-3090", from: ["n_ctx=2048"], make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
+  "llama.node-1.4.12": {set: "development", engine: "llama.node", version: "1.4.12, gemma3", twin: "nvidia-rtx-3090", from: ["n_ctx=2048"], make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
     ["swa_full=1", "memory_changed"],  // layers with a window have a whole cache
     ["cache_type_k=q8_0 cache_type_v=q8_0", "variant_changed|memory_changed"],
     ["GGML_VK_DISABLE_GRAPH_OPTIMIZE=1", "batching_lost"],
   ]},
-  "whisper.node-1.0.22": {half: "mended", engine: "whisper.node", version: "1.0.22", twin: "nvidia-rtx-5090", changes: [
+  "whisper.node-1.0.22": {set: "development", engine: "whisper.node", version: "1.0.22", twin: "nvidia-rtx-5090", changes: [
     ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
   ]},
-  "whisper.node-cuda-1.1.1": {half: "mended", engine: "whisper.node-cuda", version: "1.1.1", twin: "nvidia-h100", from: ["useFlashAttn=1"], changes: [
+  "whisper.node-cuda-1.1.1": {set: "development", engine: "whisper.node-cuda", version: "1.1.1", twin: "nvidia-h100", from: ["useFlashAttn=1"], changes: [
     ["GGML_CUDA_FORCE_CUBLAS_COMPUTE_32F=1", "variant_changed|op_removed"],  // products of floats, whose results are converted no more
     ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
   ]},
-  "onnxruntime-web-1.29.0": {half: "mended", engine: "onnxruntime-web", version: "1.29.0", twin: "nvidia-rtx-5090", changes: [
+  "onnxruntime-web-1.29.0": {set: "development", engine: "onnxruntime-web", version: "1.29.0", twin: "nvidia-rtx-5090", changes: [
     ["preferredOutputLocation=gpu-buffer", "copies_removed|sync_removed"],  // results are not read
     ["forceCpuNodeNames=layer1.norm2,layer3.norm2", "work_moved_to_cpu"],
   ]},
-  "onnxruntime-web-1.27.0": {half: "mended", engine: "onnxruntime-web", version: "1.27.0, one op on the CPU", twin: "apple-m2-moltenvk", from: ["forceCpuNodeNames=layer2.softmax"], changes: [
+  "onnxruntime-web-1.27.0": {set: "development", engine: "onnxruntime-web", version: "1.27.0, one op on the CPU", twin: "apple-m2-moltenvk", from: ["forceCpuNodeNames=layer2.softmax"], changes: [
     ["forceCpuNodeNames=", "work_moved_to_gpu"],
     ["model=no-norm", "op_removed"],
   ]},
-  // Recorded sixth, when explain had been mended by the atlas (docs/evidence/atlas.md): other releases, GPUs, models and switches.
-  "node-llama-cpp-3.9.0": {half: "mended", engine: "node-llama-cpp", version: "3.9.0, gemma3", twin: "nvidia-rtx-2080",
+  // The 40: other releases, GPUs, models and switches.
+  "node-llama-cpp-3.9.0": {set: "development", engine: "node-llama-cpp", version: "3.9.0, gemma3", twin: "nvidia-rtx-2080",
     make: ["--arch", "gemma3", "--quantization", "q8_0", "--layers", "6"], changes: [
     ["gpuLayers=4", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
     ["contextSize=2048", "memory_changed"],
   ]},
-  "node-llama-cpp-3.16.0": {half: "mended", engine: "node-llama-cpp", version: "3.16.0, qwen3", twin: "intel-arc-b580", make: ["--arch", "qwen3", "--quantization", "q4_0"], changes: [
+  "node-llama-cpp-3.16.0": {set: "development", engine: "node-llama-cpp", version: "3.16.0, qwen3", twin: "intel-arc-b580", make: ["--arch", "qwen3", "--quantization", "q4_0"], changes: [
     ["GGML_VK_FORCE_MMVQ=1", "variant_changed|op_added"],  // products of integers, for which activations are quantized first
     ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
     ["flashAttention=1", "fusion_gained"],
   ]},
-  "node-llama-cpp-3.20.0": {half: "mended", engine: "node-llama-cpp", version: "3.20.0, experts", twin: "qualcomm-adreno-750",
+  "node-llama-cpp-3.20.0": {set: "development", engine: "node-llama-cpp", version: "3.20.0, experts", twin: "qualcomm-adreno-750",
     make: ["--arch", "qwen3moe", "--experts-used", "4", "--quantization", "q8_0"], changes: [
     ["GGML_VK_DISABLE_MULTI_ADD=1", "fusion_lost"],  // the sum of the experts comes apart
     ["gpuLayers=3", "work_moved_to_cpu"],
     ["GGML_VK_MAX_NODES_PER_SUBMIT=8", "submits_changed"],
   ]},
-  "llama.cpp-vulkan": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, qwen3", twin: "nvidia-rtx-4090", from: ["-fa", "1"], make: ["--arch", "qwen3"], changes: [
+  "llama.cpp-vulkan": {set: "development", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan, qwen3", twin: "nvidia-rtx-4090", from: ["-fa", "1"], make: ["--arch", "qwen3"], changes: [
     ["-ctk q4_0 -ctv q4_0", "variant_changed|memory_changed|op_added"],  // keys and values are rotated before they are quantized
     ["-embd 1", "extra_copies"],  // embeddings are read as well as logits
   ]},
-  "llama.cpp-vulkan-prefill": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan", twin: "intel-arc-a770", prompt: {prompt_tokens: 4, tokens: 0},
+  "llama.cpp-vulkan-prefill": {set: "development", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan", twin: "intel-arc-a770", prompt: {prompt_tokens: 4, tokens: 0},
     make: ["--quantization", "q4_0"], changes: [
     ["GGML_VK_DISABLE_INTEGER_DOT_PRODUCT=1", "variant_changed|op_removed"],  // activations are quantized no more
     ["-b 2", "batches_changed"],
   ]},
-  "llama.cpp-vulkan-offload": {half: "mended", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan", twin: "amd-rx-580", from: ["-ngl", "2"], prompt: {prompt_tokens: 16, tokens: 0}, changes: [
+  "llama.cpp-vulkan-offload": {set: "development", engine: "llama.cpp-vulkan", version: "v0.5.0 for Vulkan", twin: "amd-rx-580", from: ["-ngl", "2"], prompt: {prompt_tokens: 16, tokens: 0}, changes: [
     ["GGML_OP_OFFLOAD_MIN_BATCH=8", "work_moved_to_gpu|extra_copies"],  // the GPU computes layers of the CPU, and their weights are copied for it
   ]},
-  "llama.cpp-cuda13-rotated": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, gemma3", twin: "nvidia-rtx-4090", from: ["-fa", "1", "-ctk", "q8_0", "-ctv", "q8_0"],
+  "llama.cpp-cuda13-rotated": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, gemma3", twin: "nvidia-rtx-4090", from: ["-fa", "1", "-ctk", "q8_0", "-ctv", "q8_0"],
     make: ["--arch", "gemma3", "--quantization", "q4_0", "--layers", "6"], changes: [
     ["LLAMA_ATTN_ROT_DISABLE=1", "op_removed|copies_removed"],  // no rotations, nor their matrix as an input
   ]},
-  "llama.cpp-cuda13-experts": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, qwen3moe", twin: "nvidia-l4", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
+  "llama.cpp-cuda13-experts": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, qwen3moe", twin: "nvidia-l4", make: ["--arch", "qwen3moe", "--quantization", "q8_0"], changes: [
     ["-fa 0", "fusion_lost"],
     ["GGML_CUDA_ENABLE_UNIFIED_MEMORY=1", "memory_changed"],
   ]},
-  "llama.cpp-cuda12-products": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-2080-ti", prompt: {prompt_tokens: 48, tokens: 0}, changes: [
+  "llama.cpp-cuda12-products": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-2080-ti", prompt: {prompt_tokens: 48, tokens: 0}, changes: [
     ["GGML_CUDA_CUBLAS_COMPUTE_TYPE=f32", "variant_changed|op_removed"],  // products of floats, for which activations are converted no more
     ["-b 24", "batches_changed"],
   ]},
-  "llama.cpp-cuda12-offload": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-p40", from: ["-ngl", "2"], prompt: {prompt_tokens: 48, tokens: 0}, changes: [
+  "llama.cpp-cuda12-offload": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-p40", from: ["-ngl", "2"], prompt: {prompt_tokens: 48, tokens: 0}, changes: [
     ["-nopo 1", "work_moved_to_cpu|copies_removed"],  // layers of the CPU are computed there, so that their weights are not copied
   ]},
-  "whisper.node-1.0.19": {half: "mended", engine: "whisper.node", version: "1.0.19", twin: "amd-rx-7900-xtx", changes: [
+  "whisper.node-1.0.19": {set: "development", engine: "whisper.node", version: "1.0.19", twin: "amd-rx-7900-xtx", changes: [
     ["useFlashAttn=0", "fusion_lost"],
     ["GGML_VK_DISABLE_COOPMAT=1", "variant_changed"],
   ]},
-  "onnxruntime-web-1.22.0": {half: "mended", engine: "onnxruntime-web", version: "1.22.0", twin: "intel-arc-a770", changes: [
+  "onnxruntime-web-1.22.0": {set: "development", engine: "onnxruntime-web", version: "1.22.0", twin: "intel-arc-a770", changes: [
     ["graphOptimizationLevel=disabled", "fusion_lost"],  // Gemm comes apart
     ["model=no-norm", "op_removed"],
     ["model=cpu", "sync_per_layer|sync_added"],
   ]},
-  "onnxruntime-node-1.26.0": {half: "mended", engine: "onnxruntime-node", version: "1.26.0", twin: "nvidia-rtx-4090", from: ["graphOptimizationLevel=disabled"], changes: [
+  "onnxruntime-node-1.26.0": {set: "development", engine: "onnxruntime-node", version: "1.26.0", twin: "nvidia-rtx-4090", from: ["graphOptimizationLevel=disabled"], changes: [
     ["graphOptimizationLevel=all", "fusion_gained"],
     ["model=scale", "op_added"],
     ["forceCpuNodeNames=layer2.relu", "work_moved_to_cpu"],
     ["storageBufferCacheMode=simple", "memory_changed"],
   ]},
-  "jax-js-0.1.10": {half: "mended", engine: "jax-js", version: "0.1.10, not compiled", twin: "qualcomm-adreno-750", from: ["jit=0"], changes: [
+  "jax-js-0.1.10": {set: "development", engine: "jax-js", version: "0.1.10, not compiled", twin: "qualcomm-adreno-750", from: ["jit=0"], changes: [
     ["jit=1", "fusion_gained"],
     ["clip=1", "op_added"],
   ]},
-  "jax-js-0.1.10-read": {half: "mended", engine: "jax-js", version: "0.1.10, each layer read", twin: "nvidia-rtx-3090", from: ["read=1"], changes: [
+  "jax-js-0.1.10-read": {set: "development", engine: "jax-js", version: "0.1.10, each layer read", twin: "nvidia-rtx-3090", from: ["read=1"], changes: [
     ["read=", "sync_removed|copies_removed"],
     ["norms=1", "op_removed"],
     ["extra=1", "op_added"],
   ]},
-  "tfjs-4.19.0": {half: "mended", engine: "tfjs", version: "4.19.0", twin: "nvidia-rtx-3090", from: ["apart=1"], changes: [
+  "tfjs-4.19.0": {set: "development", engine: "tfjs", version: "4.19.0", twin: "nvidia-rtx-3090", from: ["apart=1"], changes: [
     ["apart=", "fusion_gained"],
     ["clip=1", "op_added"],
     ["norms=1", "op_removed"],
@@ -270,8 +270,8 @@ const sets = {
     ["WEBGPU_THRESHOLD_TO_INCREASE_WORKGROUPS_FOR_MATMUL=1", "variant_changed|fusion_gained"],  // another product, and patches in the same kernel as it
     ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=60", "submits_changed"],
   ]},
-  // Recorded fifth, when nothing was mended any more: other releases, GPUs, models and switches of engines like those that explain was mended by.
-  "node-llama-cpp-3.12.4": {half: "mended", engine: "node-llama-cpp", version: "3.12.4", twin: "amd-rx-7900-xtx", changes: [
+  // The 32: other releases, GPUs, models and switches of the engines below.
+  "node-llama-cpp-3.12.4": {set: "development", engine: "node-llama-cpp", version: "3.12.4", twin: "amd-rx-7900-xtx", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
     ["GGML_VK_DISABLE_ASYNC=1", "sync_added"],
@@ -280,7 +280,7 @@ const sets = {
     ["contextSize=1024", "memory_changed"],
     ["batchSize=32", "memory_changed"],
   ]},
-  "node-llama-cpp-3.22.1": {half: "mended", engine: "node-llama-cpp", version: "3.22.1", twin: "nvidia-rtx-5090", changes: [
+  "node-llama-cpp-3.22.1": {set: "development", engine: "node-llama-cpp", version: "3.22.1", twin: "nvidia-rtx-5090", changes: [
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
     ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
@@ -290,25 +290,25 @@ const sets = {
     ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "submits_changed|batching_lost"],
     ["contextSize=512", "memory_changed"],
   ]},
-  "llama.cpp-cuda13": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, experts", twin: "nvidia-h100", from: ["-fa", "1"],
+  "llama.cpp-cuda13": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13, experts", twin: "nvidia-h100", from: ["-fa", "1"],
     make: ["--quantization", "q8_0", "--experts", "4", "--experts-used", "2", "--layers", "6"], changes: [
     ["-ngl 2", "work_moved_to_cpu"],
     ["-ot ffn_.*=CPU", "work_moved_to_cpu"],
     ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
   ]},
-  "llama.cpp-cuda13-prefill": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13", twin: "nvidia-b200", prompt: {prompt_tokens: 32, tokens: 0}, changes: [
+  "llama.cpp-cuda13-prefill": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0 for CUDA 13", twin: "nvidia-b200", prompt: {prompt_tokens: 32, tokens: 0}, changes: [
     ["-ub 8", "batches_changed"],
     ["-fa 0", "fusion_lost"],
   ]},
-  "onnxruntime-web-1.26.0": {half: "mended", engine: "onnxruntime-web", version: "1.26.0", twin: "nvidia-rtx-2080", changes: onnx.slice(0, 5)},
-  "jax-js-0.1.11": {half: "mended", engine: "jax-js", version: "0.1.11", twin: "amd-rx-580", changes: [
+  "onnxruntime-web-1.26.0": {set: "development", engine: "onnxruntime-web", version: "1.26.0", twin: "nvidia-rtx-2080", changes: onnx.slice(0, 5)},
+  "jax-js-0.1.11": {set: "development", engine: "jax-js", version: "0.1.11", twin: "amd-rx-580", changes: [
     ["jit=0", "fusion_lost"],
     ["norms=1", "op_removed"],
     ["extra=1", "op_added"],
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
   ]},
-  "tfjs-4.20.0": {half: "mended", engine: "tfjs", version: "4.20.0", twin: "apple-m2-moltenvk", changes: [
+  "tfjs-4.20.0": {set: "development", engine: "tfjs", version: "4.20.0", twin: "apple-m2-moltenvk", changes: [
     ["transposed=1", "op_added"],
     ["norms=1", "op_removed"],
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
@@ -316,8 +316,8 @@ const sets = {
     ["WEBGPU_MATMUL_PROGRAM_TYPE=2", "variant_changed"],
     ["WEBGPU_DEFERRED_SUBMIT_BATCH_SIZE=1", "submits_changed|batching_lost"],
   ]},
-  // Recorded fourth, when explain had been mended by the third.
-  "ffmpeg": {half: "mended", engine: "ffmpeg", version: "5.1.9", changes: [
+  // The first 37.
+  "ffmpeg": {set: "development", engine: "ffmpeg", version: "5.1.9", changes: [
     ["FILTERS=avgblur_opencl=2,unsharp_opencl,sobel_opencl", "op_added"],
     ["FILTERS=avgblur_opencl=2", "op_removed"],
     ["FILTERS=avgblur_opencl=2,unsharp_opencl=lx=23:ly=23", "variant_changed"],  // too large for local memory
@@ -326,7 +326,7 @@ const sets = {
     ["FILTERS=avgblur_opencl=2,unsharp_opencl,split,overlay_opencl", "op_added"],
     ["SIZE=128x128", "memory_changed"],
   ]},
-  "cg": {half: "mended", engine: "cg", version: "ViennaCL 1.7.1", changes: [
+  "cg": {set: "development", engine: "cg", version: "ViennaCL 1.7.1", changes: [
     ["library=1", "fusion_gained"],  // its solver has kernels that do several steps
     ["ell=1", "variant_changed"],  // another format of the same matrix
     ["preconditioned=1", "op_added"],
@@ -338,7 +338,7 @@ const sets = {
     ["kept=1", "extra_copies"],
     ["temporary=1", "memory_changed"],
   ]},
-  "sim": {half: "mended", engine: "sim", version: "webgpu 0.6.2", twin: "intel-arc-a770", changes: [
+  "sim": {set: "development", engine: "sim", version: "webgpu 0.6.2", twin: "intel-arc-a770", changes: [
     ["forces_joined=1", "fusion_gained"],
     ["brute=1", "variant_changed"],  // another kernel for the same forces
     ["parts=4", "batching_lost"],
@@ -350,7 +350,7 @@ const sets = {
     ["wide=64", "code_changed"],
     ["cells=65536", "memory_changed"],
   ]},
-  "blas": {half: "mended", engine: "blas", version: "CLBlast 1.5.3", changes: [
+  "blas": {set: "development", engine: "blas", version: "CLBlast 1.5.3", changes: [
     ["loop=1", "batching_lost|fusion_lost"],  // a product for each head, not one for all
     ["indirect=1", "variant_changed|op_added"],  // another kernel, for which matrices are padded first
     ["tiles=1", "code_changed"],  // the same kernel with other constants
@@ -363,8 +363,8 @@ const sets = {
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
     ["temporary=1", "memory_changed"],
   ]},
-  // Recorded third, of programs and device APIs that no earlier set has.
-  "llama.cpp-cuda12": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-a100", changes: [
+  // The 44: programs and device APIs that the sets below lack.
+  "llama.cpp-cuda12": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-a100", changes: [
     ["GGML_CUDA_DISABLE_FUSION=1", "fusion_lost"],
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
     ["-fa 0", "fusion_lost"],
@@ -372,18 +372,18 @@ const sets = {
     ["-ngl 2", "work_moved_to_cpu"],
     ["-nkvo 1", "work_moved_to_cpu"],  // attention goes where the cache is
   ]},
-  "llama.cpp-cuda12-prefill": {half: "mended", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-3060", prompt: {prompt_tokens: 16, tokens: 0}, changes: [
+  "llama.cpp-cuda12-prefill": {set: "development", engine: "llama.cpp-cuda", version: "v0.5.0", twin: "nvidia-rtx-3060", prompt: {prompt_tokens: 16, tokens: 0}, changes: [
     ["-ub 4", "batches_changed"],
   ]},
-  "whisper.node-cuda": {half: "mended", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-l4", from: ["useFlashAttn=1"], changes: [
+  "whisper.node-cuda": {set: "development", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-l4", from: ["useFlashAttn=1"], changes: [
     ["useFlashAttn=0", "fusion_lost"],
     ["useGpu=0", "work_moved_to_cpu"],
     ["GGML_CUDA_DISABLE_GRAPHS=1", "graphs_lost"],
   ]},
-  "whisper.node-cuda-plain": {half: "mended", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-rtx-4090", changes: [
+  "whisper.node-cuda-plain": {set: "development", engine: "whisper.node-cuda", version: "1.1.3", twin: "nvidia-rtx-4090", changes: [
     ["useFlashAttn=1", "fusion_gained"],
   ]},
-  "lm": {half: "mended", engine: "lm", version: "webgpu 0.6.2", twin: "amd-rx-580", changes: [
+  "lm": {set: "development", engine: "lm", version: "webgpu 0.6.2", twin: "amd-rx-580", changes: [
     ["attention_apart=1", "fusion_lost"],
     ["qkv_joined=1", "fusion_gained"],
     ["wait_each=1", "sync_added|sync_per_layer"],  // after each layer
@@ -404,7 +404,7 @@ const sets = {
     ["no_rotate=1", "op_removed"],
     ["warm=8", "fixed_cost_changed"],
   ]},
-  "net": {half: "mended", engine: "net", version: "PoCL 3.1", changes: [
+  "net": {set: "development", engine: "net", version: "PoCL 3.1", changes: [
     ["bias_apart=1", "fusion_lost"],
     ["direct=1", "fusion_gained"],  // patches and product in one kernel
     ["image=1", "variant_changed"],
@@ -423,7 +423,7 @@ const sets = {
     ["tuned=40", "fixed_cost_changed"],
   ]},
 
-  "llama.node-radeon": {half: "mended", engine: "llama.node", version: "1.7.15", twin: "amd-rx-7900-xtx", changes: [
+  "llama.node-radeon": {set: "development", engine: "llama.node", version: "1.7.15", twin: "amd-rx-7900-xtx", changes: [
     ["flash_attn_type=off", "fusion_lost"],
     ["n_gpu_layers=2", "work_moved_to_cpu"],
     ["GGML_VK_DISABLE_FUSION=1", "fusion_lost"],
@@ -432,18 +432,18 @@ const sets = {
     ["n_ctx=1024", "memory_changed"],
     ["GGML_VK_MAX_NODES_PER_SUBMIT=4", "submits_changed"],  // the same work in more submissions
   ]},
-  "whisper.node-arc": {half: "mended", engine: "whisper.node", version: "1.1.3", twin: "intel-arc-a770", changes: [
+  "whisper.node-arc": {set: "development", engine: "whisper.node", version: "1.1.3", twin: "intel-arc-a770", changes: [
     ["useFlashAttn=0", "fusion_lost"],
     ["useGpu=0", "work_moved_to_cpu"],
     ["GGML_VK_DISABLE_F16=1", "variant_changed"],
     ["GGML_VK_SERIALIZE_SUBMISSIONS=1", "sync_added"],
   ]},
-  "dawn": {half: "mended", engine: "dawn", version: "0.6.2", twin: "qualcomm-adreno-750", changes: [["unfused", "fusion_lost"]]},
-  "onnxruntime-web": {half: "mended", engine: "onnxruntime-web", version: "1.30.0", twin: "amd-rx-6900-xt", changes: onnx},
-  "onnxruntime-node": {half: "mended", engine: "onnxruntime-node", version: "1.30.0", twin: "nvidia-rtx-3090", changes: onnx},
+  "dawn": {set: "development", engine: "dawn", version: "0.6.2", twin: "qualcomm-adreno-750", changes: [["unfused", "fusion_lost"]]},
+  "onnxruntime-web": {set: "development", engine: "onnxruntime-web", version: "1.30.0", twin: "amd-rx-6900-xt", changes: onnx},
+  "onnxruntime-node": {set: "development", engine: "onnxruntime-node", version: "1.30.0", twin: "nvidia-rtx-3090", changes: onnx},
 
   // Without names of kernels another kernel and other code of one are the same sight.
-  "node-llama-cpp-3.1.1": {half: "mended", engine: "node-llama-cpp", version: "3.1.1", twin: "nvidia-rtx-4090", changes: [
+  "node-llama-cpp-3.1.1": {set: "development", engine: "node-llama-cpp", version: "3.1.1", twin: "nvidia-rtx-4090", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "work_moved_to_cpu"],  // no Vulkan kernel in that release
@@ -451,13 +451,13 @@ const sets = {
     ["contextSize=1024", "memory_changed"],
     ["GGML_VK_FORCE_MAX_ALLOCATION_SIZE=4000000", "memory_changed|fixed_cost_changed"],
   ]},
-  "node-llama-cpp-3.6.0-geforce": {half: "mended", engine: "node-llama-cpp", version: "3.6.0", twin: "nvidia-rtx-4090", changes: [
+  "node-llama-cpp-3.6.0-geforce": {set: "development", engine: "node-llama-cpp", version: "3.6.0", twin: "nvidia-rtx-4090", changes: [
     ["flashAttention=1", "fusion_gained"],  // by cooperative matrices 2
     ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],
     ["GGML_VK_PREFER_HOST_MEMORY=1", "copies_removed|memory_changed"],
     ["GGML_VK_SUBALLOCATION_BLOCK_SIZE=1000000", "memory_changed|fixed_cost_changed"],
   ]},
-  "node-llama-cpp-3.10.0": {half: "mended", engine: "node-llama-cpp", version: "3.10.0", twin: "intel-arc-a770", changes: [
+  "node-llama-cpp-3.10.0": {set: "development", engine: "node-llama-cpp", version: "3.10.0", twin: "intel-arc-a770", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
     ["GGML_VK_DISABLE_F16=1", "variant_changed|code_changed"],
@@ -466,7 +466,7 @@ const sets = {
     ["batchSize=32", "memory_changed"],
     ["contextSize=1024", "memory_changed"],
   ]},
-  "node-llama-cpp-3.14.5": {half: "mended", engine: "node-llama-cpp", version: "3.14.5", twin: "nvidia-rtx-3090", changes: [
+  "node-llama-cpp-3.14.5": {set: "development", engine: "node-llama-cpp", version: "3.14.5", twin: "nvidia-rtx-3090", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
@@ -478,7 +478,7 @@ const sets = {
     ["GGML_VK_DISABLE_HOST_VISIBLE_VIDMEM=1", "extra_copies"],
     ["contextSize=1024", "memory_changed"],
   ]},
-  "node-llama-cpp-3.18.1": {half: "mended", engine: "node-llama-cpp", version: "3.18.1", twin: "amd-rx-6900-xt", changes: [
+  "node-llama-cpp-3.18.1": {set: "development", engine: "node-llama-cpp", version: "3.18.1", twin: "amd-rx-6900-xt", changes: [
     ["gpuLayers=2", "work_moved_to_cpu"],
     ["gpuLayers=0", "work_moved_to_cpu"],
     ["flashAttention=1", "fusion_gained"],
@@ -490,16 +490,15 @@ const sets = {
     ["contextSize=1024", "memory_changed"],
   ]},
   // Before it moved to the C++ of the runtime: kernels written in TypeScript. Its package.json was made to export "./webgpu" to Node.
-  "onnxruntime-web-1.20.1": {half: "mended", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
-  // Recorded when explain was mended.
-  "jax-js": {half: "mended", engine: "jax-js", version: "0.1.25", twin: "nvidia-rtx-5090", changes: [
+  "onnxruntime-web-1.20.1": {set: "development", engine: "onnxruntime-web", version: "1.20.1", twin: "arm-mali-g720", changes: onnx.slice(0, 5)},
+  "jax-js": {set: "development", engine: "jax-js", version: "0.1.25", twin: "nvidia-rtx-5090", changes: [
     ["jit=0", "fusion_lost"],
     ["clip=1", "variant_changed|code_changed|op_added"],  // fused into a kernel that was there
     ["norms=1", "op_removed"],
     ["extra=1", "op_added"],
     ["read=1", "sync_added|sync_per_layer|extra_copies"],
   ]},
-  "tfjs": {half: "mended", engine: "tfjs", version: "4.22.0", twin: "intel-arc-b580", changes: [
+  "tfjs": {set: "development", engine: "tfjs", version: "4.22.0", twin: "intel-arc-b580", changes: [
     ["apart=1", "fusion_lost"],
     ["transposed=1", "op_added"],
     ["clip=1", "op_added"],
@@ -565,7 +564,7 @@ function differs(base, profile) {
 }
 
 for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
-  const {half, engine, version, twin, changes, from = [], prompt = {prompt_tokens: 0, tokens: 16}, make = []} = sets[name];
+  const {set, engine, version, twin, changes, from = [], prompt = {prompt_tokens: 0, tokens: 16}, make = []} = sets[name];
   const {config, model, args = [], native, device = "vulkan"} = engines[engine] ?? others[engine];
   const folder = mkdtempSync(join(tmpdir(), "weir-pairs-"));
   try {
@@ -596,8 +595,8 @@ for (const name of chosen.length > 0 ? chosen : Object.keys(sets)) {
     const text = JSON.stringify({base, changes: list, device: twin ? `simulated ${twin}` : device, model: engine,
       layers: model === "whisper" ? 2 : others[engine] && !model ? 0 : make.includes("--layers") ? 6 : 4,
       prompt: `decode of ${version}`});
-    mkdirSync(join(here, half), {recursive: true});
-    writeFileSync(join(here, half, `${name}.json`), text.replaceAll('{"switch"', '\n{"switch"') + "\n");
+    mkdirSync(join(here, set), {recursive: true});
+    writeFileSync(join(here, set, `${name}.json`), text.replaceAll('{"switch"', '\n{"switch"') + "\n");
     console.log(`${name}: ${list.length} pairs`);
   } finally {
     rmSync(folder, {recursive: true, force: true});
