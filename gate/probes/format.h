@@ -52,7 +52,7 @@ enum weir_probe_section_kind {
   WEIR_SECTION_CODES = 9
 };
 
-/* Indices into `counters`. The words are those of the design's glossary. */
+/* Indices into `counters`. docs/explanation/counting.md defines each. */
 enum weir_probe_counter {
   WEIR_COUNT_DISPATCHES = 0, /* all, the indirect ones included */
   WEIR_COUNT_INDIRECT_DISPATCHES = 1,

@@ -63,7 +63,7 @@ class CheckPoster final : public Poster {
   }
 
  private:
-  // What a later look mends is no trouble any more.
+  // A later look that succeeds ends the trouble.
   void note(const Result<void>& result) {
     trouble_ = result ? std::nullopt : std::optional<Error>(result.error());
   }

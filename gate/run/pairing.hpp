@@ -1,7 +1,7 @@
 // Which cell runs the next pair, and when there are enough: the budget goes where it decides most.
 //
 // Every cell first gets as many pairs as any decision needs, then the one that is nearest to a
-// verdict goes on (TRUST §5). Looking at all past pairs to choose is fine: the coin of the next
+// verdict goes on. Looking at all past pairs to choose is fine: the coin of the next
 // one is still fair. Cells that the budget cannot give so many rotate: which of them come first
 // depends on the commit. Pure.
 #pragma once

@@ -1,8 +1,8 @@
 // Where runs of one side lie, and whether the two sides of pairs spread alike.
 //
 // "Slower" has one answer only where the candidate's runs are the base's, moved. Where they spread
-// more (or less), its fast runs, its typical ones and its slow ones may each say something else
-// (TRUST §6): then a verdict stands only if they agree. Pure.
+// more (or less), its fast runs, its typical ones and its slow ones may each say something else:
+// then a verdict stands only if they agree. Pure.
 #pragma once
 
 #include <optional>

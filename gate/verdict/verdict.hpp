@@ -272,9 +272,9 @@ struct Policy {
   double stored_level = 0.05;
   double assumed_session_sd = 0.03;  // of log rate from run to run, before any are stored
   bool counts_only = false;
-  // Beside a base program (TRUST): of the whole gate, and of each metric.
-  double false_alarm = 0.001;
-  double missed = 0.01;
+  // Beside a base program (docs/explanation/decision-rule.md).
+  double false_alarm = 0.001;  // of the whole gate
+  double missed = 0.01;        // of each metric
   bool strict = false;
   std::int64_t timed_metrics = 1;  // among which false_alarm is divided; see timed_metrics()
 };

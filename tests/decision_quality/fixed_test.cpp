@@ -9,8 +9,8 @@ namespace fixed_test {
 
 constexpr Replay k_replay{1, 400, 2, Coin::fair};
 
-// TRUST's table has 10 and 113 for normal noise of 1 % and 5 %. By formula, N = 2 (sd (z_a + z_b) /
-// gap)^2 with t quantiles for z: 81 for 5 %, just above the ladder's 80.
+// docs/evidence/decision-quality.md has these for normal noise of 1 % and 5 %. By formula, N = 2
+// (sd (z_a + z_b) / gap)^2 with t quantiles for z: 81 for 5 %, just above the ladder's 80.
 TEST(FixedN, IsTheSmallestOnTheLadderWithThePower) {
   const Limits limits{0.05, 0.1, 10'000};
   EXPECT_EQ(find_fixed_n(*noise("normal-1"), limits, k_replay)->pairs, 10U);

@@ -30,7 +30,7 @@ TEST(DeviceLines, AreThoseThatTheEnginePrintsOfTheRealDevices) {
   const std::string root = WEIR_SOURCE_DIR;
   ASSERT_TRUE(fs::exists(root + "/engines/llama.cpp/llama-bench")) << "run ci/prepare test first";
   const std::pair<const char*, const char*> cases[] = {
-      // Word for word in a log: llama.cpp pull request 27952.
+      // Word for word in a log: ggml-org/llama.cpp#27952.
       {"amd-rx-7900-xtx",
        "AMD Radeon RX 7900 XTX (RADV NAVI31) (radv) | uma: 0 | fp16: 1 | bf16: 0 | fp4: 0 | warp "
        "size: 64 | shared memory: 65536 | int dot: 1 | matrix cores: KHR_coopmat"},
@@ -41,39 +41,39 @@ TEST(DeviceLines, AreThoseThatTheEnginePrintsOfTheRealDevices) {
       {"amd-rx-580",
        "AMD Radeon RX 580 Series (RADV POLARIS10) (radv) | uma: 0 | fp16: 0 | bf16: 0 | fp4: 0 | "
        "warp size: 64 | shared memory: 65536 | int dot: 0 | matrix cores: none"},
-      // Logs of before the version that prints bf16 and int dot: pull request 11595.
+      // Logs of before the version that prints bf16 and int dot: ggml-org/llama.cpp#11595.
       {"intel-arc-a770",
        "Intel(R) Arc(tm) A770 Graphics (DG2) (Intel open-source Mesa driver) | uma: 0 | fp16: 1 | "
        "bf16: 0 | fp4: 0 | warp size: 32 | shared memory: 65536 | int dot: 1 | matrix cores: none"},
-      // As the Arc Pro B50 but for the name: pull request 25380.
+      // As the Arc Pro B50 but for the name: ggml-org/llama.cpp#25380.
       {"intel-arc-b580",
        "Intel(R) Arc(tm) B580 Graphics (BMG G21) (Intel open-source Mesa driver) | uma: 0 | fp16: "
        "1 | bf16: 1 | fp4: 0 | warp size: 32 | shared memory: 49152 | int dot: 1 | matrix cores: "
        "KHR_coopmat"},
-      // As the RTX 2070: pull request 14982.
+      // As the RTX 2070: ggml-org/llama.cpp#14982.
       {"nvidia-rtx-2080",
        "NVIDIA GeForce RTX 2080 (NVIDIA) | uma: 0 | fp16: 1 | bf16: 0 | fp4: 0 | warp size: 32 | "
        "shared memory: 49152 | int dot: 1 | matrix cores: NV_coopmat2"},
       {"nvidia-rtx-3090",
        "NVIDIA GeForce RTX 3090 (NVIDIA) | uma: 0 | fp16: 1 | bf16: 1 | fp4: 0 | warp size: 32 | "
        "shared memory: 49152 | int dot: 1 | matrix cores: NV_coopmat2"},
-      // As the RTX 4070: pull request 14903.
+      // As the RTX 4070: ggml-org/llama.cpp#14903.
       {"nvidia-rtx-4090",
        "NVIDIA GeForce RTX 4090 (NVIDIA) | uma: 0 | fp16: 1 | bf16: 1 | fp4: 0 | warp size: 32 | "
        "shared memory: 49152 | int dot: 1 | matrix cores: NV_coopmat2"},
-      // Pull request 19376.
+      // ggml-org/llama.cpp#19376.
       {"nvidia-rtx-5090",
        "NVIDIA GeForce RTX 5090 (NVIDIA) | uma: 0 | fp16: 1 | bf16: 1 | fp4: 0 | warp size: 32 | "
        "shared memory: 49152 | int dot: 1 | matrix cores: NV_coopmat2"},
-      // As the M4 Max: pull request 14316.
+      // As the M4 Max: ggml-org/llama.cpp#14316.
       {"apple-m2-moltenvk",
        "Apple M2 (MoltenVK) | uma: 1 | fp16: 1 | bf16: 0 | fp4: 0 | warp size: 32 | shared memory: "
        "32768 | int dot: 0 | matrix cores: none"},
-      // ggml issue 1287.
+      // ggml-org/ggml#1287.
       {"qualcomm-adreno-750",
        "Turnip Adreno (TM) 750 (turnip Mesa driver) | uma: 1 | fp16: 1 | bf16: 0 | fp4: 0 | warp "
        "size: 128 | shared memory: 32768 | int dot: 0 | matrix cores: none"},
-      // Issue 17783.
+      // ggml-org/llama.cpp#17783.
       {"arm-mali-g720",
        "Mali-G720-Immortalis (Mali-G720-Immortalis) | uma: 1 | fp16: 1 | bf16: 0 | fp4: 0 | warp "
        "size: 16 | shared memory: 32768 | int dot: 0 | matrix cores: none"},

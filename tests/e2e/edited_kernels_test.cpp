@@ -40,7 +40,7 @@ constexpr const char* k_cost_limits = R"(
 // The estimate is that of all kernels of a token or prefill.
 const Names k_estimate{"estimated_cycles"}, k_occupancy{"estimated_cycles", "occupancy"};
 
-// The four of the issue first. Numbers in `said` are those of llama.cpp's shaders in engines/.
+// Numbers in `said` are those of llama.cpp's shaders in engines/.
 const std::vector<Edit> k_edits = {
     {"GGML_VK_DISABLE_COOPMAT=1",
      "cooperative matrix instructions 6 \u2192 0",

@@ -12,7 +12,6 @@ namespace kernels_text_test {
 
 using support::expect_golden;
 
-// The figures of flash_attn and mul_mat_vec_q4_k are those that issue 24 names.
 profile::Profile decode() {
   profile::Profile made;
   made.cell = *profile::CellKey::parse("llama.cpp/tiny-gemma3/radeon/decode");

@@ -58,7 +58,7 @@ std::map<std::string, double> drifts(const std::vector<ServedRequest>& requests,
   return found;
 }
 
-// vLLM #41838: 3.07 tokens/s at first, 2.8 an hour later.
+// vllm-project/vllm#41838: 3.07 tokens/s at first, 2.8 an hour later.
 TEST(Latencies, AreKeptOfTenThousandRequestsAtMost) {
   EngineReport report;
   std::vector<ServedRequest> requests = soak(0.01, 0.01);

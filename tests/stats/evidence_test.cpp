@@ -1,5 +1,5 @@
-// The bets of the paired rule. Numbers of the vector: TRUST.md, two implementations in two
-// languages that agree to six digits.
+// The bets of the paired rule. Two implementations, in two languages, agree on the numbers of the
+// vector to six digits.
 #include "gate/stats/evidence.hpp"
 
 #include <cmath>

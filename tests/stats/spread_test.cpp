@@ -88,7 +88,7 @@ TEST(Spread, ANoisierCandidateAtTheLimitIsNotPassed) {
     passed += decision == Decision::pass ? 1 : 0;
     unlike += decision == Decision::unlike ? 1 : 0;
   }
-  EXPECT_LE(passed, 8);  // without looking at spreads 9 of 100 pass (TRUST §6)
+  EXPECT_LE(passed, 8);  // without looking at spreads 9 of 100 pass
   EXPECT_GT(unlike, 40);
 }
 

@@ -3,7 +3,7 @@
 # to this tree, builds, and does what it is there for.
 #   worked_test.sh SOURCE-FOLDER          seconds: they apply, to as many files as they are said to
 #   worked_test.sh SOURCE-FOLDER build    minutes: all of it
-# A patch that no longer applies: `git apply --3way` it, mend, and write `git diff --cached` over it.
+# A patch that no longer applies: `git apply --3way` it, resolve, and write `git diff --cached` over it.
 set -euo pipefail
 source=$(realpath "$1")
 here=$source/tests/worked

@@ -47,7 +47,7 @@ bool is_position(std::string_view word) {
 }
 
 std::string cut_name(std::string_view name) {
-  // What is cut off cannot make a character that was whole wrong: printable() mends the end.
+  // What is cut off cannot make a character that was whole wrong: printable() repairs the end.
   return text::printable(name.substr(0, k_longest_function - 4));
 }
 
