@@ -97,6 +97,26 @@ test('no workflow breaks a rule of safety, and each rule has an example that bre
   }
 });
 
+test('only a push to main saves a cache of this repository\'s CI, and its shards are numbered from 1', () => {
+  const {on, jobs} = read_yaml(path.join(root, '.github/workflows/ci.yml'));
+  assert.deepEqual(on.push, {branches: ['main']});
+  let saved = 0;
+  for (const [name, {steps}] of Object.entries(jobs)) {
+    for (const step of steps.filter(({uses}) => /^actions\/(?:cache|setup-)/.test(uses ?? ''))) {
+      if (step.uses.startsWith('actions/cache/restore@')) continue;
+      assert.match(step.uses, /^actions\/cache\/save@/, `${name}: an action that saves by itself`);
+      assert.match(step.if, /^github\.event_name == 'push'(?: && [^|]*)?$/, name);
+      // What is saved is what was looked for, in the same folders: else it is never found.
+      const [, id] = /steps\.(\w+)\.outputs\.cache-primary-key/.exec(step.with.key);
+      assert.equal(step.with.path, steps.find((other) => other.id === id).with.path, name);
+      ++saved;
+    }
+  }
+  assert.ok(saved > 0);
+  const {shard} = jobs.test.strategy.matrix;
+  assert.deepEqual(shard, shard.map((_, index) => index + 1));
+});
+
 test('a workflow for pull requests names their branches: another base has other rules', () => {
   for (const {place, text} of workflows.filter(({place}) => !place.startsWith('.github/'))) {
     const {on} = yaml.parse(text);
