@@ -183,10 +183,7 @@ struct Row {
   Timed timed;
 };
 
-struct Globals {
-  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of everything but what says otherwise
-  File file = {};
-  bool ready = false;         // atomic: the file is made, and this process's own
+struct Globals : OwnFile {    // its lock is that of everything but what says otherwise
   bool attached = false;      // by weir: to a file
   bool timed = false;         // scopes ask the clock
   Stamps stamps = {};         // which one; set before `ready`
@@ -196,7 +193,6 @@ struct Globals {
   Queue queues[k_most_queues] = {};
   Clock clocks[k_most_devices] = {};
   uint32_t device_count = 0, queue_count = 0;  // atomic
-  uint32_t early_flags = 0;                    // of the file, from before it was made
   uint64_t tokens = 0;                         // boundaries so far; atomic
   uint64_t base_tokens = 0;                    // when the tables were reset; under the lock
   uint32_t epoch = 0;                          // 1 more each time that ops go on or off; atomic

@@ -66,7 +66,7 @@ __attribute__((constructor)) void look_at_environment() {
 }
 
 __attribute__((destructor)) void tell_at_end() {
-  if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
+  if (!is_ready(g)) return;
   // What ended after the last token belongs to none.
   pthread_mutex_lock(&g.lock);
   take_boundary(0);
@@ -196,7 +196,7 @@ WEIR_EXPORTED void weir_warn_once(const char* text) {
 }
 
 WEIR_EXPORTED void weir_profile_dump(int32_t descriptor) {
-  if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
+  if (!is_ready(g)) return;
   const KeepErrno keep;
   const Locked locked(&g.lock);
   print_line(descriptor, "weir: profile of process %ld\n", static_cast<long>(getpid()));
@@ -207,7 +207,7 @@ WEIR_EXPORTED void weir_profile_dump(int32_t descriptor) {
 }
 
 WEIR_EXPORTED void weir_profile_reset(void) {
-  if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
+  if (!is_ready(g)) return;
   const Locked locked(&g.lock);
   if (!g.attached) clear_counts(&g.file);
   forget_op_times();

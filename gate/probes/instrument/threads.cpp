@@ -23,11 +23,7 @@ constinit Thread g_nobody = {};
 constexpr Capacity k_capacity{k_most_devices, k_most_queues* k_most_slots, 2048, 8, k_most_kinds,
                               k_most_graphs};
 
-void after_fork_in_child() {
-  const KeepErrno keep;
-  // Also of a child that has marked nothing before it forked: whose file it is changes.
-  if (g.file.header != nullptr) detach_after_fork(&g.file);
-  if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
+void in_child() {
   detach_events_after_fork();
   if (!g.attached) clear_counts(&g.file);
   forget_ops_after_fork();
@@ -38,7 +34,6 @@ void after_fork_in_child() {
     clock.told = clock.used = false;
     clock.told_tick = 0;
   }
-  __atomic_store_n(&g.ready, false, __ATOMIC_RELEASE);
   __atomic_add_fetch(&g.generation, 1, __ATOMIC_RELAXED);
 }
 
@@ -63,12 +58,6 @@ Thread* adopt() {
   thread->next = g.threads;
   __atomic_store_n(&g.threads, thread, __ATOMIC_RELEASE);
   return thread;
-}
-
-// Also before there is a file. Under the lock.
-void too_many(uint32_t flag) {
-  g.early_flags |= flag;
-  if (g.file.header != nullptr) set_flag(&g.file, flag);
 }
 
 }  // namespace
@@ -97,24 +86,19 @@ uint64_t hash_text(const char* text, uint64_t salt) {
 bool is_nobody(const Thread* thread) { return thread == &g_nobody; }
 
 void ensure_file() {
-  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
-  if (g.file.header == nullptr) {
+  if (is_ready(g)) return;
+  const auto open = [] {
     if (g.attached) {
       open_file(&g.file, k_probe, k_capacity);
     } else {
       open_memory(&g.file, k_probe, k_capacity);
     }
-    set_flag(&g.file, g.early_flags);
     open_events(g.file);
     g.timed = g.timed || events_on();
     g.stamps = begin_stamps(!events_on());
-    handle_forks(&g.lock, after_fork_in_child);
     __atomic_store_n(&g.generation, 1, __ATOMIC_RELAXED);
-  } else {
-    make_forked_file(&g.file);
-    make_forked_events(g.file);
-  }
-  __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
+  };
+  make_ready(&g, open, in_child, make_forked_events);
 }
 
 Thread* enter() {
@@ -217,7 +201,7 @@ WEIR_EXPORTED uint32_t weir_device_declare(const char* api, const char* type, co
   }
   if (index == k_most_devices) {
     index = k_most_devices - 1;
-    too_many(WEIR_PROBE_DEVICES_OVERFLOWED);
+    tell_flag(&g, WEIR_PROBE_DEVICES_OVERFLOWED);
   } else if (index == g.device_count) {
     g.devices[index] = device;
     __atomic_store_n(&g.device_count, index + 1, __ATOMIC_RELEASE);
@@ -231,7 +215,7 @@ WEIR_EXPORTED uint32_t weir_queue_declare(uint32_t device) {
   uint32_t index = g.queue_count;
   if (index == k_most_queues) {
     index = k_most_queues - 1;
-    too_many(WEIR_PROBE_QUEUES_OVERFLOWED);
+    tell_flag(&g, WEIR_PROBE_QUEUES_OVERFLOWED);
   } else {
     uint32_t before = 0;
     for (uint32_t i = 0; i < index; ++i) before += g.queues[i].device == device ? 1 : 0;

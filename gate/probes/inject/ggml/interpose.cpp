@@ -12,7 +12,7 @@
 
 namespace weir_probe {
 
-Globals g = {PTHREAD_MUTEX_INITIALIZER, {}, false, {}};
+Globals g = {};
 
 namespace {
 
@@ -85,14 +85,12 @@ weir_probe_transfer* record_move(Library* library, uint32_t kind, const Tensor* 
   return record(library, kind, get ? memory : nullptr, get ? nullptr : memory, bytes);
 }
 
-void after_fork_in_child() {
+void in_child() {
   reset_library_lock_after_fork();
   reset_graphs_after_fork();
   reset_replay_after_fork();
   reset_ops_after_fork();
-  detach_after_fork(&g.file);
   detach_events_after_fork();
-  g.ready = false;
 }
 
 class Meant {
@@ -140,18 +138,15 @@ void make_ready() {
       "tensor_sets",    "tensor_gets",   "copied_bytes",   "backend_syncs", "event_syncs",
       "uploaded_bytes", "weights_bytes", "kv_cache_bytes", "compute_bytes"};
   const Locked locked(&g.lock);
-  if (g.file.header == nullptr) {
+  const auto open = [] {
     open_file(&g.file, "ggml", k_capacity);
     for (int i = 0; i < k_counters; ++i) g.counters[i] = add_counter(&g.file, k_names[i]);
     may_hold(&g.file);
     open_events(g.file);
     make_replay_ready();
     make_ops_ready();
-  }
-  handle_forks(&g.lock, after_fork_in_child);
-  make_forked_file(&g.file);
-  make_forked_events(g.file);
-  __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
+  };
+  weir_probe::make_ready(&g, open, in_child, make_forked_events);
 }
 
 }  // namespace weir_probe

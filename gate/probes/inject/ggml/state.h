@@ -228,10 +228,7 @@ enum Counter {
   k_counters
 };
 
-struct Globals {
-  pthread_mutex_t lock;  // of the file's tables
-  File file;
-  bool ready;  // atomic: the file is made, and this process's own
+struct Globals : OwnFile {
   uint64_t* counters[k_counters];
 };
 extern Globals g;
@@ -239,7 +236,7 @@ extern Globals g;
 // Makes the file before the first count, also in a forked child.
 void make_ready();
 inline void ensure_ready() {
-  if (!__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) make_ready();
+  if (!is_ready(g)) make_ready();
 }
 
 inline void count(Counter which, uint64_t amount = 1) { add(g.counters[which], amount); }

@@ -19,35 +19,21 @@ constexpr const Hooks* k_hooks[k_kinds] = {&k_device_hooks, &k_queue_hooks, &k_b
 
 uint32_t g_told;  // atomic; the reasons that standard error has heard
 
-void after_fork_in_child() {
-  detach_after_fork(&g.file);
-  g.ready = false;
-}
-
 // Under g.lock.
 void make_ready() {
-  if (g.file.header == nullptr) {
+  weir_probe::make_ready(&g, [] {
     open_file(&g.file, "metal", k_capacity);
     for (uint32_t i = 0; i < k_named; ++i) g.named[i] = add_counter(&g.file, k_names[i]);
     const char* timing = environment("WEIR_PROBE_TIMING");
     g.timing = timing != nullptr && timing[0] != 0 && strcmp(timing, "off") != 0;
-  }
-  handle_forks(&g.lock, after_fork_in_child);
-  make_forked_file(&g.file);
-  __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
-  set_flag(&g.file, __atomic_load_n(&g.unseen, __ATOMIC_RELAXED));
-}
-
-void set_unseen(uint32_t flag) {
-  __atomic_fetch_or(&g.unseen, flag, __ATOMIC_RELAXED);
-  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) set_flag(&g.file, flag);
+  });
 }
 
 // The record at `object`'s address in `table`, zeroed if it is new. Null when memory is out.
 template <class Record>
 Record* record_at(Table* table, id object) {
   auto* record = known_or_fresh<Record>(table, key_of(object));
-  if (record == nullptr) set_unseen(WEIR_PROBE_OUT_OF_MEMORY);
+  if (record == nullptr) tell_flag(&g, WEIR_PROBE_OUT_OF_MEMORY);
   return record;
 }
 
@@ -73,13 +59,13 @@ void meet(Kind kind, id object) {
 }
 
 void ensure_file() {
-  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) return;
+  if (is_ready(g)) return;
   const Locked locked(&g.lock);
   make_ready();
 }
 
 void tell_unseen(uint32_t reason, const char* what, const char* where) {
-  set_unseen(WEIR_PROBE_CALLS_UNSEEN);
+  tell_flag(&g, WEIR_PROBE_CALLS_UNSEEN);
   if ((__atomic_fetch_or(&g_told, reason, __ATOMIC_RELAXED) & reason) == 0) {
     complain("metal", what, where, 0);
   }

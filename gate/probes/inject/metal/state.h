@@ -85,12 +85,8 @@ struct Encoder {
 enum Kind : uint32_t { k_device, k_queue, k_buffer, k_encoder, k_event, k_kinds };
 
 // Everything process-wide. Lives as long as the process: the library is never unloaded.
-struct Globals {
-  pthread_mutex_t lock;  // of the file's tables, the records and the hooks
-  File file;
-  bool ready;       // atomic: the file is made, and this process's own
-  bool timing;      // GPU times are asked for
-  uint32_t unseen;  // atomic: flags of the file, told once it is made
+struct Globals : OwnFile {  // its lock is that of the records and the hooks, too
+  bool timing;              // GPU times are asked for
   uint64_t* named[k_named];
   Table classes[k_kinds];  // those that are hooked
   Table devices, queues, buffers, encoders, pipelines, events;

@@ -15,31 +15,23 @@ namespace {
 
 constexpr Capacity k_capacity{16, 128, 4096, 8, 0, 0, 0, 4096, 4096};
 
-void after_fork_in_child() {
+void in_child() {
   detach_events_after_fork();
   g.queues.each([](void* queue) { forget_flights(static_cast<Queue*>(queue)); });
   g.devices.each([](void* device) { static_cast<Device*>(device)->last_tie = 0; });
-  detach_after_fork(&g.file);
-  g.ready = false;
 }
 
 }  // namespace
 
 void make_ready() {
-  if (g.file.header == nullptr) {
+  const auto open = [] {
     open_file(&g.file, "opencl", k_capacity);
     g.markers = add_counter(&g.file, "markers");
     g.copied_bytes = add_counter(&g.file, "device_copied_bytes");
     have_memory();
     open_events(g.file);
-  }
-  handle_forks(&g.lock, after_fork_in_child);
-  make_forked_file(&g.file);
-  make_forked_events(g.file);
-  if (__atomic_load_n(&g.calls_unseen, __ATOMIC_RELAXED)) {
-    set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
-  }
-  __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
+  };
+  weir_probe::make_ready(&g, open, in_child, make_forked_events);
 }
 
 // What follows asks the driver without the lock: one that starts a process meanwhile would wait for
@@ -141,8 +133,7 @@ cl_icd_dispatch g_table;  // what the layer above, or the program, calls
 // calls pass the layer by. Asking is not using, so this is a warning, not an error.
 void* note_extension(const char* name, void* found) {
   if (found == nullptr || name == nullptr || strncmp(name, "clEnqueue", 9) != 0) return found;
-  if (__atomic_exchange_n(&g.calls_unseen, true, __ATOMIC_RELAXED)) return found;
-  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
+  if (!tell_flag(&g, WEIR_PROBE_CALLS_UNSEEN)) return found;
   complain("opencl", "what goes through an extension,", name, 0);
   return found;
 }

@@ -230,7 +230,7 @@ cl_int get_event_info(cl_event event, cl_event_info what, size_t size, void* val
 Queue* queue_of(cl_command_queue handle) {
   auto* known = g.queues.get<Queue>(number(handle));
   // Its device is null while another thread describes it: the one that made it shared it too early.
-  if (known != nullptr && __atomic_load_n(&g.ready, __ATOMIC_ACQUIRE) &&
+  if (known != nullptr && is_ready(g) &&
       __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) != nullptr) {
     return known;
   }

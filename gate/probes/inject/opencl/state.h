@@ -78,15 +78,11 @@ struct Kernel {
 };
 
 // Everything process-wide. Lives as long as the process: the library is never unloaded.
-struct Globals {
-  pthread_mutex_t lock;  // of the file's tables and of the records
-  cl_icd_dispatch next;  // the layer below, or the driver's side of the loader
-  File file;
-  bool ready;         // atomic: the file is made, and this process's own
-  uint64_t* markers;  // counters by name
+struct Globals : OwnFile {  // its lock is that of the records, too
+  cl_icd_dispatch next;     // the layer below, or the driver's side of the loader
+  uint64_t* markers;        // counters by name
   uint64_t* copied_bytes;
   bool events_asked;  // by the environment; whether they can be written is another matter
-  bool calls_unseen;  // atomic: to be told by the file once it is made
   Table devices;      // cl_device_id -> Device
   Table queues;       // cl_command_queue -> Queue
   Table programs;     // cl_program -> Program

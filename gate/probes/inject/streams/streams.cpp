@@ -12,20 +12,12 @@ namespace {
 
 constexpr Capacity k_capacity{k_most_devices, 128, 4096, 16, 0, 0, 16, 4096, 4096};
 
-void after_fork_in_child() {
-  detach_after_fork(&g.file);
-  g.ready = false;
-}
-
 // Under g.lock. Makes the file before the first count, also in a child.
 void make_ready() {
-  if (g.file.header == nullptr) {
+  weir_probe::make_ready(&g, [] {
     open_file(&g.file, k_probe_name, k_capacity);
     g.markers = add_counter(&g.file, "markers");
-  }
-  handle_forks(&g.lock, after_fork_in_child);
-  make_forked_file(&g.file);
-  __atomic_store_n(&g.ready, true, __ATOMIC_RELEASE);
+  });
 }
 
 int known_device() {
@@ -208,7 +200,7 @@ void classify_device(weir_probe_device* device) {
 Stream* stream_of(void* handle) {
   const int device = reinterpret_cast<uint64_t>(handle) > k_thread_stream ? -1 : known_device();
   const uint64_t key = key_of(handle, device);
-  if (__atomic_load_n(&g.ready, __ATOMIC_ACQUIRE)) {
+  if (is_ready(g)) {
     auto* known = g.streams.get<Stream>(key);
     if (known != nullptr && __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) != 0) return known;
   }

@@ -59,10 +59,7 @@ struct Graph {
   uint64_t copies;
 };
 
-struct Globals {
-  pthread_mutex_t lock;  // of the file's tables and the records
-  File file;
-  bool ready;                             // atomic: the file is made, and this process's own
+struct Globals : OwnFile {                // its lock is that of the records, too
   bool capturing;                         // atomic: some stream has been captured
   uint64_t* markers;                      // a counter by name
   uint32_t device_index[k_most_devices];  // of the entry, +1; 0: none yet

@@ -31,29 +31,31 @@ constexpr const char* k_names[k_named] = {"device_memory_peak_bytes",
                                           "pipelines",
                                           "shader_modules"};
 
-void after_fork_in_child() {
+void in_child() {
   for (Device* device = g.devices; device != nullptr; device = device->next_device) {
     pthread_mutex_init(&device->pipelines_lock, nullptr);
     pthread_mutex_init(&device->timer.lock, nullptr);
   }
-  detach_after_fork(&g.file);
   detach_events_after_fork();
   detach_kept_after_fork();
 }
 
+}  // namespace
+
 void ensure_file() {
+  if (is_ready(g)) return;
   const Locked locked(&g.lock);
-  if (g.file.header == nullptr) {
+  const auto open = [] {
     open_file(&g.file, "vulkan", k_capacity);
     for (int i = 0; i < k_named; ++i) g.named[i] = add_counter(&g.file, k_names[i]);
     may_hold(&g.file);
     open_events(g.file);
     open_kept(g.file);
-    handle_forks(&g.lock, after_fork_in_child);
-  }
-  make_forked_file(&g.file);
-  make_forked_events(g.file);
+  };
+  make_ready(&g, open, in_child, make_forked_events);
 }
+
+namespace {
 
 // The loader puts a link for each layer into the chain of structures of the create call.
 template <class Info>

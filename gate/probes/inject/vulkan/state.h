@@ -341,9 +341,7 @@ enum Named {
 };
 
 // Everything process-wide. Lives as long as the process: the library is never unloaded.
-struct Globals {
-  pthread_mutex_t lock;  // of the file's tables and of the list of devices
-  File file;
+struct Globals : OwnFile {  // its lock is that of the list of devices, too
   Device* devices;
   Table device_keys;  // dispatch key -> Device
   Codes codes;
@@ -352,6 +350,9 @@ struct Globals {
   Table command_buffers;  // VkCommandBuffer -> CommandBuffer, of all devices
 };
 extern Globals g;
+
+// Makes the files before the first count, also in a forked child.
+void ensure_file();
 
 template <class Handle>
 inline uint64_t number(Handle handle) {

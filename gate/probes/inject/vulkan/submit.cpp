@@ -111,14 +111,13 @@ VkResult submit(VkQueue handle, uint32_t submit_count, const Submit* submits, Vk
   if (queue == nullptr || (submit_count == 0 && fence == VK_NULL_HANDLE)) {
     return next(handle, submit_count, submits, fence);
   }
-  make_forked_file(&g.file);
+  ensure_file();
   if (submit_count != 0) hold_back(&g.file);
   const bool events = events_on();
   uint64_t serial = 0;
   uint64_t begin = 0;
   uint32_t buffers = 0;
   if (events) {
-    make_forked_events(g.file);
     serial = next_serial();
     buffers = each_buffer(submits, submit_count, [&](CommandBuffer* buffer, uint32_t order) {
       if (buffer == nullptr || buffer->recording == nullptr) return;

@@ -162,13 +162,63 @@ void copy_without_counts(const File& from, const File& to) {
   });
 }
 
-pthread_mutex_t* g_fork_lock;
+OwnFile* g_own;  // once forks are handled
 void (*g_in_child)();
-void before_fork() { pthread_mutex_lock(g_fork_lock); }
-void after_fork_in_parent() { pthread_mutex_unlock(g_fork_lock); }
+
+// From here on the same addresses hold memory of this process's own, with all counts at 0.
+void detach_after_fork(File* file) {
+  if (file->header == nullptr) return;
+  if (!file->backed) {
+    // Memory of its own already, perhaps of a child that has not made its file yet.
+    file->header->parent_pid = file->header->pid;
+    file->header->pid = static_cast<uint32_t>(getpid());
+    return;
+  }
+  const size_t size = file->header->file_size;
+  void* copy = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return;
+  memcpy(copy, file->header, sizeof *file->header);
+  File mine = *file;
+  point_at(&mine, copy);
+  mine.header->flags |= WEIR_PROBE_FORKED;
+  mine.header->hold = weir_probe_hold{};  // nobody would let go what is held here
+  mine.header->parent_pid = file->header->pid;
+  mine.header->pid = static_cast<uint32_t>(getpid());
+  copy_without_counts(*file, mine);
+  // Handles in the parent's memory point into the mapping: the copy takes its very place.
+  move_mapping(copy, file->header, size);
+  file->backed = false;
+}
+
+// Gives a forked process its file. Does nothing in others.
+void make_forked_file(File* file) {
+  if (file->backed || (file->header->flags & WEIR_PROBE_FORKED) == 0) return;
+  file->header->flags &= ~WEIR_PROBE_FORKED;  // one attempt, whatever becomes of it
+  char probe[sizeof file->header->probe];
+  copy_text(probe, sizeof probe, file->header->probe);
+  const size_t size = file->header->file_size;
+  const int descriptor = create_file(probe, size, file);
+  if (descriptor < 0) return;
+  // Through the descriptor, then mapped over: nobody sees a half-copied file as a mapping.
+  if (write_all(descriptor, file->header, size, 0) &&
+      mmap(file->header, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) !=
+          MAP_FAILED) {
+    file->backed = true;
+    set_flag(file, WEIR_PROBE_FORKED);
+  } else {
+    complain(probe, "cannot fill its file in", WEIR_PROBE_DIR_VARIABLE, errno);
+  }
+  close(descriptor);
+}
+
+void before_fork() { pthread_mutex_lock(&g_own->lock); }
+void after_fork_in_parent() { pthread_mutex_unlock(&g_own->lock); }
 void after_fork_in_child() {
-  pthread_mutex_init(g_fork_lock, nullptr);
+  const KeepErrno keep;
+  pthread_mutex_init(&g_own->lock, nullptr);
   Table::unlock_after_fork();
+  detach_after_fork(&g_own->file);
+  g_own->ready = false;
   g_in_child();
 }
 
@@ -226,55 +276,23 @@ void open_memory(File* file, const char* probe, const Capacity& capacity) {
 
 void clear_counts(File* file) { copy_without_counts(*file, *file); }
 
-void detach_after_fork(File* file) {
-  if (file->header == nullptr) return;
-  if (!file->backed) {
-    // Memory of its own already, perhaps of a child that has not made its file yet.
-    file->header->parent_pid = file->header->pid;
-    file->header->pid = static_cast<uint32_t>(getpid());
-    return;
+void make_ready(OwnFile* own, void (*open)(), void (*in_child)(), void (*renew)(const File&)) {
+  if (own->file.header == nullptr) {
+    open();
+    g_own = own;
+    g_in_child = in_child;
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   }
-  const size_t size = file->header->file_size;
-  void* copy = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return;
-  memcpy(copy, file->header, sizeof *file->header);
-  File mine = *file;
-  point_at(&mine, copy);
-  mine.header->flags |= WEIR_PROBE_FORKED;
-  mine.header->hold = weir_probe_hold{};  // nobody would let go what is held here
-  mine.header->parent_pid = file->header->pid;
-  mine.header->pid = static_cast<uint32_t>(getpid());
-  copy_without_counts(*file, mine);
-  // Handles in the parent's memory point into the mapping: the copy takes its very place.
-  move_mapping(copy, file->header, size);
-  file->backed = false;
+  make_forked_file(&own->file);
+  renew(own->file);
+  __atomic_store_n(&own->ready, true, __ATOMIC_SEQ_CST);
+  set_flag(&own->file, __atomic_load_n(&own->flags, __ATOMIC_SEQ_CST));  // after `ready`: tell_flag
 }
 
-void make_forked_file(File* file) {
-  if (file->backed || (file->header->flags & WEIR_PROBE_FORKED) == 0) return;
-  file->header->flags &= ~WEIR_PROBE_FORKED;  // one attempt, whatever becomes of it
-  char probe[sizeof file->header->probe];
-  copy_text(probe, sizeof probe, file->header->probe);
-  const size_t size = file->header->file_size;
-  const int descriptor = create_file(probe, size, file);
-  if (descriptor < 0) return;
-  // Through the descriptor, then mapped over: nobody sees a half-copied file as a mapping.
-  if (write_all(descriptor, file->header, size, 0) &&
-      mmap(file->header, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, descriptor, 0) !=
-          MAP_FAILED) {
-    file->backed = true;
-    set_flag(file, WEIR_PROBE_FORKED);
-  } else {
-    complain(probe, "cannot fill its file in", WEIR_PROBE_DIR_VARIABLE, errno);
-  }
-  close(descriptor);
-}
-
-void handle_forks(pthread_mutex_t* lock, void (*in_child)()) {
-  if (g_fork_lock != nullptr) return;
-  g_in_child = in_child;
-  g_fork_lock = lock;
-  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+bool tell_flag(OwnFile* own, uint32_t flag) {
+  const bool first = (__atomic_fetch_or(&own->flags, flag, __ATOMIC_SEQ_CST) & flag) == 0;
+  if (__atomic_load_n(&own->ready, __ATOMIC_SEQ_CST)) set_flag(&own->file, flag);
+  return first;
 }
 
 void* make_beside(const File& file, const char* suffix, size_t bytes, Beside* out) {

@@ -55,12 +55,6 @@ void open_memory(File* file, const char* probe, const Capacity& capacity);
 // Every count 0. Nobody may count meanwhile, or what they count may be lost.
 void clear_counts(File* file);
 
-// To be called in a child process after fork: from here on the same addresses hold memory of its
-// own with all counts at 0. Its file is made by the next make_forked_file (async-signal-safe).
-void detach_after_fork(File* file);
-// Gives a forked process its file. Does nothing in others.
-void make_forked_file(File* file);
-
 // How much of something is taken now, and the most that was at once. Its owner holds a lock; `now`
 // alone is read without.
 struct Level {
@@ -78,9 +72,23 @@ struct Level {
   }
 };
 
-// Once in a process: forks wait for `lock`, which is free in the child, as is that of the handle
-// tables. `in_child` is called there.
-void handle_forks(pthread_mutex_t* lock, void (*in_child)());
+// The file of this process, and its lock. A library has one.
+struct OwnFile {
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of the file's tables
+  File file = {};
+  bool ready = false;  // atomic: the file is made, and this process's own
+  uint32_t flags = 0;  // atomic: of the file, also before it is made
+};
+inline bool is_ready(const OwnFile& own) { return __atomic_load_n(&own.ready, __ATOMIC_ACQUIRE); }
+// Under its lock, before the first count of a process. `open` makes the file, once. In a forked
+// process the same addresses hold memory of its own with all counts at 0, and the locks of the file
+// and of handle tables are free; then `in_child` is called (async-signal-safe). The next make_ready
+// there gives it a file, and calls `renew` for what else it needs.
+void make_ready(
+    OwnFile* own, void (*open)(), void (*in_child)() = [] {},
+    void (*renew)(const File&) = [](const File&) {});
+// Sets a flag of the file, now or as soon as it is made. True for the first time.
+bool tell_flag(OwnFile* own, uint32_t flag);
 
 // A second file of the same process and name, `suffix` for ending, that grows. No descriptor of it
 // is kept open: the program might close that, and it stand for something else by then.
