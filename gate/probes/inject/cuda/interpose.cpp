@@ -12,13 +12,6 @@ namespace {
 
 Table g_cublas_streams;  // handle -> stream
 
-void launched(void* stream, const void* function, Size3 grid, Size3 block, size_t shared,
-              const LaunchAttributes& attributes = {}) {
-  happens_now(stream, {k_kernel_node,
-                       {function, nullptr, sizes_of(grid, block, shared), attributes.hash()},
-                       attributes.programmatic != 0});
-}
-
 // A kernel that the library is trusted to run: how many there are behind the call is its own
 // affair, so it counts as one of that name.
 void library_ran(const char* name, void* stream, bool of_cublas) {
@@ -34,6 +27,33 @@ bool is_of_device(const void* at) {
          type == k_of_device;
 }
 
+namespace api {
+
+using cuda::graph_was_made, cuda::graph_was_launched, cuda::executable_ended;
+using CooperativeShared = size_t;
+
+void launched(void* stream, const void* function, Size3 grid, Size3 block, size_t shared,
+              const LaunchAttributes& attributes = {}) {
+  happens_now(stream, {k_kernel_node,
+                       {function, nullptr, sizes_of(grid, block, shared), attributes.hash()},
+                       attributes.programmatic != 0});
+}
+void launched(void* stream, const void* function, const LaunchConfig& config) {
+  launched(stream, function, config.grid, config.block, config.shared, attributes_of(config));
+}
+void capture_began(void* stream) { cuda::capture_began(stream, nullptr); }
+void instantiated(void* exec, void* graph) {
+  graph_was_made(exec, graph);
+  count(k_graph_instantiations);
+}
+bool is_answered(int result) { return result == k_ok || result == k_not_ready; }
+void recorded(void* event, void* stream) {
+  if (capture_of(stream) == 0) streams::recorded(event, stream);
+}
+// A stream that joins a capture by it waits for nothing.
+void waits_for_event(void* stream) {
+  if (capture_of(stream) == 0) streams::waits_for_event(stream);
+}
 void copied(void* stream, const void* to, const void* from, int direction, uint64_t bytes,
             bool waits) {
   if (!happens_now(stream, {k_copy_node, {}})) return;
@@ -41,16 +61,9 @@ void copied(void* stream, const void* to, const void* from, int direction, uint6
     direction = (is_of_device(from) ? 2 : 0) + (is_of_device(to) ? 1 : 0);
   streams::copied(stream, direction, bytes, waits);
 }
-void fill_asked(void* stream, uint64_t bytes) {
+void filled(void* stream, uint64_t bytes) {
   if (happens_now(stream, {k_fill_node, {}})) streams::filled(stream, bytes);
 }
-
-void event_recorded(void* event, void* stream) {
-  if (capture_of(stream) == 0) recorded(event, stream);
-}
-
-bool is_answered(int result) { return result == k_ok || result == k_not_ready; }
-
 void memory_asked(int result, uint64_t at, uint64_t bytes, int device) {
   if (result == k_out_of_memory) count(k_memory_refused);
   if (result == k_ok) count(k_device_memory_bytes, memory_taken(at, bytes, device));
@@ -59,8 +72,25 @@ void taken(int result, void* const* at, uint64_t bytes) {
   memory_asked(result, result == k_ok ? reinterpret_cast<uint64_t>(*at) : 0,
                up_to_unit(bytes, k_small_memory_unit), current_device());
 }
+void created(int result, const uint64_t* handle, uint64_t bytes, const void* properties) {
+  const auto* of = static_cast<const AllocationProperties*>(properties);
+  if (of->location_type != k_on_device) return;
+  memory_asked(result, result == k_ok ? *handle : 0, up_to_unit(bytes, k_memory_unit),
+               of->location);
+}
 
+}  // namespace api
 }  // namespace
+
+#define WEIR_ALONE(name, ...) WEIR_ROUND(cuda##name, false, __VA_ARGS__)
+#define WEIR_DRIVER(name, ...) WEIR_ROUND(cu##name, false, __VA_ARGS__)
+#define WEIR_PTSZ(name, ...) \
+  WEIR_ALONE(name, __VA_ARGS__) WEIR_ROUND(cuda##name##_ptsz, true, __VA_ARGS__)
+#define WEIR_PTDS(name, ...) \
+  WEIR_ALONE(name, __VA_ARGS__) WEIR_ROUND(cuda##name##_ptds, true, __VA_ARGS__)
+#define WEIR_PTSZ_SPT WEIR_PTSZ
+#define WEIR_PTDS_SPT WEIR_PTDS
+#include "gate/probes/inject/streams/runtime_calls.h"
 
 // --- functions by name
 WEIR_EXPORTED void __cudaRegisterFunction(void** handle, const char* host, char* device,
@@ -73,35 +103,22 @@ WEIR_EXPORTED void __cudaRegisterFunction(void** handle, const char* host, char*
   next(handle, host, device, name, limit, a, b, c, d, e);
   function_is(host, name);
 }
-WEIR_IN_FRONT(__cudaGetKernel, (void** kernel, const void* host), (kernel, host),
-              function_is_also(*kernel, host))
+WEIR_COUNTED(WEIR_NAMED, __cudaGetKernel, (void** kernel, const void* host), (kernel, host),
+             function_is_also(*kernel, host))
 
-// --- launches
-WEIR_IN_FRONT_OF_BOTH(cudaLaunchKernel, _ptsz,
-                      (const void* f, Size3 grid, Size3 block, void** args, size_t shared,
-                       void* stream),
-                      (f, grid, block, args, shared, stream),
-                      launched(meant(stream), f, grid, block, shared))
-WEIR_IN_FRONT_OF_BOTH(__cudaLaunchKernel, _ptsz,
-                      (const void* f, Size3 grid, Size3 block, void** args, size_t shared,
-                       void* stream),
-                      (f, grid, block, args, shared, stream),
-                      launched(meant(stream), f, grid, block, shared))
-WEIR_IN_FRONT_OF_BOTH(cudaLaunchCooperativeKernel, _ptsz,
-                      (const void* f, Size3 grid, Size3 block, void** args, size_t shared,
-                       void* stream),
-                      (f, grid, block, args, shared, stream),
-                      launched(meant(stream), f, grid, block, shared))
-WEIR_IN_FRONT_OF_BOTH(cudaLaunchKernelExC, _ptsz,
-                      (const LaunchConfig* config, const void* f, void** args), (config, f, args),
-                      launched(meant(config->stream), f, config->grid, config->block,
-                               config->shared, attributes_of(*config)))
+// What nvcc has kernels launched by, where it is asked to.
+#define WEIR_INNER_PTSZ(name, ...) \
+  WEIR_ROUND(__cuda##name, false, __VA_ARGS__) WEIR_ROUND(__cuda##name##_ptsz, true, __VA_ARGS__)
+WEIR_COUNTED(WEIR_INNER_PTSZ, LaunchKernel,
+             (const void* f, Size3 grid, Size3 block, void** args, size_t shared, void* stream),
+             (f, grid, block, args, shared, stream),
+             api::launched(meant(stream), f, grid, block, shared))
 
 // --- cuBLAS and NCCL
-WEIR_IN_FRONT(cublasSetStream_v2, (void* handle, void* stream), (handle, stream),
-              g_cublas_streams.insert(reinterpret_cast<uint64_t>(handle), stream))
-WEIR_ENDS(cublasDestroy_v2, (void* handle), (handle),
-          g_cublas_streams.remove(reinterpret_cast<uint64_t>(handle)))
+WEIR_COUNTED(WEIR_NAMED, cublasSetStream_v2, (void* handle, void* stream), (handle, stream),
+             g_cublas_streams.insert(reinterpret_cast<uint64_t>(handle), stream))
+WEIR_ENDED(WEIR_NAMED, cublasDestroy_v2, (void* handle), (handle),
+           g_cublas_streams.remove(reinterpret_cast<uint64_t>(handle)))
 // Only the handle is looked at. Each has at most 24 arguments, numbers and pointers: as many words
 // are handed on as they came, and what is beyond a function's own it does not read.
 #define WEIR_WORDS(X)                                                                             \
@@ -109,25 +126,23 @@ WEIR_ENDS(cublasDestroy_v2, (void* handle), (handle),
       X(16), X(17), X(18), X(19), X(20), X(21), X(22), X(23)
 #define WEIR_WORD(i) size_t w##i
 #define WEIR_SAME_WORD(i) w##i
-#define WEIR_MULTIPLIES(name)                                                            \
-  WEIR_IN_FRONT(                                                                         \
-      name, (void* handle, WEIR_WORDS(WEIR_WORD)), (handle, WEIR_WORDS(WEIR_SAME_WORD)), \
+#define WEIR_MULTIPLIES(name)                                  \
+  WEIR_COUNTED(                                                \
+      WEIR_NAMED, name, (void* handle, WEIR_WORDS(WEIR_WORD)), \
+      (handle, WEIR_WORDS(WEIR_SAME_WORD)),                    \
       library_ran(#name, g_cublas_streams.find(reinterpret_cast<uint64_t>(handle)), true))
 WEIR_CUBLAS_PRODUCTS(WEIR_MULTIPLIES)
-WEIR_IN_FRONT(ncclAllReduce,
-              (const void* from, void* to, size_t count, int type, int op, void* communicator,
-               void* stream),
-              (from, to, count, type, op, communicator, stream),
-              library_ran("ncclAllReduce", stream, false))
+WEIR_COUNTED(WEIR_NAMED, ncclAllReduce,
+             (const void* from, void* to, size_t count, int type, int op, void* communicator,
+              void* stream),
+             (from, to, count, type, op, communicator, stream),
+             library_ran("ncclAllReduce", stream, false))
 
-// --- graphs
-WEIR_IN_FRONT_OF_BOTH(cudaStreamBeginCapture, _ptsz, (void* stream, int mode), (stream, mode),
-                      cuda::capture_began(meant(stream), nullptr))
-WEIR_IN_FRONT_OF_BOTH(cudaStreamBeginCaptureToGraph, _ptsz,
-                      (void* stream, void* graph, const void* nodes, const void* edges,
-                       size_t count, int mode),
-                      (stream, graph, nodes, edges, count, mode),
-                      cuda::capture_began(meant(stream), graph))
+// --- captures, graphs and copies of CUDA's alone
+WEIR_COUNTED(WEIR_PTSZ, StreamBeginCaptureToGraph,
+             (void* stream, void* graph, const void* nodes, const void* edges, size_t count,
+              int mode),
+             (stream, graph, nodes, edges, count, mode), cuda::capture_began(meant(stream), graph))
 #define WEIR_END_CAPTURE(name, none)                                                  \
   WEIR_EXPORTED int name(void* stream, void** graph) {                                \
     static void* slot;                                                                \
@@ -141,96 +156,7 @@ WEIR_IN_FRONT_OF_BOTH(cudaStreamBeginCaptureToGraph, _ptsz,
   }
 WEIR_END_CAPTURE(cudaStreamEndCapture, k_null_stream)
 WEIR_END_CAPTURE(cudaStreamEndCapture_ptsz, k_thread_stream)
-// Five words and four: as many as CUDA 11's have, which came in other versions of the libraries.
-WEIR_IN_FRONT(cudaGraphInstantiate, (void** exec, void* graph, size_t a, size_t b, size_t c),
-              (exec, graph, a, b, c), cuda::graph_was_made(*exec, graph),
-              count(k_graph_instantiations))
-WEIR_IN_FRONT(cudaGraphInstantiateWithFlags, (void** exec, void* graph, unsigned long long flags),
-              (exec, graph, flags), cuda::graph_was_made(*exec, graph),
-              count(k_graph_instantiations))
-WEIR_IN_FRONT_OF_BOTH(cudaGraphInstantiateWithParams, _ptsz,
-                      (void** exec, void* graph, void* params), (exec, graph, params),
-                      cuda::graph_was_made(*exec, graph), count(k_graph_instantiations))
-WEIR_IN_FRONT(cudaGraphExecUpdate, (void* exec, void* graph, size_t a, size_t b),
-              (exec, graph, a, b), cuda::graph_was_made(exec, graph))
-WEIR_IN_FRONT_OF_BOTH(cudaGraphLaunch, _ptsz, (void* exec, void* stream), (exec, stream),
-                      graph_was_launched(meant(stream), exec))
-WEIR_ENDS(cudaGraphDestroy, (void* graph), (graph), cuda::graph_ended(graph))
-WEIR_ENDS(cudaGraphExecDestroy, (void* exec), (exec), executable_ended(exec))
-
-// --- waits
-WEIR_IN_FRONT_OF_BOTH(cudaStreamSynchronize, _ptsz, (void* stream), (stream),
-                      waited(stream_of(meant(stream))))
-WEIR_IN_FRONT(cudaEventSynchronize, (void* event), (event), waited(stream_of_event(event)))
-WEIR_IN_FRONT(cudaDeviceSynchronize, (), (), waited_for_device())
-WEIR_ENDS(cudaStreamDestroy, (void* stream), (stream), stream_ended(stream))
-WEIR_ENDS(cudaEventDestroy, (void* event), (event),
-          g.events.remove(reinterpret_cast<uint64_t>(event)))
-WEIR_IN_FRONT_OF_BOTH(cudaEventRecord, _ptsz, (void* event, void* stream), (event, stream),
-                      event_recorded(event, meant(stream)))
-WEIR_IN_FRONT_OF_BOTH(cudaEventRecordWithFlags, _ptsz, (void* event, void* stream, unsigned flags),
-                      (event, stream, flags), event_recorded(event, meant(stream)))
-// The nearest that CUDA has to a barrier. A stream that joins a capture by it waits for nothing.
-WEIR_IN_FRONT_OF_BOTH(cudaStreamWaitEvent, _ptsz, (void* stream, void* event, unsigned flags),
-                      (stream, event, flags),
-                      if (capture_of(meant(stream)) == 0) waits_for_event(meant(stream)))
-WEIR_AROUND(cudaStreamQuery, false, (void* stream), (stream), is_answered(result),
-            polled(stream_of(stream), result))
-WEIR_AROUND(cudaStreamQuery_ptsz, true, (void* stream), (stream), is_answered(result),
-            polled(stream_of(meant(stream)), result))
-WEIR_AROUND(cudaEventQuery, false, (void* event), (event), is_answered(result),
-            polled(stream_of_event(event), result))
-
-// --- copies and fills
-WEIR_IN_FRONT_OF_BOTH(cudaMemcpy, _ptds, (void* to, const void* from, size_t bytes, int direction),
-                      (to, from, bytes, direction),
-                      copied(meant(nullptr), to, from, direction, bytes, true))
-WEIR_IN_FRONT_OF_BOTH(cudaMemcpyAsync, _ptsz,
-                      (void* to, const void* from, size_t bytes, int direction, void* stream),
-                      (to, from, bytes, direction, stream),
-                      copied(meant(stream), to, from, direction, bytes, false))
-WEIR_IN_FRONT(cudaMemcpyPeerAsync,
-              (void* to, int there, const void* from, int here, size_t bytes, void* stream),
-              (to, there, from, here, bytes, stream),
-              copied(stream, to, from, k_within, bytes, false))
-WEIR_IN_FRONT_OF_BOTH(cudaMemcpy3DPeerAsync, _ptsz, (const PeerCopy* of, void* stream),
-                      (of, stream),
-                      copied(meant(stream), of->to.at, of->from.at, k_within,
-                             of->width * of->height * of->depth, false))
-WEIR_IN_FRONT_OF_BOTH(cudaMemcpy2D, _ptds,
-                      (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                       size_t height, int direction),
-                      (to, to_pitch, from, from_pitch, width, height, direction),
-                      copied(meant(nullptr), to, from, direction, width* height, true))
-WEIR_IN_FRONT_OF_BOTH(cudaMemcpy2DAsync, _ptsz,
-                      (void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                       size_t height, int direction, void* stream),
-                      (to, to_pitch, from, from_pitch, width, height, direction, stream),
-                      copied(meant(stream), to, from, direction, width* height, false))
-WEIR_IN_FRONT_OF_BOTH(cudaMemset, _ptds, (void* to, int value, size_t bytes), (to, value, bytes),
-                      fill_asked(meant(nullptr), bytes))
-WEIR_IN_FRONT_OF_BOTH(cudaMemsetAsync, _ptsz, (void* to, int value, size_t bytes, void* stream),
-                      (to, value, bytes, stream), fill_asked(meant(stream), bytes))
-
-// --- memory
-WEIR_AROUND(cudaMalloc, false, (void** out, size_t bytes), (out, bytes), true,
-            taken(result, out, bytes))
-WEIR_AROUND(cudaMallocAsync, false, (void** out, size_t bytes, void* stream), (out, bytes, stream),
-            true, taken(result, out, bytes))
-WEIR_AROUND(cudaMallocAsync_ptsz, true, (void** out, size_t bytes, void* stream),
-            (out, bytes, stream), true, taken(result, out, bytes))
-WEIR_ENDS(cudaFree, (void* at), (at), memory_given_back(at))
-WEIR_ENDS(cudaFreeAsync, (void* at, void* stream), (at, stream), memory_given_back(at))
-WEIR_ENDS(cudaFreeAsync_ptsz, (void* at, void* stream), (at, stream), memory_given_back(at))
-WEIR_ENDS(cudaDeviceReset, (), (), memory_reset(current_device()))
-WEIR_AROUND(cuMemCreate, false,
-            (uint64_t * out, size_t bytes, const AllocationProperties* properties,
-             unsigned long long flags),
-            (out, bytes, properties, flags), properties->location_type == k_on_device,
-            memory_asked(result, result == k_ok ? *out : 0, up_to_unit(bytes, k_memory_unit),
-                         properties->location))
-WEIR_ENDS(cuMemRelease, (uint64_t handle), (handle), memory_released(handle))
-WEIR_IN_FRONT(cuMemMap,
-              (uint64_t at, size_t bytes, size_t offset, uint64_t handle, unsigned long long flags),
-              (at, bytes, offset, handle, flags), memory_mapped(handle, at))
-WEIR_ENDS(cuMemUnmap, (uint64_t at, size_t bytes), (at, bytes), memory_unmapped(at, bytes))
+WEIR_ENDED(WEIR_ALONE, GraphDestroy, (void* graph), (graph), cuda::graph_ended(graph))
+WEIR_COUNTED(WEIR_PTSZ, Memcpy3DPeerAsync, (const PeerCopy* of, void* stream), (of, stream),
+             api::copied(meant(stream), of->to.at, of->from.at, k_within,
+                         of->width * of->height * of->depth, false))

@@ -26,9 +26,9 @@ extern const char* const k_libraries[];
 
 }  // namespace weir_probe::streams
 
-// Stands in front of `name`: `before` and `count` are what to do before and behind the program's
-// own call, the latter where `when` holds. For variants with per-thread default streams
-// (`per_thread`) no stream is the thread's own.
+// Stands in front of `name`: `before` and `...` are what to do before and behind the program's own
+// call, the latter where `when` holds. For variants with per-thread default streams (`per_thread`)
+// no stream is the thread's own.
 #define WEIR_ROUND(name, per_thread, parameters, arguments, before, when, ...)                 \
   WEIR_EXPORTED int name parameters {                                                          \
     static void* slot;                                                                         \
@@ -50,17 +50,17 @@ extern const char* const k_libraries[];
     }                                                                                          \
     return result;                                                                             \
   }
-#define WEIR_AROUND(name, per_thread, parameters, arguments, when, ...) \
-  WEIR_ROUND(name, per_thread, parameters, arguments, , when, __VA_ARGS__)
-#define WEIR_IN_FRONT(name, parameters, arguments, ...)                                  \
-  WEIR_AROUND(name, false, parameters, arguments, result == weir_probe::streams::k_done, \
-              __VA_ARGS__)
-// And of its variant for per-thread default streams, whose name ends in `suffix`.
-#define WEIR_IN_FRONT_OF_BOTH(name, suffix, parameters, arguments, ...)                         \
-  WEIR_IN_FRONT(name, parameters, arguments, __VA_ARGS__)                                       \
-  WEIR_AROUND(name##suffix, true, parameters, arguments, result == weir_probe::streams::k_done, \
-              __VA_ARGS__)
-// Of one that ends what a handle or an address stands for: once it is back another thread may have
+// A call by its name as it is.
+#define WEIR_NAMED(name, ...) WEIR_ROUND(name, false, __VA_ARGS__)
+
+// How a call counts. `variants`: which functions it is, WEIR_NAMED or another macro like it.
+// Where it succeeded.
+#define WEIR_COUNTED(variants, name, parameters, arguments, ...) \
+  variants(name, parameters, arguments, , result == weir_probe::streams::k_done, __VA_ARGS__)
+// Whatever it answered.
+#define WEIR_ANSWERED(variants, name, parameters, arguments, ...) \
+  variants(name, parameters, arguments, , true, __VA_ARGS__)
+// One that ends what a handle or an address stands for: once it is back another thread may have
 // been given the same one. `before` forgets it first.
-#define WEIR_ENDS(name, parameters, arguments, before) \
-  WEIR_ROUND(name, false, parameters, arguments, before, false, )
+#define WEIR_ENDED(variants, name, parameters, arguments, before) \
+  variants(name, parameters, arguments, before, false, )
