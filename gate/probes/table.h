@@ -15,6 +15,9 @@
 
 namespace weir_probe {
 
+// What a table finds a handle or an address by.
+inline uint64_t key_of(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
+
 // Holds a lock to the end of its block.
 class Locked {
  public:

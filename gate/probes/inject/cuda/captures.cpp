@@ -21,8 +21,6 @@ Table g_graphs;    // graph -> Recorded
 Table g_execs;     // executable graph -> Recorded
 pthread_mutex_t g_lock = PTHREAD_MUTEX_INITIALIZER;  // of what they hold
 
-uint64_t number(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
-
 // Under g_lock, as is what keep() makes.
 void append(Recorded* to, const Node& node) {
   to->lost = to->lost || !make_room(&to->nodes, &to->room, to->count + 1, 16, UINT32_MAX);
@@ -52,19 +50,17 @@ void keep(uint64_t capture, Add add) {
 void capture_began(void* stream, void* graph) {
   __atomic_store_n(&g_capturing, true, __ATOMIC_RELEASE);
   const uint64_t capture = capture_of(stream);
-  g_begun.insert(number(stream), reinterpret_cast<void*>(capture));
-  if (graph == nullptr || g_graphs.find(number(graph)) != nullptr) return;
+  g_begun.insert(key_of(stream), reinterpret_cast<void*>(capture));
+  if (graph == nullptr || g_graphs.find(key_of(graph)) != nullptr) return;
   // What it holds already was put there unseen.
-  if (auto* recorded = fresh_record<Recorded>(&g_graphs, number(graph))) recorded->lost = true;
+  if (auto* recorded = fresh_record<Recorded>(&g_graphs, key_of(graph))) recorded->lost = true;
 }
 
-uint64_t capture_begun_on(void* stream) {
-  return reinterpret_cast<uint64_t>(g_begun.remove(number(stream)));
-}
+uint64_t capture_begun_on(void* stream) { return key_of(g_begun.remove(key_of(stream))); }
 
 uint64_t capture_of(void* stream) {
   if (!__atomic_load_n(&g_capturing, __ATOMIC_ACQUIRE) ||
-      number(stream) <= streams::k_legacy_stream) {
+      key_of(stream) <= streams::k_legacy_stream) {
     return 0;
   }
   int status = k_not_captured;
@@ -81,18 +77,18 @@ void capture_ended(uint64_t capture, void* graph) {
   // Nothing was captured: an empty graph, which is known.
   if (recorded == nullptr) recorded = calloc(1, sizeof(Recorded));
   if (recorded == nullptr) return;
-  if (auto* before = g_graphs.get<Recorded>(number(graph))) {
+  if (auto* before = g_graphs.get<Recorded>(key_of(graph))) {
     const Locked locked(&g_lock);
     append_all(before, *static_cast<Recorded*>(recorded));
     return end(recorded);
   }
-  if (!g_graphs.insert(number(graph), recorded)) end(recorded);
+  if (!g_graphs.insert(key_of(graph), recorded)) end(recorded);
 }
 
 void graph_was_made(void* exec, void* graph) {
   executable_ended(exec);
-  const auto* from = g_graphs.get<Recorded>(number(graph));
-  auto* made = fresh_record<Recorded>(&g_execs, number(exec));
+  const auto* from = g_graphs.get<Recorded>(key_of(graph));
+  auto* made = fresh_record<Recorded>(&g_execs, key_of(exec));
   if (made == nullptr) return;
   {
     const Locked locked(&g_lock);
@@ -104,7 +100,7 @@ void graph_was_made(void* exec, void* graph) {
 }
 
 void graph_was_launched(void* stream, void* exec) {
-  const auto* made = g_execs.get<Recorded>(number(exec));
+  const auto* made = g_execs.get<Recorded>(key_of(exec));
   // Within a capture its nodes become nodes of the graph around it.
   if (const uint64_t capture = capture_of(stream)) {
     return keep(capture, [made](Recorded* around) {
@@ -123,10 +119,10 @@ void graph_was_launched(void* stream, void* exec) {
   count(k_cublas_calls, of_cublas);
 }
 
-void graph_ended(void* graph) { end(g_graphs.remove(number(graph))); }
+void graph_ended(void* graph) { end(g_graphs.remove(key_of(graph))); }
 void executable_ended(void* exec) {
   streams::graph_ended(exec);
-  end(g_execs.remove(number(exec)));
+  end(g_execs.remove(key_of(exec)));
 }
 
 bool happens_now(void* stream, const Node& node) {

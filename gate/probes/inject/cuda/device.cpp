@@ -10,20 +10,9 @@ namespace {
 
 constexpr uint32_t k_vendor = 0x10de;
 
-Asked g_asked;
-Once g_asked_once;
-
 }  // namespace
 
-const Asked& asked() {
-  g_asked_once.run([] {
-#define WEIR_FETCH(name, parameters) \
-  g_asked.name = reinterpret_cast<int(*) parameters>(streams::look_up(#name));
-    WEIR_CUDA_ASKED(WEIR_FETCH)
-#undef WEIR_FETCH
-  });
-  return g_asked;
-}
+WEIR_ASKED(Asked, asked, WEIR_CUDA_ASKED)
 
 }  // namespace cuda
 

@@ -1,6 +1,5 @@
 // Functions of the program: their names, their code and what it costs.
 #include <stdlib.h>
-#include <string.h>
 
 #include "gate/probes/inject/cuda/cuda.h"
 #include "gate/probes/inject/cuda/table.h"
@@ -11,26 +10,21 @@ namespace {
 
 Table g_facts;  // function -> weir_cuda_kernel
 
-uint64_t number(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
-
 }  // namespace
 
 void function_is(const void* function, const char* name) {
-  // The address may have been another function's, of a library that is gone. The old name is left
-  // to itself: another thread may be reading it.
-  streams::forget_function(function);
-  if (char* copy = strdup(name)) streams::g.names.insert(number(function), copy);
-  g_facts.remove(number(function));
+  streams::function_is(function, name);
+  g_facts.remove(key_of(function));
   if (const weir_cuda_kernel* facts = kernel_facts(name)) {
-    g_facts.insert(number(function), const_cast<weir_cuda_kernel*>(facts));
+    g_facts.insert(key_of(function), const_cast<weir_cuda_kernel*>(facts));
   }
 }
 void function_is_also(const void* function, const void* known) {
   streams::forget_function(function);
-  void* name = streams::g.names.find(number(known));
-  if (name != nullptr) streams::g.names.insert(number(function), name);
-  void* facts = g_facts.find(number(known));
-  if (facts != nullptr) g_facts.insert(number(function), facts);
+  void* name = streams::g.names.find(key_of(known));
+  if (name != nullptr) streams::g.names.insert(key_of(function), name);
+  void* facts = g_facts.find(key_of(known));
+  if (facts != nullptr) g_facts.insert(key_of(function), facts);
 }
 
 }  // namespace cuda
@@ -42,20 +36,20 @@ using namespace cuda;
 const char k_probe_name[] = "cuda";
 
 const char* name_of(const Launch& launch, void*) {
-  const void* known = g.names.find(number(launch.function));
+  const void* known = g.names.find(key_of(launch.function));
   return known != nullptr ? static_cast<const char*>(known) : launch.name;
 }
 
 // A plain launch has the hash of the machine code alone.
 uint64_t code_of(const Launch& launch) {
-  const auto* facts = g_facts.get<weir_cuda_kernel>(number(launch.function));
+  const auto* facts = g_facts.get<weir_cuda_kernel>(key_of(launch.function));
   if (facts == nullptr || launch.attributes == 0) return facts == nullptr ? 0 : facts->code;
   return hash_bytes(facts->code, &launch.attributes, sizeof launch.attributes);
 }
 
 // A twin's runtime answers from the machine code (gate/probes/twin/cuda), a GPU's from its own.
 void measure(const Launch& launch, weir_probe_code* out) {
-  const auto* facts = g_facts.get<weir_cuda_kernel>(number(launch.function));
+  const auto* facts = g_facts.get<weir_cuda_kernel>(key_of(launch.function));
   out->flags = WEIR_CODE_ASKED;
   const bool compiled = facts != nullptr && (facts->flags & WEIR_CUDA_KERNEL_GUESSED) == 0;
   if (!compiled && getenv(WEIR_CUDA_TWIN_VARIABLE) != nullptr) {

@@ -59,9 +59,7 @@ enum Attribute : int {
 using streams::Size3;
 
 // Is it a stream that was made, and not one of those that each device has?
-inline bool is_handle(const void* stream) {
-  return reinterpret_cast<uint64_t>(stream) > streams::k_thread_stream;
-}
+inline bool is_handle(const void* stream) { return key_of(stream) > streams::k_thread_stream; }
 
 enum CaptureStatus : int { k_not_captured = 0, k_captured = 1, k_capture_is_broken = 2 };
 constexpr int k_by_address = 4;  // cudaMemcpyDefault, beside streams::Direction

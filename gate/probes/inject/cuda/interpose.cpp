@@ -23,7 +23,7 @@ bool is_of_device(const void* at) {
   constexpr int k_memory_type = 2, k_of_device = 2;
   unsigned type = 0;
   return succeeds(asked().cuPointerGetAttribute, static_cast<void*>(&type), k_memory_type,
-                  reinterpret_cast<uint64_t>(at)) &&
+                  key_of(at)) &&
          type == k_of_device;
 }
 
@@ -69,8 +69,8 @@ void memory_asked(int result, uint64_t at, uint64_t bytes, int device) {
   if (result == k_ok) count(k_device_memory_bytes, memory_taken(at, bytes, device));
 }
 void taken(int result, void* const* at, uint64_t bytes) {
-  memory_asked(result, result == k_ok ? reinterpret_cast<uint64_t>(*at) : 0,
-               up_to_unit(bytes, k_small_memory_unit), current_device());
+  memory_asked(result, result == k_ok ? key_of(*at) : 0, up_to_unit(bytes, k_small_memory_unit),
+               current_device());
 }
 void created(int result, const uint64_t* handle, uint64_t bytes, const void* properties) {
   const auto* of = static_cast<const AllocationProperties*>(properties);
@@ -101,7 +101,7 @@ WEIR_EXPORTED void __cudaRegisterFunction(void** handle, const char* host, char*
       reinterpret_cast<decltype(&__cudaRegisterFunction)>(next_function(&slot, __func__));
   if (next == nullptr) return;
   next(handle, host, device, name, limit, a, b, c, d, e);
-  function_is(host, name);
+  cuda::function_is(host, name);
 }
 WEIR_COUNTED(WEIR_NAMED, __cudaGetKernel, (void** kernel, const void* host), (kernel, host),
              function_is_also(*kernel, host))
@@ -116,9 +116,9 @@ WEIR_COUNTED(WEIR_INNER_PTSZ, LaunchKernel,
 
 // --- cuBLAS and NCCL
 WEIR_COUNTED(WEIR_NAMED, cublasSetStream_v2, (void* handle, void* stream), (handle, stream),
-             g_cublas_streams.insert(reinterpret_cast<uint64_t>(handle), stream))
+             g_cublas_streams.insert(key_of(handle), stream))
 WEIR_ENDED(WEIR_NAMED, cublasDestroy_v2, (void* handle), (handle),
-           g_cublas_streams.remove(reinterpret_cast<uint64_t>(handle)))
+           g_cublas_streams.remove(key_of(handle)))
 // Only the handle is looked at. Each has at most 24 arguments, numbers and pointers: as many words
 // are handed on as they came, and what is beyond a function's own it does not read.
 #define WEIR_WORDS(X)                                                                             \
@@ -126,11 +126,10 @@ WEIR_ENDED(WEIR_NAMED, cublasDestroy_v2, (void* handle), (handle),
       X(16), X(17), X(18), X(19), X(20), X(21), X(22), X(23)
 #define WEIR_WORD(i) size_t w##i
 #define WEIR_SAME_WORD(i) w##i
-#define WEIR_MULTIPLIES(name)                                  \
-  WEIR_COUNTED(                                                \
-      WEIR_NAMED, name, (void* handle, WEIR_WORDS(WEIR_WORD)), \
-      (handle, WEIR_WORDS(WEIR_SAME_WORD)),                    \
-      library_ran(#name, g_cublas_streams.find(reinterpret_cast<uint64_t>(handle)), true))
+#define WEIR_MULTIPLIES(name)                                           \
+  WEIR_COUNTED(WEIR_NAMED, name, (void* handle, WEIR_WORDS(WEIR_WORD)), \
+               (handle, WEIR_WORDS(WEIR_SAME_WORD)),                    \
+               library_ran(#name, g_cublas_streams.find(key_of(handle)), true))
 WEIR_CUBLAS_PRODUCTS(WEIR_MULTIPLIES)
 WEIR_COUNTED(WEIR_NAMED, ncclAllReduce,
              (const void* from, void* to, size_t count, int type, int op, void* communicator,

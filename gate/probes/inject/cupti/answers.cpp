@@ -4,22 +4,8 @@
 
 namespace weir_probe {
 namespace cupti {
-namespace {
 
-Driver g_driver;
-Once g_driver_once;
-
-}  // namespace
-
-const Driver& driver() {
-  g_driver_once.run([] {
-#define WEIR_FETCH(name) \
-  g_driver.name = reinterpret_cast<decltype(g_driver.name)>(streams::look_up(#name));
-    WEIR_CUPTI_ASKED(WEIR_FETCH)
-#undef WEIR_FETCH
-  });
-  return g_driver;
-}
+WEIR_ASKED(Driver, driver, WEIR_CUPTI_ASKED)
 
 }  // namespace cupti
 

@@ -1,7 +1,6 @@
 // Which HIP runtime a call is meant for, and what only it can tell of its devices, kernels and
 // graphs.
 #include <stdio.h>
-#include <string.h>
 
 #include "gate/probes/inject/hip/hip.h"
 
@@ -11,28 +10,9 @@ namespace {
 
 constexpr uint32_t k_vendor = 0x1002;
 
-Asked g_asked;
-Once g_asked_once;
-
 }  // namespace
 
-const Asked& asked() {
-  g_asked_once.run([] {
-#define WEIR_FETCH(name, result, parameters) \
-  g_asked.name = reinterpret_cast<result(*) parameters>(streams::look_up(#name));
-    WEIR_HIP_ASKED(WEIR_FETCH)
-#undef WEIR_FETCH
-  });
-  return g_asked;
-}
-
-void function_was_found(void* function, const char* name) {
-  // The address may have been another function's, of a module that is gone.
-  streams::forget_function(function);
-  // The old name is left to itself: another thread may be reading it.
-  char* copy = strdup(name);
-  if (copy != nullptr) streams::g.names.insert(reinterpret_cast<uint64_t>(function), copy);
-}
+WEIR_ASKED(Asked, asked, WEIR_HIP_ASKED)
 
 }  // namespace hip
 
@@ -66,7 +46,7 @@ int current_device() {
 }
 
 const char* name_of(const Launch& launch, void* stream) {
-  if (void* known = g.names.find(reinterpret_cast<uint64_t>(launch.function))) {
+  if (void* known = g.names.find(key_of(launch.function))) {
     return static_cast<const char*>(known);
   }
   const auto ask = asked().hipKernelNameRefByPtr;

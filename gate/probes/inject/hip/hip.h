@@ -48,7 +48,4 @@ struct Asked {
 
 const Asked& asked();
 
-// A module's functions have no host function to be named by.
-void function_was_found(void* function, const char* name);
-
 }  // namespace weir_probe::hip

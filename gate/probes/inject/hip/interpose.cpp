@@ -38,7 +38,7 @@ void created(int result, const uint64_t* at, size_t bytes, const void*) {
 }
 void taken(int result, void* const* at, size_t bytes) {
   if (result != k_done) return;
-  memory_taken(reinterpret_cast<uint64_t>(*at), bytes, current_device());
+  memory_taken(key_of(*at), bytes, current_device());
 }
 
 }  // namespace api
@@ -87,8 +87,9 @@ WEIR_COUNTED(WEIR_ALONE, ExtModuleLaunchKernel,
                                      bz == 0 ? 0 : wz / bz},
                                     {bx, by, bz}, shared)))
 
+// A module's functions have no host function to be named by.
 WEIR_COUNTED(WEIR_ALONE, ModuleGetFunction, (void** f, void* module, const char* name),
-             (f, module, name), function_was_found(*f, name))
+             (f, module, name), function_is(*f, name))
 
 WEIR_COUNTED(WEIR_ALONE, MemcpyWithStream,
              (void* to, const void* from, size_t bytes, int direction, void* stream),

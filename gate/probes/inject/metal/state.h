@@ -94,8 +94,6 @@ struct Globals : OwnFile {  // its lock is that of the records and the hooks, to
 };
 extern Globals g;
 
-inline uint64_t key_of(const void* object) { return reinterpret_cast<uint64_t>(object); }
-
 // Hooks the class of an object that the program was given.
 void meet(Kind kind, id object);
 

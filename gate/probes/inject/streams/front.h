@@ -17,6 +17,18 @@ void* look_up(const char* name);
 // The same, remembered in `slot`.
 void* next_function(void** slot, const char* name);
 
+// `type`, a struct of functions that LIST names, with those of the library below: looked up when
+// `ask` is first called, null where it has none.
+#define WEIR_LOOK_UP(name, ...) \
+  table.name = reinterpret_cast<decltype(table.name)>(weir_probe::streams::look_up(#name));
+#define WEIR_ASKED(type, ask, LIST)      \
+  const type& ask() {                    \
+    static type table;                   \
+    static Once once;                    \
+    once.run([] { LIST(WEIR_LOOK_UP) }); \
+    return table;                        \
+  }
+
 // initial-exec: read in two instructions, and no part of the C library that could allocate.
 extern __thread const char* t_outermost __attribute__((tls_model("initial-exec")));
 

@@ -48,7 +48,7 @@ uint64_t memory_taken(uint64_t at, uint64_t bytes, int device) {
 }
 void memory_given_back(const void* at) {
   const Changing changing;
-  g_memory.give_back(reinterpret_cast<uint64_t>(at));
+  g_memory.give_back(key_of(at));
 }
 void memory_reset(int device) {
   const Changing changing;

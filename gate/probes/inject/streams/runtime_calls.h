@@ -46,8 +46,7 @@ WEIR_COUNTED(WEIR_ALONE, DeviceSynchronize, (), (), waited_for_device())
 WEIR_POLLED(WEIR_PTSZ_SPT, StreamQuery, stream, stream_of(meant(stream)))
 WEIR_POLLED(WEIR_ALONE, EventQuery, event, stream_of_event(event))
 WEIR_ENDED(WEIR_ALONE, StreamDestroy, (void* stream), (stream), stream_ended(stream))
-WEIR_ENDED(WEIR_ALONE, EventDestroy, (void* event), (event),
-           g.events.remove(reinterpret_cast<uint64_t>(event)))
+WEIR_ENDED(WEIR_ALONE, EventDestroy, (void* event), (event), g.events.remove(key_of(event)))
 WEIR_COUNTED(WEIR_PTSZ_SPT, EventRecord, (void* event, void* stream), (event, stream),
              api::recorded(event, meant(stream)))
 WEIR_COUNTED(WEIR_PTSZ, EventRecordWithFlags, (void* event, void* stream, unsigned flags),

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 namespace weir_probe::streams {
 
@@ -26,8 +27,8 @@ int known_device() {
 }
 
 // The named streams are one per device; the per-thread ones are counted together.
-uint64_t key_of(void* handle, int device) {
-  const auto number = reinterpret_cast<uint64_t>(handle);
+uint64_t stream_key(void* handle, int device) {
+  const uint64_t number = key_of(handle);
   if (number > k_thread_stream) return number;
   const uint64_t kind = number == k_thread_stream ? k_thread_stream : k_legacy_stream;
   return (static_cast<uint64_t>(device) + 1) << 4 | kind;
@@ -53,7 +54,7 @@ Stream* describe_stream(uint64_t key, int device) {
 }
 
 uint64_t kernel_key(const void* function, int device) {
-  return reinterpret_cast<uint64_t>(function) * 32 + static_cast<uint64_t>(device);
+  return key_of(function) * 32 + static_cast<uint64_t>(device);
 }
 
 weir_probe_kernel* kernel_of(const Launch& launch, void* stream, const Stream& on) {
@@ -172,12 +173,12 @@ bool add_nodes(Graph* to, void* graph, int depth) {
 
 void graph_was_made(void* exec, void* graph) {
   graph_ended(exec);
-  auto* record = fresh_record<Graph>(&g.graphs, reinterpret_cast<uint64_t>(exec));
+  auto* record = fresh_record<Graph>(&g.graphs, key_of(exec));
   if (record != nullptr && !add_nodes(record, graph, 0)) graph_ended(exec);
 }
 
 void graph_ended(void* exec) {
-  auto* record = static_cast<Graph*>(g.graphs.remove(reinterpret_cast<uint64_t>(exec)));
+  auto* record = static_cast<Graph*>(g.graphs.remove(key_of(exec)));
   if (record == nullptr) return;
   free(record->launches);
   free(record);
@@ -198,8 +199,8 @@ void classify_device(weir_probe_device* device) {
 }
 
 Stream* stream_of(void* handle) {
-  const int device = reinterpret_cast<uint64_t>(handle) > k_thread_stream ? -1 : known_device();
-  const uint64_t key = key_of(handle, device);
+  const int device = key_of(handle) > k_thread_stream ? -1 : known_device();
+  const uint64_t key = stream_key(handle, device);
   if (is_ready(g)) {
     auto* known = g.streams.get<Stream>(key);
     if (known != nullptr && __atomic_load_n(&known->device, __ATOMIC_ACQUIRE) != 0) return known;
@@ -209,8 +210,8 @@ Stream* stream_of(void* handle) {
 }
 
 void stream_ended(void* handle) {
-  if (reinterpret_cast<uint64_t>(handle) <= k_thread_stream) return;
-  auto* stream = g.streams.get<Stream>(reinterpret_cast<uint64_t>(handle));
+  if (key_of(handle) <= k_thread_stream) return;
+  auto* stream = g.streams.get<Stream>(key_of(handle));
   if (stream == nullptr) return;
   __atomic_store_n(&stream->pending, 0, __ATOMIC_RELEASE);
   __atomic_store_n(&stream->device, 0, __ATOMIC_RELEASE);
@@ -243,6 +244,13 @@ void forget_function(const void* function) {
   }
 }
 
+void function_is(const void* function, const char* name) {
+  // It may have been another function's address, of a library that is gone. The old name is left to
+  // itself: another thread may be reading it.
+  forget_function(function);
+  if (char* copy = strdup(name)) g.names.insert(key_of(function), copy);
+}
+
 void launched(void* handle, const Launch& launch) {
   Stream* stream = running_stream(handle);
   if (stream == nullptr) return;
@@ -253,7 +261,7 @@ void launched(void* handle, const Launch& launch) {
 void launched_graph(void* handle, void* exec) {
   Stream* stream = running_stream(handle);
   if (stream == nullptr) return;
-  auto* graph = g.graphs.get<Graph>(reinterpret_cast<uint64_t>(exec));
+  auto* graph = g.graphs.get<Graph>(key_of(exec));
   if (graph == nullptr) {
     // Made where the probe could not see it, or too large to be kept.
     set_flag(&g.file, WEIR_PROBE_CALLS_UNSEEN);
@@ -287,7 +295,7 @@ void recorded(void* event, void* handle) {
   Stream* stream = running_stream(handle);
   if (stream == nullptr) return;
   add(g.markers, 1);
-  g.events.insert(reinterpret_cast<uint64_t>(event), stream);
+  g.events.insert(key_of(event), stream);
 }
 
 void waits_for_event(void* handle) {
@@ -319,8 +327,6 @@ void polled(Stream* stream, int result) {
   if (result == k_done) count_sync(stream);
 }
 
-Stream* stream_of_event(void* event) {
-  return g.events.get<Stream>(reinterpret_cast<uint64_t>(event));
-}
+Stream* stream_of_event(void* event) { return g.events.get<Stream>(key_of(event)); }
 
 }  // namespace weir_probe::streams

@@ -97,8 +97,9 @@ weir_probe_launch sizes_of(Size3 grid, Size3 block, size_t shared);
 // Reads what `graph` does into the record of `exec`.
 void graph_was_made(void* exec, void* graph);
 void graph_ended(void* exec);
-// The address stands for another function from now on.
+// The address stands for another function from now on; the same with its name.
 void forget_function(const void* function);
+void function_is(const void* function, const char* name);
 
 // Calls that succeeded, or polls that answered `result`. They count nothing on a stream that is
 // being captured: that builds a graph, which counts when it is launched.
