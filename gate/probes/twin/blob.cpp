@@ -107,15 +107,8 @@ bool open_twin(const char* path, size_t length, Twin* out) {
   memcpy(name, path, length);
   name[length] = '\0';
   memset(out, 0, sizeof *out);
-  const int descriptor = open(name, O_RDONLY | O_CLOEXEC);
-  // lseek, because fstat is a newer glibc's than the one that is required.
-  const off_t size = descriptor < 0 ? 0 : lseek(descriptor, 0, SEEK_END);
-  out->size = size <= 0 ? 0 : static_cast<size_t>(size);
-  out->bytes =
-      out->size == 0 ? MAP_FAILED : mmap(nullptr, out->size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  if (descriptor >= 0) close(descriptor);
-  if (out->bytes == MAP_FAILED) {
-    out->bytes = nullptr;
+  out->bytes = weir_probe::map_file(name, &out->size);
+  if (out->bytes == nullptr) {
     say("cannot read ", name, ": no such device");
     return false;
   }

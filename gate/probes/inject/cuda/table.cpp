@@ -34,19 +34,6 @@ int by_name(const void* wanted, const void* entry) {
 
 }  // namespace
 
-const void* map_file(const char* path, size_t* bytes) {
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return nullptr;
-  void* at = MAP_FAILED;
-  const off_t size = lseek(file, 0, SEEK_END);
-  if (size > 0) {
-    *bytes = static_cast<size_t>(size);
-    at = mmap(nullptr, *bytes, PROT_READ, MAP_PRIVATE, file, 0);
-  }
-  close(file);
-  return at == MAP_FAILED ? nullptr : at;
-}
-
 const weir_cuda_kernel* kernel_facts(const char* symbol) {
   g_kernels_once.run(load_kernels);
   if (g_kernels == nullptr) return nullptr;

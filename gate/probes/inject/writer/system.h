@@ -148,6 +148,17 @@ inline void move_mapping(void* from, void* to, size_t size) {
 }
 #endif
 
+// A whole file, mapped to read; null where it cannot be, or is empty. `*bytes`: its size.
+inline void* map_file(const char* path, size_t* bytes) {
+  const int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+  // lseek, because fstat is a newer glibc's than the one that is required.
+  const off_t size = descriptor < 0 ? 0 : lseek(descriptor, 0, SEEK_END);
+  *bytes = size <= 0 ? 0 : static_cast<size_t>(size);
+  void* at = size <= 0 ? MAP_FAILED : mmap(nullptr, *bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+  if (descriptor >= 0) close(descriptor);
+  return at == MAP_FAILED ? nullptr : at;
+}
+
 // All of it, or false with errno set.
 inline bool write_all(int descriptor, const void* bytes, uint64_t size, uint64_t at) {
   const char* from = static_cast<const char*>(bytes);

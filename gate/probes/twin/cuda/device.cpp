@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "gate/probes/inject/cuda/table.h"
+#include "gate/probes/inject/writer/system.h"
 #include "gate/probes/twin/cuda/cuda.h"
 
 namespace weir_probe::cuda_twin {
