@@ -3,7 +3,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/calibration_text.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/verdict/over_depth.hpp"

@@ -7,8 +7,9 @@
 #include "gate/probes/read/twin_facts.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/probes/twin/blob.h"
+#include "gate/report/device_matrix.hpp"
+#include "gate/report/device_text.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/texts.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

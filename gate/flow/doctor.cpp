@@ -7,7 +7,7 @@
 #include "gate/flow/devices.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/probes/read/fit.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/doctor.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/machine_health.hpp"
 #include "gate/sys/paths.hpp"

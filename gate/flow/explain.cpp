@@ -5,7 +5,10 @@
 #include "gate/flow/judge.hpp"
 #include "gate/flow/profile_files.hpp"
 #include "gate/model/gguf.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/compare_text.hpp"
+#include "gate/report/explain_text.hpp"
+#include "gate/report/formats.hpp"
+#include "gate/report/markdown.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

@@ -6,7 +6,7 @@
 #include "gate/flow/judge.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/reach.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/profile_text.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

@@ -8,7 +8,6 @@
 #include "gate/flow/reach.hpp"
 #include "gate/flow/reports.hpp"
 #include "gate/flow/shards.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 

@@ -11,7 +11,7 @@
 #include "gate/model/gguf.hpp"
 #include "gate/probes/read/twin_folder.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/profile_text.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/metric.hpp"
 

@@ -8,7 +8,7 @@
 #include "gate/probes/read/read_kernels.hpp"
 #include "gate/probes/recorded_kernels.h"
 #include "gate/report/layout.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/replayed_kernels.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

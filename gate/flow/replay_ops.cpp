@@ -10,7 +10,7 @@
 #include "gate/probes/events.h"
 #include "gate/probes/read/read_kernels.hpp"
 #include "gate/probes/read/replay_events.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/replay_text.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/system.hpp"
 

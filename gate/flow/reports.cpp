@@ -3,6 +3,8 @@
 #include "gate/flow/kernel_code.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/redacted.hpp"
+#include "gate/report/annotations.hpp"
+#include "gate/report/terminal.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

@@ -9,6 +9,7 @@
 #include "gate/flow/job.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/formats.hpp"
+#include "gate/report/markdown.hpp"
 
 namespace weir::flow {
 

@@ -6,7 +6,7 @@
 #include "gate/config/parse.hpp"
 #include "gate/flow/base.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/shards_text.hpp"
 #include "gate/run/plan.hpp"
 #include "gate/sys/paths.hpp"
 

@@ -3,7 +3,7 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/accept.hpp"
 #include "gate/flow/configure.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/baseline_text.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {

@@ -4,7 +4,6 @@
 #include "gate/base/text.hpp"
 #include "gate/history/changes.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/sys/clock.hpp"
 

@@ -5,8 +5,8 @@
 #include "gate/base/text.hpp"
 #include "gate/publish/parts.hpp"
 #include "gate/publish/post.hpp"
+#include "gate/report/check.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
 
 namespace weir::publish {
 

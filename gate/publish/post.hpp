@@ -14,7 +14,8 @@
 
 #include "gate/publish/api.hpp"
 #include "gate/publish/target.hpp"
-#include "gate/report/formats.hpp"
+#include "gate/report/check.hpp"
+#include "gate/report/markdown.hpp"
 
 namespace weir::publish {
 

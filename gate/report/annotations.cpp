@@ -1,3 +1,5 @@
+#include "gate/report/annotations.hpp"
+
 #include <algorithm>
 #include <vector>
 
@@ -6,7 +8,6 @@
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
 
 namespace weir::report {

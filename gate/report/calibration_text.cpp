@@ -1,10 +1,12 @@
+#include "gate/report/calibration_text.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "gate/base/find.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/text_style.hpp"
 
 namespace weir::report {
 namespace {

@@ -1,9 +1,12 @@
+#include "gate/report/check.hpp"
+
 #include <algorithm>
 
 #include "gate/base/text.hpp"
+#include "gate/report/annotations.hpp"
 #include "gate/report/document.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/markdown.hpp"
 
 namespace weir::report {
 

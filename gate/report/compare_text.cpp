@@ -1,3 +1,5 @@
+#include "gate/report/compare_text.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,9 +13,8 @@
 #include "gate/base/names.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
+#include "gate/report/explain_text.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/texts.hpp"
 
 namespace weir::report {
 namespace {

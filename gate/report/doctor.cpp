@@ -1,3 +1,5 @@
+#include "gate/report/doctor.hpp"
+
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -8,7 +10,7 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/text_style.hpp"
 
 namespace weir::report {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/pictures.hpp"
+#include "gate/report/ratios.hpp"
 
 namespace weir::report {
 namespace {

@@ -1,10 +1,11 @@
+#include "gate/report/explain_text.hpp"
+
 #include <fmt/format.h>
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/texts.hpp"
 
 namespace weir::report {
 namespace {

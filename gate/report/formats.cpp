@@ -1,5 +1,10 @@
 #include "gate/report/formats.hpp"
 
+#include "gate/report/html.hpp"
+#include "gate/report/junit.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/open_metrics.hpp"
+
 namespace weir::report {
 namespace {
 

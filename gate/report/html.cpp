@@ -1,3 +1,5 @@
+#include "gate/report/html.hpp"
+
 #include <functional>
 #include <set>
 #include <span>
@@ -9,10 +11,11 @@
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/report/html_style.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/pictures.hpp"
+#include "gate/report/load_curves.hpp"
+#include "gate/report/ratios.hpp"
+#include "gate/report/requests_figure.hpp"
 
 namespace weir::report {
 namespace {

@@ -1,3 +1,5 @@
+#include "gate/report/load_curves.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -7,7 +9,6 @@
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/html_style.hpp"
-#include "gate/report/pictures.hpp"
 
 namespace weir::report {
 namespace {

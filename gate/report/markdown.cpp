@@ -1,3 +1,5 @@
+#include "gate/report/markdown.hpp"
+
 #include <algorithm>
 #include <span>
 
@@ -7,9 +9,8 @@
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/pictures.hpp"
+#include "gate/report/ratios.hpp"
 
 namespace weir::report {
 namespace {

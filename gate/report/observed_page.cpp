@@ -1,3 +1,5 @@
+#include "gate/report/observed_page.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -8,7 +10,8 @@
 #include "gate/base/text.hpp"
 #include "gate/report/hiding.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/profile_page.hpp"
+#include "gate/report/observed_tables.hpp"
+#include "gate/report/timeline_document.hpp"
 
 namespace weir::report {
 namespace {

@@ -1,3 +1,5 @@
+#include "gate/report/observed_tables.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -8,7 +10,7 @@
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/profile_page.hpp"
+#include "gate/report/timeline_document.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {

@@ -1,3 +1,5 @@
+#include "gate/report/observed_text.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -9,8 +11,8 @@
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/profile_page.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/observed_tables.hpp"
+#include "gate/report/timeline_document.hpp"
 
 namespace weir::report {
 namespace {

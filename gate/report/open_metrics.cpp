@@ -1,3 +1,5 @@
+#include "gate/report/open_metrics.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -10,7 +12,6 @@
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/unit/metric.hpp"
 

@@ -1,3 +1,5 @@
+#include "gate/report/ratios.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -7,9 +9,7 @@
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/pictures.hpp"
 #include "gate/stats/quantile.hpp"
 
 namespace weir::report {

@@ -1,8 +1,9 @@
+#include "gate/report/requests_figure.hpp"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "gate/report/pictures.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {

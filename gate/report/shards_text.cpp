@@ -1,10 +1,11 @@
+#include "gate/report/shards_text.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/texts.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {

@@ -1,3 +1,5 @@
+#include "gate/report/terminal.hpp"
+
 #include <algorithm>
 #include <span>
 
@@ -6,9 +8,8 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
-#include "gate/report/formats.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/pictures.hpp"
+#include "gate/report/ratios.hpp"
 
 namespace weir::report {
 namespace {

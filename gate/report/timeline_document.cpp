@@ -1,3 +1,5 @@
+#include "gate/report/timeline_document.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -8,7 +10,6 @@
 #include "gate/base/find.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/profile_page.hpp"
 
 namespace weir::report {
 namespace {

@@ -1,3 +1,5 @@
+#include "gate/report/timeline_text.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -6,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "gate/report/layout.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/observed_text.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {

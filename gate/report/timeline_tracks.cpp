@@ -1,4 +1,6 @@
 // A timeline on tracks: as the page of a profile, and as a Chrome trace.
+#include "gate/report/timeline_tracks.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,8 +13,7 @@
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/profile_page.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/timeline_document.hpp"
 
 namespace weir::report {
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "gate/report/profile_page.hpp"
+#include "gate/report/timeline_document.hpp"
 #include "gate/sys/files.hpp"
 
 namespace {

@@ -2,7 +2,7 @@
 //   served_fixture PAGES OUT     OUT/index.html, OUT/gate.html
 #include <cstdio>
 
-#include "gate/report/formats.hpp"
+#include "gate/report/html.hpp"
 #include "gate/site/site.hpp"
 #include "gate/sys/files.hpp"
 

@@ -12,7 +12,7 @@
 #include "gate/base/text.hpp"
 #include "gate/probes/read/code_facts.hpp"
 #include "gate/probes/read/read_kernels.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/replayed_kernels.hpp"
 
 #include "tests/probes/support.hpp"
 

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/calibration_text.hpp"
 
 #include "tests/report/support.hpp"
 

@@ -1,9 +1,13 @@
 // A verdict as GitHub's check run and commit status.
+#include "gate/report/check.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/formats.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
 
 #include "tests/report/fixtures.hpp"
 

@@ -1,10 +1,11 @@
 // Recorded outputs of profilers beside each other, as people read them.
+#include "gate/report/compare_text.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
 #include "gate/explain/compare.hpp"
-#include "gate/report/texts.hpp"
 
 #include "tests/report/support.hpp"
 

@@ -1,9 +1,10 @@
 // `weir device matrix` as people read it.
+#include "gate/report/device_matrix.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/texts.hpp"
 
 #include "tests/report/support.hpp"
 

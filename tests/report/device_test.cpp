@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/json.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/device_text.hpp"
 
 #include "tests/report/support.hpp"
 

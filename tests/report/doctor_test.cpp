@@ -1,9 +1,10 @@
+#include "gate/report/doctor.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/texts.hpp"
 
 #include "tests/report/support.hpp"
 

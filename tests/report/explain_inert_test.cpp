@@ -5,8 +5,11 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/formats.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/annotations.hpp"
+#include "gate/report/explain_text.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
 
 #include "tests/explain/build.hpp"
 #include "tests/report/fixtures.hpp"

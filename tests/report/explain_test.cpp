@@ -4,7 +4,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/explain_text.hpp"
 
 #include "tests/explain/build.hpp"
 

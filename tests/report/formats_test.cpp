@@ -5,6 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/annotations.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/junit.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/open_metrics.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/support.hpp"

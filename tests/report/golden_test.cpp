@@ -1,7 +1,12 @@
 // Every format of every fixture, as whole files.
 #include <gtest/gtest.h>
 
+#include "gate/report/annotations.hpp"
 #include "gate/report/formats.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/junit.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/paired_fixtures.hpp"

@@ -9,8 +9,11 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/report/annotations.hpp"
+#include "gate/report/check.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
 
 #include "tests/report/paired_fixtures.hpp"
 #include "tests/report/support.hpp"

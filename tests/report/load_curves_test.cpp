@@ -1,8 +1,11 @@
 // Latency against load, for a page; and what a server says of itself. Numbers are invented.
+#include "gate/report/load_curves.hpp"
+
 #include <gmock/gmock.h>
 
-#include "gate/report/formats.hpp"
-#include "gate/report/pictures.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/requests_figure.hpp"
+#include "gate/report/terminal.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/support.hpp"

@@ -1,11 +1,12 @@
 // Markdown as GitHub's own renderer (cmark-gfm, a Debian package) sees it.
+#include "gate/report/markdown.hpp"
+
 #include <set>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/report/escape.hpp"
-#include "gate/report/formats.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/support.hpp"

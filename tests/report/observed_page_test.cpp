@@ -1,4 +1,6 @@
 // The page of what an engine or a profiler wrote: what is in it, and what never is.
+#include "gate/report/observed_page.hpp"
+
 #include <map>
 #include <string>
 #include <vector>
@@ -7,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/report/hiding.hpp"
-#include "gate/report/profile_page.hpp"
+#include "gate/report/timeline_document.hpp"
 #include "gate/unit/metric.hpp"
 
 namespace weir::report {

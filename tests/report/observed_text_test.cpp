@@ -1,8 +1,8 @@
 // What a profiler wrote, shown to people.
+#include "gate/report/observed_text.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
-#include "gate/report/profile_texts.hpp"
 
 namespace weir::report {
 namespace observed_text_test {

@@ -1,4 +1,6 @@
 // OpenMetrics text: what its grammar allows, and what GitLab's reader of it takes in.
+#include "gate/report/open_metrics.hpp"
+
 #include <algorithm>
 #include <optional>
 #include <set>
@@ -7,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/formats.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/support.hpp"

@@ -1,8 +1,12 @@
 // Edits to the rules stand first in every report, and what is in them stays text.
 #include <gmock/gmock.h>
 
+#include "gate/report/annotations.hpp"
 #include "gate/report/document.hpp"
-#include "gate/report/formats.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/junit.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
 
 #include "tests/report/fixtures.hpp"
 

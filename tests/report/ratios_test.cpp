@@ -1,11 +1,15 @@
 // Pictures of the ratios of pairs, and what hangs on a base program in reports.
+#include "gate/report/ratios.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/annotations.hpp"
 #include "gate/report/document.hpp"
-#include "gate/report/formats.hpp"
-#include "gate/report/pictures.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
 
 #include "tests/report/paired_fixtures.hpp"
 #include "tests/report/support.hpp"

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/profile_texts.hpp"
-#include "gate/report/texts.hpp"
+#include "gate/report/baseline_text.hpp"
+#include "gate/report/profile_text.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/support.hpp"

@@ -1,8 +1,9 @@
+#include "gate/report/terminal.hpp"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/formats.hpp"
 
 #include "tests/report/fixtures.hpp"
 #include "tests/report/support.hpp"

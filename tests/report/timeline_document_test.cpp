@@ -1,4 +1,6 @@
 // The document of a profile's page, and what a command line shows of itself there.
+#include "gate/report/timeline_document.hpp"
+
 #include <cmath>
 #include <limits>
 
@@ -7,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/report/hiding.hpp"
-#include "gate/report/profile_page.hpp"
+#include "gate/report/timeline_tracks.hpp"
 
 namespace weir::report {
 namespace timeline_document_test {

@@ -5,7 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/timeline_text.hpp"
+#include "gate/report/timeline_tracks.hpp"
 
 #include "tests/report/support.hpp"
 

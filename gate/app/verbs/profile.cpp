@@ -4,7 +4,7 @@
 
 #include "gate/app/options.hpp"
 #include "gate/probes/read/timeline.hpp"
-#include "gate/report/profile_texts.hpp"
+#include "gate/report/observed_text.hpp"
 
 namespace weir::app {
 

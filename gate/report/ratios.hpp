@@ -1,10 +1,11 @@
-// Small pictures: ratios of pairs, latency against load.
+// Times that pairs of processes judge: a small picture of the ratios, one line of text or an SVG.
+//
+// The axis is the relative change of the metric (now / base - 1, so a drop is to the left), the
+// bars count pairs. Bars end where a mark stands, so each lies on one side of it: no change, what
+// is tolerated, the limit. Pairs far out are counted in the outermost bars. Pure.
 #pragma once
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,12 +14,6 @@
 #include "gate/verdict/verdict.hpp"
 
 namespace weir::report {
-
-// Times that pairs of processes judge: a small picture of the ratios, one line of text or an SVG.
-//
-// The axis is the relative change of the metric (now / base - 1, so a drop is to the left), the
-// bars count pairs. Bars end where a mark stands, so each lies on one side of it: no change, what
-// is tolerated, the limit. Pairs far out are counted in the outermost bars. Pure.
 
 // Judged (or watched, at `mode: report`) by pairs of which at least one ended on both sides.
 [[nodiscard]] bool has_picture(const verdict::MetricVerdict& metric);
@@ -61,39 +56,5 @@ struct Histogram {
 
 // Where the runs of both sides lie, a line each, where they spread unlike each other; else nothing.
 [[nodiscard]] std::vector<std::string> spread_words(const verdict::MetricVerdict& metric);
-
-// Latency against load: the cells of one prompt at several concurrencies, as small pictures and as
-// a table of the same numbers. Pure.
-
-struct LoadPoint {
-  std::int64_t concurrency = 1;
-  // p50, p90, p99 of this side, in seconds.
-  std::array<std::optional<double>, 3> first_token{}, per_token{};
-  std::optional<double> tokens_per_second{};
-  // What each was before: medians, and the rate.
-  std::optional<double> base_first_token{}, base_per_token{}, base_tokens_per_second{};
-};
-
-struct LoadCurve {
-  profile::CellKey cell;          // without its concurrency
-  std::vector<LoadPoint> points;  // by rising concurrency, two or more
-};
-
-// <figure> of requests of one load, a point each: end-to-end latency and time to first token
-// against when it should have begun. `latencies` as EngineReport::latencies, which may be hostile;
-// "" for few requests. One path a colour, so that ten thousand of them open at once. `requests`:
-// how many there were, of which these may be some.
-[[nodiscard]] std::string requests_figure(std::span<const std::int64_t> latencies,
-                                          std::optional<std::int64_t> requests = {});
-
-// <figure> of how many graphs computed how many tokens at once, a bar each. "" for none.
-[[nodiscard]] std::string batches_figure(std::span<const profile::BatchBar> bars);
-
-// Of the cells in their order; a prompt measured at one concurrency alone makes none.
-[[nodiscard]] std::vector<LoadCurve> load_curves(const verdict::GateVerdict& gate);
-
-// <figure> for a page: a panel each of time to first token, time per output token and output
-// tokens/s, coloured by the page's style and told apart by dashes as well, and the table.
-[[nodiscard]] std::string load_figure(const LoadCurve& curve);
 
 }  // namespace weir::report

@@ -6,6 +6,7 @@
 // fit to show here, and what would end the page's data is written by its code. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -16,10 +17,7 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/result.hpp"
-#include "gate/observed/observed.hpp"
 #include "gate/observed/timeline.hpp"
-#include "gate/observed/totals.hpp"
-#include "gate/report/hiding.hpp"
 
 namespace weir::report {
 
@@ -127,53 +125,5 @@ class TimelineDocument {
 // with Code::data where that is missing.
 [[nodiscard]] Result<std::string> timeline_page(std::string_view page,
                                                 const TimelineDocument& document);
-
-// A timeline as the document of a page: tracks for CPU threads, queues, their copies, and backends;
-// arrows from what was submitted to where it ran, and for what the engine moved between backends.
-// Pure.
-
-// `facts` is what the caller knows besides: machine, command line, version. The timeline's own
-// warnings, devices and work without times are added. Device work is named by kernel or by op.
-[[nodiscard]] TimelineDocument timeline_document(const observed::Timeline& timeline,
-                                                 PageFacts facts,
-                                                 observed::By by = observed::By::kernel);
-
-// What an engine or a profiler wrote, as the document of a page: facts, doubts, tables of ops,
-// steps, command buffers and results, and tracks where it is known when things took place.
-//
-// Unless private parts are to be shown, what hiding.hpp takes out is not in it: paths are cut to
-// their last part, texts that the document calls places (hosts among them) do not appear at all
-// otherwise, and facts that are about prompts, users or hosts are left out. Pure.
-
-struct ObservedPageOptions {
-  Private privacy = Private::hidden;
-  observed::GroupBy by = observed::GroupBy::kernel;
-};
-
-// `around` is what the caller knows besides: a title, weir's version. `moments` is absent where the
-// format has none.
-[[nodiscard]] TimelineDocument observed_page(const observed::Observed& observed,
-                                             const observed::ObservedMoments* moments,
-                                             PageFacts around,
-                                             const ObservedPageOptions& options = {});
-
-// Tables of what an engine or a profiler wrote, for its page (observed_page) and its text
-// (observed_text). Pure.
-
-// Those that hold something, in the order of the page. `counters`: also a table of those, as no
-// track shows them.
-[[nodiscard]] std::vector<PageTable> observed_tables(const observed::Observed& observed,
-                                                     observed::GroupBy by, bool counters);
-
-// Single ones, with a row for each in the document's order; columns in which nobody has anything
-// are left out, but in the table of ops. No rows where there are none.
-[[nodiscard]] PageTable op_table(const observed::Observed& observed, observed::GroupBy by);
-[[nodiscard]] PageTable buffer_table(const observed::Observed& observed);
-[[nodiscard]] PageTable step_table(const observed::Observed& observed);
-[[nodiscard]] PageTable split_table(const observed::Observed& observed);
-// The one that `by`, one of observed_groupings(), asks for.
-[[nodiscard]] PageTable table_by(const observed::Observed& observed, std::string_view by);
-// Work of the decode rows, by kernel, each figure divided by the tokens that they cover.
-[[nodiscard]] PageTable token_table(const observed::Observed& observed);
 
 }  // namespace weir::report

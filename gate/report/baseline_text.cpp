@@ -1,0 +1,105 @@
+#include "gate/report/baseline_text.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gate/base/text.hpp"
+#include "gate/report/count_tables.hpp"
+#include "gate/report/document.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/stats/quantile.hpp"
+
+namespace weir::report {
+
+using baseline::Baseline;
+
+std::string baseline_list(std::span<const Baseline> baselines, int width) {
+  if (baselines.empty()) return "No baselines are stored.\n";
+  // One line a cell would be wider than a terminal: the class stands below its cell.
+  Page page(columns_of(width));
+  std::string cell;
+  std::size_t cells = 0;
+  for (const Baseline& stored : baselines) {
+    if (stored.cell != cell) {
+      cell = stored.cell;
+      ++cells;
+      page.say(0, one_line(cell, 300));
+    }
+    std::vector<std::string> has{plural(stored.counts.size(), "count")};
+    if (stored.kernels) has.push_back(plural(stored.kernels->counts.size(), "kernel"));
+    std::size_t runs = 0;
+    for (const auto& [machine, sessions] : stored.sessions) runs += sessions.size();
+    if (runs > 0) {
+      has.push_back(plural(runs, "stored run") + " on " +
+                    plural(stored.sessions.size(), "machine class", "machine classes"));
+    }
+    page.say(2, one_line(stored.device_class, 200) + "   " + text::join(has));
+    if (!stored.reason.empty())
+      page.paragraph("    ", "reason: " + one_line(stored.reason, 1000), 4);
+  }
+  page.blank();
+  page.say(0, "{} of {}.", plural(baselines.size(), "baseline"), plural(cells, "cell"));
+  return page.finish();
+}
+
+std::string baseline_show(const Baseline& stored, int width) {
+  Page page(columns_of(width));
+  page.say(0, one_line(stored.cell, 300));
+  page.say(2, "device class  " + one_line(stored.device_class, 200));
+  const std::string device = one_line(stored.device_name, 200);
+  if (!device.empty()) page.say(2, "device        " + device);
+  page.say(2, "fingerprint   " + one_line(stored.fingerprint, 100));
+  if (!stored.reason.empty()) {
+    page.paragraph("  ", "reason        " + one_line(stored.reason, 1000), 16);
+  }
+  const auto& lengths = stored.lengths;
+  if (!lengths.empty()) page.say(2, "counted at    {}", fmt::join(lengths, ", "));
+  TextTable counts{{"count", "value", "nature"}, {false, true, false}};
+  for (const auto& [name, measured] : stored.counts) {
+    std::string nature = measured.nature == profile::Nature::exact ? "exact" : "nearly exact";
+    if (const auto within = measured.repeatability) {
+      nature += fmt::format(", within {} %", about(*within * 100));
+    }
+    counts.rows.push_back(
+        {clip(one_line(unit::label(measured.metric), 96), 32), value_text(measured), nature});
+  }
+  const auto add = [&](const TextTable& table) {
+    page.blank();
+    page.table(table);
+  };
+  if (!counts.rows.empty()) add(counts);
+  if (stored.kernels && !stored.kernels->counts.empty()) {
+    TextTable kernels{{"times", stored.kernels->named ? "kernel" : "kernel (hash of its code)"},
+                      {true, false}};
+    add_counts(kernels, *stored.kernels, 200);
+    add(kernels);
+  }
+  if (stored.functions && !stored.functions->counts.empty()) {
+    TextTable functions = functions_table(*stored.functions);
+    functions.head = {"times", "instructions of a function, or a system call"};
+    add(functions);
+  }
+  for (const auto& [machine, sessions] : stored.sessions) {
+    if (sessions.empty()) continue;
+    page.blank();
+    page.say(2, "{} on {}", plural(sessions.size(), "stored run"), one_line(machine, 200));
+    TextTable times{{"stored run", "metric", "median", "runs"}, {true, false, true, true}};
+    for (std::size_t i = 0; i < sessions.size(); ++i) {
+      for (const auto& [name, samples] : sessions[i].samples) {
+        if (samples.empty()) continue;
+        const auto metric = unit::find_metric(name);
+        const std::string label = metric ? unit::label(*metric) : one_line(name, 32);
+        const double middle = stats::median(samples).value_or(0);
+        times.rows.push_back({std::to_string(i + 1), label,
+                              metric ? unit::show(*metric, middle) : fmt::format("{:.4g}", middle),
+                              std::to_string(samples.size())});
+      }
+    }
+    page.table(times, 4);
+  }
+  return page.finish();
+}
+
+}  // namespace weir::report

@@ -1,0 +1,18 @@
+// Counts in the texts of profiles and stored baselines. Pure; names from outside are made inert.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "gate/profile/profile.hpp"
+#include "gate/report/layout.hpp"
+
+namespace weir::report {
+
+// "12", "3.4 ms"; "" where it was not measured.
+[[nodiscard]] std::string value_text(const profile::Measurement& measured);
+
+// A row a kernel: how often it ran, and its name in at most `most` characters.
+void add_counts(TextTable& table, const profile::KernelSet& set, std::size_t most);
+
+}  // namespace weir::report

@@ -1,0 +1,22 @@
+// What one engine does on several devices, side by side: counts and kernels, as text and as a page.
+// Pure.
+//
+// Devices that do the same are one column. Names come from files and engines: hostile text.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "gate/profile/profile.hpp"
+
+namespace weir::report {
+
+// `profiles`: cells whose backend is the device. Those of one engine, model and prompt make one
+// table; cells with errors are told below it. With `all`, rows that are the same everywhere stand
+// there too.
+[[nodiscard]] std::string device_matrix_text(std::span<const profile::Profile> profiles, bool all,
+                                             int width);
+// The same, all rows, as one self-contained page without scripts.
+[[nodiscard]] std::string device_matrix_html(std::span<const profile::Profile> profiles);
+
+}  // namespace weir::report

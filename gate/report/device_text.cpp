@@ -1,0 +1,65 @@
+#include "gate/report/device_text.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gate/base/json.hpp"
+#include "gate/base/text.hpp"
+#include "gate/report/layout.hpp"
+
+namespace weir::report {
+
+std::string device_list_text(const std::vector<DeviceLine>& devices, int width) {
+  if (devices.empty()) {
+    return "No device descriptions. weir device record writes one of a GPU of this machine.\n";
+  }
+  TextTable table{{"NAME", "API", "DEVICE", "VALUES"}, {false, false, false, false}};
+  Page broken(columns_of(width));
+  for (const DeviceLine& one : devices) {
+    if (!one.error.empty()) {
+      broken.say(0, one_line(one.name) + " cannot be read: " + one_line(one.error));
+      continue;
+    }
+    const std::string source = one_line(one.source);
+    // "from public data" or "recorded": how it begins, short enough for 80 columns.
+    std::string origin = source.substr(0, source.find(':'));
+    if (origin.starts_with("from ")) origin.erase(0, 5);
+    const std::string api = one.apis.size() > 1 ? "both" : text::join(one.apis);
+    table.rows.push_back(
+        {one_line(one.name), api, one_line(one.title, 60), origin.empty() ? "not said" : origin});
+  }
+  std::string out = table.rows.empty() ? std::string() : table.str(0, columns_of(width));
+  return out + broken.finish();
+}
+
+std::string device_list_json(const std::vector<DeviceLine>& devices) {
+  Json list = Json::array();
+  for (const DeviceLine& one : devices) {
+    Json entry = {
+        {"name", one.name}, {"title", one.title}, {"source", one.source}, {"apis", one.apis}};
+    if (!one.error.empty()) entry["error"] = one.error;
+    list.push_back(std::move(entry));
+  }
+  return dump_json({{"schema", "weir.device-list/1"}, {"devices", std::move(list)}}, 2) + "\n";
+}
+
+std::string device_text(const DeviceSheet& sheet, int width) {
+  Page page(columns_of(width));
+  page.say(0, one_line(sheet.name) + ": " + one_line(sheet.title));
+  if (!sheet.source.empty()) page.say(2, "Values " + one_line(sheet.source));
+  for (const std::string& guess : sheet.assumed) page.say(2, "Assumed: " + one_line(guess));
+  page.blank();
+  std::size_t widest = 0;
+  for (const auto& [subject, what] : sheet.facts) widest = std::max(widest, subject.size());
+  for (const auto& [subject, what] : sheet.facts) {
+    const std::string first = "  " + pad_right(subject, widest) + "  ";
+    page.paragraph(first, one_line(what), first.size());
+  }
+  if (!sheet.warnings.empty()) page.blank();
+  for (const std::string& doubt : sheet.warnings) page.say(2, "Warning: " + one_line(doubt));
+  return page.finish();
+}
+
+}  // namespace weir::report
