@@ -17,7 +17,11 @@ void Tally::add(const Outcome& outcome) {
     unlike += outcome.verdict == Verdict::unlike ? 1 : 0;
     return;
   }
-  ++(outcome.verdict == Verdict::fail ? fail : pass);
+  if (outcome.verdict == Verdict::fail) {
+    ++fail;
+  } else {
+    ++pass;
+  }
   for (std::size_t i = 0; i < k_looks.size(); ++i) {
     if (outcome.pairs <= k_looks[i]) ++decided_within[i];
   }

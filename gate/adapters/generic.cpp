@@ -64,7 +64,11 @@ Result<std::vector<std::string>> find(const ValueRule& rule, const Output& outpu
   for (const auto& [stream, other] :
        {std::pair{output.out, ValueRule::Stream::err}, {output.err, ValueRule::Stream::out}}) {
     if (rule.stream == other || !texts.empty()) continue;
-    pattern ? by_pattern(*pattern, stream, take) : by_pointer(rule.pointer, stream, take);
+    if (pattern) {
+      by_pattern(*pattern, stream, take);
+    } else {
+      by_pointer(rule.pointer, stream, take);
+    }
   }
   return texts;
 }
@@ -142,7 +146,11 @@ Result<void> add_fact(profile::EngineReport& report, const ValueRule& rule,
   if (rule.metric == "generated_tokens" || rule.metric == "prompt_tokens") {
     WEIR_TRY(const double value, number(rule, text));
     WEIR_TRY(const std::int64_t count, whole(rule, value));
-    (rule.metric == "prompt_tokens" ? report.prompt_tokens : report.generated_tokens) = count;
+    if (rule.metric == "prompt_tokens") {
+      report.prompt_tokens = count;
+    } else {
+      report.generated_tokens = count;
+    }
     return {};
   }
   if (rule.metric == "output_digest") {

@@ -64,11 +64,15 @@ class Rows {
     if (copy) op.category = "copy";
     const auto extra = json_text(record, "extra");
     // Of an op its fusion, of a copy the tensor.
-    if (extra) (copy ? op.node : op.kernel) = *extra;
+    if (extra && copy) op.node = *extra;
+    if (extra && !copy) op.kernel = *extra;
     if (const auto tensor = json_text(record, "tensor_name")) op.node = *tensor;
     op.layer = observed::layer_of_node(op.node);
-    below(record, "ne_src").is_array() ? shape_with_types(record, op)
-                                       : shape_of_sources(record, op);
+    if (below(record, "ne_src").is_array()) {
+      shape_with_types(record, op);
+    } else {
+      shape_of_sources(record, op);
+    }
     if (copy) op.bytes = json_number(record, "bytes");
     // The backends' list may stand behind the records: their numbers until then.
     op.backend = fmt::format("backend {}", json_whole(record, "backend_id").value_or(-1));

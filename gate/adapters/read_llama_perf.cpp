@@ -43,11 +43,19 @@ void take_figure(std::string_view what, Scan scan, ObservedCase* request, Observ
   if (what == "load time") {
     add_sample(observed.timings, "load_seconds", ms / 1e3);
   } else if (what == "prompt eval time" && timing->count) {
-    (request ? request->prompt_tokens : observed.prompt_tokens) = timing->count;
+    if (request) {
+      request->prompt_tokens = timing->count;
+    } else {
+      observed.prompt_tokens = timing->count;
+    }
     rate("prefill_tokens_per_second", *timing->count);
   } else if (what == "eval time" && timing->count) {
     const std::int64_t tokens = timing->runs ? *timing->count + 1 : *timing->count;
-    (request ? request->generated_tokens : observed.generated_tokens) = tokens;
+    if (request) {
+      request->generated_tokens = tokens;
+    } else {
+      observed.generated_tokens = tokens;
+    }
     rate("decode_tokens_per_second", tokens - 1);
   } else if (what != "total time") {
     observed.context.facts[shown_text(what)] = fmt::format("{} ms", ms);

@@ -72,7 +72,11 @@ void read(const Printed& printed, Observed& observed) {
       continue;
     }
     ObservedOp op;
-    (form->gpu ? op.kernel : op.op) = row->name;
+    if (form->gpu) {
+      op.kernel = row->name;
+    } else {
+      op.op = row->name;
+    }
     op.category = form->gpu ? "kernel" : "zone";
     op.node = row->file;
     if (!form->gpu) op.node += fmt::format(":{:.0f}", row->numbers[0]);

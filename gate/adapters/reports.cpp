@@ -218,7 +218,11 @@ void add_rate(profile::EngineReport& report, const BenchTest& test) {
   for (const double seconds : test.seconds) {
     series.samples.push_back(static_cast<double>(tokens) / seconds);
   }
-  (decode ? report.generated_tokens : report.prompt_tokens) = tokens;
+  if (decode) {
+    report.generated_tokens = tokens;
+  } else {
+    report.prompt_tokens = tokens;
+  }
 }
 
 }  // namespace

@@ -84,12 +84,19 @@ std::string error_words(std::string_view body) {
 
 void merge(profile::ServedReport& known, const profile::ServedReport& newer) {
   using Report = profile::ServedReport;
-  const auto take = [&](auto... parts) {
-    ((newer.*parts ? void(known.*parts = newer.*parts) : void()), ...);
+  const auto take = [&](auto part) {
+    if (newer.*part) known.*part = newer.*part;
   };
-  take(&Report::prompt_tokens, &Report::cached_tokens, &Report::output_tokens,
-       &Report::drafted_tokens, &Report::accepted_tokens, &Report::prompt_seconds,
-       &Report::output_seconds, &Report::finish, &Report::model, &Report::build);
+  take(&Report::prompt_tokens);
+  take(&Report::cached_tokens);
+  take(&Report::output_tokens);
+  take(&Report::drafted_tokens);
+  take(&Report::accepted_tokens);
+  take(&Report::prompt_seconds);
+  take(&Report::output_seconds);
+  take(&Report::finish);
+  take(&Report::model);
+  take(&Report::build);
 }
 
 Result<Piece> piece_of(std::string_view data,

@@ -51,7 +51,11 @@ Fields::Fields(const Json& json, const char* key, const char* place, Fields& out
     : Fields(json, path_of(key, place, outer, number), outer) {
   if (reads_object_) return;
   // An item of a list is named by its own path, a field by its key.
-  number ? complain("should be an object") : outer.complain_of(key, "should be an object");
+  if (number) {
+    complain("should be an object");
+  } else {
+    outer.complain_of(key, "should be an object");
+  }
 }
 
 void Fields::complain(std::string_view message) {

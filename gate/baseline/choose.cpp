@@ -151,7 +151,8 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
   Stored same_cell, others;
   for (const Baseline& baseline : stored) {
     if (baseline.cell != cell) continue;
-    (baseline.fingerprint == from.fingerprint ? same_cell : others).push_back(&baseline);
+    Stored& list = baseline.fingerprint == from.fingerprint ? same_cell : others;
+    list.push_back(&baseline);
   }
   std::ranges::sort(same_cell, {}, &Baseline::device_class);
   std::ranges::sort(others, {}, &Baseline::device_class);

@@ -185,7 +185,8 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
             text::printable(entry.key.substr(0, 80)));
         continue;
       }
-      (is_fact ? generic.facts : generic.values).push_back(parse_rule(entry, is_fact, parsing));
+      auto& rules = is_fact ? generic.facts : generic.values;
+      rules.push_back(parse_rule(entry, is_fact, parsing));
     }
   }
 }

@@ -253,7 +253,11 @@ class Rules {
           std::ranges::any_of(cells_, [&](const auto& key) { return entry.match.fits(key); });
       for (verdict::HeldCell& held : edits_.cells) {
         if (!entry.match.fits(before_.at(held.cell)->key)) continue;
-        held.now.empty() ? gone.push_back(&held) : void(left = true);
+        if (held.now.empty()) {
+          gone.push_back(&held);
+        } else {
+          left = true;
+        }
       }
       for (verdict::HeldCell* held : gone) {
         if (!left) held->limits.push_back(entry.source);

@@ -393,8 +393,15 @@ void find_copies(Board& board) {
   for (const char* kind : {"copies", "tensor_copies", "tensor_sets", "tensor_gets"}) {
     const Rational delta = board.open(kind);
     if (delta == k_none) continue;
-    if (base.empty()) base = kind, leading = delta;
-    (delta > k_none ? ups : downs) = true;
+    if (base.empty()) {
+      base = kind;
+      leading = delta;
+    }
+    if (delta > k_none) {
+      ups = true;
+    } else {
+      downs = true;
+    }
     units += 2 * size_of(delta);
     amounts.push_back({plain(kind), delta});
     board.take(kind);
@@ -409,7 +416,11 @@ void find_copies(Board& board) {
   }
   if (bytes != k_none) {
     leading = bytes;
-    (bytes > k_none ? ups : downs) = true;
+    if (bytes > k_none) {
+      ups = true;
+    } else {
+      downs = true;
+    }
   }
   const bool more = leading > k_none;
   Finding finding = board.about(more ? kind::extra_copies : kind::copies_removed, base);

@@ -11,7 +11,13 @@ Moves joined(Moves a, const Moves& b) {
 
 double units_of(const Moves& moves) {
   double up = 0, down = 0;
-  for (const Move* move : moves) (move->up() ? up : down) += move->size();
+  for (const Move* move : moves) {
+    if (move->up()) {
+      up += move->size();
+    } else {
+      down += move->size();
+    }
+  }
   return std::max(up, down);
 }
 

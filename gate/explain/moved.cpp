@@ -16,7 +16,13 @@ namespace {
 struct Balance {
   double went = 0, came = 0;
 
-  void add(double delta, bool to_cpu) { ((delta > 0) == to_cpu ? came : went) += std::fabs(delta); }
+  void add(double delta, bool to_cpu) {
+    if ((delta > 0) == to_cpu) {
+      came += std::fabs(delta);
+    } else {
+      went += std::fabs(delta);
+    }
+  }
   [[nodiscard]] bool fell() const { return went > 0 && came * 4 < went; }
   [[nodiscard]] bool still() const { return went <= 0 && came <= 0; }
 };

@@ -136,7 +136,11 @@ Result<void> store_one(const Allowance& allowance, const std::string& reason, co
   acceptance.cells.push_back({{"cell", allowance.what.cell},
                               {"outcome", outcome},
                               {"changes", what.metric + " " + what.from + " → " + what.to}});
-  ++(files > 0 ? acceptance.accepted : acceptance.left_out);
+  if (files > 0) {
+    ++acceptance.accepted;
+  } else {
+    ++acceptance.left_out;
+  }
   return {};
 }
 

@@ -310,7 +310,11 @@ class PushJudge {
         continue;
       }
       const bool bad = judged.tried == source::Tried::bad;
-      ++(bad ? broken : passed);
+      if (bad) {
+        ++broken;
+      } else {
+        ++passed;
+      }
       if (bad) job_.answer(verdict_text(job_, redacted(*verdict, redactor_)));
     }
     spent_ += clock_.steady() - since_;

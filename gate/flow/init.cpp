@@ -160,7 +160,11 @@ void look_what_git_lacks(const Job& job, const Loaded& loaded, const std::string
     if (cell.model_path.empty() || !lacks(cell.model_path) || !once(cell.model_path)) continue;
     const std::string made =
         made_by_weir(sys::join_path(folder, cell.model_path), cell.model_path, job.files());
-    (made.empty() ? found.models : found.made).push_back(made.empty() ? cell.model_path : made);
+    if (made.empty()) {
+      found.models.push_back(cell.model_path);
+    } else {
+      found.made.push_back(made);
+    }
   }
 }
 

@@ -35,8 +35,10 @@ run::Plan planned_run(const Loaded& loaded, bool times) {
     for (const std::string& probe : cell.engine->probes) {
       if (probe == "instructions") {
         prepared.instructions = run::CountInstructions::perf;
+      } else if (probe == "host") {
+        prepared.host = true;
       } else {
-        (probe == "host" ? prepared.host : prepared.counts_work) = true;
+        prepared.counts_work = true;
       }
     }
     if (!prepared.counts_work && !prepared.instructions && !prepared.host)

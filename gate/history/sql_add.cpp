@@ -102,7 +102,11 @@ Result<void> Store::add_run(const Run& run, Added& added) {
   std::int64_t id = 0;
   WEIR_CHECK(database_->read("SELECT id FROM weir_run WHERE project = $1 AND name = $2",
                              {project, facts.id}, [&](const Row& row) { id = row.integer(0); }));
-  ++(fresh > 0 ? added.runs : added.runs_known);
+  if (fresh > 0) {
+    ++added.runs;
+  } else {
+    ++added.runs_known;
+  }
 
   // Texts that rows point into.
   std::vector<std::optional<std::string>> exact, samples;

@@ -99,7 +99,11 @@ class Sqlite final : public Database {
   Result<bool> has_store() override {
     bool store = false, other = false;
     WEIR_CHECK(read("SELECT name FROM sqlite_master WHERE type = 'table'", {}, [&](const Row& row) {
-      (row.text(0) == "weir_schema" ? store : other) = true;
+      if (row.text(0) == "weir_schema") {
+        store = true;
+      } else {
+        other = true;
+      }
     }));
     if (!store && other) {
       return fail(Code::config, "{}: a database, but not a history of weir's", path_);

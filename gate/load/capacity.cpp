@@ -139,7 +139,11 @@ class Search {
     while (missed / kept > 1 + k_coarse) {
       const double between = std::sqrt(kept * missed);
       WEIR_TRY(const bool is_too_high, is_missed(between));
-      (is_too_high ? missed : kept) = between;
+      if (is_too_high) {
+        missed = between;
+      } else {
+        kept = between;
+      }
     }
     (void)unbounded(std::sqrt(kept * missed));
     for (int more = 0; !(narrow() && more >= k_least) && more < k_most; ++more) {

@@ -461,7 +461,11 @@ std::map<std::uint32_t, Lengths> lengths_of(const Process& process) {
     const GraphRun& run = process.graph_runs[i];
     const double length = run.call.length();
     Lengths& kind = out[run.graph];
-    (run.by_node ? kind.each : kind.whole).push_back(length);
+    if (run.by_node) {
+      kind.each.push_back(length);
+    } else {
+      kind.whole.push_back(length);
+    }
     if (!run.by_node || length <= 0) continue;
     kind.ops.push_back(ops[i] / length);
     kind.transfers.push_back(transfers[i] / length);

@@ -221,7 +221,11 @@ void link_first(T** first, T* one) {
 }
 template <class T>
 void unlink_one(T** first, T* one) {
-  (one->previous == nullptr ? *first : one->previous->next) = one->next;
+  if (one->previous == nullptr) {
+    *first = one->next;
+  } else {
+    one->previous->next = one->next;
+  }
   if (one->next != nullptr) one->next->previous = one->previous;
 }
 

@@ -41,7 +41,11 @@ bool add_errors(const Records& records, std::string_view pass, Profile& profile)
     if (!error) continue;
     if (!record->stderr_tail.empty()) profile.stderr_tail = record->stderr_tail;
     auto* known = first_of(seen, [&](const auto& item) { return item.first == *error; });
-    ++(known == nullptr ? seen.emplace_back(*error, 0) : *known).second;
+    if (known == nullptr) {
+      seen.emplace_back(*error, 1);
+    } else {
+      ++known->second;
+    }
   }
   for (const auto& [error, times] : seen) {
     profile.errors.push_back(

@@ -31,7 +31,11 @@ void note_failure(const RunRecord& record, BySide& failures, PairedRuns& runs) {
   const auto error = error_of(record);
   if (!error) return;
   Failures& mine = failures[record.side];
-  ++(record.ended == Ended::timed_out ? mine.timeouts : mine.crashes);
+  if (record.ended == Ended::timed_out) {
+    ++mine.timeouts;
+  } else {
+    ++mine.crashes;
+  }
   mine.last = *error;
   if (!record.stderr_tail.empty()) runs.stderr_tail = record.stderr_tail;
   add_once(runs.warnings,
@@ -123,12 +127,17 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
   for (const RunRecord* record : last_attempts(facts.cell.str(), records)) {
     if (!record->pair) continue;
     Two& two = by_number[*record->pair];
-    (record->side == Side::base ? two.base : two.candidate) = record;
+    if (record->side == Side::base) {
+      two.base = record;
+    } else {
+      two.candidate = record;
+    }
     if (*record->pair == 0) ++warm_ups[record->side];
     all.push_back(record);
     note_failure(*record, failures, runs);
-    if (*record->pair > 0)
-      (record->side == Side::base ? base_runs : candidate_runs).push_back(record);
+    if (*record->pair <= 0) continue;
+    Records& runs_of_side = record->side == Side::base ? base_runs : candidate_runs;
+    runs_of_side.push_back(record);
   }
   runs.seconds = wall_seconds_of(all);
   runs.error = judge_failures(failures);

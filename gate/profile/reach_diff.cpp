@@ -193,7 +193,11 @@ class DiffMapper {
     }
     if (reached) return;
     const bool missed = kind != FileKind::documents && kind != FileKind::tests;
-    (missed ? out_.none : out_.quiet).push_back(file.path);
+    if (missed) {
+      out_.none.push_back(file.path);
+    } else {
+      out_.quiet.push_back(file.path);
+    }
   }
 
   std::optional<std::string> reaches(const ChangedFile& file, FileKind kind, std::size_t i) const {

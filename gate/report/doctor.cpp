@@ -154,7 +154,11 @@ class Writer {
     for (const DoctorDevice& device : diagnosis_.devices) {
       if (device.api != "vulkan") continue;
       show(device);
-      (device.type == "cpu" ? software : hardware) = true;
+      if (device.type == "cpu") {
+        software = true;
+      } else {
+        hardware = true;
+      }
     }
     if (software && !hardware) {
       entry(

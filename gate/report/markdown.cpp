@@ -496,7 +496,11 @@ class Markdown {
       const Outcome outcome = cell.of->verdict;
       if (outcome != Outcome::pass && outcome != Outcome::skipped) continue;
       const bool passed = outcome == Outcome::pass;
-      ++(passed ? fine : skipped);
+      if (passed) {
+        ++fine;
+      } else {
+        ++skipped;
+      }
       lines.push_back(fmt::format(
           "| {} | {} | {} |\n", cell_name(cell, first_part_), verdict::to_string(outcome),
           passed ? plural(cell.passed, "metric") : markdown_text(cell.reason, 200)));

@@ -144,7 +144,11 @@ std::uint32_t TimelineDocument::detail_index(const PageDetail& detail) {
 bool TimelineDocument::takes(std::size_t count, double begin, double end) {
   const bool timed = std::isfinite(begin) && std::isfinite(end);
   if (timed && count < k_most_events) return true;
-  ++(timed ? left_out_ : timeless_);
+  if (timed) {
+    ++left_out_;
+  } else {
+    ++timeless_;
+  }
   return false;
 }
 

@@ -179,7 +179,11 @@ class ProcessPage {
   [[nodiscard]] std::pair<std::set<std::uint32_t>, std::set<std::uint32_t>> used_queues() const {
     std::pair<std::set<std::uint32_t>, std::set<std::uint32_t>> out;
     const auto use = [&](std::uint32_t queue, bool copy) {
-      (copy ? out.second : out.first).insert(queue);
+      if (copy) {
+        out.second.insert(queue);
+      } else {
+        out.first.insert(queue);
+      }
     };
     for (const observed::Submission& one : process_.submissions) {
       for (const observed::BufferWork& buffer : one.buffers) {

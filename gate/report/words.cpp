@@ -101,8 +101,8 @@ std::string evidence_words(const MetricVerdict& metric) {
 std::string show(const Rational& value) {
   std::int64_t rest = value.denominator();
   int twos = 0, fives = 0;
-  while (rest % 2 == 0) rest /= 2, ++twos;
-  while (rest % 5 == 0) rest /= 5, ++fives;
+  for (; rest % 2 == 0; rest /= 2) ++twos;
+  for (; rest % 5 == 0; rest /= 5) ++fives;
   // Of millions, a tenth is more than anybody reads.
   if (!value.whole() && std::fabs(value.value()) >= 1e6) {
     return minus_sign(fmt::format("{:.1f}", value.value()));

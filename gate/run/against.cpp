@@ -43,7 +43,11 @@ class Against final : public Sequel {
       if (cell == nullptr || record.probed) continue;
       CellRecords& mine = records_[*cell];
       mine.fresh = true;
-      (record.pass == Pass::counted ? mine.counted : mine.paired).push_back(record);
+      if (record.pass == Pass::counted) {
+        mine.counted.push_back(record);
+      } else {
+        mine.paired.push_back(record);
+      }
     }
     // Once pairs have begun all counts are in: between timed processes nothing is read or judged
     // anew.

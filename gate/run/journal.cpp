@@ -329,11 +329,19 @@ std::map<std::string, Unfinished> unfinished(const RunFile& run) {
     const std::string cell = run.header.cells.at(step.cell).cell.str();
     Unfinished& one = found[cell];
     const bool counted = step.pass == profile::Pass::counted;
-    ++(counted ? one.counted_planned : one.timed_planned);
+    if (counted) {
+      ++one.counted_planned;
+    } else {
+      ++one.timed_planned;
+    }
     if (recorded.contains(step.order) ||
         given_up.contains({cell, step.pass, step.instructions, step.host, step.side}))
       continue;
-    ++(counted ? one.counted : one.timed);
+    if (counted) {
+      ++one.counted;
+    } else {
+      ++one.timed;
+    }
   }
   std::erase_if(
       found, [](const auto& item) { return item.second.counted == 0 && item.second.timed == 0; });

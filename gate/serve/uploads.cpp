@@ -356,7 +356,11 @@ void Service::take_upload(const JobPtr& job) {
   keep(job, std::move(upload), [=, this](const history::UploadOutcome& outcome) {
     const bool again = outcome.kind == history::UploadOutcome::Kind::again;
     Response response = response_of(outcome.text, again);
-    ++(response.status == 201 && !again ? meters_.uploads_kept : meters_.uploads_known);
+    if (response.status == 201 && !again) {
+      ++meters_.uploads_kept;
+    } else {
+      ++meters_.uploads_known;
+    }
     respond(*job, std::move(response));
     // Again, too: what was kept before the service was killed may not have been announced, and
     // announcing twice edits the same places.

@@ -104,7 +104,11 @@ void index_runs(SiteIndex& index) {
   for (const std::size_t run : by_time) {
     const bool has_verdict = index.run_verdicts.contains(run);
     if (newest >= k_most_run_pages && (!has_verdict || judged >= k_most_run_pages)) continue;
-    (newest < k_most_run_pages ? newest : judged) += 1;
+    if (newest < k_most_run_pages) {
+      newest += 1;
+    } else {
+      judged += 1;
+    }
     const std::string id = site_id(index.run_by_id, runs[run].project + "\n" + runs[run].id);
     index.run_by_id.emplace(id, run);
     index.run_id.emplace(run, id);

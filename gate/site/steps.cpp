@@ -154,7 +154,11 @@ Json site_step_json(const SiteIndex& index, std::size_t number) {
     if (counted.words) {
       failed.push_back({name, texts.of(*counted.words)});
     } else if (!step.changed->contains(cell)) {
-      (before == nullptr || before->words ? fresh : same).push_back(name);
+      if (before == nullptr || before->words) {
+        fresh.push_back(name);
+      } else {
+        same.push_back(name);
+      }
     }
   }
   return {{"format", 1},

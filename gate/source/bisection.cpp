@@ -16,7 +16,11 @@ double likely_to_build(std::size_t weight, const std::vector<std::size_t>& skipp
     const std::size_t apart = std::max(weight, other) - std::min(weight, other);
     const std::size_t away = std::max<std::size_t>(1, apart);
     nearest = &other == &skipped.front() ? away : std::min(nearest, away);
-    (other <= weight ? below : above) += 1;
+    if (other <= weight) {
+      below += 1;
+    } else {
+      above += 1;
+    }
   }
   return std::ldexp(static_cast<double>(nearest) / static_cast<double>(nearest + skipped.size()),
                     -static_cast<int>(std::min(below, above)));

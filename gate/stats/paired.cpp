@@ -140,7 +140,11 @@ double edge(double inside, double outside, double resolution, const Holds& holds
   if (holds(outside)) return outside;
   while (std::abs(outside - inside) > resolution) {
     const double middle = (inside + outside) / 2;
-    (holds(middle) ? inside : outside) = middle;
+    if (holds(middle)) {
+      inside = middle;
+    } else {
+      outside = middle;
+    }
   }
   return (inside + outside) / 2;
 }

@@ -120,7 +120,11 @@ double student_quantile(double p, double df) {
   constexpr int k_halvings = 200;
   for (int i = 0; i < k_halvings && high - low > 1e-14 * std::fabs(low); ++i) {
     const double middle = (low + high) / 2;
-    (student_cdf(middle, df) < p ? low : high) = middle;
+    if (student_cdf(middle, df) < p) {
+      low = middle;
+    } else {
+      high = middle;
+    }
   }
   return (low + high) / 2;
 }

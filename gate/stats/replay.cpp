@@ -101,7 +101,11 @@ double share_at_most(std::size_t hits, std::size_t trials, double confidence) {
   for (int step = 0; step < 60; ++step) {
     const double share = (low + high) / 2;
     const double chance = share < 1 ? at_most(hits, trials, share) : 0;
-    (chance > 1 - confidence ? low : high) = share;
+    if (chance > 1 - confidence) {
+      low = share;
+    } else {
+      high = share;
+    }
   }
   return high;
 }

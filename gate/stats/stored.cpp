@@ -85,7 +85,11 @@ double reach(const BetweenRuns& spread) {
   constexpr int k_halvings = 60;
   for (int i = 0; i < k_halvings; ++i) {
     const double middle = (low + high) / 2;
-    (beyond(middle) > spread.level ? low : high) = middle;
+    if (beyond(middle) > spread.level) {
+      low = middle;
+    } else {
+      high = middle;
+    }
   }
   return low;
 }

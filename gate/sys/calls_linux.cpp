@@ -146,7 +146,11 @@ bool count_call(pid_t thread, CallCounts& counts) {
   if (info.op != PTRACE_SYSCALL_INFO_SECCOMP) return false;
   const auto& [number, args] = std::tie(info.seccomp.nr, info.seccomp.args);
   if (number == SYS_futex) {
-    ++(waits(args[1]) ? counts.futex_waits : counts.futex_wakes);
+    if (waits(args[1])) {
+      ++counts.futex_waits;
+    } else {
+      ++counts.futex_wakes;
+    }
     return false;
   }
   ++counts.by_number[std::min<std::uint64_t>(number, counts.by_number.size() - 1)];

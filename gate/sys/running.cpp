@@ -64,7 +64,11 @@ class CallText {
     for (const auto& [name, value] : spec.env) merged[name] = value;
     for (const auto& [name, value] : merged) texts_.push_back(name + "=" + value);
     for (std::size_t i = 0; i < texts_.size(); ++i) {
-      (i < arguments ? argv_ : envp_).push_back(texts_[i].data());
+      if (i < arguments) {
+        argv_.push_back(texts_[i].data());
+      } else {
+        envp_.push_back(texts_[i].data());
+      }
     }
     argv_.push_back(nullptr);
     envp_.push_back(nullptr);

@@ -86,7 +86,11 @@ MetricVerdict told_by_pairs(const MetricVerdict& stored, MetricVerdict paired,
   paired.warnings.insert(paired.warnings.begin(), stored.warnings.begin(), stored.warnings.end());
   if (paired.verdict == Outcome::fail || paired.verdict == Outcome::inconclusive) {
     const bool fails = paired.verdict == Outcome::fail;
-    ++(fails ? told.confirmed : told.open);
+    if (fails) {
+      ++told.confirmed;
+    } else {
+      ++told.open;
+    }
     paired.reason =
         fmt::format("{}{}; beside {}; {}", fails ? "" : "suspected, not confirmed: ", paired.reason,
                     base, stored_words);

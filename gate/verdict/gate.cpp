@@ -36,7 +36,8 @@ ExitCode exit_code_of(const Cells& cells, const Policy& policy) {
 using Reasons = std::vector<NotCompared>;
 void add_reason(Reasons& reasons, const std::string& reason) {
   auto* known = first_of(reasons, [&](const NotCompared& one) { return one.reason == reason; });
-  ++(known == nullptr ? reasons.emplace_back(NotCompared{reason}) : *known).cells;
+  if (known == nullptr) known = &reasons.emplace_back(NotCompared{reason});
+  ++known->cells;
 }
 
 // Kernels of all cells together, each once.

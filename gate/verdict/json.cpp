@@ -51,7 +51,11 @@ void metric_fields(Fields& io, unit::Metric& metric) {
   io.derived("label", io.reads() ? "" : unit::label(metric));
   const auto known = io.reads() ? unit::find_metric(name) : std::nullopt;
   for (const auto& [key, text] : {std::pair("kind", &kind), {"unit", &unit}, {"better", &better}}) {
-    known ? io.always(key, *text) : io(key, *text);
+    if (known) {
+      io.always(key, *text);
+    } else {
+      io(key, *text);
+    }
   }
   if (!io.reads()) return;
   const auto declared =

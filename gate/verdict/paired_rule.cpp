@@ -190,7 +190,11 @@ void judge_pairs(const Question& question, const profile::PairedMetric& metric,
   const bool judged = limit.max_drop || limit.max_increase;
   if (!judged) {
     const MaxChange shown{{0.10, true}, {0.05, true}};
-    (metric.metric.better == unit::Better::higher ? limit.max_drop : limit.max_increase) = shown;
+    if (metric.metric.better == unit::Better::higher) {
+      limit.max_drop = shown;
+    } else {
+      limit.max_increase = shown;
+    }
   }
   const auto rule = paired_rule(limit, metric, question.policy);
   if (!rule) {

@@ -75,7 +75,10 @@ TEST(ObservedRuns, AreTheSameWhateverTheirLength) {
   const Observed before = ten_tokens();
   Observed twice = before;
   twice.profiled_tokens = 20;
-  for (auto& op : twice.ops) *op.calls *= 2, *op.seconds *= 2;
+  for (auto& op : twice.ops) {
+    *op.calls *= 2;
+    *op.seconds *= 2;
+  }
   const auto why = explain(evidence_of(before, twice), nullptr, {default_bands(), {}});
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
 }

@@ -110,7 +110,9 @@ TEST(OpThatIsSlower, StandsOutOfNoise) {
     std::string slow;
     double most = 0;
     for (const Work& work : evidence.after.works) {
-      if (*work.seconds > most) most = *work.seconds, slow = work.name;
+      if (*work.seconds <= most) continue;
+      most = *work.seconds;
+      slow = work.name;
     }
     for (Work& work : evidence.after.works) {
       if (work.name == slow) *work.seconds *= 3;

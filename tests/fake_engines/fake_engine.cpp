@@ -68,7 +68,10 @@ std::string result(const Options& options, long prompt, long tokens, const char*
       factor * static_cast<double>(nanoseconds_a_token() * (prompt + tokens)));
   std::string samples_ns, samples_ts;
   for (long i = 0; i < options.repeats; ++i) {
-    if (i > 0) samples_ns += ", ", samples_ts += ", ";
+    if (i > 0) {
+      samples_ns += ", ";
+      samples_ts += ", ";
+    }
     samples_ns += std::to_string(ns + 1000 * i);
     samples_ts += extra != nullptr ? extra : "100.0";
   }

@@ -16,7 +16,11 @@ namespace weir::tests {
 class FakeTerminal final : public sys::Terminal {
  public:
   void write(int stream, std::string_view text) override {
-    (stream == 1 ? out : err) += std::string(text);
+    if (stream == 1) {
+      out += std::string(text);
+    } else {
+      err += std::string(text);
+    }
   }
   [[nodiscard]] std::optional<int> columns(int) const override { return std::nullopt; }
   [[nodiscard]] std::string read_input(std::size_t) override { return input; }

@@ -339,7 +339,9 @@ void nodes() {
   copy.from.pitch = 8;
   copy.to.at = to;
   copy.to.pitch = 4;
-  copy.width = 4, copy.height = 2, copy.depth = 1;
+  copy.width = 4;
+  copy.height = 2;
+  copy.depth = 1;
   std::printf("copy %d: %.4s %.4s\n", call("cudaMemcpy3DPeerAsync", &copy, stream), to[0], to[1]);
   copy.from.array = memory;
   std::printf("of an array %d\n", call("cudaMemcpy3DPeerAsync", &copy, stream));

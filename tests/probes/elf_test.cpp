@@ -188,7 +188,11 @@ TEST(Elf, AgreesWithReadelf) {
       if (name == std::string::npos || line.find(" LOCAL ") != std::string::npos) continue;
       const std::string symbol =
           line.substr(name + 1, line.find_first_of(" @", name + 1) - name - 1);
-      (line.find(" UND ") != std::string::npos ? imported : exported).insert(symbol);
+      if (line.find(" UND ") != std::string::npos) {
+        imported.insert(symbol);
+      } else {
+        exported.insert(symbol);
+      }
     }
     EXPECT_FALSE(needed.empty()) << path;
     EXPECT_FALSE(imported.empty() && exported.empty()) << path;

@@ -119,7 +119,9 @@ uint64_t own_kib() {
   uint64_t sum = 0, kib = 0;
   int found = 0;
   for (std::string word; in >> word;) {
-    if ((word == "Pss_Anon:" || word == "Pss_Shmem:") && in >> kib) sum += kib, ++found;
+    if ((word != "Pss_Anon:" && word != "Pss_Shmem:") || !(in >> kib)) continue;
+    sum += kib;
+    ++found;
   }
   REQUIRE(found == 2);
   return sum;

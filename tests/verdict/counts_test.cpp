@@ -429,7 +429,8 @@ TEST(Kernels, ThatVaryBetweenRunsAreToldAndJudgeNothing) {
   for (const bool varied_before : {false, true}) {
     Profile before = reference(), after = reference();
     after.kernels->counts["mul_mat"] = 52;
-    (varied_before ? before : after).kernels->varies = true;
+    Profile& varied = varied_before ? before : after;
+    varied.kernels->varies = true;
     const CellVerdict cell = judge(after, {stored(before)});
     EXPECT_EQ(cell.kernels_verdict, Outcome::info);
     EXPECT_THAT(cell.kernels_reason, HasSubstr(varied_before ? "of the baseline" : "of this run"));

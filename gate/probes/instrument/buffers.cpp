@@ -201,7 +201,11 @@ void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uin
     const KeepErrno keep;
     auto* fresh = static_cast<BufferChunk*>(calloc(1, sizeof(BufferChunk)));
     if (fresh == nullptr) return;
-    (buffer->first == nullptr ? buffer->first : buffer->last->next) = fresh;
+    if (buffer->first == nullptr) {
+      buffer->first = fresh;
+    } else {
+      buffer->last->next = fresh;
+    }
     buffer->last = fresh;
   }
   buffer->last->kernels[at] = kernel;

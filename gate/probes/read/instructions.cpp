@@ -80,7 +80,8 @@ class CallgrindReader {
       if (cost > 0) made.self.emplace(name, cost);
     }
     for (const auto& [object, described] : described_) {
-      (described ? made.described : executed_.blind).insert(text::printable(object));
+      auto& objects = described ? made.described : executed_.blind;
+      objects.insert(text::printable(object));
     }
     made.executed = std::move(executed_);
     return made;
@@ -198,7 +199,11 @@ class CallgrindReader {
                                                                   : functions_));
     if (key == "fn") return enter(name);
     if (key.starts_with('c')) return {};
-    (file ? file_ : object_) = name;
+    if (file) {
+      file_ = name;
+    } else {
+      object_ = name;
+    }
     noted_ = false;
     return {};
   }

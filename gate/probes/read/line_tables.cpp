@@ -60,7 +60,10 @@ class Unit {
   void read_names(const Take& take) {
     constexpr std::uint64_t k_path = 1, k_folder = 2;
     std::vector<std::pair<std::uint64_t, std::uint64_t>> forms(at_.number(1));
-    for (auto& [what, form] : forms) what = at_.leb(), form = at_.leb();
+    for (auto& [what, form] : forms) {
+      what = at_.leb();
+      form = at_.leb();
+    }
     for (std::uint64_t left = at_.leb(); left > 0 && !at_.bad && !forms.empty(); --left) {
       std::string_view name;
       std::uint64_t folder = 0;

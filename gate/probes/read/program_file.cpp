@@ -242,7 +242,11 @@ class Elf {
       const bool here = number(symbols, at + 6, 2) != 0;
       // Local or hidden names are nobody's to find.
       if (binding == 0 || (here && (visibility == 1 || visibility == 2))) continue;
-      (here ? file_.exported : file_.imported).push_back(text::printable(name));
+      if (here) {
+        file_.exported.push_back(text::printable(name));
+      } else {
+        file_.imported.push_back(text::printable(name));
+      }
     }
     return {};
   }

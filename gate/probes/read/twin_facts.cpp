@@ -229,7 +229,8 @@ void put_vulkan(const Twin& twin, Json& out, Json& weir) {
     for (const auto& [key, value] : values.items()) {
       if (is_identity_field(key)) kept.erase(key);
     }
-    (feature ? features : properties)[name] = std::move(kept);
+    Json& place = feature ? features : properties;
+    place[name] = std::move(kept);
   }
   Json families = Json::array();
   for (const Json& family : twin.queue_families)

@@ -246,7 +246,11 @@ VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence f
   Batch *first = nullptr, *last = nullptr;
   const auto append = [&](Batch* batch) {
     if (batch == nullptr) return false;
-    (first == nullptr ? first : last->next) = batch;
+    if (first == nullptr) {
+      first = batch;
+    } else {
+      last->next = batch;
+    }
     last = batch;
     return true;
   };
@@ -263,7 +267,11 @@ VkResult submit_all(VkQueue handle, uint32_t count, const Info* infos, VkFence f
   last->fence = object<Fence>(fence);
   Device* device = queue->device;
   const weir_probe::Locked locked(&device->lock);
-  (queue->first == nullptr ? queue->first : queue->last->next) = first;
+  if (queue->first == nullptr) {
+    queue->first = first;
+  } else {
+    queue->last->next = first;
+  }
   queue->last = last;
   advance(device);
   return VK_SUCCESS;

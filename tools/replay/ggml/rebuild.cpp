@@ -234,8 +234,12 @@ class NodeGraph final : public Work {
   Result<void> choose_copies(const Wish& wish) {
     std::int64_t each = 0, shared = 0;
     for (const Span& span : spans_) {
-      (span.rotated ? each : shared) +=
-          up(span.end - span.begin) + static_cast<std::int64_t>(k_slack);
+      const std::int64_t room = up(span.end - span.begin) + static_cast<std::int64_t>(k_slack);
+      if (span.rotated) {
+        each += room;
+      } else {
+        shared += room;
+      }
     }
     WEIR_TRY(copies_, copies_of(node_->count, each, shared, wish));
     return {};

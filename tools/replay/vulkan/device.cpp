@@ -151,7 +151,11 @@ Result<std::vector<std::string>> extensions_of(const probes::RecordedDevice& rec
   std::vector<std::string> out, lost;
   for (const std::string& name : recorded.extensions) {
     if (shows_pictures(name)) continue;
-    (holds(device.extensions, name) ? out : lost).push_back(name);
+    if (holds(device.extensions, name)) {
+      out.push_back(name);
+    } else {
+      lost.push_back(name);
+    }
   }
   if (!lost.empty()) {
     device.warnings.push_back("without extensions that were on: " + text::join(lost));

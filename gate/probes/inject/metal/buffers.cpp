@@ -159,7 +159,11 @@ void saw_event(id event, uint64_t value, bool waited) {
   const bool fresh = record->awaited != 0 && value >= record->awaited;
   if (fresh) record->awaited = value < record->highest ? value + 1 : 0;
   if (queue == nullptr) return;
-  waited ? count_wait(queue) : count_poll(queue);
+  if (waited) {
+    count_wait(queue);
+  } else {
+    count_poll(queue);
+  }
   if (waited || fresh) count_sync(queue);
 }
 

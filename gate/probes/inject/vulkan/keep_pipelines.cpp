@@ -60,7 +60,11 @@ void look_into(KeptCode* code) {
     }
     if (number_of == k_decorate && length >= 4 && (word[2] == k_binding || word[2] == k_set)) {
       if (KeptCode::Declared* one = declared(word[1])) {
-        (word[2] == k_binding ? one->binding : one->set) = word[3];
+        if (word[2] == k_binding) {
+          one->binding = word[3];
+        } else {
+          one->set = word[3];
+        }
       }
     }
     at += length;
