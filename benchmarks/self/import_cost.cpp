@@ -57,7 +57,7 @@ void check(benchmark::State& state, int code, int wanted = SQLITE_OK) {
   if (code != wanted) state.SkipWithError("SQLite refused");
 }
 
-// As many transactions, the same settings, the same tables (migrations.cpp), all ids known.
+// As many transactions, the same settings, the same tables (gate/history/store.cpp), all ids known.
 void insert_bare(benchmark::State& state) {
   for (auto _ : state) {
     state.PauseTiming();

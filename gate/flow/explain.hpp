@@ -33,7 +33,7 @@ struct CompareOptions {
   bool top_given = false;
 };
 // Judges run B against run A, with the limits of B's configuration; of any other two profiles it
-// tells what differs, and judges nothing. In compare.cpp.
+// tells what differs, and judges nothing.
 [[nodiscard]] Result<Answer> compare(const Job& job, const CompareOptions& options);
 
 }  // namespace weir::flow

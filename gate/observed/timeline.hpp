@@ -24,7 +24,7 @@ struct Command {
   enum class Kind { dispatch, barrier, copy };
   Kind kind = Kind::dispatch;
   std::string name;  // kernel; what is copied ("fill"); what a barrier orders ("memory")
-  std::string op;    // what of the engine's graph it computes (align.hpp); "" when not known
+  std::string op;    // what of the engine's graph it computes (align()); "" when not known
   std::string node;  // what the engine calls the first node of that; "" when not known
   // Index into Process::graph_runs of what sent it, and the nodes of that graph that it computes:
   // so many of a device, from the first on. None where it is a part of another one's op.
@@ -144,7 +144,7 @@ struct Process {
 // alone where it saw nothing, or had no times and the marks do.
 [[nodiscard]] std::vector<bool> repeated_queues(const Process& process);
 
-// How the dispatches of a device match the nodes of the graphs that sent them (align.hpp).
+// How the dispatches of a device match the nodes of the graphs that sent them (align.cpp).
 struct Alignment {
   std::uint64_t graphs = 0;           // computed ones that sent dispatches
   std::uint64_t dispatches = 0;       // of these graphs

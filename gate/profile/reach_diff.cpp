@@ -64,7 +64,7 @@ bool shader_runs_on(string_view path, string_view device) {
   return api != nullptr && ends_with_one(lower, api->shaders);
 }
 
-// "readme.txt", "license-mit": not "notice_queue.cpp".
+// "readme.txt", "license-mit": not the source file "notice_queue".
 bool is_document_name(string_view name) {
   return std::ranges::any_of(k_document_beginnings, [&](string_view beginning) {
     if (!name.starts_with(beginning)) return false;

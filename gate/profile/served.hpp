@@ -1,5 +1,5 @@
 // Requests sent to an engine that serves, as they went: what was asked, when which token came, what
-// came of it. `load` fills these, served_summary.hpp makes metrics of them. Pure.
+// came of it. `load` fills these, summarise() makes metrics of them. Pure.
 //
 // All times are seconds on one clock, whose 0 is when the driver began (before any warm-up).
 // Absent is absent, never 0.

@@ -1,6 +1,6 @@
 // What macOS's own numbers mean: from sysctl values, ticks and pages to the facts that weir keeps.
 //
-// Pure: machine_macos.cpp and machine_health_macos.cpp ask the system, and tests ask anywhere.
+// Pure: machine_macos.cpp asks the system, and tests ask anywhere.
 #pragma once
 
 #include <cstdint>

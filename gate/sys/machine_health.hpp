@@ -2,7 +2,7 @@
 //
 // On Linux everything is read through Files from /proc and /sys, text of hostile length and
 // content; on macOS the system is asked (apple_facts.hpp). What it does not tell is absent.
-// machine_findings.hpp says what it means.
+// judge_health() says what it means.
 #pragma once
 
 #include <cstdint>

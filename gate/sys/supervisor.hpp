@@ -5,7 +5,7 @@
 // their subreaper on Linux), so that those of engines side by side are never mixed up; and it
 // notices when weir is gone, however that happened, because its control pipe then closes. On macOS,
 // which has no subreapers, descendants are reached through the supervisor's session
-// (descendants.hpp).
+// (process_macos.cpp).
 #pragma once
 
 #include <cstdint>
