@@ -10,8 +10,8 @@
 namespace weir::stats {
 namespace {
 
-// Shifts in gaps: what each evidence hopes to see (shared with the study that chose them by
-// simulation; docs/explanation/decision-rule.md).
+// Shifts in gaps: what each evidence hopes to see, chosen by simulation
+// (docs/explanation/decision-rule.md).
 constexpr std::array<double, 2> k_slower = {2, 5};
 constexpr std::array<double, 2> k_beyond = {1, 3};
 constexpr std::array<double, 1> k_within = {2};

@@ -53,7 +53,7 @@ TEST(Noise, AllNamesAreKnownAndFinite) {
   EXPECT_FALSE(noise("loud"));
 }
 
-// Spellings of the study that chose the rule, of tables, of people in a hurry.
+// Spellings of tables, and of people in a hurry.
 TEST(Noise, IsFoundByAnySpellingThatMeansOne) {
   const struct {
     const char *asked, *name;

@@ -1,6 +1,5 @@
-// The published llama.cpp for CUDA, on GPUs that are not here, through weir. The figures are those of
-// a prototype that was written apart (docs/how-to/cuda-twins.md), and of a real H200
-// (docs/evidence/real-gpu.md).
+// The published llama.cpp for CUDA, on GPUs that are not here, through weir. The figures are those
+// of docs/how-to/cuda-twins.md, and of a real H200 (docs/evidence/real-gpu.md).
 #include <gmock/gmock.h>
 
 #include "tests/e2e/weir_process.hpp"
@@ -60,8 +59,9 @@ Json value_of(const Json& run, const std::string& cell, const std::string& metri
   return metric_of(profile_of(run, cell), metric).value("exact", Json());
 }
 
-// The table of a prototype: kernels, graph launches, copies a token on the RTX 4090.
-TEST_F(CudaTwins, CountWhatThePrototypeCounted) {
+// Kernels, graph launches, copies a token on the RTX 4090, as another counter had them, written
+// independently.
+TEST_F(CudaTwins, CountWhatAnIndependentCounterCounted) {
   const struct {
     const char* setting;
     std::map<std::string, std::string> env;

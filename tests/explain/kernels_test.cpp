@@ -13,8 +13,7 @@ test::Counts kernels(const std::string& name, int count) {
   return made;
 }
 
-// When each was held against each, this took a quarter of an hour: it is the test's time limit that
-// fails.
+// Comparing each with each takes a quarter of an hour: then the test's time limit fails.
 TEST(Kernels, AreSoonComparedWhereNearlyAllOfThemChanged) {
   constexpr int k_many = 60'000;
   const auto why = test::explained(test::side({{"dispatches", k_many}}, kernels("gone", k_many)),
