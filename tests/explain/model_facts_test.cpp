@@ -69,8 +69,8 @@ TEST(ModelFacts, BelieveNoFamilyWhereLayersAreMissing) {
   EXPECT_EQ(model_facts(half).layers, 3) << "no model has a million layers";
 }
 
-// As many tensors as the reader of headers takes. When every beginning of every name was held
-// against all names, this took hours: it is the test's time limit that fails.
+// As many tensors as the reader of headers takes. Comparing every beginning of every name with all
+// names takes hours: then the test's time limit fails.
 TEST(ModelFacts, AreSoonToldOfAsManyNamesAsAHeaderMayHave) {
   std::vector<std::string> names = {"blk.0.all", "blk.1.all"};
   for (int i = 0; i < 262'142; ++i) {
