@@ -1,6 +1,9 @@
 # weir_module(NAME [HOT] [FOLDER folder] [USES module...] [LIBS target...]): one static library per folder of gate/.
 # Link order follows the reading order of gate/README.md; ci/check-layers holds the includes to it.
 set(WEIR_WARNINGS -Wall -Wextra -Wconversion -Wshadow)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  list(APPEND WEIR_WARNINGS -Wno-deprecated-declarations)  # std::stable_sort of GCC 12's library uses one
+endif()
 if(WEIR_WERROR)
   list(APPEND WEIR_WARNINGS -Werror)
   # GCC takes much for uninitialised when a sanitizer is on (its manual says so); shown, but no error.
@@ -28,25 +31,33 @@ function(weir_compile_options target)
   endif()
 endfunction()
 
-# What nearly every file of gate/ includes, compiled once by weir_base and read by the others.
+# What nearly every file of gate/ includes, compiled twice, since a compiler takes it only with the optimization that it was
+# compiled with: by weir_base for HOT code, by weir_model for the rest.
 set(CMAKE_PCH_WARN_INVALID OFF)  # one that does not fit is not used: slower, and no error
 function(weir_headers target)
+  cmake_parse_arguments(ARG "HOT" "" "" ${ARGN})
   if(NOT WEIR_PCH)
     return()
   endif()
   target_compile_options(${target} PRIVATE -pthread)  # some libraries ask for it: it has to be the same for all
-  if(target STREQUAL weir_base)
+  get_target_property(type ${target} TYPE)
+  if(type STREQUAL EXECUTABLE)
+    target_compile_options(${target} PRIVATE -fPIC)  # as libraries are: clang takes no headers of other code
+  endif()
+  if(target STREQUAL weir_base OR target STREQUAL weir_model)
     target_precompile_headers(${target} PRIVATE <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp> <algorithm> <array> <chrono>
                               <cmath> <cstdint> <functional> <map> <memory> <mutex> <optional> <set> <span> <string>
                               <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
-  else()
+  elseif(ARG_HOT)
     target_precompile_headers(${target} REUSE_FROM weir_base)
+  else()
+    target_precompile_headers(${target} REUSE_FROM weir_model)
   endif()
 endfunction()
 
-# What a gate waits for is the engine: only what reads much or computes much is worth the time of -O2. -Og is compiled in
-# 4/5 of the time of -O1; what is carried to others is to be small.
-set(WEIR_COLD $<$<CONFIG:Release>:$<IF:$<BOOL:${WEIR_STATIC}>,-Os,-Og>>)
+# A gate waits for the engine: only code that reads much or computes much (HOT) is worth the time of -O2. The rest is not
+# optimized, which clang compiles in half the time of -O1; GCC gains nothing below -Og. Packages carry small code.
+set(WEIR_COLD $<$<CONFIG:Release>:$<IF:$<BOOL:${WEIR_STATIC}>,-Os,$<IF:$<CXX_COMPILER_ID:Clang>,-O0,-Og>>>)
 
 function(weir_module name)
   cmake_parse_arguments(ARG "HOT" "FOLDER" "USES;LIBS" ${ARGN})
@@ -64,8 +75,10 @@ function(weir_module name)
   endforeach()
   target_link_libraries(weir_${name} PUBLIC tl::expected ${WEIR_FMT} ${ARG_LIBS})
   weir_compile_options(weir_${name})
-  if(NOT ARG_HOT)
+  if(ARG_HOT)
+    weir_headers(weir_${name} HOT)
+  else()
     target_compile_options(weir_${name} PRIVATE ${WEIR_COLD})
+    weir_headers(weir_${name})
   endif()
-  weir_headers(weir_${name})
 endfunction()

@@ -82,7 +82,9 @@ void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems
     if (rate) into = *rate;
     return rate.has_value();
   };
-  const bool whole = read("low", rates.first) & read("high", rates.second);
+  const bool has_low = read("low", rates.first);
+  const bool has_high = read("high", rates.second);
+  const bool whole = has_low && has_high;
   if (whole && rates.first >= rates.second) {
     problems.add(node.at, "capacity: low must be below high, between which it is looked for");
   } else if (whole) {

@@ -33,7 +33,7 @@ std::string requests_figure(std::span<const std::int64_t> latencies,
       return static_cast<double>(latencies[profile::k_latencies_of_request * i + which]);
     };
     const double x = k_figure_width * std::clamp(at(0) / last, 0.0, 1.0);
-    for (const std::size_t which : {1, 2}) {
+    for (const std::size_t which : {1UL, 2UL}) {
       const double y = k_figure_height * (1 - std::clamp(at(which) / most, 0.0, 1.0));
       paths[which - 1] += fmt::format("M{:.1f} {:.1f}h0", x, y);
     }

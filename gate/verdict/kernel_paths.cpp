@@ -122,8 +122,8 @@ Rational fused_of(const Numbers& missing, const Graphs& graphs, bool fell) {
 void add_left_alone(const Work& work, const Numbers& missing, KernelPaths& paths) {
   for (const auto& [op, count] : missing) {
     if (!is_large(op) || !(count > k_none)) continue;
-    const bool taken = std::ranges::any_of(work.groups, [&op = op](const auto& item) {
-      return item.second.came > k_none && holds(item.second.role.works, op);
+    const bool taken = std::ranges::any_of(work.groups, [&work_done = op](const auto& item) {
+      return item.second.came > k_none && holds(item.second.role.works, work_done);
     });
     if (!taken) paths.unexplained.push_back(op);
   }

@@ -53,7 +53,7 @@ TEST_F(Uploads, KeepProfilesWithWhatIsSaidOfThem) {
   EXPECT_EQ(json["runs"][0]["known"], false);
   const history::History history = kept("engine");
   ASSERT_EQ(history.runs.size(), 1U);
-  EXPECT_EQ(history.runs[0].id, json["runs"][0]["id"]);
+  EXPECT_EQ(history.runs[0].id, json["runs"][0]["id"].get<std::string>());
   EXPECT_EQ(history.runs[0].commit, "1a2b3c4");
   EXPECT_EQ(history.runs[0].branch, "main");
   EXPECT_EQ(history.runs[0].machine, "lab");
@@ -733,7 +733,7 @@ TEST_F(Uploads, AreJudgedKeptWithTheirVerdictAndThenAnnounced) {
   EXPECT_EQ(got.json()["verdicts"], 1);
   const auto verdicts = value_of(store()->history().verdicts({}));
   ASSERT_EQ(verdicts.size(), 1U);
-  EXPECT_EQ(verdicts[0].run, got.json()["runs"][0]["id"]);
+  EXPECT_EQ(verdicts[0].run, got.json()["runs"][0]["id"].get<std::string>());
   EXPECT_EQ(verdicts[0].outcome, "fail");
   (void)ask(*service, asked);  // answered as the first time, and said again: it may not have been
   // Without a gate, or one that cannot judge: kept all the same.

@@ -147,11 +147,11 @@ void read_cubin(std::string_view elf, int arch, bool guessed, Kernels& out) {
     kernel.shared_bytes = static_cast<std::uint32_t>(shared - reserved);
     each_attribute(
         section_of(".nv.info." + plain).bytes,
-        [&, &kernel = kernel](std::uint64_t attribute, Cursor value) {
+        [&, &facts = kernel](std::uint64_t attribute, Cursor value) {
           if (attribute != k_max_threads) return;
           const std::uint64_t threads = value.number(4) * value.number(4) * value.number(4);
           if (!value.bad) {
-            kernel.max_threads = static_cast<std::uint32_t>(std::min(threads, k_most_threads));
+            facts.max_threads = static_cast<std::uint32_t>(std::min(threads, k_most_threads));
           }
         });
     kernel.name = weir_probe::hash_bytes(weir_probe::k_hash_seed, name.data(), name.size());

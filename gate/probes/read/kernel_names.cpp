@@ -139,9 +139,9 @@ void name_kernels(std::span<const ShaderFile> shaders, profile::ProbeCounts& cou
   bool all = !counts.kernels.empty();
   for (const auto& [kernel, dispatches] : counts.kernels) {
     const auto entry = made_up(kernel);
-    const auto shader = std::ranges::find_if(shaders, [&, &kernel = kernel](const ShaderFile& one) {
+    const auto shader = std::ranges::find_if(shaders, [&, &name = kernel](const ShaderFile& one) {
       return entry &&
-             kernel == fmt::format("{}@{:016x}", *entry,
+             name == fmt::format("{}@{:016x}", *entry,
                                    weir_probe::hash_bytes(one.hash, entry->data(), entry->size()));
     });
     all = all && (shader != shaders.end() || (!entry && !kernel.starts_with('(')));  // "(other)"

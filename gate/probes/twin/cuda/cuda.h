@@ -11,10 +11,12 @@
 
 // A function of the runtime (cudart) or of cuBLAS: one body, found under the versions of both
 // majors. Programs of CUDA 12 ask for name@libcudart.so.12.
-#define WEIR_TWICE(library, result, name, ...)                                         \
-  extern "C" __attribute__((visibility("default"), symver(#name "@" library ".so.12"), \
-                            symver(#name "@@" library ".so.13")))                      \
-  result weir_twin_##name __VA_ARGS__
+// (Assembly, since clang has no attribute for it.)
+#define WEIR_VERSIONED(name, symbol) __asm__(".symver weir_twin_" #name "," symbol);
+#define WEIR_TWICE(library, result, name, ...)                                 \
+  WEIR_VERSIONED(name, #name "@" library ".so.12")                             \
+  WEIR_VERSIONED(name, #name "@@" library ".so.13")                            \
+  extern "C" __attribute__((visibility("default"))) result weir_twin_##name __VA_ARGS__
 #define WEIR_RUNTIME_OF(result, name, ...) WEIR_TWICE("libcudart", result, name, __VA_ARGS__)
 #define WEIR_RUNTIME(name, ...) WEIR_RUNTIME_OF(int, name, __VA_ARGS__)
 

@@ -236,7 +236,8 @@ WEIR_RUNTIME(cudaPeekAtLastError, ()) { return t_error; }
 
 // One struct a major, under one name in each.
 #define WEIR_OF_MAJOR(symbol, name, ...) \
-  extern "C" __attribute__((visibility("default"), symver(symbol))) int weir_twin_##name __VA_ARGS__
+  WEIR_VERSIONED(name, symbol)           \
+  extern "C" __attribute__((visibility("default"))) int weir_twin_##name __VA_ARGS__
 WEIR_OF_MAJOR("cudaGetDeviceProperties@@libcudart.so.13", properties_13, (void* to, int index)) {
   return properties(to, index, false);
 }
