@@ -9,13 +9,13 @@ namespace weir::app {
 
 AddVerb add_ab, add_config, add_demo, add_init, add_run, add_gate, add_compare, add_explain,
     add_plan, add_merge, add_baseline, add_post, add_allow, add_reach, add_calibrate, add_model,
-    add_device, add_doctor, add_profile, add_kernels, add_replay, add_replay_kernels, add_bisect,
-    add_hook, add_trend, add_serve, add_completion;
+    add_device, add_doctor, add_profile, add_kernels, add_replay, add_bisect, add_hook, add_trend,
+    add_serve, add_completion;
 
 namespace {
 
 struct VerbEntry {
-  const char* group;  // of --help; "" is in none
+  const char* group;  // of --help
   const char* name;
   const char* what;
   AddVerb* add;
@@ -43,8 +43,6 @@ constexpr VerbEntry k_verbs[] = {
      add_kernels},
     {k_cause, "bisect", "Find the first commit that broke a cell", add_bisect},
     {k_cause, "replay", "Benchmark the ops or kernels of a program alone", add_replay},
-    {"", "replay-kernels", "Vulkan kernels as the probe recorded them, each run again alone",
-     add_replay_kernels},
     {k_ci, "post", "Post a verdict to GitHub: comment, check, status", add_post},
     {k_ci, "allow", "Waive a change for one pull request", add_allow},
     {k_ci, "plan", "Split the matrix into shards for several machines", add_plan},
@@ -58,34 +56,6 @@ constexpr VerbEntry k_verbs[] = {
     {k_history, "serve", "Serve history, pages and uploads over HTTP", add_serve},
     {k_shell, "completion", "Print a completion script for a shell", add_completion},
 };
-
-// Options that have another name now. The old one goes on working.
-struct Renamed {
-  std::string_view verb, old_name, name;
-};
-constexpr Renamed k_renamed[] = {
-    {"allow", "--from", "--base-value"},    {"allow", "--to", "--allowed-value"},
-    {"hook", "--limit", "--time-limit"},    {"demo", "--plant", "--inject"},
-    {"plan", "--times", "--times-from"},    {"device record", "--out", "--output"},
-    {"device import", "--out", "--output"}, {"device compile", "--out", "--output"},
-    {"trend export", "--out", "--output"},
-};
-
-// `weir help VERB…` is `weir VERB… --help`, and names of before are those of now.
-void modernize(Program::Words& words) {
-  if (!words.empty() && words[0] == "help") {
-    words.erase(words.begin());
-    words.emplace_back("--help");
-  }
-  const std::string line = text::join(words, " ");
-  for (const Renamed& one : k_renamed) {
-    if (!line.starts_with(one.verb)) continue;
-    for (std::string& word : words) {
-      const std::string_view name = std::string_view(word).substr(0, word.find('='));
-      if (name == one.old_name) word.replace(0, name.size(), one.name);
-    }
-  }
-}
 
 // CLI11 would call a command that is none "not expected", and show the whole help.
 Result<void> check_commands(const CLI::App& app, const Program::Words& words) {
@@ -165,7 +135,10 @@ int Program::run(int argc, const char* const* argv) {
       words_.assign(dashes + 1, words.end());
       words.erase(dashes, words.end());
     }
-    modernize(words);
+    if (!words.empty() && words[0] == "help") {  // `weir help VERB…` is `weir VERB… --help`
+      words.erase(words.begin());
+      words.emplace_back("--help");
+    }
     if (const auto known = check_commands(app, words); !known) {
       flow::print_error(world_, known.error());
       return k_usage;

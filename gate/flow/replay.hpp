@@ -15,7 +15,7 @@ namespace weir::flow {
 
 struct ReplayOptions {
   std::string what;                  // a recording, or a folder of the probe's files
-  std::string record;                // where a recording of ops goes
+  std::string record;                // where a recording goes
   std::vector<std::string> words{};  // after "--": a program
   std::optional<double> seconds;     // of each op (0.2) or kernel (1)
   std::int64_t memory_mib = 2048;    // of each
@@ -31,7 +31,7 @@ struct ReplayOptions {
   bool any_op = false, any_version = false;
   bool peak = false;  // products of large matrices in place of the step's ops
 
-  bool kernels = false;  // record these, into the folder `what`
+  bool kernels = false;  // record these, into the folder `record`
   std::string device;    // part of a name, or a number; "": the first
   std::int64_t runs = 30;
   std::optional<std::int64_t> tokens;

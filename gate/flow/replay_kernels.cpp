@@ -177,12 +177,12 @@ Result<report::ReplayedKernels> replay_all(const Job& job, const ReplayOptions& 
 
 // What there is to say of how the program ended; "" when it exited with 0.
 Result<std::string> record_program(const Job& job, const ReplayOptions& options) {
-  const std::string folder = sys::absolute(options.what);
+  const std::string folder = sys::absolute(options.record);
   const std::string& name = options.words.front();
   WEIR_CHECK(job.files().make_dirs(folder));
   if (probes::recorded_kernel_files(job.files(), folder)) {
     return fail(Code::usage, "{} holds recorded kernels already: name another folder",
-                options.what);
+                options.record);
   }
   WEIR_TRY(sys::ProcessSpec spec, command_spec(job, options.words, options.timeout));
   WEIR_TRY(const auto probing, make_probing(job.world));
@@ -205,9 +205,6 @@ Result<std::string> record_program(const Job& job, const ReplayOptions& options)
 }  // namespace
 
 Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
-  if (!options.words.empty()) {
-    return fail(Code::usage, "a program after -- is for --record FOLDER");
-  }
   WEIR_TRY(const report::ReplayedKernels all, replay_all(job, options));
   return Answer{report::replayed_text(all, {.width = job.width(), .most_rows = options.top}),
                 document(write_fields(report::observed_of(all))),
@@ -215,14 +212,8 @@ Result<Answer> replay_kernels(const Job& job, const ReplayOptions& options) {
 }
 
 Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
-  if (options.words.empty()) {
-    return fail(
-        Code::usage,
-        "--record runs the program after --\n"
-        "  weir replay-kernels --record kernels -- llama-bench -m model.gguf -n 16 -ngl 99");
-  }
   WEIR_TRY(const std::string ended, record_program(job, options));
-  WEIR_TRY(const auto paths, probes::recorded_kernel_files(job.files(), options.what));
+  WEIR_TRY(const auto paths, probes::recorded_kernel_files(job.files(), options.record));
   std::uint64_t kernels = 0, dispatches = 0, left_out = 0;
   for (const std::string& path : paths) {
     WEIR_TRY(const std::string bytes, bytes_of(job, path));
@@ -244,10 +235,10 @@ Result<Answer> record_kernels(const Job& job, const ReplayOptions& options) {
   }
   if (!ended.empty()) job.talk("the program: " + ended);
   return Answer{
-      fmt::format("{} and {} recorded{}; weir replay-kernels {} runs them alone\n",
+      fmt::format("{} and {} recorded{}; weir replay {} runs them alone\n",
                   report::plural(kernels, "kernel"),
                   report::plural(dispatches, "dispatch", "dispatches"),
-                  left_out == 0 ? "" : fmt::format(", {} left out", left_out), options.what),
+                  left_out == 0 ? "" : fmt::format(", {} left out", left_out), options.record),
       "", ended.empty() ? ExitCode::pass : ExitCode::unmeasured};
 }
 

@@ -449,13 +449,13 @@ Result<Answer> replay(const Job& job, const ReplayOptions& options) {
     return fail(Code::usage,
                 "weir replay takes a recording, or makes one of a program after --\n"
                 "  weir replay --record ops.json -- llama-bench -m model.gguf -p 0 -n 16\n"
-                "  weir replay ops.json --engine ~/llama.cpp/build/bin");
+                "  weir replay ops.json --engine ~/llama.cpp/build/bin\n"
+                "  weir replay --kernels --record kernels -- llama-bench -m model.gguf -ngl 99\n"
+                "  weir replay kernels");
   }
   if (recording && options.kernels) {
     WEIR_CHECK(check_given(options, Work::recording_kernels));
-    ReplayOptions into = options;
-    into.what = options.record;
-    return record_kernels(job, into);
+    return record_kernels(job, options);
   }
   if (recording) {
     WEIR_CHECK(check_given(options, Work::recording_ops));

@@ -45,7 +45,7 @@ class Llama {
     }
     const std::string engine = WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench";
     const auto ran = probes::run(
-        {weir, "replay-kernels", "--record", folder_.path(), "--", engine, "-m",
+        {weir, "replay", "--kernels", "--record", folder_.path(), "--", engine, "-m",
          WEIR_SOURCE_DIR "/models/tiny-llama.gguf", "-p", "64", "-n", "4", "-r", "1", "-ngl", "99"},
         env);
     EXPECT_EQ(ran.status, 0) << twin.err << ran.err;

@@ -44,7 +44,7 @@ Result<Options> parse_options(int argc, char** argv) {
   app.add_flag("--no-batch", no_batch, "A dispatch for each product, where one would do");
   app.add_flag("--fused-ffn", options.switches.fused_ffn, "Gate, up and activation in one kernel");
   app.add_flag("--shares", options.switches.shares, "Softmax of each chosen token");
-  app.add_option("--inject,--plant", plants,
+  app.add_option("--inject", plants,
                  "A regression to bring in, for trying a gate on; repeatable; \"list\" shows them")
       ->envname("WEIR_ENGINE_PLANT")
       ->delimiter(',')

@@ -7,26 +7,6 @@
 
 namespace weir::app {
 
-namespace {
-
-// What is for recorded kernels too.
-void add_kernels(const Verb& verb, flow::ReplayOptions& options) {
-  verb.range("--memory", options.memory_mib, 1, 1 << 20,
-             "Most MiB for the tensors of one op, or for one kernel");
-  verb.range("--top", options.top, 1, 100'000, "Rows of the table");
-  verb.seconds("--timeout", options.timeout, "10m", "Time until the program after -- is stopped");
-  verb.option("--device", options.device, "NAME",
-              "For kernels: device number, or part of its name");
-  verb.range("--runs", options.runs, 1, 200, "For kernels: timed runs of each");
-  verb.option("--tokens", options.tokens, "",
-              "For kernels: tokens that the recorded program generated, for times per token")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  verb.range("--mib", options.file_mib, std::uint64_t{1}, probes::k_most_kernels_mib,
-             "For kernels: MiB to record per process (--record)");
-}
-
-}  // namespace
-
 void add_replay(const Verb& verb) {
   auto options = std::make_shared<flow::ReplayOptions>();
   verb.takes(Takes::runs);
@@ -58,7 +38,18 @@ void add_replay(const Verb& verb) {
             "Also run ops whose shapes weir cannot check: only for recordings that you trust");
   verb.flag("--any-version", options->any_version,
             "Accept another version of ggml than the recorded one");
-  add_kernels(verb, *options);
+  verb.range("--memory", options->memory_mib, 1, 1 << 20,
+             "Most MiB for the tensors of one op, or for one kernel");
+  verb.range("--top", options->top, 1, 100'000, "Rows of the table");
+  verb.seconds("--timeout", options->timeout, "10m", "Time until the program after -- is stopped");
+  verb.option("--device", options->device, "NAME",
+              "For kernels: device number, or part of its name");
+  verb.range("--runs", options->runs, 1, 200, "For kernels: timed runs of each");
+  verb.option("--tokens", options->tokens, "",
+              "For kernels: tokens that the recorded program generated, for times per token")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  verb.range("--mib", options->file_mib, std::uint64_t{1}, probes::k_most_kernels_mib,
+             "For kernels: MiB to record per process (--record)");
   verb->footer(
       "weir replay judges nothing.\n\n"
       "Examples:\n"
@@ -75,29 +66,6 @@ void add_replay(const Verb& verb) {
                                  "--seconds", "--memory", "--top", "--any-op", "--any-version",
                                  "--timeout", "--device", "--runs", "--tokens", "--mib"});
     return flow::replay(job, *options);
-  });
-}
-
-// As it was before there was one verb for both: recorded kernels alone.
-void add_replay_kernels(const Verb& verb) {
-  auto options = std::make_shared<flow::ReplayOptions>();
-  auto record = std::make_shared<bool>(false);
-  verb.option("folder", options->what, "FOLDER", "Where the recording lies, or goes with --record")
-      ->required();
-  verb.flag("--record", *record, "Run the program after -- and record its kernels");
-  verb.option("--seconds", options->seconds, "",
-              "For the runs of one kernel; fewer runs where they would take longer")
-      ->check(CLI::Range(0.0, 3600.0))
-      ->default_str("1");
-  add_kernels(verb, *options);
-  verb.takes(Takes::output);
-  verb->footer(
-      "Examples:\n"
-      "  weir replay-kernels kernels --record -- llama-bench -m model.gguf -n 16 -ngl 99\n"
-      "  weir replay-kernels kernels\n"
-      "  weir replay-kernels kernels --device NVIDIA --json kernels.json");
-  verb.runs(options, [record](const flow::Job& job, const flow::ReplayOptions& given) {
-    return *record ? flow::record_kernels(job, given) : flow::replay_kernels(job, given);
   });
 }
 
