@@ -2,13 +2,12 @@
 //
 // FAKE_ENGINE_MODE stands in for MODE where the first argument is an option, so that the same
 // command line can be made to misbehave from outside. FAKE_ENGINE_LOG names a file to which each
-// start appends a line "MODE PID P N R". FAKE_ENGINE_NS is how long a token takes (default 10 ms);
-// in the mode "jitter" each process varies that by FAKE_ENGINE_NOISE per cent (standard deviation).
-#include <cmath>
+// start appends a line "MODE PID P N R". FAKE_ENGINE_NS is how long a token takes (default 10 ms).
+// The mode "held" goes on when the file that FAKE_ENGINE_HELD names is gone.
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,19 +52,9 @@ long long nanoseconds_a_token() {
   return ns != nullptr ? std::atoll(ns) : 10'000'000LL;
 }
 
-// What one process multiplies its times by: normal on the log scale, of the system's randomness.
-double jitter() {
-  const char* noise = std::getenv("FAKE_ENGINE_NOISE");
-  std::random_device device;
-  std::normal_distribution<double> normal(0, noise != nullptr ? std::atof(noise) / 100 : 0);
-  return std::exp(normal(device));
-}
-
 // One result as llama-bench prints it.
 std::string result(const Options& options, long prompt, long tokens, const char* extra = nullptr) {
-  const double factor = options.mode == "jitter" ? jitter() : 1;
-  const auto ns = static_cast<long long>(
-      factor * static_cast<double>(nanoseconds_a_token() * (prompt + tokens)));
+  const long long ns = nanoseconds_a_token() * (prompt + tokens);
   std::string samples_ns, samples_ts;
   for (long i = 0; i < options.repeats; ++i) {
     if (i > 0) {
@@ -101,8 +90,14 @@ void print_results(const Options& options, const char* extra = nullptr) {
   std::fflush(stdout);
 }
 
-[[noreturn]] void hang() {
+[[noreturn]] void wait_for_ever() {
   for (;;) pause();
+}
+
+[[noreturn]] void hang() {
+  std::fputs("ready\n", stdout);
+  std::fflush(stdout);
+  wait_for_ever();
 }
 
 // Prints `bytes` bytes to `fd` as fast as it goes.
@@ -116,9 +111,20 @@ void flood(int fd, long long bytes) {
 }
 
 // A grandchild in a session of its own that would live on. With `keep_pipes` it also keeps the
-// engine's output open.
+// engine's output open. It has got away when this returns.
 void escape(bool keep_pipes, bool ignore_term) {
-  if (fork() != 0) return;
+  int away[2];
+  if (pipe(away) != 0) _exit(1);
+  if (const pid_t between = fork(); between != 0) {
+    close(away[1]);
+    char none = 0;
+    while (read(away[0], &none, 1) < 0 && errno == EINTR) {
+    }
+    close(away[0]);
+    waitpid(between, nullptr, 0);
+    return;
+  }
+  close(away[0]);
   setsid();
   if (fork() != 0) _exit(0);
   if (ignore_term) signal(SIGTERM, SIG_IGN);
@@ -132,7 +138,8 @@ void escape(bool keep_pipes, bool ignore_term) {
     dprintf(fd, "escaped %d 0 0 0\n", getpid());
     close(fd);
   }
-  hang();
+  close(away[1]);
+  wait_for_ever();
 }
 
 }  // namespace
@@ -148,7 +155,11 @@ int main(int argc, char** argv) {
   }
   std::fprintf(stderr, "fake engine: mode %s\n", mode.c_str());
 
-  if (mode == "ok" || mode == "jitter") {
+  if (mode == "ok") {
+    print_results(options);
+  } else if (mode == "held") {
+    const char* held = std::getenv("FAKE_ENGINE_HELD");
+    while (held != nullptr && access(held, F_OK) == 0) usleep(1000);
     print_results(options);
   } else if (mode == "exit3") {
     std::fputs("fake engine: cannot open the model\n", stderr);
@@ -164,8 +175,6 @@ int main(int argc, char** argv) {
     hang();
   } else if (mode == "exit_on_term") {
     signal(SIGTERM, [](int) { _exit(0); });
-    std::fputs("ready\n", stdout);
-    std::fflush(stdout);
     hang();
   } else if (mode == "silent") {
     return 0;
@@ -188,18 +197,15 @@ int main(int argc, char** argv) {
     print_results(options);
   } else if (mode == "fork_escape") {
     escape(false, true);
-    usleep(100'000);  // for it to get away
     print_results(options);
   } else if (mode == "fork_escape_pipe") {
     escape(true, true);
-    usleep(100'000);
     print_results(options);
   } else if (mode == "fork_escape_hang") {
     escape(true, true);
     hang();
   } else if (mode == "fork_bomb") {  // many that left the group, alive when the engine ends
     for (int i = 0; i < 40; ++i) escape(false, true);
-    usleep(200'000);
   } else if (mode == "slow") {
     usleep(300'000);
     print_results(options);
