@@ -108,7 +108,7 @@ Result<std::unique_ptr<Held>> HostLocks::acquire(
         waiting(fmt::format("waiting for {}: another weir is using it ({})", lock.name, path));
       }
       told = true;
-      (void)RealPause().wait(k_retry_seconds, stop);
+      (void)pause_.wait(k_retry_seconds, stop);
     }
   }
   return held;

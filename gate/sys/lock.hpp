@@ -15,6 +15,8 @@
 
 namespace weir::sys {
 
+class Pause;
+
 enum class Share { shared, exclusive };
 
 struct LockWanted {
@@ -43,7 +45,8 @@ class Locks {
 
 class HostLocks final : public Locks {
  public:
-  explicit HostLocks(std::string folder) : folder_(std::move(folder)) {}
+  // A lock that another process has is tried again after a `pause`, which outlives this.
+  HostLocks(std::string folder, Pause& pause) : folder_(std::move(folder)), pause_(pause) {}
   [[nodiscard]] Result<std::unique_ptr<Held>> acquire(
       std::vector<LockWanted> wanted, const Stop& stop,
       const std::function<void(const std::string&)>& waiting) override;
@@ -53,6 +56,7 @@ class HostLocks final : public Locks {
 
  private:
   std::string folder_;
+  Pause& pause_;
 };
 
 }  // namespace weir::sys

@@ -13,13 +13,24 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "gate/sys/clock.hpp"
 #include "gate/sys/supervisor.hpp"
 
 extern char** environ;
 
 namespace weir::sys {
 
-RealProcesses::RealProcesses() {
+namespace {
+
+// Neither has a state.
+const RealClock k_real_clock;
+RealPause g_real_pause;
+
+}  // namespace
+
+RealProcesses::RealProcesses() : RealProcesses(k_real_clock, g_real_pause) {}
+
+RealProcesses::RealProcesses(const Clock& clock, Pause& pause) : clock_(clock), pause_(pause) {
   // Telling a supervisor that was killed to stop must not end weir.
   struct sigaction now {};
   sigaction(SIGPIPE, nullptr, &now);
@@ -40,10 +51,11 @@ Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
     }
   }
   if (stop.requested()) return Finished{.ended = HowEnded::interrupted};
-  return run_process(spec, stop, [taken = large_taken_]() -> std::shared_ptr<void> {
+  const TakePlace take_place = [taken = large_taken_]() -> std::shared_ptr<void> {
     if (taken->exchange(true)) return nullptr;
     return {taken.get(), [taken](void*) { taken->store(false); }};
-  });
+  };
+  return run_process(spec, stop, clock_, pause_, take_place);
 }
 
 std::string ended_words(const Finished& finished, const ProcessSpec& spec) {

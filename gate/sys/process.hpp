@@ -24,6 +24,9 @@
 
 namespace weir::sys {
 
+class Clock;
+class Pause;
+
 using EnvironmentList = std::vector<std::pair<std::string, std::string>>;
 
 struct ProcessSpec {
@@ -117,10 +120,15 @@ class Processes {
 // limit, the others are not read from meanwhile (their time-outs stand still).
 class RealProcesses final : public Processes {
  public:
-  RealProcesses();
+  RealProcesses();  // by the system's time
+  // Time-outs go by `clock`. An engine that a signal asked to end is followed by a `pause`, in
+  // which the same wish may reach weir. Both outlive this and are called from several threads.
+  RealProcesses(const Clock& clock, Pause& pause);
   [[nodiscard]] Result<Finished> run(const ProcessSpec& spec, const Stop& stop) override;
 
  private:
+  const Clock& clock_;
+  Pause& pause_;
   // The place in memory for one large output is somebody's.
   std::shared_ptr<std::atomic<bool>> large_taken_ = std::make_shared<std::atomic<bool>>(false);
 };

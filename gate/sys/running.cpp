@@ -18,8 +18,6 @@ constexpr double k_drain_seconds = 1;  // an open pipe after the engine's end
 constexpr double k_give_up_seconds =
     15;  // a killed engine that does not end (it hangs in a driver)
 
-double steady_seconds() { return RealClock().steady(); }
-
 std::string words_of(int error) { return std::generic_category().message(error); }
 
 Finished not_started(std::string why) {
@@ -84,9 +82,11 @@ class CallText {
 // One engine being run: the loop that reads, waits and stops.
 class Running {
  public:
-  Running(const ProcessSpec& spec, const Stop& stop)
+  Running(const ProcessSpec& spec, const Stop& stop, const Clock& clock, Pause& pause)
       : spec_(spec),
         stop_(stop),
+        clock_(clock),
+        pause_(pause),
         out_(spec.keep_head, spec.keep_tail),
         err_(spec.keep_head, spec.keep_tail) {
     err_.cut();
@@ -96,14 +96,16 @@ class Running {
   Finished run(const TakePlace& take_place) {
     const CallText text(spec_);
     if (auto problem = start(text)) return not_started(*problem);
-    const double begun = steady_seconds();
+    const double begun = clock_.steady();
     deadline_ = begun + std::max(0.0, spec_.timeout_seconds);
     double now = begun;
     while (!done(now)) {
       const bool paused = must_pause(take_place);
       wait(now, paused);
-      const double then = std::exchange(now, steady_seconds());
+      const double then = std::exchange(now, clock_.steady());
       if (paused) deadline_ += now - then;
+      // The end of an output that waits for its place is still in the pipe.
+      if (paused && ended_at_) *ended_at_ += now - then;
       obey(now);
     }
     return finish();
@@ -184,7 +186,7 @@ class Running {
       settling_ = true;
     } else if (report.what != SupervisorReport::What::started) {
       last_ = report;
-      ended_at_ = steady_seconds();
+      ended_at_ = clock_.steady();
     }
   }
 
@@ -199,7 +201,7 @@ class Running {
       const auto bytes = static_cast<std::size_t>(got);
       if (out_.bytes() + err_.bytes() + bytes > spec_.output_limit) {
         out_.cut();
-        if (reason_ == Reason::none && !ended_at_) stop_engine(Reason::output, steady_seconds());
+        if (reason_ == Reason::none && !ended_at_) stop_engine(Reason::output, clock_.steady());
         over_limit_ = true;
       } else if (&capture == &out_) {
         grow(bytes);
@@ -259,9 +261,8 @@ class Running {
     return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
   }
   [[nodiscard]] bool stop_follows() const {
-    constexpr int k_moment_ms = 500;
-    pollfd request{stop_.fd(), POLLIN, 0};
-    if (!stop_.requested()) (void)poll(&request, 1, k_moment_ms);
+    constexpr double k_moment_seconds = 0.5;
+    (void)pause_.wait(k_moment_seconds, stop_);
     return stop_.requested();
   }
 
@@ -317,6 +318,8 @@ class Running {
 
   const ProcessSpec& spec_;
   const Stop& stop_;
+  const Clock& clock_;
+  Pause& pause_;
   Capture out_, err_;
   Fd control_, report_fd_, out_fd_, err_fd_;
   pid_t supervisor_ = -1;
@@ -332,8 +335,9 @@ class Running {
 
 }  // namespace
 
-Finished run_process(const ProcessSpec& spec, const Stop& stop, const TakePlace& take_place) {
-  return Running(spec, stop).run(take_place);
+Finished run_process(const ProcessSpec& spec, const Stop& stop, const Clock& clock, Pause& pause,
+                     const TakePlace& take_place) {
+  return Running(spec, stop, clock, pause).run(take_place);
 }
 
 }  // namespace weir::sys

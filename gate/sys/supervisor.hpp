@@ -64,9 +64,10 @@ struct SupervisorOrder {
 // Answers the place for one large output (see RealProcesses), nothing while somebody else has it.
 using TakePlace = std::function<std::shared_ptr<void>()>;
 
+// `clock` and `pause` as RealProcesses has them.
 // REQUIRES: spec.argv is not empty and holds no zero byte.
-[[nodiscard]] Finished run_process(const ProcessSpec& spec, const Stop& stop,
-                                   const TakePlace& take_place);
+[[nodiscard]] Finished run_process(const ProcessSpec& spec, const Stop& stop, const Clock& clock,
+                                   Pause& pause, const TakePlace& take_place);
 
 // Where Linux and macOS differ in keeping hold of what an engine starts. For the supervisor,
 // between fork and exec: all of it is async-signal-safe.

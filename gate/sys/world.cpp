@@ -40,22 +40,25 @@ struct RealWorld::Parts {
   // reader has gone.
   class LazyProcesses final : public Processes {
    public:
+    LazyProcesses(const Clock& clock, Pause& pause) : clock_(clock), pause_(pause) {}
     [[nodiscard]] Result<Finished> run(const ProcessSpec& spec, const Stop& stop) override {
-      std::call_once(once_, [this] { real_.emplace(); });
+      std::call_once(once_, [this] { real_.emplace(clock_, pause_); });
       return real_->run(spec, stop);
     }
 
    private:
+    const Clock& clock_;
+    Pause& pause_;
     std::once_flag once_;
     std::optional<RealProcesses> real_;
   };
 
   RealFiles files;
-  LazyProcesses processes;
   RealClock clock;
-  HostLocks locks{HostLocks::default_folder()};
-  RealHttp http;
   RealPause pause;
+  LazyProcesses processes{clock, pause};
+  HostLocks locks{HostLocks::default_folder(), pause};
+  RealHttp http;
   RealCoin coin;
   RealMachineLoad load;
   RealTerminal terminal;

@@ -1,6 +1,9 @@
 #include "gate/run/runner.hpp"
 
+#include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -109,9 +112,22 @@ TEST(Runner, GivesEachEngineItsCommandItsFolderAndItsEnvironment) {
 
 TEST(Runner, CountsSideBySideAndTakesTimesAlone) {
   std::atomic<int> timed{0}, most_timed{0};
+  std::mutex mutex;
+  std::condition_variable came;
+  int counted = 0;
+  bool together = true;
+  // For one that should not be there to come: what is alone is so however long it takes.
+  const auto linger = [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); };
   const auto engine = [&](const sys::ProcessSpec& spec) {
+    if (is_counted(spec) && together) {  // none ends before the third has begun
+      std::unique_lock lock(mutex);
+      ++counted;
+      came.notify_all();
+      came.wait_for(lock, std::chrono::minutes(2), [&] { return counted >= 3; });
+      return FakeProcesses::good(spec);
+    }
     if (!is_counted(spec)) most_timed = std::max(most_timed.load(), ++timed);
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    linger();
     if (!is_counted(spec)) --timed;
     return FakeProcesses::good(spec);
   };
@@ -120,6 +136,7 @@ TEST(Runner, CountsSideBySideAndTakesTimesAlone) {
   EXPECT_EQ(stage.processes.most, 3);  // the three points of the one cell that is counted
   EXPECT_EQ(most_timed, 1);
 
+  together = false;
   Stage alone(make_scene(), engine);
   alone.load.memory = std::nullopt;  // a machine that does not tell
   ASSERT_TRUE(alone.run(plan_of(*alone.scene)).has_value());
@@ -339,10 +356,12 @@ TEST(Runner, MeasuresTheGoodCellWhateverTheOthersDo) {
   };
   std::string yaml = "version: 1\nengines:\n";
   for (const Case& c : cases) {
+    // Who ends by itself has the time for it.
     yaml += fmt::format(
         "  {0}: {{command: [\"{1}\", {0}, -p, \"{{prompt_tokens}}\", -n, \"{{tokens}}\", -r, "
-        "\"{{repeats}}\"], output: llama-bench, timeout: 2s}}\n",
-        c.mode, WEIR_BINARY_DIR "/tests/fake_engines/fake_engine");
+        "\"{{repeats}}\"], output: llama-bench, timeout: {2}}}\n",
+        c.mode, WEIR_BINARY_DIR "/tests/fake_engines/fake_engine",
+        c.ended == Ended::timed_out ? "2s" : "10m");
   }
   yaml +=
       "models: {tiny: tiny.bin}\nbackends: {cpu: {}}\n"
@@ -357,7 +376,8 @@ TEST(Runner, MeasuresTheGoodCellWhateverTheOthersDo) {
 
   sys::RealProcesses processes;
   const sys::RealClock clock;
-  sys::HostLocks locks(folder + "/locks");
+  sys::RealPause pause;
+  sys::HostLocks locks(folder + "/locks", pause);
   const sys::RealMachineLoad load;
   FakeProbing probing;
   FakeProgress progress;

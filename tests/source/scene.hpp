@@ -136,9 +136,10 @@ class Scene : public testing::Test {
     Result<std::unique_ptr<sys::Held>> acquire(
         std::vector<sys::LockWanted> wanted, const sys::Stop& stop,
         const std::function<void(const std::string&)>& waiting) override {
-      return sys::HostLocks(root_ + "/locks").acquire(std::move(wanted), stop, waiting);
+      return sys::HostLocks(root_ + "/locks", pause_).acquire(std::move(wanted), stop, waiting);
     }
     const std::string& root_;
+    sys::RealPause pause_;
   } locks_{root_};
   sys::Stop stop_;
   const sys::Stop never_;

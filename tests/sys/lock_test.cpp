@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <thread>
+#include <functional>
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -10,10 +10,25 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "gate/sys/clock.hpp"
 #include "gate/sys/files.hpp"
 
 namespace weir::sys {
 namespace lock_test {
+
+// Waits for nothing: `meanwhile` is what happens in each wait, by its number from 1.
+class Waits final : public Pause {
+ public:
+  explicit Waits(std::function<void(int)> meanwhile) : meanwhile_(std::move(meanwhile)) {}
+  [[nodiscard]] bool wait(double, const Stop& stop) override {
+    meanwhile_(++number);
+    return !stop.requested();
+  }
+  int number = 0;
+
+ private:
+  std::function<void(int)> meanwhile_;
+};
 
 class Locking : public testing::Test {
  protected:
@@ -28,10 +43,11 @@ class Locking : public testing::Test {
   std::unique_ptr<Held> try_for(std::vector<LockWanted> wanted) {
     Stop at_once;
     at_once.request();
-    auto held = HostLocks(folder_).acquire(std::move(wanted), at_once, {});
+    auto held = HostLocks(folder_, real_pause_).acquire(std::move(wanted), at_once, {});
     return held ? std::move(*held) : nullptr;
   }
   std::string root_, folder_;
+  RealPause real_pause_;
 };
 
 using enum Share;
@@ -77,18 +93,20 @@ TEST_F(Locking, ExcludesOtherProcessesAndEndsWithThem) {
   EXPECT_EQ(try_for({{"cpu", exclusive}}), nullptr);
 
   std::vector<std::string> told;
-  std::thread killer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  Waits waits([&](int number) {
+    if (number < 3) return;
     kill(other, SIGKILL);
+    waitpid(other, nullptr, 0);
   });
   const Stop never;
-  const auto held = HostLocks(folder_).acquire(
-      {{"cpu", exclusive}}, never, [&](const std::string& line) { told.push_back(line); });
-  killer.join();
+  const auto held =
+      HostLocks(folder_, waits).acquire({{"cpu", exclusive}}, never, [&](const std::string& line) {
+        told.push_back(line);
+      });
   EXPECT_TRUE(held.has_value());
+  EXPECT_EQ(waits.number, 3) << "it ended with the process that had it";
   ASSERT_EQ(told.size(), 1U) << "told once";
   EXPECT_EQ(told[0], "waiting for cpu: another weir is using it (" + folder_ + "/cpu.lock)");
-  waitpid(other, nullptr, 0);
   close(ready[0]);
   close(ready[1]);
 }
@@ -96,12 +114,10 @@ TEST_F(Locking, ExcludesOtherProcessesAndEndsWithThem) {
 TEST_F(Locking, StopsWaitingWhenAsked) {
   const auto first = try_for({{"cpu", exclusive}});
   Stop stop;
-  std::thread interrupter([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    stop.request();
+  Waits waits([&](int number) {
+    if (number == 3) stop.request();
   });
-  const auto second = HostLocks(folder_).acquire({{"cpu", exclusive}}, stop, {});
-  interrupter.join();
+  const auto second = HostLocks(folder_, waits).acquire({{"cpu", exclusive}}, stop, {});
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code, Code::interrupted);
 }
@@ -128,7 +144,7 @@ TEST_F(Locking, FollowsNoLinkThatSomebodyLaid) {
   const std::string linked = root_ + "/linked";
   ASSERT_EQ(symlink(folder_.c_str(), linked.c_str()), 0);
   const Stop never;
-  const auto held = HostLocks(linked).acquire({{"cpu", exclusive}}, never, {});
+  const auto held = HostLocks(linked, real_pause_).acquire({{"cpu", exclusive}}, never, {});
   ASSERT_FALSE(held.has_value());
   EXPECT_NE(held.error().message.find("WEIR_LOCK_DIR"), std::string::npos);
 }

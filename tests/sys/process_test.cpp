@@ -1,9 +1,11 @@
 #include "gate/sys/process.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -17,7 +19,10 @@
 #include <unistd.h>
 
 #include "gate/base/text.hpp"
+#include "gate/sys/clock.hpp"
 #include "gate/sys/files.hpp"
+
+#include "tests/support/eventually.hpp"
 
 namespace weir::sys {
 namespace process_test {
@@ -42,7 +47,7 @@ ProcessSpec engine(const std::string& mode, std::vector<std::string> more = {}) 
   ProcessSpec spec;
   spec.argv = {k_engine, mode};
   spec.argv.insert(spec.argv.end(), more.begin(), more.end());
-  spec.timeout_seconds = 60;
+  spec.timeout_seconds = 600;  // against hanging alone
   spec.kill_grace_seconds = 0.2;
   return spec;
 }
@@ -50,6 +55,39 @@ ProcessSpec engine(const std::string& mode, std::vector<std::string> more = {}) 
 Finished finished(const ProcessSpec& spec) {
   static RealProcesses processes;
   const Stop never;
+  auto result = processes.run(spec, never);
+  EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().message);
+  return result ? std::move(*result) : Finished{};
+}
+
+// The system's time, and more of it where a test says so.
+class LeapingClock final : public Clock {
+ public:
+  [[nodiscard]] double now() const override { return real_.now(); }
+  [[nodiscard]] double steady() const override { return real_.steady() + leapt_; }
+  void leap(double seconds) { leapt_ = leapt_ + seconds; }
+
+ private:
+  RealClock real_;
+  std::atomic<double> leapt_{0};
+};
+
+// Calls `then` once, when the engine has printed that it is ready.
+std::function<void(std::string_view)> when_ready(std::function<void()> then) {
+  return [then = std::move(then), said = std::string()](std::string_view piece) mutable {
+    const bool before = said.find("ready\n") != std::string::npos;
+    said += piece;
+    if (!before && said.find("ready\n") != std::string::npos) then();
+  };
+}
+
+// Its time-out comes as soon as it is ready, however long that takes.
+Finished timed_out_when_ready(ProcessSpec spec) {
+  LeapingClock clock;
+  RealPause pause;
+  RealProcesses processes(clock, pause);
+  const Stop never;
+  spec.heard = when_ready([&] { clock.leap(2 * spec.timeout_seconds); });
   auto result = processes.run(spec, never);
   EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().message);
   return result ? std::move(*result) : Finished{};
@@ -74,42 +112,33 @@ bool alive(pid_t pid) {
   return end != std::string::npos && end + 2 < text.size() && text[end + 2] != 'Z';
 }
 
-bool all_gone_within(const std::vector<pid_t>& pids, double seconds) {
-  for (int i = 0; i < seconds * 100; ++i) {
-    bool any = false;
-    for (const pid_t pid : pids) any = any || alive(pid);
-    if (!any) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
-
 TEST(Processes, TellHowAnEngineEnded) {
   struct Case {
     const char* mode;
     HowEnded ended;
     int code, signal;
-    double timeout;
   };
   const Case cases[] = {
-      {"ok", HowEnded::exited, 0, 0, 60},
-      {"exit3", HowEnded::exited, 3, 0, 60},
-      {"crash", HowEnded::signaled, 0, SIGSEGV, 60},
-      {"silent", HowEnded::exited, 0, 0, 60},
-      {"garbage", HowEnded::exited, 0, 0, 60},
-      {"hang", HowEnded::timed_out, 0, SIGTERM, 0.2},
-      {"ignore_term", HowEnded::timed_out, 0, SIGKILL, 0.2},
-      {"exit_on_term", HowEnded::timed_out, 0, 0, 0.5},
-      {"wrapper", HowEnded::timed_out, 0, SIGTERM, 0.3},
-      {"flood", HowEnded::output_limit, 0, SIGKILL, 60},
-      {"flood_stderr", HowEnded::output_limit, 0, SIGKILL, 60},
-      {"fork_escape", HowEnded::exited, 0, 0, 60},
-      {"stdin", HowEnded::exited, 0, 0, 60},
+      {"ok", HowEnded::exited, 0, 0},
+      {"exit3", HowEnded::exited, 3, 0},
+      {"crash", HowEnded::signaled, 0, SIGSEGV},
+      {"silent", HowEnded::exited, 0, 0},
+      {"garbage", HowEnded::exited, 0, 0},
+      {"hang", HowEnded::timed_out, 0, SIGTERM},
+      {"ignore_term", HowEnded::timed_out, 0, SIGKILL},
+      {"exit_on_term", HowEnded::timed_out, 0, 0},
+      {"wrapper", HowEnded::timed_out, 0, SIGTERM},
+      {"flood", HowEnded::output_limit, 0, SIGKILL},
+      {"flood_stderr", HowEnded::output_limit, 0, SIGKILL},
+      {"fork_escape", HowEnded::exited, 0, 0},
+      {"stdin", HowEnded::exited, 0, 0},
   };
   for (const Case& c : cases) {
     ProcessSpec spec = engine(c.mode, {"-n", "4"});
-    spec.timeout_seconds = c.timeout;
-    const Finished end = finished(spec);
+    // Who ends when it is asked has the time for it.
+    if (c.signal != SIGKILL) spec.kill_grace_seconds = 600;
+    const Finished end =
+        c.ended == HowEnded::timed_out ? timed_out_when_ready(spec) : finished(spec);
     EXPECT_EQ(end.ended, c.ended) << c.mode;
     EXPECT_EQ(end.exit_code, c.code) << c.mode;
     EXPECT_EQ(end.signal, c.signal) << c.mode;
@@ -148,19 +177,18 @@ TEST(Processes, LeaveNoDescendantBehindHoweverTheEngineEnds) {
   const Folder folder;
   struct Case {
     const char* mode;
-    double timeout;
+    bool times_out;
     std::size_t processes;  // that logged themselves
   };
   const Case cases[] = {
-      {"fork_escape", 60, 2}, {"fork_escape_pipe", 60, 2}, {"fork_escape_hang", 0.5, 2},
-      {"fork_bomb", 60, 41},  {"wrapper", 0.5, 2},         {"ignore_term", 0.3, 1},
+      {"fork_escape", false, 2}, {"fork_escape_pipe", false, 2}, {"fork_escape_hang", true, 2},
+      {"fork_bomb", false, 41},  {"wrapper", true, 2},           {"ignore_term", true, 1},
   };
   for (const Case& c : cases) {
     ProcessSpec spec = engine(c.mode);
-    spec.timeout_seconds = c.timeout;
     const std::string log = folder.at(c.mode);
     spec.env = {{"FAKE_ENGINE_LOG", log}};
-    const Finished end = finished(spec);
+    const Finished end = c.times_out ? timed_out_when_ready(spec) : finished(spec);
     const auto pids = logged(log);
     EXPECT_EQ(pids.size(), c.processes) << c.mode;
     for (const pid_t pid : pids) EXPECT_FALSE(alive(pid)) << c.mode;
@@ -173,10 +201,10 @@ TEST(Processes, LeaveNoDescendantBehindHoweverTheEngineEnds) {
 TEST(Processes, LetWhatTheEngineLeftEndByItselfWhereThatIsAllowed) {
   struct Case {
     const char* left;       // what the engine leaves
-    double settle_seconds;  // 60: longer than any machine takes
+    double settle_seconds;  // 600: longer than any machine takes
     bool done;              // it came to its end
   };
-  for (const Case& c : {Case{"sleep 0.3", 60, true}, Case{"sleep 0.3; sleep 600", 0.01, false},
+  for (const Case& c : {Case{"sleep 0.3", 600, true}, Case{"sleep 0.3; sleep 600", 0.01, false},
                         Case{"sleep 600", 0, false}}) {
     const Folder folder;
     ProcessSpec spec;
@@ -190,17 +218,32 @@ TEST(Processes, LetWhatTheEngineLeftEndByItselfWhereThatIsAllowed) {
   }
 }
 
+// What is left speaks when the engine has ended and the supervisor has said so, which it has when
+// it takes in an orphan that was made after that. The time-out of the engine is over between what
+// it says for the second and the third time, and then it may end.
 TEST(Processes, CountNoTimeAgainstAnEngineForWhatItLeft) {
   const Folder folder;
   ProcessSpec spec;
   spec.argv = {"/bin/sh", "-c",
-               fmt::format("( sleep 4; : > {} ) >/dev/null 2>&1 & exit 3", folder.at("done"))};
-  spec.timeout_seconds = 3;  // after which the engine is long gone, and what it left is not
-  spec.settle_seconds = 60;
-  const Finished end = finished(spec);
-  EXPECT_EQ(end.ended, HowEnded::exited);
-  EXPECT_EQ(end.exit_code, 3);
-  EXPECT_EQ(end.left_behind, 0);
+               fmt::format("( while kill -0 $$; do sleep 0.01; done\n"
+                           "orphan=$(sleep 0.01 >/dev/null & echo $!)\n"
+                           "while kill -0 $orphan; do sleep 0.01; done\n"
+                           "while [ ! -e {0}/go ]; do echo left; sleep 0.01; done\n"
+                           ": > {0}/done ) 2>/dev/null & exit 3",
+                           folder.path())};
+  spec.timeout_seconds = spec.settle_seconds = 600;
+  LeapingClock clock;
+  RealPause pause;
+  int heard = 0;
+  spec.heard = [&](std::string_view) {
+    if (++heard == 2) clock.leap(1200);
+    if (heard == 3) std::ofstream(folder.at("go")) << "";
+  };
+  const auto end = RealProcesses(clock, pause).run(spec, Stop());
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->ended, HowEnded::exited);
+  EXPECT_EQ(end->exit_code, 3);
+  EXPECT_EQ(end->left_behind, 0);
   EXPECT_TRUE(RealFiles().exists(folder.at("done")));
 }
 
@@ -210,12 +253,10 @@ TEST(Processes, HearAStopWhileWhatTheEngineLeftIsWaitedFor) {
   ProcessSpec spec;
   spec.argv = {"/bin/sh", "-c",
                fmt::format("sleep 600 >/dev/null 2>&1 & echo engine $$ > {}; exit 3", log)};
-  spec.timeout_seconds = spec.settle_seconds = 60;
+  spec.timeout_seconds = spec.settle_seconds = 600;
   Stop stop;
   std::thread interrupter([&] {
-    while (logged(log).empty() || alive(logged(log).front())) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    (void)tests::eventually([&] { return !logged(log).empty() && !alive(logged(log).front()); });
     stop.request(SIGINT);
   });
   const auto end = RealProcesses().run(spec, stop);
@@ -239,8 +280,10 @@ TEST(Processes, EndEveryEngineWhenAStopIsRequested) {
     Stop stop;
     ProcessSpec spec = engine(mode);
     spec.env = {{"FAKE_ENGINE_LOG", folder.at("log")}};
+    std::promise<void> ready;
+    spec.heard = when_ready([&] { ready.set_value(); });
     std::thread interrupter([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(400));
+      (void)ready.get_future().wait_for(std::chrono::minutes(2));
       stop.request(SIGINT);
     });
     RealProcesses processes;
@@ -256,20 +299,29 @@ TEST(Processes, EndEveryEngineWhenAStopIsRequested) {
 
 // As a batch system does: everybody is asked to end, and the engine is quicker.
 TEST(Processes, TakeAnEngineThatWasAskedToEndJustBeforeThemForInterrupted) {
-  RealProcesses processes;
+  class Moment final : public Pause {
+   public:
+    explicit Moment(std::function<void()> meanwhile) : meanwhile_(std::move(meanwhile)) {}
+    [[nodiscard]] bool wait(double, const Stop& stop) override {
+      meanwhile_();
+      return !stop.requested();
+    }
+
+   private:
+    std::function<void()> meanwhile_;
+  };
+  const RealClock clock;
   ProcessSpec spec;
   spec.argv = {"/bin/sh", "-c", "kill -TERM $$"};
   Stop asked_soon;
-  std::thread asks([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(150));
-    asked_soon.request(SIGTERM);
-  });
-  const auto interrupted = processes.run(spec, asked_soon);
-  asks.join();
+  Moment asks([&] { asked_soon.request(SIGTERM); });
+  const auto interrupted = RealProcesses(clock, asks).run(spec, asked_soon);
   ASSERT_TRUE(interrupted);
   EXPECT_EQ(interrupted->ended, HowEnded::interrupted);
+  EXPECT_TRUE(asked_soon.requested()) << "it was not waited for";
   const Stop never_asked;
-  const auto crashed = processes.run(spec, never_asked);
+  Moment nothing([] {});
+  const auto crashed = RealProcesses(clock, nothing).run(spec, never_asked);
   ASSERT_TRUE(crashed);
   EXPECT_EQ(crashed->ended, HowEnded::signaled);
   EXPECT_EQ(crashed->signal, SIGTERM);
@@ -303,15 +355,13 @@ TEST(Processes, LeaveNoDescendantBehindWhenWeirIsKilled) {
     }
     const std::size_t expected =
         std::string_view(mode) == "fork_escape_hang" || std::string_view(mode) == "wrapper" ? 2 : 1;
-    for (int i = 0; i < 500 && logged(folder.at("log")).size() < expected; ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    EXPECT_TRUE(tests::eventually([&] { return logged(folder.at("log")).size() >= expected; }));
     const auto pids = logged(folder.at("log"));
     ASSERT_EQ(pids.size(), expected) << mode;
     for (const pid_t pid : pids) EXPECT_TRUE(alive(pid)) << mode;
     kill(weir, SIGKILL);
     waitpid(weir, nullptr, 0);
-    EXPECT_TRUE(all_gone_within(pids, 10)) << mode;
+    EXPECT_TRUE(tests::eventually([&] { return std::ranges::none_of(pids, alive); })) << mode;
   }
 }
 
@@ -322,6 +372,39 @@ TEST(Processes, KeepTheWholeOutputUpToTheLimit) {
   EXPECT_EQ(end.ended, HowEnded::exited);
   EXPECT_EQ(end.out.size(), std::size_t{15} << 20);
   EXPECT_EQ(end.out.find_first_not_of('x'), std::string::npos);
+}
+
+// The first one's output has the place for a large one. The second is over 1 MiB by what a pipe
+// holds: its engine is gone long before it may be read to its end.
+TEST(Processes, KeepTheEndOfAnOutputThatWaitedForItsPlace) {
+  class Hurrying final : public Clock {  // a second with each look
+   public:
+    [[nodiscard]] double now() const override { return steady(); }
+    [[nodiscard]] double steady() const override { return ++looks; }
+    mutable std::atomic<int> looks{0};
+  } clock;
+  RealPause pause;
+  RealProcesses processes(clock, pause);
+  const Stop never;
+  ProcessSpec spec = engine("large");
+  spec.timeout_seconds = 1e9;
+  auto first = processes.run(spec, never);
+  ASSERT_TRUE(first && first->output_place);
+  constexpr std::size_t k_bytes = (std::size_t{1} << 20) + 40'000;
+  spec.argv = {"/usr/bin/head", "-c", std::to_string(k_bytes), "/dev/zero"};
+  std::optional<Result<Finished>> second;
+  std::atomic<bool> over{false};
+  std::thread runs([&] {
+    second = processes.run(spec, never);
+    over = true;
+  });
+  const int looks = clock.looks;
+  EXPECT_TRUE(tests::eventually([&] { return over || clock.looks > looks + 100; }));
+  first = Finished{};
+  runs.join();
+  ASSERT_TRUE(*second);
+  EXPECT_EQ((*second)->ended, HowEnded::exited);
+  EXPECT_EQ((*second)->out.size(), k_bytes);
 }
 
 TEST(Processes, KeepBeginningAndEndOfATalkativeStandardError) {
