@@ -37,6 +37,7 @@ struct Limits {
 
 struct Tls {
   std::string certificate_file, key_file;  // PEM; read again when the files change (SIGHUP stops)
+  double look_again_seconds = 1;           // at most so often
 };
 
 struct ServerOptions {

@@ -63,7 +63,7 @@ class Wire {
 };
 
 // The server's end of TLS 1.2 and 1.3 (OpenSSL), with a certificate and its key: of connections
-// that it is given one after the other. It looks after the files (at most once a second): new
+// that it is given one after the other. It looks after the files (Tls::look_again_seconds): new
 // connections get what stands in them. Where that is no good (half of them replaced), what was
 // there stays, with a warning in the log. Code::config where they cannot be read or do not belong
 // together; Code::unavailable in a program that was built without TLS.

@@ -152,7 +152,7 @@ class TlsKeeper {
   Context current() {
     const std::lock_guard lock(mutex_);
     const auto now = SteadyClock::now();
-    if (now - looked_ < std::chrono::seconds(1)) return context_;
+    if (now - looked_ < std::chrono::duration<double>(files_.look_again_seconds)) return context_;
     looked_ = now;
     const auto stamp = stamp_of(files_);
     if (stamp == stamp_) return context_;

@@ -30,11 +30,11 @@ class RawClient {
   bool send(std::string_view bytes);
   // One answer; nothing where the connection ended before it had all come, or where nothing came
   // for that long. Of one to HEAD, which has no body, say so.
-  std::optional<RawAnswer> answer(bool to_head = false, double seconds = 20);
+  std::optional<RawAnswer> answer(bool to_head = false, double seconds = 120);
   // Whether the other end closes, in that time, without a further byte.
-  bool closed(double seconds = 20);
+  bool closed(double seconds = 120);
   // All until the end.
-  std::string rest(double seconds = 20);
+  std::string rest(double seconds = 120);
   void half_close();
   // With a RST.
   void abort();

@@ -1,6 +1,5 @@
 // How a server ends, and what it bears at once.
 #include <atomic>
-#include <chrono>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "tests/serve/echo.hpp"
 #include "tests/serve/raw_client.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace weir::tests {
 namespace server_stop_test {
@@ -20,16 +20,14 @@ const std::string k_slow = "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n";
 
 // Where it listens is closed by a thread of its own, so a moment may pass.
 bool lets_nobody_in(std::uint16_t port) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (std::chrono::steady_clock::now() < deadline) {
+  return eventually([&] {
     try {
       RawClient client(port);
     } catch (const std::runtime_error&) {
       return true;
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
+    return false;
+  });
 }
 
 TEST(Server, LosesNoAnswerThatIsMadeWhileItStops) {
@@ -78,9 +76,9 @@ TEST(Server, LetsABodyComeThatHadBegunWhenItStops) {
   Served served;
   RawClient client(served.port());
   client.send("POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nhello");
-  while (served.echo.admitted == 0) std::this_thread::yield();
+  EXPECT_TRUE(eventually([&] { return served.echo.admitted == 1; }));
   served.stop();
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_TRUE(lets_nobody_in(served.port()));
   client.send("world");
   const auto answer = client.answer();
   ASSERT_TRUE(answer);
@@ -195,7 +193,7 @@ TEST(Server, MayBeStoppedInTheMiddleOfALoad) {
         }
       });
     }
-    while (answered < 100) std::this_thread::yield();
+    EXPECT_TRUE(eventually([&] { return answered >= 100; }));
     served.stop();
     served.wait();
     for (std::thread& thread : threads) thread.join();

@@ -2,7 +2,6 @@
 #include <atomic>
 #include <future>
 #include <set>
-#include <thread>
 
 #include <gmock/gmock.h>
 
@@ -10,6 +9,7 @@
 #include "gate/serve/pages.hpp"
 
 #include "tests/serve/support.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace weir::serve {
 namespace service_test {
@@ -487,11 +487,7 @@ TEST_F(ServiceReads, SurviveAStoreThatGoesAwayAndComesBack) {
   };
   const auto service = start(std::move(wanted));
   const auto comes = [&](int status) {
-    for (int i = 0; i < 1000; ++i) {
-      if (get(*service, "/healthz").status == status) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return false;
+    return tests::eventually([&] { return get(*service, "/healthz").status == status; });
   };
   EXPECT_TRUE(comes(200));
   there = false;
@@ -591,10 +587,8 @@ TEST_F(ServiceReads, KnowNoFilesBesideTheirOwn) {
   const auto service = start(std::move(wanted));
   EXPECT_EQ(get(*service, "/assets/weir.js").body, "one");
   EXPECT_EQ(get(*service, "/").type, "text/html; charset=utf-8");
-  for (int i = 0; i < 1000 && get(*service, "/data/overview.js").status == 503; ++i) {
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(10));  // documents are made after the start
-  }
+  // Documents are made after the start.
+  EXPECT_TRUE(tests::eventually([&] { return get(*service, "/data/overview.js").status != 503; }));
   for (const char* target : {"/assets/", "/assets/secret", "/secret", "/assets/%2E./secret2",
                              "/web/secret", "/data/", "/data/..%5c", "/history.db"}) {
     const auto parsed = parse_target(target);
@@ -621,22 +615,20 @@ TEST_F(ServiceReads, ShowPagesOfWhatIsKept) {
   const Got page = get(*service, "/");
   EXPECT_THAT(page.header("Content-Security-Policy"), HasSubstr("script-src 'self'"));
   EXPECT_THAT(page.header("Content-Security-Policy"), Not(HasSubstr("unsafe")));
-  Got overview = get(*service, "/data/overview.js");
-  for (int i = 0; i < 1000 && overview.status == 503; ++i) {  // they are made after the start
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  Got overview;
+  EXPECT_TRUE(tests::eventually([&] {  // they are made after the start
     overview = get(*service, "/data/overview.js");
-  }
+    return overview.status != 503;
+  }));
   EXPECT_EQ(overview.status, 200);
   EXPECT_THAT(overview.body, HasSubstr("Engine"));
   EXPECT_THAT(overview.body, Not(HasSubstr("fresh/m/b/p")));
   history::Batch batch;
   batch.runs = {history::run_at("new", 2000, {history::count_point("fresh/m/b/p", 1)})};
   value_of(store()->history().add(batch));
-  for (int i = 0; i < 1000; ++i) {
-    if (get(*service, "/data/overview.js").body.find("fresh/m/b/p") != std::string::npos) return;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  ADD_FAILURE() << "what came is not shown";
+  EXPECT_TRUE(tests::eventually([&] {
+    return get(*service, "/data/overview.js").body.find("fresh/m/b/p") != std::string::npos;
+  })) << "what came is not shown";
 }
 
 TEST_F(ServiceReads, AndUploadsAreThereWithoutPagesWhereThoseCanNotBeMade) {

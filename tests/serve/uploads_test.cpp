@@ -10,6 +10,7 @@
 #include "gate/history/json_lines.hpp"
 
 #include "tests/serve/support.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace weir::serve {
 namespace uploads_test {
@@ -573,10 +574,10 @@ TEST_F(Uploads, ThatAreLargeAreTakenWithANewTokenWhenTheyAreSentAgain) {
   const Asked large = upload_of(key, profiles_text(65) + std::string(70'000, ' '));
   Got got = ask(*service, large);
   EXPECT_EQ(got.status, 503);
-  for (int i = 0; i < 1000 && got.status == 503; ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(tests::eventually([&] {
     got = ask(*service, large);
-  }
+    return got.status != 503;
+  }));
   EXPECT_EQ(got.status, 201) << got.body;
 }
 
@@ -824,8 +825,8 @@ TEST(Intake, TakesNoMoreThanItMayHold) {
     return intake.put({}, bytes, [&](const Result<history::UploadOutcome>&) { ++answered; });
   };
   ASSERT_TRUE(put(1));
-  while (intake.waiting() > 0) std::this_thread::yield();  // the writer has it
-  EXPECT_TRUE(put(1000));                                  // one may be as large as it likes
+  EXPECT_TRUE(tests::eventually([&] { return intake.waiting() == 0; })) << "the writer has it";
+  EXPECT_TRUE(put(1000));  // one may be as large as it likes
   EXPECT_FALSE(put(1));
   gate.unlock();
   intake.stop();
