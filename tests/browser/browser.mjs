@@ -47,6 +47,7 @@ export async function serve(folder) {
 // A page that notes what it should not do: errors, and requests to anything but its own site.
 export async function openPage(browser, site, hash = '#/', {width = 1200, height = 900, scheme = 'light', ...more} = {}) {
   const context = await browser.newContext({viewport: {width, height}, colorScheme: scheme, ...more});
+  context.setDefaultTimeout(120_000);  // against hanging alone
   const page = await context.newPage();
   page.faults = [];
   const own = site.address.replace(/index\.html$/, '');

@@ -112,7 +112,7 @@ describe('the pages of weir serve', () => {
       headers: {'content-type': 'application/x-ndjson', authorization: `Bearer ${token}`}});
     assert.equal(answer.status, 201, await answer.text());
     await visit('#/', async (page) => {
-      const end = Date.now() + 30_000;
+      const end = Date.now() + 120_000;
       while (await page.locator('.matrix th', {hasText: 'e/fresh/vulkan'}).count() === 0) {
         assert.ok(Date.now() < end, 'it never came');
         await new Promise((done) => setTimeout(done, 500));
@@ -129,6 +129,7 @@ describe('the pages of weir serve', () => {
     const text = await answer.text();
     assert.match(text, /<title>/);
     const page = await browser.newPage();
+    page.setDefaultTimeout(120_000);
     await page.setContent(`<img alt="" src="data:image/svg+xml;base64,${Buffer.from(text).toString('base64')}">`);
     assert.ok(await page.evaluate(() => document.images[0].decode().then(() => document.images[0].width > 40)));
     await page.close();

@@ -50,6 +50,7 @@ describe('latency against load', () => {
   for (const [scheme, width] of [['light', 1280], ['dark', 1280], ['light', 360], ['dark', 360]]) {
     it(`can be read in the page of a gate, ${scheme}, ${width} pixels wide`, async () => {
       const context = await browser.newContext({viewport: {width, height: 900}, colorScheme: scheme, bypassCSP: true});
+      context.setDefaultTimeout(120_000);
       const page = await context.newPage();
       page.faults = [];
       const address = pathToFileURL(join(folder, 'gate.html')).href;

@@ -2,7 +2,6 @@
 #include "gate/probes/read/hold.hpp"
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 
 #include <fcntl.h>
@@ -12,6 +11,8 @@
 
 #include "gate/probes/inject/writer/hold.h"
 #include "gate/sys/files.hpp"
+
+#include "tests/support/eventually.hpp"
 
 namespace weir::probes {
 namespace hold_test {
@@ -46,14 +47,6 @@ class Probe {
   weir_probe::File file_{};
 };
 
-template <class Condition>
-bool comes_true(const Condition& condition) {
-  for (int i = 0; i < 20'000 && !condition(); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  return condition();
-}
-
 class Holds : public testing::Test {
  protected:
   sys::RealFiles files_;
@@ -71,7 +64,7 @@ TEST_F(Holds, AThreadComputesWhenItIsLetGo) {
     hold.begin(k_long);
     EXPECT_FALSE(hold.is_held()) << "nobody is about to compute";
     std::thread engine([&] { probe.compute(); });
-    EXPECT_TRUE(comes_true([&] { return hold.is_held(); }));
+    EXPECT_TRUE(tests::eventually([&] { return hold.is_held(); }));
     EXPECT_EQ(probe.computed, 1 + 2 * round);
     hold.let_go();
     engine.join();

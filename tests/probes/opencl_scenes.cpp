@@ -367,7 +367,7 @@ int held_up(const Device& d) {
   ok(clSetUserEventStatus(gate, CL_COMPLETE), "set");
   ok(clReleaseEvent(gate), "release");
   ok(clReleaseKernel(kernel), "release");
-  for (int i = 0; i < 500 && context_references(d) != before; ++i) {
+  for (int i = 0; i < 12000 && context_references(d) != before; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   std::printf("%d\n", static_cast<int>(context_references(d)) - static_cast<int>(before));

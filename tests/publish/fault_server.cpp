@@ -247,8 +247,10 @@ bool FaultServer::saw(const std::string& text) const {
 }
 
 int closed_port() {
+  // Bound for as long as the program runs, so that nobody else is given it.
   const auto [fd, port] = bound_socket();
-  close(fd);
+  const int yes = 1;
+  setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   return port;
 }
 

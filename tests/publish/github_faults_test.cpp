@@ -35,9 +35,16 @@ struct Rig {
     settings.version = "test";
     settings.base_delay_seconds = settings.limit_delay_seconds = 0.01;
     settings.longest_delay_seconds = 0.02;
-    settings.total_seconds = 20;
-    settings.each.total_seconds = 0.5;
+    settings.total_seconds = 600;
+    settings.each.total_seconds = 120;
     settings.say = [this](const std::string& note) { written += note + "\n"; };
+  }
+  // A short limit for faults that nothing else ends: a busy machine may be too slow for it.
+  bool ends_by_limit(const tests::Fault& fault) {
+    const bool silent =
+        fault.how == tests::Fault::How::never || fault.how == tests::Fault::How::drip;
+    if (silent) settings.each.total_seconds = 1;
+    return silent;
   }
   GithubApi api() {
     auto made = GithubApi::make(settings, {http, clock, pause, coin, stop});
@@ -134,7 +141,7 @@ TEST(GithubApiOnAServer, CreatesOnceOrSaysThatItMayHave) {
       {"429", faults::too_many("0"), true, false, 1, ""},
       {"429 without a header", faults::too_many(""), true, false, 1, ""},
       {"429 in an hour", faults::too_many("3600"), false, false, 0,
-       "go over the limit of 20 s in all"},
+       "go over the limit of 600 s in all"},
       {"500", faults::server_error(), false, true, 0, "500 Server Error"},
       {"500, done", faults::server_error(true), false, true, 1, "it may have been carried out"},
       {"502, done", faults::bad_gateway(true), false, true, 1, "502 Bad Gateway text/html"},
@@ -152,6 +159,7 @@ TEST(GithubApiOnAServer, CreatesOnceOrSaysThatItMayHave) {
   for (const Case& c : cases) {
     Rig rig;
     rig.server.fault({.method = "POST", .path = k_comments}, c.fault);
+    rig.ends_by_limit(c.fault);
     GithubApi api = rig.api();
     ASSERT_TRUE(api.call({.method = "GET", .path = "/repos/o/r"}));  // leaves a connection behind
     const auto got = api.call(creation());
@@ -177,10 +185,14 @@ TEST(GithubApiOnAServer, ReadsInSpiteOfFaultsThatPass) {
     Rig rig;
     rig.server.store([](tests::GithubStore& store) { store.add_comment(7, "x", "y"); });
     rig.server.fault({.method = "GET", .times = 2}, fault);
+    const bool limited = rig.ends_by_limit(fault);
     const auto list = rig.api().list(k_comments, 10);
     ASSERT_TRUE(list) << what << ": " << list.error().message;
     EXPECT_EQ(list->size(), 1U) << what;
-    EXPECT_EQ(rig.server.count("GET", ""), 3) << what;
+    EXPECT_GE(rig.server.count("GET", ""), 3) << what;
+    if (!limited) {
+      EXPECT_EQ(rig.server.count("GET", ""), 3) << what;
+    }
   }
 }
 

@@ -15,6 +15,7 @@
 #include "gate/history/csv.hpp"
 
 #include "tests/history/store/stores.hpp"
+#include "tests/support/eventually.hpp"
 
 namespace weir::history {
 namespace {
@@ -48,6 +49,11 @@ class Import {
     posix_spawn_file_actions_destroy(&actions);
   }
   void kill_now() const { kill(pid_, SIGKILL); }
+  [[nodiscard]] bool running() const {
+    siginfo_t ended{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ended.si_pid == 0;
+  }
   // 0 when it ended by itself and well.
   [[nodiscard]] int wait() const {
     int status = -1;
@@ -97,12 +103,6 @@ TEST_P(Killed, ImportersLoseNothingThatTheySaidIsKept) {
       expected[run.facts.id] = run;
     }
   }
-  // As long as one takes that nobody disturbs: kills come anywhere within, and as little later.
-  const std::string calm = fresh();  // the server starts with the first
-  const auto began = std::chrono::steady_clock::now();
-  EXPECT_EQ(Import(csv, calm, folder_ / "out.txt").wait(), 0);
-  const auto whole = std::chrono::duration_cast<std::chrono::microseconds>(
-      std::chrono::steady_clock::now() - began);
   std::mt19937 random(3);
   std::string where = fresh();
   std::set<std::string> said;
@@ -123,7 +123,11 @@ TEST_P(Killed, ImportersLoseNothingThatTheySaidIsKept) {
   };
   while (kills < k_kills) {
     const Import import(csv, where, folder_ / "out.txt");
-    std::this_thread::sleep_for(whole * static_cast<int>(random() % 1'100) / 1'000);
+    // When it has said of so many runs that they are kept, or a moment later.
+    const std::size_t wanted = random() % expected.size();
+    EXPECT_TRUE(
+        tests::eventually([&] { return import.kept().size() >= wanted || !import.running(); }));
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 20'000));
     import.kill_now();
     const bool killed = WIFSIGNALED(import.wait());
     const std::size_t before = said.size();
