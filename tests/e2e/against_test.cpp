@@ -77,6 +77,7 @@ TEST_F(AgainstBase, TakesAFolderOrACommandForABase) {
 }
 
 TEST_F(AgainstBase, NamesTheSideThatHangs) {
+  write_config("2h", "", "", "1s");
   write_engine("10000000", "hang");
   const Json verdict = against("HEAD", 3);
   EXPECT_THAT(cell_of(verdict, "fake/m/cpu/decode")["reason"].get<std::string>(),
@@ -102,7 +103,7 @@ TEST_F(AgainstBase, ABudgetThatCanDecideNothingIsAUsageErrorThatNamesOneThatCan)
 }
 
 TEST_F(AgainstBase, MeasuresWhatIsOnlyReportedAndFailsNothing) {
-  write_config("10m", "limits: [{metrics: \"*\", mode: report}]\n");
+  write_config("2h", "limits: [{metrics: \"*\", mode: report}]\n");
   git({"add", "-A"});
   git({"commit", "-q", "-m", "reports only"});
   write_engine("11500000");

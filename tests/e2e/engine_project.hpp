@@ -29,6 +29,7 @@ class EngineProject : public testing::Test {
     write_config();
     git("init -q -b main");
     std::ostringstream stream;
+    const std::string builds = (scratch_ / "builds").string();
     for (std::size_t i = 0; i < commits.size(); ++i) {
       const ProjectCommit& commit = commits[i];
       stream << "commit refs/heads/main\nmark :" << i + 1 << "\ncommitter A <a@example.org> "
@@ -39,8 +40,10 @@ class EngineProject : public testing::Test {
       }
       if (i == 0) {
         file(stream, "100755", "build.sh",
-             "#!/bin/sh\ncd \"$(dirname \"$0\")\" && git rev-parse HEAD >> '" +
-                 (scratch_ / "builds").string() + "' && cc -o engine engine.c\n");
+             "#!/bin/sh\ncd \"$(dirname \"$0\")\" && git rev-parse HEAD >> '" + builds +
+                 "'\nwhile [ \"$(wc -l < '" + builds + "')\" -gt \"$(cat '" + builds +
+                 ".most' || echo 1000)\" ]; do sleep 0.01; done 2>/dev/null\n"
+                 "cc -o engine engine.c\n");
         file(stream, "100644", "engine.c",
              "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
              "#include \"version.h\"\nint main(void) {\n"
@@ -121,6 +124,10 @@ gate: {repeats: 1, budget: 2m}
     return weir(scratch_, words(std::move(arguments)), env());
   }
 
+  // Builds beyond so many in all do not end.
+  void hold_builds_after(std::size_t most) const {
+    spill(scratch_ / "builds.most", std::to_string(most));
+  }
   [[nodiscard]] std::vector<std::string> built() const {
     std::istringstream lines(slurp(scratch_ / "builds"));
     std::vector<std::string> commits;

@@ -17,19 +17,21 @@ class EngineUnderGit : public testing::Test {
   void SetUp() override {
     spill(scratch_ / "model.bin", "no model at all");
     spill(scratch_ / ".gitignore", "weir-*\nmodel.bin\nlocks\ncache\nbaselines\n");
-    write_config("10m");
+    write_config("2h");
     git({"init", "-q", "-b", "main"});
     commit_engine("base", "10000000");
   }
 
+  // The time-out is for an engine that hangs.
   void write_config(const std::string& budget, const std::string& more = "",
-                    const std::string& gate = "") {
+                    const std::string& gate = "", const std::string& timeout = "10m") {
     spill(scratch_ / "weir.yaml",
           "version: 1\nengines:\n  fake:\n    command: [./engine, -m, '{model}', -n, '{tokens}', "
-          "-p, '{prompt_tokens}', -r, '{repeats}']\n    output: llama-bench\n    timeout: 1s\n"
-          "models: {m: model.bin}\nbackends: {cpu: {}}\n"
-          "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\n"
-          "gate: {repeats: 1, budget: " +
+          "-p, '{prompt_tokens}', -r, '{repeats}']\n    output: llama-bench\n    timeout: " +
+              timeout +
+              "\nmodels: {m: model.bin}\nbackends: {cpu: {}}\n"
+              "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\n"
+              "gate: {repeats: 1, budget: " +
               budget + gate + "}\n" + more);
   }
   // `ns` is a shell word: nanoseconds a token.

@@ -1,7 +1,5 @@
 // The built weir against engines that misbehave: what is wrong is said for that cell alone.
-#include <chrono>
 #include <csignal>
-#include <thread>
 
 #include "tests/e2e/weir_process.hpp"
 
@@ -12,13 +10,16 @@ const std::string k_fake = WEIR_BINARY_DIR "/tests/fake_engines/fake_engine";
 
 class FakeEngines : public testing::Test {
  protected:
-  // An engine for each mode, one model, the CPU, one prompt.
+  // An engine for each mode, one model, the CPU, one prompt. Who ends by itself has the time for
+  // it.
   void write_config(const std::vector<std::string>& modes, const std::string& gate = "{runs: 1}") {
     std::string engines;
     for (const std::string& mode : modes) {
+      const bool hangs = mode == "hang" || mode == "ignore_term";
       engines += "  " + mode + ": {command: [" + k_fake + ", " + mode +
                  ", -m, '{model}', -p, '{prompt_tokens}', -n, '{tokens}', -r, '{repeats}'], "
-                 "output: llama-bench, timeout: 2s}\n";
+                 "output: llama-bench, timeout: " +
+                 (hangs ? "2s" : "10m") + "}\n";
     }
     spill(scratch_ / "model.bin", "no model at all");
     spill(scratch_ / "weir.yaml", "version: 1\nengines:\n" + engines +
@@ -121,16 +122,20 @@ TEST(NamesOfFiles, CanNotSpeakToTheCiSystem) {
 
 TEST_F(FakeEngines, LeaveNoOrphanAfterCtrlCAndCanBeResumed) {
   for (const int signal : {SIGINT, SIGTERM}) {
-    write_config({"ok", "slow"}, "{runs: 3}");
-    Weir interrupted(scratch_, {"run", "--out", "out" + std::to_string(signal)});
-    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    write_config({"ok", "held"}, "{runs: 3}");
+    const std::string out = "out" + std::to_string(signal);
+    const fs::path held = scratch_ / "held", starts = scratch_ / ("starts-" + out);
+    spill(held, "");
+    Weir interrupted(scratch_, {"run", "--out", out},
+                     {{"FAKE_ENGINE_HELD", held.string()}, {"FAKE_ENGINE_LOG", starts.string()}});
+    EXPECT_TRUE(eventually([&] { return slurp(starts).find("held ") != std::string::npos; }));
     interrupted.kill(signal);
     const Ended ended = interrupted.wait();
+    fs::remove(held);
     EXPECT_EQ(ended.exit_code, 130) << ended.err;
     EXPECT_NE(ended.err.find("--resume"), std::string::npos) << ended.err;
     EXPECT_EQ(processes_with(scratch_.path().string()), std::vector<std::string>{});
-    const Ended resumed =
-        weir(scratch_, {"run", "--resume", "--out", "out" + std::to_string(signal)});
+    const Ended resumed = weir(scratch_, {"run", "--resume", "--out", out});
     EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   }
 }

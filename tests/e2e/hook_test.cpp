@@ -193,7 +193,7 @@ TEST_F(Hook, RunsTheHookThatWasThereFirstAndGivesItBack) {
 }
 
 TEST_F(Hook, EndsAnEngineThatHangsWhenTheTimeIsOver) {
-  hook({"install", "--build", "--limit", "2s"});
+  hook({"install", "--build", "--limit", "20s"});  // in which any machine comes to the engine
   const Ended pushed = push("origin " + sha(6) + ":main", "HANG=1");
   EXPECT_EQ(pushed.exit_code, 0) << pushed.out;
   EXPECT_THAT(pushed.out, HasSubstr("not judged: mine/m/metal/decode: it was not done within what "

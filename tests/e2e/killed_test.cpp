@@ -28,11 +28,26 @@ class Killed : public testing::Test {
               "prompts: {decode: {prompt_tokens: 0, tokens: 8}}\ngate: {runs: 50}\n");
   }
 
-  void kill_after(Weir& weir, int most_ms) {
-    std::this_thread::sleep_for(
-        std::chrono::microseconds(random_() % (static_cast<unsigned>(most_ms) * 1000)));
+  // As soon as it has come so far, or a moment later; at the latest when it has ended.
+  template <class SoFar>
+  void kill_when(Weir& weir, const SoFar& so_far) {
+    EXPECT_TRUE(eventually([&] { return so_far() || !weir.running(); }));
+    std::this_thread::sleep_for(std::chrono::microseconds(random_() % 20'000));
     weir.kill(SIGKILL);
     weir.wait();
+  }
+  static std::size_t lines_in(const fs::path& path) {
+    const std::string text = slurp(path);
+    return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+  }
+  [[nodiscard]] std::size_t baselines() const {
+    std::size_t files = 0;
+    std::error_code gone;  // a file that was there a moment ago
+    for (fs::recursive_directory_iterator at(scratch_ / "baselines", gone), end; !gone && at != end;
+         at.increment(gone)) {
+      files += at->path().extension() == ".json" ? 1 : 0;
+    }
+    return files;
   }
 
   // Records in the journal; every line but the last must be whole.
@@ -73,14 +88,14 @@ TEST_F(Killed, WhileMeasuringItKeepsEveryFinishedRecordAndGoesOnFromThere) {
     std::vector<std::string> arguments{"run", "--out", "out"};
     if (!run.empty()) arguments.emplace_back("--resume");
     Weir weir(scratch_, arguments, env);
-    kill_after(weir, 400);
+    const std::size_t wanted = random_() % 16;
+    kill_when(weir, [&] { return lines_in(starts) >= wanted; });
     if (run.empty() && fs::exists(scratch_ / "out") && !fs::is_empty(scratch_ / "out")) {
       run = fs::directory_iterator(scratch_ / "out")->path();
     }
     if (run.empty() || !fs::exists(run / "run.jsonl")) continue;
     const std::size_t after = whole_records(run / "run.jsonl");
-    const std::string log = slurp(starts);
-    const auto started = static_cast<std::size_t>(std::count(log.begin(), log.end(), '\n'));
+    const std::size_t started = lines_in(starts);
     EXPECT_GE(after, before);
     // Timed processes run one by one, and a record is on the disk before the next one starts.
     EXPECT_GE(after + 1, before + started) << "moment " << moment;
@@ -89,10 +104,10 @@ TEST_F(Killed, WhileMeasuringItKeepsEveryFinishedRecordAndGoesOnFromThere) {
   EXPECT_GT(resumed, static_cast<std::size_t>(k_moments) / 4)
       << "most kills should meet a run in progress";
   fs::remove_all(scratch_ / "out");
-  Weir last(scratch_, {"run", "--out", "out"});
-  kill_after(last, 300);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));
-  EXPECT_EQ(processes_with(scratch_.path().string()), std::vector<std::string>{})
+  const fs::path starts = scratch_ / "starts-last";
+  Weir last(scratch_, {"run", "--out", "out"}, {{"FAKE_ENGINE_LOG", starts.string()}});
+  kill_when(last, [&] { return lines_in(starts) >= 3; });
+  EXPECT_TRUE(eventually([&] { return processes_with(scratch_.path().string()).empty(); }))
       << "an engine outlived a killed weir";
 }
 
@@ -101,9 +116,11 @@ TEST_F(Killed, WhileAcceptingItLeavesNoHalfWrittenBaseline) {
   ASSERT_EQ(first.exit_code, 0) << first.err;
   std::size_t whole = 0;
   for (int moment = 0; moment < k_moments; ++moment) {
-    if (moment % 10 == 0) fs::remove_all(scratch_ / "baselines");
+    // Every other time there are those of before, which it looks at.
+    if (moment % 2 == 0) fs::remove_all(scratch_ / "baselines");
+    const std::size_t wanted = moment % 2 == 0 ? random_() % 9 : 0;
     Weir weir(scratch_, {"baseline", "accept"});
-    kill_after(weir, 60);
+    kill_when(weir, [&] { return baselines() >= wanted; });
     if (!fs::exists(scratch_ / "baselines")) continue;
     for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "baselines")) {
       if (entry.path().extension() != ".json") continue;
@@ -113,7 +130,7 @@ TEST_F(Killed, WhileAcceptingItLeavesNoHalfWrittenBaseline) {
       ++whole;
     }
   }
-  EXPECT_GT(whole, 0U) << "no kill came late enough to see a baseline";
+  EXPECT_GT(whole, 0U) << "no kill saw a baseline";
   const Ended listed = weir(scratch_, {"baseline", "accept"});
   EXPECT_EQ(listed.exit_code, 0) << listed.err;
 }

@@ -269,19 +269,19 @@ TEST_F(PostVerb, WhateverGitHubDoesLeavesOneCommentOnceTheLastPostHasEnded) {
     server_.fault({.method = "POST", .path = fmt::format("/issues/{}/comments", pull), .times = 1},
                   fault);
   }
-  const auto all = [&](int run) {
+  const auto all = [&](int run, const std::string& limit) {
     std::vector<std::unique_ptr<Weir>> posters;
     for (int i = 2001; i <= pull; ++i) {
       const std::vector<std::string> words{
           "post", "red.json",   "--repo",      "o/r",      "--pr",  std::to_string(i), "--sha",
-          k_head, "--no-check", "--no-status", "--settle", "100ms", "--time-limit",    "20s"};
+          k_head, "--no-check", "--no-status", "--settle", "100ms", "--time-limit",    limit};
       posters.push_back(std::make_unique<Weir>(scratch_, words, runner(run, 1)));
     }
     std::vector<Ended> ended;
     for (const auto& poster : posters) ended.push_back(poster->wait());
     return ended;
   };
-  const auto first = all(1);
+  const auto first = all(1, "20s");
   for (std::size_t i = 0; i < first.size(); ++i) {
     const char* about = k_faults[i].first;
     EXPECT_EQ(first[i].exit_code, 0) << about << first[i].err;
@@ -291,7 +291,8 @@ TEST_F(PostVerb, WhateverGitHubDoesLeavesOneCommentOnceTheLastPostHasEnded) {
     const bool failed = first[i].out.find("failed") != std::string::npos;
     EXPECT_EQ(left.size(), failed ? 0U : 1U) << about << "\n" << first[i].out << first[i].err;
   }
-  for (const Ended& ended : all(2)) EXPECT_THAT(ended.out, Not(HasSubstr("failed"))) << ended.out;
+  for (const Ended& ended : all(2, "10m"))
+    EXPECT_THAT(ended.out, Not(HasSubstr("failed"))) << ended.out;
   for (int i = 2001; i <= pull; ++i) EXPECT_EQ(comments(i).size(), 1U) << k_faults[i - 2001].first;
 }
 

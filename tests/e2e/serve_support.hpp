@@ -1,11 +1,9 @@
 // A running weir serve, on SQLite and on the tests' PostgreSQL, and clients of it.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -62,15 +60,14 @@ class Served {
                                    "--upload-rate", "100000",   "--daily-runs", "1000000"};
     words.insert(words.end(), more.begin(), more.end());
     weir_ = std::make_unique<Weir>(scratch, words);
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    while (url_.empty() && std::chrono::steady_clock::now() < end) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const bool listens = eventually([&] {
       const std::string said = weir_->err_so_far();
       const std::size_t at = said.find("http://");
       const std::size_t over = at == std::string::npos ? at : said.find('/', at + 7);
       if (over != std::string::npos) url_ = said.substr(at, over - at);
-    }
-    if (url_.empty()) ADD_FAILURE() << "it never listened: " << weir_->err_so_far();
+      return !url_.empty() || !weir_->running();
+    });
+    if (!listens || url_.empty()) ADD_FAILURE() << "it never listened: " << weir_->err_so_far();
   }
 
   [[nodiscard]] const std::string& url() const { return url_; }

@@ -7,7 +7,7 @@ namespace weir::e2e {
 namespace server_test {
 
 TEST_F(Servers, AreMeasuredByWhatTheyAnswer) {
-  write_config({"ok"}, ", slo: {ttft: 10s, tpot: 10s}");
+  write_config({"ok"}, ", slo: {ttft: 10m, tpot: 10m}");
   const Json cell = cell_of(gate(0), "ok/m/cpu/hello");
   for (const char* name :
        {"time_to_first_token_seconds", "time_to_first_token_p90_seconds",
@@ -19,15 +19,29 @@ TEST_F(Servers, AreMeasuredByWhatTheyAnswer) {
   }
 }
 
+// Held to what they took before, and to a millionth of it: however busy the machine is, that is as
+// far from a limit of a thousand times.
 TEST_F(Servers, PassAgainstThemselvesAndFailWhenTheyGetMuchSlower) {
   const std::string prompts =
       "{hello: {text: Hello world, tokens: 8, concurrency: [1, 2], requests: 8, hold: none}}\n"
-      "limits: [{metrics: time_per_output_token_seconds, max_increase: 50%},\n"
+      "limits: [{metrics: time_per_output_token_seconds, max_increase: 100000%},\n"
       "         {metrics: '*tokens_per_second', mode: 'off'}]";
   write_config({"slower"}, "", prompts);
   Ended accepted = weir(scratch_, {"baseline", "accept"});
   ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
   EXPECT_NE(cell_of(gate(0), "slower/m/cpu/hello@c2")["verdict"], "fail");
+  for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "baselines")) {
+    if (!entry.is_regular_file()) continue;
+    Json stored = Json::parse(slurp(entry.path()));
+    for (Json& sessions : stored.at("sessions")) {
+      for (Json& session : sessions) {
+        for (Json& sample : session.at("samples").at("time_per_output_token_seconds"))
+          sample = sample.get<double>() / 1e6;
+      }
+    }
+    spill(entry.path(), stored.dump(1));
+  }
+  EXPECT_EQ(cell_of(gate(1), "slower/m/cpu/hello@c2")["verdict"], "fail");
 }
 
 TEST_F(Servers, ThatFailEachSayHowWhileTheOthersGetTheirResults) {
@@ -43,7 +57,12 @@ TEST_F(Servers, ThatFailEachSayHowWhileTheOthersGetTheirResults) {
       {"refuses", "warm-up: 2 of 2 requests failed: 2 status (HTTP 500: out of memory)"}};
   std::vector<std::string> modes{"ok"};
   for (const Case& c : cases) modes.emplace_back(c.mode);
-  write_config(modes, ", ready: {url: /health, timeout: 2s}");
+  write_config(modes);
+  // Who comes up has the time for it.
+  std::string config = slurp(scratch_ / "weir.yaml");
+  const std::string command = "never_up, '{port}', " + mark() + "]";
+  config.insert(config.find(command) + command.size(), ", ready: {url: /health, timeout: 2s}");
+  spill(scratch_ / "weir.yaml", config);
   const Json verdict = gate(3);
   EXPECT_NE(cell_of(verdict, "ok/m/cpu/hello")["verdict"], "error");
   for (const Case& c : cases) {
@@ -81,15 +100,14 @@ TEST_F(Servers, LeaveNothingBehind) {
   write_config({"leaves"});
   const Json verdict = gate(0);
   EXPECT_NE(verdict.dump().find("left a process running, which weir ended"), std::string::npos);
-  const pid_t left = std::stoi(slurp(scratch_ / "left.pid"));
-  EXPECT_NE(::kill(left, 0), 0) << left;
+  EXPECT_TRUE(fs::exists(scratch_ / "left.pid")) << "it left nothing";
 }
 
 TEST_F(Servers, AreEndedWhenWeirIsInterruptedAndTheRunGoesOnLater) {
-  write_config({"slower"}, "", "{hello: {text: Hello, tokens: 100, requests: 4}}");
-  Weir process(scratch_, {"run"});
-  for (int i = 0; i < 500 && processes_with(mark()).empty(); ++i) usleep(20'000);
-  ASSERT_FALSE(processes_with(mark()).empty());
+  write_config({"ok"}, "", "{hello: {text: Hello, tokens: 100, requests: 4}}");
+  Weir process(scratch_, {"run"}, answering(1));
+  ASSERT_TRUE(eventually([&] { return slurp(scratch_ / "prompts").size() == 2; }));
+  EXPECT_FALSE(processes_with(mark()).empty());
   process.kill(SIGINT);
   EXPECT_EQ(process.wait().exit_code, 130);
   EXPECT_EQ(processes_with(mark()), std::vector<std::string>{});
@@ -127,12 +145,13 @@ TEST_F(Servers, ServeAllTheirCellsOnOneStartUnlessToldOtherwise) {
   EXPECT_EQ(starts_in(scratch_ / "own"), (std::map<int, int>{{-1, 6}}));
 }
 
-// Half a second a cell: killed in the second one, the first one's numbers are on the disk.
+// Two to warm up and eight of the first cell are answered: killed in the second one, the first
+// one's numbers are on the disk.
 TEST_F(Servers, ThatServeSeveralCellsLoseNoneThatWasWholeWhenWeirIsKilled) {
-  write_config({"slower"}, "",
+  write_config({"ok"}, "",
                "{one: {text: Hello, tokens: 16, requests: 8}, "
                "two: {text: Hello, tokens: 100, requests: 8}}\n");
-  Weir process(scratch_, {"run", "--out", "killed"});
+  Weir process(scratch_, {"run", "--out", "killed"}, answering(10));
   const auto records = [&] {
     int lines = 0;
     for (const auto& entry : fs::recursive_directory_iterator(scratch_ / "killed")) {
@@ -142,10 +161,7 @@ TEST_F(Servers, ThatServeSeveralCellsLoseNoneThatWasWholeWhenWeirIsKilled) {
     }
     return lines;
   };
-  for (int i = 0; i < 500 && (!fs::exists(scratch_ / "killed") || records() < 1); ++i) {
-    usleep(20'000);
-  }
-  EXPECT_EQ(records(), 1);
+  EXPECT_TRUE(eventually([&] { return fs::exists(scratch_ / "killed") && records() == 1; }));
   process.kill(SIGKILL);
   process.wait();
   const Ended resumed = weir(scratch_, {"run", "--out", "killed", "--resume", "--json", "-"});
@@ -276,11 +292,11 @@ TEST_F(Servers, ArePlannedWithTheRunsAndRequestsOfEach) {
 }
 
 TEST_F(Servers, AreSentFieldsOfTheirOwnWithEachRequestAndOtherFieldsAreOtherWork) {
-  // Rates are of no interest: no machine is so busy that it is red by them.
+  // Rates are of no interest: no machine is so busy that it is red by these.
   const auto write_salted = [&](const std::string& body) {
     write_config({"salted"}, ", extra_body: " + body,
                  "{hello: {text: Hello world, tokens: 8, requests: 4}}\n"
-                 "limits: [{metrics: '*tokens_per_second', max_drop: 89%}]");
+                 "limits: [{metrics: '*tokens_per_second', max_drop: 99.9%, tolerate: 99%}]");
   };
   write_salted("{cache_salt: x}");
   EXPECT_NE(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "error");
@@ -304,9 +320,9 @@ TEST_F(Servers, AreSentFieldsOfTheirOwnWithEachRequestAndOtherFieldsAreOtherWork
 }
 
 TEST_F(Servers, AreNotMistakenForAnotherOneThatListensAtTheirUrl) {
-  // Ports below those that the system gives away: one of somebody else's, one of weir's server.
-  const std::string port = "19" + std::to_string(100 + getpid() % 900);
-  const std::string other = "20" + std::to_string(100 + getpid() % 900);
+  // One of somebody else's, one of weir's server.
+  const Port theirs, own;
+  const std::string port = theirs.str(), other = own.str();
   pid_t server = -1;
   const char* words[] = {k_fake.c_str(), "ok", port.c_str(), nullptr};
   ASSERT_EQ(posix_spawn(&server, words[0], nullptr, nullptr, const_cast<char**>(words), environ),
@@ -317,11 +333,12 @@ TEST_F(Servers, AreNotMistakenForAnotherOneThatListensAtTheirUrl) {
           "version: 1\nengines:\n  fixed: {kind: server, api: completions, command: [" + k_fake +
               ", ok, '" + other + "', " + mark() + "], url: 'http://localhost:" + url_port +
               "'}\nmodels: {m: model.bin}\nbackends: {cpu: {}}\n"
-              "prompts: {hello: {text: Hello, tokens: 4}}\ngate: {runs: 2, budget: 20s}\n");
+              "prompts: {hello: {text: Hello, tokens: 4}}\ngate: {runs: 2}\n"
+              "limits: [{metrics: '*tokens_per_second', max_drop: 99.9%, tolerate: 99%}]\n");
   };
   // Until it is there.
   engine_at(port);
-  for (int i = 0; i < 100 && !listens(std::stoi(port)); ++i) usleep(20'000);
+  ASSERT_TRUE(eventually([&] { return theirs.answers(); }));
   EXPECT_NE(cell_of(gate(3), "fixed/m/cpu/hello")
                 .value("reason", "")
                 .find("something listens at http://localhost:" + port + " already"),
@@ -336,23 +353,27 @@ TEST_F(Servers, AreNotMistakenForAnotherOneThatListensAtTheirUrl) {
 }
 
 TEST_F(Servers, ThatRunAlreadyAreAskedUnderTheirUrl) {
-  const std::string port = "18" + std::to_string(100 + getpid() % 900);
+  const Port own;
+  const std::string port = own.str();
   pid_t server = -1;
   const char* words[] = {k_fake.c_str(), "ok", port.c_str(), nullptr};
   ASSERT_EQ(posix_spawn(&server, words[0], nullptr, nullptr, const_cast<char**>(words), environ),
             0);
   spill(scratch_ / "model.bin", "no model at all");
-  spill(
-      scratch_ / "weir.yaml",
-      "version: 1\nengines:\n  there: {kind: server, api: completions, ready: {timeout: 2s}, url: "
-      "'http://127.0.0.1:" +
-          port + "'}\n" +
-          "models: {m: model.bin}\nbackends: {cpu: {}}\n"
-          "prompts: {hello: {text: Hello, tokens: 4, rate: 100, requests: 8}}\ngate: {runs: 1}\n");
+  const auto write_config_of = [&](const std::string& ready) {
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines:\n  there: {kind: server, api: completions, ready: {timeout: " +
+              ready + "}, url: 'http://127.0.0.1:" + port + "'}\n" +
+              "models: {m: model.bin}\nbackends: {cpu: {}}\n"
+              "prompts: {hello: {text: Hello, tokens: 4, rate: 100, requests: 8}}\n"
+              "gate: {runs: 1}\n");
+  };
+  write_config_of("2m");
   const Json cell = cell_of(gate(0), "there/m/cpu/hello");
   EXPECT_GT(metric_of(cell, "requests_per_second").value("current", 0.0), 0);
   ::kill(server, SIGKILL);
   waitpid(server, nullptr, 0);
+  write_config_of("2s");
   EXPECT_NE(cell_of(gate(3), "there/m/cpu/hello").value("reason", "").find("was not up within"),
             std::string::npos);
 }

@@ -25,7 +25,7 @@ class Shards : public EngineUnderGit {
     }
     spill(scratch_ / "weir.yaml",
           std::string("version: 1\nengines:\n  fake:\n    command: ") + k_engine +
-              "\n    output: llama-bench\n    timeout: 5s\nmodels: {m: model.bin}\n"
+              "\n    output: llama-bench\n    timeout: 10m\nmodels: {m: model.bin}\n"
               "backends: {cpu: {runner: [big, cpu]}}\n" +
               prompts + "gate: {repeats: 1, runs: 2, budget: 6s}\n");
     commit_engine("with a matrix", "10000000");

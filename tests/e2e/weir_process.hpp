@@ -20,9 +20,13 @@
 
 #include "gate/base/json.hpp"
 
+#include "tests/support/eventually.hpp"
+
 namespace weir::e2e {
 
 namespace fs = std::filesystem;
+
+using tests::eventually;
 
 // What can be read of it: a process may end while its file in /proc is read.
 inline std::string slurp(const fs::path& path) {
@@ -111,6 +115,11 @@ class Weir {
   Weir& operator=(const Weir&) = delete;
 
   void kill(int signal) const { ::kill(pid_, signal); }
+  [[nodiscard]] bool running() const {
+    siginfo_t ended{};
+    return waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ended.si_pid == 0;
+  }
   // While it runs.
   [[nodiscard]] std::string err_so_far() const { return slurp(err_); }
 

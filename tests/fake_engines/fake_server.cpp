@@ -10,13 +10,16 @@
 //   stays        does not listen to SIGTERM
 //   leaves       leaves a process behind, in a session of its own, whose id is in left.pid
 //   slower       takes 3 ms a token
-//   paced        takes 15 ms to its first token; late: takes 60 ms
+//   late         takes 15 ms to its first token
 //   talks        prints 8 KiB a request
 //   differs      ends every third answer with another token
 //   salted       answers HTTP 422 to prompts without "cache_salt":"x"
 //   guarded      answers 401 to all but /health without "Bearer sesame-0123", and says what it got
 // All count tokens under /metrics, as llama-server does; miscounts: 7 too many each time.
 // All but never_up and dies_early print "listening on PORT" when they are up.
+//
+// FAKE_SERVER_PROMPTS names a file to which every prompt of any server adds a byte; of those beyond
+// the first FAKE_SERVER_ANSWERS none is answered, ever.
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -27,6 +30,7 @@
 #include <thread>
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -73,7 +77,19 @@ void answer(int fd, const std::string& status, const std::string& type, const st
               "\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
 }
 
+void wait_where_enough_was_answered() {
+  const char* path = std::getenv("FAKE_SERVER_PROMPTS");
+  const char* most = std::getenv("FAKE_SERVER_ANSWERS");
+  if (path == nullptr || most == nullptr) return;
+  const int file = open(path, O_WRONLY | O_APPEND | O_CREAT, 0644);
+  // Where the own byte ends, whoever else writes one.
+  const off_t number = write(file, ".", 1) == 1 ? lseek(file, 0, SEEK_CUR) : -1;
+  close(file);
+  while (number > std::atoll(most)) pause();
+}
+
 void answer_prompt(int fd, const std::string& request) {
+  wait_where_enough_was_answered();
   if (mode == "refuses") {
     return answer(fd, "500 Internal Server Error", "application/json",
                   R"({"error": {"message": "out of memory"}})");
@@ -92,9 +108,7 @@ void answer_prompt(int fd, const std::string& request) {
     words.tokens.back().insert(words.tokens.back().find(text) + text.size(), "other ");
   }
   say(fd, weir::tests::scripts::head());
-  if (mode == "paced" || mode == "late") {
-    std::this_thread::sleep_for(std::chrono::milliseconds(mode == "late" ? 60 : 15));
-  }
+  if (mode == "late") std::this_thread::sleep_for(std::chrono::milliseconds(15));
   for (const std::string& event : words.tokens) {
     if (mode == "slower") std::this_thread::sleep_for(std::chrono::milliseconds(3));
     say(fd, weir::tests::scripts::chunk(event));

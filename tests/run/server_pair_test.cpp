@@ -2,12 +2,13 @@
 // coin gives a program nothing but its slot.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <set>
-#include <thread>
+#include <map>
+#include <mutex>
 
 #include <gmock/gmock.h>
+#include <poll.h>
 
+#include "gate/run/against.hpp"
 #include "gate/run/server_run.hpp"
 
 #include "tests/load/scripts.hpp"
@@ -34,7 +35,7 @@ class StandIns final : public sys::Processes {
     {
       const std::lock_guard hold(mutex_);
       started.push_back(spec.argv.front());
-      ports_.insert(spec.argv.at(1));
+      programs_[spec.argv.at(1)] = spec.argv.front();
       most = std::max(most, ++running);
       if (fails) {
         if (auto at_once = fails(spec)) {
@@ -43,7 +44,8 @@ class StandIns final : public sys::Processes {
         }
       }
     }
-    while (!stop.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    pollfd asked{stop.fd(), POLLIN, 0};
+    while (!stop.requested()) poll(&asked, 1, -1);
     --running;
     sys::Finished finished;
     finished.ended = sys::HowEnded::interrupted;
@@ -51,16 +53,19 @@ class StandIns final : public sys::Processes {
     return finished;
   }
 
-  bool is_there(const std::string& url) {
+  bool is_there(const std::string& url) { return !program_at(url).empty(); }
+  // The last one that was started there; "" where none was.
+  std::string program_at(const std::string& url) {
     const std::lock_guard hold(mutex_);
-    return std::any_of(ports_.begin(), ports_.end(), [&](const std::string& port) {
-      return url.find(":" + port + "/") != std::string::npos;
-    });
+    for (const auto& [port, program] : programs_) {
+      if (url.find(":" + port + "/") != std::string::npos) return program;
+    }
+    return "";
   }
 
  private:
   std::mutex mutex_;
-  std::set<std::string> ports_;
+  std::map<std::string, std::string> programs_;  // by port
 };
 
 // A server is up as soon as its process is there.
@@ -101,14 +106,49 @@ class Logged final : public sys::Streams {
 
 constexpr const char* k_base = "/base/bench";
 
+// Servers that are known by their ports.
+class ByProgram final : public sys::Streams {
+ public:
+  using Answer = std::function<load::VirtualAnswer(bool base)>;
+  ByProgram(load::VirtualClock& clock, StandIns& processes, Answer answer)
+      : processes_(processes),
+        inner_(clock,
+               [this, answer = std::move(answer)](std::size_t, double) { return answer(base_); }) {}
+  Id post(const sys::StreamRequest& request, sys::StreamSink& sink) override {
+    base_ = processes_.program_at(request.url) == k_base;
+    return inner_.post(request, sink);
+  }
+  void drop(Id id) override { inner_.drop(id); }
+  void wait(double until, const sys::Stop& stop) override { inner_.wait(until, stop); }
+
+ private:
+  StandIns& processes_;
+  bool base_ = false;
+  load::VirtualStreams inner_;
+};
+
+class NoCounts final : public KnownCounts {
+ public:
+  std::vector<baseline::Baseline> of(const profile::CellKey&) const override { return {}; }
+};
+
+class Coin final : public sys::Coin {
+ public:
+  [[nodiscard]] bool flip() override { return ++flips_ % 3 == 0; }
+
+ private:
+  int flips_ = 0;
+};
+
 class ServerPair : public testing::Test {
  protected:
-  void make(const std::string& keys = "", const std::string& prompt = "requests: 8") {
+  void make(const std::string& keys = "", const std::string& prompt = "requests: 8",
+            const std::string& more = "") {
     scene_ = make_scene(
         "version: 1\nengines:\n  s: {kind: server, command: [./bench, '{port}'], "
         "api: completions, warm_up: 1" +
         keys + "}\nmodels: {tiny: tiny.bin}\nbackends: {cpu: {}}\nprompts: {p: {tokens: 2, " +
-        prompt + (prompt.starts_with("workload") ? "" : ", text: Hello") + "}}\n");
+        prompt + (prompt.starts_with("workload") ? "" : ", text: Hello") + "}}\n" + more);
     scene_->files.put("/project/trace.jsonl",
                       "{\"prompt\": \"a\", \"timestamp\": 0}\n"
                       "{\"prompt\": \"b\", \"timestamp\": 100}\n"
@@ -147,6 +187,36 @@ class ServerPair : public testing::Test {
     EXPECT_TRUE(records) << records.error().message;
     EXPECT_EQ(processes_.running, 0) << "one is still up";
     return records ? std::move(*records) : PairRecords{};
+  }
+
+  // Pairs until all is decided, and what is made of them.
+  verdict::CellVerdict judged() {
+    Effects effects{processes_, scene_->files, clock_, locks_, load_, probing_, progress_, stop_};
+    effects.connections.is_free = [](int) { return true; };  // what listens is the test's
+    effects.connections.http = [this] { return std::make_unique<Up>(processes_); };
+    effects.connections.streams = [this](const sys::Clock&) {
+      return std::make_unique<ByProgram>(clock_, processes_,
+                                         [this](bool base) { return answer(base); });
+    };
+    PlanOptions pairs;
+    pairs.pairs = true;
+    const Plan plan = make_plan({candidate_}, *scene_->settings, pairs, {base_});
+    auto journal = Journal::create(scene_->files, "/out", make_header(plan));
+    EXPECT_TRUE(journal);
+    AgainstOptions options;
+    options.limits = scene_->settings->limits;
+    options.gate = scene_->settings->gate;
+    options.counts = false;
+    const NoCounts known;
+    Coin coin;
+    const auto against = make_against(plan, options, known, coin, [](const PairsPlan&) {});
+    const auto records = Runner(effects, 1).run(plan, *journal, against.get());
+    EXPECT_TRUE(records) << records.error().message;
+    if (!records) return {};
+    const profile::CellFacts& facts = plan.cells.at(0).facts;
+    return verdict::judge_cell(profile::assemble(facts, *records),
+                               {{}, profile::paired_runs(facts, *records)}, options.limits,
+                               verdict::Policy{});
   }
 
   // Two tokens: the first after its time to first token, the second 10 ms on.
@@ -270,6 +340,28 @@ TEST_F(ServerPair, SwappingTheSidesSwapsTheirNumbersAndNothingElse) {
     EXPECT_NE(number(one[0], name), number(one[1], name)) << name << ": nothing drifted";
   }
   EXPECT_EQ(one[0]->side, other[1]->side);
+}
+
+TEST_F(ServerPair, IsJudgedByThePercentilesOfEachSidesStarts) {
+  const auto outcome = [&](double base, double candidate) {
+    make("", "requests: 8",
+         "limits: [{metrics: time_to_first_token_p90_seconds, max_increase: 50%},\n"
+         "         {metrics: '*tokens_per_second', mode: 'off'}]\n");
+    base_seconds_ = base;
+    candidate_seconds_ = candidate;
+    const verdict::CellVerdict cell = judged();
+    EXPECT_NE(cell.verdict, verdict::Outcome::error) << cell.reason;
+    for (const verdict::MetricVerdict& one : cell.metrics) {
+      if (unit::label(one.metric) != "time_to_first_token_p90_seconds") continue;
+      EXPECT_GE(one.pairs.value_or(0), 8);
+      EXPECT_NEAR(one.change.value_or(0), candidate / base - 1, 1e-6);
+      return one.verdict;
+    }
+    return verdict::Outcome::skipped;
+  };
+  EXPECT_EQ(outcome(0.02, 0.02), verdict::Outcome::pass);
+  EXPECT_EQ(outcome(0.02, 0.06), verdict::Outcome::fail);
+  EXPECT_EQ(outcome(0.06, 0.02), verdict::Outcome::improved);
 }
 
 TEST_F(ServerPair, TakesAsManyBlocksAsConcurrencyAndRequestsAllow) {
