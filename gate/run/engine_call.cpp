@@ -32,7 +32,6 @@ std::optional<std::string> failure_of(const sys::Finished& finished, const sys::
   if (finished.ended == HowEnded::exited && finished.exit_code == 0) return std::nullopt;
   if (finished.ended == HowEnded::signaled) return signal_words(finished.signal);
   std::string words = sys::ended_words(finished, spec);
-  if (finished.ended == HowEnded::timed_out) words += " (timeout)";
   if (finished.ended == HowEnded::output_limit) words += " (output_limit)";
   return words;
 }
@@ -95,6 +94,11 @@ std::string signal_words(int signal) {
   const auto name = k_names.find(signal);
   if (name == k_names.end()) return fmt::format("crashed: signal {}", signal);
   return fmt::format("crashed: {} ({})", name->second, strsignal(signal));
+}
+
+std::string more_time(const config::EngineSettings& engine) {
+  return fmt::format("; if it was only slow, set a longer time for engine {}: \"timeout: {:g}s\"",
+                     engine.name, 2 * engine.timeout_seconds);
 }
 
 std::string last_lines(std::string_view text) {
@@ -188,7 +192,7 @@ Result<void> EngineCall::prepare(const std::string& port, const std::string& pub
 std::string EngineCall::end_rest(const Result<sys::Finished>& finished) const {
   if (container_ == nullptr) return "";
   return Leftovers{effects_.processes, effects_.files, container_->runtime,
-                    cell_.program,      name_,          id_file_}
+                   cell_.program,      name_,          id_file_}
       .end(finished);
 }
 
@@ -224,7 +228,10 @@ std::optional<std::string> EngineCall::failure(const sys::Finished& finished) co
       holds(engine->ok_exit_codes, finished.exit_code)) {
     return std::nullopt;
   }
-  const auto why = failure_of(finished, spec);
+  auto why = failure_of(finished, spec);
+  if (engine != nullptr && finished.ended == sys::HowEnded::timed_out) {
+    *why += more_time(*engine);
+  }
   if (!why || container_ == nullptr || finished.ended != sys::HowEnded::exited) return why;
   constexpr int k_signals = 128, k_last_signal = 64;  // as shells say it
   const int signal = finished.exit_code - k_signals;

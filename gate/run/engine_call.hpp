@@ -28,6 +28,9 @@ namespace weir::run {
 // "crashed: SIGSEGV (Segmentation fault)".
 [[nodiscard]] std::string signal_words(int signal);
 
+// What to do about a time-out: "; if it was only slow, …: "timeout: 600s"".
+[[nodiscard]] std::string more_time(const config::EngineSettings& engine);
+
 // The end of hostile text, fit to show: at most 20 lines of at most 500 characters. What a twin or
 // a probe of weir's says in it comes last.
 [[nodiscard]] std::string last_lines(std::string_view text);

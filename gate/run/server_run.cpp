@@ -227,8 +227,9 @@ class ServerStep {
     const std::string in = block ? "" : "warm-up: ";
     if (start_.is_gone()) return give_up(in + "the server ended while it served");
     if (load->out_of_time) {
-      return give_up(fmt::format("{}the requests were not answered within {} (timeout)", in,
-                                 unit::show_duration(cell_.cell.engine->timeout_seconds)),
+      return give_up(fmt::format("{}the requests were not answered within {}{}", in,
+                                 unit::show_duration(cell_.cell.engine->timeout_seconds),
+                                 more_time(*cell_.cell.engine)),
                      Ended::timed_out);
     }
     return give_up(in + failures.value_or("not all requests were sent"));
