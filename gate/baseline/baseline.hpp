@@ -72,7 +72,7 @@ struct Choice {
     none,         // nothing stored for this cell
     fingerprint,  // stored, but of another fingerprint: another cell
     other_class,  // stored, but for other device classes that are not comparable
-    nearest,      // same API and device, other driver version or features: equal counts pass
+    nearest,      // same API and device in another version: equal counts pass
     same,         // the same device class
   };
   Match match = Match::none;

@@ -18,7 +18,7 @@ std::size_t shared_parts(std::string_view a, std::string_view b) {
   return static_cast<std::size_t>(end - left.begin());
 }
 
-// The same API and device in another version.
+// The same API and device, in any version.
 bool same_device(std::string_view a, std::string_view b) {
   const std::string device = unit::device_without_version(a);
   return !device.empty() && (b == device || b.starts_with(device + "-"));
@@ -45,8 +45,18 @@ std::string changed_parts(const Baseline& stored, const profile::Provenance& can
          preset_words(stored.preset, candidate.preset);
 }
 
+// "llvmpipe (LLVM 15.0.6, 256 bits)" -> "llvmpipe": what stands in brackets may differ between
+// machines of one device class, and the file must not. So may a CPU's model: its class alone names
+// it.
+std::string stored_device_name(const std::string& device_class, const std::string& device_name) {
+  if (unit::device_without_version(device_class) == unit::k_cpu) return "";
+  const std::size_t bracket = device_name.find(" (");
+  return bracket == 0 ? device_name : device_name.substr(0, bracket);
+}
+
 std::string shown_device(const Baseline& stored) {
-  return text::printable(stored.device_name.empty() ? stored.device_class : stored.device_name);
+  const std::string name = stored_device_name(stored.device_class, stored.device_name);
+  return text::printable(name.empty() ? stored.device_class : name);
 }
 
 using profile::Measurement;
@@ -79,13 +89,6 @@ Measurement stored(Measurement measured) {
     measured.samples = {*measured.value()};
   }
   return measured;
-}
-
-// "llvmpipe (LLVM 15.0.6, 256 bits)" -> "llvmpipe": what stands in brackets may differ between
-// machines of one device class, and the file must not.
-std::string without_details(const std::string& device_name) {
-  const std::size_t bracket = device_name.find(" (");
-  return bracket == 0 ? device_name : device_name.substr(0, bracket);
 }
 
 void accept_counts(const Profile& measured, const Chosen& chosen, Baseline& into) {
@@ -173,8 +176,7 @@ Choice choose(const profile::Profile& candidate, std::span<const Baseline> store
   }
   if (nearest != nullptr) {
     return {Choice::Match::nearest, *nearest,
-            fmt::format("the baseline is of the same device with another driver or features ({})",
-                        nearest->device_class)};
+            "the baseline is of the nearest device class, " + nearest->device_class};
   }
   if (const auto found = of_class(others); found != others.end()) {
     return {Choice::Match::fingerprint, **found,
@@ -248,7 +250,7 @@ Baseline accept(const Profile& measured, const std::optional<Baseline>& old,
   made.fingerprint_parts = from.fingerprint_parts;
   made.preset = from.preset;
   made.device_class = from.device_class;
-  made.device_name = without_details(from.device_name);
+  made.device_name = stored_device_name(from.device_class, from.device_name);
   const bool counted =
       std::ranges::any_of(measured.metrics, [](const auto& item) { return is_count(item.second); });
   // A run that counted nothing says nothing about the counts that are stored.
@@ -260,6 +262,7 @@ Baseline accept(const Profile& measured, const std::optional<Baseline>& old,
   }
   const auto without_times = [](Baseline one) {
     one.sessions.clear();
+    one.device_name.clear();        // for people
     one.work.likely.clear();        // which rounding may move
     one.fingerprint_parts.clear();  // which may name more, and make the same fingerprint
     return to_text(one);

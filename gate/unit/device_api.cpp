@@ -60,7 +60,7 @@ const DeviceApi* find_device_api(std::string_view name) { return find_named(k_ap
 const std::vector<std::string>& device_names() {
   static const auto k_names = [] {
     auto names = collect<std::string>(k_apis, &DeviceApi::name);
-    names.emplace_back("cpu");
+    names.emplace_back(k_cpu);
     std::ranges::sort(names);
     return names;
   }();
@@ -68,10 +68,12 @@ const std::vector<std::string>& device_names() {
 }
 
 std::string device_without_version(std::string_view device_class) {
-  constexpr std::size_t k_device_parts = 3;  // API, vendor, device
   std::vector<std::string> parts = text::split(device_class, '-');
-  if (parts.size() <= k_device_parts || find_device_api(parts.front()) == nullptr) return "";
-  parts.resize(k_device_parts);
+  std::size_t device_parts = 0;
+  if (parts.front() == k_cpu) device_parts = 1;                     // what follows is its version
+  if (find_device_api(parts.front()) != nullptr) device_parts = 3;  // API, vendor, device
+  if (device_parts == 0 || parts.size() <= device_parts) return "";
+  parts.resize(device_parts);
   return text::join(parts, "-");
 }
 

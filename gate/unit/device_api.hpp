@@ -33,14 +33,16 @@ struct DeviceApi {
   std::string_view timed_backend{};
 };
 
-// The device's own name without an API is "cpu".
+// The device without an API. Its classes are "cpu-" and the ISA level or the engine's CPU variant.
+inline constexpr std::string_view k_cpu = "cpu";
 [[nodiscard]] std::span<const DeviceApi> device_apis();
 // Null for "cpu" and other names.
 [[nodiscard]] const DeviceApi* find_device_api(std::string_view name);
 // Every name that `device` may have, sorted: "cpu" and the APIs.
 [[nodiscard]] const std::vector<std::string>& device_names();
-// Of an API that has versions ("vulkan-10005-0-d-1-0a1b2c3d"): the part that names the device
-// whatever they are ("vulkan-10005-0"), else "". Twins and CPUs have none.
+// The part of a device class that stays the same in every version of the device: API, vendor and
+// device ("vulkan-10005-0" of "vulkan-10005-0-d-1-0a1b2c3d"), "cpu" for every CPU. "" for a class
+// without versions, such as a twin's.
 [[nodiscard]] std::string device_without_version(std::string_view device_class);
 
 }  // namespace weir::unit

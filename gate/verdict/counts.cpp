@@ -10,6 +10,8 @@ using profile::Nature;
 using unit::Scope;
 using Counts = std::map<std::string, Measurement>;
 
+constexpr std::string_view k_instructions = "instructions";
+
 bool is_count(const Measurement& measured) { return measured.metric.kind == unit::Kind::count; }
 
 // How far a count that only nearly repeats may move, relative; 0 for an exact one.
@@ -101,7 +103,7 @@ std::optional<Ruling> plain_number(const Limit& limit, const Measurement& curren
 // Instructions counted in two ways are two counts, which say nothing of each other; and so are
 // costs by two compilers.
 bool depends_on_source(const unit::Metric& metric) {
-  return metric.base == "instructions" || unit::find_kernel_cost(metric.name) != nullptr ||
+  return metric.base == k_instructions || unit::find_kernel_cost(metric.name) != nullptr ||
          unit::is_summed_cost(metric.base);
 }
 
@@ -129,9 +131,12 @@ Ruling against_base(const Question& question, const Limit& limit,
   }
   const bool same = same_value(*base, current);
   if (question.nearest()) {
+    // Instructions of two instruction sets, or of two drivers, are as many by chance alone.
+    const bool comparable = current.metric.base != k_instructions;
     Ruling ruling;
-    if (same) return ruling;
+    if (same && comparable) return ruling;
     ruling.reason = fmt::format("{} to {}", shown(*base), shown(current));
+    if (!comparable) ruling.reason += ", which no other device class judges";
     new_beside_nearest(question, limit.exact, ruling);
     return ruling;
   }

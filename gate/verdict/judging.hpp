@@ -51,7 +51,7 @@ void take_worse(std::optional<Ruling>& ruling, Ruling other);
 void show_only(const Limit& limit, Ruling& ruling);
 
 // What differs from a baseline of the nearest class is new (an error where an exact baseline is
-// required), whatever it would be beside one of its own class: another driver may change it.
+// required), whatever it would be beside one of its own class: the class may have changed it.
 // Nothing happens beside a baseline of the same class.
 void new_beside_nearest(const Question& question, bool exact, Ruling& ruling);
 
@@ -117,7 +117,7 @@ bool fold(CellVerdict& cell);
 
 // Why the two sides did not do the same work; nothing when they did, or when one does not say.
 [[nodiscard]] std::optional<std::string> other_work(const Question& question);
-// The nearest class computed another output: a note, for another driver may round otherwise.
+// The nearest class computed another output: a note, for another class may round otherwise.
 [[nodiscard]] std::optional<std::string> other_output(const Question& question);
 
 // "times are held to those of the reference workload …", or why they are not; nothing without one.

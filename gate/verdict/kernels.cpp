@@ -326,8 +326,8 @@ std::optional<std::string> other_output(const Question& question) {
   differ(parts, "output digest:", question.base->work.output_digest,
          question.candidate.work.output_digest);
   if (parts.empty()) return std::nullopt;
-  return parts.front() +
-         (question.nearest() ? ": another driver may round otherwise" : ": output_kl judges it");
+  return parts.front() + (question.nearest() ? ": another device class may round otherwise"
+                                             : ": output_kl judges it");
 }
 
 std::vector<MetricVerdict> judge_likely_tokens(const Question& question) {

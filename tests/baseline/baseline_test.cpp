@@ -423,6 +423,9 @@ TEST(Accept, KeepsAReasonUntilAnotherValueTakesItsPlace) {
   Profile again = profile_with_counts();
   add_rate(again, {28});
   EXPECT_EQ(accept(again, with, {}).reason, "the new sampler") << "one more stored run";
+  Baseline named = with;
+  named.device_name = "AMD EPYC";
+  EXPECT_EQ(accept(again, named, {}).reason, "the new sampler") << "a name changes no counts";
   EXPECT_EQ(accept(again, with, {}, "another").reason, "another");
   add_count(again, "dispatches_per_token", 66);
   EXPECT_EQ(accept(again, with, {}).reason, "") << "it was said of other counts";
@@ -458,7 +461,7 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
         stored_as("vulkan-10005-0-d-2-0a")},
        Match::nearest,
        "vulkan-10005-0-d-1-0b",
-       "another driver or features"},
+       "nearest device class, vulkan-10005-0-d-1-0b"},
       {{stored_as("vulkan-1002-744c-3-4-0a")},
        Match::other_class,
        "vulkan-1002-744c-3-4-0a",
@@ -474,7 +477,7 @@ TEST(Choose, TakesTheSameClassThenTheNearestThenNone) {
       {{other_arguments, stored_as("vulkan-10005-0-d-2-0a")},
        Match::nearest,
        "vulkan-10005-0-d-2-0a",
-       "another driver"},
+       "nearest device class"},
       {{other_arguments, stored_as("cpu-x86-64-v3")},
        Match::fingerprint,
        k_class,
@@ -526,16 +529,52 @@ TEST(Choose, NamesTheLastWordsOfABaseThatEnded) {
             "loading shared libraries: libllama.so.0");
 }
 
-TEST(Choose, NeverTakesOneTwinOrCpuForAnother) {
+Baseline accepted_on(const std::string& device_class, const std::string& device_name = "") {
+  Profile profile = profile_with_counts();
+  profile.provenance.device_class = device_class;
+  profile.provenance.device_name = device_name;
+  return accept(profile, {}, {});
+}
+
+Choice chosen_on(const std::string& device_class, std::vector<Baseline> stored) {
+  Profile profile = profile_with_counts();
+  profile.provenance.device_class = device_class;
+  return choose(profile, stored);
+}
+
+TEST(Choose, NeverTakesOneTwinForAnotherNorACpuForAGpu) {
   for (const auto& [stored, candidate] : {std::pair("twin-amd-rx-7900-xtx", "twin-amd-rx-6900-xt"),
-                                          std::pair("cpu-x86-64-v3", "cpu-x86-64-v4")}) {
-    Profile profile = profile_with_counts();
-    profile.provenance.device_class = stored;
-    const Baseline baseline = accept(profile, {}, {});
-    profile.provenance.device_class = candidate;
-    EXPECT_EQ(choose(profile, std::vector{baseline}).match, Choice::Match::other_class)
+                                          {"twin-amd-rx-7900-xtx", "cpu-x86-64-v4"},
+                                          {"cpu-x86-64-v4", "vulkan-10005-0-d-1-0a"},
+                                          {"vulkan-10005-0-d-1-0a", "cpu-x86-64-v4"},
+                                          {"cpu-x86-64-v4", "cpux-zen4"}}) {
+    EXPECT_EQ(chosen_on(candidate, {accepted_on(stored)}).match, Choice::Match::other_class)
         << candidate;
   }
+}
+
+TEST(Choose, TakesTheBaselineOfAnotherCpuForTheNearestClass) {
+  const std::vector<Baseline> stored{accepted_on("cpu-arm64-dotprod"), accepted_on("cpu-x86-64-v2"),
+                                     accepted_on("cpu-x86-64-v4")};
+  for (const auto& [candidate, nearest] :
+       {std::pair("cpu-x86-64-v3", "cpu-x86-64-v2"), {"cpu-arm64", "cpu-arm64-dotprod"}}) {
+    const Choice choice = chosen_on(candidate, stored);
+    EXPECT_EQ(choice.match, Choice::Match::nearest) << candidate;
+    EXPECT_EQ(choice.baseline->device_class, nearest) << candidate;
+    EXPECT_EQ(choice.reason,
+              fmt::format("the baseline is of the nearest device class, {}", nearest));
+  }
+  EXPECT_EQ(chosen_on("cpu-x86-64-v4", stored).match, Choice::Match::same);
+}
+
+TEST(Choose, NamesACpuByItsClassAndNeverByItsModel) {
+  Baseline older = accepted_on("cpu-zen4");
+  EXPECT_EQ(to_text(accepted_on("cpu-zen4", "AMD EPYC")), to_text(older));
+  older.device_name = "AMD EPYC";  // as baselines had it once
+  EXPECT_EQ(chosen_on("twin-nvidia-h100", {older}).reason,
+            "the baselines are of another device class: cpu-zen4");
+  EXPECT_EQ(accepted_on("vulkan-1002-744c-3-4-0a", "Radeon RX 7900 (RADV)").device_name,
+            "Radeon RX 7900");
 }
 
 Profile profile_with_instructions() {

@@ -163,6 +163,33 @@ TEST_F(RealLlama, CountsAndGatesTheOpsOfCpuCells) {
   EXPECT_TRUE(named) << cell["kernels"];
 }
 
+// An engine with one CPU library takes that on every processor: x86-64-v1, v2 and v3.
+TEST_F(RealLlama, IsJudgedOnEachCpuByTheBaselinesOfAnother) {
+  const std::string installed = k_root + "/engines/llama.cpp";
+  for (const std::string variant : {"x64", "sse42", "haswell"}) {
+    const std::string library = "libggml-cpu-" + variant + ".so";
+    const fs::path folder = scratch_ / variant;
+    fs::create_directories(folder);
+    for (const auto& entry : fs::directory_iterator(installed)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("libggml-cpu-") && name != library) continue;
+      // Copied: ggml looks for its libraries where the program's file lies.
+      if (fs::is_regular_file(entry)) fs::copy_file(entry, folder / name);
+    }
+    write_config("exec " + (folder / "llama-bench").string() + " \"$@\"");
+    const Ended ended = weir(scratch_, {"gate", "--counts-only", "--json", "-", "--baselines",
+                                        k_root + "/baselines", "--cell", "*/cpu/*"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    const Json verdict = json_of(ended);
+    EXPECT_EQ(verdict["cells"].size(), 4U);
+    for (const Json& cell : verdict["cells"]) {
+      EXPECT_EQ(cell["verdict"], "pass") << cell.dump(1);
+      EXPECT_EQ(cell["device_class"], "cpu-" + variant);
+      EXPECT_EQ(cell["base"], "nearest: cpu-zen4");
+    }
+  }
+}
+
 TEST_F(RealLlama, FailsWhenTheSameTotalIsMadeOfOtherKernels) {
   write_config(pass_through_);
   ASSERT_EQ(accept("base", k_llama_prefill).exit_code, 0);

@@ -342,7 +342,7 @@ TEST(Counts, OfTheNearestClassPassWhenEqualAndAreNewOtherwise) {
   CellVerdict cell = judge(reference(), {near});
   EXPECT_EQ(cell.verdict, Outcome::pass);
   EXPECT_EQ(cell.base, "nearest: vulkan-10005-0-d-2-0a");
-  EXPECT_THAT(cell.notes, ElementsAre(HasSubstr("another driver")));
+  EXPECT_THAT(cell.notes, ElementsAre(HasSubstr("the nearest device class")));
   Profile after = reference();
   add_count(after, "dispatches_per_token", 66);
   after.kernels->counts["add"] = 1;

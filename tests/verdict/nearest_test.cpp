@@ -1,5 +1,5 @@
-// A baseline of another driver: equal passes, whatever differs is new, and a fail or an error only
-// where no baseline is asked (docs/explanation/counting.md, Device class).
+// A baseline of another driver or of another CPU: equal passes, whatever differs is new, and a fail
+// or an error only where no baseline is asked (docs/explanation/counting.md, Device class).
 #include <array>
 #include <functional>
 
@@ -29,6 +29,19 @@ Profile with_ops(std::map<std::string, std::int64_t> cpu_ops) {
   return profile;
 }
 
+// Of a CPU that its engine calls haswell, beside a baseline of one that it calls zen4.
+Profile on_haswell() {
+  Profile profile = with_ops({});
+  profile.device = "cpu";
+  profile.provenance.device_class = "cpu-haswell";
+  return profile;
+}
+
+baseline::Baseline of_zen4(Profile profile) {
+  profile.provenance.device_class = "cpu-zen4";
+  return stored(profile);
+}
+
 Policy required() {
   Policy policy;
   policy.require_baseline = true;
@@ -43,9 +56,9 @@ TEST(NearestClass, MakesNewWhateverDiffersAndNothingFail) {
   };
   const Case k_cases[] = {
       {"a count that grew", [](Profile& now) { add_count(now, "dispatches_per_token", 77); },
-       "another driver"},
+       "nearest device class"},
       {"a count that is gone", [](Profile& now) { now.metrics.erase("syncs_per_token"); },
-       "another driver"},
+       "nearest device class"},
       {"other kernels", [](Profile& now) { now.kernels->counts["add"] = 1; }, "other kernels"},
       {"kernels that differ from token to token",
        [](Profile& now) {
@@ -67,7 +80,7 @@ TEST(NearestClass, MakesNewWhateverDiffersAndNothingFail) {
     std::string reasons = cell.kernels_reason + cell.placement_reason + cell.reason;
     for (const MetricVerdict& metric : cell.metrics) reasons += metric.reason;
     EXPECT_THAT(reasons, HasSubstr(one.says)) << one.what;
-    EXPECT_THAT(reasons, HasSubstr("another driver")) << one.what;
+    EXPECT_THAT(reasons, HasSubstr("nearest device class")) << one.what;
     EXPECT_NE(judge(after, {stored(before)}).verdict, Outcome::fresh)
         << one.what << ": its own class judges";
   }
@@ -107,11 +120,50 @@ TEST(NearestClass, MayComputeOtherNumbersButNotOtherWork) {
   after.work.output_digest = "other";
   CellVerdict cell = judge(after, {of_another_driver(reference())});
   EXPECT_EQ(cell.verdict, Outcome::pass);
-  EXPECT_THAT(cell.notes, Contains(HasSubstr("another driver may round otherwise")));
+  EXPECT_THAT(cell.notes, Contains(HasSubstr("another device class may round otherwise")));
   after.work.model = "llama 2B";
   cell = judge(after, {of_another_driver(reference())});
   EXPECT_EQ(cell.verdict, Outcome::error);
   EXPECT_THAT(cell.reason, HasSubstr("model: llama 2B"));
+}
+
+TEST(NearestClass, OfACpuPassesEqualCountsWithANote) {
+  const CellVerdict cell = judge(on_haswell(), {of_zen4(on_haswell())}, {}, required());
+  EXPECT_EQ(cell.verdict, Outcome::pass);
+  EXPECT_EQ(cell.base, "nearest: cpu-zen4");
+  EXPECT_EQ(cell.device_class, "cpu-haswell");
+  EXPECT_THAT(cell.notes, Contains("the baseline is of the nearest device class, cpu-zen4"));
+}
+
+TEST(NearestClass, OfACpuShowsBothNumbersOfWhatIsNew) {
+  Profile now = on_haswell();
+  add_count(now, "dispatches_per_token", 66);
+  const CellVerdict cell = judge(now, {of_zen4(on_haswell())});
+  EXPECT_EQ(cell.verdict, Outcome::fresh);
+  const MetricVerdict& grown = metric(cell, "dispatches_per_token");
+  EXPECT_EQ(grown.verdict, Outcome::fresh);
+  EXPECT_EQ(grown.baseline, 65);
+  EXPECT_EQ(grown.current, 66);
+  EXPECT_EQ(grown.reason, "65 to 66: the baseline is of the nearest device class, cpu-zen4");
+  EXPECT_EQ(metric(cell, "barriers_per_token").verdict, Outcome::pass);
+}
+
+TEST(NearestClass, NeverJudgesInstructions) {
+  Profile now = on_haswell();
+  add_nearly(now, "instructions_per_token", {1000, 1000, 1000});
+  const baseline::Baseline zen4 = of_zen4(now);
+  const CellVerdict same = judge(now, {zen4});
+  EXPECT_EQ(metric(same, "instructions_per_token").verdict, Outcome::fresh) << "equal by chance";
+  EXPECT_EQ(metric(same, "instructions_per_token").baseline, 1000);
+  EXPECT_THAT(metric(same, "instructions_per_token").reason, HasSubstr("cpu-zen4"));
+  EXPECT_EQ(metric(same, "dispatches_per_token").verdict, Outcome::pass);
+  add_nearly(now, "instructions_per_token", {2000, 2000, 2000});
+  EXPECT_EQ(metric(judge(now, {zen4}), "instructions_per_token").verdict, Outcome::fresh);
+  EXPECT_EQ(metric(judge(now, {stored(on_haswell()), zen4}), "instructions_per_token").verdict,
+            Outcome::fresh)
+      << "the baseline of its own class has none";
+  EXPECT_EQ(metric(judge(now, {of_zen4(now), stored(now)}), "instructions_per_token").verdict,
+            Outcome::pass);
 }
 
 }  // namespace nearest_test
