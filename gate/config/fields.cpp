@@ -221,19 +221,10 @@ const Node* Fields::need(const std::string& key) {
   return found;
 }
 
-void Fields::later(std::initializer_list<const char*> keys) {
-  later_.insert(keys.begin(), keys.end());
-}
-
 void Fields::finish() {
   if (!std::exchange(is_map_, false)) return;
   for (const Entry& entry : node_->entries) {
     if (holds(known_, entry.key)) continue;
-    if (later_.contains(entry.key)) {
-      problems_->add(entry.key_at,
-                     fmt::format("\"{}\" of {}: a later version of weir has it", entry.key, what_));
-      continue;
-    }
     problems_->add(entry.key_at,
                    fmt::format("unknown key \"{}\" in {}{}{}", shown(entry.key), what_,
                                text::did_you_mean(entry.key, known_), known_here(known_)));

@@ -204,7 +204,6 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
     }
   }
   if (const Node* engines = root.find("engines")) parse_cpu_ops(*engines, parsing);
-  fields.later({"devices", "history", "publish", "serve", "probes", "telemetry"});
   fields.finish();
   if (parsing.problems.any()) return tl::unexpected(parsing.problems.error());
   return std::move(parsing.settings);

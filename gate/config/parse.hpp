@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstddef>
-#include <set>
 #include <type_traits>
 
 #include "gate/base/find.hpp"
@@ -167,8 +166,6 @@ class Fields {
     using Value = typename std::ranges::range_value_t<Choices>::first_type;
     return read(key, into, read_one_of<Value>, std::span<const Name<Value>>(choices));
   }
-  // Keys that a later version has.
-  void later(std::initializer_list<const char*> keys);
   // Before its end, for who asks then whether there are problems.
   void finish();
 
@@ -186,7 +183,6 @@ class Fields {
   std::string what_;
   Problems* problems_;
   std::vector<std::string> known_;
-  std::set<std::string, std::less<>> later_;
   bool is_map_ = false;
 };
 

@@ -71,7 +71,6 @@ void parse_limit(const Node& node, Parsing& parsing) {
   fields.read("max", entry.max, read_amount, false);
   fields.read("min", entry.min, read_amount, false);
   parse_mode(fields, entry, node.at, parsing);
-  fields.later({"strict", "confirm", "against"});
   fields.finish();
   if (auto bad = verdict::bad_tolerate(entry)) problems.add(node.at, *bad);
   if (entry.max && entry.min && entry.max->value < entry.min->value) {
@@ -230,7 +229,6 @@ void parse_gate(const Node& node, Parsing& parsing) {
   if (const Node* reference = fields.read("reference", gate.reference, read_text)) {
     gate.reference_source = problems.source(reference->at);
   }
-  fields.later({"against", "cache", "shards"});
 }
 
 void parse_explain(const Node& node, Parsing& parsing) {

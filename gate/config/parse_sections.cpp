@@ -171,7 +171,6 @@ void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) 
   fields.read("private", prompt.is_private, read_boolean);
   parse_per_engine(fields, prompt.extra, parsing);
   parse_load(fields, prompt, problems);
-  fields.later({"chat", "images"});
   if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, parsing);
 }
 

@@ -48,9 +48,7 @@ auto open_by(const Open& open, const Job& job, const StoreOptions& options, bool
                 "the URL into WEIR_DB, or the password into PGPASSWORD or ~/.pgpass",
                 address.shown);
   }
-  auto store = open(address, history::OpenOptions{.create = create,
-                                                  .wait_seconds = 30,
-                                                  .program = fmt::format("weir {}", k_version)});
+  auto store = open(address, history::OpenOptions{.create = create});
   if (store && !address.postgres && create) keep_out_of_git(job.files(), sys::absolute(where));
   return store;
 }

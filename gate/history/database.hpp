@@ -173,11 +173,6 @@ class Transaction {
 [[nodiscard]] Result<std::unique_ptr<Database>> open_postgres(const StoreAddress& address,
                                                               const OpenOptions& options);
 
-// Brings a database up to what this weir knows (store.cpp).
-[[nodiscard]] Result<void> migrate(Database& database, const std::string& name,
-                                   const OpenOptions& options);
-[[nodiscard]] int newest_schema();
-
 // What is kept of each, in the order of its columns, behind the numbers that stand for its project
 // and the like: to be bound and to be read into.
 template <class T, class Kept>

@@ -177,7 +177,6 @@ Result<void> read_line(std::string_view line, bool first, const Takes& take) {
   if (type == "verdict") return checked(read_fields<StoredVerdict>(json, "verdict"), take.verdict);
   if (type == "acknowledgement")
     return checked(read_fields<Acknowledgement>(json, "acknowledgement"), take.acknowledgement);
-  if (type == "look") return {};  // of an older weir: it counts for nothing any more
   return fail(Code::data, "\"type\" is \"{}\", which this weir does not know", type);
 }
 

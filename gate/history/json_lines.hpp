@@ -18,7 +18,7 @@ inline constexpr std::string_view k_lines_schema = "weir.history/1";
 [[nodiscard]] std::string line_of(const Acknowledgement& acknowledgement);
 
 // Reads lines in turn, each checked (history.hpp). Fails with Code::data naming the line; what
-// stood before it has been taken. Lines of other kinds, which a later weir writes, are errors.
+// stood before it has been taken. Lines of other kinds are errors.
 [[nodiscard]] Result<void> read_lines(std::string_view text, const Takes& take);
 
 }  // namespace weir::history

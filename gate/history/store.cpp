@@ -5,7 +5,6 @@
 
 #include "gate/base/text.hpp"
 #include "gate/history/database.hpp"
-#include "gate/sys/clock.hpp"
 
 namespace weir::history {
 
@@ -39,15 +38,13 @@ void take_secrets(std::string& query, std::vector<Secret>& passwords) {
   query = text::join(kept, "&");
 }
 
-struct Migration {
-  int number;
-  Statement script;
-};
+constexpr std::int64_t k_schema = 1;
 
 // Points lie by series, for these are what is read. Ids are the store's own and leave it nowhere.
-constexpr std::array<Migration, 6> k_migrations{{
-    {1, R"sql(
-CREATE TABLE weir_schema (number $integer PRIMARY KEY, applied_at $real NOT NULL, program $text NOT NULL);
+// Of a verdict: whether it lacks what the one before it judged (`partial`). Of use: what was taken,
+// by day (0: in all).
+constexpr Statement k_tables(R"sql(
+CREATE TABLE weir_schema (number $integer PRIMARY KEY);
 CREATE TABLE weir_project (id $id, name $text NOT NULL UNIQUE);
 CREATE TABLE weir_cell (id $id, name $text NOT NULL UNIQUE);
 CREATE TABLE weir_metric (id $id, name $text NOT NULL, kind $text NOT NULL, unit $text NOT NULL,
@@ -57,7 +54,8 @@ CREATE TABLE weir_place (id $id, digest $text NOT NULL UNIQUE, device_class $tex
   engine_build $text NOT NULL);
 CREATE TABLE weir_run (id $id, project $integer NOT NULL, name $text NOT NULL, source $text NOT NULL,
   commit_name $text, branch $text, commit_time $real, dirty $integer NOT NULL, time $real NOT NULL,
-  machine $text NOT NULL, weir_version $text NOT NULL, UNIQUE (project, name));
+  machine $text NOT NULL, weir_version $text NOT NULL, bytes $integer NOT NULL DEFAULT 0,
+  UNIQUE (project, name));
 CREATE INDEX weir_run_time ON weir_run (project, time);
 CREATE TABLE weir_point (cell $integer NOT NULL, metric $integer NOT NULL, run $integer NOT NULL,
   place $integer NOT NULL, nature $integer NOT NULL, source $text NOT NULL, value $real NOT NULL,
@@ -65,63 +63,49 @@ CREATE TABLE weir_point (cell $integer NOT NULL, metric $integer NOT NULL, run $
 CREATE INDEX weir_point_run ON weir_point (run);
 CREATE TABLE weir_verdict (id $id, project $integer NOT NULL, name $text NOT NULL, run $text NOT NULL,
   commit_name $text, branch $text, time $real NOT NULL, kept_at $real NOT NULL, outcome $text NOT NULL,
-  content $text NOT NULL, UNIQUE (project, name, run));
+  content $text NOT NULL, partial $integer NOT NULL, judged_here $integer NOT NULL,
+  machine $text NOT NULL, UNIQUE (project, name, run));
+CREATE INDEX weir_verdict_time ON weir_verdict (project, time);
+CREATE INDEX weir_verdict_last ON weir_verdict
+  (project, partial, machine, (COALESCE(branch, '')), time, judged_here, branch);
 CREATE TABLE weir_acknowledgement (id $id, project $integer NOT NULL, digest $text NOT NULL,
   cell $text NOT NULL, metric $text NOT NULL, machine $text NOT NULL, kind $text NOT NULL,
   commit_name $text, time $real NOT NULL, reason $text NOT NULL, who $text NOT NULL, at $real NOT NULL,
   UNIQUE (project, digest));
-)sql"},
-    {2, R"sql(
-CREATE TABLE weir_look (project $integer NOT NULL, cell $text NOT NULL, metric $text NOT NULL,
-  machine $text NOT NULL, points $integer NOT NULL, PRIMARY KEY (project, cell, metric, machine));
-)sql"},
-    {3, R"sql(
 CREATE TABLE weir_token (id $text PRIMARY KEY, hash $text NOT NULL, project $text NOT NULL,
   scopes $text NOT NULL, name $text NOT NULL, made_at $real NOT NULL, expires_at $real, revoked_at $real);
 CREATE TABLE weir_upload (project $text NOT NULL, name $text NOT NULL, digest $text NOT NULL,
   answer $text NOT NULL, at $real NOT NULL, PRIMARY KEY (project, name));
 CREATE INDEX weir_upload_at ON weir_upload (at);
-CREATE INDEX weir_verdict_time ON weir_verdict (project, time);
-)sql"},
-    {4, R"sql(
-DROP TABLE weir_look;
-UPDATE weir_metric SET unit = 'requests/s'
-  WHERE name IN ('requests_per_second', 'goodput_requests_per_second') AND unit = 'ratio';
-)sql"},
-    // Which verdicts lack what the one before them judged; what was taken, by day (0: in all);
-    // what was removed, and by whom.
-    {5, R"sql(
-ALTER TABLE weir_verdict ADD COLUMN partial $integer NOT NULL DEFAULT 0;
-ALTER TABLE weir_verdict ADD COLUMN machine $text NOT NULL DEFAULT '';
-UPDATE weir_verdict SET machine = COALESCE((SELECT r.machine FROM weir_run r
-  WHERE r.project = weir_verdict.project AND r.name = weir_verdict.run), '');
-CREATE INDEX weir_verdict_last ON weir_verdict (project, partial, machine, (COALESCE(branch, '')), time);
 CREATE TABLE weir_use (name $text NOT NULL, day $integer NOT NULL, bytes $integer NOT NULL,
   runs $integer NOT NULL, PRIMARY KEY (name, day));
 CREATE TABLE weir_removed (project $text NOT NULL, name $text NOT NULL, who $text NOT NULL, at $real NOT NULL);
-ALTER TABLE weir_run ADD COLUMN bytes $integer NOT NULL DEFAULT 0;
-)sql"},
-    {6, R"sql(
-ALTER TABLE weir_verdict ADD COLUMN judged_here $integer NOT NULL DEFAULT 0;
-DROP INDEX weir_verdict_last;
-CREATE INDEX weir_verdict_last ON weir_verdict
-  (project, partial, machine, (COALESCE(branch, '')), time, judged_here, branch);
-)sql"},
-}};
+)sql");
 
-// 0 where there is none yet.
-Result<int> schema_of(Database& database, const std::string& name) {
+// Are the tables there? Code::config where they are of another schema.
+Result<bool> has_tables(Database& database, const std::string& name) {
   WEIR_TRY(const bool there, database.has_store());
-  int number = 0;
-  if (!there) return number;
-  WEIR_CHECK(database.read("SELECT MAX(number) FROM weir_schema", {}, [&](const Row& row) {
-    number = row.null(0) ? 0 : static_cast<int>(row.integer(0));
-  }));
-  if (number <= newest_schema()) return number;
+  if (!there) return false;
+  std::int64_t number = 0;
+  WEIR_CHECK(database.read("SELECT MAX(number) FROM weir_schema", {},
+                           [&](const Row& row) { number = row.null(0) ? 0 : row.integer(0); }));
+  if (number == k_schema) return true;
   return fail(Code::config,
-              "{} was written by a newer weir (its schema is {}, this weir knows {}): use that "
-              "one, or another store",
-              name, number, newest_schema());
+              "{}: schema {} is not known: made by another version of weir. Name another store",
+              name, number);
+}
+
+Result<void> make_tables(Database& database, const std::string& name) {
+  WEIR_TRY(bool there, has_tables(database, name));
+  if (there) return {};
+  Transaction transaction(database);
+  WEIR_CHECK(transaction.begin(Database::Access::write));
+  WEIR_TRY(there, has_tables(database, name));  // somebody else may have been faster
+  if (!there) {
+    WEIR_CHECK(database.script(k_tables));
+    WEIR_CHECK(database.change("INSERT INTO weir_schema (number) VALUES ($1)", {k_schema}));
+  }
+  return transaction.commit();
 }
 
 }  // namespace
@@ -151,29 +135,6 @@ StoreAddress parse_address(const std::string& text) {
   return address;
 }
 
-// The schema, as the steps that lead to it. A step that has been released is never changed: what
-// comes later is a step of its own at the end.
-
-int newest_schema() { return k_migrations.back().number; }
-
-Result<void> migrate(Database& database, const std::string& name, const OpenOptions& options) {
-  WEIR_TRY(int found, schema_of(database, name));
-  if (found == newest_schema()) return {};
-  Transaction transaction(database);
-  WEIR_CHECK(transaction.begin(Database::Access::write));
-  // Somebody else may have been faster.
-  WEIR_TRY(found, schema_of(database, name));
-  const double now = sys::RealClock().now();
-  for (const Migration& migration : k_migrations) {
-    if (migration.number <= found) continue;
-    WEIR_CHECK(database.script(migration.script));
-    WEIR_CHECK(
-        database.change("INSERT INTO weir_schema (number, applied_at, program) VALUES ($1, $2, $3)",
-                        {std::int64_t{migration.number}, now, options.program}));
-  }
-  return transaction.commit();
-}
-
 std::string spelled(Statement script, const std::array<std::string_view, 5>& meanings) {
   constexpr std::array<std::string_view, 5> k_words{"$id", "$text", "$real", "$integer",
                                                     "$clustered"};
@@ -198,7 +159,7 @@ Result<std::unique_ptr<Store>> open_store(const StoreAddress& address, const Ope
   } else {
     WEIR_TRY(database, open_sqlite(address.target.reveal(), options));
   }
-  WEIR_CHECK(migrate(*database, address.shown, options));
+  WEIR_CHECK(make_tables(*database, address.shown));
   return std::make_unique<Store>(std::move(database), address.shown);
 }
 

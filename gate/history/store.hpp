@@ -132,7 +132,6 @@ class Store {
 struct OpenOptions {
   bool create = true;  // a file that is not there is made, with its folder
   double wait_seconds = 30;
-  std::string program = "weir";  // noted beside each migration: "weir 0.1.0"
 };
 
 // Where a store is: a file, or a URL "postgres://…" or "postgresql://…". Of a URL the password is
@@ -147,8 +146,7 @@ struct StoreAddress {
 };
 [[nodiscard]] StoreAddress parse_address(const std::string& text);
 
-// A store of an older weir is brought up to date, by one process at a time; one of a newer weir is
-// Code::config.
+// An empty store gets its tables, by one process at a time. One of another schema is Code::config.
 [[nodiscard]] Result<std::unique_ptr<Store>> open_store(const StoreAddress& address,
                                                         const OpenOptions& options = {});
 // Was this weir built with PostgreSQL?

@@ -67,7 +67,7 @@ void fields(Fields& io, Reach& reach) {
   io("source", reach.source);
   io("files", reach.executed.files, ".files");
   io.always("blind", reach.executed.blind);
-  if (io.reads()) reach.executed.inlined.reset();  // records from before it was looked at
+  if (io.reads()) reach.executed.inlined.reset();  // absent: not known
   io.sparse("inlined", reach.executed.inlined);
   io.always("kernels", reach.kernels);
   io("kernels_named", reach.kernels_named);

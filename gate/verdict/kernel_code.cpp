@@ -170,9 +170,6 @@ std::optional<Ruling> compare(const Question& question, bool exact, std::vector<
                : std::nullopt;
   }
   if (stored->varies || now->varies) return std::nullopt;  // as kernels, which say so
-  if (question.base->code_facts.empty() && !question.candidate.code_facts.empty()) {
-    return only_exact(Outcome::fresh, "the baseline's code was told by an older weir: accept it");
-  }
   if (!alike(*stored, *now)) {
     return only_exact(Outcome::fresh, "the baseline's code was counted over another length");
   }

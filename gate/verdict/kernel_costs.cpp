@@ -35,7 +35,7 @@ Costs costs_of(const std::optional<profile::KernelSet>& codes,
       const std::string name =
           unit::work_name(fmt::format("{}:", cost), profile::kernel_of_code(key));
       const auto metric = unit::find_metric(name);
-      if (!metric) continue;  // of a later version
+      if (!metric) continue;  // no cost that weir knows
       const auto [known, fresh] =
           costs.try_emplace(name, profile::exact_measurement(*metric, compiler, value));
       const bool lower = metric->better == unit::Better::higher;

@@ -513,7 +513,7 @@ TEST(Choose, NamesVariablesThatChangedWhereBothSidesKnowThem) {
             begin + "environment (A1, FUSION, GONE) changed");
   EXPECT_EQ(says({{"environment", "e1"}, {"variables", ""}}),
             begin + "environment (A, A1, FUSION) changed");
-  EXPECT_EQ(says({{"environment", "e1"}}), begin + "environment changed") << "an older baseline";
+  EXPECT_EQ(says({{"environment", "e1"}}), begin + "environment changed") << "of a private cell";
   EXPECT_EQ(says({{"environment", "e2"}, {"prompt", "p"}}), begin + "prompt changed");
   EXPECT_THAT(says({{"environment", "e1"}, {"variables", "\x1b[31m" + std::string(5000, 'x')}}),
               testing::AllOf(HasSubstr("…) changed"), testing::Not(HasSubstr("\x1b"))));

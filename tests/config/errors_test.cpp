@@ -101,7 +101,7 @@ TEST(Errors, NameTheSectionThatIsWrong) {
       {"gate: {missed: nan}\n", "10:16", "between 0 and 0.5"},
       {"gate: {on_inconclusive: maybe}\n", "10:25", "known here: warn, fail"},
       {"gate: {confirm: --upload-pack=x}\n", "10:17", "a REF of git (origin/main), true or false"},
-      {"gate: {cache: true}\n", "10:8", "a later version of weir has it"},
+      {"gate: {cache: true}\n", "10:8", "unknown key \"cache\" in gate"},
       {"gate: {budget: 0s}\n", "10:16", "more than nothing"},
   };
   for (const Case& one : cases) check(one, whole(one.yaml));

@@ -147,7 +147,7 @@ TEST(Allowances, OfKernelsNameEachOfThem) {
   std::vector<CellVerdict> cells{cell};
   (void)apply_allowances({one}, k_gate, cells);
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  one.what.from = "9 of 2 kernels";  // as older versions put it
+  one.what.from = "9 of 2 kernels";  // the kernels count, not the words
   cells = {cell};
   (void)apply_allowances({one}, k_gate, cells);
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);

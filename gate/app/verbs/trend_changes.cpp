@@ -20,7 +20,6 @@ void add_trend_changes(const Verb& trend) {
       ->check(CLI::Range(1e-9, 0.5));
   verb.flag("--any-series", options->wanted.any_series,
             "Apply that share to all series together, not to each");
-  verb->add_flag("--once")->group("");  // taken and of no use: every night is a look
   verb.takes_json();
   verb->footer(
       "Examples:\n"

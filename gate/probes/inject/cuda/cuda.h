@@ -63,7 +63,7 @@ enum Counter {
   k_graph_launches,
   k_graph_instantiations,
   k_programmatic,
-  k_device_memory_bytes,  // the older name of device_memory_peak_bytes
+  k_device_memory_bytes,  // as device_memory_peak_bytes, for its growth over lengths
   k_memory_refused,       // for want of it
   k_counters
 };
