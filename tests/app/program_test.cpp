@@ -75,22 +75,5 @@ TEST(Program, PutsItsNameBeforeWhatTheParserRefuses) {
   }
 }
 
-TEST(Program, TakesTheNamesThatOptionsHadBefore) {
-  tests::FakeWorld world(tests::k_timed_yaml);
-  const struct {
-    std::vector<const char*> words;
-    const char* says;
-  } cases[] = {
-      {{"hook", "install", "--limit=soon"}, "soon"},
-      {{"plan", "--times", "/nowhere", "--shards", "2", "-c", "/project/weir.yaml"}, "/nowhere"},
-      {{"device", "import", "/nowhere", "--out", "x"}, "/nowhere"},
-  };
-  for (const auto& c : cases) {
-    world.terminal.err.clear();
-    EXPECT_NE(run(world, c.words), 0);
-    EXPECT_THAT(world.terminal.err, HasSubstr(c.says)) << c.words[0];
-  }
-}
-
 }  // namespace program_test
 }  // namespace weir::app

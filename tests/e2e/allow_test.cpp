@@ -17,7 +17,7 @@ class Allow : public Rules {
   }
   Ended one(const std::string& from, const std::string& to, std::vector<std::string> more = {}) {
     std::vector<std::string> all{"--cell", k_cell, "--metric", "dispatches_per_token",
-                                 "--from", from,   "--to",     to};
+                                 "--base-value", from, "--allowed-value", to};
     all.insert(all.end(), more.begin(), more.end());
     return allow(all);
   }
@@ -122,7 +122,7 @@ TEST_F(Allow, RefusesWhatCanNotBeAllowed) {
   EXPECT_EQ(one("65", "77", {"--until", "soon"}).exit_code, 2);
   EXPECT_EQ(allow({}).exit_code, 2);
   EXPECT_EQ(
-      allow({"--cell", k_cell, "--metric", "placement", "--from", "a", "--to", "b"}).exit_code, 2);
+      allow({"--cell", k_cell, "--metric", "placement", "--base-value", "a", "--allowed-value", "b"}).exit_code, 2);
   EXPECT_EQ(here({"gate", "--counts-only", "--pr", "12"}).exit_code, 2);
 }
 

@@ -113,13 +113,13 @@ TEST_F(Claimed, AWaiverOfTheBranchHoldsAndOneInTheRunDoesNot) {
   fork_runs();
   ASSERT_EQ(
       here({"allow", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
-            "mine/m/metal/*", "--metric", "dispatches_per_token", "--from", "65", "--to", "77"})
+            "mine/m/metal/*", "--metric", "dispatches_per_token", "--base-value", "65", "--allowed-value", "77"})
           .exit_code,
       2);
   for (const char* prompt : {"decode", "other"}) {
     ASSERT_EQ(here({"allow", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
                     std::string("mine/m/metal/") + prompt, "--metric", "dispatches_per_token",
-                    "--from", "65", "--to", "77"})
+                    "--base-value", "65", "--allowed-value", "77"})
                   .exit_code,
               0)
         << last_.err;

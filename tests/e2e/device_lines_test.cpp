@@ -80,7 +80,7 @@ TEST(DeviceLines, AreThoseThatTheEnginePrintsOfTheRealDevices) {
   };
   const Scratch scratch;
   for (const auto& [name, line] : cases) {
-    const Ended compiled = weir(scratch, {"device", "compile", name, "--out", "device.twin"});
+    const Ended compiled = weir(scratch, {"device", "compile", name, "--output", "device.twin"});
     ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
     std::string environment = compiled.out;
     std::replace(environment.begin(), environment.end(), '\n', ' ');

@@ -37,14 +37,14 @@ TEST(Device, ShowsOneAndTwoWhereItIsUnknown) {
 TEST(Device, RecordsThisMachineWithoutSerialNumbersAndCompilesIt) {
   const Scratch scratch;
   const Ended recorded =
-      weir(scratch, {"device", "record", "--out", "configs/devices/here.json", "--title", "Here"});
+      weir(scratch, {"device", "record", "--output", "configs/devices/here.json", "--title", "Here"});
   ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
   const std::string text = slurp(scratch / "configs/devices/here.json");
   EXPECT_EQ(text.find("UUID"), std::string::npos);
   const Json json = Json::parse(text);
   EXPECT_EQ(json["weir"]["source"], "recorded");
   EXPECT_EQ(json["weir"]["title"], "Here");
-  const Ended compiled = weir(scratch, {"device", "compile", "here", "--out", "here.twin"});
+  const Ended compiled = weir(scratch, {"device", "compile", "here", "--output", "here.twin"});
   ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
   EXPECT_NE(compiled.out.find("WEIR_TWIN="), std::string::npos);
   EXPECT_EQ(slurp(scratch / "here.twin").rfind("WEIRTWN", 0), 0U);

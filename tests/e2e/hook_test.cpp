@@ -68,7 +68,7 @@ TEST_F(Hook, KeepsBackWhatWasNotJudgedIfStrict) {
   EXPECT_NE(pushed.exit_code, 0) << pushed.out;
   EXPECT_THAT(pushed.out, HasSubstr("is not built, not judged"));
   EXPECT_THAT(pushed.out, HasSubstr("kept back, for not all of it was judged (--strict)"));
-  hook({"install", "--strict", "--limit", "1ms"});
+  hook({"install", "--strict", "--time-limit", "1ms"});
   const Ended short_of_time = push("origin " + sha(3) + ":main");
   EXPECT_NE(short_of_time.exit_code, 0) << short_of_time.out;
   EXPECT_EQ(remote("main"), sha(1));
@@ -193,7 +193,7 @@ TEST_F(Hook, RunsTheHookThatWasThereFirstAndGivesItBack) {
 }
 
 TEST_F(Hook, EndsAnEngineThatHangsWhenTheTimeIsOver) {
-  hook({"install", "--build", "--limit", "20s"});  // in which any machine comes to the engine
+  hook({"install", "--build", "--time-limit", "20s"});  // in which any machine comes to the engine
   const Ended pushed = push("origin " + sha(6) + ":main", "HANG=1");
   EXPECT_EQ(pushed.exit_code, 0) << pushed.out;
   EXPECT_THAT(pushed.out, HasSubstr("not judged: mine/m/metal/decode: it was not done within what "
@@ -269,7 +269,7 @@ TEST_F(Hook, BuildsTheSubmodulesOfEachCommit) {
 TEST_F(Hook, LetsAPushPassWhereWeirIsBrokenOrTimeIsShort) {
   hook({"install", "--build"});
   EXPECT_EQ(push("origin " + sha(2) + ":main").exit_code, 0);  // now it knows how long that takes
-  hook({"install", "--build", "--limit", "1ms"});
+  hook({"install", "--build", "--time-limit", "1ms"});
   const Ended brief = push("origin " + sha(6) + ":main");
   EXPECT_EQ(brief.exit_code, 0) << brief.out;
   EXPECT_THAT(brief.out, HasSubstr("not judged: mine/m/metal/decode: takes about"));

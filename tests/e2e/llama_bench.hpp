@@ -96,7 +96,7 @@ inline sys::EnvironmentList on_lavapipe() {
 // must not choose among devices.
 inline sys::EnvironmentList on_twin(const Scratch& scratch, const std::string& name_or_file) {
   const std::string name = fs::path(name_or_file).filename().string() + ".twin";
-  const Ended ended = weir(scratch, {"device", "compile", name_or_file, "--out", name});
+  const Ended ended = weir(scratch, {"device", "compile", name_or_file, "--output", name});
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   sys::EnvironmentList env;
   std::istringstream lines(ended.out);

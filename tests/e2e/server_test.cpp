@@ -296,7 +296,7 @@ TEST_F(Servers, AreSentFieldsOfTheirOwnWithEachRequestAndOtherFieldsAreOtherWork
   const auto write_salted = [&](const std::string& body) {
     write_config({"salted"}, ", extra_body: " + body,
                  "{hello: {text: Hello world, tokens: 8, requests: 4}}\n"
-                 "limits: [{metrics: '*tokens_per_second', max_drop: 99.9%, tolerate: 99%}]");
+                 "limits: [{metrics: '*tokens_per_second', max_drop: 89%, tolerate: 80%}]");
   };
   write_salted("{cache_salt: x}");
   EXPECT_NE(cell_of(gate(0), "salted/m/cpu/hello")["verdict"], "error");
@@ -334,7 +334,7 @@ TEST_F(Servers, AreNotMistakenForAnotherOneThatListensAtTheirUrl) {
               ", ok, '" + other + "', " + mark() + "], url: 'http://localhost:" + url_port +
               "'}\nmodels: {m: model.bin}\nbackends: {cpu: {}}\n"
               "prompts: {hello: {text: Hello, tokens: 4}}\ngate: {runs: 2}\n"
-              "limits: [{metrics: '*tokens_per_second', max_drop: 99.9%, tolerate: 99%}]\n");
+              "limits: [{metrics: '*tokens_per_second', max_drop: 89%, tolerate: 80%}]\n");
   };
   // Until it is there.
   engine_at(port);

@@ -70,7 +70,7 @@ class Switches : public testing::TestWithParam<Switch> {
     scratch() = new Scratch;
     const sys::EnvironmentList real = on_lavapipe();
     std::map<std::string, std::string> env(real.begin(), real.end());
-    const Ended recorded = weir(*scratch(), {"device", "record", "--out", "lavapipe.json"}, env);
+    const Ended recorded = weir(*scratch(), {"device", "record", "--output", "lavapipe.json"}, env);
     ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
     twin() = on_twin(*scratch(), *scratch() / "lavapipe.json");
     twin().emplace_back("GGML_VK_VISIBLE_DEVICES", "0");  // a device of type CPU here, too

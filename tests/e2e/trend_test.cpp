@@ -200,7 +200,7 @@ TEST_F(Trend, ComesBackFromItsExport) {
   spill(scratch_ / "weir-a.csv",
         "cell,metric,commit,time,value,machine\nx,load_seconds,,0,1,\nx,load_seconds,,1,2,\n");
   EXPECT_THAT(import({"--csv", "weir-a.csv"}).out, HasSubstr("2 runs and 2 points are new"));
-  ASSERT_EQ(here({"trend", "export", "--out", "weir-all.jsonl"}).exit_code, 0);
+  ASSERT_EQ(here({"trend", "export", "--output", "weir-all.jsonl"}).exit_code, 0);
   import({"--jsonl", "weir-all.jsonl", "--db", "weir-copy.db"});
   EXPECT_EQ(exported({"--db", "weir-copy.db"}), slurp(scratch_ / "weir-all.jsonl"));
   EXPECT_EQ(exported(), slurp(scratch_ / "weir-all.jsonl"));

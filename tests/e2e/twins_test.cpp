@@ -172,7 +172,7 @@ TEST_F(Twins, StandSideBySideInAMatrixOfDevices) {
 // lavapipe is the one real Vulkan device that every machine has which runs these tests.
 TEST_F(Twins, AreHeldAgainstTheRealDeviceWhereItIsThere) {
   const Ended recorded =
-      weir(scratch_, {"device", "record", "--out", "configs/devices/own.json", "--name", "own"});
+      weir(scratch_, {"device", "record", "--output", "configs/devices/own.json", "--name", "own"});
   ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
   // The same without subgroup arithmetic, which ggml-vulkan asks for before it takes flash
   // attention and its fused norms.

@@ -86,7 +86,10 @@ class Machine {
 
 TEST(Calibrate, OfAQuietMachineSaysThatItHoldsTheLimitAndKeepsThat) {
   Machine machine(0.01);
-  const auto answer = machine.calibrate({.pairs = 20, .replays = 200});
+  CalibrateOptions options;
+  options.pairs = 20;
+  options.replays = 200;
+  const auto answer = machine.calibrate(options);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->code, ExitCode::pass);
   EXPECT_THAT(answer->text, HasSubstr("This machine can hold 5 %"));
@@ -109,7 +112,11 @@ TEST(Calibrate, OfALoudOneSaysThatItCanNot) {
   Machine machine(1);
   // Pairs differ by 140 %, and from about 30 % on a thousand of them, the most there are, decide
   // nothing. The budget pays a hundred.
-  const auto answer = machine.calibrate({.budget = "10s", .pairs = 16, .replays = 20});
+  CalibrateOptions options;
+  options.budget = "10s";
+  options.pairs = 16;
+  options.replays = 20;
+  const auto answer = machine.calibrate(options);
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->code, ExitCode::pass) << "an inconclusive gate fails nothing here";
   EXPECT_THAT(answer->text, HasSubstr("too noisy"));

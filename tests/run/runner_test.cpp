@@ -186,7 +186,7 @@ TEST(Runner, TriesOnceMoreWhatDidNotStartAndNothingElse) {
        "was killed (SIGKILL): by the system when memory ran out, or by hand"},
       {ended(HowEnded::timed_out), 1,
        "did not end within 5 s and was stopped; if it was only slow, set a longer time for engine "
-       "llama.cpp: \"timeout: 10s\""},
+       "bench: \"timeout: 10s\""},
       {ended(HowEnded::output_limit), 1, "printed more than 16 MiB and was stopped (output_limit)"},
       {ended(HowEnded::exited), 1, "llama-bench printed nothing on standard output"},
   };

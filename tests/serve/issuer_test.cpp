@@ -215,7 +215,7 @@ TEST(IssuerToken, IsCheckedByRs256WhateverItSays) {
 TEST(IssuerKeys, AreRsaOf2048BitsAtLeast) {
   Json set{{"keys", Json::array()}};
   const auto takes = [&](const Json& key) {
-    set["keys"] = {key};
+    set["keys"] = Json::array({key});
     return parse_issuer_keys(dump_json(set)).has_value();
   };
   const Json good = github().jwk("k1");
