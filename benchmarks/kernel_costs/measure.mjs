@@ -145,7 +145,7 @@ function times(rounds) {
 
 function recording(pairs) {
   weir('model', 'make', 'model.gguf');
-  const twin = Object.fromEntries(weir('device', 'compile', given.twin, '--out', 'twin').stdout.trim().split('\n').map((line) => line.split(/=(.*)/s, 2)));
+  const twin = Object.fromEntries(weir('device', 'compile', given.twin, '--output', 'twin').stdout.trim().split('\n').map((line) => line.split(/=(.*)/s, 2)));
   const lavapipe = { GGML_VK_VISIBLE_DEVICES: '0', VK_LOADER_DRIVERS_SELECT: '*lvp*', LP_NUM_THREADS: '1' };
   const run = (device, code) => {
     const folder = join(scratch, 'probe');

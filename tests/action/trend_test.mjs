@@ -133,7 +133,7 @@ test('names that were measured are no commands to the runner', () => {
   fs.writeFileSync(path.join(run.folder, 'odd.csv'), 'cell,metric,time,value\n' +
     [1, 2, 3, 4].map((time) => `"::error::x",syncs_per_token,${time},${time}\n"##[error]y",syncs_per_token,${time},${time}\n`).join(''));
   execFileSync(weir, ['trend', 'import', '--csv', 'odd.csv', '--db', 'odd.db'], {cwd: run.folder});
-  execFileSync(weir, ['trend', 'export', '--db', 'odd.db', '--out', 'odd.jsonl'], {cwd: run.folder});
+  execFileSync(weir, ['trend', 'export', '--db', 'odd.db', '--output', 'odd.jsonl'], {cwd: run.folder});
   world.git(world.work, 'checkout', '-q', '--orphan', 'odd');
   world.git(world.work, 'rm', '-rqf', '.');
   fs.copyFileSync(path.join(run.folder, 'odd.jsonl'), path.join(world.work, 'history.jsonl'));
