@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::size_t k_shown_problems = 8;
 constexpr std::size_t k_shown_text = 60;
+constexpr double k_below = 0.5;  // a share is
 
 std::string shown(std::string_view text) {
   std::string result = text::printable(text.substr(0, k_shown_text));
@@ -85,8 +86,8 @@ std::optional<std::string> read_text(const Node& node, std::string_view what, Pr
   return problems.expected(node, what, "a text");
 }
 
-std::optional<std::int64_t> read_integer(const Node& node, std::string_view what, std::int64_t low,
-                                         std::int64_t high, Problems& problems) {
+std::optional<std::int64_t> Whole::operator()(const Node& node, std::string_view what,
+                                              Problems& problems) const {
   if (node.kind == Node::Kind::scalar) {
     const auto value = text::to_int(node.text);
     if (value && *value >= low && *value <= high) return *value;
@@ -94,13 +95,23 @@ std::optional<std::int64_t> read_integer(const Node& node, std::string_view what
   return problems.expected(node, what, fmt::format("a whole number from {} to {}", low, high));
 }
 
-std::optional<double> read_share(const Node& node, std::string_view what, double low, double high,
-                                 Problems& problems) {
+Form Whole::form() const {
+  return {"integer", fmt::format(R"("type": "integer", "minimum": {}, "maximum": {})", low, high)};
+}
+
+std::optional<double> Share::operator()(const Node& node, std::string_view what,
+                                        Problems& problems) const {
   if (node.kind == Node::Kind::scalar) {
     const auto value = text::to_double(node.text);
-    if (value && *value > low && *value < high) return *value;
+    if (value && *value > 0 && *value < k_below) return *value;
   }
-  return problems.expected(node, what, fmt::format("a number between {} and {}", low, high));
+  return problems.expected(node, what, fmt::format("a number between 0 and {}", k_below));
+}
+
+Form Share::form() const {
+  return {
+      "number",
+      fmt::format(R"("type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": {})", k_below)};
 }
 
 std::optional<bool> read_boolean(const Node& node, std::string_view what, Problems& problems) {
@@ -173,8 +184,8 @@ std::optional<std::string> read_choice(const Node& node, std::string_view what,
                       text::did_you_mean(node.text, names), known_here(names));
 }
 
-std::optional<verdict::Amount> read_amount(const Node& node, std::string_view what,
-                                           bool may_be_relative, Problems& problems) {
+std::optional<verdict::Amount> AmountType::operator()(const Node& node, std::string_view what,
+                                                      Problems& problems) const {
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
   std::string_view digits = text::trim(*text);
@@ -190,15 +201,25 @@ std::optional<verdict::Amount> read_amount(const Node& node, std::string_view wh
   return verdict::Amount{relative ? *value / k_percent : *value, relative};
 }
 
-std::optional<double> read_duration(const Node& node, std::string_view what, double most,
-                                    std::string_view most_shown, Problems& problems) {
+Form AmountType::form() const {
+  const Form number{"number", R"("type": "number", "minimum": 0)"};
+  if (!may_be_relative) return number;
+  return number | Form{"text", R"("type": "string", "pattern": "^[0-9.eE+-]+ *%?$")"};
+}
+
+std::optional<double> Duration::operator()(const Node& node, std::string_view what,
+                                           Problems& problems) const {
   const auto text = read_text(node, what, problems);
   if (!text) return std::nullopt;
   const auto seconds = unit::parse_duration_seconds(*text);
   if (!seconds) return problems.add(node.at, "{}: {}", what, seconds.error().message);
   if (*seconds > 0 && *seconds <= most) return *seconds;
   return problems.add(node.at, "{} must be more than nothing{}{}", what,
-                      most_shown.empty() ? "" : " and at most ", most_shown);
+                      *most_shown == '\0' ? "" : " and at most ", most_shown);
+}
+
+Form Duration::form() const {
+  return {"duration", R"("type": "string", "pattern": "^[0-9.]+ *(ms|s|m|min|h)$")"};
 }
 
 Fields::Fields(const Node& node, std::string what, Problems& problems)
@@ -207,18 +228,28 @@ Fields::Fields(const Node& node, std::string what, Problems& problems)
   if (!is_map_) problems.expected(node, what_, "a mapping");
 }
 
-const Node* Fields::take(const std::string& key) {
-  known_.push_back(key);
-  const Node* found = is_map_ ? node_->find(key) : nullptr;
-  return found != nullptr && found->kind != Node::Kind::null ? found : nullptr;
+const Node* Fields::take(const Key& key, const Form& form, const std::string& usual, bool needed) {
+  known_.emplace_back(key.name);
+  if (KeyList* keys = problems_->lists()) {
+    const bool words = *key.usual != '\0';
+    return keys->add({node_->text, key.name, form, key.meaning, key.example,
+                      words ? key.usual : usual, !words && !usual.empty(), needed});
+  }
+  const Node* found = is_map_ ? node_->find(key.name) : nullptr;
+  if (found == nullptr || found->kind == Node::Kind::null) return nullptr;
+  if (refusal_.empty()) return found;
+  problems_->add(found->at, fmt::format("\"{}\" {}", key.name, refusal_));
+  return nullptr;
 }
 
-const Node* Fields::need(const std::string& key) {
-  const Node* found = take(key);
-  if (found == nullptr && is_map_) {
-    problems_->add(node_->at, fmt::format("{} needs \"{}\"", what_, key));
-  }
+const Node* Fields::need(const Key& key, const Form& form) {
+  const Node* found = take(key, form, "", true);
+  if (found == nullptr) lacks(key.name);
   return found;
+}
+
+void Fields::lacks(const char* key) {
+  if (is_map_) problems_->add(node_->at, fmt::format("{} needs \"{}\"", what_, key));
 }
 
 void Fields::finish() {

@@ -71,7 +71,8 @@ void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
   const Settings& settings = parsing.settings;
   const auto pattern = [&](const char* key, std::string& into,
                            const std::vector<std::string>& names) {
-    const Node* node = fields.read(key, into, read_text);
+    const Node* node =
+        fields.read({key, "A name, or a pattern with *.", "'*'", "any"}, into, k_text);
     if (node == nullptr || into.empty()) return;
     // "llama.cpp@fused", "long@d256": the part behind the @ is known once the matrix is made.
     const std::string head = into.substr(0, into.find('@'));
@@ -86,8 +87,8 @@ void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing) {
   pattern("variant", match.variant, names_of(settings.variants));
 }
 
-void parse_match_key(Fields& fields, verdict::Match& match, Parsing& parsing) {
-  const Node* node = fields.take("match");
+void parse_match_key(Fields& fields, const Key& key, verdict::Match& match, Parsing& parsing) {
+  const Node* node = fields.take(key, mapping());
   if (node == nullptr) return;
   Fields parts(*node, "match", parsing.problems);
   parse_match(parts, match, parsing);
@@ -101,14 +102,17 @@ bool matches_one(std::string_view glob, std::span<const std::string> names) {
   return std::ranges::any_of(names, [&](const auto& name) { return text::glob_match(glob, name); });
 }
 
-void parse_numbers(Fields& fields, Extra& extra) {
-  constexpr std::int64_t k_most_threads = 4096;
-  fields.read("threads", extra.threads, read_integer, 1, k_most_threads);
-  fields.read("seed", extra.seed, read_integer, 0, INT64_C(0xFFFFFFFF));
+void parse_seed(Fields& fields, Extra& extra) {
+  fields.read({"seed", "Value of {seed}.", "7", "1"}, extra.seed, Whole{0, INT64_C(0xFFFFFFFF)});
 }
 
 void parse_environment(Fields& fields, Extra& extra, Problems& problems) {
-  const Node* node = fields.take("env");
+  const Node* node = fields.take(
+      {"env",
+       "Environment variables. A name without a value passes weir's own variable through, which "
+       "would be withheld.",
+       "{GGML_VK_VISIBLE_DEVICES: \"0\"}"},
+      k_environment.form());
   if (node == nullptr) return;
   Node set = *node;
   std::erase_if(set.entries, [&](const Entry& entry) {
@@ -124,15 +128,21 @@ void check_args(const Node* node, const Arguments& args, Problems& problems) {
   problems.add(node->at, "{args} can only stand in an engine's command");
 }
 
-void parse_extra(Fields& fields, Extra& extra, Parsing& parsing) {
-  check_args(fields.read("args", extra.args, read_arguments), extra.args, parsing.problems);
+void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
+  const Node* args = fields.read(
+      {"args", "Arguments appended to the command, or put at {args}.", "[-ngl, \"99\"]"},
+      extra.args, k_arguments);
+  check_args(args, extra.args, parsing.problems);
   parse_environment(fields, extra, parsing.problems);
-  parse_numbers(fields, extra);
+  if (threads) fields.read(k_threads_key, extra.threads, k_threads);
+  parse_seed(fields, extra);
 }
 
-void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing) {
-  parse_extra(fields, extra.extra, parsing);
-  const Node* engines = fields.take("engines");
+void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool threads) {
+  parse_extra(fields, extra.extra, parsing, threads);
+  const Node* engines = fields.take({"engines", "args, env, threads and seed for single engines.",
+                                     "{llama.cpp: {args: [-fa, \"1\"]}}"},
+                                    named(nothing() | mapping(), k_name_pattern));
   if (engines == nullptr) return;
   if (engines->kind != Node::Kind::map) {
     parsing.problems.expected(*engines, "engines", "a mapping of engine names to what they get");
@@ -160,7 +170,93 @@ bool asks_for_a_model(const Settings& settings) {
   return settings.engines.empty() || std::ranges::any_of(settings.engines, asks);
 }
 
+struct Section {
+  Key key;
+  Form form;
+  void (*parse)(const Node&, Parsing&);
+  bool needed = false;
+};
+
+// Engines come first: the other sections name them; matrix and limits name everything.
+const std::vector<Section>& sections() {
+  const auto entries = [](const Form& value) { return named(value, k_name_pattern); };
+  constexpr std::string_view k_engine_needs =
+      R"(, "anyOf": [{"required": ["command", "output"]}, {"required": ["kind", "api"]}, )"
+      R"({"required": ["preset"]}, {"required": ["output"], "properties": {"output": )"
+      R"({"enum": ["vllm-bench", "aiperf", "guidellm"]}}}])";
+  static const std::vector<Section> k_sections{
+      {{"engines", "Programs that run a model, each by its name.",
+        "{llama.cpp: {command: [./build/bin/llama-bench, -m, \"{model}\"], output: llama-bench}}"},
+       entries(mapping(k_engine_needs)),
+       parse_engines},
+      {{"models",
+        "Models, each by its name: a path from this file's folder, an object, or nothing for an "
+        "engine that reads no file. Left out where no command has {model}: the one model is "
+        "\"none\".",
+        "{tiny-llama: models/tiny-llama.gguf}"},
+       entries(nothing() | k_text.form() | mapping()),
+       parse_models},
+      {{"backends", "Where an engine runs the model, each by its name.",
+        "{vulkan: {args: [-ngl, \"99\"]}}"},
+       entries(nothing() | mapping()),
+       parse_backends,
+       true},
+      {{"prompts", "What the engine is asked, each by its name.",
+        "{decode: {prompt_tokens: 0, tokens: 32}}"},
+       entries(mapping()),
+       parse_prompts,
+       true},
+      {{"variants",
+        "Other ways to run an engine, each a cell of its own. Not made for engines that it does "
+        "not name.",
+        "{fused: {engines: {llama.cpp: {args: [-fa, \"1\"]}}}}", "default"},
+       nothing() | entries(nothing() | mapping()),
+       parse_variants},
+      {{"matrix", "Which combinations are benchmark cells.",
+        "{exclude: [{engine: llama.cpp, prompt: hello}]}", "every combination that fits"},
+       nothing() | mapping(),
+       parse_matrix},
+      {{"limits",
+        "Limits besides the default ones. For each metric and kind the last entry that matches "
+        "wins.",
+        "[{metrics: decode_tokens_per_second, max_drop: 5%}]", "the default limits"},
+       nothing() | list_of(mapping(), R"(, "maxItems": 1000)"),
+       parse_limits},
+      {{"gate", "How the gate decides.", "{budget: 20m}"}, nothing() | mapping(), parse_gate},
+      {{"explain", "What a team knows about its engine, for weir explain and the reports.",
+        "{bands: {syncs_per_token: {low: 1, high: 2}}}"},
+       nothing() | mapping(),
+       parse_explain}};
+  return k_sections;
+}
+
 }  // namespace
+
+void parse_root(const Node& root, Parsing& parsing) {
+  Fields fields(root, "the configuration", parsing.problems);
+  const Node* version =
+      fields.need({"version", "Version of this format.", "1"}, {"1", R"("const": 1)"});
+  if (version != nullptr && (version->kind != Node::Kind::scalar || version->text != "1")) {
+    parsing.problems.add(version->at, "this weir reads version 1, not {}", describe(*version));
+  }
+  Settings& settings = parsing.settings;
+  for (const auto& [key, form, parse, needed] : sections()) {
+    if (parse == parse_matrix && settings.variants.empty()) {
+      settings.variants.push_back({"default", {}, settings.file});
+    }
+    const bool models = parse == parse_models;
+    const bool wanted = models ? asks_for_a_model(settings) : needed;
+    const bool always = parse == parse_engines;  // the others may come from a preset
+    const Node* section = always ? fields.need(key, form) : fields.take(key, form);
+    if (section != nullptr) {
+      parse(*section, parsing);
+      continue;
+    }
+    if (wanted) fields.lacks(key.name);
+    if (models) settings.models.push_back({"none", "", {}, false, settings.file});
+  }
+  parse_cpu_ops(parsing);
+}
 
 Result<Settings> parse_settings(std::string_view yaml, std::string_view file_name,
                                 const Known& known) {
@@ -172,39 +268,7 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
   if (root.kind == Node::Kind::null) {
     return fail(Code::config, "{}: there is nothing in it (weir init writes a starter)", file_name);
   }
-
-  Fields fields(root, "the configuration", parsing.problems);
-  if (const Node* version = fields.need("version")) {
-    if (version->kind != Node::Kind::scalar || version->text != "1") {
-      parsing.problems.add(version->at, "this weir reads version 1, not {}", describe(*version));
-    }
-  }
-  struct Section {
-    const char* key;
-    void (*parse)(const Node&, Parsing&);
-    bool needed = false;
-  };
-  // Engines come first: the other sections name them; matrix and limits name everything.
-  constexpr Section k_sections[] = {
-      {"engines", parse_engines, true},   {"models", parse_models},
-      {"backends", parse_backends, true}, {"prompts", parse_prompts, true},
-      {"variants", parse_variants},       {"matrix", parse_matrix},
-      {"limits", parse_limits},           {"gate", parse_gate},
-      {"explain", parse_explain}};
-  for (const auto& [key, parse, needed] : k_sections) {
-    if (parse == parse_matrix && parsing.settings.variants.empty()) {
-      parsing.settings.variants.push_back({"default", {}, std::string(file_name)});
-    }
-    const bool models = parse == parse_models;
-    const bool wanted = models ? asks_for_a_model(parsing.settings) : needed;
-    if (const Node* section = wanted ? fields.need(key) : fields.take(key)) {
-      parse(*section, parsing);
-    } else if (models) {
-      parsing.settings.models.push_back({"none", "", {}, false, std::string(file_name)});
-    }
-  }
-  if (const Node* engines = root.find("engines")) parse_cpu_ops(*engines, parsing);
-  fields.finish();
+  parse_root(root, parsing);
   if (parsing.problems.any()) return tl::unexpected(parsing.problems.error());
   return std::move(parsing.settings);
 }

@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstddef>
+#include <deque>
 #include <type_traits>
 
 #include "gate/base/find.hpp"
+#include "gate/base/json_fwd.hpp"
 #include "gate/base/text.hpp"
-#include "gate/config/settings.hpp"
+#include "gate/config/keys.hpp"
 
 namespace weir::config {
 
@@ -29,7 +31,7 @@ struct Node {
   Kind kind = Kind::null;
   Place at;
   bool quoted = false;
-  std::string text;            // scalar
+  std::string text;            // scalar; where keys are listed, the path of a mapping
   std::vector<Node> items;     // list
   std::vector<Entry> entries;  // map, in the order written; keys are unique
 
@@ -60,8 +62,22 @@ struct YamlLimits {
 [[nodiscard]] Node text_node(std::string text, Place at = {});
 [[nodiscard]] Node list_node(std::vector<Node> items, Place at = {});
 [[nodiscard]] Node texts_node(std::span<const std::string> texts);
+// As an editor's YAML mode reads it.
+[[nodiscard]] Json json_of(const Node& node);
 // The tree as YAML that parses to it, but for places and comments.
 [[nodiscard]] std::string to_yaml(const Node& node);
+
+// The keys that parsing an empty mapping asks for, one after the other.
+class KeyList {
+ public:
+  // Answers what to parse in its place: a mapping that may have keys of its own, else null.
+  const Node* add(KeyInfo key);
+  [[nodiscard]] std::vector<KeyInfo> take() { return std::move(keys_); }
+
+ private:
+  std::vector<KeyInfo> keys_;
+  std::deque<Node> nodes_;
+};
 
 // What is wrong with a text, each with its place: parsing goes on after a problem, so that one run
 // shows all of them.
@@ -86,7 +102,12 @@ class Problems {
   // All of them in the order of the text, the first eight in full. Requires any().
   [[nodiscard]] Error error() const;
 
+  // From now on keys are listed and problems are of no interest: there is no text.
+  void list_into(KeyList* keys) { keys_ = keys; }
+  [[nodiscard]] KeyList* lists() const { return keys_; }
+
  private:
+  KeyList* keys_ = nullptr;
   std::string file_;
   std::vector<std::pair<Place, std::string>> found_;
 };
@@ -99,14 +120,21 @@ class Problems {
 // Of an environment variable.
 [[nodiscard]] bool variable_name(std::string_view name);
 
-// Each reader adds a problem and answers nothing (or what it could read) when the node does not
-// fit. `what` names the field in messages.
+// Types of values. Each reads a node, or adds a problem and answers nothing (or what it could
+// read) where it does not fit; `what` names the field in messages. form() is what fits.
+
+// By a function alone.
+template <class Value>
+struct Plain {
+  Value (*read)(const Node& node, std::string_view what, Problems& problems);
+  const char *type, *schema;
+  Value operator()(const Node& node, std::string_view what, Problems& problems) const {
+    return read(node, what, problems);
+  }
+  [[nodiscard]] Form form() const { return {type, schema}; }
+};
+
 std::optional<std::string> read_text(const Node& node, std::string_view what, Problems& problems);
-std::optional<std::int64_t> read_integer(const Node& node, std::string_view what, std::int64_t low,
-                                         std::int64_t high, Problems& problems);
-// Strictly between low and high.
-std::optional<double> read_share(const Node& node, std::string_view what, double low, double high,
-                                 Problems& problems);
 std::optional<bool> read_boolean(const Node& node, std::string_view what, Problems& problems);
 // A list of texts, or one text.
 std::vector<std::string> read_texts(const Node& node, std::string_view what, Problems& problems);
@@ -114,27 +142,94 @@ std::vector<std::string> read_texts(const Node& node, std::string_view what, Pro
 // checked.
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems);
 Environment read_environment(const Node& node, std::string_view what, Problems& problems);
+
+inline constexpr Plain k_text{read_text, "text",
+                              R"("type": ["string", "number", "boolean"], "minLength": 1)"};
+inline constexpr Plain k_boolean{read_boolean, "boolean", R"("type": "boolean")"};
+inline constexpr Plain k_text_list{
+    read_texts, "text, list",
+    R"("anyOf": [{"type": ["string", "number", "boolean"], "minLength": 1}, )"
+    R"({"type": "array", "items": {"type": ["string", "number", "boolean"], "minLength": 1}}])"};
+inline constexpr Plain k_arguments{
+    read_arguments, "list",
+    R"("type": "array", "items": {"type": ["string", "number", "boolean"]})"};
+inline constexpr Plain k_environment{
+    read_environment, "object",
+    R"("type": "object", "additionalProperties": false, "patternProperties": )"
+    R"({"^[A-Za-z_][A-Za-z0-9_]*$": {"type": ["string", "number", "boolean", "null"]}})"};
+
+struct Whole {
+  std::int64_t low, high;
+  std::optional<std::int64_t> operator()(const Node& node, std::string_view what,
+                                         Problems& problems) const;
+  [[nodiscard]] Form form() const;
+};
+// Between 0 and 0.5, without these.
+struct Share {
+  std::optional<double> operator()(const Node& node, std::string_view what,
+                                   Problems& problems) const;
+  [[nodiscard]] Form form() const;
+};
+// Seconds: more than none and at most `most`, shown as `most_shown`.
+struct Duration {
+  double most = 24 * 3600;
+  const char* most_shown = "24h";
+  std::optional<double> operator()(const Node& node, std::string_view what,
+                                   Problems& problems) const;
+  [[nodiscard]] Form form() const;
+  [[nodiscard]] static std::string show(double seconds) { return fmt::format("{}s", seconds); }
+};
+// "5%" is a share of the baseline; a bare number is in the metric's base unit.
+struct AmountType {
+  bool may_be_relative;
+  std::optional<verdict::Amount> operator()(const Node& node, std::string_view what,
+                                            Problems& problems) const;
+  [[nodiscard]] Form form() const;
+};
 // One of `names`.
 std::optional<std::string> read_choice(const Node& node, std::string_view what,
                                        std::span<const std::string> names, Problems& problems);
+struct OneName {
+  std::span<const std::string> names;
+  std::optional<std::string> operator()(const Node& node, std::string_view what,
+                                        Problems& problems) const {
+    return read_choice(node, what, names, problems);
+  }
+  [[nodiscard]] Form form() const { return one_of(names, true); }
+};
 // The same, of which each stands for something.
 template <class Value>
-std::optional<Value> read_one_of(const Node& node, std::string_view what,
-                                 std::span<const Name<Value>> choices, Problems& problems) {
-  const auto names = collect<std::string>(choices, &Name<Value>::second);
-  const auto chosen = read_choice(node, what, names, problems);
-  return chosen ? value_of(choices, *chosen) : std::nullopt;
-}
-// More than nothing and at most `most` seconds (shown as `most_shown`).
-std::optional<double> read_duration(const Node& node, std::string_view what, double most,
-                                    std::string_view most_shown, Problems& problems);
+struct OneOf {
+  std::span<const Name<Value>> choices;
+  std::optional<Value> operator()(const Node& node, std::string_view what,
+                                  Problems& problems) const {
+    const auto chosen = read_choice(node, what, names(), problems);
+    return chosen ? value_of(choices, *chosen) : std::nullopt;
+  }
+  [[nodiscard]] std::vector<std::string> names() const {
+    return collect<std::string>(choices, &Name<Value>::second);
+  }
+  [[nodiscard]] Form form() const { return one_of(names(), false); }
+  [[nodiscard]] std::string show(Value value) const {
+    const auto* found = first_of(choices, [&](const auto& one) { return one.first == value; });
+    return found == nullptr ? "" : std::string(found->second);
+  }
+};
+template <class Choices>
+OneOf(const Choices&) -> OneOf<typename std::ranges::range_value_t<Choices>::first_type>;
 
-// "5%" is a share of the baseline; a bare number is in the metric's base unit.
-std::optional<verdict::Amount> read_amount(const Node& node, std::string_view what,
-                                           bool may_be_relative, Problems& problems);
+// A key as its parser declares it: its name, what it is in a sentence or two, an example as YAML,
+// and what holds where it is left out, where that is not the value that stands there already.
+struct Key {
+  const char* name;
+  const char* meaning = "";
+  const char* example = "";
+  const char* usual = "";
+};
 
-// One mapping. Every key that may stand in it is asked for once with take(); its end then complains
-// about the rest. A value of nothing ("limits:" alone) counts as absent.
+// One mapping. Every key that may stand in it is asked for once; its end then complains about the
+// rest. A value of nothing ("limits:" alone) counts as absent. Where keys are listed, each goes
+// into that list, and none is there but mappings whose own keys are to be listed.
 class Fields {
  public:
   // A node that is no mapping is a problem, and then has no fields. `what`: "engine \"x\"".
@@ -142,40 +237,49 @@ class Fields {
   Fields(const Fields&) = delete;
   ~Fields() { finish(); }
   // The value under `key`, or nullptr when it is absent or nothing.
-  const Node* take(const std::string& key);
+  const Node* take(const Key& key, const Form& form = {}) { return take(key, form, "", false); }
   // The same, and a problem when it is absent.
-  const Node* need(const std::string& key);
-  // Both, by read_it(node, key, problems).
-  template <class Value, class Read>
-  const Node* need(const char* key, Value& into, const Read& read_it) {
-    const Node* node = need(key);
-    if (node != nullptr) assign(into, read_it(*node, key, *problems_));
-    return node;
+  const Node* need(const Key& key, const Form& form = {});
+  // Reads what stands under `key`, where there is something. A value stays as it is where `type`
+  // answers nothing; an optional one is then absent.
+  template <class Value, class Type>
+  const Node* read(const Key& key, Value& into, const Type& type) {
+    return assign(take(key, type.form(), usual_of(into, type), false), key, into, type);
   }
-  // Reads what stands under `key`, where there is something, by `read_it(node, key, how…,
-  // problems)`. A value stays as it is where that answers nothing; an optional one is then absent.
-  template <class Value, class Read, class... How>
-  const Node* read(const char* key, Value& into, const Read& read_it, const How&... how) {
-    const Node* node = take(key);
-    if (node != nullptr) assign(into, read_it(*node, key, how..., *problems_));
-    return node;
+  template <class Value, class Type>
+  const Node* need(const Key& key, Value& into, const Type& type) {
+    return assign(need(key, type.form()), key, into, type);
   }
-  // The same of one of `choices`.
-  template <class Into, class Choices>
-  const Node* choose(const char* key, Into& into, const Choices& choices) {
-    using Value = typename std::ranges::range_value_t<Choices>::first_type;
-    return read(key, into, read_one_of<Value>, std::span<const Name<Value>>(choices));
-  }
+  // Adds the problem that `key` is absent.
+  void lacks(const char* key);
+  // Until it is called with "": a key that is there is a problem, `"KEY" WHY`, and not read.
+  void refuse(const char* why) { refusal_ = why; }
   // Before its end, for who asks then whether there are problems.
   void finish();
+  [[nodiscard]] bool lists_keys() const { return problems_->lists() != nullptr; }
 
  private:
-  template <class Value, class Found>
-  static void assign(Value& into, Found found) {
-    if constexpr (std::is_same_v<Found, std::optional<Value>>) {
+  const Node* take(const Key& key, const Form& form, const std::string& usual, bool needed);
+  template <class Value, class Type>
+  const Node* assign(const Node* node, const Key& key, Value& into, const Type& type) {
+    if (node == nullptr) return node;
+    auto found = type(*node, key.name, *problems_);
+    if constexpr (std::is_same_v<decltype(found), std::optional<Value>>) {
       if (found) into = *std::move(found);
     } else {
       into = std::move(found);
+    }
+    return node;
+  }
+  // The value that holds where none is written, as YAML.
+  template <class Value, class Type>
+  static std::string usual_of(const Value& value, const Type& type) {
+    if constexpr (requires { type.show(value); }) {
+      return type.show(value);
+    } else if constexpr (std::is_arithmetic_v<Value>) {
+      return fmt::format("{}", value);
+    } else {
+      return "";
     }
   }
 
@@ -183,6 +287,7 @@ class Fields {
   std::string what_;
   Problems* problems_;
   std::vector<std::string> known_;
+  std::string_view refusal_;
   bool is_map_ = false;
 };
 
@@ -193,6 +298,7 @@ struct Parsing {
   const Known& known;
   Problems problems;
   Settings settings;
+  std::vector<std::pair<std::string, const Node*>> cpu_ops{};  // by engine, read at the end
 };
 
 // Whether it is a list of entries such as `example`, and no longer than they may be; else a
@@ -209,9 +315,11 @@ void check_names(const Node& section, const std::string& what, Problems& problem
 // from the presets; what a preset's engine does not load or run on is excluded, unless
 // matrix.include chooses.
 std::vector<std::string> expand_presets(Node& root, Problems& problems);
+// A whole weir.yaml, after expand_presets().
+void parse_root(const Node& root, Parsing& parsing);
 void parse_engines(const Node& node, Parsing& parsing);
-// Of each engine, once all names are known.
-void parse_cpu_ops(const Node& engines, Parsing& parsing);
+// `cpu_ops_allowed` of each engine, once all names are known.
+void parse_cpu_ops(Parsing& parsing);
 void parse_models(const Node& node, Parsing& parsing);
 void parse_backends(const Node& node, Parsing& parsing);
 void parse_variants(const Node& node, Parsing& parsing);
@@ -225,21 +333,23 @@ void parse_explain(const Node& node, Parsing& parsing);
 void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing);
 // What does not go with a server, once all of the engine is known.
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems);
-// threads, seed.
+inline constexpr Whole k_threads{1, 4096};
+inline constexpr Key k_threads_key{"threads", "Value of {threads}.", "8", "physical cores"};
+inline constexpr Key k_private{"private", "Show an alias in reports.", "true"};
 // env: a name without a value is passed on.
 void parse_environment(Fields& fields, Extra& extra, Problems& problems);
-void parse_numbers(Fields& fields, Extra& extra);
-// The same, args and env.
-void parse_extra(Fields& fields, Extra& extra, Parsing& parsing);
+void parse_seed(Fields& fields, Extra& extra);
+// args, env, seed, and threads unless a list of them may stand there.
+void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads = true);
+// The same, and `engines: {NAME: {…}}`.
+void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool threads = true);
 // Complains about "{args}" where it stands for nothing.
 void check_args(const Node* node, const Arguments& args, Problems& problems);
-// The same, and `engines: {NAME: {…}}`.
-void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing);
 // Globs over the names of engines, models, backends, prompts and variants; a complaint about one
 // that matches none of them ("unknown backend …").
 void parse_match(Fields& fields, verdict::Match& match, Parsing& parsing);
-// The same, in a mapping under `match`.
-void parse_match_key(Fields& fields, verdict::Match& match, Parsing& parsing);
+// The same, in the mapping that `key` names.
+void parse_match_key(Fields& fields, const Key& key, verdict::Match& match, Parsing& parsing);
 
 template <class Section>
 [[nodiscard]] std::vector<std::string> names_of(const std::vector<Section>& sections) {

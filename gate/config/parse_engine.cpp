@@ -32,21 +32,30 @@ void parse_probes(const Node& node, EngineSettings& engine, Parsing& parsing) {
   }
 }
 
+const std::vector<std::string> k_units{"s",     "ms",         "us",    "ns",    "min", "B",
+                                       "KiB",   "MiB",        "GiB",   "kB",    "MB",  "GB",
+                                       "tok/s", "requests/s", "count", "ratio", "%"};
+
 // A metric that weir knows needs no declaration; any other says its unit and direction.
 void parse_declared(const std::string& name, const Entry& entry, Fields& fields, ValueRule& rule,
                     Problems& problems) {
-  const Node* unit = fields.take("unit");
-  const Node* better = fields.take("better");
-  const Node* kind = fields.take("kind");
+  constexpr auto k_better = names_in_order<unit::Better>("higher", "lower");
+  constexpr auto k_kinds =
+      names_in_order<unit::Kind>("time", "memory", "quality", "usage", "count");
+  const Node* unit = fields.take({"unit", "Unit in the output.", "ms", "the metric's base unit"},
+                                 one_of(k_units, true));
+  const Node* better =
+      fields.take({"better", "Direction, for a metric that weir does not know.", "lower"},
+                  OneOf{k_better}.form());
+  const Node* kind =
+      fields.take({"kind", "Kind, for a metric that weir does not know.", "time", "by its unit"},
+                  OneOf{k_kinds}.form());
   if (unit != nullptr) {
     const auto text = read_text(*unit, "unit", problems);
     if (!text) return;
     rule.scale = unit::parse_scale(*text);
     if (!rule.scale) {
-      problems.add(unit->at,
-                   "unknown unit \"{}\"\n  known here: s, ms, us, ns, min, B, KiB, MiB, GiB, kB, "
-                   "MB, GB, tok/s, requests/s, count, ratio, %",
-                   text::printable(*text));
+      problems.add(unit->at, "unknown unit \"{}\"{}", text::printable(*text), known_here(k_units));
       return;
     }
   }
@@ -69,16 +78,13 @@ void parse_declared(const std::string& name, const Entry& entry, Fields& fields,
                  name, text::did_you_mean(name, unit::metric_names()));
     return;
   }
-  constexpr auto k_better = names_in_order<unit::Better>("higher", "lower");
-  constexpr auto k_kinds =
-      names_in_order<unit::Kind>("time", "memory", "quality", "usage", "count");
-  const auto direction = read_one_of<unit::Better>(*better, "direction", k_better, problems);
+  const auto direction = OneOf{k_better}(*better, "direction", problems);
   auto what = rule.scale->unit == unit::Unit::count   ? unit::Kind::count
               : rule.scale->unit == unit::Unit::bytes ? unit::Kind::memory
               : rule.scale->unit == unit::Unit::ratio ? unit::Kind::quality
                                                       : unit::Kind::time;
   if (kind != nullptr) {
-    what = read_one_of<unit::Kind>(*kind, "kind", k_kinds, problems).value_or(what);
+    what = OneOf{k_kinds}(*kind, "kind", problems).value_or(what);
   }
   if (direction) rule.custom = unit::custom_metric(name, what, rule.scale->unit, *direction);
 }
@@ -90,11 +96,15 @@ void parse_cpu_op(const std::string& op, const Node& node, EngineSettings& engin
   CpuOp allowed{op};
   if (node.kind == Node::Kind::map) {
     Fields fields(node, fmt::format("cpu_ops_allowed of \"{}\"", text::printable(op)), problems);
-    fields.need("why", allowed.why, read_text);
-    const Node* when = fields.read("when", allowed.when, read_text);
+    fields.need({"why", "Reason, shown in reports.", "embedding row"}, allowed.why, k_text);
+    const Node* when = fields.read({"when", "Condition on the sizes of the op's result.",
+                                    "ne0 < 128 and ne1 == 1", "any size"},
+                                   allowed.when, k_text);
     const auto read = profile::shape_fits(allowed.when, "");
     if (when != nullptr && !read) problems.add(when->at, "when: " + read.error().message);
-    parse_match_key(fields, allowed.match, parsing);
+    parse_match_key(fields,
+                    {"match", "Only in cells that match.", "{backend: vulkan}", "all cells"},
+                    allowed.match, parsing);
   } else if (const auto why = read_text(node, "the reason", problems)) {
     allowed.why = *why;
   }
@@ -119,8 +129,12 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   ValueRule rule;
   rule.metric = entry.key;
   Fields fields(entry.value, fmt::format("\"{}\"", text::printable(entry.key)), problems);
-  const Node* regex = fields.read("regex", rule.regex, read_text);
-  const Node* pointer = fields.read("pointer", rule.pointer, read_text);
+  const Node* regex = fields.read(
+      {"regex", "RE2, matched line by line. Group 1 is the value.", "'eval: ([0-9.]+) tok/s'"},
+      rule.regex, k_text);
+  const Node* pointer =
+      fields.read({"pointer", "JSON pointer into a document in the output.", "/results/0/tps"},
+                  rule.pointer, Plain{read_text, "text", R"("type": "string", "pattern": "^/")"});
   if (entry.value.kind == Node::Kind::map && (regex == nullptr) == (pointer == nullptr)) {
     problems.add(entry.key_at,
                  "\"{}\" needs either regex (group 1 is the value) or pointer (a JSON pointer such "
@@ -147,8 +161,11 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   using Pick = ValueRule::Pick;
   constexpr auto k_streams = names_in_order<Stream>("either", "out", "err");
   constexpr auto k_picks = names_in_order<Pick>("last", "first", "all");
-  fields.choose("stream", rule.stream, k_streams);
-  const Node* pick = fields.choose("pick", rule.pick, k_picks);
+  fields.read({"stream", "Where to look; either: stdout, else stderr.", "err"}, rule.stream,
+              OneOf{k_streams});
+  const Node* pick =
+      fields.read({"pick", "Which match counts, if several do; all is for metrics alone.", "first"},
+                  rule.pick, OneOf{k_picks});
   if (is_fact && rule.pick == Pick::all) {
     problems.add(pick->at, "a fact is one value: pick first or last");
   }
@@ -197,12 +214,17 @@ void parse_container(const Node& node, EngineSettings& engine, Parsing& parsing)
   const Node *runtime = &node, *image = nullptr, *args = nullptr;
   if (node.kind == Node::Kind::map) {
     Fields fields(node, "container", problems);
-    runtime = fields.need("runtime");
-    image = fields.take("image");
-    args = fields.take("args");
+    runtime = fields.need({"runtime", "Program that starts the container or job.", "docker"},
+                          OneOf{k_runtimes}.form());
+    image =
+        fields.take({"image", "Image to run. Left out: the command itself begins with the runtime.",
+                     "ghcr.io/me/engine:1"},
+                    k_text.form());
+    args = fields.take({"args", "More arguments of the runtime.", "[--gpus, all]"},
+                       k_arguments.form());
     if (runtime == nullptr) return;
   }
-  const auto chosen = read_one_of<Runtime>(*runtime, "container", k_runtimes, problems);
+  const auto chosen = OneOf{k_runtimes}(*runtime, "container", problems);
   if (!chosen) return;
   ContainerSettings container{*chosen, "", {}};
   if (image != nullptr) container.image = read_text(*image, "image", problems).value_or("");
@@ -243,14 +265,38 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
   engine.name = entry.key;
   engine.source = problems.source(entry.key_at);
   Fields fields(entry.value, fmt::format("engine \"{}\"", text::printable(entry.key)), problems);
-  if (const Node* preset = fields.take("preset")) {
+  const Node* preset =
+      fields.take({"preset",
+                   "What weir knows of the engine fills each key that does not stand here, and "
+                   "models, backends "
+                   "and prompts where the file has none: weir init --list, weir config show.",
+                   "llama-bench"},
+                  one_of(preset_names(), true));
+  if (preset != nullptr) {
     if (const auto* known = find_named(presets(), preset->text)) engine.preset = known->id();
   }
+  // expand_presets() has put it into the command.
+  fields.take({"program",
+               "The program of the preset's command. A relative path with a / counts from this "
+               "file's folder.",
+               "./build/bin/llama-bench"},
+              k_text.form());
   parse_server(fields, entry.key_at, engine, parsing);
   const Node* read_as = entry.value.find("output");
   const bool is_result = read_as != nullptr && holds(parsing.known.results, read_as->text);
   const bool has_command = !is_result && (!engine.server || engine.server->url.empty());
-  if (const Node* command = has_command ? fields.need("command") : fields.take("command")) {
+  const Node* command = fields.take(
+      {"command",
+       "The program and its arguments, one an entry; no shell splits them. A relative path with a "
+       "/ "
+       "starts at this file's folder. Filled in: {model} {prompt} {prompt_file} {prompt_tokens} "
+       "{tokens} {repeats} {depth} {threads} {seed} {port} {args} {out} {probe_dir}; {{word}} is "
+       "the text {word}. Without one, output: vllm-bench, aiperf or guidellm reads the files of "
+       "weir gate --results.",
+       "[./build/bin/llama-bench, -m, \"{model}\", -n, \"{tokens}\", -o, json]"},
+      k_arguments.form());
+  if (command == nullptr && has_command) fields.lacks("command");
+  if (command != nullptr) {
     engine.command = read_arguments(*command, "command", problems);
     if (command->kind == Node::Kind::list &&
         (engine.command.empty() || engine.command.front().empty())) {
@@ -262,50 +308,112 @@ void parse_engine(const Entry& entry, Parsing& parsing) {
       problems.add(command->at, "{args} may stand in the command once");
     }
   }
+  const Node* output = fields.take({"output", "Format of its output.", "llama-bench"},
+                                   one_of(parsing.known.adapters, true));
   if (engine.server) {
     engine.output = k_requests;
-    if (const Node* output = fields.take("output")) {
+    if (output != nullptr) {
       problems.add(output->at, "a server is not read by what it prints: leave output out");
     }
-  } else if (const Node* output = fields.need("output")) {
+  } else if (output == nullptr) {
+    fields.lacks("output");
+  } else {
     engine.output = read_choice(*output, "output", parsing.known.adapters, problems).value_or("");
     engine.tells_counts = holds(parsing.known.telling, engine.output);
     engine.tells_counts_if_asked = holds(parsing.known.telling_if_asked, engine.output);
   }
-  if (const Node* probes = fields.take("probes")) parse_probes(*probes, engine, parsing);
+  const Form probe = one_of(parsing.known.probes, true);
+  const Node* probes = fields.take(
+      {"probes",
+       "Attached in the counted pass, where the backend's device fits; instructions and host "
+       "(system calls) in processes of their own.",
+       "[vulkan]"},
+      probe | list_of(probe, R"(, "uniqueItems": true)"));
+  if (probes != nullptr) parse_probes(*probes, engine, parsing);
   constexpr auto k_ways = names_in_order<InstructionsBy>("auto", "perf", "valgrind");
-  const Node* how = fields.choose("instructions", engine.instructions, k_ways);
+  const Node* how = fields.read(
+      {"instructions",
+       "How the probe instructions counts: auto (perf events where the machine has them, else not "
+       "at all), perf (or an error) or valgrind (anywhere, some fifty times slower, by function).",
+       "perf"},
+      engine.instructions, OneOf{k_ways});
   if (how != nullptr && !holds(engine.probes, "instructions")) {
     problems.add(how->at,
                  "instructions says how they are counted; that they are, the probes say\n"
                  "  write: probes: [instructions]");
   }
-  fields.read("profile_args", engine.profile_args, read_arguments);
-  fields.read("counted_env", engine.counted_env, read_environment);
-  fields.read("kernel_names", engine.kernel_names, read_text);
-  fields.read("cuda_code", engine.cuda_code, read_text);
+  fields.read({"profile_args",
+               "Arguments that turn on the engine's own profiler, in the counted pass only.",
+               "[--profile]"},
+              engine.profile_args, k_arguments);
+  fields.read(
+      {"counted_env", "Environment of the counted pass only.", "{GGML_VK_DEBUG_MARKERS: \"1\"}"},
+      engine.counted_env, k_environment);
+  fields.read({"kernel_names", "Shader files that name kernels without names; ** is any folders.",
+               "shaders/**/*.spv"},
+              engine.kernel_names, k_text);
+  fields.read({"cuda_code",
+               "CUDA twin: the library with CUDA code, where the program opens it by itself, as "
+               "node does.",
+               "node_modules/@fugood/node-whisper-linux-x64-cuda/index.node"},
+              engine.cuda_code, k_text);
   parse_environment(fields, engine.extra, problems);
-  if (const Node* container = fields.take("container")) {
-    parse_container(*container, engine, parsing);
-  }
-  parse_numbers(fields, engine.extra);
-  fields.take("cpu_ops_allowed");  // parse_cpu_ops: it may name backends
-  fields.read("timeout", engine.timeout_seconds, read_duration, 24 * 3600, "24h");
-  fields.read("output_limit", engine.output_limit, read_output_limit);
-  if (const Node* codes = fields.take("ok_exit_codes")) {
+  const Node* container =
+      fields.take({"container", "Run the engine in a container, or on a node of Slurm.",
+                   "{runtime: docker, image: \"ghcr.io/me/engine:1\"}"},
+                  OneOf{k_runtimes}.form() | mapping());
+  if (container != nullptr) parse_container(*container, engine, parsing);
+  fields.read(k_threads_key, engine.extra.threads, k_threads);
+  parse_seed(fields, engine.extra);
+  const Node* cpu_ops = fields.take(
+      {"cpu_ops_allowed",
+       "Ops that may run on the CPU of cells that ask for another device, each with its reason; "
+       "several conditions of one op are a list.",
+       "{GET_ROWS: embedding row}"},
+      named(k_text.form() | mapping() |
+                Form{"", R"("type": "array", "items": {"type": ["string", "object"]})"},
+            "^[^*? ]+$"));
+  if (cpu_ops != nullptr) parsing.cpu_ops.emplace_back(engine.name, cpu_ops);
+  fields.read({"timeout", "Time for one process.", "10m"}, engine.timeout_seconds, Duration{});
+  fields.read(
+      {"output_limit", "More output than this is the cell's error.", "64KiB", "16MiB"},
+      engine.output_limit,
+      Plain{read_output_limit, "size", R"("type": ["integer", "string"], "minimum": 4096)"});
+  constexpr Whole k_code{0, 255};
+  const Node* codes =
+      fields.take({"ok_exit_codes", "Exit codes besides 0 of an engine that did its work.", "[1]"},
+                  k_code.form() | list_of(k_code.form()));
+  if (codes != nullptr) {
     const bool is_list = codes->kind == Node::Kind::list;
     for (const Node& item : is_list ? std::span(codes->items) : std::span(codes, 1)) {
-      const auto code = read_integer(item, "ok_exit_codes", 0, 255, problems);
+      const auto code = k_code(item, "ok_exit_codes", problems);
       if (code) engine.ok_exit_codes.push_back(*code);
     }
   }
-  fields.read("exclusive", engine.exclusive, read_boolean);
-  fields.read("build", engine.build, read_arguments);
-  fields.read("private", engine.is_private, read_boolean);
-  const Node* metrics = fields.take("metrics");
-  const Node* facts = fields.take("facts");
+  fields.read(
+      {"exclusive",
+       "No two processes of the engine run at once, as where it locks a file or a port.", "true"},
+      engine.exclusive, k_boolean);
+  fields.read({"build", "Command that builds the program, for --against REF and weir bisect.",
+               "[cmake, --build, build]"},
+              engine.build, k_arguments);
+  fields.read(k_private, engine.is_private, k_boolean);
+  constexpr std::string_view k_one_place =
+      R"(, "oneOf": [{"required": ["regex"]}, {"required": ["pointer"]}])";
+  const Node* metrics = fields.take(
+      {"metrics", "With output: generic: where each metric is found, by regex or pointer.",
+       "{decode_tokens_per_second: {regex: \"([0-9.]+) tok/s\"}}"},
+      named(mapping(k_one_place), "^([a-z][a-z0-9_]{0,63}|(op|kernel)(_calls)?:.{1,100})$",
+            "load_seconds"));
+  const Node* facts = fields.take(
+      {"facts",
+       "With output: generic: facts about the run (engine_build, generated_tokens, model, "
+       "output_digest, prompt_tokens), which must be the same on both sides.",
+       "{generated_tokens: {regex: \"([0-9]+) tokens\"}}"},
+      named(mapping(k_one_place),
+            "^(engine_build|generated_tokens|model|output_digest|prompt_tokens)$", "model"));
   const Node* rules = metrics != nullptr ? metrics : facts;
-  if (engine.output == "generic") {
+  if (engine.output == "generic" || fields.lists_keys()) {
     if (rules == nullptr) {
       problems.add(entry.key_at,
                    "output: generic needs \"metrics\", which says where each value "
@@ -333,11 +441,9 @@ void parse_engines(const Node& node, Parsing& parsing) {
   for (const Entry& entry : node.entries) parse_engine(entry, parsing);
 }
 
-void parse_cpu_ops(const Node& engines, Parsing& parsing) {
-  for (const Entry& entry : engines.entries) {
-    const Node* node = entry.value.find("cpu_ops_allowed");
-    EngineSettings* engine = find_named(parsing.settings.engines, entry.key);
-    if (node == nullptr || node->kind == Node::Kind::null || engine == nullptr) continue;
+void parse_cpu_ops(Parsing& parsing) {
+  for (const auto& [name, node] : parsing.cpu_ops) {
+    EngineSettings* engine = find_named(parsing.settings.engines, name);
     if (node->kind != Node::Kind::map) {
       parsing.problems.expected(*node, "cpu_ops_allowed",
                                 "a mapping of op names to why they may run on the CPU");

@@ -39,10 +39,15 @@ void parse_metrics(const Node& node, verdict::LimitEntry& entry, Parsing& parsin
 
 void parse_mode(Fields& fields, verdict::LimitEntry& entry, Place at, Parsing& parsing) {
   Problems& problems = parsing.problems;
-  fields.choose("mode", entry.mode, verdict::k_modes);
-  fields.read("reason", entry.reason, read_text);
-  fields.read("issue", entry.issue, read_text);
-  const Node* until = fields.read("until", entry.until, read_text);
+  fields.read({"mode", "gate: fail; report: show only; off: ignore.", "report", "gate"}, entry.mode,
+              OneOf{verdict::k_modes});
+  fields.read({"reason", "Reason, shown in reports.", "known regression of the driver"},
+              entry.reason, k_text);
+  fields.read({"issue", "Issue, shown in reports.", "812"}, entry.issue, k_text);
+  const Node* until = fields.read(
+      {"until", "Last day of this entry. Later it is an error that names it.", "2027-03-01"},
+      entry.until,
+      Plain{read_text, "day", R"("type": "string", "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2}$")"});
   if (!entry.until) return;
   if (!verdict::is_day(*entry.until)) {
     problems.expected(*until, "until", "a day such as 2027-03-01");
@@ -61,15 +66,30 @@ void parse_limit(const Node& node, Parsing& parsing) {
   verdict::LimitEntry entry;
   entry.source = problems.source(node.at);
   Fields fields(node, "a limit", problems);
-  parse_match_key(fields, entry.match, parsing);
-  if (const Node* metrics = fields.take("metrics")) parse_metrics(*metrics, entry, parsing);
-  fields.read("exact", entry.exact, read_boolean);
-  fields.read("max_drop", entry.max_drop, read_amount, true);
-  fields.read("max_increase", entry.max_increase, read_amount, true);
-  fields.read("max_decrease", entry.max_decrease, read_amount, true);
-  fields.read("tolerate", entry.tolerate, read_amount, true);
-  fields.read("max", entry.max, read_amount, false);
-  fields.read("min", entry.min, read_amount, false);
+  parse_match_key(fields, {"match", "Only cells that match.", "{backend: vulkan}", "all cells"},
+                  entry.match, parsing);
+  const Node* metrics = fields.take(
+      {"metrics",
+       "Metrics by name or pattern; kernels; kernel_code; placement; op:NAME, kernel:NAME (times), "
+       "op_calls:NAME, kernel_calls:NAME.",
+       "dispatches_per_token"},
+      k_text.form() | list_of(k_text.form(), R"(, "minItems": 1, "maxItems": 100)"));
+  if (metrics != nullptr) parse_metrics(*metrics, entry, parsing);
+  constexpr AmountType k_change{true}, k_bound{false};
+  fields.read({"exact", "The count must not change. false removes that limit.", "false",
+               "true for counts per token and per prefill"},
+              entry.exact, k_boolean);
+  fields.read(
+      {"max_drop", "Largest drop, for metrics where higher is better.", "5%", "5% for throughput"},
+      entry.max_drop, k_change);
+  fields.read({"max_increase", "Largest increase, for metrics where lower is better.", "10%"},
+              entry.max_increase, k_change);
+  fields.read({"max_decrease", "Largest decrease of a count.", "10%"}, entry.max_decrease,
+              k_change);
+  fields.read({"tolerate", "Change that is never blamed.", "2%", "half of the limit"},
+              entry.tolerate, k_change);
+  fields.read({"max", "Absolute upper bound.", "3"}, entry.max, k_bound);
+  fields.read({"min", "Absolute lower bound.", "1"}, entry.min, k_bound);
   parse_mode(fields, entry, node.at, parsing);
   fields.finish();
   if (auto bad = verdict::bad_tolerate(entry)) problems.add(node.at, *bad);
@@ -99,12 +119,16 @@ std::optional<double> read_count(const Node& node, std::string_view what, Proble
 
 void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
   Fields when(node, "when", problems);
-  when.read("kernel", rule.kernel, read_text);
-  when.read("op", rule.op, read_text);
-  when.read("metric", rule.metric, read_text);
-  when.read("cell", rule.cell, read_text);
+  when.read({"kernel", "A kernel whose name matches the pattern changed.", "'mul_mat_vec*'"},
+            rule.kernel, k_text);
+  when.read({"op", "An op whose name matches the pattern changed.", "GET_ROWS"}, rule.op, k_text);
+  when.read({"metric", "A metric whose name matches the pattern changed.", "syncs_per_token"},
+            rule.metric, k_text);
+  when.read({"cell", "Only in cells that match the pattern.", "'*/vulkan/*'", "all cells"},
+            rule.cell, k_text);
   using Change = explain::Rule::Change;
-  const Node* change = when.choose("change", rule.change, explain::k_changes);
+  const Node* change =
+      when.read({"change", "How it changed.", "more"}, rule.change, OneOf{explain::k_changes});
   const bool of_time = rule.change == Change::slower || rule.change == Change::faster;
   if (of_time && !(rule.kernel.empty() && rule.op.empty())) {
     problems.add(change->at,
@@ -125,8 +149,12 @@ void parse_when(const Node& node, explain::Rule& rule, Problems& problems) {
 void parse_explain_rule(const Node& node, Parsing& parsing) {
   Fields fields(node, "a rule", parsing.problems);
   explain::Rule rule;
-  if (const Node* when = fields.need("when")) parse_when(*when, rule, parsing.problems);
-  const Node* say = fields.need("say", rule.say, read_text);
+  const Key when_key{"when", "All of its parts must hold.", "{op: GET_ROWS, change: more}"};
+  if (const Node* when = fields.need(when_key, mapping()))
+    parse_when(*when, rule, parsing.problems);
+  const Node* say = fields.need(
+      {"say", "The sentence to print, of at most 2000 characters.", "See the runbook, chapter 3."},
+      rule.say, k_text);
   if (rule.say.size() > k_longest_saying) {
     parsing.problems.add(say->at, "say is longer than {} characters", k_longest_saying);
   }
@@ -146,9 +174,13 @@ void parse_rules(const Node& node, Parsing& parsing) {
 explain::Band parse_band(const Node& node, Problems& problems) {
   explain::Band band;
   Fields fields(node, "a band", problems);
-  fields.read("low", band.low, read_count);
-  fields.read("high", band.high, read_count);
-  if (const Node* good = fields.take("good")) {
+  constexpr Plain k_count{read_count, "number", R"("type": "number", "minimum": 0)"};
+  fields.read({"low", "Lowest usual value.", "1"}, band.low, k_count);
+  fields.read({"high", "Highest usual value.", "2"}, band.high, k_count);
+  const Node* good =
+      fields.take({"good", "Best values known: the pair of a lowest and a highest.", "[300, 600]"},
+                  list_of(k_count.form(), R"(, "minItems": 2, "maxItems": 2)"));
+  if (good != nullptr) {
     if (good->kind != Node::Kind::list || good->items.size() != 2) {
       problems.add(good->at, "good is a list of two counts: [300, 600]");
     } else {
@@ -204,21 +236,48 @@ void parse_limits(const Node& node, Parsing& parsing) {
 void parse_gate(const Node& node, Parsing& parsing) {
   Problems& problems = parsing.problems;
   GateSettings& gate = parsing.settings.gate;
-  constexpr std::int64_t k_most_runs = 1000;
-  Fields fields(node, "gate", problems);
+  constexpr Whole k_runs{1, 1000};
   constexpr Name<bool> k_policies[] = {{false, "warn"}, {true, "fail"}};
-  fields.read("false_alarm", gate.false_alarm, read_share, 0, 0.5);
-  fields.read("missed", gate.missed, read_share, 0, 0.5);
-  fields.read("strict", gate.strict, read_boolean);
-  fields.read("budget", gate.budget_seconds, read_duration, std::numeric_limits<double>::infinity(),
-              "");
-  fields.read("runs", gate.runs, read_integer, 1, k_most_runs);
-  fields.read("repeats", gate.repeats, read_integer, 1, k_most_runs);
-  fields.read("stored_level", gate.stored_level, read_share, 0, 0.5);
-  fields.choose("on_inconclusive", gate.fail_on_inconclusive, k_policies);
-  fields.choose("on_removed", gate.fail_on_removed, k_policies);
-  fields.read("accept_own", gate.accept_own, read_boolean);
-  if (const Node* confirm = fields.take("confirm")) {
+  Fields fields(node, "gate", problems);
+  fields.read({"false_alarm",
+               "Probability that a gate fails although nothing changed, over all its cells, with "
+               "--against.",
+               "0.01"},
+              gate.false_alarm, Share{});
+  fields.read(
+      {"missed", "Probability that a drop of max_drop or more passes, with --against.", "0.05"},
+      gate.missed, Share{});
+  fields.read({"strict",
+               "Hold false_alarm for every drop up to tolerate, not only for none at all.", "true"},
+              gate.strict, k_boolean);
+  fields.read({"budget", "Time for pairs of one gate.", "20m"}, gate.budget_seconds,
+              Duration{std::numeric_limits<double>::infinity(), ""});
+  fields.read({"runs", "Timed processes per cell without a base build.", "20"}, gate.runs, k_runs);
+  fields.read(
+      {"repeats", "Repeats within one process; the process counts as one number, the best.", "5"},
+      gate.repeats, k_runs);
+  fields.read({"stored_level", "Level of the interval of a comparison with stored runs.", "0.01"},
+              gate.stored_level, Share{});
+  fields.read({"on_inconclusive",
+               "What becomes of an inconclusive gate: exit code 0 (warn) or 4 (fail).", "fail"},
+              gate.fail_on_inconclusive, OneOf{k_policies});
+  fields.read({"on_removed",
+               "With --rules-from: what becomes of a cell or metric that REF holds and the pull "
+               "request does not have any more.",
+               "warn"},
+              gate.fail_on_removed, OneOf{k_policies});
+  fields.read({"accept_own",
+               "Let the author of a pull request accept its changes by /weir accept, where the "
+               "target branch says so.",
+               "true"},
+              gate.accept_own, k_boolean);
+  const Node* confirm = fields.take(
+      {"confirm",
+       "REF for paired runs that confirm a drop against stored samples before it fails; false for "
+       "never.",
+       "origin/main", "the target branch of a pull request"},
+      k_boolean.form() | Form{"text", R"("type": "string", "minLength": 1, "pattern": "^[^-]")"});
+  if (confirm != nullptr) {
     const auto text = read_text(*confirm, "confirm", problems);
     gate.confirms = text != "false";
     if (text && text != "false" && text != "true") gate.confirm = text;
@@ -226,15 +285,24 @@ void parse_gate(const Node& node, Parsing& parsing) {
       problems.add(confirm->at, "confirm: a REF of git (origin/main), true or false");
     }
   }
-  if (const Node* reference = fields.read("reference", gate.reference, read_text)) {
-    gate.reference_source = problems.source(reference->at);
-  }
+  const Node* reference = fields.read(
+      {"reference", "Cell of a pinned engine and model. Stored times are scaled to its speed.",
+       "pinned/tiny/cpu/decode"},
+      gate.reference, k_text);
+  if (reference != nullptr) gate.reference_source = problems.source(reference->at);
 }
 
 void parse_explain(const Node& node, Parsing& parsing) {
   Fields fields(node, "explain", parsing.problems);
-  if (const Node* rules = fields.take("rules")) parse_rules(*rules, parsing);
-  if (const Node* bands = fields.take("bands")) parse_bands(*bands, parsing);
+  const Node* rules = fields.take({"rules", "Sentences to print when something changed.",
+                                   "[{when: {op: GET_ROWS}, say: See chapter 3.}]"},
+                                  list_of(mapping(), R"(, "maxItems": 200)"));
+  if (rules != nullptr) parse_rules(*rules, parsing);
+  const Node* bands = fields.take(
+      {"bands", "Usual ranges of counts; weir explain --checklist lists what is outside.",
+       "{syncs_per_token: {low: 1, high: 2}}"},
+      named(mapping(), ".", "syncs_per_token"));
+  if (bands != nullptr) parse_bands(*bands, parsing);
 }
 
 }  // namespace weir::config

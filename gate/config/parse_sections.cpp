@@ -26,17 +26,24 @@ void parse_named(const Node& node, const std::string& what, std::vector<Thing>& 
   }
 }
 
+constexpr std::size_t k_most_points = 100;
+
 // One number, or a list of them, each of which is a cell.
-void parse_points(const Node& node, const char* what, std::int64_t low, std::int64_t high,
+Form points(const Form& one) {
+  return one | list_of(one, fmt::format(R"(, "minItems": 1, "maxItems": {}, "uniqueItems": true)",
+                                        k_most_points));
+}
+
+void parse_points(const Node& node, const char* what, const Whole& one,
                   std::vector<std::int64_t>& points, bool& is_list, Problems& problems) {
-  constexpr std::size_t k_most = 100;
   is_list = node.kind == Node::Kind::list;
   const auto list = is_list ? std::span(node.items) : std::span(&node, 1);
-  if (list.empty() || list.size() > k_most) {
-    return void(problems.add(node.at, "{} must be a number or a list of 1 to {}", what, k_most));
+  if (list.empty() || list.size() > k_most_points) {
+    return void(
+        problems.add(node.at, "{} must be a number or a list of 1 to {}", what, k_most_points));
   }
   for (const Node& item : list) {
-    const auto point = read_integer(item, what, low, high, problems);
+    const auto point = one(item, what, problems);
     if (!point) continue;
     if (holds(points, *point)) {
       problems.add(item.at, "{} {} stands here twice", what, *point);
@@ -45,10 +52,13 @@ void parse_points(const Node& node, const char* what, std::int64_t low, std::int
   }
 }
 
-// A list of threads, each of which is a cell; "all" are the machine's cores. A single number is
-// read with those of engines.
+// One number for the command, or a list of them, each of which is a cell; "all" are the machine's
+// cores.
 void parse_threads(const Node& node, PromptSettings& prompt, Problems& problems) {
-  constexpr std::int64_t k_most_threads = 4096;
+  if (node.kind != Node::Kind::list) {
+    prompt.extra.extra.threads = k_threads(node, "threads", problems);
+    return;
+  }
   Node numbers = node;
   const auto all = std::ranges::stable_partition(
       numbers.items, [](const Node& item) { return item.text != "all"; });
@@ -56,7 +66,7 @@ void parse_threads(const Node& node, PromptSettings& prompt, Problems& problems)
   numbers.items.erase(all.begin(), all.end());
   bool is_list = true;
   if (alls == 0 || !numbers.items.empty()) {
-    parse_points(numbers, "threads", 1, k_most_threads, prompt.threads, is_list, problems);
+    parse_points(numbers, "threads", k_threads, prompt.threads, is_list, problems);
   }
   if (alls > 0) prompt.threads.push_back(0);
   if (alls > 1) problems.add(node.at, "threads all stands here twice");
@@ -73,18 +83,15 @@ std::optional<double> read_rate(const Node& node, std::string_view what, Problem
                       k_fastest, describe(node));
 }
 
+constexpr Plain k_rate{read_rate, "number",
+                       R"("type": "number", "exclusiveMinimum": 0, "maximum": 100000)"};
+
 void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems) {
   Fields fields(node, "capacity", problems);
   std::pair<double, double> rates{0, 0};
-  const auto read = [&](const char* key, double& into) {
-    const Node* value = fields.need(key);
-    const auto rate = value == nullptr ? std::nullopt : read_rate(*value, key, problems);
-    if (rate) into = *rate;
-    return rate.has_value();
-  };
-  const bool has_low = read("low", rates.first);
-  const bool has_high = read("high", rates.second);
-  const bool whole = has_low && has_high;
+  fields.need({"low", "Lowest rate in requests per second.", "4"}, rates.first, k_rate);
+  fields.need({"high", "Highest rate.", "64"}, rates.second, k_rate);
+  const bool whole = rates.first > 0 && rates.second > 0;
   if (whole && rates.first >= rates.second) {
     problems.add(node.at, "capacity: low must be below high, between which it is looked for");
   } else if (whole) {
@@ -93,39 +100,73 @@ void parse_capacity(const Node& node, PromptSettings& prompt, Problems& problems
 }
 
 void parse_load(Fields& fields, PromptSettings& prompt, Problems& problems) {
-  constexpr std::int64_t k_most_at_once = 1024, k_most_requests = 1'000'000;
-  if (const Node* concurrency = fields.take("concurrency")) {
-    parse_points(*concurrency, "concurrency", 1, k_most_at_once, prompt.concurrency,
+  constexpr Whole k_at_once{1, 1024};
+  const Node* concurrency = fields.take(
+      {"concurrency", "Server: requests at the same time. Each value of a list is a cell (@c4).",
+       "[1, 4]", "1"},
+      points(k_at_once.form()));
+  if (concurrency != nullptr) {
+    parse_points(*concurrency, "concurrency", k_at_once, prompt.concurrency,
                  prompt.concurrency_is_list, problems);
   }
-  const Node* rate = fields.read("rate", prompt.rate, read_rate);
+  const Node* rate = fields.read(
+      {"rate",
+       "Server: requests arriving per second, whether or not earlier ones are answered. Instead of "
+       "concurrency.",
+       "2.5"},
+      prompt.rate, k_rate);
   if (rate != nullptr && !prompt.concurrency.empty()) {
     problems.add(rate->at,
                  "rate and concurrency: requests are sent as they arrive, or as soon as one "
                  "before them has ended; not both");
   }
-  if (const Node* capacity = fields.take("capacity")) parse_capacity(*capacity, prompt, problems);
+  const Node* capacity = fields.take(
+      {"capacity",
+       "Server: find the highest rate of requests that keeps the engine's slo. Instead of rate and "
+       "concurrency.",
+       "{low: 4, high: 64}"},
+      mapping());
+  if (capacity != nullptr) parse_capacity(*capacity, prompt, problems);
   if (prompt.capacity && (rate != nullptr || !prompt.concurrency.empty())) {
     problems.add(
         rate != nullptr ? rate->at : Place{},
         "capacity looks for a rate by itself: neither rate nor concurrency stand beside it");
   }
-  const Node* requests = fields.read("requests", prompt.requests, read_integer, 1, k_most_requests);
+  const Node* requests = fields.read(
+      {"requests", "Server: requests per timed run, or for each rate that capacity tries.", "100",
+       "8 per concurrency, 32 with rate, 1000 with capacity"},
+      prompt.requests, Whole{1, 1'000'000});
   constexpr Name<bool> k_holds[] = {{true, "all"}, {false, "none"}};
-  const Node* hold = fields.choose("hold", prompt.hold, k_holds);
+  const Node* hold = fields.read(
+      {"hold",
+       "Server: in counted passes all requests are queued before the server begins, so that "
+       "batches are the same in every run.",
+       "none", "all where a probe can hold the server"},
+      prompt.hold, OneOf{k_holds});
   if (prompt.hold.value_or(false) && rate != nullptr) {
     problems.add(hold->at, "hold and rate: held requests are all sent at once");
   }
-  fields.read("workload", prompt.workload, read_text);
-  constexpr std::int64_t k_most_turns = 100;
-  if (const Node* turns = fields.read("turns", prompt.turns, read_integer, 1, k_most_turns);
-      turns != nullptr && !prompt.workload) {
+  fields.read({"workload",
+               "Server: a file of recorded requests (JSON lines, ShareGPT, Mooncake), or of how "
+               "they are drawn, in place of a prompt.",
+               "trace.jsonl"},
+              prompt.workload, k_text);
+  const Node* turns = fields.read(
+      {"turns",
+       "Server: of each conversation of a workload so many turns, a request each, sent once the "
+       "turn before is answered.",
+       "4"},
+      prompt.turns, Whole{1, 100});
+  if (turns != nullptr && !prompt.workload) {
     problems.add(turns->at, "turns are of the conversations of a workload");
   }
-  fields.read("cache", prompt.may_be_cached, read_boolean);
-  if (const Node* duration =
-          fields.read("duration", prompt.duration_seconds, read_duration, 24 * 3600, "24h");
-      duration != nullptr && requests != nullptr) {
+  fields.read({"cache", "Server: whether prompts may be answered from its caches.", "true"},
+              prompt.may_be_cached, k_boolean);
+  const Node* duration = fields.read(
+      {"duration",
+       "Server: a timed run goes on for so long and looks for drifts. Instead of requests.", "30m"},
+      prompt.duration_seconds, Duration{});
+  if (duration != nullptr && requests != nullptr) {
     problems.add(duration->at, "requests and duration: a run ends after one of them");
   }
 }
@@ -152,24 +193,35 @@ void check_prompt(const Entry& entry, const PromptSettings& prompt, Parsing& par
 }
 
 void parse_prompt(const Entry& entry, PromptSettings& prompt, Parsing& parsing) {
-  constexpr std::int64_t k_most_tokens = 10'000'000, k_deepest = 100'000'000;
+  constexpr Whole k_tokens{0, 10'000'000}, k_depth{0, 100'000'000};
   Problems& problems = parsing.problems;
-  Node value = entry.value;
-  const Node* threads = value.find("threads");
-  if (threads != nullptr && threads->kind == Node::Kind::list) {
-    parse_threads(*threads, prompt, problems);
-    std::erase_if(value.entries, [](const Entry& one) { return one.key == "threads"; });
+  Fields fields(entry.value, named("prompt", entry), problems);
+  fields.read({"prompt_tokens", "Tokens of the prompt.", "64", "0"}, prompt.prompt_tokens,
+              k_tokens);
+  fields.read({"tokens", "Tokens to generate.", "32"}, prompt.tokens, k_tokens);
+  const Node* depth = fields.take(
+      {"depth",
+       "Tokens of context before it. Each value of a list is a cell (@d256), and a line is fitted "
+       "over them.",
+       "[0, 256, 1024]", "0"},
+      points(k_depth.form()));
+  if (depth != nullptr) {
+    parse_points(*depth, "depth", k_depth, prompt.depth, prompt.depth_is_list, problems);
   }
-  Fields fields(value, named("prompt", entry), problems);
-  fields.read("prompt_tokens", prompt.prompt_tokens, read_integer, 0, k_most_tokens);
-  fields.read("tokens", prompt.tokens, read_integer, 0, k_most_tokens);
-  if (const Node* depth = fields.take("depth")) {
-    parse_points(*depth, "depth", 0, k_deepest, prompt.depth, prompt.depth_is_list, problems);
-  }
-  fields.read("text", prompt.text, read_text);
-  fields.read("file", prompt.file, read_text);
-  fields.read("private", prompt.is_private, read_boolean);
-  parse_per_engine(fields, prompt.extra, parsing);
+  fields.read({"text", "Text of the prompt, for engines that take text.", "Hello world"},
+              prompt.text, k_text);
+  fields.read({"file", "File with the text of the prompt.", "prompts/long.txt"}, prompt.file,
+              k_text);
+  fields.read(k_private, prompt.is_private, k_boolean);
+  parse_per_engine(fields, prompt.extra, parsing, false);
+  const Node* threads = fields.take(
+      {"threads",
+       "Value of {threads}. Each value of a list is a cell (@t4, @tall: all cores); the report "
+       "tells what a thread adds.",
+       "[1, 2, 4, all]", "physical cores"},
+      k_threads.form() | list_of(k_threads.form() | Form{"", R"("const": "all")"},
+                                 R"(, "minItems": 1, "uniqueItems": true)"));
+  if (threads != nullptr) parse_threads(*threads, prompt, problems);
   parse_load(fields, prompt, problems);
   if (entry.value.kind == Node::Kind::map) check_prompt(entry, prompt, parsing);
 }
@@ -211,7 +263,10 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
   const Node empty = map_node({}, entry.value.at);
   Fields fields(entry.value.kind == Node::Kind::null ? empty : entry.value, named("backend", entry),
                 parsing.problems);
-  if (fields.read("device", backend.device, read_choice, unit::device_names()) == nullptr) {
+  const Node* device = fields.read(
+      {"device", "Device that must really do the work.", "vulkan", "the backend's name"},
+      backend.device, OneName{unit::device_names()});
+  if (device == nullptr) {
     if (holds(unit::device_names(), entry.key)) {
       backend.device = entry.key;
     } else {
@@ -221,22 +276,35 @@ void parse_backend(const Entry& entry, BackendSettings& backend, Parsing& parsin
                            known_here(unit::device_names()));
     }
   }
-  if (const Node* twin = fields.read("twin", backend.twin, read_text)) {
-    check_twin(*twin, backend, entry, parsing);
-  }
-  constexpr std::int64_t k_most_devices = 16;
-  if (const Node* count = fields.read("count", backend.devices, read_integer, 1, k_most_devices);
-      count != nullptr && (!backend.twin || backend.device != "cuda")) {
+  const Node* twin = fields.read(
+      {"twin", "Simulated GPU that answers instead of a real one (weir device list). Counts only.",
+       "amd-rx-7900-xtx"},
+      backend.twin, k_text);
+  if (twin != nullptr) check_twin(*twin, backend, entry, parsing);
+  const Node* count = fields.read({"count", "How many of a CUDA twin there are.", "2"},
+                                  backend.devices, Whole{1, 16});
+  if (count != nullptr && (!backend.twin || backend.device != "cuda")) {
     parsing.problems.add(count->at, "{}: \"count\" is how many of a CUDA twin there are",
                          named("backend", entry));
   }
-  if (const Node* compile = fields.read("compile", backend.compile, read_text);
-      compile != nullptr && backend.device != "vulkan") {
+  const Node* compile = fields.read(
+      {"compile",
+       "What compiles recorded kernels: radv-navi31 and other Radeon families by Mesa's RADV, or "
+       "off. Of device: vulkan.",
+       "radv-navi31", "what the twin's description names"},
+      backend.compile, k_text);
+  if (compile != nullptr && backend.device != "vulkan") {
     parsing.problems.add(compile->at, "{}: \"compile\" is for kernels of vulkan, not of \"{}\"",
                          named("backend", entry), backend.device);
   }
-  fields.read("runner", backend.runner, read_texts);
-  fields.read("gpu", backend.gpu, read_text);
+  fields.read({"runner", "Labels of the machine that its cells need, for weir plan.",
+               "[self-hosted, rtx4090]"},
+              backend.runner, k_text_list);
+  fields.read({"gpu",
+               "The GPU of a server or container that weir cannot look at: part of the machine "
+               "class.",
+               "NVIDIA H100", "in containers, what nvidia-smi lists inside"},
+              backend.gpu, k_text);
   parse_per_engine(fields, backend.extra, parsing);
 }
 
@@ -254,8 +322,9 @@ void parse_models(const Node& node, Parsing& parsing) {
           return;
         }
         Fields fields(entry.value, named("model", entry), problems);
-        fields.need("path", model.path, read_text);
-        fields.read("private", model.is_private, read_boolean);
+        fields.need({"path", "The model, from this file's folder.", "models/tiny.gguf"}, model.path,
+                    k_text);
+        fields.read(k_private, model.is_private, k_boolean);
         parse_per_engine(fields, model.extra, parsing);
       });
 }
@@ -280,15 +349,21 @@ void parse_prompts(const Node& node, Parsing& parsing) {
 }
 
 void parse_matrix(const Node& node, Parsing& parsing) {
+  Settings& settings = parsing.settings;
   Fields fields(node, "matrix", parsing.problems);
-  const auto read = [&](const Node& entries, std::string_view what, Problems&) {
-    return parse_entries(entries, what, parsing);
-  };
-  const Node* include = fields.read("include", parsing.settings.include, read);
-  if (include != nullptr && parsing.settings.include.empty()) {
+  const Form entries = list_of(mapping(R"(, "minProperties": 1)"), R"(, "maxItems": 1000)");
+  const Node* include = fields.take(
+      {"include", "Combinations that are cells; each names one value or a pattern per dimension.",
+       "[{engine: llama.cpp, prompt: decode}]", "all"},
+      entries);
+  if (include != nullptr) settings.include = parse_entries(*include, "include", parsing);
+  if (include != nullptr && settings.include.empty()) {
     parsing.problems.add(include->at, "include is empty: leave it out for the whole product");
   }
-  fields.read("exclude", parsing.settings.exclude, read);
+  const Node* exclude = fields.take(
+      {"exclude", "Combinations that are not.", "[{engine: llama.cpp, prompt: hello}]", "none"},
+      entries);
+  if (exclude != nullptr) settings.exclude = parse_entries(*exclude, "exclude", parsing);
 }
 
 }  // namespace weir::config

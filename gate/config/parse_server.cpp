@@ -9,12 +9,7 @@
 namespace weir::config {
 namespace {
 
-constexpr std::string_view k_server_keys =
-    "url api ready model_name slo own_fields extra_body warm_up blocks share_start token_env "
-    "server_metrics max_different_outputs logits";
-
-constexpr double k_day = 24 * 3600;
-constexpr const char* k_day_shown = "24 h 0 m";
+constexpr Duration k_within_a_day{24 * 3600, "24 h 0 m"};
 
 bool is_web(std::string_view url) {
   return url.starts_with("http://") || url.starts_with("https://");
@@ -73,17 +68,23 @@ std::optional<std::string> read_url(const Node& node, std::string_view what, Pro
 }
 
 // A path of the server, or a whole URL.
-std::optional<std::string> read_place(const Node& node, std::string_view what,
-                                      std::string_view may_be, Problems& problems) {
-  auto url = read_text(node, what, problems);
-  if (!url) return url;
-  if (!url->starts_with('/') && !is_web(*url)) {
-    problems.add(node.at, "{} is a path of the server, as in {}: not {}", what, may_be,
-                 describe(node));
+struct ServerPlace {
+  const char* may_be;
+  std::optional<std::string> operator()(const Node& node, std::string_view what,
+                                        Problems& problems) const {
+    auto url = read_text(node, what, problems);
+    if (!url) return url;
+    if (!url->starts_with('/') && !is_web(*url)) {
+      problems.add(node.at, "{} is a path of the server, as in {}: not {}", what, may_be,
+                   describe(node));
+    }
+    check_url_words(node, what, *url, problems);
+    return url;
   }
-  check_url_words(node, what, *url, problems);
-  return url;
-}
+  [[nodiscard]] static Form form() {
+    return {"text", R"("type": "string", "pattern": "^(/|https?://).")"};
+  }
+};
 
 // The name of a variable; what it holds stands in no file.
 std::optional<std::string> read_token(const Node& node, std::string_view what, Problems& problems) {
@@ -106,32 +107,41 @@ std::optional<std::string> read_line_pattern(const Node& node, std::string_view 
   return line;
 }
 
+constexpr ServerPlace k_ready_place{"/health, a URL, or {line: REGEX}"};
+
 void parse_ready(const Node& node, ServerSettings& server, Problems& problems) {
   const auto take_url = [&](const Node& url) {
-    auto place = read_place(url, "ready", "/health, a URL, or {line: REGEX}", problems);
-    if (place) server.ready_url = *std::move(place);
+    if (auto place = k_ready_place(url, "ready", problems)) server.ready_url = *std::move(place);
   };
   if (node.kind != Node::Kind::map) return take_url(node);
   Fields fields(node, "ready", problems);
-  const Node* url = fields.take("url");
-  const Node* line = fields.read("line", server.ready_line, read_line_pattern);
+  const Node* url =
+      fields.take({"url", "Path or URL that answers 2xx once it is up.", "/up", "/health"},
+                  ServerPlace::form());
+  const Node* line = fields.read(
+      {"line", "RE2; a line of its output that matches. Instead of url.", "listening on port"},
+      server.ready_line, Plain{read_line_pattern, "text", R"("type": "string", "minLength": 1)"});
   if (url != nullptr && line != nullptr) {
     problems.add(line->at, "ready has both url and line: one of them says when the server is up");
   }
   if (url != nullptr) take_url(*url);
-  if (const Node* timeout = fields.take("timeout")) {
-    server.ready_seconds = read_duration(*timeout, "timeout of ready", k_day, k_day_shown, problems)
-                               .value_or(server.ready_seconds);
-  }
+  const Node* timeout =
+      fields.take({"timeout", "Longest time until it is up.", "2m", "60s"}, k_within_a_day.form());
+  if (timeout == nullptr) return;
+  server.ready_seconds =
+      k_within_a_day(*timeout, "timeout of ready", problems).value_or(server.ready_seconds);
 }
 
 // What a request must keep to be good: goodput counts those.
 void parse_objectives(const Node& node, ServerSettings& server, Problems& problems) {
   Fields fields(node, "slo", problems);
   profile::ServedObjectives& objectives = server.objectives;
-  fields.read("ttft", objectives.first_token_seconds, read_duration, k_day, k_day_shown);
-  fields.read("tpot", objectives.per_token_seconds, read_duration, k_day, k_day_shown);
-  fields.read("e2e", objectives.end_to_end_seconds, read_duration, k_day, k_day_shown);
+  fields.read({"ttft", "Longest time to first token.", "200ms"}, objectives.first_token_seconds,
+              k_within_a_day);
+  fields.read({"tpot", "Longest time per output token.", "50ms"}, objectives.per_token_seconds,
+              k_within_a_day);
+  fields.read({"e2e", "Longest end-to-end time.", "5s"}, objectives.end_to_end_seconds,
+              k_within_a_day);
   if (node.kind == Node::Kind::map && node.entries.empty()) {
     problems.add(node.at, "slo must say at least one of ttft, tpot and e2e: {ttft: 200ms}");
   }
@@ -214,19 +224,14 @@ class ExtraBody {
 
   // As YAML's core schema reads it, but for numbers that JSON cannot write.
   Json scalar(const Node& node) {
-    if (node.quoted) return node.text;
-    if (node.text == "true") return true;
-    if (node.text == "false") return false;
-    if (const auto whole = text::to_int(node.text)) return *whole;
     const bool digits =
         !node.text.empty() &&
         node.text.find_first_not_of("0123456789", node.text[0] == '-' ? 1 : 0) == std::string::npos;
-    if (digits && node.text != "-") {
+    if (!node.quoted && digits && node.text != "-" && !text::to_int(node.text)) {
       add(node.at, "a whole number that no server could read; write it in quotes");
       return nullptr;
     }
-    if (const auto number = text::to_double(node.text)) return *number;
-    return node.text;
+    return json_of(node);
   }
 
   const std::vector<std::string>& sent_;
@@ -260,7 +265,8 @@ void parse_logits(const Node& node, EngineSettings& engine, Parsing& parsing) {
   limit.match.engine = engine.name;
   limit.metrics = {std::string(unit::k_divergence)};
   limit.source = parsing.problems.source(node.at);
-  fields.read("max_kl", limit.max, read_amount, false);
+  fields.read({"max_kl", "Largest divergence from the base, in nats a token (output_kl).", "0.01"},
+              limit.max, AmountType{false});
   fields.finish();
   if (!limit.max) return;
   const ServerSettings& server = *engine.server;
@@ -276,52 +282,93 @@ void parse_logits(const Node& node, EngineSettings& engine, Parsing& parsing) {
 }  // namespace
 
 void parse_server(Fields& fields, Place at, EngineSettings& engine, Parsing& parsing) {
-  constexpr std::int64_t k_most_warm_up = 10'000, k_most_different = 1'000'000, k_most_blocks = 64;
   constexpr Name<bool> k_kinds[] = {{false, "process"}, {true, "server"}};
   Problems& problems = parsing.problems;
   bool serves = false;
-  fields.choose("kind", serves, k_kinds);
-  if (!serves) {
-    for (const std::string& key : text::split(k_server_keys, ' ')) {
-      if (const Node* node = fields.take(key)) {
-        problems.add(node->at, "\"{}\" is for engines that serve\n  write beside it: kind: server",
-                     key);
-      }
-    }
-    return;
-  }
+  fields.read(
+      {"kind", "server: weir starts the command, or finds it at url, and sends prompts over HTTP.",
+       "server"},
+      serves, OneOf{k_kinds});
+  fields.refuse(serves ? "" : "is for engines that serve\n  write beside it: kind: server");
   ServerSettings& server = engine.server.emplace();
   const auto needs = [&](const char* what, const std::string& why) {
+    if (!serves) return;
     problems.add(at, "engine \"{}\" needs \"{}\": {}", text::printable(engine.name.substr(0, 80)),
                  what, why);
   };
-  fields.read("url", server.url, read_url);
-  if (fields.read("api", server.api, read_choice, parsing.known.apis) == nullptr) {
-    needs("api", "how the server is asked" + known_here(parsing.known.apis));
-  }
-  if (const Node* ready = fields.take("ready")) parse_ready(*ready, server, problems);
+  fields.read({"url",
+               "Server: where it listens. Without a command, a server that is already running. May "
+               "hold {port}.",
+               "http://127.0.0.1:8080"},
+              server.url, Plain{read_url, "text", R"("type": "string", "pattern": "^https?://")"});
+  const Node* api = fields.read({"api", "Server: how it is asked.", "llama"}, server.api,
+                                OneName{parsing.known.apis});
+  if (api == nullptr) needs("api", "how the server is asked" + known_here(parsing.known.apis));
+  const Node* ready =
+      fields.take({"ready", "Server: path or URL that answers 2xx once it is up, or an object.",
+                   "{url: /up, timeout: 2m}", "/health"},
+                  ServerPlace::form() | mapping());
+  if (ready != nullptr) parse_ready(*ready, server, problems);
   if (server.ready_url.empty() && server.ready_line.empty()) {
     server.ready_url = server.api == "ollama" ? "/" : "/health";
   }
-  if (fields.read("model_name", server.model_name, read_text) == nullptr &&
-      server.api == "ollama") {
+  const Node* model_name =
+      fields.read({"model_name", "Server: model name sent with every request.", "llama3.2"},
+                  server.model_name, k_text);
+  if (model_name == nullptr && server.api == "ollama") {
     needs("model_name", "Ollama serves many models");
   }
-  if (const Node* objectives = fields.take("slo")) parse_objectives(*objectives, server, problems);
-  fields.read("own_fields", server.own_fields, read_boolean);
-  fields.read("share_start", server.share_start, read_boolean);
-  if (const Node* extra = fields.take("extra_body")) {
+  const Node* objectives =
+      fields.take({"slo", "Server: what a request must keep to count as good (goodput).",
+                   "{ttft: 200ms, tpot: 50ms}"},
+                  mapping(R"(, "minProperties": 1)"));
+  if (objectives != nullptr) parse_objectives(*objectives, server, problems);
+  fields.read({"own_fields",
+               "Server: false for one that refuses fields beyond those of OpenAI's API.", "false"},
+              server.own_fields, k_boolean);
+  fields.read(
+      {"share_start",
+       "Server: one start serves all cells whose server is started in the same way; false: each "
+       "cell has its own starts.",
+       "false"},
+      server.share_start, k_boolean);
+  const Node* extra =
+      fields.take({"extra_body", "Server: fields added to each request.", "{cache_salt: weir}"},
+                  {"object", R"("type": "object")"});
+  if (extra != nullptr) {
     auto [sent, own] = look_up(parsing.known.sent, server.api, Known::Sent());
     if (server.own_fields) sent.insert(sent.end(), own.begin(), own.end());
     server.extra_body = read_extra_body(*extra, sent, problems);
   }
-  fields.read("warm_up", server.warm_up, read_integer, 0, k_most_warm_up);
-  fields.read("server_metrics", server.metrics, read_place, "/metrics, or a URL");
-  fields.read("token_env", server.token_env, read_token);
-  fields.read("max_different_outputs", server.most_different_outputs, read_integer, 0,
-              k_most_different);
-  fields.read("blocks", server.blocks, read_integer, 0, k_most_blocks);
-  if (const Node* logits = fields.take("logits")) parse_logits(*logits, engine, parsing);
+  fields.read({"warm_up", "Server: requests before the measured ones.", "0"}, server.warm_up,
+              Whole{0, 10'000});
+  fields.read({"server_metrics",
+               "Server: path or URL of its own metrics (Prometheus text), read before and after.",
+               "/metrics"},
+              server.metrics, ServerPlace{"/metrics, or a URL"});
+  fields.read({"token_env", "Server: environment variable that holds its token.", "VLLM_API_KEY"},
+              server.token_env,
+              Plain{read_token, "text",
+                    R"("type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,127}$")"});
+  fields.read(
+      {"max_different_outputs",
+       "Server: requests of a load that may be answered differently from the rest. More are "
+       "the cell's error.",
+       "0", "a warning, no error"},
+      server.most_different_outputs, Whole{0, 1'000'000});
+  fields.read({"blocks",
+               "Server with a base build: both are up, and this many blocks of requests of each "
+               "alternate, the first drawn at random. 0: one server after the other.",
+               "8"},
+              server.blocks, Whole{0, 64});
+  const Node* logits = fields.take(
+      {"logits",
+       "Server: judge the output by the probabilities of its likely tokens, not by its digest.",
+       "{max_kl: 0.01}"},
+      mapping(R"(, "minProperties": 1)"));
+  if (logits != nullptr) parse_logits(*logits, engine, parsing);
+  fields.refuse("");
+  if (!serves) engine.server.reset();
 }
 
 void check_server(const Node& node, const EngineSettings& engine, Problems& problems) {

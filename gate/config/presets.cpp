@@ -18,19 +18,19 @@ Result<Preset> read(const PresetText& file) {
   const Known nothing;
   Parsing parsing{nothing, Problems(place), {}};
   Fields fields(tree, "the preset", parsing.problems);
-  fields.read("version", preset.version, read_integer, 1, 1'000'000);
-  fields.read("about", preset.about, read_text);
-  fields.read("tried", preset.tried, read_text);
-  fields.read("programs", preset.programs, read_texts);
-  fields.read("packages", preset.packages, read_texts);
-  fields.read("loads", preset.loads, read_text);
-  fields.read("build", preset.build, read_arguments);
-  if (const Node* flags = fields.take("flags")) {
+  fields.read({"version"}, preset.version, Whole{1, 1'000'000});
+  fields.read({"about"}, preset.about, k_text);
+  fields.read({"tried"}, preset.tried, k_text);
+  fields.read({"programs"}, preset.programs, k_text_list);
+  fields.read({"packages"}, preset.packages, k_text_list);
+  fields.read({"loads"}, preset.loads, k_text);
+  fields.read({"build"}, preset.build, k_arguments);
+  if (const Node* flags = fields.take({"flags"})) {
     for (const Entry& flag : flags->entries) preset.flags[flag.key] = flag.value.text;
   }
-  fields.take("models");
-  fields.take("limits");
-  if (const Node* engine = fields.need("engine")) {
+  fields.take({"models"});
+  fields.take({"limits"});
+  if (const Node* engine = fields.need({"engine"})) {
     const auto take = [&](const char* key, auto& into, const auto& how) {
       if (const Node* node = engine->find(key)) into = how(*node, key, parsing.problems);
     };
@@ -38,14 +38,14 @@ Result<Preset> read(const PresetText& file) {
     take("probes", preset.probes, read_texts);
     if (const Node* output = engine->find("output")) preset.output = output->text;
   }
-  if (const Node* devices = fields.need("devices")) {
+  if (const Node* devices = fields.need({"devices"})) {
     for (const Entry& entry : devices->entries) {
       Fields inside(entry.value, entry.key, parsing.problems);
       preset.devices.push_back({entry.key, {}});
       parse_extra(inside, preset.devices.back().extra, parsing);
     }
   }
-  if (const Node* prompts = fields.need("prompts")) {
+  if (const Node* prompts = fields.need({"prompts"})) {
     parse_prompts(*prompts, parsing);
     preset.prompts = std::move(parsing.settings.prompts);
   }

@@ -8,8 +8,9 @@
 
 #include <gtest/gtest.h>
 
-#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/keys.hpp"
+#include "gate/flow/configure.hpp"
 #include "gate/unit/kernel_cost.hpp"
 #include "gate/unit/metric.hpp"
 
@@ -122,101 +123,24 @@ TEST(Reference, HasEveryMetric) {
   tests::expect_file("docs/reference/metrics.md", page);
 }
 
-// One key of the schema as a row, and those below it.
-class Keys {
- public:
-  explicit Keys(const Json& schema) : schema_(schema) {}
-
-  void add(const Json& owner, const std::string& path) {
-    for (const auto& [name, key] : owner.items()) {
-      const std::string whole = path + name;
-      if (!listed_.insert(whole).second) continue;  // names of two shapes, with the same keys
-      const std::string what = key.value("description", "");
-      EXPECT_NE(what, "") << whole << " has no description in configs/weir.schema.json";
-      const std::string usual = key.contains("default") ? shown(key["default"]) : std::string();
-      const std::string example =
-          key.contains("examples") ? "`" + shown(key["examples"][0]) + "`" : std::string();
-      rows_ +=
-          fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", whole, cell_of_table(type_of(key)),
-                      cell_of_table(usual), cell_of_table(example), key.value("x-since", "0.1"),
-                      cell_of_table(what));
-      below(key, whole, 0);
-    }
-  }
-  [[nodiscard]] const std::string& rows() const { return rows_; }
-
- private:
-  static std::string shown(const Json& value) {
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  }
-  const Json& resolved(const Json& key) const {
-    if (!key.contains("$ref")) return key;
-    return schema_.at(Json::json_pointer(key["$ref"].get<std::string>().substr(1)));
-  }
-
-  // "text", "list", "gate|report|off".
-  std::string type_of(const Json& raw) const {
-    const Json& key = resolved(raw);
-    std::set<std::string> all;
-    if (key.contains("enum")) {
-      for (const Json& one : key["enum"]) all.insert(shown(one));
-    } else if (key.contains("const")) {
-      all.insert(shown(key["const"]));
-    } else if (key.contains("type")) {
-      const Json types = key["type"].is_array() ? key["type"] : Json::array({key["type"]});
-      for (const Json& type : types) {
-        const auto name = type.get<std::string>();
-        all.insert(name == "string" ? "text" : name == "array" ? "list" : name);
-      }
-    }
-    for (const char* any : {"allOf", "anyOf", "oneOf"}) {
-      if (!key.contains(any)) continue;
-      for (const Json& one : key[any]) {
-        for (const std::string& type : text::split(type_of(one), ',')) {
-          if (!text::trim(type).empty()) all.insert(std::string(text::trim(type)));
-        }
-      }
-    }
-    return text::join(std::vector<std::string>(all.begin(), all.end()), ", ");
-  }
-
-  // What may stand below a key, through lists, names and alternatives.
-  void below(const Json& raw, const std::string& path, int depth) {
-    if (depth > 6) return;
-    const Json& key = resolved(raw);
-    if (key.contains("properties")) add(key["properties"], path + ".");
-    if (key.contains("additionalProperties") && key["additionalProperties"].is_object()) {
-      below(key["additionalProperties"], path + ".NAME", depth + 1);
-    }
-    if (key.contains("patternProperties")) {
-      for (const Json& one : key["patternProperties"]) below(one, path + ".NAME", depth + 1);
-    }
-    if (key.contains("items")) below(key["items"], path + "[]", depth + 1);
-    for (const char* any : {"allOf", "anyOf", "oneOf"}) {
-      if (!key.contains(any)) continue;
-      for (const Json& one : key[any]) below(one, path, depth + 1);
-    }
-  }
-
-  const Json& schema_;
-  std::set<std::string> listed_;
-  std::string rows_;
-};
-
 TEST(Reference, HasEveryKeyOfTheConfiguration) {
-  const auto schema = parse_json(slurp(fs::path(WEIR_SOURCE_DIR) / "configs" / "weir.schema.json"));
-  ASSERT_TRUE(schema);
-  Keys keys(*schema);
-  keys.add((*schema)["properties"], "");
-  tests::expect_file(
-      "docs/reference/keys.md",
-      "# Keys of weir.yaml\n\nMade from `configs/weir.schema.json`, by which editors complete. "
-      "[weir.yaml](configuration.md) explains how they go together. `NAME` is a name of your own, "
-      "`[]` each entry of a list.\n\n"
-      "| key | type | default | example | since | what it is |\n| --- | --- | --- | --- | --- | "
-      "--- "
-      "|\n" +
-          keys.rows());
+  tests::FakeWorld world(tests::k_timed_yaml);
+  const auto keys = config::list_keys(flow::known_now(world.world, "weir.yaml"));
+  tests::expect_file("configs/weir.schema.json", config::json_schema(keys));
+  std::string page =
+      "# Keys of weir.yaml\n\nMade from weir's table of keys, as is `configs/weir.schema.json`, by "
+      "which editors complete. [weir.yaml](configuration.md) explains how they go together. `NAME` "
+      "is a name of your own, `[]` each entry of a list.\n\n"
+      "| key | type | default | example | what it is |\n| --- | --- | --- | --- | --- |\n";
+  for (const config::KeyInfo& key : keys) {
+    std::string path = key.path();
+    for (std::size_t at = 0; (at = path.find('*', at)) != std::string::npos;) {
+      path.replace(at, 1, "NAME");
+    }
+    page += fmt::format("| `{}` | {} | {} | {} | {} |\n", path, key.form.type, key.usual,
+                        cell_of_table("`" + key.example + "`"), cell_of_table(key.meaning));
+  }
+  tests::expect_file("docs/reference/keys.md", page);
 }
 
 // --- Pages and links.

@@ -46,32 +46,6 @@ std::vector<std::string> described_devices() {
   return names;
 }
 
-// As an editor's YAML mode hands it to the validator.
-Json to_json(const Node& node) {
-  switch (node.kind) {
-    case Node::Kind::null:
-      return nullptr;
-    case Node::Kind::list: {
-      Json list = Json::array();
-      for (const Node& item : node.items) list.push_back(to_json(item));
-      return list;
-    }
-    case Node::Kind::map: {
-      Json map = Json::object();
-      for (const Entry& entry : node.entries) map[entry.key] = to_json(entry.value);
-      return map;
-    }
-    case Node::Kind::scalar:
-      break;
-  }
-  if (!node.quoted) {
-    if (node.text == "true" || node.text == "false") return node.text == "true";
-    if (const auto whole = text::to_int(node.text)) return *whole;
-    if (const auto number = text::to_double(node.text)) return *number;
-  }
-  return node.text;
-}
-
 class SchemaTest : public testing::Test {
  protected:
   SchemaTest() {
@@ -89,7 +63,7 @@ class SchemaTest : public testing::Test {
   std::string complaint(const std::string& yaml) {
     const auto root = parse_yaml(yaml, "weir.yaml");
     if (!root) return root.error().message;
-    const Json json = to_json(*root);
+    const Json json = json_of(*root);
     valijson::Validator validator;
     valijson::ValidationResults results;
     if (validator.validate(schema_, valijson::adapters::NlohmannJsonAdapter(json), &results)) {
@@ -195,6 +169,127 @@ TEST_F(SchemaTest, RefusesWhatWeirRefuses) {
   for (const std::string& yaml : cases) {
     EXPECT_NE(message_of(yaml), "") << yaml;
     EXPECT_NE(complaint(yaml), "") << yaml;
+  }
+}
+
+// Each key stands in one of these with nothing that contradicts it.
+const std::string k_around =
+    "models: {tiny: {path: tiny.gguf, engines: {llama.cpp: {}}}}\n"
+    "variants: {default: {engines: {llama.cpp: {}}}}\n"
+    "matrix: {include: [{engine: '*'}], exclude: [{prompt: decode}]}\n"
+    "explain: {rules: [{when: {op: ROPE}, say: x}], bands: {syncs_per_token: {}}}\ngate: {}\n";
+const std::string k_process = "{command: [bench, -m, '{model}'], output: llama-bench, ";
+const std::string k_generic = "{command: [run], output: generic, ";
+struct Around {
+  std::string engine;
+  const char* backend = "{device: vulkan, engines: {llama.cpp: {}}}";
+  const char* prompt = "{tokens: 8, engines: {llama.cpp: {}}}";
+  const char* limit = "{mode: report, match: {backend: vulkan}}";
+};
+const Around k_arounds[] = {
+    {k_process + "cpu_ops_allowed: {ROPE: {why: small, match: {prompt: decode}}}}"},
+    {k_process + "container: {runtime: docker, image: x}}"},
+    {k_process + "probes: [instructions]}"},
+    {k_process + "timeout: 2m}", "{device: cuda, twin: amd-rx-7900-xtx}", "{tokens: 8}",
+     "{max_drop: 5%}"},
+    {"{preset: llama-bench}"},
+    {k_generic +
+     "metrics: {my: {regex: (a), unit: ms, better: lower}}, facts: {model: {regex: (a)}}}"},
+    {k_generic + "metrics: {my: {pointer: /a, unit: ms, better: lower}}, "
+                 "facts: {model: {pointer: /a}}}"},
+    {"{kind: server, api: llama, command: [serve, '{port}'], ready: {url: /up}, slo: {ttft: 1s}, "
+     "logits: {max_kl: 1}}"},
+    {"{kind: server, api: llama, command: [serve, '{port}'], ready: {line: up}, slo: {ttft: 1s}}",
+     "{device: vulkan}", "{tokens: 8, capacity: {low: 1, high: 99}}"},
+    {"{kind: server, api: llama, command: [serve, '{port}']}", "{device: vulkan}",
+     "{workload: trace.jsonl}"},
+};
+
+// Where `owner` leads in `root`; null where something on the way is not there.
+Node* mapping_at(Node& root, const std::string& owner) {
+  Node* at = &root;
+  for (const std::string& part : text::split(owner, '.')) {
+    const bool is_list = part.ends_with("[]");
+    if (part == "*") {
+      at = at->entries.empty() ? nullptr : &at->entries.front().value;
+    } else if (!part.empty()) {
+      at = at->find(is_list ? part.substr(0, part.size() - 2) : part);
+    }
+    if (at != nullptr && is_list) at = at->items.empty() ? nullptr : &at->items.front();
+    if (at == nullptr) return nullptr;
+  }
+  return at->kind == Node::Kind::map ? at : nullptr;
+}
+
+// Each text with `key: value` in it, where its mapping is there.
+std::vector<std::string> texts_with(const KeyInfo& key, const std::string& value) {
+  std::vector<std::string> texts;
+  for (const Around& around : k_arounds) {
+    Node root = parse_yaml(fmt::format("version: 1\nengines: {{llama.cpp: {}}}\n{}"
+                                       "backends: {{vulkan: {}}}\n"
+                                       "prompts: {{decode: {}, hello: {{text: a, tokens: 8}}}}\n"
+                                       "limits: [{}]\n",
+                                       around.engine, k_around, around.backend, around.prompt,
+                                       around.limit),
+                           "around")
+                    .value();
+    Node* mapping = mapping_at(root, key.owner);
+    if (mapping == nullptr) continue;
+    std::erase_if(mapping->entries, [&](const Entry& one) { return one.key == key.name; });
+    mapping->entries.push_back({key.name, {}, parse_yaml(value, "a value").value()});
+    texts.push_back(to_yaml(root));
+  }
+  return texts;
+}
+
+std::string complaint_of_parser(const std::string& yaml) {
+  Known known = known_here_and_now();
+  for (const char* probe : {"instructions", "cuda", "hip", "metal", "opencl"}) {
+    known.probes.emplace_back(probe);
+  }
+  const auto settings = parse_settings(yaml, "weir.yaml", known);
+  return settings ? "" : settings.error().message;
+}
+
+TEST(Keys, AreAllExplainedByASentenceAndAnExample) {
+  const auto keys = list_keys(known_here_and_now());
+  EXPECT_GT(keys.size(), 150U);
+  for (const KeyInfo& key : keys) {
+    EXPECT_TRUE(key.meaning.ends_with('.')) << key.path();
+    EXPECT_NE(key.example, "") << key.path();
+    EXPECT_NE(key.form.type, "") << key.path();
+  }
+  EXPECT_TRUE(std::ranges::any_of(
+      keys, [](const KeyInfo& key) { return key.path() == "engines.*.share_start"; }));
+}
+
+TEST_F(SchemaTest, TakesEachKeyWithItsExampleAndItsDefaultAsWeirDoes) {
+  for (const KeyInfo& key : list_keys(known_here_and_now())) {
+    std::vector<std::string> values{key.example};
+    if (key.is_value) values.push_back(key.usual);
+    for (const std::string& value : values) {
+      std::string refused = "nothing has its mapping";
+      bool taken = false;
+      for (const std::string& yaml : texts_with(key, value)) {
+        const std::string complained = complaint_of_parser(yaml);
+        if (complained.empty()) {
+          EXPECT_EQ(complaint(yaml), "") << key.path() << ": " << value << "\n" << yaml;
+        }
+        taken = taken || complained.empty();
+        refused = complained;
+      }
+      EXPECT_TRUE(taken) << key.path() << ": " << value << " is refused: " << refused;
+    }
+  }
+}
+
+TEST_F(SchemaTest, RefusesAnUnknownKeyInEachMappingAsWeirDoes) {
+  for (KeyInfo key : list_keys(known_here_and_now())) {
+    key.name = "no_such_key";
+    for (const std::string& yaml : texts_with(key, "1")) {
+      EXPECT_THAT(complaint_of_parser(yaml), HasSubstr("no_such_key")) << yaml;
+      EXPECT_NE(complaint(yaml), "") << yaml;
+    }
   }
 }
 

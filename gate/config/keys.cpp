@@ -1,0 +1,128 @@
+#include "gate/config/keys.hpp"
+
+#include "gate/base/json.hpp"
+#include "gate/config/parse.hpp"
+
+namespace weir::config {
+
+Json json_of(const Node& node) {
+  if (node.kind == Node::Kind::null) return nullptr;
+  if (node.kind == Node::Kind::list) {
+    Json list = Json::array();
+    for (const Node& item : node.items) list.push_back(json_of(item));
+    return list;
+  }
+  if (node.kind == Node::Kind::map) {
+    Json map = Json::object();
+    for (const Entry& entry : node.entries) map[entry.key] = json_of(entry.value);
+    return map;
+  }
+  if (node.quoted) return node.text;
+  if (node.text == "true" || node.text == "false") return node.text == "true";
+  if (const auto whole = text::to_int(node.text)) return *whole;
+  if (const auto number = text::to_double(node.text)) return *number;
+  return node.text;
+}
+
+namespace {
+
+std::string json_of_yaml(const std::string& yaml) {
+  return dump_json(json_of(parse_yaml(yaml, "an example").value()));
+}
+
+std::string quoted(const std::string& text) { return dump_json(Json(text)); }
+
+// "properties" of one mapping and of all within it; `depth` indents.
+std::string properties(const std::vector<KeyInfo>& keys, const std::string& owner, int depth) {
+  const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
+  std::vector<std::string> lines, needed;
+  for (const KeyInfo& key : keys) {
+    if (key.owner != owner) continue;
+    if (key.needed) needed.push_back(quoted(key.name));
+    const bool words = !key.usual.empty() && !key.is_value;
+    std::string line = fmt::format(
+        R"({}  {}: {{"description": {})", indent, quoted(key.name),
+        quoted(words ? fmt::format("{} Default: {}.", key.meaning, key.usual) : key.meaning));
+    if (key.is_value) line += ", \"default\": " + json_of_yaml(key.usual);
+    if (!key.example.empty())
+      line += fmt::format(R"(, "examples": [{}])", json_of_yaml(key.example));
+    line += ", " + key.form.schema + "}";
+    if (const std::size_t at = line.find(k_keys_here); at != std::string::npos) {
+      line.replace(at, k_keys_here.size(),
+                   properties(keys, key.path() + key.form.within, depth + 1));
+    }
+    lines.push_back(std::move(line));
+  }
+  const std::string required =
+      needed.empty() ? "" : fmt::format(R"("required": [{}], )", text::join(needed));
+  return fmt::format("{}\"properties\": {{\n{}\n{}}}", required, text::join(lines, ",\n"), indent);
+}
+
+}  // namespace
+
+Form mapping(std::string_view more) {
+  return {"object", fmt::format(R"("type": "object", "additionalProperties": false{}, {})", more,
+                                k_keys_here)};
+}
+
+Form named(const Form& value, std::string_view pattern, const char* sample) {
+  return {"object",
+          fmt::format(R"("type": "object", "additionalProperties": false, )"
+                      R"("patternProperties": {{{}: {{{}}}}})",
+                      quoted(std::string(pattern)), value.schema),
+          ".*" + value.within, sample};
+}
+
+Form list_of(const Form& item, std::string_view more) {
+  return {"list", fmt::format(R"("type": "array"{}, "items": {{{}}})", more, item.schema),
+          "[]" + item.within};
+}
+
+Form operator|(const Form& one, const Form& other) {
+  const Form& outer = one.within.empty() ? other : one;
+  return {one.type.empty() ? other.type : one.type + ", " + other.type,
+          fmt::format(R"("anyOf": [{{{}}}, {{{}}}])", one.schema, other.schema), outer.within,
+          outer.sample};
+}
+
+Form nothing() { return {"", R"("type": "null")"}; }
+
+Form one_of(std::span<const std::string> texts, bool open) {
+  const std::string all = text::join(collect<std::string>(texts, quoted));
+  return {text::join(texts),
+          open ? fmt::format(R"("anyOf": [{{"enum": [{}]}}, {{"type": "string"}}])", all)
+               : fmt::format(R"("enum": [{}])", all)};
+}
+
+const Node* KeyList::add(KeyInfo key) {
+  // A mapping within is there, without keys of its own: parsing it lists those that it may have.
+  const std::string inner = key.path() + key.form.within;
+  const bool has_keys = key.form.schema.find(k_keys_here) != std::string::npos;
+  Node node = map_node({});
+  node.text = inner;
+  if (key.form.within == ".*") node = map_node({{key.form.sample, {}, std::move(node)}});
+  if (key.form.within == "[]") node = list_node({std::move(node)});
+  keys_.push_back(std::move(key));
+  return has_keys ? &nodes_.emplace_back(std::move(node)) : nullptr;
+}
+
+std::vector<KeyInfo> list_keys(const Known& known) {
+  KeyList list;
+  Parsing parsing{known, Problems(""), {}};
+  parsing.problems.list_into(&list);
+  parse_root(map_node({}), parsing);
+  std::vector<KeyInfo> keys = list.take();
+  std::ranges::sort(keys, {}, &KeyInfo::path);
+  return keys;
+}
+
+std::string json_schema(const std::vector<KeyInfo>& keys) {
+  return fmt::format(
+      R"({{"$schema": "http://json-schema.org/draft-07/schema#", "title": "weir.yaml",
+"description": "Configuration of weir, version 1.", "type": "object", "additionalProperties": false,
+{}}}
+)",
+      properties(keys, "", 0));
+}
+
+}  // namespace weir::config
