@@ -62,7 +62,7 @@ std::string changes(std::string_view what, const Block& block,
   return out;
 }
 
-std::string row(const MetricRow& row) {
+std::string table_row(const MetricRow& row) {
   const MetricVerdict& metric = *row.of;
   const MetricWords& all = row.words;
   const std::string between = all.change.empty() || all.evidence.empty() ? "" : ", ";
@@ -93,7 +93,8 @@ std::string table(const Block& block) {
   special("placement", cell.placement_verdict, cell.placement_reason);
   for (const MetricRow* one : block.rows) {
     // What is only observed, and moved, is there to be seen.
-    rows.emplace_back(observed_change(*one->of) ? Outcome::accepted : one->of->verdict, row(*one));
+    rows.emplace_back(observed_change(*one->of) ? Outcome::accepted : one->of->verdict,
+                      table_row(*one));
   }
   special("kernels", cell.kernels_verdict, cell.kernels_reason);
   if (const auto& code = cell.kernel_code) special("kernel code", code->verdict, code->reason);
