@@ -90,7 +90,9 @@ TEST(RealCounts, AreThoseSeenFromOutsideInEveryConfiguration) {
       // Of what is switched, the fused products alone have a kernel for each type.
       const bool typed = configuration.empty() || configuration == Words{"--fused-ffn"};
       if (!typed && std::string("q8_0") != type) continue;
-      for (const Words& work : {Words{"-n", "4"}, Words{"-p", "70", "-n", "2", "-r", "2"}}) {
+      // A prompt of 70 is computed in two batches.
+      const char* prompt = configuration.empty() && !std::strcmp(type, "q8_0") ? "70" : "3";
+      for (const Words& work : {Words{"-n", "4"}, Words{"-p", prompt, "-n", "2", "-r", "2"}}) {
         Words words = configuration;
         words.insert(words.end(), work.begin(), work.end());
         const Counted counted = count(path, words);

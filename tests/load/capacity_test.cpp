@@ -67,7 +67,7 @@ struct Known {
 constexpr Known k_sixth{6, 0.62953, 0.4, 0.9}, k_crowded{31, 0.92601, 0.7, 1.1};
 
 // WEIR_REPEATS=20 WEIR_REQUESTS=5000 prints a row of the table in docs/evidence/serving-load.md;
-// the test `capacity` has 20 seeds of 20 000 requests.
+// the test `capacity` has 5 seeds of 20 000 requests.
 TEST(Capacity, OfAServerWithAKnownServiceTimeIsFound) {
   const auto asked = [](const char* name, int otherwise) {
     const char* value = std::getenv(name);

@@ -1,4 +1,5 @@
-// The ggml probe in the real engine: llama.cpp as ci/setup gets it, on lavapipe and on the CPU.
+// The ggml probe in the real engine: llama.cpp as ci/setup gets it, on lavapipe, on a twin of it
+// and on the CPU.
 #include <algorithm>
 #include <cstdio>
 #include <set>
@@ -11,6 +12,7 @@
 #include "gate/sys/files.hpp"
 
 #include "tests/probes/ggml_support.hpp"
+#include "tests/probes/twin_of_lavapipe.hpp"
 
 namespace weir::probes {
 namespace ggml_llama_test {
@@ -20,14 +22,15 @@ using testing::IsEmpty;
 using Ops = std::map<std::string, std::int64_t>;  // "Vulkan0 MUL_MAT" -> how many
 
 Probed bench(const std::string& model, int tokens, std::vector<std::string> arguments,
-             std::map<std::string, std::string> env = {}) {
+             Environment env = {}, const Environment& device = twin("lavapipe")) {
   const std::string engine = WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench";
   const std::string path = WEIR_SOURCE_DIR "/models/" + model;
   EXPECT_TRUE(std::filesystem::exists(engine)) << engine << " is missing: run ci/setup test";
   EXPECT_TRUE(std::filesystem::exists(path)) << path << " is missing: run ci/setup test";
   arguments.insert(arguments.begin(), {engine, "-m", path, "-p", "0", "-n", std::to_string(tokens),
                                        "-r", "1", "-o", "json"});
-  env.insert({{"GGML_VK_VISIBLE_DEVICES", "0"}, {"VK_LOADER_DRIVERS_SELECT", "*lvp*"}});
+  env.insert(device.begin(), device.end());
+  env["GGML_VK_VISIBLE_DEVICES"] = "0";  // of type CPU, which it leaves out by itself
   Probed out(arguments, env);
   EXPECT_EQ(out.ran.status, 0) << out.ran.err;
   EXPECT_THAT(out.counts.warnings, IsEmpty());
@@ -112,7 +115,7 @@ const Ops k_offloaded = {
 };
 
 TEST(GgmlInLlama, TellsTheReferenceOpsOfATokenFromOneRunAndFromTheSlope) {
-  const Probed few = bench("tiny-llama.gguf", 4, {"-ngl", "99"});
+  const Probed few = bench("tiny-llama.gguf", 4, {"-ngl", "99"}, {}, driver(k_lavapipe));
   const Probed more = bench("tiny-llama.gguf", 12, {"-ngl", "99"});
   EXPECT_EQ(of_a_token(few.counts), k_offloaded);
   Ops slope = all(more.counts);
@@ -236,16 +239,17 @@ TEST(GgmlInLlama, TellsEachNodeInTheOrderAndOnTheBackendThatTheSchedulerPrints) 
   for (const char* model : {"tiny-llama.gguf", "tiny-gemma3.gguf"}) {
     for (const char* layers : {"99", "2", "0"}) {
       const Folder folder;
+      Environment env = twin("lavapipe");
+      env.insert({{"WEIR_PROBE_DIR", folder.path()},
+                  {"WEIR_PROBE_EVENTS", "16"},
+                  {"LD_PRELOAD", k_ggml_probe},
+                  {"GGML_SCHED_DEBUG", "2"},
+                  {"GGML_VK_DISABLE_GRAPH_OPTIMIZE", "1"},
+                  {"GGML_VK_VISIBLE_DEVICES", "0"}});
       const Ran ran = run({WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench", "-m",
                            WEIR_SOURCE_DIR "/models/" + std::string(model), "-p", "40", "-n", "2",
                            "-r", "1", "-ngl", layers, "-v", "-o", "json"},
-                          {{"WEIR_PROBE_DIR", folder.path()},
-                           {"WEIR_PROBE_EVENTS", "16"},
-                           {"LD_PRELOAD", k_ggml_probe},
-                           {"GGML_SCHED_DEBUG", "2"},
-                           {"GGML_VK_DISABLE_GRAPH_OPTIMIZE", "1"},
-                           {"GGML_VK_VISIBLE_DEVICES", "0"},
-                           {"VK_LOADER_DRIVERS_SELECT", "*lvp*"}});
+                          env);
       ASSERT_EQ(ran.status, 0) << ran.err;
       std::vector<std::vector<std::string>> printed;
       for (const Printed& graph : printed_graphs(ran.err)) printed.push_back(graph.nodes);
@@ -294,8 +298,10 @@ TEST(GgmlInLlama, TimesEveryOpOfATokenWhereverItRuns) {
       for (const char* probe : {"WEIR_PROBE_EVENTS", "WEIR_PROBE_DIR", "LD_PRELOAD"}) {
         env.erase(probe);
       }
-      EXPECT_EQ(ran.out, run(words, env).out) << layers;
-      EXPECT_EQ(counted, Probed(words, env).counts.counts) << layers;
+      if (tries == 0) {
+        EXPECT_EQ(ran.out, run(words, env).out) << layers;
+        EXPECT_EQ(counted, Probed(words, env).counts.counts) << layers;
+      }
       const auto timeline = collect_timeline(sys::RealFiles(), folder.path());
       ASSERT_TRUE(timeline && !timeline->processes.empty());
       EXPECT_THAT(timeline->warnings, IsEmpty());

@@ -5,6 +5,7 @@
 
 #include "tests/probes/independent_count.hpp"
 #include "tests/probes/support.hpp"
+#include "tests/probes/twin_of_lavapipe.hpp"
 
 namespace weir::probes {
 namespace same_work_test {
@@ -19,23 +20,23 @@ struct Sent {
 struct Attached {
   const char* what;
   bool vulkan;
-  std::map<std::string, std::string> env;
+  Environment env;
 };
 
-Sent bench(const char* model, const Attached& attached) {
+Sent bench(const char* model, const Attached& attached, const Environment& device) {
   const Folder folder;
   const std::string file = folder.path() + "/independent";
-  std::map<std::string, std::string> env = attached.env;
+  Environment env = attached.env;
+  env.insert(device.begin(), device.end());
   env.insert(
       {{"WEIR_INDEPENDENT_COUNTS", file},
        {"WEIR_PROBE_DIR", folder.path()},
        {"VK_LAYER_PATH", WEIR_BINARY_DIR "/lib/weir/probes:" WEIR_INDEPENDENT_LAYER},
        {"VK_INSTANCE_LAYERS", std::string(attached.vulkan ? "VK_LAYER_WEIR_probe:" : "") +
                                   k_independent_layer},  // the last one is next to the driver
-       {"GGML_VK_VISIBLE_DEVICES", "0"},
-       {"VK_LOADER_DRIVERS_SELECT", "*lvp*"}});
+       {"GGML_VK_VISIBLE_DEVICES", "0"}});
   const Ran ran = run({WEIR_SOURCE_DIR "/engines/llama.cpp/llama-bench", "-m",
-                       WEIR_SOURCE_DIR "/models/" + std::string(model), "-p", "20", "-n", "3", "-r",
+                       WEIR_SOURCE_DIR "/models/" + std::string(model), "-p", "9", "-n", "2", "-r",
                        "1", "-ngl", "99", "-o", "json"},
                       env);
   EXPECT_EQ(ran.status, 0) << attached.what << ": " << ran.err;
@@ -52,13 +53,14 @@ TEST(SameWork, ReachesTheDriverUnderEveryProbe) {
       {"ggml", false, {{"LD_PRELOAD", k_preload}}},
       {"ggml and counting", true, {{"LD_PRELOAD", k_preload}}},
   };
-  for (const char* model : {"tiny-llama.gguf", "tiny-gemma3.gguf"}) {
-    const Counts plain = bench(model, {"nothing", false, {}}).independent;
+  for (const auto& [model, device] : {std::pair{"tiny-llama.gguf", driver(k_lavapipe)},
+                                      std::pair{"tiny-gemma3.gguf", twin("lavapipe")}}) {
+    const Counts plain = bench(model, {"nothing", false, {}}, device).independent;
     ASSERT_FALSE(plain.empty()) << "the second count did not run";
     ASSERT_GT(plain.at("barriers"), 0);
     EXPECT_EQ(plain.at("timestamps"), 0);
     for (const Attached& attached : cases) {
-      Sent sent = bench(model, attached);
+      Sent sent = bench(model, attached, device);
       // Timestamps are what batched timing adds, and no more than that.
       if (attached.env.contains("WEIR_PROBE_TIMING")) {
         EXPECT_GT(sent.independent.at("timestamps"), 0) << model;
@@ -76,11 +78,13 @@ TEST(SameWork, ReachesTheDriverUnderEveryProbe) {
 }
 
 TEST(SameWork, GetsABarrierBehindEachDispatchAndCopyWhenSerialized) {
-  const Counts plain = bench("tiny-llama.gguf", {"nothing", false, {}}).independent;
+  const Counts plain =
+      bench("tiny-llama.gguf", {"nothing", false, {}}, driver(k_lavapipe)).independent;
   Sent sent = bench("tiny-llama.gguf",
                     {"serialized timing",
                      true,
-                     {{"WEIR_PROBE_EVENTS", "64"}, {"WEIR_PROBE_TIMING", "serialized"}}});
+                     {{"WEIR_PROBE_EVENTS", "64"}, {"WEIR_PROBE_TIMING", "serialized"}}},
+                    driver(k_lavapipe));
   ASSERT_FALSE(plain.empty());
   EXPECT_EQ(sent.independent.at("barriers"),
             plain.at("barriers") + plain.at("dispatches") + plain.at("copies"));

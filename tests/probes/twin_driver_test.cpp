@@ -7,6 +7,7 @@
 
 #include "tests/probes/old_systems.hpp"
 #include "tests/probes/support.hpp"
+#include "tests/probes/twin_of_lavapipe.hpp"
 
 namespace weir::probes {
 namespace twin_driver_test {
@@ -15,41 +16,14 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::MatchesRegex;
-using Environment = std::map<std::string, std::string>;
 
 const std::string k_probes = WEIR_BINARY_DIR "/lib/weir/probes";
-const std::string k_shipped = k_probes + "/weir_twin.json";
-const std::string k_lavapipe = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
-
-Environment driver(const std::string& manifest) {
-  return {{"VK_DRIVER_FILES", manifest}, {"VK_ICD_FILENAMES", manifest}};
-}
-
-// lavapipe's own description, or as another kind of device, written once.
-std::string description(const std::string& name) {
-  static const Folder folder;
-  const std::string path = folder.path() + "/" + name;
-  if (!std::filesystem::exists(path)) {
-    const Ran ran = run({WEIR_TWIN_PROGRAM, "record", name, path}, driver(k_lavapipe));
-    EXPECT_EQ(ran.status, 0) << ran.err;
-  }
-  return path;
-}
-
-Environment twin(const std::string& names, const std::string& manifest = k_shipped) {
-  Environment out = driver(manifest);
-  for (const std::string& name : text::split(names, ':')) {
-    out["WEIR_TWIN"] += (out["WEIR_TWIN"].empty() ? "" : ":") + description(name);
-  }
-  return out;
-}
-
 // With the sanitizers where there are any: the same code.
 std::string strictest() {
 #ifdef WEIR_TWIN_SANITIZED
   return WEIR_TWIN_SANITIZED;
 #else
-  return k_shipped;
+  return k_twin_driver;
 #endif
 }
 
