@@ -53,7 +53,7 @@ Result<std::string> gpu_inside(const config::Cell& cell, const Job& job, const s
   spec.output_limit = program.output_limit;
   const auto finished = run_program(job.world, spec, stop, true);
   const run::Leftovers left{job.world.processes, job.files(),  runtime,
-                             spec.argv.front(),   carried.name, carried.id_file};
+                            spec.argv.front(),   carried.name, carried.id_file};
   if (const std::string why = left.end(finished); !why.empty()) job.talk(why);
   (void)job.files().remove(carried.id_file);
   if (!finished) return tl::unexpected(finished.error());

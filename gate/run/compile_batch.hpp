@@ -38,7 +38,7 @@ struct CompileJob {
   std::size_t file = 0, pipeline = 0;
   std::size_t words = 0;  // of its SPIR-V
   std::string identity;
-  std::string kept_as;  // in the cache
+  std::string kept_as;        // in the cache
   std::uint64_t threads = 0;  // of a group; 0: not known
 };
 

@@ -154,8 +154,9 @@ std::optional<Calls> calls_of(const std::optional<KernelSet>& kernels, bool cpu)
 void add_named(const Calls& calls, const std::vector<std::string>& patterns,
                std::set<std::string>& names) {
   for (const auto& [name, count] : calls) {
-    const bool wanted = std::ranges::any_of(
-        patterns, [&kernel = name](const auto& pattern) { return text::glob_match(pattern, kernel); });
+    const bool wanted = std::ranges::any_of(patterns, [&kernel = name](const auto& pattern) {
+      return text::glob_match(pattern, kernel);
+    });
     // A kernel without a name, in a file from outside, is no metric.
     if (wanted && unit::find_metric(name)) names.insert(name);
   }

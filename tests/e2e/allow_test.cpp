@@ -16,8 +16,8 @@ class Allow : public Rules {
     return here(all);
   }
   Ended one(const std::string& from, const std::string& to, std::vector<std::string> more = {}) {
-    std::vector<std::string> all{"--cell", k_cell, "--metric", "dispatches_per_token",
-                                 "--base-value", from, "--allowed-value", to};
+    std::vector<std::string> all{"--cell",       k_cell, "--metric",        "dispatches_per_token",
+                                 "--base-value", from,   "--allowed-value", to};
     all.insert(all.end(), more.begin(), more.end());
     return allow(all);
   }
@@ -121,8 +121,10 @@ TEST_F(Allow, RefusesWhatCanNotBeAllowed) {
   EXPECT_EQ(one("65", "65").exit_code, 2);
   EXPECT_EQ(one("65", "77", {"--until", "soon"}).exit_code, 2);
   EXPECT_EQ(allow({}).exit_code, 2);
-  EXPECT_EQ(
-      allow({"--cell", k_cell, "--metric", "placement", "--base-value", "a", "--allowed-value", "b"}).exit_code, 2);
+  EXPECT_EQ(allow({"--cell", k_cell, "--metric", "placement", "--base-value", "a",
+                   "--allowed-value", "b"})
+                .exit_code,
+            2);
   EXPECT_EQ(here({"gate", "--counts-only", "--pr", "12"}).exit_code, 2);
 }
 

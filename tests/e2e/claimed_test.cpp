@@ -111,11 +111,11 @@ TEST_F(Claimed, WhatARunSaysOfItsBaseComesAfterTheBasesBaselines) {
 
 TEST_F(Claimed, AWaiverOfTheBranchHoldsAndOneInTheRunDoesNot) {
   fork_runs();
-  ASSERT_EQ(
-      here({"allow", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
-            "mine/m/metal/*", "--metric", "dispatches_per_token", "--base-value", "65", "--allowed-value", "77"})
-          .exit_code,
-      2);
+  ASSERT_EQ(here({"allow", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
+                  "mine/m/metal/*", "--metric", "dispatches_per_token", "--base-value", "65",
+                  "--allowed-value", "77"})
+                .exit_code,
+            2);
   for (const char* prompt : {"decode", "other"}) {
     ASSERT_EQ(here({"allow", "--pr", "12", "--who", "ada", "--reason", "a fusion", "--cell",
                     std::string("mine/m/metal/") + prompt, "--metric", "dispatches_per_token",

@@ -126,7 +126,10 @@ TEST_F(CudaSettings, FailOnTheGpusThatARegressionConcernsAndNameIt) {
       {{"NOTHING", "1"}, 0, "", ""},
       // CUDA 12's build makes no graphs on the P40.
       {{"GGML_CUDA_DISABLE_GRAPHS", "1"}, 1, newer, "CUDA graphs are no longer used"},
-      {{"GGML_CUDA_DISABLE_FUSION", "1"}, 1, all, "Fusion seems lost: mul_mat_vec_f ran as one kernel"},
+      {{"GGML_CUDA_DISABLE_FUSION", "1"},
+       1,
+       all,
+       "Fusion seems lost: mul_mat_vec_f ran as one kernel"},
       {{"EXTRA", "-fa 0"}, 1, all, "Fusion lost: flash_attn"},
       {{"EXTRA", "-nkvo 1"}, 1, all, "Work moved to the CPU: SET_ROWS 8 times a token."},
       {{"P40", "13"}, 3, "p40", "no kernel image is available"},

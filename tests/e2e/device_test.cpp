@@ -36,8 +36,8 @@ TEST(Device, ShowsOneAndTwoWhereItIsUnknown) {
 
 TEST(Device, RecordsThisMachineWithoutSerialNumbersAndCompilesIt) {
   const Scratch scratch;
-  const Ended recorded =
-      weir(scratch, {"device", "record", "--output", "configs/devices/here.json", "--title", "Here"});
+  const Ended recorded = weir(
+      scratch, {"device", "record", "--output", "configs/devices/here.json", "--title", "Here"});
   ASSERT_EQ(recorded.exit_code, 0) << recorded.err;
   const std::string text = slurp(scratch / "configs/devices/here.json");
   EXPECT_EQ(text.find("UUID"), std::string::npos);

@@ -239,7 +239,8 @@ TEST(OpenClLayer, KnowsItsDeviceByTheClassThatWeirDevicesTells) {
   EXPECT_FALSE(json->contains("vulkan"));
   const Played played({WEIR_OPENCL_SCENES, "idle"});
   ASSERT_THAT(played.counts.devices, SizeIs(1));
-  EXPECT_EQ(played.counts.devices[0].device_class, json->at("opencl")[0]["class"].get<std::string>());
+  EXPECT_EQ(played.counts.devices[0].device_class,
+            json->at("opencl")[0]["class"].get<std::string>());
   EXPECT_EQ(played.counts.devices[0].name, json->at("opencl")[0]["name"].get<std::string>());
   EXPECT_EQ(json->at("opencl")[0]["type"], "cpu");
 }

@@ -335,17 +335,19 @@ TEST(ReplayKernels, TellsTheTimeOfEachAndWhatIsLeftOut) {
   auto env = k_no_probe;
   const std::string to = folder.path() + "/kernels";
   const Ran recorded = run(
-      {WEIR_BINARY_DIR "/weir", "replay", "--kernels", "--record", to, "--", WEIR_KERNEL_SCENES}, env);
+      {WEIR_BINARY_DIR "/weir", "replay", "--kernels", "--record", to, "--", WEIR_KERNEL_SCENES},
+      env);
   EXPECT_EQ(recorded.status, 0) << recorded.err;
   EXPECT_THAT(recorded.out, HasSubstr("8 kernels and 11 dispatches recorded, 3 left out"));
   const Ran again = run(
-      {WEIR_BINARY_DIR "/weir", "replay", "--kernels", "--record", to, "--", WEIR_KERNEL_SCENES}, env);
+      {WEIR_BINARY_DIR "/weir", "replay", "--kernels", "--record", to, "--", WEIR_KERNEL_SCENES},
+      env);
   EXPECT_EQ(again.status, 2) << "what is there is not mixed with what comes";
 
   const std::string json_file = folder.path() + "/kernels.json";
-  const Ran ran = run({WEIR_BINARY_DIR "/weir", "replay", to, "--runs", "3", "--tokens",
-                       "2", "--json", json_file},
-                      env);
+  const Ran ran = run(
+      {WEIR_BINARY_DIR "/weir", "replay", to, "--runs", "3", "--tokens", "2", "--json", json_file},
+      env);
   EXPECT_EQ(ran.status, 0) << ran.err;
   EXPECT_THAT(ran.out, HasSubstr("11 of 14 dispatches replayed"));
   EXPECT_THAT(ran.out, HasSubstr("1 dispatch: its groups are not counted from 0"));
@@ -368,9 +370,9 @@ TEST(ReplayKernels, TellsTheTimeOfEachAndWhatIsLeftOut) {
 TEST(ReplayKernels, GoesOnBehindAKernelThatEndsTheDriver) {
   const Folder folder;
   const std::string to = folder.path() + "/kernels";
-  const auto recorded =
-      run({WEIR_BINARY_DIR "/weir", "replay", "--kernels", "--record", to, "--", WEIR_KERNEL_SCENES},
-          k_no_probe);
+  const auto recorded = run(
+      {WEIR_BINARY_DIR "/weir", "replay", "--kernels", "--record", to, "--", WEIR_KERNEL_SCENES},
+      k_no_probe);
   ASSERT_EQ(recorded.status, 0) << recorded.err;
   const std::string probes = folder.path() + "/probes";
   std::filesystem::create_directory(probes);
@@ -399,8 +401,8 @@ TEST(ReplayKernels, GoesOnBehindAKernelThatEndsTheDriver) {
 TEST(ReplayKernels, CanBeGated) {
   const Folder folder;
   const std::string weir = WEIR_BINARY_DIR "/weir";
-  std::vector<std::string> argv = {weir, "replay", "--kernels", "--record", folder.path() + "/kernels",
-                                   "--"};
+  std::vector<std::string> argv = {
+      weir, "replay", "--kernels", "--record", folder.path() + "/kernels", "--"};
   for (const std::string& word : engine()) argv.push_back(word);
   ASSERT_EQ(run(argv, k_no_probe).status, 0);
   const std::string page = slurp(WEIR_SOURCE_DIR "/docs/how-to/replay-kernels.md");

@@ -142,7 +142,7 @@ void name_kernels(std::span<const ShaderFile> shaders, profile::ProbeCounts& cou
     const auto shader = std::ranges::find_if(shaders, [&, &name = kernel](const ShaderFile& one) {
       return entry &&
              name == fmt::format("{}@{:016x}", *entry,
-                                   weir_probe::hash_bytes(one.hash, entry->data(), entry->size()));
+                                 weir_probe::hash_bytes(one.hash, entry->data(), entry->size()));
     });
     all = all && (shader != shaders.end() || (!entry && !kernel.starts_with('(')));  // "(other)"
     named[shader == shaders.end() ? kernel : shader->name] += dispatches;

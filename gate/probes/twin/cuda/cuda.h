@@ -13,9 +13,9 @@
 // majors. Programs of CUDA 12 ask for name@libcudart.so.12.
 // (Assembly, since clang has no attribute for it.)
 #define WEIR_VERSIONED(name, symbol) __asm__(".symver weir_twin_" #name "," symbol);
-#define WEIR_TWICE(library, result, name, ...)                                 \
-  WEIR_VERSIONED(name, #name "@" library ".so.12")                             \
-  WEIR_VERSIONED(name, #name "@@" library ".so.13")                            \
+#define WEIR_TWICE(library, result, name, ...)      \
+  WEIR_VERSIONED(name, #name "@" library ".so.12")  \
+  WEIR_VERSIONED(name, #name "@@" library ".so.13") \
   extern "C" __attribute__((visibility("default"))) result weir_twin_##name __VA_ARGS__
 #define WEIR_RUNTIME_OF(result, name, ...) WEIR_TWICE("libcudart", result, name, __VA_ARGS__)
 #define WEIR_RUNTIME(name, ...) WEIR_RUNTIME_OF(int, name, __VA_ARGS__)
