@@ -18,6 +18,7 @@ using testing::IsEmpty;
 using testing::MatchesRegex;
 
 const std::string k_probes = WEIR_BINARY_DIR "/lib/weir/probes";
+
 // With the sanitizers where there are any: the same code.
 std::string strictest() {
 #ifdef WEIR_TWIN_SANITIZED

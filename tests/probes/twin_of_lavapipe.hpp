@@ -17,7 +17,11 @@ namespace weir::probes {
 using Environment = std::map<std::string, std::string>;
 
 inline const std::string k_twin_driver = WEIR_BINARY_DIR "/lib/weir/probes/weir_twin.json";
+#ifdef __aarch64__
+inline const std::string k_lavapipe = "/usr/share/vulkan/icd.d/lvp_icd.aarch64.json";
+#else
 inline const std::string k_lavapipe = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
+#endif
 
 inline Environment driver(const std::string& manifest) {
   return {{"VK_DRIVER_FILES", manifest}, {"VK_ICD_FILENAMES", manifest}};
