@@ -95,7 +95,9 @@ class Demo {
         "The engine is weir's own small one; it needs no GPU. The model is tiny, and its weights "
         "are random numbers: speed does not depend on what a model knows.");
     print("\n");
-    WEIR_CHECK(weir({"model", "make", "toy.gguf", "--layers", "6", "--quantization", "q8_0"}, 0));
+    WEIR_CHECK(weir({"model", "make", "toy.gguf", "--layers", "6", "--quantization", "q8_0",
+                     "--embedding", "64", "--ff", "64"},
+                    0));
     WEIR_CHECK(choose_backend());
     WEIR_TRY(const std::string what, meaning_of(plant_));
 

@@ -108,6 +108,21 @@ inline sys::EnvironmentList on_twin(const Scratch& scratch, const std::string& n
   return env;
 }
 
+// A twin of lavapipe: the same device to the engine, and nothing is computed.
+inline const sys::EnvironmentList& on_twin_of_lavapipe() {
+  static const sys::EnvironmentList k_env = [] {
+    static const Scratch k_scratch;
+    const sys::EnvironmentList real = on_lavapipe();
+    const Ended recorded = weir(k_scratch, {"device", "record", "--output", "lavapipe.json"},
+                                {real.begin(), real.end()});
+    EXPECT_EQ(recorded.exit_code, 0) << recorded.err;
+    sys::EnvironmentList twin = on_twin(k_scratch, k_scratch / "lavapipe.json");
+    twin.emplace_back("GGML_VK_VISIBLE_DEVICES", "0");  // a device of type CPU here, too
+    return twin;
+  }();
+  return k_env;
+}
+
 // Those of Vulkan that come with weir.
 inline std::vector<std::string> shipped_twins() {
   std::vector<std::string> names;

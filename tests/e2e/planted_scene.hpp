@@ -34,10 +34,10 @@ inline std::string planted_engine(const std::string& name, const std::string& pr
          more;
 }
 
-// A model of k_layers layers, small enough to be counted in a moment.
+// A model of k_layers layers, small enough that lavapipe computes a token in a moment.
 inline void make_tiny_model(const Scratch& scratch, const std::string& file) {
   const Ended made = weir(scratch, {"model", "make", file, "--layers", std::to_string(k_layers),
-                                    "--quantization", "q8_0"});
+                                    "--quantization", "q8_0", "--embedding", "64", "--ff", "64"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
 }
 

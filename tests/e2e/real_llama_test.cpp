@@ -1,7 +1,7 @@
 // The unmodified llama.cpp on lavapipe, through the reference config.
 #include <gmock/gmock.h>
 
-#include "tests/e2e/weir_process.hpp"
+#include "tests/e2e/llama_bench.hpp"
 
 namespace weir::e2e {
 namespace real_llama_test {
@@ -33,9 +33,12 @@ class RealLlama : public testing::Test {
     spill(scratch_ / "weir.yaml", text);
   }
 
-  Ended accept(const std::string& baselines, const std::string& globs) {
+  // On a twin of lavapipe, as all here where lavapipe itself is not asked for.
+  Ended accept(const std::string& baselines, const std::string& globs,
+               const sys::EnvironmentList& device = on_twin_of_lavapipe()) {
     return weir(scratch_,
-                {"baseline", "accept", "--counts-only", "--baselines", baselines, "--cell", globs});
+                {"baseline", "accept", "--counts-only", "--baselines", baselines, "--cell", globs},
+                {device.begin(), device.end()});
   }
 
   // Baselines "base" of the cell as the config has it, counted once for all tests.
@@ -51,8 +54,9 @@ class RealLlama : public testing::Test {
     fs::copy(kept, scratch_ / "base", fs::copy_options::recursive);
   }
 
-  Json gate(const std::string& cells, int exit_code,
-            const std::map<std::string, std::string>& env = {}) {
+  Json gate(const std::string& cells, int exit_code, std::map<std::string, std::string> env = {},
+            const sys::EnvironmentList& device = on_twin_of_lavapipe()) {
+    env.insert(device.begin(), device.end());
     const Ended ended =
         weir(scratch_,
              {"gate", "--counts-only", "--json", "-", "--baselines", "base", "--cell", cells}, env);
@@ -72,7 +76,7 @@ constexpr const char* k_gemma_decode = "llama.cpp/tiny-gemma3/vulkan/decode";
 // 65/46/1 and 125/96/1: docs/explanation/counting.md, "Reference counts".
 TEST_F(RealLlama, HasTheReferenceCountsPerToken) {
   write_config(pass_through_);
-  const Json verdict = gate("*/vulkan/decode", 0);
+  const Json verdict = gate("*/vulkan/decode", 0, {}, on_lavapipe());
   const auto expect = [&](const char* cell, double dispatches, double barriers, double syncs) {
     const Json found = cell_of(verdict, cell);
     EXPECT_EQ(metric_of(found, "dispatches_per_token")["current"], dispatches);
@@ -83,9 +87,9 @@ TEST_F(RealLlama, HasTheReferenceCountsPerToken) {
   expect(k_gemma_decode, 125, 96, 1);
 }
 
-TEST_F(RealLlama, GivesByteForByteTheSameBaselinesTwice) {
+TEST_F(RealLlama, GivesByteForByteTheSameBaselinesOnLavapipeAndOnItsTwin) {
   write_config(pass_through_);
-  ASSERT_EQ(accept("base", "*/tiny-llama/vulkan/*").exit_code, 0);
+  ASSERT_EQ(accept("base", "*/tiny-llama/vulkan/*", on_lavapipe()).exit_code, 0);
   ASSERT_EQ(accept("again", "*/tiny-llama/vulkan/*").exit_code, 0);
   EXPECT_EQ(relative_files(scratch_ / "base"), relative_files(scratch_ / "again"));
   EXPECT_NE(relative_files(scratch_ / "base"), "");

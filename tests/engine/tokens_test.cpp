@@ -9,9 +9,10 @@ namespace tokens_test {
 constexpr const char* k_prompts[] = {"1", "1,17,4,99,250", "300,2,300,2,300,2,7,8,9,10,11"};
 struct Backend {
   const char* name;
-  int tokens;  // lavapipe takes a quarter of a second for one
+  int tokens;  // few for lavapipe, which computes for a quarter of a second
 };
-constexpr Backend k_backends[] = {{"cpu", 64}, {"vulkan", 12}};
+constexpr Backend k_backends[] = {{"cpu", 64}, {"vulkan", 6}};
+constexpr int k_generated = 24, k_positions = 3 + k_generated;
 
 // The first lines of a text.
 std::string head(const std::string& text, int lines) {
@@ -59,20 +60,20 @@ TEST(RealTokens, OfOtherTypesAreThoseOfLlamaCppWhereItAgreesWithItself) {
       const std::string name = std::string(model.name) + "-" + type;
       const std::string path = write_model(folder, name, of_type(model.options, type));
       const std::string cpu_file = folder.path() + "/cpu", gpu_file = folder.path() + "/gpu";
-      std::string tokens = "1,17,4\n" + run_llama(path, false, "1,17,4", 64).out;
+      std::string tokens = "1,17,4\n" + run_llama(path, false, "1,17,4", k_generated).out;
       tokens.pop_back();
       std::replace(tokens.begin(), tokens.end(), '\n', ',');
       run_llama(path, false, tokens, 0, cpu_file);
       run_llama(path, true, tokens, 0, gpu_file);
       const auto on_cpu = read_logits(cpu_file, model.options.vocab);
       const auto on_gpu = read_logits(gpu_file, model.options.vocab);
-      ASSERT_EQ(on_cpu.size(), 67U) << name;
-      ASSERT_EQ(on_gpu.size(), 67U) << name;
+      ASSERT_EQ(std::ssize(on_cpu), k_positions) << name;
+      ASSERT_EQ(std::ssize(on_gpu), k_positions) << name;
       for (const auto& [backend, generated] : k_backends) {
         const std::string own_file = folder.path() + "/own";
         run_engine(path, {"--backend", backend, "--tokens-in", tokens, "--logits", own_file});
         const auto own = read_logits(own_file, model.options.vocab);
-        ASSERT_EQ(own.size(), 67U) << name;
+        ASSERT_EQ(std::ssize(own), k_positions) << name;
         int compared = 0;
         for (std::size_t at = 0; at < own.size(); ++at) {
           float apart = 0;
@@ -87,7 +88,7 @@ TEST(RealTokens, OfOtherTypesAreThoseOfLlamaCppWhereItAgreesWithItself) {
               << name << " " << backend << " at " << at << ": " << sorted[0] - sorted[1] << " > "
               << apart;
         }
-        EXPECT_GT(compared, 33) << name << ": too few positions have one right answer";
+        EXPECT_GT(2 * compared, k_positions) << name << ": too few positions have one right answer";
       }
     }
   }
