@@ -2,7 +2,7 @@
 // simulated GPU, and two programs are compared without any.
 #include <gmock/gmock.h>
 
-#include "tests/e2e/weir_process.hpp"
+#include "tests/e2e/llama_bench.hpp"
 
 namespace weir::e2e {
 namespace ab_test {
@@ -20,7 +20,8 @@ class Presets : public testing::Test {
   void SetUp() override { ASSERT_TRUE(fs::exists(k_bench)) << "run ci/prepare test first"; }
   Ended ab(std::vector<std::string> words) {
     words.insert(words.begin(), "ab");
-    return weir(scratch_, words);
+    const sys::EnvironmentList& twin = on_twin_of_lavapipe();
+    return weir(scratch_, words, {twin.begin(), twin.end()});
   }
   Scratch scratch_;
 };
@@ -113,8 +114,7 @@ TEST_F(Presets, TimeAProgramInPairsUntilTheBudgetIsSpent) {
 TEST_F(Presets, CountAProgramThatNobodyKnowsOverAWholeRun) {
   spill_program(scratch_ / "mine", "#!/bin/sh\nexec " + k_bench + " -o csv -r 1 -p 0 -n 4 -m " +
                                        k_model + " -ngl 99 \"$@\" >/dev/null\n");
-  const Ended ended = weir(scratch_, {"ab", "./mine", "--env", "GGML_VK_DISABLE_FUSION=1", "--"},
-                           {{"GGML_VK_VISIBLE_DEVICES", "0"}});
+  const Ended ended = ab({"./mine", "--env", "GGML_VK_DISABLE_FUSION=1", "--"});
   EXPECT_EQ(ended.exit_code, 1) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("FAIL  mine / none / vulkan / run"));
   EXPECT_THAT(ended.out, HasSubstr("dispatches at 1"));

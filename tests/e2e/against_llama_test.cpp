@@ -1,7 +1,7 @@
 // weir gate --against with the real llama.cpp on both sides and no stored baseline.
 #include <gmock/gmock.h>
 
-#include "tests/e2e/weir_process.hpp"
+#include "tests/e2e/llama_bench.hpp"
 
 namespace weir::e2e {
 namespace against_llama_test {
@@ -40,10 +40,12 @@ prompts:
       }
     }
     spill(scratch_ / "weir.yaml", config);
-    const Ended ended =
-        weir(scratch_, {"gate", "--counts-only", "--json", "-", "--against", "--",
-                        "./" + base + "/engine", "-m", "{model}", "-p", "{prompt_tokens}", "-n",
-                        "{tokens}", "-r", "{repeats}", "-o", "json"});
+    const sys::EnvironmentList& twin = on_twin_of_lavapipe();
+    const Ended ended = weir(
+        scratch_,
+        {"gate", "--counts-only", "--json", "-", "--against", "--", "./" + base + "/engine", "-m",
+         "{model}", "-p", "{prompt_tokens}", "-n", "{tokens}", "-r", "{repeats}", "-o", "json"},
+        {twin.begin(), twin.end()});
     EXPECT_EQ(ended.exit_code, exit_code) << ended.err;
     return json_of(ended);
   }

@@ -1,7 +1,8 @@
-// docs/tutorial/first-gate.md, command by command, with the real llama.cpp.
+// docs/tutorial/first-gate.md, command by command, with the real llama.cpp. Its Vulkan device is a
+// twin of lavapipe, which computes the prompt's 512 tokens at once.
 #include <gmock/gmock.h>
 
-#include "tests/e2e/weir_process.hpp"
+#include "tests/e2e/llama_bench.hpp"
 #include "tests/support/code_blocks.hpp"
 
 namespace weir::e2e {
@@ -12,7 +13,8 @@ const std::string k_root = WEIR_SOURCE_DIR;
 // "NAME=VALUE weir WORD…    # exit code N": no shell, as the page quotes nothing.
 void run_line(const Scratch& scratch, const std::string& line) {
   const auto comment = line.find('#');
-  std::map<std::string, std::string> env;
+  const sys::EnvironmentList& twin = on_twin_of_lavapipe();
+  std::map<std::string, std::string> env(twin.begin(), twin.end());
   std::vector<std::string> words;
   for (const std::string& word : text::split(line.substr(0, comment), ' ')) {
     if (word.empty()) continue;
