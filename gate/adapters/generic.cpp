@@ -1,5 +1,8 @@
 // Any engine: values found by regular expressions or JSON pointers that the config names.
 
+#include <numeric>
+
+#include "gate/adapters/own_counts.hpp"
 #include "gate/adapters/readers.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/config/pattern.hpp"
@@ -10,7 +13,7 @@ namespace {
 using config::ValueRule;
 
 constexpr std::size_t k_longest_line = std::size_t{64} << 10;
-constexpr std::size_t k_most_values = 10'000;
+constexpr std::size_t k_most_values = 200'000;
 constexpr std::size_t k_longest_fact = 200;
 
 // Takes a text that a rule found; whether to go on looking.
@@ -47,19 +50,27 @@ void by_pointer(const std::string& pointer, std::string_view text, const Take& t
   });
 }
 
-Result<std::vector<std::string>> find(const ValueRule& rule, const Output& output) {
+std::string where(const ValueRule& rule) {
+  return rule.regex.empty() ? fmt::format("pointer {}", rule.pointer)
+                            : fmt::format("regex '{}'", rule.regex);
+}
+
+// `otherwise`: what the rule picks where it does not say.
+Result<std::vector<std::string>> find(const ValueRule& rule, ValueRule::Pick otherwise,
+                                      const Output& output) {
   std::optional<config::Pattern> pattern;
   if (rule.pointer.empty()) {
     WEIR_TRY(pattern, config::Pattern::compile(rule.regex));
   }
   using Pick = ValueRule::Pick;
+  const Pick pick = rule.pick.value_or(otherwise);
   std::vector<std::string> texts;  // in order; only the last is kept where that is the one wanted
   const auto take = [&](std::string text) {
-    if (rule.pick == Pick::last) texts.clear();
+    if (pick == Pick::last) texts.clear();
     // Many values are numbers; one that is longer is none, and need not be kept whole.
-    if (rule.pick == Pick::all && text.size() > k_longest_fact) text.resize(k_longest_fact);
+    if (pick != Pick::last && text.size() > k_longest_fact) text.resize(k_longest_fact);
     texts.push_back(std::move(text));
-    return rule.pick != Pick::first && texts.size() < k_most_values;
+    return pick != Pick::first && texts.size() <= k_most_values;
   };
   for (const auto& [stream, other] :
        {std::pair{output.out, ValueRule::Stream::err}, {output.err, ValueRule::Stream::out}}) {
@@ -70,6 +81,10 @@ Result<std::vector<std::string>> find(const ValueRule& rule, const Output& outpu
       by_pointer(rule.pointer, stream, take);
     }
   }
+  if (texts.size() > k_most_values) {
+    return fail(Code::data, "{}: more than {} values ({})", rule.metric, k_most_values,
+                where(rule));
+  }
   return texts;
 }
 
@@ -77,11 +92,6 @@ std::string shown(std::string_view text) {
   std::string result = text::printable(text.substr(0, k_longest_fact));
   std::replace(result.begin(), result.end(), '\n', ' ');
   return result;
-}
-
-std::string where(const ValueRule& rule) {
-  return rule.regex.empty() ? fmt::format("pointer {}", rule.pointer)
-                            : fmt::format("regex '{}'", rule.regex);
 }
 
 std::optional<unit::Metric> metric_of(const ValueRule& rule) {
@@ -110,21 +120,18 @@ Result<std::int64_t> whole(const ValueRule& rule, double value) {
   return static_cast<std::int64_t>(value);
 }
 
-Result<void> add_count(profile::EngineReport& report, const ValueRule& rule,
-                       const unit::Metric& metric, const std::vector<std::string>& texts) {
-  std::optional<std::int64_t> count;
+// False: nobody can say what the values are of; a warning of the report says so.
+Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
+                       const unit::Metric& metric, const std::vector<std::string>& texts,
+                       const profile::Asked& asked) {
+  std::vector<std::int64_t> values;
   for (const std::string& text : texts) {
     WEIR_TRY(const double value, number(rule, text));
     WEIR_TRY(const std::int64_t one, whole(rule, value));
-    if (count && *count != one) {
-      report.warnings.push_back(
-          fmt::format("{}: not the same each time ({} and {})", rule.metric, *count, one));
-    }
-    count = one;
+    values.push_back(one);
   }
-  report.counts[metric.name] = count.value_or(0);
   if (rule.custom) report.count_metrics[metric.name] = metric;
-  return {};
+  return add_own_count(report, metric, values, rule.pick, asked);
 }
 
 Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
@@ -136,6 +143,14 @@ Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
       return fail(Code::data, "{}: {} is not above 0 ({})", rule.metric, shown(text), where(rule));
     }
     series.samples.push_back(value);
+  }
+  using Pick = ValueRule::Pick;
+  if (rule.pick == Pick::sum || rule.pick == Pick::max || rule.pick == Pick::median) {
+    std::ranges::sort(series.samples);
+    series.samples = {rule.pick == Pick::max ? series.samples.back()
+                      : rule.pick == Pick::median
+                          ? series.samples[series.samples.size() / 2]
+                          : std::accumulate(series.samples.begin(), series.samples.end(), 0.0)};
   }
   report.times.push_back(std::move(series));
   return {};
@@ -176,23 +191,39 @@ Result<profile::EngineReport> read_generic(const Output& output) {
   if (output.generic == nullptr) {
     return fail(Code::internal, "the generic adapter was given no rules");
   }
+  for (const ValueRule& rule : output.generic->facts) {
+    WEIR_TRY(const auto texts, find(rule, ValueRule::Pick::last, output));
+    if (texts.empty()) {
+      report.warnings.push_back(fmt::format("the output has no {} ({})", rule.metric, where(rule)));
+    } else {
+      WEIR_CHECK(add_fact(report, rule, texts.back()));
+    }
+  }
   std::vector<std::string> missing;
   std::vector<std::string> missing_and_needed;
   for (const ValueRule& rule : output.generic->values) {
     const auto metric = metric_of(rule);
     if (!metric) return fail(Code::internal, "\"{}\" is not a metric", rule.metric);
-    WEIR_TRY(const auto texts, find(rule, output));
+    const bool counts = metric->kind == unit::Kind::count;
+    WEIR_TRY(const auto texts,
+             find(rule, counts ? ValueRule::Pick::all : ValueRule::Pick::last, output));
     if (texts.empty()) {
       missing.push_back(fmt::format("{} ({})", rule.metric, where(rule)));
       if (needed(metric->kind, output.pass)) missing_and_needed.push_back(missing.back());
-    } else if (metric->kind == unit::Kind::count) {
-      WEIR_CHECK(add_count(report, rule, *metric, texts));
+    } else if (counts) {
+      WEIR_TRY(const bool added, add_count(report, rule, *metric, texts, output.asked));
+      if (!added && needed(metric->kind, output.pass)) {
+        missing_and_needed.push_back(
+            report.warnings.back() +
+            "; pick: sum says that they cover all tokens together, first, last, max or median "
+            "takes one");
+      }
     } else {
       WEIR_CHECK(add_times(report, rule, *metric, texts));
     }
   }
   // Of facts alone: probes count, and no time is asked for.
-  if (!output.generic->values.empty() && report.times.empty() && report.counts.empty()) {
+  if (!missing.empty() && report.times.empty() && report.counts.empty() && report.shares.empty()) {
     const bool silent = text::trim(output.out).empty() && text::trim(output.err).empty();
     return fail(Code::data, "{}:\n  {}",
                 silent ? "the engine printed nothing" : "nothing found in the engine's output",
@@ -201,14 +232,6 @@ Result<profile::EngineReport> read_generic(const Output& output) {
   if (!missing_and_needed.empty()) {
     return fail(Code::data, "not found in the engine's output:\n  {}",
                 text::join(missing_and_needed, "\n  "));
-  }
-  for (const ValueRule& rule : output.generic->facts) {
-    WEIR_TRY(const auto texts, find(rule, output));
-    if (texts.empty()) {
-      report.warnings.push_back(fmt::format("the output has no {} ({})", rule.metric, where(rule)));
-    } else {
-      WEIR_CHECK(add_fact(report, rule, texts.back()));
-    }
   }
   return report;
 }

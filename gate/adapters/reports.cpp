@@ -1,6 +1,7 @@
 // What an engine that is gated reports: of what its output says as a profile, and llama-bench's
 // JSON itself, of which nothing is passed over: what is missing or makes no sense is an error.
 
+#include "gate/adapters/own_counts.hpp"
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters {
@@ -16,15 +17,12 @@ void take_times(const Observed& observed, profile::EngineReport& report) {
   }
 }
 
-void take_counts(const Observed& observed, profile::EngineReport& report) {
+void take_counts(const Observed& observed, const profile::Asked& asked,
+                 profile::EngineReport& report) {
   for (const auto& count : observed.counts) {
     if (count.values.empty() || unit::find_metric(count.metric.name) != count.metric) continue;
-    const auto [least, most] = std::ranges::minmax(count.values);
-    if (least != most) {
-      report.warnings.push_back(
-          fmt::format("{}: not the same each time ({} and {})", count.metric.name, least, most));
-    }
-    report.counts[count.metric.name] = count.values.back();
+    // What nobody can say the tokens of is in the report's warnings.
+    std::ignore = add_own_count(report, count.metric, count.values, std::nullopt, asked);
   }
 }
 
@@ -236,14 +234,14 @@ Result<profile::EngineReport> report_of(std::string_view format, const Output& o
     return fail(Code::data, "the engine reports: {}", observed.errors.front());
   }
   if (format == "llama-bench-table") WEIR_CHECK(check_tests(observed, output.asked));
-  take_counts(observed, report);
+  report.generated_tokens = observed.generated_tokens;
+  take_counts(observed, output.asked, report);
   take_works(observed, output, report);
   const bool timed = output.pass == profile::Pass::timed;
-  if (report.times.empty() && (timed || report.counts.empty())) {
+  if (report.times.empty() && (timed || (report.counts.empty() && report.shares.empty()))) {
     return fail(Code::data, "the engine's output has no {} ({})",
                 timed ? "rate or time" : "rate, time or count", format);
   }
-  report.generated_tokens = observed.generated_tokens;
   report.prompt_tokens = observed.prompt_tokens;
   report.model = observed.context.model;
   report.engine_build = observed.context.engine_build;

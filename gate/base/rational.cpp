@@ -36,6 +36,12 @@ std::optional<Rational> Rational::make(std::int64_t numerator, std::int64_t deno
   return RationalOf::terms(numerator, denominator);
 }
 
+std::optional<Rational> Rational::share(std::span<const std::int64_t> values, std::int64_t of) {
+  Wide sum = 0;
+  for (const std::int64_t value : values) sum += value;
+  return RationalOf::terms(sum, of);
+}
+
 std::optional<Rational> Rational::parse(std::string_view text) {
   const auto slash = text.find('/');
   const auto numerator = text::to_int(text.substr(0, slash));

@@ -7,6 +7,7 @@
 #include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -19,6 +20,9 @@ class Rational {
   // Nothing when the denominator is 0 or the reduced form does not fit.
   [[nodiscard]] static std::optional<Rational> make(std::int64_t numerator,
                                                     std::int64_t denominator);
+  // The sum of the values over `of`. Nothing as make().
+  [[nodiscard]] static std::optional<Rational> share(std::span<const std::int64_t> values,
+                                                     std::int64_t of);
   // Reads "65", "-3" or "133/2"; nothing on anything else.
   [[nodiscard]] static std::optional<Rational> parse(std::string_view text);
 

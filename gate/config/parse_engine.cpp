@@ -160,13 +160,16 @@ ValueRule parse_rule(const Entry& entry, bool is_fact, Parsing& parsing) {
   using Stream = ValueRule::Stream;
   using Pick = ValueRule::Pick;
   constexpr auto k_streams = names_in_order<Stream>("either", "out", "err");
-  constexpr auto k_picks = names_in_order<Pick>("last", "first", "all");
+  constexpr auto k_picks = names_in_order<Pick>("last", "first", "all", "sum", "max", "median");
   fields.read({"stream", "Where to look; either: stdout, else stderr.", "err"}, rule.stream,
               OneOf{k_streams});
-  const Node* pick =
-      fields.read({"pick", "Which match counts, if several do; all is for metrics alone.", "first"},
-                  rule.pick, OneOf{k_picks});
-  if (is_fact && rule.pick == Pick::all) {
+  const Node* pick = fields.read(
+      {"pick",
+       "What several matches come to. all: a sample each, of a time. sum: of counts per token "
+       "together over all tokens.",
+       "first", "last; of a count their sum, over the tokens if one was printed for each"},
+      rule.pick, OneOf{k_picks});
+  if (is_fact && rule.pick && *rule.pick != Pick::first && *rule.pick != Pick::last) {
     problems.add(pick->at, "a fact is one value: pick first or last");
   }
   if (!is_fact) parse_declared(entry.key, entry, fields, rule, problems);

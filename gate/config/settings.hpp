@@ -40,7 +40,9 @@ struct ValueRule {
   std::string pointer;                 // "/timings/predicted_per_second"
   std::optional<unit::Scale> scale;
   enum class Stream { either, out, err } stream = Stream::either;
-  enum class Pick { last, first, all } pick = Pick::last;
+  // What is made of several matches; left out: the last, and of counts see adapters/own_counts.hpp.
+  enum class Pick { last, first, all, sum, max, median };
+  std::optional<Pick> pick{};
 };
 // Texts the generic adapter takes for facts rather than metrics: generated_tokens, prompt_tokens,
 // output_digest, model, engine_build.

@@ -13,13 +13,6 @@ using observed::Observed;
 using observed::ObservedOp;
 using observed::Phase;
 
-Known known_count(const observed::ObservedCount& count) {
-  const auto& values = count.values;
-  if (values.empty()) return {};
-  if (std::ranges::count(values, values.front()) == std::ssize(values)) return {values.front(), {}};
-  return {std::nullopt, std::vector<double>(values.begin(), values.end())};
-}
-
 // Rows of one kind together.
 struct RowKey {
   Work::Kind kind;
@@ -86,7 +79,7 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends) 
     made.side.works.push_back(std::move(work));
   }
   for (const observed::ObservedCount& count : observed.counts) {
-    made.side.metrics[count.metric.name] = known_count(count);
+    if (const auto mean = count.mean()) made.side.metrics[count.metric.name] = {mean, {}};
   }
   for (const observed::ObservedTiming& timing : observed.timings) {
     if (!timing.samples.empty()) made.side.metrics[timing.metric.name] = {{}, timing.samples};

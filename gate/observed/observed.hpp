@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "gate/base/json_fwd.hpp"
+#include "gate/base/rational.hpp"
 #include "gate/base/result.hpp"
 #include "gate/unit/metric.hpp"
 
@@ -90,6 +91,11 @@ struct ObservedBuffer {
 struct ObservedCount {
   unit::Metric metric;
   std::vector<std::int64_t> values;
+
+  // Their mean; nothing where there is none.
+  [[nodiscard]] std::optional<Rational> mean() const {
+    return Rational::share(values, static_cast<std::int64_t>(values.size()));
+  }
 
   friend bool operator==(const ObservedCount&, const ObservedCount&) = default;
 };

@@ -303,12 +303,6 @@ std::optional<double> result_bytes(const ObservedOp& op) {
   return types && shapes ? bytes_of(types->result, shapes->result) : std::nullopt;
 }
 
-static double median_of(std::vector<std::int64_t> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return static_cast<double>(*middle);
-}
-
 std::string figure_name(const ObservedLatency& latency) {
   if (latency.percentile) return fmt::format("p{:g}", *latency.percentile);
   return latency.figure == "median" ? "p50" : latency.figure;
@@ -335,7 +329,7 @@ std::vector<ObservedFigure> figures_of(const Observed& observed) {
     }
   }
   for (const auto& count : observed.counts) {
-    if (!count.values.empty()) add(count.metric.name, count.metric, median_of(count.values));
+    if (const auto mean = count.mean()) add(count.metric.name, count.metric, mean->value());
   }
   for (const auto& one : observed.cases) {
     for (const auto& timing : one.timings) {

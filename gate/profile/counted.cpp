@@ -231,17 +231,24 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
   }
 }
 
-// What a server counted of each load. Loads of several lengths differ: the longest are taken.
+// Counts that are shares, of what an engine printed for each token or a server counted of each
+// load. Runs of several lengths differ: the longest are taken.
 void add_shares(const CellFacts& facts, const Records& counted, Profile& profile) {
   std::int64_t longest = 0;
   for (const RunRecord* record : counted) longest = std::max(longest, record->asked.tokens);
-  std::map<std::string, std::vector<Rational>> seen;
+  std::map<std::string, std::pair<std::optional<unit::Metric>, std::vector<Rational>>> seen;
   for (const RunRecord* record : counted) {
     if (!record->report || record->asked.tokens < longest) continue;
-    for (const auto& [name, share] : record->report->shares) seen[name].push_back(share);
+    for (const auto& [name, share] : record->report->shares) {
+      auto& [metric, shares] = seen[name];
+      metric = unit::find_metric(name);
+      const unit::Metric* declared = look_up(record->report->count_metrics, name);
+      if (declared != nullptr) metric = *declared;
+      shares.push_back(share);
+    }
   }
-  for (const auto& [name, shares] : seen) {
-    const auto metric = unit::find_metric(name);
+  for (const auto& [name, entry] : seen) {
+    const auto& [metric, shares] = entry;
     if (!metric) continue;
     const bool same = std::ranges::adjacent_find(shares, std::not_equal_to<>()) == shares.end();
     const auto values =

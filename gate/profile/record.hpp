@@ -59,7 +59,8 @@ struct EngineReport {
   std::map<std::string, std::int64_t> counts;  // the engine's own counters, by metric name
   std::map<std::string, unit::Metric>
       count_metrics;  // metrics of `counts` not known to find_metric
-  // What a server counted of a load, as shares of whole numbers, by metric name.
+  // Counters that an engine printed for each token, as their mean; and what a server counted of a
+  // load. By metric name.
   std::map<std::string, Rational> shares{};
   std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
   std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition

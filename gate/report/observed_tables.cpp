@@ -178,10 +178,10 @@ PageTable measured(const Observed& observed) {
   for (const auto& count : observed.counts) {
     if (count.values.empty()) continue;
     const auto [least, most] = std::ranges::minmax_element(count.values);
-    out.rows.push_back(
-        {count.metric.name,
-         *least == *most ? fmt::format("{}", *least) : fmt::format("{} to {}", *least, *most),
-         Json(), count.values.size()});
+    const auto mean = count.mean();
+    std::string value = mean ? mean->str() : "?";
+    if (*least != *most) value += fmt::format(" ({} to {})", *least, *most);
+    out.rows.push_back({count.metric.name, std::move(value), Json(), count.values.size()});
   }
   return out;
 }

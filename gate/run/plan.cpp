@@ -32,7 +32,7 @@ Json reading_json(const config::EngineSettings& engine) {
   for (const auto* rules : {&engine.generic.values, &engine.generic.facts}) {
     for (const config::ValueRule& rule : *rules) {
       json["rules"].push_back({rule.metric, rule.regex, rule.pointer, static_cast<int>(rule.stream),
-                               static_cast<int>(rule.pick)});
+                               rule.pick ? static_cast<int>(*rule.pick) : -1});
     }
   }
   if (engine.server) {

@@ -125,6 +125,66 @@ TEST(Generic, ReportsItsOwnMetricsAsDeclared) {
   EXPECT_THAT(report->times[0].samples, ElementsAre(DoubleNear(250e-6, 1e-15)));
 }
 
+// Eight tokens, of which each third takes 17 syncs: 1 1 17 1 1 17 1 1.
+std::string each_token(int lines) {
+  std::string text;
+  for (int i = 1; i <= lines; ++i) text += i % 3 == 0 ? "17 syncs\n" : "1 syncs\n";
+  return text;
+}
+
+TEST(Generic, SumsWhatIsPrintedForEachTokenOverTheTokens) {
+  using Pick = ValueRule::Pick;
+  const struct {
+    const char* metric;
+    std::string text;
+    std::optional<Pick> pick;
+    std::int64_t repeats;
+    std::optional<Rational> count;
+    const char* why;
+  } cases[] = {
+      {"syncs_per_token", each_token(8), {}, 1, 5, "(6 + 2 * 17) / 8"},
+      {"syncs_per_token",
+       each_token(7),
+       {},
+       1,
+       *Rational::make(39, 7),
+       "the first is the prefill's"},
+      {"syncs_per_token", each_token(9), {}, 1, *Rational::make(57, 9), "the prefill prints, too"},
+      {"syncs_per_token", "17 syncs\n", {}, 1, 17, "printed once: of each token"},
+      {"syncs_per_token", "1 syncs\n2 syncs\n", {}, 2, *Rational::make(3, 2), "once a repetition"},
+      {"syncs_per_token", each_token(16), {}, 2, *Rational::make(96, 16), "two repetitions"},
+      {"syncs_per_token", each_token(3), {}, 1, std::nullopt, "three values for eight tokens"},
+      {"syncs_per_token", each_token(3), Pick::sum, 1, *Rational::make(19, 8), "of all tokens"},
+      {"syncs_per_token", each_token(8), Pick::last, 1, 1, ""},
+      {"syncs_per_token", each_token(8), Pick::first, 1, 1, ""},
+      {"syncs_per_token", each_token(8), Pick::max, 1, 17, ""},
+      {"syncs_per_token", each_token(8), Pick::median, 1, 1, ""},
+      {"syncs_per_prefill", each_token(3), {}, 1, 19, "the prompt in three pieces"},
+      {"syncs_per_prefill", each_token(6), {}, 2, *Rational::make(38, 2), ""},
+      {"syncs_per_prefill", each_token(3), {}, 2, std::nullopt, "no multiple of two"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(std::string(c.metric) + ": " + c.text + c.why);
+    config::GenericOutput rules;
+    rules.values = {by_regex(c.metric, R"((\d+) syncs)")};
+    rules.values[0].pick = c.pick;
+    const auto read_in = [&](std::optional<profile::Pass> pass) {
+      return read_generic({c.text, "", {0, 8, c.repeats, 0}, "cpu", &rules, pass});
+    };
+    const auto report = read_in(std::nullopt);
+    ASSERT_TRUE(report) << report.error().message;
+    std::map<std::string, Rational> found = report->shares;
+    for (const auto& [name, count] : report->counts) found[name] = count;
+    const auto expected = c.count ? std::map<std::string, Rational>{{c.metric, *c.count}}
+                                  : std::map<std::string, Rational>{};
+    EXPECT_EQ(found, expected);
+    EXPECT_EQ(report->warnings.size(), c.count ? 0U : 1U);
+    const auto counted = read_in(profile::Pass::counted);
+    EXPECT_EQ(counted.has_value(), c.count.has_value());
+    if (!counted) EXPECT_THAT(counted.error().message, HasSubstr("pick: sum says"));
+  }
+}
+
 TEST(Generic, NeedsTimesInATimedPassAndCountsInACountedOne) {
   const auto rules = metal_rules();
   EXPECT_TRUE(read(rules, k_out, "", profile::Pass::timed));

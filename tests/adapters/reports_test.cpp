@@ -70,7 +70,7 @@ TEST(WeirObservedAdapter, GivesRatesCountsAndTokens) {
   ASSERT_TRUE(report) << report.error().message;
   ASSERT_EQ(report->times.size(), 1U);
   EXPECT_THAT(report->times[0].samples, ElementsAre(50.0, 52.0));
-  EXPECT_EQ(report->counts.at("dispatches_per_token"), 39);
+  EXPECT_EQ(report->shares.at("dispatches_per_token"), Rational(39));
   EXPECT_EQ(report->generated_tokens, 4);
   EXPECT_EQ(report->device_refuted, std::nullopt);
 }
@@ -195,12 +195,33 @@ TEST(GoogleBenchmarkAdapter, RefusesWhatFailedOrHasOtherRepetitions) {
   }
 }
 
-TEST(Hf2qAdapter, TellsCountsThatAreNotTheSameForEachToken) {
-  const auto report = read("hf2q", "", read_data("constructed-hf2q.stderr.txt"), {}, "metal",
-                           profile::Pass::counted);
+TEST(Hf2qAdapter, SumsCountsOfTokensOverTheTokens) {
+  std::string text = read_data("constructed-hf2q.stderr.txt");
+  text.resize(text.find("--- mlx-native"));  // of another run, of 128 tokens
+  const auto report = read("hf2q", "", text, {0, 2, 1, 0}, "metal", profile::Pass::counted);
   ASSERT_TRUE(report) << report.error().message;
-  EXPECT_EQ(report->counts.at("submits_per_token"), 102);
-  EXPECT_THAT(report->warnings, Contains(HasSubstr("not the same each time (1350 and 1351)")));
+  EXPECT_EQ(report->shares.at("submits_per_token"), Rational(102));
+  EXPECT_EQ(report->shares.at("dispatches_per_token"), *Rational::make(2701, 2)) << "1350 and 1351";
+}
+
+TEST(AgaveAdapter, SumsCountsOfTokensOverTheTokens) {
+  const auto lines = [](const std::vector<int>& syncs) {
+    std::string text;
+    for (const int one : syncs) {
+      text += fmt::format("Metal stats: 706 dispatches, 930 barriers, {} syncs\n", one);
+    }
+    return text;
+  };
+  const std::vector<int> third{1, 1, 17, 1, 1, 17, 1, 1}, last{1, 1, 1, 1, 1, 1, 1, 17};
+  for (const auto& [syncs, mean] : {std::pair{third, 5}, {last, 3}}) {
+    const auto report =
+        read("agave", "", lines(syncs), {0, 8, 1, 0}, "metal", profile::Pass::counted);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_EQ(report->shares.at("syncs_per_token"), Rational(mean));
+    EXPECT_EQ(report->shares.at("dispatches_per_token"), Rational(706));
+  }
+  const auto few = read("agave", "", lines({1, 17, 1}), {0, 8, 1, 0}, "metal");
+  EXPECT_FALSE(few && few->shares.contains("syncs_per_token"));
 }
 
 TEST(LlamaBenchTableAdapter, HoldsTheTestsToWhatWasAskedFor) {

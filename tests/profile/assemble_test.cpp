@@ -190,6 +190,19 @@ TEST(Assemble, TakesTheSharesThatAServerReports) {
   EXPECT_EQ(exact(assemble(facts(), records), "draft_acceptance"), *Rational::make(3, 4));
 }
 
+TEST(Assemble, TakesSharesOfMetricsThatAreDeclared) {
+  std::vector<RunRecord> records{counted(0, 4, 40), counted(1, 8, 80)};
+  const unit::Metric own =
+      unit::custom_metric("evictions", unit::Kind::count, unit::Unit::count, unit::Better::lower);
+  for (RunRecord& record : records) {
+    record.report->shares["evictions"] = *Rational::make(3, 2);
+    record.report->count_metrics["evictions"] = own;
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(profile.metrics.at("evictions").metric, own);
+  EXPECT_EQ(exact(profile, "evictions"), *Rational::make(3, 2));
+}
+
 // Ten runs of 512 tokens: what is left without the lowest and the highest spans 128 to 136 of 132.
 TEST(Assemble, LeavesTheFarthestRunsOutOfHowFarBatchesRepeat) {
   std::vector<RunRecord> records;

@@ -1,0 +1,52 @@
+#include "gate/adapters/own_counts.hpp"
+
+#include <algorithm>
+
+namespace weir::adapters {
+namespace {
+
+using Pick = config::ValueRule::Pick;
+
+// How many tokens (prefills, runs) the values are of; nothing where nobody can say.
+std::optional<std::int64_t> divisor_of(std::int64_t values, const unit::Metric& metric,
+                                       std::int64_t tokens, std::int64_t repeats) {
+  if (metric.scope != unit::Scope::per_token) {
+    return values % repeats == 0 ? std::optional(repeats) : std::nullopt;
+  }
+  const bool each_token = values >= tokens - repeats && values <= tokens + repeats;
+  return values == repeats || each_token ? std::optional(values) : std::nullopt;
+}
+
+}  // namespace
+
+bool add_own_count(profile::EngineReport& report, const unit::Metric& metric,
+                   const std::vector<std::int64_t>& values, std::optional<Pick> pick,
+                   const profile::Asked& asked) {
+  const auto count = std::ssize(values);
+  if (count == 1 || (pick && *pick != Pick::sum && *pick != Pick::all)) {
+    std::vector<std::int64_t> sorted = values;
+    std::ranges::sort(sorted);
+    report.counts[metric.name] = pick == Pick::max      ? sorted.back()
+                                 : pick == Pick::median ? sorted[sorted.size() / 2]
+                                 : pick == Pick::first  ? values.front()
+                                                        : values.back();
+    return true;
+  }
+  const std::int64_t repeats = std::max<std::int64_t>(asked.repeats, 1);
+  const std::int64_t tokens = report.generated_tokens.value_or(asked.tokens) * repeats;
+  const bool of_all = pick == Pick::sum && metric.scope == unit::Scope::per_token && tokens > 0;
+  const auto divisor = of_all ? std::optional(tokens) : divisor_of(count, metric, tokens, repeats);
+  const auto share = divisor ? Rational::share(values, *divisor) : std::nullopt;
+  if (!share) {
+    report.warnings.push_back(
+        fmt::format("{}: printed {} times in {} of {} tokens: how many tokens each value is of is "
+                    "not known, so it is not counted",
+                    metric.name, count, repeats == 1 ? "a run" : fmt::format("{} runs", repeats),
+                    tokens / repeats));
+    return false;
+  }
+  report.shares[metric.name] = *share;
+  return true;
+}
+
+}  // namespace weir::adapters

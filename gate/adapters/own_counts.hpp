@@ -1,0 +1,22 @@
+// An engine's own counters: what it printed of one count, once or again for each token, as one
+// number. Pure.
+#pragma once
+
+#include "gate/adapters/format.hpp"
+
+namespace weir::adapters {
+
+// Puts the count into `report`, of which generated_tokens is read; false, with a warning in it,
+// where nobody can say what the values are of. `values`: as printed, in order, none negative, at
+// least one. A count that was printed several times is a share: their sum over what they are of.
+//
+// `pick` as in weir.yaml: first and last take one value, max and median one of all; sum says that
+// the values are of all tokens together. Left out: a count per token that was printed once for each
+// repetition or for each token (one more or fewer a repetition, for the prefill makes a token, too)
+// is the mean; any other count is their sum over the repetitions, if they are a multiple of them.
+[[nodiscard]] bool add_own_count(profile::EngineReport& report, const unit::Metric& metric,
+                                 const std::vector<std::int64_t>& values,
+                                 std::optional<config::ValueRule::Pick> pick,
+                                 const profile::Asked& asked);
+
+}  // namespace weir::adapters

@@ -1,0 +1,118 @@
+// Engines that print their counters for each token, of which some tokens are slower: every verb
+// sees them, with the share.
+#include <gmock/gmock.h>
+
+#include "tests/e2e/weir_process.hpp"
+
+namespace weir::e2e {
+namespace own_counters_test {
+
+using testing::HasSubstr;
+
+// `./engine FORMAT TOKENS`: a line of counters for each token, 690/690/1, and of the slow ones
+// 706/930/17: those that the variable SLOW or else the file "slow" names.
+constexpr const char* k_engine = R"(#!/bin/sh
+slow=${SLOW:-$(cat "$(dirname "$0")/slow")}
+i=1
+while [ $i -le "$2" ]; do
+  case $slow in
+    third) is=$((i % 3)) ;;
+    half) is=$((i % 2)) ;;
+    last) is=$(($2 - i)) ;;
+    *) is=1 ;;
+  esac
+  if [ $is = 0 ]; then d=706 b=930 s=17; else d=690 b=690 s=1; fi
+  case $1 in
+    generic) echo "$d dispatches, $b barriers, $s syncs" ;;
+    agave) echo "Metal stats: $d dispatches, $b barriers, $s syncs" ;;
+    hf2q) echo "[GREEDY_PROFILE] linear_attn=1.2ms total_layers=3.6ms cmd_bufs=$s dispatches=$d" ;;
+  esac
+  i=$((i + 1))
+done
+echo "$2 tokens, 41.5 tok/s"
+)";
+
+// Of the 12 tokens that are asked for. 690 + 16 * 4/12, 690 + 16 * 6/12, 690 + 16 * 1/12.
+const std::vector<std::pair<std::string, std::string>> k_slow{
+    {"third", "2086/3"}, {"half", "698"}, {"last", "2074/3"}};
+
+class OwnCounters : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    spill_program(scratch_ / "engine", k_engine);
+    spill(scratch_ / "model.bin", "m");
+    const std::string format = GetParam();
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines:\n  mine:\n    command: [./engine, " + format +
+              ", '{tokens}']\n    output: " + format + "\n" +
+              (format != "generic" ? "    counted_env: {PROFILE: '1'}\n"
+                                   : "    metrics:\n"
+                                     "      dispatches_per_token: {regex: '(\\d+) dispatches'}\n"
+                                     "      barriers_per_token: {regex: '(\\d+) barriers'}\n"
+                                     "      syncs_per_token: {regex: '(\\d+) syncs'}\n"
+                                     "    facts: {generated_tokens: {regex: '(\\d+) tokens'}}\n") +
+              "models: {m: model.bin}\nbackends: {metal: {device: metal}}\n"
+              "prompts: {decode: {prompt_tokens: 0, tokens: 12}}\n");
+  }
+  void slow(const std::string& which) { spill(scratch_ / "slow", which); }
+
+  Scratch scratch_;
+};
+
+TEST_P(OwnCounters, ThatDifferFromTokenToTokenAreRedInTheGateWithTheShare) {
+  slow("none");
+  const Ended accepted = weir(scratch_, {"baseline", "accept", "--counts-only"});
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.out << accepted.err;
+  EXPECT_EQ(weir(scratch_, {"gate", "--counts-only"}).exit_code, 0);
+  for (const auto& [which, share] : k_slow) {
+    slow(which);
+    const Ended ended = weir(scratch_, {"gate", "--counts-only", "--json", "-"});
+    EXPECT_EQ(ended.exit_code, 1) << which << ended.err;
+    const Json cell = cell_of(json_of(ended), "mine/m/metal/decode");
+    const Json dispatches = metric_of(cell, "dispatches_per_token");
+    EXPECT_EQ(dispatches["verdict"], "fail") << which;
+    EXPECT_EQ(dispatches["nature"], "exact") << which;
+    EXPECT_EQ(dispatches["current_text"], share) << which;
+  }
+}
+
+TEST_P(OwnCounters, ThatDifferAreRedBetweenTwoPrograms) {
+  for (const auto& [which, share] : k_slow) {
+    slow("none");
+    const Ended ended =
+        weir(scratch_, {"gate", "--counts-only", "--json", "-", "--against", "--", "env",
+                        "SLOW=none", "./engine", std::string(GetParam()), "{tokens}"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.err;
+    slow(which);
+    const Ended other =
+        weir(scratch_, {"gate", "--counts-only", "--json", "-", "--against", "--", "env",
+                        "SLOW=none", "./engine", std::string(GetParam()), "{tokens}"});
+    EXPECT_EQ(other.exit_code, 1) << other.err;
+    const Json cell = cell_of(json_of(other), "mine/m/metal/decode");
+    EXPECT_EQ(metric_of(cell, "dispatches_per_token")["current_text"], share) << which;
+  }
+}
+
+// The output itself, by the verbs that read files.
+TEST_P(OwnCounters, AreComparedAndExplainedByTheirMeans) {
+  if (std::string(GetParam()) == "generic") return;  // only weir.yaml says how it is read
+  for (const auto& [which, share] : k_slow) {
+    for (const auto& [file, slow] : {std::pair{"good", "none"}, {"bad", which.c_str()}}) {
+      const std::string line = fmt::format("cd '{}' && SLOW={} ./engine {} 12 > {}.txt 2>&1",
+                                           scratch_.path().string(), slow, GetParam(), file);
+      ASSERT_EQ(std::system(line.c_str()), 0);
+    }
+    const Ended compared = weir(scratch_, {"compare", "good.txt", "bad.txt"});
+    const Ended explained = weir(scratch_, {"explain", "good.txt", "bad.txt"});
+    EXPECT_THAT(explained.out, HasSubstr(share)) << which;
+    for (const Ended& ended : {compared, explained}) {
+      EXPECT_THAT(ended.out, HasSubstr(" dispatches\n")) << which << ": the finding, by how many";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, OwnCounters, testing::Values("generic", "agave", "hf2q"),
+                         [](const auto& one) { return std::string(one.param); });
+
+}  // namespace own_counters_test
+}  // namespace weir::e2e
