@@ -120,6 +120,15 @@ Result<std::int64_t> whole(const ValueRule& rule, double value) {
   return static_cast<std::int64_t>(value);
 }
 
+// Leaves the value that a rule with max or median picks.
+template <class T>
+void pick_one(std::optional<ValueRule::Pick> pick, std::vector<T>& values) {
+  using Pick = ValueRule::Pick;
+  if (pick != Pick::max && pick != Pick::median) return;
+  std::ranges::sort(values);
+  values = {pick == Pick::max ? values.back() : values[values.size() / 2]};
+}
+
 // False: nobody can say what the values are of; a warning of the report says so.
 Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const std::vector<std::string>& texts,
@@ -131,7 +140,8 @@ Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
     values.push_back(one);
   }
   if (rule.custom) report.count_metrics[metric.name] = metric;
-  return add_own_count(report, metric, values, rule.pick, asked);
+  pick_one(rule.pick, values);
+  return add_own_count(report, metric, values, rule.pick == ValueRule::Pick::sum, asked);
 }
 
 Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
@@ -144,13 +154,9 @@ Result<void> add_times(profile::EngineReport& report, const ValueRule& rule,
     }
     series.samples.push_back(value);
   }
-  using Pick = ValueRule::Pick;
-  if (rule.pick == Pick::sum || rule.pick == Pick::max || rule.pick == Pick::median) {
-    std::ranges::sort(series.samples);
-    series.samples = {rule.pick == Pick::max ? series.samples.back()
-                      : rule.pick == Pick::median
-                          ? series.samples[series.samples.size() / 2]
-                          : std::accumulate(series.samples.begin(), series.samples.end(), 0.0)};
+  pick_one(rule.pick, series.samples);
+  if (rule.pick == ValueRule::Pick::sum) {
+    series.samples = {std::accumulate(series.samples.begin(), series.samples.end(), 0.0)};
   }
   report.times.push_back(std::move(series));
   return {};

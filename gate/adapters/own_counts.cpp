@@ -1,11 +1,7 @@
 #include "gate/adapters/own_counts.hpp"
 
-#include <algorithm>
-
 namespace weir::adapters {
 namespace {
-
-using Pick = config::ValueRule::Pick;
 
 // How many tokens (prefills, runs) the values are of; nothing where nobody can say.
 std::optional<std::int64_t> divisor_of(std::int64_t values, const unit::Metric& metric,
@@ -20,21 +16,16 @@ std::optional<std::int64_t> divisor_of(std::int64_t values, const unit::Metric& 
 }  // namespace
 
 bool add_own_count(profile::EngineReport& report, const unit::Metric& metric,
-                   const std::vector<std::int64_t>& values, std::optional<Pick> pick,
+                   const std::vector<std::int64_t>& values, bool of_all_tokens,
                    const profile::Asked& asked) {
   const auto count = std::ssize(values);
-  if (count == 1 || (pick && *pick != Pick::sum && *pick != Pick::all)) {
-    std::vector<std::int64_t> sorted = values;
-    std::ranges::sort(sorted);
-    report.counts[metric.name] = pick == Pick::max      ? sorted.back()
-                                 : pick == Pick::median ? sorted[sorted.size() / 2]
-                                 : pick == Pick::first  ? values.front()
-                                                        : values.back();
+  if (count == 1) {
+    report.counts[metric.name] = values.front();
     return true;
   }
   const std::int64_t repeats = std::max<std::int64_t>(asked.repeats, 1);
   const std::int64_t tokens = report.generated_tokens.value_or(asked.tokens) * repeats;
-  const bool of_all = pick == Pick::sum && metric.scope == unit::Scope::per_token && tokens > 0;
+  const bool of_all = of_all_tokens && metric.scope == unit::Scope::per_token && tokens > 0;
   const auto divisor = of_all ? std::optional(tokens) : divisor_of(count, metric, tokens, repeats);
   const auto share = divisor ? Rational::share(values, *divisor) : std::nullopt;
   if (!share) {

@@ -10,13 +10,12 @@ namespace weir::adapters {
 // where nobody can say what the values are of. `values`: as printed, in order, none negative, at
 // least one. A count that was printed several times is a share: their sum over what they are of.
 //
-// `pick` as in weir.yaml: first and last take one value, max and median one of all; sum says that
-// the values are of all tokens together. Left out: a count per token that was printed once for each
-// repetition or for each token (one more or fewer a repetition, for the prefill makes a token, too)
-// is the mean; any other count is their sum over the repetitions, if they are a multiple of them.
+// `of_all_tokens`: values of a count per token are of all tokens together. Else one that was
+// printed once for each repetition or for each token (one more or fewer a repetition, for the
+// prefill makes a token, too) is the mean. Any other count is their sum over the repetitions, if
+// they are a multiple of them.
 [[nodiscard]] bool add_own_count(profile::EngineReport& report, const unit::Metric& metric,
-                                 const std::vector<std::int64_t>& values,
-                                 std::optional<config::ValueRule::Pick> pick,
+                                 const std::vector<std::int64_t>& values, bool of_all_tokens,
                                  const profile::Asked& asked);
 
 }  // namespace weir::adapters

@@ -22,7 +22,7 @@ void take_counts(const Observed& observed, const profile::Asked& asked,
   for (const auto& count : observed.counts) {
     if (count.values.empty() || unit::find_metric(count.metric.name) != count.metric) continue;
     // What nobody can say the tokens of is in the report's warnings.
-    std::ignore = add_own_count(report, count.metric, count.values, std::nullopt, asked);
+    std::ignore = add_own_count(report, count.metric, count.values, false, asked);
   }
 }
 

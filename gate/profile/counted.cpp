@@ -195,6 +195,12 @@ void add_codes(const CellFacts& facts, const std::string& probe, const Records& 
   add_kernel_costs(profile);
 }
 
+// What the engine declares or weir knows by that name.
+std::optional<unit::Metric> metric_named(const EngineReport& report, const std::string& name) {
+  const unit::Metric* declared = look_up(report.count_metrics, name);
+  return declared != nullptr ? *declared : unit::find_metric(name);
+}
+
 // The engine's own counters: already per token or per prefill, so all runs should say the same.
 void add_own_counts(const CellFacts& facts, const Records& counted, Profile& profile) {
   std::map<std::string, std::pair<unit::Metric, std::vector<std::int64_t>>> seen;
@@ -202,11 +208,9 @@ void add_own_counts(const CellFacts& facts, const Records& counted, Profile& pro
     if (!record->report) continue;
     for (const auto& [name, count] : record->report->counts) {
       auto& [metric, counts] = seen[name];
-      const auto known = unit::find_metric(name);
-      metric = look_up(record->report->count_metrics, name,
-                       known ? *known
-                             : unit::custom_metric(name, unit::Kind::count, unit::Unit::count,
-                                                   unit::Better::lower));
+      metric = metric_named(*record->report, name)
+                   .value_or(unit::custom_metric(name, unit::Kind::count, unit::Unit::count,
+                                                 unit::Better::lower));
       counts.push_back(count);
     }
   }
@@ -241,9 +245,7 @@ void add_shares(const CellFacts& facts, const Records& counted, Profile& profile
     if (!record->report || record->asked.tokens < longest) continue;
     for (const auto& [name, share] : record->report->shares) {
       auto& [metric, shares] = seen[name];
-      metric = unit::find_metric(name);
-      const unit::Metric* declared = look_up(record->report->count_metrics, name);
-      if (declared != nullptr) metric = *declared;
+      metric = metric_named(*record->report, name);
       shares.push_back(share);
     }
   }

@@ -77,16 +77,15 @@ TEST_P(OwnCounters, ThatDifferFromTokenToTokenAreRedInTheGateWithTheShare) {
 }
 
 TEST_P(OwnCounters, ThatDifferAreRedBetweenTwoPrograms) {
+  const std::vector<std::string> against{
+      "gate", "--counts-only", "--json",   "-",        "--against", "--",
+      "env",  "SLOW=none",     "./engine", GetParam(), "{tokens}"};
+  slow("none");
+  const Ended same = weir(scratch_, against);
+  EXPECT_EQ(same.exit_code, 0) << same.err;
   for (const auto& [which, share] : k_slow) {
-    slow("none");
-    const Ended ended =
-        weir(scratch_, {"gate", "--counts-only", "--json", "-", "--against", "--", "env",
-                        "SLOW=none", "./engine", std::string(GetParam()), "{tokens}"});
-    EXPECT_EQ(ended.exit_code, 0) << ended.err;
     slow(which);
-    const Ended other =
-        weir(scratch_, {"gate", "--counts-only", "--json", "-", "--against", "--", "env",
-                        "SLOW=none", "./engine", std::string(GetParam()), "{tokens}"});
+    const Ended other = weir(scratch_, against);
     EXPECT_EQ(other.exit_code, 1) << other.err;
     const Json cell = cell_of(json_of(other), "mine/m/metal/decode");
     EXPECT_EQ(metric_of(cell, "dispatches_per_token")["current_text"], share) << which;
@@ -96,12 +95,14 @@ TEST_P(OwnCounters, ThatDifferAreRedBetweenTwoPrograms) {
 // The output itself, by the verbs that read files.
 TEST_P(OwnCounters, AreComparedAndExplainedByTheirMeans) {
   if (std::string(GetParam()) == "generic") return;  // only weir.yaml says how it is read
+  const auto print = [&](const std::string& slow, const std::string& file) {
+    const std::string line = fmt::format("cd '{}' && SLOW={} ./engine {} 12 > {} 2>&1",
+                                         scratch_.path().string(), slow, GetParam(), file);
+    ASSERT_EQ(std::system(line.c_str()), 0);
+  };
+  print("none", "good.txt");
   for (const auto& [which, share] : k_slow) {
-    for (const auto& [file, slow] : {std::pair{"good", "none"}, {"bad", which.c_str()}}) {
-      const std::string line = fmt::format("cd '{}' && SLOW={} ./engine {} 12 > {}.txt 2>&1",
-                                           scratch_.path().string(), slow, GetParam(), file);
-      ASSERT_EQ(std::system(line.c_str()), 0);
-    }
+    print(which, "bad.txt");
     const Ended compared = weir(scratch_, {"compare", "good.txt", "bad.txt"});
     const Ended explained = weir(scratch_, {"explain", "good.txt", "bad.txt"});
     EXPECT_THAT(explained.out, HasSubstr(share)) << which;
