@@ -41,6 +41,7 @@ CellDocument document_of(const CellVerdict& cell, bool to_keep) {
   document.kernels = changed_words(cell.kernels);
   document.functions = function_words(cell.functions);
   document.ops = changed_words(cell.ops);
+  to_keep = to_keep && cell.verdict != Outcome::fail && cell.verdict != Outcome::error;
   for (const MetricVerdict& metric : cell.metrics) {
     document.rows.push_back({&metric, words(metric, to_keep)});
     if (document.reason.empty() && metric.verdict == cell.verdict) document.reason = metric.reason;

@@ -244,6 +244,13 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
       cell.notes.emplace_back("no limit applies here: nothing was judged");
     }
   }
+  // Of a cell that fails for another reason, nothing is to be accepted.
+  if (cell.verdict == Outcome::improved) {
+    for (MetricVerdict& metric : cell.metrics) {
+      if (metric.verdict != Outcome::improved || metric.metric.kind != unit::Kind::count) continue;
+      metric.reason += ": accept it as the new baseline";
+    }
+  }
   if (question.base != nullptr && !question.base->reason.empty() && cell.verdict == Outcome::fail) {
     cell.notes.push_back("the baseline was accepted with the reason: " + question.base->reason);
   }

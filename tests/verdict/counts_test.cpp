@@ -55,6 +55,46 @@ TEST(Counts, FailInEitherDirectionUnlessTheWorkIsSeenToHaveStayed) {
   }
 }
 
+// 690/690/18 to 690/690/1: the device got the same work, whoever waits for it.
+TEST(Counts, OfWaitsImproveWhereTheDeviceGotTheSameWork) {
+  const struct {
+    std::map<std::string, std::int64_t> now;  // beside 65 dispatches, 46 barriers and 1 sync
+    Outcome syncs;
+    const char* says;
+  } cases[] = {
+      {{}, Outcome::improved, "18 to 1 (-17), with the same work on the device: accept it"},
+      {{{"copies_per_token", 2}}, Outcome::fail, "nothing here sees"},
+      {{{"dispatches_per_token", 64}}, Outcome::fail, "nothing here sees"},
+      {{{"dispatches_per_token", 66}}, Outcome::fail, "nothing here sees"},
+      {{{"barriers_per_token", 45}}, Outcome::fail, "nothing here sees"},
+      {{{"barriers_fixed", 4}}, Outcome::improved, "same work on the device"},
+  };
+  for (const auto& c : cases) {
+    Profile before = reference(), after = reference();
+    add_count(before, "syncs_per_token", 18);
+    for (const auto& [name, value] : c.now) add_count(after, name, value);
+    const MetricVerdict syncs = metric(judge(after, {stored(before)}), "syncs_per_token");
+    EXPECT_EQ(syncs.verdict, c.syncs) << c.says;
+    EXPECT_THAT(syncs.reason, HasSubstr(c.says));
+  }
+  // Where the engine itself says that it ran on the CPU, nothing improved.
+  Profile before = reference(), after = reference();
+  add_count(before, "syncs_per_token", 18);
+  after.placement.state = Placement::State::refuted;
+  EXPECT_EQ(metric(judge(after, {stored(before)}), "syncs_per_token").verdict, Outcome::fail);
+}
+
+TEST(Counts, ThatImproveInACellThatFailsAreNotToBeAccepted) {
+  Profile before = reference(), after = reference();
+  before.placement.state = after.placement.state = Placement::State::shown;
+  add_count(after, "dispatches_per_token", 60);
+  add_count(after, "barriers_per_token", 50);
+  const CellVerdict cell = judge(after, {stored(before)});
+  EXPECT_EQ(cell.verdict, Outcome::fail);
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::improved);
+  EXPECT_THAT(metric(cell, "dispatches_per_token").reason, ::testing::Not(HasSubstr("accept")));
+}
+
 TEST(Counts, TellWhatChangedInNumbers) {
   Profile after = reference();
   add_count(after, "dispatches_per_token", 77);
