@@ -158,6 +158,23 @@ class Description {
     line.last = line.first + slope * (count - 1);
   }
 
+  // What a step moved, from the line before it to the line behind it.
+  [[nodiscard]] double jump_of(const Change& step) const {
+    const auto behind = std::ranges::find(lines_, step.index, &Line::begin);
+    return behind->first - std::prev(behind)->last;
+  }
+
+  // What the steps on a drift moved: they tell it themselves.
+  [[nodiscard]] double jumps_on(const Change& drift) const {
+    double sum = 0;
+    for (const Change& one : found_.changes) {
+      const bool on_it =
+          one.kind == ChangeKind::step && one.index >= drift.index && one.index < drift.end;
+      if (on_it) sum += jump_of(one);
+    }
+    return sum;
+  }
+
   void put_sizes() {
     const double sds = normal_quantile(1 - policy_.interval_level / 2);
     for (std::size_t i = 0; i < found_.changes.size(); ++i) {
@@ -174,7 +191,8 @@ class Description {
                        (change.kind == ChangeKind::drift && std::prev(behind)->sloped);
       const Line& front = own ? *behind : *std::prev(behind);
       const double before = own ? front.first : front.last;
-      const double after = change.kind == ChangeKind::step ? behind->first : last->last;
+      const double after =
+          change.kind == ChangeKind::step ? behind->first : last->last - jumps_on(change);
       const double spread = std::sqrt(variance(front) + variance(*last));
       const double reach = sds * noise_[i] * spread;
       change.before = shown(before);

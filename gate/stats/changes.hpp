@@ -21,11 +21,12 @@ enum class ChangeKind {
 
 struct Change {
   ChangeKind kind = ChangeKind::step;
-  std::size_t index = 0;         // 0-based place of the first changed point; never 0
-  std::size_t end = 0;           // step: index; drift: one past the last point that still moved
-  std::size_t found = 0;         // the night that found it
-  bool settled = false;          // its kind and place change no more
-  double before = 0, after = 0;  // levels, in the unit of the values; drift: at its two ends
+  std::size_t index = 0;  // 0-based place of the first changed point; never 0
+  std::size_t end = 0;    // step: index; drift: one past the last point that still moved
+  std::size_t found = 0;  // the night that found it
+  bool settled = false;   // its kind and place change no more
+  // Levels, in the unit of the values. Drift: at its two ends, as if no step were on it.
+  double before = 0, after = 0;
   // Relative: after / before - 1; absolute, after - before, where `relative` is off (some value of
   // the series is 0 or below, or of a count `before` is 0).
   double size = 0;

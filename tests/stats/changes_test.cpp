@@ -265,6 +265,10 @@ TEST(Changes, QuietMachinesShowDriftsAndStepsOnThem) {
              change.size > -0.18;
     })) << seed;
     EXPECT_LT(two.levels.back().last, two.levels.front().first * 0.87) << seed;
+    for (const Change& change : two.changes) {  // what the step moved is told by the step alone
+      if (change.kind != ChangeKind::drift) continue;
+      EXPECT_NEAR(change.size, std::exp(-0.0595) - 1, 0.03) << seed;
+    }
   }
 }
 

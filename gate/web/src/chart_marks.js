@@ -94,13 +94,17 @@ export function drawLevels(u, series, paint) {
   ctx.strokeStyle = paint.text;
   ctx.lineWidth = devicePixelRatio;
   ctx.beginPath();
+  let drift = null; // goes on behind a step
   changes.forEach((change, i) => {
-    const before = i ? (changes[i - 1].end ?? changes[i - 1].index) : 0;
     const next = i + 1 < changes.length ? changes[i + 1].index : series.value.length;
-    if (i === 0) line(u, before, change.index - 1, change.before, change.before);
-    const settled = change.kind === 'drift' ? Math.max(change.end - 1, change.index) : change.index;
-    if (change.kind === 'drift') line(u, change.index, settled, change.before, change.after);
-    line(u, settled, next - 1, change.after, change.after);
+    if (i === 0) line(u, 0, change.index - 1, change.before, change.before);
+    if (change.kind === 'drift') drift = change;
+    const from = change.kind === 'drift' ? change.before : change.after;
+    const last = drift ? Math.max(Math.min(drift.end, next) - 1, change.index) : change.index;
+    const nights = drift ? Math.max(drift.end - 1 - drift.index, 1) : 1;
+    const level = from + (drift ? ((drift.after - drift.before) * (last - change.index)) / nights : 0);
+    line(u, change.index, last, from, level);
+    line(u, last, next - 1, level, level);
   });
   ctx.stroke();
   ctx.restore();
