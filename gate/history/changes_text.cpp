@@ -73,7 +73,7 @@ std::string size_words(const Metric& metric, const SeriesChange& change) {
   const char* way = change.size < 0 ? "fell" : "grew";
   const bool count = metric.kind == unit::Kind::count;
   if (count || !change.relative) {
-    return fmt::format("{} by {:g}", way, std::abs(change.after - change.before));
+    return fmt::format("{} by {:.10g}", way, std::abs(change.after - change.before));
   }
   std::string words = fmt::format("{} by {}", way, percents(change.size));
   if (change.low != change.high) {
@@ -96,7 +96,8 @@ std::string level_words(const Metric& metric, const SeriesChange& change) {
 std::string changes_text(const History& history, const std::vector<SeriesChange>& changes,
                          std::size_t width) {
   std::string out, cell;
-  for (const SeriesChange& change : changes) {
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const SeriesChange& change = changes[i];
     const Series& series = history.series[change.series];
     const std::string heading =
         (series.project == "default" ? "" : series.project + ": ") + series.cell;
@@ -108,7 +109,11 @@ std::string changes_text(const History& history, const std::vector<SeriesChange>
         fmt::format("  {:<7}  {} {}  {}", mark_of(change), metric_words(series.metric),
                     size_words(series.metric, change), level_words(series.metric, change)),
         "           " + where_words(history, change)};
-    if (!change.settled)
+    // Another change behind it, or a level behind a drift: it is over.
+    const bool goes_on =
+        (i + 1 == changes.size() || changes[i + 1].series != change.series) &&
+        (change.kind != stats::ChangeKind::drift || change.end == series.points.size());
+    if (!change.settled && goes_on)
       lines.emplace_back("           found lately: it may still turn out a drift or a step");
     if (change.new_class) lines.push_back("           " + class_words(*change.new_class));
     if (change.known) {

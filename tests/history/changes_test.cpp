@@ -161,6 +161,24 @@ TEST(HistoryChanges, InWordsFitATerminalAndAnIssueWhateverTheyAreCalled) {
   EXPECT_THAT(issue.title, HasSubstr("decode tok/s"));
 }
 
+TEST(HistoryChanges, AreFoundLatelyOnlyWhileTheyGoOn) {
+  SeriesOfNights nights = rate_that_falls(40, 15);
+  auto found = nights.changes();
+  ASSERT_THAT(found, SizeIs(1));
+  found[0].settled = false;
+  EXPECT_THAT(changes_text(nights.history_, found, 80), HasSubstr("found lately"));
+  SeriesChange drift = found[0];
+  drift.kind = stats::ChangeKind::drift;
+  drift.end = 50;
+  EXPECT_THAT(changes_text(nights.history_, {drift}, 80), ::testing::Not(HasSubstr("lately")));
+  drift.end = 55;
+  EXPECT_THAT(changes_text(nights.history_, {drift}, 80), HasSubstr("found lately"));
+  SeriesChange later = found[0];
+  later.settled = true;
+  EXPECT_THAT(changes_text(nights.history_, {drift, later}, 80),
+              ::testing::Not(HasSubstr("lately")));
+}
+
 TEST(HistoryChanges, WithoutCommitsGoByTime) {
   SeriesOfNights nights("decode_tokens_per_second");
   for (std::size_t i = 0; i < 40; ++i) nights.night((i < 25 ? 10 : 8) * noise(i), 0, false);
