@@ -93,12 +93,29 @@ bool read_statistics(std::string_view line, Observed& observed) {
   return true;
 }
 
-// "Metal stats: 994 dispatches, 690 barriers, 1 syncs", of one token.
+// The device that a line has counters of; `scan` goes on behind its colon. `what`: the word
+// between.
+std::string_view take_device(Scan& scan, std::string_view what) {
+  for (const std::string_view device : {"Metal", "CUDA", "ROCm", "Vulkan", "WebGPU"}) {
+    Scan line = scan;
+    if (!line.until(device)) continue;
+    line.take(what);
+    if (!line.take(":")) continue;
+    scan = line;
+    return device;
+  }
+  return {};
+}
+
+void name_backend(std::string_view device, Observed& observed) {
+  if (!observed.context.backend) observed.context.backend = device;
+}
+
+// "Metal stats: 994 dispatches, 690 barriers, 1 syncs" or "CUDA: 994 dispatches", of one token.
 bool read_counters_line(std::string_view line, Observed& observed) {
   Scan scan(line);
-  if (!scan.until("Metal")) return false;
-  scan.take("stats");
-  if (!scan.take(":")) return false;
+  const std::string_view device = take_device(scan, "stats");
+  if (device.empty()) return false;
   bool any = false;
   for (const auto& [name, metric] : {std::pair{"dispatch", "dispatches_per_token"},
                                      {"barrier", "barriers_per_token"},
@@ -110,6 +127,7 @@ bool read_counters_line(std::string_view line, Observed& observed) {
     if (!scan.take("es")) scan.take("s");
     scan.take(",");
     count_of(observed, metric).values.push_back(*value);
+    name_backend(device, observed);
     any = true;
   }
   return any;
@@ -207,7 +225,8 @@ class Tokens {
 
   bool take_counter(std::string_view line) {
     Scan scan(line);
-    if (scan.take("Metal counters:") && scan.done()) {
+    if (const auto device = take_device(scan, "counters"); !device.empty() && scan.done()) {
+      name_backend(device, observed_);
       in_counters_ = true;
       in_token_ = false;
       return true;
@@ -356,11 +375,15 @@ bool read_complaint(std::string_view line, Observed& observed) {
 }  // namespace
 
 int recognises(const Printed& printed) {
-  const bool token =
-      printed.begins("Token ") && std::ranges::any_of(printed.lines(), [](std::string_view line) {
-        return token_of(line).has_value();
-      });
-  return token ? 70 : 0;
+  const auto is_ours = [](std::string_view line) {
+    Observed none;
+    Scan scan(line);
+    const bool heads = !take_device(scan, "counters").empty() && scan.done();
+    return heads || token_of(line) || read_counters_line(line, none);
+  };
+  const bool likely =
+      printed.begins("Token ") || printed.holds(" dispatches") || printed.holds(" counters:");
+  return likely && std::ranges::any_of(printed.lines(), is_ours) ? 70 : 0;
 }
 
 void read(const Printed& printed, Observed& observed) {
@@ -391,7 +414,6 @@ const weir::adapters::Format weir::adapters::k_agave(
     agave::read,
     {{90, {"\xE2\x94\x80\xE2\x94\x80 Profile (", "^agave "}},
      {85, {"\"tok_per_sec\"", "\"ns_median\"", "\"kv_heads\" & \"file_size_human\""}},
-     {70, {"^Metal counters:", "^Metal: ", "Metal stats:"}},
      {80, {" tok/s\xC2\xB7", " tok/s \xC2\xB7 "}},
      {40,
       {"^Error: failed to open ' & ': error.", "^Valid options: auto, cpu, metal",

@@ -239,8 +239,9 @@ Result<profile::EngineReport> report_of(std::string_view format, const Output& o
   take_works(observed, output, report);
   const bool timed = output.pass == profile::Pass::timed;
   if (report.times.empty() && (timed || (report.counts.empty() && report.shares.empty()))) {
-    return fail(Code::data, "the engine's output has no {} ({})",
-                timed ? "rate or time" : "rate, time or count", format);
+    return fail(Code::data, "the engine's output has no {} ({}){}",
+                timed ? "rate or time" : "rate, time or count", format,
+                report.warnings.empty() ? "" : "; " + report.warnings.front());
   }
   report.prompt_tokens = observed.prompt_tokens;
   report.model = observed.context.model;

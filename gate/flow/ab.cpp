@@ -35,10 +35,21 @@ Result<const config::Preset*> preset_of(const std::string& asked, const std::str
               text::printable(asked), text::did_you_mean(asked, names), text::join(names));
 }
 
+// What an engine says did its work, as `device:` names it; nothing where it does not say, or names
+// something else.
+std::optional<std::string> device_said(const adapters::Format& format,
+                                       const adapters::Document& printed) {
+  const auto observed = adapters::read_as(format.name, printed);
+  if (!observed || !observed->context.backend) return std::nullopt;
+  std::string name = text::lower(*observed->context.backend);
+  if (name == "rocm") name = "hip";
+  return holds(unit::device_names(), name) ? std::optional(name) : std::nullopt;
+}
+
 // What one run of a program that nobody knows shows.
 struct Trial {
   std::string output{};        // the adapter that reads what it prints; "": none does
-  std::string device = "cpu";  // one on which a probe saw work
+  std::string device = "cpu";  // the engine's own word, or one on which a probe saw work
   bool is_counted = false;     // a probe saw something
 };
 Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::Probing& probing,
@@ -67,6 +78,10 @@ Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::P
                        });
     const bool dispatches = look_up(one.counts, "dispatches", 0) != 0;
     if (dispatches && unit::find_device_api(one.probe) != nullptr) trial.device = one.probe;
+  }
+  if (!formats.empty()) {
+    trial.device =
+        device_said(*formats.front(), {finished.out, finished.err}).value_or(trial.device);
   }
   return trial;
 }

@@ -44,6 +44,20 @@ std::vector<std::string> probes_of(const CellFacts& facts, const Records& counte
   return names;
 }
 
+bool reports_counts(const Records& counted) {
+  return std::ranges::any_of(counted, [](const RunRecord* record) {
+    return record->report && !(record->report->counts.empty() && record->report->shares.empty());
+  });
+}
+
+// The device that the probe sees was given work.
+bool saw_work(const std::string& probe, const Records& counted) {
+  return std::ranges::any_of(counted, [&](const RunRecord* record) {
+    const ProbeCounts& counts = *find_probe(*record, probe);
+    return count_of(counts, "dispatches") > 0 || count_of(counts, "submits") > 0;
+  });
+}
+
 bool saw_graphs(const Records& counted) {
   return std::ranges::any_of(counted, [](const RunRecord* record) {
     return count_of(*find_probe(*record, "ggml"), "graphs") > 0;
@@ -387,6 +401,11 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
   if (!lengths_hold(facts, counted, profile) || profile.errors.size() > errors_before) return;
   set_device(facts, counted, profile);
   for (const std::string& probe : probes) {
+    if (of_a_device(probe) && reports_counts(counted) && !saw_work(probe, counted)) {
+      add_once(profile.warnings,
+               fmt::format("the {} probe saw no work: the engine's own counters are taken", probe));
+      continue;
+    }
     add_probe_counts(facts, probe, counted, profile);
     if (of_a_device(probe) || probe == k_marks) add_kernels(facts, probe, counted, profile);
     if (of_a_device(probe) && !profile.codes) add_codes(facts, probe, counted, profile);

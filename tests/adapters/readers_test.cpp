@@ -113,6 +113,22 @@ TEST(Agave, CountsOfATokenComeInEitherForm) {
   EXPECT_THAT(about.warnings, Contains(HasSubstr("rounded")));
 }
 
+TEST(Agave, CountersAloneNameTheirDevice) {
+  for (const char* device : {"Metal", "CUDA", "ROCm", "Vulkan"}) {
+    for (const char* form : {"{} stats: 994 dispatches, 690 barriers, 1 syncs\n",
+                             "{}: 994 dispatches, 690 barriers, 1 syncs\n",
+                             "warning: {} stats: ~994 dispatches, 690 barriers, 1 sync\n",
+                             "{} counters:\nDispatches: 994\nBarriers: 690\nSyncs: 1\n"}) {
+      const std::string text = fmt::format(fmt::runtime(form), device);
+      const auto observed = read(text);
+      EXPECT_EQ(observed.format, "agave") << text;
+      EXPECT_EQ(observed.context.backend, device) << text;
+      EXPECT_THAT(counts_of(observed, "dispatches_per_token"), ElementsAre(994)) << text;
+      EXPECT_THAT(counts_of(observed, "syncs_per_token"), ElementsAre(1)) << text;
+    }
+  }
+}
+
 TEST(Agave, LayersOfATokenAddUpWhateverTheirListLeavesOut) {
   const auto observed = read(read_data("constructed-agave-per-token.txt"));
   ASSERT_EQ(observed.steps.size(), 2U);

@@ -10,15 +10,21 @@ namespace own_counters_test {
 using testing::HasSubstr;
 
 // `./engine FORMAT TOKENS`: a line of counters for each token, 690/690/1, and of the slow ones
-// 706/930/17: those that the variable SLOW or else the file "slow" names.
+// 706/930/17: those that the variable SLOW or else the file "slow" names. Behind TOKENS, what the
+// presets of Agave and hf2q say how many tokens with.
 constexpr const char* k_engine = R"(#!/bin/sh
 slow=${SLOW:-$(cat "$(dirname "$0")/slow")}
+case $3 in
+  -n) n=$4 ;;
+  --prompt) n=$6 ;;
+  *) n=$2 ;;
+esac
 i=1
-while [ $i -le "$2" ]; do
+while [ $i -le "$n" ]; do
   case $slow in
     third) is=$((i % 3)) ;;
     half) is=$((i % 2)) ;;
-    last) is=$(($2 - i)) ;;
+    last) is=$((n - i)) ;;
     *) is=1 ;;
   esac
   if [ $is = 0 ]; then d=706 b=930 s=17; else d=690 b=690 s=1; fi
@@ -29,7 +35,7 @@ while [ $i -le "$2" ]; do
   esac
   i=$((i + 1))
 done
-echo "$2 tokens, 41.5 tok/s"
+echo "$n tokens, 41.5 tok/s"
 )";
 
 // Of the 12 tokens that are asked for. 690 + 16 * 4/12, 690 + 16 * 6/12, 690 + 16 * 1/12.
@@ -90,6 +96,28 @@ TEST_P(OwnCounters, ThatDifferAreRedBetweenTwoPrograms) {
     const Json cell = cell_of(json_of(other), "mine/m/metal/decode");
     EXPECT_EQ(metric_of(cell, "dispatches_per_token")["current_text"], share) << which;
   }
+}
+
+TEST_P(OwnCounters, OfABaseThatFailsAreAnError) {
+  slow("none");
+  const Ended ended =
+      weir(scratch_, {"gate", "--counts-only", "--json", "-", "--against", "--", "false"});
+  EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
+  const Json cell = cell_of(json_of(ended), "mine/m/metal/decode");
+  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("the base could not measure this cell"));
+}
+
+// `weir ab` takes the device that the engine names: on Linux no probe sees Metal do anything.
+TEST_P(OwnCounters, AreComparedByAbOnTheDeviceThatTheEngineNames) {
+  if (std::string(GetParam()) == "generic") return;
+  slow("none");
+  const std::vector<std::string> words{"ab", "./engine", "--env",    "SLOW=third", "--json",
+                                       "-",  "--",       GetParam(), "12"};
+  const Ended ended = weir(scratch_, words);
+  EXPECT_EQ(ended.exit_code, 1) << ended.out << ended.err;
+  const Json verdict = json_of(ended);
+  ASSERT_EQ(verdict["cells"].size(), 1U) << ended.err;
+  EXPECT_EQ(verdict["cells"][0]["device"], "metal") << ended.err;
 }
 
 // The output itself, by the verbs that read files.

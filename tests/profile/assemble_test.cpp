@@ -190,6 +190,18 @@ TEST(Assemble, TakesTheSharesThatAServerReports) {
   EXPECT_EQ(exact(assemble(facts(), records), "draft_acceptance"), *Rational::make(3, 4));
 }
 
+TEST(Assemble, TakesTheEnginesOwnCountersWhereAProbeSawNoWork) {
+  std::vector<RunRecord> records{counted(0, 4, 0), counted(1, 8, 0), counted(2, 12, 0)};
+  for (RunRecord& record : records) {
+    record.probes[0].kernels.clear();
+    record.report->shares["dispatches_per_token"] = 690;
+  }
+  const Profile profile = assemble(facts(), records);
+  EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(690));
+  EXPECT_EQ(exact(profile, "barriers_per_token"), std::nullopt) << "nobody counted them";
+  EXPECT_THAT(profile.warnings, Contains(HasSubstr("the vulkan probe saw no work")));
+}
+
 TEST(Assemble, TakesSharesOfMetricsThatAreDeclared) {
   std::vector<RunRecord> records{counted(0, 4, 40), counted(1, 8, 80)};
   const unit::Metric own =
