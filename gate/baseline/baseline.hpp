@@ -78,6 +78,7 @@ struct Choice {
   Match match = Match::none;
   std::optional<Baseline> baseline;  // for nearest and same; for the others, what is shown beside
   std::string reason;                // one line for people; "" for same
+  bool base_failed = false;          // there was a base to measure, and it could not be
 };
 [[nodiscard]] Choice choose(const profile::Profile& candidate, std::span<const Baseline> stored);
 

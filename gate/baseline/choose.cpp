@@ -218,7 +218,7 @@ Choice choice_of(const profile::Profile& candidate, const profile::Profile& base
     std::string why = "the base could not measure this cell: " + base.errors.front();
     const auto last_words = text::lines(base.stderr_tail);
     if (!last_words.empty()) why += ": " + text::printable(last_words.back());
-    return {Choice::Match::none, std::nullopt, std::move(why)};
+    return {Choice::Match::none, std::nullopt, std::move(why), !profile::only_does_not_fit(base)};
   }
   Choice choice;
   choice.baseline = accept(base, std::nullopt, {});

@@ -20,7 +20,7 @@ bool counts_as_judged(Outcome outcome) { return judges(outcome) || outcome == Ou
 // Why nothing of a cell that was measured was compared.
 std::optional<std::string> why_not_compared(const Question& question, const CellVerdict& cell) {
   if (is_compared(cell) || cell.verdict == Outcome::skipped) return std::nullopt;
-  if (!question.candidate.errors.empty()) return std::nullopt;
+  if (!question.candidate.errors.empty() || question.choice.base_failed) return std::nullopt;
   if (question.base == nullptr && !question.choice.reason.empty()) return question.choice.reason;
   for (const MetricVerdict& metric : cell.metrics) {
     if (metric.verdict == Outcome::fresh && !metric.reason.empty()) return metric.reason;
@@ -234,6 +234,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
     append(cell.notes, base.pairs->notes);
   }
   if (candidate.errors.empty()) append(reasons, other_work(question));
+  if (reasons.empty() && base.choice.base_failed) reasons.push_back(base.choice.reason);
   cell.reason = text::join(reasons, "\n");
   if (!fold(cell)) {  // nothing could be judged
     if (candidate.counts_skipped && candidate.timed_runs == 0) {
