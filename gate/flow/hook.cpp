@@ -301,21 +301,21 @@ class PushJudge {
                                  : fmt::format("{}: the {} are over", group.name, limit));
         continue;
       }
-      WEIR_TRY(const auto verdict, measure_group(group, sides, not_judged));
-      if (!verdict) continue;
-      const Judged judged = judged_step(*verdict);
-      if (judged.tried == source::Tried::skipped) {
+      WEIR_TRY(const auto found, measure_group(group, sides, not_judged));
+      if (!found) continue;
+      const Judged judged = judged_step(found->verdict);
+      if (judged.tried == source::Tried::skipped && !found->engine_broke) {
         not_judged.push_back(judged.nothing ? group.name + ": no count of it can be judged here"
                                             : judged.reason);
         continue;
       }
-      const bool bad = judged.tried == source::Tried::bad;
+      const bool bad = judged.tried != source::Tried::good;
       if (bad) {
         ++broken;
       } else {
         ++passed;
       }
-      if (bad) job_.answer(verdict_text(job_, redacted(*verdict, redactor_)));
+      if (bad) job_.answer(verdict_text(job_, redacted(found->verdict, redactor_)));
     }
     spent_ += clock_.steady() - since_;
     failed_ = failed_ || broken > 0;
@@ -327,9 +327,12 @@ class PushJudge {
     return {};
   }
 
-  Result<std::optional<verdict::GateVerdict>> measure_group(const CellGroup& group,
-                                                            const Sides& sides,
-                                                            std::vector<std::string>& not_judged) {
+  struct Found {
+    verdict::GateVerdict verdict;
+    bool engine_broke = false;  // what is pushed ended with an error, and its base did not
+  };
+  Result<std::optional<Found>> measure_group(const CellGroup& group, const Sides& sides,
+                                             std::vector<std::string>& not_judged) {
     WEIR_TRY(Loaded loaded, load_config(job_));
     std::erase_if(loaded.cells,
                   [&](const config::Cell& cell) { return !group.cells.contains(cell.key.str()); });
@@ -346,7 +349,12 @@ class PushJudge {
       return std::nullopt;
     }
     const StoredBaselines none(files_, sys::join_path(measured->folder, "no-baselines"));
-    return judge_beside(*measured, none, policy_of(*measured, false), files_);
+    WEIR_TRY(auto verdict, judge_beside(*measured, none, policy_of(*measured, false), files_));
+    bool broke = false;
+    for (std::size_t i = 0; i < measured->profiles.size(); ++i) {
+      broke |= measured->profiles[i].engine_ended && !measured->beside->counts[i].base_failed;
+    }
+    return Found{std::move(verdict), broke};
   }
 
   const Job& job_;

@@ -40,6 +40,8 @@ bool add_errors(const Records& records, std::string_view pass, Profile& profile)
     const auto error = error_of(*record);
     if (!error) continue;
     if (!record->stderr_tail.empty()) profile.stderr_tail = record->stderr_tail;
+    profile.engine_ended |= record->ended == Ended::signaled ||
+                            (record->ended == Ended::exited && record->exit_code != 0);
     auto* known = first_of(seen, [&](const auto& item) { return item.first == *error; });
     if (known == nullptr) {
       seen.emplace_back(*error, 1);

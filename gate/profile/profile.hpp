@@ -117,6 +117,8 @@ struct Profile {
   WorkDone work;
   // Passes that could not be measured. A cell with an error still has what its other pass gave.
   std::vector<std::string> errors;
+  bool engine_ended =
+      false;  // among them: an engine ended by itself, with an exit code or a signal
   std::string stderr_tail;
   // Why nothing could be counted although nothing went wrong ("no probe sees cpu").
   std::optional<std::string> counts_skipped;

@@ -48,6 +48,8 @@ class EngineProject : public testing::Test {
              "#include <stdio.h>\n#include <stdlib.h>\n#include <unistd.h>\n"
              "#include \"version.h\"\nint main(void) {\n"
              "  if (getenv(\"HANG\")) pause();\n"
+             "  if (getenv(\"BREAK\") && DISPATCHES > 65) {\n"
+             "    fputs(\"out of registers\\n\", stderr);\n    return 9;\n  }\n"
              "  printf(\"%d dispatches, 1 syncs\\n(%.4f tok/s)\\n\", DISPATCHES, 1e6 / "
              "MICROSECONDS);\n  return 0;\n}\n");
       }

@@ -192,6 +192,15 @@ TEST_F(Hook, RunsTheHookThatWasThereFirstAndGivesItBack) {
   EXPECT_FALSE(fs::exists(place));
 }
 
+TEST_F(Hook, KeepsAPushBackWhoseEngineEndsWithAnErrorAndShowsItsWords) {
+  hook({"install", "--build"});
+  const Ended pushed = push("origin " + sha(6) + ":main", "BREAK=1");
+  EXPECT_NE(pushed.exit_code, 0) << pushed.out;
+  EXPECT_THAT(pushed.out, HasSubstr("exited with code 9"));
+  EXPECT_THAT(pushed.out, HasSubstr("out of registers"));
+  EXPECT_EQ(remote("main"), sha(1));
+}
+
 TEST_F(Hook, EndsAnEngineThatHangsWhenTheTimeIsOver) {
   hook({"install", "--build", "--time-limit", "20s"});  // in which any machine comes to the engine
   const Ended pushed = push("origin " + sha(6) + ":main", "HANG=1");
