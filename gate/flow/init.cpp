@@ -56,13 +56,18 @@ Result<std::string> write_new(bool github, const std::string& root, const config
     made.front().first = ".gitlab/weir.yml";
     then += "; .gitlab-ci.yml takes it in by\n          include: [{local: /.gitlab/weir.yml}]";
   }
-  for (const auto& [name, text] : made) {
-    if (files.exists(sys::join_path(root, name))) {
-      return fmt::format("  kept    {}: it is there already; move it away to get a new one\n",
-                         name);
-    }
-  }
+  // Written together or not at all: each needs the other as it is made here.
   std::string said;
+  const auto there = [&](const auto& one) { return files.exists(sys::join_path(root, one.first)); };
+  if (std::ranges::any_of(made, there)) {
+    for (const auto& one : made) {
+      said += fmt::format(fmt::runtime(there(one) ? "  kept    {}: it is there already; move it "
+                                                    "away to get a new one\n"
+                                                  : "  not written  {}: it goes with a new one\n"),
+                          one.first);
+    }
+    return said;
+  }
   for (const auto& [name, text] : made) {
     const std::string place = sys::join_path(root, name);
     WEIR_CHECK(files.make_dirs(sys::folder_of(place)));
