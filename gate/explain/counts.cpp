@@ -104,13 +104,17 @@ std::string where_to_look(const Board& board, const Fit& fit) {
 }
 
 void per_layer(Board& board, const std::vector<Amount>& amounts, const Fit& fit, Finding finding) {
-  finding.kind = kind::sync_per_layer;
-  finding.headline =
-      fmt::format("A CPU step came in between GPU steps, {}.", in_layers(fit, fit.term(0)->each));
-  finding.cause =
-      "a split or copy moved from a kernel to the CPU, which has to wait for the GPU before and "
-      "after.";
-  finding.look_at = where_to_look(board, fit);
+  const bool more = amounts.front().delta > k_none;
+  finding.kind = more ? kind::sync_per_layer : kind::sync_removed;
+  finding.headline = fmt::format("A CPU step {}, {}.",
+                                 more ? "came in between GPU steps" : "between GPU steps is gone",
+                                 in_layers(fit, std::abs(fit.term(0)->each)));
+  if (more) {
+    finding.cause =
+        "a split or copy moved from a kernel to the CPU, which has to wait for the GPU before and "
+        "after.";
+    finding.look_at = where_to_look(board, fit);
+  }
   board.take("syncs");
   double units = k_sync_units * size_of(amounts.front().delta);
   for (const Term& one : fit.terms) {
@@ -207,6 +211,19 @@ bool find_submissions(Board& board, const ExactCounts& waits) {
   return true;
 }
 
+// One before a dispatch and one behind it.
+bool stand_between(const Rational& barriers, const Rational& dispatches) {
+  return size_of(barriers) <= 2 * size_of(dispatches) + 2;
+}
+
+// "15 more barriers beside each of 16 more dispatches"; "" where it does not divide.
+std::string beside_each(const Rational& barriers, const Rational& dispatches) {
+  const auto each = std::abs(barriers.numerator()), of = std::abs(dispatches.numerator());
+  if (!barriers.whole() || !dispatches.whole() || of < 2 || each % of != 0) return "";
+  const std::string_view more = barriers > k_none ? "more" : "fewer";
+  return fmt::format("{} {} barriers beside each of {} {} dispatches", each / of, more, of, more);
+}
+
 }  // namespace
 
 void find_batches(Board& board) {
@@ -267,7 +284,7 @@ void find_syncs(Board& board) {
   const auto works = exact_counts(board.evidence, "dispatches");
   if (waits && find_submissions(board, *waits)) return;
   const bool each = waits && works && goes_with(*waits, *works);
-  if (more && !each) {
+  if ((more || board.found.kernels.empty()) && !each) {
     Finding finding = board.about(kind::sync_per_layer, base);
     const std::vector<Amount> amounts = amounts_of(board, bases);
     const auto fit = arithmetic(board, amounts, finding);
@@ -298,8 +315,9 @@ void find_syncs(Board& board) {
   }
   board.take(base);
   board.take("backend_syncs");
-  // Work that is gone is no longer waited for: that comes first.
-  const bool gone = !board.found.kernels.empty() || board.open("dispatches") < k_none;
+  // Work that is gone is no longer waited for: that comes first. A step of the CPU that is gone
+  // takes a wait and at most a dispatch along.
+  const bool gone = !board.found.kernels.empty() || board.open("dispatches") < delta;
   const bool follows = each || cut || (!more && gone) || hidden;
   board.add(std::move(finding), k_sync_units * size_of(delta), follows ? 2 : 1);
 }
@@ -314,9 +332,9 @@ void find_totals(Board& board) {
                                        : kind::op_removed,
                                 "dispatches");
   std::vector<Amount> amounts = amounts_of(board, {"dispatches"});
-  // Barriers stand between dispatches: they come and go with them.
+  // Barriers stand between dispatches: they come and go with them, unless there are more.
   const Rational barriers = board.open("barriers");
-  if (barriers != k_none && (barriers > k_none) == more) {
+  if (barriers != k_none && (barriers > k_none) == more && stand_between(barriers, dispatches)) {
     amounts.push_back({"barriers", barriers});
     board.take("barriers");
   }
@@ -348,15 +366,18 @@ void find_barriers(Board& board) {
   // or code, the same barriers.
   double explained = 0;
   for (const Board::Entry& entry : board.entries) explained += entry.rank < 3 ? entry.units : 0;
-  const bool with_kernels = goes_along(dispatches) || kernels_changed;
-  if (with_kernels && size_of(barriers) <= 2 * explained + 2) return;
+  if (kernels_changed && size_of(barriers) <= 2 * explained + 2) return;
+  if (goes_along(dispatches) && !kernels_changed && stand_between(barriers, dispatches)) return;
   Finding finding = board.about(more ? kind::batching_lost : kind::batching_gained, "barriers");
   const bool known = counted(board.evidence, "dispatches");
-  finding.headline = fmt::format("Batching{} {}: {} barriers{}{}.", known ? "" : " seems",
-                                 more ? "lost" : "gained", signed_text(barriers), board.per(),
-                                 !known                 ? "; dispatches are not known"
-                                 : dispatches == k_none ? " between the same dispatches"
-                                                        : ", more than dispatches explain");
+  const std::string each = goes_along(dispatches) ? beside_each(barriers, dispatches) : "";
+  finding.headline = fmt::format(
+      "Batching{} {}: {}.", known ? "" : " seems", more ? "lost" : "gained",
+      !each.empty() ? each
+                    : fmt::format("{} barriers{}{}", signed_text(barriers), board.per(),
+                                  !known                 ? "; dispatches are not known"
+                                  : dispatches == k_none ? " between the same dispatches"
+                                                         : ", more than dispatches explain"));
   arithmetic(board, amounts_of(board, {"barriers"}), finding);
   if (more) {
     finding.cause =
@@ -364,7 +385,8 @@ void find_barriers(Board& board) {
         "followed by a barrier.";
     finding.look_at = "the order of the graph's nodes, and what is timed or logged op by op.";
   }
-  board.add(std::move(finding), size_of(barriers));
+  // Beside dispatches a barrier is the smaller part of what is new.
+  board.add(std::move(finding), each.empty() ? size_of(barriers) : size_of(barriers) / 2);
 }
 
 void find_splits(Board& board) {

@@ -78,6 +78,25 @@ TEST(AgavesRegression, IsToldWithoutAModelToo) {
   ASSERT_NE(best(why), nullptr);
   EXPECT_EQ(best(why)->kind, "sync_added");
   EXPECT_TRUE(best(why)->layers.empty());
+  ASSERT_EQ(why.findings.size(), 3U) << "waits, barriers, dispatches";
+  EXPECT_EQ(why.findings[1].kind, "batching_lost");
+  EXPECT_EQ(why.findings[1].headline,
+            "Batching lost: 15 more barriers beside each of 16 more dispatches.");
+  EXPECT_EQ(why.findings[2].metric, "dispatches_per_token");
+}
+
+TEST(AgavesRegression, UndoneNamesTheStepOfTheCpuThatIsGoneFirst) {
+  const ModelFacts model = test::qwen();
+  const auto with = explained(counts(706, 930, 17), counts(690, 690, 1), &model);
+  ASSERT_NE(best(with), nullptr);
+  EXPECT_EQ(best(with)->headline,
+            "A CPU step between GPU steps is gone, once in each layer that has blk.*.ssm_*.");
+  EXPECT_EQ(best(with)->kind, "sync_removed");
+  const auto without = explained(counts(706, 930, 17), counts(690, 690, 1));
+  ASSERT_EQ(without.findings.size(), 3U);
+  EXPECT_EQ(without.findings[0].kind, "sync_removed");
+  EXPECT_EQ(without.findings[1].headline,
+            "Batching gained: 15 fewer barriers beside each of 16 fewer dispatches.");
 }
 
 }  // namespace agave_test
