@@ -104,6 +104,12 @@ Check fusions(const Seen& seen) {
   return unknown(gate ? "kernels were not compared" : "kernels have no names here");
 }
 
+Check quantizations(const Options& options) {
+  const auto& others = options.other_quantizations;
+  if (others.empty()) return unknown("no other model of this shape is in the run");
+  return fine("in this run: " + text::join(others));
+}
+
 Check batching(const Seen& seen) {
   if (seen.found(kind::batching_lost)) return wrong("batching was lost");
   if (counted(seen.evidence, "barriers")) return fine("as much as before");
@@ -167,8 +173,7 @@ std::vector<Check> checklist_of(const Evidence& evidence, const Options& options
       at_most(seen, "syncs_per_token", "Syncs"),
       at_most(seen, "dispatches_per_token", "Dispatches"),
       check("The slowest operation is known", slowest(seen)),
-      check("As fast as other quantizations of the model",
-            unknown("a matter of other cells: weir compare")),
+      check("Compared with other quantizations of the model", quantizations(options)),
       check("No op runs on the CPU unasked", fallbacks(seen)),
       check("Work that may overlap is batched", batching(seen)),
       check("Ops in a row are fused", fusions(seen)),

@@ -56,7 +56,8 @@ std::optional<unit::Scope> scope_of(const Evidence& evidence,
   for (const verdict::MetricVerdict& one : metrics) {
     const unit::Metric& metric = one.metric;
     if (metric.kind != unit::Kind::count || metric.scope == unit::Scope::fixed) continue;
-    if (evidence.after.metrics.contains(metric.name)) told.push_back(metric.scope);
+    const auto& sides = evidence.before.metrics.empty() ? evidence.after : evidence.before;
+    if (sides.metrics.contains(metric.name)) told.push_back(metric.scope);
   }
   if (told.empty()) return std::nullopt;
   const auto* found = first_of(k_scopes, [&](unit::Scope scope) { return holds(told, scope); });
@@ -222,13 +223,16 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
   evidence.gate = judgement_of(cell);
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     const bool judged = decided(metric) || metric.nature == profile::Nature::exact;
-    if (!metric.baseline || !metric.current || !judged) continue;
+    if (!metric.current || !judged) continue;
     if (metric.metric.name == verdict::k_cell_metric) continue;  // it is gone: no work to explain
     // Kernels that changed are told below, by their own names.
     if (unit::names_work(metric.metric.name) && metric.metric.kind == unit::Kind::count) continue;
     if (unit::is_summed_cost(metric.metric.base)) continue;
     const std::string& name = metric.metric.name;
-    evidence.before.metrics[name] = known_of(metric.baseline, metric.baseline_text, metric.nature);
+    if (metric.baseline) {
+      evidence.before.metrics[name] =
+          known_of(metric.baseline, metric.baseline_text, metric.nature);
+    }
     evidence.after.metrics[name] = known_of(metric.current, metric.current_text, metric.nature);
     evidence.length = longest(evidence.length, metric.metric);
   }

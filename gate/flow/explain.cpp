@@ -146,6 +146,25 @@ struct Rulebook {
     }
     return explain::explain(evidence, model_of(cell), settings);
   }
+  // What the other models of its shape in `gate` do in the cell's place.
+  [[nodiscard]] std::vector<std::string> other_quantizations(const verdict::GateVerdict& gate,
+                                                             const profile::CellKey& cell) {
+    std::vector<std::string> others;
+    const explain::ModelFacts* mine = model_of(cell);
+    if (named || mine == nullptr || mine->layers == 0) return others;
+    for (const verdict::CellVerdict& other : gate.cells) {
+      profile::CellKey same = other.cell;
+      same.model = cell.model;
+      const explain::ModelFacts* facts = model_of(other.cell);
+      if (other.cell == cell || same != cell || facts == nullptr || *facts != *mine) continue;
+      const auto* rate = first_of(other.metrics, [](const verdict::MetricVerdict& metric) {
+        return metric.metric.name == "decode_tokens_per_second" && metric.current;
+      });
+      others.push_back(other.cell.model +
+                       (rate ? " " + unit::show(rate->metric, *rate->current) : ""));
+    }
+    return others;
+  }
   [[nodiscard]] Explanation shown(Explanation why) const {
     return run != nullptr ? redacted(std::move(why), run->known.redactor) : why;
   }
@@ -189,6 +208,7 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options) {
   std::vector<Explanation> all;
   for (const verdict::CellVerdict& cell : judged.gate.cells) {
     if (!job.asked.wants(cell.cell.str())) continue;
+    book.settings.other_quantizations = book.other_quantizations(judged.gate, cell.cell);
     auto why = book.explained(explain::evidence_of(cell), cell.cell);
     // The gate knew the model and the true names, and its rules were held against these.
     if (book.model_of(cell.cell) == nullptr && !cell.findings.empty()) {

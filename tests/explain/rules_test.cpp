@@ -104,7 +104,34 @@ TEST(Checklist, TicksWhatTheMeasurementAnswers) {
   ASSERT_EQ(why.checklist.size(), 8U) << "Agave's list has eight points";
   EXPECT_EQ(why.checklist[1].answer, Check::Answer::wrong) << "17 syncs";
   EXPECT_EQ(why.checklist[3].answer, Check::Answer::unknown) << "no op was timed";
+  EXPECT_EQ(why.checklist[4].answer, Check::Answer::unknown) << "no other model";
   EXPECT_EQ(why.checklist[5].answer, Check::Answer::unknown) << "no probe saw ops";
+}
+
+TEST(Checklist, OfANewCellLooksAtTheCountsThatTheVerdictHolds) {
+  verdict::CellVerdict cell;
+  cell.cell = *profile::CellKey::parse("e/m/metal/decode");
+  cell.device = "metal";
+  cell.verdict = verdict::Outcome::fresh;
+  for (const auto& [name, count] :
+       {std::pair{"dispatches_per_token", 706}, {"syncs_per_token", 17}}) {
+    verdict::MetricVerdict metric;
+    metric.metric = *unit::find_metric(name);
+    metric.nature = profile::Nature::exact;
+    metric.current = count;
+    metric.current_text = std::to_string(count);
+    metric.verdict = verdict::Outcome::fresh;
+    cell.metrics.push_back(metric);
+  }
+  Options options{default_bands(), {}};
+  options.other_quantizations = {"q8_0 41.2 tokens/s"};
+  const auto why = explain(evidence_of(cell), nullptr, options);
+  EXPECT_TRUE(why.findings.empty()) << "nothing to compare with";
+  EXPECT_EQ(why.checklist[1].answer, Check::Answer::wrong);
+  EXPECT_EQ(why.checklist[1].note, "17");
+  EXPECT_EQ(why.checklist[2].note, "706");
+  EXPECT_EQ(why.checklist[4].note, "in this run: q8_0 41.2 tokens/s");
+  EXPECT_EQ(why.hints.size(), 1U) << "17 syncs are high, 706 dispatches are not";
 }
 
 }  // namespace rules_test
