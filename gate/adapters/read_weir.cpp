@@ -16,8 +16,8 @@ const weir::adapters::Format weir::adapters::k_weir_observed("weir",
                                                              {{90, {"\"weir.observed/1\""}}},
                                                              {"weir-observed", 8, Counts::always});
 
-// weir.timeline/1, what weir profile --json writes of a program: its kernels and copies, as
-// probes saw them.
+// weir.timeline/1, what weir profile --json writes of a program: its work as rows, with ops, layers
+// and tokens; of older files kernels and copies alone.
 namespace weir::adapters::weir_timeline {
 namespace {
 
@@ -49,7 +49,11 @@ Result<Observed> read(const Printed& printed) {
                 schema.empty() ? "missing" : schema, k_schema);
   }
   Observed observed;
+  if (json.contains("work")) {
+    WEIR_SET(observed, read_fields<Observed>(json["work"], "work"));
+  }
   for (const Json& kernel : list_in(json, "kernels")) {
+    if (json.contains("work")) break;
     if (auto row = row_of(kernel)) keep_op(*std::move(row), observed);
   }
   for (const Json& warning : list_in(json, "warnings")) {

@@ -334,19 +334,13 @@ ObservedOp described(const Piece& piece) {
 class WorkRows {
  public:
   void add(const Piece& piece, const std::optional<double>& own = std::nullopt) {
-    ObservedOp one = described(piece);
     const std::uint64_t calls = name_of(piece, By::kernel).calls;
-    Row& row = rows_[{one.kernel, one.op, one.type, one.shape, one.backend, one.category, one.layer,
-                      one.phase}];
-    if (row.work.calls == 0) {
-      row.of = std::move(one);
-    } else {
-      observed::add(row.of.flops, one.flops);
-      observed::add(row.of.bytes, one.bytes);
-    }
+    Row& row = row_of(described(piece));
     count(row.work, piece, calls);
     if (own) row.of.own_seconds = row.of.own_seconds.value_or(0) + *own;
   }
+  // One call that nobody timed.
+  void add_untimed(ObservedOp one) { ++row_of(std::move(one)).work.calls; }
 
   // Most time first.
   std::vector<ObservedOp> finish() && {
@@ -375,8 +369,39 @@ class WorkRows {
     WorkTime work;
     ObservedOp of;
   };
+  // Flops and bytes of the call are in it; the call is not yet.
+  Row& row_of(ObservedOp one) {
+    Row& row = rows_[{one.kernel, one.op, one.type, one.shape, one.backend, one.category, one.layer,
+                      one.phase}];
+    if (row.work.calls == 0) {
+      row.of = std::move(one);
+    } else {
+      observed::add(row.of.flops, one.flops);
+      observed::add(row.of.bytes, one.bytes);
+    }
+    return row;
+  }
   std::map<Key, Row> rows_;
 };
+
+// Ops that ran on the CPU. Where graphs ran node by node, these have rows with times.
+void add_cpu_nodes(const Process& process, WorkRows& rows) {
+  if (ran_by_node(process)) return;
+  for (const GraphRun& run : process.graph_runs) {
+    if (run.graph >= process.graphs.size()) continue;
+    for (const Node& node : process.graphs[run.graph].nodes) {
+      if (!node.on_cpu) continue;
+      ObservedOp one;
+      if (node.kind && *node.kind < process.op_kinds.size()) one = process.op_kinds[*node.kind];
+      one.op = node.op;
+      one.backend = node.backend;
+      one.layer = node.layer;
+      one.phase = phase_of(process, run.graph);
+      one.flops = flops_of(one);
+      rows.add_untimed(std::move(one));
+    }
+  }
+}
 
 // An engine's marks of ops, each without what is marked within it.
 void add_marks(const Process& process, WorkRows& rows) {
@@ -512,6 +537,7 @@ Observed observed_of(const Timeline& timeline) {
       rows.add(piece);
     });
     if (!any) add_marks(process, rows);
+    add_cpu_nodes(process, rows);
     add_steps(process, observed);
   }
   auto& context = observed.context;

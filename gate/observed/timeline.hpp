@@ -218,7 +218,8 @@ struct ByNode {
 // barriers is together as work_times() has it. A graph of one row decodes, one of several is
 // prefill. Where graphs were computed node by node, only those and what belongs to no graph are in
 // the rows. Flops are those of matrix multiplications, attention's included: other ops have none.
-// An engine's marks of ops are rows where nothing else saw work. Steps are the graphs,
+// An engine's marks of ops are rows where nothing else saw work. Ops of graphs that ran on the CPU
+// are rows without times, but for those that were timed. Steps are the graphs,
 // and profiled_tokens those that decode, of the ones in the rows. Times are there where all of a
 // row was timed.
 [[nodiscard]] Observed observed_of(const Timeline& timeline);

@@ -87,6 +87,20 @@ TEST_F(ProfileOfLlama, FindsTheOpOfEveryDispatch) {
   }
 }
 
+// The weights of half of each feed-forward part lie on the CPU: as the gate says it of cells.
+TEST_F(ProfileOfLlama, IsComparedWithAnotherByTheOpsThatMovedToTheCpu) {
+  const std::vector<std::string> decode{"-ngl", "99", "-p", "0", "-n", "4"};
+  std::vector<std::string> moved = decode;
+  moved.insert(moved.end(), {"-ot", "ffn_down=CPU"});
+  spill(scratch_ / "a.json", profile({}, "tiny-llama.gguf", decode).out);
+  spill(scratch_ / "b.json", profile({}, "tiny-llama.gguf", moved).out);
+  const Ended ended = weir(scratch_, {"compare", "a.json", "b.json"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("Decoding, a token (of 5 and 5)"));
+  EXPECT_THAT(ended.out, HasSubstr("1  Work moved to the CPU: MUL_MAT"));
+  EXPECT_THAT(ended.out, Not(HasSubstr("does not report its tokens")));
+}
+
 // The program may lose its processor between two timestamps of a buffer, which then looks like time
 // in no part: other work on the machine only adds to that, so one quiet run of several shows it.
 TEST_F(ProfileOfLlama, GivesEveryCommandBufferATimeThatItsPartsExplain) {

@@ -116,6 +116,29 @@ TEST(Align, TakesTheDispatchesThatAGraphSentOnItsOwnThread) {
   EXPECT_EQ(timeline.alignment->nodes_left + timeline.alignment->dispatches_left, 0U);
 }
 
+TEST(ObservedOf, HasARowForWhatAGraphRanOnTheCpu) {
+  Process process;
+  process.graphs = {{{{"SCALE", "first", "Vulkan0", false},
+                      {"GET_ROWS", "on the CPU", "CPU", true, std::nullopt, 3}},
+                     1}};
+  process.graph_runs = {{0, 1, {0, 1}}, {0, 1, {1, 2}}};
+  const auto rows_of = [](const Process& one) {
+    Timeline timeline;
+    timeline.processes.push_back(one);
+    return observed_of(timeline).ops;
+  };
+  const auto rows = rows_of(process);
+  ASSERT_EQ(rows.size(), 1U) << "no dispatch was seen";
+  EXPECT_EQ(rows[0].op, "GET_ROWS");
+  EXPECT_EQ(rows[0].backend, "CPU");
+  EXPECT_EQ(rows[0].layer, 3);
+  EXPECT_EQ(rows[0].calls, 2);
+  EXPECT_EQ(rows[0].phase, Phase::decode);
+  EXPECT_FALSE(rows[0].seconds);
+  process.graph_runs.back().by_node = true;
+  EXPECT_TRUE(rows_of(process).empty()) << "node by node each has a row with its time";
+}
+
 TEST(WorkTimes, GiveOverlappingWorkOneRow) {
   const auto command = [](const char* name, std::uint32_t group) {
     Command out;
