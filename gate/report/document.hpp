@@ -83,9 +83,9 @@ struct MetricWords {
 [[nodiscard]] bool explained_by_functions(const verdict::CellVerdict& cell,
                                           const unit::Metric& metric);
 
-// "65", "66.5", "133/3".
+// "65", "66.5", "44.33 (133/3)".
 [[nodiscard]] std::string show(const Rational& value);
-// "+12", "−1/3".
+// "+12", "−0.333".
 [[nodiscard]] std::string signed_show(const Rational& value);
 // 0.0123 -> "+1.2 %"; -0.024 -> "−2.4 %".
 [[nodiscard]] std::string percent(double ratio);

@@ -179,8 +179,8 @@ PageTable measured(const Observed& observed) {
     if (count.values.empty()) continue;
     const auto [least, most] = std::ranges::minmax_element(count.values);
     const auto mean = count.mean();
-    std::string value = mean ? mean->str() : "?";
-    if (*least != *most) value += fmt::format(" ({} to {})", *least, *most);
+    std::string value = mean ? show(*mean) : "?";
+    if (*least != *most) value += fmt::format(", {} to {}", *least, *most);
     out.rows.push_back({count.metric.name, std::move(value), Json(), count.values.size()});
   }
   return out;

@@ -96,26 +96,34 @@ std::string evidence_words(const MetricVerdict& metric) {
   return out;
 }
 
-}  // namespace
-
-std::string show(const Rational& value) {
+// As a decimal: in full where that takes at most three digits.
+std::string decimal(const Rational& value, bool& exact) {
   std::int64_t rest = value.denominator();
   int twos = 0, fives = 0;
   for (; rest % 2 == 0; rest /= 2) ++twos;
   for (; rest % 5 == 0; rest /= 5) ++fives;
+  const double number = value.value();
   // Of millions, a tenth is more than anybody reads.
-  if (!value.whole() && std::fabs(value.value()) >= 1e6) {
-    return minus_sign(fmt::format("{:.1f}", value.value()));
-  }
-  // A denominator of twos and fives has an exact decimal form; up to three digits it reads better.
-  const int digits = std::max(twos, fives);
-  return minus_sign(value.whole() || rest != 1 || digits > 3
-                        ? value.str()
-                        : fmt::format("{:.{}f}", value.value(), digits));
+  const bool large = std::fabs(number) >= 1e6;
+  exact = value.whole() || large || (rest == 1 && std::max(twos, fives) <= 3);
+  if (value.whole()) return minus_sign(value.str());
+  if (large) return minus_sign(fmt::format("{:.1f}", number));
+  if (exact) return minus_sign(fmt::format("{:.{}f}", number, std::max(twos, fives)));
+  return minus_sign(std::fabs(number) < 1 ? fmt::format("{:.3g}", number)
+                                          : fmt::format("{:.2f}", number));
+}
+
+}  // namespace
+
+std::string show(const Rational& value) {
+  bool exact = false;
+  const std::string text = decimal(value, exact);
+  return exact ? text : fmt::format("{} ({})", text, minus_sign(value.str()));
 }
 
 std::string signed_show(const Rational& value) {
-  std::string text = show(value);
+  bool exact = false;
+  const std::string text = decimal(value, exact);
   return text.starts_with(k_minus) || value == Rational(0) ? text : "+" + text;
 }
 

@@ -28,9 +28,9 @@ TEST(Words, ShowRationalsAsDecimalsWhereThatIsExactAndShort) {
            Row{Rational(0), "0", "0"},
            Row{ratio(133, 2), "66.5", "+66.5"},
            Row{ratio(-1, 8), "\u22120.125", "\u22120.125"},
-           Row{ratio(1, 16), "1/16", "+1/16"},  // 0.0625 has four digits
+           Row{ratio(1, 16), "0.0625 (1/16)", "+0.0625"},
            Row{ratio(5'158'000'001, 2), "2579000000.5", "+2579000000.5"},
-           Row{ratio(-133, 3), "\u2212133/3", "\u2212133/3"},
+           Row{ratio(-133, 3), "\u221244.33 (\u2212133/3)", "\u221244.33"},
        }) {
     EXPECT_EQ(show(value), plain);
     EXPECT_EQ(signed_show(value), with_sign);
