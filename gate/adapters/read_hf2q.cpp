@@ -7,25 +7,22 @@
 namespace weir::adapters::hf2q {
 namespace {
 
-// "[CB_PROFILE:forward_gpu seq_len=512 layers=40] total=83.10ms across 12 labels:"
-bool read_heading(std::string_view line, Observed& observed) {
+// "[CB_PROFILE:forward_gpu seq_len=512 layers=40] total=83.10ms across 12 labels:"; without words
+// behind the name it is of one token.
+struct Heading {
+  std::string what;
+  double seconds = 0;
+  std::int64_t labels = 0;
+};
+std::optional<Heading> heading_of(std::string_view line) {
   std::string_view what;
   double total = 0;
   std::int64_t labels = 0;
   Scan scan(line);
-  if (!scan.until("[CB_PROFILE")) return false;
+  if (!scan.until("[CB_PROFILE")) return std::nullopt;
   if (!scan.fits("{}]  total={} ms across {} labels:", what, total, labels) || total < 0)
-    return false;
-  ObservedStep step;
-  step.label = what.starts_with(':') ? shown_text(what.substr(1))
-                                     : fmt::format("table {}", observed.steps.size());
-  step.seconds = total / 1e3;
-  const std::size_t rows = step.label.find("seq_len=");
-  if (rows != std::string::npos) {
-    step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).whole();
-    step.phase = observed::phase_of_rows(step.tokens.value_or(0));
-  }
-  return keep_row(observed.steps, std::move(step), observed);
+    return std::nullopt;
+  return Heading{what.starts_with(':') ? shown_text(what.substr(1)) : "", total / 1e3, labels};
 }
 
 // "   45.2%      4.71ms  count=40    avg= 117.8µs  min=110.2µs  max=140.9µs  layer.attn_moe_ffn"
@@ -70,10 +67,41 @@ void read_parts(std::string_view text, std::size_t step, Phase phase, Observed& 
   }
 }
 
-// A token's decode prints two lines: the layers, then the output head.
+// A token's decode prints two lines: the layers, then the output head. A table of its command
+// buffers may follow, or be all that is printed of it.
 class Steps {
  public:
   explicit Steps(Observed& observed) : observed_(observed) {}
+
+  bool take_table(std::string_view line) {
+    const auto heading = heading_of(line);
+    if (!heading) return false;
+    const bool of_last = heading->what.empty() && decoded_;
+    decoded_ = open_ = false;
+    if (!of_last) {
+      ObservedStep step{heading->what, Phase::decode, 1, {}, 0};
+      if (heading->what.empty()) {
+        step.label = fmt::format("token {}", tokens_++);
+      } else {
+        const std::size_t rows = step.label.find("seq_len=");
+        step.tokens.reset();
+        if (rows != std::string::npos)
+          step.tokens = Scan(std::string_view(step.label).substr(rows + 8)).whole();
+        step.phase = observed::phase_of_rows(step.tokens.value_or(0));
+      }
+      if (!keep_row(observed_.steps, std::move(step), observed_)) return false;
+    }
+    observed_.steps.back().seconds = heading->seconds;
+    // Only the longest are printed; each row takes one off.
+    observed_.steps.back().labels_left_out = heading->labels;
+    return true;
+  }
+  void take_row(ObservedBuffer buffer) {
+    ObservedStep& step = observed_.steps.back();
+    step.labels_left_out = std::max<std::int64_t>(step.labels_left_out - 1, 0);
+    buffer.step = observed_.steps.size() - 1;
+    keep_row(observed_.buffers, std::move(buffer), observed_);
+  }
 
   bool take(std::string_view line) {
     for (const auto& [mark, phase] :
@@ -88,9 +116,10 @@ class Steps {
       const auto tokens = decode ? std::optional<std::int64_t>(1) : std::nullopt;
       if (!(head && open_)) {
         tokens_ += decode ? 1 : 0;
-        if (!keep_row(observed_.steps, {label, phase, tokens, {}}, observed_)) return true;
+        if (!keep_row(observed_.steps, {label, phase, tokens, {}, 0}, observed_)) return true;
       }
       open_ = decode && !head;
+      decoded_ = decode;
       read_parts(parts, observed_.steps.size() - 1, phase, observed_);
       return true;
     }
@@ -100,7 +129,8 @@ class Steps {
  private:
   Observed& observed_;
   std::size_t tokens_ = 0;
-  bool open_ = false;
+  bool open_ = false;     // the output head of the last step may follow
+  bool decoded_ = false;  // the last step is a token without a table
 };
 
 Phase phase_named(std::string_view text) {
@@ -186,16 +216,24 @@ void read(const Printed& printed, Observed& observed) {
       mark_truncated(observed);
       continue;
     }
-    if (read_heading(line, observed)) {
+    if (steps.take_table(line)) {
       in_table = true;
     } else if (auto buffer = in_table ? row_of(line) : std::nullopt) {
-      buffer->step = observed.steps.size() - 1;
-      keep_row(observed.buffers, std::move(*buffer), observed);
+      steps.take_row(std::move(*buffer));
     } else if (steps.take(line) || read_stage(line, stage, observed) || read_rate(line, observed)) {
       in_table = false;
     } else if (Scan log(line); log.until("[mlx-native] ")) {
       add_warning(observed, shown_text(log.rest(), 400));
     }
+  }
+  std::int64_t left_out = 0;
+  for (const ObservedStep& step : observed.steps) {
+    left_out = std::max(left_out, step.labels_left_out);
+  }
+  if (left_out > 0) {
+    add_warning(observed, fmt::format("tables of command buffers list only those with most time: "
+                                      "up to {} labels of one are not in it",
+                                      left_out));
   }
   // Of what is whole a warning alone says something.
   if (!observed::empty(observed) || (!observed.warnings.empty() && !observed.truncated))

@@ -31,11 +31,14 @@ bool wanted(const Output& output, const std::string& name) {
       output.works, [&](const std::string& pattern) { return text::glob_match(pattern, name); });
 }
 
+constexpr std::string_view k_buffer_time = "buffer:";
+
 // Single ops of the engine's own profile, as limits name them, a token: their time of a timed pass,
 // their calls else. Names that become one metric are added up.
 void take_works(const Observed& observed, const Output& output, profile::EngineReport& report) {
   using observed::GroupBy;
-  if (output.works.empty()) return;
+  const auto of_ops = [](const std::string& pattern) { return !pattern.starts_with("buffer"); };
+  if (std::ranges::none_of(output.works, of_ops)) return;
   if (observed.ops.empty()) {
     report.warnings.push_back(
         "the engine printed no table of its ops, so none is counted: its profile has to be turned "
@@ -60,6 +63,42 @@ void take_works(const Observed& observed, const Output& output, profile::EngineR
             fmt::format("{}: {:.4g} a token: not the same for each, so not counted", name, sum));
       }
     }
+  }
+}
+
+// Command buffers by label: how many a token takes wherever the engine prints them, the device's
+// time in those that limits name in a timed pass. Labels that become one metric are added up.
+void take_buffers(const Observed& observed, const Output& output, profile::EngineReport& report) {
+  const bool timed = output.pass == profile::Pass::timed;
+  const bool named = std::ranges::any_of(output.works, [](const std::string& pattern) {
+    return pattern.starts_with(k_buffer_time) || pattern.starts_with(unit::k_buffers);
+  });
+  const observed::BuffersOfTokens found = observed::buffers_per_token(observed);
+  if (found.labels.empty() || !found.whole) {
+    if (!observed.buffers.empty() || named) {
+      report.warnings.push_back(fmt::format(
+          "command buffers are not counted by label: {}",
+          observed.buffers.empty() ? "the engine printed no table of them, which has to be turned "
+                                     "on (hf2q: MLX_PROFILE_CB=1)"
+          : found.labels.empty()   ? "the engine does not tell which are of a generated token"
+                                   : "the engine does not list all of them"));
+    }
+    if (found.labels.empty() || !timed) return;
+  }
+  std::map<std::string, double> seconds;
+  for (const observed::BuffersPerToken& one : found.labels) {
+    const std::string time = unit::work_name(k_buffer_time, one.label);
+    const std::string name = unit::work_name(unit::k_buffers, one.label);
+    if (!unit::find_metric(name)) continue;  // no label
+    if (timed) {
+      if (one.seconds && wanted(output, time)) seconds[time] += *one.seconds;
+    } else {
+      Rational& sum = report.shares[name];
+      sum = sum.plus(one.buffers).value_or(sum);
+    }
+  }
+  for (const auto& [name, sum] : seconds) {
+    report.times.push_back({*unit::find_metric(name), {sum}});
   }
 }
 
@@ -237,6 +276,7 @@ Result<profile::EngineReport> report_of(std::string_view format, const Output& o
   report.generated_tokens = observed.generated_tokens;
   take_counts(observed, output.asked, report);
   take_works(observed, output, report);
+  take_buffers(observed, output, report);
   const bool timed = output.pass == profile::Pass::timed;
   if (report.times.empty() && (timed || (report.counts.empty() && report.shares.empty()))) {
     return fail(Code::data, "the engine's output has no {} ({}){}",

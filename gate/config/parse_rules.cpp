@@ -70,8 +70,8 @@ void parse_limit(const Node& node, Parsing& parsing) {
                   entry.match, parsing);
   const Node* metrics = fields.take(
       {"metrics",
-       "Metrics by name or pattern; kernels; kernel_code; placement; op:NAME, kernel:NAME (times), "
-       "op_calls:NAME, kernel_calls:NAME.",
+       "Metrics by name or pattern; kernels; kernel_code; placement; op:NAME, kernel:NAME, "
+       "buffer:LABEL (times), op_calls:NAME, kernel_calls:NAME, buffers:LABEL.",
        "dispatches_per_token"},
       k_text.form() | list_of(k_text.form(), R"(, "minItems": 1, "maxItems": 100)"));
   if (metrics != nullptr) parse_metrics(*metrics, entry, parsing);

@@ -43,7 +43,7 @@ Check slowest(const Seen& seen) {
   const Work* most = nullptr;
   double whole = 0;
   for (const Work& work : seen.evidence.after.works) {
-    if (!work.seconds) continue;
+    if (!work.seconds || work.kind == Work::Kind::buffers) continue;  // these hold the others
     whole += *work.seconds;
     if (most == nullptr || *work.seconds > *most->seconds) most = &work;
   }

@@ -26,7 +26,9 @@ struct WorkRows {
   ComparedInput side;
   std::string per;  // "token", "prefill", "" of all
   std::vector<WorkRow> rows;
-  std::vector<MetricChange> metrics;  // with `a` filled in
+  std::map<std::string, ComparedOp> buffers;  // by label
+  bool all_labels = true;                     // one that is not among them has no buffers
+  std::vector<MetricChange> metrics;          // with `a` filled in
   std::vector<std::string> doubts;
 };
 
@@ -100,6 +102,11 @@ WorkRows work_rows(const Observed& observed, const Shared& shared, bool by_kerne
     if (!one.error) made.metrics.push_back({std::move(one.name), one.metric, one.value, {}});
   }
   made.doubts = first_few(observed.warnings);
+  const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
+  for (const observed::BuffersPerToken& one : buffers.labels) {
+    made.buffers[one.label] = {{one.label}, {}, {}, {}, one.buffers.value(), one.seconds};
+  }
+  made.all_labels = buffers.whole;
   const RowChoice choice = rows_of_side(observed, shared);
   if (shared.per_token) {
     made.per = "token";
@@ -140,7 +147,13 @@ WorkRows work_rows(const Profile& profile) {
   }
   for (const auto& [name, measured] : profile.metrics) {
     const auto value = measured.value();
-    if (value) made.metrics.push_back({name, measured.metric, value, {}});
+    if (!value) continue;
+    if (const auto label = unit::buffer_label(name)) {
+      const std::string text(*label);
+      made.buffers[text] = {{text}, {}, {}, {}, value, {}};
+    } else {
+      made.metrics.push_back({name, measured.metric, value, {}});
+    }
   }
   made.doubts = first_few(profile.warnings);
   const bool cpu = profile.device == "cpu";
@@ -283,6 +296,38 @@ std::vector<OpChange> match(const WorkRows& a, const WorkRows& b) {
   return ops;
 }
 
+std::vector<OpChange> match_buffers(const WorkRows& a, const WorkRows& b) {
+  std::map<std::string, OpChange> labels;
+  for (const auto& [label, side] : a.buffers) labels[label].a = side;
+  for (const auto& [label, side] : b.buffers) labels[label].b = side;
+  std::vector<OpChange> buffers;
+  for (auto& [label, one] : labels) {
+    one.role = label;
+    one.change = change_of(one);
+    buffers.push_back(std::move(one));
+  }
+  sort_ops(buffers);
+  return buffers;
+}
+
+// What the rows of command buffers cannot tell.
+void doubt_buffers(const WorkRows& a, const WorkRows& b, std::vector<std::string>& doubts) {
+  for (const auto& [side, other, names] :
+       {std::tuple(&a, &b, std::pair("A", "B")), {&b, &a, std::pair("B", "A")}}) {
+    if (other->buffers.empty()) continue;
+    if (side->buffers.empty()) {
+      doubts.push_back(fmt::format(
+          "{} does not tell the command buffers of a token by label: those of {} are compared "
+          "with nothing",
+          names.first, names.second));
+    } else if (!side->all_labels) {
+      doubts.push_back(fmt::format(
+          "{} does not list all labels of command buffers: one that it lacks may be there",
+          names.first));
+    }
+  }
+}
+
 // Of what devices did, where anything is said to be that.
 std::optional<double> time_of(const std::vector<WorkRow>& rows) {
   const bool devices =
@@ -384,6 +429,7 @@ Comparison compare(const Compared& a, const Compared& b) {
   Comparison made;
   auto [rows_a, rows_b] = rows_of_both(a, b, made);
   made.ops = match(rows_a, rows_b);
+  made.buffers = match_buffers(rows_a, rows_b);
   made.per = rows_a.rows.empty() ? rows_b.per : rows_a.per;
   made.seconds_a = time_of(rows_a.rows);
   made.seconds_b = time_of(rows_b.rows);
@@ -391,11 +437,34 @@ Comparison compare(const Compared& a, const Compared& b) {
   for (const auto& [side, name] : {std::pair(&rows_a, "A: "), std::pair(&rows_b, "B: ")}) {
     for (const std::string& doubt : side->doubts) made.doubts.push_back(name + doubt);
   }
+  doubt_buffers(rows_a, rows_b, made.doubts);
   made.a = std::move(rows_a.side);
   made.b = std::move(rows_b.side);
   made.a.name = a.name;
   made.b.name = b.name;
   return made;
+}
+
+std::optional<TokenGap> token_gap(const Comparison& comparison) {
+  TokenGap gap;
+  bool a = false, b = false;  // is timed
+  for (const OpChange& one : comparison.buffers) {
+    for (const auto* side : {&one.a, &one.b}) {
+      if (*side && !(*side)->seconds) return std::nullopt;
+    }
+    a = a || one.a;
+    b = b || one.b;
+    const double by = (one.b ? *one.b->seconds : 0) - (one.a ? *one.a->seconds : 0);
+    gap.buffers += by;
+    gap.labels.emplace_back(&one, by);
+  }
+  if (!a || !b) return std::nullopt;
+  std::ranges::stable_sort(gap.labels, {}, [](const auto& one) { return -std::fabs(one.second); });
+  for (const MetricChange& one : comparison.metrics) {
+    const bool rate = one.name == "decode_tokens_per_second";
+    if (rate && one.a && one.b && *one.a > 0 && *one.b > 0) gap.seconds = 1 / *one.b - 1 / *one.a;
+  }
+  return gap;
 }
 
 }  // namespace weir::explain

@@ -73,6 +73,9 @@ struct Comparison {
   bool decoding = false;      // only what decodes is compared
   std::string per;            // what calls and times are of: "token", "prefill"; "": all
   std::vector<OpChange> ops;  // by change, then the largest first
+  // Command buffers of a token by label, which is the role: calls are buffers, seconds the
+  // device's.
+  std::vector<OpChange> buffers{};
   std::optional<double> seconds_a, seconds_b;  // of all ops that tell a time
   std::vector<MetricChange> metrics;           // by name, in the order of A, then of B
   std::vector<verdict::Finding> findings{};    // of explain(), filled in by the caller
@@ -85,6 +88,15 @@ struct Compared {
   std::variant<const observed::Observed*, const profile::Profile*> what;
 };
 [[nodiscard]] Comparison compare(const Compared& a, const Compared& b);
+
+// Why B takes longer a token than A, or less long, as far as command buffers tell it.
+struct TokenGap {
+  std::optional<double> seconds;  // of a token by its rate, B - A; absent where a side has no rate
+  double buffers = 0;             // of all command buffers of a token, B - A
+  std::vector<std::pair<const OpChange*, double>> labels;  // B - A of each, the largest first
+};
+// Nothing where a side does not time its command buffers. Points into `comparison`.
+[[nodiscard]] std::optional<TokenGap> token_gap(const Comparison& comparison);
 
 // One element of the list in weir.comparison/1.
 void fields(Fields& io, Comparison& comparison);

@@ -501,21 +501,43 @@ void find_context(Board& board) {
 }
 
 // The same work in more or fewer submissions. What else changed may be why: it comes first.
+// "3 more command buffers labelled layer.ffn a token."
+static std::string buffers_headline(const Move& move) {
+  const Rational by = move.up() ? move.delta() : k_none.minus(move.delta()).value_or(k_none);
+  return fmt::format("{} {} command buffer{} labelled {} a token.", by.str(),
+                     move.up() ? "more" : "fewer", by == Rational(1) ? "" : "s", safe(move.name));
+}
+
 void find_submits(Board& board) {
+  const std::vector<Move>& buffers = board.found.buffers;  // the largest change first
   const Rational delta = board.open("submits");
-  if (delta == k_none) return;
-  const bool more = delta > k_none;
+  if (delta == k_none && buffers.empty()) return;
   Finding finding = board.about(kind::submits_changed, "submits");
-  finding.headline =
-      fmt::format("The GPU gets its work in {} parts{}.", more ? "more" : "fewer", board.per());
-  arithmetic(board, {{plain("submits"), delta}}, finding);
+  std::vector<Amount> amounts;
+  if (delta != k_none) amounts.push_back({plain("submits"), delta});
+  if (buffers.empty()) {
+    finding.headline = fmt::format("The GPU gets its work in {} parts{}.",
+                                   delta > k_none ? "more" : "fewer", board.per());
+  } else {
+    finding.headline = buffers_headline(buffers.front());
+    Moves moves;
+    for (const Move& move : buffers) moves.push_back(&move);
+    if (moves.size() > 1) finding.lines.push_back(move_words(moves, 6));
+    if (amounts.empty()) amounts.push_back({safe(buffers.front().name), buffers.front().delta()});
+  }
+  arithmetic(board, amounts, finding);
+  if (delta == k_none) {
+    finding.metric = unit::work_name(unit::k_buffers, buffers.front().name);
+    finding.delta = buffers.front().delta();
+  }
   finding.look_at = "when the engine submits: after so many operations, bytes or flops.";
   board.take("submits");
   // Other code alone submits nothing.
   const bool follows = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
     return entry.finding.kind != kind::code_changed;
   });
-  board.add(std::move(finding), size_of(delta), follows ? 2 : 1);
+  const double units = delta != k_none ? size_of(delta) : buffers.front().size();
+  board.add(std::move(finding), units, follows ? 2 : 1);
 }
 
 void find_fixed(Board& board) {

@@ -151,7 +151,7 @@ Rational Differences::count(const std::string& base) const { return look_up(coun
 
 bool Differences::work_changed() const {
   return !counts.empty() || !context.empty() || !unsteady.empty() || !kernels.empty() ||
-         !cpu_ops.empty() || !graph.empty() || !levels.empty();
+         !cpu_ops.empty() || !graph.empty() || !buffers.empty() || !levels.empty();
 }
 
 bool Differences::only_works() const { return counts.empty() && levels.empty() && fixed.empty(); }
@@ -206,16 +206,23 @@ Differences differences_of(const Evidence& evidence) {
   const bool by_op = cpu || (!evidence.kernels_known && evidence.graph_known);
   if (evidence.kernels_known || by_op) {
     made.kernels = changed(evidence, [&](const Work& work) {
-      return cpu ? op(work) : op(work) == by_op && !work.on_cpu;
+      const auto kind = cpu || by_op ? Work::Kind::op : Work::Kind::kernel;
+      return work.kind == kind && (cpu || !work.on_cpu);
     });
   }
   if (evidence.cpu_ops_known && !cpu) {
     made.cpu_ops = changed(evidence, [&](const Work& work) { return op(work) && work.on_cpu; });
   }
   if (evidence.graph_known) made.graph = changed(evidence, op);
-  made.timed = moves(evidence, [](const Work& work) { return work.seconds.has_value(); });
-  std::erase_if(made.timed,
-                [](const Move& move) { return !move.seconds_before || !move.seconds_after; });
+  const auto buffers = [](const Work& work) { return work.kind == Work::Kind::buffers; };
+  made.buffers = changed(evidence, buffers);
+  made.timed_buffers = moves(evidence, buffers);
+  made.timed =
+      moves(evidence, [&](const Work& work) { return work.seconds.has_value() && !buffers(work); });
+  for (std::vector<Move>* list : {&made.timed, &made.timed_buffers}) {
+    std::erase_if(*list,
+                  [](const Move& move) { return !move.seconds_before || !move.seconds_after; });
+  }
   return made;
 }
 

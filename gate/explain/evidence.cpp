@@ -20,8 +20,13 @@ Side side_of(const profile::Profile& profile) {
   Side side;
   for (const auto& [name, measured] : profile.metrics) {
     // Of sums over what kernels run: other kernels or other code tell why they changed.
-    if (measured.value() && !unit::is_summed_cost(measured.metric.base))
+    const auto label = unit::buffer_label(name);
+    if (label && measured.exact) {
+      side.works.push_back(
+          work_of(Work::Kind::buffers, std::string(*label), false, *measured.exact));
+    } else if (measured.value() && !unit::is_summed_cost(measured.metric.base)) {
       side.metrics[name] = {measured.exact, measured.samples};
+    }
   }
   const bool cpu = profile.device == "cpu";
   if (profile.kernels && !profile.kernels->varies) {
@@ -139,6 +144,17 @@ void add_changed(const std::vector<verdict::Changed>& changed, Work::Kind kind, 
   }
 }
 
+// How many command buffers of one label there were, exactly.
+void add_buffers(const std::string& label, const verdict::MetricVerdict& metric,
+                 Evidence& evidence) {
+  const Known before = known_of(metric.baseline, metric.baseline_text, metric.nature);
+  const Known after = known_of(metric.current, metric.current_text, metric.nature);
+  if (!before.exact || !after.exact) return;
+  using enum Work::Kind;
+  evidence.before.works.push_back(work_of(buffers, label, false, *before.exact));
+  evidence.after.works.push_back(work_of(buffers, label, false, *after.exact));
+}
+
 // Failed, improved or accepted.
 bool decided(const verdict::MetricVerdict& metric) {
   using verdict::Outcome;
@@ -198,6 +214,12 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
     std::erase_if(evidence.calls, [](const auto& one) { return !is_call(one); });
   }
   evidence.code = verdict::other_code(verdict::code_of(before), verdict::code_of(after));
+  const auto labels = [](const Side& side) {
+    return std::ranges::count(side.works, Work::Kind::buffers, &Work::kind) != 0;
+  };
+  if (!labels(evidence.before) || !labels(evidence.after)) {
+    drop_works(evidence, Work::Kind::buffers, false);
+  }
   evidence.kernels_known = comparable(before.kernels, after.kernels);
   // Everything that a device did may be gone from it.
   if (!evidence.kernels_known) drop_works(evidence, kind, cpu);
@@ -225,6 +247,10 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
     const bool judged = decided(metric) || metric.nature == profile::Nature::exact;
     if (!metric.current || !judged) continue;
     if (metric.metric.name == verdict::k_cell_metric) continue;  // it is gone: no work to explain
+    if (const auto label = unit::buffer_label(metric.metric.name)) {
+      add_buffers(std::string(*label), metric, evidence);
+      continue;
+    }
     // Kernels that changed are told below, by their own names.
     if (unit::names_work(metric.metric.name) && metric.metric.kind == unit::Kind::count) continue;
     if (unit::is_summed_cost(metric.metric.base)) continue;

@@ -20,11 +20,11 @@ struct Known {
   [[nodiscard]] double value() const;  // 0 where nothing is known
 };
 
-// A kernel or op that runs some times a unit.
+// A kernel or op that runs some times a unit, or command buffers of one label.
 struct Work {
-  enum class Kind { kernel, op };
+  enum class Kind { kernel, op, buffers };
   Kind kind = Kind::kernel;
-  std::string name;                  // "mul_mat_vec_f16_f32_f32", "MUL_MAT"
+  std::string name;                  // "mul_mat_vec_f16_f32_f32", "MUL_MAT", "layer.attn"
   std::string type, shape, backend;  // "" where not known
   bool on_cpu = false;
   Rational times;

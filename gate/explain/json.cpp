@@ -83,6 +83,7 @@ void fields(Fields& io, Comparison& both) {
   io("decoding", both.decoding);
   io("per", NullIfEmpty{both.per});
   io("ops", both.ops);
+  io.sparse("buffers", both.buffers);
   io("metrics", both.metrics);
   io("findings", both.findings);
   io("doubts", both.doubts);

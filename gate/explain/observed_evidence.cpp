@@ -112,6 +112,20 @@ void drop_one_sided(Evidence& evidence) {
   }
 }
 
+// Command buffers by label, where both sides list all of a token's.
+void add_buffers(const Observed& before, const Observed& after, Evidence& evidence) {
+  const observed::BuffersOfTokens a = observed::buffers_per_token(before);
+  const observed::BuffersOfTokens b = observed::buffers_per_token(after);
+  if (a.labels.empty() || b.labels.empty() || !a.whole || !b.whole) return;
+  for (const auto& [found, side] :
+       {std::pair(&a, &evidence.before), std::pair(&b, &evidence.after)}) {
+    for (const observed::BuffersPerToken& one : found->labels) {
+      side->works.push_back(
+          {Work::Kind::buffers, one.label, "", "", "", false, one.buffers, one.seconds});
+    }
+  }
+}
+
 // No difference is told of how often these works ran: all of them did `times`.
 void drop_times(Evidence& evidence, const std::function<bool(const Work&)>& wanted,
                 const Rational& times) {
@@ -230,6 +244,7 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
     }
   }
   say_what_is_not_judged(evidence);
+  add_buffers(before, after, evidence);
   return evidence;
 }
 

@@ -59,6 +59,8 @@ struct Differences {
   std::vector<Move> kernels;                // on the device, the largest change first
   std::vector<Move> cpu_ops;                // on the CPU of a cell on a device
   std::vector<Move> graph;                  // ops wherever they ran, where both sides tell all
+  std::vector<Move> buffers;                // command buffers by label, per token
+  std::vector<Move> timed_buffers;          // the same with times on both sides, changed or not
   std::vector<Move> timed;                  // works with times on both sides, changed or not
   std::map<std::string, double> times;      // full name of what is no count -> ratio, beyond noise
 

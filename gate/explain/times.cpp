@@ -20,15 +20,15 @@ double each(double seconds, const Rational& times) {
   return times.value() > 0 ? seconds / times.value() : seconds;
 }
 
-std::vector<Timed> timed_of(const Differences& found) {
+std::vector<Timed> timed_of(const std::vector<Move>& timed) {
   double before = 0, after = 0;
-  for (const Move& move : found.timed) {
+  for (const Move& move : timed) {
     before += *move.seconds_before;
     after += *move.seconds_after;
   }
   const double whole = std::max(before, after);
   std::vector<Timed> list;
-  for (const Move& move : found.timed) {
+  for (const Move& move : timed) {
     if (*move.seconds_before <= 0 || *move.seconds_after <= 0 || whole <= 0) continue;
     const double was = each(*move.seconds_before, move.before);
     const double is = each(*move.seconds_after, move.after);
@@ -69,7 +69,8 @@ std::string time_text(double seconds) {
   return fmt::format("{:.3g} us", seconds * 1e6);
 }
 
-void add_slow(Board& board, const Timed& one) {
+// `what` stands in front of the name.
+void add_slow(Board& board, const Timed& one, const char* what) {
   const bool slower = one.log_ratio > 0;
   Finding finding;
   finding.kind = slower ? kind::op_slower : kind::op_faster;
@@ -78,8 +79,8 @@ void add_slow(Board& board, const Timed& one) {
   const double times = slower ? factor : 1 / factor;
   const std::string shown =
       times < 10 ? fmt::format("{:.2g}", times) : fmt::format("{:.0f}", times);
-  finding.headline = fmt::format("{} takes {} times as long{}.", safe(one.move->name), shown,
-                                 slower ? "" : " as before");
+  finding.headline = fmt::format("{}{} takes {} times as long{}.", what, safe(one.move->name),
+                                 shown, slower ? "" : " as before");
   finding.lines.push_back(fmt::format("{} → {} each time, {:.0f} % of all time",
                                       time_text(one.before), time_text(one.after),
                                       100 * one.share));
@@ -112,9 +113,12 @@ bool counts_known(const Evidence& evidence) {
 }  // namespace
 
 void find_slow(Board& board) {
-  const std::vector<Timed> list = timed_of(board.found);
-  for (const Timed& one : list) {
-    if (stands_out(one, list)) add_slow(board, one);
+  for (const auto& [timed, what] : {std::pair(&board.found.timed, ""),
+                                    {&board.found.timed_buffers, "A command buffer labelled "}}) {
+    const std::vector<Timed> list = timed_of(*timed);
+    for (const Timed& one : list) {
+      if (stands_out(one, list)) add_slow(board, one, what);
+    }
   }
 }
 

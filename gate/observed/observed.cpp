@@ -87,6 +87,7 @@ static void fields(Fields& io, ObservedStep& step) {
   io.sparse("phase", phase(step.phase));
   io.sparse("tokens", count(step.tokens));
   io.sparse("seconds", Short{step.seconds});
+  io.sparse("labels_left_out", count(step.labels_left_out));
 }
 
 static void fields(Fields& io, ObservedBuffer& buffer) {

@@ -71,6 +71,7 @@ struct ObservedStep {
   Phase phase = Phase::unknown;
   std::optional<std::int64_t> tokens;  // that it covers
   std::optional<double> seconds;
+  std::int64_t labels_left_out = 0;  // of its command buffers, those without a row
 
   friend bool operator==(const ObservedStep&, const ObservedStep&) = default;
 };

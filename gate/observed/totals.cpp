@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <set>
 #include <tuple>
 
 #include "gate/base/add_capped.hpp"
@@ -249,6 +251,42 @@ std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by
                      total.bytes_partly ? std::nullopt : each(total.bytes)});
   }
   return found;
+}
+
+BuffersOfTokens buffers_per_token(const Observed& observed) {
+  struct Sum {
+    std::int64_t buffers = 0;
+    std::optional<double> seconds = 0;
+  };
+  BuffersOfTokens made;
+  std::map<std::string, Sum> sums;
+  std::set<std::size_t> steps;
+  const bool of_steps = std::ranges::any_of(
+      observed.buffers, [](const ObservedBuffer& one) { return one.step.has_value(); });
+  for (const ObservedBuffer& one : observed.buffers) {
+    if (of_steps) {
+      if (!one.step || *one.step >= observed.steps.size()) continue;
+      if (observed.steps[*one.step].phase != Phase::decode) continue;
+      steps.insert(*one.step);
+    }
+    Sum& sum = sums[one.label];
+    add_capped(sum.buffers, one.buffers);
+    sum.seconds = sum.seconds && one.seconds ? finite(*sum.seconds + *one.seconds) : std::nullopt;
+  }
+  for (const std::size_t index : steps) {
+    add_capped(made.tokens, observed.steps[index].tokens.value_or(1));
+    made.whole = made.whole && observed.steps[index].labels_left_out == 0;
+  }
+  if (!of_steps) made.tokens = observed.profiled_tokens.value_or(0);
+  if (made.tokens <= 0) return {};
+  for (const auto& [label, sum] : sums) {
+    const auto each = Rational::make(sum.buffers, made.tokens);
+    if (!each) continue;
+    const auto tokens = static_cast<double>(made.tokens);
+    made.labels.push_back(
+        {label, *each, sum.seconds ? std::optional(*sum.seconds / tokens) : std::nullopt});
+  }
+  return made;
 }
 
 std::optional<std::int64_t> layer_of_node(std::string_view node) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gate/base/rational.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/unit/metric.hpp"
 
@@ -66,6 +67,21 @@ struct OpPerToken {
   std::optional<double> calls, seconds, flops, bytes;
 };
 [[nodiscard]] std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by);
+
+// The command buffers of one label that a token takes, and the device's time in them.
+struct BuffersPerToken {
+  std::string label;
+  Rational buffers;
+  std::optional<double> seconds;  // absent where a row has none
+};
+// Of the decode steps that have command buffers; of buffers without steps by profiled_tokens. By
+// label.
+struct BuffersOfTokens {
+  std::vector<BuffersPerToken> labels;
+  std::int64_t tokens = 0;  // 0: nothing tells what the buffers are of, and no label is listed
+  bool whole = true;        // false: some labels are not listed, so an absent one is not 0
+};
+[[nodiscard]] BuffersOfTokens buffers_per_token(const Observed& observed);
 
 // The layer that a tensor's or node's name tells: "Qcur-3", "blk.3.attn_q.weight", "cache_k_l3
 // (view)", "layers.3.mlp", "layer 3" -> 3. Nothing for "node_27", "norm", "result_output".

@@ -412,6 +412,8 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
   }
   add_own_counts(facts, counted, profile);
   add_shares(facts, counted, profile);
+  // No probe was expected to count, and the engine did so itself.
+  if (has_counts(profile)) profile.counts_skipped.reset();
   const bool device_probed = std::ranges::any_of(probes, of_a_device);
   if (!device_probed) add_op_kernels(facts, counted, profile);
   add_graph_ops(facts, counted, profile);

@@ -118,8 +118,16 @@ struct CompareColumn {
   std::function<std::string(const OpChange&)> cell;
 };
 
+// Rows of one table: ops, or command buffers by label.
+struct CompareRows {
+  const std::vector<OpChange>& rows;
+  const char* what;   // the head of their names
+  const char* calls;  // the head of how often they come
+  bool backends;      // not all of it is on one
+};
+
 // Of times and calls, where any row has them.
-std::vector<CompareColumn> compare_columns(const Comparison& comparison) {
+std::vector<CompareColumn> compare_columns(const CompareRows& of_rows) {
   const auto number = [](std::optional<ComparedOp> OpChange::*side,
                          std::optional<double> ComparedOp::*what, std::string (*words)(double)) {
     return [=](const OpChange& op) {
@@ -128,7 +136,7 @@ std::vector<CompareColumn> compare_columns(const Comparison& comparison) {
     };
   };
   const auto any = [&](std::optional<double> ComparedOp::*what) {
-    return std::ranges::any_of(comparison.ops, [&](const OpChange& op) {
+    return std::ranges::any_of(of_rows.rows, [&](const OpChange& op) {
       return (op.a && (*op.a).*what) || (op.b && (*op.b).*what);
     });
   };
@@ -142,7 +150,7 @@ std::vector<CompareColumn> compare_columns(const Comparison& comparison) {
                 }}};
   }
   if (any(&ComparedOp::calls)) {
-    columns.push_back({"calls A", number(&OpChange::a, &ComparedOp::calls, count_words)});
+    columns.push_back({of_rows.calls, number(&OpChange::a, &ComparedOp::calls, count_words)});
     columns.push_back({"B", number(&OpChange::b, &ComparedOp::calls, count_words)});
   }
   return columns;
@@ -216,6 +224,29 @@ std::string compare_basis(const Comparison& comparison) {
   return words;
 }
 
+// "+1.2 ms"
+std::string gap_time(double seconds) {
+  return (seconds < 0 ? "\u2212" : "+") + brief_time(std::fabs(seconds));
+}
+
+// "A token takes +1.7 ms. Command buffers make up +1.2 ms of it: layer.attn +1.2 ms."
+std::string gap_text(const Comparison& comparison) {
+  constexpr std::size_t k_most = 3;
+  const auto gap = explain::token_gap(comparison);
+  if (!gap) return "";
+  std::string words =
+      gap->seconds ? fmt::format("A token takes {}. Command buffers take {} of it",
+                                 gap_time(*gap->seconds), gap_time(gap->buffers))
+                   : fmt::format("Command buffers of a token take {}", gap_time(gap->buffers));
+  std::vector<std::string> labels;
+  for (const auto& [op, by] : gap->labels) {
+    if (by != 0 && labels.size() < k_most)
+      labels.push_back(one_line(op->role, 60) + " " + gap_time(by));
+  }
+  if (!labels.empty()) words += ": " + text::join(labels);
+  return words + ".";
+}
+
 // Those that both sides have; where there are none, those of either.
 std::vector<std::vector<std::string>> compare_metrics(const Comparison& comparison) {
   std::vector<std::vector<std::string>> both, either;
@@ -245,12 +276,12 @@ struct Section {
   std::size_t left_out = 0;
 };
 
-std::vector<Section> sections_of(const Comparison& one, std::size_t most_rows) {
+std::vector<Section> sections_of(const std::vector<OpChange>& rows, std::size_t most_rows) {
   std::vector<Section> sections;
   for (const auto& [change, title] : k_compare_sections) {
     Section filled{title};
     const std::size_t most = change == Shift::same ? std::min(most_rows, k_most_same) : most_rows;
-    for (const OpChange& op : one.ops) {
+    for (const OpChange& op : rows) {
       if (op.change == change) filled.shown.push_back(&op);
     }
     filled.left_out = filled.shown.size() - std::min(most, filled.shown.size());
@@ -260,19 +291,24 @@ std::vector<Section> sections_of(const Comparison& one, std::size_t most_rows) {
   return sections;
 }
 
+std::vector<CompareRows> compare_tables(const Comparison& one) {
+  return {{one.ops, "op", "calls A", several_backends(one)},
+          {one.buffers, "command buffer", "buffers A", false}};
+}
+
 // One table in all, with headings between its rows.
-void ops_table(Page& page, const Comparison& one, const CompareStyle& style) {
+void rows_table(Page& page, const CompareRows& one, const CompareStyle& style) {
   const auto columns = compare_columns(one);
-  const auto sections = sections_of(one, style.most_rows);
+  const auto sections = sections_of(one.rows, style.most_rows);
   if (sections.empty()) return;
   TextTable table;
   for (const CompareColumn& column : columns) table.head.emplace_back(column.head);
-  table.head.emplace_back("op");
+  table.head.emplace_back(one.what);
   table.right.assign(columns.size(), true);
   for (const Section& section : sections) {
     for (const OpChange* op : section.shown) {
       table.rows.push_back(cells_of(*op, columns));
-      table.rows.back().push_back(compare_what(*op, several_backends(one)));
+      table.rows.back().push_back(compare_what(*op, one.backends));
     }
   }
   table.least = table.widths();
@@ -303,7 +339,7 @@ void metrics_table(Page& page, const Comparison& one, const CompareStyle& style)
 
 // What nothing can be said of has to say so.
 std::string nothing_words(const Comparison& one) {
-  if (!one.ops.empty() || !one.metrics.empty()) return "";
+  if (!one.ops.empty() || !one.buffers.empty() || !one.metrics.empty()) return "";
   return "Neither side reports ops, times or counts.";
 }
 
@@ -311,9 +347,10 @@ void add_text(Page& page, const Comparison& one, const CompareStyle& style) {
   page.say(0, "A  " + compare_side(one.a));
   page.say(0, "B  " + compare_side(one.b));
   if (const std::string basis = compare_basis(one); !basis.empty()) page.say(0, basis);
+  if (const std::string gap = gap_text(one); !gap.empty()) page.say(0, gap);
   if (const std::string nothing = nothing_words(one); !nothing.empty()) page.say(0, nothing);
   metrics_table(page, one, style);
-  ops_table(page, one, style);
+  for (const CompareRows& table : compare_tables(one)) rows_table(page, table, style);
   if (!one.findings.empty()) {
     page.add("\nWhat fits it (weir explain)\n");
     page.add(findings_text(one.findings, {style.color, static_cast<int>(page.width())}));
@@ -327,12 +364,38 @@ void add_cells(std::string& out, const std::vector<std::string>& cells) {
   out += fmt::format("| {} |\n", fmt::join(cells, " | "));
 }
 
+void add_rows(std::string& out, const CompareRows& one, std::size_t most_rows) {
+  const auto columns = compare_columns(one);
+  const auto sections = sections_of(one.rows, most_rows);
+  if (sections.empty()) return;
+  if (out.ends_with("|\n")) out += "\n";  // behind another table
+  out += "| |";
+  for (const CompareColumn& column : columns) out += fmt::format(" {} |", column.head);
+  out += fmt::format(" {} |\n| --- |", one.what);
+  for (std::size_t i = 0; i < columns.size(); ++i) out += " ---: |";
+  out += " --- |\n";
+  for (const Section& section : sections) {
+    std::string_view title = section.title;
+    for (const OpChange* op : section.shown) {
+      std::vector<std::string> cells = cells_of(*op, columns);
+      cells.insert(cells.begin(), std::string(std::exchange(title, "")));
+      cells.push_back(markdown_code(compare_what(*op, one.backends)));
+      add_cells(out, cells);
+    }
+    if (section.left_out == 0) continue;
+    std::vector<std::string> cells(columns.size() + 1);
+    cells.push_back(fmt::format("and {} more", section.left_out));
+    add_cells(out, cells);
+  }
+}
+
 void add_markdown(std::string& out, const Comparison& one, std::size_t most_rows) {
   out += "**A** " + markdown_text(compare_side(one.a)) + "<br>\n";
   out += "**B** " + markdown_text(compare_side(one.b)) + "\n\n";
   if (const std::string basis = compare_basis(one); !basis.empty()) {
     out += markdown_text(basis) + "\n\n";
   }
+  if (const std::string gap = gap_text(one); !gap.empty()) out += markdown_text(gap) + "\n\n";
   if (const std::string nothing = nothing_words(one); !nothing.empty()) out += nothing + "\n\n";
   const auto metrics = compare_metrics(one);
   if (!metrics.empty()) {
@@ -344,28 +407,7 @@ void add_markdown(std::string& out, const Comparison& one, std::size_t most_rows
     }
     out += "\n";
   }
-  const auto columns = compare_columns(one);
-  const auto sections = sections_of(one, most_rows);
-  if (!sections.empty()) {
-    out += "| |";
-    for (const CompareColumn& column : columns) out += fmt::format(" {} |", column.head);
-    out += " op |\n| --- |";
-    for (std::size_t i = 0; i < columns.size(); ++i) out += " ---: |";
-    out += " --- |\n";
-  }
-  for (const Section& section : sections) {
-    std::string_view title = section.title;
-    for (const OpChange* op : section.shown) {
-      std::vector<std::string> cells = cells_of(*op, columns);
-      cells.insert(cells.begin(), std::string(std::exchange(title, "")));
-      cells.push_back(markdown_code(compare_what(*op, several_backends(one))));
-      add_cells(out, cells);
-    }
-    if (section.left_out == 0) continue;
-    std::vector<std::string> cells(columns.size() + 1);
-    cells.push_back(fmt::format("and {} more", section.left_out));
-    add_cells(out, cells);
-  }
+  for (const CompareRows& table : compare_tables(one)) add_rows(out, table, most_rows);
   if (!one.findings.empty()) out += "\n";
   for (const auto& finding : one.findings) {
     out += "- " + markdown_text(finding.headline) + "\n";

@@ -354,11 +354,13 @@ class Preflight {
     if (instructions) choose_way(prepared);
     if (prepared.counts_work || prepared.instructions || prepared.host) return;
     const auto& facts = prepared.facts;
-    prepared.facts.counts_skipped = facts.instructions_skipped ? *facts.instructions_skipped
-                                    : facts.host_skipped       ? *facts.host_skipped
-                                    : cell.engine->probes.empty()
-                                        ? "the engine has no probes and reports no counts"
-                                        : "no probe sees " + cell.device;
+    prepared.facts.counts_skipped = facts.instructions_skipped     ? *facts.instructions_skipped
+                                    : facts.host_skipped           ? *facts.host_skipped
+                                    : !cell.engine->probes.empty() ? "no probe sees " + cell.device
+                                    : cell.engine->tells_counts_if_asked
+                                        ? "the engine has no probes, and nothing asks for its own "
+                                          "counts (counted_env, profile_args)"
+                                        : "the engine has no probes and reports no counts";
   }
 
   // What an engine names beside its program: absolute, or its counterpart in the other checkout.

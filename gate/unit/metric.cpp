@@ -176,7 +176,9 @@ const std::vector<OfWork>& of_work() {
     std::vector<OfWork> all{{"op:", "time of ", Kind::time, Unit::seconds},
                             {"kernel:", "time of ", Kind::time, Unit::seconds},
                             {"op_calls:", "calls of "},
-                            {"kernel_calls:", "calls of "}};
+                            {"kernel_calls:", "calls of "},
+                            {"buffer:", "time of buffers ", Kind::time, Unit::seconds},
+                            {std::string(k_buffers), "buffers "}};
     for (const KernelCost& cost : kernel_costs()) {
       all.push_back({fmt::format("{}:", cost.name), fmt::format("{} of ", cost.label), Kind::count,
                      cost.name.ends_with("_bytes") ? Unit::bytes : Unit::count,
@@ -377,6 +379,11 @@ Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better)
 }
 
 bool names_work(std::string_view text) { return find_work(text) != nullptr; }
+
+std::optional<std::string_view> buffer_label(std::string_view name) {
+  if (!name.starts_with(k_buffers)) return std::nullopt;
+  return name.substr(k_buffers.size());
+}
 
 std::string work_name(std::string_view prefix, std::string_view name) {
   std::string made(prefix);

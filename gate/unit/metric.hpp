@@ -71,8 +71,13 @@ inline constexpr std::string_view k_divergence = "output_kl";  // of a cell besi
 // ("op_calls:NAME", "kernel_calls:NAME"), per token or prefill as the cell counts; and what a
 // kernel's code costs ("registers:NAME", as in kernel_cost.hpp). find_metric() knows every such
 // name; no default limit covers one.
+// Command buffers by the label that the engine gives them are such works too: "buffer:LABEL" is
+// the device's time in those of a token, "buffers:LABEL" how many of them a token takes.
 // `text` begins as such names do; it may be a pattern of them.
 [[nodiscard]] bool names_work(std::string_view text);
+inline constexpr std::string_view k_buffers = "buffers:";
+// The label in "buffers:LABEL"; nothing of other names.
+[[nodiscard]] std::optional<std::string_view> buffer_label(std::string_view name);
 // `prefix` ("kernel_calls:") and a name from outside, cut and made fit for a metric's name.
 [[nodiscard]] std::string work_name(std::string_view prefix, std::string_view name);
 

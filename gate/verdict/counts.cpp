@@ -41,10 +41,12 @@ std::string changed_words(const Measurement& base, const Measurement& current) {
 // The device got the same work: as many dispatches, and as many barriers and copies where they were
 // counted. Then a wait that is gone took no work along.
 bool same_device_work(const Question& question, const unit::Metric& metric) {
-  if (metric.base != "syncs" && metric.base != "submits") return false;
+  const bool buffers = unit::buffer_label(metric.name).has_value();
+  if (metric.base != "syncs" && metric.base != "submits" && !buffers) return false;
+  const Scope scope = buffers ? Scope::per_token : metric.scope;
   const Counts& now = question.candidate.metrics;
   for (const char* base : {"dispatches", "barriers", "copies"}) {
-    const std::string name = unit::count_metric(base, metric.scope, metric.length).name;
+    const std::string name = unit::count_metric(base, scope, metric.length).name;
     const auto *from = look_up(question.base->counts, name), *to = look_up(now, name);
     if (from == nullptr && to == nullptr && std::string_view(base) != "dispatches") continue;
     if (from == nullptr || to == nullptr || !from->exact || from->exact != to->exact) return false;
@@ -76,8 +78,11 @@ Ruling exact_change(const Question& question, const Measurement& base, const Mea
   if (same_device_work(question, current.metric)) {
     return {Outcome::improved, changed + ", with the same work on the device"};
   }
-  return {Outcome::fail, fmt::format("{}: {} {}, and nothing here sees where the work went",
-                                     changed, rose ? "more" : "fewer", current.metric.base)};
+  return {
+      Outcome::fail,
+      fmt::format(
+          "{}: {} {}, and nothing here sees where the work went", changed, rose ? "more" : "fewer",
+          unit::buffer_label(current.metric.name) ? "command buffers" : current.metric.base)};
 }
 
 // A count held by an allowance rather than exactly.
@@ -199,8 +204,21 @@ std::optional<Measurement> none_of_marks(const Counts& side, const Measurement& 
   return none;
 }
 
+// An engine that counts command buffers by label lists all labels of a token: of others there is
+// none.
+std::optional<Measurement> no_buffers(const Counts& side, const Measurement& other) {
+  const bool listed = std::ranges::any_of(
+      side, [](const auto& item) { return unit::buffer_label(item.first).has_value(); });
+  if (!listed) return std::nullopt;
+  Measurement none = other;
+  none.exact = Rational(0);
+  none.samples.clear();
+  return none;
+}
+
 // What a side that was counted says by not having `other`, which the other side has.
 std::optional<Measurement> unsaid(const Counts& side, const Measurement& other) {
+  if (unit::buffer_label(other.metric.name)) return no_buffers(side, other);
   if (other.metric.name != unit::k_fits) return none_of_marks(side, other);
   if (side.empty()) return std::nullopt;
   Measurement fits = other;

@@ -408,7 +408,8 @@ std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
   for (const LimitEntry& entry : limits) {
     for (const std::string& pattern : entry.metrics) {
       if (!unit::names_work(pattern)) continue;
-      const bool time = pattern.starts_with("op:") || pattern.starts_with("kernel:");
+      const bool time = pattern.starts_with("op:") || pattern.starts_with("kernel:") ||
+                        pattern.starts_with("buffer:");
       if (time && policy.counts_only) continue;
       bool measured = false, seen = false;
       for (const CellVerdict& cell : cells) {

@@ -140,8 +140,10 @@ std::string Limit::words() const {
 Limit resolve_limit(const profile::CellKey& cell, const unit::Metric& metric,
                     std::span<const LimitEntry> entries) {
   Limit limit;
-  // A kernel may be called anything, "x_per_token" too.
-  if (!unit::names_work(metric.name)) {
+  // A kernel or a label may be called anything, "x_per_token" too.
+  if (unit::buffer_label(metric.name)) {
+    limit.exact = true;
+  } else if (!unit::names_work(metric.name)) {
     for (const LimitEntry& entry : default_limits()) {
       if (entry.covers(cell, metric.name)) apply(entry, &metric, limit);
     }

@@ -494,6 +494,50 @@ TEST(Hf2q, PairsTheLinesOfATokenAndKeepsItsBuffers) {
   EXPECT_THAT(observed.warnings, Contains(HasSubstr("MLX_PROFILE_DISPATCH=1 ignored")));
 }
 
+// Tables of two labels, 40 and 2 buffers: 4.71 ms and 5.10 ms.
+std::string cb_table(const char* heading, int labels = 2) {
+  return fmt::format(
+      "{} total=9.81ms across {} labels:\n"
+      "   48.0%      4.71ms  count=40    avg= 117.8µs  min=110.2µs  max=140.9µs  layer.ffn\n"
+      "   52.0%      5.10ms  count=2     avg=2550.0µs  min=2510.0µs  max=2640.9µs  head\n",
+      heading, labels);
+}
+
+TEST(Hf2q, KnowsWhichCommandBuffersAreOfATokenThatWasGenerated) {
+  const std::string token =
+      "[GREEDY_PROFILE] ffn=2.0ms cmd_bufs=42 dispatches=1350\n[GREEDY_PROFILE] "
+      "output_head=5.1ms\n";
+  const std::string table = cb_table("[CB_PROFILE]");
+  const std::string prefill = cb_table("[CB_PROFILE:forward_gpu seq_len=512 layers=40]");
+  const struct {
+    const char* what;
+    std::string text;
+    std::int64_t tokens;
+    std::size_t steps;
+    bool whole = true;
+  } cases[] = {
+      {"a table behind each token", token + table + token + table, 2, 2},
+      {"tables alone", table + table + table, 3, 3},
+      {"a prefill's is of no generated token", prefill + token + table, 1, 2},
+      {"a prefill's alone", prefill, 0, 1},
+      {"tokens without a table say nothing of buffers", token + token, 0, 2},
+      {"a table with fewer rows than labels", token + cb_table("[CB_PROFILE]", 24), 1, 1, false},
+  };
+  for (const auto& one : cases) {
+    const auto observed = read("", one.text);
+    EXPECT_EQ(observed.steps.size(), one.steps) << one.what;
+    const auto found = observed::buffers_per_token(observed);
+    EXPECT_EQ(found.tokens, one.tokens) << one.what;
+    EXPECT_EQ(found.whole, one.whole) << one.what;
+    EXPECT_EQ(found.labels.size(), one.tokens > 0 ? 2U : 0U) << one.what;
+    if (one.tokens == 0) continue;
+    EXPECT_EQ(found.labels[1].label, "layer.ffn");
+    EXPECT_EQ(found.labels[1].buffers, Rational(40)) << one.what;
+    EXPECT_NEAR(*found.labels[1].seconds, 4.71e-3, 1e-9) << one.what;
+    EXPECT_EQ(observed.warnings.empty(), one.whole) << one.what;
+  }
+}
+
 TEST(MlxLm, KeepsEveryTrial) {
   const auto observed = read(read_data("constructed-mlx-lm.txt"));
   EXPECT_THAT(samples_of(observed.timings, "decode_tokens_per_second"), ElementsAre(45, 46));

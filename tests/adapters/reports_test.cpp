@@ -204,6 +204,39 @@ TEST(Hf2qAdapter, SumsCountsOfTokensOverTheTokens) {
   EXPECT_EQ(report->shares.at("dispatches_per_token"), *Rational::make(2701, 2)) << "1350 and 1351";
 }
 
+TEST(Hf2qAdapter, CountsCommandBuffersByLabelAndTimesThoseThatLimitsName) {
+  const std::string rate = "Decode tok/s: 41.2\n";
+  const std::string table =
+      "[CB_PROFILE] total=9.81ms across 2 labels:\n"
+      "   48.0%      4.71ms  count=40    avg= 117.8µs  min=110.2µs  max=140.9µs  layer.ffn\n"
+      "   52.0%      5.10ms  count=2     avg=2550.0µs  min=2510.0µs  max=2640.9µs  output head\n";
+  std::string cut = table;
+  cut.replace(cut.find("2 labels"), 8, "9 labels");
+  const std::vector<std::string> times{"buffer:layer*"}, counts{"buffers:*"};
+  const auto of = [](const std::string& text, profile::Pass pass,
+                     const std::vector<std::string>& works) {
+    const auto report = find("hf2q")->read({"", text, {}, "metal", nullptr, pass, works});
+    EXPECT_TRUE(report) << report.error().message;
+    return report.value_or(profile::EngineReport{});
+  };
+  const auto counted = of(rate + table + table, profile::Pass::counted, {});
+  EXPECT_THAT(counted.shares,
+              testing::UnorderedElementsAre(testing::Pair("buffers:layer.ffn", Rational(40)),
+                                            testing::Pair("buffers:output_head", Rational(2))));
+  const auto timed = of(rate + table + table, profile::Pass::timed, times);
+  EXPECT_TRUE(timed.shares.empty());
+  ASSERT_EQ(timed.times.size(), 2U);
+  EXPECT_EQ(timed.times[1].metric.name, "buffer:layer.ffn");
+  EXPECT_NEAR(timed.times[1].samples.at(0), 4.71e-3, 1e-9);
+  // An absent label of a table that is cut would be taken for none.
+  const auto some = of(rate + cut, profile::Pass::counted, counts);
+  EXPECT_TRUE(some.shares.empty());
+  EXPECT_THAT(some.warnings, Contains(HasSubstr("the engine does not list all of them")));
+  const auto none = of(rate, profile::Pass::counted, counts);
+  EXPECT_THAT(none.warnings, Contains(HasSubstr("MLX_PROFILE_CB=1")));
+  EXPECT_TRUE(of(rate, profile::Pass::counted, {}).warnings.empty()) << "nobody asked for them";
+}
+
 TEST(AgaveAdapter, SumsCountsOfTokensOverTheTokens) {
   const auto lines = [](const std::vector<int>& syncs) {
     std::string text;

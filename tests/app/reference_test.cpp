@@ -115,7 +115,8 @@ TEST(Reference, HasEveryMetric) {
   page +=
       "\nBesides: `COUNT_at_N` where counts lie on no line (N is the generation length), and times "
       "and calls of single ops and kernels: `op:NAME`, `kernel:NAME`, `op_calls:NAME`, "
-      "`kernel_calls:NAME`. The cost of the code of a kernel is `COST:NAME`:\n\n"
+      "`kernel_calls:NAME`. Of command buffers: `buffer:LABEL` (time), `buffers:LABEL` (how many). "
+      "The cost of the code of a kernel is `COST:NAME`:\n\n"
       "| cost | meaning |\n| --- | --- |\n";
   for (const unit::KernelCost& cost : unit::kernel_costs()) {
     page += fmt::format("| `{}` | {} |\n", cost.name, cost.about);

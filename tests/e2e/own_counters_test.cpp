@@ -140,6 +140,88 @@ TEST_P(OwnCounters, AreComparedAndExplainedByTheirMeans) {
   }
 }
 
+// `./engine TOKENS`: hf2q's table of command buffers by label behind each token; of "layer.moe" as
+// many as the file "moe" says, each of 117.8 microseconds.
+constexpr const char* k_labelled = R"(#!/bin/sh
+moe=$(cat "$(dirname "$0")/moe")
+i=1
+while [ $i -le "$1" ]; do
+  echo "[GREEDY_PROFILE] ffn=2.0ms cmd_bufs=$((moe + 2)) dispatches=1350"
+  echo "[GREEDY_PROFILE] output_head=5.1ms"
+  if [ -n "$MLX_PROFILE_CB" ]; then
+    ms=$(awk "BEGIN { print $moe * 0.1178 }")
+    echo "[CB_PROFILE] total=9.81ms across 2 labels:"
+    echo "  48.0%  ${ms}ms  count=$moe  avg=117.8µs  min=110.2µs  max=140.9µs  layer.moe"
+    echo "  52.0%  5.10ms  count=2  avg=2550.0µs  min=2510.0µs  max=2640.9µs  head"
+  fi
+  i=$((i + 1))
+done
+echo "Decode tok/s: 41.2"
+)";
+
+class CommandBuffers : public testing::Test {
+ protected:
+  CommandBuffers() {
+    spill_program(scratch_ / "engine", k_labelled);
+    spill(scratch_ / "model.bin", "m");
+  }
+  void configure(const std::string& keys, const std::string& limits = "") {
+    spill(scratch_ / "weir.yaml",
+          "version: 1\nengines:\n  mine:\n    command: [./engine, '{tokens}']\n"
+          "    output: hf2q\n" +
+              keys +
+              "models: {m: model.bin}\nbackends: {metal: {device: metal}}\n"
+              "prompts: {decode: {prompt_tokens: 0, tokens: 12}}\n" +
+              limits);
+  }
+  void moe(const std::string& buffers) { spill(scratch_ / "moe", buffers); }
+
+  static constexpr const char* k_counted = "    counted_env: {MLX_PROFILE_CB: '1'}\n";
+  Scratch scratch_;
+};
+
+TEST_F(CommandBuffers, AreRedByLabelAndNamedAsTheReason) {
+  configure(k_counted);
+  moe("40");
+  const Ended accepted = weir(scratch_, {"baseline", "accept", "--counts-only"});
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.out << accepted.err;
+  EXPECT_EQ(weir(scratch_, {"gate", "--counts-only"}).exit_code, 0);
+  moe("43");
+  const Ended grew = weir(scratch_, {"gate", "--counts-only"});
+  EXPECT_EQ(grew.exit_code, 1) << grew.err;
+  EXPECT_THAT(grew.out, HasSubstr("buffers layer.moe  40 \u2192 43   +3   must not change"));
+  EXPECT_THAT(grew.out, HasSubstr("why: 3 more command buffers labelled layer.moe a token."));
+  EXPECT_THAT(weir(scratch_, {"explain"}).out,
+              HasSubstr("3 more command buffers labelled layer.moe a token."));
+  configure(k_counted,
+            "limits: [{metrics: 'buffers:layer.*', exact: false, max: 43},"
+            " {metrics: submits_per_token, exact: false}]\n");
+  EXPECT_EQ(weir(scratch_, {"gate", "--counts-only"}).exit_code, 0);
+  moe("44");
+  EXPECT_EQ(weir(scratch_, {"gate", "--counts-only"}).exit_code, 1);
+}
+
+TEST_F(CommandBuffers, AreComparedAsTheEnginePrintedThem) {
+  for (const char* count : {"40", "43"}) {
+    moe(count);
+    const std::string line = fmt::format("cd '{0}' && MLX_PROFILE_CB=1 ./engine 12 > {1}.txt",
+                                         scratch_.path().string(), count);
+    ASSERT_EQ(std::system(line.c_str()), 0);
+  }
+  const Ended compared = weir(scratch_, {"compare", "40.txt", "43.txt"});
+  EXPECT_THAT(compared.out, HasSubstr("layer.moe +353.4 us"));
+  EXPECT_THAT(compared.out, HasSubstr("3 more command buffers labelled layer.moe a token."));
+}
+
+// The engine counts by itself, although nothing in weir.yaml asks for it.
+TEST_F(CommandBuffers, AreNotCalledUncountedAboveTheirCounts) {
+  configure("    env: {MLX_PROFILE_CB: '1'}\n");
+  moe("40");
+  const Ended ran = weir(scratch_, {"run", "--counts-only"});
+  EXPECT_THAT(ran.out, HasSubstr("dispatches/token"));
+  EXPECT_THAT(ran.out, testing::Not(HasSubstr("not counted"))) << ran.out;
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, OwnCounters, testing::Values("generic", "agave", "hf2q"),
                          [](const auto& one) { return std::string(one.param); });
 

@@ -71,6 +71,73 @@ TEST(Compared, WorkIsMatchedByRoleWhateverTheQuantizationTheBackendAndTheEngine)
   }
 }
 
+// Ten tokens, at a rate of so many a second.
+Observed labelled(double rate, const std::map<std::string, std::pair<int, double>>& labels) {
+  Observed made;
+  made.format = "made";
+  made.profiled_tokens = 10;
+  if (rate > 0)
+    made.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
+  for (const auto& [label, one] : labels) {
+    observed::ObservedBuffer buffer;
+    buffer.label = label;
+    buffer.buffers = one.first;
+    if (one.second > 0) buffer.seconds = one.second;
+    made.buffers.push_back(buffer);
+  }
+  return made;
+}
+
+TEST(Compared, CommandBuffersGoByTheirLabel) {
+  const Observed before =
+      labelled(40, {{"attn", {400, 0.05}}, {"moe", {20, 0.10}}, {"old", {10, 0.01}}});
+  const Observed after =
+      labelled(32, {{"attn", {430, 0.0538}}, {"moe", {20, 0.15}}, {"head", {10, 0.01}}});
+  const Comparison made = compared(before, after);
+  ASSERT_EQ(made.buffers.size(), 4U);
+  const std::vector<std::pair<const char*, Shift>> want{{"head", Shift::fresh},
+                                                        {"old", Shift::gone},
+                                                        {"moe", Shift::slower},
+                                                        {"attn", Shift::more_calls}};
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    EXPECT_EQ(made.buffers[i].role, want[i].first);
+    EXPECT_EQ(made.buffers[i].change, want[i].second) << want[i].first;
+  }
+  EXPECT_DOUBLE_EQ(made.buffers[3].b->calls.value(), 43);
+  EXPECT_DOUBLE_EQ(made.buffers[3].b->seconds.value(), 0.00538);
+  const auto gap = token_gap(made);
+  ASSERT_TRUE(gap);
+  EXPECT_DOUBLE_EQ(gap->seconds.value(), 1 / 32.0 - 1 / 40.0);
+  EXPECT_NEAR(gap->buffers, 0.005 + 0.00038, 1e-12);
+  EXPECT_EQ(gap->labels[0].first->role, "moe");
+  EXPECT_NEAR(gap->labels[0].second, 0.005, 1e-12);
+  EXPECT_THAT(made.doubts, ElementsAre());
+}
+
+TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
+  const struct {
+    const char* what;
+    Observed a, b;
+    bool gap, rates;
+    std::size_t doubts;
+  } cases[] = {
+      {"both", labelled(40, {{"attn", {4, 1}}}), labelled(32, {{"attn", {4, 1}}}), true, true, 0},
+      {"no rate", labelled(40, {{"attn", {4, 1}}}), labelled(0, {{"attn", {4, 1}}}), true, false,
+       0},
+      {"no time", labelled(40, {{"attn", {4, 1}}}), labelled(32, {{"attn", {4, 0}}}), false, false,
+       0},
+      {"no labels", labelled(40, {{"attn", {4, 1}}}), labelled(32, {}), false, false, 1},
+      {"none at all", labelled(40, {}), labelled(32, {}), false, false, 0},
+  };
+  for (const auto& one : cases) {
+    const Comparison made = compared(one.a, one.b);
+    const auto gap = token_gap(made);
+    EXPECT_EQ(gap.has_value(), one.gap) << one.what;
+    EXPECT_EQ(gap && gap->seconds, one.rates) << one.what;
+    EXPECT_EQ(made.doubts.size(), one.doubts) << one.what;
+  }
+}
+
 TEST(Compared, AFusionIsNoRoleOfItsParts) {
   const Comparison made = compared(
       run_of("GPU", 1, {{"", "rms_norm_mul_f32", "", "", 4, 0.01}}),

@@ -50,6 +50,69 @@ TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
   EXPECT_EQ(why.findings.front().per_layer, 1);
 }
 
+void add_buffers(Observed& observed, const std::string& label, std::int64_t buffers,
+                 double seconds) {
+  observed::ObservedBuffer one;
+  one.label = label;
+  one.buffers = buffers;
+  one.seconds = seconds;
+  observed.buffers.push_back(one);
+}
+
+TEST(ObservedRuns, TellOfCommandBuffersByTheirLabel) {
+  const auto with = [](std::int64_t attention, std::int64_t moe, std::int64_t submits) {
+    Observed made;
+    made.context.backend = "Metal";
+    made.profiled_tokens = 10;
+    made.counts.push_back({unit::count_metric("submits", unit::Scope::per_token), {submits}});
+    if (attention != 0) add_buffers(made, "layer.attn", attention, 0.05);
+    if (moe != 0) add_buffers(made, "layer.moe", moe, 0.05);
+    return made;
+  };
+  const struct {
+    const char* what;
+    Observed before, after;
+    const char* headline;
+    const char* metric;
+    const char* lines;
+  } cases[] = {
+      {"one label", with(400, 20, 42), with(430, 20, 45),
+       "3 more command buffers labelled layer.attn a token.", "submits_per_token", "+3 submits"},
+      {"one less", with(400, 20, 42), with(390, 20, 41),
+       "1 fewer command buffer labelled layer.attn a token.", "submits_per_token", ""},
+      {"a label for another", with(400, 20, 42), with(0, 430, 42),
+       "41 more command buffers labelled layer.moe a token.", "buffers:layer.moe",
+       "+41 layer.moe, \u221240 layer.attn"},
+      {"labels on one side", with(0, 0, 42), with(400, 20, 45),
+       "The GPU gets its work in more parts a token.", "submits_per_token", "+3 submits"},
+  };
+  for (const auto& one : cases) {
+    const auto why = explain(evidence_of(one.before, one.after), nullptr, {default_bands(), {}});
+    ASSERT_FALSE(why.findings.empty()) << one.what;
+    const Finding& first = why.findings.front();
+    EXPECT_EQ(first.headline, one.headline);
+    EXPECT_EQ(first.kind, "submits_changed") << one.what;
+    EXPECT_EQ(first.metric, one.metric) << one.what;
+    EXPECT_THAT(first.text(), HasSubstr(one.lines)) << one.what;
+  }
+}
+
+// Six labels; one takes twice as long in each buffer.
+TEST(ObservedRuns, TellWhichCommandBuffersTakeLonger) {
+  const auto with = [](double moe) {
+    Observed made;
+    made.profiled_tokens = 10;
+    for (const char* label : {"attn", "norm", "embed", "head", "ffn"}) {
+      add_buffers(made, label, 100, 0.05);
+    }
+    add_buffers(made, "moe", 100, moe);
+    return made;
+  };
+  const auto why = explain(evidence_of(with(0.05), with(0.10)), nullptr, {default_bands(), {}});
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings[0].headline, "A command buffer labelled moe takes 2 times as long.");
+}
+
 TEST(ObservedRuns, EndSumsOfCallsAtTheLargestNumber) {
   constexpr auto k_most = std::numeric_limits<std::int64_t>::max();
   Observed one;

@@ -643,6 +643,20 @@ TEST(Assemble, IsAnErrorWithoutRecordsUnlessNothingCouldBeCounted) {
   EXPECT_THAT(assemble(skipped, {}).errors, IsEmpty());
 }
 
+// weir run takes one process of a cell that nothing was expected to count, to see where it worked.
+TEST(Assemble, DoesNotCallCountedWhatTheEngineCountedUncounted) {
+  for (const bool counts : {true, false}) {
+    CellFacts unexpected = facts();
+    unexpected.counts_skipped = "the engine has no probes and reports no counts";
+    RunRecord record = timed(0, {40});
+    record.pass = Pass::counted;
+    if (counts) record.report->counts["dispatches_per_token"] = 1350;
+    const Profile profile = assemble(unexpected, std::vector{record});
+    EXPECT_EQ(profile.counts_skipped.has_value(), !counts);
+    EXPECT_EQ(profile.metrics.contains("dispatches_per_token"), counts);
+  }
+}
+
 TEST(ExactLine, AnswersOnlyWhatIsExact) {
   const auto line = [](std::vector<LengthCount> points) { return exact_line(points); };
   EXPECT_FALSE(line({}));

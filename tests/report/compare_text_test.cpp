@@ -53,6 +53,22 @@ TEST(CompareText, LookAsStored) {
   }
 }
 
+TEST(CompareText, SaysWhichCommandBuffersMakeTheDifferenceOfAToken) {
+  const auto run = [](double rate, double moe, std::int64_t buffers) {
+    observed::Observed made;
+    made.format = "hf2q";
+    made.profiled_tokens = 1;
+    made.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
+    made.buffers = {{"layer.attn_moe_ffn", buffers, {}, {}, {}, {}, moe, {}, {}},
+                    {"output|head", 2, {}, {}, {}, {}, 0.005, {}, {}}};
+    return made;
+  };
+  const observed::Observed before = run(40, 0.010, 40), after = run(32, 0.015, 43);
+  const std::vector all{explain::compare({"a", &before}, {"b", &after})};
+  expect_golden("compare-buffers.txt", compare_text(all, {}));
+  expect_golden("compare-buffers.md", compare_markdown(all, 10, 65'000));
+}
+
 TEST(CompareText, KeepToTheirWidth) {
   for (const Pair& pair : k_pairs) {
     const std::string text =

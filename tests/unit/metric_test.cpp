@@ -52,6 +52,18 @@ TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {
   EXPECT_FALSE(find_metric("op:" + std::string(101, 'x')));
 }
 
+TEST(FindMetric, KnowsCommandBuffersByTheirLabel) {
+  const auto time = find_metric("buffer:layer.attn_moe_ffn");
+  const auto count = find_metric("buffers:layer.attn_moe_ffn");
+  ASSERT_TRUE(time && count);
+  EXPECT_EQ(time->kind, Kind::time);
+  EXPECT_EQ(label(*time), "time of buffers layer.attn_moe_ffn");
+  EXPECT_EQ(count->kind, Kind::count);
+  EXPECT_EQ(label(*count), "buffers layer.attn_moe_ffn");
+  EXPECT_EQ(buffer_label("buffers:layer"), "layer");
+  EXPECT_EQ(buffer_label("buffer:layer"), std::nullopt);
+}
+
 TEST(WorkName, IsFitForAMetricWhateverTheNameIs) {
   const std::string hostile = "void f<int>(a b)\n\x1b\xff" + std::string(300, 'y');
   const std::string name = work_name("kernel_calls:", hostile);

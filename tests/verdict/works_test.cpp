@@ -192,6 +192,99 @@ TEST(SingleOps, OfTheCpuAreCountedOverTheirShapes) {
   EXPECT_EQ(test::metric(cell, "op_calls:MUL_MAT").current, 9);
 }
 
+// Of an engine that prints its command buffers by label, as counts by itself.
+TEST(CommandBuffers, MayNotChangeByLabelUnlessALimitSaysSo) {
+  using Labels = std::map<std::string, std::int64_t>;
+  const auto with = [](const Labels& labels, std::int64_t dispatches = 65) {
+    auto made = test::reference();
+    test::add_count(made, "dispatches_per_token", dispatches);
+    for (const auto& [label, count] : labels) test::add_count(made, "buffers:" + label, count);
+    return made;
+  };
+  const Labels usual{{"attn", 40}, {"head", 1}};
+  LimitEntry free = test::entry({"buffers:*"});
+  free.exact = false;
+  LimitEntry most = test::entry({"buffers:at*"});
+  most.exact = false;
+  most.max = Amount{41, false};
+  const struct {
+    const char* what;
+    Labels before, now;
+    std::int64_t dispatches;
+    std::vector<LimitEntry> limits;
+    const char* label;
+    Outcome want;
+    const char* reason;
+  } cases[] = {
+      {"the same", usual, usual, 65, {}, "attn", Outcome::pass, ""},
+      {"more",
+       usual,
+       {{"attn", 43}, {"head", 1}},
+       65,
+       {},
+       "attn",
+       Outcome::fail,
+       "40 to 43 (+3), must not change"},
+      {"a new label",
+       usual,
+       {{"attn", 40}, {"head", 1}, {"moe", 2}},
+       65,
+       {},
+       "moe",
+       Outcome::fail,
+       "0 to 2 (+2), must not change"},
+      {"a label that is gone, with the same work",
+       usual,
+       {{"attn", 40}},
+       65,
+       {},
+       "head",
+       Outcome::improved,
+       "1 to 0 (-1), with the same work on the device"},
+      {"fewer, with less work",
+       usual,
+       {{"attn", 38}, {"head", 1}},
+       60,
+       {},
+       "attn",
+       Outcome::fail,
+       "40 to 38 (-2): fewer command buffers, and nothing here sees where the work went"},
+      {"labels that the baseline has not",
+       {},
+       usual,
+       65,
+       {},
+       "attn",
+       Outcome::fresh,
+       "the baseline does not hold this count"},
+      {"labels that are no longer printed",
+       usual,
+       {},
+       65,
+       {},
+       "attn",
+       Outcome::error,
+       "could not be measured: the baseline holds 40, this run nothing"},
+      {"freed", usual, {{"attn", 43}, {"head", 1}}, 65, {free}, "attn", Outcome::info, ""},
+      {"within a bound", usual, {{"attn", 41}, {"head", 1}}, 65, {most}, "attn", Outcome::pass, ""},
+      {"above a bound",
+       usual,
+       {{"attn", 42}, {"head", 1}},
+       65,
+       {most},
+       "attn",
+       Outcome::fail,
+       "42 is above 41"},
+  };
+  for (const auto& one : cases) {
+    const CellVerdict cell =
+        test::judge(with(one.now, one.dispatches), {test::stored(with(one.before))}, one.limits);
+    const MetricVerdict& found = test::metric(cell, std::string("buffers:") + one.label);
+    EXPECT_EQ(found.verdict, one.want) << one.what << ": " << found.reason;
+    EXPECT_THAT(found.reason, testing::StartsWith(one.reason)) << one.what;
+  }
+}
+
 // Agave's table has the calls of its ops, where no probe names one.
 TEST(SingleOps, AreJudgedByTheEnginesOwnProfile) {
   auto base = test::reference();
