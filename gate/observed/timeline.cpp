@@ -420,10 +420,16 @@ void add_marks(const Process& process, WorkRows& rows) {
   }
 }
 
-void add_steps(const Process& process, Observed& observed) {
+// By index of a run of a graph: its step.
+using StepsOfRuns = std::vector<std::optional<std::size_t>>;
+
+StepsOfRuns add_steps(const Process& process, Observed& observed) {
+  StepsOfRuns steps;
   const bool waited = ran_by_node(process);
   for (const GraphRun& run : process.graph_runs) {
+    std::optional<std::size_t>& index = steps.emplace_back();
     if (run.graph >= process.graphs.size()) continue;
+    index = observed.steps.size();
     const Phase phase = phase_of(process, run.graph);
     const auto rows = static_cast<std::int64_t>(process.graphs[run.graph].rows);
     ObservedStep step;
@@ -437,6 +443,7 @@ void add_steps(const Process& process, Observed& observed) {
       observed.profiled_tokens = observed.profiled_tokens.value_or(0) + 1;
     }
   }
+  return steps;
 }
 
 }  // namespace
@@ -521,6 +528,46 @@ std::optional<ByNode> by_node(const Timeline& timeline) {
   return out;
 }
 
+// Command buffers by label, in the step in which they were submitted; none where no label was
+// given.
+static void add_buffers(const Process& process, const StepsOfRuns& steps, Observed& observed) {
+  const std::vector<bool> again = repeated_queues(process);
+  std::map<std::pair<std::optional<std::size_t>, std::string>, ObservedBuffer> sums;
+  std::set<std::size_t> unlabelled;  // steps with work in a buffer without a label
+  for (const Submission& submission : process.submissions) {
+    if (is_again(again, submission.queue)) continue;
+    const auto run = run_at(process, submission.thread, submission.call.begin);
+    const std::optional<std::size_t> step = run ? steps[*run] : std::nullopt;
+    for (const BufferWork& buffer : submission.buffers) {
+      if (buffer.label.empty()) {
+        if (step && !buffer.commands.empty()) unlabelled.insert(*step);
+        continue;
+      }
+      const auto [at, fresh] = sums.try_emplace({step, buffer.label});
+      ObservedBuffer& sum = at->second;
+      const auto dispatches =
+          std::ranges::count(buffer.commands, Command::Kind::dispatch, &Command::kind);
+      if (!buffer.commands.empty()) sum.dispatches = sum.dispatches.value_or(0) + dispatches;
+      const auto seconds = buffer.device ? std::optional(buffer.device->length()) : std::nullopt;
+      if (fresh) {
+        sum.seconds = sum.least = sum.most = seconds;
+        continue;
+      }
+      ++sum.buffers;
+      const bool timed = seconds && sum.seconds;
+      sum.seconds = timed ? std::optional(*sum.seconds + *seconds) : std::nullopt;
+      sum.least = timed ? std::optional(std::min(*sum.least, *seconds)) : std::nullopt;
+      sum.most = timed ? std::optional(std::max(*sum.most, *seconds)) : std::nullopt;
+    }
+  }
+  if (sums.empty()) return;
+  for (const std::size_t step : unlabelled) observed.steps[step].labels_left_out = 1;
+  for (auto& [key, sum] : sums) {
+    std::tie(sum.step, sum.label) = key;
+    observed.buffers.push_back(std::move(sum));
+  }
+}
+
 Observed observed_of(const Timeline& timeline) {
   Observed observed;
   observed.format = "weir-probes";
@@ -538,7 +585,7 @@ Observed observed_of(const Timeline& timeline) {
     });
     if (!any) add_marks(process, rows);
     add_cpu_nodes(process, rows);
-    add_steps(process, observed);
+    add_buffers(process, add_steps(process, observed), observed);
   }
   auto& context = observed.context;
   if (!names.empty()) context.engine = fmt::format("{}", fmt::join(names, ", "));

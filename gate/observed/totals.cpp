@@ -391,6 +391,8 @@ std::string in_ms(double seconds) { return fmt::format("{:.3g} ms", seconds * 1e
 
 std::optional<std::string> against_buffers(const Observed& observed) {
   double rows = 0, buffers = 0;
+  // Of some of the buffers alone nothing could be said.
+  if (std::ranges::any_of(observed.steps, &ObservedStep::labels_left_out)) return std::nullopt;
   for (const auto& op : observed.ops) {
     // In no command buffer: work of the CPU, and its time to write commands.
     const bool on_cpu = text::lower(op.backend) == "cpu" || op.category == "encode";

@@ -126,6 +126,45 @@ TEST(WorkRows, GiveEachOpOfSeveralGroupsItsFlopsOnce) {
   EXPECT_FALSE(totals[0].flops_partly);
 }
 
+// Buffers of 4 s each, in the first token and in the second.
+TEST(WorkRows, HoldCommandBuffersByLabelAndToken) {
+  const struct {
+    const char* what;
+    std::vector<std::string> first, second;
+    std::size_t rows;  // of a label in a token
+    Rational attn;     // of a token
+    bool whole;
+  } cases[] = {
+      {"one in each", {"attn"}, {"attn"}, 2, 1, true},
+      {"two in the second", {"attn"}, {"attn", "attn"}, 2, *Rational::make(3, 2), true},
+      {"another label", {"attn"}, {"attn", "head"}, 3, 1, true},
+      {"one without a label", {"attn"}, {"attn", ""}, 2, 1, false},
+      {"no label at all", {""}, {""}, 0, 0, true},
+  };
+  for (const auto& one : cases) {
+    Timeline timeline = two_tokens();
+    auto& sent = timeline.processes[0].submissions;
+    const BufferWork work = sent[0].buffers[0];
+    for (const auto& [labels, to] :
+         {std::pair(&one.first, &sent[0]), std::pair(&one.second, &sent[1])}) {
+      to->buffers.clear();
+      for (const std::string& label : *labels) {
+        to->buffers.push_back(work);
+        to->buffers.back().label = label;
+      }
+    }
+    const Observed observed = observed_of(timeline);
+    EXPECT_EQ(observed.buffers.size(), one.rows) << one.what;
+    const BuffersOfTokens found = buffers_per_token(observed);
+    EXPECT_EQ(found.whole, one.whole) << one.what;
+    if (one.rows == 0) continue;
+    EXPECT_EQ(found.tokens, 2) << one.what;
+    EXPECT_EQ(found.labels[0].buffers, one.attn) << one.what;
+    EXPECT_DOUBLE_EQ(found.labels[0].seconds.value(), 4 * one.attn.value()) << one.what;
+    EXPECT_EQ(observed.buffers[0].dispatches, 1) << one.what;
+  }
+}
+
 TEST(ByNode, RowsByKernelAreOfTheGraphsThatRanSo) {
   Timeline timeline = two_tokens();
   std::uint64_t calls = 0, all = 0;
