@@ -125,7 +125,8 @@ TEST(GateOfAnEnginesOwnProfile, TellsWhereItsNumbersDisagree) {
   for (const std::string& text : {unwrapped(ended.out), page, comment}) {
     // Agave's ops take 6.76 ms a step, and 176.5 tok/s of 6 tokens are 6.8 ms.
     EXPECT_THAT(text, Not(HasSubstr("they overlap")));
-    EXPECT_THAT(text, HasSubstr("dispatches add up to 15.8 ms, command buffers to 87.8 ms"));
+    // hf2q's table of command buffers is cut: ops are held against the token.
+    EXPECT_THAT(text, HasSubstr("ops take 8.6 ms a token, the token 24.6 ms"));
   }
 }
 

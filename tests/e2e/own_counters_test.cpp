@@ -100,8 +100,8 @@ TEST_P(OwnCounters, ThatDifferAreRedBetweenTwoPrograms) {
 
 TEST_P(OwnCounters, OfABaseThatFailsAreAnError) {
   slow("none");
-  const Ended ended =
-      weir(scratch_, {"gate", "--counts-only", "--json", "-", "--against", "--", "false"});
+  const Ended ended = weir(
+      scratch_, {"gate", "--counts-only", "--json", "-", "--against", "--", "false", "{tokens}"});
   EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
   const Json cell = cell_of(json_of(ended), "mine/m/metal/decode");
   EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("the base could not measure this cell"));
@@ -189,7 +189,7 @@ TEST_F(CommandBuffers, AreRedByLabelAndNamedAsTheReason) {
   moe("43");
   const Ended grew = weir(scratch_, {"gate", "--counts-only"});
   EXPECT_EQ(grew.exit_code, 1) << grew.err;
-  EXPECT_THAT(grew.out, HasSubstr("buffers layer.moe  40 \u2192 43   +3   must not change"));
+  EXPECT_THAT(grew.out, HasSubstr("buffers layer.moe    40 \u2192 43   +3   must not change"));
   EXPECT_THAT(grew.out, HasSubstr("why: 3 more command buffers labelled layer.moe a token."));
   EXPECT_THAT(weir(scratch_, {"explain"}).out,
               HasSubstr("3 more command buffers labelled layer.moe a token."));
@@ -209,7 +209,7 @@ TEST_F(CommandBuffers, AreComparedAsTheEnginePrintedThem) {
     ASSERT_EQ(std::system(line.c_str()), 0);
   }
   const Ended compared = weir(scratch_, {"compare", "40.txt", "43.txt"});
-  EXPECT_THAT(compared.out, HasSubstr("layer.moe +353.4 us"));
+  EXPECT_THAT(compared.out, HasSubstr("Command buffers take +353.4 us of it"));
   EXPECT_THAT(compared.out, HasSubstr("3 more command buffers labelled layer.moe a token."));
 }
 
