@@ -146,7 +146,8 @@ class VulkanBackend final : public Backend {
     WEIR_CHECK(stream_.finish());
     Chosen chosen{};
     std::memcpy(&chosen, chosen_.mapped, sizeof chosen);
-    token_ = chosen.token;
+    // On a device twin nothing was computed.
+    token_ = std::min(chosen.token, sizes_.vocabulary - 1);
     share_of_token_.reset();
     if (share_ == Share::on_gpu) share_of_token_ = chosen.share;
     if (share_ == Share::on_cpu) share_of_token_ = small_softmax();
@@ -229,7 +230,7 @@ class VulkanBackend final : public Backend {
     const Op op(counts_, "SOFT_MAX", Where::cpu);
     std::vector<float> all = copied(Slot::logits);
     const float sum = exponentials(all);
-    return all[std::min<std::size_t>(token_, all.size() - 1)] / sum;
+    return all[token_] / sum;
   }
 
   Result<void> upload_all() {
