@@ -1,6 +1,7 @@
 
 #include "gate/profile/assemble.hpp"
 
+#include <array>
 #include <cmath>
 
 #include "gate/base/add_capped.hpp"
@@ -33,12 +34,31 @@ Passes split(std::string_view cell, Side side, std::span<const RunRecord> record
   return passes;
 }
 
+constexpr int k_abort = 6;  // SIGABRT
+
+// The process crashed on a twin, which did not refuse it memory.
+bool may_be_of_twin(const CellFacts& facts, const RunRecord& record) {
+  if (!facts.twin) return false;
+  // SIGILL, SIGTRAP, SIGBUS, SIGFPE, SIGSEGV as Linux numbers them.
+  constexpr std::array k_crashes{4, 5, k_abort, 7, 8, 11};
+  constexpr int k_signals = 128;  // shells and containers add it
+  const int signal = record.ended == Ended::signaled ? record.signal : record.exit_code - k_signals;
+  const ProbeCounts* probe = find_probe(record, facts.device);
+  return holds(k_crashes, signal) && (probe == nullptr || count_of(*probe, "out_of_memory") == 0);
+}
+
 // "timed: 3 of 10 runs: exit 139 (SIGSEGV)", one line for each different error.
-bool add_errors(const Records& records, std::string_view pass, Profile& profile) {
+bool add_errors(const CellFacts& facts, const Records& records, std::string_view pass,
+                Profile& profile) {
   std::vector<std::pair<std::string, std::size_t>> seen;
   for (const RunRecord* record : records) {
-    const auto error = error_of(*record);
+    auto error = error_of(*record);
     if (!error) continue;
+    if (may_be_of_twin(facts, *record)) {
+      *error +=
+          "; the device twin may be why: it computes nothing, and an engine that takes a result "
+          "for an index can crash";
+    }
     if (!record->stderr_tail.empty()) profile.stderr_tail = record->stderr_tail;
     profile.engine_ended |= record->ended == Ended::signaled ||
                             (record->ended == Ended::exited && record->exit_code != 0);
@@ -62,7 +82,6 @@ bool add_errors(const Records& records, std::string_view pass, Profile& profile)
 // A model that a twin has too little memory for is the engine's error, and a number as well: where
 // every process was refused memory and ended for it, not by a time-out or a crash.
 void add_fits(const CellFacts& facts, const Records& counted, Profile& profile) {
-  constexpr int k_abort = 6;  // SIGABRT
   const bool refused = std::ranges::all_of(counted, [&](const RunRecord* record) {
     const ProbeCounts* probe = find_probe(*record, facts.device);
     const bool ended = record->ended == Ended::exited ||
@@ -268,13 +287,15 @@ Profile assemble(const CellFacts& facts, std::span<const RunRecord> records, Sid
     }
   }
   add_fits(facts, passes.counted, profile);
-  const bool counted_well = !add_errors(passes.counted, "counted", profile) &&
+  const bool counted_well = !add_errors(facts, passes.counted, "counted", profile) &&
                             !passes.counted.empty() &&
                             holds_on_twin(facts, passes.counted, profile);
-  const bool instructions_well =
-      !add_errors(passes.instructions, "instructions", profile) && !passes.instructions.empty();
-  const bool host_well = !add_errors(passes.host, "system calls", profile) && !passes.host.empty();
-  const bool timed_well = !add_errors(passes.timed, "timed", profile) && !passes.timed.empty();
+  const bool instructions_well = !add_errors(facts, passes.instructions, "instructions", profile) &&
+                                 !passes.instructions.empty();
+  const bool host_well =
+      !add_errors(facts, passes.host, "system calls", profile) && !passes.host.empty();
+  const bool timed_well =
+      !add_errors(facts, passes.timed, "timed", profile) && !passes.timed.empty();
   // Valgrind offers other features of the processor than it has, which an engine may choose its
   // code by: such a process speaks for the engine where no other does.
   const bool instructions_alone = instructions_well && passes.counted.empty();

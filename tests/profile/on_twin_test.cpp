@@ -106,6 +106,35 @@ TEST(OnTwin, ATwinWithTooLittleMemoryIsTheErrorAndANumber) {
   EXPECT_TRUE(assemble(facts(), records).metrics.empty()) << "it ended for another reason";
 }
 
+TEST(OnTwin, NamesTheTwinAsAPossibleCauseOfACrashAlone) {
+  const auto error_after = [](auto change) {
+    auto records = a_pass();
+    for (RunRecord& record : records) {
+      record.error = "it ended";
+      change(record);
+    }
+    const Profile profile = assemble(facts(), records);
+    EXPECT_THAT(profile.errors, testing::SizeIs(1));
+    return profile.errors.at(0);
+  };
+  const auto signaled = [](int signal) {
+    return [signal](RunRecord& one) { one.ended = Ended::signaled, one.signal = signal; };
+  };
+  constexpr int k_abort = 6, k_segv = 11, k_kill = 9;
+  const auto blames_twin = HasSubstr("it ended; the device twin may be why");
+  EXPECT_THAT(error_after(signaled(k_abort)), blames_twin);
+  EXPECT_THAT(error_after(signaled(k_segv)), blames_twin);
+  EXPECT_THAT(error_after([](RunRecord& one) { one.exit_code = 128 + k_segv; }), blames_twin);
+  EXPECT_THAT(error_after(signaled(k_kill)), testing::Not(blames_twin));
+  EXPECT_THAT(error_after([](RunRecord& one) { one.exit_code = 1; }), testing::Not(blames_twin));
+  EXPECT_THAT(error_after([&](RunRecord& one) {
+                signaled(k_abort)(one);
+                one.probes[0].counts["out_of_memory"] = 1;
+              }),
+              testing::Not(blames_twin))
+      << "the twin says itself that it has too little memory";
+}
+
 TEST(OnTwin, KeepsTheFillOfARecord) {
   const RunRecord record = counted(3, 4, 0xa5);
   const auto again = read_fields<RunRecord>(write_fields(record), "record");
