@@ -38,6 +38,7 @@
 #define WEIR_PROBE_BLOCKED 0x2000u /* could not listen at all: nothing counted is no count */
 #define WEIR_PROBE_CODES_OVERFLOWED 0x4000u /* further code is counted in entry 0 */
 #define WEIR_PROBE_HOLDS 0x8000u            /* the process does as `hold` says before it computes */
+#define WEIR_PROBE_INDICES_GIVEN 0x10000u   /* read from a device twin, and made valid */
 
 enum weir_probe_section_kind {
   WEIR_SECTION_NONE = 0,

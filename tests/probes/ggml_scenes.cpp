@@ -19,6 +19,8 @@ void ggml_backend_synchronize(void*);
 void ggml_backend_tensor_set(void*, const void*, size_t, size_t);
 void ggml_backend_tensor_set_async(void*, void*, const void*, size_t, size_t);
 void ggml_backend_tensor_get(const void*, void*, size_t, size_t);
+void ggml_backend_tensor_get_2d(const void*, void*, size_t, size_t, size_t, size_t, size_t);
+void ggml_backend_tensor_get_async(void*, const void*, void*, size_t, size_t);
 void ggml_backend_tensor_copy(void*, void*);
 using EvalCallback = bool (*)(void*, bool, void*);
 // An old ggml has none.
@@ -46,6 +48,45 @@ bool watch(void* tensor, bool asks, void* data) {
     return tensor == seen->wanted;
   }
   return ++seen->told != 4;
+}
+
+void print(const char* what, const std::vector<int>& numbers) {
+  std::printf("%s", what);
+  for (const int number : numbers) {
+    std::printf(number == 0x7f7f7f7f ? " ?" : " %d", number);
+  }
+  std::printf("\n");
+}
+
+// Each of the ways to read, of each tensor of whole numbers. Prints ? for what nobody computed.
+void read_indices(const StandIn& ggml) {
+  const struct {
+    const char* what;
+    const void* tensor;
+    size_t offset, count;
+  } reads[] = {{"sorted", ggml.sorted, 0, 24},
+               {"from 5 on", ggml.sorted, 20, 6},
+               {"top", ggml.top, 0, 18},
+               {"second row of top", ggml.top, 32, 2},
+               {"largest", ggml.largest, 0, 1},
+               {"given", ggml.given, 0, 4},
+               {"on host", ggml.sorted_on_host, 0, 8},
+               {"fractions", ggml.on_gpu, 0, 2}};
+  for (const auto& [what, tensor, offset, count] : reads) {
+    std::vector<int> numbers(count);
+    ggml_backend_tensor_get(tensor, numbers.data(), offset, count * sizeof(int));
+    print(what, numbers);
+  }
+  std::vector<int> rows(9, -1);  // two of each row, with a gap
+  ggml_backend_tensor_get_2d(ggml.sorted, rows.data(), 4, 8, 3, 32, 12);
+  print("in rows", rows);
+  std::vector<int> late(4, -1);
+  ggml_backend_tensor_get_async(ggml.gpu, ggml.sorted, late.data(), 0, 16);
+  ggml_backend_synchronize(ggml.gpu);
+  print("late", late);
+  late.assign(4, -1);
+  ggml_backend_synchronize(ggml.gpu);
+  print("waited twice", late);
 }
 
 int play(const char* scene) {
@@ -76,6 +117,10 @@ int play(const char* scene) {
     for (int i = 0; i < 3; ++i) token(ggml);
     if (child == 0) _exit(0);
     waitpid(child, nullptr, 0);
+  } else if (std::strcmp(scene, "indices") == 0) {
+    read_indices(ggml);
+    token(ggml);
+    return 0;
   } else if (std::strcmp(scene, "threads") == 0) {
     std::vector<std::thread> threads;
     for (int i = 0; i < 16; ++i) {

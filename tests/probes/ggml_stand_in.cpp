@@ -66,6 +66,14 @@ unsigned long long g_calls[8];
 EvalCallback g_callback;  // of the one scheduler
 void* g_callback_data;
 
+// What asynchronous reads write when the program waits.
+struct Late {
+  void* data;
+  size_t size;
+};
+Late g_late;
+constexpr int k_garbage = 0x7f;
+
 void mine(const void* owner) {
   if (owner == &g_me) return;
   std::fprintf(stderr, "a call went to the wrong ggml\n");
@@ -130,6 +138,18 @@ StandIn stand_in() {
     add(&graphs[2], k_ops[i % 6], &g_gpu, rows[i % 6], &weights, &rows[i % 6]);
   }
   graphs[2].owner = &g_me;
+  static Node whole[5];
+  if (!made) {
+    Graph numbers{&g_me, 0, whole};
+    add(&numbers, "ARGSORT", &g_gpu, make(26, 8, 3, &g_gpu_buffer), nullptr, nullptr);
+    Tensor top = make(26, 2, 3, &g_gpu_buffer);
+    top.nb[1] = 8 * sizeof(int);
+    top.view_src = &whole[0].tensor;
+    add(&numbers, "VIEW", &g_gpu, top, &whole[0].tensor, nullptr);
+    add(&numbers, "ARGMAX", &g_gpu, make(26, 1, 1, &g_gpu_buffer), nullptr, nullptr);
+    add(&numbers, "NONE", &g_gpu, make(26, 4, 1, &g_gpu_buffer), nullptr, nullptr);
+    add(&numbers, "ARGSORT", &g_cpu, make(26, 8, 1, &g_host), nullptr, nullptr);
+  }
   made = true;
   StandIn out{};
   out.sched = const_cast<char*>(&g_me);
@@ -140,6 +160,11 @@ StandIn stand_in() {
   out.graph_of_many = &graphs[2];
   out.on_host = &graphs[0].nodes[0].tensor;
   out.on_gpu = &graphs[0].nodes[1].tensor;
+  out.sorted = &whole[0].tensor;
+  out.top = &whole[1].tensor;
+  out.largest = &whole[2].tensor;
+  out.given = &whole[3].tensor;
+  out.sorted_on_host = &whole[4].tensor;
   out.calls = g_calls;
   return out;
 }
@@ -148,6 +173,8 @@ const char* ggml_backend_name(Backend* backend) { return backend->device->name; 
 void ggml_backend_synchronize(Backend* backend) {
   mine(backend->owner);
   __atomic_fetch_add(&g_calls[k_synchronized], 1, __ATOMIC_RELAXED);
+  if (g_late.data != nullptr) std::memset(g_late.data, k_garbage, g_late.size);
+  g_late = {};
 }
 int ggml_backend_graph_compute_async(Backend* backend, Graph* graph) {
   mine(backend->owner);
@@ -168,8 +195,18 @@ void ggml_backend_tensor_set_async(Backend* backend, Tensor* tensor, const void*
   ggml_backend_synchronize(backend);
   ggml_backend_tensor_set(tensor, data, offset, size);
 }
-void ggml_backend_tensor_get(const Tensor*, void*, size_t, size_t) {
+void ggml_backend_tensor_get(const Tensor*, void* data, size_t, size_t size) {
   __atomic_fetch_add(&g_calls[k_got], 1, __ATOMIC_RELAXED);
+  if (data != nullptr) std::memset(data, k_garbage, size);
+}
+void ggml_backend_tensor_get_2d(const Tensor*, void* data, size_t, size_t size, size_t copies,
+                                size_t, size_t stride) {
+  for (size_t i = 0; i < copies; ++i) {
+    std::memset(static_cast<char*>(data) + i * stride, k_garbage, size);
+  }
+}
+void ggml_backend_tensor_get_async(Backend*, const Tensor*, void* data, size_t, size_t size) {
+  g_late = {data, size};
 }
 void ggml_backend_tensor_copy(Tensor*, Tensor* to) {
   __atomic_fetch_add(&g_calls[k_copied], 1, __ATOMIC_RELAXED);

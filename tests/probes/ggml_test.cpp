@@ -111,6 +111,28 @@ TEST(GgmlProbe, CountsGraphsOpsAndTransfersOfAProgramOnce) {
   EXPECT_EQ(played.counts.devices[1].name, "GPU0");
 }
 
+// A device twin computes nothing, and ggml looks up what it reads as an index.
+TEST(GgmlProbe, MakesIndicesValidThatTheHostReadsFromATwin) {
+  const std::string garbage =
+      "sorted ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ?\n"
+      "from 5 on ? ? ? ? ? ?\ntop ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ?\nsecond row of top ? ?\n"
+      "largest ?\ngiven ? ? ? ?\non host ? ? ? ? ? ? ? ?\nfractions ? ?\n"
+      "in rows ? ? -1 ? ? -1 ? ? -1\nlate ? ? ? ?\nwaited twice -1 -1 -1 -1\n";
+  const std::string valid =
+      "sorted 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7\n"
+      "from 5 on 5 6 7 0 1 2\ntop 0 1 2 3 4 5 6 7 0 1 2 3 4 5 6 7 0 1\nsecond row of top 0 1\n"
+      "largest 0\ngiven ? ? ? ?\non host ? ? ? ? ? ? ? ?\nfractions ? ?\n"
+      "in rows 1 2 -1 1 2 -1 1 2 -1\nlate 0 1 2 3\nwaited twice -1 -1 -1 -1\n";
+  const Probed real({WEIR_GGML_SCENES, "indices"});
+  EXPECT_EQ(real.ran.out, garbage) << real.ran.err;
+  EXPECT_THAT(real.counts.warnings, IsEmpty());
+  for (const char* variable : {"WEIR_TWIN", "WEIR_CUDA_TWIN"}) {
+    const Probed twin({WEIR_GGML_SCENES, "indices"}, {{variable, "a description"}});
+    EXPECT_EQ(twin.ran.out, valid) << variable << twin.ran.err;
+    EXPECT_THAT(twin.counts.warnings, ElementsAre(HasSubstr("a device twin computes no values")));
+  }
+}
+
 TEST(GgmlProbe, PassesEveryCallOn) {
   for (const char* scene : {"tokens", "failing", "threads"}) {
     const Ran bare = run({WEIR_GGML_SCENES, scene}, {});

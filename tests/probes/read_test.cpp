@@ -376,6 +376,13 @@ TEST(MergeProbeFiles, GivesNoNumberForOpsThatOneProcessCouldNotSee) {
   EXPECT_THAT(counts.warnings, ElementsAre(HasSubstr("are not counted")));
 }
 
+TEST(MergeProbeFiles, WarnsThatIndicesReadFromATwinWereNotComputed) {
+  Image image = work();
+  image.header.flags = WEIR_PROBE_INDICES_GIVEN;
+  EXPECT_THAT(merge("ggml", std::vector{image.file()}).warnings,
+              ElementsAre(HasSubstr("a device twin computes no values")));
+}
+
 TEST(MergeProbeFiles, TellsAnOpOfVeryManyShapesAsOne) {
   Image image = work();
   for (std::int64_t n = 0; n < 65; ++n) image.op(1, "SOFT_MAX", 2).source[0].ne[0] = n;

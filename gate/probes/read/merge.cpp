@@ -217,6 +217,9 @@ void add_warnings(const ProbeFile& file, std::set<std::string>* warnings) {
   warn(WEIR_PROBE_CALLS_UNSEEN,
        "the program may use calls that it cannot see: counts may be too low (its stderr says "
        "which)");
+  warn(WEIR_PROBE_INDICES_GIVEN,
+       "a device twin computes no values: expert ids that the host read were set to 0, 1, 2, …, "
+       "other indices to 0. Counts that depend on which experts a real device chooses can differ");
   warn(WEIR_PROBE_OUT_OF_MEMORY, "out of memory: some work was not counted");
 }
 

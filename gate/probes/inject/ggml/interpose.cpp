@@ -145,6 +145,7 @@ void make_ready() {
     open_events(g.file);
     make_replay_ready();
     make_ops_ready();
+    g.on_twin = on_twin();
   };
   weir_probe::make_ready(&g, open, in_child, make_forked_events);
 }
@@ -185,40 +186,46 @@ WEIR_COMPUTES(backend_sched_graph_compute_async, Sched, record_sched_graph, fals
 WEIR_COMPUTES(backend_graph_compute, Backend, record_backend_graph, true)
 WEIR_COMPUTES(backend_graph_compute_async, Backend, record_backend_graph, false)
 
-#define WEIR_WAITS(name, On, counter, kind)                     \
+#define WEIR_WAITS(name, On, counter, kind, after)              \
   WEIR_EXPORTED void ggml_##name(On* on) {                      \
     WEIR_ENTER(name, );                                         \
-    if (is_own_wait(counter)) return ggml.name(on);             \
-    count(counter);                                             \
-    const uint64_t begin = event_time();                        \
+    const bool own = is_own_wait(counter);                      \
+    if (!own) count(counter);                                   \
+    const uint64_t begin = own ? 0 : event_time();              \
     ggml.name(on);                                              \
+    after;                                                      \
     if (begin != 0) write_wait(UINT32_MAX, kind, begin, false); \
   }
-WEIR_WAITS(backend_synchronize, Backend, k_backend_syncs, WEIR_WAIT_BACKEND)
-WEIR_WAITS(backend_event_synchronize, Event, k_event_syncs, WEIR_WAIT_EVENT)
+WEIR_WAITS(backend_synchronize, Backend, k_backend_syncs, WEIR_WAIT_BACKEND,
+           make_late_indices_valid(on))
+WEIR_WAITS(backend_event_synchronize, Event, k_event_syncs, WEIR_WAIT_EVENT,
+           make_late_indices_valid(nullptr))
 
 // `record` tells where `bytes` count when no transfer is around this one, by its `mark`.
-#define WEIR_MOVES(name, parameters, arguments, mark, record, bytes)     \
-  WEIR_EXPORTED void ggml_##name parameters {                            \
-    WEIR_ENTER(name, );                                                  \
-    const Within within(&mark, __builtin_frame_address(0));              \
-    const Moving moving(within.outermost() ? (record) : nullptr, bytes); \
-    ggml.name arguments;                                                 \
+// `after` is done when ggml returned.
+#define WEIR_MOVES(name, parameters, arguments, mark, record, bytes, after) \
+  WEIR_EXPORTED void ggml_##name parameters {                               \
+    WEIR_ENTER(name, );                                                     \
+    const Within within(&mark, __builtin_frame_address(0));                 \
+    const Moving moving(within.outermost() ? (record) : nullptr, bytes);    \
+    ggml.name arguments;                                                    \
+    after;                                                                  \
   }
 #define WEIR_COPIES(name, parameters, arguments)                                     \
   WEIR_MOVES(name, parameters, arguments, t_in_copy, record_copy(library, from, to), \
-             events_on() ? ask(ggml.nbytes, from) : 0)
+             events_on() ? ask(ggml.nbytes, from) : 0, )
 #define WEIR_SETS(name, parameters, arguments, bytes)    \
   WEIR_MOVES(name, parameters, arguments, t_in_transfer, \
-             record_move(library, WEIR_TRANSFER_SET, to, bytes), bytes)
-#define WEIR_GETS(name, parameters, arguments, bytes)    \
-  WEIR_MOVES(name, parameters, arguments, t_in_transfer, \
-             record_move(library, WEIR_TRANSFER_GET, from, bytes), bytes)
+             record_move(library, WEIR_TRANSFER_SET, to, bytes), bytes, )
+#define WEIR_GETS(name, parameters, arguments, bytes)                     \
+  WEIR_MOVES(name, parameters, arguments, t_in_transfer,                  \
+             record_move(library, WEIR_TRANSFER_GET, from, bytes), bytes, \
+             make_indices_valid arguments)
 
 #define WEIR_FILLS(name, parameters, arguments, bytes)                                             \
   WEIR_MOVES(name, parameters, arguments, t_in_transfer,                                           \
              record(library, WEIR_TRANSFER_FILL, nullptr, memory_if_readable(library, to), bytes), \
-             bytes)
+             bytes, )
 #define WEIR_IN_FRONT_OF_MOVE(how, ...) WEIR_##how(__VA_ARGS__)
 WEIR_GGML_MOVES(WEIR_IN_FRONT_OF_MOVE)
 
@@ -231,6 +238,7 @@ WEIR_EXPORTED void ggml_backend_sched_set_eval_callback(Sched* sched, EvalCallba
 WEIR_EXPORTED void ggml_backend_sched_free(Sched* sched) {
   WEIR_ENTER(backend_sched_free, );
   forget_callback(sched);
+  forget_late_indices();
   ggml.backend_sched_free(sched);
 }
 

@@ -2,21 +2,15 @@
 // mapped file in memory before they begin: minutes for a large model with holes in place of
 // weights. There such wishes are left out; pages that are read come when they are.
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gate/probes/inject/writer/file.h"
-#include "gate/probes/twin/blob.h"
-#include "gate/probes/twin/cuda/blob.h"
+#include "gate/probes/inject/ggml/state.h"
+
+using weir_probe::on_twin;
 
 namespace {
-
-// Read each time: this may run before any constructor of ours.
-bool on_twin() {
-  return getenv(WEIR_TWIN_VARIABLE) != nullptr || getenv(WEIR_CUDA_TWIN_VARIABLE) != nullptr;
-}
 
 void* map(void* at, size_t bytes, int protection, int flags, int file, long offset) {
   if (file >= 0 && (flags & MAP_POPULATE) != 0 && on_twin()) flags &= ~MAP_POPULATE;

@@ -230,6 +230,7 @@ enum Counter {
 
 struct Globals : OwnFile {
   uint64_t* counters[k_counters];
+  bool on_twin;
 };
 extern Globals g;
 
@@ -328,6 +329,25 @@ void reset_replay_after_fork();
 // What the program is to be given for a backend's function of this name: `found`, or one of the
 // probe's that notes how many threads are asked for and goes on to it.
 void* note_threads(const char* name, void* found);
+
+// --- Indices that the host reads from a device twin (indices.cpp).
+
+// Does the process see a device twin in place of a GPU?
+bool on_twin();
+// After bytes of a tensor were read, by the meant ggml. `backend` is null where the read is over.
+void make_indices_valid(Backend* backend, const Tensor* from, void* data, size_t offset,
+                        size_t size, size_t copies = 1, size_t stride_tensor = 0,
+                        size_t stride_data = 0);
+inline void make_indices_valid(const Tensor* from, void* data, size_t offset, size_t size,
+                               size_t copies = 1, size_t stride_tensor = 0,
+                               size_t stride_data = 0) {
+  make_indices_valid(nullptr, from, data, offset, size, copies, stride_tensor, stride_data);
+}
+// After the program waited for `backend`; null: for an event of some backend. Nothing is written
+// after a wait that could be the read's own, as the program may then free the bytes.
+void make_late_indices_valid(Backend* backend);
+// Where backends end: nobody waits for what was read from them.
+void forget_late_indices();
 
 // --- Memory by what it is for (buffers.cpp).
 
