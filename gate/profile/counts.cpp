@@ -17,30 +17,45 @@ bool is_there_at_once(std::string_view base) {
          (base.ends_with("_bytes") && base.find("_in_") != std::string_view::npos);
 }
 
-// What tells one kind of graph from others: its figures and the ops that it is made of.
+// What tells one kind of graph from others: its figures and the ops that it is made of. Not their
+// shapes, nor how the list names them: both change as a context grows.
 struct GraphKey {
   std::int64_t rows = 0, ops = 0, cpu_ops = 0, splits = 0;
-  std::map<OpKey, std::int64_t> made_of;  // op -> how often in one of its computations
+  std::map<std::pair<std::string, std::string>, std::int64_t> made_of;  // op, backend -> each time
   friend auto operator<=>(const GraphKey&, const GraphKey&) = default;
 };
 
-std::optional<std::size_t> place_of(const OpCount& op, const std::vector<GraphKey>& keys) {
-  const auto place = static_cast<std::size_t>(op.graph);
-  if (op.graph < 0 || place >= keys.size()) return std::nullopt;
-  return place;
-}
+// All graphs of one kind together, with their ops.
+struct Graphs {
+  GraphCount sum;
+  std::map<OpKey, std::int64_t> ops;
+};
 
-std::vector<GraphKey> keys_of(const ProbeCounts& probe) {
-  std::vector<GraphKey> keys;
-  for (const GraphCount& graph : probe.graphs) {
-    keys.push_back({graph.rows, graph.ops, graph.cpu_ops, graph.splits, {}});
-  }
+std::map<GraphKey, Graphs> kinds_of(const ProbeCounts& probe) {
+  std::vector<Graphs> graphs(probe.graphs.size());
+  std::vector<GraphKey> keys(probe.graphs.size());
   for (const OpCount& op : probe.ops) {
-    const auto place = place_of(op, keys);
-    const std::int64_t computed = place ? probe.graphs[*place].computed : 0;
-    if (computed > 0) add_capped(keys[*place].made_of[key_of(op)], op.count / computed);
+    const auto place = static_cast<std::size_t>(op.graph);
+    if (op.graph < 0 || place >= graphs.size()) continue;
+    add_capped(graphs[place].ops[key_of(op)], op.count);
+    add_capped(keys[place].made_of[{op.op, op.backend}], op.count);
   }
-  return keys;
+  std::map<GraphKey, Graphs> kinds;
+  for (std::size_t i = 0; i < graphs.size(); ++i) {
+    const GraphCount& graph = probe.graphs[i];
+    GraphKey& key = keys[i];
+    key.rows = graph.rows;
+    key.ops = graph.ops;
+    key.cpu_ops = graph.cpu_ops;
+    key.splits = graph.splits;
+    for (auto& [op, count] : key.made_of) count /= std::max<std::int64_t>(1, graph.computed);
+    Graphs& kind = kinds[key];
+    const GraphCount before = std::exchange(kind.sum, graph);
+    add_capped(kind.sum.computed, before.computed);
+    for (const auto& [name, count] : before.sums) add_capped(kind.sum.sums[name], count);
+    for (const auto& [op, count] : graphs[i].ops) add_capped(kind.ops[op], count);
+  }
+  return kinds;
 }
 
 // The difference of two probes' counts; remembers whether one went back.
@@ -85,37 +100,35 @@ class Difference {
 
   // Lists them anew, without those that were not computed in between.
   void graphs(ProbeCounts& made) {
-    std::map<GraphKey, const GraphCount*> known;
-    std::map<std::pair<GraphKey, OpKey>, std::int64_t> known_ops;
-    const std::vector<GraphKey> before_keys = keys_of(before_), after_keys = keys_of(after_);
-    for (std::size_t i = 0; i < before_keys.size(); ++i) known[before_keys[i]] = &before_.graphs[i];
-    for (const OpCount& op : before_.ops) {
-      if (const auto place = place_of(op, before_keys)) {
-        add_capped(known_ops[{before_keys[*place], key_of(op)}], op.count);
-      }
-    }
+    std::map<GraphKey, Graphs> earlier = kinds_of(before_);
     made.graphs.clear();
     made.ops.clear();
-    std::vector<std::int64_t> places(after_keys.size(), -1);
-    for (std::size_t i = 0; i < after_keys.size(); ++i) {
-      GraphCount graph = after_.graphs[i];
-      if (const GraphCount* earlier = look_up(known, after_keys[i], nullptr)) {
-        graph.computed = less(graph.computed, earlier->computed, "graphs");
-        graph.sums = minus(graph.sums, earlier->sums, true);
-      }
+    for (const auto& [key, now] : kinds_of(after_)) {
+      Graphs& was = earlier[key];
+      GraphCount graph = now.sum;
+      graph.computed = less(graph.computed, was.sum.computed, "graphs");
       if (graph.computed == 0) continue;
-      places[i] = static_cast<std::int64_t>(made.graphs.size());
+      graph.sums = minus(graph.sums, was.sum.sums, true);
+      const auto place = static_cast<std::int64_t>(made.graphs.size());
       made.graphs.push_back(std::move(graph));
+      for (const auto& [op, count] : now.ops) {
+        const std::int64_t left = less(count, counted_before(was.ops, op), op.op);
+        if (left == 0) continue;
+        made.ops.push_back({op.op, op.type, op.shape, op.backend, op.on_cpu, place, left});
+      }
     }
-    for (const OpCount& op : after_.ops) {
-      const auto place = place_of(op, after_keys);
-      if (!place || places[*place] < 0) continue;
-      OpCount left = op;
-      left.count =
-          less(op.count, look_up(known_ops, std::pair(after_keys[*place], key_of(op)), 0), op.op);
-      left.graph = places[*place];
-      if (left.count != 0) made.ops.push_back(std::move(left));
+  }
+
+  // A list that has grown long names ops of all shapes as one.
+  static std::int64_t counted_before(const std::map<OpKey, std::int64_t>& ops, const OpKey& now) {
+    if (now.shape != k_any_shape) return look_up(ops, now, 0);
+    std::int64_t sum = 0;
+    for (const auto& [op, count] : ops) {
+      OpKey any = op;
+      any.shape = k_any_shape;
+      if (any == now) add_capped(sum, count);
     }
+    return sum;
   }
 
   void transfers(ProbeCounts& made) {

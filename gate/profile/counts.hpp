@@ -35,6 +35,8 @@ struct OpCount {
   friend bool operator==(const OpCount&, const OpCount&) = default;
 };
 
+// The shape of ops that come in too many to be listed one by one.
+inline constexpr std::string_view k_any_shape = "*";
 // "256x64" -> {256, 64}: up to four sizes, each from 1 to 2^40; nothing when it is no such shape.
 [[nodiscard]] std::optional<std::vector<std::uint64_t>> sizes_of(std::string_view shape);
 

@@ -20,8 +20,8 @@ ProbeCounts seen(std::int64_t tokens, std::int64_t prompts) {
     probe.ops.push_back({"ADD", "f32", std::to_string(rows), "CPU", true, place, computed});
     probe.ops.push_back({"MUL", "f32", std::to_string(rows), "CPU", true, place, computed});
   };
-  add(7, prompts);
   add(1, tokens);
+  add(7, prompts);
   return probe;
 }
 
@@ -33,11 +33,44 @@ TEST(Between, IsTheSecondReadingLessTheFirst) {
 }
 
 TEST(Between, LeavesOutKindsOfGraphThatWereNotComputedAndFindsThoseThatRemain) {
-  const std::vector<ProbeCounts> before{seen(3, 1)}, after{seen(5, 1)};
+  const std::vector<ProbeCounts> before{seen(3, 1)}, after{seen(3, 3)};
   const auto between = counts_between(before, after);
   ASSERT_TRUE(between) << between.error().message;
-  // The prompt's graph stands first in both readings: the token's moves up to its place.
-  EXPECT_EQ(*between, std::vector{seen(2, 0)});
+  // The token's graph stands first in both readings: the prompt's moves up to its place.
+  EXPECT_EQ(*between, std::vector{seen(0, 2)});
+}
+
+// Shapes grow with the context, and once there are very many the list names them as one. The graph
+// stays the same kind.
+TEST(Between, FindsAGraphWhoseOpsComeInOtherShapes) {
+  const auto attends = [](std::vector<std::pair<std::string, std::int64_t>> shapes) {
+    ProbeCounts probe;
+    probe.probe = "ggml";
+    probe.graphs = {{1, 0, 2, 0, 1, {}}};
+    for (const auto& [shape, count] : shapes) {
+      probe.ops.push_back({"ATTEND", "f32", shape, "Vulkan0", false, 0, count});
+      probe.graphs[0].computed += count;
+    }
+    probe.ops.push_back({"ADD", "f32", "64", "Vulkan0", false, 0, probe.graphs[0].computed});
+    probe.counts = {{"ops", 2 * probe.graphs[0].computed}, {"cpu_ops", 0}};
+    return probe;
+  };
+  const ProbeCounts before = attends({{"256", 1}, {"512", 2}});
+  const struct {
+    const char* what;
+    ProbeCounts after, between;
+  } cases[] = {
+      {"another shape", attends({{"256", 1}, {"512", 4}, {"768", 5}}),
+       attends({{"512", 2}, {"768", 5}})},
+      {"all shapes as one", attends({{"*", 70}}), attends({{"*", 67}})},
+  };
+  for (const auto& c : cases) {
+    const auto between = counts_between(std::vector{before}, std::vector{c.after});
+    ASSERT_TRUE(between) << c.what << ": " << between.error().message;
+    EXPECT_EQ(between->at(0).graphs, c.between.graphs) << c.what;
+    EXPECT_THAT(between->at(0).ops, testing::UnorderedElementsAreArray(c.between.ops)) << c.what;
+    EXPECT_EQ(between->at(0).counts, c.between.counts) << c.what;
+  }
 }
 
 TEST(Between, KeepsCountsThatStayedAsZeroAndDropsKernelsThatDidNotRun) {

@@ -105,9 +105,9 @@ class Work {
                           .graph = index.at(key.graph)};
       Shapes told = shapes;
       if (shapes.size() > k_most_shapes) {
-        told = {{"*", 0}};
+        std::int64_t& all = (told = {{std::string(profile::k_any_shape), 0}}).begin()->second;
         for (const auto& [shape, count] : shapes) {
-          add_count(&told["*"], static_cast<std::uint64_t>(count));
+          add_count(&all, static_cast<std::uint64_t>(count));
         }
       }
       for (const auto& [shape, count] : told) {
