@@ -128,11 +128,17 @@ void find_made_late(Board& board) {
   board.take("shader_modules");
   board.take("pipelines");
   if (changes.empty()) {
+    // Of a burst a pipeline that is made once is a share of one a token.
+    const bool of_requests = board.evidence.scope == unit::Scope::per_request || !each.whole();
+    const std::string when = of_requests ? "while requests are served" : "for each token";
     finding.headline = each > k_none
-                           ? "Pipelines are made for each token: it waits until they are compiled."
-                           : "Fewer pipelines are made for each token.";
+                           ? fmt::format("Pipelines are made {}: {} until they are compiled.", when,
+                                         of_requests ? "requests wait" : "it waits")
+                           : fmt::format("Fewer pipelines are made {}.", when);
     add_number({"pipelines", each}, finding);
-    return board.add(std::move(finding), 10 * size_of(each), each > k_none ? 0 : 2);
+    // Other kernels have pipelines of their own.
+    const bool follows = each < k_none || !board.found.kernels.empty();
+    return board.add(std::move(finding), 10 * size_of(each), follows ? 2 : 0);
   }
   std::optional<std::pair<std::int64_t, Rational>> shorter;
   for (const auto& [length, change] : changes) {

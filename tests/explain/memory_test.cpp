@@ -135,6 +135,24 @@ TEST(Pipelines, AreMadeLateWhereOnlyLongerRunsHaveThem) {
   EXPECT_EQ(fewer.findings[1].headline, "Fewer pipelines are made for each token.");
 }
 
+// One of a burst of 128 tokens. Where other kernels ran, it is theirs.
+TEST(Pipelines, OfABurstAreMadeWhileRequestsAreServed) {
+  const auto with = [](const Rational& pipelines, const char* matmul) {
+    Side one = side({{"dispatches", 65}}, {{matmul, 25}});
+    one.metrics["pipelines_per_token"] = {pipelines, {}};
+    return one;
+  };
+  const Rational one = *Rational::make(1, 128);
+  const auto alone = explain(evidence(with(0, "matmul_f16"), with(one, "matmul_f16")), nullptr, {});
+  ASSERT_EQ(alone.findings.size(), 1U);
+  EXPECT_EQ(alone.findings[0].headline,
+            "Pipelines are made while requests are served: requests wait until they are compiled.");
+  const auto others =
+      explain(evidence(with(0, "matmul_f16_cm1"), with(one, "matmul_f16")), nullptr, {});
+  ASSERT_FALSE(others.findings.empty());
+  EXPECT_EQ(others.findings[0].kind, "variant_changed");
+}
+
 // llama.cpp with four times the context (recorded).
 TEST(GrownMemory, OfACacheComesBeforeTheKernelThatReadsIt) {
   const auto before =
