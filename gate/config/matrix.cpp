@@ -118,7 +118,7 @@ void set_load(const Combination& of, const Point& at, Cell& cell) {
                                                                      : k_each * cell.concurrency);
   const bool alone = cell.concurrency == 1 && !cell.rate;
   const bool held = !cell.rate && !of.prompt->workload && of.prompt->hold.value_or(can_be_held(of));
-  cell.sweep = alone  ? profile::Sweep::tokens
+  cell.sweep = alone  ? profile::Sweep::request
                : held ? profile::Sweep::held
                       : profile::Sweep::overlapping;
   cell.must_be_held = cell.sweep == profile::Sweep::held && of.prompt->hold.has_value();
@@ -413,10 +413,10 @@ static std::vector<profile::Asked> asked_at(const Cell& cell,
   }
   std::vector<std::int64_t> points{1};
   if (cell.sweep == Sweep::repeats) points = repeats;
-  if (cell.sweep == Sweep::tokens) points = tokens;
+  if (over_tokens(cell.sweep)) points = tokens;
   std::vector<profile::Asked> asked;
   for (const std::int64_t point : points) {
-    asked.push_back({cell.prompt_tokens, cell.sweep == Sweep::tokens ? point : cell.tokens,
+    asked.push_back({cell.prompt_tokens, over_tokens(cell.sweep) ? point : cell.tokens,
                      cell.sweep == Sweep::repeats ? point : 1, cell.depth});
   }
   return asked;

@@ -85,6 +85,7 @@ WorkRow op_row(const std::string& named) {
 std::string unit_of(const profile::KernelSet& kernels) {
   if (kernels.scope == unit::Scope::per_token) return "token";
   if (kernels.scope == unit::Scope::per_prefill) return "prefill";
+  if (kernels.scope == unit::Scope::per_request) return "request";
   // Counts of another length are no counts of the same work.
   return kernels.length ? fmt::format("run of length {}", *kernels.length) : "";
 }

@@ -41,9 +41,10 @@ Side side_of(const profile::Profile& profile) {
   return side;
 }
 
-// What a side mostly counts by: tokens, where it has any count of these.
-constexpr std::array k_scopes = {unit::Scope::per_token, unit::Scope::per_prefill,
-                                 unit::Scope::at_zero_context, unit::Scope::at_length};
+// What a side mostly counts by: requests to a server, then tokens, where it has any count of these.
+constexpr std::array k_scopes = {unit::Scope::per_request, unit::Scope::per_token,
+                                 unit::Scope::per_prefill, unit::Scope::at_zero_context,
+                                 unit::Scope::at_length};
 
 std::optional<unit::Scope> scope_of(const profile::Profile& profile) {
   for (const unit::Scope scope : k_scopes) {

@@ -65,11 +65,18 @@ std::string Board::per() const {
 std::string per_words(unit::Scope scope) {
   if (scope == unit::Scope::per_token || scope == unit::Scope::at_zero_context) return "a token";
   if (scope == unit::Scope::per_prefill) return "a prefill";
+  if (scope == unit::Scope::per_request) return "a request";
   return "";
 }
 
 Explanation explain(const Evidence& evidence, const ModelFacts* model, const Options& options) {
   const Differences found = differences_of(evidence);
+  // A request runs each layer for its prompt and for each token: its sums tell nothing of a layer.
+  std::optional<ModelFacts> without_layers;
+  if (model != nullptr && evidence.scope == unit::Scope::per_request) {
+    model = &without_layers.emplace(*model);
+    without_layers->layers = 0;
+  }
   Board board{evidence, found, model};
   for (const auto& pattern : k_patterns) pattern(board);
   Explanation made;

@@ -431,7 +431,7 @@ static void provenance_fields(Fields& io, Provenance& from) {
 
 void fields(Fields& io, CellFacts& facts) {
   static constexpr auto k_sweeps =
-      names_in_order<Sweep>("tokens", "repeats", "none", "overlapping", "held");
+      names_in_order<Sweep>("tokens", "repeats", "none", "overlapping", "held", "request");
   io("cell", facts.cell);
   io("device", facts.device);
   io("sweep", Named{facts.sweep, k_sweeps, "has a sweep that is not known"});

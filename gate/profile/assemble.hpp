@@ -22,8 +22,11 @@ namespace weir::profile {
 // not at all (an engine without {repeats}, or one that counts by itself). Overlapping: of a server
 // with more than one request under way, whose counts are divided by all tokens it generated.
 // Held: the same, where all requests of a burst are queued before the first computation, so that
-// batches are the same in each run.
-enum class Sweep { tokens, repeats, none, overlapping, held };
+// batches are the same in each run. Request: over generation lengths, one request alone of each.
+enum class Sweep { tokens, repeats, none, overlapping, held, request };
+[[nodiscard]] constexpr bool over_tokens(Sweep sweep) {
+  return sweep == Sweep::tokens || sweep == Sweep::request;
+}
 [[nodiscard]] constexpr bool shares_batches(Sweep sweep) {
   return sweep == Sweep::overlapping || sweep == Sweep::held;
 }

@@ -115,13 +115,6 @@ void add_metric(const Measurement& measured, Profile& profile) {
   if (!is_first) cross_check(known->second, measured, profile);
 }
 
-// A server that nothing could hold back shares batches as it happens.
-Sweep sweep_seen(const CellFacts& facts, const Records& counted) {
-  const bool all_held = std::ranges::all_of(
-      counted, [](const RunRecord* record) { return record->held.has_value(); });
-  return facts.sweep == Sweep::held && !all_held ? Sweep::overlapping : facts.sweep;
-}
-
 void add_probe_counts(const CellFacts& facts, const std::string& probe, const Records& counted,
                       Profile& profile) {
   for (const std::string& base : bases_of(probe, counted)) {
@@ -160,7 +153,7 @@ KernelSeries series_of(const CellFacts& facts, const std::string& probe, const R
 void add_kernels(const CellFacts& facts, const std::string& probe, const Records& counted,
                  Profile& profile) {
   // Which kernels run depends on how requests happened to meet in a batch.
-  if (shares_batches(facts.sweep)) return;
+  if (sweep_seen(facts, counted) == Sweep::overlapping) return;
   const KernelSeries series = series_of(facts, probe, counted, &ProbeCounts::kernels);
   if (series.empty() || profile.kernels) return;
   const bool named = std::ranges::all_of(counted, [&](const RunRecord* record) {
@@ -176,7 +169,7 @@ void add_kernels(const CellFacts& facts, const std::string& probe, const Records
 // What code the kernels ran. That groups grow with the context is no doubt about anything.
 void add_codes(const CellFacts& facts, const std::string& probe, const Records& counted,
                Profile& profile) {
-  if (shares_batches(facts.sweep) || !profile.kernels || !profile.kernels->named) return;
+  if (!profile.kernels || !profile.kernels->named) return;
   const auto fitted = [&](auto table) -> std::optional<KernelSet> {
     const KernelSeries series = series_of(facts, probe, counted, table);
     if (series.empty()) return std::nullopt;
@@ -298,7 +291,7 @@ void set_device(const CellFacts& facts, const Records& counted, Profile& profile
 
 // Counts of a pass in which the engine stopped early are a line only while the lengths differ.
 bool lengths_hold(const CellFacts& facts, const Records& counted, Profile& profile) {
-  if (facts.sweep != Sweep::tokens) return true;
+  if (!over_tokens(facts.sweep)) return true;
   std::set<std::int64_t> asked;
   const std::set<std::int64_t> generated = lengths_of(counted, facts.sweep);
   bool fewer = false, unsaid = false;
@@ -372,11 +365,17 @@ bool has_counts(const Profile& profile) {
 std::int64_t length_of(const RunRecord& record, Sweep sweep) {
   const std::int64_t tokens = record.asked.tokens, repeats = record.asked.repeats;
   const auto generated = record.report ? record.report->generated_tokens : std::nullopt;
-  const bool of_tokens = sweep == Sweep::tokens || (sweep == Sweep::none && tokens > 0);
+  const bool of_tokens = over_tokens(sweep) || (sweep == Sweep::none && tokens > 0);
   const std::int64_t length = shares_batches(sweep) ? generated.value_or(tokens) * repeats
                               : of_tokens           ? generated.value_or(tokens)
                                                     : repeats;
   return std::max<std::int64_t>(1, length);
+}
+
+Sweep sweep_seen(const CellFacts& facts, const Records& counted) {
+  const bool all_held = std::ranges::all_of(
+      counted, [](const RunRecord* record) { return record->held.has_value(); });
+  return facts.sweep == Sweep::held && !all_held ? Sweep::overlapping : facts.sweep;
 }
 
 std::set<std::int64_t> lengths_of(const Records& counted, Sweep sweep) {

@@ -118,8 +118,8 @@ double spread_of_batches(std::vector<double> shares, double middle) {
 
 // What is there at once is no line over lengths, as engines take memory in steps: the most is that
 // of the longest runs.
-Measurement at_longest(const CountSeries& series, const ByLength& groups) {
-  const auto metric = unit::count_metric(series.base, unit::Scope::whole);
+Measurement at_longest(const CountSeries& series, const ByLength& groups, unit::Scope scope) {
+  const auto metric = unit::count_metric(series.base, scope);
   const auto& counts = groups.rbegin()->second;
   if (all_equal(counts)) return exact_measurement(metric, series.source, counts.front());
   return varying_measurement(metric, series.source,
@@ -153,6 +153,31 @@ Measurement share_of_held(const CountSeries& series, const ByLength& groups) {
   }
   return varying_measurement(unit::count_metric(series.base, unit::Scope::per_token), series.source,
                              shares_of(series));
+}
+
+void note_unsteady(const std::set<std::string>& unsteady, KernelFit& fit) {
+  fit.set.varies = !unsteady.empty();
+  if (!fit.set.varies) return;
+  fit.notes.push_back(fmt::format(
+      "kernels: runs of the same length disagree about {} of them ({}): they are not gated",
+      unsteady.size(), text::printable(*unsteady.begin())));
+}
+
+// All that requests ran, their prompts included: of one alone in all, of a burst for each token.
+KernelFit fit_requests(const KernelSeries& series, Sweep sweep) {
+  const bool alone = sweep == Sweep::request;
+  KernelFit fit;
+  fit.set.scope = alone ? unit::Scope::per_request : unit::Scope::per_token;
+  std::set<std::string> unsteady;
+  for (const auto& [name, points] : series) {
+    const ByLength groups = by_length(points);
+    const auto& [length, counts] = *groups.rbegin();
+    const auto share = Rational::make(counts.front(), alone ? 1 : length);
+    if (share && *share != Rational(0)) fit.set.counts[name] = *share;
+    if (!all_equal(counts) || (!alone && groups.size() > 1)) unsteady.insert(name);
+  }
+  note_unsteady(unsteady, fit);
+  return fit;
 }
 
 }  // namespace
@@ -219,13 +244,16 @@ Fit fit_counts(const CountSeries& series, Sweep sweep) {
   const ByLength groups = by_length(series.points);
   if (groups.empty()) return fit;
   if (unit::is_level(series.base)) {
-    fit.metrics.push_back(at_longest(series, groups));
+    fit.metrics.push_back(at_longest(series, groups, unit::Scope::whole));
     return fit;
   }
   if (shares_batches(sweep)) {
     fit.metrics.push_back(sweep == Sweep::held ? share_of_held(series, groups)
                                                : shares_of_tokens(series));
     return fit;
+  }
+  if (sweep == Sweep::request) {
+    fit.metrics.push_back(at_longest(series, groups, unit::Scope::per_request));
   }
   if (sweep != Sweep::none && groups.size() > 1) {
     if (repeats_only_nearly(series.base)) {
@@ -280,7 +308,7 @@ Fit fit_sampled(const CountSeries& series, Sweep sweep) {
   Fit fit;
   const ByLength groups = by_length(series.points);
   if (unit::is_level(series.base) && !groups.empty()) {
-    fit.metrics.push_back(at_longest(series, groups));
+    fit.metrics.push_back(at_longest(series, groups, unit::Scope::whole));
   } else if (sweep == Sweep::none || shares_batches(sweep) || groups.size() < 2) {
     add_at_lengths(series, groups, sweep, fit);
   } else {
@@ -318,6 +346,7 @@ KernelSet fit_calls(const KernelSeries& series, Sweep sweep) {
 }
 
 KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
+  if (sweep == Sweep::request || sweep == Sweep::held) return fit_requests(series, sweep);
   KernelFit fit;
   fit.set.scope = slope_scope(sweep);
   const std::string* crooked = nullptr;
@@ -339,17 +368,12 @@ KernelFit fit_kernels(const KernelSeries& series, Sweep sweep) {
     if (counts.front() != 0) fit.set.counts[name] = counts.front();
     if (!agree(groups)) unsteady.insert(name);
   }
-  fit.set.varies = !unsteady.empty();
-  if (sweep != Sweep::none && !fit.set.varies) {
+  if (sweep != Sweep::none && unsteady.empty()) {
     fit.notes.push_back(
         fmt::format("kernels: \"{}\" lies on no straight line: kernels are those at {} {}",
                     text::printable(*crooked), fit.set.length.value_or(0), what_varies(sweep)));
   }
-  if (!unsteady.empty()) {
-    fit.notes.push_back(fmt::format(
-        "kernels: runs of the same length disagree about {} of them ({}): they are not gated",
-        unsteady.size(), text::printable(*unsteady.begin())));
-  }
+  note_unsteady(unsteady, fit);
   return fit;
 }
 

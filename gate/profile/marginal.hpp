@@ -2,7 +2,8 @@
 // pass -> metrics.
 //
 // C(n) = fixed + slope * n over the lengths n (tokens reported generated, or repeats). Only an
-// exact line makes `_per_token` and `_fixed`; otherwise every length is a metric of its own. Where
+// exact line makes `_per_token` and `_fixed`; otherwise every length is a metric of its own. Of a
+// server's request alone C at the largest length is `_per_request`. Where
 // requests overlap (Sweep::overlapping; n is then all tokens generated) it is count / n, nearly
 // exact, with what its runs span, the farthest on each side left out, for a repeatability. Pure.
 #pragma once
@@ -39,7 +40,9 @@ struct KernelFit {
   std::vector<std::string> notes;
 };
 // The multiset per token or per prefill when every kernel has an exact line, else the multiset at
-// the largest length. `named` is the caller's.
+// the largest length. Of requests to a server all that they ran: of one alone the multiset at the
+// largest length, of a held burst that of all its requests over the tokens that they generated.
+// `named` is the caller's.
 [[nodiscard]] KernelFit fit_kernels(const KernelSeries& series, Sweep sweep);
 
 // Instructions that functions took, per token or per prefill: least squares over all runs, in whole

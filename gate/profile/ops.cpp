@@ -117,9 +117,12 @@ OpWork op_work(const CellFacts& facts, const Records& counted) {
     work.ops = of_a_graph(*probes.front());
     return work;
   }
-  work.unit = facts.sweep == Sweep::repeats ? "a prefill" : "a token";
+  const bool of_requests = facts.sweep == Sweep::request;
+  work.unit = of_requests ? "a request" : facts.sweep == Sweep::repeats ? "a prefill" : "a token";
   for (const auto& [key, points] : series_of(facts, counted)) {
-    const Rational each = rate_of(points);
+    const Rational each = of_requests
+                              ? std::ranges::max_element(points, {}, &LengthCount::length)->count
+                              : rate_of(points);
     if (each <= Rational(0)) continue;
     work.ops.push_back({key, each});
   }
@@ -127,13 +130,18 @@ OpWork op_work(const CellFacts& facts, const Records& counted) {
 }
 
 void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& profile) {
-  if (shares_batches(facts.sweep)) return;  // as in add_kernels
+  const Sweep sweep = sweep_seen(facts, counted);
+  if (sweep == Sweep::overlapping) return;  // as in add_kernels
   const Series series = series_of(facts, counted);
   if (series.empty() || profile.kernels) return;
-  KernelFit fit = fit_ops(series, facts.sweep, shaped);
-  if (facts.sweep != Sweep::none && fit.set.scope == unit::Scope::at_length) {
-    // Shapes that grow with the context: the ops alone may still be the same for every token.
-    KernelFit shapeless = fit_ops(series, facts.sweep, typed);
+  // Shapes that grow with the context: the ops alone may still be the same for every token.
+  const bool grow =
+      sweep != Sweep::none &&
+      fit_ops(series, sweep == Sweep::repeats ? sweep : Sweep::tokens, shaped).set.scope ==
+          unit::Scope::at_length;
+  KernelFit fit = fit_ops(series, sweep, shaped);
+  if (grow) {
+    KernelFit shapeless = fit_ops(series, sweep, typed);
     if (shapeless.set.scope != unit::Scope::at_length) fit = std::move(shapeless);
   }
   fit.set.named = facts.kernels_gated;
@@ -142,11 +150,12 @@ void add_op_kernels(const CellFacts& facts, const Records& counted, Profile& pro
 }
 
 void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& profile) {
-  const bool line = facts.sweep == Sweep::tokens || facts.sweep == Sweep::repeats;
-  if (facts.device == "cpu" || !line || !is_complete(seen(counted))) return;
+  const Sweep sweep = sweep_seen(facts, counted);
+  const bool alike = sweep != Sweep::none && sweep != Sweep::overlapping;
+  if (facts.device == "cpu" || !alike || !is_complete(seen(counted))) return;
   Series on_devices = series_of(facts, counted);
   std::erase_if(on_devices, [](const auto& item) { return item.first.on_cpu; });
-  KernelFit fit = fit_ops(on_devices, facts.sweep, [](const OpKey& key) { return key.op; });
+  KernelFit fit = fit_ops(on_devices, sweep, [](const OpKey& key) { return key.op; });
   if (fit.set.varies || fit.set.scope == unit::Scope::at_length) return;
   fit.set.named = true;
   if (!fit.set.counts.empty()) profile.graph_ops = std::move(fit.set);
@@ -161,7 +170,7 @@ void check_graphs(const CellFacts& facts, const Records& counted, Profile& profi
     return seen_here ? found->exact : std::nullopt;
   };
   // Only where a token is a graph does one tell what the other should.
-  if (facts.sweep != Sweep::tokens || exact("graphs") != Rational(1)) return;
+  if (!over_tokens(facts.sweep) || exact("graphs") != Rational(1)) return;
   for (const ProbeCounts* probe : probes) {
     const GraphCount* graph = busiest(*probe, true);
     if (graph == nullptr) continue;

@@ -50,6 +50,9 @@ void add_host(const CellFacts& facts, const Records& counted, Profile& profile);
 // Length of a record in the counted pass: tokens reported generated (else asked for), or repeats.
 [[nodiscard]] std::int64_t length_of(const RunRecord& record, Sweep sweep);
 
+// The cell's sweep; of a server that nothing could hold back, requests overlap as it happens.
+[[nodiscard]] Sweep sweep_seen(const CellFacts& facts, const Records& counted);
+
 // The probe that is made of an engine's own marks: of whatever device the engine says.
 inline constexpr std::string_view k_marks = "instrument";
 

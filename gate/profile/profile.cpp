@@ -13,8 +13,8 @@ namespace {
 constexpr auto k_natures = names_in_order<Nature>("exact", "nearly exact", "sampled");
 using State = Placement::State;
 constexpr auto k_states = names_in_order<State>("unknown", "seen", "shown", "refuted");
-constexpr auto k_scopes =
-    names_in_order<unit::Scope>("whole", "per_token", "per_prefill", "fixed", "at_length");
+constexpr auto k_scopes = names_in_order<unit::Scope>("whole", "per_token", "per_prefill", "fixed",
+                                                      "at_length", "per_request");
 
 }  // namespace
 

@@ -21,6 +21,8 @@ std::string scope_words(unit::Scope scope) {
       return "token";
     case unit::Scope::per_prefill:
       return "prefill";
+    case unit::Scope::per_request:
+      return "request";
     default:
       return "run";
   }
@@ -92,7 +94,7 @@ std::string kernels_text(std::span<const KernelsOfCell> tables, int width, std::
   page.blank();
   page.say(0,
            "share: of estimated cycles, an estimate by the compiler and no time. calls: per token, "
-           "prefill or run. cycles: of one wave among many.");
+           "prefill, request or run. cycles: of one wave among many.");
   return page.finish();
 }
 

@@ -71,6 +71,7 @@ std::string changed_list(const std::vector<ChangedWords>& all) {
 std::string_view scope_of(const CellVerdict& cell) {
   for (const MetricVerdict& metric : cell.metrics) {
     if (!adds_up_kernels(cell, metric.metric)) continue;
+    if (metric.metric.scope == unit::Scope::per_request) return " per request";
     if (metric.metric.scope == unit::Scope::per_token) return " per token";
     if (metric.metric.scope == unit::Scope::per_prefill) return " per prefill";
   }

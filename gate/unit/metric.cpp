@@ -211,6 +211,7 @@ constexpr std::array k_scopes{
     ScopeWords{Scope::per_token, "_per_token", "/token"},
     ScopeWords{Scope::per_prefill, "_per_prefill", "/prefill"},
     ScopeWords{Scope::fixed, "_fixed", " fixed"},
+    ScopeWords{Scope::per_request, "_per_request", "/request"},
     ScopeWords{Scope::at_zero_context, "_at_zero_context", " at zero context"},
     ScopeWords{Scope::per_context_token, "_per_context_token", "/context token"},
 };

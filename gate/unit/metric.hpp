@@ -31,6 +31,8 @@ enum class Scope {
   per_prefill,
   fixed,
   at_length,
+  per_request,  // of a server: all that one request costs, its prompt and the longest answer
+                // counted
   // Of the line over a prompt's list of depths: of a time or of a count per token (per prefill in
   // prompts that generate nothing), what it is without context, and what a token of context adds.
   at_zero_context,

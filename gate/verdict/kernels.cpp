@@ -100,11 +100,10 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) 
   if (!stored->named && named) return {Outcome::fresh, "the baseline's kernels have no names"};
   if (!alike(*stored, *current)) {
     if (!named) return nothing;
-    if (stored->scope == unit::Scope::at_length) {
+    if (stored->scope == unit::Scope::at_length || current->scope != unit::Scope::at_length) {
       return {Outcome::fresh, "the baseline's kernels were counted over another length"};
     }
-    return {current->scope == unit::Scope::at_length ? Outcome::fail : Outcome::fresh,
-            "the kernels are no longer the same for every token or prefill"};
+    return {Outcome::fail, "the kernels are no longer the same for every token or prefill"};
   }
   cell.kernels = differences(stored->counts, current->counts);
   if (!named) return nothing;

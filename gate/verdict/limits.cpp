@@ -80,9 +80,9 @@ const std::vector<LimitEntry>& default_limits() {
   static const std::vector<LimitEntry> k_defaults = {
       // A count over a list is exact, which max_increase beside it would only repeat.
       default_entry({"*_at_zero_context", "*_per_context_token"}, &LimitEntry::max_increase, 0.10),
-      default_entry({"*_per_token", "*_per_prefill", "*_at_*", "*_per_context_token", "kernels",
-                     "placement", "fits"}),
-      default_entry({"draft_acceptance", "cached_prompt_share", "preemptions_per_request"}),
+      default_entry({"*_per_token", "*_per_prefill", "*_per_request", "*_at_*",
+                     "*_per_context_token", "kernels", "placement", "fits"}),
+      default_entry({"draft_acceptance", "cached_prompt_share"}),
       at_most({"*_drift"}, 0.02),
       shown_only({"device_memory_bytes_*", "uploaded_bytes_*"}),
       default_entry({"device_memory_peak_bytes"}, &LimitEntry::max_increase, 0.01),

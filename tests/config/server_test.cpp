@@ -97,7 +97,7 @@ TEST(Server, MakesACellOfEachConcurrencyAndCountsTokensAloneOrSharesOfThem) {
   EXPECT_THAT(matrix->notes, testing::IsEmpty());
 
   const Cell &one = matrix->cells[0], &four = matrix->cells[2], &some = matrix->cells[3];
-  EXPECT_EQ(one.sweep, profile::Sweep::tokens);
+  EXPECT_EQ(one.sweep, profile::Sweep::request);
   EXPECT_EQ(timed_asked(one, settings->gate), (profile::Asked{0, 8, 8, 0}));
   EXPECT_THAT(counted_asked(one),
               ElementsAre(profile::Asked{0, 4, 1, 0}, profile::Asked{0, 8, 1, 0},
@@ -128,7 +128,7 @@ TEST(Server, IsHeldWhereAProbeCanHoldIt) {
   const Cell none = sweep_of(probed, "concurrency: 4, hold: none");
   EXPECT_EQ(none.sweep, profile::Sweep::overlapping);
   EXPECT_NE(none.identity, four.identity) << "other counts";
-  EXPECT_EQ(sweep_of(probed, "concurrency: 1").sweep, profile::Sweep::tokens);
+  EXPECT_EQ(sweep_of(probed, "concurrency: 1").sweep, profile::Sweep::request);
   EXPECT_EQ(sweep_of(probed, "rate: 4").sweep, profile::Sweep::overlapping);
   EXPECT_EQ(sweep_of(k_plain, "concurrency: 4").sweep, profile::Sweep::overlapping) << "no probe";
   EXPECT_EQ(sweep_of(k_plain + ", probes: [vulkan]", "concurrency: 4").sweep,

@@ -179,6 +179,85 @@ TEST_P(LlamaServer, IsJudgedByItsLikelyTokens) {
   EXPECT_GT(other.value("current", 0.0), 0.0001);
 }
 
+// A GPU that is not there, and what makes llama.cpp take other kernels on it, in a shell's words.
+struct Gpu {
+  const char *name, *engine, *backend;
+  std::vector<const char*> switches;
+};
+
+class LlamaServerOnTwin : public testing::TestWithParam<Gpu> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(fs::exists(engine())) << "run ci/llama.cpp [--cuda 13] llama-server first";
+    start_with("");
+    const bool cuda = fs::exists(folder() + "/libggml-cuda.so");  // the wrapper has no such code
+    // About 200 tokens by the model's small vocabulary.
+    spill(scratch_ / "weir.yaml",
+          fmt::format("version: 1\nengines: {{s: {{preset: llama-server, program: ./server{}}}}}\n"
+                      "models: {{m: {}/models/tiny-llama.gguf}}\nbackends: {{g: {}}}\n"
+                      "prompts: {{p: {{prompt_tokens: 50, tokens: 16, concurrency: [1, 4]}}}}\n"
+                      "limits: [{{metrics: kernel_code, exact: true}}]\n",
+                      cuda ? ", cuda_code: " + folder() + "/libggml-cuda.so" : "", k_root,
+                      GetParam().backend));
+  }
+
+  void start_with(const std::string& words) {
+    const bool argument = words.starts_with("-");
+    spill_program(scratch_ / "server",
+                  fmt::format("#!/bin/sh\n{}exec {} \"$@\" {}\n",
+                              argument || words.empty() ? "" : "export " + words + "\n", engine(),
+                              argument ? words : ""));
+  }
+  static std::string folder() { return k_root + "/engines/" + GetParam().engine; }
+  static std::string engine() { return folder() + "/llama-server"; }
+  Ended gate() { return weir(scratch_, {"gate", "--counts-only", "--json", "-"}); }
+
+  Scratch scratch_;
+};
+
+TEST_P(LlamaServerOnTwin, IsGreenOnItselfAndRedByOtherKernelsOfPromptsAndTokens) {
+  const Ended accepted = weir(scratch_, {"baseline", "accept", "--counts-only"});
+  ASSERT_EQ(accepted.exit_code, 0) << accepted.err;
+  const std::vector<std::string> cells{"s/m/g/p@c1", "s/m/g/p@c4"};
+  constexpr int k_again = 3;
+  for (int i = 0; i < k_again; ++i) {
+    const Ended same = gate();
+    EXPECT_EQ(same.exit_code, 0) << same.err;
+    for (const std::string& name : cells) {
+      const Json cell = cell_of(json_of(same), name);
+      EXPECT_EQ(cell["verdict"], "pass") << cell;
+      EXPECT_EQ(cell["kernels"]["verdict"], "pass") << cell["kernels"];
+      EXPECT_EQ(cell.value("kernel_code", Json::object()).value("verdict", ""), "pass") << name;
+      EXPECT_EQ(cell["placement"]["verdict"], "pass") << name;
+      EXPECT_EQ(cell["warnings"].dump().find("could not list every op"), std::string::npos) << name;
+    }
+  }
+  for (const char* one : GetParam().switches) {
+    start_with(one);
+    const Json verdict = json_of(gate());
+    for (const std::string& name : cells) {
+      const Json cell = cell_of(verdict, name);
+      EXPECT_EQ(cell["verdict"], "fail") << one << " in " << name << ": " << cell;
+      ASSERT_FALSE(cell["findings"].empty()) << one << " in " << name;
+      EXPECT_NE(cell["findings"][0]["kind"], "made_late") << one << " in " << name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Real, LlamaServerOnTwin,
+    testing::Values(Gpu{"RX_7900",
+                        "llama.cpp",
+                        "{device: vulkan, twin: amd-rx-7900-xtx}",
+                        {"GGML_VK_DISABLE_F16=1", "GGML_VK_DISABLE_FUSION=1",
+                         "GGML_VK_DISABLE_COOPMAT=1", "-fa off", "-ctk q8_0 -ctv q8_0"}},
+                    Gpu{"RTX_4090",
+                        "llama.cpp-cuda13",
+                        "{device: cuda, twin: nvidia-rtx-4090}",
+                        {"GGML_CUDA_DISABLE_FUSION=1", "GGML_CUDA_DISABLE_GRAPHS=1", "-fa off",
+                         "-ctk q8_0 -ctv q8_0", "-ub 64"}}),
+    [](const auto& test) { return std::string(test.param.name); });
+
 INSTANTIATE_TEST_SUITE_P(Real, LlamaServer,
                          testing::Values(Place{"tiny-llama", "cpu"}, Place{"tiny-llama", "vulkan"},
                                          Place{"tiny-gemma3", "cpu"},

@@ -161,6 +161,76 @@ TEST(Assemble, TakesCountsOfHeldRequestsAsExactWhereTheyAgree) {
   EXPECT_EQ(measured().repeatability, 0.02);
 }
 
+// What requests to a server ran, in all: a prompt by "mul_mat" and tokens by "mul_vec", of one
+// request alone at each length and of a burst.
+TEST(Assemble, TakesTheKernelsOfRequestsWithThoseOfTheirPrompts) {
+  const auto ran = [](std::int64_t order, std::int64_t tokens, std::int64_t prompts,
+                      std::int64_t steps) {
+    RunRecord record = counted(order, tokens, 9 * prompts + 5 * steps);
+    ProbeCounts& probe = record.probes[0];
+    probe.kernels = {{"mul_mat", 9 * prompts}, {"mul_vec", 5 * steps}};
+    probe.codes = {{"mul_mat@01", 9 * prompts}, {"mul_vec@02", 5 * steps}};
+    probe.code_groups = {{"mul_mat@01", 90 * prompts}, {"mul_vec@02", 10 * steps}};
+    return record;
+  };
+  RunRecord burst = ran(0, 8, 3, 16), again = ran(1, 8, 3, 16);
+  for (RunRecord* one : {&burst, &again}) {
+    one->asked.repeats = 4;
+    one->held = 4;
+  }
+  using Kernels = std::map<std::string, Rational>;
+  const struct {
+    const char* what;
+    Sweep sweep;
+    std::vector<RunRecord> records;
+    unit::Scope scope;
+    Kernels kernels;
+    const char* total;  // the metric that they add up to
+  } cases[] = {
+      {"one alone",
+       Sweep::request,
+       {ran(0, 4, 1, 3), ran(1, 8, 1, 7), ran(2, 12, 1, 11)},
+       unit::Scope::per_request,
+       {{"mul_mat", 9}, {"mul_vec", 55}},
+       "dispatches_per_request"},
+      {"one alone, on no line",
+       Sweep::request,
+       {ran(0, 4, 1, 3), ran(1, 8, 1, 7), ran(2, 12, 2, 11)},
+       unit::Scope::per_request,
+       {{"mul_mat", 18}, {"mul_vec", 55}},
+       "dispatches_per_request"},
+      {"a burst of 32 tokens",
+       Sweep::held,
+       {burst, again},
+       unit::Scope::per_token,
+       {{"mul_mat", *Rational::make(27, 32)}, {"mul_vec", *Rational::make(80, 32)}},
+       "dispatches_per_token"},
+  };
+  for (const auto& c : cases) {
+    const Profile profile = assemble(facts(c.sweep), c.records);
+    EXPECT_THAT(profile.errors, IsEmpty()) << c.what;
+    ASSERT_TRUE(profile.kernels && profile.codes && profile.code_groups) << c.what;
+    EXPECT_TRUE(profile.kernels->named) << c.what;
+    EXPECT_FALSE(profile.kernels->varies) << c.what;
+    EXPECT_EQ(profile.kernels->scope, c.scope) << c.what;
+    EXPECT_EQ(profile.kernels->counts, c.kernels) << c.what;
+    EXPECT_EQ(profile.codes->counts.at("mul_mat@01"), c.kernels.at("mul_mat")) << c.what;
+    EXPECT_EQ(profile.code_groups->scope, c.scope) << c.what;
+    EXPECT_EQ(exact(profile, c.total), profile.kernels->sum()) << c.what;
+  }
+  EXPECT_EQ(exact(assemble(facts(Sweep::request), cases[0].records), "dispatches_per_token"),
+            Rational(5));
+}
+
+TEST(Assemble, ComparesNoKernelsOfABurstThatDisagreesOrWasNotHeld) {
+  std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 512)};
+  for (RunRecord& record : records) record.held = record.asked.repeats = 4;
+  records[1].probes[0].kernels = {{"mul", 508}, {"load", 4}};
+  EXPECT_TRUE(assemble(facts(Sweep::held), records).kernels->varies);
+  records[1].held.reset();
+  EXPECT_FALSE(assemble(facts(Sweep::held), records).kernels);
+}
+
 // Of the last run alone; a graph whose rows are not known is in no batch.
 TEST(Assemble, KeepsTheSizesOfBatchesWhereRequestsShareThem) {
   std::vector<RunRecord> records{counted(0, 8, 512), counted(1, 8, 512)};
