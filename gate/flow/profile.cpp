@@ -175,6 +175,20 @@ Result<Answer> outcome(const Job& job, const ProfileOptions& options, observed::
   return answer;
 }
 
+// A twin runs nothing: what times it were given, by itself or by marks, mean nothing.
+void forget_device_times(observed::Timeline& timeline) {
+  for (observed::Process& process : timeline.processes) {
+    for (observed::Submission& submission : process.submissions) {
+      for (observed::BufferWork& buffer : submission.buffers) {
+        buffer.device.reset();
+        buffer.groups.clear();
+      }
+    }
+    for (observed::LoneCommand& lone : process.commands) lone.device.reset();
+  }
+  timeline.warnings.emplace_back("a twin runs nothing: device work is counted without times");
+}
+
 Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target target,
                           const Place& place) {
   const sys::Interrupts interrupts;
@@ -202,9 +216,7 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
     process.name = target.redactor.text(process.name);
   }
   for (std::string& warning : timeline.warnings) warning = target.redactor.text(warning);
-  if (target.on_twin) {
-    timeline.warnings.emplace_back("a twin runs nothing: device work is counted without times");
-  }
+  if (target.on_twin) forget_device_times(timeline);
   if (!failed.empty()) {
     talk_of(job, target.redactor.text(finished.err));
     timeline.warnings.insert(timeline.warnings.begin(), failed);

@@ -224,7 +224,7 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
   const std::vector<bool> again = repeated_queues(process);
   for (std::uint32_t index = 0; index < process.graph_runs.size(); ++index) {
     const GraphRun& run = process.graph_runs[index];
-    if (run.graph >= process.graphs.size()) continue;
+    if (run.marked || run.graph >= process.graphs.size()) continue;
     const std::vector<Node>& all = process.graphs[run.graph].nodes;
     std::vector<const Node*> nodes;
     std::vector<std::string> ops;
@@ -263,12 +263,99 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
   }
 }
 
+// What was sent to the queues that marks tell of, or to the others, in the order of its calls.
+std::vector<Command*> dispatches_of(Process& process, bool marked) {
+  std::vector<std::pair<double, Command*>> found;
+  const auto add = [&](std::uint32_t queue, double when, Command& command) {
+    const bool wanted = queue < process.queues.size() && process.queues[queue].marked == marked;
+    if (wanted && command.kind == Command::Kind::dispatch) found.emplace_back(when, &command);
+  };
+  for (Submission& submission : process.submissions) {
+    for (BufferWork& buffer : submission.buffers) {
+      for (Command& command : buffer.commands) {
+        add(submission.queue, submission.call.begin, command);
+      }
+    }
+  }
+  for (LoneCommand& lone : process.commands) add(lone.queue, lone.enqueued, lone.command);
+  std::ranges::stable_sort(found, {}, [](const auto& one) { return one.first; });
+  return collect<Command*>(found, [](const auto& one) { return one.second; });
+}
+
+// Dispatches that a device's probe saw have the marks that the engine set at the same ones: those
+// with the same names in the same order, or with names of the engine's own, as many of them.
+void carry_marks(Process& process) {
+  const std::vector<Command*> marks = dispatches_of(process, true);
+  const std::vector<Command*> seen = dispatches_of(process, false);
+  std::set<std::string_view> names;
+  for (const Command* mark : marks) names.insert(mark->name);
+  const bool same_names =
+      std::ranges::any_of(seen, [&](const Command* one) { return names.count(one->name) != 0; });
+  if (!same_names && marks.size() != seen.size()) return;
+  const auto alike = [&](std::size_t one, std::size_t mark) {
+    return one < seen.size() && mark < marks.size() &&
+           (!same_names || seen[one]->name == marks[mark]->name);
+  };
+  constexpr std::size_t k_most_left_out = 256;  // by either, at a place
+  for (std::size_t i = 0, j = 0; i < seen.size() && j < marks.size();) {
+    std::size_t left_out = 0;
+    while (left_out < k_most_left_out && !alike(i + left_out, j) && !alike(i, j + left_out)) {
+      ++left_out;
+    }
+    // Where either may have left something out, it is the shorter one.
+    const bool fewer_seen = seen.size() - i < marks.size() - j;
+    const bool by_seen = alike(i, j + left_out) && (fewer_seen || !alike(i + left_out, j));
+    (by_seen ? j : i) += left_out;
+    if (alike(i, j)) {
+      seen[i]->scope = marks[j]->scope;
+      seen[i]->label = marks[j]->label;
+    }
+    ++i;
+    ++j;
+  }
+}
+
+// Op, graph and label of what marks are around.
+void take_marks(Process& process) {
+  if (std::ranges::none_of(process.queues, &Queue::marked)) return;
+  for (Submission& submission : process.submissions) {
+    for (BufferWork& buffer : submission.buffers) {
+      for (Command& command : buffer.commands) command.label = buffer.label;
+    }
+  }
+  carry_marks(process);
+  std::vector<std::uint32_t> runs;
+  for (std::uint32_t i = 0; i < process.graph_runs.size(); ++i) {
+    if (process.graph_runs[i].marked) runs.push_back(i);
+  }
+  for (OpScope& scope : process.op_scopes) {
+    if (!scope.place && scope.token < runs.size()) scope.run = runs[scope.token];
+  }
+  // Before the first one none had ended: it began with what it computed.
+  if (!runs.empty()) {
+    GraphRun& first = process.graph_runs[runs.front()];
+    const OpScope* begin = first_of(
+        process.op_scopes, [&](const OpScope& scope) { return scope.run == runs.front(); });
+    if (begin != nullptr) first.call.begin = std::min(first.call.begin, begin->call.begin);
+  }
+  for (const bool marked : {true, false}) {
+    for (Command* command : dispatches_of(process, marked)) {
+      if (!command->scope) continue;
+      command->op = process.op_scopes[*command->scope].op;
+      command->run = process.op_scopes[*command->scope].run;
+    }
+  }
+}
+
 }  // namespace
 
 void align(Timeline& timeline) {
   Alignment alignment;
   std::set<std::string> told;
-  for (Process& process : timeline.processes) align_process(process, alignment, told);
+  for (Process& process : timeline.processes) {
+    align_process(process, alignment, told);
+    take_marks(process);
+  }
   if (alignment.graphs != 0) timeline.alignment = std::move(alignment);
 }
 

@@ -67,6 +67,7 @@ static void fields(Fields& io, ObservedOp& op) {
   io.sparse("shape", op.shape);
   io.sparse("backend", op.backend);
   io.sparse("node", op.node);
+  io.sparse("buffer", op.buffer);
   io.sparse("category", op.category);
   io.sparse("layer", count(op.layer));
   io.sparse("phase", phase(op.phase));

@@ -51,6 +51,7 @@ struct ObservedOp {
   std::string shape;     // as in OpCount: "256x64,256->64"; else as the document words it
   std::string backend;   // "Vulkan0"; "" when not said
   std::string node;      // what the engine calls the result: "Qcur-0"
+  std::string buffer;    // label of the command buffer that it is in; "" when not said
   std::string category;  // of a trace: "kernel", "cpu_op", "async"; "copy" of what moves data
   std::optional<std::int64_t> layer;
   Phase phase = Phase::unknown;

@@ -279,6 +279,23 @@ void add_nodes(const Process& process, const std::vector<Node>& nodes, const Com
   }
 }
 
+// What marks around its commands say of all of them alike; false where one is in none.
+bool describe_by_marks(const Piece& piece, ObservedOp& out) {
+  const OpScope* first = nullptr;
+  bool one_layer = true, one_backend = true;
+  for (const Command* command : piece.commands) {
+    if (!command->scope || *command->scope >= piece.process.op_scopes.size()) return false;
+    const OpScope& scope = piece.process.op_scopes[*command->scope];
+    if (first == nullptr) first = &scope;
+    one_layer = one_layer && scope.layer == first->layer;
+    one_backend = one_backend && scope.backend == first->backend;
+  }
+  if (first == nullptr) return false;
+  if (one_layer) out.layer = first->layer;
+  if (one_backend) out.backend = first->backend;
+  return true;
+}
+
 // What is known of it without its times; flops and bytes are of all its calls together.
 ObservedOp described(const Piece& piece) {
   const Process& process = piece.process;
@@ -287,6 +304,7 @@ ObservedOp described(const Piece& piece) {
     if (!scope->place) {  // a mark
       out.op = scope->op;
       out.backend = scope->backend;
+      if (scope->run) out.phase = phase_of(process, process.graph_runs[*scope->run].graph);
     } else {
       if (scope->place->kind < process.op_kinds.size()) out = process.op_kinds[scope->place->kind];
       out.flops = flops_of(out);
@@ -296,6 +314,9 @@ ObservedOp described(const Piece& piece) {
     return out;
   }
   out.kernel = name_of(piece, By::kernel).name;
+  const std::string& label = piece.commands.front()->label;
+  const auto in_it = [&](const Command* one) { return one->label == label; };
+  if (std::ranges::all_of(piece.commands, in_it)) out.buffer = label;
   if (only_copies(piece)) {
     out.category = "copy";
     std::uint64_t moved = 0;
@@ -309,6 +330,7 @@ ObservedOp described(const Piece& piece) {
   out.op = name_of(piece, By::op).name;
   if (run == nullptr || run->graph >= process.graphs.size()) return out;
   out.phase = phase_of(process, run->graph);
+  if (describe_by_marks(piece, out)) return out;
   out.flops = out.bytes = 0;
   const std::vector<Node>& nodes = process.graphs[run->graph].nodes;
   const Node* first = nullptr;
@@ -364,15 +386,15 @@ class WorkRows {
 
  private:
   using Key = std::tuple<std::string, std::string, std::string, std::string, std::string,
-                         std::string, std::optional<std::int64_t>, Phase>;
+                         std::string, std::string, std::optional<std::int64_t>, Phase>;
   struct Row {
     WorkTime work;
     ObservedOp of;
   };
   // Flops and bytes of the call are in it; the call is not yet.
   Row& row_of(ObservedOp one) {
-    Row& row = rows_[{one.kernel, one.op, one.type, one.shape, one.backend, one.category, one.layer,
-                      one.phase}];
+    Row& row = rows_[{one.kernel, one.op, one.type, one.shape, one.backend, one.buffer,
+                      one.category, one.layer, one.phase}];
     if (row.work.calls == 0) {
       row.of = std::move(one);
     } else {
@@ -384,13 +406,14 @@ class WorkRows {
   std::map<Key, Row> rows_;
 };
 
-// Ops that ran on the CPU. Where graphs ran node by node, these have rows with times.
-void add_cpu_nodes(const Process& process, WorkRows& rows) {
+// Ops of graphs that nobody timed: those on the CPU, and where no probe saw devices work, those
+// there. Where graphs ran node by node, they have rows with times.
+void add_untimed_nodes(const Process& process, bool on_devices, WorkRows& rows) {
   if (ran_by_node(process)) return;
   for (const GraphRun& run : process.graph_runs) {
     if (run.graph >= process.graphs.size()) continue;
     for (const Node& node : process.graphs[run.graph].nodes) {
-      if (!node.on_cpu) continue;
+      if (!node.on_cpu && !on_devices) continue;
       ObservedOp one;
       if (node.kind && *node.kind < process.op_kinds.size()) one = process.op_kinds[*node.kind];
       one.op = node.op;
@@ -403,20 +426,43 @@ void add_cpu_nodes(const Process& process, WorkRows& rows) {
   }
 }
 
-// An engine's marks of ops, each without what is marked within it.
-void add_marks(const Process& process, WorkRows& rows) {
+// By index of a mark's scope: whether work of a device that is in it, or within it, has a row.
+std::vector<bool> scopes_with_work(const Process& process, const std::vector<std::size_t>& around) {
+  std::vector<bool> out(process.op_scopes.size());
+  each_counted(process, [&](const Piece& piece) {
+    for (const Command* command : piece.commands) {
+      if (!command->scope) continue;
+      for (std::size_t at = *command->scope; at < out.size() && !out[at]; at = around[at]) {
+        out[at] = true;
+      }
+    }
+  });
+  return out;
+}
+
+// An engine's marks of ops, each without what is marked within it. Where devices were seen at work,
+// those of others alone: what the CPU did itself.
+void add_marks(const Process& process, bool devices_seen, WorkRows& rows) {
+  const std::vector<OpScope>& scopes = process.op_scopes;
   std::vector<double> own;
-  std::map<std::uint32_t, std::vector<std::size_t>> around;  // by thread, the outermost first
-  for (const OpScope& scope : process.op_scopes) {
-    std::vector<std::size_t>& stack = around[scope.thread];
-    while (!stack.empty() && process.op_scopes[stack.back()].depth >= scope.depth) stack.pop_back();
+  std::vector<std::size_t> around;                           // index of the scope that it is in
+  std::map<std::uint32_t, std::vector<std::size_t>> stacks;  // by thread, the outermost first
+  for (const OpScope& scope : scopes) {
+    std::vector<std::size_t>& stack = stacks[scope.thread];
+    while (!stack.empty() && scopes[stack.back()].depth >= scope.depth) stack.pop_back();
     if (!stack.empty()) own[stack.back()] -= scope.call.length();
+    around.push_back(stack.empty() ? scopes.size() : stack.back());
     stack.push_back(own.size());
     own.push_back(scope.call.length());
   }
+  const std::vector<bool> has_work = scopes_with_work(process, around);
+  std::set<std::string_view> devices;
+  for (const Queue& queue : process.queues) {
+    if (devices_seen) devices.insert(queue.device);
+  }
   for (std::size_t i = 0; i < own.size(); ++i) {
-    const OpScope& scope = process.op_scopes[i];
-    if (!scope.place) rows.add({process, {}, &scope, scope.call}, std::max(own[i], 0.0));
+    if (scopes[i].place || has_work[i] || devices.count(scopes[i].backend) != 0) continue;
+    rows.add({process, {}, &scopes[i], scopes[i].call}, std::max(own[i], 0.0));
   }
 }
 
@@ -433,11 +479,13 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
     const Phase phase = phase_of(process, run.graph);
     const auto rows = static_cast<std::int64_t>(process.graphs[run.graph].rows);
     ObservedStep step;
-    step.label = fmt::format("graph {}{}", run.graph, run.by_node ? ", node by node" : "");
+    step.label = run.marked
+                     ? fmt::format("evaluation {}", observed.steps.size())
+                     : fmt::format("graph {}{}", run.graph, run.by_node ? ", node by node" : "");
     step.phase = phase;
     if (rows > 0) step.tokens = rows;
     // Else the device may have worked on when the call returned.
-    if (waited) step.seconds = run.call.length();
+    if (waited || run.marked) step.seconds = run.call.length();
     observed.steps.push_back(std::move(step));
     if (phase == Phase::decode && (run.by_node || !waited)) {
       observed.profiled_tokens = observed.profiled_tokens.value_or(0) + 1;
@@ -531,11 +579,13 @@ std::optional<ByNode> by_node(const Timeline& timeline) {
 // Command buffers by label, in the step in which they were submitted; none where no label was
 // given.
 static void add_buffers(const Process& process, const StepsOfRuns& steps, Observed& observed) {
-  const std::vector<bool> again = repeated_queues(process);
   std::map<std::pair<std::optional<std::size_t>, std::string>, ObservedBuffer> sums;
   std::set<std::size_t> unlabelled;  // steps with work in a buffer without a label
   for (const Submission& submission : process.submissions) {
-    if (is_again(again, submission.queue)) continue;
+    // Marks alone have labels.
+    if (submission.queue >= process.queues.size() || !process.queues[submission.queue].marked) {
+      continue;
+    }
     const auto run = run_at(process, submission.thread, submission.call.begin);
     const std::optional<std::size_t> step = run ? steps[*run] : std::nullopt;
     for (const BufferWork& buffer : submission.buffers) {
@@ -568,6 +618,34 @@ static void add_buffers(const Process& process, const StepsOfRuns& steps, Observ
   }
 }
 
+// The stretches of each graph that lie in one place. What is copied in front of them no node tells.
+static void add_splits(const Process& process, Observed& observed) {
+  std::set<std::uint32_t> computed;
+  for (const GraphRun& run : process.graph_runs) computed.insert(run.graph);
+  for (std::size_t graph = 0; graph < process.graphs.size(); ++graph) {
+    const Graph& one = process.graphs[graph];
+    if (computed.count(static_cast<std::uint32_t>(graph)) == 0) continue;
+    const std::size_t first = observed.splits.size();
+    for (const Node& node : one.nodes) {
+      if (observed.splits.size() == first || observed.splits.back().backend != node.backend) {
+        observed.splits.push_back(
+            {.graph = graph,
+             .number = static_cast<std::int64_t>(observed.splits.size() - first),
+             .backend = node.backend,
+             .ops = 0,
+             .inputs = {}});
+      }
+      ++*observed.splits.back().ops;
+    }
+    const std::size_t found = observed.splits.size() - first;
+    if (one.splits != 0 && found != 0 && found != one.splits) {
+      observed.warnings.push_back(fmt::format(
+          "graph {} was cut into {} splits; {} of them lie in different places and are told apart",
+          graph, one.splits, found));
+    }
+  }
+}
+
 Observed observed_of(const Timeline& timeline) {
   Observed observed;
   observed.format = "weir-probes";
@@ -583,15 +661,18 @@ Observed observed_of(const Timeline& timeline) {
       any = true;
       rows.add(piece);
     });
-    if (!any) add_marks(process, rows);
-    add_cpu_nodes(process, rows);
+    add_marks(process, any, rows);
+    const bool marked = std::ranges::any_of(process.graph_runs, &GraphRun::marked);
+    add_untimed_nodes(process, !any && !marked, rows);
+    add_splits(process, observed);
     add_buffers(process, add_steps(process, observed), observed);
   }
   auto& context = observed.context;
   if (!names.empty()) context.engine = fmt::format("{}", fmt::join(names, ", "));
   if (!devices.empty()) context.device = fmt::format("{}", fmt::join(devices, ", "));
   observed.ops = std::move(rows).finish();
-  observed.warnings = timeline.warnings;
+  observed.warnings.insert(observed.warnings.begin(), timeline.warnings.begin(),
+                           timeline.warnings.end());
   return observed;
 }
 

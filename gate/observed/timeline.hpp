@@ -30,6 +30,8 @@ struct Command {
   // so many of a device, from the first on. None where it is a part of another one's op.
   std::optional<std::uint32_t> run{};
   std::uint32_t first_node = 0, nodes = 0;
+  std::optional<std::uint32_t> scope{};   // index into Process::op_scopes: the mark that it is in
+  std::string label{};                    // of the command buffer, as marks have it (align())
   std::array<std::uint32_t, 3> groups{};  // workgroups of a dispatch; 0 where indirect
   bool indirect = false;
   std::uint32_t push_bytes = 0;
@@ -80,8 +82,9 @@ struct Node {
 };
 
 struct Graph {
-  std::vector<Node> nodes;  // in order; empty when they could not be told
-  std::uint64_t rows = 0;   // tokens of a language model's batch; 0 when unknown
+  std::vector<Node> nodes;   // in order; empty when they could not be told
+  std::uint64_t rows = 0;    // tokens of a language model's batch; 0 when unknown
+  std::uint64_t splits = 0;  // that the scheduler cut it into; 0 when unknown
 };
 
 struct GraphRun {
@@ -91,6 +94,7 @@ struct GraphRun {
   // It was computed node by node to time each of them (op_scopes); the time is that of all of it,
   // as is that of the process's other ones then.
   bool by_node = false;
+  bool marked = false;  // what the engine's own marks say: all since the one before
 };
 
 struct Transfer {
@@ -106,7 +110,7 @@ struct OpScope {
   std::string op;                     // "MUL_MAT"
   std::string backend;                // the device that it does it on
   std::optional<std::int32_t> layer;  // of the model
-  std::uint64_t token = 0;            // evaluations that had ended before in this process
+  std::uint64_t token = 0;            // marked runs of graphs that had ended before
   std::uint32_t depth = 0;            // scopes around it
   std::uint32_t thread = 0;
   Interval call;
@@ -114,7 +118,8 @@ struct OpScope {
     std::uint32_t graph = 0, node = 0;  // indices into Process::graphs, Graph::nodes
     std::uint32_t kind = 0;             // index into Process::op_kinds
   };
-  std::optional<Place> place{};  // of a node
+  std::optional<Place> place{};        // of a node
+  std::optional<std::uint32_t> run{};  // of a mark: index into Process::graph_runs (align())
 };
 
 struct Queue {
@@ -218,10 +223,11 @@ struct ByNode {
 // barriers is together as work_times() has it. A graph of one row decodes, one of several is
 // prefill. Where graphs were computed node by node, only those and what belongs to no graph are in
 // the rows. Flops are those of matrix multiplications, attention's included: other ops have none.
-// An engine's marks of ops are rows where nothing else saw work. Ops of graphs that ran on the CPU
-// are rows without times, but for those that were timed. Steps are the graphs,
-// and profiled_tokens those that decode, of the ones in the rows. Times are there where all of a
-// row was timed.
+// An engine's marks of ops say op, layer and step of the work in them, and are rows themselves
+// where nothing saw a device do it. Ops of graphs that ran on the CPU, or where no probe saw a
+// device, are rows without times, but for those that were timed. Steps are the graphs, and
+// profiled_tokens those that decode, of the ones in the rows. Times are there where all of a row
+// was timed.
 [[nodiscard]] Observed observed_of(const Timeline& timeline);
 
 // Gives each node the layer that its name tells, and those without the one that all around them
@@ -250,7 +256,9 @@ struct Aligned {
 [[nodiscard]] Aligned align_sequences(const std::vector<std::string>& kernels,
                                       const std::vector<std::string>& ops);
 
-// Sets `op`, `node` and the nodes of every dispatch that can be told, and Timeline::alignment.
+// Sets `op`, `node` and the nodes of every dispatch that can be told, and Timeline::alignment. What
+// an engine's marks say of their dispatches (op, layer, token) goes to the same dispatches as the
+// device's own probe saw them.
 void align(Timeline& timeline);
 
 }  // namespace weir::observed

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "gate/base/add_capped.hpp"
@@ -42,6 +45,7 @@ std::string group_name(const ObservedOp& op, GroupBy by) {
   if (by == GroupBy::backend) return or_none(op.backend, "(no backend)");
   if (by == GroupBy::layer) return op.layer ? fmt::format("layer {}", *op.layer) : "(no layer)";
   if (by == GroupBy::phase) return std::string(to_string(op.phase));
+  if (by == GroupBy::buffer) return or_none(op.buffer, "(no label)");
   return or_none(op.category, "(no category)");
 }
 
@@ -184,13 +188,14 @@ std::optional<std::int64_t> tokens_of_steps(const Observed& observed) {
 
 }  // namespace
 
-std::vector<OpTotal> op_totals(const Observed& observed, GroupBy by, const Rows& rows) {
+namespace {
+
+std::vector<OpTotal> sums_of(std::span<const ObservedOp* const> ops, GroupBy by) {
   std::map<std::string, OpTotal> groups;
-  for (const ObservedOp& op : observed.ops) {
-    if (!wanted(op, rows)) continue;
-    OpTotal& total = groups[group_name(op, by)];
-    if (by == GroupBy::layer) total.layer = op.layer;
-    add_row(total, op);
+  for (const ObservedOp* op : ops) {
+    OpTotal& total = groups[group_name(*op, by)];
+    if (by == GroupBy::layer) total.layer = op->layer;
+    add_row(total, *op);
   }
   std::vector<OpTotal> totals;
   totals.reserve(groups.size());
@@ -205,6 +210,30 @@ std::vector<OpTotal> op_totals(const Observed& observed, GroupBy by, const Rows&
     return std::tuple(std::int64_t{0}, -one.seconds.value_or(-1), -one.calls.value_or(0));
   });
   return totals;
+}
+
+}  // namespace
+
+std::vector<OpTotal> op_totals(const Observed& observed, const Grouping& by, const Rows& rows) {
+  std::vector<const ObservedOp*> ops;
+  for (const ObservedOp& op : observed.ops) {
+    if (wanted(op, rows)) ops.push_back(&op);
+  }
+  std::vector<OpTotal> totals = sums_of(ops, by.by);
+  if (!by.within) return totals;
+  std::map<std::string, std::vector<const ObservedOp*>> groups;
+  for (const ObservedOp* op : ops) groups[group_name(*op, by.by)].push_back(op);
+  std::vector<OpTotal> out;
+  for (OpTotal& outer : totals) {
+    std::vector<OpTotal> inner = sums_of(groups[outer.name], *by.within);
+    for (OpTotal& one : inner) {
+      one.name = fmt::format("{}: {}", outer.name, one.name);
+      one.nested = true;
+    }
+    out.push_back(std::move(outer));
+    std::ranges::move(inner, std::back_inserter(out));
+  }
+  return out;
 }
 
 std::optional<std::int64_t> decoded_tokens(const Observed& observed) {
@@ -232,7 +261,7 @@ std::optional<double> OpTotal::share_of_peak() const {
   return rate(*this, peak_seconds, peak_partly);
 }
 
-std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by) {
+std::vector<OpPerToken> op_totals_per_token(const Observed& observed, const Grouping& by) {
   const auto tokens = decoded_tokens(observed);
   if (!tokens || *tokens <= 0) return {};
   const auto count = static_cast<double>(*tokens);
@@ -251,6 +280,36 @@ std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by
                      total.bytes_partly ? std::nullopt : each(total.bytes)});
   }
   return found;
+}
+
+std::vector<ObservedBuffer> buffer_totals(const Observed& observed) {
+  std::map<std::pair<std::string, Phase>, ObservedBuffer> sums;
+  const auto add = [](std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& more) {
+    if (sum && more) add_capped(*sum, *more);
+    if (!more) sum.reset();
+  };
+  for (const ObservedBuffer& one : observed.buffers) {
+    const bool known = one.step && *one.step < observed.steps.size();
+    const Phase phase = known ? observed.steps[*one.step].phase : Phase::unknown;
+    const auto [at, fresh] = sums.try_emplace({one.label, phase}, one);
+    if (fresh) continue;
+    ObservedBuffer& sum = at->second;
+    add_capped(sum.buffers, one.buffers);
+    add(sum.dispatches, one.dispatches);
+    add(sum.barriers, one.barriers);
+    add(sum.syncs, one.syncs);
+    const bool timed = sum.seconds && one.seconds;
+    sum.seconds = timed ? finite(*sum.seconds + *one.seconds) : std::nullopt;
+    // A row of several without these has no bound.
+    const bool bounded = sum.least && one.least && sum.most && one.most;
+    sum.least = bounded ? std::optional(std::min(*sum.least, *one.least)) : std::nullopt;
+    sum.most = bounded ? std::optional(std::max(*sum.most, *one.most)) : std::nullopt;
+  }
+  std::vector<ObservedBuffer> out;
+  for (auto& [key, sum] : sums) out.push_back(std::move(sum));
+  std::ranges::stable_sort(out, std::greater{},
+                           [](const ObservedBuffer& one) { return one.seconds.value_or(-1); });
+  return out;
 }
 
 BuffersOfTokens buffers_per_token(const Observed& observed) {

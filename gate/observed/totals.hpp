@@ -20,6 +20,17 @@ enum class GroupBy {
   layer,  // rows without one are "(no layer)"
   phase,
   category,
+  buffer,  // by the label of the command buffer
+};
+
+// By one, or by one within the other.
+struct Grouping {
+  GroupBy by;
+  std::optional<GroupBy> within{};
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  constexpr Grouping(GroupBy one) : by(one) {}
+  constexpr Grouping(GroupBy outer, GroupBy inner) : by(outer), within(inner) {}
+  friend bool operator==(const Grouping&, const Grouping&) = default;
 };
 
 // Which rows count. Rows that cover others never do.
@@ -33,8 +44,9 @@ struct Rows {
 // that no time is counted twice.
 [[nodiscard]] std::optional<double> time_of_its_own(const ObservedOp& op);
 
-// Rows of one group. Absent where no row of it says; where only some do, `partly` is true and the
-// sums are of those. `seconds` adds up time_of_its_own; `least` and `most` are of whole calls.
+// Rows of one group, or of one within it ("layer 0: MUL_MAT"). Absent where no row of it says;
+// where only some do, `partly` is true and the sums are of those. `seconds` adds up
+// time_of_its_own; `least` and `most` are of whole calls.
 struct OpTotal {
   std::string name;
   std::optional<std::int64_t> layer;  // of groups by layer
@@ -43,6 +55,7 @@ struct OpTotal {
   std::optional<double> seconds, least, most;
   std::optional<double> flops, bytes;  // of all calls together
   std::optional<double> peak_seconds;
+  bool nested = false;  // of the group without it that stands before
   bool partly = false;
   bool flops_partly = false, bytes_partly = false, peak_partly = false;  // some rows do not say
 
@@ -52,8 +65,9 @@ struct OpTotal {
   [[nodiscard]] std::optional<double> share_of_peak() const;
 };
 
-// Most time first, then most calls, then by name; groups by layer in the order of layers.
-[[nodiscard]] std::vector<OpTotal> op_totals(const Observed& observed, GroupBy by,
+// Most time first, then most calls, then by name; groups by layer in the order of layers. After
+// each group those within it.
+[[nodiscard]] std::vector<OpTotal> op_totals(const Observed& observed, const Grouping& by,
                                              const Rows& rows = {});
 
 // The tokens that were generated in what `ops` cover: those of the steps that decode, else
@@ -66,7 +80,12 @@ struct OpPerToken {
   std::string name;
   std::optional<double> calls, seconds, flops, bytes;
 };
-[[nodiscard]] std::vector<OpPerToken> op_totals_per_token(const Observed& observed, GroupBy by);
+[[nodiscard]] std::vector<OpPerToken> op_totals_per_token(const Observed& observed,
+                                                          const Grouping& by);
+
+// Command buffers of one label and phase together, most time first. `step` is one of that phase;
+// what one of them does not say is absent.
+[[nodiscard]] std::vector<ObservedBuffer> buffer_totals(const Observed& observed);
 
 // The command buffers of one label that a token takes, and the device's time in them.
 struct BuffersPerToken {

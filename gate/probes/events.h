@@ -100,6 +100,7 @@ struct weir_event_buffer {
 };
 
 #define WEIR_DISPATCH_INDIRECT 0x1u
+#define WEIR_DISPATCH_IN_OP 0x2u /* of marks: weir_event_in_op follows the push constants */
 #define WEIR_NO_GROUP UINT32_MAX
 
 /* Commands between two barriers may overlap: they have one time, that of their group. */
@@ -108,6 +109,13 @@ struct weir_event_dispatch {
   uint32_t flags;
   uint32_t group;      /* in the buffer, from 0; WEIR_NO_GROUP: not timed */
   uint32_t push_bytes; /* of the push constants, which follow */
+};
+
+/* The innermost scope that was open: the WEIR_EVENT_OP of this thread that began then, so deep. */
+struct weir_event_in_op {
+  uint64_t begin;
+  uint32_t depth;
+  uint32_t reserved;
 };
 
 #define WEIR_BARRIER_BY_REGION 0x1u

@@ -15,7 +15,7 @@ namespace weir::report {
 
 struct ObservedPageOptions {
   Private privacy = Private::hidden;
-  observed::GroupBy by = observed::GroupBy::kernel;
+  observed::Grouping by = observed::GroupBy::kernel;
 };
 
 // `around` is what the caller knows besides: a title, weir's version. `moments` is absent where the

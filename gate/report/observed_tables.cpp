@@ -17,6 +17,7 @@ namespace weir::report {
 namespace {
 
 using observed::Observed;
+using observed::ObservedBuffer;
 using observed::ObservedTiming;
 using observed::OpTotal;
 
@@ -197,7 +198,7 @@ PageTable gauges(const Observed& observed) {
 
 }  // namespace
 
-PageTable op_table(const Observed& observed, observed::GroupBy by) {
+PageTable op_table(const Observed& observed, const observed::Grouping& by) {
   PageTable out{"Ops",
                 "",
                 {{"What"},
@@ -212,7 +213,7 @@ PageTable op_table(const Observed& observed, observed::GroupBy by) {
                  {"Of peak, %", ""}}};
   const std::vector<OpTotal> totals = observed::op_totals(observed, by);
   double sum = 0;
-  for (const OpTotal& one : totals) sum += one.seconds.value_or(0);
+  for (const OpTotal& one : totals) sum += one.nested ? 0 : one.seconds.value_or(0);
   for (const OpTotal& one : totals) {
     const bool whole = one.seconds && !one.partly;
     Json share, average, flops, bytes, peak;
@@ -241,6 +242,7 @@ PageTable buffer_table(const Observed& observed) {
   PageTable out{"Command buffers",
                 "",
                 {{"Label"},
+                 {"Phase"},
                  {"Buffers", ""},
                  {"Dispatches", ""},
                  {"Barriers", ""},
@@ -248,9 +250,14 @@ PageTable buffer_table(const Observed& observed) {
                  {"Total", "s"},
                  {"Least", "s"},
                  {"Most", "s"}}};
-  for (const auto& one : observed.buffers) {
-    out.rows.push_back({one.label, one.buffers, known(one.dispatches), known(one.barriers),
-                        known(one.syncs), known(one.seconds), known(one.least), known(one.most)});
+  for (const ObservedBuffer& one : observed::buffer_totals(observed)) {
+    const observed::Phase phase =
+        one.step ? observed.steps[*one.step].phase : observed::Phase::unknown;
+    out.rows.push_back(
+        {one.label,
+         phase == observed::Phase::unknown ? Json() : Json(std::string(observed::to_string(phase))),
+         one.buffers, known(one.dispatches), known(one.barriers), known(one.syncs),
+         known(one.seconds), known(one.least), known(one.most)});
   }
   return filled(std::move(out));
 }
@@ -270,19 +277,24 @@ PageTable split_table(const Observed& observed) {
   PageTable out{"Splits",
                 "Stretches of a graph on one backend, and what is copied there first.",
                 {{"Backend"}, {"Graph", ""}, {"Split", ""}, {"Ops", ""}, {"Copied", "B"}}};
+  // Where none says what is copied, nobody looked.
+  const bool told = std::ranges::any_of(
+      observed.splits, [](const observed::ObservedSplit& one) { return !one.inputs.empty(); });
+  if (!told) out.note = "Stretches of a graph on one backend.";
   for (const auto& one : observed.splits) {
     std::int64_t bytes = 0;
     for (const auto& input : one.inputs) bytes += input.bytes;
-    out.rows.push_back({one.backend, one.graph, one.number, known(one.ops), bytes});
+    out.rows.push_back(
+        {one.backend, one.graph, one.number, known(one.ops), told ? Json(bytes) : Json()});
   }
   return filled(std::move(out));
 }
 
-PageTable token_table(const Observed& observed) {
+PageTable token_table(const Observed& observed, const observed::Grouping& by) {
   PageTable out{"A token",
                 "Decoding alone, divided by the tokens that it covers.",
                 {{"What"}, {"Calls", ""}, {"Time", "s"}, {"GFLOP/s", ""}, {"GB/s", ""}}};
-  for (const auto& one : observed::op_totals_per_token(observed, observed::GroupBy::kernel)) {
+  for (const auto& one : observed::op_totals_per_token(observed, by)) {
     Json flops, bytes;
     if (one.flops.value_or(0) > 0) flops = ratio(*one.flops / 1e9, one.seconds);
     if (one.bytes.value_or(0) > 0) bytes = ratio(*one.bytes / 1e9, one.seconds);
@@ -291,7 +303,7 @@ PageTable token_table(const Observed& observed) {
   return filled(std::move(out));
 }
 
-std::vector<PageTable> observed_tables(const Observed& observed, observed::GroupBy by,
+std::vector<PageTable> observed_tables(const Observed& observed, const observed::Grouping& by,
                                        bool counters) {
   std::vector<PageTable> out;
   add(out, results(observed));

@@ -141,31 +141,48 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
   return fmt::format("also there: {}", fmt::join(found, ", "));
 }
 
-struct List {
-  PageTable (*table)(const Observed& observed);
-  std::string_view none;
-};
-// In the order of ObservedList.
-constexpr List k_lists[] = {
-    {buffer_table, ""},
-    {token_table, "it does not show which work belongs to which token"},
-    {step_table, "it does not tell tokens or graphs apart"},
-    {buffer_table, "it names no command buffers"},
-    {split_table, "it names no splits of a graph"},
-};
-const List& list_of(const ObservedStyle& style) {
-  return k_lists[static_cast<std::size_t>(style.list)];
+PageTable table_of(const Observed& observed, const ObservedStyle& style) {
+  switch (style.list) {
+    case ObservedList::ops:
+      return op_table(observed, style.by);
+    case ObservedList::tokens:
+      return token_table(observed, style.by);
+    case ObservedList::steps:
+      return step_table(observed);
+    case ObservedList::buffers:
+      return buffer_table(observed);
+    case ObservedList::splits:
+      return split_table(observed);
+  }
+  return {};
+}
+
+std::string_view none_of(ObservedList list) {
+  switch (list) {
+    case ObservedList::ops:
+      return "";
+    case ObservedList::tokens:
+      return "it does not show which work belongs to which token";
+    case ObservedList::steps:
+      return "it does not tell tokens or graphs apart";
+    case ObservedList::buffers:
+      return "it names no command buffers";
+    case ObservedList::splits:
+      return "it names no splits of a graph";
+  }
+  return "";
 }
 
 void observed_list(Page& page, const Observed& observed, const ObservedStyle& style) {
   if (style.list == ObservedList::ops && !observed.ops.empty()) {
     return observed_ops(page, observed, style);
   }
-  const PageTable table = list_of(style).table(observed);
+  const PageTable table =
+      style.list == ObservedList::ops ? buffer_table(observed) : table_of(observed, style);
   if (!table.rows.empty()) return add_table(page, table, style);
-  if (list_of(style).none.empty()) return;
+  if (none_of(style.list).empty()) return;
   page.blank();
-  page.say(2, list_of(style).none);
+  page.say(2, none_of(style.list));
 }
 
 struct Grouping {
@@ -195,18 +212,38 @@ const std::vector<std::string>& observed_groupings() {
   return words;
 }
 
-bool set_grouping(ObservedStyle& style, std::string_view word) {
-  const Grouping* one =
-      first_of(k_groupings, [&](const Grouping& known) { return known.word == word; });
-  if (one != nullptr) std::tie(style.list, style.by) = std::tie(one->list, one->by);
-  return one != nullptr;
+bool set_grouping(ObservedStyle& style, std::string_view words) {
+  ObservedList list = ObservedList::ops;
+  std::vector<observed::GroupBy> by;
+  const std::vector<std::string> asked = text::split(words, ',');
+  for (const std::string& word : asked) {
+    if (word == "buffer" && asked.size() > 1) {
+      by.push_back(observed::GroupBy::buffer);
+      continue;
+    }
+    const Grouping* one =
+        first_of(k_groupings, [&](const Grouping& known) { return known.word == word; });
+    if (one == nullptr || (list != ObservedList::ops && list != ObservedList::tokens)) return false;
+    if (one->list == ObservedList::ops) {
+      by.push_back(one->by);
+    } else if (list == ObservedList::ops && by.empty()) {
+      list = one->list;
+    } else {
+      return false;
+    }
+  }
+  if (by.size() > 2) return false;
+  if (by.empty()) by = {observed::GroupBy::kernel};
+  style.list = list;
+  style.by = by.front();
+  if (by.size() == 2) style.by.within = by.back();
+  return true;
 }
 
 PageTable table_by(const Observed& observed, std::string_view by) {
   ObservedStyle style;
   (void)set_grouping(style, by);
-  return style.list == ObservedList::ops ? op_table(observed, style.by)
-                                         : list_of(style).table(observed);
+  return table_of(observed, style);
 }
 
 std::string observed_rows(const Observed& observed, const ObservedStyle& style) {

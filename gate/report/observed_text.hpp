@@ -24,14 +24,15 @@ enum class ObservedList {
 struct ObservedStyle {
   std::size_t width = 80;
   std::size_t most_rows = 20;  // of each table
-  observed::GroupBy by = observed::GroupBy::kernel;
+  observed::Grouping by = observed::GroupBy::kernel;
   ObservedList list = ObservedList::ops;
 };
 
-// The words of --by, in the order of a help text, and what each means.
+// The words of --by, in the order of a help text.
 [[nodiscard]] const std::vector<std::string>& observed_groupings();
-// Sets `by` and `list`; false where the word is none of them.
-[[nodiscard]] bool set_grouping(ObservedStyle& style, std::string_view word);
+// Sets `by` and `list` as one of the words asks, or several of them with commas: "layer,op" is by
+// op within each layer, "token,layer,op" that of one token. False where they make no sense.
+[[nodiscard]] bool set_grouping(ObservedStyle& style, std::string_view words);
 
 [[nodiscard]] std::string observed_text(const observed::Observed& observed,
                                         const ObservedStyle& style);

@@ -22,6 +22,11 @@ struct Waited {
   double seconds = 0;
 };
 
+// Of one queue or none: whether marks do not tell it again.
+bool told_once(const std::vector<bool>& again, std::optional<std::uint32_t> queue) {
+  return !queue || *queue >= again.size() || !again[*queue];
+}
+
 // What the CPU did beside computing, by what it was.
 std::map<std::string, Waited> cpu_work(const observed::Timeline& timeline) {
   std::map<std::string, Waited> out;
@@ -32,13 +37,17 @@ std::map<std::string, Waited> cpu_work(const observed::Timeline& timeline) {
       row.seconds += call.length();
       return row;
     };
-    for (const observed::Submission& one : process.submissions) add("submit", one.call);
+    const std::vector<bool> again = observed::repeated_queues(process);
+    for (const observed::Submission& one : process.submissions) {
+      if (told_once(again, one.queue)) add("submit", one.call);
+    }
     for (const observed::GraphRun& run : process.graph_runs) {
       const std::size_t nodes =
           run.graph < process.graphs.size() ? process.graphs[run.graph].nodes.size() : 0;
       add("compute a graph" + (nodes == 0 ? "" : " of " + plural(nodes, "op")), run.call);
     }
     for (const observed::Wait& wait : process.waits) {
+      if (!told_once(again, wait.queue)) continue;
       add(wait.kind, wait.call).syncs += wait.sync ? 1 : 0;
     }
     for (const observed::Transfer& moved : process.transfers) {
@@ -51,10 +60,14 @@ std::map<std::string, Waited> cpu_work(const observed::Timeline& timeline) {
 
 // What it gave to devices: submissions, single commands, or both.
 std::string asked_of(const Process& process) {
-  const std::string submissions = plural(process.submissions.size(), "submission");
-  if (process.commands.empty()) return submissions;
-  const std::string commands = plural(process.commands.size(), "command");
-  return process.submissions.empty() ? commands : submissions + ", " + commands;
+  const std::vector<bool> again = observed::repeated_queues(process);
+  const auto once = [&](const auto& one) { return told_once(again, one.queue); };
+  const auto sent = static_cast<std::size_t>(std::ranges::count_if(process.submissions, once));
+  const auto alone = static_cast<std::size_t>(std::ranges::count_if(process.commands, once));
+  const std::string submissions = plural(sent, "submission");
+  if (alone == 0) return submissions;
+  const std::string commands = plural(alone, "command");
+  return sent == 0 ? commands : submissions + ", " + commands;
 }
 
 std::string short_bytes(std::uint64_t bytes) {
@@ -186,9 +199,7 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
              plural(process.graph_runs.size(), "graph"));
   }
   const std::vector<WorkTime> work = observed::work_times(timeline);
-  const bool marked = std::ranges::any_of(
-      timeline.processes, [](const Process& process) { return !process.op_scopes.empty(); });
-  if (work.empty() && !marked) {
+  if (work.empty() && observed::observed_of(timeline).ops.empty()) {
     page.say(0, "No probe saw a device do anything.");
   } else {
     work_table(page, timeline, work, style);

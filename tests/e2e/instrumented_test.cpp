@@ -90,6 +90,28 @@ TEST_F(Instrumented, IsProfiledWithItsScopesAndCommandBuffers) {
   EXPECT_EQ(scopes, 4 * 7);
 }
 
+// Of the sample: two layers of RMS_NORM and two MUL_MAT, of a dispatch each.
+TEST_F(Instrumented, IsProfiledByTheLayersOpsAndTokensThatItsMarksName) {
+  const struct {
+    const char* by;
+    std::vector<const char*> rows;
+  } cases[] = {
+      {"layer", {" 12 .* layer 0\n", " 12 .* layer 1\n"}},
+      {"op", {" 16 .* MUL_MAT\n", " 8 .* RMS_NORM\n", " 4 .* GET_ROWS\n"}},
+      {"layer,op", {" 12 .* layer 0\n", " 8 .* layer 0: MUL_MAT\n", " 4 .* layer 1: RMS_NORM\n"}},
+      {"token,op", {" 4.00 .* MUL_MAT\n", " 2.00 .* RMS_NORM\n"}},
+      {"buffer", {" prefill .* token\n", " decode .* token\n"}},
+      {"buffer,kernel", {" 28 .* token\n", " 16 .* token: mul_mat\n"}},
+      {"step", {" prefill +8 .* evaluation 0\n", " decode +1 .* evaluation 3\n"}},
+  };
+  for (const auto& c : cases) {
+    const Ended profiled =
+        weir(scratch_, {"profile", "--by", c.by, "--", WEIR_INSTRUMENT_ENGINE, "tokens", "3"});
+    EXPECT_EQ(profiled.exit_code, 0) << profiled.err;
+    for (const char* row : c.rows) EXPECT_THAT(profiled.out, testing::ContainsRegex(row)) << c.by;
+  }
+}
+
 TEST_F(Instrumented, IsSeenByDoctorWithoutBeingRun) {
   for (const char* program : {WEIR_INSTRUMENT_ENGINE, WEIR_INSTRUMENT_ENGINE_SHARED}) {
     const Ended doctor = weir(scratch_, {"doctor", program});

@@ -143,6 +143,7 @@ TEST(WorkRows, HoldCommandBuffersByLabelAndToken) {
   };
   for (const auto& one : cases) {
     Timeline timeline = two_tokens();
+    timeline.processes[0].queues[0].marked = true;
     auto& sent = timeline.processes[0].submissions;
     const BufferWork work = sent[0].buffers[0];
     for (const auto& [labels, to] :
@@ -225,6 +226,124 @@ TEST(WorkRows, TakeAnEnginesMarksWhereNothingElseIs) {
   EXPECT_EQ(totals[0].seconds, 7);
   EXPECT_EQ(totals[1].seconds, 3);
   EXPECT_THAT(work_times(timeline), IsEmpty()) << "marks are no device work";
+}
+
+// A token of two layers, of one dispatch each, one of them in no buffer.
+Timeline marked_timeline() {
+  Timeline timeline;
+  Process process;
+  process.queues = {{"GPU", "metal queue 0.0", true}};
+  process.graphs = {{{}, 1}};
+  process.graph_runs = {{.graph = 0, .call = {10, 10}, .marked = true},
+                        {.graph = 0, .call = {10, 20}, .marked = true}};
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    OpScope scope;
+    scope.op = i % 2 == 0 ? "NORM" : "FFN";
+    scope.backend = "GPU";
+    scope.layer = static_cast<std::int32_t>(i % 2);
+    scope.token = i / 2;
+    scope.call = {5.0 * i, 5.0 * i + 1};
+    process.op_scopes.push_back(scope);
+  }
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    Command command;
+    command.name = "kernel";
+    command.scope = i;
+    if (i % 2 == 0) {
+      process.submissions.push_back({0, 0, {5.0 * i, 5.0 * i}, {{{command}, {}, {}}}});
+    } else {
+      process.commands.push_back({0, command, 5.0 * i, {}});
+    }
+  }
+  timeline.processes.push_back(std::move(process));
+  return timeline;
+}
+
+TEST(WorkRows, HaveOpLayerAndStepOfTheMarksAroundThem) {
+  Timeline timeline = marked_timeline();
+  align(timeline);
+  const Observed observed = observed_of(timeline);
+  ASSERT_EQ(observed.ops.size(), 2U);
+  for (const ObservedOp& op : observed.ops) {
+    EXPECT_EQ(op.kernel, "kernel");
+    EXPECT_EQ(op.layer, op.op == "FFN" ? 1 : 0);
+    EXPECT_EQ(op.calls, 2);
+    EXPECT_EQ(op.phase, Phase::decode);
+    EXPECT_EQ(op.backend, "GPU");
+  }
+  EXPECT_EQ(observed.steps.size(), 2U);
+  EXPECT_EQ(observed.profiled_tokens, 2);
+  std::vector<std::string> names;
+  for (const OpTotal& total : op_totals(observed, {GroupBy::layer, GroupBy::op})) {
+    names.push_back(total.name);
+  }
+  EXPECT_THAT(names, ElementsAre("layer 0", "layer 0: NORM", "layer 1", "layer 1: FFN"));
+}
+
+// The device's own probe saw the same work, and a kernel that the engine does not mark.
+TEST(WorkRows, OfADevicesProbeHaveTheMarksOfTheSameDispatches) {
+  const std::vector<std::string> marks{"a", "b", "a", "b"};
+  const struct {
+    const char* what;
+    std::vector<std::string> seen, ops;
+  } cases[] = {
+      {"the same", {"a", "b", "a", "b"}, {"NORM", "FFN", "NORM", "FFN"}},
+      {"one more in between", {"a", "x", "b", "a", "b"}, {"NORM", "", "FFN", "NORM", "FFN"}},
+      {"one fewer", {"a", "a", "b"}, {"NORM", "NORM", "FFN"}},
+      {"names of its own", {"k", "k", "k", "k"}, {"NORM", "FFN", "NORM", "FFN"}},
+      {"names of its own, and another number", {"k", "k", "k"}, {"", "", ""}},
+  };
+  for (const auto& c : cases) {
+    Timeline timeline = marked_timeline();
+    Process& process = timeline.processes[0];
+    process.submissions.clear();
+    process.commands.clear();
+    process.queues.push_back({"GPU", "vulkan queue 0.0", false});
+    const auto submit = [&](std::uint32_t queue, const std::vector<std::string>& names) {
+      BufferWork work;
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        Command command;
+        command.name = names[i];
+        if (queue == 0) command.scope = static_cast<std::uint32_t>(i);
+        work.commands.push_back(command);
+      }
+      process.submissions.push_back({queue, 0, {1, 2}, {work}});
+    };
+    submit(0, marks);
+    submit(1, c.seen);
+    align(timeline);
+    std::vector<std::string> ops;
+    for (const Command& command : process.submissions[1].buffers[0].commands) {
+      ops.push_back(command.op);
+    }
+    EXPECT_EQ(ops, c.ops) << c.what;
+    std::int64_t calls = 0;
+    for (const ObservedOp& op : observed_of(timeline).ops) calls += op.calls.value_or(0);
+    EXPECT_EQ(calls, static_cast<std::int64_t>(c.seen.size())) << c.what << ": nothing twice";
+  }
+}
+
+TEST(WorkRows, OfGraphsWhoseDevicesNoProbeSawAreOpsWithoutTimes) {
+  Timeline timeline;
+  Process process;
+  process.graphs = {{{{"MUL_MAT", "Qcur-0", "CUDA0", false},
+                      {"ROPE", "Qcur-0", "CUDA0", false},
+                      {"SOFT_MAX", "kq-0", "CPU", true}},
+                     1,
+                     3}};
+  process.graph_runs = {{.graph = 0, .call = {0, 1}}, {.graph = 0, .call = {1, 2}}};
+  timeline.processes.push_back(std::move(process));
+  align(timeline);
+  const Observed observed = observed_of(timeline);
+  const auto totals = op_totals(observed, GroupBy::op);
+  ASSERT_EQ(totals.size(), 3U);
+  for (const OpTotal& total : totals) EXPECT_EQ(total.calls, 2) << total.name;
+  ASSERT_EQ(observed.splits.size(), 2U);
+  EXPECT_EQ(observed.splits[0].backend, "CUDA0");
+  EXPECT_EQ(observed.splits[0].ops, 2);
+  ASSERT_EQ(observed.warnings.size(), 1U);
+  EXPECT_EQ(observed.warnings[0],
+            "graph 0 was cut into 3 splits; 2 of them lie in different places and are told apart");
 }
 
 // As llama.cpp counts them in its tests of performance: 2 x rows x keys x (key + value) a head.

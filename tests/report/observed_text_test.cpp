@@ -85,13 +85,13 @@ std::string shown_by(const observed::Observed& observed, const std::string& word
   return observed_text(observed, style);
 }
 
-TEST(ObservedText, ListsCommandBuffersAsTheyCame) {
+TEST(ObservedText, ListsCommandBuffersWithMostTimeFirst) {
   EXPECT_EQ(shown_by(two_buffers(), "buffer"),
             "llama.cpp (format vk-perf-logger)\n"
             "\n"
             "  buffers  dispatches     total  label\n"
-            "        1          12  100.0 us  attention of the first\n"
             "        1          13   4.00 ms  head\n"
+            "        1          12  100.0 us  attention of the first\n"
             "\n"
             "  also there: 2 layers (--by layer)\n");
 }

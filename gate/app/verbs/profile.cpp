@@ -3,6 +3,7 @@
 #include "gate/flow/profile.hpp"
 
 #include "gate/app/options.hpp"
+#include "gate/base/text.hpp"
 #include "gate/probes/read/timeline.hpp"
 #include "gate/report/observed_text.hpp"
 
@@ -28,8 +29,17 @@ void add_profile(const Verb& verb) {
       "--show-private", [options] { options->page.privacy = report::Private::shown; },
       "Keep paths, prompts and host names in the page and in JSON");
   verb.range("--top", options->top, 1, 100'000, "Rows per table");
-  verb.preset("--by", options->by, "", "What to group work by")
-      ->check(CLI::IsMember(report::observed_groupings()));
+  verb.preset("--by", options->by, "BY",
+              fmt::format("What to group work by: {}; \"layer,op\" is by op within each layer, "
+                          "\"token,op\" by op, of one token",
+                          text::join(report::observed_groupings())))
+      ->check([](const std::string& words) {
+        report::ObservedStyle style;
+        return report::set_grouping(style, words)
+                   ? ""
+                   : fmt::format("{} is not one of {}, nor two of them with a comma", words,
+                                 text::join(report::observed_groupings()));
+      });
   verb.option("--peak", options->peak_file, "FILE",
               "Show each op as a share of the highest rates in FILE (weir replay --peak --json "
               "FILE, or test-backend-ops perf)");

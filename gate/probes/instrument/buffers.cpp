@@ -180,6 +180,13 @@ void use_clock(uint32_t device) {
   write_event(WEIR_EVENT_CLOCK, device, &event, sizeof event);
 }
 
+// begin 0: no op is open, or none that is timed.
+weir_event_in_op innermost_op(const Thread& thread) {
+  const uint32_t open = thread.depth < k_most_depth ? thread.depth : k_most_depth;
+  if (open == 0) return {};
+  return {thread.scopes[open - 1].begin, open - 1, 0};
+}
+
 // Not under the lock.
 void warn_of_tick() {
   weir_warn_once("no clock rate and no two clock pairs: a GPU tick is taken for 1 ns");
@@ -189,10 +196,13 @@ void warn_of_tick() {
 
 void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z) {
   if ((weir_profile_flags & WEIR_PROFILE_DISPATCH) == 0) return;
-  const uint32_t group = thread->in_buffer++;
+  const uint32_t group = thread->buffer != 0 ? thread->in_buffer++ : WEIR_NO_GROUP;
   if (events_on()) {
-    const weir_event_dispatch event = {x, y, z, 0, group, 0};
-    write_event(WEIR_EVENT_DISPATCH, kernel, &event, sizeof event);
+    const weir_event_in_op in = innermost_op(*thread);
+    const uint32_t flags = in.begin != 0 ? WEIR_DISPATCH_IN_OP : 0;
+    const weir_event_dispatch event = {x, y, z, flags, group, 0};
+    write_event(WEIR_EVENT_DISPATCH, kernel, &event, sizeof event, &in,
+                in.begin != 0 ? sizeof in : 0);
   }
   Buffer* buffer = thread->entries;
   if (buffer == nullptr || buffer->used == k_most_in_buffer) return;

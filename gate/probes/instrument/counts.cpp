@@ -46,7 +46,7 @@ void dispatched(uint32_t queue, const char* kernel, uint32_t x, uint32_t y, uint
     add(&row_of(thread, queue)->counters[WEIR_COUNT_DISPATCHES], 1);
   }
   add(&row->dispatches, 1);
-  if (thread->buffer != 0) {
+  if (thread->buffer != 0 || events_on()) {
     enter_dispatch(thread, static_cast<uint32_t>(row - g.file.kernels), x, y, z);
   }
 }

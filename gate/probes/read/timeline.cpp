@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
+#include <tuple>
 
 #include "gate/observed/totals.hpp"
 #include "gate/probes/read/bytes.hpp"
@@ -18,12 +20,18 @@ using observed::Command;
 
 constexpr std::uint64_t k_most_counts_bytes = std::uint64_t{64} << 20;
 constexpr double k_nanosecond = 1e-9;
+constexpr std::uint32_t k_most_depth = 1024;      // of scopes; probes keep 32
 constexpr std::uint64_t k_most_nodes = 1U << 20;  // of all graphs of a file together
+
+// A mark's scope: its thread, its begin, how deep it is in others.
+using ScopeKey = std::tuple<std::uint32_t, std::uint64_t, std::uint32_t>;
 
 // A command buffer of a submission.
 struct Buffer {
   std::uint32_t order = 0;
+  std::uint64_t serial = 0;
   observed::BufferWork work;
+  std::vector<std::pair<std::size_t, ScopeKey>> scopes;  // of commands, by their index
 };
 
 // One probe's events in one process, while they are put together. CPU times stay in nanoseconds in
@@ -32,12 +40,17 @@ class Builder {
  public:
   Builder(const ProbeRecord& record, observed::Process* into, std::set<std::string>* warnings)
       : record_(record), into_(into), warnings_(warnings) {
+    marked_ = record.counts.probe == "instrument";
     first_queue_ = static_cast<std::uint32_t>(into->queues.size());
+    first_graph_ = static_cast<std::uint32_t>(into->graphs.size());
+    for (const ProbeGraph& graph : record.counts.graphs) {
+      into->graphs.push_back({{}, graph.rows, graph.splits});
+    }
     for (const ProbeQueue& queue : record.counts.queues) {
       const ProbeDevice& device = record.counts.devices[queue.device];
       into->queues.push_back({device.name,
                               fmt::format("{} queue {}.{}", device.api, queue.family, queue.index),
-                              record.counts.probe == "instrument"});
+                              marked_});
     }
     first_kind_ = static_cast<std::uint32_t>(into->op_kinds.size());
     for (const ProbeOp& op : record.counts.ops) {
@@ -53,6 +66,7 @@ class Builder {
   void build() {
     for (const EventThread& thread : record_.events.threads) {
       thread_ = thread.thread;
+      last_ = 0;
       open_ = nullptr;
       for (const ProbeEvent& event : thread.events) take(event);
     }
@@ -99,7 +113,7 @@ class Builder {
         return take_submit(event);
       case WEIR_EVENT_BUFFER: {
         const auto body = event.as<weir_event_buffer>();
-        open_ = &buffers_[body.serial].emplace_back(Buffer{body.order, {}});
+        open_ = &buffers_[body.serial].emplace_back(Buffer{body.order, body.serial, {}, {}});
         open_->work.label = text_of(event.behind<weir_event_buffer>());
         return;
       }
@@ -122,7 +136,11 @@ class Builder {
         return clocks_[event.index].add(event.as<weir_event_clock>());
       case WEIR_EVENT_GRAPH: {
         const auto body = event.as<weir_event_graph>();
-        into_->graph_runs.push_back({event.index, thread_, call(body.begin, body.end)});
+        if (event.index >= record_.counts.graphs.size()) return lose();
+        into_->graph_runs.push_back({.graph = first_graph_ + event.index,
+                                     .thread = thread_,
+                                     .call = call(body.begin, body.end),
+                                     .marked = marked_});
         return;
       }
       case WEIR_EVENT_NODE:
@@ -142,7 +160,9 @@ class Builder {
 
   void take_op(const ProbeEvent& event) {
     const auto body = event.as<weir_event_op>();
-    if (event.index >= record_.counts.devices.size()) return lose();
+    if (event.index >= record_.counts.devices.size() || body.depth > k_most_depth) return lose();
+    scopes_[{thread_, body.begin, body.depth}] =
+        static_cast<std::uint32_t>(into_->op_scopes.size());
     into_->op_scopes.push_back({.op = text_of(event.behind<weir_event_op>()),
                                 .backend = record_.counts.devices[event.index].name,
                                 .layer = body.layer < 0 ? std::nullopt : std::optional(body.layer),
@@ -156,19 +176,19 @@ class Builder {
     const auto body = event.as<weir_event_op_time>();
     auto& runs = into_->graph_runs;
     if (event.index >= record_.counts.ops.size() || runs.empty() ||
-        runs.back().graph != body.graph || runs.back().thread != thread_ ||
-        body.graph >= record_.counts.graphs.size()) {
+        body.graph >= record_.counts.graphs.size() ||
+        runs.back().graph != first_graph_ + body.graph || runs.back().thread != thread_) {
       return lose();
     }
-    if (into_->graphs.size() <= body.graph) into_->graphs.resize(body.graph + 1);
     runs.back().by_node = true;
     const observed::ObservedOp& kind = into_->op_kinds[first_kind_ + event.index];
-    into_->op_scopes.push_back({.op = kind.op,
-                                .backend = kind.backend,
-                                .layer = std::nullopt,  // when all nodes are known
-                                .thread = thread_,
-                                .call = call(body.begin, body.end),
-                                .place = {{body.graph, body.position, first_kind_ + event.index}}});
+    into_->op_scopes.push_back(
+        {.op = kind.op,
+         .backend = kind.backend,
+         .layer = std::nullopt,  // when all nodes are known
+         .thread = thread_,
+         .call = call(body.begin, body.end),
+         .place = {{first_graph_ + body.graph, body.position, first_kind_ + event.index}}});
   }
 
   std::optional<std::uint32_t> queue_of(std::uint32_t index) const {
@@ -186,13 +206,16 @@ class Builder {
     const auto body = event.as<weir_event_submit>();
     const auto queue = queue_of(event.index);
     if (!queue) return lose();
+    if (open_ != nullptr && open_->serial == body.serial) open_ = nullptr;
+    last_ = static_cast<double>(body.end);
     submitted_[body.serial] = {
         .queue = *queue, .thread = thread_, .call = call(body.begin, body.end), .buffers = {}};
   }
 
   void take_command(const ProbeEvent& event) {
-    if (open_ == nullptr) return lose();
+    if (open_ == nullptr && (!marked_ || event.kind != WEIR_EVENT_DISPATCH)) return lose();
     Command command;
+    std::optional<ScopeKey> scope;
     std::uint32_t group = WEIR_NO_GROUP;
     if (event.kind == WEIR_EVENT_DISPATCH) {
       const auto body = event.as<weir_event_dispatch>();
@@ -202,6 +225,13 @@ class Builder {
       command.indirect = (body.flags & WEIR_DISPATCH_INDIRECT) != 0;
       command.push_bytes = body.push_bytes;
       group = body.group;
+      if ((body.flags & WEIR_DISPATCH_IN_OP) != 0) {
+        std::string constants;
+        weir_event_in_op in{};
+        Bytes rest(event.behind<weir_event_dispatch>());
+        if (!rest.take(&constants, body.push_bytes) || !rest.take(&in)) return lose();
+        scope = {thread_, in.begin, in.depth};
+      }
     } else if (event.kind == WEIR_EVENT_COPY) {
       const auto body = event.as<weir_event_copy>();
       command.kind = Command::Kind::copy;
@@ -213,7 +243,30 @@ class Builder {
       command.name = barrier_name(event.as<weir_event_barrier>());
     }
     if (group != WEIR_NO_GROUP) command.group = group;
+    if (open_ == nullptr) return add_lone_mark(std::move(command), event.index, scope);
+    if (scope) open_->scopes.emplace_back(open_->work.commands.size(), *scope);
     open_->work.commands.push_back(std::move(command));
+  }
+
+  // A marked dispatch that is in no command buffer. Nothing says when it was, but for its scope.
+  void add_lone_mark(Command command, std::uint32_t kernel, std::optional<ScopeKey> scope) {
+    const auto& queues = record_.counts.queues;
+    if (kernel >= record_.counts.kernels.size()) return lose();
+    const std::uint32_t device = record_.counts.kernels[kernel].device;
+    const auto queue = std::ranges::find(queues, device, &weir_probe_queue::device);
+    if (queue == queues.end()) return lose();
+    observed::LoneCommand lone;
+    lone.queue = first_queue_ + static_cast<std::uint32_t>(queue - queues.begin());
+    lone.command = std::move(command);
+    if (scope) last_ = std::max(last_, static_cast<double>(std::get<1>(*scope)));
+    lone.enqueued = last_;
+    lone_.push_back({std::move(lone), {}, scope});
+  }
+
+  // Index of the mark, once all are known.
+  std::optional<std::uint32_t> scope_of(const ScopeKey& key) const {
+    const auto found = scopes_.find(key);
+    return found == scopes_.end() ? std::nullopt : std::optional(found->second);
   }
 
   void take_times(const ProbeEvent& event) {
@@ -235,8 +288,7 @@ class Builder {
       return lose();
     const ProbeOp& op = record_.counts.ops[event.index];
     const ProbeDevice& device = record_.counts.devices[op.device];
-    if (into_->graphs.size() <= body.graph) into_->graphs.resize(body.graph + 1);
-    std::vector<observed::Node>& nodes = into_->graphs[body.graph].nodes;
+    std::vector<observed::Node>& nodes = into_->graphs[first_graph_ + body.graph].nodes;
     if (nodes.size() <= body.position) {
       const std::uint64_t more = body.position + 1 - nodes.size();
       if (nodes_ + more > k_most_nodes) return lose();
@@ -245,7 +297,6 @@ class Builder {
     }
     nodes[body.position] = {op.op, text_of(event.behind<weir_event_node>()), device.name,
                             is_cpu_backend(device), first_kind_ + event.index};
-    into_->graphs[body.graph].rows = record_.counts.graphs[body.graph].rows;
   }
 
   void take_transfer(const ProbeEvent& event) {
@@ -275,7 +326,7 @@ class Builder {
       const bool queued = body.queued != 0 && body.queued <= body.begin;
       clock_of_queue(body.queue).add_submission(body.cpu, queued ? body.queued : body.begin);
     }
-    lone_.push_back({std::move(lone), body});
+    lone_.push_back({std::move(lone), body, std::nullopt});
   }
 
   static bool is_timed(const weir_event_command& body) { return body.begin != 0 || body.end != 0; }
@@ -317,11 +368,15 @@ class Builder {
           place(clock_of_queue(submission.queue - first_queue_), times->second,
                 submission.call.begin, &buffer.work);
         }
+        for (const auto& [command, key] : buffer.scopes) {
+          buffer.work.commands[command].scope = scope_of(key);
+        }
         submission.buffers.push_back(std::move(buffer.work));
       }
       into_->submissions.push_back(std::move(submission));
     }
-    for (auto& [lone, body] : lone_) {
+    for (auto& [lone, body, scope] : lone_) {
+      if (scope) lone.command.scope = scope_of(*scope);
       if (is_timed(body)) {
         lone.device = device_time(clock_of_queue(body.queue), body.begin, body.end,
                                   static_cast<double>(body.cpu));
@@ -355,15 +410,23 @@ class Builder {
   const ProbeRecord& record_;
   observed::Process* into_;
   std::set<std::string>* warnings_;
-  std::uint32_t first_queue_ = 0, first_kind_ = 0;
+  bool marked_ = false;  // by the engine itself
+  std::uint32_t first_queue_ = 0, first_kind_ = 0, first_graph_ = 0;
   std::uint32_t thread_ = 0;
+  double last_ = 0;  // when the thread is known to have been
   std::uint64_t lost_ = 0;
   std::uint64_t nodes_ = 0;
   Buffer* open_ = nullptr;
   std::map<std::uint64_t, std::vector<Buffer>> buffers_;            // by serial
   std::map<std::uint64_t, observed::Submission> submitted_;         // by serial
   std::map<std::pair<std::uint64_t, std::uint32_t>, Times> times_;  // by serial and order
-  std::vector<std::pair<observed::LoneCommand, weir_event_command>> lone_;
+  struct Lone {
+    observed::LoneCommand command;
+    weir_event_command body;
+    std::optional<ScopeKey> scope;
+  };
+  std::vector<Lone> lone_;
+  std::map<ScopeKey, std::uint32_t> scopes_;     // index into Process::op_scopes
   std::map<std::uint32_t, DeviceClock> clocks_;  // by device
   std::set<std::uint32_t> timed_devices_;
 };
@@ -392,6 +455,38 @@ void sort_by_call(List&... lists) {
   (std::ranges::stable_sort(lists, {}, begin), ...);
 }
 
+// In the order of their begin, those around others before them. One without a layer has that of the
+// one around it.
+void sort_scopes(observed::Process& process) {
+  std::vector<observed::OpScope>& scopes = process.op_scopes;
+  std::vector<std::uint32_t> order(scopes.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t at) {
+    return std::pair(scopes[at].call.begin, scopes[at].depth);
+  });
+  std::vector<observed::OpScope> sorted;
+  std::vector<std::uint32_t> place(scopes.size());
+  std::map<std::uint32_t, std::vector<std::optional<std::int32_t>>> layers;  // by thread, depth
+  for (const std::uint32_t from : order) {
+    place[from] = static_cast<std::uint32_t>(sorted.size());
+    observed::OpScope& scope = sorted.emplace_back(std::move(scopes[from]));
+    if (scope.place) continue;
+    auto& around = layers[scope.thread];
+    around.resize(scope.depth);
+    if (!scope.layer && !around.empty()) scope.layer = around.back();
+    around.push_back(scope.layer);
+  }
+  scopes = std::move(sorted);
+  const auto move = [&](Command& command) {
+    if (command.scope) command.scope = place[*command.scope];
+  };
+  for (observed::Submission& submission : process.submissions) {
+    for (observed::BufferWork& buffer : submission.buffers)
+      std::ranges::for_each(buffer.commands, move);
+  }
+  for (observed::LoneCommand& lone : process.commands) move(lone.command);
+}
+
 // From nanoseconds of the machine's clock to seconds from the earliest time.
 void rebase(std::vector<observed::Process>& processes) {
   double first = std::numeric_limits<double>::max();
@@ -410,8 +505,8 @@ void rebase(std::vector<observed::Process>& processes) {
     for (observed::LoneCommand& command : process.commands) {
       command.enqueued = (command.enqueued - first) * k_nanosecond;
     }
-    sort_by_call(process.submissions, process.waits, process.graph_runs, process.transfers,
-                 process.op_scopes);
+    sort_by_call(process.submissions, process.waits, process.graph_runs, process.transfers);
+    sort_scopes(process);
   }
 }
 

@@ -26,12 +26,22 @@ enum { k_layers = 2 };
 static uint32_t g_gpu, g_cpu, g_queue;
 static int g_extra_barrier, g_no_barriers;
 
-static void op(const char* name, uint32_t device, int32_t layer, int64_t rows) {
+static void begin_op(const char* name, uint32_t device, int32_t layer, int64_t rows) {
   const int64_t weights[4] = {64, 32, 1, 1}, in[4] = {64, rows, 1, 1}, out[4] = {32, rows, 1, 1};
   weir_op_begin(name, device, layer);
   if (strcmp(name, "MUL_MAT") == 0) weir_op_operand("q4_0", weights);
   weir_op_operand("f32", in);
   weir_op_operand("f32", out);
+}
+
+static void op(const char* name, uint32_t device, int32_t layer, int64_t rows) {
+  begin_op(name, device, layer, rows);
+  weir_op_end();
+}
+
+static void op_on_gpu(const char* name, int32_t layer, int64_t rows, const char* kernel) {
+  begin_op(name, g_gpu, layer, rows);
+  weir_dispatch_groups(g_queue, kernel, 4, (uint32_t)rows, 1);
   weir_op_end();
 }
 
@@ -40,14 +50,11 @@ static void evaluate(uint32_t rows) {
   op("GET_ROWS", g_cpu, WEIR_LAYER_UNKNOWN, rows);
   weir_copy(g_queue, WEIR_COPY_TO_DEVICE, 256);
   for (int layer = 0; layer < k_layers; ++layer) {
-    op("RMS_NORM", g_gpu, layer, rows);
-    weir_dispatch(g_queue, "rms_norm");
+    op_on_gpu("RMS_NORM", layer, rows, "rms_norm");
     if (!g_no_barriers) weir_barrier(g_queue);
     if (g_extra_barrier) weir_barrier(g_queue);
-    op("MUL_MAT", g_gpu, layer, rows);
-    weir_dispatch_groups(g_queue, "mul_mat", 4, rows, 1);
-    op("MUL_MAT", g_gpu, layer, rows);
-    weir_dispatch_groups(g_queue, "mul_mat", 4, rows, 1);
+    op_on_gpu("MUL_MAT", layer, rows, "mul_mat");
+    op_on_gpu("MUL_MAT", layer, rows, "mul_mat");
   }
   weir_submit(g_queue, buffer);
   weir_wait_begin();

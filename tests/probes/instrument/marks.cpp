@@ -277,6 +277,9 @@ TEST_P(Marks, MakeATimelineOfScopesBuffersAndDispatches) {
   EXPECT_NEAR(buffer.device->length(), 60e-9, 1e-12);
   ASSERT_THAT(buffer.groups, SizeIs(6));
   EXPECT_NEAR(buffer.groups[5].begin - buffer.device->begin, 50e-9, 1e-9);
+  EXPECT_EQ(buffer.commands[0].scope, std::nullopt);
+  const std::pair<std::size_t, std::size_t> scopes[] = {{1, 1}, {4, 3}, {5, 4}, {8, 6}};
+  for (const auto& [command, scope] : scopes) EXPECT_EQ(buffer.commands[command].scope, scope);
 }
 
 TEST(InstrumentLibrary, LoadsOnOldSystemsAndExportsItsAbiAlone) {
