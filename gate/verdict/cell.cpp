@@ -20,7 +20,7 @@ bool counts_as_judged(Outcome outcome) { return judges(outcome) || outcome == Ou
 // Why nothing of a cell that was measured was compared.
 std::optional<std::string> why_not_compared(const Question& question, const CellVerdict& cell) {
   if (is_compared(cell) || cell.verdict == Outcome::skipped) return std::nullopt;
-  if (!question.candidate.errors.empty() || question.choice.base_failed) return std::nullopt;
+  if (!question.candidate.errors.empty()) return std::nullopt;
   if (question.base == nullptr && !question.choice.reason.empty()) return question.choice.reason;
   for (const MetricVerdict& metric : cell.metrics) {
     if (metric.verdict == Outcome::fresh && !metric.reason.empty()) return metric.reason;

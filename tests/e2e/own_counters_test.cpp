@@ -103,8 +103,10 @@ TEST_P(OwnCounters, OfABaseThatFailsAreAnError) {
   const Ended ended = weir(
       scratch_, {"gate", "--counts-only", "--json", "-", "--against", "--", "false", "{tokens}"});
   EXPECT_EQ(ended.exit_code, 3) << ended.out << ended.err;
-  const Json cell = cell_of(json_of(ended), "mine/m/metal/decode");
-  EXPECT_THAT(cell["reason"].get<std::string>(), HasSubstr("the base could not measure this cell"));
+  const Json verdict = json_of(ended);
+  const std::string why = "the base could not measure this cell";
+  EXPECT_THAT(cell_of(verdict, "mine/m/metal/decode")["reason"].get<std::string>(), HasSubstr(why));
+  EXPECT_THAT(verdict["unjudged"].get<std::string>(), HasSubstr(why)) << "once, above all cells";
 }
 
 // `weir ab` takes the device that the engine names: on Linux no probe sees Metal do anything.
