@@ -24,6 +24,7 @@ Result<Preset> read(const PresetText& file) {
   fields.read({"programs"}, preset.programs, k_text_list);
   fields.read({"packages"}, preset.packages, k_text_list);
   fields.read({"loads"}, preset.loads, k_text);
+  fields.read({"unasked"}, preset.unasked, k_text);
   fields.read({"build"}, preset.build, k_arguments);
   if (const Node* flags = fields.take({"flags"})) {
     for (const Entry& flag : flags->entries) preset.flags[flag.key] = flag.value.text;

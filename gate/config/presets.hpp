@@ -28,6 +28,7 @@ struct Preset {
     Extra extra;       // arguments and environment that choose it
   };
   std::vector<Device> devices;  // the first is the one of files without backends
+  std::string unasked;  // the device that it works on where its arguments name none; "": it varies
   std::vector<PromptSettings> prompts;
   std::shared_ptr<const Node> tree;  // of its file, for those that parse a weir.yaml with it
 

@@ -237,6 +237,7 @@ std::vector<std::string> devices_typed(const Preset& preset, const Arguments& ar
     if (!own.empty() && stands) typed.push_back(device.name);
     if (device.name != "cpu") others.push_back(device.name);
   }
+  if (typed.empty() && !preset.unasked.empty()) return {preset.unasked};
   return typed.empty() ? others : typed;
 }
 

@@ -143,6 +143,7 @@ TEST(TypedCommand, KnowsTheDeviceByTheArgumentsThatChooseIt) {
   EXPECT_THAT(devices_typed(llama, {}), ElementsAre("vulkan", "cuda", "hip", "metal", "opencl"));
   const Preset& engine = *find_named(presets(), std::string("weir-engine"));
   EXPECT_THAT(devices_typed(engine, {"--backend", "vulkan"}), ElementsAre("vulkan"));
+  EXPECT_THAT(devices_typed(engine, {}), ElementsAre("cpu"));
 }
 
 }  // namespace typed_command_test
