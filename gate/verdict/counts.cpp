@@ -237,10 +237,11 @@ std::string shown(const Measurement& measured) {
 bool work_stayed(const Question& question) {
   using State = profile::Placement::State;
   const profile::Placement& now = question.candidate.placement;
-  if (question.base == nullptr || question.base->placement.state != State::shown ||
-      now.state != State::shown) {
-    return false;
-  }
+  if (question.base == nullptr || now.state != State::shown) return false;
+  // Ops that a probe saw on the CPU, where they should not be, were seen all the same.
+  const profile::Placement& then = question.base->placement;
+  const bool seen_on_cpu = then.state == State::refuted && !then.cpu_ops.empty();
+  if (then.state != State::shown && !seen_on_cpu) return false;
   return std::ranges::all_of(now.cpu_ops, [&](const auto& op) {
     const auto* before = look_up(question.base->placement.cpu_ops, op.first);
     return before != nullptr && op.second <= *before;

@@ -42,11 +42,13 @@ TEST(Counts, FailInEitherDirectionUnlessTheWorkIsSeenToHaveStayed) {
       {53, State::seen, State::shown, Outcome::fail, "nothing here sees"},
       {53, State::shown, State::shown, Outcome::improved,
        "65 to 53 (-12), with all work where it was"},
+      {53, State::refuted, State::shown, Outcome::improved, "with all work where it was"},
       {65, State::seen, State::unknown, Outcome::pass, ""},
   };
   for (const Case& one : k_cases) {
     Profile before = reference(), after = reference();
     before.placement.state = one.before;
+    if (one.before == State::refuted) before.placement.cpu_ops = {{"SWIGLU", 6}};
     after.placement.state = one.after;
     add_count(after, "dispatches_per_token", one.now);
     const CellVerdict cell = judge(after, {stored(before)});
