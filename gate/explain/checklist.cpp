@@ -95,12 +95,41 @@ Check beside_a_baseline(const Seen& seen) {
   return fine("the gate compared them");
 }
 
+// "RMS_NORM+MUL 9 times a token, MUL_MAT+ADD 7"
+std::string rows_text(const std::vector<Fusible::Row>& rows, unit::Scope scope) {
+  constexpr std::size_t k_most = 4;
+  std::vector<std::string> texts;
+  for (const Fusible::Row& row : std::span(rows).first(std::min(rows.size(), k_most))) {
+    texts.push_back(fmt::format("{} {}", row.ops, times_words(row.times, scope)));
+  }
+  if (rows.size() > k_most) texts.push_back(fmt::format("{} others", rows.size() - k_most));
+  return text::join(texts);
+}
+
 Check fusions(const Seen& seen) {
-  if (seen.found(kind::fusion_lost)) return wrong("a fusion was lost");
+  const std::string lost = seen.found(kind::fusion_lost) ? "a fusion was lost" : "";
+  const auto& fusible = seen.evidence.fusible;
+  const unit::Scope scope = seen.evidence.scope;
+  if (fusible && !fusible->apart.empty()) {
+    const std::string per = per_words(scope);
+    return wrong(fmt::format("{}{} ran apart: as one kernel each at least {:g} fewer dispatches{}",
+                             lost.empty() ? "" : lost + "; ", rows_text(fusible->apart, scope),
+                             fusible->saved.value(), per.empty() ? "" : " " + per));
+  }
+  if (!lost.empty()) return wrong(lost);
   const auto& gate = seen.evidence.gate;
+  if (fusible && fusible->unknown.empty() && fusible->unclear.empty()) {
+    return fine(fusible->joined.empty()
+                    ? "none in a row that engines fuse"
+                    : rows_text(fusible->joined, scope) + " ran as one kernel each");
+  }
   if (seen.evidence.kernels_known || (gate && gate->kernels == Outcome::pass)) {
     return fine("as much as before");
   }
+  if (fusible && !fusible->unclear.empty()) {
+    return unknown(rows_text(fusible->unclear, scope) + ": the names of kernels do not tell");
+  }
+  if (fusible) return unknown(fusible->unknown);
   return unknown(gate ? "kernels were not compared" : "kernels have no names here");
 }
 

@@ -203,6 +203,7 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
   evidence.device = after.device;
   evidence.scope = scope_of(after).value_or(scope_of(before).value_or(unit::Scope::per_token));
   evidence.length = length_of(before, after);
+  evidence.fusible = fusible_of(after);
   for (const auto& [profile, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
     std::ranges::move(profile::cross_checks(*profile, side), std::back_inserter(evidence.doubts));
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "gate/base/rational.hpp"
+#include "gate/explain/fusible.hpp"
 #include "gate/observed/observed.hpp"
 #include "gate/profile/profile.hpp"
 #include "gate/unit/metric.hpp"
@@ -62,6 +63,7 @@ struct Evidence {
   std::vector<verdict::OtherCode> code{};  // kernels with other code, or in other groups
   std::vector<verdict::Changed> calls{};   // system calls that changed, by name
   std::optional<Judgement> gate;           // of evidence out of a verdict
+  std::optional<Fusible> fusible{};        // of the later side, where its profile is there
   std::vector<std::string> doubts;  // checks of the data against itself that failed, one line each
 };
 

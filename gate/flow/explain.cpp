@@ -204,12 +204,20 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options) {
   every.asked.cells.clear();
   const auto measured = judged.run.empty() ? Result<Measured>(fail(Code::data, "no run"))
                                            : read_measured(every, judged.run);
-  if (measured) book.take(*measured, job.files());
+  std::map<profile::CellKey, const profile::Profile*> profiles;
+  if (measured) {
+    book.take(*measured, job.files());
+    for (const profile::Profile& profile : measured->profiles) profiles[profile.cell] = &profile;
+  }
   std::vector<Explanation> all;
   for (const verdict::CellVerdict& cell : judged.gate.cells) {
     if (!job.asked.wants(cell.cell.str())) continue;
     book.settings.other_quantizations = book.other_quantizations(judged.gate, cell.cell);
-    auto why = book.explained(explain::evidence_of(cell), cell.cell);
+    explain::Evidence evidence = explain::evidence_of(cell);
+    if (const auto* profile = look_up(profiles, cell.cell)) {
+      evidence.fusible = explain::fusible_of(**profile);
+    }
+    auto why = book.explained(evidence, cell.cell);
     // The gate knew the model and the true names, and its rules were held against these.
     if (book.model_of(cell.cell) == nullptr && !cell.findings.empty()) {
       why.findings = cell.findings;

@@ -5,6 +5,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/observed/timeline.hpp"
+#include "gate/unit/fusions.hpp"
 
 namespace weir::observed {
 namespace {
@@ -18,41 +19,61 @@ struct Rule {
   bool part = false;          // or a part of another kernel's op
 };
 
+// What kernels with these names compute: an op alone, and the fusions (gate/unit/fusions.hpp) of
+// ggml-vulkan's kernels that are called `like` that.
+Rule computing(std::string_view prefix, std::vector<Ops> alone, std::string_view like) {
+  Rule rule{prefix, std::move(alone)};
+  for (const unit::Fusion& one : unit::fusions()) {
+    if (one.kernel == like) rule.computes.push_back(one.ops);
+  }
+  return rule;
+}
+Rule computing(std::string_view prefix, std::vector<Ops> alone = {}) {
+  return computing(prefix, std::move(alone), prefix);
+}
+
 const std::vector<Rule>& rules() {
-  static const std::vector<Rule> k_rules = [] {
-    std::vector<Ops> sums;
-    for (std::size_t adds = 2; adds < 10; ++adds) sums.emplace_back(adds, "ADD");
-    return std::vector<Rule>{
-        {"matmul_id", {{"MUL_MAT_ID"}}},
-        {"mul_mat_vec_id",
-         {{"MUL_MAT_ID"},
-          {"MUL_MAT_ID", "ADD_ID"},
-          {"MUL_MAT_ID", "MUL"},
-          {"MUL_MAT_ID", "ADD_ID", "MUL"}}},
-        {"matmul_split_k_reduce", {}, true},
-        {"split_k_reduce", {}, true},
-        {"matmul", {{"MUL_MAT"}}},
-        {"mul_mat_vec", {{"MUL_MAT"}, {"MUL_MAT", "ADD"}, {"MUL_MAT", "ADD", "ADD"}}},
-        {"quantize_q8_1", {}, true},
-        {"dequant_", {}, true},
-        {"count_experts", {}, true},
-        {"fa_split_k_reduce", {}, true},
-        {"fa_mask_opt", {}, true},
-        {"flash_attn", {{"FLASH_ATTN_EXT"}}},
-        {"rms_norm_mul_rope",
-         {{"RMS_NORM", "MUL", "ROPE"}, {"RMS_NORM", "MUL", "ROPE", "SET_ROWS"}}},
-        {"rms_norm_mul", {{"RMS_NORM", "MUL"}, {"RMS_NORM", "MUL", "ADD"}}},
-        {"rope_", {{"ROPE"}, {"ROPE", "SET_ROWS"}}},
-        {"multi_add", sums},
-        {"topk_moe",
-         {{"SOFT_MAX", "ARGSORT", "GET_ROWS"},
-          {"ARGSORT", "GET_ROWS", "SOFT_MAX"},
-          {"SOFT_MAX", "ARGSORT", "GET_ROWS", "SUM_ROWS", "CLAMP", "DIV"}}},
-        // Also what another kernel needs before it can start.
-        {"contig_cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
-        {"cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
-    };
-  }();
+  static const std::vector<Rule> k_rules = {
+      {"matmul_id", {{"MUL_MAT_ID"}}},
+      computing("mul_mat_vec_id", {{"MUL_MAT_ID"}}),
+      {"matmul_split_k_reduce", {}, true},
+      {"split_k_reduce", {}, true},
+      {"matmul", {{"MUL_MAT"}}},
+      computing("mul_mat_vec", {{"MUL_MAT"}}),
+      {"quantize_q8_1", {}, true},
+      {"dequant_", {}, true},
+      {"count_experts", {}, true},
+      {"fa_split_k_reduce", {}, true},
+      {"fa_mask_opt", {}, true},
+      {"flash_attn", {{"FLASH_ATTN_EXT"}}},
+      computing("rms_norm_mul_rope"),
+      computing("rms_norm_mul"),
+      computing("rms_norm_set_rows"),
+      computing("rope_", {{"ROPE"}}),
+      computing("multi_add"),
+      computing("topk_moe"),
+      computing("silu_mul"),
+      computing("gelu_mul"),
+      computing("sigmoid_mul"),
+      computing("softplus_mul"),
+      computing("ssm_conv_bias_silu"),
+      computing("ssm_conv_silu"),
+      computing("snake"),
+      // Several of them compute one op.
+      {"soft_max_large", {{"SOFT_MAX"}}, true},
+      {"argsort_large", {{"ARGSORT"}}, true},
+      // Also what another kernel needs before it can start.
+      {"contig_cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
+      {"cpy_", {{"CPY"}, {"CONT"}, {"DUP"}}, true},
+      // ggml-cuda's. The sums and products of several tensors have more sources.
+      {"rms_norm_f32<256, false", {{"RMS_NORM"}}},
+      {"rms_norm_f32<1024, false", {{"RMS_NORM"}}},
+      computing("rms_norm_f32<", {}, "rms_norm_mul"),
+      {"k_bin_bcast<&op_mul, float, float, float, float const*>", {{"MUL"}}},
+      {"k_bin_bcast<&op_add, float, float, float, float const*>", {{"ADD"}}},
+      computing("k_bin_bcast<&op_add", {}, "multi_add"),
+      {"k_set_rows<", {{"SET_ROWS"}}},
+  };
   return k_rules;
 }
 
@@ -112,6 +133,25 @@ std::string fused_name(std::span<const std::string> ops) {
 }
 
 }  // namespace
+
+std::string op_alone(std::string_view kernel, std::span<const std::string> ops) {
+  if (const Rule* rule = rule_of(kernel)) {
+    const bool one = !rule->part && rule->computes.size() == 1 && rule->computes[0].size() == 1;
+    return one ? std::string(rule->computes[0][0]) : "";
+  }
+  std::string found;
+  for (const std::string& op : ops) {
+    if (called_like(kernel, op) && op.size() > found.size()) found = op;
+  }
+  return found;
+}
+
+bool may_compute(std::string_view kernel, std::span<const std::string_view> ops) {
+  const Rule* rule = rule_of(kernel);
+  return rule != nullptr && std::ranges::any_of(rule->computes, [&](const Ops& run) {
+           return std::ranges::equal(run, ops);
+         });
+}
 
 Aligned align_sequences(const std::vector<std::string>& kernels,
                         const std::vector<std::string>& ops) {

@@ -8,7 +8,9 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gate/observed/observed.hpp"
@@ -255,6 +257,12 @@ struct Aligned {
 
 [[nodiscard]] Aligned align_sequences(const std::vector<std::string>& kernels,
                                       const std::vector<std::string>& ops);
+
+// The op of `ops` that a kernel of this name computes and nothing beside it ("mul_f32": MUL); ""
+// where it may compute more, or its name tells nothing.
+[[nodiscard]] std::string op_alone(std::string_view kernel, std::span<const std::string> ops);
+// A kernel of this name computes, or may compute, these ops in a row.
+[[nodiscard]] bool may_compute(std::string_view kernel, std::span<const std::string_view> ops);
 
 // Sets `op`, `node` and the nodes of every dispatch that can be told, and Timeline::alignment. What
 // an engine's marks say of their dispatches (op, layer, token) goes to the same dispatches as the

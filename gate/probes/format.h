@@ -50,7 +50,8 @@ enum weir_probe_section_kind {
   WEIR_SECTION_GRAPHS = 6,
   WEIR_SECTION_TRANSFERS = 7,
   WEIR_SECTION_LAUNCHES = 8,
-  WEIR_SECTION_CODES = 9
+  WEIR_SECTION_CODES = 9,
+  WEIR_SECTION_STEPS = 10
 };
 
 /* Indices into `counters`. docs/explanation/counting.md defines each. */
@@ -218,6 +219,15 @@ struct weir_probe_graph {
   uint64_t cpu_ops;
   uint64_t splits;
   uint64_t sums[WEIR_GRAPH_SUMS]; /* all times together, each from the end of the graph before */
+};
+
+#define WEIR_STEP_FOLLOWS 0x1u /* takes the result of the step before, views between left out */
+
+/* One op of a kind of graph. Those of a graph stand together, in the order in which they are
+ * computed, all of them or none: a graph may have found no room. */
+struct weir_probe_step {
+  uint32_t op; /* index of its entry, which names the graph and the device */
+  uint32_t flags;
 };
 
 enum weir_probe_transfer_kind {

@@ -51,6 +51,7 @@ std::map<GraphKey, Graphs> kinds_of(const ProbeCounts& probe) {
     for (auto& [op, count] : key.made_of) count /= std::max<std::int64_t>(1, graph.computed);
     Graphs& kind = kinds[key];
     const GraphCount before = std::exchange(kind.sum, graph);
+    if (before.computed > 0 && before.fusible != graph.fusible) kind.sum.fusible.reset();
     add_capped(kind.sum.computed, before.computed);
     for (const auto& [name, count] : before.sums) add_capped(kind.sum.sums[name], count);
     for (const auto& [op, count] : graphs[i].ops) add_capped(kind.ops[op], count);

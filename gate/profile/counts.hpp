@@ -61,6 +61,9 @@ struct GraphCount {
   // All computations together, by base name: tensor_copies, tensor_sets, tensor_gets, copied_bytes,
   // backend_syncs; each from the end of the graph before.
   std::map<std::string, std::int64_t> sums{};
+  // Of the ops of devices, each time: how often those of a fusion stand in a row, by its name
+  // (unit/fusions.hpp). Absent where the order of the ops is not known.
+  std::optional<std::map<std::string, std::int64_t>> fusible{};
 
   friend bool operator==(const GraphCount&, const GraphCount&) = default;
 };

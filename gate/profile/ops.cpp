@@ -84,6 +84,28 @@ bool is_complete(const std::vector<const ProbeCounts*>& probes) {
   });
 }
 
+// Rows of ops that could be one kernel, a point for every run; nothing where a graph's order is not
+// known.
+std::optional<KernelSeries> fusible_series(const CellFacts& facts, const Records& counted) {
+  KernelSeries series;
+  const auto probes = seen(counted);
+  for (std::size_t i = 0; i < probes.size(); ++i) {
+    for (const GraphCount& graph : probes[i]->graphs) {
+      if (!graph.fusible) return std::nullopt;
+      for (const auto& [ops, times] : *graph.fusible) {
+        auto& points = series[ops];
+        for (std::size_t j = points.size(); j < counted.size(); ++j) {
+          points.push_back({length_of(*counted[j], facts.sweep), 0});
+        }
+        std::int64_t all = 0;
+        const bool fits = !__builtin_mul_overflow(times, graph.computed, &all);
+        add_capped(points[i].count, fits ? all : INT64_MAX);
+      }
+    }
+  }
+  return series;
+}
+
 std::string typed(const OpKey& key) {
   return key.type.empty() ? key.op : fmt::format("{} {}", key.op, key.type);
 }
@@ -158,7 +180,14 @@ void add_graph_ops(const CellFacts& facts, const Records& counted, Profile& prof
   KernelFit fit = fit_ops(on_devices, sweep, [](const OpKey& key) { return key.op; });
   if (fit.set.varies || fit.set.scope == unit::Scope::at_length) return;
   fit.set.named = true;
-  if (!fit.set.counts.empty()) profile.graph_ops = std::move(fit.set);
+  if (fit.set.counts.empty()) return;
+  if (const auto rows = fusible_series(facts, counted)) {
+    KernelSet fusible;
+    fusible.scope = fit.set.scope;
+    if (!rows->empty()) fusible = fit_kernels(*rows, sweep).set;
+    if (!fusible.varies && fusible.scope == fit.set.scope) profile.fusible = std::move(fusible);
+  }
+  profile.graph_ops = std::move(fit.set);
 }
 
 void check_graphs(const CellFacts& facts, const Records& counted, Profile& profile) {

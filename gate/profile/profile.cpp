@@ -159,6 +159,7 @@ void fields(Fields& io, Profile& profile) {
   io.sparse("code_facts", profile.code_facts, "code_facts");
   io.sparse("compiler", profile.compiler);
   io.always("graph_ops", profile.graph_ops, "kernels");
+  io.sparse("fusible", profile.fusible, "kernels");
   io.always("functions", profile.functions, "kernels");
   io("placement", profile.placement);
   io("work", profile.work);

@@ -110,6 +110,8 @@ struct Profile {
   // Ops of the engine's graphs that its devices computed, by name, where a probe saw all of them:
   // what kernels were sent for. They explain a change of kernels and are never gated.
   std::optional<KernelSet> graph_ops{};
+  // Of these, rows of ops that engines compute as one kernel (unit/fusions.hpp), by their names.
+  std::optional<KernelSet> fusible{};
   // Instructions per token or prefill by function, the largest ones, where valgrind counted them:
   // they explain a change of instructions_per_… and decide nothing.
   std::optional<KernelSet> functions{};

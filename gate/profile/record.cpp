@@ -75,6 +75,7 @@ static void fields(Fields& io, GraphCount& graph) {
   io("cpu_ops", graph.cpu_ops);
   io("splits", graph.splits);
   io.sparse("sums", graph.sums);
+  io.sparse("fusible", graph.fusible);
 }
 
 static void fields(Fields& io, OpCount& op) {

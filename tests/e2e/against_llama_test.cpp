@@ -8,6 +8,7 @@ namespace against_llama_test {
 
 const std::string k_root = WEIR_SOURCE_DIR;
 const std::string k_engine = k_root + "/engines/llama.cpp/llama-bench";
+using testing::HasSubstr;
 constexpr const char* k_cell = "llama.cpp/tiny-llama/vulkan/decode";
 
 class AgainstLlama : public testing::Test {
@@ -50,6 +51,17 @@ prompts:
     return json_of(ended);
   }
 
+  // The point of weir explain's checklist on fusions, of the run that was judged last.
+  Json fusions() {
+    const Json explained = json_of(weir(scratch_, {"explain", "--json", "-"}));
+    for (const Json& explanation : explained["cells"]) {
+      for (const Json& point : explanation["checklist"]) {
+        if (point["question"] == "Ops in a row are fused") return point;
+      }
+    }
+    return {};
+  }
+
   Scratch scratch_;
 };
 
@@ -63,10 +75,14 @@ TEST_F(AgainstLlama, ASwitchThatDiffersFailsOneWayAndIsImprovedTheOther) {
   EXPECT_EQ(dispatches["baseline"], 65);
   EXPECT_EQ(dispatches["current"], 85);
   EXPECT_FALSE(worse["kernels"]["changed"].empty());
+  const std::string apart = fusions().value("note", "");
+  EXPECT_THAT(apart, HasSubstr("RMS_NORM+MUL 9 times a token"));
+  EXPECT_THAT(apart, HasSubstr("at least 20 fewer dispatches a token")) << "85 - 65";
 
   const Json better = cell_of(gate("plain", "unfused", 0), k_cell);
   EXPECT_EQ(better["verdict"], "improved");
   EXPECT_EQ(metric_of(better, "dispatches_per_token")["verdict"], "improved");
+  EXPECT_EQ(fusions().value("answer", ""), "fine") << fusions();
 }
 
 TEST_F(AgainstLlama, TheSameProgramHasTheSameCounts) {

@@ -140,6 +140,8 @@ TEST_F(CudaTwins, AreGatedExactlyAndFailWithTheirCause) {
     const Json cell = cell_of(json_of(ended), "cuda13/tiny-llama/g/decode");
     EXPECT_EQ(metric_of(cell, c.metric)["verdict"], "fail") << cell.dump(1);
   }
+  EXPECT_THAT(call({"explain", "--cell", "*/g/decode", "--checklist"}).out,
+              HasSubstr("RMS_NORM+MUL 9 times a token"));
 }
 
 // Ten GPUs, two models, a prompt and decoding: the figures of this repository.

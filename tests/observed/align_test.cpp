@@ -56,6 +56,30 @@ TEST(AlignSequences, FindsTheOpOfEachKernel) {
   }
 }
 
+TEST(OpAlone, IsThatOfAKernelWhichCanHaveRunNothingElse) {
+  const Words ops = {"ADD", "ADD_ID", "MUL", "MUL_MAT", "RMS_NORM", "ROPE", "SILU", "SOFT_MAX"};
+  const std::pair<const char*, const char*> cases[] = {
+      {"add_f32_f32_f32_norepeat", "ADD"},
+      {"add_id_f32", "ADD_ID"},
+      {"mul_f32", "MUL"},
+      {"mul_mat_vec_f16_f32_f32", ""},  // or with the ADD behind it
+      {"matmul_f16", "MUL_MAT"},
+      {"rms_norm_f32", "RMS_NORM"},
+      {"rms_norm_mul_f32", ""},
+      {"rope_norm_f32", ""},
+      {"silu_f32", "SILU"},
+      {"silu_mul_f32", ""},
+      {"soft_max_f32", "SOFT_MAX"},
+      {"soft_max_large1_f32", ""},  // one of three
+      {"rms_norm_f32<256, false, false>", "RMS_NORM"},
+      {"rms_norm_f32<256, true, false>", ""},
+      {"k_bin_bcast<&op_add, float, float, float, float const*>", "ADD"},
+      {"k_bin_bcast<&op_add, float, float, float, float const*, float const*>", ""},
+      {"main@ec2ac0f063322dd0", ""},
+  };
+  for (const auto& [kernel, op] : cases) EXPECT_EQ(op_alone(kernel, ops), op) << kernel;
+}
+
 TEST(AlignSequences, LeavesOverWhatDoesNotFitInsteadOfForcingIt) {
   const struct {
     const char* what;

@@ -59,6 +59,7 @@ TEST(GgmlProbe, CountsGraphsOpsAndTransfersOfAProgramOnce) {
   EXPECT_EQ(played.ran.err, "");
   EXPECT_EQ(played.counts.counts, k_tokens);
   EXPECT_THAT(played.counts.warnings, IsEmpty());
+  using Rows = std::map<std::string, std::int64_t>;  // no op takes the result of the one before
   EXPECT_THAT(
       played.counts.graphs,
       ElementsAre(GraphCount{.rows = 1,
@@ -70,7 +71,8 @@ TEST(GgmlProbe, CountsGraphsOpsAndTransfersOfAProgramOnce) {
                                       {"tensor_sets", 20},
                                       {"tensor_gets", 9},  // the tenth is read before the next
                                       {"copied_bytes", 10240},
-                                      {"backend_syncs", 30}}},
+                                      {"backend_syncs", 30}},
+                             .fusible = Rows{}},
                   GraphCount{.rows = 1,
                              .computed = 1,
                              .ops = 4,
@@ -80,7 +82,8 @@ TEST(GgmlProbe, CountsGraphsOpsAndTransfersOfAProgramOnce) {
                                       {"tensor_sets", 0},
                                       {"tensor_gets", 1},
                                       {"copied_bytes", 0},
-                                      {"backend_syncs", 1}}},
+                                      {"backend_syncs", 1}},
+                             .fusible = Rows{}},
                   GraphCount{.rows = 7,
                              .computed = 2,
                              .ops = 4,
@@ -90,7 +93,8 @@ TEST(GgmlProbe, CountsGraphsOpsAndTransfersOfAProgramOnce) {
                                       {"tensor_sets", 3},
                                       {"tensor_gets", 0},
                                       {"copied_bytes", 14336},
-                                      {"backend_syncs", 3}}}));
+                                      {"backend_syncs", 3}},
+                             .fusible = Rows{}}));
   std::vector<OpCount> of_a_token;
   for (const OpCount& op : played.counts.ops) {
     if (op.graph == 0) of_a_token.push_back(op);

@@ -28,6 +28,7 @@ struct Image {
   std::vector<weir_probe_graph> graphs;
   std::vector<weir_probe_transfer> transfers;
   std::vector<weir_probe_launch> launches;
+  std::vector<weir_probe_step> steps;
 
   Image() {
     std::memcpy(header.magic, WEIR_PROBE_MAGIC, 8);
@@ -101,6 +102,7 @@ struct Image {
     put(WEIR_SECTION_GRAPHS, graphs);
     put(WEIR_SECTION_TRANSFERS, transfers);
     put(WEIR_SECTION_LAUNCHES, launches);
+    put(WEIR_SECTION_STEPS, steps);
     copy.file_size = sizeof copy + body.size();
     return std::string(reinterpret_cast<const char*>(&copy), sizeof copy) + body;
   }
@@ -253,6 +255,10 @@ TEST(ReadProbeFile, RefusesWhatIsNotWhole) {
       {"a launch in four dimensions", damaged([](Image* i) { i->launches[0].dimensions = 4; }),
        "4 dimensions"},
       {"an impossible launch", damaged([](Image* i) { i->launches[0].count = ~0ULL; }), "counted"},
+      {"a step of no op", damaged([](Image* i) {
+         i->steps.push_back({2, 0});
+       }),
+       "op 2 of 2"},
       {"an impossible transfer", damaged([](Image* i) { i->transfers[0].bytes = ~0ULL; }),
        "impossible"},
   };
@@ -346,6 +352,23 @@ TEST(MergeProbeFiles, SaysWhatCouldNotBeToldApart) {
   EXPECT_THAT(counts.warnings, ElementsAre(HasSubstr("kernel table overflowed")));
   EXPECT_EQ(counts.kernels.at("(other)"), 3);
   EXPECT_FALSE(counts.kernels_named);
+}
+
+TEST(MergeProbeFiles, FindsRowsOfOpsThatCouldBeOneKernelInAGraphsOrder) {
+  const auto merged = [](std::vector<weir_probe_step> steps, std::uint32_t device = 0) {
+    Image image = work();
+    image.graphs[1].ops = 3;
+    image.op(1, "RMS_NORM", 5).device = device;
+    image.op(1, "MUL", 5).device = device;
+    image.steps = std::move(steps);
+    return merge("ggml", std::vector{image.file()}).graphs.at(0).fusible;
+  };
+  using Rows = std::map<std::string, std::int64_t>;
+  EXPECT_EQ(merged({{2, 0}, {3, WEIR_STEP_FOLLOWS}, {0, 0}}), (Rows{{"RMS_NORM+MUL", 1}}));
+  EXPECT_EQ(merged({{2, 0}, {3, 0}, {0, 0}}), Rows{}) << "of another's result";
+  EXPECT_EQ(merged({{2, 0}, {3, WEIR_STEP_FOLLOWS}, {0, 0}}, 1), Rows{}) << "on the CPU";
+  EXPECT_EQ(merged({{2, 0}, {3, WEIR_STEP_FOLLOWS}}), std::nullopt) << "a step is missing";
+  EXPECT_EQ(merged({}), std::nullopt);
 }
 
 TEST(MergeProbeFiles, MakesOneOfGraphsThatSeveralProcessesComputed) {

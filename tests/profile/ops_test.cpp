@@ -103,6 +103,19 @@ std::optional<Rational> exact(const Profile& profile, const char* name) {
   return found == profile.metrics.end() ? std::nullopt : found->second.exact;
 }
 
+TEST(FusibleRows, AreCountedPerTokenWhereTheOrderOfEachGraphIsKnown) {
+  auto records = runs_of(facts(), k_on_gpu);
+  EXPECT_EQ(assemble(facts(), records).fusible, std::nullopt);
+  for (RunRecord& record : records) {
+    record.probes.back().graphs.front().fusible = {{"RMS_NORM+MUL", 2}};
+  }
+  const auto rows = assemble(facts(), records).fusible;
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->counts, (std::map<std::string, Rational>{{"RMS_NORM+MUL", 2}}));
+  for (RunRecord& record : records) record.probes.back().graphs.front().fusible->clear();
+  ASSERT_TRUE(assemble(facts(), records).fusible) << "there are none, and that is known";
+}
+
 TEST(OpCounts, StandBesideThoseOfTheDevice) {
   const Profile profile = assemble(facts(), runs_of(facts(), k_on_gpu));
   EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(5));

@@ -17,6 +17,7 @@
 #include "gate/profile/replay.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/unit/device_api.hpp"
+#include "gate/unit/fusions.hpp"
 
 namespace weir::probes {
 namespace {
@@ -69,6 +70,7 @@ class Work {
       add_count(&sum.computed, graph.computed);
       for (const auto& [name, which] : k_sums) add_count(&sum.sums[name], graph.sums[which]);
     }
+    add_rows(file, keys);
     for (const ProbeOp& op : file.ops) {
       // A graph is counted after its ops: one that was being counted when the process was killed is
       // left out with them, unless it had been computed before.
@@ -140,6 +142,22 @@ class Work {
     auto operator<=>(const OpKey&) const = default;
   };
   using Shapes = std::map<std::string, std::int64_t>;  // shape -> count
+
+  // What devices compute in a row, of graphs whose steps are all known.
+  void add_rows(const ProbeFile& file, const std::vector<GraphKey>& keys) {
+    std::vector<std::vector<unit::OpInRow>> steps(file.graphs.size());
+    for (const ProbeStep& step : file.steps) {
+      const ProbeOp& op = file.ops[step.op];
+      const bool on_cpu = is_cpu_backend(file.devices[op.device]);
+      steps[op.graph].push_back({on_cpu ? std::string_view() : std::string_view(op.op),
+                                 (step.flags & WEIR_STEP_FOLLOWS) != 0});
+    }
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const ProbeGraph& graph = file.graphs[i];
+      if (graph.computed == 0 || steps[i].empty() || steps[i].size() != graph.ops) continue;
+      graphs_[keys[i]].fusible = unit::fusible_rows(steps[i], graph.rows == 1);
+    }
+  }
 
   std::map<GraphKey, profile::GraphCount> graphs_;
   std::map<OpKey, Shapes> ops_;

@@ -64,7 +64,8 @@ class ProbeFileReader {
         {WEIR_SECTION_GRAPHS, &ProbeFileReader::take_all<weir_probe_graph>},
         {WEIR_SECTION_TRANSFERS, &ProbeFileReader::take_all<weir_probe_transfer>},
         {WEIR_SECTION_LAUNCHES, &ProbeFileReader::take_all<weir_probe_launch>},
-        {WEIR_SECTION_CODES, &ProbeFileReader::take_all<weir_probe_code>}};
+        {WEIR_SECTION_CODES, &ProbeFileReader::take_all<weir_probe_code>},
+        {WEIR_SECTION_STEPS, &ProbeFileReader::take_all<weir_probe_step>}};
     for (const auto& [kind, take_entries] : k_kinds) {
       if (kind == section.kind) return (this->*take_entries)(section);
     }
@@ -188,6 +189,11 @@ class ProbeFileReader {
     return check_count("groups of code", entry.groups);
   }
 
+  Result<void> take(const weir_probe_step& entry) {
+    out.steps.push_back(entry);
+    return {};
+  }
+
   std::string_view bytes_;
 };
 
@@ -233,6 +239,11 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
     if (op.device >= out.devices.size() || op.graph >= out.graphs.size()) {
       return fail(Code::data, "probe file: an op of device {} of {} in graph {} of {}", op.device,
                   out.devices.size(), op.graph, out.graphs.size());
+    }
+  }
+  for (const ProbeStep& step : out.steps) {
+    if (step.op >= out.ops.size()) {
+      return fail(Code::data, "probe file: a step of op {} of {}", step.op, out.ops.size());
     }
   }
   return std::move(out);

@@ -24,6 +24,7 @@ using ProbeQueue = weir_probe_queue;
 using ProbeGraph = weir_probe_graph;
 using ProbeLaunch = weir_probe_launch;
 using ProbeCode = weir_probe_code;
+using ProbeStep = weir_probe_step;
 
 struct ProbeDevice {
   std::string api, type, device_class, name;
@@ -82,6 +83,7 @@ struct ProbeFile {
   std::vector<ProbeTransfer> transfers;
   std::vector<ProbeLaunch> launches;  // [0] is what there was no room for
   std::vector<ProbeCode> codes;       // the same
+  std::vector<ProbeStep> steps;       // ops in order, graph by graph
 };
 
 // Fails with Code::data on anything that is not a whole, consistent file: wrong magic (also of a

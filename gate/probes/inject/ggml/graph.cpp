@@ -22,6 +22,7 @@ Table g_graphs;  // hash -> entry
 uint64_t g_sums_before[WEIR_GRAPH_SUMS];
 constexpr uint32_t k_told = 128;  // kinds of graphs that the file has room for
 bool g_nodes_told[k_told];
+bool g_has_order[k_told];  // or there is no room for it
 
 // Backends of the graph at hand. Not kept for longer: another may come to lie at the same address.
 struct Backends {
@@ -208,6 +209,38 @@ uint32_t graph_entry(int steps, uint64_t splits, uint64_t cpu_ops) {
   return graph_index(&g.file, &g_graphs, fresh);
 }
 
+// Does `node` take what `before` made, itself or by way of views?
+// That comes directly before it in the order of the graph, so that nothing lies between but views.
+bool follows(const Tensor* node, const Tensor* before) {
+  constexpr int k_most_views = 8;
+  for (size_t i = 0; i < WEIR_OP_SOURCES; ++i) {
+    const Tensor* source = TensorView(node).source(i);
+    for (int views = 0; source != nullptr && views < k_most_views; ++views) {
+      if (source == before) return true;
+      const TensorView view(source);
+      source = view.view_of() == nullptr ? nullptr : view.source(0);
+    }
+  }
+  return false;
+}
+
+// Lists the steps of a new kind of graph. A graph whose tensors cannot be read has no list.
+void list_order(Library* library, uint32_t kind, int steps) {
+  if (kind == 0 || kind >= k_told || g_has_order[kind]) return;
+  g_has_order[kind] = true;
+  weir_probe_section* section = section_of(&g.file, WEIR_SECTION_STEPS);
+  if (static_cast<uint32_t>(steps) > section->capacity - section->used) return;
+  for (int i = 0; i < steps; ++i) {
+    const weir_probe_op* entry = op_entry(library, g_steps[i], kind);
+    if (entry == nullptr || !g_steps[i].shaped) return;
+    const bool follow = i > 0 && g_steps[i].device == g_steps[i - 1].device &&
+                        follows(g_steps[i].tensor, g_steps[i - 1].tensor);
+    g.file.steps[section->used + static_cast<uint32_t>(i)] = {
+        static_cast<uint32_t>(entry - g.file.ops), follow ? WEIR_STEP_FOLLOWS : 0};
+  }
+  __atomic_store_n(&section->used, section->used + static_cast<uint32_t>(steps), __ATOMIC_RELEASE);
+}
+
 // What happened since the graph before goes to this one.
 void add_sums(weir_probe_graph* graph) {
   static constexpr struct {
@@ -274,6 +307,7 @@ void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin,
     weir_probe_op* entry = op_entry(library, g_steps[i], kind);
     if (entry != nullptr) add(&entry->count, 1);
   }
+  list_order(library, kind, steps);
   count(k_ops, static_cast<uint64_t>(steps));
   count(k_cpu_ops, cpu_ops);
   add(&g.file.graphs[kind].computed, 1);

@@ -24,7 +24,7 @@ __thread const char* t_in_transfer __attribute__((tls_model("initial-exec")));
 
 constexpr int k_success = 0;  // GGML_STATUS_SUCCESS
 constexpr int k_failed = -1;  // GGML_STATUS_FAILED
-constexpr Capacity k_capacity{16, 0, 0, 48, 4096, 128, 64};
+constexpr Capacity k_capacity{16, 0, 0, 48, 4096, 128, 64, 0, 0, 32768};
 
 constexpr const char* k_program = "program";
 

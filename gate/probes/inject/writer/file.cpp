@@ -18,6 +18,7 @@ static_assert(sizeof(weir_probe_kernel) == 256 && sizeof(weir_probe_section) == 
 static_assert(sizeof(weir_probe_named_counter) == 40 && sizeof(weir_probe_op) == 592);
 static_assert(sizeof(weir_probe_graph) == 112 && sizeof(weir_probe_transfer) == 120);
 static_assert(sizeof(weir_probe_launch) == 72 && sizeof(weir_probe_code) == 64);
+static_assert(sizeof(weir_probe_step) == 8);
 
 constexpr size_t k_page = 4096;
 // What the largest probe asks for lies below it; a larger one would count into nothing at all.
@@ -91,6 +92,7 @@ void each_kind(Visit visit) {
   visit(WEIR_SECTION_LAUNCHES, &Capacity::launches, &File::launches, no_count);
   visit(WEIR_SECTION_CODES, &Capacity::codes, &File::codes,
         [](weir_probe_code* entry) { entry->dispatches = entry->groups = 0; });
+  visit(WEIR_SECTION_STEPS, &Capacity::steps, &File::steps, [](weir_probe_step*) {});
 }
 
 // The table of sections, and with it the size of the file.

@@ -28,6 +28,7 @@ struct Capacity {
   uint32_t transfers = 0;
   uint32_t launches = 0;
   uint32_t codes = 0;
+  uint32_t steps = 0;
 };
 // What a probe of a device API needs.
 constexpr Capacity k_device_capacity{16, 128, 4096, 0, 0, 0, 0, 0};
@@ -43,6 +44,7 @@ struct File {
   struct weir_probe_transfer* transfers;
   struct weir_probe_launch* launches;
   struct weir_probe_code* codes;
+  struct weir_probe_step* steps;
   bool backed;    // by a file; else the counts end with the process
   char stem[64];  // the file's name without its ending; "" when there is none
 };
