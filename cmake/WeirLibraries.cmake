@@ -27,6 +27,7 @@ pkg_check_modules(YAML_CPP REQUIRED IMPORTED_TARGET yaml-cpp)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
 pkg_check_modules(ZSTD IMPORTED_TARGET libzstd)  # code of CUDA programs; nothing else, so macOS does without
+pkg_check_modules(ZLIB IMPORTED_TARGET zlib)  # profiles packed with gzip
 pkg_check_modules(SQLITE3 REQUIRED IMPORTED_TARGET sqlite3)
 set(CMAKE_FIND_LIBRARY_SUFFIXES ${shared_suffixes})
 pkg_check_modules(CURL REQUIRED IMPORTED_TARGET libcurl>=7.87)

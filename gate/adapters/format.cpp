@@ -78,7 +78,7 @@ Result<void> check_size(const Document& document) {
     return fail(Code::data, "there is no text in it");
   }
   if (document.out.starts_with("\x1F\x8B")) {
-    return fail(Code::data, "it is packed with gzip: unpack it first (gzip -d)");
+    return fail(Code::data, "it is packed with gzip, and only files are unpacked");
   }
   if (document.out.size() + document.err.size() > k_most_read) {
     return fail(Code::data, "it is larger than 64 MiB: only a Chrome trace may be that large");

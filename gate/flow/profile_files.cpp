@@ -4,6 +4,7 @@
 #include "gate/base/text.hpp"
 #include "gate/observed/timeline.hpp"
 #include "gate/probes/read/timeline.hpp"
+#include "gate/sys/gunzip.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -63,24 +64,25 @@ Result<ProfileFile> read_text(const std::string& path, const std::string& text,
   return observed_file(std::move(observed));
 }
 
-Result<ProfileFile> read_pieces(const std::string& path, const std::string& head,
-                                std::uint64_t most_whole, observed::ObservedMoments* moments) {
-  if (head.starts_with("\x1F\x8B")) {
-    return fail(Code::data, "it is packed with gzip: unpack it first (gzip -d)");
+// What is longer than `most_whole`, or packed: unpacked, the same limits hold.
+Result<ProfileFile> read_pieces(const std::string& path, std::uint64_t most_whole,
+                                observed::ObservedMoments* moments) {
+  WEIR_TRY(sys::UnpackedReader file, sys::UnpackedReader::open(path));
+  WEIR_TRY(std::string chunk, file.read(file.packed() ? std::max(most_whole + 1, k_head) : k_head));
+  if (file.packed() && chunk.size() <= most_whole) {
+    const bool named = path.ends_with(".gz");
+    return read_text(named ? path.substr(0, path.size() - 3) : path, chunk, moments);
   }
-  if (!adapters::begins_chrome_trace(head)) {
+  if (!adapters::begins_chrome_trace(std::string_view(chunk).substr(0, k_head))) {
     return fail(Code::data,
-                "it is larger than {} MiB, which only a Chrome trace may be,\n"
+                "it is larger than {} MiB{}, which only a Chrome trace may be,\n"
                 "  and it does not begin as one",
-                most_whole >> 20);
+                most_whole >> 20, file.packed() ? " unpacked" : "");
   }
-  WEIR_TRY(const sys::FileReader file, sys::FileReader::open(path));
   adapters::ChromeTraceReader reader({}, moments);
-  for (std::uint64_t at = 0;;) {
-    WEIR_TRY(const std::string chunk, file.read_at(at, k_chunk));
-    if (chunk.empty()) break;
+  while (!chunk.empty()) {
     reader.feed(chunk);
-    at += chunk.size();
+    WEIR_SET(chunk, file.read(k_chunk));
   }
   WEIR_TRY(observed::Observed observed, reader.finish());
   return observed_file(std::move(observed));
@@ -92,9 +94,9 @@ Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files&
                                       std::uint64_t most_whole,
                                       observed::ObservedMoments* moments) {
   const auto size = files.size(path);
-  if (size && *size > most_whole) {
-    WEIR_TRY(const std::string head, files.read_prefix(path, k_head));
-    return read_pieces(path, head, most_whole, moments).map_error(in_context(path));
+  const auto head = files.read_prefix(path, 2);
+  if ((size && *size > most_whole) || (head && sys::begins_gzip(*head))) {
+    return read_pieces(path, most_whole, moments).map_error(in_context(path));
   }
   WEIR_TRY(const std::string text, files.read(path, most_whole));
   return read_text(path, text, moments).map_error(in_context(path));

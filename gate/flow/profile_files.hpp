@@ -18,7 +18,8 @@ struct ProfileFile {
   std::optional<observed::Observed> observed;  // in their place
 };
 
-// weir.profile/1, weir.profiles/1, weir.observed/1, or text of any format that adapters read. Of
+// weir.profile/1, weir.profiles/1, weir.observed/1, or text of any format that adapters read; also
+// packed with gzip, whose unpacked bytes are then those that limits count. Of
 // the model that `observed` names, a path's last part stays. What has more than `most_whole` bytes
 // is read piece by piece from the disk, where it begins as a Chrome trace. Fails with Code::data
 // where it is none of these, naming the file, or longer and no such trace. `moments`, where given,

@@ -112,6 +112,56 @@ TEST_F(ProfileFiles, OfAChromeTraceTellWhenThingsTookPlaceHoweverLongItIs) {
   }
 }
 
+std::string bytes_of(const std::string& hex) {
+  std::string bytes;
+  for (std::size_t i = 0; i < hex.size(); i += 2) {
+    bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+  }
+  return bytes;
+}
+
+TEST_F(ProfileFiles, AreUnpackedWhereTheyArePackedWithGzip) {
+  // gzip -9n of {"traceEvents": [{"ph": "X", "name": "ADD", "cat": "kernel", "ts": 1, "dur": 2,
+  // …}]}
+  const std::string trace = bytes_of(
+      "1f8b0800000000000203ab562a294a4c4e752d4bcd2b2956b25288ae562ac800d24a114a3a0a4a7989b9a9208ea3"
+      "8b0b889b9c5802e265a716e5a5e68004c05a0c818c94d22220cb08c82ac84c818a954058b5b1b500d431c78d6500"
+      "0000");
+  const std::string newline = bytes_of("1f8b0800000000000203e302009306d73201000000");
+  // 100 000 zero bytes in 132.
+  const std::string bomb = bytes_of("1f8b0800000000000203edc13101000000c2a0f54f6d0d0fa0" +
+                                    std::string(192, '0') + "8057037d9511d4a0860100");
+  std::string damaged = trace;
+  damaged[60] ^= 0x40;
+  const struct {
+    const char* what;
+    std::string bytes;
+    std::uint64_t most_whole;
+    const char* says;  // "": it is read
+  } cases[] = {
+      {"a trace", trace, 10'000, ""},
+      {"one read piece by piece", trace, 10, ""},
+      {"two parts", trace + newline, 10'000, ""},
+      {"the end is missing", trace.substr(0, 60), 10'000, "ends too early, at byte 60"},
+      {"the end is missing, piece by piece", trace.substr(0, 60), 10, "ends too early"},
+      {"its checksum is missing", trace.substr(0, 88), 10'000, "ends too early, at byte 88"},
+      {"a bit is another", damaged, 10'000, "is damaged before byte"},
+      {"something behind it", trace + "more", 10'000, "is damaged before byte"},
+      {"much of nothing", bomb, 10'000, "larger than 0 MiB unpacked, which only a Chrome trace"},
+  };
+  for (const auto& c : cases) {
+    const auto read_it = read(c.bytes, c.most_whole);
+    if (c.says == std::string()) {
+      ASSERT_TRUE(read_it) << c.what << ": " << read_it.error().message;
+      EXPECT_EQ(read_it->observed->format, "chrome-trace") << c.what;
+      continue;
+    }
+    ASSERT_FALSE(read_it) << c.what;
+    EXPECT_THAT(read_it.error().message, HasSubstr(c.says)) << c.what;
+    EXPECT_THAT(read_it.error().message, HasSubstr(file_.string())) << c.what;
+  }
+}
+
 TEST_F(ProfileFiles, ThatAreLongAndNoTraceAreRefused) {
   const std::uint64_t mib = 1 << 20;
   struct Case {
