@@ -51,10 +51,10 @@ Result<Observed> read(const Printed& printed) {
   Observed observed;
   if (json.contains("work")) {
     WEIR_SET(observed, read_fields<Observed>(json["work"], "work"));
-  }
-  for (const Json& kernel : list_in(json, "kernels")) {
-    if (json.contains("work")) break;
-    if (auto row = row_of(kernel)) keep_op(*std::move(row), observed);
+  } else {
+    for (const Json& kernel : list_in(json, "kernels")) {
+      if (auto row = row_of(kernel)) keep_op(*std::move(row), observed);
+    }
   }
   for (const Json& warning : list_in(json, "warnings")) {
     if (warning.is_string()) add_warning(observed, shown_text(warning.get<std::string>(), 600));

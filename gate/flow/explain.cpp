@@ -146,21 +146,19 @@ struct Rulebook {
     }
     return explain::explain(evidence, model_of(cell), settings);
   }
-  // What the other models of its shape in `gate` do in the cell's place.
-  [[nodiscard]] std::vector<std::string> other_quantizations(const verdict::GateVerdict& gate,
-                                                             const profile::CellKey& cell) {
+  // What the other models of its shape do in the cell's place, of `alike`: the cells in that place.
+  [[nodiscard]] std::vector<std::string> other_quantizations(
+      std::span<const verdict::CellVerdict* const> alike, const profile::CellKey& cell) {
     std::vector<std::string> others;
     const explain::ModelFacts* mine = model_of(cell);
     if (named || mine == nullptr || mine->layers == 0) return others;
-    for (const verdict::CellVerdict& other : gate.cells) {
-      profile::CellKey same = other.cell;
-      same.model = cell.model;
-      const explain::ModelFacts* facts = model_of(other.cell);
-      if (other.cell == cell || same != cell || facts == nullptr || *facts != *mine) continue;
-      const auto* rate = first_of(other.metrics, [](const verdict::MetricVerdict& metric) {
+    for (const verdict::CellVerdict* other : alike) {
+      const explain::ModelFacts* facts = model_of(other->cell);
+      if (other->cell == cell || facts == nullptr || *facts != *mine) continue;
+      const auto* rate = first_of(other->metrics, [](const verdict::MetricVerdict& metric) {
         return metric.metric.name == "decode_tokens_per_second" && metric.current;
       });
-      others.push_back(other.cell.model +
+      others.push_back(other->cell.model +
                        (rate ? " " + unit::show(rate->metric, *rate->current) : ""));
     }
     return others;
@@ -210,9 +208,18 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options) {
     for (const profile::Profile& profile : measured->profiles) profiles[profile.cell] = &profile;
   }
   std::vector<Explanation> all;
+  const auto place_of = [](profile::CellKey cell) {
+    cell.model.clear();
+    return cell;
+  };
+  std::map<profile::CellKey, std::vector<const verdict::CellVerdict*>> places;
+  for (const verdict::CellVerdict& cell : judged.gate.cells) {
+    places[place_of(cell.cell)].push_back(&cell);
+  }
   for (const verdict::CellVerdict& cell : judged.gate.cells) {
     if (!job.asked.wants(cell.cell.str())) continue;
-    book.settings.other_quantizations = book.other_quantizations(judged.gate, cell.cell);
+    book.settings.other_quantizations =
+        book.other_quantizations(places[place_of(cell.cell)], cell.cell);
     explain::Evidence evidence = explain::evidence_of(cell);
     if (const auto* profile = look_up(profiles, cell.cell)) {
       evidence.fusible = explain::fusible_of(**profile);

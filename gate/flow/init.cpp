@@ -61,10 +61,10 @@ Result<std::string> write_new(bool github, const std::string& root, const config
   const auto there = [&](const auto& one) { return files.exists(sys::join_path(root, one.first)); };
   if (std::ranges::any_of(made, there)) {
     for (const auto& one : made) {
-      said += fmt::format(fmt::runtime(there(one) ? "  kept    {}: it is there already; move it "
-                                                    "away to get a new one\n"
-                                                  : "  not written  {}: it goes with a new one\n"),
-                          one.first);
+      said += there(one) ? fmt::format(
+                               "  kept    {}: it is there already; move it away to get a new one\n",
+                               one.first)
+                         : fmt::format("  not written  {}: it goes with a new one\n", one.first);
     }
     return said;
   }

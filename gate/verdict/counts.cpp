@@ -188,42 +188,28 @@ bool has_lengths(const Counts& counts, const std::string& base) {
   });
 }
 
-// An engine's own marks (weir/instrument.h) tell what happened: of a kind that never did there is
-// no count, since an engine may mark some kinds alone. Beside other counts of theirs on the same
-// side, none was none: the first copy a token is one more than before, not one that is new.
-std::optional<Measurement> none_of_marks(const Counts& side, const Measurement& other) {
-  constexpr std::string_view k_marks = "instrument";
-  if (other.source != k_marks || !other.exact) return std::nullopt;
-  const bool marks = std::ranges::any_of(side, [&](const auto& item) {
-    return item.second.source == k_marks && item.second.metric.scope == other.metric.scope &&
-           item.second.metric.length == other.metric.length;
-  });
-  if (!marks) return std::nullopt;
-  Measurement none = other;
-  none.exact = Rational(0);
-  return none;
-}
-
-// An engine that counts command buffers by label lists all labels of a token: of others there is
-// none.
-std::optional<Measurement> no_buffers(const Counts& side, const Measurement& other) {
-  const bool listed = std::ranges::any_of(
-      side, [](const auto& item) { return unit::buffer_label(item.first).has_value(); });
-  if (!listed) return std::nullopt;
-  Measurement none = other;
-  none.exact = Rational(0);
-  none.samples.clear();
-  return none;
-}
-
 // What a side that was counted says by not having `other`, which the other side has.
+// - An engine's own marks (weir/instrument.h): of a kind that never did there is no count, since an
+//   engine may mark some kinds alone. Beside other counts of theirs on the same side, none was
+//   none: the first copy a token is one more than before, not one that is new.
+// - An engine that counts command buffers by label lists all labels of a token.
+// - A side that was counted fits.
 std::optional<Measurement> unsaid(const Counts& side, const Measurement& other) {
-  if (unit::buffer_label(other.metric.name)) return no_buffers(side, other);
-  if (other.metric.name != unit::k_fits) return none_of_marks(side, other);
-  if (side.empty()) return std::nullopt;
-  Measurement fits = other;
-  fits.exact = Rational(1);
-  return fits;
+  constexpr std::string_view k_marks = "instrument";
+  const bool fits = other.metric.name == unit::k_fits;
+  const bool buffers = unit::buffer_label(other.metric.name).has_value();
+  const auto says = [&](const auto& item) {
+    if (fits) return true;
+    if (buffers) return unit::buffer_label(item.first).has_value();
+    return other.exact && other.source == k_marks && item.second.source == k_marks &&
+           item.second.metric.scope == other.metric.scope &&
+           item.second.metric.length == other.metric.length;
+  };
+  if (!std::ranges::any_of(side, says)) return std::nullopt;
+  Measurement count = other;
+  count.exact = Rational(fits ? 1 : 0);
+  count.samples.clear();
+  return count;
 }
 
 }  // namespace
