@@ -72,17 +72,19 @@ struct Ended {
   std::string out, err;
 };
 
-// One weir process; its streams go to files so that nothing has to be read while it runs.
+// One process, of weir unless another `program` is named; its streams go to files so that nothing
+// has to be read while it runs.
 class Weir {
  public:
   Weir(const Scratch& scratch, std::vector<std::string> arguments,
-       const std::map<std::string, std::string>& env = {})
+       const std::map<std::string, std::string>& env = {},
+       const std::string& program = WEIR_BINARY_DIR "/weir")
       : scratch_(scratch) {
     static int count = 0;
     const std::string name = "weir-" + std::to_string(++count);
     out_ = scratch / (name + ".out");
     err_ = scratch / (name + ".err");
-    arguments.insert(arguments.begin(), WEIR_BINARY_DIR "/weir");
+    arguments.insert(arguments.begin(), program);
     std::vector<std::string> variables;
     for (char** at = environ; *at != nullptr; ++at) {
       const std::string variable = *at;
