@@ -472,6 +472,7 @@ using StepsOfRuns = std::vector<std::optional<std::size_t>>;
 StepsOfRuns add_steps(const Process& process, Observed& observed) {
   StepsOfRuns steps;
   const bool waited = ran_by_node(process);
+  std::map<std::uint32_t, std::pair<std::size_t, double>> last;  // by thread: step, its begin
   for (const GraphRun& run : process.graph_runs) {
     std::optional<std::size_t>& index = steps.emplace_back();
     if (run.graph >= process.graphs.size()) continue;
@@ -484,8 +485,17 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
                      : fmt::format("graph {}{}", run.graph, run.by_node ? ", node by node" : "");
     step.phase = phase;
     if (rows > 0) step.tokens = rows;
-    // Else the device may have worked on when the call returned.
-    if (waited || run.marked) step.seconds = run.call.length();
+    if (waited || run.marked) {
+      step.seconds = run.call.length();
+    } else {
+      // The device may have worked on when the call returned: it lasts until the next one begins.
+      const auto [before, first] = last.try_emplace(run.thread, *index, run.call.begin);
+      if (!first) {
+        const auto [of, began] = before->second;
+        observed.steps[of].seconds = run.call.begin - began;
+        before->second = {*index, run.call.begin};
+      }
+    }
     observed.steps.push_back(std::move(step));
     if (phase == Phase::decode && (run.by_node || !waited)) {
       observed.profiled_tokens = observed.profiled_tokens.value_or(0) + 1;

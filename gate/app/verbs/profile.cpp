@@ -29,7 +29,7 @@ void add_profile(const Verb& verb) {
       "--show-private", [options] { options->page.privacy = report::Private::shown; },
       "Keep paths, prompts and host names in the page and in JSON");
   verb.range("--top", options->top, 1, 100'000, "Rows per table");
-  verb.preset("--by", options->by, "BY",
+  verb.preset("--by", options->by, "NAME",
               fmt::format("What to group work by: {}; \"layer,op\" is by op within each layer, "
                           "\"token,op\" by op, of one token",
                           text::join(report::observed_groupings())))
