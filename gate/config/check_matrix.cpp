@@ -129,7 +129,30 @@ std::optional<std::string> server_misfit(const Cell& cell) {
   return std::nullopt;
 }
 
+// The first flag that should get another value and is not in the command.
+std::optional<std::string> missing_flag(const Arguments& command, const Extra& extra) {
+  for (const auto& [flag, value] : extra.replaced) {
+    if (std::ranges::none_of(command, [&flag = flag](const std::string& argument) {
+          return argument == flag || argument.starts_with(flag + "=");
+        })) {
+      return flag;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+Extra Combination::extra() const {
+  Extra all;
+  for (const Extra& more :
+       {engine->extra, model->extra.for_engine(engine->name),
+        variant->extra.for_engine(engine->name), backend->extra.for_engine(engine->name),
+        prompt->extra.for_engine(engine->name)}) {
+    all.add(more);
+  }
+  return all;
+}
 
 std::optional<std::string> misfit(const Cell& cell, const Combination& of,
                                   const Settings& settings) {
@@ -139,11 +162,14 @@ std::optional<std::string> misfit(const Cell& cell, const Combination& of,
   };
   const std::optional<ServerSettings>& server = of.engine->server;
   const Extra of_model = of.model->extra.for_engine(of.engine->name);
-  const bool model_matters =
-      settings.models.size() > 1 && !has("model") && of_model.args.empty() && of_model.env.empty();
+  const bool model_matters = settings.models.size() > 1 && !has("model") && of_model.args.empty() &&
+                             of_model.env.empty() && of_model.replaced.empty();
   if (model_matters) return "the command has no {model}, so that all models would be the same";
   if (has("model") && cell.model_path.empty()) return "{model} in the command needs a file";
   if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
+  if (const auto flag = missing_flag(cell.command, of.extra())) {
+    return fmt::format("replace: the command has no {}: add it to args", text::printable(*flag));
+  }
   if (server) return server_misfit(cell);
   // What the tool asked for that wrote the results, as far as weir.yaml says it.
   if (of.engine->command.empty()) return std::nullopt;

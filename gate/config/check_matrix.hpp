@@ -13,6 +13,8 @@ struct Combination {
   const ModelSettings* model;
   const BackendSettings* backend;
   const PromptSettings* prompt;
+  // What all of them bring along, later ones on top.
+  [[nodiscard]] Extra extra() const;
 };
 
 // Why the engine cannot be asked for this, ready to show; nothing where it can. `cell` is what was

@@ -151,27 +151,49 @@ Arguments read_arguments(const Node& node, std::string_view what, Problems& prob
   return arguments;
 }
 
-Environment read_environment(const Node& node, std::string_view what, Problems& problems) {
-  Environment environment;
+namespace {
+
+// `place`: of the values, "in the environment".
+std::map<std::string, std::string> read_values(const Node& node, std::string_view what,
+                                               std::string_view place, Problems& problems) {
+  std::map<std::string, std::string> values;
   if (node.kind != Node::Kind::map) {
     problems.expected(node, what, "a mapping of names to values");
-    return environment;
+    return values;
   }
   for (const Entry& entry : node.entries) {
-    if (!variable_name(entry.key)) {
-      problems.add(entry.key_at, "\"{}\" is no name of an environment variable", shown(entry.key));
-    }
     if (entry.value.kind != Node::Kind::scalar) {
       problems.expected(entry.value, entry.key, "a text");
       continue;
     }
     check_placeholders(entry.value.text, entry.value.at, problems);
     if (holds(placeholders_in(entry.value.text), "args")) {
-      problems.add(entry.value.at, "{args} stands for arguments, and cannot be in the environment");
+      problems.add(entry.value.at, "{{args}} stands for arguments, and cannot be {}", place);
     }
-    environment[entry.key] = entry.value.text;
+    values[entry.key] = entry.value.text;
   }
-  return environment;
+  return values;
+}
+
+}  // namespace
+
+Environment read_environment(const Node& node, std::string_view what, Problems& problems) {
+  for (const Entry& entry : node.entries) {
+    if (!variable_name(entry.key)) {
+      problems.add(entry.key_at, "\"{}\" is no name of an environment variable", shown(entry.key));
+    }
+  }
+  return read_values(node, what, "in the environment", problems);
+}
+
+std::map<std::string, std::string> read_replaced(const Node& node, std::string_view what,
+                                                 Problems& problems) {
+  for (const Entry& entry : node.entries) {
+    if (!entry.key.starts_with('-')) {
+      problems.add(entry.key_at, "\"{}\" is no flag: one starts with -", shown(entry.key));
+    }
+  }
+  return read_values(node, what, "a flag's value", problems);
 }
 
 std::optional<std::string> read_choice(const Node& node, std::string_view what,

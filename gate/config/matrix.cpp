@@ -28,6 +28,20 @@ Arguments place(const Arguments& command, const Arguments& args) {
   return placed;
 }
 
+// As `-ngl 99` and as `--device=none`.
+void replace_values(Arguments& command, const std::map<std::string, std::string>& replaced) {
+  for (std::size_t i = 1; i < command.size(); ++i) {
+    const std::string flag = command[i].substr(0, command[i].find('='));
+    const std::string* value = look_up(replaced, flag);
+    if (value == nullptr) continue;
+    if (flag.size() < command[i].size()) {
+      command[i] = flag + "=" + *value;
+    } else if (i + 1 < command.size()) {
+      command[++i] = *value;
+    }
+  }
+}
+
 // What counts depend on, as written. The program's path is not in it: the same engine lies
 // elsewhere on another machine, or in another image. Of `all` extras, threads and seed.
 std::map<std::string, std::string> identity_of(const Cell& cell, const Arguments& command,
@@ -150,19 +164,14 @@ Cell make_cell(const Combination& of, const Point& at) {
   cell.prompt_file = of.prompt->workload ? of.prompt->workload : of.prompt->file;
   cell.is_private = of.engine->is_private || of.model->is_private || of.prompt->is_private;
 
-  Extra all;
-  const std::string& engine = of.engine->name;
-  for (const Extra& extra :
-       {of.engine->extra, of.model->extra.for_engine(engine), of.variant->extra.for_engine(engine),
-        of.backend->extra.for_engine(engine), of.prompt->extra.for_engine(engine)}) {
-    all.add(extra);
-  }
+  Extra all = of.extra();
   if (at.threads) all.threads = *at.threads == 0 ? k_all_threads : *at.threads;
   cell.env = all.env;
   cell.passed = all.passed;
   cell.threads = all.threads.value_or(cell.threads);
   cell.seed = all.seed.value_or(cell.seed);
-  const Arguments command = place(of.engine->command, all.args);
+  Arguments command = place(of.engine->command, all.args);
+  replace_values(command, all.replaced);
   const std::optional<ContainerSettings>& container = of.engine->container;
   cell.command = container ? whole_command(*container, command) : command;
 

@@ -14,6 +14,7 @@ void Extra::add(const Extra& more) {
     env.erase(name);
     passed.insert(name);
   }
+  for (const auto& [flag, value] : more.replaced) replaced[flag] = value;
   if (more.threads) threads = more.threads;
   if (more.seed) seed = more.seed;
 }
@@ -133,6 +134,9 @@ void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
       {"args", "Arguments appended to the command, or put at {args}.", "[-ngl, \"99\"]"},
       extra.args, k_arguments);
   check_args(args, extra.args, parsing.problems);
+  fields.read(
+      {"replace", "Values of flags, in place of those that the command has.", "{-ngl: \"20\"}"},
+      extra.replaced, k_replaced);
   parse_environment(fields, extra, parsing.problems);
   if (threads) fields.read(k_threads_key, extra.threads, k_threads);
   parse_seed(fields, extra);
@@ -140,9 +144,10 @@ void parse_extra(Fields& fields, Extra& extra, Parsing& parsing, bool threads) {
 
 void parse_per_engine(Fields& fields, PerEngine& extra, Parsing& parsing, bool threads) {
   parse_extra(fields, extra.extra, parsing, threads);
-  const Node* engines = fields.take({"engines", "args, env, threads and seed for single engines.",
-                                     "{llama.cpp: {args: [-fa, \"1\"]}}"},
-                                    named(nothing() | mapping(), k_name_pattern));
+  const Node* engines =
+      fields.take({"engines", "args, replace, env, threads and seed for single engines.",
+                   "{llama.cpp: {args: [-fa, \"1\"]}}"},
+                  named(nothing() | mapping(), k_name_pattern));
   if (engines == nullptr) return;
   if (engines->kind != Node::Kind::map) {
     parsing.problems.expected(*engines, "engines", "a mapping of engine names to what they get");

@@ -142,6 +142,9 @@ std::vector<std::string> read_texts(const Node& node, std::string_view what, Pro
 // checked.
 Arguments read_arguments(const Node& node, std::string_view what, Problems& problems);
 Environment read_environment(const Node& node, std::string_view what, Problems& problems);
+// Flags of a command and a value for each.
+std::map<std::string, std::string> read_replaced(const Node& node, std::string_view what,
+                                                 Problems& problems);
 
 inline constexpr Plain k_text{read_text, "text",
                               R"("type": ["string", "number", "boolean"], "minLength": 1)"};
@@ -157,6 +160,9 @@ inline constexpr Plain k_environment{
     read_environment, "object",
     R"("type": "object", "additionalProperties": false, "patternProperties": )"
     R"({"^[A-Za-z_][A-Za-z0-9_]*$": {"type": ["string", "number", "boolean", "null"]}})"};
+inline constexpr Plain k_replaced{
+    read_replaced, "object",
+    R"("type": "object", "additionalProperties": {"type": ["string", "number", "boolean"]})"};
 
 struct Whole {
   std::int64_t low, high;
@@ -318,6 +324,8 @@ std::vector<std::string> expand_presets(Node& root, Problems& problems);
 // A whole weir.yaml, after expand_presets().
 void parse_root(const Node& root, Parsing& parsing);
 void parse_engines(const Node& node, Parsing& parsing);
+// What cpu_ops_allowed can name: no pattern and no text.
+[[nodiscard]] bool names_op(std::string_view op);
 // `cpu_ops_allowed` of each engine, once all names are known.
 void parse_cpu_ops(Parsing& parsing);
 void parse_models(const Node& node, Parsing& parsing);

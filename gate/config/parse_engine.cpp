@@ -444,6 +444,8 @@ void parse_engines(const Node& node, Parsing& parsing) {
   for (const Entry& entry : node.entries) parse_engine(entry, parsing);
 }
 
+bool names_op(std::string_view op) { return !op.empty() && op.find_first_of("*? ") == op.npos; }
+
 void parse_cpu_ops(Parsing& parsing) {
   for (const auto& [name, node] : parsing.cpu_ops) {
     EngineSettings* engine = find_named(parsing.settings.engines, name);
@@ -452,7 +454,7 @@ void parse_cpu_ops(Parsing& parsing) {
                                 "a mapping of op names to why they may run on the CPU");
     }
     for (const auto& [op, at, value] : node->entries) {
-      if (op.empty() || op.find_first_of("*? ") != std::string::npos) {
+      if (!names_op(op)) {
         parsing.problems.add(
             at, "\"{}\" names no op: cpu_ops_allowed takes each by its name, such as GET_ROWS",
             text::printable(op));

@@ -19,6 +19,7 @@ struct Extra {
   std::optional<std::int64_t> threads, seed;
   // Under `env` without a value: the variable of weir's own environment, which would be withheld.
   std::set<std::string> passed{};
+  std::map<std::string, std::string> replaced{};  // values of flags that the command has
   // Arguments behind those that are there, the rest on top.
   void add(const Extra& more);
 };

@@ -140,6 +140,31 @@ TEST(Matrix, MakesVariantsOnlyForTheEnginesTheyName) {
               ElementsAre("agave", "{model}", "-n", "{tokens}", "--mega", "-ngl", "0", "{prompt}"));
 }
 
+TEST(Matrix, ReplacesTheValuesOfFlagsThatTheCommandHas) {
+  const auto made = expanded(
+      "version: 1\n"
+      "engines: {a: {command: [a, -ngl, '99', --device=gpu, '{args}', '{tokens}'],\n"
+      "  output: llama-bench}}\nmodels: {none: }\n"
+      "backends: {cpu: {args: [-fa, '1']}}\nprompts: {decode: {tokens: 8}}\n"
+      "variants: {half: {replace: {-ngl: '20', --device: none, -fa: 0}},\n"
+      "           more: {args: [-ctk, f16], replace: {-ctk: q8_0}}, other: {replace: {-t: 4}}}\n");
+  const struct {
+    const char* cell;
+    std::vector<std::string> command;
+  } cases[] = {
+      {"a@half/none/cpu/decode", {"a", "-ngl", "20", "--device=none", "-fa", "0", "{tokens}"}},
+      {"a@more/none/cpu/decode",
+       {"a", "-ngl", "99", "--device=gpu", "-ctk", "q8_0", "-fa", "1", "{tokens}"}},
+  };
+  for (const auto& one : cases) EXPECT_EQ(made->cell(one.cell).command, one.command) << one.cell;
+  EXPECT_EQ(made->names().size(), 2U);
+  EXPECT_THAT(made->matrix.notes,
+              testing::Contains("left out: a × decode: replace: the command has no -t: "
+                                "add it to args"));
+  EXPECT_THAT(message_of(whole("variants: {v: {replace: {ngl: '1'}}}\n")),
+              HasSubstr("\"ngl\" is no flag: one starts with -"));
+}
+
 TEST(Matrix, TakesOnlyWhatIsIncludedAndThenLeavesOutWhatIsExcluded) {
   const auto made =
       expanded(whole("matrix: {include: [{engine: 'llama*'}, {prompt: hello, backend: cpu}],\n"
