@@ -119,6 +119,13 @@ TEST(Fit, SaysWhyAProbeCannotSeeAndWhatToDo) {
          facts.libraries.clear();
          facts.path = "/usr/bin/env";
        }},
+      {"instrument", State::perhaps, "seen if that has marks", "",
+       [](ProgramFacts& facts) {
+         facts.libraries.clear();
+         facts.path = "/usr/bin/env";
+       }},
+      {"instrument", State::perhaps, "seen if that has marks", "",
+       [](ProgramFacts& facts) { facts = only("run.sh", of_kind(FileKind::script, "/bin/sh")); }},
       {"vulkan", State::perhaps, "a script for /bin/sh", "Name the program",
        [](ProgramFacts& facts) { facts = only("run.sh", of_kind(FileKind::script, "/bin/sh")); }},
       {"ggml", State::perhaps, "a program of macOS that cannot be read", "",

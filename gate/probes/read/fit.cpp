@@ -254,6 +254,11 @@ std::optional<Fit> judge_marks(const ProgramFacts& program) {
     }
   }
   if (program.holds_marks) return fit("the engine's own marks: weir's library is inside it");
+  if (program.file.kind == FileKind::script || runs_others(program)) {
+    Fit out = perhaps("runs what it is given: seen if that has marks");
+    out.probe = "instrument";
+    return out;
+  }
   return std::nullopt;
 }
 
