@@ -173,6 +173,11 @@ class Typed {
     // A prompt has to stand somewhere, and nobody knows which argument it is.
     if (is_total()) put(env, "WEIR_PROMPT", text_node("{prompt}"));
     if (!env.entries.empty()) put(engine, "env", std::move(env));
+    Node allowed = map_node({});
+    for (const std::string& op : typed_.cpu_ops) {
+      if (names_op(op)) put(allowed, op.c_str(), text_node("as the base does"));
+    }
+    if (!allowed.entries.empty()) put(engine, "cpu_ops_allowed", std::move(allowed));
     WEIR_CHECK(add_number("threads", engine));
     WEIR_CHECK(add_number("seed", engine));
     return engine;

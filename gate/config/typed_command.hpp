@@ -13,8 +13,9 @@ struct TypedCommand {
   std::string output;              // without a preset: the adapter; "": nothing is read
   std::vector<std::string> probes;
   std::string device = "cpu";
-  Environment device_env;  // in place of the preset's own for the device
-  Environment env;         // goes before it
+  std::set<std::string> cpu_ops;  // that the base runs on the CPU beside that device
+  Environment device_env;         // in place of the preset's own for the device
+  Environment env;                // goes before it
   std::string budget = "2m";
 };
 

@@ -51,22 +51,25 @@ struct Trial {
   std::string output{};        // the adapter that reads what it prints; "": none does
   std::string device = "cpu";  // the engine's own word, or one on which a probe saw work
   bool is_counted = false;     // a probe saw something
+  std::set<std::string> cpu_ops{};
 };
-Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::Probing& probing,
+// Of the base: what its counterpart does elsewhere is for the gate to find.
+Result<Trial> try_once(const Job& job, const std::string& program,
+                       const config::TypedCommand& typed, run::Probing& probing,
                        const sys::Stop& stop) {
-  std::vector<std::string> command{typed.program};
+  std::vector<std::string> command{program};
   command.insert(command.end(), typed.args.begin(), typed.args.end());
   WEIR_TRY(sys::ProcessSpec spec, command_spec(job, command, k_trial_seconds));
   WEIR_TRY(const sys::ScratchFolder scratch,
            sys::ScratchFolder::make_temporary(job.files(), "weir-ab-"));
   const std::string& folder = scratch.path();
   WEIR_CHECK(attach_probes(probing, typed.probes, folder, {}, spec));
-  job.talk(fmt::format("running {} once to see what it does", sys::file_name_of(typed.program)));
+  job.talk(fmt::format("running {} once to see what it does", sys::file_name_of(program)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
   const auto counted = probing.collect(typed.probes, folder);
   if (const std::string failed = failure_words(finished, spec); !failed.empty()) {
     talk_of(job, finished.err);
-    return fail(Code::unavailable, "{}: {}", typed.program, failed);
+    return fail(Code::unavailable, "{}: {}", program, failed);
   }
   Trial trial;
   const adapters::Printed printed({finished.out, finished.err});
@@ -76,8 +79,18 @@ Result<Trial> try_once(const Job& job, const config::TypedCommand& typed, run::P
     trial.is_counted = trial.is_counted || std::ranges::any_of(one.counts, [](const auto& count) {
                          return count.second > 0;
                        });
+    for (const profile::OpCount& op : one.ops) {
+      if (op.on_cpu) trial.cpu_ops.insert(op.op);
+    }
     const bool dispatches = look_up(one.counts, "dispatches", 0) != 0;
-    if (dispatches && unit::find_device_api(one.probe) != nullptr) trial.device = one.probe;
+    if (!dispatches) continue;
+    if (unit::find_device_api(one.probe) != nullptr) {
+      trial.device = one.probe;
+    } else if (trial.device == "cpu") {  // marks, of whatever the engine says
+      for (const profile::DeviceSeen& device : one.devices) {
+        if (holds(unit::device_names(), device.api)) trial.device = device.api;
+      }
+    }
   }
   if (!formats.empty()) {
     trial.device =
@@ -98,8 +111,9 @@ config::Environment device_env(const Job& job, const config::Preset* preset,
 
 // Of the devices that its arguments may mean, the first that is here and that a probe sees work on;
 // else the CPU. Where only the engine can tell what is here (CUDA), it runs once.
-Result<std::string> device_of(const Job& job, const config::TypedCommand& typed,
-                              run::Probing& probing, const sys::Stop& stop) {
+Result<std::string> device_of(const Job& job, const std::string& program,
+                              const config::TypedCommand& typed, run::Probing& probing,
+                              const sys::Stop& stop) {
   config::Cell cell;
   const auto machine = sys::read_machine(job.files());
   bool runs = false;
@@ -113,7 +127,7 @@ Result<std::string> device_of(const Job& job, const config::TypedCommand& typed,
     if (found != nullptr && !found->absent) return name;
   }
   if (!runs) return "cpu";
-  WEIR_TRY(const Trial trial, try_once(job, typed, probing, stop));
+  WEIR_TRY(const Trial trial, try_once(job, program, typed, probing, stop));
   return trial.device;
 }
 
@@ -132,6 +146,7 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
   typed.env = env;
   typed.budget = options.budget;
   WEIR_TRY(typed.preset, preset_of(options.preset, typed.program));
+  const std::string base = placed(options.programs.front());
   WEIR_TRY(const auto probing, make_probing(job.world));
   for (const std::string& program : options.programs) {
     WEIR_TRY(const sys::ProcessSpec spec, command_spec(job, {program}, k_trial_seconds));
@@ -141,9 +156,10 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
     }
   }
   if (typed.preset == nullptr) {
-    WEIR_TRY(const Trial trial, try_once(job, typed, *probing, interrupts.stop()));
+    WEIR_TRY(const Trial trial, try_once(job, base, typed, *probing, interrupts.stop()));
     typed.output = trial.output;
     typed.device = trial.device;
+    if (trial.device != "cpu") typed.cpu_ops = trial.cpu_ops;
     // By what it prints ("llama-bench-table" is llama-bench's, too); not by what any engine may
     // print.
     typed.preset = first_of(config::presets(), [&](const config::Preset& one) {
@@ -162,7 +178,7 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
                 "  weir gate --against compares servers: docs/how-to/servers.md",
                 typed.program);
   } else if (options.device.empty()) {
-    WEIR_SET(typed.device, device_of(job, typed, *probing, interrupts.stop()));
+    WEIR_SET(typed.device, device_of(job, base, typed, *probing, interrupts.stop()));
   }
   if (!options.device.empty()) typed.device = options.device;
   typed.device_env = device_env(job, typed.preset, typed.device);

@@ -112,6 +112,28 @@ TEST_F(Instrumented, IsProfiledByTheLayersOpsAndTokensThatItsMarksName) {
   }
 }
 
+TEST_F(Instrumented, IsProfiledThroughProgramsThatStartIt) {
+  const std::string engine = WEIR_INSTRUMENT_ENGINE;
+  spill_program(scratch_ / "wrap", "#!/bin/sh\nexec " + engine + " \"$@\"\n");
+  const std::vector<std::string> cases[] = {{"sh", "-c", engine + " tokens 3"},
+                                            {"env", "A=1", engine, "tokens", "3"},
+                                            {"./wrap", "tokens", "3"}};
+  for (std::vector<std::string> words : cases) {
+    words.insert(words.begin(), {"profile", "--by", "layer", "--"});
+    const Ended profiled = weir(scratch_, words);
+    EXPECT_EQ(profiled.exit_code, 0) << profiled.err;
+    EXPECT_THAT(profiled.out, testing::ContainsRegex(" 12 .* layer 1\n")) << words[4];
+  }
+}
+
+// Its marks tell of a GPU, and it has no command's flag that does.
+TEST_F(Instrumented, IsComparedOnTheDeviceOfItsMarks) {
+  const Ended same = weir(scratch_, {"ab", WEIR_INSTRUMENT_ENGINE, WEIR_INSTRUMENT_ENGINE,
+                                     "--counts-only", "--", "tokens", "3"});
+  EXPECT_EQ(same.exit_code, 0) << same.out << same.err;
+  EXPECT_THAT(same.err, HasSubstr("/metal/run"));
+}
+
 TEST_F(Instrumented, IsSeenByDoctorWithoutBeingRun) {
   for (const char* program : {WEIR_INSTRUMENT_ENGINE, WEIR_INSTRUMENT_ENGINE_SHARED}) {
     const Ended doctor = weir(scratch_, {"doctor", program});
