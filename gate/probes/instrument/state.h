@@ -264,7 +264,10 @@ inline bool is_seen(const Seen& seen, const char* text, uint64_t where) {
 const Name* stored_name(Thread* thread, uint64_t hash, const char* text);
 
 uint64_t hash_text(const char* text, uint64_t salt);
-inline uint64_t mix(uint64_t a, uint64_t b) { return hash_bytes(a, &b, sizeof b); }
+// The first is spread before: hash_bytes() sees no more of two small numbers than what differs.
+inline uint64_t mix(uint64_t a, uint64_t b) {
+  return hash_bytes(a * 0x9e3779b97f4a7c15ULL, &b, sizeof b);
+}
 
 // ops.cpp; under the lock
 void take_boundary(uint32_t rows);

@@ -213,6 +213,24 @@ static void mark_everything(int from, int to) {
   }
 }
 
+/* Four labels, of four equal dispatches each. */
+static int run_labels(void) {
+  for (uint64_t layer = 0; layer < 4; ++layer) {
+    char name[16];
+    snprintf(name, sizeof name, "layer%d", (int)layer);
+    const uint64_t buffer = weir_buffer_begin(name), begin = (layer + 1) * 100;
+    uint64_t parts[8];
+    for (uint64_t i = 0; i < 4; ++i) {
+      weir_dispatch(g_queue, "gemv");
+      parts[2 * i] = begin + 2 * i;
+      parts[2 * i + 1] = begin + 2 * i + 1;
+    }
+    weir_submit(g_queue, buffer);
+    weir_buffer_times(g_queue, buffer, begin, begin + 8, parts, 4);
+  }
+  return 0;
+}
+
 static void* keep_errno(void* unused) {
   (void)unused;
   errno = 4711;
@@ -248,7 +266,7 @@ int main(int argc, char** argv) {
       {"handover", run_handover},     {"left-open", run_left_open},   {"names", run_names},
       {"late-clock", run_late_clock}, {"switched", run_switched},     {"reset", run_reset},
       {"fork-reset", run_fork_reset}, {"fork-twice", run_fork_twice}, {"pipe", run_pipe},
-      {"errno", run_errno},
+      {"errno", run_errno},           {"labels", run_labels},
   };
   g_gpu = weir_device_declare("metal", "discrete", "Sample GPU", "sample-1002-0-0-1-0");
   g_queue = weir_queue_declare(g_gpu);

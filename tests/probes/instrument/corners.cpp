@@ -89,6 +89,19 @@ TEST(MarksInCorners, OfAForkedChildsForkedChildAreItsOwn) {
   }
 }
 
+// Rows of a label and a position, whose numbers are small and close together.
+TEST(MarksInCorners, KeepEachDispatchUnderItsOwnLabel) {
+  const Ran ran = corner("labels", {{"WEIR_PROFILE", "cb,dispatch"}});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  for (int layer = 0; layer < 4; ++layer) {
+    for (int position = 0; position < 4; ++position) {
+      const auto row = fmt::format("  nr   layer{}(.*\n)+  {} +gemv +1 ", layer, position);
+      EXPECT_THAT(ran.err, ContainsRegex(row));
+    }
+  }
+  EXPECT_THAT(ran.err, Not(ContainsRegex("gemv +[2-9] ")));
+}
+
 TEST(MarksInCorners, NeverKillByAPipeThatNobodyReads) {
   const Ran ran = corner("pipe");
   EXPECT_EQ(ran.status, 0);
