@@ -1,3 +1,4 @@
+#include <array>
 #include <cctype>
 #include <limits>
 #include <set>
@@ -322,6 +323,25 @@ std::vector<Command*> dispatches_of(Process& process, bool marked) {
   return collect<Command*>(found, [](const auto& one) { return one.second; });
 }
 
+// Where as much was submitted as marks tell, what a device's probe saw in each is in the command
+// buffers of that label, copies too.
+void carry_labels(Process& process) {
+  std::array<std::vector<Submission*>, 2> sent;  // seen, marked
+  for (Submission& one : process.submissions) {
+    if (one.queue < process.queues.size()) {
+      sent[process.queues[one.queue].marked ? 1 : 0].push_back(&one);
+    }
+  }
+  if (sent[0].size() != sent[1].size()) return;
+  for (std::size_t i = 0; i < sent[0].size(); ++i) {
+    const std::vector<BufferWork>& marks = sent[1][i]->buffers;
+    if (marks.size() != 1) continue;
+    for (BufferWork& buffer : sent[0][i]->buffers) {
+      for (Command& command : buffer.commands) command.label = marks.front().label;
+    }
+  }
+}
+
 // Dispatches that a device's probe saw have the marks that the engine set at the same ones: those
 // with the same names in the same order, or with names of the engine's own, as many of them.
 void carry_marks(Process& process) {
@@ -363,6 +383,7 @@ void take_marks(Process& process) {
       for (Command& command : buffer.commands) command.label = buffer.label;
     }
   }
+  carry_labels(process);
   carry_marks(process);
   std::vector<std::uint32_t> runs;
   for (std::uint32_t i = 0; i < process.graph_runs.size(); ++i) {

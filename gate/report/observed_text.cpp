@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
@@ -134,7 +135,11 @@ std::string other_tables(const Observed& observed, const ObservedStyle& style) {
         groups, [](const auto& group) { return !group.name.starts_with("(no "); }));
     add(count > 1 ? count : 0, word, word);
   }
-  if (style.list != ObservedList::buffers) add(observed.buffers.size(), "command buffer", "buffer");
+  if (style.list != ObservedList::buffers) {
+    std::int64_t buffers = 0;
+    for (const auto& one : observed.buffers) add_capped(buffers, one.buffers);
+    add(static_cast<std::size_t>(std::max<std::int64_t>(buffers, 0)), "command buffer", "buffer");
+  }
   if (style.list != ObservedList::steps) add(observed.steps.size(), "step", "step");
   if (style.list != ObservedList::splits) add(observed.splits.size(), "split", "split");
   if (found.empty()) return "";
@@ -232,7 +237,7 @@ bool set_grouping(ObservedStyle& style, std::string_view words) {
       return false;
     }
   }
-  if (by.size() > 2) return false;
+  if (by.size() > 2 || (by.size() == 2 && by.front() == by.back())) return false;
   if (by.empty()) by = {observed::GroupBy::kernel};
   style.list = list;
   style.by = by.front();

@@ -323,6 +323,26 @@ TEST(WorkRows, OfADevicesProbeHaveTheMarksOfTheSameDispatches) {
   }
 }
 
+// Marks have the label of a buffer alone; its copy is seen by the device's probe alone.
+TEST(WorkRows, OfADevicesProbeAreInTheBuffersThatMarksLabel) {
+  for (const bool as_many : {true, false}) {
+    Timeline timeline = marked_timeline();
+    Process& process = timeline.processes[0];
+    process.commands.clear();
+    process.queues.push_back({"GPU", "vulkan queue 0.0", false});
+    process.submissions.resize(1);
+    process.submissions[0].buffers[0].label = "attention";
+    Command copy;
+    copy.name = "copy";
+    for (int i = 0; i < (as_many ? 1 : 2); ++i) {
+      process.submissions.push_back({1, 0, {1, 2}, {{{copy}, {}, {}}}});
+    }
+    align(timeline);
+    const Command& seen = process.submissions[1].buffers[0].commands[0];
+    EXPECT_EQ(seen.label, as_many ? "attention" : "");
+  }
+}
+
 TEST(WorkRows, OfGraphsWhoseDevicesNoProbeSawAreOpsWithoutTimes) {
   Timeline timeline;
   Process process;

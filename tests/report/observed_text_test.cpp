@@ -121,6 +121,9 @@ TEST(ObservedText, GroupsByLayerAndSaysWhatElseThereIs) {
   EXPECT_THAT(text, HasSubstr("3.00 ms  75.0 %      4  750.0 us  layer 0\n"
                               "  1.00 ms  25.0 %      1   1.00 ms  layer 1\n"));
   EXPECT_THAT(text, HasSubstr("also there: 2 command buffers (--by buffer)"));
+  auto observed = two_buffers();
+  observed.buffers[0].buffers = 40;
+  EXPECT_THAT(shown_by(observed, "layer"), HasSubstr("41 command buffers (--by buffer)"));
   EXPECT_THAT(shown_by(two_buffers(), "split"), HasSubstr("it names no splits of a graph"));
 }
 

@@ -37,8 +37,10 @@ void add_profile(const Verb& verb) {
         report::ObservedStyle style;
         return report::set_grouping(style, words)
                    ? ""
-                   : fmt::format("{} is not one of {}, nor two of them with a comma", words,
-                                 text::join(report::observed_groupings()));
+                   : fmt::format(
+                         "{} is not one of {}; with a comma go two that group ops, and "
+                         "token in front of these",
+                         words, text::join(report::observed_groupings()));
       });
   verb.option("--peak", options->peak_file, "FILE",
               "Show each op as a share of the highest rates in FILE (weir replay --peak --json "
