@@ -123,7 +123,9 @@ Check fusions(const Seen& seen) {
                     ? "none in a row that engines fuse"
                     : rows_text(fusible->joined, scope) + " ran as one kernel each");
   }
-  if (seen.evidence.kernels_known || (gate && gate->kernels == Outcome::pass)) {
+  // What a CPU's kernel joins no name tells.
+  const bool told = seen.evidence.device != "cpu";
+  if (told && (seen.evidence.kernels_known || (gate && gate->kernels == Outcome::pass))) {
     return fine("as much as before");
   }
   if (fusible && !fusible->unclear.empty()) {

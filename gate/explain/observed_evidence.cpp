@@ -28,11 +28,21 @@ struct RowSum {
 using RowSums = std::map<RowKey, RowSum>;
 const std::string k_nowhere;
 
+// Without the longest of several calls: one that was interrupted is not the work's time.
+std::optional<double> steady_time(const ObservedOp& op) {
+  constexpr std::int64_t k_several = 4;
+  const auto own = observed::time_of_its_own(op);
+  const std::int64_t calls = op.calls.value_or(0);
+  if (!own || op.own_seconds || !op.most || calls < k_several) return own;
+  const auto n = static_cast<double>(calls);
+  return std::max(0.0, *own - *op.most) * n / (n - 1);
+}
+
 void add_row(RowSums& rows, RowKey key, const ObservedOp& op, bool timed) {
   RowSum& sum = rows[std::move(key)];
   add_capped(sum.calls, op.calls.value_or(0));
   sum.counted = sum.counted && op.calls;
-  const auto own = observed::time_of_its_own(op);
+  const auto own = steady_time(op);
   if (timed && own) sum.seconds = sum.seconds.value_or(0) + *own;
 }
 

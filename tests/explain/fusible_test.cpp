@@ -132,5 +132,11 @@ TEST(Fusible, IsUnknownWithTheReason) {
   }
 }
 
+TEST(Fusible, IsNotKnownOfACpuWhoseKernelsHaveNoNames) {
+  profile::Profile made = profile_of(k_rows, k_ops, {{"MUL_MAT", 29}});
+  made.device = "cpu";
+  EXPECT_EQ(point_of(made).answer, Check::unknown) << point_of(made).note;
+}
+
 }  // namespace fusible_test
 }  // namespace weir::explain

@@ -134,6 +134,16 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlower) {
   EXPECT_EQ(why.findings.front().ops, std::vector<std::string>{"SOFT_MAX"});
 }
 
+// One call of 80 was interrupted and took longer than all others together.
+TEST(ObservedRuns, AreTheSameWhereOneCallWasInterrupted) {
+  const Observed before = ten_tokens();
+  Observed after = before;
+  after.ops[4].most = 0.09;
+  *after.ops[4].seconds += 0.09;
+  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
+}
+
 TEST(ObservedRuns, AreTheSameWhateverTheirLength) {
   const Observed before = ten_tokens();
   Observed twice = before;
