@@ -19,6 +19,7 @@ std::vector<Move> moves(const Evidence& evidence, const Wanted& wanted) {
       if (!work.seconds) continue;
       auto& seconds = after ? move.seconds_after : move.seconds_before;
       seconds = seconds.value_or(0) + *work.seconds;
+      (after ? move.range_after : move.range_before) = work.range;
     }
   }
   std::vector<Move> list;

@@ -29,7 +29,8 @@ struct Work {
   std::string type, shape, backend;  // "" where not known
   bool on_cpu = false;
   Rational times;
-  std::optional<double> seconds;  // of all its times together
+  std::optional<double> seconds;                     // of all its times together
+  std::optional<std::pair<double, double>> range{};  // seconds: the shortest and longest time
 
   friend bool operator==(const Work&, const Work&) = default;
 };

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "gate/base/add_capped.hpp"
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
 #include "gate/observed/totals.hpp"
@@ -122,17 +123,30 @@ void drop_one_sided(Evidence& evidence) {
   }
 }
 
-// Command buffers by label, where both sides list all of a token's.
+// Command buffers by label. A label that a side does not list may be there: where labels are left
+// out, only those of both sides are compared, by the time of each buffer.
 void add_buffers(const Observed& before, const Observed& after, Evidence& evidence) {
   const observed::BuffersOfTokens a = observed::buffers_per_token(before);
   const observed::BuffersOfTokens b = observed::buffers_per_token(after);
-  if (a.labels.empty() || b.labels.empty() || !a.whole || !b.whole) return;
-  for (const auto& [found, side] :
-       {std::pair(&a, &evidence.before), std::pair(&b, &evidence.after)}) {
-    for (const observed::BuffersPerToken& one : found->labels) {
-      side->works.push_back(
-          {Work::Kind::buffers, one.label, "", "", "", false, one.buffers, one.seconds});
-    }
+  if (a.labels.empty() || b.labels.empty()) return;
+  const auto add = [](Side& side, const observed::BuffersPerToken& one) {
+    Work work{Work::Kind::buffers, one.label, "", "", "", false, one.buffers, one.seconds};
+    if (one.least && one.most) work.range = {*one.least, *one.most};
+    side.works.push_back(std::move(work));
+  };
+  if (a.whole && b.whole) {
+    for (const auto& one : a.labels) add(evidence.before, one);
+    for (const auto& one : b.labels) add(evidence.after, one);
+    return;
+  }
+  for (const observed::BuffersPerToken& was : a.labels) {
+    const auto* is = first_of(b.labels, [&](const auto& one) { return one.label == was.label; });
+    if (is == nullptr || is->buffers.value() <= 0) continue;
+    observed::BuffersPerToken as_many = *is;
+    as_many.buffers = was.buffers;
+    if (as_many.seconds) *as_many.seconds *= was.buffers.value() / is->buffers.value();
+    add(evidence.before, was);
+    add(evidence.after, as_many);
   }
 }
 
@@ -169,17 +183,21 @@ void say_what_is_not_judged(Evidence& evidence) {
   for (const Work& work : evidence.before.works) {
     if (work.seconds) seconds[key(work)] = *work.seconds;
   }
-  std::size_t timed = 0, moved = 0;
-  for (const Work& work : evidence.after.works) {
-    const auto found = work.seconds ? seconds.find(key(work)) : seconds.end();
-    if (found == seconds.end()) continue;
-    ++timed;
-    moved += apart(found->second, *work.seconds) ? 1U : 0U;
+  for (const bool buffers : {false, true}) {
+    std::size_t timed = 0, moved = 0;
+    for (const Work& work : evidence.after.works) {
+      if (buffers != (work.kind == Work::Kind::buffers)) continue;
+      const auto found = work.seconds ? seconds.find(key(work)) : seconds.end();
+      if (found == seconds.end()) continue;
+      ++timed;
+      moved += apart(found->second, *work.seconds) ? 1U : 0U;
+    }
+    if (timed >= k_enough_works || moved == 0) continue;
+    evidence.doubts.push_back(fmt::format(
+        "times of single {} are not judged{}: fewer than five have one on both sides (weir compare "
+        "shows them)",
+        buffers ? "command buffers" : "ops", timed > 1 ? " but for large changes" : ""));
   }
-  if (timed >= k_enough_works || moved == 0) return;
-  evidence.doubts.push_back(
-      "times of single ops are not judged: fewer than five have one on both sides (weir compare "
-      "shows them)");
 }
 
 }  // namespace
@@ -253,8 +271,8 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
                                 ": it ends in the middle: sums are of its whole parts");
     }
   }
-  say_what_is_not_judged(evidence);
   add_buffers(before, after, evidence);
+  say_what_is_not_judged(evidence);
   return evidence;
 }
 

@@ -38,6 +38,7 @@ struct Move {
   Rational before, after;
   KernelName parsed;
   std::optional<double> seconds_before, seconds_after;
+  std::optional<std::pair<double, double>> range_before{}, range_after{};  // of buffers alone
 
   [[nodiscard]] Rational delta() const;
   [[nodiscard]] double size() const;  // of the delta, without its sign

@@ -38,6 +38,26 @@ std::vector<Timed> timed_of(const std::vector<Move>& timed) {
   return list;
 }
 
+// Too few others tell how much times vary. A work stands out by a factor that no run varies by, or
+// where each side's mean lies outside of all that the other side's many times are; and none of the
+// others went the same way as far.
+bool stands_out_of_few(const Timed& one, const std::vector<Timed>& list) {
+  constexpr double k_many_times = 8;
+  constexpr double k_factor = 3, k_factor_outside = 1.1;
+  const auto outside = [](double mean, const std::optional<std::pair<double, double>>& range) {
+    return range && (mean < range->first || mean > range->second);
+  };
+  const Move& move = *one.move;
+  const bool apart = std::min(move.before.value(), move.after.value()) >= k_many_times &&
+                     outside(one.before, move.range_after) && outside(one.after, move.range_before);
+  const double least = std::log(apart ? k_factor_outside : k_factor);
+  const double way = one.log_ratio < 0 ? -1 : 1;
+  return list.size() > 1 && way * one.log_ratio >= least &&
+         std::ranges::all_of(list, [&](const Timed& other) {
+           return &other == &one || way * (one.log_ratio - other.log_ratio) >= least;
+         });
+}
+
 // Beyond what one more work would do by chance, beside the others, in one of a thousand pairs of
 // runs: a prediction interval for the logarithm of the ratio, shared among all works. Times that
 // look the same to the last digit still vary by some per cent.
@@ -53,12 +73,13 @@ bool stands_out(const Timed& one, const std::vector<Timed>& list) {
     squares += other.log_ratio * other.log_ratio;
     ++n;
   }
-  if (n < k_least_works) return false;
+  if (one.share < k_least_share) return false;
+  if (n < k_least_works) return stands_out_of_few(one, list);
   mean /= n;
   const double deviation = std::sqrt(std::max(0.0, squares - n * mean * mean) / (n - 1));
   const double least = std::log(1.2);
   const double step = std::fabs(one.log_ratio - mean);
-  if (one.share < k_least_share || step < least || std::fabs(one.log_ratio) < least) return false;
+  if (step < least || std::fabs(one.log_ratio) < least) return false;
   const double t = stats::student_quantile(1 - k_false / (2 * (n + 1)), n - 1);
   return step > t * std::max(deviation, k_least_deviation) * std::sqrt(1 + 1 / n);
 }
@@ -78,7 +99,7 @@ void add_slow(Board& board, const Timed& one, const char* what) {
   const double factor = std::exp(std::fabs(one.log_ratio));
   const double times = slower ? factor : 1 / factor;
   const std::string shown =
-      times < 10 ? fmt::format("{:.2g}", times) : fmt::format("{:.0f}", times);
+      times < 10 ? fmt::format("{:.3g}", times) : fmt::format("{:.0f}", times);
   finding.headline = fmt::format("{}{} takes {} times as long{}.", what, safe(one.move->name),
                                  shown, slower ? "" : " as before");
   finding.lines.push_back(fmt::format("{} → {} each time, {:.0f} % of all time",

@@ -316,6 +316,7 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
   struct Sum {
     std::int64_t buffers = 0;
     std::optional<double> seconds = 0;
+    std::optional<double> least = std::numeric_limits<double>::infinity(), most = 0;
   };
   BuffersOfTokens made;
   std::map<std::string, Sum> sums;
@@ -331,6 +332,9 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
     Sum& sum = sums[one.label];
     add_capped(sum.buffers, one.buffers);
     sum.seconds = sum.seconds && one.seconds ? finite(*sum.seconds + *one.seconds) : std::nullopt;
+    const bool bounded = sum.least && one.least && one.most;
+    sum.least = bounded ? std::optional(std::min(*sum.least, *one.least)) : std::nullopt;
+    sum.most = bounded ? std::optional(std::max(*sum.most, *one.most)) : std::nullopt;
   }
   for (const std::size_t index : steps) {
     add_capped(made.tokens, observed.steps[index].tokens.value_or(1));
@@ -342,8 +346,9 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
     const auto each = Rational::make(sum.buffers, made.tokens);
     if (!each) continue;
     const auto tokens = static_cast<double>(made.tokens);
-    made.labels.push_back(
-        {label, *each, sum.seconds ? std::optional(*sum.seconds / tokens) : std::nullopt});
+    made.labels.push_back({label, *each,
+                           sum.seconds ? std::optional(*sum.seconds / tokens) : std::nullopt,
+                           sum.least, sum.most});
   }
   return made;
 }

@@ -91,7 +91,8 @@ struct OpPerToken {
 struct BuffersPerToken {
   std::string label;
   Rational buffers;
-  std::optional<double> seconds;  // absent where a row has none
+  std::optional<double> seconds;          // absent where a row has none
+  std::optional<double> least{}, most{};  // of one buffer; absent where a row has none
 };
 // Of the decode steps that have command buffers; of buffers without steps by profiled_tokens. By
 // label.

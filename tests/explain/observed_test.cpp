@@ -97,6 +97,58 @@ TEST(ObservedRuns, TellOfCommandBuffersByTheirLabel) {
   }
 }
 
+// Two labels of 40 and 1 buffers a token; those of the first take `mean`, each about as long.
+Observed two_labels(double mean, std::int64_t left_out = 0) {
+  Observed made;
+  made.steps = {{"token 1", Phase::decode, 1, {}, left_out}};
+  add_buffers(made, "moe", 40, 40 * mean);
+  add_buffers(made, "head", 1, 0.012);
+  for (observed::ObservedBuffer& one : made.buffers) {
+    one.step = 0;
+    const double each = *one.seconds / static_cast<double>(one.buffers);
+    one.least = one.buffers > 1 ? 0.95 * each : each;
+    one.most = one.buffers > 1 ? 1.1 * each : each;
+  }
+  return made;
+}
+
+TEST(ObservedRuns, TellWhichOfFewCommandBuffersTakeLonger) {
+  const struct {
+    const char* what;
+    Observed before, after;
+    const char* headline;  // "": none
+    bool doubt;
+  } cases[] = {
+      {"ten times", two_labels(3e-4), two_labels(3e-3),
+       "A command buffer labelled moe takes 10 times as long.", true},
+      {"as fast again", two_labels(3e-3), two_labels(3e-4),
+       "A command buffer labelled moe takes 0.1 times as long as before.", true},
+      {"ten times, where other labels are left out", two_labels(3e-4, 5), two_labels(3e-3, 5),
+       "A command buffer labelled moe takes 10 times as long.", true},
+      {"longer than any was", two_labels(3e-4), two_labels(3.6e-4),
+       "A command buffer labelled moe takes 1.2 times as long.", false},
+      {"no longer than some were", two_labels(3e-4), two_labels(3.15e-4), "", false},
+      {"the same", two_labels(3e-4), two_labels(3e-4), "", false},
+  };
+  for (const auto& one : cases) {
+    const auto why = explain(evidence_of(one.before, one.after), nullptr, {default_bands(), {}});
+    EXPECT_EQ(why.findings.empty() ? "" : why.findings[0].headline, one.headline) << one.what;
+    EXPECT_LE(why.findings.size(), 1U) << one.what;
+    if (one.doubt) EXPECT_FALSE(why.doubts.empty()) << one.what;
+  }
+  // What takes as much longer everywhere is the machine; what varies more, nobody can tell.
+  Observed slower = two_labels(3e-4);
+  for (auto& buffer : slower.buffers) *buffer.seconds *= 10;
+  Observed noisy = two_labels(3.7e-4);
+  noisy.buffers[0].least = 2.9e-4;
+  for (const Observed* after : {&slower, &noisy}) {
+    const auto why = explain(evidence_of(two_labels(3e-4), *after), nullptr, {default_bands(), {}});
+    EXPECT_TRUE(why.findings.empty()) << why.findings[0].headline;
+    EXPECT_THAT(why.doubts,
+                testing::Contains(HasSubstr("times of single command buffers are not judged")));
+  }
+}
+
 // Six labels; one takes twice as long in each buffer.
 TEST(ObservedRuns, TellWhichCommandBuffersTakeLonger) {
   const auto with = [](double moe) {
