@@ -1,5 +1,7 @@
 // What a profiler said of two runs, as evidence.
 #include <functional>
+#include <span>
+#include <tuple>
 
 #include "gate/base/add_capped.hpp"
 #include "gate/base/find.hpp"
@@ -200,6 +202,20 @@ void say_what_is_not_judged(Evidence& evidence) {
   }
 }
 
+// What the documents themselves say is doubtful.
+void add_warnings(const Observed& before, const Observed& after, Evidence& evidence) {
+  constexpr std::size_t k_most = 8;  // of a side
+  for (const auto& [one, other, side] :
+       {std::tuple(&before, &after, "before"), std::tuple(&after, &before, "after")}) {
+    for (const std::string& warning :
+         std::span(one->warnings).first(std::min(one->warnings.size(), k_most))) {
+      const bool both = holds(other->warnings, warning);
+      if (both && one == &after) continue;
+      evidence.doubts.push_back(fmt::format("{}: {}", both ? "both sides" : side, warning));
+    }
+  }
+}
+
 }  // namespace
 
 Shared shared_of(const Observed& before, const Observed& after) {
@@ -271,6 +287,7 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
                                 ": it ends in the middle: sums are of its whole parts");
     }
   }
+  add_warnings(before, after, evidence);
   add_buffers(before, after, evidence);
   say_what_is_not_judged(evidence);
   return evidence;

@@ -273,6 +273,15 @@ TEST(ObservedRuns, OfWhichOneTellsNoBackendsDifferInNothing) {
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().headline;
 }
 
+TEST(ObservedRuns, SayWhatTheirDocumentsWarnOf) {
+  Observed before = ten_tokens(), after = ten_tokens();
+  before.warnings = {"nothing was timed", "some events were lost"};
+  after.warnings = {"nothing was timed"};
+  EXPECT_THAT(
+      evidence_of(before, after).doubts,
+      testing::ElementsAre("both sides: nothing was timed", "before: some events were lost"));
+}
+
 TEST(ObservedRuns, SayWhatWasNotJudged) {
   Observed before;
   before.profiled_tokens = 1;
