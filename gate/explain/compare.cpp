@@ -44,13 +44,7 @@ struct Sum {
   bool counted = true, timed = true;  // every row said so
 };
 
-// What a trace says of the CPU's calls is no work of a device.
-std::string kind_of(const ObservedOp& op) {
-  const std::string category = text::lower(op.category);
-  const bool device = category.empty() || category == "kernel" || category == "device" ||
-                      category == "compute";  // the last one is ggml's
-  return device ? "" : op.category;
-}
+std::string kind_of(const ObservedOp& op) { return is_device_work(op) ? "" : op.category; }
 
 ComparedInput side_of(const Observed& observed) {
   ComparedInput side;

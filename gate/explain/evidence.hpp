@@ -99,6 +99,9 @@ struct RowChoice {
 };
 [[nodiscard]] RowChoice rows_of_side(const observed::Observed& observed, const Shared& shared);
 
+// By its category; what a trace says of the CPU's calls is none.
+[[nodiscard]] bool is_device_work(const observed::ObservedOp& op);
+
 [[nodiscard]] bool names_a_cpu(const std::string& backend);  // "CPU", "BLAS"
 
 }  // namespace weir::explain

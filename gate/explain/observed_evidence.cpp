@@ -60,14 +60,28 @@ bool tells_backends(const Observed& observed) {
                              [](const ObservedOp& op) { return !op.backend.empty(); });
 }
 
-// `backends`: both sides tell them. Else where an op ran is no difference.
-SideRows rows_of(const Observed& observed, const Shared& shared, bool backends) {
+// Categories of rows that only one of two formats has: a trace's of the CPU's calls, beside totals
+// of a device. Work of that kind is neither new nor gone.
+std::set<std::string> categories_alone(const Observed& one, const Observed& other) {
+  std::set<std::string> alone;
+  if (one.format == other.format) return alone;
+  for (const ObservedOp& op : one.ops) {
+    if (!is_device_work(op) && op.category != "copy") alone.insert(op.category);
+  }
+  for (const ObservedOp& op : other.ops) alone.erase(op.category);
+  return alone;
+}
+
+// `backends`: both sides tell them. Else where an op ran is no difference. Rows of the categories
+// `alone` are left out.
+SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
+                 const std::set<std::string>& alone) {
   SideRows made;
   const RowChoice choice = rows_of_side(observed, shared);
   const std::int64_t tokens = choice.tokens;
   RowSums rows;
   for (const ObservedOp& op : observed.ops) {
-    if (!choice.takes(op)) continue;
+    if (!choice.takes(op) || alone.contains(op.category)) continue;
     made.backends = made.backends || !op.backend.empty();
     const std::string& backend = backends ? op.backend : k_nowhere;
     if (!op.kernel.empty()) {
@@ -244,6 +258,12 @@ RowChoice rows_of_side(const Observed& observed, const Shared& shared) {
   return choice;
 }
 
+bool is_device_work(const ObservedOp& op) {
+  const std::string category = text::lower(op.category);
+  return category.empty() || category == "kernel" || category == "device" ||
+         category == "compute";  // the last one is ggml's
+}
+
 bool names_a_cpu(const std::string& backend) {
   const std::string name = text::lower(backend);
   return name.starts_with("cpu") || name == "blas" || name == "host";
@@ -256,8 +276,9 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   const Shared shared = shared_of(before, after);
   const bool per_token = shared.per_token;
   const bool backends = tells_backends(before) && tells_backends(after);
-  const SideRows a = rows_of(before, shared, backends);
-  const SideRows b = rows_of(after, shared, backends);
+  const auto alone_a = categories_alone(before, after), alone_b = categories_alone(after, before);
+  const SideRows a = rows_of(before, shared, backends, alone_a);
+  const SideRows b = rows_of(after, shared, backends, alone_b);
   evidence.before = a.side;
   evidence.after = b.side;
   const auto uncounted = [&](const Work& work) {
@@ -286,6 +307,12 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
       evidence.doubts.push_back(std::string(side) +
                                 ": it ends in the middle: sums are of its whole parts");
     }
+  }
+  for (const auto& [alone, side] : {std::pair(&alone_a, "before"), std::pair(&alone_b, "after")}) {
+    if (alone->empty()) continue;
+    evidence.doubts.push_back(fmt::format(
+        "{}: its rows of category {} have no counterpart in the other format: not compared", side,
+        fmt::join(*alone, ", ")));
   }
   add_warnings(before, after, evidence);
   add_buffers(before, after, evidence);

@@ -273,6 +273,26 @@ TEST(ObservedRuns, OfWhichOneTellsNoBackendsDifferInNothing) {
   EXPECT_TRUE(why.findings.empty()) << why.findings.front().headline;
 }
 
+// Totals, and a trace of the same run.
+TEST(ObservedRuns, OfOtherFormatsAreComparedInWhatBothKnow) {
+  const Observed before = ten_tokens();
+  Observed after = before;
+  after.format = "chrome-trace";
+  add_op(after, "wait for fence", "", 10, 0.5);
+  after.ops.back().category = "wait";
+  for (const bool turned : {false, true}) {
+    const Evidence evidence = turned ? evidence_of(after, before) : evidence_of(before, after);
+    const auto why = explain(evidence, nullptr, {default_bands(), {}});
+    EXPECT_TRUE(why.findings.empty()) << why.findings[0].headline;
+    EXPECT_THAT(why.doubts,
+                testing::ElementsAre(HasSubstr("its rows of category wait have no counterpart")));
+  }
+  Observed same = before;
+  same.format = after.format;
+  EXPECT_FALSE(explain(evidence_of(same, after), nullptr, {default_bands(), {}}).findings.empty())
+      << "of one format it is new";
+}
+
 TEST(ObservedRuns, SayWhatTheirDocumentsWarnOf) {
   Observed before = ten_tokens(), after = ten_tokens();
   before.warnings = {"nothing was timed", "some events were lost"};
