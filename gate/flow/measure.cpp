@@ -145,7 +145,7 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
   progress->finish();
   if (!records) {
     Error error = std::move(records).error();
-    if (error.code == Code::interrupted || error.code == Code::io) {
+    if (wanted.resumable && (error.code == Code::interrupted || error.code == Code::io)) {
       error.message = fmt::format("{}; what was measured is kept. Go on with: --resume {}{}",
                                   error.code == Code::io ? error.message : "interrupted", folder,
                                   ready.base ? " and the same --against" : "");
@@ -252,6 +252,7 @@ Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
     leave_out_results(loaded);
   } else {
     WEIR_CHECK(take_results(wanted.results, loaded, whole.plan));
+    whole.resumable = false;
   }
   if (wanted.shard)
     WEIR_SET(whole.shard_facts,

@@ -31,7 +31,8 @@ struct MeasureOptions {
   std::optional<double> limit_seconds = std::nullopt;
   // Places that will be written besides the run's folder: checked before the first engine starts.
   std::vector<std::string> output_places;
-  bool starts = true;  // false: what would be run is only shown
+  bool starts = true;      // false: what would be run is only shown
+  bool resumable = false;  // the verb has --resume, which the error of an interrupted run names
 };
 
 // One measured run, whether just now or read from its journal.
@@ -63,7 +64,7 @@ struct Measured {
 void redact_profiles(Measured& measured);
 
 // Checks everything that can be checked, then measures. Fails with Code::config before the first
-// engine starts, Code::interrupted on Ctrl-C (saying how to go on).
+// engine starts, Code::interrupted on Ctrl-C (naming --resume where the verb has it).
 [[nodiscard]] Result<Measured> measure(const Job& job, const MeasureOptions& wanted);
 
 // The same for what was loaded before, whose settings and cells may be the caller's own. Errors

@@ -1,6 +1,8 @@
 // Measuring, judging and accepting in process: every effect is a fake.
 #include "gate/flow/gate.hpp"
 
+#include <csignal>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -76,6 +78,37 @@ TEST(Run, IsAnErrorWhereTheEngineCrashes) {
   const auto answer = run_matrix(job, {});
   ASSERT_TRUE(answer) << answer.error().message;
   EXPECT_EQ(answer->code, ExitCode::unmeasured);
+}
+
+TEST(Interrupted, NamesResumeOnlyWhereTheVerbHasIt) {
+  struct Case {
+    const char* verb;
+    bool resumable;
+    Result<Answer> (*flow)(const Job&);
+  };
+  const auto measure = [](const Job& job) {
+    RunOptions options;
+    options.wanted.resumable = true;
+    return run_matrix(job, options);
+  };
+  for (const Case& one :
+       {Case{"run", true, measure},
+        {"baseline accept", false, [](const Job& job) { return accept(job, {}); }}}) {
+    FakeWorld world(k_timed_yaml);
+    run::FakeProcesses stopped{[](const sys::ProcessSpec& spec) {
+      (void)std::raise(SIGINT);
+      return run::FakeProcesses::good(spec);
+    }};
+    sys::World inside{
+        world.files, stopped,    world.clock, world.locks,    world.http,
+        world.pause, world.coin, world.load,  world.terminal, world.world.environment};
+    const auto answer = one.flow(Job{inside, world.job().asked, world.job().shown});
+    ASSERT_FALSE(answer) << one.verb;
+    EXPECT_EQ(answer.error().code, Code::interrupted) << one.verb;
+    EXPECT_THAT(answer.error().message, StartsWith("interrupted")) << one.verb;
+    EXPECT_EQ(answer.error().message.find("--resume /out/") != std::string::npos, one.resumable)
+        << one.verb << ": " << answer.error().message;
+  }
 }
 
 TEST(Gate, ChecksEachPlaceOfAReportBeforeAnythingIsMeasured) {
