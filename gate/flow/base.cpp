@@ -124,6 +124,7 @@ Result<PreparedBase> from_command(const BaseRequest& wanted, const Job& job,
   for (config::EngineSettings& engine : side.settings->engines) {
     if (engine.name != *engines.begin()) continue;
     engine.command = wanted.command;
+    engine.source = "--against -- " + text::shell_word(wanted.command.front());
     if (wanted.env) engine.extra.env = *wanted.env;
     // A whole command line of the runtime's brings its own image.
     if (engine.container && config::begins_with(engine.command, engine.container->runtime)) {

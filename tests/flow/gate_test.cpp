@@ -140,6 +140,22 @@ TEST(Gate, WritesEachReportOfTheTable) {
 }
 
 // A cell that only result files have, next to one of an engine that is started.
+TEST(Gate, NamesTheCommandOfTheBaseWhereItsProgramIsAbsent) {
+  for (const char* program : {"./nosuch", "nosuch", "/project/tiny.bin"}) {
+    FakeWorld world(k_timed_yaml);
+    GateOptions options;
+    options.against = "";
+    options.words = {program, "-m",       "{model}", "-p",       "{prompt_tokens}",
+                     "-n",    "{tokens}", "-r",      "{repeats}"};
+    const auto answer = gate(world.job(), options);
+    ASSERT_FALSE(answer) << program;
+    EXPECT_EQ(answer.error().code, Code::config) << program;
+    EXPECT_THAT(answer.error().message, StartsWith(fmt::format("--against -- {}: ", program)));
+    EXPECT_THAT(answer.error().message, Not(HasSubstr("weir.yaml"))) << program;
+    EXPECT_TRUE(world.processes.started.empty()) << program;
+  }
+}
+
 TEST(Gate, LeavesCellsOfResultFilesOutWhereItStartsEngines) {
   std::string yaml = k_timed_yaml;
   const std::size_t engines = yaml.find("engines:");
