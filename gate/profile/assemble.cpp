@@ -47,10 +47,15 @@ bool may_be_of_twin(const CellFacts& facts, const RunRecord& record) {
   return holds(k_crashes, signal) && (probe == nullptr || count_of(*probe, "out_of_memory") == 0);
 }
 
-// "timed: 3 of 10 runs: exit 139 (SIGSEGV)", one line for each different error.
+// "timed: 3 of 10 runs: exit 139 (SIGSEGV)", one line for each different error. The engine's last
+// words are those of the profile's first error; later errors end with the last line of their own.
 bool add_errors(const CellFacts& facts, const Records& records, std::string_view pass,
                 Profile& profile) {
-  std::vector<std::pair<std::string, std::size_t>> seen;
+  struct Seen {
+    std::string error, stderr_tail;
+    std::size_t times = 0;
+  };
+  std::vector<Seen> seen;
   for (const RunRecord* record : records) {
     auto error = error_of(*record);
     if (!error) continue;
@@ -59,17 +64,19 @@ bool add_errors(const CellFacts& facts, const Records& records, std::string_view
           "; the device twin may be why: it computes nothing, and an engine that takes a result "
           "for an index can crash";
     }
-    if (!record->stderr_tail.empty()) profile.stderr_tail = record->stderr_tail;
     profile.engine_ended |= record->ended == Ended::signaled ||
                             (record->ended == Ended::exited && record->exit_code != 0);
-    auto* known = first_of(seen, [&](const auto& item) { return item.first == *error; });
-    if (known == nullptr) {
-      seen.emplace_back(*error, 1);
-    } else {
-      ++known->second;
-    }
+    auto* known = first_of(seen, [&](const Seen& one) { return one.error == *error; });
+    if (known == nullptr) known = &seen.emplace_back(Seen{*error, {}});
+    if (known->stderr_tail.empty()) known->stderr_tail = record->stderr_tail;
+    ++known->times;
   }
-  for (const auto& [error, times] : seen) {
+  for (auto& [error, stderr_tail, times] : seen) {
+    if (profile.errors.empty()) {
+      profile.stderr_tail = stderr_tail;
+    } else if (const auto words = text::lines(stderr_tail); !words.empty()) {
+      error += ": " + text::printable(words.back());
+    }
     profile.errors.push_back(
         records.size() == 1 ? fmt::format("{}: {}", pass, error)
         : times == records.size()

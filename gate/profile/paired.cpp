@@ -6,9 +6,9 @@
 namespace weir::profile {
 namespace {
 
-constexpr int k_most_crashes = 2;   // of one side
-constexpr int k_most_timeouts = 3;  // of one side, none of the other
-constexpr int k_most_timeouts_in_all = 6;
+constexpr std::size_t k_most_crashes = 2;   // of one side
+constexpr std::size_t k_most_timeouts = 3;  // of one side, none of the other
+constexpr std::size_t k_most_timeouts_in_all = 6;
 
 struct Two {
   const RunRecord* base = nullptr;
@@ -17,8 +17,7 @@ struct Two {
 };
 
 struct Failures {
-  int crashes = 0, timeouts = 0;
-  std::string last;
+  Records crashes, timeouts;
 };
 
 std::string_view program(Side side) {
@@ -31,38 +30,43 @@ void note_failure(const RunRecord& record, BySide& failures, PairedRuns& runs) {
   const auto error = error_of(record);
   if (!error) return;
   Failures& mine = failures[record.side];
-  if (record.ended == Ended::timed_out) {
-    ++mine.timeouts;
-  } else {
-    ++mine.crashes;
-  }
-  mine.last = *error;
-  if (!record.stderr_tail.empty()) runs.stderr_tail = record.stderr_tail;
+  (record.ended == Ended::timed_out ? mine.timeouts : mine.crashes).push_back(&record);
   add_once(runs.warnings,
            fmt::format("{} counts as infinitely slow: {} {}",
                        *record.pair == 0 ? "a warm-up" : fmt::format("pair {}", *record.pair),
                        program(record.side), *error));
 }
 
-std::optional<std::string> judge_failures(BySide& failures) {
+void set_error(PairedRuns& runs, std::string_view how, const RunRecord& record) {
+  runs.error = fmt::format("timed: {}: {}", how, error_of(record).value_or(""));
+  runs.stderr_tail = record.stderr_tail;
+}
+
+void judge_failures(BySide& failures, PairedRuns& runs) {
   for (const Side side : {Side::base, Side::candidate}) {
     const Side beside = side == Side::base ? Side::candidate : Side::base;
     const Failures &mine = failures[side], &other = failures[beside];
-    if (mine.crashes >= k_most_crashes) {
-      return fmt::format("timed: {} failed in {} of its processes: {}", program(side), mine.crashes,
-                         mine.last);
+    if (mine.crashes.size() >= k_most_crashes) {
+      return set_error(
+          runs, fmt::format("{} failed in {} of its processes", program(side), mine.crashes.size()),
+          *mine.crashes.back());
     }
-    if (mine.timeouts >= k_most_timeouts && other.timeouts == 0) {
-      return fmt::format("timed: {} timed out {} times, {} never: {}", program(side), mine.timeouts,
-                         program(beside), mine.last);
+    if (mine.timeouts.size() >= k_most_timeouts && other.timeouts.empty()) {
+      return set_error(runs,
+                       fmt::format("{} timed out {} times, {} never", program(side),
+                                   mine.timeouts.size(), program(beside)),
+                       *mine.timeouts.back());
     }
   }
-  const Failures &candidate = failures[Side::candidate], &base = failures[Side::base];
-  if (candidate.timeouts + base.timeouts >= k_most_timeouts_in_all) {
-    return fmt::format("timed: both programs time out ({} and {} times): {}", candidate.timeouts,
-                       base.timeouts, candidate.last);
+  // None of one side alone: that would be three.
+  const Records &candidate = failures[Side::candidate].timeouts,
+                &base = failures[Side::base].timeouts;
+  if (candidate.size() + base.size() >= k_most_timeouts_in_all) {
+    set_error(
+        runs,
+        fmt::format("both programs time out ({} and {} times)", candidate.size(), base.size()),
+        *candidate.back());
   }
-  return std::nullopt;
 }
 
 using Numbers = std::map<std::string, ProcessNumber>;
@@ -140,7 +144,7 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
     runs_of_side.push_back(record);
   }
   runs.seconds = wall_seconds_of(all);
-  runs.error = judge_failures(failures);
+  judge_failures(failures, runs);
   for (const auto& [side, mine] :
        {std::pair(Side::base, &base_runs), std::pair(Side::candidate, &candidate_runs)}) {
     if (auto note = explain_outliers(program(side), *mine)) runs.notes.push_back(std::move(*note));
@@ -149,12 +153,11 @@ PairedRuns paired_runs(const CellFacts& facts, std::span<const RunRecord> record
   if (warm == by_number.end() || !warm->second.whole()) return runs;
   runs.warm = true;
   for (const RunRecord* record : {warm->second.base, warm->second.candidate}) {
-    const auto why = error_of(*record);
-    if (!why) continue;
+    if (!error_of(*record)) continue;
     runs.warm_up_failed.push_back(record->side);
     if (!runs.error && warm_ups[record->side] > 1) {
-      runs.error =
-          fmt::format("timed: {} failed in its warm-up, twice: {}", program(record->side), *why);
+      set_error(runs, fmt::format("{} failed in its warm-up, twice", program(record->side)),
+                *record);
     }
   }
   for (const auto& [number, two] : by_number) {  // the warm-up first

@@ -36,7 +36,7 @@ struct PairedRuns {
   // Why pairs of this cell cannot be compared: two crashes of one side (the warm-up's included),
   // three time-outs of one side and none of the other, six in all, a warm-up that failed twice.
   std::optional<std::string> error;
-  std::string stderr_tail;  // with the error
+  std::string stderr_tail;  // of the process whose error it is
   std::vector<std::string> warnings;
   // What the machine did meanwhile, where that explains processes that took far longer than others
   // of their side.

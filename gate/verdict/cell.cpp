@@ -229,7 +229,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   if (base.pairs) {
     append(cell.notes, starts_note(question));
     append(reasons, base.pairs->error);
-    if (cell.stderr_tail.empty()) cell.stderr_tail = base.pairs->stderr_tail;
+    if (candidate.errors.empty()) cell.stderr_tail = base.pairs->stderr_tail;
     append(cell.warnings, base.pairs->warnings);
     append(cell.notes, base.pairs->notes);
   }

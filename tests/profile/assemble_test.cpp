@@ -565,6 +565,53 @@ TEST(Assemble, KeepsTheCountsOfACellWhoseTimedRunsBroke) {
   EXPECT_FALSE(profile.metrics.contains("decode_tokens_per_second"));
 }
 
+TEST(Assemble, KeepsTheLastWordsOfEachRunWithItsOwnError) {
+  struct Failed {
+    const char* error;
+    const char* words;
+  };
+  struct Case {
+    std::vector<Failed> runs;
+    std::vector<std::string> errors;
+    const char* words;
+  };
+  for (const Case& one :
+       {Case{
+            {{"exited with code 2", "run 0: no such layer"}, {"exited with code 3", "run 1: full"}},
+            {"timed: 1 of 2 runs: exited with code 2",
+             "timed: 1 of 2 runs: exited with code 3: run 1: full"},
+            "run 0: no such layer"},
+        Case{{{"exited with code 2", ""}, {"exited with code 3", "loading\nout of memory\n"}},
+             {"timed: 1 of 2 runs: exited with code 2",
+              "timed: 1 of 2 runs: exited with code 3: out of memory"},
+             ""},
+        Case{{{"exited with code 2", ""},
+              {"exited with code 2", "bad"},
+              {"exited with code 2", "worse"}},
+             {"timed: all 3 runs: exited with code 2"},
+             "bad"}}) {
+    std::vector<RunRecord> records;
+    for (const Failed& run : one.runs) {
+      records.push_back(timed(std::ssize(records), {10}));
+      records.back().error = run.error;
+      records.back().stderr_tail = run.words;
+    }
+    const Profile profile = assemble(facts(), records);
+    EXPECT_EQ(profile.errors, one.errors);
+    EXPECT_EQ(profile.stderr_tail, one.words) << one.errors.front();
+  }
+  std::vector<RunRecord> records = reference();
+  records[1].error = "exited with code 2";
+  records[1].stderr_tail = "while counted";
+  records.push_back(timed(5, {10}));
+  records.back().error = "exited with code 2";
+  records.back().stderr_tail = "while timed";
+  const Profile profile = assemble(facts(), records);
+  EXPECT_THAT(profile.errors, ElementsAre("counted: 1 of 3 runs: exited with code 2",
+                                          "timed: exited with code 2: while timed"));
+  EXPECT_EQ(profile.stderr_tail, "while counted");
+}
+
 TEST(Assemble, GivesNoCountsAndNoPlacementFromAPassWithAnError) {
   std::vector<RunRecord> records = reference();
   records[1].error = "exit 1";

@@ -110,6 +110,26 @@ TEST(PairedRuns, ATimeOutAndOneCrashAreInfinitelySlowAndToldAndNoPairIsDropped) 
   EXPECT_THAT(runs.warnings[1], HasSubstr("the base program crashed"));
 }
 
+TEST(PairedRuns, KeepTheLastWordsOfTheProcessWhoseErrorItIs) {
+  auto records = warm_up();
+  const auto add = [&](std::int64_t pair, Side side, Ended how, const char* words) {
+    const Side other = side == Side::base ? Side::candidate : Side::base;
+    records.push_back(ended(run(2 * pair, pair, side, {1}), how));
+    records.back().stderr_tail = words;
+    records.push_back(run(2 * pair + 1, pair, other, {100}));
+  };
+  add(1, Side::candidate, Ended::signaled, "the candidate's first");
+  add(2, Side::base, Ended::signaled, "the base's");
+  EXPECT_EQ(paired_runs(facts(), records).stderr_tail, "") << "one crash a side is no error";
+  add(3, Side::candidate, Ended::signaled, "the candidate's second");
+  add(4, Side::candidate, Ended::timed_out, "a time-out");
+  add(5, Side::base, Ended::timed_out, "the base's time-out");
+  const PairedRuns runs = paired_runs(facts(), records);
+  ASSERT_TRUE(runs.error);
+  EXPECT_THAT(*runs.error, HasSubstr("the candidate failed in 2 of its processes: crashed"));
+  EXPECT_EQ(runs.stderr_tail, "the candidate's second");
+}
+
 struct Case {
   const char* name;
   std::vector<std::pair<Side, Ended>> failures;  // one a pair
