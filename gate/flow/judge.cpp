@@ -201,6 +201,8 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < beside.cells.size(); ++i) places[beside.cells[i].cell.str()] = i;
   std::vector<verdict::CellVerdict> cells;
+  std::size_t by_stored = 0;  // cells whose counts a stored baseline judges
+  bool by_base = false;
   for (const profile::Profile& profile : measured.profiles) {
     const std::size_t i = places.at(profile.cell.str());
     const AsHeld held(profile, measured);
@@ -209,6 +211,7 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
     // Cached counts, then the base that was built, then what is stored; but what a run of others
     // says of its base comes last.
     const bool none = base.choice.match == baseline::Choice::Match::none;
+    bool is_stored = false;
     std::optional<baseline::Choice> held_to;
     if (measured.claimed || held.edited() || (none && !profile.counts_skipped)) {
       WEIR_TRY(baseline::Choice fallback, held.stored(stored));
@@ -217,19 +220,31 @@ Result<verdict::GateVerdict> judge_beside(const Measured& measured, const Stored
             fmt::format("{}the stored baseline judges{}{}", none ? base.choice.reason + "; " : "",
                         fallback.reason.empty() ? "" : ": ", fallback.reason);
         base.choice = std::move(fallback);
+        is_stored = true;
       } else if (held.edited()) {
         // Where nothing is stored either, the base's matrix is all that holds the cell as it was.
         fallback.match = baseline::Choice::Match::fingerprint;
         held_to = std::move(fallback);
       }
     }
+    by_stored += is_stored ? 1 : 0;
+    by_base |= (!is_stored && base.choice.match >= baseline::Choice::Match::nearest) ||
+               (base.pairs && !base.pairs->error && !base.pairs->metrics.empty());
     cells.push_back(held.judge(base, policies[i], held_to ? &*held_to : nullptr));
   }
   verdict::GateVerdict verdict =
       finish(std::move(cells), policy, measured, files, gone_of(measured));
-  verdict.base_source = beside.facts.words;
   verdict.against = beside.facts.against;
-  verdict.base_commit = beside.facts.commit;
+  if (by_stored > 0 && !by_base) {
+    verdict.base_source = stored.words();
+  } else {
+    verdict.base_source = beside.facts.words;
+    verdict.base_commit = beside.facts.commit;
+    if (by_stored > 0) {
+      verdict.base_source += fmt::format("; {} judge the counts of {} of {} cells", stored.words(),
+                                         by_stored, measured.profiles.size());
+    }
+  }
   verdict.commit = beside.facts.candidate_commit;
   verdict.budget_seconds = measured.known.settings->gate.budget_seconds;
   if (beside.facts.candidate_dirty && beside.facts.candidate_commit) {

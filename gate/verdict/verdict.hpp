@@ -240,7 +240,9 @@ struct GateVerdict {
   bool some_cells = false;  // of those in `config`: --cell left others out
   bool counts_only = false;
   std::optional<std::string> commit, base_commit;
-  std::string base_source;           // "stored baselines in baselines", "run weir-out/…"
+  // What judged: "stored baselines in baselines", "run weir-out/…". `base_commit` is the commit of
+  // a base program that judged.
+  std::string base_source;
   std::optional<Against> against{};  // there is a base program beside the candidate
   // Where limits, allow-lists and settings were read in place of the working tree, and what the
   // working tree's own would change: told first, in this order.

@@ -311,6 +311,64 @@ TEST(Gate, HoldsWhatIsAcceptedAgainstWhatComes) {
   EXPECT_THAT(world.terminal.out, HasSubstr("stored baselines in /project/baselines"));
 }
 
+TEST(Judge, NamesTheBaseThatJudged) {
+  FakeWorld world(R"(version: 1
+engines:
+  mine:
+    command: [./bench, "{model}", "{tokens}"]
+    output: generic
+    metrics: {syncs_per_token: {regex: "([0-9]+) syncs"}}
+models: {tiny: tiny.bin}
+backends: {cpu: {}}
+prompts: {one: {tokens: 8}, two: {tokens: 16}}
+)");
+  run::FakeProcesses counting{[](const sys::ProcessSpec&) {
+    sys::Finished finished;
+    finished.out = "65 syncs\n";
+    return finished;
+  }};
+  sys::World inside{world.files, counting,   world.clock, world.locks,    world.http,
+                    world.pause, world.coin, world.load,  world.terminal, world.world.environment};
+  Job job{inside, world.job().asked, world.job().shown};
+  job.asked.counts_only = true;
+  const auto accepted = accept(job, {});
+  ASSERT_TRUE(accepted) << accepted.error().message;
+  const auto ran = run_matrix(job, {});
+  ASSERT_TRUE(ran) << ran.error().message;
+  auto measured = read_measured(job, "");
+  ASSERT_TRUE(measured) << measured.error().message;
+  ASSERT_EQ(measured->profiles.size(), 2U);
+  const StoredBaselines stored(job.files(), job.asked.baselines);
+
+  const std::string base = "the command ./old",
+                    in_folder = "stored baselines in /project/baselines";
+  struct Case {
+    std::vector<bool> counted;  // which cells of the base
+    std::string source;
+    bool has_commit;
+  };
+  for (const Case& one :
+       {Case{{true, true}, base, true}, Case{{false, false}, in_folder, false},
+        Case{{true, false}, base + "; " + in_folder + " judge the counts of 1 of 2 cells", true}}) {
+    Beside& beside = measured->beside.emplace();
+    beside.facts.words = base;
+    beside.facts.commit = "1a2b3c4";
+    for (std::size_t i = 0; i < 2; ++i) {
+      const profile::Profile& profile = measured->profiles[i];
+      baseline::Choice none;
+      none.reason = "it crashed";
+      beside.counts.push_back(one.counted[i] ? baseline::choice_of(profile, profile) : none);
+      beside.pairs.emplace_back();
+      beside.cells.emplace_back().cell = profile.cell;
+    }
+    const auto verdict = judge_beside(*measured, stored, policy_of(*measured, false), job.files());
+    ASSERT_TRUE(verdict) << verdict.error().message;
+    EXPECT_EQ(verdict->verdict, verdict::Outcome::pass) << one.source;
+    EXPECT_EQ(verdict->base_source, one.source);
+    EXPECT_EQ(verdict->base_commit.has_value(), one.has_commit) << one.source;
+  }
+}
+
 TEST(Gate, RefusesOptionsThatContradictEachOther) {
   FakeWorld world(k_timed_yaml);
   const auto message = [&](const GateOptions& options) {
