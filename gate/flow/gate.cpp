@@ -212,6 +212,18 @@ StoredBaselines baselines_for(const Job& job, const GateOptions& options,
   return baselines_of(job);
 }
 
+// GateVerdict::options
+std::map<std::string, std::string> given_options(const Job& job, const GateOptions& options) {
+  const Asked usual;
+  std::map<std::string, std::string> given;
+  if (job.asked.baselines != usual.baselines) given["--baselines"] = job.asked.baselines;
+  if (job.asked.out != usual.out) given["--out"] = job.asked.out;
+  if (const auto& ref = options.rules.rules_from) given["--rules-from"] = *ref;
+  if (const auto& ref = options.rules.baselines_ref) given["--baselines-ref"] = *ref;
+  if (options.from && !options.from->empty()) given["--from"] = *options.from;
+  return given;
+}
+
 }  // namespace
 
 Result<Answer> gate(const Job& asked, const GateOptions& options) {
@@ -239,6 +251,7 @@ Result<Answer> gate(const Job& asked, const GateOptions& options) {
   if (!measured.claimed) tell_reach(measured, job, verdict);
   if (!measured.claimed && !job.asked.config_text)
     tell_calibration(measured, Calibrations(job.files()), verdict);
+  verdict.options = given_options(job, options);
   return publish_verdict(job, options.files, verdict, measured.known.redactor);
 }
 

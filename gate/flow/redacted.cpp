@@ -62,6 +62,10 @@ verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redact
   for (verdict::CellVerdict& cell : verdict.cells) hide(cell, redactor);
   hide(verdict.base_source, redactor);
   if (verdict.against) hide(*verdict.against, redactor);
+  // Nor is one with an alias in place of a folder: an empty word is not shown.
+  for (auto& [name, value] : verdict.options) {
+    if (redactor.text(value) != value) value.clear();
+  }
   for (verdict::Proposal& one : verdict.proposals) hide(one, redactor);
   hide_all(redactor, verdict.unjudged, verdict.not_judged, verdict.notes);
   for (verdict::NotCompared& one : verdict.not_compared) hide(one.reason, redactor);

@@ -85,9 +85,8 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
     }
   }
   const verdict::GateVerdict verdict = redacted(std::move(with_code), redactor);
-  // Without a file nothing is run again by naming one.
-  const report::Verbs hints =
-      job.asked.config_text ? report::Verbs{"doctor", "explain"} : report_hints();
+  // Without a file nothing is run again, or looked at, by naming one.
+  const report::Verbs hints = job.asked.config_text ? report::Verbs{"explain"} : report_hints();
   const std::string json = document(write_fields(verdict));
   if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
     WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, "verdict.json"), json));

@@ -312,12 +312,25 @@ bool times_failed(const verdict::GateVerdict& gate) {
   return false;
 }
 
-// "-c FILE" where it is not the default one; left out where a shell would read the name otherwise.
-void add_config(Hint& hint, const verdict::GateVerdict& gate) {
-  const bool plain = gate.config.find_first_not_of(k_plain) == std::string::npos;
-  if (plain && !gate.config.empty() && gate.config != "weir.yaml") {
-    hint.words.push_back("-c " + gate.config);
+// Those of `options` that a command takes. False where the words cannot be shown.
+bool add_options(Hint& hint, const std::map<std::string, std::string>& options,
+                 std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const std::string* value = look_up(options, name);
+    if (value == nullptr) continue;
+    const auto word = shell_word(*value);
+    if (!word) return false;
+    hint.words.push_back(fmt::format("{} {}", name, *word));
   }
+  return true;
+}
+
+// By itself weir explain takes the newest run below weir-out. False where the run cannot be shown.
+bool add_run(Hint& hint, const verdict::GateVerdict& gate) {
+  if (!gate.options.contains("--out") && !gate.options.contains("--from")) return true;
+  const auto run = shell_word(gate.run.value_or(""));
+  if (run) hint.words.push_back(*run);
+  return run.has_value();
 }
 
 // False where a pattern would say other cells than these.
@@ -389,12 +402,19 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
 std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, std::size_t most) {
   std::vector<Hint> out;
   const bool fails = gate.verdict == Outcome::fail;
-  if (fails && holds(verbs, "explain")) out.push_back({"why", {"weir explain"}});
+  std::map<std::string, std::string> options = gate.options;
+  if (!gate.config.empty() && gate.config != "weir.yaml") options["-c"] = gate.config;
+  Hint why{"why", {"weir explain"}};
+  if (fails && holds(verbs, "explain") && add_run(why, gate)) out.push_back(std::move(why));
   const bool errors = std::ranges::any_of(gate.cells, unmeasured);
-  if (errors && holds(verbs, "doctor")) out.push_back({"look", {"weir doctor"}});
-  if (fails && holds(verbs, "gate --counts-only")) {
-    Hint again{"again", {"weir gate"}};
-    add_config(again, gate);
+  Hint look{"look", {"weir doctor"}};
+  if (errors && holds(verbs, "doctor") && add_options(look, options, {"-c"})) {
+    out.push_back(std::move(look));
+  }
+  Hint again{"again", {"weir gate"}};
+  if (fails && holds(verbs, "gate --counts-only") &&
+      add_options(again, options,
+                  {"-c", "--baselines", "--out", "--rules-from", "--baselines-ref"})) {
     if (!times_failed(gate)) again.words.emplace_back("--counts-only");
     // More cells than failed do no harm here.
     add_cells(again, gate, names_of(gate, with(Outcome::fail)), most);
@@ -404,9 +424,14 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
     out.push_back({"comment", {"/weir accept CODE REASON"}});
   // Beside a base program nothing that is stored is wrong: there is nothing to accept.
   if (gate.against || !holds(verbs, "baseline accept")) return out;
+  // A gate may read a remote's branch; what is accepted goes to the local one.
+  if (const auto branch = options.find("--baselines-ref"); branch != options.end()) {
+    constexpr std::string_view k_remote = "origin/";
+    if (branch->second.starts_with(k_remote)) branch->second.erase(0, k_remote.size());
+  }
   const auto accept = [&](std::string what, const std::vector<std::string>& cells) {
     Hint hint{std::move(what), {"weir baseline accept"}};
-    add_config(hint, gate);
+    if (!add_options(hint, options, {"-c", "--baselines", "--out", "--baselines-ref"})) return;
     if (gate.counts_only) hint.words.emplace_back("--counts-only");
     if (cells.empty() || !add_cells(hint, gate, cells, most)) return;
     if (hint.what == "accept" && fails && holds(verbs, "baseline accept --reason")) {

@@ -258,8 +258,9 @@ struct ProposalWords {
 // Commands a reader may type next. Only those that the caller says this build has.
 //
 // Every command can be pasted into a shell as it stands: cell names in it keep to letters, digits
-// and "._-/@", and a character outside of these is written as the glob '*'; what stood behind
-// --against is quoted. Pure.
+// and "._-/@", and a character outside of these is written as the glob '*'; options of the gate and
+// what stood behind --against are quoted. A command that would not work without an option that
+// cannot be shown is left out. Pure.
 
 // "explain", "doctor", "baseline accept", "gate --counts-only": commands of this build that help
 // with this verdict; "baseline accept --reason" says that the option exists. A report names no

@@ -301,6 +301,7 @@ void fields(Fields& io, GateVerdict& gate) {
   io.always("weir_version", gate.weir_version);
   io.always("config", gate.config);
   io.always("some_cells", gate.some_cells);
+  io.sparse("options", gate.options);
   io.always("counts_only", gate.counts_only);
   io.always("commit", gate.commit);
   io.always("base_commit", gate.base_commit);

@@ -238,6 +238,9 @@ struct GateVerdict {
   std::string weir_version;
   std::string config;       // path as given
   bool some_cells = false;  // of those in `config`: --cell left others out
+  // Of --baselines, --baselines-ref, --out, --rules-from and --from, what the gate was given other
+  // than the default: commands in reports repeat it.
+  std::map<std::string, std::string> options{};
   bool counts_only = false;
   std::optional<std::string> commit, base_commit;
   // What judged: "stored baselines in baselines", "run weir-out/…". `base_commit` is the commit of

@@ -68,8 +68,9 @@ TEST_F(Presets, GateLlamaCppOnLavapipeAndASimulatedGpuBySixLines) {
 }
 
 TEST_F(Presets, CompareOneProgramInTwoEnvironments) {
-  const Ended ended = ab({k_bench, "--env", "GGML_VK_DISABLE_FUSION=1", "--counts-only", "--write",
-                          "kept.yaml", "--", "-m", k_model, "-ngl", "99", "-p", "0", "-n", "16"});
+  const Ended ended =
+      ab({k_bench, "--env", "GGML_VK_DISABLE_FUSION=1", "--counts-only", "--out", "runs", "--write",
+          "kept.yaml", "--", "-m", k_model, "-ngl", "99", "-p", "0", "-n", "16"});
   EXPECT_EQ(ended.exit_code, 1) << ended.err;
   EXPECT_THAT(ended.out, HasSubstr("FAIL  llama-bench / tiny-llama / vulkan / decode"));
   EXPECT_THAT(ended.out, HasSubstr("dispatches/token  65 → 85   +20"));
@@ -77,6 +78,7 @@ TEST_F(Presets, CompareOneProgramInTwoEnvironments) {
   EXPECT_THAT(ended.out, HasSubstr("why: Fusion lost: rms_norm_mul"));
   EXPECT_LE(std::ranges::count(ended.out, '\n'), 40);
   EXPECT_THAT(ended.out, Not(HasSubstr("weir gate"))) << "there is no file to gate again";
+  EXPECT_THAT(ended.out, HasSubstr("weir explain runs/"));
   const Ended kept = weir(scratch_, {"plan", "-c", "kept.yaml", "--guess", "--shards", "1"});
   EXPECT_EQ(kept.exit_code, 0) << kept.err;
 }

@@ -292,6 +292,9 @@ TEST(Gate, HoldsWhatIsAcceptedAgainstWhatComes) {
   ASSERT_TRUE(first) << first.error().message;
   EXPECT_EQ(first->code, ExitCode::pass) << "new is no failure";
   EXPECT_THAT(world.terminal.out, HasSubstr("new"));
+  EXPECT_THAT(world.terminal.out, HasSubstr("weir baseline accept -c /project/weir.yaml"));
+  EXPECT_THAT(world.terminal.out, HasSubstr("--baselines /project/baselines"));
+  EXPECT_THAT(world.terminal.out, HasSubstr("--out /out"));
 
   const auto stored = accept(world.job(), {});
   ASSERT_TRUE(stored) << stored.error().message;

@@ -44,7 +44,10 @@ TEST(Redacted, ASubjectThatNamesAPrivateModelHasItsAlias) {
   verdict::GateVerdict gate;
   gate.base_source = "merge-base of HEAD and acme-13b, 1a2b3c4 \"Tune for acme-13b\"";
   gate.against = verdict::Against{"acme-13b", {}};
+  gate.options = {{"--out", "runs/acme-13b"}, {"--baselines", "perf"}};
   const auto shown = redacted(gate, redactor());
+  EXPECT_EQ(shown.options.at("--out"), "");
+  EXPECT_EQ(shown.options.at("--baselines"), "perf");
   EXPECT_THAT(shown.base_source, Not(HasSubstr("acme")));
   EXPECT_EQ(shown.against->spec, "");
 }

@@ -120,8 +120,10 @@ TEST(Terminal, NamesTheConfigInCommandsWhereItIsNotTheDefault) {
   auto gate = fixtures::red();
   gate.config = "configs/llama.cpp.yaml";
   EXPECT_THAT(terminal(gate, style), HasSubstr("weir baseline accept -c configs/llama.cpp.yaml"));
-  gate.config = "a file; rm -rf x.yaml";  // a shell would read it otherwise: left out
-  EXPECT_THAT(terminal(gate, style), testing::Not(HasSubstr("-c a file")));
+  gate.config = "a file; rm -rf x.yaml";
+  EXPECT_THAT(terminal(gate, style), HasSubstr("-c 'a file; rm -rf x.yaml'"));
+  gate.config = "a\nb.yaml";  // no line holds it
+  EXPECT_THAT(terminal(gate, style), testing::Not(HasSubstr("weir baseline accept")));
 }
 
 }  // namespace terminal_test

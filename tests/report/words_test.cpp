@@ -4,6 +4,8 @@
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
 
 #include "tests/report/fixtures.hpp"
 
@@ -168,6 +170,67 @@ TEST(Hints, StoreNewCellsApartFromWhatGotWorse) {
       const bool meant = cell.verdict == (hint.what == "store" ? Outcome::fresh : Outcome::fail);
       EXPECT_EQ(std::ranges::count(hint.words, option), meant ? 1 : 0) << hint.what << option;
     }
+  }
+}
+
+TEST(Hints, RepeatTheOptionsOfTheGate) {
+  const Verbs verbs{"explain", "doctor", "gate --counts-only", "baseline accept"};
+  struct Case {
+    const char* config;
+    std::map<std::string, std::string> options;
+    std::map<std::string, std::string> begin;  // what -> how the command begins; absent: none
+  };
+  for (const Case& one : {
+           Case{"weir.yaml",
+                {},
+                {{"why", "weir explain"},
+                 {"look", "weir doctor"},
+                 {"again", "weir gate --c"},
+                 {"accept", "weir baseline accept --c"}}},
+           Case{
+               "ci/my weir.yaml",
+               {{"--baselines", "perf"}, {"--out", "my out"}},
+               {{"why", "weir explain 'my out/1'"},
+                {"look", "weir doctor -c 'ci/my weir.yaml'"},
+                {"again", "weir gate -c 'ci/my weir.yaml' --baselines perf --out 'my out' --c"},
+                {"accept",
+                 "weir baseline accept -c 'ci/my weir.yaml' --baselines perf --out 'my out' --c"}}},
+           Case{"weir.yaml",
+                {{"--rules-from", "main"},
+                 {"--baselines-ref", "origin/perf:x"},
+                 {"--from", "my out/1"}},
+                {{"why", "weir explain 'my out/1'"},
+                 {"look", "weir doctor"},
+                 {"again", "weir gate --rules-from main --baselines-ref origin/perf:x --c"},
+                 {"accept", "weir baseline accept --baselines-ref perf:x --c"}}},
+           Case{"weir.yaml",
+                {{"--baselines", "a\nb"}, {"--unknown", "x"}},
+                {{"why", "weir explain"}, {"look", "weir doctor"}}},
+       }) {
+    auto gate = fixtures::mixed();
+    gate.counts_only = true;
+    gate.verdict = gate.cells[7].verdict = Outcome::fail;
+    gate.cells[0].verdict = Outcome::error;
+    gate.config = one.config;
+    gate.options = one.options;
+    gate.run = "my out/1";
+    std::map<std::string, std::string> got;
+    for (const Hint& hint : hints(gate, verbs)) {
+      if (hint.what != "store") got[hint.what] = text::join(hint.words, " ");
+    }
+    ASSERT_EQ(got.size(), one.begin.size()) << one.config;
+    for (const auto& [what, begin] : one.begin) {
+      EXPECT_TRUE(got[what].starts_with(begin)) << what << ": " << got[what];
+    }
+    // What the terminal and Markdown print is the same.
+    const std::string why = one.begin.at("why");
+    MarkdownStyle style;
+    style.verbs = verbs;
+    EXPECT_NE(markdown(gate, style).find(why), std::string::npos);
+    TerminalStyle wide;
+    wide.width = 120;
+    wide.verbs = verbs;
+    EXPECT_NE(terminal(gate, wide).find(why), std::string::npos);
   }
 }
 

@@ -221,6 +221,7 @@ GateVerdict full_gate() {
   GateVerdict gate = judge_gate({judge(after, {stored(before)}, {odd})}, {});
   gate.weir_version = "0.1.0";
   gate.config = "weir.yaml";
+  gate.options = {{"--baselines", "perf"}};
   gate.commit = "c";
   gate.base_commit = "b";
   gate.base_source = "stored baselines in baselines";
