@@ -123,11 +123,12 @@ Result<ProfileFile> read_profiles(const Job& job, const std::string& path,
     return ProfileFile{measured->profiles, {}};
   }
   if (job.files().kind(path) == sys::Kind::folder) {
-    WEIR_TRY(const observed::Timeline timeline, probes::collect_timeline(job.files(), path));
+    WEIR_TRY(observed::Timeline timeline, probes::collect_timeline(job.files(), path));
     if (timeline.processes.empty()) {
       return fail(Code::usage, "{}: neither a run (no {}) nor what weir profile --keep leaves",
                   path, run::k_journal_name);
     }
+    observed::align(timeline);
     return ProfileFile{{}, observed::observed_of(timeline)};
   }
   return read_profile_file(path, job.files());

@@ -134,6 +134,21 @@ TEST_F(Instrumented, IsComparedOnTheDeviceOfItsMarks) {
   EXPECT_THAT(same.err, HasSubstr("/metal/run"));
 }
 
+TEST_F(Instrumented, IsComparedByTheTokensAndOpsOfItsMarksInFoldersThatWereKept) {
+  std::vector<std::string> words{"compare"};
+  for (const auto& [folder, tokens] : {std::pair("k1", "3"), {"k2", "5"}}) {
+    const Ended profiled = weir(scratch_, {"profile", "--keep", "--out", folder, "--",
+                                           WEIR_INSTRUMENT_ENGINE, "tokens", tokens});
+    ASSERT_EQ(profiled.exit_code, 0) << profiled.err;
+    const auto made = fs::directory_iterator(scratch_ / folder / "profiles")->path();
+    words.push_back((made / "probes").string());
+  }
+  const Ended compared = weir(scratch_, words);
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  EXPECT_THAT(compared.out, HasSubstr("a token (of 3 and 5)"));
+  EXPECT_THAT(compared.out, testing::Not(HasSubstr("does not report its tokens")));
+}
+
 TEST_F(Instrumented, IsSeenByDoctorWithoutBeingRun) {
   for (const char* program : {WEIR_INSTRUMENT_ENGINE, WEIR_INSTRUMENT_ENGINE_SHARED}) {
     const Ended doctor = weir(scratch_, {"doctor", program});
