@@ -279,20 +279,29 @@ void add_nodes(const Process& process, const std::vector<Node>& nodes, const Com
   }
 }
 
+// Type and shape that the operands of a mark give.
+void take_operands(const Process& process, const OpScope& mark, ObservedOp& out) {
+  if (!mark.kind || *mark.kind >= process.op_kinds.size()) return;
+  out.type = process.op_kinds[*mark.kind].type;
+  out.shape = process.op_kinds[*mark.kind].shape;
+}
+
 // What marks around its commands say of all of them alike; false where one is in none.
 bool describe_by_marks(const Piece& piece, ObservedOp& out) {
   const OpScope* first = nullptr;
-  bool one_layer = true, one_backend = true;
+  bool one_layer = true, one_backend = true, one_kind = true;
   for (const Command* command : piece.commands) {
     if (!command->scope || *command->scope >= piece.process.op_scopes.size()) return false;
     const OpScope& scope = piece.process.op_scopes[*command->scope];
     if (first == nullptr) first = &scope;
     one_layer = one_layer && scope.layer == first->layer;
     one_backend = one_backend && scope.backend == first->backend;
+    one_kind = one_kind && scope.kind == first->kind;
   }
   if (first == nullptr) return false;
   if (one_layer) out.layer = first->layer;
   if (one_backend) out.backend = first->backend;
+  if (one_kind) take_operands(piece.process, *first, out);
   return true;
 }
 
@@ -304,6 +313,7 @@ ObservedOp described(const Piece& piece) {
     if (!scope->place) {  // a mark
       out.op = scope->op;
       out.backend = scope->backend;
+      take_operands(process, *scope, out);
       if (scope->run) out.phase = phase_of(process, process.graph_runs[*scope->run].graph);
     } else {
       if (scope->place->kind < process.op_kinds.size()) out = process.op_kinds[scope->place->kind];

@@ -120,8 +120,9 @@ struct OpScope {
     std::uint32_t graph = 0, node = 0;  // indices into Process::graphs, Graph::nodes
     std::uint32_t kind = 0;             // index into Process::op_kinds
   };
-  std::optional<Place> place{};        // of a node
-  std::optional<std::uint32_t> run{};  // of a mark: index into Process::graph_runs (align())
+  std::optional<Place> place{};         // of a node
+  std::optional<std::uint32_t> run{};   // of a mark: index into Process::graph_runs (align())
+  std::optional<std::uint32_t> kind{};  // of a mark with operands: index into Process::op_kinds
 };
 
 struct Queue {
@@ -225,9 +226,9 @@ struct ByNode {
 // barriers is together as work_times() has it. A graph of one row decodes, one of several is
 // prefill. Where graphs were computed node by node, only those and what belongs to no graph are in
 // the rows. Flops are those of matrix multiplications, attention's included: other ops have none.
-// An engine's marks of ops say op, layer and step of the work in them, and are rows themselves
-// where nothing saw a device do it. Ops of graphs that ran on the CPU, or where no probe saw a
-// device, are rows without times, but for those that were timed. Steps are the graphs, and
+// An engine's marks of ops say op, operands, layer and step of the work in them, and are rows
+// themselves where nothing saw a device do it. Ops of graphs that ran on the CPU, or where no probe
+// saw a device, are rows without times, but for those that were timed. Steps are the graphs, and
 // profiled_tokens those that decode, of the ones in the rows. Times are there where all of a row
 // was timed.
 [[nodiscard]] Observed observed_of(const Timeline& timeline);

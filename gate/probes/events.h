@@ -220,7 +220,8 @@ struct weir_event_op {
   uint64_t token; /* boundaries of graphs before it in this process */
   int32_t layer;  /* -1: unknown */
   uint32_t depth; /* scopes around it */
-  /* its name follows, ends in 0 */
+  /* its name follows, in as many bytes as that of a weir_probe_op; then, where the library writes
+   * it, the `hash` of the weir_probe_op that has its operands */
 };
 
 /* A node that was computed alone: from before it was handed to its backend until it was done. */

@@ -98,6 +98,9 @@ TEST_F(Instrumented, IsProfiledByTheLayersOpsAndTokensThatItsMarksName) {
   } cases[] = {
       {"layer", {" 12 .* layer 0\n", " 12 .* layer 1\n"}},
       {"op", {" 16 .* MUL_MAT\n", " 8 .* RMS_NORM\n", " 4 .* GET_ROWS\n"}},
+      {"op-shape",
+       {" 6 .* RMS_NORM f32->f32 64->32 on Sample GPU\n",
+        " 2 .* RMS_NORM f32->f32 64x8->32x8 on Sample GPU\n"}},
       {"layer,op", {" 12 .* layer 0\n", " 8 .* layer 0: MUL_MAT\n", " 4 .* layer 1: RMS_NORM\n"}},
       {"token,op", {" 4.00 .* MUL_MAT\n", " 2.00 .* RMS_NORM\n"}},
       {"buffer", {" prefill .* token\n", " decode .* token\n"}},

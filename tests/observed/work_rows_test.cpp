@@ -259,6 +259,31 @@ Timeline marked_timeline() {
   return timeline;
 }
 
+TEST(WorkRows, HaveTheOperandsOfMarks) {
+  const auto groups = [](const Timeline& timeline) {
+    std::map<std::string, std::int64_t> calls;
+    for (const OpTotal& total : op_totals(observed_of(timeline), GroupBy::op_shape))
+      calls[total.name] = total.calls.value_or(0);
+    return calls;
+  };
+  using Calls = std::map<std::string, std::int64_t>;
+  Timeline timeline = marked_timeline();
+  Process& process = timeline.processes[0];
+  process.op_kinds = {kind("NORM", "f32->f32", "64x8->64x8", "GPU"),
+                      kind("NORM", "f32->f32", "64->64", "GPU")};
+  process.op_scopes[0].kind = 0;
+  process.op_scopes[2].kind = 1;
+  process.op_scopes[3].kind = 7;  // of a file that is broken
+  align(timeline);
+  const Calls expected{{"NORM f32->f32 64x8->64x8 on GPU", 1},
+                       {"NORM f32->f32 64->64 on GPU", 1},
+                       {"FFN on GPU", 2}};
+  EXPECT_EQ(groups(timeline), expected) << "of device work in marks";
+  process.submissions.clear();
+  process.commands.clear();
+  EXPECT_EQ(groups(timeline), expected) << "of marks alone";
+}
+
 TEST(WorkRows, HaveOpLayerAndStepOfTheMarksAroundThem) {
   Timeline timeline = marked_timeline();
   align(timeline);

@@ -30,6 +30,7 @@ constinit Ops g_ops = {};
 struct OpEvent {
   weir_event_op op;
   char name[sizeof weir_probe_op::op];
+  uint64_t hash;
 };
 
 // As is_cpu_backend of the reader: a Vulkan device made of the processor is a device all the same.
@@ -116,6 +117,7 @@ void write_op(const Scope& scope, uint32_t depth, uint64_t end) {
   OpEvent event = {};
   event.op = {scope.begin, end, __atomic_load_n(&g.tokens, __ATOMIC_RELAXED), scope.layer, depth};
   copy_text(event.name, sizeof event.name, scope.name->text);
+  event.hash = scope.hash;
   write_event(WEIR_EVENT_OP, scope.device, &event, sizeof event);
 }
 

@@ -149,7 +149,8 @@ class ProbeFileReader {
                .device = entry.device,
                .shaped = (entry.flags & WEIR_OP_SHAPED) != 0,
                .operands = {},
-               .count = entry.count};
+               .count = entry.count,
+               .hash = entry.hash};
     const auto add = [&](const weir_probe_operand& operand) {
       op.operands.push_back({text_of(operand.type), std::to_array(operand.ne)});
     };

@@ -56,6 +56,7 @@ struct ProbeOp {
   bool shaped = false;       // operands are known: the sources, then the result
   std::vector<ProbeOperand> operands;
   std::uint64_t count = 0;
+  std::uint64_t hash = 0;  // what scopes of an engine's marks name it by
 };
 
 // "q4_0,f32->f32" and "256x768,256->768"; "" for an op without its operands.

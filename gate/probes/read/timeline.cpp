@@ -54,6 +54,9 @@ class Builder {
     }
     first_kind_ = static_cast<std::uint32_t>(into->op_kinds.size());
     for (const ProbeOp& op : record.counts.ops) {
+      if (marked_ && op.shaped) {
+        marked_kinds_.emplace(op.hash, static_cast<std::uint32_t>(into->op_kinds.size()));
+      }
       observed::ObservedOp& kind = into->op_kinds.emplace_back();
       kind.op = op.op;
       kind.type = type_text(op);
@@ -163,13 +166,20 @@ class Builder {
     if (event.index >= record_.counts.devices.size() || body.depth > k_most_depth) return lose();
     scopes_[{thread_, body.begin, body.depth}] =
         static_cast<std::uint32_t>(into_->op_scopes.size());
-    into_->op_scopes.push_back({.op = text_of(event.behind<weir_event_op>()),
-                                .backend = record_.counts.devices[event.index].name,
-                                .layer = body.layer < 0 ? std::nullopt : std::optional(body.layer),
-                                .token = body.token,
-                                .depth = body.depth,
-                                .thread = thread_,
-                                .call = call(body.begin, body.end)});
+    const std::string_view behind = event.behind<weir_event_op>();
+    const std::string_view name = behind.substr(0, sizeof weir_probe_op::op);
+    Bytes rest(behind.substr(name.size()));
+    std::uint64_t hash = 0;
+    const auto kind = rest.take(&hash) ? marked_kinds_.find(hash) : marked_kinds_.end();
+    into_->op_scopes.push_back(
+        {.op = text_of(name),
+         .backend = record_.counts.devices[event.index].name,
+         .layer = body.layer < 0 ? std::nullopt : std::optional(body.layer),
+         .token = body.token,
+         .depth = body.depth,
+         .thread = thread_,
+         .call = call(body.begin, body.end),
+         .kind = kind == marked_kinds_.end() ? std::nullopt : std::optional(kind->second)});
   }
 
   void take_op_time(const ProbeEvent& event) {
@@ -426,8 +436,9 @@ class Builder {
     std::optional<ScopeKey> scope;
   };
   std::vector<Lone> lone_;
-  std::map<ScopeKey, std::uint32_t> scopes_;     // index into Process::op_scopes
-  std::map<std::uint32_t, DeviceClock> clocks_;  // by device
+  std::map<ScopeKey, std::uint32_t> scopes_;             // index into Process::op_scopes
+  std::map<std::uint64_t, std::uint32_t> marked_kinds_;  // by hash: index into Process::op_kinds
+  std::map<std::uint32_t, DeviceClock> clocks_;          // by device
   std::set<std::uint32_t> timed_devices_;
 };
 

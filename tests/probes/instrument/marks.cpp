@@ -261,6 +261,14 @@ TEST_P(Marks, MakeATimelineOfScopesBuffersAndDispatches) {
   EXPECT_EQ(process.op_scopes[6].layer, 1);
   EXPECT_EQ(process.op_scopes[6].token, 0U);
   EXPECT_EQ(process.op_scopes[7].token, 1U);
+  // Operands, of eight rows and then of one.
+  for (const auto& [scope, shape] : {std::pair(6, "64x32,64x8->32x8"), {13, "64x32,64->32"}}) {
+    const auto kind = process.op_scopes[static_cast<std::size_t>(scope)].kind;
+    ASSERT_TRUE(kind) << scope;
+    EXPECT_EQ(process.op_kinds.at(*kind).op, "MUL_MAT");
+    EXPECT_EQ(process.op_kinds.at(*kind).type, "q4_0,f32->f32");
+    EXPECT_EQ(process.op_kinds.at(*kind).shape, shape);
+  }
   EXPECT_THAT(process.graph_runs, SizeIs(3));
   EXPECT_THAT(process.waits, SizeIs(1 + 3 * 2));
   ASSERT_THAT(process.submissions, SizeIs(1 + 3));  // the first without a buffer
