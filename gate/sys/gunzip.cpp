@@ -67,6 +67,11 @@ Result<std::string> UnpackedReader::read(std::uint64_t size) {
                     at_);
       }
     }
+    while (stream_->between && z.avail_in > 0 && *z.next_in == 0) {  // padding, as gzip has it
+      ++z.next_in;
+      --z.avail_in;
+    }
+    if (z.avail_in == 0) continue;
     const std::size_t before = out.size();
     out.resize(before + std::min(size - before, k_chunk));
     z.next_out = reinterpret_cast<Bytef*>(out.data() + before);

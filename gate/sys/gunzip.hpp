@@ -15,8 +15,9 @@ namespace weir::sys {
 // Not thread-safe.
 class UnpackedReader {
  public:
-  // Unpacks what begins as gzip, several packed one behind the other too; other files come as they
-  // are. Code::io as FileReader; Code::unavailable in a weir built without zlib.
+  // Unpacks what begins as gzip, several packed one behind the other too, with zero bytes behind
+  // each as padding; other files come as they are. Code::io as FileReader; Code::unavailable in a
+  // weir built without zlib.
   [[nodiscard]] static Result<UnpackedReader> open(const std::string& path);
 
   // The next bytes, at most `size` of them and fewer only at the end. Code::data where the packed
