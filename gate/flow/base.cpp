@@ -286,20 +286,25 @@ std::vector<bool> too_much(const run::PairsPlan& plan) {
   return beyond;
 }
 
-std::string pairs_words(const run::PlannedPairs& cell, bool beyond) {
+std::string pairs_words(const run::PlannedPairs& cell, bool beyond, const BaseFacts& facts) {
   std::string words =
       fmt::format("{:.1f} s a pair, {} pairs at least", cell.pair_seconds, cell.fewest);
   if (cell.calibrated) {
     words += fmt::format(", about {:.0f} here ({})", std::ceil(*cell.calibrated),
                          run::show_time_left(*cell.calibrated * cell.pair_seconds));
   }
-  if (!cell.now) return words + "; not within this budget, a later commit's turn";
+  if (!cell.now) {
+    // Which cells are left out depends on the commit, where there is one.
+    return words + "; not within this budget" +
+           (facts.candidate_commit ? ", a later commit's turn" : "");
+  }
   return beyond ? words + "; this budget is not likely to decide it" : words;
 }
 
 }  // namespace
 
-std::vector<std::string> words_of(const run::PairsPlan& plan, const config::Redactor& redactor) {
+std::vector<std::string> words_of(const run::PairsPlan& plan, const BaseFacts& facts,
+                                  const config::Redactor& redactor) {
   std::vector<std::string> lines;
   const std::vector<bool> beyond = too_much(plan);
   const auto trouble = [&](std::size_t i) { return !plan.cells[i].now || beyond[i]; };
@@ -318,7 +323,7 @@ std::vector<std::string> words_of(const run::PairsPlan& plan, const config::Reda
     ++shown;
     const auto key = profile::CellKey::parse(cell.cell);
     lines.push_back(fmt::format("  {}: {}", key ? redactor.cell(*key).str() : cell.cell,
-                                pairs_words(cell, beyond[i])));
+                                pairs_words(cell, beyond[i], facts)));
   }
   if (not_now > shown) lines.push_back(fmt::format("  … and {} more", not_now - shown));
   return lines;

@@ -107,7 +107,7 @@ struct Beside {
 [[nodiscard]] std::string counts_of_tree(const std::string& cache_folder, const std::string& tree);
 
 // The plan of pairs, for people: a line each.
-[[nodiscard]] std::vector<std::string> words_of(const run::PairsPlan& plan,
+[[nodiscard]] std::vector<std::string> words_of(const run::PairsPlan& plan, const BaseFacts& facts,
                                                 const config::Redactor& redactor);
 
 }  // namespace weir::flow

@@ -133,13 +133,14 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
   const CachedCounts known(job.files(), ready.base ? ready.base->counts_folder : std::string());
   std::unique_ptr<run::Sequel> against;
   if (ready.base) {
-    against = run::make_against(
-        ready.plan, against_options(ready, wanted, job), known, job.world.coin,
-        [&](const run::PairsPlan& plan) {
-          for (const std::string& line : words_of(plan, ready.loaded.known.redactor)) {
-            progress->say(line);
-          }
-        });
+    const auto show = [&](const run::PairsPlan& plan) {
+      const config::Redactor& redactor = ready.loaded.known.redactor;
+      for (const std::string& line : words_of(plan, ready.base->facts, redactor)) {
+        progress->say(line);
+      }
+    };
+    against = run::make_against(ready.plan, against_options(ready, wanted, job), known,
+                                job.world.coin, show);
   }
   auto records = runner.run(ready.plan, *journal, against.get());
   progress->finish();

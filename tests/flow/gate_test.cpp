@@ -372,6 +372,15 @@ prompts: {one: {tokens: 8}, two: {tokens: 16}}
   }
 }
 
+TEST(Pairs, AreLeftToALaterCommitOnlyWhereThereAreCommits) {
+  const run::PairsPlan plan{
+      {{.cell = "e/m/cpu/decode", .pair_seconds = 2, .metrics = 1, .fewest = 8}}, 10, 16};
+  BaseFacts facts;
+  EXPECT_THAT(words_of(plan, facts, config::Redactor()).at(1), EndsWith("not within this budget"));
+  facts.candidate_commit = "1a2b3c4";
+  EXPECT_THAT(words_of(plan, facts, config::Redactor()).at(1), EndsWith("a later commit's turn"));
+}
+
 TEST(Gate, RefusesOptionsThatContradictEachOther) {
   FakeWorld world(k_timed_yaml);
   const auto message = [&](const GateOptions& options) {
