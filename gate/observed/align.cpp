@@ -304,12 +304,17 @@ void align_process(Process& process, Alignment& alignment, std::set<std::string>
   }
 }
 
+struct Dispatch {
+  double sent;
+  Command* command;
+};
+
 // What was sent to the queues that marks tell of, or to the others, in the order of its calls.
-std::vector<Command*> dispatches_of(Process& process, bool marked) {
-  std::vector<std::pair<double, Command*>> found;
+std::vector<Dispatch> dispatches_of(Process& process, bool marked) {
+  std::vector<Dispatch> found;
   const auto add = [&](std::uint32_t queue, double when, Command& command) {
     const bool wanted = queue < process.queues.size() && process.queues[queue].marked == marked;
-    if (wanted && command.kind == Command::Kind::dispatch) found.emplace_back(when, &command);
+    if (wanted && command.kind == Command::Kind::dispatch) found.push_back({when, &command});
   };
   for (Submission& submission : process.submissions) {
     for (BufferWork& buffer : submission.buffers) {
@@ -319,8 +324,8 @@ std::vector<Command*> dispatches_of(Process& process, bool marked) {
     }
   }
   for (LoneCommand& lone : process.commands) add(lone.queue, lone.enqueued, lone.command);
-  std::ranges::stable_sort(found, {}, [](const auto& one) { return one.first; });
-  return collect<Command*>(found, [](const auto& one) { return one.second; });
+  std::ranges::stable_sort(found, {}, &Dispatch::sent);
+  return found;
 }
 
 // Where as much was submitted as marks tell, what a device's probe saw in each is in the command
@@ -344,17 +349,15 @@ void carry_labels(Process& process) {
 
 // Dispatches that a device's probe saw have the marks that the engine set at the same ones: those
 // with the same names in the same order, or with names of the engine's own, as many of them.
-void carry_marks(Process& process) {
-  const std::vector<Command*> marks = dispatches_of(process, true);
-  const std::vector<Command*> seen = dispatches_of(process, false);
+void carry_marks(const std::vector<Dispatch>& marks, const std::vector<Dispatch>& seen) {
   std::set<std::string_view> names;
-  for (const Command* mark : marks) names.insert(mark->name);
+  for (const auto& mark : marks) names.insert(mark.command->name);
   const bool same_names =
-      std::ranges::any_of(seen, [&](const Command* one) { return names.count(one->name) != 0; });
+      std::ranges::any_of(seen, [&](const auto& one) { return names.contains(one.command->name); });
   if (!same_names && marks.size() != seen.size()) return;
   const auto alike = [&](std::size_t one, std::size_t mark) {
     return one < seen.size() && mark < marks.size() &&
-           (!same_names || seen[one]->name == marks[mark]->name);
+           (!same_names || seen[one].command->name == marks[mark].command->name);
   };
   constexpr std::size_t k_most_left_out = 256;  // by either, at a place
   for (std::size_t i = 0, j = 0; i < seen.size() && j < marks.size();) {
@@ -367,8 +370,8 @@ void carry_marks(Process& process) {
     const bool by_seen = alike(i, j + left_out) && (fewer_seen || !alike(i + left_out, j));
     (by_seen ? j : i) += left_out;
     if (alike(i, j)) {
-      seen[i]->scope = marks[j]->scope;
-      seen[i]->label = marks[j]->label;
+      seen[i].command->scope = marks[j].command->scope;
+      seen[i].command->label = marks[j].command->label;
     }
     ++i;
     ++j;
@@ -384,7 +387,8 @@ void take_marks(Process& process) {
     }
   }
   carry_labels(process);
-  carry_marks(process);
+  const auto marks = dispatches_of(process, true), seen = dispatches_of(process, false);
+  carry_marks(marks, seen);
   std::vector<std::uint32_t> runs;
   for (std::uint32_t i = 0; i < process.graph_runs.size(); ++i) {
     if (process.graph_runs[i].marked) runs.push_back(i);
@@ -399,11 +403,18 @@ void take_marks(Process& process) {
         process.op_scopes, [&](const OpScope& scope) { return scope.run == runs.front(); });
     if (begin != nullptr) first.call.begin = std::min(first.call.begin, begin->call.begin);
   }
-  for (const bool marked : {true, false}) {
-    for (Command* command : dispatches_of(process, marked)) {
-      if (!command->scope) continue;
-      command->op = process.op_scopes[*command->scope].op;
-      command->run = process.op_scopes[*command->scope].run;
+  // Within no op, what was sent before a token's end is of that token.
+  const auto run_of = [&](const Dispatch& one) -> std::optional<std::uint32_t> {
+    if (one.command->scope) return process.op_scopes[*one.command->scope].run;
+    const auto end = std::ranges::lower_bound(
+        runs, one.sent, {}, [&](std::uint32_t run) { return process.graph_runs[run].call.end; });
+    if (end == runs.end() || process.graph_runs[*end].call.begin > one.sent) return std::nullopt;
+    return *end;
+  };
+  for (const auto* dispatches : {&marks, &seen}) {
+    for (const Dispatch& one : *dispatches) {
+      if (one.command->scope) one.command->op = process.op_scopes[*one.command->scope].op;
+      if (const auto run = run_of(one)) one.command->run = run;
     }
   }
 }

@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <limits>
-#include <tuple>
 
 #include "gate/observed/totals.hpp"
 #include "gate/profile/profile.hpp"
@@ -335,11 +334,12 @@ ObservedOp described(const Piece& piece) {
     return out;
   }
   const GraphRun* run = run_of(process, piece);
+  const bool computes = run != nullptr && run->graph < process.graphs.size();
+  if (computes) out.phase = phase_of(process, run->graph);
   const auto known = [](const Command* one) { return !one->op.empty(); };
   if (!std::ranges::any_of(piece.commands, known)) return out;
   out.op = name_of(piece, By::op).name;
-  if (run == nullptr || run->graph >= process.graphs.size()) return out;
-  out.phase = phase_of(process, run->graph);
+  if (!computes) return out;
   if (describe_by_marks(piece, out)) return out;
   out.flops = out.bytes = 0;
   const std::vector<Node>& nodes = process.graphs[run->graph].nodes;
@@ -601,11 +601,17 @@ std::optional<ByNode> by_node(const Timeline& timeline) {
 static void add_buffers(const Process& process, const StepsOfRuns& steps, Observed& observed) {
   std::map<std::pair<std::optional<std::size_t>, std::string>, ObservedBuffer> sums;
   std::set<std::size_t> unlabelled;  // steps with work in a buffer without a label
+  // Marks alone have labels.
+  const auto marked = [&](const Submission& one) {
+    return one.queue < process.queues.size() && process.queues[one.queue].marked;
+  };
+  const bool tells_commands = std::ranges::any_of(process.submissions, [&](const auto& one) {
+    return marked(one) && std::ranges::any_of(one.buffers, [](const BufferWork& buffer) {
+             return !buffer.commands.empty();
+           });
+  });
   for (const Submission& submission : process.submissions) {
-    // Marks alone have labels.
-    if (submission.queue >= process.queues.size() || !process.queues[submission.queue].marked) {
-      continue;
-    }
+    if (!marked(submission)) continue;
     const auto run = run_at(process, submission.thread, submission.call.begin);
     const std::optional<std::size_t> step = run ? steps[*run] : std::nullopt;
     for (const BufferWork& buffer : submission.buffers) {
@@ -613,29 +619,21 @@ static void add_buffers(const Process& process, const StepsOfRuns& steps, Observ
         if (step && !buffer.commands.empty()) unlabelled.insert(*step);
         continue;
       }
-      const auto [at, fresh] = sums.try_emplace({step, buffer.label});
-      ObservedBuffer& sum = at->second;
-      const auto dispatches =
-          std::ranges::count(buffer.commands, Command::Kind::dispatch, &Command::kind);
-      if (!buffer.commands.empty()) sum.dispatches = sum.dispatches.value_or(0) + dispatches;
-      const auto seconds = buffer.device ? std::optional(buffer.device->length()) : std::nullopt;
-      if (fresh) {
-        sum.seconds = sum.least = sum.most = seconds;
-        continue;
+      ObservedBuffer one;
+      one.label = buffer.label;
+      one.step = step;
+      if (tells_commands) {
+        one.dispatches =
+            std::ranges::count(buffer.commands, Command::Kind::dispatch, &Command::kind);
       }
-      ++sum.buffers;
-      const bool timed = seconds && sum.seconds;
-      sum.seconds = timed ? std::optional(*sum.seconds + *seconds) : std::nullopt;
-      sum.least = timed ? std::optional(std::min(*sum.least, *seconds)) : std::nullopt;
-      sum.most = timed ? std::optional(std::max(*sum.most, *seconds)) : std::nullopt;
+      if (buffer.device) one.seconds = one.least = one.most = buffer.device->length();
+      const auto [at, fresh] = sums.try_emplace({step, buffer.label}, one);
+      if (!fresh) add_up(at->second, one);
     }
   }
   if (sums.empty()) return;
   for (const std::size_t step : unlabelled) observed.steps[step].labels_left_out = 1;
-  for (auto& [key, sum] : sums) {
-    std::tie(sum.step, sum.label) = key;
-    observed.buffers.push_back(std::move(sum));
-  }
+  for (auto& [key, sum] : sums) observed.buffers.push_back(std::move(sum));
 }
 
 // The stretches of each graph that lie in one place. What is copied in front of them no node tells.

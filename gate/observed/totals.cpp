@@ -186,10 +186,6 @@ std::optional<std::int64_t> tokens_of_steps(const Observed& observed) {
   return any ? std::optional(tokens) : std::nullopt;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<OpTotal> sums_of(std::span<const ObservedOp* const> ops, GroupBy by) {
   std::map<std::string, OpTotal> groups;
   for (const ObservedOp* op : ops) {
@@ -282,28 +278,30 @@ std::vector<OpPerToken> op_totals_per_token(const Observed& observed, const Grou
   return found;
 }
 
+void add_up(ObservedBuffer& sum, const ObservedBuffer& more) {
+  const auto add = [](std::optional<std::int64_t>& count, const std::optional<std::int64_t>& by) {
+    if (count && by) add_capped(*count, *by);
+    if (!by) count.reset();
+  };
+  add_capped(sum.buffers, more.buffers);
+  add(sum.dispatches, more.dispatches);
+  add(sum.barriers, more.barriers);
+  add(sum.syncs, more.syncs);
+  const bool timed = sum.seconds && more.seconds;
+  sum.seconds = timed ? finite(*sum.seconds + *more.seconds) : std::nullopt;
+  // A row of several without these has no bound.
+  const bool bounded = sum.least && more.least && sum.most && more.most;
+  sum.least = bounded ? std::optional(std::min(*sum.least, *more.least)) : std::nullopt;
+  sum.most = bounded ? std::optional(std::max(*sum.most, *more.most)) : std::nullopt;
+}
+
 std::vector<ObservedBuffer> buffer_totals(const Observed& observed) {
   std::map<std::pair<std::string, Phase>, ObservedBuffer> sums;
-  const auto add = [](std::optional<std::int64_t>& sum, const std::optional<std::int64_t>& more) {
-    if (sum && more) add_capped(*sum, *more);
-    if (!more) sum.reset();
-  };
   for (const ObservedBuffer& one : observed.buffers) {
     const bool known = one.step && *one.step < observed.steps.size();
     const Phase phase = known ? observed.steps[*one.step].phase : Phase::unknown;
     const auto [at, fresh] = sums.try_emplace({one.label, phase}, one);
-    if (fresh) continue;
-    ObservedBuffer& sum = at->second;
-    add_capped(sum.buffers, one.buffers);
-    add(sum.dispatches, one.dispatches);
-    add(sum.barriers, one.barriers);
-    add(sum.syncs, one.syncs);
-    const bool timed = sum.seconds && one.seconds;
-    sum.seconds = timed ? finite(*sum.seconds + *one.seconds) : std::nullopt;
-    // A row of several without these has no bound.
-    const bool bounded = sum.least && one.least && sum.most && one.most;
-    sum.least = bounded ? std::optional(std::min(*sum.least, *one.least)) : std::nullopt;
-    sum.most = bounded ? std::optional(std::max(*sum.most, *one.most)) : std::nullopt;
+    if (!fresh) add_up(at->second, one);
   }
   std::vector<ObservedBuffer> out;
   for (auto& [key, sum] : sums) out.push_back(std::move(sum));
@@ -313,13 +311,8 @@ std::vector<ObservedBuffer> buffer_totals(const Observed& observed) {
 }
 
 BuffersOfTokens buffers_per_token(const Observed& observed) {
-  struct Sum {
-    std::int64_t buffers = 0;
-    std::optional<double> seconds = 0;
-    std::optional<double> least = std::numeric_limits<double>::infinity(), most = 0;
-  };
   BuffersOfTokens made;
-  std::map<std::string, Sum> sums;
+  std::map<std::string, ObservedBuffer> sums;
   std::set<std::size_t> steps;
   const bool of_steps = std::ranges::any_of(
       observed.buffers, [](const ObservedBuffer& one) { return one.step.has_value(); });
@@ -329,12 +322,8 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
       if (observed.steps[*one.step].phase != Phase::decode) continue;
       steps.insert(*one.step);
     }
-    Sum& sum = sums[one.label];
-    add_capped(sum.buffers, one.buffers);
-    sum.seconds = sum.seconds && one.seconds ? finite(*sum.seconds + *one.seconds) : std::nullopt;
-    const bool bounded = sum.least && one.least && one.most;
-    sum.least = bounded ? std::optional(std::min(*sum.least, *one.least)) : std::nullopt;
-    sum.most = bounded ? std::optional(std::max(*sum.most, *one.most)) : std::nullopt;
+    const auto [at, fresh] = sums.try_emplace(one.label, one);
+    if (!fresh) add_up(at->second, one);
   }
   for (const std::size_t index : steps) {
     add_capped(made.tokens, observed.steps[index].tokens.value_or(1));

@@ -83,6 +83,9 @@ struct OpPerToken {
 [[nodiscard]] std::vector<OpPerToken> op_totals_per_token(const Observed& observed,
                                                           const Grouping& by);
 
+// Adds up rows of command buffers; what one of them does not say is absent.
+void add_up(ObservedBuffer& sum, const ObservedBuffer& more);
+
 // Command buffers of one label and phase together, most time first. `step` is one of that phase;
 // what one of them does not say is absent.
 [[nodiscard]] std::vector<ObservedBuffer> buffer_totals(const Observed& observed);

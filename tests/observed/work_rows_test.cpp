@@ -305,6 +305,26 @@ TEST(WorkRows, HaveOpLayerAndStepOfTheMarksAroundThem) {
   EXPECT_THAT(names, ElementsAre("layer 0", "layer 0: NORM", "layer 1", "layer 1: FFN"));
 }
 
+// Between two ops of the second token, and before anything was computed.
+TEST(WorkRows, InNoOpAreOfTheTokenThatTheyWereSentIn) {
+  Timeline timeline = marked_timeline();
+  Command loose;
+  loose.name = "outside";
+  for (const double sent : {1.0, 12.0}) {
+    timeline.processes[0].commands.push_back({0, loose, sent, {}});
+  }
+  timeline.processes[0].op_scopes.erase(timeline.processes[0].op_scopes.begin(),
+                                        timeline.processes[0].op_scopes.begin() + 1);
+  for (auto& one : timeline.processes[0].submissions) one.buffers[0].commands[0].scope.reset();
+  for (auto& one : timeline.processes[0].commands) one.command.scope.reset();
+  align(timeline);
+  std::map<Phase, std::int64_t> calls;
+  for (const ObservedOp& op : observed_of(timeline).ops) {
+    if (op.kernel == "outside") calls[op.phase] += op.calls.value_or(0);
+  }
+  EXPECT_EQ(calls, (std::map<Phase, std::int64_t>{{Phase::unknown, 1}, {Phase::decode, 1}}));
+}
+
 // The device's own probe saw the same work, and a kernel that the engine does not mark.
 TEST(WorkRows, OfADevicesProbeHaveTheMarksOfTheSameDispatches) {
   const std::vector<std::string> marks{"a", "b", "a", "b"};
