@@ -91,6 +91,13 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   made.hints = hints_of(evidence, options.bands);
   made.checklist = checklist_of(evidence, options, made.findings);
   made.doubts = evidence.doubts;
+  // Of profiles: nothing else tells how often the device was waited for.
+  const bool told = evidence.gate || counted(evidence, "syncs") || counted(evidence, "barriers");
+  if (made.findings.empty() && !told && !evidence.after.works.empty()) {
+    made.doubts.emplace_back(
+        "barriers, syncs, submits and copies are not compared: they are not counted in these files "
+        "(weir gate, weir ab and weir run count them)");
+  }
   if (evidence.gate && evidence.gate->cell != verdict::Outcome::pass) {
     made.verdict = verdict::to_string(evidence.gate->cell);
     made.reason = safe(evidence.gate->reason);

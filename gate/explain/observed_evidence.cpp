@@ -216,6 +216,53 @@ void say_what_is_not_judged(Evidence& evidence) {
   }
 }
 
+// Seconds of a token, of the steps that have a time.
+std::optional<double> seconds_of_token(const Observed& observed) {
+  double seconds = 0, tokens = 0;
+  for (const observed::ObservedStep& step : observed.steps) {
+    if (step.phase != Phase::decode || !step.seconds) continue;
+    seconds += *step.seconds;
+    tokens += static_cast<double>(step.tokens.value_or(1));
+  }
+  return tokens > 0 ? std::optional(seconds / tokens) : std::nullopt;
+}
+
+// An op is slower beside the others; where all of them are, or what lies between them is, none
+// stands out. Of device twins, whose ops have no times, a token's tell nothing.
+void say_that_tokens_are_slower(const Observed& before, const Observed& after, Evidence& evidence) {
+  constexpr double k_apart = 1.2;
+  const auto timed = [](const Side& side) {
+    return std::ranges::any_of(side.works, [](const Work& work) { return bool(work.seconds); });
+  };
+  const auto a = seconds_of_token(before), b = seconds_of_token(after);
+  if (!timed(evidence.before) || !timed(evidence.after) || !a || !b) return;
+  if (std::min(*a, *b) <= 0 || std::max(*a, *b) / std::min(*a, *b) < k_apart) return;
+  evidence.doubts.push_back(
+      fmt::format("a token took {}, then {}: judged is only what changed "
+                  "beside the other ops (weir compare has all times)",
+                  unit::show_duration(*a), unit::show_duration(*b)));
+}
+
+// Work in no step is that of no token: how often it ran is told, where that differs.
+void say_what_is_in_no_step(const Observed& before, const Observed& after, const Shared& shared,
+                            Evidence& evidence) {
+  if (!shared.decoding) return;
+  const auto calls = [](const Observed& observed) {
+    std::int64_t sum = 0;
+    for (const ObservedOp& op : observed.ops) {
+      if (op.phase == Phase::unknown && is_device_work(op) && !op.covers_others) {
+        add_capped(sum, op.calls.value_or(0));
+      }
+    }
+    return sum;
+  };
+  const std::int64_t a = calls(before), b = calls(after);
+  if (a == b) return;
+  evidence.doubts.push_back(fmt::format(
+      "work of no token and no prompt is not compared: {} calls, then {} (weir profile --by phase)",
+      a, b));
+}
+
 // What the documents themselves say is doubtful.
 void add_warnings(const Observed& before, const Observed& after, Evidence& evidence) {
   constexpr std::size_t k_most = 8;  // of a side
@@ -314,6 +361,8 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
         "{}: its rows of category {} have no counterpart in the other format: not compared", side,
         fmt::join(*alone, ", ")));
   }
+  say_what_is_in_no_step(before, after, shared, evidence);
+  say_that_tokens_are_slower(before, after, evidence);
   add_warnings(before, after, evidence);
   add_buffers(before, after, evidence);
   say_what_is_not_judged(evidence);
