@@ -209,17 +209,18 @@ void EngineCall::take_over(RunRecord& record, const sys::Finished& finished) con
       record.took = {took->waits, took->preemptions, took->minor_faults, took->major_faults};
     }
   }
-  if (finished.left_behind > 0) {
+  if (container_ != nullptr) {
+    // Known of docker, podman or srun, and not of the engine; so is what of these still runs for a
+    // moment.
+    record.cpu_seconds.reset();
+    record.peak_rss_bytes.reset();
+    record.machine.major_faults.reset();
+  } else if (finished.left_behind > 0) {
     record.warnings.push_back(fmt::format("the engine left {} running, which weir ended",
                                           finished.left_behind == 1
                                               ? std::string("a process")
                                               : fmt::format("{} processes", finished.left_behind)));
   }
-  if (container_ == nullptr) return;
-  // Known of docker, podman or srun, and not of the engine.
-  record.cpu_seconds.reset();
-  record.peak_rss_bytes.reset();
-  record.machine.major_faults.reset();
 }
 
 std::optional<std::string> EngineCall::failure(const sys::Finished& finished) const {
