@@ -176,13 +176,15 @@ void drop_times(Evidence& evidence, const std::function<bool(const Work&)>& want
   }
 }
 
-// Times that differ by a fifth and more, and are too few to be judged: weir compare shows them.
-void say_what_is_not_judged(Evidence& evidence) {
+// Times that differ by a fifth and more.
+bool apart(double a, double b) {
   constexpr double k_apart = 1.2;
+  return a > 0 && b > 0 && std::max(a, b) / std::min(a, b) >= k_apart;
+}
+
+// Times apart that are too few to be judged: weir compare shows them.
+void say_what_is_not_judged(Evidence& evidence) {
   constexpr std::size_t k_enough_samples = 4, k_enough_works = 5;
-  const auto apart = [](double a, double b) {
-    return a > 0 && b > 0 && std::max(a, b) / std::min(a, b) >= k_apart;
-  };
   for (const auto& [name, before] : evidence.before.metrics) {
     const auto after = evidence.after.metrics.find(name);
     if (after == evidence.after.metrics.end() || before.samples.empty()) continue;
@@ -230,13 +232,11 @@ std::optional<double> seconds_of_token(const Observed& observed) {
 // An op is slower beside the others; where all of them are, or what lies between them is, none
 // stands out. Of device twins, whose ops have no times, a token's tell nothing.
 void say_that_tokens_are_slower(const Observed& before, const Observed& after, Evidence& evidence) {
-  constexpr double k_apart = 1.2;
   const auto timed = [](const Side& side) {
     return std::ranges::any_of(side.works, [](const Work& work) { return bool(work.seconds); });
   };
   const auto a = seconds_of_token(before), b = seconds_of_token(after);
-  if (!timed(evidence.before) || !timed(evidence.after) || !a || !b) return;
-  if (std::min(*a, *b) <= 0 || std::max(*a, *b) / std::min(*a, *b) < k_apart) return;
+  if (!timed(evidence.before) || !timed(evidence.after) || !a || !b || !apart(*a, *b)) return;
   evidence.doubts.push_back(
       fmt::format("a token took {}, then {}: judged is only what changed "
                   "beside the other ops (weir compare has all times)",
