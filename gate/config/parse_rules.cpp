@@ -266,6 +266,12 @@ void parse_gate(const Node& node, Parsing& parsing) {
                "request does not have any more.",
                "warn"},
               gate.fail_on_removed, OneOf{k_policies});
+  fields.read({"comment",
+               "When weir post makes a comment on the pull request: changed (unless the verdict is "
+               "a pass and no rule is edited), always or never. A comment that is there is edited, "
+               "except with never.",
+               "always"},
+              gate.comment, OneOf{verdict::k_comments});
   fields.read({"accept_own",
                "Let the author of a pull request accept its changes by /weir accept, where the "
                "target branch says so.",

@@ -425,6 +425,8 @@ class Rules {
         Effect::changed);
     flag("on_inconclusive", a.fail_on_inconclusive, b.fail_on_inconclusive, false, "warn", "fail");
     flag("on_removed", a.fail_on_removed, b.fail_on_removed, false, "warn", "fail");
+    one("comment", std::string(name_of(verdict::k_comments, a.comment)),
+        std::string(name_of(verdict::k_comments, b.comment)), Effect::changed);
     flag("accept_own", a.accept_own, b.accept_own, true);
     flag("confirm", a.confirms, b.confirms, true);
     one("confirm", a.confirm.value_or(""), b.confirm.value_or(""), Effect::changed);

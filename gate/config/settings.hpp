@@ -5,7 +5,7 @@
 
 #include "gate/explain/rules.hpp"
 #include "gate/profile/served.hpp"
-#include "gate/verdict/limits.hpp"
+#include "gate/verdict/verdict.hpp"
 
 namespace weir::config {
 
@@ -210,6 +210,7 @@ struct GateSettings {
   bool fail_on_inconclusive = false;
   // What the rules of a commit hold and the pull request has no more: a fail, else only told.
   bool fail_on_removed = true;
+  verdict::Comment comment = verdict::Comment::changed;
   bool accept_own = false;  // the author of a pull request may accept what it changes
   // A drop that stored samples suggest is confirmed by pairs beside this REF's base before it
   // fails; absent: the branch a pull request is to be merged into, where a CI system names it.

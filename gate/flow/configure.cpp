@@ -106,6 +106,7 @@ std::set<std::string> names_of(const std::vector<config::Cell>& cells) {
 verdict::Policy policy_of(const config::GateSettings& gate) {
   verdict::Policy policy;
   policy.fail_on_inconclusive = gate.fail_on_inconclusive;
+  policy.comment = gate.comment;
   policy.stored_level = gate.stored_level;
   policy.false_alarm = gate.false_alarm;
   policy.missed = gate.missed;

@@ -250,6 +250,7 @@ GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
   }
   gate.counts_only = policy.counts_only;
   gate.fail_on_inconclusive = policy.fail_on_inconclusive;
+  gate.comment = policy.comment;
   gate.not_judged = not_judged(cells, policy);
   gate.decision_rule = decision_rule(cells, policy);
   gate.profiling_cost = typical_cost(cells);

@@ -318,6 +318,8 @@ void fields(Fields& io, GateVerdict& gate) {
   io.always("not_compared", gate.not_compared, "not_compared");
   io.always("unjudged", gate.unjudged);
   io.always("fail_on_inconclusive", gate.fail_on_inconclusive);
+  io.unless("comment", Named{gate.comment, k_comments, "has a comment that is not known"},
+            Comment::changed);
   io.always("not_judged", gate.not_judged);
   io.always("notes", gate.notes);
   io.always("decision_rule", gate.decision_rule);

@@ -28,6 +28,12 @@ enum class ExitCode {
   interrupted = 130
 };
 
+// When a post of a verdict makes a comment on its pull request (gate.comment). A comment that is
+// there is edited, except with `never`. `changed`: unless the verdict is a pass that needs no
+// reader.
+enum class Comment { changed, always, never };
+inline constexpr auto k_comments = names_in_order<Comment>("changed", "always", "never");
+
 // A kernel or op whose number changed. Absent on a side: it did not occur there.
 struct Changed {
   std::string name;
@@ -260,6 +266,7 @@ struct GateVerdict {
   // judged.
   std::optional<std::string> unjudged{};
   bool fail_on_inconclusive = false;  // what is not decided fails here
+  Comment comment = Comment::changed;
   // What the first line of every report has to admit, ready to show: "throughput not decided in
   // 31 of 40 cells", "12 cells new", "3 skipped: no probe".
   std::vector<std::string> not_judged;
@@ -274,6 +281,7 @@ struct GateVerdict {
 struct Policy {
   bool require_baseline = false;  // a missing exact baseline is an error (exit 3)
   bool fail_on_inconclusive = false;
+  Comment comment = Comment::changed;
   double stored_level = 0.05;
   double assumed_session_sd = 0.03;  // of log rate from run to run, before any are stored
   bool counts_only = false;

@@ -100,6 +100,7 @@ TEST(Errors, NameTheSectionThatIsWrong) {
       {"gate: {false_alarm: 0.5}\n", "10:21", "between 0 and 0.5"},
       {"gate: {missed: nan}\n", "10:16", "between 0 and 0.5"},
       {"gate: {on_inconclusive: maybe}\n", "10:25", "known here: warn, fail"},
+      {"gate: {comment: no}\n", "10:17", "known here: changed, always, never"},
       {"gate: {confirm: --upload-pack=x}\n", "10:17", "a REF of git (origin/main), true or false"},
       {"gate: {cache: true}\n", "10:8", "unknown key \"cache\" in gate"},
       {"gate: {budget: 0s}\n", "10:16", "more than nothing"},

@@ -115,6 +115,7 @@ TEST(Rules, EachSettingOfTheGateKnowsWhichWayIsLooser) {
       {"{budget: 1m}", "gate.budget: 10 m 0 s → 1 m 0 s: looser"},
       {"{runs: 3}", "gate.runs: 10 → 3: looser"},
       {"{on_inconclusive: fail}", "gate.on_inconclusive: warn → fail: tighter"},
+      {"{comment: never}", "gate.comment: changed → never: changed"},
       {"{accept_own: true}", "gate.accept_own: off → on: looser"},
       {"{repeats: 1}", "gate.repeats: 3 → 1: changed"},
   };

@@ -74,6 +74,7 @@ gate:
   repeats: 5
   stored_level: 0.1
   on_inconclusive: fail
+  comment: never
   confirm: origin/main
 )";
 
@@ -161,6 +162,7 @@ TEST(Settings, HoldEverythingThatWasWritten) {
   EXPECT_EQ(settings->gate.runs, 12);
   EXPECT_EQ(settings->gate.repeats, 5);
   EXPECT_TRUE(settings->gate.fail_on_inconclusive);
+  EXPECT_EQ(settings->gate.comment, verdict::Comment::never);
   EXPECT_EQ(settings->gate.confirm, "origin/main");
 }
 
@@ -186,6 +188,7 @@ TEST(Settings, HaveDefaultsForWhatIsLeftOut) {
   EXPECT_EQ(settings->gate.runs, 10);
   EXPECT_EQ(settings->gate.repeats, 3);
   EXPECT_FALSE(settings->gate.fail_on_inconclusive);
+  EXPECT_EQ(settings->gate.comment, verdict::Comment::changed);
   EXPECT_TRUE(settings->gate.confirms);
   EXPECT_EQ(settings->gate.confirm, std::nullopt);
   EXPECT_TRUE(settings->limits.empty());

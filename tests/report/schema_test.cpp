@@ -92,6 +92,7 @@ TEST(Schema, DescribesEveryKeyThatWeirWritesAndNoOther) {
   const Json schema = schema_json();
   auto red = fixtures::red();
   red.options = {{"--out", "perf"}};
+  red.comment = verdict::Comment::never;
   red.cells[3].requests = 1;
   red.cells[3].latencies = {0, 20'000, 100'000};
   red.cells[3].batches = {{1, 4, 12}};

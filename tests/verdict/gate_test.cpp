@@ -244,6 +244,20 @@ TEST(VerdictJson, ComesBackAsItWas) {
   EXPECT_EQ(dump_json(write_fields(*back), 1), dump_json(json, 1));
 }
 
+TEST(VerdictJson, SaysWhenAPostMakesACommentWhereThatIsNotTheDefault) {
+  Json json = write_fields(full_gate());
+  EXPECT_FALSE(json.contains("comment"));
+  EXPECT_EQ(read_fields<GateVerdict>(json, "verdict")->comment, Comment::changed);
+  Policy policy;
+  policy.comment = Comment::never;
+  const GateVerdict gate = judge_gate(full_gate().cells, policy);
+  json = write_fields(gate);
+  EXPECT_EQ(json["comment"], "never");
+  EXPECT_EQ(read_fields<GateVerdict>(json, "verdict")->comment, Comment::never);
+  json["comment"] = "loudly";
+  EXPECT_FALSE(read_fields<GateVerdict>(json, "verdict"));
+}
+
 TEST(VerdictJson, KeepsFourHundredRequestsOfAServerTheSlowestAmongThem) {
   GateVerdict gate = full_gate();
   std::vector<std::int64_t>& latencies = gate.cells[0].latencies;
