@@ -188,6 +188,10 @@ Result<std::string> run_url_of(const Job& job, const PostOptions& words,
   return publish::run_url_of(server, event.repository, event.run);
 }
 
+std::optional<verdict::Comment> comment_of(const PostOptions& words) {
+  return value_of(verdict::k_comments, words.comment);
+}
+
 // A verdict, or that there is none.
 struct Said {
   std::optional<verdict::GateVerdict> gate;
@@ -202,7 +206,8 @@ Result<Said> said_of(const Job& job, const PostOptions& words, const publish::Ev
   // A workflow run that left no verdict is something to tell; a name that is typed wrong is not.
   if (!words.missing_verdict && !event.conclusion) return tl::unexpected(gate.error());
   notes.push_back(fmt::format("not measured: {}", gate.error().message));
-  Said said{{}, {words.missing_verdict.value_or(""), event.conclusion, event.sha}};
+  Said said{{},
+            {words.missing_verdict.value_or(""), event.conclusion, event.sha, comment_of(words)}};
   if (said.none.why.empty() && file) said.none.why = "what the run left is no verdict";
   return said;
 }
@@ -214,10 +219,10 @@ publish::Texts texts_of(const Said& said, const PostOptions& words, const publis
   style.verbs = report_hints();
   if (!event.run_url.empty()) style.run_url = event.run_url;
   if (!said.gate) return publish::not_measured(said.none, style);
-  return publish::texts_of(
-      *said.gate, style,
-      {event.conclusion, event.from_fork, words.judged_here, event.of_pull_request, wrong_rules},
-      event, publish::gate_name(words.name));
+  return publish::texts_of(*said.gate, style,
+                           {event.conclusion, event.from_fork, words.judged_here,
+                            event.of_pull_request, wrong_rules, comment_of(words)},
+                           event, publish::gate_name(words.name));
 }
 
 // What was posted, in words and as weir.post/1.

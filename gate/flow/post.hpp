@@ -60,6 +60,7 @@ struct PostOptions {
   GithubOptions access;
   std::optional<std::int64_t> pull_request;
   std::optional<std::string> missing_verdict;
+  std::string comment;  // of verdict::k_comments, in place of gate.comment; "": as that says
   publish::PostOptions parts;
   // The verdict was made in this job from a fork's records (weir gate --from RUN --rules-from
   // BASE).

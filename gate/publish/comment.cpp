@@ -42,17 +42,18 @@ class CommentPoster final : public Poster {
       part_.reason = "no pull request is known";
       return;
     }
+    if (job_.texts.reach == Texts::Reach::nothing) return;
     if (const auto begun = begin(); !begun) fail_with(begun.error());
   }
 
   void look() override {
     // One more look after an edit is enough: it is the newest of those that race that has to stay.
-    if (!created_) unsettled_ = false;
+    if (!created_ && posted()) unsettled_ = false;
     ++looks_;
     const auto looked = look_again();
-    // What was posted before the look stands all the same.
-    if (!looked && posted()) {
-      part_.warnings.push_back("whether another poster left a second comment is not known: " +
+    // What was posted before the look, or had no need to be, stands all the same.
+    if (!looked && (posted() || !may_create())) {
+      part_.warnings.push_back("whether another poster left a comment is not known: " +
                                looked.error().message);
       unsettled_ = false;
       return;
@@ -66,6 +67,9 @@ class CommentPoster final : public Poster {
       part.outcome = Part::Outcome::failed;
       part.reason = lost_->message;
     }
+    if (part.outcome == Part::Outcome::left_out && part.reason.empty()) {
+      part.reason = job_.texts.reach_reason;
+    }
     return part;
   }
 
@@ -74,6 +78,8 @@ class CommentPoster final : public Poster {
     return part_.outcome != Part::Outcome::left_out && part_.outcome != Part::Outcome::failed;
   }
 
+  [[nodiscard]] bool may_create() const { return job_.texts.reach == Texts::Reach::create; }
+
   Result<void> begin() {
     WEIR_TRY(const std::vector<Seen> seen, marked());
     WEIR_TRY(const bool there, settle_on(seen));
@@ -81,11 +87,10 @@ class CommentPoster final : public Poster {
       unsettled_ = part_.outcome == Part::Outcome::edited;
       return {};
     }
-    if (job_.texts.only_edit_comment) {
-      part_.reason = "nothing was measured, and there is no comment that says otherwise";
-      return {};
-    }
-    return create();
+    if (may_create()) return create();
+    // An older poster may be about to make one that this one's word belongs into.
+    unsettled_ = true;
+    return {};
   }
 
   Result<void> look_again() {
@@ -99,7 +104,7 @@ class CommentPoster final : public Poster {
       return {};
     }
     // Whoever removed it left no other one; or the answer was lost and the comment never made.
-    if ((lost_ && looks_ < 2) || creations_ >= k_most_creations) return {};
+    if (!may_create() || (lost_ && looks_ < 2) || creations_ >= k_most_creations) return {};
     return create();
   }
 

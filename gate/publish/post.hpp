@@ -24,8 +24,10 @@ struct Texts {
   std::string comment;  // Markdown, at most report::k_comment_limit bytes
   report::CheckText check;
   report::StatusText status;
-  // An earlier comment is edited, a new one is not made: nothing was measured, and nobody waits.
-  bool only_edit_comment = false;
+  // How far the comment may go, and why no further; "": it may.
+  enum class Reach { create, edit, nothing };
+  Reach reach = Reach::create;
+  std::string reach_reason{};
 };
 
 struct PostOptions {
@@ -65,11 +67,14 @@ struct MeasuredBy {
   bool fork = false;         // it ran a fork's code, and may have written any verdict
   bool judged_here = false;  // of a fork's records, by the base's rules, where no code of it ran
   bool of_pull_request = false;
-  std::string wrong_rules{};  // why_not_rules_of_base()
+  std::string wrong_rules{};                  // why_not_rules_of_base()
+  std::optional<verdict::Comment> comment{};  // asked for by who posts, in place of the rules'
 };
-// A verdict's comment, check and status. No verdict is shown as a success of a run that did not end
-// well, of a fork's that was not judged again, or, where it is for a base, by any other rules than
-// the base's. What else `/weir accept` could take is offered with its code.
+// A verdict's comment, check and status. Whether a comment is made is decided here for all who
+// post: by gate.comment of the rules, where they are the base's, else as by its default. No verdict
+// is shown as a success of a run that did not end well, of a fork's that was not judged again, or,
+// where it is for a base, by any other rules than the base's. What else `/weir accept` could take
+// is offered with its code.
 [[nodiscard]] Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
                              const MeasuredBy& run, const Target& target = {},
                              const std::string& gate_name = std::string(k_default_gate));
@@ -78,6 +83,7 @@ struct NotMeasured {
   std::string why;                        // hostile text; "": told from the conclusion
   std::optional<std::string> conclusion;  // of the workflow run that should have measured
   std::string sha;
+  std::optional<verdict::Comment> comment{};  // asked for by who posts
 };
 // Of a run that left no verdict: "not measured", never a success.
 [[nodiscard]] Texts not_measured(const NotMeasured& what, const report::MarkdownStyle& style);

@@ -37,13 +37,9 @@ Ended ended_as(const std::optional<std::string>& conclusion) {
   return {"", "the run has not ended", true};
 }
 
-// Why a green of this run counts for nothing; "" where it counts.
-std::string why_not_counted(const verdict::GateVerdict& gate, const MeasuredBy& run,
+// Why these are not the base's rules; "" where they are, or where there is no base.
+std::string why_not_by_base(const verdict::GateVerdict& gate, const MeasuredBy& run,
                             const Target& target) {
-  if (run.conclusion.value_or("success") != "success") {  // it failed or was stopped
-    return fmt::format("the workflow run that measured this ended as {}",
-                       run.conclusion->empty() ? "not ended" : *run.conclusion);
-  }
   if (run.fork && !run.judged_here) {
     return "a fork's own run measured and judged this, and it was not judged again";
   }
@@ -55,6 +51,26 @@ std::string why_not_counted(const verdict::GateVerdict& gate, const MeasuredBy& 
     return "judged by the pull request's own rules, not by the base's (weir gate --rules-from)";
   }
   return run.wrong_rules;
+}
+
+// Why a green of this run counts for nothing; "" where it counts.
+std::string why_not_counted(const verdict::GateVerdict& gate, const MeasuredBy& run,
+                            const Target& target) {
+  if (run.conclusion.value_or("success") != "success") {  // it failed or was stopped
+    return fmt::format("the workflow run that measured this ended as {}",
+                       run.conclusion->empty() ? "not ended" : *run.conclusion);
+  }
+  return why_not_by_base(gate, run, target);
+}
+
+void limit_reach(Texts& texts, verdict::Comment comment, bool needs_a_reader) {
+  if (comment == verdict::Comment::never) {
+    texts.reach = Texts::Reach::nothing;
+    texts.reach_reason = "comment: never";
+  } else if (comment == verdict::Comment::changed && !needs_a_reader) {
+    texts.reach = Texts::Reach::edit;
+    texts.reach_reason = "a pass, and there is no comment that says otherwise";
+  }
 }
 
 // What `/weir accept` could take of it, as it stands in the check run, and the line to copy.
@@ -75,10 +91,8 @@ Offer offer_of(const verdict::GateVerdict& gate, const Target& target, const std
   return offer;
 }
 
-}  // namespace
-
-Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
-               const MeasuredBy& run, const Target& target, const std::string& gate_name) {
+Texts verdict_texts(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
+                    const MeasuredBy& run, const Target& target, const std::string& gate_name) {
   Texts texts;
   // Under limits that leave room for the marker before them and notes of ours.
   report::MarkdownStyle shorter = style;
@@ -120,6 +134,20 @@ Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& st
   return texts;
 }
 
+}  // namespace
+
+Texts texts_of(const verdict::GateVerdict& gate, const report::MarkdownStyle& style,
+               const MeasuredBy& run, const Target& target, const std::string& gate_name) {
+  Texts texts = verdict_texts(gate, style, run, target, gate_name);
+  // A verdict that anybody may have written, or by a pull request's own rules, silences nothing.
+  const bool by_base = why_not_by_base(gate, run, target).empty();
+  const verdict::Comment rule = by_base ? gate.comment : verdict::Comment::changed;
+  const bool needs_a_reader = gate.verdict != verdict::Outcome::pass ||
+                              texts.check.conclusion != "success" || !gate.proposals.empty();
+  limit_reach(texts, run.comment.value_or(rule), needs_a_reader);
+  return texts;
+}
+
 Texts not_measured(const NotMeasured& what, const report::MarkdownStyle& style) {
   const Ended ended = ended_as(what.conclusion);
   const std::string why = what.why.empty() ? std::string(ended.words) : what.why;
@@ -142,7 +170,11 @@ Texts not_measured(const NotMeasured& what, const report::MarkdownStyle& style) 
   texts.check = {ended.conclusion == "cancelled" ? "cancelled" : "failure", plain, body, {}};
   texts.status = {"error", report::one_line(plain, 140)};
   // A run that was skipped or waits is no news; an earlier verdict of another commit is.
-  texts.only_edit_comment = ended.quiet;
+  if (ended.quiet) {
+    texts.reach = Texts::Reach::edit;
+    texts.reach_reason = "nothing was measured, and there is no comment that says otherwise";
+  }
+  limit_reach(texts, what.comment.value_or(verdict::Comment::changed), true);
   return texts;
 }
 

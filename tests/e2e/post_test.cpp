@@ -100,6 +100,26 @@ TEST_F(PostVerb, LeavesOneOfEachAndEditsThemOnARerun) {
   });
 }
 
+TEST_F(PostVerb, OfAPassMakesNoCommentUnlessTheRulesOrTheCommandLineSaySo) {
+  verdict::GateVerdict green = gate_with(8, 0);
+  verdict("green.json", green);
+  green.comment = verdict::Comment::always;
+  verdict("always.json", green);
+  Ended ended = post({"green.json"}, runner());
+  EXPECT_THAT(ended.out, HasSubstr("comment        left out    a pass, and there is no comment"));
+  EXPECT_THAT(ended.out, HasSubstr("check run      created")) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("commit status  created"));
+  EXPECT_TRUE(comments().empty());
+  ended = post({"always.json", "--comment", "never"}, runner());
+  EXPECT_THAT(ended.out, HasSubstr("comment        left out    comment: never")) << ended.err;
+  EXPECT_TRUE(comments().empty());
+  ended = post({"always.json"}, runner());
+  EXPECT_EQ(comments().size(), 1U) << ended.out << ended.err;
+  ended = post({"green.json", "--comment", "always", "--name", "gpu"}, runner());
+  EXPECT_EQ(comments().size(), 2U) << ended.out << ended.err;
+  EXPECT_EQ(post({"green.json", "--comment", "seldom"}, runner()).exit_code, 2);
+}
+
 TEST_F(PostVerb, OfAForksRunFindsThePullRequestAndPostsWhatTheArtifactSays) {
   const Json fork = {{"full_name", "someone/fork"}};
   server_.store([&](tests::GithubStore& store) {

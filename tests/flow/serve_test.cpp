@@ -231,6 +231,19 @@ TEST_F(Posting, SaysWhatWasJudgedWhereTheCommandLineSays) {
                                                    "o/r: commit status created"));
 }
 
+TEST_F(Posting, OfAPassMakesNoCommentUnlessTheFoldersRulesSaySo) {
+  verdict::GateVerdict passed;
+  passed.verdict = verdict::Outcome::pass;
+  passed.cells.emplace_back();
+  passed.totals["pass"] = 1;
+  post([&](Poster& poster) { poster.announce({"engine", std::string(40, 'a'), 7}, passed); });
+  EXPECT_THAT(
+      said_, testing::UnorderedElementsAre("o/r: check run created", "o/r: commit status created"));
+  passed.comment = verdict::Comment::always;
+  post([&](Poster& poster) { poster.announce({"nightly", std::string(40, 'a'), 7}, passed); });
+  EXPECT_EQ(github_.comments(7).size(), 1U);
+}
+
 TEST_F(Posting, OfTwoProjectsNeverTakesTheOthersPlace) {
   verdict::GateVerdict passed;
   passed.verdict = verdict::Outcome::pass;

@@ -135,14 +135,69 @@ TEST_F(Post, OfTwoGatesLeavesACommentOfEach) {
   EXPECT_EQ(store_.statuses(k_sha).size(), 2U);
 }
 
+Texts texts_reaching(Texts::Reach reach, const std::string& words) {
+  Texts texts = texts_saying(words);
+  texts.reach = reach;
+  texts.reach_reason = "nobody needs it";
+  return texts;
+}
+
 TEST_F(Post, ThatOnlyEditsMakesNoNewComment) {
   StoreApi api(store_);
-  Texts texts = texts_saying("not measured");
-  texts.only_edit_comment = true;
-  EXPECT_EQ(post(api, texts)[0].outcome, Outcome::left_out);
+  const Texts texts = texts_reaching(Texts::Reach::edit, "green");
+  const auto parts = post(api, texts);
+  EXPECT_EQ(parts[0].outcome, Outcome::left_out);
+  EXPECT_EQ(parts[0].reason, "nobody needs it");
+  EXPECT_EQ(parts[1].outcome, Outcome::created);
+  EXPECT_EQ(parts[2].outcome, Outcome::created);
   EXPECT_TRUE(store_.comments(7).empty());
-  post("red");
-  EXPECT_EQ(post(api, texts, {2, 1})[0].outcome, Outcome::edited);
+  post("red", {2, 1});
+  const Part edited = post(api, texts, {3, 1})[0];
+  EXPECT_EQ(edited.outcome, Outcome::edited);
+  EXPECT_EQ(edited.reason, "");
+  EXPECT_THAT(comment(), HasSubstr("green"));
+  EXPECT_EQ(post(api, texts, {1, 1})[0].outcome, Outcome::superseded);
+}
+
+TEST_F(Post, ThatOnlyEditsMakesNoNewCommentWhereTheOneThatItEditedIsGone) {
+  post("red", {1, 1});
+  StoreApi api(store_);
+  const Texts texts = texts_reaching(Texts::Reach::edit, "green");
+  const auto parts = publish::post(api, target_of({2, 1}), texts, k_comment_only, [&](double) {
+    for (const Json& one : store_.comments(7)) {
+      (void)api.call(
+          {.method = "DELETE",
+           .path = fmt::format("/repos/o/r/issues/comments/{}", one["id"].get<std::int64_t>())});
+    }
+  });
+  EXPECT_EQ(parts[0].outcome, Outcome::edited);
+  EXPECT_TRUE(store_.comments(7).empty());
+}
+
+// An older run's poster comes a little later, and finds no comment that is newer.
+TEST_F(Post, ThatOnlyEditsCorrectsTheCommentThatAnOlderRunMakesMeanwhile) {
+  StoreApi api(store_);
+  const Texts texts = texts_reaching(Texts::Reach::edit, "green");
+  int waits = 0;
+  const auto parts = publish::post(api, target_of({2, 1}), texts, k_comment_only, [&](double) {
+    if (++waits == 2) post("red", {1, 1}, k_comment_only);
+  });
+  EXPECT_EQ(parts[0].outcome, Outcome::edited);
+  ASSERT_EQ(store_.comments(7).size(), 1U);
+  EXPECT_THAT(comment(), HasSubstr("green"));
+}
+
+TEST_F(Post, ThatIsToLeaveCommentsAloneAsksForNone) {
+  post("red", {1, 1});
+  StoreApi api(store_);
+  const auto parts = post(api, texts_reaching(Texts::Reach::nothing, "green"), {2, 1});
+  EXPECT_EQ(parts[0].outcome, Outcome::left_out);
+  EXPECT_EQ(parts[0].reason, "nobody needs it");
+  EXPECT_EQ(parts[1].outcome, Outcome::edited);
+  EXPECT_THAT(comment(), HasSubstr("red"));
+  for (const ApiRequest& request : api.seen) {
+    EXPECT_THAT(request.path, Not(HasSubstr("comments"))) << "a token may not even read them";
+  }
 }
 
 TEST_F(Post, WithoutAPullRequestHasNoComment) {

@@ -153,8 +153,89 @@ TEST(Texts, WithoutAVerdictSayWhyNothingWasMeasured) {
     EXPECT_THAT(texts.comment, HasSubstr("not judged"));
     EXPECT_THAT(texts.check.title, StartsWith("not judged: "));
     const std::set<std::string> loud{"none", "success", "failure", "timed_out"};
-    EXPECT_NE(texts.only_edit_comment, loud.contains(conclusion.value_or("none")));
+    EXPECT_EQ(texts.reach == Texts::Reach::create, loud.contains(conclusion.value_or("none")));
   }
+}
+
+// --- gate.comment
+
+using Reach = Texts::Reach;
+using verdict::Comment;
+const MeasuredBy k_fine{.conclusion = "success", .of_pull_request = true};
+
+Reach reach_of(const verdict::GateVerdict& gate, const MeasuredBy& run = k_fine) {
+  return texts_of(gate, {}, run, k_target).reach;
+}
+verdict::GateVerdict with(Comment comment, Outcome outcome, ExitCode code = ExitCode::pass) {
+  verdict::GateVerdict gate = by_rules(gate_of(outcome, code));
+  gate.comment = comment;
+  return gate;
+}
+
+TEST(NewComments, AreMadeOfAllButAPassUnlessTheRulesSayOtherwise) {
+  const struct {
+    Outcome outcome;
+    ExitCode code;
+    Reach changed;
+  } cases[] = {
+      {Outcome::pass, ExitCode::pass, Reach::edit},
+      {Outcome::pass, ExitCode::interrupted, Reach::create},
+      {Outcome::fail, ExitCode::fail, Reach::create},
+      {Outcome::error, ExitCode::unmeasured, Reach::create},
+      {Outcome::inconclusive, ExitCode::pass, Reach::create},
+      {Outcome::inconclusive, ExitCode::inconclusive, Reach::create},
+      {Outcome::fresh, ExitCode::pass, Reach::create},
+      {Outcome::improved, ExitCode::pass, Reach::create},
+      {Outcome::accepted, ExitCode::pass, Reach::create},
+      {Outcome::skipped, ExitCode::usage, Reach::create},
+  };
+  for (const auto& one : cases) {
+    const std::string about(verdict::to_string(one.outcome));
+    EXPECT_EQ(reach_of(with(Comment::changed, one.outcome, one.code)), one.changed) << about;
+    EXPECT_EQ(reach_of(with(Comment::always, one.outcome, one.code)), Reach::create) << about;
+    EXPECT_EQ(reach_of(with(Comment::never, one.outcome, one.code)), Reach::nothing) << about;
+  }
+}
+
+TEST(NewComments, AreMadeOfAPassThatEditsTheRulesOrDoesNotCount) {
+  verdict::GateVerdict edits = with(Comment::changed, Outcome::pass);
+  edits.proposals.push_back({.what = "max_drop", .from = "5 %", .to = "20 %"});
+  EXPECT_EQ(reach_of(edits), Reach::create);
+  EXPECT_EQ(reach_of(with(Comment::changed, Outcome::pass), {"failure"}), Reach::create);
+  EXPECT_EQ(reach_of(by_rules(gate_of(Outcome::pass, ExitCode::pass, 0))), Reach::create);
+}
+
+TEST(NewComments, AreMadeByTheDefaultWhereAnybodyMayHaveWrittenTheVerdict) {
+  MeasuredBy fork = k_fine;
+  fork.fork = true;
+  const auto silent = with(Comment::never, Outcome::fail, ExitCode::fail);
+  EXPECT_EQ(reach_of(silent, fork), Reach::create);
+  fork.judged_here = true;
+  fork.conclusion = "failure";  // as a red verdict ends the run that measured it
+  EXPECT_EQ(reach_of(silent, fork), Reach::nothing);
+  MeasuredBy wrong = k_fine;
+  wrong.wrong_rules = "judged by the rules of 1234567";
+  EXPECT_EQ(reach_of(silent, wrong), Reach::create);
+  auto own_rules = silent;
+  own_rules.rules.reset();
+  EXPECT_EQ(reach_of(own_rules), Reach::create);
+}
+
+TEST(NewComments, AreMadeAsWhoPostsAsksForWhateverTheRulesSay) {
+  MeasuredBy run = k_fine;
+  run.comment = Comment::always;
+  EXPECT_EQ(reach_of(with(Comment::never, Outcome::pass), run), Reach::create);
+  run.comment = Comment::never;
+  run.wrong_rules = "judged by the rules of 1234567";
+  EXPECT_EQ(reach_of(with(Comment::always, Outcome::fail, ExitCode::fail), run), Reach::nothing);
+  const auto without = [](std::optional<Comment> comment, const char* conclusion) {
+    return not_measured({"", conclusion, "", comment}, {}).reach;
+  };
+  EXPECT_EQ(without(std::nullopt, "failure"), Reach::create);
+  EXPECT_EQ(without(Comment::always, "failure"), Reach::create);
+  EXPECT_EQ(without(Comment::never, "failure"), Reach::nothing);
+  EXPECT_EQ(without(Comment::always, "skipped"), Reach::edit) << "nobody waits for it";
+  EXPECT_EQ(without(Comment::never, "skipped"), Reach::nothing);
 }
 
 TEST(Texts, WithoutAVerdictKeepWhatIsSaidInert) {

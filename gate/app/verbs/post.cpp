@@ -7,13 +7,19 @@ namespace weir::app {
 
 namespace {
 
-// "--check" and "--no-check", of which the first is what goes without saying.
-void add_part(const Verb& verb, const std::string& name, bool& wanted) {
-  CLI::Option* with = verb->add_flag_callback(
-      "--" + name, [&wanted] { wanted = true; }, fmt::format("Post the {} (default)", name));
+// "--no-check" beside `with`.
+void add_without(const Verb& verb, const std::string& name, bool& wanted, CLI::Option* with) {
   verb->add_flag_callback(
           "--no-" + name, [&wanted] { wanted = false; }, fmt::format("Leave the {} out", name))
       ->excludes(with);
+}
+
+// "--check" and "--no-check", of which the first is what goes without saying.
+void add_part(const Verb& verb, const std::string& name, bool& wanted) {
+  add_without(
+      verb, name, wanted,
+      verb->add_flag_callback(
+          "--" + name, [&wanted] { wanted = true; }, fmt::format("Post the {} (default)", name)));
 }
 
 }  // namespace
@@ -34,7 +40,11 @@ void add_post(const Verb& verb) {
               "Name of this gate, for pull requests with several: each has its own comment");
   add_github_options(verb, words->access);
   verb.option("--run-url", words->run_url, "URL", "Page to link to (default: the workflow run)");
-  add_part(verb, "comment", words->parts.comment);
+  add_without(verb, "comment", words->parts.comment,
+              verb.option("--comment", words->comment, "",
+                          "When to make a comment (default: gate.comment of the weir.yaml that "
+                          "judged, else changed)")
+                  ->check(CLI::IsMember({"changed", "always", "never"})));
   add_part(verb, "check", words->parts.check);
   add_part(verb, "status", words->parts.status);
   verb.option("--missing-verdict", words->missing_verdict, "WHY",
