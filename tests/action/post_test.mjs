@@ -151,6 +151,16 @@ test('of a run that was attempted again the newest artifact counts, and an expir
   assert.match(run({artifacts: [artifacts[2]]}).posts[0], missing);
 });
 
+test('when a comment is made is the base\'s rules\' to say, unless the workflow does', () => {
+  assert.ok(!run({}).posts[0].includes('--comment'));
+  assert.match(run({inputs: {comment: 'never'}}).posts[0], /\|--comment=never\|--judged-here/);
+  assert.match(run({artifacts: [], inputs: {comment: 'always'}}).posts[0], /\|--comment=always\|--missing-verdict/);
+  const done = run({inputs: {comment: 'seldom'}});
+  assert.equal(done.success, false);
+  assert.match(done.log, /input "comment": "seldom" is none of changed, always, never/);
+  assert.deepEqual([done.judged, done.posts], [[], []]);
+});
+
 test('a cancelled or skipped run left no records: that is posted', () => {
   const done = run({artifacts: []});
   assert.equal(done.success, true, done.log);
