@@ -2,6 +2,7 @@
 
 #include "gate/stats/quantile.hpp"
 #include "gate/verdict/judging.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::verdict {
 namespace {
@@ -54,38 +55,102 @@ std::vector<std::string> other_code(const Cells& cells) {
                       kernels.size() == 1 ? "has" : "have")};
 }
 
+// What people call all metrics of its kind.
+std::string_view group_of(const unit::Metric& metric) {
+  switch (metric.kind) {
+    case unit::Kind::count:
+      return "counts";
+    case unit::Kind::memory:
+      return "memory";
+    case unit::Kind::quality:
+      return "quality";
+    case unit::Kind::usage:
+      return "CPU use";
+    case unit::Kind::time:
+      break;
+  }
+  const bool rate = metric.unit == unit::Unit::tokens_per_second ||
+                    metric.unit == unit::Unit::requests_per_second;
+  return rate ? "throughput" : "latency";
+}
+
+using MetricTest = std::function<bool(const CellVerdict&, const MetricVerdict&)>;
+
+// Groups of metrics of which one passes `test` while another one with a limit, of the same cell,
+// does not: the group's name would say too much.
+std::set<std::string_view> split_groups(const Cells& cells, const MetricTest& test) {
+  std::set<std::string_view> split;
+  for (const CellVerdict& cell : cells) {
+    std::set<std::string_view> in, out;
+    for (const MetricVerdict& metric : cell.metrics) {
+      const bool passes = test(cell, metric);
+      if (passes || metric.limit.any()) (passes ? in : out).insert(group_of(metric.metric));
+    }
+    std::ranges::set_intersection(in, out, std::inserter(split, split.end()));
+  }
+  return split;
+}
+
+// "throughput and latency not decided in 2 of 3 cells": a line for all that holds in the same
+// cells. `what` follows the names of those metrics for which `test` holds.
+void tell_metrics(const Cells& cells, std::string_view what, const MetricTest& test,
+                  std::vector<std::string>& lines) {
+  const std::set<std::string_view> split = split_groups(cells, test);
+  struct Name {
+    std::string name;
+    std::set<std::size_t> cells{};
+  };
+  std::vector<Name> names;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    for (const MetricVerdict& metric : cells[i].metrics) {
+      if (!test(cells[i], metric)) continue;
+      const std::string_view group = group_of(metric.metric);
+      const std::string name =
+          split.contains(group) ? unit::label(metric.metric) : std::string(group);
+      Name* known = find_named(names, name);
+      if (known == nullptr) known = &names.emplace_back(Name{name});
+      known->cells.insert(i);
+    }
+  }
+  while (!names.empty()) {
+    const std::set<std::size_t> same = names.front().cells;
+    std::vector<std::string> together;
+    for (const Name& one : names) {
+      if (one.cells == same) together.push_back(one.name);
+    }
+    std::erase_if(names, [&](const Name& one) { return one.cells == same; });
+    const std::string subject =
+        together.size() == 2 ? text::join(together, " and ") : some_of(together);
+    lines.push_back(fmt::format("{} {} {}", subject, what, in_cells(same.size(), cells.size())));
+  }
+}
+
 std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   std::vector<std::string> lines = other_code(cells);
-  const auto tell = [&](std::string_view what, const CellTest& test) {
-    if (const std::size_t some = cells_with(cells, test); some > 0) {
-      lines.push_back(fmt::format("{} {}", what, in_cells(some, cells.size())));
-    }
-  };
-  tell("throughput not decided", [](const CellVerdict& cell) {
-    return std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
-      return is_time(metric) && metric.verdict == Outcome::inconclusive;
-    });
-  });
+  tell_metrics(
+      cells, "not decided",
+      [](const CellVerdict&, const MetricVerdict& metric) {
+        return is_time(metric) && metric.verdict == Outcome::inconclusive;
+      },
+      lines);
   const std::size_t fresh = cells_with(cells, has(Outcome::fresh));
   // Where nothing at all was compared, that is said in its place.
   if (fresh > 0 && std::ranges::any_of(cells, is_compared)) {
     lines.push_back(plural(fresh, "cell") + " new");
   }
-  tell("throughput new", [](const CellVerdict& cell) {
-    return cell.verdict != Outcome::fresh &&
-           std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
-             return is_time(metric) && metric.verdict == Outcome::fresh;
-           });
-  });
-  for (const bool time : {true, false}) {
-    tell(time ? "throughput reported, not gated," : "counts reported, not gated,",
-         [&](const CellVerdict& cell) {
-           return std::ranges::any_of(cell.metrics, [&](const MetricVerdict& metric) {
-             return is_time(metric) == time && metric.limit.any() &&
-                    metric.limit.mode != Mode::gate;
-           });
-         });
-  }
+  tell_metrics(
+      cells, "new",
+      [](const CellVerdict& cell, const MetricVerdict& metric) {
+        return cell.verdict != Outcome::fresh && is_time(metric) &&
+               metric.verdict == Outcome::fresh;
+      },
+      lines);
+  tell_metrics(
+      cells, "reported, not gated,",
+      [](const CellVerdict&, const MetricVerdict& metric) {
+        return metric.limit.any() && metric.limit.mode != Mode::gate;
+      },
+      lines);
   Reasons skipped, uncounted;
   for (const CellVerdict& cell : cells) {
     if (cell.verdict == Outcome::skipped) {

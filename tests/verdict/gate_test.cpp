@@ -116,6 +116,57 @@ TEST(Gate, AdmitsWhatItDidNotJudge) {
   EXPECT_THAT(judge_gate({judge(reference(), {stored(reference())})}, {}).not_judged, IsEmpty());
 }
 
+MetricVerdict limited(const char* name, Outcome outcome, Mode mode = Mode::gate) {
+  MetricVerdict made;
+  made.metric = unit::find_metric(name).value();
+  made.limit.exact = true;  // any limit
+  made.limit.mode = mode;
+  made.verdict = outcome;
+  return made;
+}
+
+TEST(Gate, NamesInItsFirstLineNoMoreThanWhatItLeavesOpen) {
+  using enum Outcome;
+  constexpr const char* k_decode = "decode_tokens_per_second";
+  constexpr const char* k_output = "output_tokens_per_second";
+  constexpr const char* k_first = "time_to_first_token_seconds";
+  constexpr const char* k_last = "end_to_end_latency_seconds";
+  constexpr const char* k_memory = "peak_rss_bytes";
+  struct Case {
+    const char* title;
+    std::vector<std::vector<MetricVerdict>> cells;
+    std::vector<std::string> want;
+  };
+  const Case k_cases[] = {
+      {"one rate is reported and another one fails",
+       {{limited(k_decode, info, Mode::report), limited(k_output, fail)}},
+       {"decode tok/s reported, not gated, in 1 of 1 cell"}},
+      {"latencies alone are open",
+       {{limited(k_output, pass), limited(k_first, inconclusive), limited(k_last, inconclusive)}},
+       {"latency not decided in 1 of 1 cell"}},
+      {"one of two latencies is open",
+       {{limited(k_first, inconclusive), limited(k_last, fail)}},
+       {"time to first token not decided in 1 of 1 cell"}},
+      {"rates and latencies are open in the same cells",
+       {{limited(k_output, inconclusive), limited(k_first, inconclusive)}, {}},
+       {"throughput and latency not decided in 1 of 2 cells"}},
+      {"each in cells of its own",
+       {{limited(k_output, inconclusive)}, {limited(k_memory, inconclusive)}},
+       {"throughput not decided in 1 of 2 cells", "memory not decided in 1 of 2 cells"}},
+      {"memory has nothing to compare with",
+       {{limited(k_memory, fresh)}},
+       {"memory new in 1 of 1 cell"}},
+      {"one count is reported and another one fails",
+       {{limited("barriers_per_token", info, Mode::report), limited("dispatches_per_token", fail)}},
+       {"barriers/token reported, not gated, in 1 of 1 cell"}},
+  };
+  for (const Case& one : k_cases) {
+    std::vector<CellVerdict> cells;
+    for (const auto& metrics : one.cells) cells.emplace_back(cell_of(pass)).metrics = metrics;
+    EXPECT_EQ(judge_gate(cells, {}).not_judged, one.want) << one.title;
+  }
+}
+
 TEST(Gate, ThatComparedNothingSaysWhyAndJudgesNothing) {
   const GateVerdict none = judge_gate({judge(reference(), {}), judge(reference(), {})}, {});
   EXPECT_EQ(none.unjudged, "nothing was compared: no baseline is stored");
