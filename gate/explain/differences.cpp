@@ -53,6 +53,14 @@ bool called_changed(const Evidence& evidence, const std::string& name) {
   return evidence.gate && evidence.gate->changed.contains(name);
 }
 
+// Now by before, 0 where there is none. The change that a gate shows, an estimate of pairs, is not
+// always that of the two numbers beside it.
+double time_ratio(const Evidence& evidence, const std::string& name, double from, double to) {
+  const std::optional<double>& change = evidence.gate->changed.at(name).change;
+  if (change) return 1 + *change;
+  return from > 0 ? to / from : 0;
+}
+
 void add_metrics(const Evidence& evidence, Differences& made) {
   for (const auto& [name, before] : evidence.before.metrics) {
     const auto metric = metric_of(evidence, name);
@@ -78,8 +86,8 @@ void add_metrics(const Evidence& evidence, Differences& made) {
         made.counts[metric->base] = *delta;
       }
     } else if (called_changed(evidence, name)) {
-      const double from = before.value(), to = found->second.value();
-      if (from > 0 && from != to) made.times[name] = to / from;
+      const double ratio = time_ratio(evidence, name, before.value(), found->second.value());
+      if (ratio > 0 && std::isfinite(ratio) && ratio != 1) made.times[name] = ratio;
     }
     // A time that nobody judged is none: of many metrics one always differs by chance.
   }
@@ -170,7 +178,7 @@ std::optional<Rational> count_change(const Evidence& evidence, const std::string
 }
 
 std::optional<unit::Metric> metric_of(const Evidence& evidence, const std::string& name) {
-  if (called_changed(evidence, name)) return evidence.gate->changed.at(name);
+  if (called_changed(evidence, name)) return evidence.gate->changed.at(name).metric;
   return unit::find_metric(name);
 }
 

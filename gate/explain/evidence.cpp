@@ -188,7 +188,9 @@ Judgement judgement_of(const verdict::CellVerdict& cell) {
   Judgement made{cell.verdict, cell.kernels_verdict, cell.placement_verdict, {}, {}};
   if (cell.verdict != verdict::Outcome::pass) made.reason = reason_of(cell);
   for (const verdict::MetricVerdict& metric : cell.metrics) {
-    if (called_changed(metric)) made.changed[metric.metric.name] = metric.metric;
+    if (called_changed(metric)) {
+      made.changed[metric.metric.name] = {metric.metric, metric.change};
+    }
   }
   return made;
 }

@@ -40,6 +40,12 @@ struct Side {
   std::vector<Work> works;
 };
 
+// A metric that a gate called changed, and by how much it did (relative, as MetricVerdict::change).
+struct CalledChanged {
+  unit::Metric metric;
+  std::optional<double> change{};
+};
+
 // What a gate said of a cell.
 struct Judgement {
   verdict::Outcome cell = verdict::Outcome::pass;
@@ -47,7 +53,7 @@ struct Judgement {
   std::string reason;  // of the first that is not "pass", one line; "" where there is none
   // Metrics that it called changed (failed, improved or accepted), by full name: a verdict keeps
   // one number a side, from which nobody could tell it again.
-  std::map<std::string, unit::Metric> changed;
+  std::map<std::string, CalledChanged> changed;
 };
 
 struct Evidence {

@@ -117,9 +117,10 @@ std::string time_words(const Evidence& evidence, const std::string& name, double
     return metric ? unit::show(*metric, value) : fmt::format("{:g}", value);
   };
   const double percent = 100 * (ratio - 1);
-  return fmt::format("{} {} → {} ({}{:.1f} %)", metric ? unit::label(*metric) : safe(name),
+  const int digits = std::fabs(percent) >= 99.95 ? 0 : 1;  // as in the rows of reports
+  return fmt::format("{} {} → {} ({}{:.{}f} %)", metric ? unit::label(*metric) : safe(name),
                      shown(evidence.before), shown(evidence.after), percent < 0 ? "\u2212" : "+",
-                     std::fabs(percent));
+                     std::fabs(percent), digits);
 }
 
 // Some count is known on both sides: only then "unchanged" says anything.

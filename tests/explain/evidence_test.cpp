@@ -114,6 +114,15 @@ TEST(EvidenceOfAVerdict, TellsOfATimeThatTheGateFailed) {
   EXPECT_EQ(why.findings.front().kind, "time_changed");
   EXPECT_EQ(why.findings.front().headline, "decode tok/s 28.6 → 25.1 (−12.2 %), counts unchanged.");
   EXPECT_EQ(why.verdict, "fail");
+  // One change has one number: the estimate that the gate shows, not the ratio of both medians.
+  for (const auto& [change, words] :
+       {std::pair(-0.187, "decode tok/s 28.6 → 25.1 (−18.7 %), counts unchanged."),
+        std::pair(1.2, "decode tok/s 28.6 → 25.1 (+120 %), counts unchanged.")}) {
+    rate.change = change;
+    const auto shown = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+    ASSERT_EQ(shown.findings.size(), 1U);
+    EXPECT_EQ(shown.findings.front().headline, words);
+  }
   // What is done once explains no rate.
   verdict::CellVerdict beside = cell;
   beside.metrics.push_back(cell.metrics[0]);

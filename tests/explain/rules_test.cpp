@@ -65,7 +65,7 @@ TEST(Rule, SpeaksOfATimeThatTheGateFailed) {
   };
   EXPECT_FALSE(says()) << "one run a side, and nobody judged it";
   evidence.gate = Judgement{};
-  evidence.gate->changed["decode_tokens_per_second"] =
+  evidence.gate->changed["decode_tokens_per_second"].metric =
       *unit::find_metric("decode_tokens_per_second");
   EXPECT_TRUE(says());
   slower.change = Rule::Change::faster;
