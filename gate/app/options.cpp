@@ -91,7 +91,7 @@ void add_report_files(const Verb& verb, flow::ReportFiles& files) {
 }
 
 void add_measure_options(const Verb& verb, flow::MeasureOptions& wanted) {
-  wanted.resumable = true;
+  wanted.verb = verb->get_name();
   verb.optional("--resume", wanted.resume, "[RUN]",
                 "Continue an interrupted RUN (default: the newest)");
   verb.option("--runs", wanted.plan.runs, "", "Timed processes per cell (default: gate.runs)")

@@ -148,11 +148,25 @@ std::vector<profile::Profile> refused(const Measured& earlier, const Job& job,
   return list;
 }
 
+// Measures; goes on with `run` where that is an interrupted one of the same plan.
+Result<Measured> measure_on(const Job& job, const std::string& run, MeasureOptions wanted,
+                            const std::function<Result<Measured>(const MeasureOptions&)>& start) {
+  const auto begun = read_measured(job, run);
+  if (begun && begun->verb == k_accept_verb && !begun->interrupted.empty()) {
+    wanted.resume = begun->folder;
+    auto resumed = start(wanted);
+    if (resumed || resumed.error().code != Code::usage) return resumed;
+    wanted.resume.reset();
+  }
+  return start(wanted);
+}
+
 // Measures what has to be measured for it. Fails with Code::data where the run that times are taken
 // from counted something else.
 Result<Taken> take(const Job& job, const AcceptOptions& options) {
   if (options.artifact) return take_artifact(job, options);
   MeasureOptions wanted;
+  wanted.verb = k_accept_verb;
   wanted.plan.counted_processes = k_processes_that_agree;
   wanted.plan.overlapping_processes = k_processes_that_vary;
   wanted.plan.instruction_processes = wants_instructions(options) ? k_processes_that_vary : 0;
@@ -162,14 +176,19 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
       !options.run.empty() || run::newest_run(job.files(), job.asked.out).has_value();
   // Counting to accept is no run to judge or to take times from: it is kept apart.
   const Job counting = job.below("accept");
-  if (job.asked.counts_only || !have_run) {
-    wanted.plan.times = !job.asked.counts_only;
-    WEIR_TRY(Measured measured, measure(job.asked.counts_only ? counting : job, wanted));
+  const bool counts_only = job.asked.counts_only;
+  Measured earlier;
+  if (have_run && !counts_only) WEIR_SET(earlier, read_measured(job, options.run));
+  const bool begun = !earlier.interrupted.empty() && earlier.verb == k_accept_verb;
+  if (counts_only || !have_run || begun) {
+    wanted.plan.times = !counts_only;
+    const Job& place = counts_only ? counting : job;
+    WEIR_TRY(Measured measured, measure_on(place, counts_only ? "" : options.run, wanted,
+                                           [&](const auto& how) { return measure(place, how); }));
     Taken taken(measured.known);
     taken.profiles = std::move(measured.profiles);
     return taken;
   }
-  WEIR_TRY(Measured earlier, read_measured(job, options.run));
   if (!earlier.interrupted.empty()) return fail(Code::usage, "{}", earlier.interrupted);
   const bool countable = std::ranges::any_of(
       earlier.profiles, [](const profile::Profile& profile) { return !profile.counts_skipped; });
@@ -180,15 +199,22 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   }
   wanted.plan.times = false;
   std::vector<profile::Profile> out = refused(earlier, job, options.metrics);
-  WEIR_TRY(Loaded loaded, load_config(job));
-  std::erase_if(loaded.cells, [&](const config::Cell& cell) {
-    return std::ranges::count(out, cell.key, &profile::Profile::cell) > 0;
-  });
+  const auto load = [&]() -> Result<Loaded> {
+    WEIR_TRY(Loaded loaded, load_config(job));
+    std::erase_if(loaded.cells, [&](const config::Cell& cell) {
+      return std::ranges::count(out, cell.key, &profile::Profile::cell) > 0;
+    });
+    return loaded;
+  };
+  WEIR_TRY(const Loaded loaded, load());
   Taken taken(loaded.known);
   if (!loaded.cells.empty()) {
-    WEIR_TRY(
-        Measured fresh,
-        measure_loaded(std::move(loaded), counting, wanted).map_error(redacting(taken.redactor)));
+    const auto count = [&](const MeasureOptions& how) {
+      return load().and_then(
+          [&](Loaded cells) { return measure_loaded(std::move(cells), counting, how); });
+    };
+    WEIR_TRY(Measured fresh,
+             measure_on(counting, "", wanted, count).map_error(redacting(taken.redactor)));
     taken.profiles = std::move(fresh.profiles);
   }
   for (profile::Profile& profile : taken.profiles) {

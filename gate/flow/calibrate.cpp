@@ -169,7 +169,7 @@ Result<Answer> calibrate(const Job& asked, const CalibrateOptions& options) {
   wanted.plan.counts = false;
   wanted.plan.cost_pairs = k_cost_pairs;
   wanted.resume = options.resume;
-  wanted.resumable = true;
+  wanted.verb = "calibrate";
   wanted.least_pairs = static_cast<std::size_t>(options.pairs);
   WEIR_TRY(wanted.against, wanted_base(options));
   WEIR_TRY(wanted.output_places, places_of(job));

@@ -102,9 +102,11 @@ Result<Pairs> pairs_of_suspected(const Job& job, const ConfirmOptions& confirm,
   if (measured) return Pairs{alone(std::move(*measured))};
   const Error error = redacted(std::move(measured).error(), redactor);
   if (error.code == Code::interrupted) {
-    return fail(Code::interrupted,
-                "interrupted in the pairs that were to confirm a drop; go on with: --resume {}",
-                first.folder);
+    return fail(
+        Code::interrupted,
+        "interrupted in the pairs that were to confirm a drop; go on with: weir gate --resume "
+        "{} and the same options",
+        text::shell_word(first.folder));
   }
   return none("could not be confirmed in paired runs: " + text::first_line(error.message));
 }

@@ -79,6 +79,19 @@ run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wa
   return options;
 }
 
+// What is no verb of weir's names none: a run may be anybody's.
+std::string verb_of_run(JsonReader& extra) {
+  constexpr std::array<std::string_view, 3> k_others{"run", "calibrate", k_accept_verb};
+  const std::string verb = extra.optional_string("verb").value_or("");
+  return holds(k_others, verb) ? verb : "gate";
+}
+
+// The command that goes on with an interrupted run.
+std::string go_on_command(const std::string& verb, const std::string& folder) {
+  const std::string command = "weir " + verb;
+  return verb == k_accept_verb ? command : command + " --resume " + text::shell_word(folder);
+}
+
 Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptions& wanted,
                                const sys::Stop& stop) {
   const double started = job.world.clock.steady();
@@ -92,6 +105,7 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
   header.machine = ready.machine;
   header.notes = ready.loaded.known.notes;
   header.extra["counts_only"] = !wanted.plan.times;
+  if (!wanted.verb.empty()) header.extra["verb"] = wanted.verb;
   if (wanted.shard_facts) header.extra["shard"] = run::to_json(*wanted.shard_facts);
   if (ready.base) {
     header.extra["against"] = write_fields(ready.base->facts);
@@ -146,10 +160,11 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
   progress->finish();
   if (!records) {
     Error error = std::move(records).error();
-    if (wanted.resumable && (error.code == Code::interrupted || error.code == Code::io)) {
-      error.message = fmt::format("{}; what was measured is kept. Go on with: --resume {}{}",
-                                  error.code == Code::io ? error.message : "interrupted", folder,
-                                  ready.base ? " and the same --against" : "");
+    if (!wanted.verb.empty() && (error.code == Code::interrupted || error.code == Code::io)) {
+      error.message =
+          fmt::format("{}; what was measured is kept. Go on with: {} and the same options",
+                      error.code == Code::io ? error.message : "interrupted",
+                      go_on_command(wanted.verb, folder));
     }
     return tl::unexpected(std::move(error));
   }
@@ -253,7 +268,7 @@ Result<Measured> measure(const Job& job, const MeasureOptions& wanted) {
     leave_out_results(loaded);
   } else {
     WEIR_CHECK(take_results(wanted.results, loaded, whole.plan));
-    whole.resumable = false;
+    whole.verb.clear();
   }
   if (wanted.shard)
     WEIR_SET(whole.shard_facts,
@@ -297,8 +312,8 @@ void tell_interrupted(const Lacking& cells, Measured& measured) {
   if (missing > 0) {
     measured.interrupted = fmt::format(
         "{} lacks {} of {} processes of its cells: it was interrupted\n"
-        "  weir gate --resume {} goes on with it",
-        measured.folder, missing, planned, measured.folder);
+        "  {} goes on with it",
+        measured.folder, missing, planned, go_on_command(measured.verb, measured.folder));
   }
 }
 
@@ -484,6 +499,7 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
   JsonReader extra(file.header.extra, "extra");
   measured.commit = commit_of_run(file.header.extra);
   measured.counts_only = extra.optional_boolean("counts_only").value_or(false);
+  measured.verb = verb_of_run(extra);
   for (std::string& warning : file.warnings) measured.known.notes.push_back(std::move(warning));
   if (!job.asked.cells.empty()) {
     measured.some_cells = true;
@@ -504,9 +520,8 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
     measured.not_judged.emplace_back("pairs may be missing: the run was interrupted");
     if (measured.interrupted.empty()) {
       measured.interrupted = fmt::format(
-          "{} was interrupted beside its base\n  --resume {} and the "
-          "same --against go on with it",
-          measured.folder, measured.folder);
+          "{} was interrupted beside its base\n  {} and the same --against go on with it",
+          measured.folder, go_on_command(measured.verb, measured.folder));
     }
   }
   tell_shard(measured);

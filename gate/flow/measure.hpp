@@ -31,9 +31,12 @@ struct MeasureOptions {
   std::optional<double> limit_seconds = std::nullopt;
   // Places that will be written besides the run's folder: checked before the first engine starts.
   std::vector<std::string> output_places;
-  bool starts = true;      // false: what would be run is only shown
-  bool resumable = false;  // the verb has --resume, which the error of an interrupted run names
+  bool starts = true;  // false: what would be run is only shown
+  // The verb that goes on with an interrupted run: k_accept_verb as it is, others with --resume.
+  // "": none does, and the run's error names none.
+  std::string verb{};
 };
+inline constexpr std::string_view k_accept_verb = "baseline accept";
 
 // One measured run, whether just now or read from its journal.
 struct Measured {
@@ -55,6 +58,7 @@ struct Measured {
   // it may be stored ("": it is whole, as far as the selected cells go).
   std::vector<std::string> not_judged;
   std::string interrupted;
+  std::string verb{};                      // MeasureOptions::verb of a run that was read
   std::optional<Beside> beside{};          // of --against
   std::optional<run::ShardFacts> shard{};  // it is one, or was joined from them
   std::optional<Allowed> allowed{};        // of --allowances-ref
@@ -64,7 +68,7 @@ struct Measured {
 void redact_profiles(Measured& measured);
 
 // Checks everything that can be checked, then measures. Fails with Code::config before the first
-// engine starts, Code::interrupted on Ctrl-C (naming --resume where the verb has it).
+// engine starts, Code::interrupted on Ctrl-C (naming the command that goes on with it).
 [[nodiscard]] Result<Measured> measure(const Job& job, const MeasureOptions& wanted);
 
 // The same for what was loaded before, whose settings and cells may be the caller's own. Errors

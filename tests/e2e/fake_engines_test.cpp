@@ -278,7 +278,7 @@ TEST_F(FakeEngines, LoseNoFinishedRecordOnAFullDisk) {
   setrlimit(RLIMIT_FSIZE, &before);
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_NE(ended.err.find("cannot be written"), std::string::npos) << ended.err;
-  EXPECT_NE(ended.err.find("Go on with: --resume"), std::string::npos) << ended.err;
+  EXPECT_NE(ended.err.find("Go on with: weir run --resume"), std::string::npos) << ended.err;
   const std::string kept = slurp(journal("full"));
   EXPECT_TRUE(kept.ends_with("}\n")) << kept.substr(kept.size() - 100);
   EXPECT_GT(std::count(kept.begin(), kept.end(), '\n'), 5);

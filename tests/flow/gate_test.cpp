@@ -80,20 +80,20 @@ TEST(Run, IsAnErrorWhereTheEngineCrashes) {
   EXPECT_EQ(answer->code, ExitCode::unmeasured);
 }
 
-TEST(Interrupted, NamesResumeOnlyWhereTheVerbHasIt) {
+TEST(Interrupted, NamesTheCommandThatGoesOn) {
   struct Case {
     const char* verb;
-    bool resumable;
+    const char* command;
     Result<Answer> (*flow)(const Job&);
   };
   const auto measure = [](const Job& job) {
     RunOptions options;
-    options.wanted.resumable = true;
+    options.wanted.verb = "run";
     return run_matrix(job, options);
   };
-  for (const Case& one :
-       {Case{"run", true, measure},
-        {"baseline accept", false, [](const Job& job) { return accept(job, {}); }}}) {
+  for (const Case& one : {Case{"run", "weir run --resume /out/", measure},
+                          {"baseline accept", "weir baseline accept and the same options",
+                           [](const Job& job) { return accept(job, {}); }}}) {
     FakeWorld world(k_timed_yaml);
     run::FakeProcesses stopped{[](const sys::ProcessSpec& spec) {
       (void)std::raise(SIGINT);
@@ -106,9 +106,29 @@ TEST(Interrupted, NamesResumeOnlyWhereTheVerbHasIt) {
     ASSERT_FALSE(answer) << one.verb;
     EXPECT_EQ(answer.error().code, Code::interrupted) << one.verb;
     EXPECT_THAT(answer.error().message, StartsWith("interrupted")) << one.verb;
-    EXPECT_EQ(answer.error().message.find("--resume /out/") != std::string::npos, one.resumable)
-        << one.verb << ": " << answer.error().message;
+    EXPECT_THAT(answer.error().message, HasSubstr(one.command));
+    // A gate cannot go on with what another verb planned: nobody is sent there.
+    const auto read = read_measured(world.job(), "");
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_THAT(read->interrupted, HasSubstr(std::string("weir ") + one.verb));
+    EXPECT_EQ(read->interrupted.find("weir gate"), std::string::npos) << read->interrupted;
   }
+}
+
+TEST(Interrupted, AnAcceptGoesOnWithItsOwnRun) {
+  FakeWorld world(k_timed_yaml);
+  std::size_t started = 0;
+  run::FakeProcesses stopped{[&started](const sys::ProcessSpec& spec) {
+    if (++started == 2) (void)std::raise(SIGINT);
+    return run::FakeProcesses::good(spec);
+  }};
+  sys::World inside{world.files, stopped,    world.clock, world.locks,    world.http,
+                    world.pause, world.coin, world.load,  world.terminal, world.world.environment};
+  ASSERT_FALSE(accept(Job{inside, world.job().asked, world.job().shown}, {}));
+  const auto again = accept(world.job(), {});
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_LT(world.processes.started.size(), 6U) << "3 runs of 2 cells, less what was kept";
+  EXPECT_EQ(run::list_runs(world.files, "/out").size(), 1U) << "the same run";
 }
 
 TEST(Gate, ChecksEachPlaceOfAReportBeforeAnythingIsMeasured) {
