@@ -100,7 +100,8 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   }
   if (evidence.gate && evidence.gate->cell != verdict::Outcome::pass) {
     made.verdict = verdict::to_string(evidence.gate->cell);
-    made.reason = safe(evidence.gate->reason);
+    constexpr std::size_t k_longest_reason = 2000;
+    made.reason = text::printable(evidence.gate->reason.substr(0, k_longest_reason));
   }
   return made;
 }

@@ -6,6 +6,7 @@
 #include "gate/flow/bisect_journal.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/reports.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -330,29 +331,35 @@ class Bisector {
 
 bool was_found(const Bisected& made) { return made.suspects.size() == 1; }
 
-std::string text_of(const Bisected& made) {
+std::string text_of(const Bisected& made, std::size_t width) {
   std::string text;
+  const auto add = [&](std::string_view first, const std::string& words, std::size_t indent) {
+    const std::string shown = made.redactor.text(words);  // no line's end parts a private name
+    for (const std::string& line : report::wrap(shown, width, first, indent)) text += line + "\n";
+  };
   if (was_found(made)) {
-    text = fmt::format("weir bisect: the first bad commit is\n  {}\n  \"{}\"\n", made.suspects[0],
-                       made.bad_subject);
+    text = fmt::format("weir bisect: the first bad commit is\n  {}\n", made.suspects[0]);
+    add("  ", fmt::format("\"{}\"", made.bad_subject), 2);
   } else {
-    text = fmt::format(
-        "weir bisect: could not be decided: the first bad commit is one of these {}, of which only "
-        "the\nfirst is known to be bad:\n",
-        made.suspects.size());
+    add("",
+        fmt::format(
+            "weir bisect: could not be decided: the first bad commit is one of these {}, of "
+            "which only the first is known to be bad:",
+            made.suspects.size()),
+        2);
     for (const std::string& commit : made.suspects) {
       const BisectStep* step = step_of(made, commit);
       if (step == nullptr) continue;
-      text += fmt::format("  {} \"{}\"\n", commit, step->subject);
-      if (step->tried == source::Tried::skipped) text += fmt::format("    {}\n", step->reason);
+      add("  ", fmt::format("{} \"{}\"", commit, step->subject), 4);
+      if (step->tried == source::Tried::skipped) add("    ", step->reason, 4);
     }
   }
   const auto built = std::ranges::count(made.steps, true, &BisectStep::built);
   const auto skipped = std::ranges::count(made.steps, source::Tried::skipped, &BisectStep::tried);
-  text +=
-      fmt::format("({} of {} commits tried, {} skipped, {} built, {}; {})\n", made.steps.size(),
-                  made.commits + 1, skipped, built, unit::show_duration(made.seconds), made.folder);
-  for (const std::string& note : made.asked.notes) text += fmt::format("note: {}\n", note);
+  text += fmt::format("({} of {} commits tried, {} skipped, {} built, {})\n", made.steps.size(),
+                      made.commits + 1, skipped, built, unit::show_duration(made.seconds));
+  text += made.folder + "\n";  // whole, to be copied
+  for (const std::string& note : made.asked.notes) add("note: ", note, 2);
   return made.redactor.text(text);
 }
 
@@ -397,8 +404,9 @@ Result<Answer> bisect(const Job& job, const BisectWanted& wanted) {
   }
   WEIR_TRY(const Bisected made, Bisector(job, wanted).run());
   const verdict::GateVerdict shown = redacted(*made.verdict, made.redactor);
-  return Answer{text_of(made) + "\n" + verdict_text(job, shown), document(json_of(made, shown)),
-                was_found(made) ? ExitCode::pass : ExitCode::unmeasured};
+  return Answer{
+      text_of(made, static_cast<std::size_t>(job.width())) + "\n" + verdict_text(job, shown),
+      document(json_of(made, shown)), was_found(made) ? ExitCode::pass : ExitCode::unmeasured};
 }
 
 }  // namespace weir::flow

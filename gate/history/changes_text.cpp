@@ -96,31 +96,42 @@ std::string level_words(const Metric& metric, const SeriesChange& change) {
 std::string changes_text(const History& history, const std::vector<SeriesChange>& changes,
                          std::size_t width) {
   std::string out, cell;
+  const auto add = [&](std::string_view first, const std::string& words, std::size_t indent) {
+    for (const std::string& line : report::wrap(text::printable(words), width, first, indent)) {
+      out += line + "\n";
+    }
+  };
+  constexpr std::size_t k_indent = 11;
+  const std::string under(k_indent, ' ');
   for (std::size_t i = 0; i < changes.size(); ++i) {
     const SeriesChange& change = changes[i];
     const Series& series = history.series[change.series];
     const std::string heading =
         (series.project == "default" ? "" : series.project + ": ") + series.cell;
     if (heading != cell) {
-      out += (cell.empty() ? "" : "\n") + report::clip(text::printable(heading), width) + "\n";
+      out += cell.empty() ? "" : "\n";
+      add("", heading, 2);
       cell = heading;
     }
-    std::vector<std::string> lines{
-        fmt::format("  {:<7}  {} {}  {}", mark_of(change), metric_words(series.metric),
-                    size_words(series.metric, change), level_words(series.metric, change)),
-        "           " + where_words(history, change)};
+    add(fmt::format("  {:<7}  ", mark_of(change)),
+        fmt::format("{} {}  {}", metric_words(series.metric), size_words(series.metric, change),
+                    level_words(series.metric, change)),
+        k_indent);
+    add(under, where_words(history, change), k_indent);
     // Another change behind it, or a level behind a drift: it is over.
     const bool goes_on =
         (i + 1 == changes.size() || changes[i + 1].series != change.series) &&
         (change.kind != stats::ChangeKind::drift || change.end == series.points.size());
-    if (!change.settled && goes_on)
-      lines.emplace_back("           found lately: it may still turn out a drift or a step");
-    if (change.new_class) lines.push_back("           " + class_words(*change.new_class));
-    if (change.known) {
-      lines.push_back(fmt::format("           {}, {}: {}", change.known->who,
-                                  sys::date_of(change.known->at), change.known->reason));
+    if (!change.settled && goes_on) {
+      add(under, "found lately: it may still turn out a drift or a step", k_indent);
     }
-    for (const std::string& line : lines) out += report::clip(text::printable(line), width) + "\n";
+    if (change.new_class) add(under, class_words(*change.new_class), k_indent);
+    if (change.known) {
+      add(under,
+          fmt::format("{}, {}: {}", change.known->who, sys::date_of(change.known->at),
+                      change.known->reason),
+          k_indent);
+    }
   }
   return out;
 }

@@ -169,6 +169,15 @@ TEST(EvidenceOfAVerdict, SaysWhatTheGateSaidOfACellThatIsNoPass) {
   EXPECT_EQ(write_fields(why)["verdict"], "new");
 }
 
+TEST(EvidenceOfAVerdict, KeepsTheWholeReason) {
+  verdict::CellVerdict cell;
+  cell.cell = *profile::CellKey::parse("llama.cpp/tiny-llama/vulkan/decode");
+  cell.verdict = verdict::Outcome::error;
+  cell.reason = "the engine ended with code 1: " + std::string(150, 'w') + " and the last word";
+  const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+  EXPECT_EQ(why.reason, cell.reason);
+}
+
 TEST(EvidenceOfProfiles, TakesCountsOfTheLengthThatKernelsHave) {
   profile::Profile before = judged::reference();
   before.metrics.clear();

@@ -161,6 +161,26 @@ TEST(HistoryChanges, InWordsFitATerminalAndAnIssueWhateverTheyAreCalled) {
   EXPECT_THAT(issue.title, HasSubstr("decode tok/s"));
 }
 
+TEST(HistoryChanges, InWordsLoseNothingAtTheEndOfALine) {
+  SeriesOfNights nights = rate_that_falls(40, 15);
+  const std::string cell = "mine/" + std::string(100, 'm') + "/cpu/decode";
+  const std::string machine = "the machine " + std::string(90, 'b') + " in the cellar";
+  nights.history_.series[0].cell = cell;
+  nights.history_.series[0].machine = machine;
+  auto found = nights.changes();
+  found[0].known = Acknowledgement{};
+  found[0].known->who = "ada";
+  found[0].known->reason = "the new kernel keeps " + std::string(70, 'k') + " in registers";
+  const std::string text = changes_text(nights.history_, found, 80);
+  std::string whole;
+  for (const char c : text) whole += c == ' ' || c == '\n' ? "" : std::string(1, c);
+  for (std::string words : {cell, machine, found[0].known->reason}) {
+    std::erase(words, ' ');
+    EXPECT_THAT(whole, HasSubstr(words));
+  }
+  for (const std::string& line : text::lines(text)) EXPECT_LE(text::columns(line), 80U) << line;
+}
+
 TEST(HistoryChanges, AreFoundLatelyOnlyWhileTheyGoOn) {
   SeriesOfNights nights = rate_that_falls(40, 15);
   auto found = nights.changes();
