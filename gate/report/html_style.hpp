@@ -45,12 +45,12 @@ caption { text-align: left; font-size: .85rem; padding: .2rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0;
   border-bottom: 1px solid var(--line); font-weight: 400; overflow-wrap: normal; }
 thead th { font-size: .8rem; white-space: nowrap; }
-th[scope=row] { color: var(--text); }
+th[scope=row] { color: var(--text); min-width: 7rem; overflow-wrap: anywhere; }
 td.number { text-align: right; white-space: nowrap; }
 th.number { text-align: right; }
 tr.fail td, tr.fail th { background: var(--bad-band); }
-td.change, td.limit { white-space: nowrap; }
-td.why { color: var(--soft); min-width: 18rem; overflow-wrap: anywhere; }
+td.change { min-width: 9rem; } td.limit { min-width: 7rem; overflow-wrap: anywhere; }
+td.why { color: var(--soft); min-width: 14rem; overflow-wrap: anywhere; }
 pre { background: var(--band); border: 1px solid var(--line); border-radius: .3rem; padding: .6rem;
   overflow-x: auto; font: 13px/1.45 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
   white-space: pre-wrap; }
