@@ -6,6 +6,8 @@
 #include "gate/flow/judge.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/flow/reach.hpp"
+#include "gate/profile/assemble.hpp"
+#include "gate/report/layout.hpp"
 #include "gate/report/profile_text.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -301,8 +303,12 @@ Result<Answer> run_matrix(const Job& job, const RunOptions& options) {
   if (options.dry_run) return dry_run(job, wanted);
   WEIR_TRY(Measured measured, measure(job, wanted));
   redact_profiles(measured);
+  report::Page notes(static_cast<std::size_t>(job.width()));
+  for (const std::string& note : profile::missing_kernel_costs(measured.profiles)) {
+    notes.paragraph("note: ", measured.known.redactor.text(note), 2);
+  }
   return profiles_answer(report::profiles_text(measured.profiles, {.width = job.width()}) +
-                             fmt::format("run {}\n", measured.folder),
+                             notes.finish() + fmt::format("run {}\n", measured.folder),
                          measured.profiles);
 }
 

@@ -5,6 +5,7 @@
 #include "gate/flow/explain.hpp"
 #include "gate/flow/kernel_code.hpp"
 #include "gate/flow/shards.hpp"
+#include "gate/profile/assemble.hpp"
 #include "gate/report/layout.hpp"
 
 namespace weir::flow {
@@ -70,6 +71,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   verdict.run = measured.folder;
   add(verdict.not_judged, measured.not_judged);
   add(verdict.notes, measured.known.notes);
+  add(verdict.notes, profile::missing_kernel_costs(measured.profiles));
   add(verdict.notes, of_twins);
   add(verdict.notes, verdict::over_threads(measured.profiles));
   add(verdict.notes, of_allowances);

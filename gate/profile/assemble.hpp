@@ -117,4 +117,7 @@ struct ExactPoint {
 // reported no rate.
 void take_reference(std::span<Profile> profiles, std::string_view reference);
 
+// Kernels of a run whose costs its compiler could not tell, one line a reason, each kernel once.
+[[nodiscard]] std::vector<std::string> missing_kernel_costs(std::span<const Profile> profiles);
+
 }  // namespace weir::profile

@@ -20,6 +20,11 @@ std::optional<Rational> sum_of(std::string_view cost, const Profile& profile) {
   return sum;
 }
 
+bool has_costs(const Profile& profile) {
+  const auto& groups = profile.code_groups;
+  return !profile.compiler.empty() && profile.codes && groups && !groups->varies;
+}
+
 }  // namespace
 
 std::optional<Rational> cost_of_code(const Profile& profile, std::string_view key,
@@ -41,22 +46,35 @@ std::optional<Rational> cost_of_code(const Profile& profile, std::string_view ke
 }
 
 void add_kernel_costs(Profile& profile) {
+  if (!has_costs(profile)) return;
   const auto& groups = profile.code_groups;
-  if (profile.compiler.empty() || !profile.codes || !groups || groups->varies) return;
-  std::map<std::string, std::int64_t> left_out;  // why -> kernels
-  for (const auto& [hash, code] : profile.code_facts) {
-    if (!code.not_compiled.empty()) ++left_out[code.not_compiled];
-  }
-  for (const auto& [why, kernels] : left_out) {
-    add_once(profile.warnings, fmt::format("{} of {} kernels not compiled: {}", kernels,
-                                           profile.code_facts.size(), why));
-  }
   for (const unit::SummedCost& one : unit::summed_costs()) {
     const auto sum = sum_of(one.cost, profile);
     if (!sum) continue;
     const unit::Metric metric = unit::count_metric(one.base, groups->scope, groups->length);
     profile.metrics[metric.name] = exact_measurement(metric, profile.compiler, *sum);
   }
+}
+
+std::vector<std::string> missing_kernel_costs(std::span<const Profile> profiles) {
+  std::set<std::string> all;
+  std::map<std::string, std::set<std::string>>
+      missing;  // why -> kernels, by the hash of their code
+  for (const Profile& profile : profiles) {
+    if (!has_costs(profile)) continue;
+    for (const auto& [hash, code] : profile.code_facts) {
+      all.insert(hash);
+      if (!code.not_compiled.empty()) missing[code.not_compiled].insert(hash);
+    }
+  }
+  std::vector<std::string> notes;
+  for (const auto& [why, kernels] : missing) {
+    notes.push_back(fmt::format(
+        "kernel costs of {} of {} kernels are missing: {}; nothing but limits on kernel "
+        "costs depends on them",
+        kernels.size(), all.size(), why));
+  }
+  return notes;
 }
 
 }  // namespace weir::profile

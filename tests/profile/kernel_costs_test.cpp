@@ -102,13 +102,20 @@ TEST(KernelCosts, AreNotSummedWithoutACompilerOrOverGroupsThatVary) {
   for (const Profile& one : {nobody, varying, ungrouped}) EXPECT_THAT(sums(one), IsEmpty());
 }
 
-TEST(KernelCosts, ThatCouldNotBeHadAreWarnedOfByTheirReason) {
+TEST(KernelCosts, ThatCouldNotBeHadAreNotedOnceARun) {
   Profile profile = with({{k_flash, facts({}, "needs VK_KHR_cooperative_matrix")},
                           {k_matmul, facts({{"throughput_cycles", 1}})}});
   add_kernel_costs(profile);
   EXPECT_THAT(profile.metrics, IsEmpty());
-  EXPECT_THAT(profile.warnings,
-              ElementsAre("1 of 2 kernels not compiled: needs VK_KHR_cooperative_matrix"));
+  EXPECT_THAT(profile.warnings, IsEmpty()) << "a cell need not say it";
+  const std::vector<Profile> cells{profile, profile, with({{k_flash, facts({}, "needs more")}})};
+  EXPECT_THAT(
+      missing_kernel_costs(cells),
+      ElementsAre("kernel costs of 1 of 2 kernels are missing: needs VK_KHR_cooperative_matrix; "
+                  "nothing but limits on kernel costs depends on them",
+                  "kernel costs of 1 of 2 kernels are missing: needs more; nothing but limits on "
+                  "kernel costs depends on them"));
+  EXPECT_THAT(missing_kernel_costs({}), IsEmpty());
 }
 
 }  // namespace kernel_costs_test
