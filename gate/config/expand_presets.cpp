@@ -60,8 +60,7 @@ class Expanding {
  public:
   Expanding(Node& root, Problems& problems) : root_(root), problems_(problems) {}
 
-  // Answers what presets bring and this file leaves out or replaces.
-  std::vector<std::string> run() {
+  PresetNotes run() {
     Node* engines = root_.find("engines");
     if (engines == nullptr || engines->kind != Node::Kind::map) return {};
     for (Entry& entry : engines->entries) expand_engine(entry);
@@ -128,8 +127,9 @@ class Expanding {
         // Of the same names it is clear whose they are.
         if (theirs != nullptr &&
             !std::ranges::is_permutation(keys_of(*theirs), keys_of(*root_.find(section)))) {
-          note(use, fmt::format("{} in this file replace the preset's: {}", section,
-                                text::join(keys_of(*theirs))));
+          note(notes_.replaced, use,
+               fmt::format("{} in this file replace the preset's: {}", section,
+                           text::join(keys_of(*theirs))));
         }
       }
       return;
@@ -159,14 +159,14 @@ class Expanding {
     }
   }
 
-  void note(const Use& use, const std::string& words) {
-    notes_.push_back(fmt::format("engine {}, preset {}: {}", use.engine, use.preset->name, words));
+  static void note(std::vector<std::string>& notes, const Use& use, const std::string& words) {
+    notes.push_back(fmt::format("engine {}, preset {}: {}", use.engine, use.preset->name, words));
   }
   // What of this file is nothing for the preset.
   void leave_out(const Use& use, const char* what, const std::vector<std::string>& names) {
     for (const std::string& name : names) leave_out(use.engine, what, name, use.at);
     if (chosen_ || names.empty()) return;
-    note(use, fmt::format("left out: {} {}", what, text::join(names)));
+    note(notes_.left_out, use, fmt::format("left out: {} {}", what, text::join(names)));
   }
 
   void leave_out(const std::string& engine, std::string what, const std::string& name, Place at) {
@@ -254,21 +254,21 @@ class Expanding {
   Node& root_;
   Problems& problems_;
   std::vector<Use> uses_;
-  std::vector<std::string> notes_;
+  PresetNotes notes_;
   bool alone_ = false;   // one engine: what is a backend's is the engine's
   bool chosen_ = false;  // matrix.include says what is wanted
 };
 
 }  // namespace
 
-std::vector<std::string> expand_presets(Node& root, Problems& problems) {
+PresetNotes expand_presets(Node& root, Problems& problems) {
   return Expanding(root, problems).run();
 }
 
 Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_name) {
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));
   Problems problems{std::string(file_name)};
-  expand_presets(root, problems);
+  const PresetNotes notes = expand_presets(root, problems);
   if (problems.any()) return tl::unexpected(problems.error());
   std::string text;
   if (Node* engines = root.find("engines")) {
@@ -281,6 +281,7 @@ Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_n
       std::erase_if(entry.value.entries, [](const Entry& one) { return one.key == "preset"; });
     }
   }
+  for (const std::string& note : notes.replaced) text += "# " + text::printable(note) + "\n";
   return text + to_yaml(root);
 }
 

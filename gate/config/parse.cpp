@@ -268,7 +268,7 @@ Result<Settings> parse_settings(std::string_view yaml, std::string_view file_nam
   WEIR_TRY(Node root, parse_yaml(yaml, file_name));
   Parsing parsing{known, Problems(std::string(file_name)), {}};
   parsing.settings.file = file_name;
-  parsing.settings.notes = expand_presets(root, parsing.problems);
+  parsing.settings.notes = expand_presets(root, parsing.problems).left_out;
   if (parsing.problems.any()) return tl::unexpected(parsing.problems.error());
   if (root.kind == Node::Kind::null) {
     return fail(Code::config, "{}: there is nothing in it (weir init writes a starter)", file_name);

@@ -315,12 +315,17 @@ struct Parsing {
 // Complains about names that are no names or not unique ignoring case, and about too many.
 void check_names(const Node& section, const std::string& what, Problems& problems);
 
+// What presets bring and a file has no use for, a line each, for people.
+struct PresetNotes {
+  std::vector<std::string> left_out;
+  std::vector<std::string> replaced;  // by what stands in the file, which is how one changes it
+};
 // Takes what presets fill into `root`, a whole weir.yaml. Each key that stands there goes before
 // the preset's: mappings of an engine (env, counted_env, cpu_ops_allowed …) key by key, and
 // "nothing" takes a preset's key away. Sections that are missing (models, backends, prompts) come
 // from the presets; what a preset's engine does not load or run on is excluded, unless
 // matrix.include chooses.
-std::vector<std::string> expand_presets(Node& root, Problems& problems);
+PresetNotes expand_presets(Node& root, Problems& problems);
 // A whole weir.yaml, after expand_presets().
 void parse_root(const Node& root, Parsing& parsing);
 void parse_engines(const Node& node, Parsing& parsing);

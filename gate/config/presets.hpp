@@ -45,8 +45,9 @@ struct Preset {
 // The one whose program has this file name; null where none does.
 [[nodiscard]] const Preset* preset_of_program(std::string_view file_name);
 
-// A weir.yaml with its presets expanded, as YAML that means the same, behind a line that names
-// them. Fails as parse_settings does where the text or a preset's name cannot be read.
+// A weir.yaml with its presets expanded, as YAML that means the same, behind lines that name
+// them and say what of theirs the file replaces. Fails as parse_settings does where the text or a
+// preset's name cannot be read.
 [[nodiscard]] Result<std::string> expanded_yaml(std::string_view yaml, std::string_view file_name);
 
 // `text` as a scalar that holds exactly it, quoted where YAML could take it for something else.

@@ -239,7 +239,7 @@ struct Settings {
   std::vector<verdict::LimitEntry> limits;
   GateSettings gate;
   ExplainSettings explain{};
-  // What presets bring and this file leaves out or replaces, for people.
+  // What presets bring and this file leaves out, for people.
   std::vector<std::string> notes{};
   // Limits and gate were taken from another text (rules.hpp): they may name what is not here.
   bool rules_from_elsewhere = false;

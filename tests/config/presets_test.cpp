@@ -187,18 +187,19 @@ TEST(Presets, LeaveOutWhatTheirEnginesDoNotLoadOrRunOn) {
               ElementsAre("a/blob/cpu/decode"));
 }
 
-TEST(Presets, WhatAFileLeavesOutOfThemOrReplacesIsNoted) {
-  const auto settings = parse(
+TEST(Presets, WhatAFileLeavesOutOfThemIsNotedAndWhatItReplacesIsShown) {
+  const std::string yaml =
       "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {file: f.gguf, folder: models/f}\n"
-      "backends: {cpu: , opencl: }\nprompts: {mine: {tokens: 8}}\n");
+      "backends: {cpu: , opencl: }\nprompts: {mine: {tokens: 8}}\n";
+  const auto settings = parse(yaml);
   ASSERT_TRUE(settings) << settings.error().message;
   const auto matrix = expand(*settings);
   ASSERT_TRUE(matrix) << matrix.error().message;
+  EXPECT_THAT(matrix->notes, ElementsAre("engine a, preset llama-bench: left out: model folder"));
   EXPECT_THAT(
-      matrix->notes,
-      ElementsAre("engine a, preset llama-bench: prompts in this file replace the preset's: "
-                  "prefill, decode",
-                  "engine a, preset llama-bench: left out: model folder"));
+      *expanded_yaml(yaml, "weir.yaml"),
+      HasSubstr("# engine a, preset llama-bench: prompts in this file replace the preset's: "
+                "prefill, decode\n"));
   const auto whole = expand(*parse(
       "version: 1\nengines: {a: {preset: llama-bench}}\nmodels: {m: f.gguf}\nbackends: {cpu: }\n"));
   ASSERT_TRUE(whole);
