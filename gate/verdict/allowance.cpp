@@ -102,9 +102,25 @@ bool allows(const Allowable& what, const MetricVerdict& metric) {
              : *metric.change <= *bound + k_rounding_of_bound;
 }
 
-std::string accepted_words(const Allowance& allowance, const std::string& why) {
-  return fmt::format("accepted by {} until {}: {}{}", allowance.who, allowance.until,
-                     allowance.reason, why.empty() ? "" : " (" + why + ")");
+std::string accepted_words(const Allowance& allowance) {
+  return fmt::format("accepted by {} until {}: {}", allowance.who, allowance.until,
+                     allowance.reason);
+}
+
+// Reasons of judgements -> who accepted them.
+using Accepted = std::map<const std::string*, std::string>;
+
+// The words of an acceptance stand before the first reason of a cell that they are for, in the
+// order in which reports show them.
+void say_accepted(const Accepted& accepted, CellVerdict& cell) {
+  std::set<std::string> said;
+  const auto say = [&](std::string& reason) {
+    const std::string* words = look_up(accepted, &reason);
+    if (words == nullptr || !said.insert(*words).second) return;
+    reason = *words + (reason.empty() ? "" : " (" + reason + ")");
+  };
+  for (MetricVerdict& metric : cell.metrics) say(metric.reason);
+  say(cell.kernels_reason);
 }
 
 std::string title_of(const Allowance& allowance) {
@@ -135,18 +151,18 @@ std::string void_here(const Allowance& allowance, const AllowedFor& gate) {
   return "";
 }
 
-// What `allowance` does to a cell: true where it was for a fail there.
-bool apply_to(const Allowance& allowance, CellVerdict& cell, std::string& now) {
+// What `allowance` does to a cell: the reason of the fail that it was for; null where there is
+// none.
+const std::string* apply_to(const Allowance& allowance, CellVerdict& cell, std::string& now) {
   const Allowable& what = allowance.what;
-  if (!what.device_class.empty() && what.device_class != cell.device_class) return false;
+  if (!what.device_class.empty() && what.device_class != cell.device_class) return nullptr;
   if (what.metric == "kernels") {
-    if (cell.kernels_verdict != Outcome::fail) return false;
+    if (cell.kernels_verdict != Outcome::fail) return nullptr;
     const Allowable here = of_kernels(what.cell, what.device_class, cell.kernels);
     now = fmt::format("{} → {}", here.from, here.to);
-    if (here.kernels.empty() || here.kernels != what.kernels) return false;  // words may differ
+    if (here.kernels.empty() || here.kernels != what.kernels) return nullptr;  // words may differ
     cell.kernels_verdict = Outcome::accepted;
-    cell.kernels_reason = accepted_words(allowance, cell.kernels_reason);
-    return true;
+    return &cell.kernels_reason;
   }
   for (MetricVerdict& metric : cell.metrics) {
     if (metric.metric.name != what.metric || metric.verdict != Outcome::fail) continue;
@@ -154,10 +170,9 @@ bool apply_to(const Allowance& allowance, CellVerdict& cell, std::string& now) {
     if (here) now = fmt::format("{} → {}", here->from, here->to);
     if (!allows(what, metric)) continue;
     metric.verdict = Outcome::accepted;
-    metric.reason = accepted_words(allowance, metric.reason);
-    return true;
+    return &metric.reason;
   }
-  return false;
+  return nullptr;
 }
 
 }  // namespace
@@ -264,6 +279,7 @@ std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowanc
   }
   std::vector<std::string> told;
   std::set<std::size_t> changed;
+  Accepted accepted;
   for (const Allowance& allowance : allowances) {
     const auto found = by_name.find(allowance.what.cell);
     if (const std::string why = void_here(allowance, gate); !why.empty()) {
@@ -276,13 +292,17 @@ std::vector<std::string> apply_allowances(const std::vector<Allowance>& allowanc
     if (found == by_name.end()) continue;
     CellVerdict& cell = cells[found->second];
     std::string now;
-    if (apply_to(allowance, cell, now)) {
+    if (const std::string* reason = apply_to(allowance, cell, now)) {
       changed.insert(found->second);
+      accepted.emplace(reason, accepted_words(allowance));
     } else if (!now.empty()) {
       told.push_back(fmt::format("{} is void: it is {} now", title_of(allowance), now));
     }
   }
-  for (const std::size_t i : changed) fold(cells[i]);
+  for (const std::size_t i : changed) {
+    say_accepted(accepted, cells[i]);
+    fold(cells[i]);
+  }
   return told;
 }
 

@@ -64,6 +64,23 @@ TEST(Allowances, AcceptExactlyTheValueThatWasAllowed) {
   EXPECT_EQ(judge_gate(cells, {}).exit_code, ExitCode::pass);
 }
 
+TEST(Allowances, OfOnePersonForOneReasonAreSaidOnceACell) {
+  std::vector<CellVerdict> cells{
+      failing({count("dispatches_per_token", "65", "77"), count("barriers_per_token", "46", "58"),
+               count("syncs_per_token", "2", "3")})};
+  Allowance other = allowed("syncs_per_token", "2", "3");
+  other.reason = "one more read";
+  // In any order: the first row says it.
+  EXPECT_THAT(apply_allowances({other, allowed("barriers_per_token", "46", "58"),
+                                allowed("dispatches_per_token", "65", "77")},
+                               k_gate, cells),
+              IsEmpty());
+  EXPECT_EQ(cells[0].verdict, Outcome::accepted);
+  EXPECT_EQ(cells[0].metrics[0].reason, "accepted by ada until 2026-12-31: a new fusion (grew)");
+  EXPECT_EQ(cells[0].metrics[1].reason, "grew");
+  EXPECT_EQ(cells[0].metrics[2].reason, "accepted by ada until 2026-12-31: one more read (grew)");
+}
+
 TEST(Allowances, AreVoidForAnythingElse) {
   const auto with = [](auto change) {
     Allowance one = allowed("dispatches_per_token", "65", "77");
