@@ -176,16 +176,33 @@ std::string share(double part) {
   return part >= 1 ? "1" : fmt::format("1 of {:.6g}", std::round(1 / part));
 }
 
-// "drops of 5 % and more are found (99 of 100); …", for each limit that pairs were held to.
-std::string paired_rule_words(const std::set<std::pair<std::string, std::string>>& limits,
-                              const Policy& policy) {
-  std::string rule = "Throughput beside the base program: ";
-  for (const auto& [amount, tolerated] : limits) {
+// Limits in words -> what they are on.
+using LimitedBy = std::map<std::string, std::set<std::string>>;
+
+// "decode tok/s, prefill tok/s may drop 5 %", a line for each limit.
+std::vector<std::string> limit_lines(const LimitedBy& limits) {
+  std::vector<std::string> lines;
+  for (const auto& [words, metrics] : limits) {
+    lines.push_back(some_of({metrics.begin(), metrics.end()}, 6) + " " + words);
+  }
+  return lines;
+}
+
+// Of each pair of an amount and what is tolerated that pairs were held to.
+using PairedLimits = std::map<std::pair<std::string, std::string>, std::set<std::string>>;
+
+// "a change of throughput for the worse of 5 % and more passes in at most 1 of 100; …", for each
+// limit.
+std::string paired_rule_words(const PairedLimits& limits, const Policy& policy) {
+  std::string rule = "Pairs beside the base program: ";
+  for (const auto& [limit, groups] : limits) {
+    const auto& [amount, tolerated] = limit;
     rule += fmt::format(
-        "a change for the worse of {} and more passes in at most {}; one of {} and less is blamed "
-        "in at most {}{}; ",
-        amount, share(policy.missed), tolerated,
-        policy.strict ? share(policy.false_alarm) : share(0.01), policy.strict ? " gates" : "");
+        "a change of {} for the worse of {} and more passes in at most {}; one of {} and less is "
+        "blamed in at most {}{}; ",
+        text::join(std::vector<std::string>(groups.begin(), groups.end()), " or "), amount,
+        share(policy.missed), tolerated, policy.strict ? share(policy.false_alarm) : share(0.01),
+        policy.strict ? " gates" : "");
   }
   return rule + fmt::format(
                     "where nothing changed, at most {} gates fails by chance, whatever the "
@@ -194,8 +211,8 @@ std::string paired_rule_words(const std::set<std::pair<std::string, std::string>
 }
 
 std::string decision_rule(const Cells& cells, const Policy& policy) {
-  std::set<std::string> times;
-  std::set<std::pair<std::string, std::string>> paired;
+  LimitedBy times;
+  PairedLimits paired;
   bool exact = false, allowance = false;
   for (const CellVerdict& cell : cells) {
     for (const MetricVerdict& metric : cell.metrics) {
@@ -203,9 +220,11 @@ std::string decision_rule(const Cells& cells, const Policy& policy) {
       if (is_time(metric) && metric.pairs) {
         const auto& change =
             metric.limit.max_drop ? metric.limit.max_drop : metric.limit.max_increase;
-        if (change) paired.emplace(show(change->amount), show(change->tolerate));
+        if (change) {
+          paired[{show(change->amount), show(change->tolerate)}].emplace(group_of(metric.metric));
+        }
       } else if (is_time(metric)) {
-        times.insert(fmt::format("{} {}", unit::label(metric.metric), metric.limit.words()));
+        times[metric.limit.words()].insert(unit::label(metric.metric));
       } else {
         exact = exact || metric.limit.exact;
         allowance = allowance || !metric.limit.exact;
@@ -221,14 +240,14 @@ std::string decision_rule(const Cells& cells, const Policy& policy) {
   if (allowance) rule += "Some counts have an allowance instead. ";
   if (!paired.empty()) rule += paired_rule_words(paired, policy);
   if (!times.empty()) {
-    const std::vector<std::string> list(times.begin(), times.end());
     rule += fmt::format(
         "Against stored samples: {}. A {:.3g} % interval is made for each of these alone; it fails "
         "only when the whole interval is beyond the limit and is inconclusive when the interval "
         "holds it. One run is off by what the machine did that day: by an assumed {:.2g} %, which "
         "gives way to what stored runs show. This is outside false_alarm, which holds against a "
         "base program beside it.",
-        text::join(list, "; "), (1 - policy.stored_level) * 100, policy.assumed_session_sd * 100);
+        text::join(limit_lines(times), "; "), (1 - policy.stored_level) * 100,
+        policy.assumed_session_sd * 100);
   }
   return std::string(text::trim(rule));
 }

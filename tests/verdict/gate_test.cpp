@@ -220,6 +220,11 @@ TEST(Gate, SaysInWordsWhatItsLimitsPromise) {
   const std::string rule = judge_gate({judge(timed, {stored(timed)})}, {}).decision_rule;
   EXPECT_THAT(rule, HasSubstr("Counts are exact"));
   EXPECT_THAT(rule, HasSubstr("decode tok/s may drop 5 %"));
+  Profile both = timed;
+  add_time(both, "prefill_tokens_per_second", around(100));
+  EXPECT_THAT(judge_gate({judge(both, {stored(both)})}, {}).decision_rule,
+              HasSubstr(": decode tok/s, prefill tok/s may drop 5 %. "))
+      << "a limit is said once";
   EXPECT_THAT(rule, HasSubstr("95 % interval"));
   EXPECT_THAT(rule, HasSubstr("outside false_alarm"));
 }

@@ -231,7 +231,9 @@ TEST(PairedTimes, ATimeMayBeAllowedToDouble) {
 TEST(PairedTimes, TheRuleIsSaidInWords) {
   const Scene scene;
   const GateVerdict gate = judge_gate({scene.cell(scene.runs())}, scene.policy);
-  EXPECT_THAT(gate.decision_rule, HasSubstr("of 5 % and more passes in at most 1 of 100"));
+  EXPECT_THAT(gate.decision_rule,
+              HasSubstr("a change of throughput for the worse of 5 % and more passes in at most "
+                        "1 of 100"));
   EXPECT_THAT(gate.decision_rule, HasSubstr("2.5 % and less is blamed in at most 1 of 100"));
   EXPECT_THAT(gate.decision_rule, HasSubstr("at most 1 of 1000 gates fails by chance"));
 }
