@@ -130,6 +130,10 @@ std::optional<Rational> sampled_change(const Known& before, const Known& after) 
 
 Rational Move::delta() const { return after.minus(before).value_or(k_none); }
 double Move::size() const { return size_of(delta()); }
+std::string Move::work() const {
+  const std::string_view op = profile::op_of(name);
+  return op.empty() ? parsed.base() : std::string(op);
+}
 
 Moves one_way(const std::vector<Move>& moves, bool up) {
   Moves list;

@@ -7,6 +7,7 @@ namespace {
 struct Fusion {
   Moves joined, parts;
   bool by_number = false;  // no name says so
+  Moves helpers{};         // came or went with the joined ones, whose results they finish
 };
 
 // Those of `more` that `list` does not have yet.
@@ -79,7 +80,7 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
     return times_words(sum_of(moves), board.evidence.scope);
   };
   const std::string often = times_among(fusion.joined);
-  const std::string name = safe(whole->parsed.base());
+  const std::string name = safe(whole->work());
   const char* seems = fusion.by_number ? " seems" : "";
   if (parts.empty()) {
     const std::string plainly = times_among(fusion.parts);
@@ -87,32 +88,45 @@ std::string fusion_headline(const Board& board, const Fusion& fusion, bool lost)
                        name, lost ? plainly : often, lost ? often : plainly);
   }
   const std::string names = joined_names(parts);
-  return lost ? fmt::format("Fusion{} lost: {} ran as one kernel {}; now {} run{} apart.", seems,
-                            name, often, names, parts.size() == 1 ? "s" : "")
-              : fmt::format("Fusion{} gained: {} runs as one kernel {}, where {} ran.", seems, name,
-                            often, names);
+  const char* one = board.evidence.device == "cpu" ? "op" : "kernel";
+  return lost ? fmt::format("Fusion{} lost: {} ran as one {} {}; now {} run{} apart.", seems, name,
+                            one, often, names, parts.size() == 1 ? "s" : "")
+              : fmt::format("Fusion{} gained: {} runs as one {} {}, where {} ran.", seems, name,
+                            one, often, names);
+}
+
+// llama.cpp's "fa_split_k_reduce", which sums up what its attention computed in pieces.
+Moves helpers_of(const Moves& joined_kernels, Moves candidates) {
+  const bool attention = std::ranges::any_of(joined_kernels, [](const Move* one) {
+    return large_work(one->parsed) && !is_product(one->parsed);
+  });
+  std::erase_if(candidates, [&](const Move* one) {
+    return !attention || one->parsed.words.empty() || one->parsed.words.front() != "fa";
+  });
+  return candidates;
 }
 
 void add_fusion(Board& board, Fusion fusion, bool lost) {
   Finding finding = board.about(lost ? kind::fusion_lost : kind::fusion_gained, "dispatches");
   finding.headline = fusion_headline(board, fusion, lost);
-  finding.lines = {move_words(fusion.joined, 4), move_words(fusion.parts, 6)};
+  finding.lines = {move_words(joined(fusion.joined, fusion.helpers), 4),
+                   move_words(fusion.parts, 6)};
   const Moves all = joined(fusion.joined, fusion.parts);
   std::vector<Amount> amounts = amounts_of(board, {"dispatches", "barriers"});
   if (board.found.count("dispatches") == k_none) {
     amounts.insert(amounts.begin(), {safe(all.front()->name), all.front()->delta()});
   }
   arithmetic(board, amounts, finding);
-  name_ops(all, finding);
+  name_ops(joined(all, fusion.helpers), finding);
+  board.take(joined(all, fusion.helpers));
   if (lost) {
     finding.cause =
         "a switch, a changed order of ops or a new shape or type keeps the pattern from matching.";
     finding.look_at = "the fusion's conditions, and environment variables that turn it off.";
   }
-  board.take(all);
   board.take("dispatches");
   // What it costs or saves: dispatches.
-  board.add(std::move(finding), std::max(1.0, size_of(sum_of(all))));
+  board.add(std::move(finding), std::max(1.0, size_of(sum_of(all))) + units_of(fusion.helpers));
 }
 
 }  // namespace
@@ -123,6 +137,7 @@ bool find_fusion(Board& board, const Open& open, bool lost, FusionBy by) {
   Fusion fusion = by == FusionBy::name ? fusion_by_name(joined_side, parts_side)
                                        : fusion_by_number(joined_side, parts_side);
   if (fusion.joined.empty() || fusion.parts.empty()) return false;
+  fusion.helpers = helpers_of(fusion.joined, joined_side);
   // The rest of it: small kernels whose joined ones do not show it in their names.
   for (Moves* side : {&joined_side, &parts_side}) std::erase_if(*side, std::not_fn(is_small));
   for (Moves* side : {&fusion.joined, &fusion.parts, &joined_side, &parts_side}) by_size(*side);

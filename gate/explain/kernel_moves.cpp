@@ -53,7 +53,7 @@ bool extends(const Move* a, const Move* b) {
 std::string joined_names(const Moves& moves) {
   std::vector<std::string> names;
   for (const Move* move : moves) {
-    const std::string name = safe(move->parsed.base());
+    const std::string name = safe(move->work());
     if (!holds(names, name)) names.push_back(name);
   }
   if (names.size() < 2) return text::join(names);

@@ -55,7 +55,8 @@ void add_works(Board& board, Moves moves, bool added) {
                                    added ? "lost" : "gained", added ? "now run" : "no longer run",
                                    names, moves.size() == 1 ? "its" : "their");
   } else {
-    finding.headline = fmt::format("{} work on the device: {}.", added ? "More" : "Less", names);
+    finding.headline = fmt::format("{} work on the {}: {}.", added ? "More" : "Less",
+                                   board.evidence.device == "cpu" ? "CPU" : "device", names);
   }
   if (moves.size() > 1) finding.lines.push_back(move_words(moves, 6));
   arithmetic(board, {{safe(moves.front()->name), moves.front()->delta()}}, finding);
@@ -133,11 +134,10 @@ void find_pieces(Board& board) {
   const bool lost = first.delta() > k_none, seems = !lost && !board.evidence.graph_known;
   if (!lost && !(board.found.graph.empty() && board.found.cpu_ops.empty())) return;
   Finding finding = board.about(lost ? kind::batching_lost : kind::batching_gained, "dispatches");
-  finding.headline =
-      fmt::format("Batching {}{}: {} runs {}, before {}, and nothing {}.", seems ? "seems " : "",
-                  lost ? "lost" : "gained", safe(first.parsed.base()),
-                  times_words(first.after, board.evidence.scope), first.before.str(),
-                  lost ? "is gone" : "came");
+  finding.headline = fmt::format("Batching {}{}: {} runs {}, before {}, and nothing {}.",
+                                 seems ? "seems " : "", lost ? "lost" : "gained",
+                                 safe(first.work()), times_words(first.after, board.evidence.scope),
+                                 first.before.str(), lost ? "is gone" : "came");
   finding.lines.push_back(move_words(moves, 6));
   std::vector<Amount> amounts = amounts_of(board, {"dispatches", "barriers"});
   if (amounts.empty()) amounts.push_back({safe(first.name), first.delta()});

@@ -42,6 +42,8 @@ struct Move {
 
   [[nodiscard]] Rational delta() const;
   [[nodiscard]] double size() const;  // of the delta, without its sign
+  // What it computes: "rms_norm_mul" of a kernel; of an op its own name, "MUL_MAT", without shapes.
+  [[nodiscard]] std::string work() const;
   [[nodiscard]] bool up() const { return delta() > k_none; }
 };
 using Moves = std::vector<const Move*>;

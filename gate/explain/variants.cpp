@@ -192,9 +192,13 @@ void add_variants(Board& board, std::vector<Moves> groups, int rank) {
   });
   if (came.empty()) came = groups.front();
   const Move* first = came.front();
+  const bool cpu = board.evidence.device == "cpu";
+  const bool same_op = cpu && kinds.size() == 1 && !profile::op_of(first->name).empty();
+  const std::string often = times_words(sum_of(came), board.evidence.scope);
   finding.headline =
-      fmt::format("Another kernel does the same work: {}, {}.", safe(first->parsed.base()),
-                  times_words(sum_of(came), board.evidence.scope));
+      same_op ? fmt::format("{} has other types or shapes, {}.", safe(first->work()), often)
+              : fmt::format("Another {} does the same work: {}, {}.", cpu ? "op" : "kernel",
+                            safe(first->work()), often);
   double units = 0;
   for (const Moves& group : groups) {
     board.take(group);
@@ -210,10 +214,15 @@ void add_variants(Board& board, std::vector<Moves> groups, int rank) {
     finding.numbers = fitted.numbers;
     finding.lines.push_back(fitted.lines.front());
   }
-  finding.cause =
-      "the device reports other features, a switch turned a path off, or the choice by shape, "
-      "alignment or type changed.";
-  finding.look_at = "how the kernel is chosen, and what the device reported.";
+  if (cpu) {
+    finding.cause = "a setting of the cache or of attention, or the types of tensors.";
+    finding.look_at = "the engine's arguments and defaults.";
+  } else {
+    finding.cause =
+        "the device reports other features, a switch turned a path off, or the choice by shape, "
+        "alignment or type changed.";
+    finding.look_at = "how the kernel is chosen, and what the device reported.";
+  }
   board.add(std::move(finding), units, rank);
 }
 

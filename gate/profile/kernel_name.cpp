@@ -65,12 +65,12 @@ std::optional<std::ptrdiff_t> place_in(const Words& words, const Words& part) {
 // stand in names of what it replaces.
 struct KnownFusion {
   std::string_view joined;
-  std::array<std::string_view, 7> parts;
+  std::array<std::string_view, 8> parts;
   std::size_t least = 1;  // so many kinds of them: of common ones a single one may be anything
 };
 constexpr std::array k_known = {
     KnownFusion{"flash_attn",
-                {"soft_max", "softmax", "gemm", "mul_mat", "matmul", "mul_mv", "cpy"}},
+                {"soft_max", "softmax", "gemm", "mul_mat", "matmul", "mul_mv", "cpy", "cont"}},
     KnownFusion{"sdpa", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"attention", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"topk_moe", {"soft_max", "argsort", "get_rows", "sum_rows", "div", "scale"}},
@@ -142,19 +142,10 @@ std::string role_at(const Words& words, std::size_t at, std::size_t& length) {
   return best;
 }
 
-// "MUL_MAT_VEC q8_0 m=64 n=1 k=256": an op in capitals, and what it works on.
-std::string_view op_in_capitals(std::string_view text) {
-  const std::string_view word = text.substr(0, text.find(' '));
-  const bool capitals = word.size() > 1 && std::ranges::all_of(word, [](char c) {
-                          return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-                        });
-  return capitals ? word : std::string_view();
-}
-
 // Of work that a profiler timed together: "rope_norm_f32, set_rows_f32_f16_i64 x 2".
 Words names_in(std::string_view name) {
   constexpr std::string_view k_between = ", ";
-  const bool of_ops = !op_in_capitals(name).empty();
+  const bool of_ops = !op_of(name).empty();
   // A comma in there parts arguments.
   const bool arguments = !of_ops && name.find_first_of("<(") != std::string_view::npos;
   if (name.size() > 4096 || arguments) return {std::string(name)};
@@ -166,7 +157,7 @@ Words names_in(std::string_view name) {
       one = one.substr(0, times);
     }
     // "q(64,1,4,1)" among the shapes of an op is none.
-    const std::string_view op = op_in_capitals(one);
+    const std::string_view op = op_of(one);
     if (!of_ops || !op.empty()) names.emplace_back(of_ops ? op : one);
     if (end == std::string_view::npos) return names;
     name.remove_prefix(end + k_between.size());
@@ -243,14 +234,30 @@ bool ends_in_a_type(std::string_view name) {
 
 std::string KernelName::base() const { return text::join(words, "_"); }
 
+std::string_view op_of(std::string_view name) {
+  const std::string_view word = name.substr(0, name.find(' '));
+  const bool capitals = word.size() > 1 && std::ranges::all_of(word, [](char c) {
+                          return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+                        });
+  return capitals ? word : std::string_view();
+}
+
 KernelName kernel_name(std::string_view name) {
   KernelName made;
+  const std::string_view op = op_of(name);
+  if (!op.empty() && op.size() < name.size()) {
+    made = kernel_name(op);
+    append(made.variant, name.substr(op.size() + 1, 512));
+    return made;
+  }
   std::string lowered = text::lower(split_capitals(bare(name.substr(0, 512))));
   std::ranges::replace_if(
       lowered, [](char c) { return holds("-. /", c); }, '_');
   for (std::string& word : text::split(lowered, '_')) {
     if (word.empty()) continue;
-    if (!made.variant.empty() || (!made.words.empty() && variant_word(word))) {
+    // "split_k": along the inner dimension. Elsewhere the letter belongs to a type.
+    const bool split_k = word == "k" && !made.words.empty() && made.words.back() == "split";
+    if (!made.variant.empty() || (!made.words.empty() && !split_k && variant_word(word))) {
       append(made.variant, word);
     } else {
       made.words.push_back(std::move(word));

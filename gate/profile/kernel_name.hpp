@@ -18,6 +18,10 @@ struct KernelName {
 };
 [[nodiscard]] KernelName kernel_name(std::string_view name);
 
+// The op in capitals that a name begins with, without its types and shapes: "MUL_MAT" of
+// "MUL_MAT q4_0,f32->f32 256x64,256->64". Empty for other names.
+[[nodiscard]] std::string_view op_of(std::string_view name);
+
 // Both compute the same, as far as names tell: they differ in the variant alone.
 [[nodiscard]] bool same_work(const KernelName& a, const KernelName& b);
 

@@ -222,5 +222,57 @@ TEST(Kernels, InOtherGroupsAreAFindingWhereNothingElseChanged) {
   }
 }
 
+// llama-bench -ngl 0 with and without -fa, as ggml's graph has them in a model of four layers.
+TEST(OpsOfACpuCell, AreNamedByWhatTheyDo) {
+  const test::Counts joined = {
+      {"FLASH_ATTN_EXT f32,f16,f16,f16->f32 64x1x4,64x256x2,64x256x2,256->64x4", 4},
+      {"SET_ROWS f32,i64->f16 128,1->128x32768", 8},
+      {"MUL_MAT q8_0,f32->f32 256x256,256->256", 29}};
+  const test::Counts apart = {{"MUL_MAT f16,f32->f32 64x256x2,64x1x4->256x1x4", 4},
+                              {"SOFT_MAX f32,f16->f32 256x1x4,256->256x1x4", 4},
+                              {"MUL_MAT f16,f32->f32 256x64x2,256x1x4->64x1x4", 4},
+                              {"CONT f32->f32 64x1x4->256", 4},
+                              {"SET_ROWS f32,i64->f16 128,1->128x32768", 4},
+                              {"SET_ROWS f32,i64->f16 1x128,128->1x32768", 4},
+                              {"MUL_MAT q8_0,f32->f32 256x256,256->256", 29}};
+  const auto explained = [](const test::Counts& before, const test::Counts& after) {
+    Evidence evidence = test::evidence(test::side({}, {}, before), test::side({}, {}, after));
+    evidence.device = "cpu";
+    return explain(evidence, nullptr, {});
+  };
+  const auto lost = explained(joined, apart), gained = explained(apart, joined);
+  ASSERT_EQ(lost.findings.size(), 1U) << "one cause";
+  EXPECT_EQ(lost.findings[0].headline,
+            "Fusion lost: FLASH_ATTN_EXT ran as one op 4 times a token; now MUL_MAT, CONT and "
+            "SOFT_MAX run apart.");
+  ASSERT_EQ(gained.findings.size(), 1U);
+  EXPECT_EQ(gained.findings[0].kind, "fusion_gained");
+  test::Counts more = joined;
+  more["ARGSORT f32->i32 64->64"] = 4;
+  EXPECT_EQ(explained(joined, more).findings.at(0).headline, "More work on the CPU: ARGSORT.");
+  test::Counts longer = joined;
+  longer.erase("SET_ROWS f32,i64->f16 128,1->128x32768");
+  longer["SET_ROWS f32,i64->f16 128,1->128x65536"] = 8;
+  EXPECT_EQ(explained(joined, longer).findings.at(0).headline,
+            "SET_ROWS has other types or shapes, 8 times a token.");
+}
+
+// llama.cpp's attention on Vulkan without -fa (recorded): the sum of its pieces goes with it.
+TEST(LostFusion, OfAttentionTakesTheSumOfItsPiecesAlong) {
+  const auto why =
+      test::explained(test::side({{"dispatches", 37}}, {{"flash_attn_f32_f16_aligned_cm1", 4},
+                                                        {"fa_split_k_reduce", 4},
+                                                        {"mul_mat_vec_f16_f32_f32", 29}}),
+                      test::side({{"dispatches", 45}}, {{"mul_mat_vec_p021_f16_f322", 4},
+                                                        {"mul_mat_vec_f16_f32_f32", 33},
+                                                        {"soft_max_f32", 4},
+                                                        {"contig_cpy_f32_f32", 4}}));
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings[0].headline.find("Fusion lost: flash_attn ran as one kernel 4 times"), 0U)
+      << why.findings[0].headline;
+  EXPECT_EQ(why.findings[0].lines.front(),
+            "\u22124 flash_attn_f32_f16_aligned_cm1, \u22124 fa_split_k_reduce");
+}
+
 }  // namespace kernels_test
 }  // namespace weir::explain

@@ -29,6 +29,11 @@ TEST(KernelName, IsWhatItComputesAndAVariant) {
       {"void mul_mat_vec_q<(ggml_type)12, 1>(void const*)", "mul_mat_vec_q", ""},
       {"ggml_cuda::rms_norm_f32<1024, false>", "rms_norm", "f32"},
       {"MUL_MAT", "mul_mat", ""},
+      // ggml's ops with their types and shapes, as a probe of ops counts them on the CPU.
+      {"MUL_MAT f16,f32->f32 64x256x2,64x1x4->256x1x4", "mul_mat",
+       "f16,f32->f32 64x256x2,64x1x4->256x1x4"},
+      {"RMS_NORM_MUL RMS_NORM(256,1,1,1)", "rms_norm_mul", "RMS_NORM(256,1,1,1)"},
+      {"fa_split_k_reduce", "fa_split_k_reduce", ""},
       // TensorFlow.js and ONNX Runtime.
       {"MatMulPackedProgram", "matmul_packed_program", ""},
       {"MatMulSmallOutputSizeProgram", "matmul", "small_output_size_program"},
@@ -57,6 +62,10 @@ TEST(KernelName, TellsItsParts) {
       << "a norm is no part of it";
   EXPECT_EQ(parts("swiglu_f32", {"silu_f32", "mul_f32"}), (Indices{0, 1}));
   EXPECT_EQ(parts("GATE_UP_SWIGLU", {"MUL_MAT", "RMS_NORM", "SWIGLU"}), (Indices{0, 2}));
+  EXPECT_EQ(
+      parts("FLASH_ATTN_EXT f16->f32 64x4", {"SOFT_MAX f32->f32 256x1x4", "ADD f32,f32->f32 256",
+                                             "MUL_MAT f16,f32->f32 64", "CONT f32->f32 256"}),
+      (Indices{0, 2, 3}));
   EXPECT_EQ(parts("Gemm", {"MatMul", "Add"}), (Indices{0, 1}));
   EXPECT_EQ(parts("gemm", {"matmul"}), Indices{}) << "another kernel for the same";
 }
