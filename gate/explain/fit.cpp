@@ -147,7 +147,7 @@ std::vector<Fit> fits(const std::vector<Amount>& amounts, const ModelFacts& mode
 }
 
 std::string chance_words(double chance) {
-  if (chance > k_by_chance) return "chance would do as well";
+  if (chance > k_by_chance) return "";
   const double times = 1 / chance;
   if (times > 1e6) return "by chance less than once in a million";
   double unit = 1;
@@ -214,10 +214,13 @@ std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amo
     return std::nullopt;
   }
   set_where(*fit, *fit->term(0), finding);
-  const std::string fitting =
-      amounts.size() == 1 ? "The number fits"
-                          : fmt::format("{} of {} numbers fit", fit->terms.size(), amounts.size());
-  finding.lines.push_back(fmt::format("{} these layers: {}.", fitting, chance_words(fit->chance)));
+  if (const std::string chance = chance_words(fit->chance); !chance.empty()) {
+    const std::string fitting =
+        amounts.size() == 1
+            ? "The number fits"
+            : fmt::format("{} of {} numbers fit", fit->terms.size(), amounts.size());
+    finding.lines.push_back(fmt::format("{} these layers: {}.", fitting, chance));
+  }
   return *fit;
 }
 

@@ -52,7 +52,7 @@ struct Fit {
 // What chance does more often is told as a fit, never as a fact ("once in each layer").
 inline constexpr double k_by_chance = 0.2;
 
-// "by chance about 1 in 4000", "which chance would do as well".
+// "by chance about 1 in 4000"; "" where chance makes such a fit as well.
 [[nodiscard]] std::string chance_words(double chance);
 
 // "+16", "-48" with a real minus sign; fractions as "+1/3".

@@ -210,6 +210,7 @@ TEST(SyncPerLayer, IsNoFactWhereChanceDoesAsWell) {
   ASSERT_NE(best(chance), nullptr);
   EXPECT_EQ(best(chance)->kind, "sync_added");
   EXPECT_FALSE(best(chance)->per_layer);
+  EXPECT_THAT(best(chance)->lines, testing::Each(Not(HasSubstr("chance"))));
   EXPECT_EQ(best(after_syncs(8, eight))->kind, "sync_per_layer");
 }
 
