@@ -40,16 +40,18 @@ Check at_most(const Seen& seen, const std::string& metric, const std::string& wh
 }
 
 Check slowest(const Seen& seen) {
-  const Work* most = nullptr;
+  std::map<std::string, double> seconds;  // by name, of all its types and shapes
   double whole = 0;
   for (const Work& work : seen.evidence.after.works) {
     if (!work.seconds || work.kind == Work::Kind::buffers) continue;  // these hold the others
     whole += *work.seconds;
-    if (most == nullptr || *work.seconds > *most->seconds) most = &work;
+    seconds[work.name] += *work.seconds;
   }
-  if (most == nullptr || whole <= 0) return unknown("no op was timed: weir profile CELL");
-  return fine(
-      fmt::format("{}, {:.0f} % of the time", safe(most->name), 100 * *most->seconds / whole));
+  if (whole <= 0) return unknown("no op was timed: weir profile CELL");
+  const auto most =
+      std::ranges::max_element(seconds, {}, [](const auto& one) { return one.second; });
+  return fine(fmt::format("{} takes {:.0f} % of the time of ops", safe(most->first),
+                          100 * most->second / whole));
 }
 
 // Ops on the CPU that are not allowed there; of a verdict only those that changed.

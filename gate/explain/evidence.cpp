@@ -185,7 +185,7 @@ std::string reason_of(const verdict::CellVerdict& cell) {
 }
 
 Judgement judgement_of(const verdict::CellVerdict& cell) {
-  Judgement made{cell.verdict, cell.kernels_verdict, cell.placement_verdict, {}, {}};
+  Judgement made{cell.verdict, cell.kernels_verdict, cell.placement_verdict, {}, {}, cell.findings};
   if (cell.verdict != verdict::Outcome::pass) made.reason = reason_of(cell);
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     if (called_changed(metric)) {

@@ -54,6 +54,7 @@ struct Judgement {
   // Metrics that it called changed (failed, improved or accepted), by full name: a verdict keeps
   // one number a side, from which nobody could tell it again.
   std::map<std::string, CalledChanged> changed;
+  std::vector<verdict::Finding> findings{};  // that it made: it knew the model and the true names
 };
 
 struct Evidence {

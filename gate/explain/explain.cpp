@@ -87,6 +87,8 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   std::ranges::move(user_findings(evidence, found, options.rules),
                     std::back_inserter(made.findings));
   for (Finding& finding : made.findings) make_safe(finding);
+  const bool gate_knew_more = model == nullptr && evidence.gate && !evidence.gate->findings.empty();
+  if (gate_knew_more) made.findings = evidence.gate->findings;
   made.differs = found.any() || !made.findings.empty();
   made.hints = hints_of(evidence, options.bands);
   made.checklist = checklist_of(evidence, options, made.findings);

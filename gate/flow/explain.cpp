@@ -224,12 +224,7 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options) {
     if (const auto* profile = look_up(profiles, cell.cell)) {
       evidence.fusible = explain::fusible_of(**profile);
     }
-    auto why = book.explained(evidence, cell.cell);
-    // The gate knew the model and the true names, and its rules were held against these.
-    if (book.model_of(cell.cell) == nullptr && !cell.findings.empty()) {
-      why.findings = cell.findings;
-    }
-    all.push_back(book.shown(std::move(why)));
+    all.push_back(book.shown(book.explained(evidence, cell.cell)));
   }
   if (all.empty()) return fail(Code::usage, "no cell of this verdict is selected by --cell");
   return told(job, options, all);

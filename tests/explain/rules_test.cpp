@@ -134,5 +134,40 @@ TEST(Checklist, OfANewCellLooksAtTheCountsThatTheVerdictHolds) {
   EXPECT_EQ(why.hints.size(), 1U) << "17 syncs are high, 706 dispatches are not";
 }
 
+// The gate knew the model; the verdict alone tells no kernel.
+TEST(Checklist, HasTheFusionThatTheGateFoundLostOpen) {
+  verdict::CellVerdict cell;
+  cell.cell = *profile::CellKey::parse("e/m/metal/decode");
+  cell.device = "metal";
+  cell.verdict = verdict::Outcome::fail;
+  cell.kernels_verdict = verdict::Outcome::pass;
+  Finding lost;
+  lost.kind = kind::fusion_lost;
+  lost.headline = "Fusion lost: gelu_mul ran as one kernel 6 times a token.";
+  cell.findings = {lost};
+  const auto why = explain(evidence_of(cell), nullptr, {default_bands(), {}});
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings[0].headline, lost.headline);
+  EXPECT_EQ(why.checklist.back().answer, Check::Answer::wrong);
+  EXPECT_EQ(why.checklist.back().note, "a fusion was lost");
+}
+
+// 0.30 s and 0.31 s of 1 s are of products, in two shapes.
+TEST(Checklist, SaysWhatShareOfTheTimeTheSlowestOpTakes) {
+  Side one;
+  for (const auto& [name, shape, seconds] :
+       {std::tuple{"MUL_MAT", "64x64", 0.30}, {"MUL_MAT", "64x256", 0.31}, {"ADD", "64", 0.39}}) {
+    Work work;
+    work.kind = Work::Kind::op;
+    work.name = name;
+    work.shape = shape;
+    work.times = 1;
+    work.seconds = seconds;
+    one.works.push_back(work);
+  }
+  const auto why = explain(test::evidence(one, one), nullptr, {default_bands(), {}});
+  EXPECT_EQ(why.checklist[3].note, "MUL_MAT takes 61 % of the time of ops");
+}
+
 }  // namespace rules_test
 }  // namespace weir::explain
