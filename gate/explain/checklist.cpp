@@ -24,19 +24,25 @@ Check unknown(std::string why) { return {"", Answer::unknown, std::move(why)}; }
 Check fine(std::string note) { return {"", Answer::fine, std::move(note)}; }
 Check wrong(std::string note) { return {"", Answer::wrong, std::move(note)}; }
 
+// A number of the later side, judged or not.
+std::optional<double> later_value(const Evidence& evidence, const std::string& metric) {
+  if (const Known* found = look_up(evidence.after.metrics, metric)) return found->value();
+  const double* varies = look_up(evidence.unjudged, metric);
+  return varies == nullptr ? std::nullopt : std::optional(*varies);
+}
+
 // A count of the later side held to "not more than".
 Check at_most(const Seen& seen, const std::string& metric, const std::string& what) {
   const double most = look_up(seen.options.bands, metric, Band()).good_to.value_or(0);
   const std::string question =
       most > 0 ? fmt::format("{}: {:g} a token or fewer", what, most) : what + " a token";
-  const Known* found = look_up(seen.evidence.after.metrics, metric);
-  if (found == nullptr) return {question, Answer::unknown, "not counted"};
+  const auto value = later_value(seen.evidence, metric);
+  if (!value) return {question, Answer::unknown, "not counted"};
   if (most <= 0) return {question, Answer::unknown, "no band for it"};
-  const double value = found->value();
-  if (value == 0 && metric == "syncs_per_token") {
+  if (*value == 0 && metric == "syncs_per_token") {
     return {question, Answer::unknown, "0, and a token has to be waited for"};
   }
-  return {question, value <= most ? Answer::fine : Answer::wrong, fmt::format("{:g}", value)};
+  return {question, *value <= most ? Answer::fine : Answer::wrong, fmt::format("{:g}", *value)};
 }
 
 Check slowest(const Seen& seen) {
@@ -174,10 +180,10 @@ std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands) {
   std::vector<Hint> hints;
   if (evidence.device == "cpu") return hints;
   for (const auto& [name, band] : bands) {
-    const Known* found = look_up(evidence.after.metrics, name);
+    const auto found = later_value(evidence, name);
     const auto metric = unit::find_metric(name);
-    if (found == nullptr || !metric) continue;
-    const double value = found->value();
+    if (!found || !metric) continue;
+    const double value = *found;
     const std::string count = fmt::format("{:g} {}", value, unit::label(*metric));
     if (band.high && value > *band.high) {
       const std::string usual =

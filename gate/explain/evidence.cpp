@@ -249,6 +249,9 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
   evidence.gate = judgement_of(cell);
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     const bool judged = decided(metric) || metric.nature == profile::Nature::exact;
+    if (metric.current && !judged && metric.metric.kind == unit::Kind::count) {
+      evidence.unjudged[metric.metric.name] = *metric.current;
+    }
     if (!metric.current || !judged) continue;
     if (metric.metric.name == verdict::k_cell_metric) continue;  // it is gone: no work to explain
     if (const auto label = unit::buffer_label(metric.metric.name)) {

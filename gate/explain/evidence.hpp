@@ -72,6 +72,8 @@ struct Evidence {
   std::vector<verdict::Changed> calls{};   // system calls that changed, by name
   std::optional<Judgement> gate;           // of evidence out of a verdict
   std::optional<Fusible> fusible{};        // of the later side, where its profile is there
+  // Counts of the later side that differ from run to run, by full name: compared with nothing.
+  std::map<std::string, double> unjudged{};
   std::vector<std::string> doubts;  // checks of the data against itself that failed, one line each
 };
 

@@ -166,6 +166,22 @@ void add_buffers(const Observed& before, const Observed& after, Evidence& eviden
   }
 }
 
+// Counts of a token that the document gives by its command buffers alone.
+void add_counts_of_buffers(const Observed& observed, Side& side) {
+  using observed::BuffersPerToken;
+  const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
+  if (buffers.labels.empty() || !buffers.whole) return;
+  for (const auto& [name, count] : {std::pair{"dispatches_per_token", &BuffersPerToken::dispatches},
+                                    {"barriers_per_token", &BuffersPerToken::barriers},
+                                    {"syncs_per_token", &BuffersPerToken::syncs}}) {
+    std::optional<Rational> sum = Rational(0);
+    for (const BuffersPerToken& one : buffers.labels) {
+      sum = sum && one.*count ? sum->plus(*(one.*count)) : std::nullopt;
+    }
+    if (sum) side.metrics.try_emplace(name, Known{sum, {}});
+  }
+}
+
 // No difference is told of how often these works ran: all of them did `times`.
 void drop_times(Evidence& evidence, const std::function<bool(const Work&)>& wanted,
                 const Rational& times) {
@@ -365,6 +381,8 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   say_that_tokens_are_slower(before, after, evidence);
   add_warnings(before, after, evidence);
   add_buffers(before, after, evidence);
+  add_counts_of_buffers(before, evidence.before);
+  add_counts_of_buffers(after, evidence.after);
   say_what_is_not_judged(evidence);
   return evidence;
 }

@@ -335,9 +335,12 @@ BuffersOfTokens buffers_per_token(const Observed& observed) {
     const auto each = Rational::make(sum.buffers, made.tokens);
     if (!each) continue;
     const auto tokens = static_cast<double>(made.tokens);
-    made.labels.push_back({label, *each,
-                           sum.seconds ? std::optional(*sum.seconds / tokens) : std::nullopt,
-                           sum.least, sum.most});
+    const auto of_token = [&](const std::optional<std::int64_t>& count) {
+      return count ? Rational::make(*count, made.tokens) : std::nullopt;
+    };
+    made.labels.push_back(
+        {label, *each, sum.seconds ? std::optional(*sum.seconds / tokens) : std::nullopt, sum.least,
+         sum.most, of_token(sum.dispatches), of_token(sum.barriers), of_token(sum.syncs)});
   }
   return made;
 }

@@ -96,6 +96,7 @@ struct BuffersPerToken {
   Rational buffers;
   std::optional<double> seconds;          // absent where a row has none
   std::optional<double> least{}, most{};  // of one buffer; absent where a row has none
+  std::optional<Rational> dispatches{}, barriers{}, syncs{};  // of a token; absent as the others
 };
 // Of the decode steps that have command buffers; of buffers without steps by profiled_tokens. By
 // label.

@@ -165,6 +165,23 @@ TEST(ObservedRuns, TellWhichCommandBuffersTakeLonger) {
   EXPECT_EQ(why.findings[0].headline, "A command buffer labelled moe takes 2 times as long.");
 }
 
+// 40 and 2 command buffers in 2 tokens; one of each label waits.
+TEST(ObservedRuns, CountWhatTheirCommandBuffersSay) {
+  Observed made;
+  made.profiled_tokens = 2;
+  add_buffers(made, "moe", 40, 0.05);
+  add_buffers(made, "head", 2, 0.05);
+  made.buffers[0].syncs = 10;
+  made.buffers[1].syncs = 2;
+  const auto syncs = [](const Observed& observed) {
+    return explain(evidence_of(observed, observed), nullptr, {default_bands(), {}}).checklist.at(1);
+  };
+  EXPECT_EQ(syncs(made).note, "6");
+  EXPECT_EQ(syncs(made).answer, Check::Answer::wrong);
+  made.buffers[1].syncs.reset();
+  EXPECT_EQ(syncs(made).note, "not counted") << "of a part of the buffers";
+}
+
 TEST(ObservedRuns, EndSumsOfCallsAtTheLargestNumber) {
   constexpr auto k_most = std::numeric_limits<std::int64_t>::max();
   Observed one;

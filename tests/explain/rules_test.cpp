@@ -123,6 +123,7 @@ TEST(Checklist, OfANewCellLooksAtTheCountsThatTheVerdictHolds) {
     metric.verdict = verdict::Outcome::fresh;
     cell.metrics.push_back(metric);
   }
+  cell.metrics.back().nature = profile::Nature::sampled;
   Options options{default_bands(), {}};
   options.other_quantizations = {"q8_0 41.2 tokens/s"};
   const auto why = explain(evidence_of(cell), nullptr, options);
