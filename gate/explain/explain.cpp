@@ -12,6 +12,9 @@ constexpr std::array k_patterns = {
     &find_submits, &find_context, &find_slow,     &find_memory, &find_made_late, &find_calls,
     &find_threads, &find_fixed,   &find_rest,     &find_times};
 
+// What is told of one length alone is told behind all that holds for each token.
+constexpr int k_behind = 100;
+
 // Names from outside, as short lines.
 void make_safe(Finding& finding) {
   constexpr std::size_t k_most_ops = 64;
@@ -41,6 +44,45 @@ std::vector<Total> totals_of(const Evidence& evidence) {
     }
   }
   return totals;
+}
+
+// Counts that are the same for no two tokens, beside others that are: those at the longest length
+// that both sides know, alone.
+Evidence at_length_alone(const Evidence& evidence) {
+  Evidence alone;
+  alone.cell = evidence.cell;
+  alone.device = evidence.device;
+  alone.scope = unit::Scope::at_length;
+  alone.gate = evidence.gate;
+  alone.cpu_ops_known = evidence.cpu_ops_known;
+  alone.graph_known = evidence.graph_known;
+  if (evidence.scope == alone.scope) return alone;  // they are looked at with the works
+  std::set<std::string> names;
+  for (const auto& [name, known] : evidence.after.metrics) {
+    const auto metric = metric_of(evidence, name);
+    if (!metric || metric->scope != alone.scope || !evidence.before.metrics.contains(name))
+      continue;
+    // Of those per token only the line is compared.
+    if (evidence.before.metrics.contains(unit::count_metric(metric->base, evidence.scope).name)) {
+      continue;
+    }
+    alone.length = std::max(alone.length, metric->length);
+    names.insert(name);
+  }
+  for (const std::string& name : names) {
+    if (metric_of(evidence, name)->length != alone.length) continue;
+    alone.before.metrics[name] = evidence.before.metrics.at(name);
+    alone.after.metrics[name] = evidence.after.metrics.at(name);
+  }
+  return alone;
+}
+
+// What the patterns find in `evidence`, of which `found` differs.
+std::vector<Board::Entry> entries_of(const Evidence& evidence, const Differences& found,
+                                     const ModelFacts* model) {
+  Board board{evidence, found, model};
+  for (const auto& pattern : k_patterns) pattern(board);
+  return std::move(board.entries);
 }
 
 }  // namespace
@@ -77,13 +119,21 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
     model = &without_layers.emplace(*model);
     without_layers->layers = 0;
   }
-  Board board{evidence, found, model};
-  for (const auto& pattern : k_patterns) pattern(board);
+  std::vector<Board::Entry> entries = entries_of(evidence, found, model);
+  const Evidence longest = at_length_alone(evidence);
+  const bool explained = !entries.empty();
+  for (Board::Entry& entry : entries_of(longest, differences_of(longest), model)) {
+    // Beside something that is explained the rest says little, and kernels tell dispatches better.
+    if (explained && entry.finding.kind == kind::count_changed) continue;
+    if (!found.kernels.empty() && entry.finding.metric.starts_with("dispatches_")) continue;
+    entry.rank += k_behind;
+    entries.push_back(std::move(entry));
+  }
   Explanation made;
   made.cell = evidence.cell;
   made.scope = evidence.scope;
   made.totals = totals_of(evidence);
-  made.findings = ranked(std::move(board.entries));
+  made.findings = ranked(std::move(entries));
   std::ranges::move(user_findings(evidence, found, options.rules),
                     std::back_inserter(made.findings));
   for (Finding& finding : made.findings) make_safe(finding);

@@ -281,6 +281,33 @@ TEST(CountsAtLengths, AreThoseOfOneLength) {
   }
 }
 
+// A count that no line over the lengths holds, in a cell whose other counts are per token.
+TEST(CountsAtLengths, AreExplainedBesideCountsPerToken) {
+  struct Case {
+    test::Counts before, after;
+    const char *kind, *metric;
+  };
+  const Case cases[] = {
+      {{{"syncs_at_8", 8}, {"syncs_at_16", 20}},
+       {{"syncs_at_8", 8}, {"syncs_at_16", 36}},
+       "sync_added",
+       "syncs_at_16"},
+      {{{"copies_at_16", 20}}, {{"copies_at_16", 36}}, "extra_copies", "copies_at_16"},
+      {{{"splits_at_16", 32}}, {{"splits_at_16", 48}}, "splits_changed", "splits_at_16"},
+      {{{"submits_at_16", 32}}, {{"submits_at_16", 48}}, "submits_changed", "submits_at_16"},
+      {{{"barriers_at_16", 32}}, {{"barriers_at_16", 48}}, "batching_lost", "barriers_at_16"}};
+  for (const Case& one : cases) {
+    test::Counts before = one.before, after = one.after;
+    before["dispatches"] = after["dispatches"] = 65;
+    const auto why = explained(side(before), side(after));
+    ASSERT_EQ(why.findings.size(), 1U) << one.metric;
+    EXPECT_EQ(why.findings[0].kind, one.kind);
+    EXPECT_EQ(why.findings[0].metric, one.metric);
+    EXPECT_THAT(why.findings[0].headline, Not(HasSubstr("a token"))) << "of 16 tokens";
+    EXPECT_TRUE(why.differs);
+  }
+}
+
 TEST(FixedCost, NamesNoUnitWhereThereIsNone) {
   Evidence evidence =
       test::evidence(side({{"dispatches_fixed", 500}}), side({{"dispatches_fixed", 520}}));
