@@ -253,10 +253,10 @@ void say_that_tokens_are_slower(const Observed& before, const Observed& after, E
   };
   const auto a = seconds_of_token(before), b = seconds_of_token(after);
   if (!timed(evidence.before) || !timed(evidence.after) || !a || !b || !apart(*a, *b)) return;
-  evidence.doubts.push_back(
-      fmt::format("a token took {}, then {}: judged is only what changed "
-                  "beside the other ops (weir compare has all times)",
-                  unit::show_duration(*a), unit::show_duration(*b)));
+  evidence.doubts.push_back(fmt::format(
+      "a token took {}, then {}: an op is judged beside the other ops (weir compare has "
+      "all times)",
+      unit::show_duration(*a), unit::show_duration(*b)));
 }
 
 // Work in no step is that of no token: how often it ran is told, where that differs.

@@ -38,50 +38,75 @@ std::vector<Timed> timed_of(const std::vector<Move>& timed) {
   return list;
 }
 
-// Too few others tell how much times vary. A work stands out by a factor that no run varies by, or
-// where each side's mean lies outside of all that the other side's many times are; and none of the
-// others went the same way as far.
-bool stands_out_of_few(const Timed& one, const std::vector<Timed>& list) {
+// Each side's mean lies outside of all that the other side's many times are.
+bool ranges_apart(const Timed& one) {
   constexpr double k_many_times = 8;
-  constexpr double k_factor = 3, k_factor_outside = 1.1;
   const auto outside = [](double mean, const std::optional<std::pair<double, double>>& range) {
     return range && (mean < range->first || mean > range->second);
   };
   const Move& move = *one.move;
-  const bool apart = std::min(move.before.value(), move.after.value()) >= k_many_times &&
-                     outside(one.before, move.range_after) && outside(one.after, move.range_before);
-  const double least = std::log(apart ? k_factor_outside : k_factor);
+  return std::min(move.before.value(), move.after.value()) >= k_many_times &&
+         outside(one.before, move.range_after) && outside(one.after, move.range_before);
+}
+
+// By a factor that no run varies by, or by less where its ranges lie apart; and by as much from
+// what the others do.
+bool by_a_factor(const Timed& one, const std::vector<double>& others) {
+  constexpr double k_factor = 3, k_factor_apart = 1.1;
+  const double least = std::log(ranges_apart(one) ? k_factor_apart : k_factor);
   const double way = one.log_ratio < 0 ? -1 : 1;
-  return list.size() > 1 && way * one.log_ratio >= least &&
-         std::ranges::all_of(list, [&](const Timed& other) {
-           return &other == &one || way * (one.log_ratio - other.log_ratio) >= least;
-         });
+  const double usual = stats::median(others).value_or(0);
+  return way * one.log_ratio >= least && way * (one.log_ratio - usual) >= least;
 }
 
 // Beyond what one more work would do by chance, beside the others, in one of a thousand pairs of
 // runs: a prediction interval for the logarithm of the ratio, shared among all works. Times that
 // look the same to the last digit still vary by some per cent.
-bool stands_out(const Timed& one, const std::vector<Timed>& list) {
-  constexpr double k_least_works = 4;
-  constexpr double k_least_share = 0.03;
+bool beyond_chance(const Timed& one, const std::vector<double>& others) {
+  constexpr std::size_t k_least_works = 4;
   constexpr double k_false = 0.001;
   constexpr double k_least_deviation = 0.03;
-  double n = 0, mean = 0, squares = 0;  // of the others
-  for (const Timed& other : list) {
-    if (&other == &one) continue;
-    mean += other.log_ratio;
-    squares += other.log_ratio * other.log_ratio;
-    ++n;
+  if (others.size() < k_least_works) return false;  // too few tell how much times vary
+  const auto n = static_cast<double>(others.size());
+  double mean = 0, squares = 0;
+  for (const double other : others) {
+    mean += other / n;
+    squares += other * other;
   }
-  if (one.share < k_least_share) return false;
-  if (n < k_least_works) return stands_out_of_few(one, list);
-  mean /= n;
   const double deviation = std::sqrt(std::max(0.0, squares - n * mean * mean) / (n - 1));
   const double least = std::log(1.2);
   const double step = std::fabs(one.log_ratio - mean);
   if (step < least || std::fabs(one.log_ratio) < least) return false;
   const double t = stats::student_quantile(1 - k_false / (2 * (n + 1)), n - 1);
   return step > t * std::max(deviation, k_least_deviation) * std::sqrt(1 + 1 / n);
+}
+
+// A share of the time from which a work matters.
+constexpr double k_least_share = 0.03;
+
+bool stands_out(const Timed& one, const std::vector<Timed>& list) {
+  if (list.size() < 2 || one.share < k_least_share) return false;
+  std::vector<double> others;  // logarithms of ratios
+  for (const Timed& other : list) {
+    if (&other != &one) others.push_back(other.log_ratio);
+  }
+  return by_a_factor(one, others) || beyond_chance(one, others);
+}
+
+// Each of several works changed by more than sessions differ, all by about as much.
+bool all_alike(const std::vector<Timed>& list) {
+  constexpr std::size_t k_several = 4;
+  constexpr double k_least = 1.2, k_spread = 1.5;
+  std::vector<double> large;  // logarithms of ratios, of what matters
+  for (const Timed& one : list) {
+    if (one.share >= k_least_share) large.push_back(one.log_ratio);
+  }
+  if (list.size() < k_several || large.empty()) return false;
+  const auto [low, high] = std::ranges::minmax(large);
+  const double way = low < 0 ? -1 : 1;
+  return high - low <= std::log(k_spread) && std::ranges::all_of(list, [&](const Timed& one) {
+           return way * one.log_ratio >= std::log(k_least);
+         });
 }
 
 std::string time_text(double seconds) {
@@ -107,6 +132,26 @@ void add_slow(Board& board, const Timed& one, const char* what) {
                                       100 * one.share));
   if (slower) finding.cause = "another shape, type or kernel, or memory further away.";
   board.add(std::move(finding), 100 * one.share);
+}
+
+void add_alike(Board& board, const std::vector<Timed>& list) {
+  const auto [low, high] = std::ranges::minmax(list, {}, &Timed::log_ratio);
+  const bool slower = low.log_ratio > 0;
+  double before = 0, after = 0;
+  for (const Timed& one : list) {
+    before += *one.move->seconds_before;
+    after += *one.move->seconds_after;
+  }
+  Finding finding;
+  finding.kind = kind::time_changed;
+  finding.headline = fmt::format("All {} ops take {}, {:.3g} to {:.3g} times{}.", list.size(),
+                                 slower ? "longer" : "less time", std::exp(low.log_ratio),
+                                 std::exp(high.log_ratio), slower ? "" : " as long as before");
+  finding.lines.push_back(
+      fmt::format("all of them: {} → {}{}", time_text(before), time_text(after), board.per()));
+  finding.cause = "the device's clock or power limit, another machine, or the speed of memory.";
+  finding.look_at = "clocks, temperature, and what else runs there.";
+  board.add(std::move(finding), 1, 2);
 }
 
 // "decode tok/s 28.6 → 25.1 (−12.2 %)"
@@ -138,9 +183,13 @@ void find_slow(Board& board) {
   for (const auto& [timed, what] : {std::pair(&board.found.timed, ""),
                                     {&board.found.timed_buffers, "A command buffer labelled "}}) {
     const std::vector<Timed> list = timed_of(*timed);
+    bool any = false;
     for (const Timed& one : list) {
-      if (stands_out(one, list)) add_slow(board, one, what);
+      if (!stands_out(one, list)) continue;
+      add_slow(board, one, what);
+      any = true;
     }
+    if (!any && timed == &board.found.timed && all_alike(list)) add_alike(board, list);
   }
 }
 

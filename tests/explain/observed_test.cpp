@@ -165,6 +165,57 @@ TEST(ObservedRuns, TellWhichCommandBuffersTakeLonger) {
   EXPECT_EQ(why.findings[0].headline, "A command buffer labelled moe takes 2 times as long.");
 }
 
+// As in TellWhichOfFewCommandBuffersTakeLonger, at any number of labels; the others vary by some
+// per cent.
+TEST(ObservedRuns, TellWhichOfAnyNumberOfCommandBuffersTakesLonger) {
+  const auto with = [](int labels, double moe, double noise) {
+    Observed made;
+    made.steps = {{"token 1", Phase::decode, 1, {}, 0}};
+    for (int i = 0; i < labels; ++i) {
+      const double mean = i == 0 ? moe : 3e-4 * (1 + noise * (i % 3 - 1));
+      add_buffers(made, i == 0 ? "moe" : fmt::format("other {}", i), 40, 40 * mean);
+      made.buffers.back().step = 0;
+      made.buffers.back().least = 0.95 * mean;
+      made.buffers.back().most = 1.1 * mean;
+    }
+    return made;
+  };
+  for (const int labels : {2, 3, 4, 5, 6, 9, 20}) {
+    const auto why = explain(evidence_of(with(labels, 3e-4, 0), with(labels, 4e-4, 0.03)), nullptr,
+                             {default_bands(), {}});
+    ASSERT_EQ(why.findings.size(), 1U) << labels;
+    EXPECT_EQ(why.findings[0].headline, "A command buffer labelled moe takes 1.33 times as long.");
+    const auto same = explain(evidence_of(with(labels, 3e-4, 0), with(labels, 3e-4, 0.03)), nullptr,
+                              {default_bands(), {}});
+    EXPECT_TRUE(same.findings.empty()) << labels;
+  }
+}
+
+TEST(ObservedRuns, SayThatAllOpsAreSlowerAlike) {
+  const struct {
+    const char* what;
+    std::vector<double> times;  // of each op, over before
+    const char* headline;       // "": none
+  } cases[] = {
+      {"a lower clock",
+       {1.3, 1.28, 1.32, 1.3, 1.31, 1.29},
+       "All 6 ops take longer, 1.28 to 1.32 times."},
+      {"a higher one",
+       {0.7, 0.71, 0.7, 0.69, 0.7, 0.7},
+       "All 6 ops take less time, 0.69 to 0.71 times as long as before."},
+      {"as much as sessions differ", {1.1, 1.12, 1.1, 1.09, 1.1, 1.1}, ""},
+      {"one of them as before", {1.3, 1.28, 1, 1.3, 1.31, 1.29}, ""},
+  };
+  for (const auto& one : cases) {
+    const Observed before = ten_tokens();
+    Observed after = before;
+    for (std::size_t i = 0; i < after.ops.size(); ++i) *after.ops[i].seconds *= one.times[i];
+    const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+    EXPECT_EQ(why.findings.empty() ? "" : why.findings[0].headline, one.headline) << one.what;
+    if (!why.findings.empty()) EXPECT_EQ(why.findings[0].kind, "time_changed") << one.what;
+  }
+}
+
 // 40 and 2 command buffers in 2 tokens; one of each label waits.
 TEST(ObservedRuns, CountWhatTheirCommandBuffersSay) {
   Observed made;
