@@ -63,6 +63,40 @@ bool buffers_lead(const Board& board, const char* level) {
          size_of(board.found.count("barriers")) <= k_little * barriers->before.value();
 }
 
+// "kv cache: 512 KiB = 256 tokens of f16 to 1.00 MiB = 512 tokens of f16 (+512 KiB)"
+std::string level_words(const Board& board, const std::string& name, const ExactCounts& both) {
+  const unit::Metric metric = unit::find_metric(name).value_or(unit::Metric{});
+  const auto shown = [&](const Rational& bytes) {
+    return unit::show(metric, bytes.value()) +
+           (name == "kv_cache_bytes" ? context_words(board.model, bytes) : "");
+  };
+  const Rational delta = both.after.minus(both.before).value_or(k_none);
+  const std::string what = name.ends_with("_bytes") ? name.substr(0, name.size() - 6) : name;
+  return fmt::format("{}: {} to {} ({}{})", plain(what), shown(both.before), shown(both.after),
+                     delta > k_none ? "+" : "\u2212", unit::show(metric, size_of(delta)));
+}
+
+// About the memory of this use, and all that grew, or fell, with it.
+Finding memory_finding(const Board& board, const MemoryUse& use) {
+  const Rational delta = board.found.levels.at(use.base);
+  Finding finding;
+  finding.kind = kind::memory_changed;
+  finding.metric = use.base;
+  finding.delta = delta;
+  finding.headline = fmt::format("{} {} memory.", use.what, delta > k_none ? "more" : "less");
+  finding.look_at = use.look_at;
+  for (const auto& [name, change] : board.found.levels) {
+    const auto both = exact_values(board.evidence, name);
+    if (!both || (change > k_none) != (delta > k_none)) continue;
+    finding.lines.push_back(level_words(board, name, *both));
+    if (name != "kv_cache_bytes" || board.model == nullptr || !board.model->cached_numbers)
+      continue;
+    finding.lines.push_back(fmt::format("the cache of a token: {} = {} numbers",
+                                        board.model->cached_words, *board.model->cached_numbers));
+  }
+  return finding;
+}
+
 }  // namespace
 
 void find_memory(Board& board) {
@@ -82,34 +116,19 @@ void find_memory(Board& board) {
     const bool follows = (works > k_none) == (asked > k_none) && size_of(asked) <= size_of(works);
     board.add(std::move(finding), 2 * size_of(asked), follows ? 2 : 1);
   }
-  const auto* use =
-      first_of(k_uses, [&](const MemoryUse& one) { return board.found.levels.contains(one.base); });
-  if (use == nullptr) return;
-  const Rational delta = board.found.levels.at(use->base);
-  Finding finding;
-  finding.kind = kind::memory_changed;
-  finding.metric = use->base;
-  finding.delta = delta;
-  finding.headline = fmt::format("{} {} memory.", use->what, delta > k_none ? "more" : "less");
-  finding.look_at = use->look_at;
-  for (const auto& [name, change] : board.found.levels) {
-    const auto both = exact_values(board.evidence, name);
-    if (!both) continue;
-    const auto shown = [&](const Rational& bytes) {
-      return bytes.str() + (name == "kv_cache_bytes" ? context_words(board.model, bytes) : "");
-    };
-    finding.lines.push_back(
-        fmt::format("{}: {} to {}", plain(name), shown(both->before), shown(both->after)));
+  std::optional<bool> leading;  // grew
+  for (const MemoryUse& use : k_uses) {
+    const Rational* delta = look_up(board.found.levels, use.base);
+    const bool grew = delta != nullptr && *delta > k_none;
+    if (delta == nullptr || leading == grew) continue;
+    // Work that changed needs other memory: that comes first. But a cache is as large as a setting
+    // says, and kernels that read it are chosen by its shape and type; a barrier may follow from
+    // where buffers lie. What changed the other way is told last.
+    const bool leads = !leading && (cache_leads(board) || buffers_lead(board, use.base));
+    board.add(memory_finding(board, use), leading ? 0.5 : 1, leading ? 3 : leads ? 0 : 2);
+    if (leading) return;
+    leading = grew;
   }
-  if (board.model != nullptr && board.model->cached_numbers &&
-      board.found.levels.contains("kv_cache_bytes")) {
-    finding.lines.push_back(fmt::format("the cache of a token: {} = {} numbers",
-                                        board.model->cached_words, *board.model->cached_numbers));
-  }
-  // Work that changed needs other memory: that comes first. But a cache is as large as a setting
-  // says, and kernels that read it are chosen by its shape and type; a barrier may follow from
-  // where buffers lie.
-  board.add(std::move(finding), 1, cache_leads(board) || buffers_lead(board, use->base) ? 0 : 2);
 }
 
 // At lengths: what is there from some token on, and was not there before it.

@@ -56,18 +56,18 @@ TEST(GrownMemory, IsExplainedByWhatItIsForInCausalOrder) {
         {"device_memory_peak_bytes", 10'916'256}},
        "kv_cache_bytes",
        "The KV cache takes more memory.",
-       "kv cache bytes: 524288 = 256 tokens of f16 to 1048576 = 512 tokens of f16 or 256 tokens "
-       "of f32"},
+       "kv cache: 512 KiB = 256 tokens of f16 to 1.00 MiB = 512 tokens of f16 or 256 tokens "
+       "of f32 (+512 KiB)"},
       {"other weights",
        {{"weights_bytes", 3'281'408}, {"device_memory_peak_bytes", 3'952'544}},
        "weights_bytes",
        "The weights take less memory.",
-       "weights bytes: 6562816 to 3281408"},
+       "weights: 6.26 MiB to 3.13 MiB (\u22123.13 MiB)"},
       {"what ggml has no buffers for",
        {{"device_memory_peak_bytes", 7'238'048}},
        "device_memory_peak_bytes",
        "The engine takes more memory.",
-       "device memory peak bytes: 7233952 to 7238048"}};
+       "device memory peak: 6.90 MiB to 6.90 MiB (+4.00 KiB)"}};
   const ModelFacts facts = model();
   for (const Case& one : cases) {
     test::Counts after = before;
@@ -79,6 +79,20 @@ TEST(GrownMemory, IsExplainedByWhatItIsForInCausalOrder) {
     EXPECT_EQ(why.findings[0].headline, one.headline);
     EXPECT_THAT(why.findings[0].lines, Contains(one.line)) << one.what;
   }
+}
+
+// llama.cpp with -nkvo 1: the cache left the device, and results of attention are copied there.
+TEST(GrownMemory, IsToldApartFromWhatFell) {
+  const auto why =
+      explain(evidence(side({{"compute_bytes", 194'880}, {"device_memory_peak_bytes", 8'011'072}}),
+                       side({{"compute_bytes", 324'608}, {"device_memory_peak_bytes", 7'616'576}})),
+              nullptr, {});
+  ASSERT_EQ(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings[0].headline, "Intermediate results take more memory.");
+  EXPECT_THAT(why.findings[0].lines, ElementsAre("compute: 190 KiB to 317 KiB (+127 KiB)"));
+  EXPECT_EQ(why.findings[1].headline, "The engine takes less memory.");
+  EXPECT_THAT(why.findings[1].lines,
+              ElementsAre("device memory peak: 7.64 MiB to 7.26 MiB (\u2212385 KiB)"));
 }
 
 TEST(Allocations, ThatCameWithEachTokenAreAFinding) {
