@@ -78,6 +78,14 @@ std::optional<std::string> loose_split(const Board& board, const Amount& amount)
                      term_words({0, each, rest}, layers_of(*board.model)));
 }
 
+// An earlier line lists it among others, as move_words() does: "−9 rms_norm_mul, −4 rope".
+bool last_is_repeated(const std::vector<std::string>& lines) {
+  const auto listed = [](const std::string& line) { return ", " + line + ", "; };
+  return std::any_of(lines.begin(), lines.end() - 1, [&](const std::string& line) {
+    return listed(line).find(listed(lines.back())) != std::string::npos;
+  });
+}
+
 // A finding, or a number of it.
 void set_layers(const Fit& fit, const Term& term, auto& told) {
   told.layers = fit.set.layers;
@@ -203,7 +211,10 @@ std::optional<Fit> arithmetic(const Board& board, const std::vector<Amount>& amo
   for (std::size_t i = 0; i < amounts.size(); ++i) {
     add_number(amounts[i], finding);
     const Term* term = fit == nullptr ? nullptr : fit->term(i);
-    if (term == nullptr) continue;
+    if (term == nullptr) {
+      if (last_is_repeated(finding.lines)) finding.lines.pop_back();
+      continue;
+    }
     const std::string& layers = first ? fit->set.words : fit->set.short_words;
     finding.lines.back() += " = " + term_words(*term, layers);
     set_layers(*fit, *term, finding.numbers.back());

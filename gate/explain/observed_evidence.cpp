@@ -8,6 +8,7 @@
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
 #include "gate/observed/totals.hpp"
+#include "gate/profile/kernel_name.hpp"
 
 namespace weir::explain {
 namespace {
@@ -72,6 +73,14 @@ std::set<std::string> categories_alone(const Observed& one, const Observed& othe
   return alone;
 }
 
+// The kernel of a row. Documents that name kernels by ops alone ("RMS_NORM_MUL" of llama.cpp's
+// perf logger) name none where an op runs by itself: it is a kernel of the op's name.
+std::string kernel_of(const ObservedOp& op, bool kernels_told) {
+  const bool itself = kernels_told && op.kernel.empty() && !profile::op_of(op.op).empty() &&
+                      is_device_work(op) && !op.backend.empty() && !names_a_cpu(op.backend);
+  return itself ? op.op : op.kernel;
+}
+
 // `backends`: both sides tell them. Else where an op ran is no difference. Rows of the categories
 // `alone` are left out.
 SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
@@ -80,17 +89,20 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
   const RowChoice choice = rows_of_side(observed, shared);
   const std::int64_t tokens = choice.tokens;
   RowSums rows;
+  const bool kernels_told = std::ranges::any_of(
+      observed.ops, [](const ObservedOp& op) { return !profile::op_of(op.kernel).empty(); });
   for (const ObservedOp& op : observed.ops) {
     if (!choice.takes(op) || alone.contains(op.category)) continue;
     made.backends = made.backends || !op.backend.empty();
     const std::string& backend = backends ? op.backend : k_nowhere;
-    if (!op.kernel.empty()) {
+    const std::string kernel = kernel_of(op, kernels_told);
+    if (!kernel.empty()) {
       made.kernels = true;
-      add_row(rows, {Work::Kind::kernel, op.kernel, op.type, op.shape, backend}, op, true);
+      add_row(rows, {Work::Kind::kernel, kernel, op.type, op.shape, backend}, op, true);
     }
     if (op.op.empty()) continue;
     made.ops = true;
-    add_row(rows, {Work::Kind::op, op.op, op.type, op.shape, backend}, op, op.kernel.empty());
+    add_row(rows, {Work::Kind::op, op.op, op.type, op.shape, backend}, op, kernel.empty());
   }
   for (const auto& [key, sum] : rows) {
     Work work{key.kind,

@@ -254,6 +254,50 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlower) {
   EXPECT_EQ(why.findings.front().ops, std::vector<std::string>{"SOFT_MAX"});
 }
 
+// llama.cpp's perf logger with and without GGML_VK_DISABLE_FUSION: a fused row names a kernel and
+// its first op, a row of one op the op alone.
+TEST(ObservedRuns, OfOpsThatNameKernelsWhereTheyAreFusedTellOfALostFusion) {
+  struct Row {
+    const char *kernel, *op;
+    std::int64_t calls;
+  };
+  const auto with = [](const std::vector<Row>& rows) {
+    Observed made;
+    made.context.backend = "Vulkan";
+    made.profiled_tokens = 1;
+    for (const Row& row : rows) {
+      add_op(made, row.op, "Vulkan", row.calls, 1e-4 * static_cast<double>(row.calls));
+      made.ops.back().kernel = row.kernel;
+    }
+    return made;
+  };
+  const Observed fused = with({{"MUL_MAT_VEC", "MUL_MAT", 29},
+                               {"RMS_NORM_MUL", "RMS_NORM", 9},
+                               {"ROPE_VIEW_SET_ROWS", "ROPE", 4},
+                               {"", "ROPE", 4},
+                               {"", "SET_ROWS", 4},
+                               {"", "GLU", 4}});
+  const Observed apart = with({{"MUL_MAT_VEC", "MUL_MAT", 29},
+                               {"", "RMS_NORM", 9},
+                               {"", "MUL", 9},
+                               {"", "ROPE", 8},
+                               {"", "SET_ROWS", 8},
+                               {"", "GLU", 4}});
+  const auto why = explain(evidence_of(fused, apart), nullptr, {default_bands(), {}});
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings[0].kind, "fusion_lost");
+  EXPECT_EQ(why.findings[0].headline,
+            "Fusion lost: RMS_NORM_MUL ran as one kernel 9 times a token; now RMS_NORM and MUL run "
+            "apart.");
+  EXPECT_THAT(why.findings[0].lines,
+              testing::ElementsAre("\u22129 RMS_NORM_MUL, \u22124 ROPE_VIEW_SET_ROWS",
+                                   HasSubstr("+9 RMS_NORM")))
+      << "each number once";
+  const auto back = explain(evidence_of(apart, fused), nullptr, {default_bands(), {}});
+  ASSERT_EQ(back.findings.size(), 1U);
+  EXPECT_EQ(back.findings[0].kind, "fusion_gained");
+}
+
 // One call of 80 was interrupted and took longer than all others together.
 TEST(ObservedRuns, AreTheSameWhereOneCallWasInterrupted) {
   const Observed before = ten_tokens();
