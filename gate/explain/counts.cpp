@@ -302,9 +302,11 @@ void find_syncs(Board& board) {
   Finding finding = board.about(more ? kind::sync_added : kind::sync_removed, base);
   arithmetic(board, amounts_of(board, {base}), finding);
   const std::string per = board.per();
-  finding.headline =
-      fmt::format("The CPU waits for the GPU {} often{}{}{}.", more ? "more" : "less",
-                  per.empty() ? "" : " in", per, copied ? ": once per new copy" : "");
+  finding.headline = fmt::format("{} {} often{}{}{}.",
+                                 board.evidence.device == "cpu" ? "The engine waits for its backend"
+                                                                : "The CPU waits for the GPU",
+                                 more ? "more" : "less", per.empty() ? "" : " in", per,
+                                 copied ? ": once per new copy" : "");
   if (copied) {
     add_number({"copies", delta}, finding);
     board.take("copies");

@@ -250,6 +250,11 @@ TEST(OpsOfACpuCell, AreNamedByWhatTheyDo) {
   test::Counts more = joined;
   more["ARGSORT f32->i32 64->64"] = 4;
   EXPECT_EQ(explained(joined, more).findings.at(0).headline, "More work on the CPU: ARGSORT.");
+  Evidence waits = test::evidence(test::side({{"backend_syncs", 1}}, {}, joined),
+                                  test::side({{"backend_syncs", 3}}, {}, joined));
+  waits.device = "cpu";
+  EXPECT_EQ(explain(waits, nullptr, {}).findings.at(0).headline,
+            "The engine waits for its backend more often in a token.");
   test::Counts longer = joined;
   longer.erase("SET_ROWS f32,i64->f16 128,1->128x32768");
   longer["SET_ROWS f32,i64->f16 128,1->128x65536"] = 8;
