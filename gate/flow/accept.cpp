@@ -4,6 +4,7 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/reports.hpp"
+#include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/unit/metric.hpp"
@@ -13,10 +14,8 @@ namespace weir::flow {
 namespace {
 
 struct Taken {
-  explicit Taken(const Configured& known)
-      : engines(known.settings->engines), redactor(known.redactor) {}
+  explicit Taken(const Configured& known) : redactor(known.redactor) {}
   std::vector<profile::Profile> profiles;
-  std::vector<config::EngineSettings> engines;
   std::vector<std::string> notes;
   config::Redactor redactor;  // over all that is said
 };
@@ -230,24 +229,12 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
 
 // What to write in the config so that the ops a cell ran on the CPU may stay there; "" when that is
 // not what keeps it out.
-std::string proposal(const profile::Profile& profile, const Taken& taken) {
-  const auto* engine = find_named(taken.engines, profile.cell.engine);
-  if (engine == nullptr) return "";
-  std::map<std::string, std::int64_t> ops = profile.placement.cpu_ops;
-  for (const config::CpuOp& one : engine->cpu_ops_in(profile.cell)) {
-    if (one.when.empty()) ops.erase(one.op);
-  }
-  if (ops.empty()) return "";
-  std::string lines =
-      "    If they belong there, say so under the engine in the config, with what stands there:\n"
-      "      cpu_ops_allowed:\n";
-  for (const auto& [op, times] : ops) {
-    // Quoted as JSON, which YAML reads too.
-    const std::string why = fmt::format("why it may stay on the CPU ({} times now)", times);
-    lines += fmt::format("        {}: {{match: {{backend: {}}}, why: {}}}\n", dump_json(Json(op)),
-                         dump_json(Json(profile.cell.backend)), dump_json(Json(why)));
-  }
-  return lines;
+std::string proposal(const profile::Profile& profile) {
+  std::map<std::string, std::set<std::string>> backends;  // by op
+  for (const std::string& op : profile.placement.not_allowed) backends[op] = {profile.cell.backend};
+  const std::string line = report::allowed_ops({{profile.cell.engine, std::move(backends)}});
+  if (line.empty()) return "";
+  return fmt::format("    If they belong there, say why in the config:\n      {}\n", line);
 }
 
 std::string stored_value(const profile::Measurement& measurement) {
@@ -328,7 +315,7 @@ Result<Acceptance> store(const AcceptOptions& options, const Taken& taken, int w
       const bool skipped = profile.errors.empty() && profile.metrics.empty();
       say(fmt::format("{}  {}\n    {}\n", skipped ? "skipped " : "left out", cell, why));
       keep(profile, skipped ? "skipped" : "left out", "reason", why);
-      if (profile.errors.empty()) say(proposal(profile, taken));
+      if (profile.errors.empty()) say(proposal(profile));
       acceptance.left_out += skipped ? 0 : 1;
       continue;
     }

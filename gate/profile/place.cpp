@@ -180,6 +180,7 @@ void place_on_device(const CellFacts& facts, const OpWork& work, Profile& profil
   const auto strays =
       chosen(work, [&](const OpRate& rate) { return rate.on_cpu && !may_stay(facts, rate); });
   if (!strays.empty()) {
+    for (const OpRate& rate : strays) profile.placement.not_allowed.insert(rate.op);
     refute(profile,
            fmt::format("asked for {}: {}, which cpu_ops_allowed does not name{}", facts.device,
                        describe(strays, "the CPU", work.unit), conditions_of(facts, strays)));

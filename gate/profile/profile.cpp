@@ -100,6 +100,7 @@ void fields(Fields& io, Placement& placement) {
   io("state", Named{placement.state, k_states, "has a state that is not known"});
   io.sparse("reason", placement.reason);
   io.sparse("cpu_ops", placement.cpu_ops);
+  io.sparse("not_allowed", placement.not_allowed);
 }
 
 void fields(Fields& io, WorkDone& work) {

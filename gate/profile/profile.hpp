@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "gate/profile/cell.hpp"
 #include "gate/profile/record.hpp"
@@ -52,6 +53,9 @@ struct Placement {
   // In a cell that asks for a device, where only some ops ran on the CPU: op -> times per token (or
   // prefill), rounded, at least 1. Empty in cells of the CPU.
   std::map<std::string, std::int64_t> cpu_ops;
+  // Those of cpu_ops that refute it: named in cpu_ops_allowed, they would not. Empty where that
+  // would not help, as when all ops ran on the CPU.
+  std::set<std::string> not_allowed{};
 
   friend bool operator==(const Placement&, const Placement&) = default;
 };

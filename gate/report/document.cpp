@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gate/base/find.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/ratios.hpp"
 
@@ -399,6 +400,36 @@ std::vector<std::string> cell_patterns(const std::vector<std::string>& wanted,
   return left.empty() ? out : std::vector<std::string>{};
 }
 
+std::string allowed_ops(const OpsByEngine& ops) {
+  constexpr std::size_t k_most = 1000;  // so many ops are no exception to anything
+  const auto name = [](const std::string& word) {
+    const bool plain =
+        text::is_letter(word.front()) && word.find_first_not_of(k_plain) == word.npos;
+    return plain ? word : dump_json(Json(word));  // which YAML reads too
+  };
+  const auto shown = [](const std::string& word) {
+    return !word.empty() && one_line(word, 100) == word;
+  };
+  std::vector<std::string> engines;
+  for (const auto& [engine, all] : ops) {
+    std::vector<std::string> entries;
+    for (const auto& [op, backends] : all) {
+      if (!shown(op)) continue;
+      const bool one = backends.size() == 1 && shown(*backends.begin());
+      const std::string why = fmt::format("\"{}\"", k_ellipsis);
+      entries.push_back(fmt::format(
+          "{}: {}", name(op),
+          one ? fmt::format("{{match: {{backend: {}}}, why: {}}}", name(*backends.begin()), why)
+              : why));
+    }
+    if (entries.empty() || !shown(engine)) continue;
+    engines.push_back(
+        fmt::format("{}: {{cpu_ops_allowed: {{{}}}}}", name(engine), text::join(entries)));
+  }
+  const std::string line = fmt::format("engines: {{{}}}", text::join(engines));
+  return engines.empty() || line.size() > k_most ? "" : line;
+}
+
 std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, std::size_t most) {
   std::vector<Hint> out;
   const bool fails = gate.verdict == Outcome::fail;
@@ -420,7 +451,21 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
     add_cells(again, gate, names_of(gate, with(Outcome::fail)), most);
     if (add_against(again, gate)) out.push_back(std::move(again));
   }
-  if (fails && holds(verbs, "/weir accept"))
+  OpsByEngine to_allow;
+  for (const CellVerdict& cell : gate.cells) {
+    if (cell.placement_verdict != Outcome::fail || cell.not_allowed.empty()) continue;
+    for (const std::string& op : cell.not_allowed) {
+      to_allow[cell.cell.engine][op].insert(cell.cell.backend);
+    }
+  }
+  if (const std::string line = allowed_ops(to_allow); !line.empty()) {
+    out.push_back({"allow", {line}});
+  }
+  // No comment waives where work ran.
+  const bool waivable = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
+    return cell.verdict == Outcome::fail && cell.placement_verdict != Outcome::fail;
+  });
+  if (waivable && holds(verbs, "/weir accept"))
     out.push_back({"comment", {"/weir accept CODE REASON"}});
   // Beside a base program nothing that is stored is wrong: there is nothing to accept.
   if (gate.against || !holds(verbs, "baseline accept")) return out;
@@ -439,10 +484,13 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
     }
     out.push_back(std::move(hint));
   };
-  accept("accept", names_of(gate, with(fails ? Outcome::fail : Outcome::improved)));
+  // Of work that ran elsewhere no baseline is accepted.
+  accept("accept", names_of(gate, [&](const CellVerdict& cell) {
+           return cell.verdict == (fails ? Outcome::fail : Outcome::improved) && !cell.elsewhere;
+         }));
   // Apart from what changed: storing a first baseline shall not store a regression.
   accept("store", names_of(gate, [](const CellVerdict& cell) {
-           return cell.verdict >= Outcome::fresh &&
+           return cell.verdict >= Outcome::fresh && !cell.elsewhere &&
                   (cell.verdict == Outcome::fresh || cell.not_compared);
          }));
   return out;

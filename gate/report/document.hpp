@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -269,13 +270,21 @@ struct ProposalWords {
 using Verbs = std::vector<std::string>;
 
 struct Hint {
-  std::string what;                // "why", "look", "again", "comment", "accept", "store"
-  std::vector<std::string> words;  // {"weir", "baseline accept", "--cell 'a/b/*'"}; lines break
-                                   // between these
+  std::string what;  // "why", "look", "again", "allow", "comment", "accept", "store"
+  // {"weir", "baseline accept", "--cell 'a/b/*'"}; lines break between these. Of "allow" no
+  // command but allowed_ops().
+  std::vector<std::string> words;
 };
 // `most` is the longest one word may be, in columns; longer cell names are shortened to globs.
 [[nodiscard]] std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs,
                                       std::size_t most = 60);
+
+// Backends on which an op is to be allowed, by engine and op.
+using OpsByEngine = std::map<std::string, std::map<std::string, std::set<std::string>>>;
+// Entry of the configuration that lets ops run on the CPU, as one line of YAML:
+// `engines: {llama.cpp: {cpu_ops_allowed: {SWIGLU: {match: {backend: gpu}, why: "…"}}}}`, of more
+// than one backend without a match; "" where it cannot be shown.
+[[nodiscard]] std::string allowed_ops(const OpsByEngine& ops);
 
 // Patterns for --cell that match the cells `wanted` and no others among `all`: their names up to
 // three, else globs. `all` is empty where others may exist: names alone. Nothing where it takes

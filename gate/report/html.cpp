@@ -348,6 +348,11 @@ std::string html(const Document& document) {
   const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
   out += titled(xml_text(all.head), list(all.lines));
   out += sections("What is wrong or inconclusive", document, Outcome::fail, Outcome::inconclusive);
+  for (const Hint& hint : hints(gate, {})) {
+    if (hint.what == "allow") {
+      out += titled("Meant to run on the CPU? Say why in the configuration", list(hint.words));
+    }
+  }
   out += said("Warnings", document, document.warnings());
   out += titled("What is new or was not measured",
                 folded(document, Outcome::fresh) + folded(document, Outcome::skipped));

@@ -210,6 +210,7 @@ std::vector<std::string> devices_of(const Document& document) {
 std::string_view question(const Hint& hint) {
   if (hint.what == "accept" || hint.what == "comment") return "Meant?";
   if (hint.what == "again") return "Try it:";
+  if (hint.what == "allow") return "Meant to run on the CPU? Say why in the configuration:";
   if (hint.what == "store") return "New? Store a first baseline:";
   return hint.what == "why" ? "Why:" : "See:";
 }

@@ -411,7 +411,13 @@ class Terminal {
     if (some && gate_.run && holds(style_.verbs, "profile")) {
       command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
     }
-    for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) command(hint);
+    for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) {
+      if (hint.what == "allow") {
+        fact(hint.what, hint.words.front());
+      } else {
+        command(hint);
+      }
+    }
   }
 
   // Broken between words only, with a backslash, so that it can be pasted.

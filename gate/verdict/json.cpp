@@ -247,6 +247,8 @@ static void fields(Fields& io, CellVerdict& cell) {
     of("verdict", outcome_field(cell.placement_verdict));
     of.always("reason", cell.placement_reason);
     of("ops", cell.ops, "=");
+    of.sparse("elsewhere", cell.elsewhere);
+    of.sparse("not_allowed", cell.not_allowed);
   };
   io.object("placement", placement, (name + ": placement").c_str());
   io.always("functions", cell.functions, "=");

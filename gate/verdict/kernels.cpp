@@ -292,6 +292,8 @@ void judge_placement(const Question& question, CellVerdict& cell) {
       new_beside_nearest(question, limit.exact, ruling);
     }
   }
+  cell.elsewhere = placement.state == State::refuted;
+  cell.not_allowed = placement.not_allowed;
   if (!limit.exact) return;
   show_only(limit, ruling);
   cell.placement_verdict = ruling.verdict;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "gate/profile/load_picture.hpp"
 #include "gate/profile/paired.hpp"
@@ -209,7 +210,11 @@ struct CellVerdict {
   std::vector<Changed> functions{};
   Outcome placement_verdict = Outcome::info;
   std::string placement_reason;
-  std::vector<Changed> ops;           // ops that moved
+  std::vector<Changed> ops;  // ops that moved
+  // Work ran elsewhere than asked: no baseline can be accepted of it. not_allowed as Placement has
+  // it.
+  bool elsewhere = false;
+  std::set<std::string> not_allowed{};
   std::string stderr_tail;            // with an error
   std::vector<std::string> warnings;  // doubts about data
   std::vector<std::string> notes;     // facts that need no action

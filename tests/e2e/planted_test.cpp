@@ -184,6 +184,7 @@ TEST_F(Planted, OpOnTheCpuIsAlsoRefusedByItsPlacement) {
                             "marked/tiny/vulkan/decode");
   EXPECT_EQ(cell["placement"].value("verdict", ""), "fail") << cell["placement"].dump(1);
   EXPECT_THAT(cell["placement"].dump(), HasSubstr("SWIGLU"));
+  EXPECT_EQ(cell["placement"]["not_allowed"], Json::array({"SWIGLU"}));
 }
 
 TEST_F(Planted, ThatTheCellCanNotHaveAreToldAsAnErrorOfTheEngine) {

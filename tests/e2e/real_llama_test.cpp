@@ -140,7 +140,8 @@ TEST_F(RealLlama, NamesTheOpsThatPartialOffloadMovesToTheCpu) {
 
   const Ended left_out = accept("again", k_llama_decode);
   EXPECT_EQ(left_out.exit_code, 3);
-  EXPECT_THAT(left_out.out, testing::HasSubstr("cpu_ops_allowed:\n        \"ADD\": "));
+  EXPECT_THAT(left_out.out,
+              testing::HasSubstr("cpu_ops_allowed: {ADD: {match: {backend: vulkan}, why: "));
 }
 
 TEST_F(RealLlama, CallsAFusionGainedAnImprovementSinceAllWorkStayed) {

@@ -198,6 +198,7 @@ struct Refuted {
   State state;
   const char* says;
   std::map<std::string, std::int64_t> cpu_ops;
+  std::set<std::string> not_allowed{};
 };
 
 class OpPlaces : public ::testing::TestWithParam<Refuted> {};
@@ -209,6 +210,7 @@ TEST_P(OpPlaces, IsToldByOpShapeAndNumber) {
   EXPECT_EQ(profile.placement.state, one.state);
   EXPECT_EQ(profile.placement.reason, one.says);
   EXPECT_EQ(profile.placement.cpu_ops, one.cpu_ops);
+  EXPECT_EQ(profile.placement.not_allowed, one.not_allowed);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -221,7 +223,8 @@ INSTANTIATE_TEST_SUITE_P(
                 State::refuted,
                 "asked for vulkan: MUL_MAT 256x768,256->768 ran on the CPU twice a token, which "
                 "cpu_ops_allowed does not name",
-                {{"GET_ROWS", 1}, {"MUL_MAT", 2}}},
+                {{"GET_ROWS", 1}, {"MUL_MAT", 2}},
+                {"MUL_MAT"}},
         Refuted{"several",
                 "vulkan",
                 Sweep::repeats,
@@ -238,7 +241,8 @@ INSTANTIATE_TEST_SUITE_P(
                 State::refuted,
                 "asked for cuda: MUL_MAT 768x256,768->256 ran on the CPU once a token, which "
                 "cpu_ops_allowed does not name",
-                {{"GET_ROWS", 1}, {"MUL_MAT", 1}}},
+                {{"GET_ROWS", 1}, {"MUL_MAT", 1}},
+                {"MUL_MAT"}},
         Refuted{"one length only",
                 "cuda",
                 Sweep::none,
@@ -246,7 +250,8 @@ INSTANTIATE_TEST_SUITE_P(
                 State::refuted,
                 "asked for cuda: ROPE 64x4,1->64x4 ran on the CPU twice a graph, which "
                 "cpu_ops_allowed does not name",
-                {{"GET_ROWS", 1}, {"ROPE", 2}}},
+                {{"GET_ROWS", 1}, {"ROPE", 2}},
+                {"ROPE"}},
         Refuted{"a CPU cell that went to a GPU",
                 "cpu",
                 Sweep::tokens,
@@ -312,6 +317,7 @@ TEST(OpPlaces, HoldOpsThatMayStayForSomeShapesToThose) {
   EXPECT_EQ(place_of(ops).reason,
             "asked for vulkan: SOFT_MAX 512,1->512 ran on the CPU once a token, which "
             "cpu_ops_allowed does not name (SOFT_MAX: only where ne0 < 128)");
+  EXPECT_THAT(place_of(ops).not_allowed, testing::ElementsAre("SOFT_MAX"));
   EXPECT_EQ(place_of({ops[0], ops[1]}).state, State::shown);
 }
 

@@ -184,6 +184,8 @@ inline GateVerdict moved() {
       "cpu_ops_allowed does not name";
   on_cpu.ops = {changed("MUL_MAT", std::nullopt, 29), changed("ROPE", std::nullopt, 8),
                 changed("ADD", std::nullopt, 8)};
+  on_cpu.elsewhere = true;
+  on_cpu.not_allowed = {"ADD", "MUL_MAT", "ROPE"};
   gate.verdict = Outcome::fail;
   gate.exit_code = verdict::ExitCode::fail;
   return gate;

@@ -3,6 +3,7 @@
 
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
+#include "gate/report/html.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/markdown.hpp"
 #include "gate/report/terminal.hpp"
@@ -171,6 +172,75 @@ TEST(Hints, StoreNewCellsApartFromWhatGotWorse) {
       EXPECT_EQ(std::ranges::count(hint.words, option), meant ? 1 : 0) << hint.what << option;
     }
   }
+}
+
+TEST(Hints, OfferToAcceptNothingThatRanElsewhere) {
+  using Ops = std::set<std::string>;
+  const struct {
+    const char* what;
+    Outcome placement;
+    bool elsewhere;
+    Ops not_allowed;
+    bool others;  // another cell fails by its counts
+    std::vector<std::string> want;
+  } cases[] = {
+      {"an op that is not allowed", Outcome::fail, true, {"SWIGLU"}, false, {"allow"}},
+      {"beside a count of another cell",
+       Outcome::fail,
+       true,
+       {"SWIGLU"},
+       true,
+       {"allow", "comment", "accept"}},
+      {"no layer on the device", Outcome::fail, true, {}, false, {}},
+      {"an op that is allowed ran there more often", Outcome::fail, false, {}, false, {"accept"}},
+      {"placement is only reported", Outcome::info, true, {"SWIGLU"}, false, {"comment"}},
+      {"a count", Outcome::pass, false, {}, false, {"comment", "accept"}},
+  };
+  for (const auto& one : cases) {
+    auto gate = fixtures::red();
+    for (CellVerdict& cell : gate.cells) cell.verdict = Outcome::pass;
+    CellVerdict& cell = gate.cells[7];
+    cell.verdict = Outcome::fail;
+    cell.placement_verdict = one.placement;
+    cell.elsewhere = one.elsewhere;
+    cell.not_allowed = one.not_allowed;
+    if (one.others) gate.cells[6].verdict = Outcome::fail;
+    std::vector<std::string> got;
+    for (const Hint& hint : hints(gate, {"/weir accept", "baseline accept"})) {
+      got.push_back(hint.what);
+      const std::string words = text::join(hint.words, " ");
+      if (hint.what == "accept") {
+        EXPECT_EQ(words.find(gate.cells[7].cell.str()) == words.npos, one.elsewhere) << words;
+      }
+      if (hint.what != "allow") continue;
+      EXPECT_EQ(words,
+                "engines: {llama.cpp: {cpu_ops_allowed: "
+                "{SWIGLU: {match: {backend: vulkan}, why: \"…\"}}}}");
+      TerminalStyle wide;
+      wide.width = 120;
+      EXPECT_NE(terminal(gate, wide).find(words), std::string::npos) << one.what;
+      EXPECT_NE(markdown(gate, {}).find("`" + words + "`"), std::string::npos) << one.what;
+      EXPECT_NE(html(gate).find("cpu_ops_allowed: {SWIGLU: "), std::string::npos) << one.what;
+    }
+    EXPECT_EQ(got, one.want) << one.what;
+  }
+}
+
+TEST(Hints, WriteOpsThatMayStayAsTheConfigurationTakesThem) {
+  const struct {
+    OpsByEngine ops;
+    const char* want;
+  } cases[] = {
+      {{}, ""},
+      {{{"toy", {}}}, ""},
+      {{{"toy", {{"ROPE", {"gpu"}}, {"ADD", {"gpu", "other"}}}}},
+       R"(engines: {toy: {cpu_ops_allowed: {ADD: "…", ROPE: {match: {backend: gpu}, why: "…"}}}})"},
+      {{{"a", {{"ADD", {}}}}, {"b", {{"ROPE", {}}}}},
+       R"(engines: {a: {cpu_ops_allowed: {ADD: "…"}}, b: {cpu_ops_allowed: {ROPE: "…"}}})"},
+      {{{"1", {{"a: b", {}}}}}, R"(engines: {"1": {cpu_ops_allowed: {"a: b": "…"}}})"},
+      {{{"toy", {{"a\nb", {}}}}}, ""},
+  };
+  for (const auto& one : cases) EXPECT_EQ(allowed_ops(one.ops), one.want);
 }
 
 TEST(Hints, RepeatTheOptionsOfTheGate) {

@@ -505,6 +505,8 @@ TEST(PlacementLimit, FailsWhereTheWorkRanElsewhere) {
     EXPECT_EQ(cell.verdict, Outcome::fail) << "with or without a baseline";
     EXPECT_EQ(cell.placement_verdict, Outcome::fail);
     EXPECT_EQ(cell.placement_reason, "asked for vulkan: gave it no work");
+    EXPECT_TRUE(cell.elsewhere);
+    EXPECT_THAT(cell.not_allowed, testing::IsEmpty());
   }
   add_count(after, "dispatches_per_token", 0);
   EXPECT_THAT(metric(judge(after, {stored(reference())}), "dispatches_per_token").reason,
@@ -523,6 +525,7 @@ TEST(PlacementLimit, NamesOpsThatMovedToTheCpu) {
   const CellVerdict cell = judge(after, {stored(before)});
   EXPECT_EQ(cell.placement_verdict, Outcome::fail);
   EXPECT_EQ(cell.placement_reason, "moved to the CPU: ROPE");
+  EXPECT_FALSE(cell.elsewhere) << "it is allowed there: accepting it mends that";
   ASSERT_EQ(cell.ops.size(), 1U);
   EXPECT_EQ(cell.ops[0].current, Rational(8));
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fail) << "fewer, but they moved";
@@ -531,10 +534,14 @@ TEST(PlacementLimit, NamesOpsThatMovedToTheCpu) {
 TEST(PlacementLimit, ListsOpsThatMovedBesideTheReasonTheProbeGave) {
   Profile before = reference(), after = reference();
   before.placement = {Placement::State::shown, "", {{"GET_ROWS", 1}}};
-  after.placement = {
-      Placement::State::refuted, "MUL_MAT ran on the CPU", {{"GET_ROWS", 1}, {"MUL_MAT", 4}}};
+  after.placement = {Placement::State::refuted,
+                     "MUL_MAT ran on the CPU",
+                     {{"GET_ROWS", 1}, {"MUL_MAT", 4}},
+                     {"MUL_MAT"}};
   const CellVerdict cell = judge(after, {stored(before)});
   EXPECT_EQ(cell.placement_reason, "MUL_MAT ran on the CPU");
+  EXPECT_TRUE(cell.elsewhere);
+  EXPECT_THAT(cell.not_allowed, testing::ElementsAre("MUL_MAT"));
   ASSERT_EQ(cell.ops.size(), 1U);
   EXPECT_EQ(cell.ops[0].name, "MUL_MAT");
   EXPECT_FALSE(cell.ops[0].baseline);
