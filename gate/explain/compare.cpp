@@ -27,7 +27,6 @@ struct WorkRows {
   std::string per;  // "token", "prefill", "" of all
   std::vector<WorkRow> rows;
   std::map<std::string, ComparedOp> buffers;  // by label
-  bool all_labels = true;                     // one that is not among them has no buffers
   std::vector<MetricChange> metrics;          // with `a` filled in
   std::vector<std::string> doubts;
 };
@@ -101,7 +100,7 @@ WorkRows work_rows(const Observed& observed, const Shared& shared, bool by_kerne
   for (const observed::BuffersPerToken& one : buffers.labels) {
     made.buffers[one.label] = {{one.label}, {}, {}, {}, one.buffers.value(), one.seconds};
   }
-  made.all_labels = buffers.whole;
+  made.side.all_labels = buffers.whole;
   const RowChoice choice = rows_of_side(observed, shared);
   if (shared.per_token) {
     made.per = "token";
@@ -282,7 +281,8 @@ std::vector<OpChange> match(const WorkRows& a, const WorkRows& b) {
     auto apart = kept_apart(rows);
     join_leftovers(apart);
     for (const auto& [detail, both] : apart) {
-      OpChange op{role.second, detail.front(), Shift::same, sum_of(both.a), sum_of(both.b)};
+      OpChange op{role.second,    detail.front(), Shift::same,
+                  sum_of(both.a), sum_of(both.b), role.first};
       op.change = change_of(op);
       ops.push_back(std::move(op));
     }
@@ -315,7 +315,7 @@ void doubt_buffers(const WorkRows& a, const WorkRows& b, std::vector<std::string
           "{} does not tell the command buffers of a token by label: those of {} are compared "
           "with nothing",
           names.first, names.second));
-    } else if (!side->all_labels) {
+    } else if (!side->side.all_labels) {
       doubts.push_back(fmt::format(
           "{} does not list all labels of command buffers: one that it lacks may be there",
           names.first));
@@ -323,16 +323,29 @@ void doubt_buffers(const WorkRows& a, const WorkRows& b, std::vector<std::string
   }
 }
 
-// Of what devices did, where anything is said to be that.
-std::optional<double> time_of(const std::vector<WorkRow>& rows) {
-  const bool devices =
-      std::ranges::any_of(rows, [](const WorkRow& row) { return row.kind.empty() && row.seconds; });
-  std::optional<double> sum;
-  for (const WorkRow& row : rows) {
-    if (row.seconds && (!devices || row.kind.empty())) sum = sum.value_or(0) + *row.seconds;
+// Of what devices did, where anything of a side is said to be that.
+void sum_times(Comparison& made) {
+  using Side = std::optional<ComparedOp> OpChange::*;
+  const auto times = [](const OpChange& op, Side side) { return op.*side && (op.*side)->seconds; };
+  const auto any = [&](Side side, bool device) {
+    return std::ranges::any_of(made.ops, [&](const OpChange& op) {
+      return times(op, side) && (!device || op.kind.empty());
+    });
+  };
+  const bool both = any(&OpChange::a, false) && any(&OpChange::b, false);
+  for (const auto& [side, other, sum] : {std::tuple(&OpChange::a, &OpChange::b, &made.seconds_a),
+                                         {&OpChange::b, &OpChange::a, &made.seconds_b}}) {
+    const bool devices = any(side, true);
+    for (const OpChange& op : made.ops) {
+      if (!times(op, side) || (devices && !op.kind.empty())) continue;
+      if (both && op.*other && !times(op, other)) {
+        ++made.untimed;
+      } else {
+        *sum = sum->value_or(0) + *(op.*side)->seconds;
+      }
+    }
+    if (*sum && !std::isfinite(**sum)) sum->reset();
   }
-  if (sum && !std::isfinite(*sum)) return std::nullopt;
-  return sum;
 }
 
 std::vector<MetricChange> match_metrics(std::vector<MetricChange> a,
@@ -426,8 +439,7 @@ Comparison compare(const Compared& a, const Compared& b) {
   made.ops = match(rows_a, rows_b);
   made.buffers = match_buffers(rows_a, rows_b);
   made.per = rows_a.rows.empty() ? rows_b.per : rows_a.per;
-  made.seconds_a = time_of(rows_a.rows);
-  made.seconds_b = time_of(rows_b.rows);
+  sum_times(made);
   made.metrics = match_metrics(std::move(rows_a.metrics), rows_b.metrics);
   for (const auto& [side, name] : {std::pair(&rows_a, "A: "), std::pair(&rows_b, "B: ")}) {
     for (const std::string& doubt : side->doubts) made.doubts.push_back(name + doubt);
@@ -443,15 +455,21 @@ Comparison compare(const Compared& a, const Compared& b) {
 std::optional<TokenGap> token_gap(const Comparison& comparison) {
   TokenGap gap;
   bool a = false, b = false;  // is timed
+  // Nothing is no time where the side lists all labels.
+  const auto time_of = [](const std::optional<ComparedOp>& op, const ComparedInput& side) {
+    if (op) return op->seconds;
+    return side.all_labels ? std::optional(0.0) : std::nullopt;
+  };
   for (const OpChange& one : comparison.buffers) {
-    for (const auto* side : {&one.a, &one.b}) {
-      if (*side && !(*side)->seconds) return std::nullopt;
+    const auto from = time_of(one.a, comparison.a), to = time_of(one.b, comparison.b);
+    if (!from || !to) {
+      ++gap.untimed;
+      continue;
     }
     a = a || one.a;
     b = b || one.b;
-    const double by = (one.b ? *one.b->seconds : 0) - (one.a ? *one.a->seconds : 0);
-    gap.buffers += by;
-    gap.labels.emplace_back(&one, by);
+    gap.buffers += *to - *from;
+    gap.labels.emplace_back(&one, *to - *from);
   }
   if (!a || !b) return std::nullopt;
   std::ranges::stable_sort(gap.labels, {}, [](const auto& one) { return -std::fabs(one.second); });

@@ -47,6 +47,7 @@ struct OpChange {
   std::string part;  // "ffn"; "" where not both sides tell it
   Shift change = Shift::same;
   std::optional<ComparedOp> a, b;  // at least one
+  std::string kind{};              // of a trace what is no work of a device: "wait"; else ""
 
   // B / A; nothing where a side does not say, or A is 0.
   [[nodiscard]] std::optional<double> time_ratio() const;
@@ -66,6 +67,7 @@ struct ComparedInput {
   std::string format;                  // "vk-perf-logger", "weir"
   std::string words;                   // "llama.cpp · tiny.gguf · Vulkan"
   std::optional<std::int64_t> tokens;  // that its ops were divided by
+  bool all_labels = true;              // a label that it does not list has no command buffers
 };
 
 struct Comparison {
@@ -76,9 +78,11 @@ struct Comparison {
   // Command buffers of a token by label, which is the role: calls are buffers, seconds the
   // device's.
   std::vector<OpChange> buffers{};
-  std::optional<double> seconds_a, seconds_b;  // of all ops that tell a time
-  std::vector<MetricChange> metrics;           // by name, in the order of A, then of B
-  std::vector<verdict::Finding> findings{};    // of explain(), filled in by the caller
+  // Of all ops that tell a time; where both sides tell some, without those that only one times.
+  std::optional<double> seconds_a, seconds_b;
+  std::size_t untimed = 0;                   // ops left out there
+  std::vector<MetricChange> metrics;         // by name, in the order of A, then of B
+  std::vector<verdict::Finding> findings{};  // of explain(), filled in by the caller
   std::vector<std::string> doubts;
 };
 
@@ -92,7 +96,8 @@ struct Compared {
 // Why B takes longer a token than A, or less long, as far as command buffers tell it.
 struct TokenGap {
   std::optional<double> seconds;  // of a token by its rate, B - A; absent where a side has no rate
-  double buffers = 0;             // of all command buffers of a token, B - A
+  double buffers = 0;             // of all command buffers of a token that both time, B - A
+  std::size_t untimed = 0;        // labels left out: a side does not time them, or may have them
   std::vector<std::pair<const OpChange*, double>> labels;  // B - A of each, the largest first
 };
 // Nothing where a side does not time its command buffers. Points into `comparison`.

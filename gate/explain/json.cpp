@@ -80,6 +80,7 @@ static void side_fields(Fields& io, ComparedInput& side, std::optional<double>& 
 void fields(Fields& io, Comparison& both) {
   io.object("a", [&](Fields& a) { side_fields(a, both.a, both.seconds_a); });
   io.object("b", [&](Fields& b) { side_fields(b, both.b, both.seconds_b); });
+  if (both.untimed > 0) io.derived("untimed", both.untimed);
   io("decoding", both.decoding);
   io("per", NullIfEmpty{both.per});
   io("ops", both.ops);

@@ -198,6 +198,13 @@ std::string compare_side(const explain::ComparedInput& side) {
   return fmt::format("{} ({})", words, one_line(side.format, 60));
 }
 
+// " 2 ops that only one side times are left out."; "" of none.
+std::string left_out_words(std::size_t untimed, std::string_view what) {
+  if (untimed == 0) return "";
+  return fmt::format(" {} that only one side times {} left out.", plural(untimed, what),
+                     untimed == 1 ? "is" : "are");
+}
+
 // "Decoding, a token (of 2 and 2). All ops: 44.9 ms → 43.2 ms, 0.96×."
 std::string compare_basis(const Comparison& comparison) {
   std::string words;
@@ -219,7 +226,7 @@ std::string compare_basis(const Comparison& comparison) {
     if (*comparison.seconds_a > 0) {
       words += ", " + ratio_words(*comparison.seconds_b / *comparison.seconds_a);
     }
-    words += ".";
+    words += "." + left_out_words(comparison.untimed, "op");
   }
   return words;
 }
@@ -244,7 +251,7 @@ std::string gap_text(const Comparison& comparison) {
       labels.push_back(one_line(op->role, 60) + " " + gap_time(by));
   }
   if (!labels.empty()) words += ": " + text::join(labels);
-  return words + ".";
+  return words + "." + left_out_words(gap->untimed, "command buffer");
 }
 
 // Those that both sides have; where there are none, those of either.

@@ -119,7 +119,7 @@ TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
     const char* what;
     Observed a, b;
     bool gap, rates;
-    std::size_t doubts;
+    std::size_t doubts, untimed = 0;
   } cases[] = {
       {"both", labelled(40, {{"attn", {4, 1}}}), labelled(32, {{"attn", {4, 1}}}), true, true, 0},
       {"no rate", labelled(40, {{"attn", {4, 1}}}), labelled(0, {{"attn", {4, 1}}}), true, false,
@@ -127,6 +127,8 @@ TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
       {"no time", labelled(40, {{"attn", {4, 1}}}), labelled(32, {{"attn", {4, 0}}}), false, false,
        0},
       {"no labels", labelled(40, {{"attn", {4, 1}}}), labelled(32, {}), false, false, 1},
+      {"no time of one", labelled(40, {{"attn", {4, 1}}, {"moe", {4, 1}}}),
+       labelled(32, {{"attn", {4, 1}}, {"moe", {4, 0}}}), true, true, 0, 1},
       {"none at all", labelled(40, {}), labelled(32, {}), false, false, 0},
   };
   for (const auto& one : cases) {
@@ -134,6 +136,10 @@ TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
     const auto gap = token_gap(made);
     EXPECT_EQ(gap.has_value(), one.gap) << one.what;
     EXPECT_EQ(gap && gap->seconds, one.rates) << one.what;
+    EXPECT_EQ(gap ? gap->untimed : 0, one.untimed) << one.what;
+    if (one.untimed > 0) {
+      EXPECT_DOUBLE_EQ(gap->buffers, 0) << one.what;
+    }
     EXPECT_EQ(made.doubts.size(), one.doubts) << one.what;
   }
 }
@@ -224,6 +230,36 @@ TEST(Compared, WhatIsAbsentStaysAbsent) {
   const Comparison nothing = compared(a, b);
   EXPECT_EQ(only(nothing).change, Shift::same) << "nobody says how often";
   EXPECT_FALSE(only(nothing).b->calls);
+}
+
+TEST(Compared, TheSumIsOfWhatBothSidesTime) {
+  Observed all = run_of("GPU", 1,
+                        {{"ADD", "", "", "", 1, 0.5},
+                         {"GET_ROWS", "", "", "", 1, 0.25},
+                         {"ROPE", "", "", "", 1, 0.125},
+                         {"SCALE", "", "", "", 1, 0.0625}});
+  Observed some = all, none = all;
+  some.ops.pop_back();          // SCALE is gone there: that is no time
+  some.ops[1].seconds.reset();  // GET_ROWS is there, and not timed
+  for (ObservedOp& op : none.ops) op.seconds.reset();
+  const struct {
+    const char* what;
+    const Observed &a, &b;
+    std::optional<double> seconds_a, seconds_b;
+    std::size_t untimed;
+  } cases[] = {
+      {"all", all, all, 0.9375, 0.9375, 0},
+      {"B lacks a time", all, some, 0.6875, 0.625, 1},
+      {"A lacks a time", some, all, 0.625, 0.6875, 1},
+      {"neither has it", some, some, 0.625, 0.625, 0},
+      {"B has no times", all, none, 0.9375, {}, 0},
+  };
+  for (const auto& one : cases) {
+    const Comparison made = compared(one.a, one.b);
+    EXPECT_EQ(made.seconds_a, one.seconds_a) << one.what;
+    EXPECT_EQ(made.seconds_b, one.seconds_b) << one.what;
+    EXPECT_EQ(made.untimed, one.untimed) << one.what;
+  }
 }
 
 TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {

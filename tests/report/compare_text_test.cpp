@@ -72,6 +72,13 @@ TEST(CompareText, SaysWhichCommandBuffersMakeTheDifferenceOfAToken) {
   const std::string markdown = compare_markdown(all, 10, 65'000);
   EXPECT_THAT(markdown, HasSubstr(" buffers A | B | command buffer |\n"));
   EXPECT_THAT(markdown, Not(HasSubstr("output|head")));
+  EXPECT_THAT(text, Not(HasSubstr("left out")));
+  observed::Observed untimed = after;
+  untimed.buffers.back().seconds.reset();
+  const std::vector part{explain::compare({"a", &before}, {"b", &untimed})};
+  EXPECT_THAT(compare_text(part, {.width = 200}),
+              HasSubstr("layer.attn_moe_ffn +5.00 ms. 1 command buffer that only one side times is "
+                        "left out."));
 }
 
 TEST(CompareText, KeepToTheirWidth) {
