@@ -145,7 +145,7 @@ std::string role_at(const Words& words, std::size_t at, std::size_t& length) {
 // Of work that a profiler timed together: "rope_norm_f32, set_rows_f32_f16_i64 x 2".
 Words names_in(std::string_view name) {
   constexpr std::string_view k_between = ", ";
-  const bool of_ops = !op_of(name).empty();
+  const bool of_ops = !op_of(name.substr(0, name.find(k_between))).empty();
   // A comma in there parts arguments.
   const bool arguments = !of_ops && name.find_first_of("<(") != std::string_view::npos;
   if (name.size() > 4096 || arguments) return {std::string(name)};

@@ -262,6 +262,74 @@ TEST(Compared, TheSumIsOfWhatBothSidesTime) {
   }
 }
 
+TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
+  const struct {
+    const char* what;
+    std::vector<Row> apart, together;
+    const char* role;                   // of the one row; "": they do not meet
+    double before = 0, after = 0;       // its times
+    std::vector<std::string> others{};  // roles of the other rows
+  } cases[] = {
+      {"a batch",
+       {{"ROPE", "", "", "", 8, 0.25}, {"SET_ROWS", "", "", "", 4, 0.5}},
+       {{"ROPE, SET_ROWS x 2", "", "", "", 4, 1}},
+       "ROPE+SET_ROWS",
+       0.75,
+       1},
+      {"a part that also runs by itself",
+       {{"ROPE", "", "", "", 8, 0.25}, {"SET_ROWS", "", "", "", 4, 0.5}},
+       {{"ROPE, SET_ROWS", "", "", "", 4, 1}, {"ROPE", "", "", "", 4, 0.25}},
+       "ROPE+SET_ROWS",
+       0.75,
+       1.25},
+      {"two batches with a part in common",
+       {{"ROPE", "", "", "", 8, 0.25},
+        {"SET_ROWS", "", "", "", 4, 0.5},
+        {"SCALE", "", "", "", 4, 0.5}},
+       {{"ROPE, SET_ROWS", "", "", "", 4, 1}, {"ROPE, SCALE", "", "", "", 4, 0.5}},
+       "ROPE+SCALE+SET_ROWS",
+       1.25,
+       1.5},
+      {"a shape that the group names",
+       {{"SCALE", "", "", "", 4, 0.25},
+        {"RMS_NORM_MUL", "", "", "(64,1,1,1)", 4, 0.25},
+        {"RMS_NORM_MUL", "", "", "(256,1,1,1)", 4, 0.5}},
+       {{"SCALE, RMS_NORM_MUL RMS_NORM(64,1,1,1)", "", "", "", 4, 1},
+        {"RMS_NORM_MUL", "", "", "(256,1,1,1)", 4, 0.5}},
+       "RMS_NORM_MUL+SCALE",
+       0.5,
+       1,
+       {"RMS_NORM_MUL"}},
+      {"a part that the other side lacks",
+       {{"ROPE", "", "", "", 8, 0.25}},
+       {{"ROPE, SET_ROWS", "", "", "", 4, 1}},
+       "",
+       0,
+       0,
+       {"ROPE", "ROPE+SET_ROWS"}},
+  };
+  for (const auto& one : cases) {
+    for (const bool swapped : {false, true}) {
+      const Observed apart = run_of("GPU", 1, one.apart), together = run_of("GPU", 1, one.together);
+      const Comparison made = swapped ? compared(together, apart) : compared(apart, together);
+      std::vector<std::string> others;
+      for (const OpChange& op : made.ops) {
+        if (op.role != one.role) {
+          others.push_back(op.role);
+          continue;
+        }
+        ASSERT_TRUE(op.a && op.b) << one.what;
+        EXPECT_DOUBLE_EQ(op.a->seconds.value(), swapped ? one.after : one.before) << one.what;
+        EXPECT_DOUBLE_EQ(op.b->seconds.value(), swapped ? one.before : one.after) << one.what;
+        EXPECT_FALSE(op.a->calls || op.b->calls) << one.what;
+      }
+      std::ranges::sort(others);
+      EXPECT_EQ(others, one.others) << one.what;
+      EXPECT_EQ(made.ops.size(), others.size() + (*one.role == '\0' ? 0 : 1)) << one.what;
+    }
+  }
+}
+
 TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {
   const char* other = "512x64,512->64";
   const std::vector<Row> rows{{"MUL_MAT", "", "q8_0,f32->f32", k_shape, 8, 0.01},

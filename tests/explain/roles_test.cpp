@@ -60,6 +60,7 @@ TEST(Role, OfWorkThatWasTimedTogetherIsThatOfEach) {
   // As GGML_VK_PERF_LOGGER_CONCURRENT=1 prints them.
   EXPECT_EQ(role_of("MUL_MAT_VEC q8_0 m=64 n=1 k=256, RMS_NORM_MUL RMS_NORM(64,1,1,1)").work,
             "MUL_MAT+RMS_NORM_MUL");
+  EXPECT_EQ(role_of("SCALE, RMS_NORM_MUL RMS_NORM(64,1,1,1)").work, "SCALE+RMS_NORM_MUL");
   EXPECT_EQ(role_of("FLASH_ATTN_EXT dst(64,4,1,1),  q(64,1,4,1)").work, "FLASH_ATTN_EXT");
   EXPECT_EQ(role_of("void gemv<float, 4>(int, int)").work, "MUL_MAT") << "one name";
 }
