@@ -292,6 +292,7 @@ Result<Answer> compare_runs(const Job& job, const CompareOptions& options) {
   verdict::GateVerdict verdict =
       judge_against(candidate, base, policy_of(candidate, false), job.files());
   verdict.run.reset();  // a comparison is not the run's own verdict
+  verdict.runs = {options.base, options.candidate};
   // What either side calls private stays so.
   return publish_verdict(job, options.files, redacted(verdict, base.known.redactor),
                          candidate.known.redactor);

@@ -62,6 +62,11 @@ verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redact
   for (verdict::CellVerdict& cell : verdict.cells) hide(cell, redactor);
   hide(verdict.base_source, redactor);
   if (verdict.against) hide(*verdict.against, redactor);
+  if (verdict.runs && std::ranges::any_of(*verdict.runs, [&](const std::string& run) {
+        return redactor.text(run) != run;
+      })) {
+    verdict.runs->clear();
+  }
   // Nor is one with an alias in place of a folder: an empty word is not shown.
   for (auto& [name, value] : verdict.options) {
     if (redactor.text(value) != value) value.clear();

@@ -93,7 +93,8 @@ Document::Document(const GateVerdict& verdict)
     if (!base.empty()) base += ", ";
     base += "commit " + one_line(*gate.base_commit, 12);
   }
-  for (const CellVerdict& cell : gate.cells) cells.push_back(document_of(cell, !gate.against));
+  for (const CellVerdict& cell : gate.cells)
+    cells.push_back(document_of(cell, !gate.against && !gate.runs));
   for (const CellDocument& cell : cells) {
     if (cell.of->verdict < Outcome::pass) to_read.push_back(&cell);
   }
@@ -326,8 +327,16 @@ bool add_options(Hint& hint, const std::map<std::string, std::string>& options,
   return true;
 }
 
-// By itself weir explain takes the newest run below weir-out. False where the run cannot be shown.
+// By itself weir explain takes the newest run below weir-out. False where a run cannot be shown.
 bool add_run(Hint& hint, const verdict::GateVerdict& gate) {
+  if (gate.runs) {
+    for (const std::string& run : *gate.runs) {
+      const auto word = shell_word(run);
+      if (!word) return false;
+      hint.words.push_back(*word);
+    }
+    return gate.runs->size() == 2;
+  }
   if (!gate.options.contains("--out") && !gate.options.contains("--from")) return true;
   const auto run = shell_word(gate.run.value_or(""));
   if (run) hint.words.push_back(*run);
@@ -443,7 +452,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
     out.push_back(std::move(look));
   }
   Hint again{"again", {"weir gate"}};
-  if (fails && holds(verbs, "gate --counts-only") &&
+  if (fails && !gate.runs && holds(verbs, "gate --counts-only") &&
       add_options(again, options,
                   {"-c", "--baselines", "--out", "--rules-from", "--baselines-ref"})) {
     if (!times_failed(gate)) again.words.emplace_back("--counts-only");
@@ -465,10 +474,11 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   const bool waivable = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
     return cell.verdict == Outcome::fail && cell.placement_verdict != Outcome::fail;
   });
-  if (waivable && holds(verbs, "/weir accept"))
+  if (waivable && !gate.runs && holds(verbs, "/weir accept"))
     out.push_back({"comment", {"/weir accept CODE REASON"}});
-  // Beside a base program nothing that is stored is wrong: there is nothing to accept.
-  if (gate.against || !holds(verbs, "baseline accept")) return out;
+  // Beside a base program or another run nothing that is stored is wrong: there is nothing to
+  // accept.
+  if (gate.against || gate.runs || !holds(verbs, "baseline accept")) return out;
   // A gate may read a remote's branch; what is accepted goes to the local one.
   if (const auto branch = options.find("--baselines-ref"); branch != options.end()) {
     constexpr std::string_view k_remote = "origin/";

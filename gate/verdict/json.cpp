@@ -309,6 +309,7 @@ void fields(Fields& io, GateVerdict& gate) {
   io.always("base_commit", gate.base_commit);
   io.always("base_source", gate.base_source);
   io.always("against", gate.against);
+  io.sparse("runs", gate.runs);
   io.always("rules", gate.rules);
   io.always("proposals", gate.proposals, "proposals");
   if (io.reads() && gate.proposals.size() > k_most_proposals)

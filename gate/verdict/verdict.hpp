@@ -258,6 +258,9 @@ struct GateVerdict {
   // a base program that judged.
   std::string base_source;
   std::optional<Against> against{};  // there is a base program beside the candidate
+  // Of weir compare: the runs A and B, as typed. Empty where they hold private names; absent of a
+  // gate.
+  std::optional<std::vector<std::string>> runs{};
   // Where limits, allow-lists and settings were read in place of the working tree, and what the
   // working tree's own would change: told first, in this order.
   std::optional<RulesFrom> rules{};

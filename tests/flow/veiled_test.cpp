@@ -52,6 +52,16 @@ TEST(Redacted, ASubjectThatNamesAPrivateModelHasItsAlias) {
   EXPECT_EQ(shown.against->spec, "");
 }
 
+TEST(Redacted, ComparedRunsWithAPrivateNameAreTakenOut) {
+  verdict::GateVerdict gate;
+  for (const char* other : {"out/1", "out/acme-13b"}) {
+    gate.runs = {"out/2", other};
+    const auto shown = redacted(gate, redactor());
+    ASSERT_TRUE(shown.runs) << "it is a comparison still";
+    EXPECT_EQ(shown.runs->size(), std::string(other) == "out/1" ? 2U : 0U);
+  }
+}
+
 TEST(Redacted, ABaseThatNamesNothingPrivateStays) {
   verdict::GateVerdict gate;
   gate.against = verdict::Against{"", {"./old", "-m", "{model}"}};

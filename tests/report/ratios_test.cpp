@@ -175,6 +175,33 @@ TEST(BesideABase, AnIntervalThatIsOpenSaysSo) {
   EXPECT_THAT(words(metric).change, HasSubstr("(\u22121.0 \u2026 +\u221e)"));
 }
 
+TEST(BesideARun, BothRunsAreExplainedAndNothingIsMeasuredOrAccepted) {
+  const Verbs verbs{"explain", "/weir accept", "baseline accept", "gate --counts-only", "doctor"};
+  const struct {
+    std::vector<std::string> runs, want;
+  } cases[] = {
+      {{"out/a", "out/b"}, {"weir explain", "out/a", "out/b"}},
+      {{"my out/a", "out/it's/run.jsonl"},
+       {"weir explain", "'my out/a'", "'out/it'\\''s/run.jsonl'"}},
+      {{"out/a\nb", "out/b"}, {}},
+      {{}, {}},  // private names
+  };
+  for (const auto& one : cases) {
+    auto gate = fixtures::red();
+    gate.runs = one.runs;
+    const auto all = hints(gate, verbs);
+    ASSERT_EQ(all.size(), one.want.empty() ? 0U : 1U);
+    if (!all.empty()) {
+      EXPECT_EQ(all[0].words, one.want);
+    }
+  }
+  auto improved = fixtures::mixed();
+  improved.runs = {"a", "b"};
+  TerminalStyle style;
+  style.verbs = verbs;
+  EXPECT_THAT(terminal(improved, style), testing::Not(HasSubstr("accept")));
+}
+
 TEST(BesideABase, NothingIsAcceptedAndTheSameBaseIsAskedForAgain) {
   const Verbs verbs{"baseline accept", "gate --counts-only", "doctor"};
   const std::string cell = "--cell 'llama.cpp/tiny-llama/cpu/decode'";
