@@ -181,7 +181,7 @@ struct Together {
 };
 
 // What tells rows of one role apart: part, shape and type; "" where it is not told.
-constexpr std::size_t k_type = 2;
+constexpr std::size_t k_shape = 1, k_type = 2;
 using Detail = std::array<std::string, 3>;
 Detail detail_of(const WorkRow& row) {
   return {row.role.part, row.shape, row.type.empty() ? row.role.variant : row.type};
@@ -199,13 +199,36 @@ bool in_common(const Together& rows, std::size_t which) {
   return std::ranges::any_of(a, [&](const auto& one) { return b.contains(one); });
 }
 
+bool close(double a, double b) { return std::fabs(a - b) <= 1e-9 * std::max(a, b); }
+
+// Shapes that both sides run as often: these are the same work, whatever rows without a shape hold.
+std::set<std::string> shapes_alike(const Together& rows) {
+  const auto calls = [](const Rows& side) {
+    std::map<std::string, double> sums;
+    for (const WorkRow* row : side) sums[row->shape] += row->calls.value_or(std::nan(""));
+    sums.erase("");
+    return sums;
+  };
+  std::set<std::string> alike;
+  const auto b = calls(rows.b);
+  for (const auto& [shape, sum] : calls(rows.a)) {
+    const double* other = look_up(b, shape);
+    if (other != nullptr && close(sum, *other)) alike.insert(shape);
+  }
+  return alike;
+}
+
 std::map<Detail, Together> kept_apart(const Together& rows) {
-  const std::array used{in_common(rows, 0), in_common(rows, 1), in_common(rows, k_type)};
+  const std::array used{in_common(rows, 0), in_common(rows, k_shape), in_common(rows, k_type)};
+  const std::set<std::string> alike = shapes_alike(rows);
   std::map<Detail, Together> apart;
   const auto add = [&](const Rows& side, Rows Together::*into) {
     for (const WorkRow* row : side) {
       Detail detail = detail_of(*row);
-      for (std::size_t i = 0; i < used.size(); ++i) detail[i] = used[i] ? detail[i] : "";
+      for (std::size_t i = 0; i < used.size(); ++i) {
+        const bool shape_told = i == k_shape && alike.contains(detail[i]);
+        if (!used[i] && !shape_told) detail[i].clear();
+      }
       (apart[std::move(detail)].*into).push_back(row);
     }
   };
@@ -247,8 +270,6 @@ std::optional<ComparedOp> sum_of(const Rows& rows) {
   if (sum.seconds && !std::isfinite(*sum.seconds)) sum.seconds.reset();
   return sum;
 }
-
-bool close(double a, double b) { return std::fabs(a - b) <= 1e-9 * std::max(a, b); }
 
 Shift change_of(const OpChange& op) {
   if (!op.a) return Shift::fresh;

@@ -4,7 +4,8 @@
 // Ops are matched by role (gate/profile/kernel_name.hpp), so that profiles of other quantizations,
 // backends and engines can be held against each other. Within a role rows are kept apart by shape,
 // by part ("gemv_ffn") and by type as far as both sides tell these in the same words; else they
-// are one row. Judges nothing: times of single runs vary. Base units; absent is absent. Pure.
+// are one row, but for shapes that both run as often. Judges nothing: times of single runs vary.
+// Base units; absent is absent. Pure.
 #pragma once
 
 #include <set>

@@ -347,6 +347,31 @@ TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {
   EXPECT_EQ(compared(run_of("GPU", 1, rows), run_of("GPU", 1, slower)).ops.size(), 1U);
 }
 
+TEST(Compared, AShapeThatBothRunAsOftenIsKeptApartFromWorkWithoutOne) {
+  const char* head = "256x1000,256->1000";
+  const struct {
+    const char* what;
+    std::int64_t heads;
+    std::vector<std::string> shapes;  // of the rows of B; "": several or none
+  } cases[] = {{"once a token on both sides", 1, {"", head}}, {"more often on one", 2, {""}}};
+  for (const auto& one : cases) {
+    const Comparison made = compared(
+        run_of("GPU", 1,
+               {{"MUL_MAT", "", "", k_shape, 8, 0.01}, {"MUL_MAT", "", "", head, 1, 0.01}}),
+        run_of("GPU", 1,
+               {{"MUL_MAT", "", "", "", 8, 0.01}, {"MUL_MAT", "", "", head, one.heads, 0.02}}));
+    std::vector<std::string> shapes;
+    for (const OpChange& op : made.ops) {
+      ASSERT_TRUE(op.a && op.b) << one.what;
+      const bool apart =
+          op.b->shapes == std::set<std::string>{head} && op.a->shapes == op.b->shapes;
+      shapes.emplace_back(apart ? head : "");
+    }
+    std::ranges::sort(shapes);
+    EXPECT_EQ(shapes, one.shapes) << one.what;
+  }
+}
+
 TEST(Compared, AWorkWhoseShapeChangedIsNotNewAndGone) {
   const auto run = [](const char* last) {
     return run_of("GPU", 1,
