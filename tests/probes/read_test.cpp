@@ -309,6 +309,28 @@ TEST(ReadProbeFile, CleansWhatAHostileProgramCallsItself) {
   EXPECT_EQ(file.kernels[0].name.find('\x1b'), std::string::npos);
 }
 
+TEST(ReadProbeFile, TakesAProcessorForNoOtherTypeWhateverItWasDeclaredAs) {
+  const struct {
+    const char *api, *type, *want;
+    bool cpu;
+  } cases[] = {
+      {"cpu", "integrated", "cpu", true},
+      {"cpu", "cpu", "cpu", true},
+      {"vulkan", "cpu", "cpu", false},
+      {"metal", "integrated", "integrated", false},
+  };
+  for (const auto& one : cases) {
+    Image image;
+    weir_probe_device& device = image.device("a-class");
+    std::strcpy(device.api, one.api);
+    std::strcpy(device.type, one.type);
+    image.queue(0, 1);
+    const ProbeFile file = image.file();
+    EXPECT_EQ(file.devices[0].type, one.want) << one.api;
+    EXPECT_EQ(is_cpu_backend(file.devices[0]), one.cpu) << one.api;
+  }
+}
+
 TEST(MergeProbeFiles, AddsUpProcessesThatDidSomething) {
   Image one = sample();
   Image two = sample();

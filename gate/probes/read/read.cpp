@@ -104,8 +104,10 @@ class ProbeFileReader {
   }
 
   Result<void> take(const weir_probe_device& entry) {
-    out.devices.push_back({.api = text_of(entry.api),
-                           .type = text_of(entry.type),
+    const std::string api = text_of(entry.api);
+    // Engines that share memory with a GPU declare the processor as integrated.
+    out.devices.push_back({.api = api,
+                           .type = api == "cpu" ? api : text_of(entry.type),
                            .device_class = class_of(entry),
                            .name = text_of(entry.name),
                            .counters = std::to_array(entry.counters)});
