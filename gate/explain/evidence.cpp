@@ -171,6 +171,10 @@ bool called_changed(const verdict::MetricVerdict& metric) {
 // Why the cell is not a pass, by the first that says so.
 std::string reason_of(const verdict::CellVerdict& cell) {
   if (!cell.reason.empty()) return text::first_line(cell.reason);
+  // Counts change with where the work ran.
+  if (cell.placement_verdict == cell.verdict && !cell.placement_reason.empty()) {
+    return "placement: " + text::first_line(cell.placement_reason);
+  }
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     if (metric.verdict != cell.verdict || metric.reason.empty()) continue;
     return unit::label(metric.metric) + ": " + text::first_line(metric.reason);
@@ -178,14 +182,12 @@ std::string reason_of(const verdict::CellVerdict& cell) {
   if (cell.kernels_verdict == cell.verdict && !cell.kernels_reason.empty()) {
     return "kernels: " + text::first_line(cell.kernels_reason);
   }
-  if (cell.placement_verdict == cell.verdict && !cell.placement_reason.empty()) {
-    return "placement: " + text::first_line(cell.placement_reason);
-  }
   return "";
 }
 
 Judgement judgement_of(const verdict::CellVerdict& cell) {
-  Judgement made{cell.verdict, cell.kernels_verdict, cell.placement_verdict, {}, {}, cell.findings};
+  Judgement made{cell.verdict,  cell.kernels_verdict, cell.placement_verdict, {}, {},
+                 cell.findings, cell.not_allowed};
   if (cell.verdict != verdict::Outcome::pass) made.reason = reason_of(cell);
   for (const verdict::MetricVerdict& metric : cell.metrics) {
     if (called_changed(metric)) {

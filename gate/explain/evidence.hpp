@@ -55,6 +55,7 @@ struct Judgement {
   // one number a side, from which nobody could tell it again.
   std::map<std::string, CalledChanged> changed;
   std::vector<verdict::Finding> findings{};  // that it made: it knew the model and the true names
+  std::set<std::string> not_allowed{};  // ops on the CPU that are not allowed there
 };
 
 struct Evidence {

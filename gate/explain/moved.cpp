@@ -123,9 +123,10 @@ bool step_in_between(const Differences& found, bool to_cpu) {
 
 struct Moved {
   bool to_cpu = true;
-  Moves ops{};             // on the CPU
-  std::string evidence{};  // how it is known, where ops are not
-  bool seems = false;      // something else may be the reason
+  Moves ops{};                       // on the CPU
+  std::vector<std::string> named{};  // those that the gate found there, where `ops` is empty
+  std::string evidence{};            // how it is known, where ops are not
+  bool seems = false;                // something else may be the reason
 };
 
 // The more work crosses between the device and the CPU, the more of these.
@@ -173,6 +174,7 @@ std::optional<Moved> by_counts(const Board& board) {
     const bool to_cpu = sums->after == k_none;
     return Moved{to_cpu,
                  {},
+                 {},
                  to_cpu ? "The device gets no work at all any more."
                         : "The device got no work at all before."};
   }
@@ -183,6 +185,7 @@ std::optional<Moved> by_counts(const Board& board) {
   for (const bool to_cpu : {true, false}) {
     if (!named || !step_in_between(board.found, to_cpu)) continue;
     return Moved{to_cpu,
+                 {},
                  {},
                  to_cpu ? "Kernels do less, and the CPU waits for the device more often: it does "
                           "the rest in between."
@@ -207,7 +210,20 @@ std::optional<Moved> by_counts(const Board& board) {
   const char* kinds =
       to_cpu ? "Kernels of all kinds run less often: the CPU does their work, or nobody."
              : "Kernels of all kinds run more often: the CPU did their work, or nobody.";
-  return Moved{to_cpu, {}, signs > 0 ? crossings : kinds, true};
+  return Moved{to_cpu, {}, {}, signs > 0 ? crossings : kinds, true};
+}
+
+// With the ops that the gate found on the CPU, where the baseline does not say which were there.
+std::optional<Moved> with_names(const Board& board, std::optional<Moved> moved) {
+  const auto& gate = board.evidence.gate;
+  if (!gate || gate->not_allowed.empty() || board.evidence.cpu_ops_known) return moved;
+  if (!moved && !amounts_of(board, {"syncs", "splits", "copies", "dispatches"}).empty()) {
+    moved = Moved{};
+  }
+  if (!moved || !moved->to_cpu || !moved->ops.empty()) return moved;
+  moved->named.assign(gate->not_allowed.begin(), gate->not_allowed.end());
+  moved->seems = false;
+  return moved;
 }
 
 std::string headline(const Moved& moved, unit::Scope scope) {
@@ -219,7 +235,10 @@ std::string headline(const Moved& moved, unit::Scope scope) {
     what.push_back(safe(op->name) + " " +
                    times_words(op->delta(), what.empty() ? scope : unit::Scope::whole));
   }
-  const std::size_t more = moved.ops.size() - what.size();
+  for (const std::string& op : moved.named) {
+    if (what.size() < k_shown) what.push_back(safe(op));
+  }
+  const std::size_t more = moved.ops.size() + moved.named.size() - what.size();
   return fmt::format(
       "Work moved {}{}{}{}.", where, what.empty() ? "" : ": ", text::join(what),
       more > 0 ? fmt::format(" and {} more kind{}", more, more == 1 ? "" : "s") : "");
@@ -244,6 +263,7 @@ void find_moved(Board& board) {
   if (board.evidence.device == "cpu" || !board.free("moves")) return;
   auto moved = by_ops(board);
   if (!moved) moved = by_counts(board);
+  moved = with_names(board, std::move(moved));
   if (!moved) return;
   const bool to_cpu = moved->to_cpu;
   const auto changed = [&](const char* base) { return board.found.count(base) != k_none; };
@@ -255,6 +275,7 @@ void find_moved(Board& board) {
   if (!moved->evidence.empty()) finding.lines.push_back(moved->evidence);
   arithmetic(board, amounts_moved(board, *moved), finding);
   for (const Move* op : moved->ops) finding.ops.push_back(op->name);
+  finding.ops.insert(finding.ops.end(), moved->named.begin(), moved->named.end());
   const Moves kernels = went_along(board.found.kernels, to_cpu);
   if (!kernels.empty()) {
     finding.lines.push_back(

@@ -18,6 +18,33 @@ Explanation explained(const profile::Profile& before, const profile::Profile& af
   return explain(evidence_of(cell), nullptr, {default_bands(), {}});
 }
 
+// The baseline does not say which ops ran on its CPU, so none is known to have moved.
+TEST(EvidenceOfAVerdict, NamesTheOpsThatTheGateFoundOnTheCpu) {
+  const struct {
+    std::set<std::string> ops;
+    std::map<std::string, std::int64_t> counts;  // in place of 1
+    const char* headline;
+  } cases[] = {
+      {{"CPY"}, {{"cpu_ops_per_token", 9}}, "Work moved to the CPU: CPY."},
+      {{"CPY"}, {{"syncs_per_token", 9}}, "Work moved to the CPU: CPY."},
+      {{"ADD", "CONT", "CPY", "ROPE"},
+       {{"syncs_per_token", 9}},
+       "Work moved to the CPU: ADD, CONT, CPY and 1 more kind."},
+  };
+  for (const auto& one : cases) {
+    profile::Profile before = judged::reference();
+    for (const auto& [name, count] : one.counts) judged::add_count(before, name, 1);
+    before.placement = {profile::Placement::State::seen, "", {}};
+    profile::Profile after = before;
+    for (const auto& [name, count] : one.counts) judged::add_count(after, name, count);
+    after.placement = {profile::Placement::State::refuted, "they ran on the CPU", {}, one.ops};
+    const auto why = explained(before, after);
+    ASSERT_FALSE(why.findings.empty()) << one.headline;
+    EXPECT_EQ(why.findings.front().headline, one.headline);
+    EXPECT_EQ(why.reason, "placement: they ran on the CPU");
+  }
+}
+
 TEST(EvidenceOfAVerdict, TellsOfALostFusion) {
   const profile::Profile before = judged::reference();  // mul_mat 53, rms_norm_mul 12
   profile::Profile after = before;
