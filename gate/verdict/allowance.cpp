@@ -194,6 +194,11 @@ WouldTake would_take(const GateVerdict& gate) {
       if (any(cell, Outcome::fail)) made.beyond.push_back("the parts of " + name + " do not agree");
       continue;
     }
+    if (cell.placement_verdict == Outcome::fail) {
+      made.beyond.push_back("work of " + name + " ran elsewhere (cpu_ops_allowed is a rule)");
+      // Its counts follow from that: waived, they would only hide what comes after it is mended.
+      if (cell.elsewhere) continue;
+    }
     for (const MetricVerdict& metric : cell.metrics) {
       if (metric.verdict != Outcome::fail) continue;
       auto what = of_metric(name, cell.device_class, metric);
@@ -216,9 +221,6 @@ WouldTake would_take(const GateVerdict& gate) {
     }
     if (cell.kernel_code_verdict() == Outcome::fail) {
       made.beyond.push_back("kernels of " + name + " have other code (kernel_code is a rule)");
-    }
-    if (cell.placement_verdict == Outcome::fail) {
-      made.beyond.push_back("work of " + name + " ran elsewhere (cpu_ops_allowed is a rule)");
     }
   }
   if (undecided && gate.fail_on_inconclusive) {

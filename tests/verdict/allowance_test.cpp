@@ -185,6 +185,9 @@ TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
   const WouldTake take = would_take(gate);
   EXPECT_THAT(take.changes, SizeIs(1));
   EXPECT_THAT(take.beyond, SizeIs(2));
+  gate.cells[0].elsewhere = true;
+  EXPECT_THAT(would_take(gate).changes, IsEmpty()) << "its counts follow from where it ran";
+  EXPECT_THAT(would_take(gate).beyond, SizeIs(2));
   EXPECT_TRUE(problem_of({{k_cell, "placement", "a", "b"}, 12, {}, "r", "ada", "2026-12-31"}));
 }
 
