@@ -9,6 +9,8 @@ namespace weir::adapters {
 namespace {
 
 constexpr double k_longest_micros = 1e18;
+constexpr const char* k_work = "weirWork";  // rows of the profile that a trace of weir's is of
+constexpr std::size_t k_most_work = std::size_t{64} << 20;  // bytes of them
 constexpr std::int64_t k_long_clock = 1'000'000'000;  // microseconds: what begins there is moved
 
 // Its phase, one character; '\0' where it has none.
@@ -54,10 +56,14 @@ class ChromeTraceReader::Reading {
   Reading(const ChromeTraceLimits& limits, observed::ObservedMoments* moments)
       : moments_(moments),
         spans_(limits.window, [this](const NestedSpans::Ended& ended) { take_ended(ended); }),
-        pieces_({"traceEvents"},
-                {[this](std::string_view, const Json& event) { take_json(event); },
-                 [this](const Json& members) { take_members(members); },
-                 [this](std::string_view, std::string_view rest) { return take_many(rest); }}),
+        pieces_({"traceEvents", k_work}, {[this](std::string_view list, const Json& element) {
+                                            if (list == k_work) return take_work(element);
+                                            take_json(element);
+                                          },
+                                          [this](const Json& members) { take_members(members); },
+                                          [this](std::string_view list, std::string_view rest) {
+                                            return list == k_work ? 0 : take_many(rest);
+                                          }}),
         rows_(limits.names),
         tracks_(std::min<std::size_t>(limits.tracks, UINT16_MAX)),
         counters_(limits.points) {}
@@ -81,6 +87,8 @@ class ChromeTraceReader::Reading {
     observed.ops = rows_.take();
     observed.tracks = tracks_.take(spans_);
     observed.counters = counters_.take(tracks_);
+    if (is_weirs_) tell_apart(observed);
+    if (!work_.is_null()) use_work(observed);
     if (pieces_.losses().cut) mark_truncated(observed);
     add_doubts(observed);
     return observed;
@@ -161,7 +169,57 @@ class ChromeTraceReader::Reading {
     rows_.add_bytes(row, event_);
   }
 
+  // A part of an Observed: {"ops": [row]}, {"format": "weir-probes"}.
+  void take_work(const Json& part) {
+    if (!part.is_object()) return;
+    work_bytes_ += dump_json(part).size();
+    if (work_bytes_ > k_most_work) return;
+    for (const auto& [key, value] : part.items()) {
+      Json& whole = work_[key];
+      if (!value.is_array()) {
+        whole = value;
+        continue;
+      }
+      if (!whole.is_array()) whole = Json::array();
+      for (const Json& row : value) whole.push_back(row);
+    }
+  }
+
+  // Rows of events of weir's own: the CPU's calls are no part of the devices' time, and marks tell
+  // again what is on another track.
+  static void tell_apart(Observed& observed) {
+    constexpr std::array<std::string_view, 4> k_calls{"submit", "wait", "graph", "transfer"};
+    const auto calls = std::ranges::stable_partition(observed.ops, [&](const ObservedOp& op) {
+      return std::ranges::find(k_calls, op.category) == k_calls.end();
+    });
+    observed.cpu_calls.assign(std::make_move_iterator(calls.begin()),
+                              std::make_move_iterator(calls.end()));
+    observed.ops.erase(calls.begin(), calls.end());
+    for (ObservedOp& op : observed.ops) op.covers_others |= op.category == "marks";
+  }
+
+  // In place of the rows of events, where all of them are there.
+  void use_work(Observed& observed) {
+    const JsonPieceLosses& losses = pieces_.losses();
+    if (losses.cut || losses.broken > 0 || losses.too_long > 0) return;
+    work_["schema"] = "weir.observed/1";
+    auto work = work_bytes_ > k_most_work ? fail(Code::data, "more than {} MiB", k_most_work >> 20)
+                                          : read_fields<Observed>(work_, k_work);
+    if (!work) {
+      add_warning(observed, "{} was left out: {}", k_work, work.error().message);
+      return;
+    }
+    work->format = observed.format;
+    work->version = observed.version;
+    work->context.facts.merge(observed.context.facts);
+    work->context.places = std::move(observed.context.places);
+    work->tracks = std::move(observed.tracks);
+    work->counters = std::move(observed.counters);
+    observed = *std::move(work);
+  }
+
   void take_members(const Json& members) {
+    is_weirs_ = json_text(below(members, "otherData"), "schema") == "weir.trace/1";
     const Json& version = below(members, "schemaVersion");
     if (version.is_number()) version_ = dump_json(version);
     const Json& devices = list_in(members, "deviceProperties");
@@ -214,6 +272,9 @@ class ChromeTraceReader::Reading {
   ChromeEvent event_;                   // the one being taken
   std::optional<std::int64_t> origin_;  // microseconds of the clock, 0 where that is young
   ObservedContext context_;
+  Json work_;
+  std::size_t work_bytes_ = 0;
+  bool is_weirs_ = false;
   std::optional<std::string> version_;
   std::size_t events_ = 0, unread_ = 0, unfinished_ = 0;
 };

@@ -39,6 +39,21 @@ std::optional<ObservedOp> row_of(const Json& row) {
   return op;
 }
 
+std::optional<ObservedOp> call_of(const Json& row) {
+  if (!row.is_object()) return std::nullopt;
+  ObservedOp op;
+  op.op = json_text(row, "name").value_or("");
+  op.category = json_text(row, "category").value_or("");
+  op.calls = json_whole(row, "calls");
+  op.seconds = json_number(row, "seconds");
+  op.least = json_number(row, "least");
+  op.most = json_number(row, "most");
+  if (op.op.empty() || op.calls.value_or(0) <= 0) return std::nullopt;
+  if (const auto bytes = json_number(row, "bytes"))
+    op.bytes = *bytes / static_cast<double>(*op.calls);
+  return op;
+}
+
 }  // namespace
 
 Result<Observed> read(const Printed& printed) {
@@ -56,6 +71,10 @@ Result<Observed> read(const Printed& printed) {
       if (auto row = row_of(kernel)) keep_op(*std::move(row), observed);
     }
   }
+  for (const Json& call : list_in(json, "cpu_calls")) {
+    if (auto row = call_of(call)) keep_row(observed.cpu_calls, *std::move(row), observed);
+  }
+  std::ranges::stable_sort(observed.cpu_calls, std::greater{}, &ObservedOp::seconds);
   for (const Json& warning : list_in(json, "warnings")) {
     if (warning.is_string()) add_warning(observed, shown_text(warning.get<std::string>(), 600));
   }

@@ -175,6 +175,7 @@ void fields(Fields& io, Observed& observed) {
   io.sparse("context", observed.context, " context");
   io.sparse("steps", observed.steps, " steps[]");
   io.sparse("ops", observed.ops, " ops[]");
+  io.sparse("cpu_calls", observed.cpu_calls, " cpu_calls[]");
   io.sparse("profiled_tokens", count(observed.profiled_tokens));
   io.sparse("buffers", observed.buffers, " buffers[]");
   io.sparse("counts", observed.counts, " counts[]");
@@ -192,6 +193,7 @@ void fields(Fields& io, Observed& observed) {
   io.sparse("warnings", observed.warnings);
   if (!io.reads()) return;
   check_steps(io, "ops", observed.ops, observed.steps.size());
+  check_steps(io, "cpu_calls", observed.cpu_calls, observed.steps.size());
   check_steps(io, "buffers", observed.buffers, observed.steps.size());
 }
 

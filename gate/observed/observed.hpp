@@ -180,6 +180,9 @@ struct Observed {
   std::optional<std::string> version;  // of the format, where it has one
   ObservedContext context;
   std::vector<ObservedOp> ops;  // in the document's order
+  // The CPU's calls that gave devices work or waited for them, most time first; their category is
+  // "submit", "wait", "graph" or "transfer". Devices work meanwhile: no sum of `ops` has them.
+  std::vector<ObservedOp> cpu_calls;
   std::vector<ObservedStep> steps;
   // The tokens that the decode rows of `ops` cover together, where there are no steps to count.
   std::optional<std::int64_t> profiled_tokens;

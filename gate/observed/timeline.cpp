@@ -333,6 +333,7 @@ ObservedOp described(const Piece& piece) {
     if (moved != 0) out.bytes = static_cast<double>(moved);
     return out;
   }
+  out.category = "device";
   const GraphRun* run = run_of(process, piece);
   const bool computes = run != nullptr && run->graph < process.graphs.size();
   if (computes) out.phase = phase_of(process, run->graph);
@@ -664,6 +665,22 @@ static void add_splits(const Process& process, Observed& observed) {
   }
 }
 
+static void add_cpu_calls(const Timeline& timeline, Observed& observed) {
+  for (CpuCall& call : cpu_calls(timeline)) {
+    ObservedOp& row = observed.cpu_calls.emplace_back();
+    row.op = std::move(call.name);
+    row.category = std::move(call.category);
+    row.calls = static_cast<std::int64_t>(call.calls);
+    row.seconds = call.seconds;
+    row.least = call.least;
+    row.most = call.most;
+    if (call.bytes != 0) {
+      row.bytes = static_cast<double>(call.bytes) / static_cast<double>(call.calls);
+    }
+  }
+  std::ranges::stable_sort(observed.cpu_calls, std::greater{}, &ObservedOp::seconds);
+}
+
 Observed observed_of(const Timeline& timeline) {
   Observed observed;
   observed.format = "weir-probes";
@@ -689,6 +706,7 @@ Observed observed_of(const Timeline& timeline) {
   if (!names.empty()) context.engine = fmt::format("{}", fmt::join(names, ", "));
   if (!devices.empty()) context.device = fmt::format("{}", fmt::join(devices, ", "));
   observed.ops = std::move(rows).finish();
+  add_cpu_calls(timeline, observed);
   observed.warnings.insert(observed.warnings.begin(), timeline.warnings.begin(),
                            timeline.warnings.end());
   return observed;

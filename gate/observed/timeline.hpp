@@ -187,6 +187,19 @@ struct WorkTime {
 enum class By { kernel, op };
 [[nodiscard]] std::vector<WorkTime> work_times(const Timeline& timeline, By by = By::kernel);
 
+// Calls of the CPU that share a name: submissions, waits, graphs, transfers.
+struct CpuCall {
+  std::string name;         // "wait for fence", "set program → Vulkan0"
+  std::string category;     // as in Observed::cpu_calls
+  std::uint64_t calls = 0;  // at least 1
+  std::uint64_t syncs = 0;  // of them
+  std::uint64_t bytes = 0;  // of all together; 0: none, or unknown
+  double seconds = 0;       // of all together
+  double least = 0, most = 0;
+};
+// By name; calls that marks tell again are left out (repeated_queues()).
+[[nodiscard]] std::vector<CpuCall> cpu_calls(const Timeline& timeline);
+
 // How well the times of a buffer's parts explain the whole: 1 - sum of groups / buffers' times.
 // Beyond 10 % a clock or the sampling is at fault, unless the buffers idle.
 struct Coverage {

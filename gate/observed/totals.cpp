@@ -232,6 +232,14 @@ std::vector<OpTotal> op_totals(const Observed& observed, const Grouping& by, con
   return out;
 }
 
+std::vector<OpTotal> cpu_totals(const Observed& observed, GroupBy by) {
+  constexpr std::array k_none{GroupBy::backend, GroupBy::layer, GroupBy::phase, GroupBy::buffer};
+  if (std::ranges::find(k_none, by) != k_none.end()) return {};
+  std::vector<const ObservedOp*> calls;
+  for (const ObservedOp& one : observed.cpu_calls) calls.push_back(&one);
+  return sums_of(calls, by);
+}
+
 std::optional<std::int64_t> decoded_tokens(const Observed& observed) {
   const auto tokens = tokens_of_steps(observed);
   return tokens ? tokens : observed.profiled_tokens;

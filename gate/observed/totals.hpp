@@ -70,6 +70,10 @@ struct OpTotal {
 [[nodiscard]] std::vector<OpTotal> op_totals(const Observed& observed, const Grouping& by,
                                              const Rows& rows = {});
 
+// The same of Observed::cpu_calls; none by what the CPU's calls have not: backend, layer, phase,
+// buffer.
+[[nodiscard]] std::vector<OpTotal> cpu_totals(const Observed& observed, GroupBy by);
+
 // The tokens that were generated in what `ops` cover: those of the steps that decode, else
 // profiled_tokens; nothing when neither says. What totals of Phase::decode are divided by.
 [[nodiscard]] std::optional<std::int64_t> decoded_tokens(const Observed& observed);

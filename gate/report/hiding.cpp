@@ -261,14 +261,19 @@ void hide_metrics(std::vector<Measured>& all, const Hiding& hiding) {
   }
 }
 
-void hide_rows(observed::Observed& observed, const Hiding& hiding) {
-  for (auto& op : observed.ops) {
+void hide_ops(std::vector<observed::ObservedOp>& ops, const Hiding& hiding) {
+  for (auto& op : ops) {
     for (std::string* text : {&op.op, &op.kernel, &op.type, &op.shape, &op.node}) {
       *text = hiding.name(*text, op.category);
     }
     op.category = hiding.name(op.category);
     op.backend = hiding.words(op.backend);
   }
+}
+
+void hide_rows(observed::Observed& observed, const Hiding& hiding) {
+  hide_ops(observed.ops, hiding);
+  hide_ops(observed.cpu_calls, hiding);
   for (auto& step : observed.steps) step.label = hiding.words(step.label);
   for (auto& buffer : observed.buffers) buffer.label = hiding.words(buffer.label);
   for (auto& split : observed.splits) {

@@ -214,23 +214,31 @@ PageTable op_table(const Observed& observed, const observed::Grouping& by) {
   const std::vector<OpTotal> totals = observed::op_totals(observed, by);
   double sum = 0;
   for (const OpTotal& one : totals) sum += one.nested ? 0 : one.seconds.value_or(0);
-  for (const OpTotal& one : totals) {
+  const auto add_total = [&](const OpTotal& one, Json share) {
     const bool whole = one.seconds && !one.partly;
-    Json share, average, flops, bytes, peak;
-    if (one.seconds && sum > 0 && std::isfinite(sum)) share = 100 * *one.seconds / sum;
+    Json average, flops, bytes, peak;
     if (whole && one.calls.value_or(0) > 0) {
       average = *one.seconds / static_cast<double>(*one.calls);
     }
     if (const auto rate = one.flops_per_second()) flops = *rate / 1e9;
     if (const auto rate = one.bytes_per_second()) bytes = *rate / 1e9;
     if (const auto of_peak = one.share_of_peak()) peak = 100 * *of_peak;
-    out.rows.push_back({one.name, known(one.calls), known(one.seconds), share, average,
+    out.rows.push_back({one.name, known(one.calls), known(one.seconds), std::move(share), average,
                         known(one.least), known(one.most), flops, bytes, peak});
+  };
+  for (const OpTotal& one : totals) {
+    const bool shares = one.seconds && sum > 0 && std::isfinite(sum);
+    add_total(one, shares ? Json(100 * *one.seconds / sum) : Json());
   }
+  for (const OpTotal& one : observed::cpu_totals(observed, by.by)) add_total(one, {});
   drop_if_empty(out, out.columns.size() - 1);  // a peak is there only where one was named
   const bool nested = std::ranges::any_of(
       observed.ops, [](const observed::ObservedOp& op) { return op.own_seconds.has_value(); });
   if (nested) out.note = "Total is without what is nested in it; least and most are with it.";
+  if (!observed.cpu_calls.empty()) {
+    out.note += fmt::format("{}The CPU's calls have no share, as devices work meanwhile.",
+                            out.note.empty() ? "" : " ");
+  }
   if (std::ranges::any_of(totals, &OpTotal::partly)) {
     out.note += fmt::format("{}Where only some calls have a time, the total is of those.",
                             out.note.empty() ? "" : " ");

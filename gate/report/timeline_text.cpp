@@ -17,45 +17,9 @@ namespace {
 using observed::Process;
 using observed::WorkTime;
 
-struct Waited {
-  std::uint64_t calls = 0, syncs = 0, bytes = 0;
-  double seconds = 0;
-};
-
 // Of one queue or none: whether marks do not tell it again.
 bool told_once(const std::vector<bool>& again, std::optional<std::uint32_t> queue) {
   return !queue || *queue >= again.size() || !again[*queue];
-}
-
-// What the CPU did beside computing, by what it was.
-std::map<std::string, Waited> cpu_work(const observed::Timeline& timeline) {
-  std::map<std::string, Waited> out;
-  for (const Process& process : timeline.processes) {
-    const auto add = [&](const std::string& what, const observed::Interval& call) -> Waited& {
-      Waited& row = out[what];
-      ++row.calls;
-      row.seconds += call.length();
-      return row;
-    };
-    const std::vector<bool> again = observed::repeated_queues(process);
-    for (const observed::Submission& one : process.submissions) {
-      if (told_once(again, one.queue)) add("submit", one.call);
-    }
-    for (const observed::GraphRun& run : process.graph_runs) {
-      const std::size_t nodes =
-          run.graph < process.graphs.size() ? process.graphs[run.graph].nodes.size() : 0;
-      add("compute a graph" + (nodes == 0 ? "" : " of " + plural(nodes, "op")), run.call);
-    }
-    for (const observed::Wait& wait : process.waits) {
-      if (!told_once(again, wait.queue)) continue;
-      add(wait.kind, wait.call).syncs += wait.sync ? 1 : 0;
-    }
-    for (const observed::Transfer& moved : process.transfers) {
-      add(fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to), moved.call).bytes +=
-          moved.bytes;
-    }
-  }
-  return out;
 }
 
 // What it gave to devices: submissions, single commands, or both.
@@ -175,6 +139,7 @@ void work_table(Page& page, const observed::Timeline& timeline, const std::vecto
   ObservedStyle rows{columns_of(style.width), style.most_rows};
   (void)set_grouping(rows, style.by);
   observed::Observed observed = observed::observed_of(timeline);
+  observed.cpu_calls.clear();  // they have a table of their own
   if (style.peak != nullptr) observed::compare_with_peak(observed, *style.peak);
   page.add(observed_rows(observed, rows));
 }
@@ -211,18 +176,16 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
     page.say(2, "Serialized: commands were kept apart, so their sum is more than they take.");
   }
   node_words(page, timeline);
-  const auto calls = cpu_work(timeline);
+  std::vector<observed::CpuCall> calls = observed::cpu_calls(timeline);
   if (!calls.empty()) {
     page.add("\nCPU\n");
-    std::vector<std::pair<std::string, Waited>> sorted(calls.begin(), calls.end());
-    std::ranges::stable_sort(
-        sorted, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+    std::ranges::stable_sort(calls, std::greater{}, &observed::CpuCall::seconds);
     TextTable table{{"time", "calls", "syncs", "call"}, {true, true, true, false}};
-    for (const auto& [name, row] : sorted) {
+    for (const observed::CpuCall& row : calls) {
       table.rows.push_back(
           {brief_time(row.seconds), fmt::format("{}", row.calls),
            row.syncs == 0 ? "" : fmt::format("{}", row.syncs),
-           one_line(name, 100) + (row.bytes == 0 ? "" : " (" + short_bytes(row.bytes) + ")")});
+           one_line(row.name, 100) + (row.bytes == 0 ? "" : " (" + short_bytes(row.bytes) + ")")});
     }
     page.rows(std::move(table), style.most_rows);
   }
@@ -234,16 +197,17 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
 
 Json timeline_json(const observed::Timeline& timeline) {
   Json work = write_fields(observed::observed_of(timeline));
-  work.erase("warnings");  // they are the timeline's
+  for (const char* of_all : {"warnings", "cpu_calls"}) work.erase(of_all);  // they are below
   const auto rows_of = [&](observed::By by) {
     Json rows = Json::array();
     for (const WorkTime& row : observed::work_times(timeline, by)) rows.push_back(to_json(row));
     return rows;
   };
   Json cpu = Json::array();
-  for (const auto& [name, row] : cpu_work(timeline)) {
-    Json one = {
-        {"name", name}, {"calls", row.calls}, {"seconds", row.seconds}, {"syncs", row.syncs}};
+  for (const observed::CpuCall& row : observed::cpu_calls(timeline)) {
+    Json one = {{"name", row.name},       {"category", row.category}, {"calls", row.calls},
+                {"seconds", row.seconds}, {"least", row.least},       {"most", row.most},
+                {"syncs", row.syncs}};
     if (row.bytes != 0) one["bytes"] = row.bytes;
     cpu.push_back(std::move(one));
   }

@@ -380,11 +380,31 @@ class Trace {
                         {"serialized", timeline.serialized},
                         {"warnings", timeline.warnings}};
     return fmt::format(
-        "{{\"displayTimeUnit\": \"ms\",\n\"otherData\": {},\n\"traceEvents\": [\n{}\n]}}\n",
-        dump_json(other, -1), events_);
+        "{{\"displayTimeUnit\": \"ms\",\n\"otherData\": {},\n\"traceEvents\": [\n{}\n],\n"
+        "\"weirWork\": [\n{}\n]}}\n",
+        dump_json(other, -1), events_, work_of(timeline));
   }
 
  private:
+  // The profile's rows, which events cannot give: work is on the tracks of marks as well, and has
+  // no op, layer or token there. A row an element, for readers that take a trace in pieces.
+  static std::string work_of(const observed::Timeline& timeline) {
+    std::string out;
+    const auto add_piece = [&](const std::string& key, const Json& value) {
+      if (!out.empty()) out += ",\n";
+      out += dump_json(Json{{key, value}}, -1);
+    };
+    Json work = write_fields(observed::observed_of(timeline));
+    work.erase("schema");  // the file is none of these
+    for (const auto& [key, value] : work.items()) {
+      if (!value.is_array()) {
+        add_piece(key, value);
+        continue;
+      }
+      for (const Json& row : value) add_piece(key, Json::array({row}));
+    }
+    return out;
+  }
   static double microseconds(double seconds) { return std::round(seconds * 1e9) / 1e3; }
   void add(const Json& event) {
     if (!events_.empty()) events_ += ",\n";
