@@ -707,6 +707,7 @@ Observed observed_of(const Timeline& timeline) {
   if (!devices.empty()) context.device = fmt::format("{}", fmt::join(devices, ", "));
   observed.ops = std::move(rows).finish();
   add_cpu_calls(timeline, observed);
+  observed.counts = token_counts(timeline);
   observed.warnings.insert(observed.warnings.begin(), timeline.warnings.begin(),
                            timeline.warnings.end());
   return observed;

@@ -200,6 +200,10 @@ struct CpuCall {
 // By name; calls that marks tell again are left out (repeated_queues()).
 [[nodiscard]] std::vector<CpuCall> cpu_calls(const Timeline& timeline);
 
+// Dispatches, barriers, copies, submissions and syncs of each token that a graph of its own
+// decoded, in order. None of tokens that were computed node by node to time them.
+[[nodiscard]] std::vector<ObservedCount> token_counts(const Timeline& timeline);
+
 // How well the times of a buffer's parts explain the whole: 1 - sum of groups / buffers' times.
 // Beyond 10 % a clock or the sampling is at fault, unless the buffers idle.
 struct Coverage {

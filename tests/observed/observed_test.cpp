@@ -44,6 +44,7 @@ Observed full() {
   op.bytes = 18688.5;
   op.covers_others = true;
   observed.ops = {op, row("", {}, {}, Phase::unknown)};
+  observed.cpu_calls = {row("submit", 3, 0.125, Phase::unknown)};
   observed.profiled_tokens = 5;
   observed.buffers = {{"layer.0", 2, 1, 10, 9, 1, 0.5, 0.2, 0.3}};
   observed.counts = {

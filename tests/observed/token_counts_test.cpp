@@ -1,0 +1,100 @@
+// Counts of each token in a timeline.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/observed/timeline.hpp"
+
+namespace weir::observed {
+namespace token_counts_test {
+
+using testing::ElementsAre;
+
+Command command(Command::Kind kind) {
+  Command out;
+  out.kind = kind;
+  return out;
+}
+
+// A prompt, then three tokens, each with two dispatches, a barrier and a copy in one submission, a
+// wait after its graph; the second token waits twice.
+Process three_tokens() {
+  Process process;
+  process.queues = {{"GPU", "vulkan queue 0.0"}};
+  process.graphs = {{{}, 16}, {{}, 1}};
+  for (int i = 0; i < 4; ++i) {
+    const double at = 10.0 * i;
+    process.graph_runs.push_back({i == 0 ? 0U : 1U, 1, {at, at + 2}});
+    Submission sent;
+    sent.thread = 1;
+    sent.call = {at + 1, at + 1.5};
+    sent.buffers = {{{command(Command::Kind::dispatch), command(Command::Kind::barrier),
+                      command(Command::Kind::dispatch), command(Command::Kind::copy)},
+                     {},
+                     {}}};
+    process.submissions.push_back(sent);
+    process.waits.push_back({0, 1, "wait for fence", {at + 3, at + 4}, true});
+    process.waits.push_back({0, 1, "poll", {at + 4, at + 5}, false});
+  }
+  process.waits.push_back({std::nullopt, 1, "device idle", {26, 27}, true});
+  return process;
+}
+
+std::string words_of(const Process& process) {
+  Timeline timeline;
+  timeline.processes = {process};
+  std::string out;
+  for (const ObservedCount& count : token_counts(timeline)) {
+    out += fmt::format("{} {}\n", count.metric.name, fmt::join(count.values, " "));
+  }
+  return out;
+}
+
+// The last token's end is not known: of it nothing is told.
+TEST(TokenCounts, AreOfWhatIsDoneUntilTheNextGraphBegins) {
+  EXPECT_EQ(words_of(three_tokens()),
+            "dispatches_per_token 2 2\nbarriers_per_token 1 1\ncopies_per_token 1 1\n"
+            "submits_per_token 1 1\nsyncs_per_token 1 2\n");
+}
+
+TEST(TokenCounts, AreOfTheDevicesProbeWhereMarksTellTheSame) {
+  Process process = three_tokens();
+  process.queues.push_back({"GPU", "marks", true});
+  for (Submission marks : std::vector(process.submissions)) {
+    marks.queue = 1;
+    marks.buffers[0].device = Interval{0, 1};  // timed, and the device's own are not
+    marks.buffers[0].commands.resize(1);
+    process.submissions.push_back(marks);
+  }
+  EXPECT_EQ(words_of(process), words_of(three_tokens()));
+}
+
+TEST(TokenCounts, AreAbsentWhereNobodyKnows) {
+  Process by_node = three_tokens(), threads = three_tokens(), prompts = three_tokens();
+  for (GraphRun& run : by_node.graph_runs) run.by_node = true;
+  threads.graph_runs[2].thread = 2;
+  prompts.graphs[1].rows = 16;
+  EXPECT_EQ(words_of(by_node), "");
+  EXPECT_EQ(words_of(threads), "");
+  EXPECT_EQ(words_of(prompts), "");
+  Process no_barriers = three_tokens();
+  for (Submission& one : no_barriers.submissions) {
+    std::erase_if(one.buffers[0].commands,
+                  [](const Command& it) { return it.kind == Command::Kind::barrier; });
+  }
+  EXPECT_THAT(words_of(no_barriers), testing::Not(testing::HasSubstr("barriers")));
+  // Seen once, in the prompt: then tokens have none.
+  no_barriers.submissions[0].buffers[0].commands.push_back(command(Command::Kind::barrier));
+  EXPECT_THAT(words_of(no_barriers), testing::HasSubstr("barriers_per_token 0 0"));
+}
+
+TEST(TokenCounts, AreInAProfileThatIsSaved) {
+  Timeline timeline;
+  timeline.processes = {three_tokens()};
+  const Observed observed = observed_of(timeline);
+  ASSERT_EQ(observed.counts.size(), 5U);
+  EXPECT_EQ(observed.counts[0].metric.name, "dispatches_per_token");
+  EXPECT_THAT(observed.counts[0].values, ElementsAre(2, 2));
+}
+
+}  // namespace token_counts_test
+}  // namespace weir::observed
