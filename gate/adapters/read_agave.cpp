@@ -148,7 +148,6 @@ bool read_table_row(std::string_view line, Observed& observed) {
   op.op = shown_text(name);
   op.phase = Phase::decode;
   op.calls = calls;
-  op.backend = observed.context.backend.value_or("");
   op.covers_others = op.op == "total_layer";
   // The sum has a step of 100 us, the mean one of 1 us: for few calls the mean says more.
   const double by_mean = mean / 1e6 * static_cast<double>(calls);
@@ -299,7 +298,6 @@ class Tokens {
     op.calls = calls;
     op.seconds = seconds;
     op.covers_others = covers_others;
-    op.backend = observed_.context.backend.value_or("");
     keep_op(std::move(op), observed_);
   }
 
@@ -405,6 +403,8 @@ void read(const Printed& printed, Observed& observed) {
                  [&](const Json& json) { read_json(json, observed); }},
                 observed);
   }
+  // Named before the rows, behind the first of them, or in the JSON at the end.
+  for (ObservedOp& op : observed.ops) op.backend = observed.context.backend.value_or("");
 }
 
 }  // namespace weir::adapters::agave

@@ -144,6 +144,26 @@ TEST(Agave, LayersOfATokenAddUpWhateverTheirListLeavesOut) {
   }
 }
 
+TEST(Agave, HasItsBackendInEachRowWhereverItIsNamed) {
+  const struct {
+    std::string out, err;
+    const char* backend;
+  } cases[] = {
+      {"", read_data("agave-profile.stderr.txt"), "CPU"},           // the banner
+      {read_data("constructed-agave-per-token.txt"), "", "Metal"},  // after the tokens
+      {"Token 1: \"a\" (9ms)\n  gemv: 5ms\nMetal counters:\n  Dispatches: 994\n"
+       "Token 2: \"b\" (8ms)\n  gemv: 5ms\n",
+       "", "Metal"},  // after the first
+      {read_data("agave-profile-json.stdout.txt"), read_data("agave-profile-json.stderr.txt"),
+       "CPU"},
+  };
+  for (const auto& one : cases) {
+    const auto observed = read(one.out, one.err);
+    EXPECT_THAT(observed.ops, testing::Not(IsEmpty()));
+    for (const auto& op : observed.ops) EXPECT_EQ(op.backend, one.backend) << op.op;
+  }
+}
+
 TEST(VkPerfLogger, TellsTokensFromPromptsByTheColumnsOfItsProducts) {
   const auto observed = read("", read_data("vk-perf-logger.stderr.txt"));
   ASSERT_EQ(observed.steps.size(), 3U);
