@@ -12,6 +12,8 @@
 #include "gate/observed/totals.hpp"
 #include "gate/probes/events.h"
 #include "gate/probes/read/timeline.hpp"
+#include "gate/probes/twin/blob.h"
+#include "gate/probes/twin/cuda/blob.h"
 #include "gate/report/observed_page.hpp"
 #include "gate/report/observed_tables.hpp"
 #include "gate/report/observed_text.hpp"
@@ -134,6 +136,13 @@ Result<Target> target_of_cell(const Job& job, const ProfileOptions& options, con
   target.spec = longest.spec;
   target.probes = longest.probes;
   target.on_twin = longest.on_twin;
+  return target;
+}
+
+Result<Target> target_of_command(const Job& job, const ProfileOptions& options) {
+  Target target;
+  WEIR_SET(target.spec, command_spec(job, options.words, options.timeout));
+  target.on_twin = names_twin(options.words, job.world.environment);
   return target;
 }
 
@@ -336,6 +345,16 @@ Result<void> check_options(const Job& job, const ProfileOptions& options) {
 
 }  // namespace
 
+bool names_twin(const std::vector<std::string>& words, const Variables& variables) {
+  for (const std::string name : {WEIR_TWIN_VARIABLE, WEIR_CUDA_TWIN_VARIABLE}) {
+    const auto sets_it = [&](const std::string& word) {
+      return word.find(name + "=") != std::string::npos;
+    };
+    if (!variables(name).value_or("").empty() || std::ranges::any_of(words, sets_it)) return true;
+  }
+  return false;
+}
+
 Result<Answer> profile(const Job& job, const ProfileOptions& asked) {
   WEIR_CHECK(check_options(job, asked));
   ProfileOptions options = asked;
@@ -358,11 +377,7 @@ Result<Answer> profile(const Job& job, const ProfileOptions& asked) {
   place.folder = sys::absolute(place.folder);
   WEIR_CHECK(job.files().make_dirs(place.events()));
   WEIR_CHECK(job.files().make_dirs(place.out()));
-  auto target =
-      is_command ? command_spec(job, options.words, options.timeout).map([](sys::ProcessSpec spec) {
-        return Target{std::move(spec), {}, false, {}};
-      })
-                 : target_of_cell(job, options, place);
+  auto target = is_command ? target_of_command(job, options) : target_of_cell(job, options, place);
   if (!target) {
     (void)job.files().remove_tree(place.folder);
     return tl::unexpected(std::move(target).error());

@@ -1,7 +1,9 @@
 // weir profile --html: the page of a profile, with what this machine is and what was run.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,11 @@ struct ProfileOptions {
   bool keep = false;
   std::vector<std::string> given{};  // those of the options below that were on the command line
 };
+// Whether a program runs on a device twin, whose times mean nothing: by the environment that it
+// inherits, or by words that set it ("env", "WEIR_TWIN=card.twin", or in a shell's command).
+using Variables = std::function<std::optional<std::string>(const std::string& name)>;
+[[nodiscard]] bool names_twin(const std::vector<std::string>& words, const Variables& variables);
+
 [[nodiscard]] Result<Answer> profile(const Job& job, const ProfileOptions& options);
 
 }  // namespace weir::flow

@@ -130,6 +130,25 @@ TEST_F(Twins, AreProfiledWithoutTimes) {
   EXPECT_THAT(json["warnings"].dump(), HasSubstr("a twin runs nothing"));
 }
 
+// By hand, as docs/reference/devices.md has it: the words are the program's, "env" among them.
+TEST_F(Twins, AreProfiledWithoutTimesOutsideOfCellsToo) {
+  const Ended compiled =
+      weir(scratch_, {"device", "compile", "amd-rx-7900-xtx", "--output", "card.twin"});
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.err;
+  std::vector<std::string> words{"profile", "--json", "-", "--", "env"};
+  std::istringstream variables(compiled.out);
+  for (std::string variable; variables >> variable;) words.push_back(variable);
+  words.insert(words.end(),
+               {k_root + "/engines/llama.cpp/llama-bench", "-m", k_root + "/models/tiny-llama.gguf",
+                "-ngl", "99", "-p", "0", "-n", "2", "-r", "1", "-t", "1"});
+  const Ended ended = weir(scratch_, words);
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const Json json = json_of(ended);
+  EXPECT_EQ(json["command_buffers_timed"], 0);
+  EXPECT_GT(json["command_buffers"], 0);
+  EXPECT_THAT(json["warnings"].dump(), HasSubstr("a twin runs nothing"));
+}
+
 // Products of half precision take cooperative matrices or not under one name, as often.
 TEST_F(Twins, TellOtherCodeBehindTheSameKernels) {
   const std::string yaml = slurp(scratch_ / "weir.yaml");
