@@ -3,7 +3,7 @@
 #include <array>
 #include <iterator>
 
-#include "gate/observed/timeline.hpp"
+#include "gate/observed/pieces.hpp"
 
 namespace weir::observed {
 namespace {
@@ -19,9 +19,7 @@ std::vector<Interval> times_of_tokens(const Process& process) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const GraphRun& run = runs[i];
     if (run.thread != runs.front().thread) return {};
-    if (run.by_node || run.graph >= process.graphs.size()) continue;
-    const auto rows = static_cast<std::int64_t>(process.graphs[run.graph].rows);
-    if (phase_of_rows(rows) != Phase::decode) continue;
+    if (run.by_node || phase_of(process, run.graph) != Phase::decode) continue;
     if (run.marked) {
       times.push_back(run.call);
     } else if (i + 1 < runs.size()) {

@@ -1,0 +1,144 @@
+// Inside of observed: the pieces of a timeline's work, each of which has one time. For what adds
+// them up (timeline.cpp) and for its rows (timeline_rows.cpp). Pure.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gate/observed/timeline.hpp"
+
+namespace weir::observed {
+
+// Work that has one time: commands between two barriers, or an op.
+struct Piece {
+  const Process& process;
+  std::vector<const Command*> commands;  // none of an op's
+  const OpScope* scope = nullptr;
+  std::optional<Interval> time;
+};
+
+inline std::string name_by(const Command& command, By by) {
+  return by == By::op && !command.op.empty() ? command.op : command.name;
+}
+
+// Work that is alike, or several that may overlap: "a, b x 2".
+struct Named {
+  std::string name;
+  std::uint64_t calls = 0;
+};
+inline Named name_by(const Piece& piece, By by) {
+  if (piece.scope != nullptr) {
+    return {fmt::format("{} on {}", piece.scope->op, piece.scope->backend), 1};
+  }
+  std::map<std::string, std::uint64_t> names;
+  for (const Command* command : piece.commands) ++names[name_by(*command, by)];
+  if (names.size() == 1) return {names.begin()->first, piece.commands.size()};
+  Named out{"", 1};
+  for (const auto& [name, times] : names) {
+    out.name += out.name.empty() ? "" : ", ";
+    out.name += times == 1 ? name : fmt::format("{} x {}", name, times);
+  }
+  return out;
+}
+
+inline bool only_copies(const Piece& piece) {
+  return piece.scope == nullptr && std::ranges::all_of(piece.commands, [](const Command* one) {
+           return one->kind == Command::Kind::copy;
+         });
+}
+
+inline void add_piece(WorkTime& row, const Piece& piece, std::uint64_t calls) {
+  row.calls += calls;
+  for (const Command* command : piece.commands) row.bytes += command->bytes;
+  if (!piece.time) return;
+  const double each = piece.time->length() / static_cast<double>(calls);
+  row.least = row.timed == 0 ? each : std::min(row.least, each);
+  row.most = row.timed == 0 ? each : std::max(row.most, each);
+  row.timed += calls;
+  row.seconds += piece.time->length();
+}
+
+template <class Visit>
+void each_group(const Process& process, const BufferWork& buffer, const Visit& visit) {
+  std::map<std::uint32_t, std::vector<const Command*>> groups;
+  for (const Command& command : buffer.commands) {
+    if (command.kind == Command::Kind::barrier) continue;
+    if (command.group && *command.group < buffer.groups.size()) {
+      groups[*command.group].push_back(&command);
+    } else {
+      visit(Piece{process, {&command}, nullptr, std::nullopt});
+    }
+  }
+  for (auto& [index, members] : groups) {
+    visit(Piece{process, std::move(members), nullptr, buffer.groups[index]});
+  }
+}
+
+inline bool is_again(const std::vector<bool>& again, std::uint32_t queue) {
+  return queue < again.size() && again[queue];
+}
+
+inline Phase phase_of(const Process& process, std::uint32_t graph) {
+  return graph < process.graphs.size()
+             ? phase_of_rows(static_cast<std::int64_t>(process.graphs[graph].rows))
+             : Phase::unknown;
+}
+
+inline bool ran_by_node(const Process& process) {
+  return std::ranges::any_of(process.graph_runs, &GraphRun::by_node);
+}
+
+inline const GraphRun* run_of(const Process& process, const Piece& piece) {
+  if (piece.commands.empty() || !piece.commands.front()->run) return nullptr;
+  const std::uint32_t run = *piece.commands.front()->run;
+  return run < process.graph_runs.size() ? &process.graph_runs[run] : nullptr;
+}
+
+// Everything that was done, each piece of work once: by devices, and node by node.
+template <class Visit>
+void each_piece(const Process& process, const Visit& visit) {
+  const std::vector<bool> again = repeated_queues(process);
+  for (const Submission& submission : process.submissions) {
+    if (is_again(again, submission.queue)) continue;
+    for (const BufferWork& buffer : submission.buffers) each_group(process, buffer, visit);
+  }
+  for (const LoneCommand& lone : process.commands) {
+    if (!is_again(again, lone.queue)) visit(Piece{process, {&lone.command}, nullptr, lone.device});
+  }
+  for (const OpScope& scope : process.op_scopes) {
+    if (scope.place) visit(Piece{process, {}, &scope, scope.call});
+  }
+}
+
+// Where graphs ran node by node, not those beside them that were left whole: devices and the CPU
+// are told of the same graphs.
+template <class Visit>
+void each_counted(const Process& process, const Visit& visit) {
+  const bool cut = ran_by_node(process);
+  each_piece(process, [&](const Piece& piece) {
+    const GraphRun* run = run_of(process, piece);
+    if (!cut || run == nullptr || run->by_node) visit(piece);
+  });
+}
+
+// Index of the graph that `thread` computed at that time.
+inline std::optional<std::uint32_t> run_at(const Process& process, std::uint32_t thread,
+                                           double time) {
+  const auto behind = std::ranges::upper_bound(process.graph_runs, time, {},
+                                               [](const GraphRun& run) { return run.call.begin; });
+  for (auto at = behind; at != process.graph_runs.begin();) {
+    --at;
+    if (at->thread != thread) continue;
+    if (at->call.end < time) return std::nullopt;
+    return static_cast<std::uint32_t>(at - process.graph_runs.begin());
+  }
+  return std::nullopt;
+}
+
+}  // namespace weir::observed
