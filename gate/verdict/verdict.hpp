@@ -131,7 +131,10 @@ struct Finding {
   std::vector<std::string> lines;         // the arithmetic, a line each
   std::vector<FindingNumber> numbers{};   // the same as data; metric and delta are of the first
   std::string cause, look_at;             // "" where there is nothing to add
-  bool also = false;                      // another reading of what a finding before it explains
+  // Judgements of its cell that follow from it: full names of metrics, "kernels", "kernel_code",
+  // "placement".
+  std::vector<std::string> claims{};
+  bool also = false;  // another reading of what a finding before it explains
   double score = 0;                       // 0 to 1: share of all differences that it explains
 
   [[nodiscard]] std::string text() const;  // headline and lines
@@ -243,6 +246,37 @@ struct NotCompared {
   std::int64_t cells = 0;
 };
 
+// A metric that moved in cells of one cause. Changes are current - baseline.
+struct Carrier {
+  std::string metric;  // full name
+  double least = 0, most = 0;
+  std::int64_t cells = 0;  // of the cause, that have it
+
+  friend bool operator==(const Carrier&, const Carrier&) = default;
+};
+
+// One change of an engine that explains what was judged in one or more cells. Made from findings,
+// which hold what is hostile.
+struct Cause {
+  std::string kind;                 // of its findings
+  std::string headline;             // one sentence, true of all of its cells
+  std::vector<std::string> ops;     // that changed, as Finding::ops
+  std::vector<std::string> cells;   // full names, in plan order
+  std::vector<Carrier> carriers{};  // at most three, the most telling first
+  std::int64_t follow = 0;          // how many other metrics moved because of it
+  std::string cause, look_at;       // as Finding has them
+
+  friend bool operator==(const Cause&, const Cause&) = default;
+};
+
+// A judgement that needs a reader (it failed, or is not decided) and follows from no cause.
+struct Unexplained {
+  std::string what;                // full name of a metric, "kernels", "kernel_code", "placement"
+  std::vector<std::string> cells;  // full names, in plan order
+
+  friend bool operator==(const Unexplained&, const Unexplained&) = default;
+};
+
 struct GateVerdict {
   Outcome verdict = Outcome::pass;
   ExitCode exit_code = ExitCode::pass;
@@ -266,6 +300,9 @@ struct GateVerdict {
   std::optional<RulesFrom> rules{};
   std::vector<Proposal> proposals{};
   std::vector<CellVerdict> cells;              // in plan order
+  // Of cells that failed; filled in by the caller (explain). The causes of most cells first.
+  std::vector<Cause> causes{};
+  std::vector<Unexplained> unexplained{};
   std::map<std::string, std::int64_t> totals;  // outcome name -> cells
   std::int64_t metrics_judged = 0;
   std::int64_t compared = 0;  // cells of which something was, with a base or a plain limit
