@@ -162,6 +162,7 @@ void fields(Fields& io, Finding& finding) {
   io("text", text);
   io.always("cause", NullIfEmpty{finding.cause});
   io.always("look_at", NullIfEmpty{finding.look_at});
+  io.sparse("claims", finding.claims);
   io.always("also", finding.also);
   io.always("score", finding.score);
   if (!io.reads()) return;
@@ -281,6 +282,29 @@ static void fields(Fields& io, NotCompared& cells) {
   io("cells", cells.cells);
 }
 
+static void fields(Fields& io, Carrier& carrier) {
+  io("metric", carrier.metric);
+  io("least", Short{carrier.least});
+  io("most", Short{carrier.most});
+  io("cells", carrier.cells);
+}
+
+static void fields(Fields& io, Cause& cause) {
+  io("kind", cause.kind);
+  io("headline", cause.headline);
+  io("ops", cause.ops);
+  io("cells", cause.cells);
+  io("carriers", cause.carriers);
+  io("follow", cause.follow);
+  io.always("cause", NullIfEmpty{cause.cause});
+  io.always("look_at", NullIfEmpty{cause.look_at});
+}
+
+static void fields(Fields& io, Unexplained& rest) {
+  io("what", rest.what);
+  io("cells", rest.cells);
+}
+
 static void fields(Fields& io, Against& against) {
   if (io.reads() || against.command.empty()) io.always("spec", NullIfEmpty{against.spec});
   io.sparse("command", against.command);
@@ -315,6 +339,8 @@ void fields(Fields& io, GateVerdict& gate) {
   if (io.reads() && gate.proposals.size() > k_most_proposals)
     gate.proposals.resize(k_most_proposals);
   io("cells", gate.cells, "cells");
+  io.sparse("causes", gate.causes, "causes");
+  io.sparse("unexplained", gate.unexplained, "unexplained");
   io.always("totals", gate.totals);
   io.always("metrics_judged", gate.metrics_judged);
   io.always("compared", gate.compared);

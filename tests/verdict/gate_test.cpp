@@ -290,6 +290,21 @@ GateVerdict full_gate() {
   gate.cells[0].latencies = {0, 20'000, 100'000, 50'000, 20'000, 900'000};
   gate.cells[0].requests = 10'000;
   gate.cells[0].batches = {{1, 1, 12}, {3, 4, 7}};
+  Finding finding;
+  finding.kind = "op_added";
+  finding.headline = "More work on the device: add.";
+  finding.claims = {"dispatches_per_token", "kernels"};
+  gate.cells[0].findings = {finding};
+  const std::vector<std::string> cells = {gate.cells[0].cell.str()};
+  gate.causes = {{finding.kind,
+                  finding.headline,
+                  {"add"},
+                  cells,
+                  {{"dispatches_per_token", 1.5, 1.5, 1}},
+                  2,
+                  "an op was added",
+                  ""}};
+  gate.unexplained = {{"layers_fused", cells}};
   return gate;
 }
 
@@ -298,6 +313,9 @@ TEST(VerdictJson, ComesBackAsItWas) {
   const auto back = read_fields<GateVerdict>(*parse_json(dump_json(json, 1)), "verdict");
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(dump_json(write_fields(*back), 1), dump_json(json, 1));
+  EXPECT_EQ(back->causes, full_gate().causes);
+  EXPECT_EQ(back->unexplained, full_gate().unexplained);
+  EXPECT_EQ(back->cells[0].findings, full_gate().cells[0].findings);
 }
 
 TEST(VerdictJson, SaysWhenAPostMakesACommentWhereThatIsNotTheDefault) {
@@ -351,6 +369,8 @@ TEST(VerdictJson, IsCompleteAndReadsAsTheDesignShowsIt) {
   EXPECT_EQ(json["verdict"], "fail");
   EXPECT_EQ(json["exit_code"], 1);
   EXPECT_TRUE(json["commit"].is_null());
+  EXPECT_FALSE(json.contains("causes")) << "a verdict without findings has none";
+  EXPECT_FALSE(json.contains("unexplained"));
   const Json& cell = json["cells"][0];
   EXPECT_EQ(cell["cell"], "llama.cpp/tiny-llama/vulkan/decode");
   EXPECT_EQ(cell["findings"], Json::array());
