@@ -28,6 +28,7 @@ void find_code(Board& board) {
   constexpr std::size_t k_most_lines = 8;
   const auto& code = board.evidence.code;
   const bool other = std::ranges::any_of(code, &verdict::OtherCode::other_code);
+  board.take("code");
   // Groups go with shapes: they are a finding where nothing else changed.
   if (!other && !(board.entries.empty() && board.found.counts.empty())) return;
   std::vector<const verdict::OtherCode*> changed;

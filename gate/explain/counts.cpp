@@ -481,6 +481,7 @@ void find_context(Board& board) {
   Finding finding;
   finding.kind = kind::grows_with_context;
   if (!context.empty()) {
+    for (const auto& [name, delta] : context) board.take("context " + name);
     const auto dispatches = context.find("dispatches");
     const auto& [base, delta] = dispatches != context.end() ? *dispatches : *context.begin();
     const bool grows = delta > k_none;
@@ -534,6 +535,7 @@ void find_submits(Board& board) {
   }
   finding.look_at = "when the engine submits: after so many operations, bytes or flops.";
   board.take("submits");
+  board.take("buffers");
   // Other code alone submits nothing.
   const bool follows = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
     return entry.finding.kind != kind::code_changed;
@@ -546,6 +548,7 @@ void find_fixed(Board& board) {
   // What changes each token changes the warm-up as well.
   std::map<std::string, Rational> once = board.found.fixed;
   std::erase_if(once, [&](const auto& one) { return board.found.counts.contains(one.first); });
+  for (const auto& [base, delta] : once) board.take(base);
   // The same work by kernels that only have other code or sizes is no other count.
   const bool alone =
       board.found.counts.empty() &&
@@ -589,6 +592,7 @@ void find_rest(Board& board) {
   finding.headline = capitalized(fmt::format("{} changed, and nothing known explains it.",
                                              bases.size() == 1 ? plain(bases.front()) : "Counts"));
   arithmetic(board, amounts_of(board, bases), finding);
+  for (const std::string& base : bases) board.take(base);
   board.add(std::move(finding), 1, 3);
 }
 

@@ -12,9 +12,6 @@ constexpr std::array k_patterns = {
     &find_submits, &find_context, &find_slow,     &find_memory, &find_made_late, &find_calls,
     &find_threads, &find_fixed,   &find_rest,     &find_times};
 
-// What is told of one length alone is told behind all that holds for each token.
-constexpr int k_behind = 100;
-
 // Names from outside, as short lines.
 void make_safe(Finding& finding) {
   constexpr std::size_t k_most_ops = 64;
@@ -23,9 +20,12 @@ void make_safe(Finding& finding) {
   for (std::string& tensor : finding.tensors) tensor = safe(tensor);
 }
 
-std::vector<Finding> ranked(std::vector<Board::Entry> entries) {
+void put_in_order(std::vector<Board::Entry>& entries) {
   std::ranges::stable_sort(
       entries, {}, [](const Board::Entry& entry) { return std::pair(entry.rank, -entry.units); });
+}
+
+std::vector<Finding> findings_of(std::vector<Board::Entry> entries) {
   double whole = 0;
   for (const Board::Entry& entry : entries) whole += entry.units;
   std::vector<Finding> findings;
@@ -74,15 +74,32 @@ Evidence at_length_alone(const Evidence& evidence) {
     alone.before.metrics[name] = evidence.before.metrics.at(name);
     alone.after.metrics[name] = evidence.after.metrics.at(name);
   }
+  if (alone.gate) {
+    std::erase_if(alone.gate->changed,
+                  [&](const auto& one) { return !alone.before.metrics.contains(one.first); });
+  }
   return alone;
 }
 
-// What the patterns find in `evidence`, of which `found` differs.
+// What the patterns find in `evidence`, of which `found` differs; in the order in which it is told.
 std::vector<Board::Entry> entries_of(const Evidence& evidence, const Differences& found,
                                      const ModelFacts* model) {
   Board board{evidence, found, model};
-  for (const auto& pattern : k_patterns) pattern(board);
+  for (const auto& pattern : k_patterns) {
+    pattern(board);
+    board.end_pattern();
+  }
+  put_in_order(board.entries);
+  add_claims(board);
   return std::move(board.entries);
+}
+
+std::set<std::string> claims_of(const std::vector<Board::Entry>& entries) {
+  std::set<std::string> claims;
+  for (const Board::Entry& entry : entries) {
+    claims.insert(entry.finding.claims.begin(), entry.finding.claims.end());
+  }
+  return claims;
 }
 
 }  // namespace
@@ -122,18 +139,22 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   std::vector<Board::Entry> entries = entries_of(evidence, found, model);
   const Evidence longest = at_length_alone(evidence);
   const bool explained = !entries.empty();
+  const auto claimed = [of = claims_of(entries)](const std::string& one) {
+    return of.contains(one);
+  };
+  // Told behind all that holds for each token.
   for (Board::Entry& entry : entries_of(longest, differences_of(longest), model)) {
     // Beside something that is explained the rest says little, and kernels tell dispatches better.
     if (explained && entry.finding.kind == kind::count_changed) continue;
     if (!found.kernels.empty() && entry.finding.metric.starts_with("dispatches_")) continue;
-    entry.rank += k_behind;
+    std::erase_if(entry.finding.claims, claimed);
     entries.push_back(std::move(entry));
   }
   Explanation made;
   made.cell = evidence.cell;
   made.scope = evidence.scope;
   made.totals = totals_of(evidence);
-  made.findings = ranked(std::move(entries));
+  made.findings = findings_of(std::move(entries));
   std::ranges::move(user_findings(evidence, found, options.rules),
                     std::back_inserter(made.findings));
   for (Finding& finding : made.findings) make_safe(finding);

@@ -67,6 +67,7 @@ void find_threads(Board& board) {
   Finding finding;
   finding.kind = kind::threads_changed;
   finding.metric = k_threads;
+  board.take(k_threads);
   finding.headline = fmt::format("The engine has {:g} threads at once, before {:g}.",
                                  after->second.value(), before->second.value());
   if (more) {

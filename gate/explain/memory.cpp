@@ -77,7 +77,7 @@ std::string level_words(const Board& board, const std::string& name, const Exact
 }
 
 // About the memory of this use, and all that grew, or fell, with it.
-Finding memory_finding(const Board& board, const MemoryUse& use) {
+Finding memory_finding(Board& board, const MemoryUse& use) {
   const Rational delta = board.found.levels.at(use.base);
   Finding finding;
   finding.kind = kind::memory_changed;
@@ -86,8 +86,10 @@ Finding memory_finding(const Board& board, const MemoryUse& use) {
   finding.headline = fmt::format("{} {} memory.", use.what, delta > k_none ? "more" : "less");
   finding.look_at = use.look_at;
   for (const auto& [name, change] : board.found.levels) {
+    if ((change > k_none) != (delta > k_none)) continue;
+    board.take(name);
     const auto both = exact_values(board.evidence, name);
-    if (!both || (change > k_none) != (delta > k_none)) continue;
+    if (!both) continue;
     finding.lines.push_back(level_words(board, name, *both));
     if (name != "kv_cache_bytes" || board.model == nullptr || !board.model->cached_numbers)
       continue;

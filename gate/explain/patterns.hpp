@@ -12,10 +12,13 @@
 //   host.cpp      system calls by name, threads
 //   served.cpp    what a server says of itself: caches, drafts
 //   times.cpp     works that take longer each time; rates, times and memory that nothing explains
+//
+// What a pattern takes before it adds a finding is what that finding explains (claims.cpp).
 #pragma once
 
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
@@ -116,22 +119,31 @@ struct Board {
 
   struct Entry {
     Finding finding;
-    double units = 0;  // how much it explains; a dispatch is 1
-    int rank = 0;      // smaller goes before larger, whatever the units
+    double units = 0;                  // how much it explains; a dispatch is 1
+    int rank = 0;                      // smaller goes before larger, whatever the units
+    std::vector<std::string> items{};  // of `taken`: what it explains
   };
   std::vector<Entry> entries{};
-  std::set<std::string> taken{};  // "syncs", "kernel rms_norm_f32", …
+  std::set<std::string> taken{};       // "syncs", "kernel rms_norm_f32", …
+  std::vector<std::string> pending{};  // of these, for the finding that is added next
+  // Taken for no finding: these follow from what is told of the rest.
+  std::vector<std::string> followed{};
 
   [[nodiscard]] bool free(const std::string& item) const { return !taken.contains(item); }
   [[nodiscard]] bool free(const Move& kernel) const { return free("kernel " + kernel.name); }
-  void take(const std::string& item) { taken.insert(item); }
+  void take(const std::string& item) {
+    if (taken.insert(item).second) pending.push_back(item);
+  }
   void take(const Moves& kernels);
   // The change of a count that nothing has claimed; 0 where there is none.
   [[nodiscard]] Rational open(const std::string& base) const {
     return free(base) ? found.count(base) : k_none;
   }
   void add(Finding finding, double units, int rank = 1) {
-    entries.push_back({std::move(finding), units, rank});
+    entries.push_back({std::move(finding), units, rank, std::exchange(pending, {})});
+  }
+  void end_pattern() {
+    std::ranges::move(std::exchange(pending, {}), std::back_inserter(followed));
   }
 
   // A finding about this count, with its metric and delta.
@@ -144,6 +156,10 @@ Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pie
     find_totals, find_barriers, find_submits, find_code, find_splits, find_copies, find_context,
     find_slow, find_fixed, find_memory, find_made_late, find_calls, find_threads, find_rest,
     find_times;
+
+// Fills Finding::claims of the entries, which are in the order in which they are told. Without a
+// gate there are no judgements to claim.
+void add_claims(Board& board);
 
 // Writes each amount as a line, held against the model's layers where that fits, and fills the
 // finding's layers, tensors and per_layer from the first of them. Says how surprising the fit is.

@@ -46,6 +46,7 @@ void find_served(Board& board) {
     if (leads) {
       for (const auto& [count, delta] : board.found.counts) board.take(count);
     }
+    board.take(share.metric);
     board.add(std::move(finding), 1, leads ? -1 : 0);
   }
 }

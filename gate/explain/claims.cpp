@@ -1,0 +1,147 @@
+// Which judgements of a cell follow from which finding.
+
+#include "gate/explain/patterns.hpp"
+
+namespace weir::explain {
+namespace {
+
+using Entry = Board::Entry;
+
+// All else that changed follows from it: of work that crosses to the CPU what is fused around it,
+// which kernels run, and what memory they take; of a cache which kernels read it.
+bool leads(const Entry& entry) {
+  constexpr std::array k_kinds = {kind::batches_changed, kind::work_moved_to_cpu,
+                                  kind::work_moved_to_gpu};
+  const std::string& is = entry.finding.kind;
+  return entry.rank < 0 || holds(k_kinds, is) || (is == kind::memory_changed && entry.rank == 0);
+}
+
+// What goes behind all causes is the outcome of the first.
+bool follows(const Entry& entry, const Entry& first) {
+  constexpr std::array k_own = {kind::threads_changed, kind::served_changed};
+  if (entry.finding.also) return false;
+  return entry.rank >= 2 || (leads(first) && !holds(k_own, entry.finding.kind));
+}
+
+// An engine may be slower for it, or else faster.
+bool may_make(const Finding& finding, bool slower) {
+  constexpr std::array k_slower = {kind::graphs_lost,   kind::work_moved_to_cpu, kind::fusion_lost,
+                                   kind::batching_lost, kind::sync_per_layer,    kind::sync_added,
+                                   kind::extra_copies,  kind::op_added,          kind::op_slower};
+  constexpr std::array k_faster = {
+      kind::graphs_gained, kind::work_moved_to_gpu, kind::fusion_gained, kind::batching_gained,
+      kind::sync_removed,  kind::copies_removed,    kind::op_removed,    kind::op_faster};
+  constexpr std::array k_neither = {kind::fixed_cost_changed, kind::count_changed};
+  if (holds(k_neither, finding.kind)) return false;
+  return slower ? !holds(k_faster, finding.kind) : !holds(k_slower, finding.kind);
+}
+
+// Metrics that differ beyond their noise, or that the gate called changed.
+std::map<std::string, unit::Metric> moved_metrics(const Evidence& evidence) {
+  std::map<std::string, unit::Metric> moved;
+  for (const auto& [name, changed] : evidence.gate->changed) moved.emplace(name, changed.metric);
+  for (const auto& [name, before] : evidence.before.metrics) {
+    const auto after = evidence.after.metrics.find(name);
+    const auto metric = metric_of(evidence, name);
+    if (after == evidence.after.metrics.end() || !metric) continue;
+    if (metric->kind != unit::Kind::count) continue;
+    if (count_change(evidence, name, before, after->second)) moved.emplace(name, *metric);
+  }
+  return moved;
+}
+
+// Who explains what. `board` has an entry and outlives this.
+class Owners {
+ public:
+  explicit Owners(Board& board) : board_(board), first_(&board.entries.front()) {
+    for (Entry& entry : board.entries) {
+      for (const std::string& item : entry.items) {
+        by_item_[item] = &entry;
+        if (kernels_ == nullptr && item.starts_with("kernel ")) kernels_ = &entry;
+      }
+    }
+    for (const std::string& item : board.followed) by_item_.try_emplace(item, first_);
+    if (leads(*first_)) kernels_ = first_;
+  }
+
+  // Null: nobody does.
+  [[nodiscard]] Entry* of(const std::string& item) const {
+    Entry* const* found = look_up(by_item_, item);
+    return found != nullptr ? *found : leads(*first_) ? first_ : nullptr;
+  }
+  [[nodiscard]] Entry* of_kernels() const { return kernels_; }
+  [[nodiscard]] Entry* of_code() const {
+    Entry* code = of("code");
+    return code != nullptr ? code : kernels_;
+  }
+  [[nodiscard]] Entry* of_metric(const unit::Metric& metric) const {
+    if (by_item_.contains(metric.name)) return of(metric.name);
+    if (metric.kind != unit::Kind::count) return of_time(metric);
+    if (unit::buffer_label(metric.name)) return of("buffers");
+    if (unit::is_summed_cost(metric.base)) return kernels_ != nullptr ? kernels_ : of_code();
+    if (unit::names_work(metric.name)) return of_work(metric.name);
+    const bool of_context = metric.scope == unit::Scope::per_context_token;
+    const bool taken = by_item_.contains(metric.base);
+    return of(of_context && !taken ? "context " + metric.base : metric.base);
+  }
+
+ private:
+  [[nodiscard]] Entry* of_work(const std::string& name) const {
+    if (name.find("_calls:") == std::string::npos) return of_code();
+    return kernels_ != nullptr ? kernels_ : of("cpu_ops");
+  }
+
+  // The first that may be why.
+  [[nodiscard]] Entry* of_time(const unit::Metric& metric) const {
+    const double* ratio = look_up(board_.found.times, metric.name);
+    if (ratio == nullptr) return nullptr;
+    const bool slower = (metric.better == unit::Better::lower) == (*ratio > 1);
+    return first_of(board_.entries, [&](const Entry& entry) {
+      const Finding& finding = entry.finding;
+      if (finding.also) return false;
+      if (finding.kind == kind::time_changed) return true;
+      if (metric.kind == unit::Kind::quality) return false;
+      if (metric.kind == unit::Kind::memory) {
+        return leads(entry) || finding.kind == kind::memory_changed;
+      }
+      return may_make(finding, slower);
+    });
+  }
+
+  Board& board_;
+  Entry* first_;
+  Entry* kernels_ = nullptr;  // the first that explains any
+  std::map<std::string, Entry*> by_item_;
+};
+
+void claim(Entry* owner, const std::string& judgement) {
+  if (owner != nullptr) owner->finding.claims.push_back(judgement);
+}
+
+void add_once(std::vector<std::string>& list, const std::vector<std::string>& more) {
+  for (const std::string& one : more) {
+    if (!holds(list, one)) list.push_back(one);
+  }
+}
+
+}  // namespace
+
+void add_claims(Board& board) {
+  if (!board.evidence.gate || board.entries.empty()) return;
+  const Owners owners(board);
+  for (const auto& [name, metric] : moved_metrics(board.evidence)) {
+    claim(owners.of_metric(metric), name);
+  }
+  if (!board.found.kernels.empty()) claim(owners.of_kernels(), "kernels");
+  if (!board.evidence.code.empty()) claim(owners.of_code(), "kernel_code");
+  const bool misplaced = board.evidence.gate->placement == verdict::Outcome::fail;
+  if (misplaced || !board.found.cpu_ops.empty()) claim(owners.of("cpu_ops"), "placement");
+  Entry& first = board.entries.front();
+  for (std::size_t i = 1; i < board.entries.size(); ++i) {
+    if (follows(board.entries[i], first)) {
+      add_once(first.finding.claims, board.entries[i].finding.claims);
+    }
+  }
+}
+
+}  // namespace weir::explain

@@ -1,0 +1,94 @@
+// Which judgements of a cell follow from which finding.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/find.hpp"
+
+#include "tests/explain/judged.hpp"
+
+namespace weir::explain {
+namespace claims_test {
+
+using test::JudgedCell;
+using testing::Contains;
+using testing::IsEmpty;
+using testing::UnorderedElementsAre;
+using verdict::Outcome;
+
+std::vector<Finding> explained(const verdict::CellVerdict& cell) {
+  return explain(evidence_of(cell), nullptr, {default_bands(), {}}).findings;
+}
+
+const Finding& of_kind(const std::vector<Finding>& findings, const char* kind) {
+  static const Finding k_none;
+  const auto* found = first_of(findings, [&](const auto& one) { return one.kind == kind; });
+  return found == nullptr ? k_none : *found;
+}
+
+TEST(Claims, WorkThatMovedToTheCpuClaimsWaitsMemoryKernelsAndTheRate) {
+  JudgedCell cell("vulkan");
+  cell.count("dispatches_per_token", 200, 176)
+      .count("syncs_per_token", 1, 49)
+      .count("splits_per_token", 2, 50)
+      .count("dispatches_fixed", 90, 66)
+      .count("allocations_per_token", 0, 1)
+      .count("compute_bytes", 4096, 8192)
+      .rate("decode_tokens_per_second", 40, 20)
+      .kernel("set_rows_f32_f16_i64", 24, 0)
+      .op("SET_ROWS", 0, 24);
+  const auto findings = explained(cell.verdict);
+  ASSERT_FALSE(findings.empty());
+  EXPECT_EQ(findings.front().kind, "work_moved_to_cpu");
+  EXPECT_THAT(findings.front().claims,
+              UnorderedElementsAre("dispatches_per_token", "syncs_per_token", "splits_per_token",
+                                   "dispatches_fixed", "allocations_per_token", "compute_bytes",
+                                   "decode_tokens_per_second", "kernels", "placement"));
+}
+
+TEST(Claims, TwoChangesClaimTheirOwnAndTheRateIsOfTheFirst) {
+  JudgedCell cell("vulkan");
+  cell.count("dispatches_per_token", 65, 77)
+      .count("syncs_per_token", 1, 3)
+      .rate("decode_tokens_per_second", 40, 30)
+      .kernel("rms_norm_mul_f32", 12, 0)
+      .kernel("rms_norm_f32", 0, 12)
+      .kernel("mul_f32_f32_f32", 0, 12);
+  const auto findings = explained(cell.verdict);
+  const Finding& fusion = of_kind(findings, "fusion_lost");
+  const Finding& sync = of_kind(findings, "sync_added");
+  EXPECT_THAT(fusion.claims, Contains("dispatches_per_token"));
+  EXPECT_THAT(fusion.claims, Contains("kernels"));
+  EXPECT_THAT(fusion.claims, testing::Not(Contains("syncs_per_token")));
+  EXPECT_THAT(sync.claims, Contains("syncs_per_token"));
+  EXPECT_THAT(findings.front().claims, Contains("decode_tokens_per_second"));
+}
+
+TEST(Claims, ARateThatFellIsNotClaimedByWorkThatIsGone) {
+  JudgedCell cell("vulkan");
+  cell.count("syncs_per_token", 3, 1, Outcome::improved).rate("decode_tokens_per_second", 40, 30);
+  for (const Finding& finding : explained(cell.verdict)) {
+    EXPECT_THAT(finding.claims, testing::Not(Contains("decode_tokens_per_second")))
+        << finding.text();
+  }
+}
+
+TEST(Claims, ATimeAloneIsClaimedByTheFindingThatTellsIt) {
+  JudgedCell cell("vulkan");
+  cell.rate("decode_tokens_per_second", 40, 30);
+  const auto findings = explained(cell.verdict);
+  EXPECT_THAT(of_kind(findings, "time_changed").claims,
+              UnorderedElementsAre("decode_tokens_per_second"));
+}
+
+TEST(Claims, WithoutAGateNothingIsClaimed) {
+  JudgedCell cell("vulkan");
+  cell.count("syncs_per_token", 1, 3);
+  Evidence evidence = evidence_of(cell.verdict);
+  evidence.gate.reset();
+  const auto findings = explain(evidence, nullptr, {default_bands(), {}}).findings;
+  ASSERT_FALSE(findings.empty());
+  EXPECT_THAT(findings.front().claims, IsEmpty());
+}
+
+}  // namespace claims_test
+}  // namespace weir::explain
