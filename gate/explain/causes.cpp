@@ -1,0 +1,395 @@
+#include "gate/explain/causes.hpp"
+
+#include <map>
+#include <set>
+
+#include "gate/explain/patterns.hpp"
+
+namespace weir::explain {
+namespace {
+
+using verdict::CellVerdict;
+using verdict::MetricVerdict;
+using verdict::Outcome;
+
+constexpr const char* k_kernels = "kernels";
+constexpr const char* k_kernel_code = "kernel_code";
+constexpr const char* k_placement = "placement";
+
+using MetricsByName = std::map<std::string, const MetricVerdict*>;
+MetricsByName metrics_by_name(const CellVerdict& cell) {
+  MetricsByName metrics;
+  for (const MetricVerdict& metric : cell.metrics) metrics[metric.metric.name] = &metric;
+  return metrics;
+}
+
+struct Judged {
+  std::string what;
+  bool failed = false;  // else it is not decided
+};
+// What needs a reader, as the cell lists it.
+std::vector<Judged> judged(const CellVerdict& cell) {
+  std::vector<Judged> list;
+  const auto add = [&](const std::string& what, Outcome outcome) {
+    if (outcome == Outcome::fail || outcome == Outcome::inconclusive) {
+      list.push_back({what, outcome == Outcome::fail});
+    }
+  };
+  for (const MetricVerdict& metric : cell.metrics) add(metric.metric.name, metric.verdict);
+  add(k_kernels, cell.kernels_verdict);
+  add(k_kernel_code, cell.kernel_code_verdict());
+  add(k_placement, cell.placement_verdict);
+  return list;
+}
+
+// "MUL_MAT" of mul_mat_vec_q8_0_f32_f32 and of mul_mat_vec_q; "" of what has no name.
+std::string work_of(const std::string& op) {
+  return has_no_name(op) ? "" : profile::role_of(op).work;
+}
+
+// What a finding names, the most telling first: each work once, and how it spells the first of it.
+struct Works {
+  std::vector<std::string> works, spelled;
+
+  void add(std::string work, const std::string& op) {
+    works.push_back(std::move(work));
+    spelled.push_back(op);
+  }
+};
+Works works_of(const Finding& finding) {
+  Works made;
+  for (const std::string& op : finding.ops) {
+    std::string work = work_of(op);
+    if (!work.empty() && !holds(made.works, work)) made.add(std::move(work), op);
+  }
+  return made;
+}
+
+// What a finding is about where its kind does not say it: the memory, the system call, the rule.
+std::string subject_of(const Finding& finding) {
+  constexpr std::array k_of_metrics = {kind::memory_changed, kind::served_changed,
+                                       kind::count_changed};
+  if (finding.kind == kind::user_rule) return finding.headline;
+  if (finding.kind == kind::calls_changed) {
+    return finding.numbers.empty() ? "" : finding.numbers.front().name;
+  }
+  if (!holds(k_of_metrics, finding.kind)) return "";
+  const auto metric = unit::find_metric(finding.metric);
+  return metric ? metric->base : finding.metric;
+}
+
+// A finding of a cell, with what no finding before it claims.
+struct Member {
+  const CellVerdict* cell;
+  const Finding* finding;
+  std::vector<std::string> claims;
+  Works named;
+};
+
+struct Group {
+  std::string kind, subject;
+  std::vector<Member> members;
+  std::vector<std::vector<std::string>> works;  // different ones of members, the first of them
+
+  [[nodiscard]] bool names_works() const { return !works.front().empty(); }
+};
+
+// Most telling first: their first is the same, or at least half of them all.
+bool same_works(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  if (a.empty() || b.empty()) return a.empty() && b.empty();
+  const auto shared = std::ranges::count_if(a, [&](const auto& work) { return holds(b, work); });
+  return a.front() == b.front() || 2 * shared >= std::ssize(a) + std::ssize(b) - shared;
+}
+
+void add_member(std::vector<Group>& groups, Member member) {
+  constexpr std::size_t k_most_works = 16;
+  const std::string& kind = member.finding->kind;
+  const std::vector<std::string>& works = member.named.works;
+  std::string subject = subject_of(*member.finding);
+  Group* group = first_of(groups, [&](const Group& one) {
+    return one.kind == kind && one.subject == subject &&
+           std::ranges::any_of(one.works,
+                               [&](const auto& other) { return same_works(other, works); });
+  });
+  if (group == nullptr) group = &groups.emplace_back(Group{kind, std::move(subject), {}, {}});
+  if (group->works.size() < k_most_works && !holds(group->works, works)) {
+    group->works.push_back(works);
+  }
+  group->members.push_back(std::move(member));
+}
+
+// Where a probe names no kernels, only the kind is known: it is the one cause of this kind that has
+// names.
+void join_nameless(std::vector<Group>& groups) {
+  for (Group& group : groups) {
+    if (group.names_works()) continue;
+    std::vector<Group*> named;
+    for (Group& other : groups) {
+      if (other.kind != group.kind || other.subject != group.subject) continue;
+      if (!other.members.empty() && other.names_works()) named.push_back(&other);
+    }
+    if (named.size() != 1) continue;
+    std::ranges::move(group.members, std::back_inserter(named.front()->members));
+    group.kind.clear();
+  }
+  std::erase_if(groups, [](const Group& group) { return group.kind.empty(); });
+}
+
+// --- what is true of all members -----------------------------------------------------------------
+
+// `part` of the findings where all have the same, else "".
+std::string common(const Group& group, std::string Finding::*part) {
+  const std::string& first = group.members.front().finding->*part;
+  const bool all = std::ranges::all_of(
+      group.members, [&](const Member& member) { return member.finding->*part == first; });
+  return all ? first : "";
+}
+
+struct Names {
+  std::vector<std::string> all;  // those in every cell first, then by how many have them
+  std::size_t common = 0;        // of these, in every cell that names any
+};
+// A work as the findings spell it, where they all do it alike.
+Names names_in(const Group& group) {
+  struct Count {
+    std::string work, spelled;
+    std::int64_t members = 0;
+  };
+  std::vector<Count> counts;
+  std::map<std::string, std::size_t> places;
+  std::int64_t naming = 0;
+  for (const Member& member : group.members) {
+    const auto& [works, spelled] = member.named;
+    naming += works.empty() ? 0 : 1;
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      const auto [place, fresh] = places.try_emplace(works[i], counts.size());
+      if (fresh) counts.push_back({works[i], spelled[i]});
+      Count& count = counts[place->second];
+      if (count.spelled != spelled[i]) count.spelled = works[i];
+      ++count.members;
+    }
+  }
+  std::ranges::stable_sort(counts, std::greater(), &Count::members);
+  Names names;
+  for (const Count& count : counts) {
+    names.all.push_back(count.spelled);
+    names.common += count.members == naming ? 1 : 0;
+  }
+  return names;
+}
+
+struct Sentence {
+  const char *kind, *words;
+  const char* seems = nullptr;  // where every finding only says that it seems so
+};
+constexpr std::array k_sentences = {
+    Sentence{kind::batches_changed, "The same work is done in other batches"},
+    Sentence{kind::graphs_lost, "CUDA graphs are no longer used"},
+    Sentence{kind::graphs_gained, "CUDA graphs are now used"},
+    Sentence{kind::work_moved_to_cpu, "Work moved to the CPU",
+             "Work seems to have moved to the CPU"},
+    Sentence{kind::work_moved_to_gpu, "Work moved to the GPU",
+             "Work seems to have moved to the GPU"},
+    Sentence{kind::fusion_lost, "Fusion lost", "Fusion seems lost"},
+    Sentence{kind::fusion_gained, "Fusion gained", "Fusion seems gained"},
+    Sentence{kind::batching_lost, "Batching lost", "Batching seems lost"},
+    Sentence{kind::batching_gained, "Batching gained", "Batching seems gained"},
+    Sentence{kind::sync_per_layer, "A CPU step came in between GPU steps, layer by layer"},
+    Sentence{kind::sync_added, "The CPU waits for the GPU more often"},
+    Sentence{kind::sync_removed, "The CPU waits for the GPU less often"},
+    Sentence{kind::extra_copies, "More is copied between memories"},
+    Sentence{kind::copies_removed, "Less is copied between memories"},
+    Sentence{kind::variant_changed, "Another kernel does the same work"},
+    Sentence{kind::code_changed, "Kernels have other code, or run in other groups"},
+    Sentence{kind::splits_changed, "The graph is cut into other parts between backends"},
+    Sentence{kind::submits_changed, "The GPU gets its work in other parts"},
+    Sentence{kind::grows_with_context, "Counts go with the context in another way"},
+    Sentence{kind::fixed_cost_changed, "What is done once changed"},
+    Sentence{kind::memory_changed, "Memory of devices changed"},
+    Sentence{kind::made_late, "Pipelines are made at other times"},
+    Sentence{kind::op_added, "More work on the device"},
+    Sentence{kind::op_removed, "Less work on the device"},
+    Sentence{kind::op_slower, "Ops take longer"},
+    Sentence{kind::op_faster, "Ops take less long"},
+    Sentence{kind::calls_changed, "System calls changed"},
+    Sentence{kind::threads_changed, "The engine has another number of threads"},
+    Sentence{kind::served_changed, "A server says otherwise of its caches or drafts"},
+    Sentence{kind::time_changed, "The same work takes another time"},
+    Sentence{kind::count_changed, "Counts changed, and nothing known explains it"}};
+
+// Of work that moved the ops alone: which kernels are gone for it differs, and they may be larger.
+void leave_ops(std::vector<std::string>& names) {
+  const auto is_op = [](const std::string& name) {
+    return std::ranges::none_of(name, [](char c) { return c >= 'a' && c <= 'z'; });
+  };
+  if (!names.empty() && is_op(names.front())) std::erase_if(names, std::not_fn(is_op));
+}
+
+std::string headline_of(const Group& group, const Names& known) {
+  constexpr std::size_t k_most_names = 3;
+  std::string same = common(group, &Finding::headline);
+  const auto* sentence =
+      first_of(k_sentences, [&](const Sentence& one) { return one.kind == group.kind; });
+  if (!same.empty() || sentence == nullptr) {
+    return same.empty() ? group.members.front().finding->headline : same;
+  }
+  const bool seems =
+      sentence->seems != nullptr && std::ranges::all_of(group.members, [](const Member& member) {
+        return member.finding->headline.find(" seem") != std::string::npos;
+      });
+  std::vector<std::string> names(known.all.begin(),
+                                 known.all.begin() + static_cast<std::ptrdiff_t>(known.common));
+  if (group.kind == kind::work_moved_to_cpu || group.kind == kind::work_moved_to_gpu) {
+    leave_ops(names);
+  }
+  if (names.size() > k_most_names) names.resize(k_most_names);
+  for (std::string& name : names) name = safe(name);
+  if (!group.subject.empty()) names.insert(names.begin(), safe(plain(group.subject)));
+  return fmt::format("{}{}{}.", seems ? sentence->seems : sentence->words,
+                     names.empty() ? "" : ": ", text::join(names));
+}
+
+// --- what carries it -----------------------------------------------------------------------------
+
+// A metric that moved in cells of a cause. What is no count follows from counts, and tells less.
+struct Carried {
+  verdict::Carrier carrier;
+  std::int64_t failed = 0;  // cells
+  unit::Metric of{};
+};
+
+std::size_t place_of(const std::string& base) {
+  constexpr std::array k_telling = {"dispatches", "syncs",   "barriers",     "copies", "submits",
+                                    "splits",     "cpu_ops", "copied_bytes", "graphs"};
+  return static_cast<std::size_t>(std::ranges::find(k_telling, base) - k_telling.begin());
+}
+
+std::vector<Carried> carried_by(const Group& group) {
+  std::map<std::string, Carried> found;
+  std::map<const CellVerdict*, MetricsByName> known;
+  for (const Member& member : group.members) {
+    MetricsByName& metrics = known[member.cell];
+    if (metrics.empty()) metrics = metrics_by_name(*member.cell);
+    for (const std::string& name : member.claims) {
+      const auto* metric = look_up(metrics, name);
+      if (metric == nullptr) continue;
+      const MetricVerdict& of = **metric;
+      Carried& carried = found[name];
+      verdict::Carrier& carrier = carried.carrier;
+      carrier.metric = name;
+      carried.of = of.metric;
+      carried.failed += of.verdict == Outcome::fail ? 1 : 0;
+      if (!of.baseline || !of.current) continue;
+      const double change = *of.current - *of.baseline;
+      carrier.least = carrier.cells == 0 ? change : std::min(carrier.least, change);
+      carrier.most = carrier.cells == 0 ? change : std::max(carrier.most, change);
+      ++carrier.cells;
+    }
+  }
+  std::vector<Carried> list;
+  for (auto& [name, carried] : found) list.push_back(std::move(carried));
+  std::ranges::stable_sort(list, {}, [](const Carried& one) {
+    return std::tuple(one.carrier.cells == 0, one.of.kind != unit::Kind::count, -one.failed,
+                      place_of(one.of.base), one.of.scope);
+  });
+  return list;
+}
+
+verdict::Cause cause_of(const Group& group) {
+  constexpr std::size_t k_most_carriers = 3, k_most_ops = 16;
+  verdict::Cause cause;
+  Names names = names_in(group);
+  cause.kind = group.kind;
+  cause.headline = headline_of(group, names);
+  cause.ops = std::move(names.all);
+  if (cause.ops.size() > k_most_ops) cause.ops.resize(k_most_ops);
+  const std::vector<Carried> carried = carried_by(group);
+  std::set<std::string> bases;  // per token and per prefill they tell the same
+  for (const Carried& one : carried) {
+    if (cause.carriers.size() == k_most_carriers || one.carrier.cells == 0) break;
+    if (bases.insert(one.of.base).second) cause.carriers.push_back(one.carrier);
+  }
+  cause.follow = std::ssize(carried) - std::ssize(cause.carriers);
+  cause.cause = common(group, &Finding::cause);
+  cause.look_at = common(group, &Finding::look_at);
+  return cause;
+}
+
+// --- cells ---------------------------------------------------------------------------------------
+
+// Adds what explains this cell; answers what that claims.
+std::set<std::string> add_findings(const CellVerdict& cell, std::vector<Group>& groups) {
+  std::set<std::string> failed, claimed;
+  for (const Judged& one : judged(cell)) {
+    if (one.failed) failed.insert(one.what);
+  }
+  for (const Finding& finding : cell.findings) {
+    if (finding.also) continue;
+    Member member{&cell, &finding, {}, works_of(finding)};
+    for (const std::string& claim : finding.claims) {
+      if (!claimed.contains(claim)) member.claims.push_back(claim);
+    }
+    const auto fails = [&](const std::string& claim) { return failed.contains(claim); };
+    if (std::ranges::none_of(member.claims, fails)) continue;
+    claimed.insert(member.claims.begin(), member.claims.end());
+    add_member(groups, std::move(member));
+  }
+  return claimed;
+}
+
+// Those that failed somewhere first, then in the order of cells.
+struct Rest {
+  std::vector<verdict::Unexplained> failed, open;
+
+  void add(const Judged& one, const std::string& cell) {
+    auto* found = named(failed, one.what);
+    if (found == nullptr && one.failed) {
+      auto* before = named(open, one.what);
+      found = &failed.emplace_back(verdict::Unexplained{one.what, {}});
+      if (before != nullptr) {
+        found->cells = std::move(before->cells);
+        open.erase(open.begin() + (before - open.data()));
+      }
+    }
+    if (found == nullptr) found = named(open, one.what);
+    if (found == nullptr) found = &open.emplace_back(verdict::Unexplained{one.what, {}});
+    found->cells.push_back(cell);
+  }
+
+ private:
+  static verdict::Unexplained* named(std::vector<verdict::Unexplained>& list,
+                                     const std::string& what) {
+    return first_of(list, [&](const auto& one) { return one.what == what; });
+  }
+};
+
+}  // namespace
+
+void find_causes(verdict::GateVerdict& gate) {
+  std::vector<Group> groups;
+  Rest rest;
+  for (const CellVerdict& cell : gate.cells) {
+    if (cell.verdict != Outcome::fail) continue;
+    const std::set<std::string> claimed = add_findings(cell, groups);
+    for (const Judged& one : judged(cell)) {
+      if (!claimed.contains(one.what)) rest.add(one, cell.cell.str());
+    }
+  }
+  join_nameless(groups);
+  gate.causes.clear();
+  for (const Group& group : groups) {
+    verdict::Cause cause = cause_of(group);
+    std::set<const CellVerdict*> its;
+    for (const Member& member : group.members) its.insert(member.cell);
+    for (const CellVerdict& cell : gate.cells) {
+      if (its.contains(&cell)) cause.cells.push_back(cell.cell.str());
+    }
+    gate.causes.push_back(std::move(cause));
+  }
+  std::ranges::stable_sort(gate.causes, std::greater(),
+                           [](const verdict::Cause& cause) { return cause.cells.size(); });
+  gate.unexplained = std::move(rest.failed);
+  std::ranges::move(rest.open, std::back_inserter(gate.unexplained));
+}
+
+}  // namespace weir::explain

@@ -1,0 +1,242 @@
+// One change of an engine is one cause, in however many cells it shows.
+#include "gate/explain/causes.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/find.hpp"
+
+#include "tests/explain/judged.hpp"
+
+namespace weir::explain {
+namespace causes_test {
+
+using test::JudgedCell;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::Field;
+using testing::IsEmpty;
+using verdict::Carrier;
+using verdict::Cause;
+using verdict::CellVerdict;
+using verdict::GateVerdict;
+using verdict::Outcome;
+using verdict::Unexplained;
+
+// The gate with causes; `cells` have their findings, or are explained here.
+GateVerdict gate_of(std::vector<JudgedCell> cells, bool explained = true) {
+  GateVerdict gate;
+  gate.verdict = Outcome::fail;
+  for (JudgedCell& cell : cells) {
+    if (explained) {
+      cell.verdict.findings =
+          explain(evidence_of(cell.verdict), nullptr, {default_bands(), {}}).findings;
+    }
+    gate.cells.push_back(std::move(cell.verdict));
+  }
+  find_causes(gate);
+  return gate;
+}
+
+Finding finding(const char* kind, std::vector<std::string> ops, std::vector<std::string> claims) {
+  Finding made;
+  made.kind = kind;
+  made.headline = std::string("A sentence with ") + kind + ".";
+  made.ops = std::move(ops);
+  made.claims = std::move(claims);
+  return made;
+}
+
+std::vector<std::string> names(const GateVerdict& gate) {
+  return collect<std::string>(gate.cells, [](const CellVerdict& cell) { return cell.cell.str(); });
+}
+
+// --- nothing that failed is in neither -----------------------------------------------------------
+
+// What needs a reader and is neither in a cause of its cell nor unexplained, or is in both.
+std::vector<std::string> lost(const GateVerdict& gate) {
+  std::vector<std::string> list;
+  for (const CellVerdict& cell : gate.cells) {
+    if (cell.verdict != Outcome::fail) continue;
+    const std::string name = cell.cell.str();
+    std::set<std::string> claimed;
+    for (const Cause& cause : gate.causes) {
+      if (!holds(cause.cells, name)) continue;
+      for (const Finding& one : cell.findings) {
+        if (one.kind == cause.kind) claimed.insert(one.claims.begin(), one.claims.end());
+      }
+    }
+    const auto look = [&](const std::string& what, Outcome outcome) {
+      if (outcome != Outcome::fail && outcome != Outcome::inconclusive) return;
+      const auto* rest =
+          first_of(gate.unexplained, [&](const Unexplained& one) { return one.what == what; });
+      const bool unexplained = rest != nullptr && holds(rest->cells, name);
+      if (unexplained == claimed.contains(what)) list.push_back(name + ": " + what);
+    };
+    for (const auto& metric : cell.metrics) look(metric.metric.name, metric.verdict);
+    look("kernels", cell.kernels_verdict);
+    look("kernel_code", cell.kernel_code_verdict());
+    look("placement", cell.placement_verdict);
+  }
+  return list;
+}
+
+// SET_ROWS moved to the CPU (llama.cpp -nkvo 1): two models of 12 and 22 layers with a cache of
+// keys and one of values in each, on five backends, two prompts that decode and two that do not.
+std::vector<JudgedCell> moved_to_cpu() {
+  constexpr std::pair<const char*, const char*> k_backends[] = {
+      {"vulkan", "set_rows_f32_f16_i64"},
+      {"cuda", "void k_set_rows<float, long, __half>"},
+      {"metal", "kernel_set_rows_f16_i64"},
+      {"opencl", "kernel_set_rows_f16_i32"},
+      {"hip", "k_set_rows_quant"}};
+  std::vector<JudgedCell> cells;
+  for (const auto& [model, layers] : {std::pair("small", 12), {"large", 22}}) {
+    for (const auto& [backend, kernel] : k_backends) {
+      for (const char* prompt : {"decode", "chat", "prefill", "long"}) {
+        const bool decodes = prompt[0] == 'd' || prompt[0] == 'c';
+        const std::string per = decodes ? "_per_token" : "_per_prefill";
+        JudgedCell& cell = cells.emplace_back(backend, model, prompt);
+        cell.count("dispatches" + per, 20 * layers, 18 * layers)
+            .count("syncs" + per, 1, 1 + 2 * layers)
+            .kernel(kernel, 2 * layers, 0)
+            .op("SET_ROWS", 0, 2 * layers);
+        if (decodes) cell.rate("decode_tokens_per_second", 100, 60 + layers);
+      }
+    }
+  }
+  return cells;
+}
+
+TEST(Causes, OneChangeInFortyCellsIsOneWhateverItsNumbersAndKernelsAre) {
+  const GateVerdict gate = gate_of(moved_to_cpu());
+  ASSERT_EQ(gate.cells.size(), 40U);
+  ASSERT_EQ(gate.causes.size(), 1U);
+  const Cause& cause = gate.causes.front();
+  EXPECT_EQ(cause.kind, "work_moved_to_cpu");
+  EXPECT_EQ(cause.headline, "Work moved to the CPU: SET_ROWS.") << "24 and 44 times";
+  EXPECT_EQ(cause.cells, names(gate));
+  // Of 12 layers and 22: two dispatches each gone, two waits each new; half of the cells decode.
+  EXPECT_THAT(cause.carriers, ElementsAre(Carrier{"dispatches_per_token", -44, -24, 20},
+                                          Carrier{"syncs_per_token", 24, 44, 20},
+                                          Carrier{"decode_tokens_per_second", -28, -18, 20}));
+  EXPECT_EQ(cause.follow, 2) << "dispatches and syncs per prefill";
+  EXPECT_THAT(cause.cause, testing::HasSubstr("the backend lacks a kernel"));
+  EXPECT_THAT(gate.unexplained, IsEmpty());
+  EXPECT_THAT(lost(gate), IsEmpty());
+}
+
+TEST(Causes, WhereAllCellsSayTheSameTheHeadlineIsThat) {
+  std::vector<JudgedCell> cells;
+  for (const char* model : {"a", "b"}) {
+    cells.emplace_back("vulkan", model).count("syncs_per_token", 1, 3);
+  }
+  const GateVerdict gate = gate_of(std::move(cells));
+  ASSERT_EQ(gate.causes.size(), 1U);
+  EXPECT_EQ(gate.causes[0].headline, gate.cells[0].findings.front().headline);
+}
+
+TEST(Causes, TwoChangesAtOnceAreTwoThoseOfMostCellsFirst) {
+  std::vector<JudgedCell> cells;
+  for (const char* model : {"a", "b", "c"}) {
+    JudgedCell& cell = cells.emplace_back("vulkan", model);
+    cell.count("dispatches_per_token", 65, 77).count("syncs_per_token", 1, 3);
+    cell.verdict.findings = {finding("sync_added", {}, {"syncs_per_token"})};
+    if (model[0] == 'a') continue;
+    cell.verdict.findings.insert(
+        cell.verdict.findings.begin(),
+        finding("fusion_lost", {"rms_norm_mul_f32", "rms_norm_f32"}, {"dispatches_per_token"}));
+  }
+  const GateVerdict gate = gate_of(std::move(cells), false);
+  EXPECT_THAT(collect<std::string>(gate.causes, &Cause::kind),
+              ElementsAre("sync_added", "fusion_lost"));
+  EXPECT_THAT(gate.unexplained,
+              ElementsAre(Unexplained{"dispatches_per_token", {names(gate).front()}}));
+  EXPECT_THAT(lost(gate), IsEmpty());
+}
+
+TEST(Causes, GoByTheWorkOfKernelsNotByTheirNames) {
+  struct Row {
+    const char *name, *a, *b;
+    std::size_t causes;
+  };
+  constexpr Row k_rows[] = {
+      {"types", "mul_mat_vec_q8_0_f32_f32", "mul_mat_vec_q4_k_f32_f32", 1},
+      {"backends", "mul_mat_vec_q8_0_f32_f32", "void mul_mat_vec_q<(ggml_type)8, 1>", 1},
+      {"an op with shapes", "MUL_MAT q8_0,f32->f32 256x64,256->64", "mul_mat_vec_f16_f32", 1},
+      {"no names", "main@ec2ac0f063322dd0", "main@0123456789abcdef", 1},
+      {"no name beside one", "main@ec2ac0f063322dd0", "mul_mat_vec_f16_f32", 1},
+      {"other work", "mul_mat_vec_q8_0_f32_f32", "rms_norm_f32", 2},
+  };
+  for (const Row& row : k_rows) {
+    std::vector<JudgedCell> cells;
+    for (const char* op : {row.a, row.b}) {
+      JudgedCell& cell = cells.emplace_back("vulkan", std::to_string(cells.size()));
+      cell.kernel(op, 1, 2).verdict.findings = {finding("variant_changed", {op}, {"kernels"})};
+    }
+    const GateVerdict gate = gate_of(std::move(cells), false);
+    EXPECT_EQ(gate.causes.size(), row.causes) << row.name;
+    EXPECT_THAT(lost(gate), IsEmpty()) << row.name;
+  }
+}
+
+TEST(Causes, MakeNoneOfWhatClaimsNothingThatFailed) {
+  JudgedCell cell("vulkan");
+  cell.count("dispatches_per_token", 65, 77).count("syncs_per_token", 3, 1, Outcome::improved);
+  Finding also = finding("sync_per_layer", {}, {"dispatches_per_token"});
+  also.also = true;
+  cell.verdict.findings = {also, finding("op_added", {"add"}, {"dispatches_per_token"}),
+                           finding("fusion_lost", {"mul"}, {"dispatches_per_token"}),
+                           finding("sync_removed", {}, {"syncs_per_token"})};
+  const GateVerdict gate = gate_of({cell}, false);
+  EXPECT_THAT(collect<std::string>(gate.causes, &Cause::kind), ElementsAre("op_added"));
+  EXPECT_THAT(gate.unexplained, IsEmpty());
+}
+
+TEST(Causes, WhatFailedForNoFindingIsUnexplainedBeforeWhatIsNotDecided) {
+  std::vector<JudgedCell> cells;
+  for (const char* model : {"a", "b"}) {
+    JudgedCell& cell = cells.emplace_back("vulkan", model);
+    cell.rate("decode_tokens_per_second", 40, 39, Outcome::inconclusive)
+        .count("syncs_per_token", 1, 3)
+        .count("dispatches_per_token", 65, 77);
+    cell.verdict.findings = {finding("sync_added", {}, {"syncs_per_token"})};
+  }
+  const GateVerdict gate = gate_of(cells, false);
+  const std::vector<std::string> both = names(gate);
+  EXPECT_THAT(gate.unexplained, ElementsAre(Unexplained{"dispatches_per_token", both},
+                                            Unexplained{"decode_tokens_per_second", both}));
+  EXPECT_THAT(lost(gate), IsEmpty());
+}
+
+TEST(Causes, AGateThatPassesHasNone) {
+  JudgedCell cell("vulkan");
+  cell.count("syncs_per_token", 3, 1, Outcome::improved);
+  cell.verdict.verdict = Outcome::improved;
+  const GateVerdict gate = gate_of({cell});
+  EXPECT_FALSE(gate.cells[0].findings.empty());
+  EXPECT_THAT(gate.causes, IsEmpty());
+  EXPECT_THAT(gate.unexplained, IsEmpty());
+}
+
+TEST(Causes, SayNothingThatIsNotTrueOfEachCell) {
+  std::vector<JudgedCell> cells;
+  for (const char* model : {"a", "b"}) {
+    JudgedCell& cell = cells.emplace_back("vulkan", model);
+    cell.count("cpu_ops_per_token", 0, 4);
+    Finding moved = finding("work_moved_to_cpu", {"SET_ROWS", "ROPE"}, {"cpu_ops_per_token"});
+    moved.headline += model;
+    moved.cause = "the same";
+    moved.look_at = model;
+    if (model[0] == 'b') moved.ops = {"SET_ROWS", "ADD"};
+    cell.verdict.findings = {moved};
+  }
+  const GateVerdict gate = gate_of(std::move(cells), false);
+  ASSERT_EQ(gate.causes.size(), 1U);
+  EXPECT_THAT(gate.causes[0], AllOf(Field(&Cause::headline, "Work moved to the CPU: SET_ROWS."),
+                                    Field(&Cause::ops, ElementsAre("SET_ROWS", "ROPE", "ADD")),
+                                    Field(&Cause::cause, "the same"), Field(&Cause::look_at, "")));
+}
+
+}  // namespace causes_test
+}  // namespace weir::explain
