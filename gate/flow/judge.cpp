@@ -2,6 +2,7 @@
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/explain/causes.hpp"
 #include "gate/flow/explain.hpp"
 #include "gate/flow/kernel_code.hpp"
 #include "gate/flow/shards.hpp"
@@ -64,6 +65,7 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
     idle = verdict::limits_on_nothing(cells, measured.known.settings->limits, policy);
   }
   verdict::GateVerdict verdict = verdict::judge_gate(std::move(cells), policy);
+  explain::find_causes(verdict);
   add(verdict.not_judged, idle);
   verdict.weir_version = k_version;
   verdict.config = measured.known.file;

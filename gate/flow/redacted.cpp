@@ -32,6 +32,11 @@ void hide(verdict::Finding& finding, const config::Redactor& redactor) {
   for (verdict::FindingNumber& number : finding.numbers) hide(number.name, redactor);
 }
 
+void hide(verdict::Cause& cause, const config::Redactor& redactor) {
+  hide_all(redactor, cause.headline, cause.ops);
+  for (std::string& cell : cause.cells) cell = redactor.cell_name(cell);
+}
+
 void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
   cell.cell = redactor.cell(std::move(cell.cell));
   hide_all(redactor, cell.reason, cell.base, cell.not_compared, cell.kernels_reason,
@@ -60,6 +65,10 @@ void hide(verdict::Proposal& proposal, const config::Redactor& redactor) {
 verdict::GateVerdict redacted(verdict::GateVerdict verdict, const config::Redactor& redactor) {
   if (!redactor.hides()) return verdict;
   for (verdict::CellVerdict& cell : verdict.cells) hide(cell, redactor);
+  for (verdict::Cause& cause : verdict.causes) hide(cause, redactor);
+  for (verdict::Unexplained& rest : verdict.unexplained) {
+    for (std::string& cell : rest.cells) cell = redactor.cell_name(cell);
+  }
   hide(verdict.base_source, redactor);
   if (verdict.against) hide(*verdict.against, redactor);
   if (verdict.runs && std::ranges::any_of(*verdict.runs, [&](const std::string& run) {

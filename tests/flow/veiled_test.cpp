@@ -62,6 +62,18 @@ TEST(Redacted, ComparedRunsWithAPrivateNameAreTakenOut) {
   }
 }
 
+TEST(Redacted, CausesNameNoPrivateCells) {
+  verdict::GateVerdict gate;
+  const std::string cell = "llama.cpp/acme-13b/cpu/decode";
+  gate.cells.emplace_back().cell = *profile::CellKey::parse(cell);
+  gate.causes = {{"user_rule", "acme-13b is slow on falcon", {"acme-13b"}, {cell}, {}, 0, "", ""}};
+  gate.unexplained = {{"kernels", {cell}}};
+  const auto shown = redacted(gate, redactor());
+  EXPECT_THAT(dump_json(write_fields(shown)), Not(HasSubstr("acme")));
+  EXPECT_THAT(shown.causes[0].cells, ElementsAre(shown.cells[0].cell.str()));
+  EXPECT_THAT(shown.unexplained[0].cells, ElementsAre(shown.cells[0].cell.str()));
+}
+
 TEST(Redacted, ABaseThatNamesNothingPrivateStays) {
   verdict::GateVerdict gate;
   gate.against = verdict::Against{"", {"./old", "-m", "{model}"}};
