@@ -75,8 +75,10 @@ Evidence at_length_alone(const Evidence& evidence) {
     alone.after.metrics[name] = evidence.after.metrics.at(name);
   }
   if (alone.gate) {
-    std::erase_if(alone.gate->changed,
-                  [&](const auto& one) { return !alone.before.metrics.contains(one.first); });
+    // At shorter lengths too, which change with the longest.
+    std::erase_if(alone.gate->changed, [&](const auto& one) {
+      return one.second.metric.scope != unit::Scope::at_length;
+    });
   }
   return alone;
 }

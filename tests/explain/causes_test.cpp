@@ -12,6 +12,7 @@ namespace weir::explain {
 namespace causes_test {
 
 using test::JudgedCell;
+using test::lost;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::Field;
@@ -49,36 +50,6 @@ Finding finding(const char* kind, std::vector<std::string> ops, std::vector<std:
 
 std::vector<std::string> names(const GateVerdict& gate) {
   return collect<std::string>(gate.cells, [](const CellVerdict& cell) { return cell.cell.str(); });
-}
-
-// --- nothing that failed is in neither -----------------------------------------------------------
-
-// What needs a reader and is neither in a cause of its cell nor unexplained, or is in both.
-std::vector<std::string> lost(const GateVerdict& gate) {
-  std::vector<std::string> list;
-  for (const CellVerdict& cell : gate.cells) {
-    if (cell.verdict != Outcome::fail) continue;
-    const std::string name = cell.cell.str();
-    std::set<std::string> claimed;
-    for (const Cause& cause : gate.causes) {
-      if (!holds(cause.cells, name)) continue;
-      for (const Finding& one : cell.findings) {
-        if (one.kind == cause.kind) claimed.insert(one.claims.begin(), one.claims.end());
-      }
-    }
-    const auto look = [&](const std::string& what, Outcome outcome) {
-      if (outcome != Outcome::fail && outcome != Outcome::inconclusive) return;
-      const auto* rest =
-          first_of(gate.unexplained, [&](const Unexplained& one) { return one.what == what; });
-      const bool unexplained = rest != nullptr && holds(rest->cells, name);
-      if (unexplained == claimed.contains(what)) list.push_back(name + ": " + what);
-    };
-    for (const auto& metric : cell.metrics) look(metric.metric.name, metric.verdict);
-    look("kernels", cell.kernels_verdict);
-    look("kernel_code", cell.kernel_code_verdict());
-    look("placement", cell.placement_verdict);
-  }
-  return list;
 }
 
 // SET_ROWS moved to the CPU (llama.cpp -nkvo 1): two models of 12 and 22 layers with a cache of

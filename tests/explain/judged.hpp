@@ -1,8 +1,11 @@
-// Cells as a gate judged them, in a few words.
+// Cells as a gate judged them, in a few words; and what a gate says of none of its causes.
 #pragma once
 
+#include <set>
 #include <string>
+#include <vector>
 
+#include "gate/base/find.hpp"
 #include "gate/explain/explain.hpp"
 
 namespace weir::explain::test {
@@ -60,5 +63,33 @@ struct JudgedCell {
     return {name, side(before), side(after)};
   }
 };
+
+// What needs a reader and is neither in a cause of its cell nor unexplained, or is in both.
+inline std::vector<std::string> lost(const verdict::GateVerdict& gate) {
+  std::vector<std::string> list;
+  for (const verdict::CellVerdict& cell : gate.cells) {
+    if (cell.verdict != verdict::Outcome::fail) continue;
+    const std::string name = cell.cell.str();
+    std::set<std::string> claimed;
+    for (const verdict::Cause& cause : gate.causes) {
+      if (!holds(cause.cells, name)) continue;
+      for (const Finding& one : cell.findings) {
+        if (one.kind == cause.kind) claimed.insert(one.claims.begin(), one.claims.end());
+      }
+    }
+    const auto look = [&](const std::string& what, verdict::Outcome outcome) {
+      if (outcome != verdict::Outcome::fail && outcome != verdict::Outcome::inconclusive) return;
+      const auto* rest = first_of(
+          gate.unexplained, [&](const verdict::Unexplained& one) { return one.what == what; });
+      const bool unexplained = rest != nullptr && holds(rest->cells, name);
+      if (unexplained == claimed.contains(what)) list.push_back(name + ": " + what);
+    };
+    for (const auto& metric : cell.metrics) look(metric.metric.name, metric.verdict);
+    look("kernels", cell.kernels_verdict);
+    look("kernel_code", cell.kernel_code_verdict());
+    look("placement", cell.placement_verdict);
+  }
+  return list;
+}
 
 }  // namespace weir::explain::test

@@ -10,8 +10,10 @@
 
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/explain/causes.hpp"
 
 #include "tests/explain/build.hpp"
+#include "tests/explain/judged.hpp"
 #include "tests/explain/scored.hpp"
 
 namespace weir::explain {
@@ -189,6 +191,51 @@ TEST(RecordedChanges, NameTheCauseFirstOfOtherEngines) {
       }
     }
   }
+}
+
+// As a run of one cell, which a switch does not rename; recorded without a list of ops that may run
+// on the CPU: as if it named all that did.
+profile::Profile judgeable(profile::Profile profile) {
+  profile.cell = {"llama.cpp", "default", "recorded", "gpu", "work"};
+  profile.placement.state = profile::Placement::State::seen;
+  profile.placement.reason.clear();
+  return profile;
+}
+
+// Judged by the limits that weir has by itself: each pair as a gate of one cell.
+TEST(RecordedChanges, ClaimWhatFailedOrLeaveItUnexplained) {
+  std::size_t failed = 0, first = 0;
+  std::string others;
+  for (const Json& recording : recordings(WEIR_SOURCE_DIR "/tests/explain/recorded")) {
+    const profile::Profile base = judgeable(profile_of(recording.at("base")));
+    for (const Json& change : recording.at("changes")) {
+      const profile::Profile changed = judgeable(changed_profile(recording.at("base"), change));
+      verdict::GateVerdict gate;
+      gate.cells = {verdict::judge_cell(changed, {baseline::choice_of(changed, base)}, {}, {})};
+      verdict::CellVerdict& cell = gate.cells.front();
+      const std::string name = change.at("switch");
+      cell.findings = explain(evidence_of(cell), nullptr, {default_bands(), {}}).findings;
+      find_causes(gate);
+      if (cell.verdict != verdict::Outcome::fail) {
+        EXPECT_TRUE(gate.causes.empty() && gate.unexplained.empty()) << name;
+        continue;
+      }
+      ++failed;
+      EXPECT_FALSE(gate.causes.empty() && gate.unexplained.empty()) << name;
+      const std::vector<std::string> lost = test::lost(gate);
+      EXPECT_TRUE(lost.empty()) << name << ": " << text::join(lost);
+      for (const verdict::Unexplained& rest : gate.unexplained) {
+        others += name + ": " + rest.what + "\n";
+      }
+      if (!gate.causes.empty() && gate.causes.front().kind == cell.findings.front().kind) ++first;
+    }
+  }
+  std::cout << first << " of " << failed << " failed cells have their first finding as cause\n"
+            << "unexplained:\n"
+            << others;
+  EXPECT_EQ(failed, 31U) << "of 36: five changed nothing that a limit holds";
+  EXPECT_EQ(first, failed);
+  EXPECT_EQ(others, "");
 }
 
 // Recordings that are not in the repository: WEIR_EXPLAIN_RECORDED=FOLDER.

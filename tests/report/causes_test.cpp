@@ -1,0 +1,37 @@
+// Causes of all gates that reports are shown with.
+#include "gate/explain/causes.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/explain/judged.hpp"
+#include "tests/report/paired_fixtures.hpp"
+
+namespace weir::report {
+namespace causes_test {
+
+TEST(Causes, NothingThatFailedIsInNeither) {
+  std::vector<fixtures::Case> cases = fixtures::all();
+  for (fixtures::Case& one : fixtures::all_beside()) cases.push_back(std::move(one));
+  for (auto& [name, gate] : cases) {
+    // With the findings that stand in it, which claim nothing, and with weir's own.
+    for (const bool explained : {false, true}) {
+      for (verdict::CellVerdict& cell : gate.cells) {
+        if (!explained) continue;
+        cell.findings =
+            explain::explain(explain::evidence_of(cell), nullptr, {explain::default_bands(), {}})
+                .findings;
+      }
+      explain::find_causes(gate);
+      EXPECT_THAT(explain::test::lost(gate), testing::IsEmpty()) << name << explained;
+      const auto failed =
+          std::ranges::count(gate.cells, verdict::Outcome::fail, &verdict::CellVerdict::verdict);
+      if (failed == 0) {
+        EXPECT_TRUE(gate.causes.empty() && gate.unexplained.empty()) << name;
+      }
+    }
+  }
+}
+
+}  // namespace causes_test
+}  // namespace weir::report
