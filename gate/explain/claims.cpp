@@ -16,6 +16,12 @@ bool leads(const Entry& entry) {
   return entry.rank < 0 || holds(k_kinds, is) || (is == kind::memory_changed && entry.rank == 0);
 }
 
+// Of what the others are the outcome.
+Entry& leader_of(std::vector<Entry>& entries) {
+  Entry* found = first_of(entries, leads);
+  return found == nullptr ? entries.front() : *found;
+}
+
 // What goes behind all causes is the outcome of the first.
 bool follows(const Entry& entry, const Entry& first) {
   constexpr std::array k_own = {kind::threads_changed, kind::served_changed};
@@ -53,7 +59,7 @@ std::map<std::string, unit::Metric> moved_metrics(const Evidence& evidence) {
 // Who explains what. `board` has an entry and outlives this.
 class Owners {
  public:
-  explicit Owners(Board& board) : board_(board), first_(&board.entries.front()) {
+  explicit Owners(Board& board) : board_(board), first_(&leader_of(board.entries)) {
     for (Entry& entry : board.entries) {
       for (const std::string& item : entry.items) {
         by_item_[item] = &entry;
@@ -118,12 +124,6 @@ void claim(Entry* owner, const std::string& judgement) {
   if (owner != nullptr) owner->finding.claims.push_back(judgement);
 }
 
-void add_once(std::vector<std::string>& list, const std::vector<std::string>& more) {
-  for (const std::string& one : more) {
-    if (!holds(list, one)) list.push_back(one);
-  }
-}
-
 }  // namespace
 
 void add_claims(Board& board) {
@@ -136,11 +136,11 @@ void add_claims(Board& board) {
   if (!board.evidence.code.empty()) claim(owners.of_code(), "kernel_code");
   const bool misplaced = board.evidence.gate->placement == verdict::Outcome::fail;
   if (misplaced || !board.found.cpu_ops.empty()) claim(owners.of("cpu_ops"), "placement");
-  Entry& first = board.entries.front();
-  for (std::size_t i = 1; i < board.entries.size(); ++i) {
-    if (follows(board.entries[i], first)) {
-      add_once(first.finding.claims, board.entries[i].finding.claims);
-    }
+  Entry& first = leader_of(board.entries);
+  for (Entry& entry : board.entries) {
+    if (&entry == &first || !follows(entry, first)) continue;
+    std::ranges::move(std::exchange(entry.finding.claims, {}),
+                      std::back_inserter(first.finding.claims));
   }
 }
 

@@ -158,7 +158,8 @@ Pattern find_served, find_batches, find_graphs, find_moved, find_syncs, find_pie
     find_times;
 
 // Fills Finding::claims of the entries, which are in the order in which they are told. Without a
-// gate there are no judgements to claim.
+// gate there are no judgements to claim. Each has one finding: what follows from another leaves its
+// claims to that.
 void add_claims(Board& board);
 
 // Writes each amount as a line, held against the model's layers where that fits, and fills the

@@ -132,10 +132,10 @@ struct Finding {
   std::vector<FindingNumber> numbers{};   // the same as data; metric and delta are of the first
   std::string cause, look_at;             // "" where there is nothing to add
   // Judgements of its cell that follow from it: full names of metrics, "kernels", "kernel_code",
-  // "placement".
+  // "placement". Each is claimed by one finding.
   std::vector<std::string> claims{};
   bool also = false;  // another reading of what a finding before it explains
-  double score = 0;                       // 0 to 1: share of all differences that it explains
+  double score = 0;   // 0 to 1: share of all differences that it explains
 
   [[nodiscard]] std::string text() const;  // headline and lines
 
@@ -299,7 +299,7 @@ struct GateVerdict {
   // working tree's own would change: told first, in this order.
   std::optional<RulesFrom> rules{};
   std::vector<Proposal> proposals{};
-  std::vector<CellVerdict> cells;              // in plan order
+  std::vector<CellVerdict> cells;  // in plan order
   // Of cells that failed; filled in by the caller (explain). The causes of most cells first.
   std::vector<Cause> causes{};
   std::vector<Unexplained> unexplained{};

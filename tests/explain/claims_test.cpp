@@ -45,6 +45,23 @@ TEST(Claims, WorkThatMovedToTheCpuClaimsWaitsMemoryKernelsAndTheRate) {
                                    "decode_tokens_per_second", "kernels", "placement"));
 }
 
+TEST(Claims, CudaGraphsThatAreLostBesideWorkThatMovedFollowFromIt) {
+  JudgedCell cell("cuda");
+  cell.count("dispatches_per_token", 200, 176)
+      .count("graph_launches_per_token", 1, 0)
+      .count("submits_per_token", 1, 176)
+      .count("syncs_per_token", 1, 49)
+      .rate("decode_tokens_per_second", 40, 20)
+      .op("SET_ROWS", 0, 24);
+  const auto findings = explained(cell.verdict);
+  EXPECT_THAT(of_kind(findings, "graphs_lost").headline, testing::HasSubstr("no longer used"));
+  EXPECT_THAT(of_kind(findings, "graphs_lost").claims, IsEmpty());
+  EXPECT_THAT(
+      of_kind(findings, "work_moved_to_cpu").claims,
+      UnorderedElementsAre("dispatches_per_token", "graph_launches_per_token", "submits_per_token",
+                           "syncs_per_token", "decode_tokens_per_second", "placement"));
+}
+
 TEST(Claims, TwoChangesClaimTheirOwnAndTheRateIsOfTheFirst) {
   JudgedCell cell("vulkan");
   cell.count("dispatches_per_token", 65, 77)
