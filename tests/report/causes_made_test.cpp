@@ -8,9 +8,9 @@
 #include "tests/report/paired_fixtures.hpp"
 
 namespace weir::report {
-namespace causes_test {
+namespace causes_made_test {
 
-TEST(Causes, NothingThatFailedIsInNeither) {
+TEST(CausesMade, NothingThatFailedIsInNeither) {
   std::vector<fixtures::Case> cases = fixtures::all();
   for (fixtures::Case& one : fixtures::all_beside()) cases.push_back(std::move(one));
   for (auto& [name, gate] : cases) {
@@ -33,5 +33,5 @@ TEST(Causes, NothingThatFailedIsInNeither) {
   }
 }
 
-}  // namespace causes_test
+}  // namespace causes_made_test
 }  // namespace weir::report
