@@ -81,16 +81,14 @@ const MetricRow* same_row(const CellDocument& cell, const MetricRow& row) {
 // "68", or "68 … 82" where cells differ.
 std::string range_of(const Cells& cells, const MetricRow& row,
                      std::optional<double> MetricVerdict::*value, std::string MetricWords::*words) {
-  std::pair<double, std::string> least{*(row.of->*value), row.words.*words}, most = least;
+  std::vector<ValueWords> values;
   for (const CellDocument* cell : cells) {
     const MetricRow* same = same_row(*cell, row);
-    if (same == nullptr || !(same->of->*value)) continue;
-    const std::pair<double, std::string> one{*(same->of->*value), same->words.*words};
-    least = std::min(least, one);
-    most = std::max(most, one);
+    if (same != nullptr && same->of->*value) {
+      values.emplace_back(*(same->of->*value), same->words.*words);
+    }
   }
-  if (least.second == most.second) return least.second;
-  return fmt::format("{} {} {}", least.second, k_ellipsis, most.second);
+  return range_words(values);
 }
 
 // What is fine is shown where it is the same in all.

@@ -104,6 +104,7 @@ Document::Document(const GateVerdict& verdict)
   std::ranges::stable_sort(blocks, {}, [](const Block& one) {
     return std::pair(one.of().verdict, -std::ssize(one.cells));
   });
+  find_causes();
 }
 
 std::string Document::first_line(std::string_view between) const {
@@ -163,6 +164,16 @@ std::string judged_by(const CellVerdict& cell) {
   return "judged by: " + one_line(*cell.base);
 }
 
+// ", 1 cause, 2 changes unexplained"; "" of one cell with one cause.
+static std::string causes_of(const GateVerdict& gate) {
+  const std::size_t causes = gate.causes.size(), rest = gate.unexplained.size();
+  const bool single = causes == 1 && rest == 0 && count_of(gate.cells, Outcome::fail) == 1;
+  if (gate.verdict != Outcome::fail || causes == 0 || single) return "";
+  std::string out = ", " + plural(causes, "cause");
+  if (rest > 0) out += fmt::format(", {} unexplained", plural(rest, "change"));
+  return out;
+}
+
 std::string headline(const GateVerdict& gate) {
   const std::size_t all = gate.cells.size();
   const std::string cells = plural(all, "cell");
@@ -186,6 +197,7 @@ std::string headline(const GateVerdict& gate) {
                       fine == all ? cells : fmt::format("{} of {}", fine, cells),
                       plural(passed, "metric"));
   }
+  out += causes_of(gate);
   if (gate.verdict == Outcome::fail && errors > 0) {
     out += fmt::format(", {} could not be measured", errors);
   }

@@ -88,8 +88,14 @@ struct MetricWords {
 [[nodiscard]] std::string show(const Rational& value);
 // "+12", "−0.333".
 [[nodiscard]] std::string signed_show(const Rational& value);
+// "+12", "−64.0 KiB".
+[[nodiscard]] std::string signed_show(const unit::Metric& metric, double change);
 // 0.0123 -> "+1.2 %"; -0.024 -> "−2.4 %".
 [[nodiscard]] std::string percent(double ratio);
+
+// Numbers with their words: "68", or "68 … 82" where they differ; "" of none.
+using ValueWords = std::pair<double, std::string>;
+[[nodiscard]] std::string range_words(const std::vector<ValueWords>& values);
 
 // A kernel or op with its change, the largest first, what came before what went.
 struct ChangedWords {
@@ -182,6 +188,7 @@ struct Block {
   std::vector<const MetricRow*> rows;  // the worst first; of several those that are alike in all
   std::vector<ChangedIn> kernels, functions, ops;  // what more cells share first
   std::vector<Shared> why;                         // the best explanation of each
+  bool folded = false;  // causes report it: its own numbers stand behind a fold, or are left out
 
   [[nodiscard]] const CellDocument& first() const { return *cells.front(); }
   [[nodiscard]] bool one() const { return cells.size() == 1; }
@@ -203,6 +210,31 @@ struct Together {
 };
 // `all`: how many cells there are.
 [[nodiscard]] Together together(const std::vector<profile::CellKey>& cells, std::size_t all);
+
+// Which of all cells these are, by the values of their dimensions: "all 40 cells: 2 models × 5
+// backends × prefill, decode", "20 of 40 cells: tiny-llama × …". A dimension names its values where
+// they are few and short, and an engine that all cells share is left out. Cells that are no full
+// product are named by those that are missing, by their own names, or as together() does. One cell
+// has its title. `cells` are distinct, at least one, and among `all`.
+[[nodiscard]] std::string where(const std::vector<profile::CellKey>& cells,
+                                const std::vector<profile::CellKey>& all);
+
+// A metric (or "kernels", "placement") over several cells.
+struct NumberWords {
+  std::string label;    // "syncs/token"
+  std::string from_to;  // "14 → 22 … 30"; "" where nothing was compared
+  std::string change;   // "+8 … +16"
+  std::string where;    // "in 20 of 40 cells"; "" where it is in all cells of its cause
+};
+
+// A cause over its cells, in words; a part that does not apply is "".
+struct CauseWords {
+  std::string headline;              // one sentence
+  std::string where;                 // where()
+  std::vector<NumberWords> numbers;  // those that carry it
+  std::string follow;                // "9 more counts follow from it"
+  std::string cause, look_at;        // as in a finding
+};
 
 // In the order of their first cells.
 [[nodiscard]] std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells,
@@ -231,6 +263,11 @@ struct Document {
   std::vector<const CellDocument*> to_read;
   // The same, cells of which the same is to be said together; the larger blocks of a verdict first.
   std::vector<Block> blocks;
+  // Of the gate, in its order.
+  std::vector<CauseWords> causes;
+  std::vector<NumberWords> unexplained;
+  // Reports begin with causes and what none explains, in place of the blocks that they fold.
+  bool cause_first = false;
 
   // The headline, and what was not judged.
   [[nodiscard]] std::string first_line(std::string_view between = "; ") const;
@@ -244,6 +281,9 @@ struct Document {
   [[nodiscard]] std::vector<Shared> other_code() const;
   // Cells of one outcome by their reason.
   [[nodiscard]] std::vector<Shared> by_reason(verdict::Outcome outcome) const;
+
+ private:
+  void find_causes();
 };
 
 // Edits of a pull request to the rules that judge it, in words: first in every report. Plain text,

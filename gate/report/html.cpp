@@ -245,15 +245,61 @@ std::string loads(const GateVerdict& gate) {
   return titled("Latency against load", out);
 }
 
-// Blocks of these verdicts, each with all that is known of it.
-std::string sections(std::string_view title, const Document& document, Outcome from, Outcome to) {
+std::string section(std::string_view head, std::string_view body) {
+  return fmt::format("<section class=\"cell\">\n<h3>{}</h3>\n{}</section>\n", head, body);
+}
+
+// Blocks of these verdicts, each with all that is known of it: those that causes report, or the
+// others.
+std::string sections(const Document& document, Outcome from, Outcome to, bool folded = false) {
   std::string out;
   for (const Block& block : document.blocks) {
-    if (block.of().verdict < from || block.of().verdict > to) continue;
-    out += fmt::format("<section class=\"cell\">\n<h3>{} {}</h3>\n{}</section>\n",
-                       word(block.of().verdict), xml_text(block.title), body(block));
+    if (block.of().verdict < from || block.of().verdict > to || block.folded != folded) continue;
+    out += section(word(block.of().verdict) + " " + xml_text(block.title), body(block));
   }
-  return titled(title, out);
+  return out;
+}
+
+// Metrics over several cells.
+std::string number_table(const std::string& label, const std::vector<NumberWords>& all) {
+  std::string rows;
+  for (const NumberWords& one : all) {
+    rows += fmt::format(
+        "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"change\">{}</td>"
+        "<td class=\"why\">{}</td></tr>\n",
+        xml_text(one.label), xml_text(one.from_to), xml_text(one.change), xml_text(one.where));
+  }
+  if (rows.empty()) return rows;
+  return html_table(label, {"metric", "base \u2192 now", "change", "cells"}, rows);
+}
+
+// Causes, and what none of them explains.
+std::string causes(const Document& document) {
+  if (!document.cause_first) return "";
+  std::string out;
+  for (const CauseWords& cause : document.causes) {
+    std::string body;
+    if (!cause.where.empty()) body += fmt::format("<p>In {}.</p>\n", xml_text(cause.where));
+    body += number_table("what carries " + cause.headline, cause.numbers);
+    if (!cause.follow.empty()) body += soft(cause.follow + ".");
+    if (!cause.cause.empty()) body += soft("Typical cause: " + cause.cause);
+    if (!cause.look_at.empty()) {
+      body += fmt::format("<p><strong>Look at:</strong> {}</p>\n", xml_text(cause.look_at));
+    }
+    out += section(xml_text(cause.headline), body);
+  }
+  const std::string rest = number_table("what no cause explains", document.unexplained);
+  if (!rest.empty()) out += section("Not explained", rest);
+  return out;
+}
+
+// The cells that causes report.
+std::string behind_causes(const Document& document) {
+  if (!document.cause_first) return "";
+  std::size_t cells = 0;
+  for (const Block& block : document.blocks) cells += block.folded ? block.cells.size() : 0;
+  return fold("Every number of " + plural(cells, "cell"),
+              sections(document, Outcome::fail, Outcome::fail, true));
 }
 
 // Cells of one verdict, each folded.
@@ -347,7 +393,9 @@ std::string html(const Document& document) {
   if (document.beside_base) out += soft(one_line(gate.decision_rule, 4000));
   const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
   out += titled(xml_text(all.head), list(all.lines));
-  out += sections("What is wrong or inconclusive", document, Outcome::fail, Outcome::inconclusive);
+  out += titled("What is wrong or inconclusive",
+                causes(document) + sections(document, Outcome::fail, Outcome::inconclusive) +
+                    behind_causes(document));
   for (const Hint& hint : hints(gate, {})) {
     if (hint.what == "allow") {
       out += titled("Meant to run on the CPU? Say why in the configuration", list(hint.words));
@@ -356,7 +404,8 @@ std::string html(const Document& document) {
   out += said("Warnings", document, document.warnings());
   out += titled("What is new or was not measured",
                 folded(document, Outcome::fresh) + folded(document, Outcome::skipped));
-  out += sections("What improved or was accepted", document, Outcome::improved, Outcome::accepted);
+  out += titled("What improved or was accepted",
+                sections(document, Outcome::improved, Outcome::accepted));
   out += said("Kernels with other code", document, document.other_code()) + machine_code(gate);
   out += loads(gate) + passed(document);
   out += said("Notes", document, document.notes()) + facts(document);

@@ -177,6 +177,34 @@ std::vector<Paragraph> paragraphs_of(const Block& block) {
   return out;
 }
 
+// Metrics over several cells as a table; in their order, the first `most`.
+std::string table_of(const std::vector<NumberWords>& all, std::size_t most) {
+  const bool some_cells =
+      std::ranges::any_of(all, [](const NumberWords& one) { return !one.where.empty(); });
+  std::string out = some_cells ? "| what | base \u2192 now | cells |\n| --- | --- | --- |\n"
+                               : "| what | base \u2192 now |\n| --- | --- |\n";
+  for (const NumberWords& one : std::span(all).first(std::min(most, all.size()))) {
+    std::vector<std::string> now{markdown_text(one.from_to, 200), unbroken(one.change)};
+    std::erase(now, "");
+    out += fmt::format("| {} | {} |", markdown_text(one.label, 100), text::join(now));
+    out += some_cells ? fmt::format(" {} |\n", markdown_text(one.where, 300)) : "\n";
+  }
+  if (all.size() > most) out += fmt::format("\nand {} more\n", all.size() - most);
+  return all.empty() ? "" : out + "\n";
+}
+
+std::string text_of(const CauseWords& cause) {
+  std::string out = fmt::format("**{}**\n", markdown_text(cause.headline, 400));
+  if (!cause.where.empty()) out += fmt::format("In {}.\n", markdown_text(cause.where, 400));
+  out += "\n" + table_of(cause.numbers, cause.numbers.size());
+  std::vector<std::string> end;
+  if (!cause.follow.empty()) end.push_back(cause.follow + ".");
+  if (!cause.look_at.empty()) {
+    end.push_back(fmt::format("Look at: {}", markdown_text(cause.look_at, 200)));
+  }
+  return end.empty() ? out : out + text::join(end, " ") + "\n\n";
+}
+
 // The last words of a cell's engine, folded away under `title`; "" where there are none.
 std::string last_words_of(const CellDocument& cell, std::string_view title) {
   const auto tail = last_lines(cell.of->stderr_tail, 15, 4000);
@@ -330,7 +358,7 @@ class Markdown {
       : document_(document),
         gate_(document.gate),
         style_(style),
-        limit_(std::max<std::size_t>(style.limit, 2000)),
+        limit_(limit_of(document, style)),
         first_part_(first_part_of(document)),
         pieces_(limit_) {}
 
@@ -340,6 +368,7 @@ class Markdown {
     pieces_.reserve(foot.size() + left_out(gate_.cells.size()).size() + next.size());
     pieces_.add(heading_of(document_, style_, limit_ / 5));
     proposals();
+    causes();
     changed();
     other_code();
     errors();
@@ -354,6 +383,31 @@ class Markdown {
   }
 
  private:
+  static std::size_t limit_of(const Document& document, const MarkdownStyle& style) {
+    // GitHub's limits of comments and checks are no reason to fill them with cells.
+    const bool brief = document.cause_first && style.limit < k_summary_limit;
+    return std::max<std::size_t>(brief ? std::min(style.limit, k_brief_limit) : style.limit, 2000);
+  }
+
+  // As many as there is room for: what nothing explains has a quarter of it in any case.
+  void causes() {
+    if (!document_.cause_first) return;
+    std::string rest;
+    for (std::size_t most = 12; most > 0 && !document_.unexplained.empty(); --most) {
+      rest = fmt::format("**Not explained**\n\n{}", table_of(document_.unexplained, most));
+      if (rest.size() <= limit_ / 4) break;
+    }
+    const auto more = [](std::size_t causes) {
+      return fmt::format("_and {}_\n\n", plural(causes, "more cause"));
+    };
+    const std::size_t all = document_.causes.size();
+    pieces_.reserve(rest.size() + more(all).size());
+    std::size_t shown = 0;
+    while (shown < all && pieces_.add(text_of(document_.causes[shown]))) ++shown;
+    pieces_.end(rest, rest.size());
+    pieces_.end(shown < all ? more(all - shown) : "", more(all).size());
+  }
+
   // As many of them as a quarter of the room holds.
   void proposals() {
     constexpr std::size_t k_most = 10;
@@ -367,8 +421,9 @@ class Markdown {
   }
 
   [[nodiscard]] std::string left_out(std::size_t cells) const {
-    return fmt::format("_{} left out: a comment cannot be longer. {} has all._\n\n",
-                       plural(cells, "more cell"), run_link(style_, "The report of the run"));
+    return fmt::format("_{} left out{}. {} has all._\n\n", plural(cells, "more cell"),
+                       document_.cause_first ? "" : ": a comment cannot be longer",
+                       run_link(style_, "The report of the run"));
   }
 
   // "`a`, `b` and 3 more".
@@ -384,10 +439,11 @@ class Markdown {
         table_.push_back(&block);
       }
     }
+    std::ranges::stable_partition(table_, [](const Block* block) { return !block->folded; });
     std::vector<Paragraph> below;
     std::size_t cells = 0;
     for (const Block* block : table_) {
-      if (shown_ == k_open_blocks || pieces_.size() > limit_ / 2) break;
+      if (block->folded || shown_ == k_open_blocks || pieces_.size() > limit_ / 2) break;
       if (!pieces_.add(table_of(*block, first_part_), 200)) break;
       ++shown_;
       cells += block->cells.size();
@@ -483,8 +539,9 @@ class Markdown {
       cells += table_[i]->cells.size();
     }
     if (rows.empty()) return;
-    const std::size_t left =
-        fold(fmt::format("{} that changed", plural(cells, "more cell")), "", rows);
+    const std::string summary =
+        fmt::format("{} that changed", plural(cells, document_.cause_first ? "cell" : "more cell"));
+    const std::size_t left = fold(summary, "", rows);
     for (std::size_t i = table_.size() - left; i < table_.size(); ++i) {
       left_out_ += table_[i]->cells.size();
     }

@@ -3,7 +3,8 @@
 // Names and reasons from outside are inert, on GitHub and on GitLab: they make no link, mention,
 // reference, image, emoji, formula, table cell, HTML, heading or list, no order to a robot
 // ("/merge"), and never hold "<!--", by which weir finds its own comment. Fits into `limit` bytes;
-// what was left out is counted in a note. Pure.
+// what was left out is counted in a note. One that begins with causes takes at most `k_brief_limit`
+// bytes, unless `limit` is a job summary's. Pure.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,7 @@ namespace weir::report {
 // GitHub takes 65 536 characters in a comment and 1 MiB in a job summary.
 inline constexpr std::size_t k_comment_limit = 65'000;
 inline constexpr std::size_t k_summary_limit = 1'000'000;
+inline constexpr std::size_t k_brief_limit = 6'000;
 
 struct MarkdownStyle {
   std::size_t limit = k_comment_limit;  // bytes, at least 2000

@@ -35,10 +35,13 @@ class Terminal {
   std::string write() {
     heading();
     proposals();
+    causes();
     if (style_.verbose) {
       for (const CellDocument* cell : document_.to_read) problem(alone(*cell));
     } else {
-      for (const Block& block : document_.blocks) problem(block);
+      for (const Block& block : document_.blocks) {
+        if (!block.folded) problem(block);
+      }
     }
     shared("code  ", document_.other_code());
     observed();
@@ -95,6 +98,60 @@ class Terminal {
 
   void detail(std::string_view words, std::string_view color = "") {
     page_.paragraph(std::string(k_detail_indent, ' '), words, k_detail_indent, "", color);
+  }
+
+  // What broke so many cells, then what nothing explains. The cells' own numbers are left out.
+  void causes() {
+    if (!document_.cause_first) return;
+    constexpr std::size_t k_most_causes = 8, k_most_numbers = 12;
+    title(Outcome::fail, document_.headline);
+    const std::size_t all = document_.causes.size();
+    const std::size_t shown = style_.verbose ? all : std::min(all, k_most_causes);
+    for (const CauseWords& cause : std::span(document_.causes).first(shown)) {
+      page_.blank();
+      page_.paragraph(std::string(k_title_indent, ' '), cause.headline, k_row_indent, "", k_bold);
+      at(k_row_indent, cause.where);
+      numbers(cause.numbers, cause.numbers.size());
+      if (!cause.follow.empty()) at(k_row_indent, cause.follow, k_dim);
+      if (!cause.look_at.empty()) look_at(cause.look_at);
+    }
+    if (shown < all) {
+      page_.blank();
+      at(k_title_indent, "and " + plural(all - shown, "more cause"), k_bold);
+    }
+    if (document_.unexplained.empty()) return;
+    page_.blank();
+    page_.paragraph(std::string(k_title_indent, ' '), "Not explained:", k_row_indent, "", k_bold);
+    numbers(document_.unexplained, style_.verbose ? document_.unexplained.size() : k_most_numbers);
+  }
+
+  void look_at(const std::string& words) {
+    page_.paragraph(std::string(k_row_indent, ' ') + "look at: ", words, k_detail_indent, k_dim);
+  }
+
+  void numbers(const std::vector<NumberWords>& all, std::size_t most) {
+    const auto shown = std::span(all).first(std::min(most, all.size()));
+    // Long values, and reasons in place of them, make no column.
+    const auto in_column = [&](const NumberWords& one) {
+      return !one.change.empty() && text::columns(one.from_to) <= page_.width() / 4;
+    };
+    std::size_t label = 0, from_to = 0;
+    for (const NumberWords& one : shown) {
+      label = std::max(label, std::min(text::columns(one.label), longest_label_));
+      if (in_column(one)) from_to = std::max(from_to, text::columns(one.from_to));
+    }
+    for (const NumberWords& one : shown) {
+      std::string line(k_detail_indent, ' ');
+      line += pad_right(clip(one.label, longest_label_), label) + "  ";
+      if (in_column(one)) line += pad_right(one.from_to, from_to) + "  ";
+      std::vector<std::string> rest{in_column(one) ? "" : kept_together(one.from_to),
+                                    kept_together(one.change), one.where};
+      std::erase(rest, "");
+      page_.paragraph(line, text::join(rest), k_detail_indent + 2);
+    }
+    if (shown.size() < all.size()) {
+      at(k_detail_indent, fmt::format("and {} more", all.size() - shown.size()), k_dim);
+    }
   }
 
   [[nodiscard]] Block alone(const CellDocument& cell) const {
@@ -357,7 +414,9 @@ class Terminal {
       }
       lines.push_back(where + text);
     }
-    for (const std::string& line : shortened(std::move(lines), style_.verbose ? list.size() : 8)) {
+    const std::size_t most = document_.cause_first ? 3 : 8;
+    for (const std::string& line :
+         shortened(std::move(lines), style_.verbose ? list.size() : most)) {
       page_.paragraph(head, line, k_title_indent, k_dim);
     }
   }
@@ -410,6 +469,11 @@ class Terminal {
         gate_.cells, [](const CellVerdict& cell) { return !cell.server.empty(); });
     if (some && gate_.run && holds(style_.verbs, "profile")) {
       command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
+    }
+    if (document_.cause_first && !style_.verbose) {
+      const bool explains = holds(style_.verbs, "explain");
+      fact("numbers", fmt::format("of each cell: {}--html FILE, --json FILE",
+                                  explains ? "weir explain --cell CELL, " : ""));
     }
     for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) {
       if (hint.what == "allow") {

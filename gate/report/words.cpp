@@ -81,7 +81,7 @@ std::string change_words(const MetricVerdict& metric) {
       if (const auto changed = to->minus(*from)) return signed_show(*changed);
     }
   }
-  return with_sign(unit::show(metric.metric, *metric.current - *metric.baseline));
+  return signed_show(metric.metric, *metric.current - *metric.baseline);
 }
 
 std::string evidence_words(const MetricVerdict& metric) {
@@ -127,6 +127,10 @@ std::string signed_show(const Rational& value) {
   return text.starts_with(k_minus) || value == Rational(0) ? text : "+" + text;
 }
 
+std::string signed_show(const unit::Metric& metric, double change) {
+  return with_sign(unit::show(metric, change));
+}
+
 std::string percent(double ratio) { return percent_number(ratio) + " %"; }
 
 // "must not change" would read as a reproach.
@@ -149,6 +153,13 @@ MetricWords words(const MetricVerdict& metric, bool to_keep) {
   out.differs = !out.baseline.empty() && !out.current.empty() &&
                 (out.baseline != out.current || !out.change.empty());
   return out;
+}
+
+std::string range_words(const std::vector<ValueWords>& values) {
+  if (values.empty()) return "";
+  const auto [least, most] = std::ranges::minmax(values);
+  if (least.second == most.second) return least.second;
+  return fmt::format("{} {} {}", least.second, k_ellipsis, most.second);
 }
 
 std::string MetricWords::from_to() const {

@@ -440,10 +440,103 @@ inline GateVerdict removed() {
   return gate;
 }
 
+// llama.cpp with its KV cache on the host: of 40 cells (2 models, 5 backends, 4 prompts) each moves
+// one op per layer and cache to the CPU, and waits for each. Every cell fails in numbers of its
+// own.
+inline GateVerdict cache_on_host() {
+  GateVerdict gate = green();
+  gate.cells.clear();
+  const std::vector<std::string> models{"tiny-llama", "tiny-gemma3"};
+  const std::vector<std::string> backends{"vulkan", "rx7900", "rtx4090", "arc-a770", "adreno-750"};
+  const std::vector<std::string> prompts{"prefill", "decode", "chat", "long"};
+  verdict::Cause cause;
+  cause.kind = "op_on_cpu";
+  cause.headline = "Work moved to the CPU: SET_ROWS, 8 to 16 times a token.";
+  cause.ops = {"SET_ROWS"};
+  for (std::size_t model = 0; model < models.size(); ++model) {
+    for (std::size_t backend = 0; backend < backends.size(); ++backend) {
+      for (std::size_t prompt = 0; prompt < prompts.size(); ++prompt) {
+        CellVerdict cell = passing(key(models[model], backends[backend], prompts[prompt]));
+        const std::string scope = prompt == 0 ? "_per_prefill" : "_per_token";
+        const auto moved = static_cast<std::int64_t>(8 * (model + 1));       // 4 layers, 8 layers
+        const auto other = static_cast<std::int64_t>(4 * backend + prompt);  // copies, say
+        const auto grown = [&](const char* base, std::int64_t from, std::int64_t by) {
+          return count(base + scope, Outcome::fail, from, from + by);
+        };
+        cell.metrics[0] = grown("dispatches", 65 + other, -moved);
+        cell.metrics[0].reason = "fewer dispatches: SET_ROWS ran on the CPU";
+        cell.metrics[1] = grown("barriers", 46 + other, moved);
+        cell.metrics[2] = grown("syncs", 1, moved);
+        cell.metrics[3] = grown("copies", 1, 2 * moved + other);
+        cell.metrics[4] = grown("submits", 1, moved);
+        cell.metrics.insert(cell.metrics.begin(), grown("cpu_ops", 0, moved));
+        cell.verdict = cell.placement_verdict = Outcome::fail;
+        cell.placement_reason = fmt::format(
+            "asked for {}: SET_ROWS ran on the CPU {} times, which cpu_ops_allowed does not name",
+            backends[backend], moved);
+        cell.ops = {changed("SET_ROWS", std::nullopt, moved)};
+        cell.findings = {{}};
+        cell.findings[0].kind = cause.kind;
+        cell.findings[0].headline =
+            fmt::format("Work moved to the CPU: SET_ROWS, {} times a token.", moved);
+        cause.cells.push_back(cell.cell.str());
+        gate.cells.push_back(std::move(cell));
+      }
+    }
+  }
+  cause.carriers = {{"cpu_ops_per_token", 8, 16, 30},
+                    {"syncs_per_token", 8, 16, 30},
+                    {"copies_per_token", 17, 51, 30}};
+  cause.follow = 9;
+  cause.cause = "Weights or the cache are kept in memory that the GPU does not read.";
+  cause.look_at = "the engine's log for buffers and fallbacks, and the op's supports check.";
+  gate.causes = {cause};
+  gate.verdict = Outcome::fail;
+  gate.exit_code = verdict::ExitCode::fail;
+  gate.totals = {{"fail", 40}};
+  gate.metrics_judged = 280;
+  return gate;
+}
+
+// The same, with a fusion lost in half of the cells, and throughput that fell in two for no reason
+// that anything tells.
+inline GateVerdict two_causes() {
+  GateVerdict gate = cache_on_host();
+  verdict::Cause lost;
+  lost.kind = "fusion_lost";
+  lost.headline = "Fusion lost: mul and rms_norm run apart, 12 times a token.";
+  for (std::size_t i = 0; i < gate.cells.size(); i += 2) {
+    CellVerdict& cell = gate.cells[i];
+    for (const std::size_t at : {std::size_t{1}, std::size_t{2}}) {  // dispatches, barriers
+      const auto from = static_cast<std::int64_t>(*cell.metrics[at].baseline);
+      cell.metrics[at] = count(cell.metrics[at].metric.name, Outcome::fail, from, from + 12);
+    }
+    lost.cells.push_back(cell.cell.str());
+  }
+  lost.carriers = {{"dispatches_per_token", 12, 12, 10}, {"barriers_per_token", 12, 12, 10}};
+  lost.follow = 1;
+  lost.look_at = "the fusion's conditions, and environment variables that turn it off.";
+  gate.causes.push_back(lost);
+  verdict::Unexplained slower{"decode_tokens_per_second", {}};
+  for (const std::size_t at : {std::size_t{1}, std::size_t{6}}) {
+    gate.cells[at].metrics[6] = rate(slower.what, Outcome::fail, 28.6, 25.1, {-0.122, -0.14, -0.1});
+    slower.cells.push_back(gate.cells[at].cell.str());
+  }
+  gate.unexplained = {slower};
+  return gate;
+}
+
 inline std::vector<Case> all() {
-  return {{"removed", removed()}, {"alike", alike()}, {"green", green()},
-          {"red", red()},         {"moved", moved()}, {"undecided", undecided()},
-          {"errors", errors()},   {"mixed", mixed()}, {"skipped", all_skipped()},
+  return {{"cache_on_host", cache_on_host()},
+          {"removed", removed()},
+          {"alike", alike()},
+          {"green", green()},
+          {"red", red()},
+          {"moved", moved()},
+          {"undecided", undecided()},
+          {"errors", errors()},
+          {"mixed", mixed()},
+          {"skipped", all_skipped()},
           {"hostile", hostile()}};
 }
 

@@ -73,7 +73,7 @@ TEST(Golden, OtherFormatsLookAsStored) {
   }
   expect_golden("red.openmetrics", written("--openmetrics", fixtures::red()));
   expect_golden("hostile.openmetrics", written("--openmetrics", fixtures::hostile()));
-  for (const char* name : {"alike", "red", "removed", "mixed", "hostile"}) {
+  for (const char* name : {"alike", "cache_on_host", "red", "removed", "mixed", "hostile"}) {
     for (const auto& one : fixtures::all()) {
       if (one.name == name) expect_golden(one.name + ".html", html(one.gate));
     }

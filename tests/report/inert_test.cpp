@@ -145,6 +145,22 @@ GateVerdict everything() {
   gate.against = verdict::Against{"origin/main", {}};
   gate.notes = gate.not_judged = {"n"};
   gate.totals = {{"fail", 1}};
+  gate.causes = {{"k", "h", {"o"}, {fail.cell.str()}, {{"m", 1, 2, 1}}, 1, "c", "l"}};
+  gate.unexplained = {{"u", {fail.cell.str()}}};
+  return gate;
+}
+
+// Reports that begin with causes: every string of one, where reports show it, is `text`.
+GateVerdict caused(const std::string& text) {
+  GateVerdict gate = fixtures::two_causes();
+  gate.unexplained.push_back({"placement", {gate.cells[0].cell.str()}});
+  gate.cells[0].placement_reason = text;
+  gate.unexplained.push_back({text, {gate.cells[1].cell.str()}});
+  verdict::Cause& cause = gate.causes.front();
+  cause.kind = cause.headline = cause.cause = cause.look_at = text;
+  cause.ops = {text};
+  cause.carriers.push_back({text, 1, 2, 40});
+  cause.cells.push_back(text);
   return gate;
 }
 
@@ -382,6 +398,25 @@ TEST(Inert, IsTextFromOutsideInLogsWhereverItStands) {
       const std::string printed = terminal(*gate, plain);
       EXPECT_EQ(text::disarm(text::printable(printed)), printed) << place << ": " << attack;
     }
+  }
+}
+
+TEST(Inert, IsTextFromOutsideInCauses) {
+  ASSERT_TRUE(Document(caused("x")).cause_first);
+  TerminalStyle plain;
+  plain.verbs = k_verbs;
+  for (const std::string& attack : attacks()) {
+    const GateVerdict gate = caused(attack);
+    const std::string document = markdown(gate, style());
+    EXPECT_EQ(order_in(document), "") << attack;
+    const std::string html = cmark("", document + "\n\nend\n");
+    std::set<std::string> tags;
+    EXPECT_EQ(bait_in(prose_of(html, tags)), "") << attack;
+    for (const std::string& tag : tags) EXPECT_TRUE(own_tags().contains(tag)) << tag;
+    EXPECT_EQ(support::occurrences(html, "<p>end</p>\n"), 1U) << attack;
+    EXPECT_EQ(html.find("<p>|"), std::string::npos) << "a torn table: " << attack;
+    const std::string printed = terminal(gate, plain);
+    EXPECT_EQ(text::disarm(text::printable(printed)), printed) << attack;
   }
 }
 

@@ -1,0 +1,191 @@
+// Causes of a gate in words: chosen once, for every format.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/report/document.hpp"
+
+namespace weir::report {
+namespace {
+
+using profile::CellKey;
+using Cells = std::vector<const CellDocument*>;
+using Values = std::array<std::vector<std::string>, 4>;  // of each dimension, in their order
+
+Values values_of(const std::vector<CellKey>& cells) {
+  Values values;
+  for (const CellKey& cell : cells) {
+    const auto parts = cell_parts(cell);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (!holds(values[i], parts[i])) values[i].push_back(parts[i]);
+    }
+  }
+  return values;
+}
+
+std::string dimension(const std::vector<std::string>& values, std::string_view one) {
+  constexpr std::size_t k_few = 3, k_short = 20;
+  const std::string names = text::join(values);
+  const bool named = values.size() <= k_few && text::columns(names) <= k_short;
+  return named || values.size() == 1 ? names : plural(values.size(), one);
+}
+
+std::string product(const Values& values, const Values& all) {
+  constexpr std::string_view k_names[] = {"engine", "model", "backend", "prompt"};
+  std::vector<std::string> parts;
+  for (std::size_t i = all[0].size() == 1 ? 1 : 0; i < values.size(); ++i) {
+    parts.push_back(dimension(values[i], k_names[i]));
+  }
+  return text::join(parts, " \u00d7 ");
+}
+
+const MetricRow* row_of(const CellDocument& cell, std::string_view metric) {
+  return first_of(cell.rows, [&](const MetricRow& row) { return row.of->metric.name == metric; });
+}
+
+// A metric's numbers over these cells, those of its cells that have it.
+NumberWords numbers_of(const std::string& metric, const Cells& cells) {
+  NumberWords words;
+  std::vector<ValueWords> before, now, change;
+  for (const CellDocument* cell : cells) {
+    const MetricRow* row = row_of(*cell, metric);
+    if (row == nullptr) continue;
+    const MetricVerdict& of = *row->of;
+    words.label = row->words.label;
+    if (of.baseline) before.emplace_back(*of.baseline, row->words.baseline);
+    if (of.current) now.emplace_back(*of.current, row->words.current);
+    if (!of.baseline || !of.current) continue;
+    if (of.metric.kind == unit::Kind::count) {
+      const double by = *of.current - *of.baseline;
+      if (by != 0) change.emplace_back(by, signed_show(of.metric, by));
+    } else if (of.change) {
+      change.emplace_back(*of.change, percent(*of.change));
+    }
+  }
+  if (!now.empty()) {
+    words.from_to = before.empty() ? range_words(now)
+                                   : range_words(before) + std::string(k_arrow) + range_words(now);
+  }
+  words.change = range_words(change);
+  if (!words.label.empty()) return words;
+  const auto known = unit::find_metric(metric);
+  words.label = known ? unit::label(*known) : one_line(metric, 100);
+  return words;
+}
+
+// What is judged beside metrics has a reason in place of numbers.
+std::optional<NumberWords> rule_of(const std::string& what, const CellVerdict& cell) {
+  const auto words = [](std::string_view label, std::string_view reason) {
+    return NumberWords{std::string(label), one_line(reason, 200), "", ""};
+  };
+  if (what == "kernels") return words(what, cell.kernels_reason);
+  if (what == "placement") return words(what, cell.placement_reason);
+  if (what != "kernel_code") return std::nullopt;
+  return words("kernel code", cell.kernel_code ? cell.kernel_code->reason : "");
+}
+
+std::string where_of(const Cells& cells, const Document& document) {
+  if (cells.empty()) return "";
+  const auto key = [](const CellDocument* cell) { return cell->of->cell; };
+  return where(
+      collect<CellKey>(cells, key),
+      collect<CellKey>(document.cells, [](const CellDocument& cell) { return cell.of->cell; }));
+}
+
+NumberWords carrier_words(const verdict::Carrier& carrier, const Cells& cells) {
+  NumberWords words = numbers_of(carrier.metric, cells);
+  // As counted over its cells: exact where a verdict's numbers were rounded.
+  if (const auto known = unit::find_metric(carrier.metric)) {
+    words.change = range_words({{carrier.least, signed_show(*known, carrier.least)},
+                                {carrier.most, signed_show(*known, carrier.most)}});
+  }
+  const auto in = static_cast<std::size_t>(std::max<std::int64_t>(carrier.cells, 0));
+  if (in < cells.size()) {
+    words.where = fmt::format("in {} of {}", in, plural(cells.size(), "cell"));
+  }
+  return words;
+}
+
+CauseWords cause_words(const verdict::Cause& cause, const Cells& cells, const Document& document) {
+  CauseWords words{one_line(cause.headline, 400), where_of(cells, document),   {}, "",
+                   one_line(cause.cause, 400),    one_line(cause.look_at, 200)};
+  for (const verdict::Carrier& one : cause.carriers) {
+    words.numbers.push_back(carrier_words(one, cells));
+  }
+  if (cause.follow > 0) {
+    const bool one = cause.follow == 1;
+    words.follow =
+        fmt::format("{} more {} from it", cause.follow, one ? "count follows" : "counts follow");
+  }
+  return words;
+}
+
+NumberWords unexplained_words(const std::string& what, const Cells& cells,
+                              const Document& document) {
+  const auto rule = cells.empty() ? std::nullopt : rule_of(what, *cells.front()->of);
+  NumberWords words = rule ? *rule : numbers_of(what, cells);
+  words.where = where_of(cells, document);
+  return words;
+}
+
+}  // namespace
+
+std::string where(const std::vector<CellKey>& cells, const std::vector<CellKey>& all) {
+  if (cells.size() == 1) return cell_title(cells.front());
+  const bool every = cells.size() == all.size();
+  const std::string head = every
+                               ? fmt::format("all {} cells", all.size())
+                               : fmt::format("{} of {}", cells.size(), plural(all.size(), "cell"));
+  const Values values = values_of(cells);
+  std::size_t size = 1;
+  for (const auto& one : values) size *= one.size();
+  if (size == cells.size()) return fmt::format("{}: {}", head, product(values, values_of(all)));
+  if (every) return head;
+  constexpr std::size_t k_by_name = 3;
+  const auto titles = [](const std::vector<CellKey>& keys) {
+    return text::join(collect<std::string>(keys, cell_title));
+  };
+  if (cells.size() <= k_by_name) return fmt::format("{}: {}", head, titles(cells));
+  if (all.size() > cells.size() + k_by_name) return together(cells, all.size()).title;
+  std::vector<CellKey> others = all;
+  std::erase_if(others, [&](const CellKey& one) { return holds(cells, one); });
+  return fmt::format("{}: all but {}", head, titles(others));
+}
+
+void Document::find_causes() {
+  std::map<std::string, const CellDocument*> by_name;
+  for (const CellDocument& cell : cells) by_name.emplace(cell.of->cell.str(), &cell);
+  std::set<const CellDocument*> reported;
+  const auto cells_of = [&](const std::vector<std::string>& names) {
+    Cells found;
+    for (const std::string& name : std::set(names.begin(), names.end())) {
+      const CellDocument* cell = look_up(by_name, name, nullptr);
+      if (cell != nullptr) found.push_back(cell);
+    }
+    std::ranges::sort(found);  // in plan order
+    reported.insert(found.begin(), found.end());
+    return found;
+  };
+  for (const verdict::Cause& one : gate.causes) {
+    causes.push_back(cause_words(one, cells_of(one.cells), *this));
+  }
+  for (const verdict::Unexplained& one : gate.unexplained) {
+    unexplained.push_back(unexplained_words(one.what, cells_of(one.cells), *this));
+  }
+  // A cell of which neither says anything keeps its block.
+  std::vector<Block*> folding;
+  for (Block& block : blocks) {
+    const bool all_reported = std::ranges::all_of(
+        block.cells, [&](const CellDocument* cell) { return reported.contains(cell); });
+    if (block.of().verdict == Outcome::fail && all_reported) folding.push_back(&block);
+  }
+  // One block says all its numbers at once.
+  cause_first = !causes.empty() && folding.size() > 1;
+  for (Block* block : folding) block->folded = cause_first;
+}
+
+}  // namespace weir::report
