@@ -1,10 +1,12 @@
 #include "gate/report/annotations.hpp"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
@@ -48,14 +50,12 @@ void list(std::string_view what, const Block& block, const std::vector<ChangedIn
   lines.push_back(fmt::format("{}: {}", what, text::join(parts)));
 }
 
-}  // namespace
-
-std::string annotation_title(const Block& block) {
+std::string title_of(const Block& block) {
   return fmt::format("{}: {}", verdict::to_string(block.of().verdict),
                      block.one() ? block.title : plural(block.cells.size(), "cell"));
 }
 
-std::string annotation_message(const Block& block) {
+std::string message_of(const Block& block) {
   const CellDocument& document = block.first();
   const CellVerdict& cell = *document.of;
   std::vector<std::string> lines;
@@ -86,6 +86,49 @@ std::string annotation_message(const Block& block) {
   return text::join(lines, "\n") + text::join(shortened(std::move(names), k_most_cells), "\n");
 }
 
+std::string line_of(const NumberWords& words) {
+  std::vector<std::string> parts{words.from_to, words.change, words.where};
+  std::erase(parts, "");
+  return fmt::format("{}: {}", words.label, text::join(parts));
+}
+
+Annotation annotation_of(const CauseWords& cause, std::size_t cells) {
+  std::vector<std::string> lines{cause.where.empty() ? "" : "in " + cause.where};
+  for (const NumberWords& one : cause.numbers) lines.push_back(line_of(one));
+  lines.push_back(cause.follow);
+  if (!cause.look_at.empty()) lines.push_back("look at: " + cause.look_at);
+  std::erase(lines, "");
+  return {Outcome::fail, "fail: " + cause.headline, text::join(lines, "\n"), cells};
+}
+
+Annotation unexplained_of(const Document& document) {
+  constexpr std::size_t k_most_lines = 12;
+  std::set<std::string> cells;
+  for (const verdict::Unexplained& one : document.gate.unexplained) {
+    cells.insert(one.cells.begin(), one.cells.end());
+  }
+  const auto lines = collect<std::string>(document.unexplained, line_of);
+  return {Outcome::fail, "fail: not explained",
+          text::join(shortened(lines, k_most_lines - 1), "\n"), cells.size()};
+}
+
+}  // namespace
+
+std::vector<Annotation> annotations_of(const Document& document) {
+  std::vector<Annotation> all;
+  if (document.cause_first) {
+    for (std::size_t i = 0; i < document.causes.size(); ++i) {
+      all.push_back(annotation_of(document.causes[i], document.gate.causes[i].cells.size()));
+    }
+    if (!document.unexplained.empty()) all.push_back(unexplained_of(document));
+  }
+  for (const Block& block : document.blocks) {
+    if (block.folded) continue;
+    all.push_back({block.of().verdict, title_of(block), message_of(block), block.cells.size()});
+  }
+  return all;
+}
+
 std::string annotations(const Document& document) {
   const std::string_view verdict = verdict::to_string(document.gate.verdict);
   std::string out = command("notice", fmt::format("weir {}", verdict), document.first_line());
@@ -93,13 +136,14 @@ std::string annotations(const Document& document) {
   if (!rules.head.empty()) {
     out += command("warning", "weir: " + rules.head, text::join(rules.lines, "\n"));
   }
+  const std::vector<Annotation> all = annotations_of(document);
   for (const std::string_view kind : {"error", "warning", "notice"}) {
-    std::vector<const Block*> of_kind;
+    std::vector<const Annotation*> of_kind;
     std::size_t cells = 0;
-    for (const Block& block : document.blocks) {
-      if (look_of(block.of().verdict).level != kind) continue;
-      of_kind.push_back(&block);
-      cells += block.cells.size();
+    for (const Annotation& one : all) {
+      if (look_of(one.verdict).level != kind) continue;
+      of_kind.push_back(&one);
+      cells += one.cells;
     }
     // One notice is the headline's.
     const std::size_t room = k_annotations_shown - (kind == "notice" ? 1 : 0);
@@ -108,9 +152,8 @@ std::string annotations(const Document& document) {
         out += command(kind, "weir", "and " + plural(cells, "more cell"));
         break;
       }
-      cells -= of_kind[i]->cells.size();
-      out +=
-          command(kind, "weir " + annotation_title(*of_kind[i]), annotation_message(*of_kind[i]));
+      cells -= of_kind[i]->cells;
+      out += command(kind, "weir " + of_kind[i]->title, of_kind[i]->message);
     }
   }
   return out;

@@ -13,15 +13,19 @@ namespace weir::report {
 
 inline constexpr std::size_t k_annotations_shown = 10;
 
-// "fail: llama.cpp / tiny-llama / vulkan / decode", "new: 3 cells".
-[[nodiscard]] std::string annotation_title(const Block& block);
-// What there is to say of cells that failed, could not be measured, are inconclusive, new or
-// improved: plain text of at most 12 lines and 21 with their names, each without control
-// characters.
-[[nodiscard]] std::string annotation_message(const Block& block);
+// What asks for a reader, in plain text without control characters.
+struct Annotation {
+  verdict::Outcome verdict = verdict::Outcome::fail;
+  std::string title;    // "fail: llama.cpp / tiny-llama / vulkan / decode", "new: 3 cells"
+  std::string message;  // at most 12 lines and 21 with names of cells; may be ""
+  std::size_t cells = 1;
+};
+// Causes and what none explains, where reports begin with them; then blocks of cells, the worst
+// first.
+[[nodiscard]] std::vector<Annotation> annotations_of(const Document& document);
 
-// One line a block of cells that failed or could not be measured (error), are inconclusive or new
-// (warning), or improved (notice), and one with the gate's headline. Ends in a newline.
+// One line for each of these: failed or not measured (error), inconclusive or new (warning),
+// improved (notice); and one with the gate's headline. Ends in a newline.
 [[nodiscard]] std::string annotations(const Document& document);
 
 }  // namespace weir::report

@@ -86,11 +86,11 @@ std::string path_of(const GateVerdict& gate) {
   return parts.empty() ? std::string(k_default_config) : text::join(parts, "/");
 }
 
-CheckAnnotation annotation_of(const Block& block, const std::string& path) {
-  const std::string title = clip_utf16(annotation_title(block), k_title_limit);
-  const std::string message = text::disarm(annotation_message(block));
+CheckAnnotation check_annotation(const Annotation& one, const std::string& path) {
+  const std::string title = clip_utf16(text::disarm(one.title), k_title_limit);
+  const std::string message = text::disarm(one.message);
   // GitHub takes no annotation without a message.
-  return {path, 1, level_of(block.of().verdict), title, message.empty() ? title : message};
+  return {path, 1, level_of(one.verdict), title, message.empty() ? title : message};
 }
 
 }  // namespace
@@ -104,17 +104,17 @@ CheckText check_text(const Document& document, const MarkdownStyle& style,
                   markdown(document, bounded),
                   {}};
 
-  const std::vector<Block>& blocks = document.blocks;
+  const std::vector<Annotation> all = annotations_of(document);
   const std::string path = path_of(document.gate);
-  for (std::size_t i = 0; i < blocks.size() && check.annotations.size() < most_annotations; ++i) {
-    if (i + 1 == most_annotations && blocks.size() > most_annotations) {
+  for (std::size_t i = 0; i < all.size() && check.annotations.size() < most_annotations; ++i) {
+    if (i + 1 == most_annotations && all.size() > most_annotations) {
       std::size_t cells = 0;
-      for (std::size_t rest = i; rest < blocks.size(); ++rest) cells += blocks[rest].cells.size();
+      for (std::size_t rest = i; rest < all.size(); ++rest) cells += all[rest].cells;
       check.annotations.push_back(
-          {path, 1, level_of(blocks[i].of().verdict), "weir", "and " + plural(cells, "more cell")});
+          {path, 1, level_of(all[i].verdict), "weir", "and " + plural(cells, "more cell")});
       break;
     }
-    check.annotations.push_back(annotation_of(blocks[i], path));
+    check.annotations.push_back(check_annotation(all[i], path));
   }
   return check;
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/base/text.hpp"
+#include "gate/report/check.hpp"
 #include "gate/report/html.hpp"
 #include "gate/report/markdown.hpp"
 #include "gate/report/terminal.hpp"
@@ -161,6 +162,19 @@ TEST(Causes, LeaveWhatTheyDoNotExplainInSight) {
     EXPECT_THAT(text.substr(at), HasSubstr("\u221212.2"));
     EXPECT_THAT(text.substr(at), HasSubstr("2 of 40 cells"));
   }
+}
+
+TEST(Causes, AreAnnotationsInPlaceOfTheirCells) {
+  const auto one = check_text(fixtures::cache_on_host(), {}).annotations;
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].title, "fail: Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
+  EXPECT_THAT(one[0].message,
+              HasSubstr("in all 40 cells: 2 models \u00d7 5 backends \u00d7 4 prompts\n"));
+  EXPECT_THAT(one[0].message, HasSubstr("\n9 more counts follow from it\n"));
+  const auto more = check_text(fixtures::two_causes(), {}).annotations;
+  ASSERT_EQ(more.size(), 3U);
+  EXPECT_EQ(more[2].title, "fail: not explained");
+  EXPECT_THAT(more[2].message, HasSubstr("decode tok/s: 28.6 \u2192 25.1, \u221212.2 %, 2 of 40"));
 }
 
 TEST(Causes, FoldNoCellThatTheySayNothingOf) {

@@ -415,8 +415,15 @@ TEST(Inert, IsTextFromOutsideInCauses) {
     for (const std::string& tag : tags) EXPECT_TRUE(own_tags().contains(tag)) << tag;
     EXPECT_EQ(support::occurrences(html, "<p>end</p>\n"), 1U) << attack;
     EXPECT_EQ(html.find("<p>|"), std::string::npos) << "a torn table: " << attack;
-    const std::string printed = terminal(gate, plain);
-    EXPECT_EQ(text::disarm(text::printable(printed)), printed) << attack;
+    std::vector<std::string> texts{terminal(gate, plain)};
+    for (const CheckAnnotation& one : check_text(gate, style()).annotations) {
+      texts.push_back(one.title);
+      texts.push_back(one.message);
+    }
+    for (const std::string& text : texts) {
+      EXPECT_EQ(text::disarm(text::printable(text)), text) << attack;
+    }
+    EXPECT_EQ(text::lines(annotations(gate)).size(), 4U) << attack;  // headline, 2 causes, the rest
   }
 }
 
