@@ -1,7 +1,11 @@
 #include "gate/report/explain_text.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
@@ -23,18 +27,32 @@ std::string explain_title(const std::string& cell) {
   return key ? cell_title(*key) : one_line(cell, 200);
 }
 
-// "690 / 690 / 1 → 706 / 930 / 17   dispatches / barriers / syncs a token"
-std::string totals_line(const Explanation& one) {
-  std::vector<std::string> names, before, after;
-  for (const explain::Total& total : one.totals) {
-    names.push_back(total.name);
-    before.push_back(show(total.before));
-    after.push_back(show(total.after));
-  }
-  if (names.empty()) return "";
+using Cells = std::vector<const Explanation*>;
+
+// "dispatches / barriers / syncs a token"
+std::string total_names(const Explanation& one) {
   const std::string per = explain::per_words(one.scope);
-  return text::join(before, " / ") + std::string(k_arrow) + text::join(after, " / ") + "   " +
-         text::join(names, " / ") + (per.empty() ? "" : " " + per);
+  return text::join(collect<std::string>(one.totals, &explain::Total::name), " / ") +
+         (per.empty() ? "" : " " + per);
+}
+
+// "690 / 690 / 1 → 706 / 930 / 17   dispatches / barriers / syncs a token" of cells with the same
+// names, with ranges where they differ.
+std::string totals_line(const Cells& cells) {
+  const Explanation& first = *cells.front();
+  if (first.totals.empty()) return "";
+  const auto side = [&](Rational explain::Total::*value) {
+    std::vector<std::string> ranges;
+    for (std::size_t i = 0; i < first.totals.size(); ++i) {
+      ranges.push_back(range_words(collect<ValueWords>(cells, [&](const Explanation* one) {
+        const Rational& number = one->totals[i].*value;
+        return ValueWords{number.value(), show(number)};
+      })));
+    }
+    return text::join(ranges, " / ");
+  };
+  return side(&explain::Total::before) + std::string(k_arrow) + side(&explain::Total::after) +
+         "   " + total_names(first);
 }
 
 // In place of findings.
@@ -83,34 +101,62 @@ class ExplainPage {
   }
 
  private:
-  using Cells = std::vector<const Explanation*>;
-
-  // Equal for cells of one block, whose totals alone may differ.
-  [[nodiscard]] std::string key_of(const Explanation& one) const {
+  [[nodiscard]] std::string body_text(const Explanation& one) const {
     ExplainPage alone(style_);
     alone.body(one);
-    return alone.page_.finish() + (profile::CellKey::parse(one.cell) ? "" : one.cell);
+    return alone.page_.finish();
+  }
+
+  // Equal for cells of one block: their findings are of the same kinds and ops, or read the same.
+  [[nodiscard]] std::string key_of(const Explanation& one) const {
+    const bool alike = !style_.checklist && std::ranges::none_of(one.findings, [](const auto& of) {
+      return of.ops.empty();
+    });
+    std::string key = profile::CellKey::parse(one.cell) ? "" : one.cell;
+    if (!alike || one.findings.empty()) return key + body_text(one);
+    for (const Finding& finding : one.findings) {
+      key += fmt::format("{}\n{}\n{}\n", finding.kind, finding.also, text::join(finding.ops));
+    }
+    return key + text::join(one.doubts, "\n");
+  }
+
+  // Cells by their totals; many by what these are of.
+  static Grouped<const Explanation*, Cells> by_totals(const Cells& block) {
+    constexpr std::size_t k_most = 3;
+    Grouped<const Explanation*, Cells> each, wide;
+    for (const Explanation* one : block) {
+      each.of(totals_line({one}), one).push_back(one);
+      wide.of(total_names(*one), one).push_back(one);
+    }
+    return each.all.size() > k_most ? wide : each;
   }
 
   void head(const Cells& block, std::size_t all) {
+    constexpr std::size_t k_most_names = 12;
     Together words{explain_title(block.front()->cell), {}};
     if (block.size() > 1) {
       std::vector<profile::CellKey> keys;
       for (const Explanation* one : block) keys.push_back(*profile::CellKey::parse(one->cell));
       words = together(keys, all);
     }
+    std::map<const Explanation*, std::string> names;
+    for (std::size_t i = 0; i < words.names.size(); ++i) names[block[i]] = words.names[i];
     page_.paragraph("", words.title, 2, "", k_bold);
-    Grouped<std::string, std::vector<std::string>> each;  // totals, who has them
-    for (std::size_t i = 0; i < block.size(); ++i) {
-      const std::string totals = totals_line(*block[i]);
-      std::vector<std::string>& names = each.of(totals, totals);
-      if (!words.names.empty()) names.push_back(words.names[i]);
-    }
-    for (const auto& [totals, names] : each.all) {
+    for (const auto& [first, cells] : by_totals(block).all) {
       const std::string indent(k_number_indent, ' ');
+      const std::string totals = totals_line(cells);
       if (!totals.empty()) page_.paragraph(indent, totals, k_number_indent);
-      if (!names.empty()) page_.paragraph(indent + "in ", text::join(names), k_line_indent);
+      if (names.empty()) continue;
+      const auto in = collect<std::string>(cells, [&](auto* one) { return names.at(one); });
+      page_.paragraph(indent + "in ", listed(in, k_most_names), k_line_indent);
     }
+    const std::string told = body_text(*block.front());
+    if (std::ranges::all_of(block, [&](auto* one) { return body_text(*one) == told; })) return;
+    page_.blank();
+    page_.paragraph(k_before,
+                    fmt::format("Numbers below are those of {}. --cell shows another cell.",
+                                explain_title(block.front()->cell)),
+                    k_number_indent, "", k_dim);
   }
 
   void body(const Explanation& one) {

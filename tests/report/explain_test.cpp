@@ -64,6 +64,33 @@ TEST(ExplainText, SaysOneCauseOfSeveralCellsOnce) {
   EXPECT_THAT(explain_text(all, {}), HasSubstr("llama.cpp / small / vulkan / decode\n"));
 }
 
+// The same op moved, in numbers of each cell's own: once, with the numbers of the first.
+TEST(ExplainText, SaysOneCauseOfManyCellsOnceThoughTheirNumbersDiffer) {
+  std::vector<explain::Explanation> all;
+  for (std::int64_t i = 1; i <= 5; ++i) {
+    explain::Explanation& one = all.emplace_back();
+    one.cell = fmt::format("llama.cpp/model-{}/vulkan/decode", i);
+    one.differs = true;
+    one.totals = {{"dispatches", Rational(690), Rational(690 - i)},
+                  {"syncs", Rational(1), Rational(1 + i)}};
+    explain::Finding& finding = one.findings.emplace_back();
+    finding.kind = "work_moved_to_cpu";
+    finding.ops = {"SET_ROWS"};
+    finding.headline = fmt::format("SET_ROWS moved to the CPU, {} times a token.", i);
+  }
+  EXPECT_EQ(explain_text(all, {}),
+            "5 of 5 cells: llama.cpp / * / vulkan / decode\n"
+            "   690 / 1 \u2192 685 \u2026 689 / 2 \u2026 6   dispatches / syncs a token\n"
+            "   in model-1, model-2, model-3, model-4, model-5\n"
+            "\n"
+            "   Numbers below are those of llama.cpp / model-1 / vulkan / decode. --cell\n"
+            "   shows another cell.\n"
+            "\n"
+            "1  SET_ROWS moved to the CPU, 1 times a token.\n");
+  all[4].findings.front().ops = {"ROPE"};
+  EXPECT_THAT(explain_text(all, {}), HasSubstr("\nllama.cpp / model-5 / vulkan / decode\n"));
+}
+
 TEST(ExplainText, SaysThatNothingDiffers) {
   std::vector<explain::Explanation> all;
   all.push_back(explain::test::explained(explain::test::counts(690, 690, 1),
