@@ -397,6 +397,10 @@ class Markdown {
       rest = fmt::format("**Not explained**\n\n{}", table_of(document_.unexplained, most));
       if (rest.size() <= limit_ / 4) break;
     }
+    if (rest.size() > limit_ / 4) {
+      rest =
+          fmt::format("**{} not explained**\n\n", plural(document_.unexplained.size(), "change"));
+    }
     const auto more = [](std::size_t causes) {
       return fmt::format("_and {}_\n\n", plural(causes, "more cause"));
     };

@@ -177,6 +177,25 @@ TEST(Causes, AreAnnotationsInPlaceOfTheirCells) {
   EXPECT_THAT(more[2].message, HasSubstr("decode tok/s: 28.6 \u2192 25.1, \u221212.2 %, 2 of 40"));
 }
 
+TEST(Causes, FitAlsoWhereMuchIsNotExplained) {
+  GateVerdict gate = fixtures::two_causes();
+  for (int i = 0; i < 50; ++i) {
+    gate.unexplained.push_back({"op:" + std::string(60, 'n') + std::to_string(i), {}});
+    for (std::size_t cell = 0; cell < 7; ++cell) {
+      gate.unexplained.back().cells.push_back(gate.cells[3 * cell].cell.str());
+    }
+    gate.causes.push_back(gate.causes.front());
+  }
+  MarkdownStyle style = markdown_style();
+  for (const std::size_t limit : {std::size_t{2000}, k_brief_limit, k_comment_limit}) {
+    style.limit = limit;
+    const std::string comment = markdown(gate, style);
+    EXPECT_LE(comment.size(), std::min(limit, k_brief_limit));
+    EXPECT_THAT(comment, HasSubstr("ot explained"));
+    EXPECT_THAT(comment, HasSubstr(" more causes_"));
+  }
+}
+
 TEST(Causes, FoldNoCellThatTheySayNothingOf) {
   GateVerdict gate = fixtures::cache_on_host();
   gate.causes[0].cells.pop_back();

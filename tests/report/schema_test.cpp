@@ -93,6 +93,9 @@ TEST(Schema, DescribesEveryKeyThatWeirWritesAndNoOther) {
   auto red = fixtures::red();
   red.options = {{"--out", "perf"}};
   red.comment = verdict::Comment::never;
+  red.causes = {{"sync_added", "The CPU waits for the GPU.", {}, {}, {}, 0, "", ""}};
+  red.unexplained = {{"kernels", {}}};
+  red.runs.emplace();
   red.cells[3].requests = 1;
   red.cells[3].latencies = {0, 20'000, 100'000};
   red.cells[3].batches = {{1, 4, 12}};
