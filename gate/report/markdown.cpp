@@ -1,6 +1,7 @@
 #include "gate/report/markdown.hpp"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include <fmt/format.h>
@@ -16,11 +17,11 @@ namespace weir::report {
 namespace {
 
 constexpr std::size_t k_strip = 60;  // columns of a picture of ratios
-constexpr std::string_view k_table_head =
-    "| what | base \u2192 now | limit |\n| --- | --- | --- |\n";
+// What, base → now, limit: Markdown.
+using Row = std::array<std::string, 3>;
 
 // A phone has room for two columns and a half: lines break between phrases, which are unbroken().
-std::string row(const MetricRow& row) {
+Row row(const MetricRow& row) {
   const auto& [metric, all] = row;
   const bool failed = metric->verdict == Outcome::fail;
   std::string what = markdown_text(all.label);
@@ -41,11 +42,30 @@ std::string row(const MetricRow& row) {
   if (!all.evidence.empty()) parts.push_back(unbroken(all.evidence));
   std::string limit = markdown_text(all.limit);
   if (const std::size_t at = limit.find(" %"); at != limit.npos) limit.replace(at, 1, k_no_break);
-  return fmt::format("| {} | {} | {} |\n", what, text::join(parts), limit);
+  return {what, text::join(parts), limit};
 }
 
-std::string special_row(std::string_view what, std::string_view change, Outcome outcome) {
-  return fmt::format("| {} | {} | {} |\n", what, change, change_limit(outcome));
+Row special_row(std::string_view what, std::string_view change, Outcome outcome) {
+  return {std::string(what), std::string(change), std::string(change_limit(outcome))};
+}
+
+// Behind a fold, where many tables share little room, a limit that all rows have is no column but
+// stands behind `head`.
+std::string table_of(const std::string& head, const std::vector<Row>& rows, bool folded) {
+  const bool one_limit = folded && std::ranges::all_of(rows, [&](const Row& row) {
+                           return row.back() == rows.front().back();
+                         });
+  std::string out = head;
+  if (one_limit && !rows.front().back().empty()) {
+    out += fmt::format(" \u00b7 {}", rows.front().back());
+  }
+  out += one_limit ? "\n\n| what | base \u2192 now |\n| --- | --- |\n"
+                   : "\n\n| what | base \u2192 now | limit |\n| --- | --- | --- |\n";
+  for (const Row& row : rows) {
+    const auto shown = std::span(row).first(one_limit ? 2 : 3);
+    out += fmt::format("| {} |\n", text::join(shown, " | "));
+  }
+  return out + "\n";
 }
 
 // "+45 ops": how many more there are that ran elsewhere.
@@ -104,25 +124,27 @@ std::string cell_name(const CellDocument& document, std::size_t first_part) {
 // A block as its cells and a table; "" where nothing needs a reader.
 std::string table_of(const Block& block, std::size_t first_part) {
   const CellVerdict& cell = block.of();
-  std::string rows;
+  std::vector<Row> rows;
   if (cell.placement_verdict < Outcome::pass) {
-    rows += special_row("placement", moved_ops(cell), cell.placement_verdict);
+    rows.push_back(special_row("placement", moved_ops(cell), cell.placement_verdict));
   }
   if (kernels_stand_alone(cell)) {
-    rows += special_row("kernels", markdown_text(cell.kernels_reason, 200), cell.kernels_verdict);
+    rows.push_back(
+        special_row("kernels", markdown_text(cell.kernels_reason, 200), cell.kernels_verdict));
   }
   if (const auto* code = broken_code(cell)) {
-    rows += special_row("kernel code", markdown_text(code->reason, 200), code->verdict);
+    rows.push_back(special_row("kernel code", markdown_text(code->reason, 200), code->verdict));
   }
   for (const MetricRow* one : block.rows) {
-    if (one->of->verdict < Outcome::pass) rows += row(*one);
+    if (one->of->verdict < Outcome::pass) rows.push_back(row(*one));
   }
   if (rows.empty()) return "";
   const auto names = collect<std::string>(
       block.cells, [&](const CellDocument* one) { return cell_name(*one, first_part); });
-  return fmt::format("{} {}{}\n\n{}{}\n", look_of(cell.verdict).sign,
-                     block.one() ? "" : plural(names.size(), "cell") + ": ", listed(names, 6),
-                     k_table_head, rows);
+  const std::string head =
+      fmt::format("{} {}{}", look_of(cell.verdict).sign,
+                  block.one() ? "" : plural(names.size(), "cell") + ": ", listed(names, 6));
+  return table_of(head, rows, block.folded);
 }
 
 // What stands below the table: kernels, functions, ops, reasons that numbers do not tell, pictures
