@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/profile/kernel_name.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 
@@ -107,7 +109,8 @@ class ExplainPage {
     return alone.page_.finish();
   }
 
-  // Equal for cells of one block: their findings are of the same kinds and ops, or read the same.
+  // Equal for cells of one block: their findings are of the same kinds and works, or read the
+  // same.
   [[nodiscard]] std::string key_of(const Explanation& one) const {
     const bool alike = !style_.checklist && std::ranges::none_of(one.findings, [](const auto& of) {
       return of.ops.empty();
@@ -115,7 +118,11 @@ class ExplainPage {
     std::string key = profile::CellKey::parse(one.cell) ? "" : one.cell;
     if (!alike || one.findings.empty()) return key + body_text(one);
     for (const Finding& finding : one.findings) {
-      key += fmt::format("{}\n{}\n{}\n", finding.kind, finding.also, text::join(finding.ops));
+      // Whatever the types and sizes in names of kernels are.
+      std::set<std::string> works;
+      for (const std::string& op : finding.ops) works.insert(profile::role_of(op).work);
+      key += fmt::format("{}\n{}\n{}\n", finding.kind, finding.also,
+                         text::join(std::vector(works.begin(), works.end())));
     }
     return key + text::join(one.doubts, "\n");
   }

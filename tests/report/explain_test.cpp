@@ -75,7 +75,7 @@ TEST(ExplainText, SaysOneCauseOfManyCellsOnceThoughTheirNumbersDiffer) {
                   {"syncs", Rational(1), Rational(1 + i)}};
     explain::Finding& finding = one.findings.emplace_back();
     finding.kind = "work_moved_to_cpu";
-    finding.ops = {"SET_ROWS"};
+    finding.ops = {i == 1 ? "set_rows_f32_f16_i64" : "set_rows_f32_f16_i32"};
     finding.headline = fmt::format("SET_ROWS moved to the CPU, {} times a token.", i);
   }
   EXPECT_EQ(explain_text(all, {}),
