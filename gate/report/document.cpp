@@ -167,7 +167,7 @@ std::string judged_by(const CellVerdict& cell) {
 // ", 1 cause, 2 changes unexplained"; "" of one cell with one cause.
 static std::string causes_of(const GateVerdict& gate) {
   const std::size_t causes = gate.causes.size(), rest = gate.unexplained.size();
-  const bool single = causes == 1 && rest == 0 && count_of(gate.cells, Outcome::fail) == 1;
+  const bool single = causes == 1 && count_of(gate.cells, Outcome::fail) == 1;
   if (gate.verdict != Outcome::fail || causes == 0 || single) return "";
   std::string out = ", " + plural(causes, "cause");
   if (rest > 0) out += fmt::format(", {} unexplained", plural(rest, "change"));
