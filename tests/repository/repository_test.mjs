@@ -5,9 +5,10 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import {test} from 'node:test';
+import {fileURLToPath} from 'node:url';
 import {files_of, names_in, read_table, words_in} from './repository.mjs';
 
-const here = import.meta.dirname, root = path.join(here, '../..');
+const here = fileURLToPath(new URL('.', import.meta.url)), root = path.join(here, '../..');
 const table = (name) => read_table(fs.readFileSync(path.join(here, name), 'utf8'));
 
 // A repository of these files: {path: text}.
