@@ -46,6 +46,7 @@ std::optional<ObservedOp> call_of(const Json& row) {
   op.category = json_text(row, "category").value_or("");
   op.calls = json_whole(row, "calls");
   op.seconds = json_number(row, "seconds");
+  op.own_seconds = json_number(row, "own_seconds");
   op.least = json_number(row, "least");
   op.most = json_number(row, "most");
   if (op.op.empty() || op.calls.value_or(0) <= 0) return std::nullopt;

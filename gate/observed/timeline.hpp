@@ -196,6 +196,7 @@ struct CpuCall {
   std::uint64_t bytes = 0;  // of all together; 0: none, or unknown
   double seconds = 0;       // of all together
   double least = 0, most = 0;
+  double own_seconds = 0;  // of all together, without calls within them
 };
 // By name; calls that marks tell again are left out (repeated_queues()).
 [[nodiscard]] std::vector<CpuCall> cpu_calls(const Timeline& timeline);

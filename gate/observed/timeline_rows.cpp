@@ -356,6 +356,7 @@ void add_cpu_calls(const Timeline& timeline, Observed& observed) {
     row.category = std::move(call.category);
     row.calls = static_cast<std::int64_t>(call.calls);
     row.seconds = call.seconds;
+    if (call.own_seconds < call.seconds) row.own_seconds = std::max(call.own_seconds, 0.0);
     row.least = call.least;
     row.most = call.most;
     if (call.bytes != 0) {

@@ -208,6 +208,7 @@ Json timeline_json(const observed::Timeline& timeline) {
     Json one = {{"name", row.name},       {"category", row.category}, {"calls", row.calls},
                 {"seconds", row.seconds}, {"least", row.least},       {"most", row.most},
                 {"syncs", row.syncs}};
+    if (row.own_seconds < row.seconds) one["own_seconds"] = std::max(row.own_seconds, 0.0);
     if (row.bytes != 0) one["bytes"] = row.bytes;
     cpu.push_back(std::move(one));
   }
