@@ -109,22 +109,29 @@ class ExplainPage {
     return alone.page_.finish();
   }
 
-  // Equal for cells of one block: their findings are of the same kinds and works, or read the
-  // same.
+  // What it is about, whatever types, sizes and numbers are in it.
+  static std::string subject_of(const Finding& finding) {
+    if (finding.kind == explain::kind::user_rule) return finding.headline;
+    const auto metric = unit::find_metric(finding.metric);
+    std::set<std::string> works(finding.tensors.begin(), finding.tensors.end());
+    for (const std::string& op : finding.ops) works.insert(profile::role_of(op).work);
+    if (works.empty()) works.insert(metric ? metric->base : finding.metric);
+    return fmt::format("{}\n{}\n{}", finding.kind, finding.also,
+                       text::join(std::vector(works.begin(), works.end())));
+  }
+
+  // Equal for cells of one block: their findings have the same subjects. Of cells that a gate
+  // judged those that explain a judgement: the others follow from them.
   [[nodiscard]] std::string key_of(const Explanation& one) const {
-    const bool alike = !style_.checklist && std::ranges::none_of(one.findings, [](const auto& of) {
-      return of.ops.empty();
-    });
-    std::string key = profile::CellKey::parse(one.cell) ? "" : one.cell;
-    if (!alike || one.findings.empty()) return key + body_text(one);
+    const std::string cell = profile::CellKey::parse(one.cell) ? "" : one.cell;
+    if (style_.checklist || one.findings.empty()) return cell + body_text(one);
+    const auto explains = [](const Finding& finding) { return !finding.claims.empty(); };
+    const bool judged = std::ranges::any_of(one.findings, explains);
+    std::vector<std::string> subjects{cell};
     for (const Finding& finding : one.findings) {
-      // Whatever the types and sizes in names of kernels are.
-      std::set<std::string> works;
-      for (const std::string& op : finding.ops) works.insert(profile::role_of(op).work);
-      key += fmt::format("{}\n{}\n{}\n", finding.kind, finding.also,
-                         text::join(std::vector(works.begin(), works.end())));
+      if (!judged || explains(finding)) subjects.push_back(subject_of(finding));
     }
-    return key + text::join(one.doubts, "\n");
+    return text::join(subjects, "\n") + "\n" + text::join(one.doubts, "\n");
   }
 
   // Cells by their totals; many by what these are of.
