@@ -225,11 +225,14 @@ void leave_ops(std::vector<std::string>& names) {
   if (!names.empty() && is_op(names.front())) std::erase_if(names, std::not_fn(is_op));
 }
 
+const Sentence* sentence_of(const std::string& kind) {
+  return first_of(k_sentences, [&](const Sentence& one) { return one.kind == kind; });
+}
+
 std::string headline_of(const Group& group, const Names& known) {
   constexpr std::size_t k_most_names = 3;
   std::string same = common(group, &Finding::headline);
-  const auto* sentence =
-      first_of(k_sentences, [&](const Sentence& one) { return one.kind == group.kind; });
+  const auto* sentence = sentence_of(group.kind);
   if (!same.empty() || sentence == nullptr) {
     return same.empty() ? group.members.front().finding->headline : same;
   }
@@ -295,6 +298,30 @@ std::vector<Carried> carried_by(const Group& group) {
   return list;
 }
 
+// What else explain found in these cells, that which is in most of them first. What any change
+// brings along is left out.
+std::vector<std::string> beside(const Group& group) {
+  constexpr std::size_t k_most = 3;
+  constexpr std::array k_outcomes = {kind::memory_changed, kind::fixed_cost_changed,
+                                     kind::code_changed,   kind::made_late,
+                                     kind::count_changed,  kind::time_changed};
+  std::vector<std::pair<const Sentence*, std::int64_t>> found;  // in how many cells
+  for (const Member& member : group.members) {
+    std::set<std::string> kinds{group.kind};
+    for (const Finding& other : member.cell->findings) {
+      const Sentence* sentence = sentence_of(other.kind);
+      if (other.also || !other.claims.empty() || sentence == nullptr) continue;
+      if (holds(k_outcomes, other.kind) || !kinds.insert(other.kind).second) continue;
+      auto* known = first_of(found, [&](const auto& one) { return one.first == sentence; });
+      if (known == nullptr) known = &found.emplace_back(sentence, 0);
+      ++known->second;
+    }
+  }
+  std::ranges::stable_sort(found, std::greater(), [](const auto& one) { return one.second; });
+  if (found.size() > k_most) found.resize(k_most);
+  return collect<std::string>(found, [](const auto& one) { return one.first->words; });
+}
+
 verdict::Cause cause_of(const Group& group) {
   constexpr std::size_t k_most_carriers = 3, k_most_ops = 16;
   verdict::Cause cause;
@@ -312,6 +339,7 @@ verdict::Cause cause_of(const Group& group) {
   cause.follow = std::ssize(carried) - std::ssize(cause.carriers);
   cause.cause = common(group, &Finding::cause);
   cause.look_at = common(group, &Finding::look_at);
+  cause.beside = beside(group);
   return cause;
 }
 

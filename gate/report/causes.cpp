@@ -121,12 +121,21 @@ CauseWords cause_words(const verdict::Cause& cause, const Cells& cells, const Do
     words.follow =
         fmt::format("{} more {} from it", cause.follow, one ? "count follows" : "counts follow");
   }
+  if (!cause.beside.empty()) {
+    words.follow += fmt::format("{}: {}", words.follow.empty() ? "Beside it" : "; beside it",
+                                one_line(text::join(cause.beside, "; "), 300));
+  }
   return words;
 }
 
 NumberWords unexplained_words(const std::string& what, const Cells& cells,
                               const Document& document) {
-  const auto rule = cells.empty() ? std::nullopt : rule_of(what, *cells.front()->of);
+  auto rule = cells.empty() ? std::nullopt : rule_of(what, *cells.front()->of);
+  if (rule && std::ranges::any_of(cells, [&](const CellDocument* cell) {
+        return rule_of(what, *cell->of)->from_to != rule->from_to;
+      })) {
+    rule->from_to.clear();  // what it says is true of one cell alone
+  }
   NumberWords words = rule ? *rule : numbers_of(what, cells);
   words.where = where_of(cells, document);
   return words;

@@ -232,7 +232,7 @@ struct CauseWords {
   std::string headline;              // one sentence
   std::string where;                 // where()
   std::vector<NumberWords> numbers;  // those that carry it
-  std::string follow;                // "9 more counts follow from it"
+  std::string follow;                // "9 more counts follow from it; beside it: More is copied"
   std::string cause, look_at;        // as in a finding
 };
 

@@ -220,7 +220,7 @@ std::string text_of(const CauseWords& cause) {
   if (!cause.where.empty()) out += fmt::format("In {}.\n", markdown_text(cause.where, 400));
   out += "\n" + table_of(cause.numbers, cause.numbers.size());
   std::vector<std::string> end;
-  if (!cause.follow.empty()) end.push_back(cause.follow + ".");
+  if (!cause.follow.empty()) end.push_back(markdown_text(cause.follow, 400) + ".");
   if (!cause.look_at.empty()) {
     end.push_back(fmt::format("Look at: {}", markdown_text(cause.look_at, 200)));
   }

@@ -470,12 +470,14 @@ class Terminal {
     if (some && gate_.run && holds(style_.verbs, "profile")) {
       command({"servers", {"weir profile", text::shell_word(one_line(*gate_.run, 300))}});
     }
+    const std::vector<Hint> known = hints(gate_, style_.verbs, page_.width() - 19);
     if (document_.cause_first && !style_.verbose) {
-      const bool explains = holds(style_.verbs, "explain");
-      fact("numbers", fmt::format("of each cell: {}--html FILE, --json FILE",
-                                  explains ? "weir explain --cell CELL, " : ""));
+      const Hint* why = first_of(known, [](const Hint& hint) { return hint.what == "why"; });
+      fact("numbers",
+           fmt::format("of each cell: {}--html FILE, --json FILE",
+                       why != nullptr ? text::join(why->words, " ") + " --cell CELL, " : ""));
     }
-    for (const Hint& hint : hints(gate_, style_.verbs, page_.width() - 19)) {
+    for (const Hint& hint : known) {
       if (hint.what == "allow") {
         fact(hint.what, hint.words.front());
       } else {

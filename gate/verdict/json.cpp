@@ -298,6 +298,7 @@ static void fields(Fields& io, Cause& cause) {
   io("follow", cause.follow);
   io.always("cause", NullIfEmpty{cause.cause});
   io.always("look_at", NullIfEmpty{cause.look_at});
+  io.sparse("beside", cause.beside);
 }
 
 static void fields(Fields& io, Unexplained& rest) {

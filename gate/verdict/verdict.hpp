@@ -265,6 +265,8 @@ struct Cause {
   std::vector<Carrier> carriers{};  // at most three, the most telling first
   std::int64_t follow = 0;          // how many other metrics moved because of it
   std::string cause, look_at;       // as Finding has them
+  // What else its cells have: it may follow from this cause, or be one of its own. Sentences.
+  std::vector<std::string> beside{};
 
   friend bool operator==(const Cause&, const Cause&) = default;
 };

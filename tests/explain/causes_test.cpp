@@ -126,6 +126,21 @@ TEST(Causes, TwoChangesAtOnceAreTwoThoseOfMostCellsFirst) {
   EXPECT_THAT(lost(gate), IsEmpty());
 }
 
+// It may follow, or be a change of its own: one number tells no more.
+TEST(Causes, NameWhatElseTheirCellsHave) {
+  std::vector<JudgedCell> cells;
+  for (const char* model : {"a", "b"}) {
+    JudgedCell& cell = cells.emplace_back("vulkan", model);
+    cell.count("dispatches_per_token", 65, 77).count("copies_per_token", 1, 2);
+    cell.verdict.findings = {
+        finding("batching_lost", {"mul_mat"}, {"dispatches_per_token", "copies_per_token"}),
+        finding("extra_copies", {}, {}), finding("memory_changed", {}, {})};
+  }
+  const GateVerdict gate = gate_of(std::move(cells), false);
+  ASSERT_EQ(gate.causes.size(), 1U);
+  EXPECT_THAT(gate.causes[0].beside, ElementsAre("More is copied between memories"));
+}
+
 TEST(Causes, GoByTheWorkOfKernelsNotByTheirNames) {
   struct Row {
     const char *name, *a, *b;

@@ -98,7 +98,8 @@ TEST(Causes, SayWhereTheyHoldWhatCarriesThemAndWhatToLookAt) {
   EXPECT_EQ(syncs.from_to, "1 \u2192 9 \u2026 17");
   EXPECT_EQ(syncs.change, "+8 \u2026 +16");
   EXPECT_EQ(syncs.where, "in 30 of 40 cells");
-  EXPECT_EQ(cause.follow, "9 more counts follow from it");
+  EXPECT_EQ(cause.follow,
+            "9 more counts follow from it; beside it: Another kernel does the same work");
 }
 
 TEST(Causes, FitOnATerminalHoweverManyCellsBreak) {
@@ -171,7 +172,7 @@ TEST(Causes, AreAnnotationsInPlaceOfTheirCells) {
   EXPECT_EQ(one[0].title, "fail: Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
   EXPECT_THAT(one[0].message,
               HasSubstr("in all 40 cells: 2 models \u00d7 5 backends \u00d7 4 prompts\n"));
-  EXPECT_THAT(one[0].message, HasSubstr("\n9 more counts follow from it\n"));
+  EXPECT_THAT(one[0].message, HasSubstr("\n9 more counts follow from it; beside it: "));
   const auto more = check_text(fixtures::two_causes(), {}).annotations;
   ASSERT_EQ(more.size(), 3U);
   EXPECT_EQ(more[2].title, "fail: not explained");

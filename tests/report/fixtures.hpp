@@ -490,6 +490,7 @@ inline GateVerdict cache_on_host() {
   cause.follow = 9;
   cause.cause = "Weights or the cache are kept in memory that the GPU does not read.";
   cause.look_at = "the engine's log for buffers and fallbacks, and the op's supports check.";
+  cause.beside = {"Another kernel does the same work"};
   gate.causes = {cause};
   gate.verdict = Outcome::fail;
   gate.exit_code = verdict::ExitCode::fail;

@@ -145,7 +145,7 @@ GateVerdict everything() {
   gate.against = verdict::Against{"origin/main", {}};
   gate.notes = gate.not_judged = {"n"};
   gate.totals = {{"fail", 1}};
-  gate.causes = {{"k", "h", {"o"}, {fail.cell.str()}, {{"m", 1, 2, 1}}, 1, "c", "l"}};
+  gate.causes = {{"k", "h", {"o"}, {fail.cell.str()}, {{"m", 1, 2, 1}}, 1, "c", "l", {"b"}}};
   gate.unexplained = {{"u", {fail.cell.str()}}};
   return gate;
 }
