@@ -264,11 +264,10 @@ class Tokens {
     return true;
   }
 
-  // The list may be incomplete: what it does not name of the layer's time is a row of its own, so
-  // that rows add up to the layer.
+  // The list may be incomplete or missing: what it does not name of the layer's time is a row of
+  // its own, so that rows add up to the layer.
   void add_layer(std::int64_t layer, double seconds, std::string_view list) {
     double named = 0;
-    bool any = false;
     while (!list.empty()) {
       const std::size_t end = std::min(list.find(", "), list.size());
       Scan scan(list.substr(0, end));
@@ -280,12 +279,11 @@ class Tokens {
       const auto part = calls.until(k_times);
       add(part.value_or(*name), ms / 1e3, part ? calls.whole().value_or(1) : 1, layer, false);
       named += ms / 1e3;
-      any = true;
     }
-    add("layer", seconds, 1, layer, any);
+    add("layer", seconds, 1, layer, true);
     // Sums of numbers with one decimal differ from the layer's own by rounding alone.
-    if (const double rest = seconds - named; any && rest > 0.00005)
-      add("(not listed)", rest, {}, layer, false);
+    if (const double rest = seconds - named; rest > 0.00005)
+      add(observed::k_not_listed, rest, {}, layer, false);
   }
 
   void add(std::string_view name, double seconds, std::optional<std::int64_t> calls,

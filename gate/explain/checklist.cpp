@@ -53,11 +53,18 @@ Check slowest(const Seen& seen) {
     whole += *work.seconds;
     seconds[work.name] += *work.seconds;
   }
-  if (whole <= 0) return unknown("no op was timed: weir profile CELL");
+  const auto not_listed = seconds.extract(std::string(observed::k_not_listed));
+  if (whole <= 0 || seconds.empty()) return unknown("no op was timed: weir profile CELL");
   const auto most =
       std::ranges::max_element(seconds, {}, [](const auto& one) { return one.second; });
-  return fine(fmt::format("{} takes {:.0f} % of the time of ops", safe(most->first),
-                          100 * most->second / whole));
+  const std::string takes = fmt::format("{} takes {:.0f} % of the time of ops", safe(most->first),
+                                        100 * most->second / whole);
+  // An op that takes longer may be in there.
+  if (!not_listed.empty() && not_listed.mapped() > most->second) {
+    return unknown(fmt::format("{}, but {:.0f} % is in no op that is listed", takes,
+                               100 * not_listed.mapped() / whole));
+  }
+  return fine(takes);
 }
 
 // Ops on the CPU that are not allowed there; of a verdict only those that changed.

@@ -42,6 +42,9 @@ struct ObservedContext {
   friend bool operator==(const ObservedContext&, const ObservedContext&) = default;
 };
 
+// ObservedOp::op of a layer's time that the document gives to none of its ops.
+inline constexpr std::string_view k_not_listed = "(not listed)";
+
 // One row of a table of work: calls alike, or one call. Times are of all calls together (`seconds`)
 // and of one (`least`, `most`).
 struct ObservedOp {

@@ -203,7 +203,8 @@ std::vector<OpTotal> sums_of(std::span<const ObservedOp* const> ops, GroupBy by)
   std::ranges::stable_sort(totals, {}, [&](const OpTotal& one) {
     constexpr auto k_last = std::numeric_limits<std::int64_t>::max();
     if (by == GroupBy::layer) return std::tuple(one.layer.value_or(k_last), 0.0, std::int64_t{0});
-    return std::tuple(std::int64_t{0}, -one.seconds.value_or(-1), -one.calls.value_or(0));
+    return std::tuple(std::int64_t{one.name == k_not_listed}, -one.seconds.value_or(-1),
+                      -one.calls.value_or(0));
   });
   return totals;
 }

@@ -65,8 +65,8 @@ struct OpTotal {
   [[nodiscard]] std::optional<double> share_of_peak() const;
 };
 
-// Most time first, then most calls, then by name; groups by layer in the order of layers. After
-// each group those within it.
+// Most time first, then most calls, then by name, k_not_listed last; groups by layer in the order
+// of layers. After each group those within it.
 [[nodiscard]] std::vector<OpTotal> op_totals(const Observed& observed, const Grouping& by,
                                              const Rows& rows = {});
 

@@ -170,5 +170,37 @@ TEST(Checklist, SaysWhatShareOfTheTimeTheSlowestOpTakes) {
   EXPECT_EQ(why.checklist[3].note, "MUL_MAT takes 61 % of the time of ops");
 }
 
+// Agave's layers with and without a list of their ops: in what is not listed an op may be that
+// takes longer than all that are, unless it is shorter than one of them.
+TEST(Checklist, NamesNoOpTheSlowestWhereMoreTimeIsNotListed) {
+  const struct {
+    double head, not_listed;
+    Check::Answer answer;
+    const char* note;
+  } cases[] = {
+      {0.40, 0.50, Check::Answer::unknown,
+       "lm_head_gemv takes 40 % of the time of ops, but 50 % is in no op that is listed"},
+      {0.50, 0.40, Check::Answer::fine, "lm_head_gemv takes 50 % of the time of ops"},
+      {0, 0.40, Check::Answer::unknown, "no op was timed: weir profile CELL"},
+  };
+  for (const auto& one : cases) {
+    Side side;
+    for (const auto& [name, seconds] : {std::pair{std::string("lm_head_gemv"), one.head},
+                                        {"gemv", one.head > 0 ? 0.10 : 0.0},
+                                        {std::string(observed::k_not_listed), one.not_listed}}) {
+      if (seconds <= 0) continue;
+      Work work;
+      work.kind = Work::Kind::op;
+      work.name = name;
+      work.times = 1;
+      work.seconds = seconds;
+      side.works.push_back(work);
+    }
+    const auto why = explain(test::evidence(side, side), nullptr, {default_bands(), {}});
+    EXPECT_EQ(why.checklist[3].answer, one.answer) << one.note;
+    EXPECT_EQ(why.checklist[3].note, one.note);
+  }
+}
+
 }  // namespace rules_test
 }  // namespace weir::explain
