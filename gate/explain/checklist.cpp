@@ -97,7 +97,8 @@ Check fallbacks(const Seen& seen) {
   if (gate && counted != nullptr && gate->placement == Outcome::pass)
     return fine("the gate found none");
   if (!gate && evidence.cpu_ops_known) return fine("none does, but for those that are allowed");
-  return unknown(gate ? "the verdict does not list every op" : "no probe saw ops");
+  if (gate) return unknown("the verdict does not list every op");
+  return unknown(evidence.graph_known ? "nothing tells where each op ran" : "no probe saw ops");
 }
 
 Check beside_a_baseline(const Seen& seen) {

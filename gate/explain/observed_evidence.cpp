@@ -53,6 +53,7 @@ void add_row(RowSums& rows, RowKey key, const ObservedOp& op, bool timed) {
 struct SideRows {
   Side side;
   bool kernels = false, backends = false, ops = false;
+  bool places = false;              // a row names another backend than that of the whole run
   std::set<std::string> uncounted;  // names of works that ran nobody knows how often
 };
 
@@ -94,6 +95,7 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
   for (const ObservedOp& op : observed.ops) {
     if (!choice.takes(op) || alone.contains(op.category)) continue;
     made.backends = made.backends || !op.backend.empty();
+    made.places = made.places || (!op.backend.empty() && op.backend != observed.context.backend);
     const std::string& backend = backends ? op.backend : k_nowhere;
     const std::string kernel = kernel_of(op, kernels_told);
     if (!kernel.empty()) {
@@ -371,7 +373,9 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
   if (!per_token && (works || !counts_per_token(b.side))) evidence.scope = unit::Scope::whole;
   evidence.kernels_known = a.kernels && b.kernels;
   evidence.graph_known = a.ops && b.ops && !before.truncated && !after.truncated;
-  evidence.cpu_ops_known = evidence.graph_known && a.backends && b.backends;
+  // Rows that all have the backend of the run name its device, not where each of them ran.
+  evidence.cpu_ops_known =
+      evidence.graph_known && a.backends && b.backends && (a.places || b.places);
   for (const auto& [observed, side] : {std::pair(&before, "before"), std::pair(&after, "after")}) {
     if (!observed->errors.empty()) {  // the first says why
       evidence.doubts.push_back(

@@ -50,6 +50,31 @@ TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
   EXPECT_EQ(why.findings.front().per_layer, 1);
 }
 
+// Agave and ggml's Vulkan logger name the device of the run in each row; ggml's profiler says of
+// each row where it ran.
+TEST(ObservedRuns, TellThatNoOpIsOnTheCpuOnlyWhereTheyTellWhereEachRan) {
+  const struct {
+    const char *what, *run, *row, *other_row;
+    Check::Answer answer;
+  } cases[] = {
+      {"the run's device in each row", "Metal", "Metal", "Metal", Check::Answer::unknown},
+      {"no device", "Metal", "", "", Check::Answer::unknown},
+      {"a device in each row, none of the run", nullptr, "Vulkan0", "Vulkan0", Check::Answer::fine},
+      {"devices of the kind", "Vulkan", "Vulkan0", "Vulkan1", Check::Answer::fine},
+  };
+  for (const auto& one : cases) {
+    Observed made;
+    made.profiled_tokens = 1;
+    if (one.run != nullptr) made.context.backend = one.run;
+    add_op(made, "MUL_MAT", one.row, 9, 0.01);
+    add_op(made, "ROPE", one.other_row, 4, 0.01);
+    const auto why = explain(evidence_of(made, made), nullptr, {default_bands(), {}});
+    const Check& check = why.checklist.at(5);
+    ASSERT_EQ(check.question, "No op runs on the CPU unasked");
+    EXPECT_EQ(check.answer, one.answer) << one.what << ": " << check.note;
+  }
+}
+
 void add_buffers(Observed& observed, const std::string& label, std::int64_t buffers,
                  double seconds) {
   observed::ObservedBuffer one;
