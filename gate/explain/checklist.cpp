@@ -202,11 +202,14 @@ std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands) {
           {name, value, fmt::format("{} is high (more than {:g}){}.", count, *band.high, usual)});
     } else if (band.low && value < *band.low) {
       const bool none = value == 0 && metric->base == "syncs";
-      hints.push_back({name, value,
-                       none ? count + ": suspicious, for a token has to be waited for."
-                            : fmt::format("{} is low (less than {:g}): well fused, a small model, "
-                                          "or work that runs elsewhere.",
-                                          count, *band.low)});
+      const char* why = metric->base == "barriers"
+                            ? "well fused, a small model, work that runs elsewhere, or "
+                              "synchronization that is missing"
+                            : "well fused, a small model, or work that runs elsewhere";
+      hints.push_back(
+          {name, value,
+           none ? count + ": suspicious, for a token has to be waited for."
+                : fmt::format("{} is low (less than {:g}): {}.", count, *band.low, why)});
     }
   }
   return hints;

@@ -99,6 +99,28 @@ TEST(Bands, AreHintsAboutTheLaterSide) {
   }
 }
 
+// Agave's handbook on few barriers: "Risky — may be missing necessary synchronization".
+TEST(Bands, SayWhatFewOfACountMayMean) {
+  const struct {
+    std::int64_t dispatches, barriers, syncs;
+    const char* text;
+  } cases[] = {
+      {400, 20, 1,
+       "20 barriers/token is low (less than 100): well fused, a small model, work that runs "
+       "elsewhere, or synchronization that is missing."},
+      {90, 400, 1,
+       "90 dispatches/token is low (less than 100): well fused, a small model, or work that runs "
+       "elsewhere."},
+      {400, 400, 0, "0 syncs/token: suspicious, for a token has to be waited for."},
+  };
+  for (const auto& one : cases) {
+    const Side side = test::counts(one.dispatches, one.barriers, one.syncs);
+    const auto hints = test::explained(side, side).hints;
+    ASSERT_EQ(hints.size(), 1U) << one.text;
+    EXPECT_EQ(hints[0].text, one.text);
+  }
+}
+
 TEST(Checklist, TicksWhatTheMeasurementAnswers) {
   const auto why = test::explained(test::counts(690, 690, 1), test::counts(706, 930, 17));
   ASSERT_EQ(why.checklist.size(), 8U) << "Agave's list has eight points";
