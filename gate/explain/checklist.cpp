@@ -24,25 +24,56 @@ Check unknown(std::string why) { return {"", Answer::unknown, std::move(why)}; }
 Check fine(std::string note) { return {"", Answer::fine, std::move(note)}; }
 Check wrong(std::string note) { return {"", Answer::wrong, std::move(note)}; }
 
-// A number of the later side, judged or not.
-std::optional<double> later_value(const Evidence& evidence, const std::string& metric) {
-  if (const Known* found = look_up(evidence.after.metrics, metric)) return found->value();
+// A number of the later side, judged or not: of each token where they were told one by one. Empty
+// where it was not counted.
+std::vector<double> later_values(const Evidence& evidence, const std::string& metric) {
+  if (const Known* found = look_up(evidence.after.metrics, metric)) {
+    return found->tokens.empty() ? std::vector{found->value()} : found->tokens;
+  }
   const double* varies = look_up(evidence.unjudged, metric);
-  return varies == nullptr ? std::nullopt : std::optional(*varies);
+  return varies == nullptr ? std::vector<double>() : std::vector{*varies};
 }
 
-// A count of the later side held to "not more than".
+// Those of the values that one asks for.
+struct Part {
+  std::vector<double> values;
+  std::size_t of = 0;
+
+  [[nodiscard]] bool none() const { return values.empty(); }
+  [[nodiscard]] double least() const { return std::ranges::min(values); }
+  [[nodiscard]] double most() const { return std::ranges::max(values); }
+  // "5" of all, "5 syncs/token in one of 2 tokens", "5 to 7 in 3 of 8 tokens".
+  [[nodiscard]] std::string words(const std::string& unit = "") const {
+    std::string text = fmt::format("{:g}", least());
+    if (most() > least()) text += fmt::format(" to {:g}", most());
+    text += unit.empty() ? "" : " " + unit;
+    if (values.size() == of) return text;
+    const std::string tokens = values.size() == 1 ? "one" : std::to_string(values.size());
+    return text + fmt::format(" in {} of {} tokens", tokens, of);
+  }
+};
+
+Part part_of(const std::vector<double>& values, const std::function<bool(double)>& wanted) {
+  Part part{{}, values.size()};
+  std::ranges::copy_if(values, std::back_inserter(part.values), wanted);
+  return part;
+}
+
+// A count of the later side held to "not more than", in each token.
 Check at_most(const Seen& seen, const std::string& metric, const std::string& what) {
   const double most = look_up(seen.options.bands, metric, Band()).good_to.value_or(0);
   const std::string question =
       most > 0 ? fmt::format("{}: {:g} a token or fewer", what, most) : what + " a token";
-  const auto value = later_value(seen.evidence, metric);
-  if (!value) return {question, Answer::unknown, "not counted"};
+  const auto values = later_values(seen.evidence, metric);
+  if (values.empty()) return {question, Answer::unknown, "not counted"};
   if (most <= 0) return {question, Answer::unknown, "no band for it"};
-  if (*value == 0 && metric == "syncs_per_token") {
-    return {question, Answer::unknown, "0, and a token has to be waited for"};
+  const Part over = part_of(values, [&](double value) { return value > most; });
+  if (!over.none()) return {question, Answer::wrong, over.words()};
+  const Part zero = part_of(values, [](double value) { return value == 0; });
+  if (!zero.none() && metric == "syncs_per_token") {
+    return {question, Answer::unknown, zero.words() + ", and a token has to be waited for"};
   }
-  return {question, *value <= most ? Answer::fine : Answer::wrong, fmt::format("{:g}", *value)};
+  return {question, Answer::fine, Part{values, values.size()}.words()};
 }
 
 Check slowest(const Seen& seen) {
@@ -188,29 +219,32 @@ std::vector<Hint> hints_of(const Evidence& evidence, const Bands& bands) {
   std::vector<Hint> hints;
   if (evidence.device == "cpu") return hints;
   for (const auto& [name, band] : bands) {
-    const auto found = later_value(evidence, name);
+    const auto values = later_values(evidence, name);
     const auto metric = unit::find_metric(name);
-    if (!found || !metric) continue;
-    const double value = *found;
-    const std::string count = fmt::format("{:g} {}", value, unit::label(*metric));
-    if (band.high && value > *band.high) {
+    if (values.empty() || !metric) continue;
+    const std::string label = unit::label(*metric);
+    const Part high =
+        part_of(values, [&](double value) { return band.high && value > *band.high; });
+    if (!high.none()) {
       const std::string usual =
           band.good_from && band.good_to
               ? fmt::format("; {:g} to {:g} are usual", *band.good_from, *band.good_to)
               : "";
       hints.push_back(
-          {name, value, fmt::format("{} is high (more than {:g}){}.", count, *band.high, usual)});
-    } else if (band.low && value < *band.low) {
-      const bool none = value == 0 && metric->base == "syncs";
-      const char* why = metric->base == "barriers"
-                            ? "well fused, a small model, work that runs elsewhere, or "
-                              "synchronization that is missing"
-                            : "well fused, a small model, or work that runs elsewhere";
-      hints.push_back(
-          {name, value,
-           none ? count + ": suspicious, for a token has to be waited for."
-                : fmt::format("{} is low (less than {:g}): {}.", count, *band.low, why)});
+          {name, high.most(),
+           fmt::format("{} is high (more than {:g}){}.", high.words(label), *band.high, usual)});
     }
+    const Part low = part_of(values, [&](double value) { return band.low && value < *band.low; });
+    if (low.none()) continue;
+    const bool none = low.least() == 0 && metric->base == "syncs";
+    const char* why = metric->base == "barriers"
+                          ? "well fused, a small model, work that runs elsewhere, or "
+                            "synchronization that is missing"
+                          : "well fused, a small model, or work that runs elsewhere";
+    hints.push_back(
+        {name, low.least(),
+         none ? low.words(label) + ": suspicious, for a token has to be waited for."
+              : fmt::format("{} is low (less than {:g}): {}.", low.words(label), *band.low, why)});
   }
   return hints;
 }

@@ -17,6 +17,7 @@ namespace weir::explain {
 struct Known {
   std::optional<Rational> exact;  // a count that does not vary
   std::vector<double> samples;    // else what runs gave, one number each
+  std::vector<double> tokens{};   // those of each token that `exact` is the mean of, where told
 
   [[nodiscard]] double value() const;  // 0 where nothing is known
 };
@@ -55,7 +56,7 @@ struct Judgement {
   // one number a side, from which nobody could tell it again.
   std::map<std::string, CalledChanged> changed;
   std::vector<verdict::Finding> findings{};  // that it made: it knew the model and the true names
-  std::set<std::string> not_allowed{};  // ops on the CPU that are not allowed there
+  std::set<std::string> not_allowed{};       // ops on the CPU that are not allowed there
 };
 
 struct Evidence {

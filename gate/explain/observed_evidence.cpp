@@ -14,6 +14,7 @@ namespace weir::explain {
 namespace {
 
 using observed::Observed;
+using observed::ObservedBuffer;
 using observed::ObservedOp;
 using observed::Phase;
 
@@ -120,7 +121,11 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
     made.side.works.push_back(std::move(work));
   }
   for (const observed::ObservedCount& count : observed.counts) {
-    if (const auto mean = count.mean()) made.side.metrics[count.metric.name] = {mean, {}};
+    const auto mean = count.mean();
+    if (!mean) continue;
+    Known& known = made.side.metrics[count.metric.name] = {mean, {}};
+    if (count.metric.scope != unit::Scope::per_token) continue;
+    known.tokens.assign(count.values.begin(), count.values.end());
   }
   for (const observed::ObservedTiming& timing : observed.timings) {
     if (!timing.samples.empty()) made.side.metrics[timing.metric.name] = {{}, timing.samples};
@@ -180,19 +185,35 @@ void add_buffers(const Observed& before, const Observed& after, Evidence& eviden
   }
 }
 
+// What the command buffers of each token count; nothing where a step is of several.
+std::vector<double> of_each_step(const Observed& observed,
+                                 std::optional<std::int64_t> ObservedBuffer::*count) {
+  std::map<std::size_t, double> sums;
+  for (const ObservedBuffer& one : observed.buffers) {
+    if (!one.step || *one.step >= observed.steps.size() || !(one.*count)) continue;
+    const observed::ObservedStep& step = observed.steps[*one.step];
+    if (step.phase != Phase::decode) continue;
+    if (step.tokens.value_or(1) != 1) return {};
+    sums[*one.step] += static_cast<double>(*(one.*count));
+  }
+  return collect<double>(sums, [](const auto& sum) { return sum.second; });
+}
+
 // Counts of a token that the document gives by its command buffers alone.
 void add_counts_of_buffers(const Observed& observed, Side& side) {
   using observed::BuffersPerToken;
   const observed::BuffersOfTokens buffers = observed::buffers_per_token(observed);
   if (buffers.labels.empty() || !buffers.whole) return;
-  for (const auto& [name, count] : {std::pair{"dispatches_per_token", &BuffersPerToken::dispatches},
-                                    {"barriers_per_token", &BuffersPerToken::barriers},
-                                    {"syncs_per_token", &BuffersPerToken::syncs}}) {
+  for (const auto& [name, count, each] :
+       {std::tuple{"dispatches_per_token", &BuffersPerToken::dispatches,
+                   &ObservedBuffer::dispatches},
+        {"barriers_per_token", &BuffersPerToken::barriers, &ObservedBuffer::barriers},
+        {"syncs_per_token", &BuffersPerToken::syncs, &ObservedBuffer::syncs}}) {
     std::optional<Rational> sum = Rational(0);
     for (const BuffersPerToken& one : buffers.labels) {
       sum = sum && one.*count ? sum->plus(*(one.*count)) : std::nullopt;
     }
-    if (sum) side.metrics.try_emplace(name, Known{sum, {}});
+    if (sum) side.metrics.try_emplace(name, Known{sum, {}, of_each_step(observed, each)});
   }
 }
 

@@ -258,6 +258,50 @@ TEST(ObservedRuns, CountWhatTheirCommandBuffersSay) {
   EXPECT_EQ(syncs(made).note, "not counted") << "of a part of the buffers";
 }
 
+// Per-token counts in order, from counters and from command buffers: the worst token decides.
+TEST(ObservedRuns, AreCheckedTokenByToken) {
+  using enum Check::Answer;
+  const struct {
+    std::vector<std::int64_t> syncs;
+    Check::Answer answer;
+    const char* note;
+    std::vector<std::string> hints;
+  } cases[] = {
+      {{1, 5}, wrong, "5 in one of 2 tokens", {}},
+      {{5, 1, 7, 4}, wrong, "4 to 7 in 3 of 4 tokens", {}},
+      {{5, 5}, wrong, "5", {}},
+      {{2, 0},
+       unknown,
+       "0 in one of 2 tokens, and a token has to be waited for",
+       {"0 syncs/token in one of 2 tokens: suspicious, for a token has to be waited for."}},
+      {{0, 12, 12},
+       wrong,
+       "12 in 2 of 3 tokens",
+       {"12 syncs/token in 2 of 3 tokens is high (more than 10); 1 to 3 are usual.",
+        "0 syncs/token in one of 3 tokens: suspicious, for a token has to be waited for."}},
+      {{1, 3}, fine, "1 to 3", {}},
+      {{2, 2}, fine, "2", {}},
+  };
+  for (const auto& one : cases) {
+    Observed counters, by_buffers;
+    counters.counts.push_back({*unit::find_metric("syncs_per_token"), one.syncs});
+    for (const std::int64_t syncs : one.syncs) {
+      by_buffers.steps.push_back({"token", Phase::decode, 1, {}});
+      add_buffers(by_buffers, "moe", 1, 0.01);
+      by_buffers.buffers.back().step = by_buffers.steps.size() - 1;
+      by_buffers.buffers.back().syncs = syncs;
+    }
+    for (const Observed& made : {counters, by_buffers}) {
+      const auto why = explain(evidence_of(made, made), nullptr, {default_bands(), {}});
+      EXPECT_EQ(why.checklist.at(1).answer, one.answer) << one.note;
+      EXPECT_EQ(why.checklist.at(1).note, one.note);
+      std::vector<std::string> hints;
+      for (const Hint& hint : why.hints) hints.push_back(hint.text);
+      EXPECT_EQ(hints, one.hints) << one.note;
+    }
+  }
+}
+
 TEST(ObservedRuns, EndSumsOfCallsAtTheLargestNumber) {
   constexpr auto k_most = std::numeric_limits<std::int64_t>::max();
   Observed one;
