@@ -9,6 +9,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/observed/totals.hpp"
+#include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/timeline_document.hpp"
 #include "gate/unit/metric.hpp"

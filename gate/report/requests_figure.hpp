@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "gate/profile/profile.hpp"
+#include "gate/profile/load_picture.hpp"
 
 namespace weir::report {
 
