@@ -70,6 +70,7 @@ class Owners {
     if (leads(*first_)) kernels_ = first_;
   }
 
+  [[nodiscard]] Entry& leader() const { return *first_; }
   // Null: nobody does.
   [[nodiscard]] Entry* of(const std::string& item) const {
     Entry* const* found = look_up(by_item_, item);
@@ -136,7 +137,7 @@ void add_claims(Board& board) {
   if (!board.evidence.code.empty()) claim(owners.of_code(), "kernel_code");
   const bool misplaced = board.evidence.gate->placement == verdict::Outcome::fail;
   if (misplaced || !board.found.cpu_ops.empty()) claim(owners.of("cpu_ops"), "placement");
-  Entry& first = leader_of(board.entries);
+  Entry& first = owners.leader();
   for (Entry& entry : board.entries) {
     if (&entry == &first || !follows(entry, first)) continue;
     std::ranges::move(std::exchange(entry.finding.claims, {}),
