@@ -249,7 +249,7 @@ std::vector<Command*> sent_by(const GraphRun& run, Process& process,
       process.submissions.begin(), process.submissions.end(), run.call.begin,
       [](const Submission& submission, double begin) { return submission.call.begin < begin; });
   for (auto at = first; at != process.submissions.end() && at->call.begin <= run.call.end; ++at) {
-    if (at->thread != run.thread || (at->queue < again.size() && again[at->queue])) continue;
+    if (at->thread != run.thread || !told_once(again, at->queue)) continue;
     for (BufferWork& buffer : at->buffers) {
       for (Command& command : buffer.commands) {
         if (command.kind == Command::Kind::dispatch) out.push_back(&command);

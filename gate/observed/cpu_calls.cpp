@@ -8,7 +8,6 @@
 #include "gate/observed/timeline.hpp"
 
 namespace weir::observed {
-
 namespace {
 
 // A call of a thread, and the row that it is in.
@@ -54,11 +53,8 @@ std::vector<CpuCall> cpu_calls(const Timeline& timeline) {
   };
   for (const Process& process : timeline.processes) {
     const std::vector<bool> again = repeated_queues(process);
-    const auto once = [&](std::optional<std::uint32_t> queue) {
-      return !queue || *queue >= again.size() || !again[*queue];
-    };
     for (const Submission& one : process.submissions) {
-      if (once(one.queue)) add("submit", "submit", one);
+      if (told_once(again, one.queue)) add("submit", "submit", one);
     }
     for (const GraphRun& run : process.graph_runs) {
       const std::size_t nodes =
@@ -68,7 +64,7 @@ std::vector<CpuCall> cpu_calls(const Timeline& timeline) {
       add(std::move(name), "graph", run);
     }
     for (const Wait& wait : process.waits) {
-      if (once(wait.queue)) add(wait.kind, "wait", wait).syncs += wait.sync ? 1 : 0;
+      if (told_once(again, wait.queue)) add(wait.kind, "wait", wait).syncs += wait.sync ? 1 : 0;
     }
     for (const Transfer& moved : process.transfers) {
       add(fmt::format("{} {} \u2192 {}", moved.kind, moved.from, moved.to), "transfer", moved)

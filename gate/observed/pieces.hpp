@@ -28,18 +28,18 @@ inline std::string name_by(const Command& command, By by) {
 }
 
 // Work that is alike, or several that may overlap: "a, b x 2".
-struct Named {
+struct NamedWork {
   std::string name;
   std::uint64_t calls = 0;
 };
-inline Named name_by(const Piece& piece, By by) {
+inline NamedWork name_by(const Piece& piece, By by) {
   if (piece.scope != nullptr) {
     return {fmt::format("{} on {}", piece.scope->op, piece.scope->backend), 1};
   }
   std::map<std::string, std::uint64_t> names;
   for (const Command* command : piece.commands) ++names[name_by(*command, by)];
   if (names.size() == 1) return {names.begin()->first, piece.commands.size()};
-  Named out{"", 1};
+  NamedWork out{"", 1};
   for (const auto& [name, times] : names) {
     out.name += out.name.empty() ? "" : ", ";
     out.name += times == 1 ? name : fmt::format("{} x {}", name, times);
@@ -80,10 +80,6 @@ void each_group(const Process& process, const BufferWork& buffer, const Visit& v
   }
 }
 
-inline bool is_again(const std::vector<bool>& again, std::uint32_t queue) {
-  return queue < again.size() && again[queue];
-}
-
 inline Phase phase_of(const Process& process, std::uint32_t graph) {
   return graph < process.graphs.size()
              ? phase_of_rows(static_cast<std::int64_t>(process.graphs[graph].rows))
@@ -105,11 +101,11 @@ template <class Visit>
 void each_piece(const Process& process, const Visit& visit) {
   const std::vector<bool> again = repeated_queues(process);
   for (const Submission& submission : process.submissions) {
-    if (is_again(again, submission.queue)) continue;
+    if (!told_once(again, submission.queue)) continue;
     for (const BufferWork& buffer : submission.buffers) each_group(process, buffer, visit);
   }
   for (const LoneCommand& lone : process.commands) {
-    if (!is_again(again, lone.queue)) visit(Piece{process, {&lone.command}, nullptr, lone.device});
+    if (told_once(again, lone.queue)) visit(Piece{process, {&lone.command}, nullptr, lone.device});
   }
   for (const OpScope& scope : process.op_scopes) {
     if (scope.place) visit(Piece{process, {}, &scope, scope.call});

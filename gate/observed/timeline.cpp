@@ -41,11 +41,15 @@ std::vector<bool> repeated_queues(const Process& process) {
   return again;
 }
 
+bool told_once(const std::vector<bool>& again, std::optional<std::uint32_t> queue) {
+  return !queue || *queue >= again.size() || !again[*queue];
+}
+
 std::vector<WorkTime> work_times(const Timeline& timeline, By by) {
   std::map<std::pair<bool, std::string>, WorkTime> rows;
   for (const Process& process : timeline.processes) {
     each_counted(process, [&](const Piece& piece) {
-      const Named named = name_by(piece, by);
+      const NamedWork named = name_by(piece, by);
       const bool copy = only_copies(piece);
       WorkTime& row = rows[{copy, named.name}];
       row.name = named.name;
@@ -111,7 +115,7 @@ Coverage coverage(const Timeline& timeline) {
   for (const Process& process : timeline.processes) {
     const std::vector<bool> again = repeated_queues(process);
     for (const Submission& submission : process.submissions) {
-      if (is_again(again, submission.queue)) continue;
+      if (!told_once(again, submission.queue)) continue;
       for (const BufferWork& buffer : submission.buffers) {
         ++result.buffers;
         // What holds no work has nothing to explain.

@@ -151,6 +151,8 @@ struct Process {
 // tell again what the device's own probe saw, and that probe's times are the device's; they stand
 // alone where it saw nothing, or had no times and the marks do.
 [[nodiscard]] std::vector<bool> repeated_queues(const Process& process);
+// Of work of one queue, or of none: whether marks do not tell it again. `again` as above.
+[[nodiscard]] bool told_once(const std::vector<bool>& again, std::optional<std::uint32_t> queue);
 
 // How the dispatches of a device match the nodes of the graphs that sent them (align.cpp).
 struct Alignment {

@@ -17,15 +17,10 @@ namespace {
 using observed::Process;
 using observed::WorkTime;
 
-// Of one queue or none: whether marks do not tell it again.
-bool told_once(const std::vector<bool>& again, std::optional<std::uint32_t> queue) {
-  return !queue || *queue >= again.size() || !again[*queue];
-}
-
 // What it gave to devices: submissions, single commands, or both.
 std::string asked_of(const Process& process) {
   const std::vector<bool> again = observed::repeated_queues(process);
-  const auto once = [&](const auto& one) { return told_once(again, one.queue); };
+  const auto once = [&](const auto& one) { return observed::told_once(again, one.queue); };
   const auto sent = static_cast<std::size_t>(std::ranges::count_if(process.submissions, once));
   const auto alone = static_cast<std::size_t>(std::ranges::count_if(process.commands, once));
   const std::string submissions = plural(sent, "submission");
