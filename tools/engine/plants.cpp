@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "gate/base/find.hpp"
+
 #include "tools/engine/cpu_kernels.hpp"
 
 namespace weir::engine {
@@ -45,31 +47,63 @@ std::string names(bool only_on_cpu) {
   return all;
 }
 
-// A backend as it is: what the faults below are made of.
-class AsItIs : public Backend {
+// A backend with faults in it. Each op says which of them spoil it.
+class Spoilt final : public Backend {
  public:
-  explicit AsItIs(std::unique_ptr<Backend> below) : below_(std::move(below)) {}
+  Spoilt(std::unique_ptr<Backend> below, std::span<const Plant> plants, const Sizes& sizes,
+         Counts& counts)
+      : below_(std::move(below)),
+        plants_(plants.begin(), plants.end()),
+        head_(sizes.head),
+        counts_(counts) {}
 
   std::string name() const override { return below_->name(); }
   std::string device() const override { return below_->device(); }
-  void embed(std::uint32_t token) override { below_->embed(token); }
+  void embed(std::uint32_t token) override {
+    below_->embed(token);
+    op_ended();
+  }
   void rms_norm(Slot in, const Tensor& weights, Slot out) override {
     below_->rms_norm(in, weights, out);
+    op_ended();
   }
   void multiply(Slot in, std::span<const Product> products, Into into) override {
-    below_->multiply(in, products, into);
+    const bool apart = has(Plant::unbatched_qkv) && products.front().out == Slot::query;
+    for (std::size_t i = 0; apart && i < products.size(); ++i) {
+      below_->multiply(in, products.subspan(i, 1), into);
+    }
+    if (!apart) below_->multiply(in, products, into);
+    op_ended();
   }
   void rotate_and_store(std::uint32_t layer, std::uint32_t position) override {
+    if (has(Plant::cpu_split)) split_on_cpu();
     below_->rotate_and_store(layer, position);
+    op_ended();
   }
   void attend(std::uint32_t layer, std::uint32_t position) override {
     below_->attend(layer, position);
+    op_ended();
   }
-  void activate() override { below_->activate(); }
+  void activate() override {
+    activate_somewhere();
+    op_ended();
+  }
   void gate_and_up(Slot in, const Tensor& gate, const Tensor& up) override {
-    below_->gate_and_up(in, gate, up);
+    if (has(Plant::lost_fusion)) {
+      const std::array products{Product{gate, Slot::gate}, Product{up, Slot::up}};
+      below_->multiply(in, products, Into::replace);
+      activate_somewhere();
+    } else {
+      below_->gate_and_up(in, gate, up);
+    }
+    op_ended();
   }
-  void choose(bool share) override { below_->choose(share); }
+  void choose(bool share) override {
+    // A left-over of a debugging session: the device finds the largest by itself.
+    if (has(Plant::extra_copy)) below_->copy_out(Slot::logits);
+    below_->choose(share);
+    op_ended();
+  }
   // What went wrong in an op comes out here, as in any backend.
   Result<void> finish() override {
     Result<void> ended = below_->finish();
@@ -85,8 +119,13 @@ class AsItIs : public Backend {
   void barrier() override { below_->barrier(); }
   Result<void> take_worse_kernels() override { return below_->take_worse_kernels(); }
 
- protected:
-  Backend& below() { return *below_; }
+ private:
+  [[nodiscard]] bool has(Plant plant) const { return holds(plants_, plant); }
+
+  void op_ended() {
+    if (has(Plant::extra_barriers)) below_->barrier();
+  }
+
   // Brings slots to the host and waits for them. false: it failed, and finish() will say so.
   bool bring(std::initializer_list<Slot> slots) {
     for (const Slot slot : slots) below_->copy_out(slot);
@@ -95,117 +134,34 @@ class AsItIs : public Backend {
     return so_far_.has_value();
   }
 
- private:
-  std::unique_ptr<Backend> below_;
-  Result<void> so_far_;  // the first failure since finish()
-};
-
-// As the split of query and gate of a hybrid model was done once. A memcpy is no op of the model's,
-// and so no profiler of ops sees it: the device does, which is waited for in each layer.
-class CpuSplit final : public AsItIs {
- public:
-  CpuSplit(std::unique_ptr<Backend> below, const Sizes& sizes)
-      : AsItIs(std::move(below)), head_(sizes.head) {}
-
-  void rotate_and_store(std::uint32_t layer, std::uint32_t position) override {
-    if (bring({Slot::query})) {
-      const std::vector<float> whole = below().copied(Slot::query);
-      std::vector<float> heads(whole.size());
-      for (std::size_t at = 0; at < whole.size(); at += head_) {
-        std::memcpy(heads.data() + at, whole.data() + at, head_ * sizeof(float));
-      }
-      below().write(Slot::query, heads);
+  // As the split of query and gate of a hybrid model was done once. A memcpy is no op of the
+  // model's, and so no profiler of ops sees it: the device does, which is waited for in each layer.
+  void split_on_cpu() {
+    if (!bring({Slot::query})) return;
+    const std::vector<float> whole = below_->copied(Slot::query);
+    std::vector<float> heads(whole.size());
+    for (std::size_t at = 0; at < whole.size(); at += head_) {
+      std::memcpy(heads.data() + at, whole.data() + at, head_ * sizeof(float));
     }
-    below().rotate_and_store(layer, position);
+    below_->write(Slot::query, heads);
   }
 
- private:
-  std::size_t head_;
-};
-
-// As where a backend lacks a kernel and the engine falls back in silence. It is an op on the CPU
-// that cpu_ops_allowed does not name.
-class OpOnCpu final : public AsItIs {
- public:
-  OpOnCpu(std::unique_ptr<Backend> below, Counts& counts)
-      : AsItIs(std::move(below)), counts_(counts) {}
-
-  void activate() override {
+  // As where a backend lacks a kernel and the engine falls back in silence. It is an op on the CPU
+  // that cpu_ops_allowed does not name.
+  void activate_somewhere() {
+    if (!has(Plant::op_on_cpu)) return below_->activate();
     const Op op(counts_, "SWIGLU", Where::cpu);
     if (!bring({Slot::gate, Slot::up})) return;
-    std::vector<float> gate = below().copied(Slot::gate);
-    silu_times(gate, below().copied(Slot::up));
-    below().write(Slot::gate, gate);
+    std::vector<float> gate = below_->copied(Slot::gate);
+    silu_times(gate, below_->copied(Slot::up));
+    below_->write(Slot::gate, gate);
   }
 
- private:
+  std::unique_ptr<Backend> below_;
+  std::vector<Plant> plants_;
+  std::size_t head_;
   Counts& counts_;
-};
-
-class UnbatchedQkv final : public AsItIs {
- public:
-  using AsItIs::AsItIs;
-  void multiply(Slot in, std::span<const Product> products, Into into) override {
-    if (products.front().out != Slot::query) return below().multiply(in, products, into);
-    for (const Product& product : products) below().multiply(in, {&product, 1}, into);
-  }
-};
-
-class LostFusion final : public AsItIs {
- public:
-  using AsItIs::AsItIs;
-  void gate_and_up(Slot in, const Tensor& gate, const Tensor& up) override {
-    const std::array products{Product{gate, Slot::gate}, Product{up, Slot::up}};
-    below().multiply(in, products, Into::replace);
-    below().activate();
-  }
-};
-
-class ExtraBarriers final : public AsItIs {
- public:
-  using AsItIs::AsItIs;
-  void embed(std::uint32_t token) override {
-    below().embed(token);
-    below().barrier();
-  }
-  void rms_norm(Slot in, const Tensor& weights, Slot out) override {
-    below().rms_norm(in, weights, out);
-    below().barrier();
-  }
-  void multiply(Slot in, std::span<const Product> products, Into into) override {
-    below().multiply(in, products, into);
-    below().barrier();
-  }
-  void rotate_and_store(std::uint32_t layer, std::uint32_t position) override {
-    below().rotate_and_store(layer, position);
-    below().barrier();
-  }
-  void attend(std::uint32_t layer, std::uint32_t position) override {
-    below().attend(layer, position);
-    below().barrier();
-  }
-  void activate() override {
-    below().activate();
-    below().barrier();
-  }
-  void gate_and_up(Slot in, const Tensor& gate, const Tensor& up) override {
-    below().gate_and_up(in, gate, up);
-    below().barrier();
-  }
-  void choose(bool share) override {
-    below().choose(share);
-    below().barrier();
-  }
-};
-
-// A left-over of a debugging session: the device finds the largest by itself.
-class ExtraCopy final : public AsItIs {
- public:
-  using AsItIs::AsItIs;
-  void choose(bool share) override {
-    below().copy_out(Slot::logits);
-    below().choose(share);
-  }
+  Result<void> so_far_;  // the first failure since finish()
 };
 
 }  // namespace
@@ -254,16 +210,9 @@ Result<void> check_plants(std::span<const Plant> plants, const Ground& ground) {
 Result<std::unique_ptr<Backend>> planted(std::unique_ptr<Backend> backend,
                                          std::span<const Plant> plants, const Model& model,
                                          Counts& counts) {
-  const auto wanted = [&](Plant plant) { return std::ranges::find(plants, plant) != plants.end(); };
-  if (wanted(Plant::slow_kernel)) WEIR_CHECK(backend->take_worse_kernels());
-  if (wanted(Plant::cpu_split))
-    backend = std::make_unique<CpuSplit>(std::move(backend), model.sizes);
-  if (wanted(Plant::op_on_cpu)) backend = std::make_unique<OpOnCpu>(std::move(backend), counts);
-  if (wanted(Plant::unbatched_qkv)) backend = std::make_unique<UnbatchedQkv>(std::move(backend));
-  if (wanted(Plant::lost_fusion)) backend = std::make_unique<LostFusion>(std::move(backend));
-  if (wanted(Plant::extra_copy)) backend = std::make_unique<ExtraCopy>(std::move(backend));
-  if (wanted(Plant::extra_barriers)) backend = std::make_unique<ExtraBarriers>(std::move(backend));
-  return backend;
+  if (holds(plants, Plant::slow_kernel)) WEIR_CHECK(backend->take_worse_kernels());
+  if (plants.empty()) return backend;
+  return std::make_unique<Spoilt>(std::move(backend), plants, model.sizes, counts);
 }
 
 }  // namespace weir::engine

@@ -2,7 +2,7 @@
 // in one of the ways in which real engines got slower in silence. What it generates stays the same.
 //
 // A fault stands between the forward pass and the backend and changes what an op does: neither of
-// these knows of it. plants.cpp has one small class for each.
+// these knows of it.
 #pragma once
 
 #include <cstdint>
