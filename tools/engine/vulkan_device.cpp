@@ -7,29 +7,20 @@
 namespace weir::engine {
 namespace {
 
-VkApplicationInfo application() {
-  auto info = vulkan_struct<VkApplicationInfo>(VK_STRUCTURE_TYPE_APPLICATION_INFO);
-  info.pApplicationName = info.pEngineName = "weir-engine";
-  info.apiVersion = VK_API_VERSION_1_1;
-  return info;
+// All that `list` tells: called for their number, then for them.
+template <class T, class List>
+std::vector<T> all_of(const List& list) {
+  std::uint32_t count = 0;
+  list(&count, nullptr);
+  std::vector<T> all(count);
+  list(&count, all.data());
+  all.resize(count);
+  return all;
 }
 
-bool has_debug_utils() {
-  std::uint32_t count = 0;
-  vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> all(count);
-  vkEnumerateInstanceExtensionProperties(nullptr, &count, all.data());
-  return std::ranges::any_of(all, [](const VkExtensionProperties& one) {
-    return std::strcmp(one.extensionName, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) == 0;
-  });
-}
-
-bool has_extension(VkPhysicalDevice device, const char* name) {
-  std::uint32_t count = 0;
-  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, nullptr);
-  std::vector<VkExtensionProperties> all(count);
-  vkEnumerateDeviceExtensionProperties(device, nullptr, &count, all.data());
-  return std::ranges::any_of(all, [&](const VkExtensionProperties& one) {
+template <class List>
+bool has_extension(const char* name, const List& list) {
+  return std::ranges::any_of(all_of<VkExtensionProperties>(list), [&](const auto& one) {
     return std::strcmp(one.extensionName, name) == 0;
   });
 }
@@ -52,45 +43,39 @@ Result<std::unique_ptr<VulkanDevice>> VulkanDevice::open(unsigned index) {
 }
 
 const char* VulkanDevice::type() const {
-  switch (properties_.deviceType) {
-    case VK_PHYSICAL_DEVICE_TYPE_CPU:
-      return "cpu";
-    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
-      return "discrete";
-    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
-      return "integrated";
-    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
-      return "virtual";
-    default:
-      return "other";
-  }
+  constexpr std::array k_types{"other", "integrated", "discrete", "virtual", "cpu"};  // Vulkan's
+  const auto type = static_cast<std::size_t>(properties_.deviceType);
+  return k_types[type < k_types.size() ? type : 0];
 }
 
 Result<void> VulkanDevice::make_instance() {
-  const VkApplicationInfo app = application();
-  names_ = has_debug_utils();
+  constexpr const char* k_name = "weir-engine";
+  const VkApplicationInfo app{
+      VK_STRUCTURE_TYPE_APPLICATION_INFO, nullptr, k_name, 0, k_name, 0, VK_API_VERSION_1_1};
   const char* extension = VK_EXT_DEBUG_UTILS_EXTENSION_NAME;
-  auto info = vulkan_struct<VkInstanceCreateInfo>(VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO);
-  info.pApplicationInfo = &app;
-  info.enabledExtensionCount = names_ ? 1 : 0;
-  info.ppEnabledExtensionNames = &extension;
-  return vulkan_check(vkCreateInstance(&info, nullptr, &instance_), "vkCreateInstance");
+  names_ = has_extension(extension, [](std::uint32_t* count, VkExtensionProperties* all) {
+    vkEnumerateInstanceExtensionProperties(nullptr, count, all);
+  });
+  const std::uint32_t extensions = names_ ? 1 : 0;
+  const VkInstanceCreateInfo info{
+      VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO, nullptr, 0, &app, 0, nullptr, extensions, &extension};
+  return WEIR_VULKAN(vkCreateInstance, &info, nullptr, &instance_);
 }
 
 Result<void> VulkanDevice::pick(unsigned index) {
-  std::uint32_t count = 0;
-  vkEnumeratePhysicalDevices(instance_, &count, nullptr);
-  std::vector<VkPhysicalDevice> devices(count);
-  vkEnumeratePhysicalDevices(instance_, &count, devices.data());
-  if (index >= count) {
-    return fail(Code::io, "vulkan: there is no device {} ({} found)", index, count);
+  const auto devices = all_of<VkPhysicalDevice>([&](std::uint32_t* count, VkPhysicalDevice* all) {
+    vkEnumeratePhysicalDevices(instance_, count, all);
+  });
+  if (index >= devices.size()) {
+    return fail(Code::io, "vulkan: there is no device {} ({} found)", index, devices.size());
   }
   physical_ = devices[index];
   vkGetPhysicalDeviceProperties(physical_, &properties_);
-  vkGetPhysicalDeviceQueueFamilyProperties(physical_, &count, nullptr);
-  std::vector<VkQueueFamilyProperties> families(count);
-  vkGetPhysicalDeviceQueueFamilyProperties(physical_, &count, families.data());
-  for (family_ = 0; family_ < count; ++family_) {
+  const auto families =
+      all_of<VkQueueFamilyProperties>([&](std::uint32_t* count, VkQueueFamilyProperties* all) {
+        vkGetPhysicalDeviceQueueFamilyProperties(physical_, count, all);
+      });
+  for (family_ = 0; family_ < families.size(); ++family_) {
     if ((families[family_].queueFlags & VK_QUEUE_COMPUTE_BIT) == 0) continue;
     stamp_bits_ = families[family_].timestampValidBits;
     return {};
@@ -100,34 +85,28 @@ Result<void> VulkanDevice::pick(unsigned index) {
 
 Result<void> VulkanDevice::make_device() {
   const float priority = 1;
-  auto queue = vulkan_struct<VkDeviceQueueCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO);
-  queue.queueFamilyIndex = family_;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
-  auto info = vulkan_struct<VkDeviceCreateInfo>(VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO);
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
-  clocks_ = has_extension(physical_, VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME);
+  const VkDeviceQueueCreateInfo queue{
+      VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO, nullptr, 0, family_, 1, &priority};
   const char* extension = VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME;
-  info.enabledExtensionCount = clocks_ ? 1 : 0;
-  info.ppEnabledExtensionNames = &extension;
-  WEIR_CHECK(vulkan_check(vkCreateDevice(physical_, &info, nullptr, &device_), "vkCreateDevice"));
+  clocks_ = has_extension(extension, [&](std::uint32_t* count, VkExtensionProperties* all) {
+    vkEnumerateDeviceExtensionProperties(physical_, nullptr, count, all);
+  });
+  const std::uint32_t extensions = clocks_ ? 1 : 0;
+  constexpr auto k_type = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
+  const VkDeviceCreateInfo info{k_type, nullptr, 0,          1,          &queue,
+                                0,      nullptr, extensions, &extension, nullptr};
+  WEIR_CHECK(WEIR_VULKAN(vkCreateDevice, physical_, &info, nullptr, &device_));
   vkGetDeviceQueue(device_, family_, 0, &queue_);
 
-  auto pool = vulkan_struct<VkCommandPoolCreateInfo>(VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO);
-  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-  pool.queueFamilyIndex = family_;
-  WEIR_CHECK(vulkan_check(vkCreateCommandPool(device_, &pool, nullptr, &command_pool_),
-                          "vkCreateCommandPool"));
-  auto commands =
-      vulkan_struct<VkCommandBufferAllocateInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO);
-  commands.commandPool = command_pool_;
-  commands.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  commands.commandBufferCount = 1;
-  WEIR_CHECK(vulkan_check(vkAllocateCommandBuffers(device_, &commands, &commands_),
-                          "vkAllocateCommandBuffers"));
-  const auto fence = vulkan_struct<VkFenceCreateInfo>(VK_STRUCTURE_TYPE_FENCE_CREATE_INFO);
-  return vulkan_check(vkCreateFence(device_, &fence, nullptr, &fence_), "vkCreateFence");
+  const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
+                                     VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, family_};
+  WEIR_CHECK(WEIR_VULKAN(vkCreateCommandPool, device_, &pool, nullptr, &command_pool_));
+  const VkCommandBufferAllocateInfo commands{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+                                             nullptr, command_pool_,
+                                             VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
+  WEIR_CHECK(WEIR_VULKAN(vkAllocateCommandBuffers, device_, &commands, &commands_));
+  const VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, nullptr, 0};
+  return WEIR_VULKAN(vkCreateFence, device_, &fence, nullptr, &fence_);
 }
 
 Result<void> VulkanDevice::make_layouts() {
@@ -135,37 +114,34 @@ Result<void> VulkanDevice::make_layouts() {
   for (std::uint32_t i = 0; i < k_bindings; ++i) {
     bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
   }
-  auto set = vulkan_struct<VkDescriptorSetLayoutCreateInfo>(
-      VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO);
-  set.bindingCount = k_bindings;
-  set.pBindings = bindings.data();
-  WEIR_CHECK(vulkan_check(vkCreateDescriptorSetLayout(device_, &set, nullptr, &set_layout_),
-                          "vkCreateDescriptorSetLayout"));
+  const VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+                                            nullptr, 0, k_bindings, bindings.data()};
+  WEIR_CHECK(WEIR_VULKAN(vkCreateDescriptorSetLayout, device_, &set, nullptr, &set_layout_));
   const VkPushConstantRange push{VK_SHADER_STAGE_COMPUTE_BIT, 0, k_push_bytes};
-  auto info =
-      vulkan_struct<VkPipelineLayoutCreateInfo>(VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO);
-  info.setLayoutCount = 1;
-  info.pSetLayouts = &set_layout_;
-  info.pushConstantRangeCount = 1;
-  info.pPushConstantRanges = &push;
-  return vulkan_check(vkCreatePipelineLayout(device_, &info, nullptr, &layout_),
-                      "vkCreatePipelineLayout");
+  const VkPipelineLayoutCreateInfo info{
+      VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO, nullptr, 0, 1, &set_layout_, 1, &push};
+  return WEIR_VULKAN(vkCreatePipelineLayout, device_, &info, nullptr, &layout_);
 }
 
 Result<Kernel> VulkanDevice::make_kernel(const char* name, std::span<const std::uint32_t> spirv) {
-  auto code = vulkan_struct<VkShaderModuleCreateInfo>(VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO);
-  code.codeSize = spirv.size_bytes();
-  code.pCode = spirv.data();
+  const VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO, nullptr, 0,
+                                      spirv.size_bytes(), spirv.data()};
   VkShaderModule module = VK_NULL_HANDLE;
-  WEIR_CHECK(
-      vulkan_check(vkCreateShaderModule(device_, &code, nullptr, &module), "vkCreateShaderModule"));
-  auto info =
-      vulkan_struct<VkComputePipelineCreateInfo>(VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO);
-  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = module;
-  info.stage.pName = "main";
-  info.layout = layout_;
+  WEIR_CHECK(WEIR_VULKAN(vkCreateShaderModule, device_, &code, nullptr, &module));
+  const VkPipelineShaderStageCreateInfo stage{VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                                              nullptr,
+                                              0,
+                                              VK_SHADER_STAGE_COMPUTE_BIT,
+                                              module,
+                                              "main",
+                                              nullptr};
+  const VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+                                         nullptr,
+                                         0,
+                                         stage,
+                                         layout_,
+                                         VK_NULL_HANDLE,
+                                         0};
   Kernel kernel{name, VK_NULL_HANDLE};
   const VkResult result =
       vkCreateComputePipelines(device_, VK_NULL_HANDLE, 1, &info, nullptr, &kernel.pipeline);
@@ -182,19 +158,16 @@ void VulkanDevice::set_name(VkPipeline pipeline, const char* name) const {
   const auto call = reinterpret_cast<PFN_vkSetDebugUtilsObjectNameEXT>(
       vkGetInstanceProcAddr(instance_, "vkSetDebugUtilsObjectNameEXT"));
   if (call == nullptr) return;
-  auto info = vulkan_struct<VkDebugUtilsObjectNameInfoEXT>(
-      VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT);
-  info.objectType = VK_OBJECT_TYPE_PIPELINE;
-  info.objectHandle = reinterpret_cast<std::uint64_t>(pipeline);
-  info.pObjectName = name;
+  const VkDebugUtilsObjectNameInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
+                                           nullptr, VK_OBJECT_TYPE_PIPELINE,
+                                           reinterpret_cast<std::uint64_t>(pipeline), name};
   call(device_, &info);
 }
 
 VkQueryPool VulkanDevice::make_stamps(std::uint32_t count) {
   if (stamp_bits_ == 0 || stamps_ != VK_NULL_HANDLE) return stamps_;
-  auto info = vulkan_struct<VkQueryPoolCreateInfo>(VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO);
-  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
-  info.queryCount = count;
+  const VkQueryPoolCreateInfo info{
+      VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, count, 0};
   if (vkCreateQueryPool(device_, &info, nullptr, &stamps_) != VK_SUCCESS) stamps_ = VK_NULL_HANDLE;
   return stamps_;
 }
@@ -204,10 +177,10 @@ std::optional<BothClocks> VulkanDevice::both_clocks() const {
   const auto call = reinterpret_cast<PFN_vkGetCalibratedTimestampsEXT>(
       vkGetDeviceProcAddr(device_, "vkGetCalibratedTimestampsEXT"));
   if (call == nullptr) return std::nullopt;
-  std::array<VkCalibratedTimestampInfoEXT, 2> infos{};
-  for (auto& info : infos) info.sType = VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT;
-  infos[0].timeDomain = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
-  infos[1].timeDomain = VK_TIME_DOMAIN_DEVICE_EXT;
+  constexpr auto k_type = VK_STRUCTURE_TYPE_CALIBRATED_TIMESTAMP_INFO_EXT;
+  const std::array infos{
+      VkCalibratedTimestampInfoEXT{k_type, nullptr, VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT},
+      VkCalibratedTimestampInfoEXT{k_type, nullptr, VK_TIME_DOMAIN_DEVICE_EXT}};
   std::array<std::uint64_t, 2> stamps{};
   std::uint64_t apart = 0;
   if (call(device_, 2, infos.data(), stamps.data(), &apart) != VK_SUCCESS) return std::nullopt;

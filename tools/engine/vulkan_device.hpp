@@ -20,14 +20,7 @@ namespace weir::engine {
 
 // Fails unless `result` is VK_SUCCESS.
 [[nodiscard]] Result<void> vulkan_check(VkResult result, const char* call);
-
-// One of Vulkan's structs, all else in it 0.
-template <class T>
-[[nodiscard]] T vulkan_struct(VkStructureType type) {
-  T made{};
-  made.sType = type;
-  return made;
-}
+#define WEIR_VULKAN(call, ...) vulkan_check(call(__VA_ARGS__), #call)
 
 struct Buffer {
   VkBuffer handle = VK_NULL_HANDLE;

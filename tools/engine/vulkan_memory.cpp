@@ -25,52 +25,48 @@ Result<std::uint32_t> VulkanDevice::memory_type(std::uint32_t allowed, Memory wh
 Result<Buffer> VulkanDevice::make_buffer(std::uint64_t bytes, Memory where) {
   Buffer buffer;
   buffer.bytes = std::max<std::uint64_t>(bytes, 4);
-  auto info = vulkan_struct<VkBufferCreateInfo>(VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO);
-  info.size = buffer.bytes;
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-               VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  WEIR_CHECK(
-      vulkan_check(vkCreateBuffer(device_, &info, nullptr, &buffer.handle), "vkCreateBuffer"));
+  constexpr VkBufferUsageFlags k_usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
+                                         VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                         VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  const VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+                                nullptr,
+                                0,
+                                buffer.bytes,
+                                k_usage,
+                                VK_SHARING_MODE_EXCLUSIVE,
+                                0,
+                                nullptr};
+  WEIR_CHECK(WEIR_VULKAN(vkCreateBuffer, device_, &info, nullptr, &buffer.handle));
   buffers_.push_back(buffer.handle);
   VkMemoryRequirements needs{};
   vkGetBufferMemoryRequirements(device_, buffer.handle, &needs);
-  auto allocation = vulkan_struct<VkMemoryAllocateInfo>(VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO);
-  allocation.allocationSize = needs.size;
-  WEIR_TRY(allocation.memoryTypeIndex, memory_type(needs.memoryTypeBits, where));
+  WEIR_TRY(const std::uint32_t type, memory_type(needs.memoryTypeBits, where));
+  const VkMemoryAllocateInfo allocation{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, nullptr, needs.size,
+                                        type};
   VkDeviceMemory memory = VK_NULL_HANDLE;
-  WEIR_CHECK(
-      vulkan_check(vkAllocateMemory(device_, &allocation, nullptr, &memory), "vkAllocateMemory"));
+  WEIR_CHECK(WEIR_VULKAN(vkAllocateMemory, device_, &allocation, nullptr, &memory));
   memories_.push_back(memory);
-  WEIR_CHECK(
-      vulkan_check(vkBindBufferMemory(device_, buffer.handle, memory, 0), "vkBindBufferMemory"));
+  WEIR_CHECK(WEIR_VULKAN(vkBindBufferMemory, device_, buffer.handle, memory, 0));
   if (where == Memory::host) {
-    WEIR_CHECK(vulkan_check(vkMapMemory(device_, memory, 0, VK_WHOLE_SIZE, 0, &buffer.mapped),
-                            "vkMapMemory"));
+    WEIR_CHECK(WEIR_VULKAN(vkMapMemory, device_, memory, 0, VK_WHOLE_SIZE, 0, &buffer.mapped));
   }
   return buffer;
 }
 
 Result<VkDescriptorSet> VulkanDevice::allocate_set() {
-  auto info =
-      vulkan_struct<VkDescriptorSetAllocateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO);
-  info.descriptorSetCount = 1;
-  info.pSetLayouts = &set_layout_;
+  VkDescriptorSetAllocateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO, nullptr,
+                                   VK_NULL_HANDLE, 1, &set_layout_};
   VkDescriptorSet set = VK_NULL_HANDLE;
   if (!set_pools_.empty()) {
     info.descriptorPool = set_pools_.back();
     if (vkAllocateDescriptorSets(device_, &info, &set) == VK_SUCCESS) return set;
   }
   const VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, k_sets_in_pool * k_bindings};
-  auto pool =
-      vulkan_struct<VkDescriptorPoolCreateInfo>(VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO);
-  pool.maxSets = k_sets_in_pool;
-  pool.poolSizeCount = 1;
-  pool.pPoolSizes = &size;
-  WEIR_CHECK(vulkan_check(vkCreateDescriptorPool(device_, &pool, nullptr, &info.descriptorPool),
-                          "vkCreateDescriptorPool"));
+  const VkDescriptorPoolCreateInfo pool{
+      VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, nullptr, 0, k_sets_in_pool, 1, &size};
+  WEIR_CHECK(WEIR_VULKAN(vkCreateDescriptorPool, device_, &pool, nullptr, &info.descriptorPool));
   set_pools_.push_back(info.descriptorPool);
-  WEIR_CHECK(
-      vulkan_check(vkAllocateDescriptorSets(device_, &info, &set), "vkAllocateDescriptorSets"));
+  WEIR_CHECK(WEIR_VULKAN(vkAllocateDescriptorSets, device_, &info, &set));
   return set;
 }
 
@@ -80,12 +76,8 @@ Result<VkDescriptorSet> VulkanDevice::make_set(std::span<const VkBuffer> buffers
   std::array<VkWriteDescriptorSet, k_bindings> writes{};
   for (std::uint32_t i = 0; i < buffers.size(); ++i) {
     infos[i] = {buffers[i], 0, VK_WHOLE_SIZE};
-    writes[i] = vulkan_struct<VkWriteDescriptorSet>(VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET);
-    writes[i].dstSet = set;
-    writes[i].dstBinding = i;
-    writes[i].descriptorCount = 1;
-    writes[i].descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    writes[i].pBufferInfo = &infos[i];
+    writes[i] = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, nullptr, set,       i,      0, 1,
+                 VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,      nullptr, &infos[i], nullptr};
   }
   vkUpdateDescriptorSets(device_, static_cast<std::uint32_t>(buffers.size()), writes.data(), 0,
                          nullptr);

@@ -10,10 +10,9 @@ constexpr std::uint64_t k_update_bytes = 65536;  // vkCmdUpdateBuffer takes no m
 bool VulkanStream::begin() {
   if (!so_far_) return false;
   if (recording_) return true;
-  auto info = vulkan_struct<VkCommandBufferBeginInfo>(VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO);
-  info.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  so_far_ =
-      vulkan_check(vkBeginCommandBuffer(device_.command_buffer(), &info), "vkBeginCommandBuffer");
+  const VkCommandBufferBeginInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
+                                      VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+  so_far_ = WEIR_VULKAN(vkBeginCommandBuffer, device_.command_buffer(), &info);
   recording_ = so_far_.has_value();
   if (recording_) times_.begin(label_);
   return recording_;
@@ -50,11 +49,11 @@ void VulkanStream::dispatch(const Kernel& kernel, std::span<const VkBuffer> buff
 
 void VulkanStream::barrier() {
   if (!begin()) return;
-  auto memory = vulkan_struct<VkMemoryBarrier>(VK_STRUCTURE_TYPE_MEMORY_BARRIER);
-  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
-  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
-                         VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
-                         VK_ACCESS_HOST_READ_BIT;
+  constexpr VkAccessFlags k_written = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  constexpr VkAccessFlags k_read =
+      VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_HOST_READ_BIT;
+  const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, k_written,
+                               k_written | k_read};
   const VkPipelineStageFlags work =
       VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
   vkCmdPipelineBarrier(device_.command_buffer(), work, work | VK_PIPELINE_STAGE_HOST_BIT, 0, 1,
@@ -89,18 +88,16 @@ Result<void> VulkanStream::submit_and_wait() {
   const VkCommandBuffer commands = device_.command_buffer();
   const VkFence fence = device_.fence();
   times_.end();
-  WEIR_CHECK(vulkan_check(vkEndCommandBuffer(commands), "vkEndCommandBuffer"));
-  auto info = vulkan_struct<VkSubmitInfo>(VK_STRUCTURE_TYPE_SUBMIT_INFO);
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &commands;
-  WEIR_CHECK(vulkan_check(vkQueueSubmit(device_.queue(), 1, &info, fence), "vkQueueSubmit"));
+  WEIR_CHECK(WEIR_VULKAN(vkEndCommandBuffer, commands));
+  const VkSubmitInfo info{
+      VK_STRUCTURE_TYPE_SUBMIT_INFO, nullptr, 0, nullptr, nullptr, 1, &commands, 0, nullptr};
+  WEIR_CHECK(WEIR_VULKAN(vkQueueSubmit, device_.queue(), 1, &info, fence));
   counts_.submit(times_.buffer());
   counts_.wait_begins();
-  WEIR_CHECK(vulkan_check(vkWaitForFences(device_.handle(), 1, &fence, VK_TRUE, UINT64_MAX),
-                          "vkWaitForFences"));
+  WEIR_CHECK(WEIR_VULKAN(vkWaitForFences, device_.handle(), 1, &fence, VK_TRUE, UINT64_MAX));
   counts_.wait_ended();
   WEIR_CHECK(times_.read());
-  return vulkan_check(vkResetFences(device_.handle(), 1, &fence), "vkResetFences");
+  return WEIR_VULKAN(vkResetFences, device_.handle(), 1, &fence);
 }
 
 }  // namespace weir::engine

@@ -49,11 +49,9 @@ void VulkanTimes::end() {
 Result<void> VulkanTimes::read() {
   if (!timed_) return {};
   ticks_.resize(used_);
-  WEIR_CHECK(vulkan_check(
-      vkGetQueryPoolResults(device_.handle(), pool_, 0, used_, used_ * sizeof(std::uint64_t),
-                            ticks_.data(), sizeof(std::uint64_t),
-                            VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
-      "vkGetQueryPoolResults"));
+  WEIR_CHECK(WEIR_VULKAN(vkGetQueryPoolResults, device_.handle(), pool_, 0, used_,
+                         used_ * sizeof(std::uint64_t), ticks_.data(), sizeof(std::uint64_t),
+                         VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT));
   if (!tied_) {
     tied_ = true;
     counts_.clock(device_.tick_nanoseconds(), device_.both_clocks());
