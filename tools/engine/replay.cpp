@@ -17,15 +17,11 @@ namespace {
 
 using profile::ReplayNode;
 using profile::ReplayTensor;
+using replay::left_out;
 using replay::Wish;
 
 constexpr float k_value = 0.01F;  // in each slot
 constexpr std::uint32_t k_most = 1U << 30;
-
-template <class... Args>
-auto left_out(fmt::format_string<Args...> format, Args&&... args) {
-  return fail(Code::unavailable, format, std::forward<Args>(args)...);
-}
 
 // A backend for one op: of a model that has the sizes that this op needs, and nothing else.
 class OpWork final : public replay::Work {
@@ -43,22 +39,23 @@ class OpWork final : public replay::Work {
         Tensor{name, info.type, columns, rows, row, std::as_bytes(std::span(*bytes))}));
     return *matrices_.back();
   }
-  Result<void> open(const Sizes& sizes, unsigned threads) {
-    model_.sizes = sizes;
-    model_.frequencies.assign(sizes.head / 2, k_value);
-    WEIR_TRY(backend_, make_cpu_backend(model_, threads, counts_));
+  // REQUIRES: what is public below is set.
+  Result<void> open(unsigned threads) {
+    model.frequencies.assign(model.sizes.head / 2, k_value);
+    WEIR_TRY(backend_, make_cpu_backend(model, threads, counts_));
     for (std::size_t i = 0; i < k_slots; ++i) {
       const auto slot = static_cast<Slot>(i);
-      backend_->write(slot, std::vector<float>(slot_size(slot, sizes), k_value));
+      backend_->write(slot, std::vector<float>(slot_size(slot, model.sizes), k_value));
     }
+    if (before) before(*backend_);
     return {};
   }
 
-  // What is done for copy `i`.
+  Model model;
+  // What is done for copy `i`, and once before any of them.
   std::function<void(Backend&, std::size_t i)> op;
+  std::function<void(Backend&)> before;
   [[nodiscard]] const Tensor& matrix(std::size_t i) const { return *matrices_[i]; }
-  [[nodiscard]] Model& model() { return model_; }
-  [[nodiscard]] Backend& backend() { return *backend_; }
 
   [[nodiscard]] std::int64_t copies() const override { return copies_; }
   [[nodiscard]] bool compute() override {
@@ -70,21 +67,18 @@ class OpWork final : public replay::Work {
   std::int64_t copies_;
   std::vector<std::unique_ptr<std::vector<unsigned char>>> bytes_;
   std::vector<std::unique_ptr<Tensor>> matrices_;
-  Model model_;
   Counts counts_;
   std::unique_ptr<Backend> backend_;
 };
-using Made = Result<std::unique_ptr<replay::Work>>;
+using Made = Result<std::unique_ptr<OpWork>>;
 
 // What a node asks for, with its tensors by slot.
 struct Asked {
   const ReplayNode& node;
   const Wish& wish;
-  unsigned threads;
   std::array<const ReplayTensor*, profile::k_replay_sources + 1> slots{};
 
-  Asked(const ReplayNode& from, const Wish& wished, unsigned with_threads)
-      : node(from), wish(wished), threads(with_threads) {
+  Asked(const ReplayNode& from, const Wish& wished) : node(from), wish(wished) {
     for (const ReplayTensor& one : from.tensors) slots[static_cast<std::size_t>(one.slot)] = &one;
   }
   // REQUIRES: the rule of its op, which says that it is there.
@@ -109,27 +103,25 @@ bool is_vector(const ReplayTensor& tensor) {
 }
 bool is_matrix(const ReplayTensor& tensor) { return tensor.ne[2] == 1 && tensor.ne[3] == 1; }
 
+Made copies_of(const Asked& asked, std::int64_t each, std::int64_t shared) {
+  WEIR_TRY(const std::int64_t copies,
+           replay::copies_of(asked.node.count, each, shared, asked.wish));
+  return std::make_unique<OpWork>(copies);
+}
+
 // Copies with a matrix of slot `slot` for each.
-Result<std::unique_ptr<OpWork>> with_matrices(const Asked& asked, std::size_t slot,
-                                              std::int64_t shared) {
+Made with_matrices(const Asked& asked, std::size_t slot, std::int64_t shared) {
   const ReplayTensor& weights = asked.at(slot);
   const auto* info = model::find_tensor_type(std::string_view(weights.type));
   if (info == nullptr || weights.ne[0] % info->block_values != 0) {
     return left_out("weir-engine knows no rows of {} in {}", weights.ne[0], weights.type);
   }
   const std::int64_t each = weights.ne[0] / info->block_values * info->block_bytes * weights.ne[1];
-  WEIR_TRY(const std::int64_t copies,
-           replay::copies_of(asked.node.count, each, shared, asked.wish));
-  auto work = std::make_unique<OpWork>(copies);
-  for (std::int64_t i = 0; i < copies; ++i) {
+  WEIR_TRY(auto work, copies_of(asked, each, shared));
+  for (std::int64_t i = 0; i < work->copies(); ++i) {
     work->add_matrix(*info, asked.size(slot, 0), asked.size(slot, 1));
   }
   return work;
-}
-
-Result<std::unique_ptr<OpWork>> without_weights(const Asked& asked, std::int64_t shared) {
-  WEIR_TRY(const std::int64_t copies, replay::copies_of(asked.node.count, 0, shared, asked.wish));
-  return std::make_unique<OpWork>(copies);
 }
 
 Made product(const Asked& asked) {
@@ -141,14 +133,13 @@ Made product(const Asked& asked) {
     return left_out("weir-engine multiplies a matrix with one vector of floats");
   }
   WEIR_TRY(auto work, with_matrices(asked, 1, asked.floats(0) + asked.floats(2)));
-  Sizes sizes;
+  Sizes& sizes = work->model.sizes;
   sizes.embedding = asked.size(1, 0);
   sizes.vocabulary = asked.size(1, 1);
   work->op = [from = work.get()](Backend& backend, std::size_t i) {
     const std::array products{Product{from->matrix(i), Slot::logits}};
     backend.multiply(Slot::normed, products, Into::replace);
   };
-  WEIR_CHECK(work->open(sizes, asked.threads));
   return work;
 }
 
@@ -161,13 +152,12 @@ Made row(const Asked& asked) {
     return left_out("weir-engine looks up one row of a matrix");
   }
   WEIR_TRY(auto work, with_matrices(asked, 1, asked.floats(0)));
-  Sizes sizes;
+  Sizes& sizes = work->model.sizes;
   sizes.embedding = asked.size(1, 0);
   work->op = [from = work.get()](Backend& backend, std::size_t i) {
-    from->model().embedding = from->matrix(i);
+    from->model.embedding = from->matrix(i);
     backend.embed(static_cast<std::uint32_t>(i * 7919) % from->matrix(i).rows);
   };
-  WEIR_CHECK(work->open(sizes, asked.threads));
   return work;
 }
 
@@ -175,8 +165,8 @@ Made norm(const Asked& asked) {
   if (!asked.all_f32({0, 1}) || !is_vector(asked.at(1))) {
     return left_out("weir-engine normalizes one vector of floats");
   }
-  WEIR_TRY(auto work, without_weights(asked, 2 * asked.floats(0)));
-  Sizes sizes;
+  WEIR_TRY(auto work, copies_of(asked, 0, 2 * asked.floats(0)));
+  Sizes& sizes = work->model.sizes;
   sizes.embedding = asked.size(1, 0);
   std::memcpy(&sizes.epsilon, asked.node.params.data(), sizeof sizes.epsilon);
   const auto* f32 = model::find_tensor_type("F32");
@@ -184,7 +174,6 @@ Made norm(const Asked& asked) {
   work->op = [&weights](Backend& backend, std::size_t) {
     backend.rms_norm(Slot::state, weights, Slot::normed);
   };
-  WEIR_CHECK(work->open(sizes, asked.threads));
   return work;
 }
 
@@ -193,11 +182,10 @@ Made gated(const Asked& asked) {
       !asked.all_f32({0, 1, 2})) {
     return left_out("weir-engine has SWIGLU of two vectors of floats alone");
   }
-  WEIR_TRY(auto work, without_weights(asked, 2 * asked.floats(0)));
-  Sizes sizes;
+  WEIR_TRY(auto work, copies_of(asked, 0, 2 * asked.floats(0)));
+  Sizes& sizes = work->model.sizes;
   sizes.feed_forward = static_cast<std::uint32_t>(asked.floats(0) / 4);
   work->op = [](Backend& backend, std::size_t) { backend.activate(); };
-  WEIR_CHECK(work->open(sizes, asked.threads));
   return work;
 }
 
@@ -208,14 +196,13 @@ Made rotated(const Asked& asked) {
       asked.node.params[1] != heads.ne[0] || asked.node.params[2] != 0) {
     return left_out("weir-engine turns whole heads of one token, neighbour with neighbour");
   }
-  WEIR_TRY(auto work, without_weights(asked, asked.floats(1)));
-  Sizes sizes;
+  WEIR_TRY(auto work, copies_of(asked, 0, asked.floats(1)));
+  Sizes& sizes = work->model.sizes;
   sizes.layers = 1;
   sizes.context = 1;
   sizes.head = asked.size(1, 0);
   sizes.heads = asked.size(1, 1);  // the queries'; without keys there is nothing to store
   work->op = [](Backend& backend, std::size_t) { backend.rotate_and_store(0, 0); };
-  WEIR_CHECK(work->open(sizes, asked.threads));
   return work;
 }
 
@@ -235,11 +222,9 @@ Made attention(const Asked& asked) {
       static_cast<std::int64_t>(std::ceil(asked.wish.mask_open * static_cast<double>(keys.ne[1])));
   const std::int64_t each = asked.floats(2) + asked.floats(3);
   const std::int64_t shared = asked.floats(0) + asked.floats(1) + query.ne[2] * keys.ne[1] * 4;
-  WEIR_TRY(const std::int64_t copies,
-           replay::copies_of(asked.node.count, each, shared, asked.wish));
-  auto work = std::make_unique<OpWork>(copies);
-  Sizes sizes;
-  sizes.layers = static_cast<std::uint32_t>(copies);  // each with a cache of its own
+  WEIR_TRY(auto work, copies_of(asked, each, shared));
+  Sizes& sizes = work->model.sizes;
+  sizes.layers = static_cast<std::uint32_t>(work->copies());  // each with a cache of its own
   sizes.context = asked.size(2, 1);
   sizes.head = asked.size(1, 0);
   sizes.heads = asked.size(1, 2);
@@ -248,14 +233,16 @@ Made attention(const Asked& asked) {
   work->op = [last](Backend& backend, std::size_t i) {
     backend.attend(static_cast<std::uint32_t>(i), last);
   };
-  WEIR_CHECK(work->open(sizes, asked.threads));
-  for (std::uint32_t layer = 0; layer < sizes.layers; ++layer) {
-    for (std::uint32_t at = 0; at <= last; ++at) work->backend().rotate_and_store(layer, at);
-  }
+  work->before = [layers = sizes.layers, last](Backend& backend) {
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      for (std::uint32_t at = 0; at <= last; ++at) backend.rotate_and_store(layer, at);
+    }
+  };
   return work;
 }
 
-Made make(const ReplayNode& node, const Wish& wish, unsigned threads) {
+Result<std::unique_ptr<replay::Work>> make(const ReplayNode& node, const Wish& wish,
+                                           unsigned threads) {
   static const std::map<std::string, Made (*)(const Asked&)> k_ops{
       {"MUL_MAT", product}, {"GET_ROWS", row}, {"RMS_NORM", norm},
       {"GLU", gated},       {"ROPE", rotated}, {"FLASH_ATTN_EXT", attention},
@@ -273,7 +260,9 @@ Made make(const ReplayNode& node, const Wish& wish, unsigned threads) {
         return left_out("its tensors are too large or empty");
     }
   }
-  return op->second(Asked(node, wish, threads));
+  WEIR_TRY(auto work, op->second(Asked(node, wish)));
+  WEIR_CHECK(work->open(threads));
+  return work;
 }
 
 Result<replay::Opened> open(const replay::ProgramOptions& options, const profile::Replay&) {
