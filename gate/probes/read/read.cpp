@@ -31,6 +31,18 @@ Result<void> check_count(const char* of, std::uint64_t count) {
   return fail(Code::data, "probe file: {} has the impossible count {}", of, count);
 }
 
+// Each entry names one of `list` by its place.
+template <class Entry, class Place, class Named>
+Result<void> check_places(const char* what, const std::vector<Entry>& entries, Place Entry::*place,
+                          const std::vector<Named>& list) {
+  for (const Entry& one : entries) {
+    if (one.*place >= list.size()) {
+      return fail(Code::data, "probe file: {} {} of {}", what, one.*place, list.size());
+    }
+  }
+  return {};
+}
+
 // Goes into file names: nothing else gets through.
 std::string class_of(const weir_probe_device& entry) {
   std::string out = text_of(entry.device_class);
@@ -220,35 +232,16 @@ Result<ProbeFile> read_probe_file(std::string_view bytes) {
   for (std::uint32_t i = 0; i < header.section_count; ++i) {
     WEIR_CHECK(reader.take(header.sections[i]));
   }
-  for (const ProbeQueue& queue : out.queues) {
-    if (queue.device >= out.devices.size()) {
-      return fail(Code::data, "probe file: a queue of device {} of {}", queue.device,
-                  out.devices.size());
-    }
-  }
-  for (const ProbeLaunch& launch : out.launches) {
-    if (launch.kernel >= out.kernels.size()) {
-      return fail(Code::data, "probe file: a launch of kernel {} of {}", launch.kernel,
-                  out.kernels.size());
-    }
-  }
-  for (const ProbeCode& code : out.codes) {
-    if (code.kernel >= out.kernels.size()) {
-      return fail(Code::data, "probe file: code of kernel {} of {}", code.kernel,
-                  out.kernels.size());
-    }
-  }
+  WEIR_CHECK(check_places("a queue of device", out.queues, &ProbeQueue::device, out.devices));
+  WEIR_CHECK(check_places("a launch of kernel", out.launches, &ProbeLaunch::kernel, out.kernels));
+  WEIR_CHECK(check_places("code of kernel", out.codes, &ProbeCode::kernel, out.kernels));
   for (const ProbeOp& op : out.ops) {
     if (op.device >= out.devices.size() || op.graph >= out.graphs.size()) {
       return fail(Code::data, "probe file: an op of device {} of {} in graph {} of {}", op.device,
                   out.devices.size(), op.graph, out.graphs.size());
     }
   }
-  for (const ProbeStep& step : out.steps) {
-    if (step.op >= out.ops.size()) {
-      return fail(Code::data, "probe file: a step of op {} of {}", step.op, out.ops.size());
-    }
-  }
+  WEIR_CHECK(check_places("a step of op", out.steps, &ProbeStep::op, out.ops));
   return std::move(out);
 }
 
