@@ -46,9 +46,7 @@ report::PageFacts facts_of(const Job& job, const ProfilePage& page, std::string 
 
 // Fails with Code::unavailable where the pages are not installed. To be asked before anything runs.
 Result<std::string> page_template(const sys::Files& files) {
-  constexpr std::uint64_t k_most = std::uint64_t{4} << 20;
-  WEIR_TRY(const std::string pages, site::find_pages(files, sys::own_program()));
-  return files.read(sys::join_path(pages, "profile.html"), k_most);
+  return site::read_page(files, sys::own_program(), "profile.html");
 }
 
 report::TimelineDocument page_of(const Job& job, const ProfileOptions& options,

@@ -5,7 +5,9 @@
 #include "gate/flow/redacted.hpp"
 #include "gate/report/annotations.hpp"
 #include "gate/report/terminal.hpp"
+#include "gate/site/site.hpp"
 #include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
 
 namespace weir::flow {
 namespace {
@@ -79,10 +81,12 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
                                const verdict::GateVerdict& judged,
                                const config::Redactor& redactor) {
   verdict::GateVerdict with_code = judged;
+  std::string figures;
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
-    if (wanted.files[i] && report::report_formats()[i].shows_machine_code) {
-      add_machine_code(with_code, job.world);
-    }
+    if (!wanted.files[i] || !report::report_formats()[i].is_page) continue;
+    add_machine_code(with_code, job.world);
+    // Where the pages are not installed, words and tables have to do.
+    figures = site::read_page(job.files(), sys::own_program(), "report.html").value_or("");
   }
   const verdict::GateVerdict verdict = redacted(std::move(with_code), redactor);
   // Without a file nothing is run again, or looked at, by naming one.
@@ -93,7 +97,7 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
   }
   job.answer(verdict_text(job, job.asked.config_text ? on_one_screen(verdict) : verdict, hints));
   WEIR_CHECK(write_json(job, json));
-  const report::ReportAround around{hints, run_url(job)};
+  const report::ReportAround around{hints, run_url(job), figures};
   for (std::size_t i = 0; i < wanted.files.size(); ++i) {
     if (!wanted.files[i]) continue;
     const std::string text = report::report_formats()[i].render(verdict, around);

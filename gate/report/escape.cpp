@@ -180,4 +180,9 @@ std::string xml_text(std::string_view text) {
   return replace_each(clean, k_entities);
 }
 
+std::string script_json(std::string_view json) {
+  static constexpr Replacement k_codes[] = {{'&', "\\u0026"}, {'<', "\\u003c"}, {'>', "\\u003e"}};
+  return replace_each(json, k_codes);
+}
+
 }  // namespace weir::report

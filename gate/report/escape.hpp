@@ -25,4 +25,7 @@ using Replacement = std::pair<char, std::string_view>;
 // Hostile text inside an element or quoted attribute: what XML cannot hold is dropped.
 [[nodiscard]] std::string xml_text(std::string_view text);
 
+// JSON that can stand in a page's script element: nothing in it begins a tag, comment or entity.
+[[nodiscard]] std::string script_json(std::string_view json);
+
 }  // namespace weir::report

@@ -17,10 +17,14 @@ std::string comment(const Document& document, const ReportAround& around) {
   return markdown(document, {k_comment_limit, around.verbs, around.run_url});
 }
 
+std::string html_report(const Document& document, const ReportAround& around) {
+  return html(document, around.figures);
+}
+
 constexpr ReportFormat k_formats[] = {
     {"--markdown", "Write the report as Markdown", comment},
     {"--junit", "Write the report as JUnit XML", of_verdict<junit>},
-    {"--html", "Write the report as one HTML page", of_verdict<html>, true},
+    {"--html", "Write the report as one HTML page", html_report, true},
     {"--openmetrics", "Write the numbers as OpenMetrics text", of_verdict<open_metrics>},
 };
 

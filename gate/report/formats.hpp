@@ -13,6 +13,7 @@ namespace weir::report {
 struct ReportAround {
   Verbs verbs{};                       // commands this build has; no other is named
   std::optional<std::string> run_url;  // https://…: where the run is shown
+  std::string figures{};               // what draws those of a page (html.hpp); "": nothing does
 };
 
 // A file that a gate's report can be written to.
@@ -20,7 +21,7 @@ struct ReportFormat {
   const char* option;  // "--markdown", which takes the file's name
   const char* about;   // the option's help
   std::string (*render)(const Document& document, const ReportAround& around);
-  bool shows_machine_code = false;  // of changed kernels (verdict::OtherCode)
+  bool is_page = false;  // with figures, and machine code of changed kernels (verdict::OtherCode)
 };
 // All of them, in the order of a help text. Another one is a file here and a line of this table.
 [[nodiscard]] std::span<const ReportFormat> report_formats();

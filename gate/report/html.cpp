@@ -8,14 +8,14 @@
 #include <fmt/format.h>
 
 #include "gate/base/find.hpp"
+#include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
+#include "gate/report/figures.hpp"
 #include "gate/report/html_style.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/load_curves.hpp"
 #include "gate/report/ratios.hpp"
-#include "gate/report/requests_figure.hpp"
 
 namespace weir::report {
 namespace {
@@ -119,16 +119,27 @@ std::string table(const Block& block) {
                         fine);
 }
 
-// The ratios of the metrics that pairs have judged, each with its numbers below.
-std::string pictures(const CellDocument& cell) {
+// The data of a figure, in whose place the page's script draws it.
+std::string drawn(const Json& figure) {
+  return fmt::format("<script type=\"application/json\" class=\"figure\">{}</script>\n",
+                     script_json(dump_json(figure)));
+}
+
+std::string figure(const Json& of, const std::vector<std::string>& more = {}) {
+  std::string out = fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}",
+                                xml_text(of["caption"].get<std::string>()), drawn(of),
+                                soft(of["words"].get<std::string>()));
+  for (const std::string& line : more) out += soft(line);
+  return out + "</figure>\n";
+}
+
+// The ratios of the metrics that pairs have judged, and what a server did.
+std::string figures_of(const CellDocument& cell) {
   std::string out;
   for (const MetricRow* row : pictured(cell)) {
-    out +=
-        fmt::format("<figure>\n<figcaption>{}, now against base: {}</figcaption>\n{}",
-                    xml_text(row->words.label), xml_text(row->words.parts()), ratio_svg(*row->of));
-    for (const std::string& line : spread_words(*row->of)) out += soft(line);
-    out += "</figure>\n";
+    out += figure(ratios_figure(*row), spread_words(*row->of));
   }
+  for (const Json& one : served_figures(*cell.of)) out += figure(one);
   return out;
 }
 
@@ -192,8 +203,7 @@ std::string body(const Block& block) {
   out += changes("ops that moved", block, block.ops);
   out += table(block);
   if (block.one()) {
-    out += pictures(block.first()) + requests_figure(cell.latencies, cell.requests) +
-           batches_figure(cell.batches) + server_figures(block.first());
+    out += figures_of(block.first()) + server_figures(block.first());
   }
   std::vector<std::string> where;
   for (const auto fact :
@@ -240,9 +250,23 @@ std::string machine_code(const GateVerdict& gate) {
 }
 
 std::string loads(const GateVerdict& gate) {
-  std::string out;
-  for (const LoadCurve& curve : load_curves(gate)) out += load_figure(curve);
-  return titled("Latency against load", out);
+  const std::vector<LoadedCell> cells = loaded_cells(gate);
+  if (cells.empty()) return "";
+  std::string rows;
+  for (const LoadedCell& cell : cells) {
+    rows += fmt::format("<tr><th scope=\"row\">{}</th>", xml_text(cell_title(cell.of->cell)));
+    for (const MetricVerdict* metric : cell.metrics) {
+      rows += fmt::format(
+          "<td class=\"number\">{}</td>",
+          metric == nullptr ? "not measured" : unit::show(metric->metric, *metric->current));
+    }
+    rows += "</tr>\n";
+  }
+  return titled("Latency against load",
+                drawn(load_figure(cells)) + html_table("latency against load",
+                                                       {"cell", "#TTFT p50", "#p90", "#p99",
+                                                        "#TPOT p50", "#p90", "#p99", "#tok/s"},
+                                                       rows));
 }
 
 std::string section(std::string_view head, std::string_view body) {
@@ -357,14 +381,16 @@ std::string facts(const Document& document) {
 
 }  // namespace
 
-std::string html_page(std::string_view title, std::string_view more_style, std::string_view body) {
-  return fmt::format(
-      "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n"
+std::string html_page(std::string_view title, std::string_view more_style, std::string_view body,
+                      std::string_view figures) {
+  constexpr std::string_view k_no_script =
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-      "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n"
+      "style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n";
+  return fmt::format(
+      "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n{}"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<style>{}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
-      xml_text(title), k_html_style, more_style, body);
+      xml_text(title), figures.empty() ? k_no_script : figures, k_html_style, more_style, body);
 }
 
 std::string html_table(std::string_view label, std::initializer_list<std::string_view> columns,
@@ -382,7 +408,7 @@ std::string html_table(std::string_view label, std::initializer_list<std::string
       rows);
 }
 
-std::string html(const Document& document) {
+std::string html(const Document& document, std::string_view figures) {
   const GateVerdict& gate = document.gate;
   std::string out;
   out += fmt::format("<h1>{} {}</h1>\n", word(gate.verdict), xml_text(document.headline));
@@ -409,7 +435,7 @@ std::string html(const Document& document) {
   out += said("Kernels with other code", document, document.other_code()) + machine_code(gate);
   out += loads(gate) + passed(document);
   out += said("Notes", document, document.notes()) + facts(document);
-  return html_page("weir: " + document.first_line(), "", out);
+  return html_page("weir: " + document.first_line(), "", out, figures);
 }
 
 }  // namespace weir::report

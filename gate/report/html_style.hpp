@@ -7,9 +7,10 @@
 
 namespace weir::report {
 
-// A page of these parts, which needs nothing else: no script runs in it. `title` is any text.
+// A page of these parts, which needs nothing else. `title` is any text. No script runs in it but
+// that of `figures`: gate/web's report.html.
 [[nodiscard]] std::string html_page(std::string_view title, std::string_view more_style,
-                                    std::string_view body);
+                                    std::string_view body, std::string_view figures = "");
 
 // Rows (<tr>…) under their headings, of which those that begin with '#' are of numbers; `label` is
 // any text. Focusable, since it scrolls sideways on a narrow screen.
@@ -59,38 +60,6 @@ ul.changes { list-style: none; display: flex; flex-wrap: wrap; gap: .1rem 1.4rem
   padding: 0; font-variant-numeric: tabular-nums; }
 figure { margin: .8rem 0; max-width: 44rem; }
 figcaption { font-size: .85rem; font-variant-numeric: tabular-nums; margin-bottom: .3rem; }
-svg.ratios { display: block; overflow: visible; }
-svg.ratios text { fill: var(--soft); font: 11px system-ui, sans-serif; stroke: var(--page);
-  stroke-width: 4px; paint-order: stroke; }
-svg.ratios .bar { fill: var(--accent); }
-svg.ratios .beyond { fill: var(--bad); }
-svg.ratios .axis, svg.ratios .zero { stroke: var(--soft); }
-svg.ratios .limit { stroke: var(--text); stroke-width: 2; }
-svg.ratios .tolerated { stroke: var(--text); stroke-dasharray: 3 3; }
-svg.ratios .interval { stroke: var(--text); stroke-width: 2; }
-svg.ratios .estimate { fill: var(--text); }
-figure.load { max-width: none; }
-.panels { display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: 1rem 1.6rem;
-  margin-bottom: .6rem; }
-figure.load th[scope="row"] { white-space: nowrap; }
-svg.load { display: block; overflow: visible; }
-svg.load text { fill: var(--soft); font: 11px system-ui, sans-serif; stroke: var(--page);
-  stroke-width: 4px; paint-order: stroke; }
-svg.load text.head { fill: var(--text); }
-svg.load .axis { stroke: var(--line); }
-svg.load line.p50, svg.load line.p90, svg.load line.p99, svg.load line.rate, svg.load line.now {
-  stroke: var(--accent); stroke-width: 2; }
-svg.load line.base { stroke: var(--soft); stroke-width: 2; }
-svg.load line.p90 { stroke-dasharray: 5 3; }
-svg.load line.p99 { stroke-dasharray: 2 3; }
-svg.requests, svg.batches { display: block; width: 100%; height: 7.5rem; border-bottom: 1px solid var(--line); }
-svg.batches rect { fill: var(--accent); }
-svg.requests path { fill: none; stroke-width: 3px; stroke-linecap: round;
-  vector-effect: non-scaling-stroke; }
-svg.requests .whole { stroke: var(--accent); }
-svg.requests .first { stroke: var(--soft); }
-svg.load circle { fill: var(--accent); }
-svg.load circle.base { fill: var(--soft); }
 details { border-top: 1px solid var(--line); }
 details:last-of-type { border-bottom: 1px solid var(--line); }
 summary { cursor: pointer; padding: .35rem 0; }

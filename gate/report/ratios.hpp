@@ -1,4 +1,5 @@
-// Times that pairs of processes judge: a small picture of the ratios, one line of text or an SVG.
+// Times that pairs of processes judge: a small picture of the ratios as one line of text, and what
+// gate/web draws one of (figures.hpp).
 //
 // The axis is the relative change of the metric (now / base - 1, so a drop is to the left), the
 // bars count pairs. Bars end where a mark stands, so each lies on one side of it: no change, what
@@ -46,10 +47,6 @@ struct Histogram {
 [[nodiscard]] std::string ratio_strip(const verdict::MetricVerdict& metric, std::size_t columns);
 // What its marks mean: "┃ limit −5 %   ╎ tolerated −2.5 %   │ no change".
 [[nodiscard]] std::string strip_legend(const verdict::MetricVerdict& metric);
-
-// The same for a page: one <svg> with a title and a description, as wide as what holds it, coloured
-// by the page's style. "" without a picture.
-[[nodiscard]] std::string ratio_svg(const verdict::MetricVerdict& metric);
 
 // The picture in words: "8 pairs from −14.2 % to −9.8 %; 8 of them beyond the limit of −5 %".
 [[nodiscard]] std::string picture_words(const verdict::MetricVerdict& metric);

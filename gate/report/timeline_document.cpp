@@ -47,12 +47,6 @@ class Varints {
   std::string bytes_;
 };
 
-// JSON that can stand in a script element: nothing in it begins a tag or a comment.
-std::string inert(const Json& json) {
-  static constexpr Replacement k_in_script[] = {{'<', "\\u003c"}};
-  return replace_each(dump_json(json), k_in_script);
-}
-
 Json pairs(const std::vector<std::pair<std::string, std::string>>& all) {
   Json out = Json::array();
   for (const auto& [name, value] : all) {
@@ -130,7 +124,7 @@ std::uint32_t TimelineDocument::detail_index(const PageDetail& detail) {
   Json json = {{"words", pairs(detail.words)}};
   if (detail.bytes != 0) json["bytes"] = detail.bytes;
   if (detail.flops && std::isfinite(*detail.flops)) json["flops"] = *detail.flops;
-  const std::string text = inert(json);
+  const std::string text = script_json(dump_json(json));
   if (const auto* known = look_up(detail_at_, text)) return *known;
   if (details_.size() >= k_most_details) {
     ++details_left_out_;
@@ -227,7 +221,7 @@ std::string TimelineDocument::head(const std::vector<std::size_t>& counts,
     }
     json["counters"].push_back({{"track", one.track}, {"at", at}, {"value", value}});
   }
-  std::string text = inert(json);
+  std::string text = script_json(dump_json(json));
   text.pop_back();  // details are JSON already
   return fmt::format("{},\"details\":[{}]}}", text, fmt::join(details_, ",\n"));
 }

@@ -48,6 +48,12 @@ Result<std::string> find_pages(const sys::Files& files, const std::string& progr
               text::join(looked));
 }
 
+Result<std::string> read_page(const sys::Files& files, const std::string& program,
+                              const std::string& name) {
+  WEIR_TRY(const std::string pages, find_pages(files, program));
+  return files.read(sys::join_path(pages, name), k_largest_page);
+}
+
 Result<SiteWritten> write_site(sys::Files& files, const std::string& pages, const Site& site,
                                const std::string& folder) {
   const std::string index = sys::join_path(folder, "index.html");

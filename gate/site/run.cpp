@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "gate/base/find.hpp"
+#include "gate/report/figures.hpp"
 #include "gate/site/parts.hpp"
 
 namespace weir::site {
@@ -140,13 +141,8 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
   const auto* judged = look_up(index.run_verdicts, run);
   if (judged != nullptr) {
     for (const verdict::CellVerdict& cell : index.verdicts[judged->front()].gate.cells) {
-      if (!cell.latencies.empty() || !cell.batches.empty()) {
-        const auto requests = cell.requests.value_or(0);
-        Json bars = Json::array();
-        for (const profile::BatchBar& bar : cell.batches) {
-          bars.push_back({bar.from_tokens, bar.to_tokens, bar.graphs});
-        }
-        served.push_back({cell.cell.str(), cell.latencies, std::move(bars), requests});
+      if (auto figures = report::served_figures(cell); !figures.empty()) {
+        served.push_back({{"cell", cell.cell.str()}, {"figures", std::move(figures)}});
       }
       for (const verdict::MetricVerdict& one : cell.metrics) {
         const auto at = metric_at.find(history::metric_of(one.metric));

@@ -83,5 +83,8 @@ struct SiteWritten {
 // Where the pages lie, for a program at `program` (absolute): share/weir/web beside it or below the
 // folder above it. Code::unavailable with the places looked at.
 [[nodiscard]] Result<std::string> find_pages(const sys::Files& files, const std::string& program);
+// One of those files, "profile.html". Fails as find_pages() does.
+[[nodiscard]] Result<std::string> read_page(const sys::Files& files, const std::string& program,
+                                            const std::string& name);
 
 }  // namespace weir::site

@@ -1,7 +1,8 @@
-// Which cells of a run make a picture of latency against load.
+// Which cells make a picture of latency against load, and where the marks of pictures of requests lie.
 import {test} from 'node:test';
 import assert from 'node:assert/strict';
 import {hasTick, labelPlaces, loadCurves} from '../../gate/web/src/load_curves.js';
+import {requestPaths} from '../../gate/web/src/requests.js';
 
 const metrics = [
   {name: 'time_to_first_token_seconds', label: 'TTFT', unit: 's'},
@@ -21,6 +22,12 @@ test('those of one prompt at several concurrencies, by rising concurrency', () =
   assert.deepEqual(curves[0].loads.map(([concurrency]) => concurrency), [4, 16]);
   assert.equal(curves[0].loads[0][1].get('output_tokens_per_second'), 300);
   assert.equal(curves[0].loads[1][1].get('output_tokens_per_second'), undefined);
+});
+
+test('threads of a cell part curves, at a concurrency as without', () => {
+  const points = [1, 4].flatMap((load) => ['', '@t2', '@tall'].map((threads) => ['', `s / m / cpu / chat@c${load}${threads}`, 0, load]));
+  assert.deepEqual(loadCurves(metrics, points).map(({cell, loads}) => [cell, loads.length]),
+    [['s / m / cpu / chat', 2], ['s / m / cpu / chat@t2', 2], ['s / m / cpu / chat@tall', 2]]);
 });
 
 test("the base's medians and rates lie next to those of the run, as far as it has the load", () => {
@@ -50,4 +57,19 @@ test('no more than eight concurrencies are named, the last one always', () => {
     assert.deepEqual([...Array(count).keys()].filter((i) => hasTick(i, count)), shown);
   }
   assert.ok([...Array(100).keys()].filter((i) => hasTick(i, 100)).length <= 8);
+});
+
+test('requests are a point each, of end-to-end latency and of the first token', () => {
+  // Ten a second, whose first token comes after 20 ms and whose last after 100; one stalled for a second.
+  const latencies = Array.from({length: 50}, (_, i) => [i * 100_000, 20_000, i === 25 ? 1_000_000 : 100_000]).flat();
+  const {whole, first} = requestPaths(latencies);
+  assert.ok(whole.startsWith('M0.0 90.0h0M20.4 90.0h0'), whole); // a tenth of the height; 1000 / 49 to the right
+  assert.ok(whole.includes('M510.2 0.0h0'), whole);
+  assert.ok(first.startsWith('M0.0 98.0h0'), first);
+});
+
+test('requests of a hostile journal stay within the picture', () => {
+  const {whole, first} = requestPaths(Array.from({length: 25}, () => [-(2 ** 63), 2 ** 63, -1]).flat());
+  assert.equal(whole, 'M0.0 100.0h0'.repeat(25));
+  assert.equal(first, 'M0.0 0.0h0'.repeat(25));
 });

@@ -9,6 +9,8 @@
 #include "gate/flow/accept.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/stored_baselines.hpp"
+#include "gate/sys/paths.hpp"
+#include "gate/sys/process.hpp"
 
 #include "tests/flow/fake_world.hpp"
 
@@ -157,6 +159,26 @@ TEST(Gate, WritesEachReportOfTheTable) {
   EXPECT_THAT(*world.files.read("/out/report--openmetrics", 1 << 20), EndsWith("# EOF\n"));
   EXPECT_THAT(*world.files.read("/out/report--markdown", 1 << 20), HasSubstr("decode"));
   EXPECT_THAT(world.terminal.out, HasSubstr("bench / tiny / cpu"));
+}
+
+TEST(Gate, PutsWhatDrawsFiguresIntoThePageWhereItIsInstalled) {
+  const std::string pages = sys::folder_of(sys::own_program()) + "/share/weir/web/";
+  for (const bool installed : {false, true}) {
+    FakeWorld world(k_timed_yaml);
+    if (installed) {
+      world.files.put(pages + "index.html", "");
+      world.files.put(pages + "report.html", "<script>draw()</script>\n");
+    }
+    GateOptions options;
+    for (std::size_t i = 0; i < report::report_formats().size(); ++i) {
+      if (report::report_formats()[i].is_page) options.files.files[i] = "/out/page";
+    }
+    ASSERT_TRUE(gate(world.job(), options));
+    const std::string page = world.files.read("/out/page", 1 << 24).value();
+    EXPECT_EQ(page.find("draw()") != page.npos, installed);
+    EXPECT_EQ(page.find("Content-Security-Policy") == page.npos, installed)
+        << "what is installed brings its own";
+  }
 }
 
 // A cell that only result files have, next to one of an engine that is started.

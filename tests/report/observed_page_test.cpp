@@ -134,7 +134,8 @@ TEST(PageOfObserved, NeverShowsAPlaceUnlessAsked) {
     EXPECT_EQ(hidden.substr(at, 12), "box17_kernel") << "a word of its own only";
   }
   EXPECT_THAT(hidden, HasSubstr("GPU of (hidden)"));
-  EXPECT_THAT(hidden, HasSubstr("llama-bench -m tiny.gguf -p \\u003c17 bytes> -n 8 --api-key ***"));
+  EXPECT_THAT(hidden,
+              HasSubstr("llama-bench -m tiny.gguf -p \\u003c17 bytes\\u003e -n 8 --api-key ***"));
   EXPECT_THAT(hidden, HasSubstr("[\"n_prompt\",\"16\"]"));
 
   const std::string shown =

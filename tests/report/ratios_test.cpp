@@ -111,7 +111,6 @@ TEST(Ratios, FitTheirColumnsWhateverTheyAre) {
 
 TEST(Ratios, HaveNoPictureWhereNothingEndedOrNothingIsJudged) {
   EXPECT_EQ(ratio_strip(with_ratios(k_rate, {std::nullopt}), 70), "");
-  EXPECT_EQ(ratio_svg(with_ratios(k_rate, {})), "");
   MetricVerdict unlimited = with_ratios(k_rate, {1, 1});
   unlimited.limit = {};
   EXPECT_FALSE(has_picture(unlimited));
@@ -124,15 +123,6 @@ TEST(Ratios, AreToldInWordsToo) {
             "end");
   EXPECT_EQ(strip_legend(metric),
             "\u2503 limit \u22125 %   \u254e tolerated \u22122.5 %   \u2502 no change");
-  EXPECT_THAT(ratio_svg(metric), AllOf(HasSubstr("role=\"img\""), HasSubstr("<title>decode tok/s"),
-                                       HasSubstr("<desc>3 pairs from")));
-}
-
-TEST(Ratios, RedIsForBrokenLimitsAlone) {
-  MetricVerdict metric = with_ratios(k_rate, {0.5, 0.5});
-  EXPECT_THAT(ratio_svg(metric), Not(HasSubstr("\"beyond\"")));
-  metric.verdict = Outcome::fail;
-  EXPECT_THAT(ratio_svg(metric), HasSubstr("\"beyond\""));
 }
 
 TEST(BesideABase, TheLastColumnOfATerminalIsKept) {

@@ -72,6 +72,9 @@ TEST_F(SiteFolder, SaysWhereItLookedForThePages) {
   files_.put("/opt/share/weir/web/index.html", k_index);
   EXPECT_EQ(find_pages(files_, "/opt/bin/weir"), "/opt/share/weir/web");
   EXPECT_EQ(find_pages(files_, "/opt/weir"), "/opt/share/weir/web");
+  files_.put("/opt/share/weir/web/report.html", "<script>");
+  EXPECT_EQ(read_page(files_, "/opt/bin/weir", "report.html"), "<script>");
+  EXPECT_FALSE(read_page(files_, "/opt/bin/weir", "other.html"));
   const auto none = find_pages(files_, "/usr/bin/weir");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().code, Code::unavailable);

@@ -13,6 +13,7 @@ const PANELS = [
   ['time per output token', latency('time_per_output_token')],
   ['output tokens/s', [['rate', 'output_tokens_per_second'], ['base', ofBase('output_tokens_per_second')]]],
 ];
+const LOAD = /^(.+)@c(\d{1,9})((?:@t\w+)?)$/s; // a cell's concurrency
 const drawn = (name) => PANELS.some(([, lines]) => lines.some(([, one]) => one === name));
 const TOP = 22;
 const FLOOR = 104;
@@ -38,16 +39,16 @@ export function loadCurves(metrics, points, bases = []) {
   const groups = new Map(); // cell without its concurrency -> concurrency -> metric's name -> value
   const known = new Map();
   for (const [, cell, place, value] of points) {
-    const parts = /^(.+)@c(\d{1,9})$/.exec(cell);
+    const parts = LOAD.exec(cell);
     const metric = metrics[place];
     if (!parts || !Number.isFinite(value) || !drawn(metric.name)) continue;
     known.set(metric.name, metric);
-    const loads = entryOf(groups, parts[1], () => new Map());
+    const loads = entryOf(groups, parts[1] + parts[3], () => new Map());
     entryOf(loads, Number(parts[2]), () => new Map()).set(metric.name, value);
   }
   for (const [cell, place, value] of bases) {
-    const parts = /^(.+)@c(\d{1,9})$/.exec(cell);
-    const values = parts && groups.get(parts[1])?.get(Number(parts[2]));
+    const parts = LOAD.exec(cell);
+    const values = parts && groups.get(parts[1] + parts[3])?.get(Number(parts[2]));
     const metric = metrics[place];
     if (!values || !Number.isFinite(value) || !drawn(ofBase(metric.name))) continue;
     known.set(ofBase(metric.name), {...metric, label: `${metric.label}, base`});
@@ -59,19 +60,22 @@ export function loadCurves(metrics, points, bases = []) {
 
 export function loadPart(metrics, points, bases) {
   const curves = loadCurves(metrics, points, bases);
-  return curves.length ? [h('h2', {}, 'Latency against load'), curves.map(figure)] : null;
+  return curves.length ? [h('h2', {}, 'Latency against load'), curves.map((curve) => loadFigure(curve, loadTable(curve)))] : null;
 }
 
-function figure(curve) {
+export function loadFigure(curve, ...below) {
   return h('figure', {class: 'load'},
     h('figcaption', {}, `${curve.cell}: against requests at once`),
-    h('div', {class: 'panels'}, PANELS.map(([title, lines]) => panel(curve, title, lines))),
-    pagedTable({caption: `Latency against load of ${curve.cell}`, rows: curve.loads, columns: [
-      {title: 'requests at once', cell: ([concurrency]) => String(concurrency)},
-      ...PANELS.flatMap(([, lines]) => lines).filter(([line, name]) => line !== 'base' && curve.known.has(name)).map(([, name]) => ({
-        title: curve.known.get(name).label, class: 'number', cell: ([, values]) => show(curve.known.get(name), values.get(name)),
-      })),
-    ]}).box);
+    h('div', {class: 'panels'}, PANELS.map(([title, lines]) => panel(curve, title, lines))), below);
+}
+
+function loadTable(curve) {
+  return pagedTable({caption: `Latency against load of ${curve.cell}`, rows: curve.loads, columns: [
+    {title: 'requests at once', cell: ([concurrency]) => String(concurrency)},
+    ...PANELS.flatMap(([, lines]) => lines).filter(([line, name]) => line !== 'base' && curve.known.has(name)).map(([, name]) => ({
+      title: curve.known.get(name).label, class: 'number', cell: ([, values]) => show(curve.known.get(name), values.get(name)),
+    })),
+  ]}).box;
 }
 
 // Places across are shares of the width: the picture fits any screen, its letters keep their size.

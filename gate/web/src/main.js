@@ -1,6 +1,7 @@
 // The pages, and which of them is shown.
 import 'uplot/dist/uPlot.min.css';
 import './style.css';
+import './figures.css';
 import {h, replace} from './dom.js';
 import {load} from './load.js';
 import {read} from './state.js';

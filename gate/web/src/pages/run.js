@@ -1,8 +1,8 @@
 // One run: what the gate said, which kernels changed, all its numbers.
 import {h} from '../dom.js';
+import {pictureOf} from '../figures.js';
 import {load} from '../load.js';
 import {loadPart} from '../load_curves.js';
-import {servedPart} from '../requests.js';
 import {link} from '../state.js';
 import {pagedTable} from '../table.js';
 import {moment, betweenText, show} from '../units.js';
@@ -29,6 +29,12 @@ export async function runPage({overview, state}) {
       {title: 'value', class: 'number', cell: (point) => show(metrics[point[2]], point[3], point[4])},
     ]}).box,
   ]};
+}
+
+// served: of each cell of a server what is known of its requests and batches.
+function servedPart(served) {
+  return served.length ? [h('h2', {}, 'Requests and batches'), served.flatMap(({cell, figures}) => figures.map((figure) => h('figure', {class: 'served'},
+    h('figcaption', {}, `${cell}: ${figure.caption}`), pictureOf(figure), h('p', {class: 'soft'}, figure.words))))] : null;
 }
 
 function verdictPart(overview, verdict, i) {

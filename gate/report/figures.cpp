@@ -1,0 +1,159 @@
+#include "gate/report/figures.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/profile/cell.hpp"
+#include "gate/profile/load_picture.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/report/ratios.hpp"
+#include "gate/unit/metric.hpp"
+
+namespace weir::report {
+namespace {
+
+constexpr std::size_t k_least_requests = 20;
+
+std::string show_microseconds(std::int64_t microseconds) {
+  return unit::show(*unit::find_metric("end_to_end_latency_seconds"),
+                    static_cast<double>(microseconds) / 1e6);
+}
+
+Json requests_figure(const CellVerdict& cell) {
+  const auto count =
+      static_cast<std::int64_t>(cell.latencies.size() / profile::k_latencies_of_request);
+  std::int64_t last = 0, most = 0;
+  for (std::size_t i = 0; i + 2 < cell.latencies.size(); i += profile::k_latencies_of_request) {
+    last = std::max(last, cell.latencies[i]);
+    most = std::max(most, cell.latencies[i + 2]);
+  }
+  const bool chosen = cell.requests.value_or(0) > count;
+  return {{"kind", "requests"},
+          {"title", "latency of each request"},
+          {"caption",
+           fmt::format("requests of the last timed run, from 0 to {}: end-to-end latency, and "
+                       "below it time to first token",
+                       show_microseconds(most))},
+          {"words",
+           fmt::format("{}{} requests over {}{}; end-to-end latency up to {}", count,
+                       chosen ? fmt::format(" of {}", *cell.requests) : "", show_microseconds(last),
+                       chosen ? ": the fastest and slowest of every few (stalls look "
+                                "more frequent than they are)"
+                              : "",
+                       show_microseconds(most))},
+          {"latencies", cell.latencies}};
+}
+
+Json batches_figure(const CellVerdict& cell) {
+  const auto words = [](const profile::BatchBar& bar) {
+    return bar.from_tokens == bar.to_tokens
+               ? fmt::format("{}: {}", bar.from_tokens, bar.graphs)
+               : fmt::format("{} to {}: {}", bar.from_tokens, bar.to_tokens, bar.graphs);
+  };
+  return {{"kind", "batches"},
+          {"title", "graphs by tokens"},
+          {"caption",
+           "graphs of the last counted run, by how many tokens each computes at once (prompts, and "
+           "one of each request that generates)"},
+          {"words",
+           text::join(collect<std::string>(cell.batches, words), " \u00b7 ") + " (tokens: graphs)"},
+          {"bars", collect<Json>(cell.batches, [](const profile::BatchBar& bar) {
+             return Json{bar.from_tokens, bar.to_tokens, bar.graphs};
+           })}};
+}
+
+constexpr std::array<const char*, 7> k_load_metrics = {
+    "time_to_first_token_seconds",       "time_to_first_token_p90_seconds",
+    "time_to_first_token_p99_seconds",   "time_per_output_token_seconds",
+    "time_per_output_token_p90_seconds", "time_per_output_token_p99_seconds",
+    "output_tokens_per_second"};
+
+LoadedCell loaded(const CellVerdict& cell) {
+  LoadedCell out{&cell, {}};
+  for (std::size_t at = 0; at < k_load_metrics.size(); ++at) {
+    out.metrics.at(at) = first_of(cell.metrics, [&](const MetricVerdict& one) {
+      return one.current && one.metric.name == k_load_metrics.at(at);
+    });
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Json> served_figures(const CellVerdict& cell) {
+  std::vector<Json> out;
+  if (cell.latencies.size() >= k_least_requests * profile::k_latencies_of_request) {
+    out.push_back(requests_figure(cell));
+  }
+  if (!cell.batches.empty()) out.push_back(batches_figure(cell));
+  return out;
+}
+
+Json ratios_figure(const MetricRow& row) {
+  const MetricVerdict& metric = *row.of;
+  const Histogram all = histogram(metric, 60);
+  return {{"kind", "ratios"},
+          {"title", row.words.label + ": now against base, pair by pair"},
+          {"caption", fmt::format("{}, now against base: {}", row.words.label, row.words.parts())},
+          {"words", picture_words(metric)},
+          {"bars", collect<Json>(all.bars,
+                                 [](const Histogram::Bar& bar) {
+                                   return Json{bar.from, bar.to, bar.pairs};
+                                 })},
+          {"limit", optional_to_json(all.limit)},
+          {"tolerated", optional_to_json(all.tolerated)},
+          {"change", optional_to_json(metric.change)},
+          {"low", optional_to_json(metric.low)},
+          {"high", optional_to_json(metric.high)},
+          {"below", all.below},
+          {"above", all.above},
+          {"failed", metric.verdict == Outcome::fail}};
+}
+
+std::vector<LoadedCell> loaded_cells(const verdict::GateVerdict& gate) {
+  std::map<profile::CellKey, std::vector<LoadedCell>> prompts;
+  for (const CellVerdict& cell : gate.cells) {
+    const LoadedCell one = loaded(cell);
+    const bool has_latency = one.metrics[0] != nullptr || one.metrics[3] != nullptr;
+    if (!cell.cell.concurrency || !has_latency) continue;
+    profile::CellKey prompt = cell.cell;
+    prompt.concurrency.reset();
+    prompts[prompt].push_back(one);
+  }
+  std::vector<LoadedCell> out;
+  for (auto& [prompt, cells] : prompts) {
+    if (cells.size() < 2) continue;
+    std::ranges::sort(cells, {}, [](const LoadedCell& one) { return *one.of->cell.concurrency; });
+    out.insert(out.end(), cells.begin(), cells.end());
+  }
+  return out;
+}
+
+Json load_figure(const std::vector<LoadedCell>& cells) {
+  Json metrics = Json::array(), points = Json::array(), bases = Json::array();
+  for (const char* name : k_load_metrics) {
+    metrics.push_back({{"name", name}, {"unit", unit::to_string(unit::find_metric(name)->unit)}});
+  }
+  for (const LoadedCell& cell : cells) {
+    const std::string title = cell_title(cell.of->cell);
+    for (std::size_t at = 0; at < cell.metrics.size(); ++at) {
+      const MetricVerdict* metric = cell.metrics.at(at);
+      if (metric == nullptr) continue;
+      points.push_back({nullptr, title, at, *metric->current});
+      if (metric->baseline) bases.push_back({title, at, *metric->baseline});
+    }
+  }
+  return {{"kind", "load"},
+          {"metrics", std::move(metrics)},
+          {"points", std::move(points)},
+          {"bases", std::move(bases)}};
+}
+
+}  // namespace weir::report

@@ -1,0 +1,9 @@
+// Draws the figures of a gate's page, each in place of its data (gate/report/html.cpp). Words and tables stand there anyway.
+import '../figures.css';
+import {pictureOf} from '../figures.js';
+
+addEventListener('DOMContentLoaded', () => {
+  for (const data of document.querySelectorAll('script.figure')) {
+    data.replaceWith(...[pictureOf(JSON.parse(data.textContent))].flat());
+  }
+});
