@@ -22,10 +22,21 @@ Entry& leader_of(std::vector<Entry>& entries) {
   return found == nullptr ? entries.front() : *found;
 }
 
+bool owns_kernels(const Entry& entry) {
+  return std::ranges::any_of(entry.items,
+                             [](const auto& item) { return item.starts_with("kernel "); });
+}
+
+// Kernels that stayed on the device run more often: that follows from no work that left it.
+bool is_apart(const Entry& entry, const Entry& first) {
+  return first.finding.kind == kind::work_moved_to_cpu &&
+         entry.finding.kind == kind::batching_lost && owns_kernels(entry);
+}
+
 // What goes behind all causes is the outcome of the first.
 bool follows(const Entry& entry, const Entry& first) {
   constexpr std::array k_own = {kind::threads_changed, kind::served_changed};
-  if (entry.finding.also) return false;
+  if (entry.finding.also || is_apart(entry, first)) return false;
   return entry.rank >= 2 || (leads(first) && !holds(k_own, entry.finding.kind));
 }
 
@@ -61,13 +72,19 @@ class Owners {
  public:
   explicit Owners(Board& board) : board_(board), first_(&leader_of(board.entries)) {
     for (Entry& entry : board.entries) {
-      for (const std::string& item : entry.items) {
-        by_item_[item] = &entry;
-        if (kernels_ == nullptr && item.starts_with("kernel ")) kernels_ = &entry;
-      }
+      for (const std::string& item : entry.items) by_item_[item] = &entry;
+      if (kernels_ == nullptr && owns_kernels(entry)) kernels_ = &entry;
     }
-    for (const std::string& item : board.followed) by_item_.try_emplace(item, first_);
     if (leads(*first_)) kernels_ = first_;
+    for (Entry& entry : board.entries) {
+      if (is_apart(entry, *first_)) kernels_ = &entry;
+    }
+    own_counts_of_kernels();
+    for (const std::string& item : board.followed) {
+      // Barriers stand between dispatches.
+      Entry* dispatches = item == "barriers" ? look_up(by_item_, "dispatches", nullptr) : nullptr;
+      by_item_.try_emplace(item, dispatches != nullptr ? dispatches : first_);
+    }
   }
 
   [[nodiscard]] Entry& leader() const { return *first_; }
@@ -93,6 +110,22 @@ class Owners {
   }
 
  private:
+  // Dispatches go with the kernels that make up most of their change.
+  void own_counts_of_kernels() {
+    const char* base = "dispatches";
+    const double change = board_.found.count(base).value();
+    std::map<const Entry*, double> shares;  // in the direction of the change
+    for (const Move& kernel : board_.found.kernels) {
+      const Entry* owner = look_up(by_item_, "kernel " + kernel.name, nullptr);
+      shares[owner] += kernel.delta().value() * (change < 0 ? -1 : 1);
+    }
+    const Entry* known = look_up(by_item_, base, nullptr);
+    if (known == nullptr || look_up(shares, known, 0) >= 0) return;
+    const auto share = [&](const Entry& entry) { return look_up(shares, &entry, 0); };
+    const auto most = std::ranges::max_element(board_.entries, {}, share);
+    if (share(*most) > 0) by_item_[base] = &*most;
+  }
+
   [[nodiscard]] Entry* of_work(const std::string& name) const {
     if (name.find("_calls:") == std::string::npos) return of_code();
     return kernels_ != nullptr ? kernels_ : of("cpu_ops");

@@ -68,6 +68,54 @@ void add_works(Board& board, Moves moves, bool added) {
   board.add(std::move(finding), units_of(moves));
 }
 
+// Products that `moves` do run in more dispatches, or in fewer; `amount` says how many where no
+// count does.
+void add_batching(Board& board, Finding finding, const Moves& moves, const Amount& amount) {
+  // A sum of dispatches that holds other changes too says nothing of this one.
+  const Rational dispatches = board.found.count("dispatches");
+  const bool sole = dispatches == k_none || dispatches == sum_of(moves);
+  std::vector<Amount> amounts;
+  if (sole) amounts = amounts_of(board, {"dispatches", "barriers"});
+  if (amounts.empty()) amounts.push_back(amount);
+  arithmetic(board, amounts, finding);
+  if (finding.kind == kind::batching_lost) {
+    finding.cause =
+        "matrix multiplications that ran together now run one by one, or some run twice.";
+    finding.look_at =
+        "where matmuls of the same input are joined: query, key and value; gate and up.";
+  }
+  name_ops(moves, finding);
+  board.take("dispatches");
+  board.add(std::move(finding), size_of(sum_of(moves)));
+}
+
+// Large kernels of one kind all gave way to others of it, and these run more often: other kernels
+// do the work, and do it in more pieces. That is two changes.
+void add_replaced_in_pieces(Board& board) {
+  const Open open(board);
+  for (const auto& [words, moves] : by_work(joined(open.up, open.down))) {
+    const bool all_others = std::ranges::all_of(moves, [](const Move* move) {
+      return (move->before == k_none) != (move->after == k_none);
+    });
+    const bool any_gone = !moves.back()->up();
+    if (!all_others || !any_gone || is_small(moves.front()) || is_nameless(moves.front()) ||
+        sum_of(moves) < Rational(2)) {
+      continue;
+    }
+    add_variants(board, {moves});
+    Rational before, after;
+    for (const Move* move : moves) {
+      before = before.plus(move->before).value_or(before);
+      after = after.plus(move->after).value_or(after);
+    }
+    const std::string work = safe(moves.front()->work());
+    Finding finding = board.about(kind::batching_lost, "dispatches");
+    finding.headline = fmt::format("Batching lost: {} runs {}, before {}.", work,
+                                   times_words(after, board.evidence.scope), before.str());
+    add_batching(board, std::move(finding), moves, {work, sum_of(moves)});
+  }
+}
+
 }  // namespace
 
 void find_kernels(Board& board) {
@@ -100,6 +148,7 @@ void find_kernels(Board& board) {
     open.leave_out([&](const Move* move) { return copies_instead(board, move); });
     find_fusion(board, open, dispatches > k_none, FusionBy::number);
   }
+  add_replaced_in_pieces(board);
   std::ranges::move(switched, std::back_inserter(small));
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small), dispatches == k_none ? 1 : 2);
@@ -117,7 +166,6 @@ void find_kernels(Board& board) {
 // known to be the same: work may be gone, or be done elsewhere.
 void find_pieces(Board& board) {
   Moves moves;  // the largest first, as differences are
-  double units = 0;
   for (const Move& move : board.found.kernels) {
     if (!board.free(move)) continue;
     // One more alone may be anything, and so may what has no name.
@@ -127,7 +175,6 @@ void find_pieces(Board& board) {
       return;
     }
     moves.push_back(&move);
-    units += size_of(move.delta());
   }
   if (moves.empty()) return;
   const Move& first = *moves.front();
@@ -139,23 +186,12 @@ void find_pieces(Board& board) {
                                  safe(first.work()), times_words(first.after, board.evidence.scope),
                                  first.before.str(), lost ? "is gone" : "came");
   finding.lines.push_back(move_words(moves, 6));
-  std::vector<Amount> amounts = amounts_of(board, {"dispatches", "barriers"});
-  if (amounts.empty()) amounts.push_back({safe(first.name), first.delta()});
-  arithmetic(board, amounts, finding);
-  if (lost) {
-    finding.cause =
-        "matrix multiplications that ran together now run one by one, or some run twice.";
-    finding.look_at =
-        "where matmuls of the same input are joined: query, key and value; gate and up.";
-  }
   if (seems) {
     finding.look_at =
         "whether the work is gone, or the CPU does it: a probe that sees ops can tell.";
   }
-  name_ops(moves, finding);
   board.take(moves);
-  board.take("dispatches");
-  board.add(std::move(finding), units);
+  add_batching(board, std::move(finding), moves, {safe(first.name), first.delta()});
 }
 
 }  // namespace weir::explain

@@ -244,16 +244,19 @@ std::string headline(const Moved& moved, unit::Scope scope) {
       more > 0 ? fmt::format(" and {} more kind{}", more, more == 1 ? "" : "s") : "");
 }
 
-// What the move changed: ops by name, then counts.
-std::vector<Amount> amounts_moved(const Board& board, const Moved& moved) {
+// What the move changed: ops by name, then counts. `kernels` went along; where others more than
+// make up for these, the sum of dispatches tells nothing of the move.
+std::vector<Amount> amounts_moved(const Board& board, const Moved& moved, const Moves& kernels) {
   std::vector<Amount> amounts = amounts_of(board, {"cpu_ops"});
   for (const Move* op : moved.ops) {
     if (amounts.size() >= 5) break;
     amounts.push_back({safe(op->name) + " on the CPU", op->delta()});
   }
   if (moved.ops.size() == 1 && amounts.size() == 2) amounts.erase(amounts.begin());
-  std::ranges::move(amounts_of(board, {"syncs", "splits", "copies", "dispatches"}),
-                    std::back_inserter(amounts));
+  std::vector<std::string> bases = {"syncs", "splits", "copies"};
+  const double went = sum_of(kernels).value(), sum = board.found.count("dispatches").value();
+  if (went * sum >= 0) bases.emplace_back("dispatches");
+  std::ranges::move(amounts_of(board, bases), std::back_inserter(amounts));
   return amounts;
 }
 
@@ -273,10 +276,10 @@ void find_moved(Board& board) {
                                                         : "syncs");
   finding.headline = headline(*moved, board.evidence.scope);
   if (!moved->evidence.empty()) finding.lines.push_back(moved->evidence);
-  arithmetic(board, amounts_moved(board, *moved), finding);
+  const Moves kernels = went_along(board.found.kernels, to_cpu);
+  arithmetic(board, amounts_moved(board, *moved, kernels), finding);
   for (const Move* op : moved->ops) finding.ops.push_back(op->name);
   finding.ops.insert(finding.ops.end(), moved->named.begin(), moved->named.end());
-  const Moves kernels = went_along(board.found.kernels, to_cpu);
   if (!kernels.empty()) {
     finding.lines.push_back(
         fmt::format("{} the device: {}", to_cpu ? "Gone from" : "New on", move_words(kernels)));

@@ -1,4 +1,7 @@
 // Which judgements of a cell follow from which finding.
+#include <algorithm>
+#include <map>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -78,6 +81,83 @@ TEST(Claims, TwoChangesClaimTheirOwnAndTheRateIsOfTheFirst) {
   EXPECT_THAT(fusion.claims, testing::Not(Contains("syncs_per_token")));
   EXPECT_THAT(sync.claims, Contains("syncs_per_token"));
   EXPECT_THAT(findings.front().claims, Contains("decode_tokens_per_second"));
+}
+
+// The reference engine's injected regressions, of a model of 6 layers (tests/e2e/planted_test.cpp
+// has what each changes alone): query, key and value are two dispatches more in each layer.
+TEST(Claims, TwoInjectedRegressionsClaimEachTheirOwn) {
+  struct Case {
+    const char* what;
+    JudgedCell cell;
+    std::map<std::string, std::vector<std::string>> claims;  // by kind
+  };
+  const Case cases[] = {
+      {"slow-kernel, unbatched-qkv",
+       JudgedCell("vulkan")
+           .count("dispatches_per_token", 69, 81)
+           .count("barriers_per_token", 69, 81)
+           .kernel("multiply_q8_0", 25, 0)
+           .kernel("multiply_q8_0_serial", 0, 37),
+       {{"variant_changed", {"kernels"}},
+        {"batching_lost", {"barriers_per_token", "dispatches_per_token"}}}},
+      {"the same of two types, one of them for the logits alone",
+       JudgedCell("vulkan")
+           .count("dispatches_per_token", 69, 81)
+           .count("barriers_per_token", 69, 81)
+           .kernel("multiply_q4_0", 24, 0)
+           .kernel("multiply_f16", 1, 0)
+           .kernel("multiply_q4_0_serial", 0, 36)
+           .kernel("multiply_f16_serial", 0, 1),
+       {{"variant_changed", {"kernels"}},
+        {"batching_lost", {"barriers_per_token", "dispatches_per_token"}}}},
+      {"op-on-cpu, unbatched-qkv: 6 dispatches are gone and 12 are new",
+       JudgedCell("vulkan")
+           .count("dispatches_per_token", 69, 75)
+           .count("barriers_per_token", 69, 93)
+           .count("syncs_per_token", 1, 7)
+           .count("copies_per_token", 1, 19)
+           .count("cpu_ops_per_token", 1, 7)
+           .kernel("activate", 6, 0)
+           .kernel("multiply_q8_0", 25, 37)
+           .op("SWIGLU", 0, 6),
+       {{"work_moved_to_cpu",
+         {"barriers_per_token", "copies_per_token", "cpu_ops_per_token", "placement",
+          "syncs_per_token"}},
+        {"batching_lost", {"dispatches_per_token", "kernels"}}}},
+      {"more is gone from the device than came",
+       JudgedCell("vulkan")
+           .count("dispatches_per_token", 69, 65)
+           .count("syncs_per_token", 1, 7)
+           .kernel("activate", 6, 0)
+           .kernel("multiply_q8_0", 25, 27)
+           .op("SWIGLU", 0, 6),
+       {{"work_moved_to_cpu", {"dispatches_per_token", "placement", "syncs_per_token"}},
+        {"batching_lost", {"kernels"}}}},
+  };
+  for (const Case& one : cases) {
+    std::map<std::string, std::vector<std::string>> claims;
+    for (Finding& finding : explained(one.cell.verdict)) {
+      if (finding.claims.empty()) continue;
+      std::ranges::sort(finding.claims);
+      claims[finding.kind] = finding.claims;
+    }
+    EXPECT_EQ(claims, one.claims) << one.what;
+  }
+}
+
+// Beside it dispatches would say that work came to the device.
+TEST(Claims, WorkThatMovedDoesNotTellOfDispatchesThatOtherKernelsMade) {
+  JudgedCell cell("vulkan");
+  cell.count("dispatches_per_token", 69, 75)
+      .count("syncs_per_token", 1, 7)
+      .kernel("activate", 6, 0)
+      .kernel("multiply_q8_0", 25, 37)
+      .op("SWIGLU", 0, 6);
+  const auto findings = explained(cell.verdict);
+  const Finding& moved = of_kind(findings, "work_moved_to_cpu");
+  EXPECT_THAT(moved.text(), testing::HasSubstr("+6 syncs"));
+  EXPECT_THAT(moved.text(), testing::Not(testing::HasSubstr("dispatches")));
+  EXPECT_THAT(of_kind(findings, "batching_lost").text(), testing::HasSubstr("+12 multiply_q8_0"));
 }
 
 TEST(Claims, ARateThatFellIsNotClaimedByWorkThatIsGone) {
