@@ -110,9 +110,10 @@ class Owners {
   }
 
  private:
-  // Dispatches go with the kernels that make up most of their change.
+  // Dispatches go with the kernels that make up most of their change; on the CPU its ops are such.
   void own_counts_of_kernels() {
-    const char* base = "dispatches";
+    const bool cpu = board_.evidence.device == "cpu";
+    const char* base = cpu ? "cpu_ops" : "dispatches";
     const double change = board_.found.count(base).value();
     std::map<const Entry*, double> shares;  // in the direction of the change
     for (const Move& kernel : board_.found.kernels) {
@@ -120,7 +121,8 @@ class Owners {
       shares[owner] += kernel.delta().value() * (change < 0 ? -1 : 1);
     }
     const Entry* known = look_up(by_item_, base, nullptr);
-    if (known == nullptr || look_up(shares, known, 0) >= 0) return;
+    const bool contradicted = known != nullptr && look_up(shares, known, 0) < 0;
+    if (change == 0 || (cpu ? known != nullptr : !contradicted)) return;
     const auto share = [&](const Entry& entry) { return look_up(shares, &entry, 0); };
     const auto most = std::ranges::max_element(board_.entries, {}, share);
     if (share(*most) > 0) by_item_[base] = &*most;

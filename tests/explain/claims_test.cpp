@@ -160,6 +160,28 @@ TEST(Claims, WorkThatMovedDoesNotTellOfDispatchesThatOtherKernelsMade) {
   EXPECT_THAT(of_kind(findings, "batching_lost").text(), testing::HasSubstr("+12 multiply_q8_0"));
 }
 
+// A device's dispatches are a CPU's ops.
+TEST(Claims, OnACpuTheFindingOfItsOpsClaimsHowManyThereAre) {
+  struct Case {
+    const char* kind;
+    JudgedCell cell;
+  };
+  const Case cases[] = {
+      {"batching_lost",
+       JudgedCell("cpu").count("cpu_ops_per_token", 69, 81).kernel("MUL_MAT", 25, 37)},
+      {"fusion_lost", JudgedCell("cpu")
+                          .count("cpu_ops_per_token", 57, 63)
+                          .kernel("GATE_UP", 6, 0)
+                          .kernel("MUL_MAT", 19, 25)
+                          .kernel("SWIGLU", 0, 6)},
+  };
+  for (const Case& one : cases) {
+    EXPECT_THAT(of_kind(explained(one.cell.verdict), one.kind).claims,
+                UnorderedElementsAre("cpu_ops_per_token", "kernels"))
+        << one.kind;
+  }
+}
+
 TEST(Claims, ARateThatFellIsNotClaimedByWorkThatIsGone) {
   JudgedCell cell("vulkan");
   cell.count("syncs_per_token", 3, 1, Outcome::improved).rate("decode_tokens_per_second", 40, 30);
