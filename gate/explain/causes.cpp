@@ -47,35 +47,8 @@ std::string work_of(const std::string& op) {
   return has_no_name(op) ? "" : profile::role_of(op).work;
 }
 
-// What a finding names, the most telling first: each work once, and how it spells the first of it.
-struct Works {
-  std::vector<std::string> works, spelled;
-
-  void add(std::string work, const std::string& op) {
-    works.push_back(std::move(work));
-    spelled.push_back(op);
-  }
-};
-Works works_of(const Finding& finding) {
-  Works made;
-  for (const std::string& op : finding.ops) {
-    std::string work = work_of(op);
-    if (!work.empty() && !holds(made.works, work)) made.add(std::move(work), op);
-  }
-  return made;
-}
-
-// What a finding is about where its kind does not say it: the memory, the system call, the rule.
-std::string subject_of(const Finding& finding) {
-  constexpr std::array k_of_metrics = {kind::memory_changed, kind::served_changed,
-                                       kind::count_changed};
-  if (finding.kind == kind::user_rule) return finding.headline;
-  if (finding.kind == kind::calls_changed) {
-    return finding.numbers.empty() ? "" : finding.numbers.front().name;
-  }
-  if (!holds(k_of_metrics, finding.kind)) return "";
-  const auto metric = unit::find_metric(finding.metric);
-  return metric ? metric->base : finding.metric;
+bool is_move(const std::string& kind) {
+  return kind == kind::work_moved_to_cpu || kind == kind::work_moved_to_gpu;
 }
 
 // A finding of a cell, with what no finding before it claims.
@@ -83,56 +56,72 @@ struct Member {
   const CellVerdict* cell;
   const Finding* finding;
   std::vector<std::string> claims;
-  Works named;
+  Subject subject;
 };
 
 struct Group {
-  std::string kind, subject;
-  std::vector<Member> members;
-  std::vector<std::vector<std::string>> works;  // different ones of members, the first of them
+  std::vector<Member> members;    // at least one
+  std::vector<Subject> subjects;  // different ones of members, the first of them
 
-  [[nodiscard]] bool names_works() const { return !works.front().empty(); }
+  [[nodiscard]] const Subject& subject() const { return subjects.front(); }
+  [[nodiscard]] const std::string& kind() const { return subject().kind; }
+  [[nodiscard]] bool names_works() const { return !subject().works.empty(); }
+
+  [[nodiscard]] bool shares_cells(const Group& other) const {
+    return std::ranges::any_of(members, [&](const Member& one) {
+      return std::ranges::count(other.members, one.cell, &Member::cell) > 0;
+    });
+  }
+  [[nodiscard]] bool fits(const Group& other) const {
+    return std::ranges::any_of(subjects, [&](const Subject& one) {
+      return std::ranges::any_of(other.subjects,
+                                 [&](const Subject& its) { return one.same_as(its); });
+    });
+  }
+  void take(Group& other) {
+    constexpr std::size_t k_most = 16;
+    std::ranges::move(std::exchange(other.members, {}), std::back_inserter(members));
+    for (Subject& one : std::exchange(other.subjects, {})) {
+      if (subjects.size() < k_most && !holds(subjects, one)) subjects.push_back(std::move(one));
+    }
+  }
 };
 
-// Most telling first: their first is the same, or at least half of them all.
-bool same_works(const std::vector<std::string>& a, const std::vector<std::string>& b) {
-  if (a.empty() || b.empty()) return a.empty() && b.empty();
-  const auto shared = std::ranges::count_if(a, [&](const auto& work) { return holds(b, work); });
-  return a.front() == b.front() || 2 * shared >= std::ssize(a) + std::ssize(b) - shared;
-}
-
+// A finding that fits two groups shows that these are one, unless a cell has told them apart.
 void add_member(std::vector<Group>& groups, Member member) {
-  constexpr std::size_t k_most_works = 16;
-  const std::string& kind = member.finding->kind;
-  const std::vector<std::string>& works = member.named.works;
-  std::string subject = subject_of(*member.finding);
-  Group* group = first_of(groups, [&](const Group& one) {
-    return one.kind == kind && one.subject == subject &&
-           std::ranges::any_of(one.works,
-                               [&](const auto& other) { return same_works(other, works); });
-  });
-  if (group == nullptr) group = &groups.emplace_back(Group{kind, std::move(subject), {}, {}});
-  if (group->works.size() < k_most_works && !holds(group->works, works)) {
-    group->works.push_back(works);
+  Group fresh;
+  fresh.subjects.push_back(member.subject);
+  fresh.members.push_back(std::move(member));
+  Group* home = nullptr;
+  for (Group& group : groups) {
+    if (!group.fits(fresh)) continue;
+    if (home == nullptr) {
+      home = &group;
+    } else if (!home->shares_cells(group)) {
+      home->take(group);
+    }
   }
-  group->members.push_back(std::move(member));
+  if (home == nullptr) home = &groups.emplace_back();
+  home->take(fresh);
+  std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
 }
 
 // Where a probe names no kernels, only the kind is known: it is the one cause of this kind that has
 // names.
 void join_nameless(std::vector<Group>& groups) {
   for (Group& group : groups) {
-    if (group.names_works()) continue;
+    if (group.members.empty() || group.names_works()) continue;
     std::vector<Group*> named;
     for (Group& other : groups) {
-      if (other.kind != group.kind || other.subject != group.subject) continue;
-      if (!other.members.empty() && other.names_works()) named.push_back(&other);
+      if (other.members.empty() || !other.names_works() || other.kind() != group.kind() ||
+          other.subject().what != group.subject().what) {
+        continue;
+      }
+      named.push_back(&other);
     }
-    if (named.size() != 1) continue;
-    std::ranges::move(group.members, std::back_inserter(named.front()->members));
-    group.kind.clear();
+    if (named.size() == 1) named.front()->take(group);
   }
-  std::erase_if(groups, [](const Group& group) { return group.kind.empty(); });
+  std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
 }
 
 // --- what is true of all members -----------------------------------------------------------------
@@ -159,7 +148,8 @@ Names names_in(const Group& group) {
   std::map<std::string, std::size_t> places;
   std::int64_t naming = 0;
   for (const Member& member : group.members) {
-    const auto& [works, spelled] = member.named;
+    const auto& works = member.subject.works;
+    const auto& spelled = member.subject.spelled;
     naming += works.empty() ? 0 : 1;
     for (std::size_t i = 0; i < works.size(); ++i) {
       const auto [place, fresh] = places.try_emplace(works[i], counts.size());
@@ -232,7 +222,7 @@ const Sentence* sentence_of(const std::string& kind) {
 std::string headline_of(const Group& group, const Names& known) {
   constexpr std::size_t k_most_names = 3;
   std::string same = common(group, &Finding::headline);
-  const auto* sentence = sentence_of(group.kind);
+  const auto* sentence = sentence_of(group.kind());
   if (!same.empty() || sentence == nullptr) {
     return same.empty() ? group.members.front().finding->headline : same;
   }
@@ -242,12 +232,13 @@ std::string headline_of(const Group& group, const Names& known) {
       });
   std::vector<std::string> names(known.all.begin(),
                                  known.all.begin() + static_cast<std::ptrdiff_t>(known.common));
-  if (group.kind == kind::work_moved_to_cpu || group.kind == kind::work_moved_to_gpu) {
+  if (is_move(group.kind())) {
     leave_ops(names);
   }
   if (names.size() > k_most_names) names.resize(k_most_names);
   for (std::string& name : names) name = safe(name);
-  if (!group.subject.empty()) names.insert(names.begin(), safe(plain(group.subject)));
+  const std::string& what = group.subject().what;
+  if (!what.empty()) names.insert(names.begin(), safe(plain(what)));
   return fmt::format("{}{}{}.", seems ? sentence->seems : sentence->words,
                      names.empty() ? "" : ": ", text::join(names));
 }
@@ -307,7 +298,7 @@ std::vector<std::string> beside(const Group& group) {
                                      kind::count_changed,  kind::time_changed};
   std::vector<std::pair<const Sentence*, std::int64_t>> found;  // in how many cells
   for (const Member& member : group.members) {
-    std::set<std::string> kinds{group.kind};
+    std::set<std::string> kinds{group.kind()};
     for (const Finding& other : member.cell->findings) {
       const Sentence* sentence = sentence_of(other.kind);
       if (other.also || !other.claims.empty() || sentence == nullptr) continue;
@@ -326,7 +317,7 @@ verdict::Cause cause_of(const Group& group) {
   constexpr std::size_t k_most_carriers = 3, k_most_ops = 16;
   verdict::Cause cause;
   Names names = names_in(group);
-  cause.kind = group.kind;
+  cause.kind = group.kind();
   cause.headline = headline_of(group, names);
   cause.ops = std::move(names.all);
   if (cause.ops.size() > k_most_ops) cause.ops.resize(k_most_ops);
@@ -353,7 +344,7 @@ std::set<std::string> add_findings(const CellVerdict& cell, std::vector<Group>& 
   }
   for (const Finding& finding : cell.findings) {
     if (finding.also) continue;
-    Member member{&cell, &finding, {}, works_of(finding)};
+    Member member{&cell, &finding, {}, subject_of(finding)};
     for (const std::string& claim : finding.claims) {
       if (!claimed.contains(claim)) member.claims.push_back(claim);
     }
@@ -392,6 +383,37 @@ struct Rest {
 };
 
 }  // namespace
+
+bool Subject::same_as(const Subject& other) const {
+  if (kind != other.kind || what != other.what) return false;
+  if (works.empty() || other.works.empty()) return works.empty() && other.works.empty();
+  const auto shared =
+      std::ranges::count_if(works, [&](const auto& work) { return holds(other.works, work); });
+  if (is_move(kind) && shared > 0) return true;
+  return works.front() == other.works.front() ||
+         2 * shared >= std::ssize(works) + std::ssize(other.works) - shared;
+}
+
+Subject subject_of(const Finding& finding) {
+  constexpr std::array k_of_metrics = {kind::memory_changed, kind::served_changed,
+                                       kind::count_changed};
+  Subject subject{finding.kind, {}, {}, {}};
+  if (finding.kind == kind::user_rule) subject.what = finding.headline;
+  if (finding.kind == kind::calls_changed && !finding.numbers.empty()) {
+    subject.what = finding.numbers.front().name;
+  }
+  if (holds(k_of_metrics, finding.kind)) {
+    const auto metric = unit::find_metric(finding.metric);
+    subject.what = metric ? metric->base : finding.metric;
+  }
+  for (const std::string& op : finding.ops) {
+    std::string work = work_of(op);
+    if (work.empty() || holds(subject.works, work)) continue;
+    subject.works.push_back(std::move(work));
+    subject.spelled.push_back(op);
+  }
+  return subject;
+}
 
 void find_causes(verdict::GateVerdict& gate) {
   std::vector<Group> groups;

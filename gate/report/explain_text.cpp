@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
-#include "gate/profile/kernel_name.hpp"
+#include "gate/explain/causes.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 
@@ -30,6 +29,19 @@ std::string explain_title(const std::string& cell) {
 }
 
 using Cells = std::vector<const Explanation*>;
+
+// Cells whose findings have the same causes, as a gate has it.
+struct Block {
+  std::string text;  // where that is compared word by word
+  std::vector<explain::Subject> subjects;
+  std::vector<std::string> doubts;
+  Cells cells;
+
+  [[nodiscard]] bool says_the_same(const Block& other) const {
+    return text == other.text && doubts == other.doubts &&
+           std::ranges::equal(subjects, other.subjects, &explain::Subject::same_as);
+  }
+};
 
 // "dispatches / barriers / syncs a token"
 std::string total_names(const Explanation& one) {
@@ -80,18 +92,22 @@ class ExplainPage {
   std::string write(std::span<const Explanation> all) {
     std::vector<std::string> same;
     // Of cells of which the same is to be said, as a gate reports them.
-    Grouped<const Explanation*, Cells> blocks;
+    std::vector<Block> blocks;
     for (const Explanation& one : all) {
       if (!one.differs && one.verdict.empty() && !style_.checklist && one.doubts.empty()) {
         same.push_back(one.cell);
         continue;
       }
-      blocks.of(key_of(one), &one).push_back(&one);
+      Block fresh = block_of(one);
+      Block* block =
+          first_of(blocks, [&](const Block& known) { return known.says_the_same(fresh); });
+      if (block == nullptr) block = &blocks.emplace_back(std::move(fresh));
+      block->cells.push_back(&one);
     }
-    for (const auto& [first, block] : blocks.all) {
+    for (const Block& block : blocks) {
       page_.part();
-      head(block, all.size());
-      body(*first);
+      head(block.cells, all.size());
+      body(*block.cells.front());
     }
     if (!same.empty()) {
       page_.part();
@@ -109,29 +125,20 @@ class ExplainPage {
     return alone.page_.finish();
   }
 
-  // What it is about, whatever types, sizes and numbers are in it.
-  static std::string subject_of(const Finding& finding) {
-    if (finding.kind == explain::kind::user_rule) return finding.headline;
-    const auto metric = unit::find_metric(finding.metric);
-    std::set<std::string> works(finding.tensors.begin(), finding.tensors.end());
-    for (const std::string& op : finding.ops) works.insert(profile::role_of(op).work);
-    if (works.empty()) works.insert(metric ? metric->base : finding.metric);
-    return fmt::format("{}\n{}\n{}", finding.kind, finding.also,
-                       text::join(std::vector(works.begin(), works.end())));
-  }
-
-  // Equal for cells of one block: their findings have the same subjects. Of cells that a gate
-  // judged those that explain a judgement: the others follow from them.
-  [[nodiscard]] std::string key_of(const Explanation& one) const {
-    const std::string cell = profile::CellKey::parse(one.cell) ? "" : one.cell;
-    if (style_.checklist || one.findings.empty()) return cell + body_text(one);
+  // What is to be said of a cell.
+  [[nodiscard]] Block block_of(const Explanation& one) const {
+    Block block{profile::CellKey::parse(one.cell) ? "" : one.cell, {}, one.doubts, {}};
+    if (style_.checklist || one.findings.empty()) {
+      block.text += body_text(one);
+      return block;
+    }
+    // Of a cell that a gate judged, findings that explain a judgement: the others follow from them.
     const auto explains = [](const Finding& finding) { return !finding.claims.empty(); };
     const bool judged = std::ranges::any_of(one.findings, explains);
-    std::vector<std::string> subjects{cell};
     for (const Finding& finding : one.findings) {
-      if (!judged || explains(finding)) subjects.push_back(subject_of(finding));
+      if (!judged || explains(finding)) block.subjects.push_back(explain::subject_of(finding));
     }
-    return text::join(subjects, "\n") + "\n" + text::join(one.doubts, "\n");
+    return block;
   }
 
   // Cells by their totals; many by what these are of.

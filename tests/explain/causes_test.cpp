@@ -166,6 +166,45 @@ TEST(Causes, GoByTheWorkOfKernelsNotByTheirNames) {
   }
 }
 
+// Which ops a prefill moves and which a token differ, and so do kernels that are gone for them.
+TEST(Causes, WorkThatMovedIsOneCauseWhereCellsShareAnyOpOfIt) {
+  struct Row {
+    const char* name;
+    std::vector<std::vector<std::string>> ops;  // of each cell's finding, the largest first
+    std::size_t causes;
+  };
+  const Row rows[] = {
+      {"one op among others", {{"MUL_MAT", "ADD", "ROPE"}, {"CPY", "RMS_NORM", "MUL_MAT"}}, 1},
+      {"by a cell in between", {{"MUL_MAT"}, {"ROPE"}, {"ROPE", "MUL_MAT"}}, 1},
+      {"an op and its kernel", {{"SET_ROWS", "rope_norm_f32"}, {"set_rows_f32_f16_i64"}}, 1},
+      {"other ops", {{"MUL_MAT", "ADD"}, {"SET_ROWS", "CPY"}}, 2},
+  };
+  for (const Row& row : rows) {
+    std::vector<JudgedCell> cells;
+    for (const auto& ops : row.ops) {
+      JudgedCell& cell = cells.emplace_back("vulkan", std::to_string(cells.size()));
+      cell.op("MUL_MAT", 0, 1).verdict.findings = {
+          finding("work_moved_to_cpu", ops, {"placement"})};
+    }
+    const GateVerdict gate = gate_of(std::move(cells), false);
+    EXPECT_EQ(gate.causes.size(), row.causes) << row.name;
+    EXPECT_THAT(lost(gate), IsEmpty()) << row.name;
+  }
+}
+
+// The second cell names the works of both, as one finding of its own.
+TEST(Causes, StayApartWhereACellTellsThemApart) {
+  std::vector<JudgedCell> cells;
+  JudgedCell& apart = cells.emplace_back("vulkan", "a");
+  apart.count("dispatches_per_token", 65, 77).count("barriers_per_token", 65, 77);
+  apart.verdict.findings = {finding("fusion_lost", {"rms_norm"}, {"dispatches_per_token"}),
+                            finding("fusion_lost", {"rope"}, {"barriers_per_token"})};
+  JudgedCell& both = cells.emplace_back("vulkan", "b");
+  both.count("dispatches_per_token", 65, 77);
+  both.verdict.findings = {finding("fusion_lost", {"rms_norm", "rope"}, {"dispatches_per_token"})};
+  EXPECT_EQ(gate_of(std::move(cells), false).causes.size(), 2U);
+}
+
 TEST(Causes, MakeNoneOfWhatClaimsNothingThatFailed) {
   JudgedCell cell("vulkan");
   cell.count("dispatches_per_token", 65, 77).count("syncs_per_token", 3, 1, Outcome::improved);

@@ -60,7 +60,7 @@ TEST(ExplainText, SaysOneCauseOfSeveralCellsOnce) {
                         "   in small\n\n1  "));
   EXPECT_EQ(text.find("\n1  "), text.rfind("\n1  ")) << text;
   EXPECT_THAT(text, HasSubstr("llama.cpp / tiny / vulkan / decode: nothing differs.\n"));
-  all[1].findings.front().metric = "barriers_per_token";
+  all[1].findings.front().kind = "sync_removed";
   EXPECT_THAT(explain_text(all, {}), HasSubstr("llama.cpp / small / vulkan / decode\n"));
 }
 
