@@ -71,6 +71,8 @@ struct KnownFusion {
 constexpr std::array k_known = {
     KnownFusion{"flash_attn",
                 {"soft_max", "softmax", "gemm", "mul_mat", "matmul", "mul_mv", "cpy", "cont"}},
+    KnownFusion{"xe_fa",
+                {"soft_max", "softmax", "gemm", "mul_mat", "matmul", "mul_mv", "cpy", "cont"}},
     KnownFusion{"sdpa", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"attention", {"soft_max", "softmax", "gemv", "gemm", "matmul", ""}},
     KnownFusion{"topk_moe", {"soft_max", "argsort", "get_rows", "sum_rows", "div", "scale"}},
@@ -93,13 +95,13 @@ struct OtherNames {
 };
 constexpr std::array k_other_names{
     OtherNames{"MUL_MAT", " mul_mv mul_mm matmul gemv gemm sgemm mm addmm qmv qmm "},
-    OtherNames{"FLASH_ATTN_EXT", " flash_attn fattn sdpa attention "},
+    OtherNames{"FLASH_ATTN_EXT", " flash_attn fattn xe_fa sdpa attention "},
     OtherNames{"SOFT_MAX", " softmax "},
     OtherNames{"RMS_NORM", " rmsnorm "},
     OtherNames{"NORM", " layer_norm layernorm "},
     OtherNames{"ROPE", " rope_norm rope_neox rope_multi rope_vision "},
     OtherNames{"GET_ROWS", " emb_lookup embedding "},
-    OtherNames{"CPY", " contig_cpy copy dup cont convert_unary convert_unary_cont "},
+    OtherNames{"CPY", " contig_cpy copy dup cont convert_unary convert_unary_cont f32_to_f16 "},
     OtherNames{"GLU", " silu_mul gelu_mul swiglu geglu reglu "},
     OtherNames{"ADD", " multi_add "},
 };
@@ -256,8 +258,12 @@ KernelName kernel_name(std::string_view name) {
   for (std::string& word : text::split(lowered, '_')) {
     if (word.empty()) continue;
     // "split_k": along the inner dimension. Elsewhere the letter belongs to a type.
-    const bool split_k = word == "k" && !made.words.empty() && made.words.back() == "split";
-    if (!made.variant.empty() || (!made.words.empty() && !split_k && variant_word(word))) {
+    const std::string before = made.words.empty() ? "" : made.words.back();
+    const bool split_k = word == "k" && before == "split";
+    // "f32_to_f16": what the kernel does.
+    const bool target = before == "to";
+    if (!made.variant.empty() ||
+        (!made.words.empty() && !split_k && !target && variant_word(word))) {
       append(made.variant, word);
     } else {
       made.words.push_back(std::move(word));
@@ -309,7 +315,8 @@ bool is_product(const KernelName& name) {
 }
 
 bool large_work(const KernelName& name) {
-  return is_product(name) || std::ranges::any_of(name.words, [](const std::string& word) {
+  const bool xe = name.base().starts_with("xe_fa");
+  return xe || is_product(name) || std::ranges::any_of(name.words, [](const std::string& word) {
            return word.starts_with("attn") || word.starts_with("attention") || word == "sdpa";
          });
 }
@@ -351,7 +358,7 @@ bool small_work(const KernelName& name) {
       "relu",   "tanh",          "norm",  "rope", "cpy",      "copy",       "glu",
       "swiglu", "sigmoid",       "cont",  "rows", "max",      "softmax",    "bias",
       "sqr",    "sum",           "exp",   "act",  "activate", "activation", "unary",
-      "binary", "normalization", "bcast", "axpy", "xaxpy"};
+      "binary", "normalization", "bcast", "axpy", "xaxpy",    "to"};
   static constexpr std::array k_products = {"mat", "matmul", "gemv", "gemm", "mv"};
   const auto any = [&](const auto& known) {
     return std::ranges::any_of(name.words, [&](const auto& word) { return holds(known, word); });

@@ -150,6 +150,7 @@ TEST(Causes, GoByTheWorkOfKernelsNotByTheirNames) {
       {"types", "mul_mat_vec_q8_0_f32_f32", "mul_mat_vec_q4_k_f32_f32", 1},
       {"backends", "mul_mat_vec_q8_0_f32_f32", "void mul_mat_vec_q<(ggml_type)8, 1>", 1},
       {"an op with shapes", "MUL_MAT q8_0,f32->f32 256x64,256->64", "mul_mat_vec_f16_f32", 1},
+      {"attention of Intel's own", "xe_fa_decode_ph1", "flash_attn_f32_f16_aligned", 1},
       {"no names", "main@ec2ac0f063322dd0", "main@0123456789abcdef", 1},
       {"no name beside one", "main@ec2ac0f063322dd0", "mul_mat_vec_f16_f32", 1},
       {"other work", "mul_mat_vec_q8_0_f32_f32", "rms_norm_f32", 2},

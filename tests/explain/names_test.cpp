@@ -34,6 +34,8 @@ TEST(KernelName, IsWhatItComputesAndAVariant) {
        "f16,f32->f32 64x256x2,64x1x4->256x1x4"},
       {"RMS_NORM_MUL RMS_NORM(256,1,1,1)", "rms_norm_mul", "RMS_NORM(256,1,1,1)"},
       {"fa_split_k_reduce", "fa_split_k_reduce", ""},
+      {"f32_to_f16", "f32_to_f16", ""},
+      {"xe_fa_decode_ph1", "xe_fa_decode_ph1", ""},
       // TensorFlow.js and ONNX Runtime.
       {"MatMulPackedProgram", "matmul_packed_program", ""},
       {"MatMulSmallOutputSizeProgram", "matmul", "small_output_size_program"},

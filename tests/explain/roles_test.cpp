@@ -26,14 +26,14 @@ TEST(Role, IsTheSameWhateverTheTypeTheBackendAndTheEngine) {
       {"MUL_MAT_ID", {"MUL_MAT_ID", "mul_mat_vec_id_q4_k_f32", "kernel_mul_mm_id_q8_0_f32"}},
       {"FLASH_ATTN_EXT",
        {"FLASH_ATTN_EXT", "flash_attn_f32_f16_aligned", "kernel_flash_attn_ext_vec_f16_dk128_dv128",
-        "sdpa"}},
+        "xe_fa_decode_ph1", "xe_fa_decode_ph2", "sdpa"}},
       {"RMS_NORM", {"RMS_NORM", "rms_norm_f32", "ggml_cuda::rms_norm_f32<1024, false>", "rmsNorm"}},
       {"RMS_NORM_MUL", {"RMS_NORM_MUL", "rms_norm_mul_f32", "rms_norm_mul_partials_f32"}},
       {"ROPE", {"ROPE", "rope_norm_f32", "rope_neox_f32_f16", "kernel_rope_norm_f32", "rope"}},
       {"ROPE_VIEW_SET_ROWS", {"ROPE_VIEW_SET_ROWS"}},
       {"GLU", {"GLU", "swiglu_f32", "silu_mul"}},
       {"GET_ROWS", {"GET_ROWS", "get_rows_f32_f32", "kernel_get_rows_q8_0", "emb_lookup"}},
-      {"CPY", {"CPY", "CONT", "contig_cpy_f32_f32", "cpy_f32_f16"}},
+      {"CPY", {"CPY", "CONT", "contig_cpy_f32_f32", "cpy_f32_f16", "f32_to_f16"}},
       {"SOFT_MAX", {"SOFT_MAX", "softmax", "soft_max_f32_wg512"}},
   };
   for (const Case& one : cases) {
