@@ -172,6 +172,32 @@ TEST_F(Planted, AreCaughtByTheCountsThatTheyChangeAndExplainedByTheirCause) {
   }
 }
 
+TEST_F(Planted, AreACauseEachWhereTwoAreInOneCellAndLeaveNothingUnexplained) {
+  struct Mix {
+    const char *plants, *cell;
+    std::vector<std::string> kinds;  // of the causes
+  };
+  const Mix mixes[] = {
+      {"slow-kernel,unbatched-qkv",
+       "marked/tiny/vulkan/decode",
+       {"batching_lost", "variant_changed"}},
+      {"op-on-cpu,unbatched-qkv",
+       "marked/tiny/vulkan/decode",
+       {"batching_lost", "work_moved_to_cpu"}},
+      {"unbatched-qkv", "marked/tiny/cpu/decode", {"batching_lost"}},
+      {"lost-fusion", "marked@fused/tiny/cpu/decode", {"fusion_lost"}},
+  };
+  for (const Mix& one : mixes) {
+    const Json verdict = json_of(gated(one.plants, one.cell));
+    std::vector<std::string> kinds;
+    for (const Json& cause : verdict.value("causes", Json::array())) {
+      kinds.push_back(cause.value("kind", ""));
+    }
+    EXPECT_THAT(kinds, ::testing::UnorderedElementsAreArray(one.kinds)) << one.plants;
+    EXPECT_FALSE(verdict.contains("unexplained")) << verdict["unexplained"].dump(1);
+  }
+}
+
 TEST_F(Planted, AreGoneWhenTheyAreTakenOut) {
   for (const char* cell : {"*/vulkan/decode", "*/cpu/decode"}) {
     const Ended ended = weir(*scratch(), {"gate", "--counts-only", "--cell", cell});
