@@ -42,11 +42,6 @@ std::vector<Judged> judged(const CellVerdict& cell) {
   return list;
 }
 
-// "MUL_MAT" of mul_mat_vec_q8_0_f32_f32 and of mul_mat_vec_q; "" of what has no name.
-std::string work_of(const std::string& op) {
-  return has_no_name(op) ? "" : profile::role_of(op).work;
-}
-
 bool is_move(const std::string& kind) {
   return kind == kind::work_moved_to_cpu || kind == kind::work_moved_to_gpu;
 }
@@ -106,20 +101,32 @@ void add_member(std::vector<Group>& groups, Member member) {
   std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
 }
 
-// Where a probe names no kernels, only the kind is known: it is the one cause of this kind that has
-// names.
+// Cells of one engine, on other devices: their kernels have names of their own.
+bool are_elsewhere(const Group& one, const Group& other) {
+  return std::ranges::all_of(one.members, [&](const Member& a) {
+    return std::ranges::all_of(other.members, [&](const Member& b) {
+      return a.cell->cell.engine == b.cell->cell.engine && a.cell->device != b.cell->device;
+    });
+  });
+}
+
+// Where a probe names no kernels, or a backend gives them names that nobody knows, only the kind is
+// known: it is the one cause of this kind that has names.
 void join_nameless(std::vector<Group>& groups) {
   for (Group& group : groups) {
-    if (group.members.empty() || group.names_works()) continue;
+    if (group.members.empty() || group.subject().known) continue;
+    const bool unknown = group.names_works();
     std::vector<Group*> named;
     for (Group& other : groups) {
-      if (other.members.empty() || !other.names_works() || other.kind() != group.kind() ||
-          other.subject().what != group.subject().what) {
-        continue;
-      }
+      const bool fits = !other.members.empty() && other.names_works() &&
+                        other.kind() == group.kind() &&
+                        other.subject().what == group.subject().what;
+      if (!fits || (unknown && !(other.subject().known && are_elsewhere(group, other)))) continue;
       named.push_back(&other);
     }
-    if (named.size() == 1) named.front()->take(group);
+    if (named.size() != 1) continue;
+    for (Member& member : group.members) member.subject.works.clear();
+    named.front()->take(group);
   }
   std::erase_if(groups, [](const Group& group) { return group.members.empty(); });
 }
@@ -397,7 +404,7 @@ bool Subject::same_as(const Subject& other) const {
 Subject subject_of(const Finding& finding) {
   constexpr std::array k_of_metrics = {kind::memory_changed, kind::served_changed,
                                        kind::count_changed};
-  Subject subject{finding.kind, {}, {}, {}};
+  Subject subject{finding.kind, {}, {}, {}, false};
   if (finding.kind == kind::user_rule) subject.what = finding.headline;
   if (finding.kind == kind::calls_changed && !finding.numbers.empty()) {
     subject.what = finding.numbers.front().name;
@@ -407,9 +414,11 @@ Subject subject_of(const Finding& finding) {
     subject.what = metric ? metric->base : finding.metric;
   }
   for (const std::string& op : finding.ops) {
-    std::string work = work_of(op);
-    if (work.empty() || holds(subject.works, work)) continue;
-    subject.works.push_back(std::move(work));
+    if (has_no_name(op)) continue;
+    const profile::Role role = profile::role_of(op);
+    subject.known = subject.known || !role.works.empty();
+    if (role.work.empty() || holds(subject.works, role.work)) continue;
+    subject.works.push_back(role.work);
     subject.spelled.push_back(op);
   }
   return subject;

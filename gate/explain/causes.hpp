@@ -12,6 +12,7 @@ struct Subject {
   std::string what;  // where the kind does not tell it: the memory, the system call, the rule
   // What its kernels and ops compute, the most telling first, each once; and how it spells them.
   std::vector<std::string> works, spelled;
+  bool known = false;  // some of the works are ones that many engines have
 
   // Both may be the outcome of one change: the first of their works is the same, or half of all
   // are. Of work that moved between devices any op that both name is enough.

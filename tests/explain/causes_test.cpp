@@ -193,6 +193,36 @@ TEST(Causes, WorkThatMovedIsOneCauseWhereCellsShareAnyOpOfIt) {
   }
 }
 
+// The reference engine's unbatched-qkv: ops on the CPU have ggml's names, kernels its own.
+TEST(Causes, AreOneForADeviceWhoseKernelsHaveNamesThatNobodyKnows) {
+  struct Row {
+    const char *name, *engine, *backend, *kernel;
+    std::size_t causes;
+  };
+  constexpr Row k_rows[] = {
+      {"another device", "llama.cpp", "vulkan", "multiply_q8_0", 1},
+      {"the same device", "llama.cpp", "cpu", "multiply_q8_0", 2},
+      {"another engine", "agave", "vulkan", "multiply_q8_0", 2},
+      {"a known name", "llama.cpp", "vulkan", "rms_norm_f32", 2},
+  };
+  for (const Row& row : k_rows) {
+    std::vector<JudgedCell> cells;
+    for (const bool first : {true, false}) {
+      JudgedCell& cell = cells.emplace_back(first ? "cpu" : row.backend, first ? "a" : "b");
+      const std::string op = first ? "MUL_MAT" : row.kernel;
+      cell.kernel(op, 25, 37).verdict.findings = {finding("batching_lost", {op}, {"kernels"})};
+      cell.verdict.findings.front().headline += op;
+      if (!first) cell.verdict.cell.engine = row.engine;
+    }
+    const GateVerdict gate = gate_of(std::move(cells), false);
+    EXPECT_EQ(gate.causes.size(), row.causes) << row.name;
+    if (row.causes == 1) {
+      EXPECT_EQ(gate.causes.front().headline, "Batching lost: MUL_MAT.");
+    }
+    EXPECT_THAT(lost(gate), IsEmpty()) << row.name;
+  }
+}
+
 // The second cell names the works of both, as one finding of its own.
 TEST(Causes, StayApartWhereACellTellsThemApart) {
   std::vector<JudgedCell> cells;
