@@ -33,11 +33,18 @@ bool is_apart(const Entry& entry, const Entry& first) {
          entry.finding.kind == kind::batching_lost && owns_kernels(entry);
 }
 
+// A step of the CPU in each layer cuts the graph where it stands.
+bool is_cut_by(const Entry& entry, const Entry& first) {
+  return first.finding.kind == kind::sync_per_layer && entry.finding.kind == kind::splits_changed &&
+         entry.finding.delta > k_none;
+}
+
 // What goes behind all causes is the outcome of the first.
 bool follows(const Entry& entry, const Entry& first) {
   constexpr std::array k_own = {kind::threads_changed, kind::served_changed};
   if (entry.finding.also || is_apart(entry, first)) return false;
-  return entry.rank >= 2 || (leads(first) && !holds(k_own, entry.finding.kind));
+  return entry.rank >= 2 || is_cut_by(entry, first) ||
+         (leads(first) && !holds(k_own, entry.finding.kind));
 }
 
 // An engine may be slower for it, or else faster.

@@ -175,6 +175,10 @@ TEST(Causes, WorkThatMovedIsOneCauseWhereCellsShareAnyOpOfIt) {
     std::size_t causes;
   };
   const Row rows[] = {
+      {"llama.cpp -ot attn_q=CPU of gemma3 and llama",
+       {{"MUL", "MUL_MAT", "mul_mat_vec_q4_k_f32_f32", "rms_norm_mul_rope_f32_f32"},
+        {"MUL_MAT", "mul_mat_vec_f16_f32_f32"}},
+       1},
       {"one op among others", {{"MUL_MAT", "ADD", "ROPE"}, {"CPY", "RMS_NORM", "MUL_MAT"}}, 1},
       {"by a cell in between", {{"MUL_MAT"}, {"ROPE"}, {"ROPE", "MUL_MAT"}}, 1},
       {"an op and its kernel", {{"SET_ROWS", "rope_norm_f32"}, {"set_rows_f32_f16_i64"}}, 1},

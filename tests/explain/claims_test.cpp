@@ -7,6 +7,7 @@
 
 #include "gate/base/find.hpp"
 
+#include "tests/explain/build.hpp"
 #include "tests/explain/judged.hpp"
 
 namespace weir::explain {
@@ -158,6 +159,19 @@ TEST(Claims, WorkThatMovedDoesNotTellOfDispatchesThatOtherKernelsMade) {
   EXPECT_THAT(moved.text(), testing::HasSubstr("+6 syncs"));
   EXPECT_THAT(moved.text(), testing::Not(testing::HasSubstr("dispatches")));
   EXPECT_THAT(of_kind(findings, "batching_lost").text(), testing::HasSubstr("+12 multiply_q8_0"));
+}
+
+// llama.cpp's prefill with -ot attn_q=CPU: the weights of 32 layers are sent each time.
+TEST(Claims, AStepOfTheCpuInEachLayerClaimsThePartsThatItCutsTheGraphInto) {
+  JudgedCell cell("vulkan");
+  cell.count("syncs_per_prefill", 1, 33)
+      .count("copies_per_prefill", 2, 34)
+      .count("splits_per_prefill", 2, 34)
+      .count("backend_syncs_per_prefill", 8, 104);
+  const ModelFacts model = test::plain_model(32);
+  const auto findings = explain(evidence_of(cell.verdict), &model, {default_bands(), {}}).findings;
+  EXPECT_THAT(of_kind(findings, "sync_per_layer").claims, Contains("splits_per_prefill"));
+  EXPECT_THAT(of_kind(findings, "splits_changed").claims, IsEmpty());
 }
 
 // A device's dispatches are a CPU's ops.
