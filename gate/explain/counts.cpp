@@ -359,7 +359,9 @@ void find_barriers(Board& board) {
   const auto goes_along = [&](const Rational& other) {
     return other != k_none && (other > k_none) == more;
   };
-  const Rational dispatches = board.found.count("dispatches"), copies = board.found.count("copies");
+  const std::optional<Rational>& by_line = board.evidence.more_dispatches;
+  const Rational dispatches = by_line.value_or(board.found.count("dispatches"));
+  const Rational copies = board.found.count("copies");
   const bool kernels_changed = !board.found.kernels.empty();
   // One before a copy and one behind it: where no dispatch changed, they came with the copies.
   const bool with_copies = goes_along(copies) && dispatches == k_none && !kernels_changed;
@@ -371,7 +373,7 @@ void find_barriers(Board& board) {
   if (kernels_changed && size_of(barriers) <= 2 * explained + 2) return;
   if (goes_along(dispatches) && !kernels_changed && stand_between(barriers, dispatches)) return;
   Finding finding = board.about(more ? kind::batching_lost : kind::batching_gained, "barriers");
-  const bool known = counted(board.evidence, "dispatches");
+  const bool known = by_line || counted(board.evidence, "dispatches");
   const std::string each = goes_along(dispatches) ? beside_each(barriers, dispatches) : "";
   finding.headline = fmt::format(
       "Batching{} {}: {}.", known ? "" : " seems", more ? "lost" : "gained",

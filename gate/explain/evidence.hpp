@@ -76,6 +76,9 @@ struct Evidence {
   std::optional<Fusible> fusible{};        // of the later side, where its profile is there
   // Counts of the later side that differ from run to run, by full name: compared with nothing.
   std::map<std::string, double> unjudged{};
+  // Of Scope::at_length, where `metrics` has no dispatches: how many more there are at `length`, by
+  // those of the start and of each token.
+  std::optional<Rational> more_dispatches{};
   std::vector<std::string> doubts;  // checks of the data against itself that failed, one line each
 };
 

@@ -1,5 +1,6 @@
 #include "gate/explain/explain.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/explain/patterns.hpp"
 
 namespace weir::explain {
@@ -46,6 +47,18 @@ std::vector<Total> totals_of(const Evidence& evidence) {
   return totals;
 }
 
+// How many more dispatches there are at `length`, where each token has as many.
+std::optional<Rational> more_dispatches(const Evidence& evidence, std::int64_t length) {
+  const auto each = exact_values(evidence, "dispatches_per_token");
+  if (!each) return std::nullopt;
+  const ExactCounts start =
+      exact_values(evidence, "dispatches_fixed").value_or(ExactCounts{k_none, k_none});
+  const auto of_each = each->after.minus(each->before);
+  const auto of_tokens = of_each ? of_each->times(Rational(length)) : std::nullopt;
+  const auto of_start = start.after.minus(start.before);
+  return of_tokens && of_start ? of_tokens->plus(*of_start) : std::nullopt;
+}
+
 // Counts that are the same for no two tokens, beside others that are: those at the longest length
 // that both sides know, alone.
 Evidence at_length_alone(const Evidence& evidence) {
@@ -74,6 +87,7 @@ Evidence at_length_alone(const Evidence& evidence) {
     alone.before.metrics[name] = evidence.before.metrics.at(name);
     alone.after.metrics[name] = evidence.after.metrics.at(name);
   }
+  if (alone.length) alone.more_dispatches = more_dispatches(evidence, *alone.length);
   if (alone.gate) {
     // At shorter lengths too, which change with the longest.
     std::erase_if(alone.gate->changed, [&](const auto& one) {
@@ -102,6 +116,21 @@ std::set<std::string> claims_of(const std::vector<Board::Entry>& entries) {
     claims.insert(entry.finding.claims.begin(), entry.finding.claims.end());
   }
   return claims;
+}
+
+// Barriers stand between dispatches: those at lengths that no finding takes follow from what
+// changed these.
+void claim_barriers(const Evidence& at_lengths, const std::string& dispatches,
+                    std::vector<Board::Entry>& entries) {
+  if (!at_lengths.gate || !at_lengths.more_dispatches) return;
+  Board::Entry* owner = first_of(
+      entries, [&](const Board::Entry& entry) { return holds(entry.finding.claims, dispatches); });
+  if (owner == nullptr) return;
+  const std::set<std::string> claimed = claims_of(entries);
+  for (const auto& [name, changed] : at_lengths.gate->changed) {
+    if (changed.metric.base != "barriers" || claimed.contains(name)) continue;
+    owner->finding.claims.push_back(name);
+  }
 }
 
 }  // namespace
@@ -152,6 +181,7 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
     std::erase_if(entry.finding.claims, claimed);
     entries.push_back(std::move(entry));
   }
+  claim_barriers(longest, metric_name(evidence, "dispatches"), entries);
   Explanation made;
   made.cell = evidence.cell;
   made.scope = evidence.scope;

@@ -308,6 +308,35 @@ TEST(CountsAtLengths, AreExplainedBesideCountsPerToken) {
   }
 }
 
+// llama.cpp with a cache of q8_0 (tests/explain/recorded): 77 dispatches a token and at the start,
+// barriers that no line over the lengths holds. At 12 tokens there are 12 and 1 times as many more.
+TEST(CountsAtLengths, OfBarriersAreComparedWithTheDispatchesThatTheirLineGives) {
+  const struct {
+    const char* what;
+    std::int64_t barriers, dispatches;
+    const char* headline;  // "": none of barriers
+  } cases[] = {
+      {"the same dispatches", 753, 77, "Batching lost: +12 barriers between the same dispatches."},
+      {"13 more dispatches", 753, 78, ""},
+      {"more than 13 dispatches explain", 841, 78,
+       "Batching lost: +100 barriers, more than dispatches explain."},
+  };
+  for (const auto& one : cases) {
+    const auto with = [](std::int64_t barriers, std::int64_t dispatches) {
+      return side({{"dispatches", dispatches},
+                   {"dispatches_fixed", dispatches},
+                   {"barriers_at_8", 522},
+                   {"barriers_at_12", barriers}});
+    };
+    const auto why = explained(with(741, 77), with(one.barriers, one.dispatches));
+    std::string headline;
+    for (const Finding& finding : why.findings) {
+      if (finding.metric.starts_with("barriers")) headline = finding.headline;
+    }
+    EXPECT_EQ(headline, one.headline) << one.what;
+  }
+}
+
 TEST(FixedCost, NamesNoUnitWhereThereIsNone) {
   Evidence evidence =
       test::evidence(side({{"dispatches_fixed", 500}}), side({{"dispatches_fixed", 520}}));
