@@ -76,15 +76,16 @@ std::string level_words(const Board& board, const std::string& name, const Exact
                      delta > k_none ? "+" : "\u2212", unit::show(metric, size_of(delta)));
 }
 
-// About the memory of this use, and all that grew, or fell, with it.
-Finding memory_finding(Board& board, const MemoryUse& use) {
+// About the memory of this use, and all that grew, or fell, with it. `caused`: what was found
+// before it says where to look.
+Finding memory_finding(Board& board, const MemoryUse& use, bool caused) {
   const Rational delta = board.found.levels.at(use.base);
   Finding finding;
   finding.kind = kind::memory_changed;
   finding.metric = use.base;
   finding.delta = delta;
   finding.headline = fmt::format("{} {} memory.", use.what, delta > k_none ? "more" : "less");
-  finding.look_at = use.look_at;
+  if (!caused) finding.look_at = use.look_at;
   for (const auto& [name, change] : board.found.levels) {
     if ((change > k_none) != (delta > k_none)) continue;
     board.take(name);
@@ -127,7 +128,8 @@ void find_memory(Board& board) {
     // says, and kernels that read it are chosen by its shape and type; a barrier may follow from
     // where buffers lie. What changed the other way is told last.
     const bool leads = !leading && (cache_leads(board) || buffers_lead(board, use.base));
-    board.add(memory_finding(board, use), leading ? 0.5 : 1, leading ? 3 : leads ? 0 : 2);
+    const bool caused = !leads && !board.entries.empty();
+    board.add(memory_finding(board, use, caused), leading ? 0.5 : 1, leading ? 3 : leads ? 0 : 2);
     if (leading) return;
     leading = grew;
   }

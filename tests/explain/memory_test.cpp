@@ -81,6 +81,25 @@ TEST(GrownMemory, IsExplainedByWhatItIsForInCausalOrder) {
   }
 }
 
+// llama.cpp with and without -fa (sizes made up): a lost fusion has more results, and "-fa, fused
+// ops" would lead away from why.
+TEST(GrownMemory, SaysWhereToLookOnlyWhereNothingElseDoes) {
+  const auto with = [](std::int64_t compute, const test::Counts& kernels) {
+    return side({{"dispatches", 24}, {"compute_bytes", compute}}, kernels);
+  };
+  const test::Counts fused = {{"mul_mat_vec", 12}, {"rms_norm_mul", 12}};
+  const test::Counts apart = {{"mul_mat_vec", 12}, {"rms_norm", 12}, {"mul", 12}};
+  const auto look_at = [](const Explanation& why) {
+    const auto found = std::ranges::find(why.findings, "memory_changed", &Finding::kind);
+    return found == why.findings.end() ? "no finding" : found->look_at;
+  };
+  const auto alone = explain(evidence(with(100, fused), with(200, fused)), nullptr, {});
+  EXPECT_THAT(look_at(alone), HasSubstr("flash attention"));
+  const auto caused = explain(evidence(with(100, fused), with(200, apart)), nullptr, {});
+  EXPECT_EQ(caused.findings.front().kind, "fusion_lost");
+  EXPECT_EQ(look_at(caused), "");
+}
+
 // llama.cpp with -nkvo 1: the cache left the device, and results of attention are copied there.
 TEST(GrownMemory, IsToldApartFromWhatFell) {
   const auto why =
