@@ -98,15 +98,17 @@ Check slowest(const Seen& seen) {
   return fine(takes);
 }
 
-// Ops on the CPU that are not allowed there; of a verdict only those that changed.
+// Ops on the CPU that are not allowed there, each once whatever its types and shapes; of a verdict
+// only those that changed.
 std::string cpu_ops(const Seen& seen) {
   const AllowedOps& allowed = seen.options.cpu_ops_allowed;
-  std::vector<std::string> names;
+  std::set<std::string> names;
   for (const Work& work : seen.evidence.after.works) {
     if (!work.on_cpu || work.kind != Work::Kind::op || work.times == k_none) continue;
-    if (!allowed || !allowed->contains(work.name)) names.push_back(safe(work.name));
+    const std::string op = work.name.substr(0, work.name.find(' '));
+    if (!allowed || !allowed->contains(op)) names.insert(safe(op));
   }
-  return text::join(names);
+  return text::join(std::vector(names.begin(), names.end()));
 }
 
 Check fallbacks(const Seen& seen) {

@@ -291,7 +291,7 @@ void say_that_tokens_are_slower(const Observed& before, const Observed& after, E
   evidence.doubts.push_back(fmt::format(
       "a token took {}, then {}: an op is judged beside the other ops (weir compare has "
       "all times)",
-      unit::show_duration(*a), unit::show_duration(*b)));
+      observed::time_text(*a), observed::time_text(*b)));
 }
 
 // Work in no step is that of no token: how often it ran is told, where that differs.

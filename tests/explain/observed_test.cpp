@@ -75,6 +75,33 @@ TEST(ObservedRuns, TellThatNoOpIsOnTheCpuOnlyWhereTheyTellWhereEachRan) {
   }
 }
 
+// As ggml's graphs list them: by type and shape.
+TEST(ObservedRuns, TellEachOpOnTheCpuOnce) {
+  Observed made;
+  made.profiled_tokens = 1;
+  add_op(made, "MUL_MAT", "Vulkan0", 9, 0.01);
+  for (const char* op : {"RMS_NORM", "RMS_NORM f32->f32 64->64", "RMS_NORM", "GET_ROWS"}) {
+    add_op(made, op, "CPU", 1, 0.001);
+    made.ops.back().shape = fmt::format("{}->64", made.ops.size());
+  }
+  Options options{default_bands(), {}};
+  options.cpu_ops_allowed = {"GET_ROWS"};
+  const Check check = explain(evidence_of(made, made), nullptr, options).checklist.at(5);
+  EXPECT_EQ(check.answer, Check::Answer::wrong);
+  EXPECT_EQ(check.note, "RMS_NORM");
+}
+
+// A token of 20 ms, then of 40 ms.
+TEST(ObservedRuns, TellHowLongATokenTookInItsUnit) {
+  const auto with = [](double seconds) {
+    Observed made = ten_tokens();
+    made.steps = {{"token 1", Phase::decode, 1, seconds, 0}};
+    return made;
+  };
+  EXPECT_THAT(evidence_of(with(0.02), with(0.04)).doubts,
+              testing::Contains(HasSubstr("a token took 20 ms, then 40 ms")));
+}
+
 void add_buffers(Observed& observed, const std::string& label, std::int64_t buffers,
                  double seconds) {
   observed::ObservedBuffer one;
@@ -390,7 +417,7 @@ TEST(ObservedRuns, SayWhatTheyCannotTell) {
     std::vector<const char*> says;
   } cases[] = {
       {"the same", 0.1, 16, {"barriers, syncs, submits and copies are not compared"}},
-      {"all of it slower", 0.2, 16, {"a token took 0.1 s, then 0.2 s"}},
+      {"all of it slower", 0.2, 16, {"a token took 100 ms, then 200 ms"}},
       {"work of no token",
        0.1,
        800,
