@@ -6,6 +6,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
+#include "gate/explain/timed_together.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/profile/kernel_name.hpp"
 
@@ -294,97 +295,42 @@ void sort_ops(std::vector<OpChange>& ops) {
   });
 }
 
-using RoleKey = std::pair<std::string, std::string>;  // kind and work
-using ByRole = std::map<RoleKey, Together>;
-
-// Work that one side timed together and the other by itself.
-struct Joined {
-  std::set<RoleKey> parts;
-  Together groups, rows;  // `rows`: of all parts, the groups too
-};
-
-void append(Rows& rows, const Rows& more) { rows.insert(rows.end(), more.begin(), more.end()); }
-
-std::set<RoleKey> parts_of(const RoleKey& group) {
-  std::set<RoleKey> parts;
-  for (const std::string& work : text::split(group.second, '+')) parts.insert({group.first, work});
-  return parts;
-}
-
-// Moves those rows of a part that a group may hold: by their shapes, where its name tells these.
-void take_part(Together& part, Joined& into) {
-  const auto named = [](const Rows& groups, const WorkRow* row) {
-    return std::ranges::any_of(groups, [&](const WorkRow* group) {
-      return group->name.find(row->shape) != std::string::npos;
-    });
-  };
-  const auto fits = [&](const WorkRow* row) {
-    return named(into.groups.a, row) || named(into.groups.b, row);
-  };
-  const bool by_shape = (into.groups.b.empty() || std::ranges::any_of(part.a, fits)) &&
-                        (into.groups.a.empty() || std::ranges::any_of(part.b, fits));
-  for (Rows Together::*side : {&Together::a, &Together::b}) {
-    Rows& rows = part.*side;
-    const auto end = std::stable_partition(
-        rows.begin(), rows.end(), [&](const WorkRow* row) { return by_shape && !fits(row); });
-    (into.rows.*side).insert((into.rows.*side).end(), end, rows.end());
-    rows.erase(end, rows.end());
-  }
-}
-
-// Takes from `roles` the groups of which the other side has each part, with these parts. Groups
-// that share a part are one.
-std::vector<Joined> take_groups(ByRole& roles) {
-  std::vector<Joined> all;
-  std::vector<RoleKey> taken;
-  for (const auto& [key, rows] : roles) {
-    if (!rows.a.empty() && !rows.b.empty()) continue;
-    Joined one{parts_of(key), rows, rows};
-    const auto other = rows.a.empty() ? &Together::a : &Together::b;
-    const bool parts_known = std::ranges::all_of(one.parts, [&](const RoleKey& part) {
-      const Together* found = look_up(roles, part);
-      return found != nullptr && !(found->*other).empty();
-    });
-    if (one.parts.size() < 2 || !parts_known) continue;
-    std::erase_if(all, [&](const Joined& before) {
-      const bool shares = std::ranges::any_of(
-          before.parts, [&](const RoleKey& part) { return one.parts.contains(part); });
-      if (!shares) return false;
-      one.parts.insert(before.parts.begin(), before.parts.end());
-      for (Together Joined::*which : {&Joined::groups, &Joined::rows}) {
-        append((one.*which).a, (before.*which).a);
-        append((one.*which).b, (before.*which).b);
-      }
-      return true;
-    });
-    all.push_back(std::move(one));
-    taken.push_back(key);
-  }
-  for (const RoleKey& key : taken) roles.erase(key);
-  for (Joined& one : all) {
-    for (const RoleKey& part : one.parts) take_part(roles[part], one);
-  }
-  return all;
-}
-
 // Without calls: one of a group is several of its parts.
-OpChange change_of_group(const Joined& joined) {
+OpChange change_of_group(const TimedTogether& group, const Together& rows) {
   OpChange op;
-  op.kind = joined.parts.begin()->first;
-  for (const auto& [kind, work] : joined.parts) op.role += (op.role.empty() ? "" : "+") + work;
-  op.a = sum_of(joined.rows.a);
-  op.b = sum_of(joined.rows.b);
+  op.kind = group.kind;
+  op.role = group.role;
+  op.a = sum_of(rows.a);
+  op.b = sum_of(rows.b);
   for (auto* side : {&op.a, &op.b}) (*side)->calls.reset();
   op.change = change_of(op);
   return op;
 }
 
+std::vector<WorkName> names_of(const WorkRows& side) {
+  return collect<WorkName>(side.rows, [](const WorkRow& row) {
+    return WorkName{row.kind, row.role.work, row.name, row.shape};
+  });
+}
+
 std::vector<OpChange> match(const WorkRows& a, const WorkRows& b) {
-  ByRole roles;
-  for (const WorkRow& row : a.rows) roles[{row.kind, row.role.work}].a.push_back(&row);
-  for (const WorkRow& row : b.rows) roles[{row.kind, row.role.work}].b.push_back(&row);
   std::vector<OpChange> ops;
-  for (const Joined& joined : take_groups(roles)) ops.push_back(change_of_group(joined));
+  std::set<const WorkRow*> joined;
+  const auto take = [&](const WorkRows& side, const std::vector<std::size_t>& indices) {
+    const Rows rows =
+        collect<const WorkRow*>(indices, [&](std::size_t index) { return &side.rows[index]; });
+    joined.insert(rows.begin(), rows.end());
+    return rows;
+  };
+  for (const TimedTogether& group : timed_together(names_of(a), names_of(b))) {
+    ops.push_back(change_of_group(group, {take(a, group.a), take(b, group.b)}));
+  }
+  std::map<std::pair<std::string, std::string>, Together> roles;  // by kind and work
+  for (const auto& [side, rows] : {std::pair(&a, &Together::a), {&b, &Together::b}}) {
+    for (const WorkRow& row : side->rows) {
+      if (!joined.contains(&row)) (roles[{row.kind, row.role.work}].*rows).push_back(&row);
+    }
+  }
   for (const auto& [role, rows] : roles) {
     auto apart = kept_apart(rows);
     join_leftovers(apart);

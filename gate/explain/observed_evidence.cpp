@@ -7,6 +7,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
+#include "gate/explain/timed_together.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/profile/kernel_name.hpp"
 
@@ -227,6 +228,66 @@ void drop_times(Evidence& evidence, const std::function<bool(const Work&)>& want
   }
 }
 
+std::vector<WorkName> names_of(const std::vector<Work>& works) {
+  return collect<WorkName>(works, [](const Work& work) {
+    const char* kind = work.kind == Work::Kind::kernel ? "kernel" : "op";
+    return WorkName{work.on_cpu ? fmt::format("{} on the CPU", kind) : kind,
+                    profile::role_of(work.name).work, work.name, work.shape};
+  });
+}
+
+// One work in place of those at `indices`, with their time and without how often it ran.
+Work together(const std::vector<Work>& works, const std::string& name,
+              const std::vector<std::size_t>& indices) {
+  Work sum;
+  for (const std::size_t index : indices) {
+    const Work& one = works[index];
+    sum.kind = one.kind;
+    sum.on_cpu = one.on_cpu;
+    if (one.seconds) sum.seconds = sum.seconds.value_or(0) + *one.seconds;
+  }
+  sum.name = name;
+  return sum;
+}
+
+void erase(std::vector<Work>& works, const std::set<std::size_t>& indices) {
+  std::vector<Work> kept;
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (!indices.contains(i)) kept.push_back(std::move(works[i]));
+  }
+  works = std::move(kept);
+}
+
+// No difference is told of work that one side alone timed together. A group is several calls of its
+// parts, and of what may overlap the time is less than their sum. The later side keeps its time.
+void join_timed_together(Evidence& evidence) {
+  std::vector<Work>& works = evidence.after.works;
+  std::set<std::size_t> before, after;
+  std::set<std::string> names;
+  std::vector<Work> sums;
+  for (const TimedTogether& group :
+       timed_together(names_of(evidence.before.works), names_of(works))) {
+    before.insert(group.a.begin(), group.a.end());
+    after.insert(group.b.begin(), group.b.end());
+    sums.push_back(together(works, group.role, group.b));
+    names.insert(group.role);
+  }
+  if (names.empty()) return;
+  erase(evidence.before.works, before);
+  erase(works, after);
+  std::ranges::move(sums, std::back_inserter(works));
+  constexpr std::size_t k_most = 4;
+  std::vector<std::string> shown(names.begin(), names.end());
+  if (shown.size() > k_most) {
+    shown[k_most] = fmt::format("{} more", shown.size() - k_most);
+    shown.resize(k_most + 1);
+  }
+  evidence.doubts.push_back(
+      fmt::format("only one side timed these together, so they are not judged (weir compare shows "
+                  "their times): {}",
+                  fmt::join(shown, ", ")));
+}
+
 // Times that differ by a fifth and more.
 bool apart(double a, double b) {
   constexpr double k_apart = 1.2;
@@ -390,6 +451,7 @@ Evidence evidence_of(const Observed& before, const Observed& after) {
     drop_times(
         evidence, [](const Work&) { return true; }, Rational(1));
   }
+  join_timed_together(evidence);
   const bool works = !a.side.works.empty() || !b.side.works.empty();
   if (!per_token && (works || !counts_per_token(b.side))) evidence.scope = unit::Scope::whole;
   evidence.kernels_known = a.kernels && b.kernels;

@@ -394,6 +394,51 @@ TEST(ObservedRuns, OfOpsThatNameKernelsWhereTheyAreFusedTellOfALostFusion) {
   EXPECT_EQ(back.findings[0].kind, "fusion_gained");
 }
 
+// weir profile with and without --timing serialized: what lies between two barriers is one row, or
+// one for each kernel, whose times together are longer as nothing overlaps.
+TEST(ObservedRuns, OfOneProgramTimedTogetherAndApartDifferInNothing) {
+  struct Row {
+    const char *kernel, *op;
+    std::int64_t calls;
+    double seconds;
+  };
+  const auto with = [](const std::vector<Row>& rows) {
+    Observed made;
+    made.format = "weir-probes";
+    made.context.backend = "Vulkan";
+    made.profiled_tokens = 1;
+    for (const Row& row : rows) {
+      add_op(made, row.op, "Vulkan0", row.calls, row.seconds);
+      made.ops.back().kernel = row.kernel;
+    }
+    return made;
+  };
+  const Observed apart = with({{"mul_mat_vec_f16_f32_f32", "MUL_MAT", 29, 0.01},
+                               {"rope_norm_f32", "ROPE", 4, 0.002},
+                               {"set_rows_f32_f16_i64", "SET_ROWS", 8, 0.004}});
+  const Observed together =
+      with({{"mul_mat_vec_f16_f32_f32", "MUL_MAT", 29, 0.01},
+            {"rope_norm_f32, set_rows_f32_f16_i64 x 2", "ROPE, SET_ROWS x 2", 4, 0.001}});
+  for (const auto& [before, after] : {std::pair(&apart, &together), std::pair(&together, &apart)}) {
+    const Evidence evidence = evidence_of(*before, *after);
+    const auto why = explain(evidence, nullptr, {default_bands(), {}});
+    EXPECT_TRUE(why.findings.empty()) << why.findings.front().text();
+    EXPECT_THAT(why.doubts, testing::Contains(HasSubstr("together, so they are not judged (weir "
+                                                        "compare shows their times): "
+                                                        "ROPE+SET_ROWS")));
+    // 1 ms of 11 ms together, 6 ms of 16 ms apart.
+    EXPECT_THAT(why.checklist[3].note, HasSubstr("mul_mat_vec_f16_f32_f32 takes"));
+  }
+  // A work that is new on top of them still is.
+  Observed more = together;
+  more.ops.push_back(more.ops[0]);
+  more.ops.back().op = "CONT";
+  more.ops.back().kernel = "contig_cpy_f32_f32";
+  const auto why = explain(evidence_of(apart, more), nullptr, {default_bands(), {}});
+  ASSERT_EQ(why.findings.size(), 1U);
+  EXPECT_EQ(why.findings[0].kind, "op_added");
+}
+
 // One call of 80 was interrupted and took longer than all others together.
 TEST(ObservedRuns, AreTheSameWhereOneCallWasInterrupted) {
   const Observed before = ten_tokens();
