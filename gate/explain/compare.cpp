@@ -182,18 +182,20 @@ struct Together {
 };
 
 // What tells rows of one role apart: part, shape and type; "" where it is not told.
-constexpr std::size_t k_shape = 1, k_type = 2;
+constexpr std::size_t k_part = 0, k_shape = 1, k_type = 2;
 using Detail = std::array<std::string, 3>;
 Detail detail_of(const WorkRow& row) {
   return {row.role.part, row.shape, row.type.empty() ? row.role.variant : row.type};
 }
 
-// Both sides tell it, and in words of one kind: those of other formats have none in common.
+// Both sides tell it, and in words of one kind: those of other formats have none in common. Where
+// both have the same parts, one of them may have no name: "gemv" beside "gemv_ffn".
 bool in_common(const Together& rows, std::size_t which) {
   if (rows.a.empty() || rows.b.empty()) return which != k_type;
   std::set<std::string> a, b;
   for (const WorkRow* row : rows.a) a.insert(detail_of(*row)[which]);
   for (const WorkRow* row : rows.b) b.insert(detail_of(*row)[which]);
+  if (which == k_part && a == b) return true;
   if (a.contains("") || b.contains("")) return false;
   // Types of which some are others now: what took the place of what nobody says.
   if (which == k_type) return a == b;
@@ -219,16 +221,35 @@ std::set<std::string> shapes_alike(const Together& rows) {
   return alike;
 }
 
+// Parts of a side whose names say where else the same work is done: "lm_head_gemv" beside "gemv". A
+// side that has no such name may have no such work.
+std::set<std::string> other_places(const Together& rows) {
+  std::set<std::string> places;
+  for (const Rows& side : {rows.a, rows.b}) {
+    std::set<std::string> names;
+    for (const WorkRow* row : side) names.insert(row->name);
+    for (const WorkRow* row : side) {
+      for (std::size_t at = row->name.find('_'); at != std::string::npos;
+           at = row->name.find('_', at + 1)) {
+        if (names.contains(row->name.substr(at + 1))) places.insert(row->role.part);
+      }
+    }
+  }
+  places.erase("");
+  return places;
+}
+
 std::map<Detail, Together> kept_apart(const Together& rows) {
-  const std::array used{in_common(rows, 0), in_common(rows, k_shape), in_common(rows, k_type)};
-  const std::set<std::string> alike = shapes_alike(rows);
+  const std::array used{in_common(rows, k_part), in_common(rows, k_shape), in_common(rows, k_type)};
+  const std::set<std::string> alike = shapes_alike(rows), places = other_places(rows);
   std::map<Detail, Together> apart;
   const auto add = [&](const Rows& side, Rows Together::*into) {
     for (const WorkRow* row : side) {
       Detail detail = detail_of(*row);
       for (std::size_t i = 0; i < used.size(); ++i) {
-        const bool shape_told = i == k_shape && alike.contains(detail[i]);
-        if (!used[i] && !shape_told) detail[i].clear();
+        const bool told =
+            i == k_shape ? alike.contains(detail[i]) : i == k_part && places.contains(detail[i]);
+        if (!used[i] && !told) detail[i].clear();
       }
       (apart[std::move(detail)].*into).push_back(row);
     }

@@ -347,6 +347,36 @@ TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {
   EXPECT_EQ(compared(run_of("GPU", 1, rows), run_of("GPU", 1, slower)).ops.size(), 1U);
 }
 
+// Agave's layers multiply by "gemv", its output by "lm_head_gemv"; its tables name each part.
+TEST(Compared, APartIsARowOfItsOwnWhereItsNameTellsAnotherPlace) {
+  const Row layers{"gemv", "", "", "", 12, 0.006}, head{"lm_head_gemv", "", "", "", 1, 0.012};
+  const Row ffn{"gemv_ffn", "", "", "", 8, 0.004}, qkv{"gemv_qkv", "", "", "", 4, 0.002};
+  const Row ggml{"MUL_MAT", "", "", "", 13, 0.018};
+  const struct {
+    const char* what;
+    std::vector<Row> a, b;
+    std::vector<std::string> rows;  // the parts of rows; "A: " or "B: " of those on one side alone
+  } cases[] = {
+      {"both name both", {layers, head}, {layers, head}, {"", "lm_head"}},
+      {"both name a part behind the kernel", {layers, ffn}, {layers, ffn}, {"", "ffn"}},
+      {"one has no output", {layers, head}, {layers}, {"", "A: lm_head"}},
+      {"parts of the one alone", {layers}, {ffn, qkv}, {""}},
+      {"parts of the one, an output of the other", {layers, head}, {ffn, qkv}, {"", "A: lm_head"}},
+      {"parts in common", {ffn, qkv}, {ffn, head}, {"A: qkv", "B: lm_head", "ffn"}},
+      {"another engine, which names none", {ffn, head}, {ggml}, {""}},
+  };
+  for (const auto& one : cases) {
+    const Comparison made = compared(run_of("Metal", 1, one.a), run_of("Metal", 1, one.b));
+    std::vector<std::string> rows;
+    for (const OpChange& op : made.ops) {
+      EXPECT_EQ(op.role, "MUL_MAT");
+      rows.push_back((!op.b ? "A: " : !op.a ? "B: " : "") + op.part);
+    }
+    std::ranges::sort(rows);
+    EXPECT_EQ(rows, one.rows) << one.what;
+  }
+}
+
 TEST(Compared, AShapeThatBothRunAsOftenIsKeptApartFromWorkWithoutOne) {
   const char* head = "256x1000,256->1000";
   const struct {
