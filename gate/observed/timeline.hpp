@@ -208,7 +208,7 @@ struct CpuCall {
 [[nodiscard]] std::vector<ObservedCount> token_counts(const Timeline& timeline);
 
 // How well the times of a buffer's parts explain the whole: 1 - sum of groups / buffers' times.
-// Beyond 10 % a clock or the sampling is at fault, unless the buffers idle.
+// Above 0 the device idled between them; below it they overlap, or a clock is at fault.
 struct Coverage {
   std::uint64_t buffers = 0, timed = 0;
   double whole = 0, parts = 0;  // seconds

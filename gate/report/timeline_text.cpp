@@ -63,11 +63,12 @@ void coverage_words(Page& page, const observed::Timeline& timeline) {
   const observed::Coverage covered = observed::coverage(timeline);
   const auto gap = covered.gap();
   if (!gap) return;
+  constexpr double k_much = 0.10;
   page.say(2, "{} of {} timed; their parts add up to {:.1f} % of the whole.{}", covered.timed,
            plural(covered.buffers, "command buffer"), 100 * (1 - *gap),
-           std::abs(*gap) > 0.10 ? " More than 10 % apart: a clock or the sampling is at fault, or "
-                                   "the device idled inside of them."
-                                 : "");
+           *gap > k_much    ? " The device idled between them, or did what was not timed."
+           : *gap < -k_much ? " They overlap, or a clock is at fault."
+                            : "");
 }
 
 // The device's time beside the clock's; twins and what only counts have none.

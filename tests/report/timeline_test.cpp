@@ -88,9 +88,23 @@ TEST(TimelineText, ReadsAsInTheGoldenFile) {
 }
 
 TEST(TimelineText, TellsPartsThatDoNotAddUp) {
-  observed::Timeline timeline = a_token();
-  timeline.processes[0].submissions[0].buffers[0].device = Interval{0, 0.02};
-  EXPECT_THAT(timeline_text(timeline, {}), testing::HasSubstr("10 % apart: a clock"));
+  const auto says = [](double whole) {
+    observed::Timeline timeline = a_token();
+    timeline.processes[0].submissions[0].buffers[0].device = Interval{0, whole};
+    return timeline_text(timeline, {});
+  };
+  // Its parts take 7.85 ms. Lines end after 80 columns.
+  const struct {
+    double share;
+    const char *sum, *why;
+  } cases[] = {{0.88, "88.0 % of the whole.", "device idled between them"},
+               {0.92, "92.0 % of the whole.\n", ""},
+               {1.05, "105.0 % of the whole.\n", ""},
+               {1.2, "120.0 % of the whole.", "overlap, or a clock is at fault."}};
+  for (const auto& one : cases) {
+    EXPECT_THAT(says(0.00785 / one.share),
+                testing::AllOf(testing::HasSubstr(one.sum), testing::HasSubstr(one.why)));
+  }
 }
 
 // The device's work beside the time from the first submission to the end of the last call.
