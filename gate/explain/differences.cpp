@@ -7,6 +7,12 @@ namespace {
 using unit::Scope;
 using Wanted = std::function<bool(const Work&)>;
 
+std::optional<TimeRange> joined(const std::optional<TimeRange>& a,
+                                const std::optional<TimeRange>& b) {
+  if (!a || !b) return std::nullopt;
+  return TimeRange{std::min(a->least, b->least), std::max(a->most, b->most), a->times + b->times};
+}
+
 // Where works are one and the same on both sides: kernels go by their name, ops too.
 std::vector<Move> moves(const Evidence& evidence, const Wanted& wanted) {
   std::map<std::string, Move> sums;
@@ -18,8 +24,10 @@ std::vector<Move> moves(const Evidence& evidence, const Wanted& wanted) {
       times = times.plus(work.times).value_or(times);
       if (!work.seconds) continue;
       auto& seconds = after ? move.seconds_after : move.seconds_before;
+      auto& range = after ? move.range_after : move.range_before;
+      range = seconds ? joined(range, work.range) : work.range;
       seconds = seconds.value_or(0) + *work.seconds;
-      (after ? move.range_after : move.range_before) = work.range;
+      move.labels.insert(work.labels.begin(), work.labels.end());
     }
   }
   std::vector<Move> list;

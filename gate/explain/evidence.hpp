@@ -22,6 +22,14 @@ struct Known {
   [[nodiscard]] double value() const;  // 0 where nothing is known
 };
 
+// Times of single calls, or of single command buffers: the shortest and longest of so many.
+struct TimeRange {
+  double least = 0, most = 0;  // seconds
+  double times = 0;            // in all, not a unit
+
+  friend bool operator==(const TimeRange&, const TimeRange&) = default;
+};
+
 // A kernel or op that runs some times a unit, or command buffers of one label.
 struct Work {
   enum class Kind { kernel, op, buffers };
@@ -30,8 +38,9 @@ struct Work {
   std::string type, shape, backend;  // "" where not known
   bool on_cpu = false;
   Rational times;
-  std::optional<double> seconds;                     // of all its times together
-  std::optional<std::pair<double, double>> range{};  // seconds: the shortest and longest time
+  std::optional<double> seconds;     // of all its times together
+  std::optional<TimeRange> range{};  // absent where not all its calls tell one
+  std::set<std::string> labels{};    // of the command buffers that it is in; "" where not told
 
   friend bool operator==(const Work&, const Work&) = default;
 };

@@ -29,6 +29,9 @@ struct RowSum {
   std::int64_t calls = 0;
   bool counted = true;  // every row said how many calls it is
   std::optional<double> seconds;
+  std::optional<TimeRange> range;
+  bool ranged = true;  // every row said it
+  std::set<std::string> labels;
 };
 
 using RowSums = std::map<RowKey, RowSum>;
@@ -49,7 +52,17 @@ void add_row(RowSums& rows, RowKey key, const ObservedOp& op, bool timed) {
   add_capped(sum.calls, op.calls.value_or(0));
   sum.counted = sum.counted && op.calls;
   const auto own = steady_time(op);
-  if (timed && own) sum.seconds = sum.seconds.value_or(0) + *own;
+  if (timed && !own) sum.ranged = false;
+  if (!timed || !own) return;
+  sum.seconds = sum.seconds.value_or(0) + *own;
+  sum.labels.insert(op.buffer);
+  // What is nested in it is in the times of single calls.
+  sum.ranged = sum.ranged && op.calls && op.least && op.most && !op.own_seconds;
+  if (!sum.ranged) return;
+  TimeRange& range = sum.range ? *sum.range : sum.range.emplace(TimeRange{*op.least, *op.most});
+  range.least = std::min(range.least, *op.least);
+  range.most = std::max(range.most, *op.most);
+  range.times += static_cast<double>(*op.calls);
 }
 
 struct SideRows {
@@ -119,6 +132,8 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
               {}};
     if (!sum.counted) made.uncounted.insert(key.name);
     if (sum.seconds) work.seconds = *sum.seconds / static_cast<double>(tokens);
+    if (sum.ranged) work.range = sum.range;
+    work.labels = sum.labels;
     made.side.works.push_back(std::move(work));
   }
   for (const observed::ObservedCount& count : observed.counts) {
@@ -165,24 +180,26 @@ void add_buffers(const Observed& before, const Observed& after, Evidence& eviden
   const observed::BuffersOfTokens a = observed::buffers_per_token(before);
   const observed::BuffersOfTokens b = observed::buffers_per_token(after);
   if (a.labels.empty() || b.labels.empty()) return;
-  const auto add = [](Side& side, const observed::BuffersPerToken& one) {
+  const auto work_of = [](const observed::BuffersPerToken& one, std::int64_t tokens) {
     Work work{Work::Kind::buffers, one.label, "", "", "", false, one.buffers, one.seconds};
-    if (one.least && one.most) work.range = {*one.least, *one.most};
-    side.works.push_back(std::move(work));
+    if (one.least && one.most) {
+      work.range = {*one.least, *one.most, one.buffers.value() * static_cast<double>(tokens)};
+    }
+    return work;
   };
   if (a.whole && b.whole) {
-    for (const auto& one : a.labels) add(evidence.before, one);
-    for (const auto& one : b.labels) add(evidence.after, one);
+    for (const auto& one : a.labels) evidence.before.works.push_back(work_of(one, a.tokens));
+    for (const auto& one : b.labels) evidence.after.works.push_back(work_of(one, b.tokens));
     return;
   }
   for (const observed::BuffersPerToken& was : a.labels) {
     const auto* is = first_of(b.labels, [&](const auto& one) { return one.label == was.label; });
     if (is == nullptr || is->buffers.value() <= 0) continue;
-    observed::BuffersPerToken as_many = *is;
-    as_many.buffers = was.buffers;
+    Work as_many = work_of(*is, b.tokens);
+    as_many.times = was.buffers;
     if (as_many.seconds) *as_many.seconds *= was.buffers.value() / is->buffers.value();
-    add(evidence.before, was);
-    add(evidence.after, as_many);
+    evidence.before.works.push_back(work_of(was, a.tokens));
+    evidence.after.works.push_back(std::move(as_many));
   }
 }
 
@@ -326,7 +343,8 @@ void say_what_is_not_judged(Evidence& evidence) {
     evidence.doubts.push_back(fmt::format(
         "times of single {} are not judged{}: fewer than five have one on both sides (weir compare "
         "shows them)",
-        buffers ? "command buffers" : "ops", timed > 1 ? " but for large changes" : ""));
+        buffers ? "command buffers" : "ops",
+        timed > 1 ? " but for large changes, and those that each time of one side shows" : ""));
   }
 }
 

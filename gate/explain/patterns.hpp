@@ -41,7 +41,8 @@ struct Move {
   Rational before, after;
   KernelName parsed;
   std::optional<double> seconds_before, seconds_after;
-  std::optional<std::pair<double, double>> range_before{}, range_after{};  // of buffers alone
+  std::optional<TimeRange> range_before{}, range_after{};
+  std::set<std::string> labels{};  // as Work's, of both sides
 
   [[nodiscard]] Rational delta() const;
   [[nodiscard]] double size() const;  // of the delta, without its sign

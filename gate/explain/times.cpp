@@ -14,13 +14,14 @@ struct Timed {
   double before = 0, after = 0;  // seconds of one of its runs
   double log_ratio = 0;          // of these
   double share = 0;              // of the larger side's time
+  bool of_buffers = false;       // command buffers of one label
 };
 
 double each(double seconds, const Rational& times) {
   return times.value() > 0 ? seconds / times.value() : seconds;
 }
 
-std::vector<Timed> timed_of(const std::vector<Move>& timed) {
+std::vector<Timed> timed_of(const std::vector<Move>& timed, bool of_buffers) {
   double before = 0, after = 0;
   for (const Move& move : timed) {
     before += *move.seconds_before;
@@ -33,19 +34,20 @@ std::vector<Timed> timed_of(const std::vector<Move>& timed) {
     const double was = each(*move.seconds_before, move.before);
     const double is = each(*move.seconds_after, move.after);
     list.push_back({&move, was, is, std::log(is / was),
-                    std::max(*move.seconds_before, *move.seconds_after) / whole});
+                    std::max(*move.seconds_before, *move.seconds_after) / whole, of_buffers});
   }
   return list;
 }
 
-// Each side's mean lies outside of all that the other side's many times are.
+// Command buffers of which each side's mean lies outside of all that the other side's many times
+// are.
 bool ranges_apart(const Timed& one) {
   constexpr double k_many_times = 8;
-  const auto outside = [](double mean, const std::optional<std::pair<double, double>>& range) {
-    return range && (mean < range->first || mean > range->second);
+  const auto outside = [](double mean, const std::optional<TimeRange>& range) {
+    return range && (mean < range->least || mean > range->most);
   };
   const Move& move = *one.move;
-  return std::min(move.before.value(), move.after.value()) >= k_many_times &&
+  return one.of_buffers && std::min(move.before.value(), move.after.value()) >= k_many_times &&
          outside(one.before, move.range_after) && outside(one.after, move.range_before);
 }
 
@@ -84,13 +86,51 @@ bool beyond_chance(const Timed& one, const std::vector<double>& others) {
 // A share of the time from which a work matters.
 constexpr double k_least_share = 0.03;
 
-bool stands_out(const Timed& one, const std::vector<Timed>& list) {
+// How likely all times of one side lie above all of the other where nothing changed: one order of
+// all is that, and one the reverse (Wilcoxon's rank sum at its largest; Biometrics 1, 1945). 1
+// where they do not, or the sides tell no times.
+double chance_of_order(const Move& move, bool slower) {
+  const auto& below = slower ? move.range_before : move.range_after;
+  const auto& above = slower ? move.range_after : move.range_before;
+  if (!below || !above || below->most >= above->least) return 1;
+  const double a = below->times, b = above->times;
+  return 2 * std::exp(std::lgamma(a + 1) + std::lgamma(b + 1) - std::lgamma(a + b + 1));
+}
+
+// Of few works no spread of the others tells how much one varies: its own times have to, or else
+// those of each command buffer that it is in. They are told apart from the machine's by the others,
+// which do not change.
+bool each_time(const Timed& one, const std::vector<Timed>& list, const std::vector<Move>& buffers) {
+  constexpr double k_false = 0.001;
+  constexpr double k_least = 1.2, k_still = 1.1;
+  const bool slower = one.log_ratio > 0;
+  if (std::fabs(one.log_ratio) < std::log(k_least)) return false;
+  const bool alone = std::ranges::all_of(list, [&](const Timed& other) {
+    return &other == &one || other.share < k_least_share ||
+           std::fabs(other.log_ratio) <= std::log(k_still);
+  });
+  const double most = k_false / static_cast<double>(list.size());
+  const auto ordered = [&](const Move& move) { return chance_of_order(move, slower) <= most; };
+  const auto buffer_ordered = [&](const std::string& label) {
+    const Move* buffer = first_of(buffers, [&](const Move& other) { return other.name == label; });
+    return buffer != nullptr && ordered(*buffer);
+  };
+  const bool in_buffers = !one.move->range_before && !one.move->range_after &&
+                          !one.move->labels.empty() &&
+                          std::ranges::all_of(one.move->labels, buffer_ordered);
+  return alone && (ordered(*one.move) || in_buffers);
+}
+
+bool stands_out(const Timed& one, const std::vector<Timed>& list,
+                const std::vector<Move>& buffers) {
+  constexpr std::size_t k_few = 5;
   if (list.size() < 2 || one.share < k_least_share) return false;
   std::vector<double> others;  // logarithms of ratios
   for (const Timed& other : list) {
     if (&other != &one) others.push_back(other.log_ratio);
   }
-  return by_a_factor(one, others) || beyond_chance(one, others);
+  return by_a_factor(one, others) || beyond_chance(one, others) ||
+         (list.size() < k_few && each_time(one, list, buffers));
 }
 
 // Each of several works changed by more than sessions differ, all by about as much.
@@ -182,10 +222,10 @@ bool counts_known(const Evidence& evidence) {
 void find_slow(Board& board) {
   for (const auto& [timed, what] : {std::pair(&board.found.timed, ""),
                                     {&board.found.timed_buffers, "A command buffer labelled "}}) {
-    const std::vector<Timed> list = timed_of(*timed);
+    const std::vector<Timed> list = timed_of(*timed, timed == &board.found.timed_buffers);
     bool any = false;
     for (const Timed& one : list) {
-      if (!stands_out(one, list)) continue;
+      if (!stands_out(one, list, board.found.timed_buffers)) continue;
       add_slow(board, one, what);
       any = true;
     }

@@ -350,6 +350,67 @@ TEST(ObservedRuns, TellOfAnOpThatIsSlower) {
   EXPECT_EQ(why.findings.front().ops, std::vector<std::string>{"SOFT_MAX"});
 }
 
+// Of two ops or three the spread of the others tells nothing: each time of the op has to be longer,
+// or each of its command buffers. By chance alone 8 lie above 8 others in 1 of 12870 orders, 4
+// above 4 in 1 of 70.
+TEST(ObservedRuns, TellOfAnOpThatIsSlowerAmongFew) {
+  struct Times {
+    double mean, least, most;  // of one call; least 0: not told
+  };
+  const struct {
+    const char* what;
+    std::int64_t calls;
+    Times before, after;
+    bool in_buffers;  // command buffers tell the times of `after` and `before` in its place
+    double other;     // of another op, over before
+    bool found;
+  } cases[] = {
+      {"each call", 8, {5e-4, 4e-4, 6e-4}, {8e-4, 7e-4, 9e-4}, false, 1, true},
+      {"each of its command buffers", 8, {5e-4, 4e-4, 6e-4}, {8e-4, 7e-4, 9e-4}, true, 1, true},
+      {"each of four calls", 4, {5e-4, 4e-4, 6e-4}, {8e-4, 7e-4, 9e-4}, false, 1, false},
+      {"one call that was interrupted",
+       8,
+       {5e-4, 4e-4, 6e-4},
+       {8e-4, 4e-4, 30e-4},
+       false,
+       1,
+       false},
+      {"nobody tells of single calls", 8, {5e-4, 0, 0}, {8e-4, 0, 0}, false, 1, false},
+      {"the machine", 8, {5e-4, 4e-4, 6e-4}, {8e-4, 7e-4, 9e-4}, false, 1.5, false},
+      {"a little", 8, {5e-4, 4.9e-4, 5.1e-4}, {5.5e-4, 5.4e-4, 5.6e-4}, false, 1, false},
+  };
+  for (const auto& one : cases) {
+    const auto with = [&](const Times& times, double other) {
+      Observed made;
+      made.profiled_tokens = 1;
+      const auto all = static_cast<double>(one.calls);
+      add_op(made, "gemv_q4", "Metal", one.calls, times.mean * all);
+      add_op(made, "gemv_q6", "Metal", 2, 2e-3 * other);
+      if (times.least > 0 && !one.in_buffers) {
+        made.ops[0].least = times.least;
+        made.ops[0].most = times.most;
+      }
+      if (one.in_buffers) {
+        made.ops[0].buffer = "layer.ffn";
+        add_buffers(made, "layer.ffn", one.calls, times.mean * all);
+        made.buffers[0].least = times.least;
+        made.buffers[0].most = times.most;
+        add_buffers(made, "output_head", 1, 2e-3);
+      }
+      return made;
+    };
+    for (const bool slower : {true, false}) {
+      const Observed a = with(one.before, 1), b = with(one.after, one.other);
+      const auto why =
+          explain(slower ? evidence_of(a, b) : evidence_of(b, a), nullptr, {default_bands(), {}});
+      const bool found = std::ranges::any_of(why.findings, [](const Finding& finding) {
+        return finding.ops == std::vector<std::string>{"gemv_q4"};
+      });
+      EXPECT_EQ(found, one.found) << one.what << ", slower: " << slower;
+    }
+  }
+}
+
 // llama.cpp's perf logger with and without GGML_VK_DISABLE_FUSION: a fused row names a kernel and
 // its first op, a row of one op the op alone.
 TEST(ObservedRuns, OfOpsThatNameKernelsWhereTheyAreFusedTellOfALostFusion) {
