@@ -330,7 +330,7 @@ OpChange change_of_group(const TimedTogether& group, const Together& rows) {
 
 std::vector<WorkName> names_of(const WorkRows& side) {
   return collect<WorkName>(side.rows, [](const WorkRow& row) {
-    return WorkName{row.kind, row.role.work, row.name, row.shape};
+    return WorkName{row.kind, row.role, row.name, row.shape, row.calls};
   });
 }
 

@@ -249,7 +249,7 @@ std::vector<WorkName> names_of(const std::vector<Work>& works) {
   return collect<WorkName>(works, [](const Work& work) {
     const char* kind = work.kind == Work::Kind::kernel ? "kernel" : "op";
     return WorkName{work.on_cpu ? fmt::format("{} on the CPU", kind) : kind,
-                    profile::role_of(work.name).work, work.name, work.shape};
+                    profile::role_of(work.name), work.name, work.shape, work.times.value()};
   });
 }
 

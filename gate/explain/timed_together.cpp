@@ -1,6 +1,7 @@
 #include "gate/explain/timed_together.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -54,6 +55,40 @@ void take_part(Sides& part, Joined& into) {
   }
 }
 
+// "mul_mat_vec_q8_0, mul_mat_vec_f16": several of one role.
+bool several(const WorkName& row) {
+  return row.name.find(", ") != std::string::npos &&
+         row.role.works.size() > profile::role_of(row.role.work).works.size();
+}
+
+// By shape, how often a side runs it.
+std::map<std::string, double> calls_by_shape(const Rows& side) {
+  std::map<std::string, double> sums;
+  for (const WorkName* row : side) sums[row->shape] += row->calls.value_or(std::nan(""));
+  sums.erase("");
+  return sums;
+}
+
+// Several of one role that one side alone timed together, with all of that role but shapes that
+// both sides run as often.
+void add_several(const RoleKey& key, const Sides& rows, std::vector<Joined>& all) {
+  const auto any = [](const Rows& side) {
+    return std::ranges::any_of(side, [](const WorkName* row) { return several(*row); });
+  };
+  if (rows.a.empty() || rows.b.empty() || any(rows.a) == any(rows.b)) return;
+  const auto a = calls_by_shape(rows.a), b = calls_by_shape(rows.b);
+  const auto alike = [&](const WorkName* row) {
+    const double* one = look_up(a, row->shape);
+    const double* other = look_up(b, row->shape);
+    return one != nullptr && other != nullptr &&
+           std::fabs(*one - *other) <= 1e-9 * std::max(*one, *other);
+  };
+  Joined joined{{key}, {}, rows};
+  std::erase_if(joined.rows.a, alike);
+  std::erase_if(joined.rows.b, alike);
+  if (!joined.rows.a.empty() && !joined.rows.b.empty()) all.push_back(std::move(joined));
+}
+
 // Takes from `roles` the groups of which the other side has each part, with these parts.
 std::vector<Joined> take_groups(ByRole& roles) {
   std::vector<Joined> all;
@@ -85,6 +120,7 @@ std::vector<Joined> take_groups(ByRole& roles) {
   for (Joined& one : all) {
     for (const RoleKey& part : one.parts) take_part(roles[part], one);
   }
+  for (const auto& [key, rows] : roles) add_several(key, rows, all);
   return all;
 }
 
@@ -99,8 +135,8 @@ std::vector<std::size_t> indices_of(const Rows& rows, std::span<const WorkName> 
 std::vector<TimedTogether> timed_together(std::span<const WorkName> a,
                                           std::span<const WorkName> b) {
   ByRole roles;
-  for (const WorkName& row : a) roles[{row.kind, row.role}].a.push_back(&row);
-  for (const WorkName& row : b) roles[{row.kind, row.role}].b.push_back(&row);
+  for (const WorkName& row : a) roles[{row.kind, row.role.work}].a.push_back(&row);
+  for (const WorkName& row : b) roles[{row.kind, row.role.work}].b.push_back(&row);
   std::vector<TimedTogether> found;
   for (const Joined& joined : take_groups(roles)) {
     TimedTogether& one = found.emplace_back();

@@ -3,17 +3,21 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "gate/profile/kernel_name.hpp"
 
 namespace weir::explain {
 
 // A row of one side.
 struct WorkName {
   std::string kind;         // rows of two kinds are never the same work
-  std::string role;         // profile::Role::work; "ROPE+SET_ROWS" of work timed together
+  profile::Role role;       // "ROPE+SET_ROWS" of work timed together
   std::string name, shape;  // as the document has them
+  std::optional<double> calls;
 };
 
 // Rows that are the same work, by their indices.
@@ -25,7 +29,8 @@ struct TimedTogether {
 
 // Each work that one side alone timed together and of which the other side has every part, with the
 // rows of these parts on both sides: of a part, those whose shapes the group names, where it names
-// any. Groups that share a part are one, so no row is in two.
+// any; of several of one role ("mul_mat_vec_f16 x 2, mul_mat_vec_q8_0") those of shapes that the
+// sides do not run as often. Groups that share a part are one, so no row is in two.
 [[nodiscard]] std::vector<TimedTogether> timed_together(std::span<const WorkName> a,
                                                         std::span<const WorkName> b);
 

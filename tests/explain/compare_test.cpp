@@ -330,6 +330,24 @@ TEST(Compared, WorkTimedTogetherIsComparedWithTheSumOfItsParts) {
   }
 }
 
+// llama.cpp's perf logger with and without GGML_VK_PERF_LOGGER_CONCURRENT: query and key together.
+TEST(Compared, SeveralOfOneRoleTimedTogetherAreComparedWithThoseTimedApart) {
+  const Row head{"", "MUL_MAT_VEC", "", "512x256,512->256", 4, 0.5};
+  const Observed apart = run_of("GPU", 1,
+                                {{"", "MUL_MAT_VEC", "", "256x64,256->64", 8, 0.25},
+                                 {"", "MUL_MAT_VEC", "", "256x512,256->512", 4, 0.5},
+                                 head});
+  const Observed together =
+      run_of("GPU", 1, {{"", "MUL_MAT_VEC q8_0 m=64, MUL_MAT_VEC q8_0 m=512", "", "", 4, 1}, head});
+  const Comparison made = compared(apart, together);
+  ASSERT_EQ(made.ops.size(), 2U) << "the shape that both run as often has a row of its own";
+  EXPECT_EQ(made.ops[0].change, Shift::slower);
+  EXPECT_DOUBLE_EQ(made.ops[0].each_ratio().value(), 1 / 0.75);
+  EXPECT_FALSE(made.ops[0].a->calls || made.ops[0].b->calls);
+  EXPECT_EQ(made.ops[1].change, Shift::same);
+  EXPECT_EQ(made.ops[1].a->calls, 4);
+}
+
 TEST(Compared, ShapesAreKeptApartWhereBothSidesWordThemAlike) {
   const char* other = "512x64,512->64";
   const std::vector<Row> rows{{"MUL_MAT", "", "q8_0,f32->f32", k_shape, 8, 0.01},

@@ -475,10 +475,12 @@ TEST(ObservedRuns, OfOneProgramTimedTogetherAndApartDifferInNothing) {
     return made;
   };
   const Observed apart = with({{"mul_mat_vec_f16_f32_f32", "MUL_MAT", 29, 0.01},
+                               {"scale_f32", "SCALE", 2, 0.001},
                                {"rope_norm_f32", "ROPE", 4, 0.002},
                                {"set_rows_f32_f16_i64", "SET_ROWS", 8, 0.004}});
   const Observed together =
       with({{"mul_mat_vec_f16_f32_f32", "MUL_MAT", 29, 0.01},
+            {"scale_f32, scale_f32_inplace", "SCALE, SCALE", 1, 0.001},
             {"rope_norm_f32, set_rows_f32_f16_i64 x 2", "ROPE, SET_ROWS x 2", 4, 0.001}});
   for (const auto& [before, after] : {std::pair(&apart, &together), std::pair(&together, &apart)}) {
     const Evidence evidence = evidence_of(*before, *after);
