@@ -16,14 +16,6 @@ bool is_frame(std::string_view line) {
          line.find(": 0x") != std::string_view::npos;
 }
 
-bool gives_reason(std::string_view line) {
-  constexpr std::array k_words{"panic",     "error",     "assert",       "abort",
-                               "exception", "terminate", "out of memory"};
-  const std::string low = lower(line);
-  const auto holds = [&](const char* word) { return low.find(word) != std::string::npos; };
-  return !is_frame(trim(line)) && !holds("warn") && std::ranges::any_of(k_words, holds);
-}
-
 // "a.cpp:12", as compilers, asserts and traces write it.
 bool names_place(std::string_view line) {
   const std::size_t colon = line.find(':');
@@ -31,6 +23,14 @@ bool names_place(std::string_view line) {
 }
 
 }  // namespace
+
+bool gives_reason(std::string_view line) {
+  constexpr std::array k_words{"panic",     "error",     "assert",       "abort",
+                               "exception", "terminate", "out of memory"};
+  const std::string low = lower(line);
+  const auto holds = [&](const char* word) { return low.find(word) != std::string::npos; };
+  return !is_frame(trim(line)) && !holds("warn") && std::ranges::any_of(k_words, holds);
+}
 
 std::size_t keep_end(std::vector<std::string>& lines, std::size_t most) {
   constexpr std::size_t k_most_reasons = 3;

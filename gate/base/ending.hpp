@@ -3,9 +3,13 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace weir::text {
+
+// A line such as "panic: …", "error: …" or "out of memory", and no frame of a stack.
+[[nodiscard]] bool gives_reason(std::string_view line);
 
 // Leaves the last `most` lines and, in front of them, up to three of the others that give a reason
 // ("panic: …", "error: …", "out of memory"), with the line that follows where that says the place.

@@ -86,6 +86,15 @@ bool add_errors(const CellFacts& facts, const Records& records, std::string_view
   return !seen.empty();
 }
 
+// What add_errors() put between the pass and the error, in other words; "" where it put nothing
+// there.
+std::string share_of_runs(std::string_view text) {
+  const auto words = text::split(text, ' ');
+  const auto is_number = [&](std::size_t at) { return text::to_int(words[at]).has_value(); };
+  if (words.size() == 2 && words[0] == "all" && is_number(1)) return "all";
+  return words.size() == 3 && words[1] == "of" && is_number(0) && is_number(2) ? "some" : "";
+}
+
 // A model that a twin has too little memory for is the engine's error, and a number as well: where
 // every process was refused memory and ended for it, not by a time-out or a crash.
 void add_fits(const CellFacts& facts, const Records& counted, Profile& profile) {
@@ -250,6 +259,20 @@ std::optional<std::string> error_of(const RunRecord& record) {
     return fmt::format("asked for {} tokens, {} were generated", record.asked.tokens, *generated);
   }
   return std::nullopt;
+}
+
+std::string without_run_numbers(std::string_view errors) {
+  constexpr std::string_view k_start = ": ", k_end = " runs: ";
+  std::vector<std::string> lines = text::split(errors, '\n');
+  for (std::string& line : lines) {
+    const std::size_t colon = line.find(k_start), end = line.find(k_end);
+    if (end == std::string::npos || colon >= end) continue;
+    const std::size_t start = colon + k_start.size();
+    const std::string share = share_of_runs(line.substr(start, end - start));
+    if (share.empty()) continue;
+    line.replace(start, end + k_end.size() - start, share == "all" ? "" : "some runs: ");
+  }
+  return text::join(lines, "\n");
 }
 
 void add_once(std::vector<std::string>& lines, const std::string& line) {

@@ -70,6 +70,10 @@ inline constexpr std::string_view k_no_record = "no run of this cell is recorded
 [[nodiscard]] Profile assemble(const CellFacts& facts, std::span<const RunRecord> records,
                                Side side = Side::candidate);
 
+// Lines of errors without how many runs had them: "timed: all 3 runs: exit 1" is "timed: exit 1",
+// and of a part of the runs "timed: some runs: exit 1".
+[[nodiscard]] std::string without_run_numbers(std::string_view errors);
+
 // Kernels by name against the count of dispatches, a line each; `side` stands in front ("before",
 // "after"; "" for none). Counts of two probes are compared where a profile is assembled.
 [[nodiscard]] std::vector<std::string> cross_checks(const Profile& profile,

@@ -59,7 +59,7 @@ std::string message_of(const Block& block) {
   const CellDocument& document = block.first();
   const CellVerdict& cell = *document.of;
   std::vector<std::string> lines;
-  if (!cell.reason.empty()) lines.push_back(one_line(cell.reason, 600));
+  if (!block.reason.empty()) lines.push_back(one_line(block.reason, 600));
   if (cell.placement_verdict < Outcome::pass) {
     lines.push_back("placement: " + one_line(cell.placement_reason, 300));
   }

@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "gate/base/ending.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/profile/assemble.hpp"
 #include "gate/report/document.hpp"
 
 namespace weir::report {
@@ -33,8 +35,10 @@ std::string key_of(const CellDocument& cell) {
   const CellVerdict& of = *cell.of;
   const bool says_all = reason_says_all(of);
   // A cell without a reason of its own has its first metric's, and that has the values in it.
+  const bool with_values = !says_all && of.reason.empty();
+  const std::string reason = of.verdict == Outcome::error ? error_key(cell) : cell.reason;
   std::string key =
-      fmt::format("{}\n{}\n", verdict::to_string(of.verdict), says_all ? cell.reason : of.reason);
+      fmt::format("{}\n{}\n", verdict::to_string(of.verdict), with_values ? "" : reason);
   if (says_all) return key;
   key += judged_by(of) + "\n";
   if (of.placement_verdict < Outcome::pass) key += of.placement_reason + "\n";
@@ -111,7 +115,25 @@ std::vector<MetricRow> rows_of(const Cells& cells) {
 
 }  // namespace
 
+std::string error_key(const CellDocument& cell) {
+  const std::vector<std::string> lines = text::lines(text::trim(cell.of->stderr_tail));
+  const std::string* telling = first_of(lines, text::gives_reason);
+  if (telling == nullptr && !lines.empty()) telling = &lines.back();
+  std::vector<std::string> words;
+  if (telling != nullptr) words = text::split(*telling, ' ');
+  std::erase_if(words, [](const auto& word) { return std::ranges::any_of(word, text::is_digit); });
+  return profile::without_run_numbers(cell.reason) + "\n" + text::join(words, " ");
+}
+
+std::string shared_reason(const Cells& cells) {
+  const std::string& first = cells.front()->reason;
+  const bool same =
+      std::ranges::all_of(cells, [&](const CellDocument* cell) { return cell->reason == first; });
+  return same ? first : profile::without_run_numbers(first);
+}
+
 Block::Block(Cells of, std::size_t all) : cells(std::move(of)), rows_(rows_of(cells)) {
+  if (!this->of().reason.empty()) reason = shared_reason(cells);
   for (const MetricRow& row : rows_) rows.push_back(&row);
   kernels = changes_of(cells, &CellDocument::kernels);
   functions = changes_of(cells, &CellDocument::functions);

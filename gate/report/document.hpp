@@ -143,6 +143,12 @@ struct Grouped {
 // "a, b and 3 more".
 [[nodiscard]] std::string listed(std::vector<std::string> names, std::size_t most);
 
+// Equal for cells that could not be measured for the same reason, in however many of their runs.
+// What the engines wrote last counts, without words that hold numbers.
+[[nodiscard]] std::string error_key(const CellDocument& cell);
+// The reason of cells of one key. Numbers of runs are left out where they differ.
+[[nodiscard]] std::string shared_reason(const std::vector<const CellDocument*>& cells);
+
 // What several cells say alike, listed once.
 struct Shared {
   std::string text;
@@ -185,6 +191,7 @@ struct Block {
   std::vector<const CellDocument*> cells;  // in plan order, the first stands for all
   std::string title;  // of one its name; "3 of 12 cells: llama.cpp / * / vulkan / decode"
   std::map<const CellDocument*, std::string> names;  // of several: what tells them apart
+  std::string reason;                  // their own, as shared_reason() has it; may be ""
   std::vector<const MetricRow*> rows;  // the worst first; of several those that are alike in all
   std::vector<ChangedIn> kernels, functions, ops;  // what more cells share first
   std::vector<Shared> why;                         // the best explanation of each

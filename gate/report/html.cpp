@@ -189,7 +189,7 @@ std::string body(const Block& block) {
   const CellVerdict& cell = block.of();
   std::string out;
   if (!block.one()) out += soft(block.list(block.cells, 40));
-  for (const std::string& line : text::lines(text::printable(cell.reason))) {
+  for (const std::string& line : text::lines(text::printable(block.reason))) {
     out += fmt::format("<p>{}</p>\n", xml_text(one_line(line)));
   }
   if (const auto tail = last_lines(cell.stderr_tail, 100, 16384);

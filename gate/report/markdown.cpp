@@ -504,14 +504,14 @@ class Markdown {
   }
 
   void errors() {
-    std::vector<Shared> all;
+    Grouped<const CellDocument*, std::vector<const CellDocument*>> groups;
     for (const CellDocument* cell : document_.to_read) {
-      if (cell->of->verdict == Outcome::error) share(all, markdown_text(cell->reason, 1500), *cell);
+      if (cell->of->verdict == Outcome::error) groups.of(error_key(*cell), cell).push_back(cell);
     }
-    for (const auto& [reason, cells] : all) {
-      const std::string text = fmt::format(
-          "**Not {}:** {}: {}\n\n", cells.front()->of->not_compared ? "compared" : "measured",
-          names(cells), reason);
+    for (const auto& [first, cells] : groups.all) {
+      const std::string text =
+          fmt::format("**Not {}:** {}: {}\n\n", first->of->not_compared ? "compared" : "measured",
+                      names(cells), markdown_text(shared_reason(cells), 1500));
       if (!pieces_.add(text)) {
         left_out_ +=
             static_cast<std::size_t>(std::ranges::count_if(cells, [&](const CellDocument* cell) {

@@ -163,7 +163,7 @@ class Terminal {
     title(cell.verdict, block.title);
     if (!block.one()) at(k_row_indent, block.list(block.cells, 12), k_dim);
     const bool says_all = reason_says_all(cell) && !style_.verbose;
-    const std::string& reason = says_all ? block.first().reason : cell.reason;
+    const std::string& reason = says_all ? block.first().reason : block.reason;
     if (!reason.empty()) at(k_row_indent, clip(text::printable(reason), 2000));
     if (says_all) return;
     if (cell.verdict == Outcome::error) last_words(block);

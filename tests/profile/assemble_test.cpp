@@ -612,6 +612,26 @@ TEST(Assemble, KeepsTheLastWordsOfEachRunWithItsOwnError) {
   EXPECT_EQ(profile.stderr_tail, "while counted");
 }
 
+TEST(Assemble, TellsErrorsOfOneReasonWithoutTheirNumberOfRuns) {
+  struct Row {
+    const char* errors;
+    const char* want;
+  };
+  for (const Row& row : {
+           Row{"timed: exit 1", "timed: exit 1"},
+           Row{"timed: all 3 runs: exit 1", "timed: exit 1"},
+           Row{"timed: 1 of 3 runs: exit 1\ncounted: all 2 runs: exit 2",
+               "timed: some runs: exit 1\ncounted: exit 2"},
+           // Words of an engine, not ours.
+           Row{"timed: exit 1: all 3 runs: bad", "timed: exit 1: all 3 runs: bad"},
+           Row{"timed: most of 3 runs: exit 1", "timed: most of 3 runs: exit 1"},
+           Row{"no runs: none", "no runs: none"},
+           Row{"", ""},
+       }) {
+    EXPECT_EQ(without_run_numbers(row.errors), row.want);
+  }
+}
+
 TEST(Assemble, GivesNoCountsAndNoPlacementFromAPassWithAnError) {
   std::vector<RunRecord> records = reference();
   records[1].error = "exit 1";

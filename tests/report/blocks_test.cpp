@@ -1,0 +1,80 @@
+// Cells of which the same is to be said: which stand together, and how they are named.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gate/base/find.hpp"
+#include "gate/report/annotations.hpp"
+#include "gate/report/html.hpp"
+#include "gate/report/markdown.hpp"
+#include "gate/report/terminal.hpp"
+
+#include "tests/report/fixtures.hpp"
+#include "tests/report/support.hpp"
+
+namespace weir::report {
+namespace blocks_test {
+
+using support::occurrences;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Failed {
+  const char* reason;
+  const char* last_words;
+};
+
+// Cells "model-0", "model-1", … that could not be measured.
+GateVerdict unmeasured(const std::vector<Failed>& all) {
+  GateVerdict gate = fixtures::many(all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CellVerdict& cell = gate.cells[i];
+    fixtures::absent_device(cell);
+    cell.reason = all[i].reason;
+    cell.stderr_tail = all[i].last_words;
+  }
+  gate.verdict = Outcome::error;
+  gate.exit_code = verdict::ExitCode::unmeasured;
+  return gate;
+}
+
+TEST(Blocks, HoldErrorsOfOneReasonInHoweverManyRuns) {
+  const GateVerdict gate = unmeasured({{"timed: all 3 runs: exited with code 1", "no memory\n"},
+                                       {"timed: all 2 runs: exited with code 1", "no memory\n"},
+                                       {"timed: exited with code 1", "no memory\n"}});
+  ASSERT_EQ(Document(gate).blocks.size(), 1U);
+  EXPECT_EQ(Document(gate).blocks.front().reason, "timed: exited with code 1");
+  for (const std::string& report :
+       {terminal(gate, {}), markdown(gate, {}), html(gate), annotations(gate)}) {
+    EXPECT_EQ(occurrences(report, "exited with code 1"), 1U) << report;
+    EXPECT_THAT(report, Not(HasSubstr(" runs: exited")));
+  }
+}
+
+TEST(Blocks, KeepTheNumberOfRunsThatAllCellsShare) {
+  const Failed twice{"counted: 1 of 3 runs: exited with code 1", ""};
+  const GateVerdict gate = unmeasured({twice, twice});
+  ASSERT_EQ(Document(gate).blocks.size(), 1U);
+  EXPECT_EQ(Document(gate).blocks.front().reason, twice.reason);
+}
+
+TEST(Blocks, PartErrorsWhoseEnginesWroteDifferentReasons) {
+  const char* const exited = "timed: all 3 runs: exited with code 1";
+  const GateVerdict gate =
+      unmeasured({{exited, "loading\nerror: unknown argument: --flash\n"},
+                  {exited, "loading\nerror: failed to load the model\nbye\n"},
+                  {"timed: 1 of 3 runs: exited with code 1", "error: failed to load the model\n"},
+                  // The same in another process.
+                  {exited, "loading\nerror: failed to load the model (pid:4711)\nbye\n"}});
+  const auto sizes = collect<std::size_t>(Document(gate).blocks,
+                                          [](const Block& block) { return block.cells.size(); });
+  EXPECT_THAT(sizes, testing::UnorderedElementsAre(1U, 1U, 2U));
+  const std::string comment = markdown(gate, {});
+  EXPECT_EQ(occurrences(comment, "**Not measured:**"), 3U) << comment;
+  for (const std::string& report : {terminal(gate, {}), comment, html(gate)}) {
+    EXPECT_THAT(report, HasSubstr("unknown argument"));
+    EXPECT_THAT(report, HasSubstr("failed to load"));
+  }
+}
+
+}  // namespace blocks_test
+}  // namespace weir::report
