@@ -132,7 +132,8 @@ std::string shared_reason(const Cells& cells) {
   return same ? first : profile::without_run_numbers(first);
 }
 
-Block::Block(Cells of, std::size_t all) : cells(std::move(of)), rows_(rows_of(cells)) {
+Block::Block(Cells of, const std::vector<profile::CellKey>& all)
+    : cells(std::move(of)), rows_(rows_of(cells)) {
   if (!this->of().reason.empty()) reason = shared_reason(cells);
   for (const MetricRow& row : rows_) rows.push_back(&row);
   kernels = changes_of(cells, &CellDocument::kernels);
@@ -148,7 +149,8 @@ Block::Block(Cells of, std::size_t all) : cells(std::move(of)), rows_(rows_of(ce
   for (std::size_t i = 0; i < words.names.size(); ++i) names[cells[i]] = words.names[i];
 }
 
-Together together(const std::vector<profile::CellKey>& cells, std::size_t all) {
+Together together(const std::vector<profile::CellKey>& cells,
+                  const std::vector<profile::CellKey>& all) {
   if (cells.size() == 1) return {cell_title(cells.front()), {}};
   std::array<std::string, 4> common = cell_parts(cells.front());
   for (const profile::CellKey& cell : cells) {
@@ -157,9 +159,17 @@ Together together(const std::vector<profile::CellKey>& cells, std::size_t all) {
       if (parts[i] != common[i]) common[i] = "*";
     }
   }
-  Together made{
-      fmt::format("{} of {}: {}", cells.size(), plural(all, "cell"), text::join(common, " / ")),
-      {}};
+  const auto matches = [&](const profile::CellKey& cell) {
+    const auto parts = cell_parts(cell);
+    return std::ranges::equal(common, parts, [](const std::string& own, const std::string& part) {
+      return own == "*" || own == part;
+    });
+  };
+  const bool exact = std::ranges::count_if(all, matches) == std::ssize(cells);
+  Together made{exact ? fmt::format("{} of {}: {}", cells.size(), plural(all.size(), "cell"),
+                                    text::join(common, " / "))
+                      : where(cells, all),
+                {}};
   for (const profile::CellKey& cell : cells) {
     std::vector<std::string> own;
     auto parts = cell_parts(cell);
@@ -181,7 +191,8 @@ std::string Block::in(const Cells& some) const {
   return fmt::format("in {} of {} ({}): ", some.size(), cells.size(), list(some, k_most));
 }
 
-std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells, std::size_t all) {
+std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells,
+                             const std::vector<profile::CellKey>& all) {
   Grouped<const CellDocument*, Cells> groups;
   for (const CellDocument* cell : cells) groups.of(key_of(*cell), cell).push_back(cell);
   std::vector<Block> blocks;

@@ -156,10 +156,10 @@ std::string where(const std::vector<CellKey>& cells, const std::vector<CellKey>&
   if (every) return head;
   constexpr std::size_t k_by_name = 3;
   const auto titles = [](const std::vector<CellKey>& keys) {
-    return text::join(collect<std::string>(keys, cell_title));
+    return listed(collect<std::string>(keys, cell_title), k_by_name);
   };
-  if (cells.size() <= k_by_name) return fmt::format("{}: {}", head, titles(cells));
-  if (all.size() > cells.size() + k_by_name) return together(cells, all.size()).title;
+  const bool most = all.size() <= cells.size() + k_by_name;
+  if (cells.size() <= k_by_name || !most) return fmt::format("{}: {}", head, titles(cells));
   std::vector<CellKey> others = all;
   std::erase_if(others, [&](const CellKey& one) { return holds(cells, one); });
   return fmt::format("{}: all but {}", head, titles(others));

@@ -99,7 +99,7 @@ Document::Document(const GateVerdict& verdict)
     if (cell.of->verdict < Outcome::pass) to_read.push_back(&cell);
   }
   std::ranges::stable_sort(to_read, {}, [](const CellDocument* one) { return one->of->verdict; });
-  blocks = blocks_of(to_read, cells.size());
+  blocks = blocks_of(to_read, collect<profile::CellKey>(gate.cells, &CellVerdict::cell));
   // Of one verdict, what holds for more cells comes first.
   std::ranges::stable_sort(blocks, {}, [](const Block& one) {
     return std::pair(one.of().verdict, -std::ssize(one.cells));

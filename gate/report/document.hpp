@@ -183,8 +183,9 @@ struct ChangedIn {
 // One cell, or several of which the same is to be said: the same changes broke or beat the same
 // limits, whatever the counts were before. What only some of them have is told with these.
 struct Block {
-  // `all`: how many cells the gate has.
-  Block(std::vector<const CellDocument*> of, std::size_t all);
+  // `all`: the gate's cells; one cell needs none.
+  explicit Block(std::vector<const CellDocument*> of,
+                 const std::vector<profile::CellKey>& all = {});
   Block(Block&&) = default;
   Block& operator=(Block&&) = default;
 
@@ -210,19 +211,20 @@ struct Block {
   std::vector<MetricRow> rows_;  // with "68 … 82" where cells differ
 };
 // How cells of which the same is to be said are named: "3 of 12 cells: llama.cpp / * / vulkan /
-// decode", and each by what tells it apart. One has its own title, and no names.
+// decode", and each by what tells it apart. A star stands where it means no other of all cells;
+// else where() words the title. One cell has its own title, and no names.
 struct Together {
   std::string title;
   std::vector<std::string> names;
 };
-// `all`: how many cells there are.
-[[nodiscard]] Together together(const std::vector<profile::CellKey>& cells, std::size_t all);
+[[nodiscard]] Together together(const std::vector<profile::CellKey>& cells,
+                                const std::vector<profile::CellKey>& all);
 
 // Which of all cells these are, by the values of their dimensions: "all 40 cells: 2 models × 5
 // backends × prefill, decode", "20 of 40 cells: tiny-llama × …". A dimension names its values where
 // they are few and short, and an engine that all cells share is left out. Cells that are no full
-// product are named by those that are missing, by their own names, or as together() does. One cell
-// has its title. `cells` are distinct, at least one, and among `all`.
+// product are named by those that are missing or by their own names, "and 5 more" at the end. One
+// cell has its title. `cells` are distinct, at least one, and among `all`.
 [[nodiscard]] std::string where(const std::vector<profile::CellKey>& cells,
                                 const std::vector<profile::CellKey>& all);
 
@@ -245,7 +247,7 @@ struct CauseWords {
 
 // In the order of their first cells.
 [[nodiscard]] std::vector<Block> blocks_of(const std::vector<const CellDocument*>& cells,
-                                           std::size_t all);
+                                           const std::vector<profile::CellKey>& all);
 
 // What a verdict says, chosen, ordered and put in words once; a format renders it, and may leave
 // out. Refers to the verdict, which has to stay.

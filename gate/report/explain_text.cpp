@@ -93,7 +93,9 @@ class ExplainPage {
     std::vector<std::string> same;
     // Of cells of which the same is to be said, as a gate reports them.
     std::vector<Block> blocks;
+    Cells cells;
     for (const Explanation& one : all) {
+      cells.push_back(&one);
       if (!one.differs && one.verdict.empty() && !style_.checklist && one.doubts.empty()) {
         same.push_back(one.cell);
         continue;
@@ -104,9 +106,10 @@ class ExplainPage {
       if (block == nullptr) block = &blocks.emplace_back(std::move(fresh));
       block->cells.push_back(&one);
     }
+    const std::vector<profile::CellKey> keys = keys_of(cells);
     for (const Block& block : blocks) {
       page_.part();
-      head(block.cells, all.size());
+      head(block.cells, keys);
       body(*block.cells.front());
     }
     if (!same.empty()) {
@@ -152,14 +155,19 @@ class ExplainPage {
     return each.all.size() > k_most ? wide : each;
   }
 
-  void head(const Cells& block, std::size_t all) {
+  // Profiles that are no cells have none.
+  static std::vector<profile::CellKey> keys_of(const Cells& explanations) {
+    std::vector<profile::CellKey> keys;
+    for (const Explanation* one : explanations) {
+      if (const auto key = profile::CellKey::parse(one->cell)) keys.push_back(*key);
+    }
+    return keys;
+  }
+
+  void head(const Cells& block, const std::vector<profile::CellKey>& all) {
     constexpr std::size_t k_most_names = 12;
     Together words{explain_title(block.front()->cell), {}};
-    if (block.size() > 1) {
-      std::vector<profile::CellKey> keys;
-      for (const Explanation* one : block) keys.push_back(*profile::CellKey::parse(one->cell));
-      words = together(keys, all);
-    }
+    if (block.size() > 1) words = together(keys_of(block), all);
     std::map<const Explanation*, std::string> names;
     for (std::size_t i = 0; i < words.names.size(); ++i) names[block[i]] = words.names[i];
     page_.paragraph("", words.title, 2, "", k_bold);

@@ -335,7 +335,7 @@ std::string folded(const Document& document, Outcome outcome) {
         cell.passed > 0 ? plural(cell.passed, "metric") + " passed" : one_line(cell.reason, 120);
     out += fold(fmt::format("{} {} <span class=\"soft\">{}</span>", word(outcome),
                             xml_text(cell.title), xml_text(summary)),
-                body({{&cell}, document.cells.size()}));
+                body(Block({&cell})));
   }
   return out;
 }

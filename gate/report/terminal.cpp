@@ -154,9 +154,7 @@ class Terminal {
     }
   }
 
-  [[nodiscard]] Block alone(const CellDocument& cell) const {
-    return {{&cell}, gate_.cells.size()};
-  }
+  [[nodiscard]] static Block alone(const CellDocument& cell) { return Block({&cell}); }
 
   void problem(const Block& block) {
     const CellVerdict& cell = block.of();

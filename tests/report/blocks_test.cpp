@@ -76,5 +76,37 @@ TEST(Blocks, PartErrorsWhoseEnginesWroteDifferentReasons) {
   }
 }
 
+TEST(Blocks, AreNamedByAStarOnlyWhereItMeansNoOtherCell) {
+  struct Row {
+    std::vector<const char*> cells;
+    const char* title;
+    std::vector<const char*> names;
+  };
+  const auto keys = [](const std::vector<const char*>& names) {
+    return collect<profile::CellKey>(
+        names, [](const char* name) { return profile::CellKey::parse(name).value(); });
+  };
+  const auto all = keys({"e/a/gpu/x", "e/a/gpu/y", "e/b/gpu/x", "e/b/gpu/y", "e/c/gpu/x",
+                         "e/c/gpu/y", "e/d/gpu/x", "e/d/gpu/y", "e/a/cpu/x"});
+  for (const Row& row : {
+           Row{{"e/a/gpu/x"}, "e / a / gpu / x", {}},
+           Row{{"e/b/gpu/x", "e/b/gpu/y"}, "2 of 9 cells: e / b / gpu / *", {"x", "y"}},
+           // x of d runs as well.
+           Row{{"e/a/gpu/x", "e/b/gpu/x", "e/c/gpu/x"},
+               "3 of 9 cells: a, b, c \u00d7 gpu \u00d7 x",
+               {"a", "b", "c"}},
+           Row{{"e/a/gpu/x", "e/b/gpu/y"},
+               "2 of 9 cells: e / a / gpu / x, e / b / gpu / y",
+               {"a / x", "b / y"}},
+           Row{{"e/a/gpu/x", "e/a/gpu/y", "e/b/gpu/y", "e/c/gpu/x", "e/d/gpu/y"},
+               "5 of 9 cells: e / a / gpu / x, e / a / gpu / y, e / b / gpu / y and 2 more",
+               {"a / x", "a / y", "b / y", "c / x", "d / y"}},
+       }) {
+    const Together together = report::together(keys(row.cells), all);
+    EXPECT_EQ(together.title, row.title);
+    EXPECT_EQ(together.names, std::vector<std::string>(row.names.begin(), row.names.end()));
+  }
+}
+
 }  // namespace blocks_test
 }  // namespace weir::report

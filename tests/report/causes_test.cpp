@@ -56,7 +56,9 @@ TEST(Where, SaysWhichOfAllCellsTheseAre) {
            Row{{"e/a/cpu/decode", "e/b/vulkan/decode"},
                "2 of 8 cells: e / a / cpu / decode, e / b / vulkan / decode"},
            Row{{"e/a/cpu/prefill", "e/a/cpu/decode", "e/a/vulkan/prefill", "e/b/cpu/decode"},
-               "4 of 8 cells: e / * / * / *"},
+               "4 of 8 cells: e / a / cpu / prefill, e / a / cpu / decode, e / a / vulkan / "
+               "prefill "
+               "and 1 more"},
            Row{{"e/a/cpu/prefill", "e/a/cpu/decode", "e/a/vulkan/prefill", "e/a/vulkan/decode",
                 "e/b/cpu/prefill", "e/b/cpu/decode"},
                "6 of 8 cells: all but e / b / vulkan / prefill, e / b / vulkan / decode"},
