@@ -195,9 +195,8 @@ std::string until_of(const Job& job, const AllowOptions& words) {
 }
 
 Result<verdict::WouldTake> read_fails(const std::string& place, const sys::Files& files) {
-  const bool folder = files.kind(place) == sys::Kind::folder;
-  return read_verdict(folder ? sys::join_path(place, "verdict.json") : place, files)
-      .map(verdict::would_take);
+  WEIR_TRY(const std::string file, find_verdict(place, files));
+  return read_verdict(file, files).map(verdict::would_take);
 }
 
 std::string lines_of(const std::vector<verdict::Allowable>& changes) {

@@ -180,17 +180,13 @@ Result<JudgedRun> judged_run(const Job& job, const ExplainOptions& options) {
   JudgedRun judged;
   std::string path = options.what.empty() ? "" : options.what.front();
   if (path.empty()) WEIR_SET(path, run::newest_run(files, job.asked.out));
-  if (files.kind(path) == sys::Kind::folder) {
-    judged.run = path;
-    path = sys::join_path(path, "verdict.json");
-    if (files.kind(path) != sys::Kind::file) {
-      return fail(Code::usage,
-                  "{}: this run was not judged, so there is no verdict to explain\n"
-                  "  weir gate --from {} judges it; weir explain RUN OTHER compares two runs",
-                  judged.run, text::shell_word(judged.run));
-    }
-  }
-  WEIR_TRY(judged.gate, read_verdict(path, files));
+  const auto name_the_other_way = [](Error error) {
+    error.message += "\n  weir explain RUN OTHER compares two runs";
+    return error;
+  };
+  WEIR_TRY(const std::string file, find_verdict(path, files).map_error(name_the_other_way));
+  WEIR_TRY(judged.gate, read_verdict(file, files));
+  if (file != path) judged.run = std::move(path);
   return judged;
 }
 

@@ -5,9 +5,12 @@
 #include "gate/explain/causes.hpp"
 #include "gate/flow/explain.hpp"
 #include "gate/flow/kernel_code.hpp"
+#include "gate/flow/profile_files.hpp"
 #include "gate/flow/shards.hpp"
 #include "gate/profile/assemble.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/run/journal.hpp"
+#include "gate/sys/paths.hpp"
 
 namespace weir::flow {
 namespace {
@@ -318,6 +321,34 @@ verdict::GateVerdict judge_against(const Measured& measured, const Measured& bas
     verdict.notes.push_back(fmt::format("{} is only in {}", name, base.folder));
   }
   return verdict;
+}
+
+Result<std::string> find_verdict(const std::string& place, const sys::Files& files) {
+  const auto verdict_of = [](const std::string& folder) {
+    return sys::join_path(folder, run::k_verdict_name);
+  };
+  const auto is_judged = [&](const std::string& folder) {
+    return files.kind(verdict_of(folder)) == sys::Kind::file;
+  };
+  if (files.kind(place) != sys::Kind::folder) {
+    if (files.exists(place)) return place;
+    return fail(Code::usage, "{}: there is no such file", place);
+  }
+  if (is_judged(place)) return verdict_of(place);
+  if (holds_run(place, files)) {
+    return fail(
+        Code::usage,
+        "{}: this run was not judged, so it has no verdict\n  weir gate --from {} judges it", place,
+        text::shell_word(place));
+  }
+  WEIR_TRY(const std::string newest, run::newest_run(files, place));
+  const auto runs = run::list_runs(files, place);
+  const auto judged = std::find_if(runs.rbegin(), runs.rend(), is_judged);
+  return fail(Code::usage, "{}: a folder of runs, and no run itself\n  {}", place,
+              judged != runs.rend()
+                  ? fmt::format("name one of them: {} is the newest that was judged", *judged)
+                  : fmt::format("none of them was judged: weir gate --from {} judges the newest",
+                                text::shell_word(newest)));
 }
 
 Result<verdict::GateVerdict> read_verdict(const std::string& file, const sys::Files& files) {

@@ -29,6 +29,9 @@ namespace weir::flow {
                                                  const sys::Files& files);
 [[nodiscard]] verdict::Policy policy_of(const Measured& measured, bool require_baseline);
 
+// The verdict's file that `place` names: of a run's folder, or the file itself. Code::usage where
+// there is none, with the command that judges the run, or a run that lies in the folder.
+[[nodiscard]] Result<std::string> find_verdict(const std::string& place, const sys::Files& files);
 // What a verdict's file holds. Code::data where it is none, naming the file.
 [[nodiscard]] Result<verdict::GateVerdict> read_verdict(const std::string& file,
                                                         const sys::Files& files);

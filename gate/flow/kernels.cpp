@@ -118,8 +118,8 @@ Result<Answer> list(const Job& job, const KernelsOptions& options) {
 Result<Answer> diff(const Job& job, const KernelsOptions& options) {
   std::string run = options.what;
   if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.asked.out));
-  WEIR_TRY(const verdict::GateVerdict gate,
-           read_verdict(sys::join_path(run, "verdict.json"), job.files()));
+  WEIR_TRY(const std::string file, find_verdict(run, job.files()));
+  WEIR_TRY(const verdict::GateVerdict gate, read_verdict(file, job.files()));
   if (options.targets.size() > 1) return fail(Code::usage, "--diff is for one --target");
   std::vector<report::KernelDiff> found;
   for (const verdict::CellVerdict& cell : gate.cells) {

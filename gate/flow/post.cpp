@@ -124,14 +124,10 @@ Result<publish::Event> read_event(const Job& job, const PostOptions& words) {
   return publish::read_event(text, surroundings, file);
 }
 
-Result<std::string> find_verdict(const Job& job, const PostOptions& words) {
+Result<std::string> verdict_file(const Job& job, const PostOptions& words) {
   std::string run = words.run;
   if (run.empty()) WEIR_SET(run, run::newest_run(job.files(), job.asked.out));
-  const bool folder = job.files().kind(run) == sys::Kind::folder;
-  const std::string file = folder ? sys::join_path(run, "verdict.json") : run;
-  if (job.files().kind(file) == sys::Kind::file) return file;
-  return fail(Code::usage, "{}: there is no such file{}", file,
-              folder ? "\n  weir gate --from " + run + " judges that run" : "");
+  return find_verdict(run, job.files());
 }
 
 Result<publish::Event> event_of(const Job& job, const PostOptions& words) {
@@ -200,7 +196,7 @@ struct Said {
 
 Result<Said> said_of(const Job& job, const PostOptions& words, const publish::Event& event,
                      std::vector<std::string>& notes) {
-  const auto file = find_verdict(job, words);
+  const auto file = verdict_file(job, words);
   auto gate = file.and_then([&](const auto& name) { return read_verdict(name, job.files()); });
   if (gate) return Said{*std::move(gate), {}};
   // A workflow run that left no verdict is something to tell; a name that is typed wrong is not.

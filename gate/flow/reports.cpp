@@ -5,6 +5,7 @@
 #include "gate/flow/redacted.hpp"
 #include "gate/report/annotations.hpp"
 #include "gate/report/terminal.hpp"
+#include "gate/run/journal.hpp"
 #include "gate/site/site.hpp"
 #include "gate/sys/paths.hpp"
 #include "gate/sys/process.hpp"
@@ -93,7 +94,7 @@ Result<Answer> publish_verdict(const Job& job, const ReportFiles& wanted,
   const report::Verbs hints = job.asked.config_text ? report::Verbs{"explain"} : report_hints();
   const std::string json = document(write_fields(verdict));
   if (verdict.run && job.files().kind(*verdict.run) == sys::Kind::folder) {
-    WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, "verdict.json"), json));
+    WEIR_CHECK(job.files().write_atomic(sys::join_path(*verdict.run, run::k_verdict_name), json));
   }
   job.answer(verdict_text(job, job.asked.config_text ? on_one_screen(verdict) : verdict, hints));
   WEIR_CHECK(write_json(job, json));

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::uint64_t k_largest_header = std::uint64_t{16} << 20;
 constexpr std::size_t k_deepest = 8, k_most_entries = 200'000;
-constexpr const char* k_verdict_name = "verdict.json";
 
 std::optional<std::string> name_or_nothing(const std::optional<std::string>& text) {
   return text && !text->empty() ? std::optional(history::stored_name(*text)) : std::nullopt;
@@ -90,7 +89,7 @@ Result<TrendPart> part_of_run(const Job& job, const std::string& path, const Tre
   redact_profiles(measured);
 
   TrendPart part{path, {}, {}};
-  const std::string verdict_path = sys::join_path(home, k_verdict_name);
+  const std::string verdict_path = sys::join_path(home, run::k_verdict_name);
   if (files.kind(verdict_path) == sys::Kind::file) {
     auto verdict = verdict_in_file(verdict_path, files);
     if (verdict) {

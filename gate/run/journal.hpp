@@ -23,7 +23,8 @@
 
 namespace weir::run {
 
-inline constexpr std::string_view k_journal_name = "run.jsonl";
+// In a run's folder; the second once it is judged.
+inline constexpr std::string_view k_journal_name = "run.jsonl", k_verdict_name = "verdict.json";
 
 // What has to be known besides the records to compute a verdict again.
 struct RunHeader {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gate/flow/accept.hpp"
+#include "gate/flow/explain.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/stored_baselines.hpp"
 #include "gate/sys/paths.hpp"
@@ -511,6 +512,42 @@ TEST(Rules, AreKeptInARunAsTheyWere) {
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(write_fields(*back), write_fields(used));
   EXPECT_FALSE(read_fields<RulesUsed>(Json::object(), "rules"));
+}
+
+TEST(Verdict, IsFoundInARunOrTheCommandThatLeadsToOneIsNamed) {
+  FakeWorld world(k_timed_yaml);
+  const auto error_of = [&](const std::string& place) {
+    const auto found = find_verdict(place, world.files);
+    return found ? "found " + *found : found.error().message;
+  };
+  EXPECT_THAT(error_of("/out"), HasSubstr("no run here"));
+  EXPECT_THAT(error_of("/out/none.json"), HasSubstr("there is no such file"));
+  world.files.put("/out/1/run.jsonl", "");
+  world.files.put("/out/2 b/run.jsonl", "");
+  EXPECT_THAT(error_of("/out/2 b"), HasSubstr("weir gate --from '/out/2 b' judges it"));
+  EXPECT_THAT(error_of("/out"), HasSubstr("weir gate --from '/out/2 b' judges the newest"))
+      << "of the folder of runs itself no gate is made";
+  world.files.put("/out/1/verdict.json", "{}");
+  EXPECT_THAT(error_of("/out"), HasSubstr("/out/1 is the newest that was judged"));
+  EXPECT_EQ(error_of("/out/1"), "found /out/1/verdict.json");
+  EXPECT_EQ(error_of("/out/1/verdict.json"), "found /out/1/verdict.json");
+}
+
+TEST(Verdict, ExplainedOfAFolderOfRunsCanBeHadByTheCommandThatItsErrorNames) {
+  FakeWorld world(k_timed_yaml);
+  ASSERT_TRUE(run_matrix(world.job(), {}));
+  const auto explained = explain_changes(world.job(), {.what = {"/out"}});
+  ASSERT_FALSE(explained);
+  EXPECT_EQ(explained.error().code, Code::usage);
+  const auto run = run::newest_run(world.files, "/out");
+  ASSERT_TRUE(run);
+  EXPECT_THAT(explained.error().message, HasSubstr("weir gate --from " + *run + " judges"));
+  GateOptions again;
+  again.from = *run;
+  const auto judged = gate(world.job(), again);
+  ASSERT_TRUE(judged) << judged.error().message;
+  const auto now = explain_changes(world.job(), {.what = {*run}});
+  EXPECT_TRUE(now) << now.error().message;
 }
 
 TEST(Verdict, OfAFileNamesItWhereItIsNone) {
