@@ -1,8 +1,11 @@
 #include "gate/flow/demo.hpp"
 
 #include "gate/base/text.hpp"
+#include "gate/flow/judge.hpp"
 #include "gate/flow/program.hpp"
+#include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -127,7 +130,7 @@ class Demo {
 
     title("Why?");
     WEIR_CHECK(weir({"explain"}, 0));
-    whats_next(job_.world.clock.steady() - start);
+    WEIR_CHECK(whats_next(job_.world.clock.steady() - start));
     return Answer{};
   }
 
@@ -221,13 +224,33 @@ class Demo {
     return std::string("the engine does not say more of it");
   }
 
-  void whats_next(double seconds) {
+  // What the last gate's report offers to take the change in.
+  Result<void> offer_to_keep() {
+    sys::Files& files = job_.files();
+    WEIR_TRY(const std::string run, run::newest_run(files, place_.at("weir-out")));
+    WEIR_TRY(const std::string file, find_verdict(run, files));
+    WEIR_TRY(const verdict::GateVerdict gate, read_verdict(file, files));
+    for (const report::Hint& hint : report::hints(gate, {"baseline accept"})) {
+      const std::string words = text::join(hint.words, " ");
+      if (hint.what == "accept") {
+        tell("Intended? Store the new counts; reviewers see them in the diff of baselines/:");
+        print(fmt::format("  $ {}\n\n", words));
+      } else if (hint.what == "allow") {
+        tell("Intended? Allow these ops on the CPU in weir.yaml, and say why:");
+        for (const std::string& line : report::wrap(words, width(), "  ", 4)) print(line + "\n");
+        print("\n");
+      }
+    }
+    return {};
+  }
+
+  Result<void> whats_next(double seconds) {
     title("What next?");
-    print(fmt::format(
+    print(
         "Not intended? Find the commit that brought it in:\n"
-        "  $ weir bisect GOOD BAD\n\n"
-        "Intended? Store the new counts; reviewers see them in the diff of baselines/:\n"
-        "  $ weir baseline accept --counts-only --cell '*/decode'\n\n"
+        "  $ weir bisect GOOD BAD\n\n");
+    WEIR_CHECK(offer_to_keep());
+    print(fmt::format(
         "Your own engine:\n"
         "  $ weir init                           write its weir.yaml\n"
         "  $ weir gate --against origin/main     compare with a base build, with times\n\n"
@@ -235,6 +258,7 @@ class Demo {
         "The demo went as it should: the gate passed before the change, and failed with\n"
         "it. {:.0f} s.{}\n",
         seconds, place_.stays() ? " All of it is in " + place_.path() : ""));
+    return {};
   }
 
   const Job& job_;

@@ -62,6 +62,16 @@ TEST_F(DemoVerb, WalksFromTheBaselineToTheCause) {
   EXPECT_TRUE(fs::is_empty(scratch_ / "tmp")) << "it removes what it made";
 }
 
+// No baseline is accepted of it.
+TEST_F(DemoVerb, OffersToAllowWorkThatRanElsewhereThanAsked) {
+  const Ended ended = demo({"--inject", "op-on-cpu"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.out << ended.err;
+  expect_narrow(ended.out);
+  expect_in_order(ended.out, {"What next?", "Allow these ops", "cpu_ops_allowed: {SWIGLU:"});
+  const std::string next = ended.out.substr(ended.out.find("What next?"));
+  EXPECT_THAT(next, Not(HasSubstr("weir baseline accept")));
+}
+
 TEST_F(DemoVerb, KeepsAFolderInWhichOneGoesOn) {
   const Ended ended = demo({"--inject", "slow-kernel", "--keep", "kept/here"});
   ASSERT_EQ(ended.exit_code, 0) << ended.out << ended.err;
