@@ -129,18 +129,6 @@ std::optional<std::string> server_misfit(const Cell& cell) {
   return std::nullopt;
 }
 
-// The first flag that should get another value and is not in the command.
-std::optional<std::string> missing_flag(const Arguments& command, const Extra& extra) {
-  for (const auto& [flag, value] : extra.replaced) {
-    if (std::ranges::none_of(command, [&flag = flag](const std::string& argument) {
-          return argument == flag || argument.starts_with(flag + "=");
-        })) {
-      return flag;
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 Extra Combination::extra() const {
@@ -154,8 +142,8 @@ Extra Combination::extra() const {
   return all;
 }
 
-std::optional<std::string> misfit(const Cell& cell, const Combination& of,
-                                  const Settings& settings) {
+std::optional<std::string> misfit(const Cell& cell, const std::optional<std::string>& missing_flag,
+                                  const Combination& of, const Settings& settings) {
   const auto has = [&](std::string_view name) { return uses(cell.command, cell.env, name); };
   const auto no_placeholder = [](std::string_view name) {
     return fmt::format("the command has no {{{}}}", name);
@@ -167,8 +155,9 @@ std::optional<std::string> misfit(const Cell& cell, const Combination& of,
   if (model_matters) return "the command has no {model}, so that all models would be the same";
   if (has("model") && cell.model_path.empty()) return "{model} in the command needs a file";
   if (cell.threads != 0 && !has("threads")) return no_placeholder("threads") + " for \"threads\"";
-  if (const auto flag = missing_flag(cell.command, of.extra())) {
-    return fmt::format("replace: the command has no {}: add it to args", text::printable(*flag));
+  if (missing_flag) {
+    return fmt::format("replace: the command has no {}: add it to args",
+                       text::printable(*missing_flag));
   }
   if (server) return server_misfit(cell);
   // What the tool asked for that wrote the results, as far as weir.yaml says it.

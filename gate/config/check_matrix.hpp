@@ -18,9 +18,10 @@ struct Combination {
 };
 
 // Why the engine cannot be asked for this, ready to show; nothing where it can. `cell` is what was
-// made of the combination.
-[[nodiscard]] std::optional<std::string> misfit(const Cell& cell, const Combination& of,
-                                                const Settings& settings);
+// made of the combination; `missing_flag` should get another value and is not in its command.
+[[nodiscard]] std::optional<std::string> misfit(const Cell& cell,
+                                                const std::optional<std::string>& missing_flag,
+                                                const Combination& of, const Settings& settings);
 
 // Fails with Code::config on an entry that covers nothing in the whole matrix, or whose kind makes
 // no sense for a metric that it covers.

@@ -28,18 +28,23 @@ Arguments place(const Arguments& command, const Arguments& args) {
   return placed;
 }
 
-// As `-ngl 99` and as `--device=none`.
-void replace_values(Arguments& command, const std::map<std::string, std::string>& replaced) {
+// As `-ngl 99` and as `--device=none`. Answers the first flag that the command does not have.
+std::optional<std::string> replace_values(Arguments& command,
+                                          const std::map<std::string, std::string>& replaced) {
+  auto missing = replaced;
   for (std::size_t i = 1; i < command.size(); ++i) {
     const std::string flag = command[i].substr(0, command[i].find('='));
     const std::string* value = look_up(replaced, flag);
     if (value == nullptr) continue;
+    missing.erase(flag);
     if (flag.size() < command[i].size()) {
       command[i] = flag + "=" + *value;
     } else if (i + 1 < command.size()) {
       command[++i] = *value;
     }
   }
+  if (missing.empty()) return std::nullopt;
+  return missing.begin()->first;
 }
 
 // What counts depend on, as written. The program's path is not in it: the same engine lies
@@ -143,7 +148,8 @@ void set_load(const Combination& of, const Point& at, Cell& cell) {
   cell.turns = of.prompt->turns;
 }
 
-Cell make_cell(const Combination& of, const Point& at) {
+// With the flag that its command lacks, of those that get another value.
+std::pair<Cell, std::optional<std::string>> make_cell(const Combination& of, const Point& at) {
   Cell cell;
   cell.key = key_of(of, at);
   cell.device = of.backend->device;
@@ -171,7 +177,7 @@ Cell make_cell(const Combination& of, const Point& at) {
   cell.threads = all.threads.value_or(cell.threads);
   cell.seed = all.seed.value_or(cell.seed);
   Arguments command = place(of.engine->command, all.args);
-  replace_values(command, all.replaced);
+  auto missing_flag = replace_values(command, all.replaced);
   const std::optional<ContainerSettings>& container = of.engine->container;
   cell.command = container ? whole_command(*container, command) : command;
 
@@ -187,7 +193,7 @@ Cell make_cell(const Combination& of, const Point& at) {
   cell.identity = identity_of(
       cell, container ? without_program(*container, command) : Arguments(program, command.end()),
       all);
-  return cell;
+  return {std::move(cell), std::move(missing_flag)};
 }
 
 class Expansion {
@@ -246,8 +252,8 @@ class Expansion {
       const profile::CellKey key = key_of(of, at);
       const MatrixEntry* asked = nullptr;
       if (!wanted(key, asked)) continue;
-      Cell cell = make_cell(of, at);
-      if (const auto reason = misfit(cell, of, settings_)) {
+      auto [cell, missing_flag] = make_cell(of, at);
+      if (const auto reason = misfit(cell, missing_flag, of, settings_)) {
         if (asked != nullptr && asks_by_name(*asked)) {
           return fail(Code::config, "{}: {} does not fit: {}", asked->source, cell.key.str(),
                       *reason);

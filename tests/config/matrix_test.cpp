@@ -165,6 +165,16 @@ TEST(Matrix, ReplacesTheValuesOfFlagsThatTheCommandHas) {
               HasSubstr("\"ngl\" is no flag: one starts with -"));
 }
 
+// What docker is given is not the engine's.
+TEST(Matrix, ReplacesNoFlagOfAContainer) {
+  EXPECT_THAT(message_of("version: 1\n"
+                         "engines: {a: {command: [a, '{tokens}'], output: llama-bench,\n"
+                         "  container: {runtime: docker, image: me/it:1, args: [--device=gpu]}}}\n"
+                         "models: {none: }\nbackends: {cpu: {}}\nprompts: {decode: {tokens: 8}}\n"
+                         "variants: {v: {replace: {--device: none}}}\n"),
+              HasSubstr("replace: the command has no --device: add it to args"));
+}
+
 TEST(Matrix, TakesOnlyWhatIsIncludedAndThenLeavesOutWhatIsExcluded) {
   const auto made =
       expanded(whole("matrix: {include: [{engine: 'llama*'}, {prompt: hello, backend: cpu}],\n"
