@@ -151,7 +151,7 @@ std::vector<profile::Profile> refused(const Measured& earlier, const Job& job,
 Result<Measured> measure_on(const Job& job, const std::string& run, MeasureOptions wanted,
                             const std::function<Result<Measured>(const MeasureOptions&)>& start) {
   const auto begun = read_measured(job, run);
-  if (begun && begun->verb == k_accept_verb && !begun->interrupted.empty()) {
+  if (begun && begun->verb == run::k_accept_verb && !begun->interrupted.empty()) {
     wanted.resume = begun->folder;
     auto resumed = start(wanted);
     if (resumed || resumed.error().code != Code::usage) return resumed;
@@ -165,7 +165,7 @@ Result<Measured> measure_on(const Job& job, const std::string& run, MeasureOptio
 Result<Taken> take(const Job& job, const AcceptOptions& options) {
   if (options.artifact) return take_artifact(job, options);
   MeasureOptions wanted;
-  wanted.verb = k_accept_verb;
+  wanted.verb = run::k_accept_verb;
   wanted.plan.counted_processes = k_processes_that_agree;
   wanted.plan.overlapping_processes = k_processes_that_vary;
   wanted.plan.instruction_processes = wants_instructions(options) ? k_processes_that_vary : 0;
@@ -178,7 +178,7 @@ Result<Taken> take(const Job& job, const AcceptOptions& options) {
   const bool counts_only = job.asked.counts_only;
   Measured earlier;
   if (have_run && !counts_only) WEIR_SET(earlier, read_measured(job, options.run));
-  const bool begun = !earlier.interrupted.empty() && earlier.verb == k_accept_verb;
+  const bool begun = !earlier.interrupted.empty() && earlier.verb == run::k_accept_verb;
   if (counts_only || !have_run || begun) {
     wanted.plan.times = !counts_only;
     const Job& place = counts_only ? counting : job;

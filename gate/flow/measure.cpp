@@ -79,19 +79,6 @@ run::AgainstOptions against_options(const Ready& ready, const MeasureOptions& wa
   return options;
 }
 
-// What is no verb of weir's names none: a run may be anybody's.
-std::string verb_of_run(JsonReader& extra) {
-  constexpr std::array<std::string_view, 3> k_others{"run", "calibrate", k_accept_verb};
-  const std::string verb = extra.optional_string("verb").value_or("");
-  return holds(k_others, verb) ? verb : "gate";
-}
-
-// The command that goes on with an interrupted run.
-std::string go_on_command(const std::string& verb, const std::string& folder) {
-  const std::string command = "weir " + verb;
-  return verb == k_accept_verb ? command : command + " --resume " + text::shell_word(folder);
-}
-
 Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptions& wanted,
                                const sys::Stop& stop) {
   const double started = job.world.clock.steady();
@@ -164,7 +151,7 @@ Result<Measured> measure_until(Loaded loaded, const Job& job, const MeasureOptio
       error.message =
           fmt::format("{}; what was measured is kept. Go on with: {} and the same options",
                       error.code == Code::io ? error.message : "interrupted",
-                      go_on_command(wanted.verb, folder));
+                      run::resume_command(wanted.verb, folder, header.extra));
     }
     return tl::unexpected(std::move(error));
   }
@@ -289,7 +276,7 @@ std::string ran(std::int64_t missing, std::int64_t planned) {
 }
 
 // Errors of cells, what was not judged, and why nothing of it may be stored.
-void tell_interrupted(const Lacking& cells, Measured& measured) {
+void tell_interrupted(const Lacking& cells, const std::string& resume, Measured& measured) {
   std::size_t without_times = 0;
   std::int64_t missing = 0, planned = 0;
   for (profile::Profile& profile : measured.profiles) {
@@ -313,7 +300,7 @@ void tell_interrupted(const Lacking& cells, Measured& measured) {
     measured.interrupted = fmt::format(
         "{} lacks {} of {} processes of its cells: it was interrupted\n"
         "  {} goes on with it",
-        measured.folder, missing, planned, go_on_command(measured.verb, measured.folder));
+        measured.folder, missing, planned, resume);
   }
 }
 
@@ -499,7 +486,8 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
   JsonReader extra(file.header.extra, "extra");
   measured.commit = commit_of_run(file.header.extra);
   measured.counts_only = extra.optional_boolean("counts_only").value_or(false);
-  measured.verb = verb_of_run(extra);
+  measured.verb = run::verb_of_run(file.header.extra);
+  const std::string resume = run::resume_command(measured.verb, measured.folder, file.header.extra);
   for (std::string& warning : file.warnings) measured.known.notes.push_back(std::move(warning));
   if (!job.asked.cells.empty()) {
     measured.some_cells = true;
@@ -515,13 +503,13 @@ Result<Measured> read_measured(const Job& job, const std::string& run) {
                   text::join(job.asked.cells));
     }
   }
-  tell_interrupted(lacking, measured);
+  tell_interrupted(lacking, resume, measured);
   if (!file.header.base_cells.empty() && !file.ended) {
     measured.not_judged.emplace_back("pairs may be missing: the run was interrupted");
     if (measured.interrupted.empty()) {
       measured.interrupted = fmt::format(
           "{} was interrupted beside its base\n  {} and the same --against go on with it",
-          measured.folder, go_on_command(measured.verb, measured.folder));
+          measured.folder, resume);
     }
   }
   tell_shard(measured);

@@ -32,11 +32,11 @@ struct MeasureOptions {
   // Places that will be written besides the run's folder: checked before the first engine starts.
   std::vector<std::string> output_places;
   bool starts = true;  // false: what would be run is only shown
-  // The verb that goes on with an interrupted run: k_accept_verb as it is, others with --resume.
+  // The verb that goes on with an interrupted run: run::k_accept_verb as it is, others with
+  // --resume.
   // "": none does, and the run's error names none.
   std::string verb{};
 };
-inline constexpr std::string_view k_accept_verb = "baseline accept";
 
 // One measured run, whether just now or read from its journal.
 struct Measured {

@@ -1,8 +1,11 @@
 #include "gate/run/journal.hpp"
 
+#include <array>
 #include <tuple>
 
+#include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/run/merge.hpp"
 #include "gate/sys/clock.hpp"
 #include "gate/sys/paths.hpp"
 
@@ -275,11 +278,31 @@ Result<std::string> make_run_folder(sys::Files& files, const std::string& out, d
   return fail(Code::io, "{}: too many runs named {}", out, name);
 }
 
+std::string verb_of_run(const Json& extra) {
+  constexpr std::array<std::string_view, 3> k_others{"run", "calibrate", k_accept_verb};
+  JsonReader read(extra, "extra");
+  const std::string verb = read.optional_string("verb").value_or("");
+  return holds(k_others, verb) ? verb : "gate";
+}
+
+std::string resume_command(std::string_view verb, const std::string& folder, const Json& extra) {
+  if (verb == k_accept_verb) return fmt::format("weir {}", verb);
+  const auto shard = shard_facts(extra);
+  const bool is_shard = shard && *shard && (*shard)->index > 0;
+  return fmt::format("weir {} --resume {}{}", verb, text::shell_word(folder),
+                     is_shard ? " --shard " + (*shard)->name() : "");
+}
+
 Result<Journal> Journal::create(sys::Files& files, const std::string& folder,
                                 const RunHeader& header) {
   const std::string path = journal_path(folder);
   if (files.exists(path)) {
-    return fail(Code::usage, "{}: there is a run already; go on with it by --resume", path);
+    const auto begun = read_run(files, folder);
+    const Json& extra = begun ? begun->header.extra : header.extra;
+    return fail(Code::usage,
+                "{}: there is a run already\n  {} and the options that it was begun with go on "
+                "with it",
+                path, resume_command(verb_of_run(extra), folder, extra));
   }
   WEIR_TRY(auto log, files.append_log(path, 0));
   WEIR_CHECK(log->append(dump_json(to_json(header))));

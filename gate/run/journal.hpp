@@ -43,6 +43,15 @@ struct RunHeader {
 };
 [[nodiscard]] RunHeader make_header(const Plan& plan);  // cells, unavailable, steps, identity
 
+inline constexpr std::string_view k_accept_verb = "baseline accept";
+// The verb that began a run, from RunHeader::extra. A run may be anybody's: "gate" where that names
+// no verb of weir's.
+[[nodiscard]] std::string verb_of_run(const Json& extra);
+// The command of `verb` that goes on with an interrupted run, without the options that it was begun
+// with but for --shard.
+[[nodiscard]] std::string resume_command(std::string_view verb, const std::string& folder,
+                                         const Json& extra);
+
 struct RunFile {
   RunHeader header;                         // its steps with those that were added
   std::size_t planned = 0;                  // how many of the steps were there from the beginning

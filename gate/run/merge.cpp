@@ -3,6 +3,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/hash.hpp"
 #include "gate/base/text.hpp"
+#include "gate/sys/paths.hpp"
 
 namespace weir::run {
 namespace {
@@ -71,6 +72,11 @@ Result<void> check_builds(const std::vector<Shard>& shards) {
   return {};
 }
 
+// It was named by its folder or its journal.
+std::string folder_of_run(const std::string& name) {
+  return sys::file_name_of(name) == k_journal_name ? sys::folder_of(name) : name;
+}
+
 std::string shown(std::vector<std::string> cells) {
   constexpr std::size_t k_most = 5;
   if (const std::size_t all = cells.size(); all > k_most) {
@@ -137,10 +143,12 @@ class Merging {
                     facts.name());
       }
       if (!header.base_cells.empty() && !shard.run.ended && !partial_) {
-        return fail(Code::usage,
-                    "{} was interrupted in shard {}: go on with it (--resume), or join the others "
-                    "with --partial",
-                    shard.name, facts.name());
+        return fail(
+            Code::usage,
+            "{} was interrupted in shard {}\n  go on with: {} and the options that it was "
+            "begun with, or join the others with --partial",
+            shard.name, facts.name(),
+            resume_command(verb_of_run(header.extra), folder_of_run(shard.name), header.extra));
       }
       present_.insert(facts.index);
       before = &shard;

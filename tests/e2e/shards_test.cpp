@@ -150,6 +150,12 @@ TEST_F(Shards, BesideABaseAreWholeAndAllBesideIt) {
   spill(journal, text.substr(0, text.size() - 13));
   EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", one, two}).exit_code, 2);
   EXPECT_THAT(last_.err, HasSubstr("was interrupted in shard 2/2"));
+  const std::string resume = "weir run --resume " + two + " --shard 2/2";
+  EXPECT_THAT(last_.err, HasSubstr(resume));
+  EXPECT_EQ(weir_here({"run", "--resume", two, "--shard", "2/2", "--against", "HEAD~1"}).exit_code,
+            0)
+      << last_.err;
+  EXPECT_EQ(weir_here({"merge", "--out", "weir-merged", one, two}).exit_code, 0) << last_.err;
 }
 
 TEST_F(Shards, KeepPrivateNamesAtHomeInErrors) {

@@ -94,6 +94,32 @@ TEST(Journal, KeepsEveryFinishedRecordWhereverTheLastLineIsTorn) {
   }
 }
 
+TEST(Journal, ThatIsThereAlreadyNamesTheCommandThatGoesOnWithIt) {
+  struct Row {
+    Json extra;
+    const char* command;
+  };
+  const Json shard = {{"index", 1},
+                      {"plan", "p"},
+                      {"cells", {"e/m/b/p"}},
+                      {"shards", {Json::array({0}), Json::array()}}};
+  for (const Row& row : {
+           Row{Json::object(), "weir gate --resume /out "},
+           Row{{{"verb", "rm -rf"}}, "weir gate --resume /out "},
+           Row{{{"verb", "run"}}, "weir run --resume /out "},
+           Row{{{"verb", "run"}, {"shard", shard}}, "weir run --resume /out --shard 1/2 "},
+           Row{{{"verb", k_accept_verb}}, "weir baseline accept and"},
+       }) {
+    const auto scene = make_scene();
+    RunHeader header = header_of(plan_of(*scene));
+    header.extra = row.extra;
+    ASSERT_TRUE(Journal::create(scene->files, "/out", header).has_value());
+    const auto again = Journal::create(scene->files, "/out", header);
+    ASSERT_FALSE(again.has_value());
+    EXPECT_THAT(again.error().message, testing::HasSubstr(row.command));
+  }
+}
+
 // Half a line that nothing cut off again, and another worker's line behind it.
 TEST(Journal, LosesOnlyTheTornLineOfAFullDisk) {
   const auto scene = make_scene();
