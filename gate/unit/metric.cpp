@@ -97,10 +97,10 @@ struct Count {
   Unit unit;
   const char* about;
   Better better = Better::lower;
-  bool level = false;     // how much there is at once, which no length adds up
-  bool is_later = false;  // baselines of before lack it
+  bool level = false;           // how much there is at once, which no length adds up
+  bool may_be_missing = false;  // in stored baselines
 };
-constexpr Count later(const char* base, Unit unit, const char* about) {
+constexpr Count newer(const char* base, Unit unit, const char* about) {
   return {base, unit, about, Better::lower, false, true};
 }
 constexpr Count level(const char* base, const char* about) {
@@ -128,10 +128,10 @@ constexpr std::array k_counts{
     level("weights_bytes", "most that ggml's buffers of weights took up at once"),
     level("kv_cache_bytes", "most that ggml's buffers of caches took up at once"),
     level("compute_bytes", "most that ggml's buffers of intermediate results took up at once"),
-    later("allocations", Unit::count, "pieces of memory that devices were asked for"),
-    later("pipelines", Unit::count, "compute pipelines made"),
-    later("shader_modules", Unit::count, "shader modules made"),
-    later("uploaded_bytes", Unit::bytes, "bytes that ggml moved from the host to a device"),
+    newer("allocations", Unit::count, "pieces of memory that devices were asked for"),
+    newer("pipelines", Unit::count, "compute pipelines made"),
+    newer("shader_modules", Unit::count, "shader modules made"),
+    newer("uploaded_bytes", Unit::bytes, "bytes that ggml moved from the host to a device"),
     Count{"graphs", Unit::count, "ggml graphs computed"},
     Count{"splits", Unit::count, "parts of a ggml graph, each on one backend"},
     Count{"cpu_ops", Unit::count, "ops that the CPU computes"},
@@ -140,15 +140,15 @@ constexpr std::array k_counts{
     Count{"copied_bytes", Unit::bytes, "bytes of ggml tensors copied between backends"},
     Count{"backend_syncs", Unit::count, "waits for a backend of ggml"},
     Count{"instructions", Unit::count, "instructions of the CPU"},
-    later("system_calls", Unit::count,
+    newer("system_calls", Unit::count,
           "system calls but those of memory, futexes and polls, which are counted apart"),
-    later("memory_calls", Unit::count, "system calls that map and unmap memory"),
-    later("futex_waits", Unit::count, "system calls by which a thread waits for another"),
-    later("futex_wakes", Unit::count, "system calls by which a thread lets others go on"),
-    later("poll_calls", Unit::count, "system calls that wait for a file or a while, or yield"),
-    later("opened_files", Unit::count, "files that the engine opened"),
-    later("read_bytes", Unit::bytes, "bytes that it read of files, pipes and sockets"),
-    later("mapped_file_bytes", Unit::bytes, "bytes of files that it mapped into its memory"),
+    newer("memory_calls", Unit::count, "system calls that map and unmap memory"),
+    newer("futex_waits", Unit::count, "system calls by which a thread waits for another"),
+    newer("futex_wakes", Unit::count, "system calls by which a thread lets others go on"),
+    newer("poll_calls", Unit::count, "system calls that wait for a file or a while, or yield"),
+    newer("opened_files", Unit::count, "files that the engine opened"),
+    newer("read_bytes", Unit::bytes, "bytes that it read of files, pipes and sockets"),
+    newer("mapped_file_bytes", Unit::bytes, "bytes of files that it mapped into its memory"),
     level("host_anonymous_peak_bytes", "most memory of its own that a process had in use at once"),
     level("host_file_peak_bytes", "most of mapped files that a process had in memory at once"),
     level("host_shared_peak_bytes", "most shared memory that a process had in use at once"),
@@ -368,9 +368,9 @@ bool is_level(std::string_view base) {
   return count != nullptr && count->level;
 }
 
-bool is_later(std::string_view base) {
+bool may_be_missing(std::string_view base) {
   const Count* count = find_count(base);
-  return count != nullptr && count->is_later;
+  return count != nullptr && count->may_be_missing;
 }
 
 bool over_context(const Metric& metric) { return holds(k_over_context, metric.scope); }

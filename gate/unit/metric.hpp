@@ -64,8 +64,8 @@ inline constexpr std::string_view k_divergence = "output_kl";  // of a cell besi
 
 // A count of what is there at once ("device_memory_peak_bytes"): it has no scope but the whole.
 [[nodiscard]] bool is_level(std::string_view base);
-// A count that weir did not take at first: a baseline without it may be older than it.
-[[nodiscard]] bool is_later(std::string_view base);
+// A count that a stored baseline of an older weir may lack.
+[[nodiscard]] bool may_be_missing(std::string_view base);
 // Fitted over depths: of a line, not of one cell's processes.
 [[nodiscard]] bool over_context(const Metric& metric);
 

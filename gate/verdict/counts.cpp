@@ -127,9 +127,9 @@ bool depends_on_source(const unit::Metric& metric) {
 // A probe writes all of its counts, 0 as well: what a baseline by the same probe lacks came with a
 // later weir.
 bool is_older(const Counts& base, const Measurement& current) {
-  return unit::is_later(current.metric.base) && std::ranges::any_of(base, [&](const auto& item) {
-           return item.second.source == current.source;
-         });
+  return unit::may_be_missing(current.metric.base) &&
+         std::ranges::any_of(
+             base, [&](const auto& item) { return item.second.source == current.source; });
 }
 
 Ruling against_base(const Question& question, const Limit& limit,
