@@ -1,11 +1,12 @@
-// docs/evidence/seeds.md, row by row: the commands of its tables, and what they have to print.
+// docs/evidence/profiler-requests.md, row by row: the commands of its tables, and what they have to
+// print.
 #include <gmock/gmock.h>
 
 #include "tests/e2e/weir_process.hpp"
 #include "tests/support/code_blocks.hpp"
 
 namespace weir::e2e {
-namespace seeds_test {
+namespace profiler_requests_test {
 
 const std::string k_root = WEIR_SOURCE_DIR;
 const std::string k_engines = k_root + "/engines";
@@ -91,7 +92,7 @@ bool appears(const std::string& wanted, const std::string& text) {
   return false;
 }
 
-class Seeds : public testing::Test {
+class ProfilerRequests : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_TRUE(fs::exists(k_engines + "/llama.cpp/llama-bench")) << "run ci/prepare test first";
@@ -127,10 +128,10 @@ class Seeds : public testing::Test {
   }
 
   Scratch scratch_;
-  const std::string page_ = slurp(k_root + "/docs/evidence/seeds.md");
+  const std::string page_ = slurp(k_root + "/docs/evidence/profiler-requests.md");
 };
 
-TEST_F(Seeds, AreAnsweredAsEachRowOfThePageSays) {
+TEST_F(ProfilerRequests, AreAnsweredAsEachRowOfThePageSays) {
   for (const std::string& line : text::lines(tests::code_blocks(page_, "sh"))) {
     if (line.empty()) continue;
     const Ended ended = run(line);
@@ -162,7 +163,7 @@ TEST_F(Seeds, AreAnsweredAsEachRowOfThePageSays) {
 }
 
 // A row must not be true by chance.
-TEST(SeedsTable, IsReadAsItIsMeant) {
+TEST(ProfilerRequestsTable, IsReadAsItIsMeant) {
   EXPECT_EQ(words_of("A=1 weir gate --cell 'a/b c' x"),
             (std::vector<std::string>{"A=1", "weir", "gate", "--cell", "a/b c", "x"}));
   EXPECT_TRUE(appears("a b", "x a b y"));
@@ -178,5 +179,5 @@ TEST(SeedsTable, IsReadAsItIsMeant) {
   EXPECT_EQ(rows[0].exit_code, 3);
 }
 
-}  // namespace seeds_test
+}  // namespace profiler_requests_test
 }  // namespace weir::e2e
