@@ -165,7 +165,7 @@ TEST_F(FakeEngines, AreNotStartedWhenSomethingCanBeKnownToBeWrongBefore) {
   }
 }
 
-// The check this project grew from: counts and a rate read out of an engine's own log lines.
+// Counts and a rate read out of an engine's own log lines.
 TEST_F(FakeEngines, ReportTheirOwnCountsAndFailNamingEachThatGotWorse) {
   const auto write_engine = [&](const char* counts, const char* rate) {
     spill_program(scratch_ / "engine",

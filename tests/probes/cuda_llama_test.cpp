@@ -1,5 +1,5 @@
 // The published llama.cpp on CUDA twins: what its kernels cost, compared with what a reader of its
-// own finds in the machine code. None of it has been compared with a GPU.
+// own finds in the machine code.
 #include <cstring>
 #include <filesystem>
 

@@ -1,5 +1,5 @@
 // The libraries of a CUDA twin and the probe in front of them: what a program is answered, and
-// counts known by hand. None of it has been held against a GPU.
+// counts known by hand.
 #include "gate/probes/read/cuda_twin.hpp"
 
 #include <filesystem>
