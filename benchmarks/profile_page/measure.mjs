@@ -74,5 +74,5 @@ try {
 }
 const line = (list) => `best ${Math.min(...list).toFixed(0)}, median ${[...list].sort((a, b) => a - b)[list.length >> 1].toFixed(0)}`;
 console.log(`${events} events, ${(bytes / 1e6).toFixed(1)} MB (${(bytes / events).toFixed(1)} bytes an event), ${rounds} rounds`);
-console.log(`shown after (ms):               ${line(results.page)}   empty page: ${line(results.empty)}   goal 3000`);
-console.log(`longest frame of ${STEPS} zooms (ms): ${line(results.zoom)}   empty page: ${line(results.idle)}   goal 100`);
+console.log(`shown after (ms):               ${line(results.page)}   empty page: ${line(results.empty)}   limit 3000`);
+console.log(`longest frame of ${STEPS} zooms (ms): ${line(results.zoom)}   empty page: ${line(results.idle)}   limit 100`);

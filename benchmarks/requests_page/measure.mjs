@@ -50,5 +50,5 @@ console.log(`${points} requests, ${(statSync(file).size / 1e6).toFixed(2)} MB, $
 rmSync(folder, {recursive: true});
 const line = (list) => `best ${Math.min(...list).toFixed(0)}, median ${[...list].sort((a, b) => a - b)[list.length >> 1].toFixed(0)}`;
 for (const [name, list] of Object.entries(results)) {
-  console.log(`${name}: first paint (ms) ${line(list.map(([first]) => first))}; whole page ${line(list.map(([, whole]) => whole))}; goal 1000`);
+  console.log(`${name}: first paint (ms) ${line(list.map(([first]) => first))}; whole page ${line(list.map(([, whole]) => whole))}; limit 1000`);
 }

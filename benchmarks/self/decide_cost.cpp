@@ -1,5 +1,5 @@
-// What deciding costs: one look over 10 000 timed metrics (goal: 200 ms), and all looks of 100
-// pairs x 1 000 metrics (goal: 2 s on one core).
+// What deciding costs: one look over 10 000 timed metrics (limit: 200 ms), and all looks of 100
+// pairs x 1 000 metrics (limit: 2 s on one core).
 #include <memory>
 #include <random>
 #include <vector>

@@ -61,8 +61,8 @@ int main(int argc, char** argv) {
     const double bottom = reporter.median(ratio.bottom, ratio.difference);
     if (top <= 0 || bottom <= 0) continue;
     const double value = ratio.difference ? (top - bottom) / ratio.per : top / bottom;
-    std::printf("%-58s %8.2f %s   goal <= %g\n", ratio.what, value, ratio.difference ? "ns" : "x ",
-                ratio.goal);
+    std::printf("%-58s %8.2f %s   limit %g\n", ratio.what, value, ratio.difference ? "ns" : "x ",
+                ratio.limit);
   }
   return 0;
 }

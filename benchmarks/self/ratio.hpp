@@ -1,4 +1,4 @@
-// What is divided by what, and the goal.
+// Quotients and differences of the medians of two benchmarks, each with its limit.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@ struct Ratio {
   const char* what;
   const char* top;
   const char* bottom;
-  double goal;
+  double limit;             // beyond it weir shows in an engine's times, or is waited for
   bool difference = false;  // (top - bottom) / per, in ns, instead of top / bottom
   double per = 1;
 };

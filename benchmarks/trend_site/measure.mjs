@@ -71,5 +71,5 @@ try {
 }
 const line = (list, best) => `best ${best(...list).toFixed(0)}, median ${[...list].sort((a, b) => a - b)[list.length >> 1].toFixed(0)}`;
 console.log(`${points} points, ${rounds} rounds`);
-console.log(`painted after (ms):   ${line(results.page, Math.min)}   empty page: ${line(results.empty, Math.min)}   goal 1000`);
-console.log(`zooming (frames/s):   ${line(results.zoom, Math.max)}   empty page: ${line(results.idle, Math.max)}   goal 50`);
+console.log(`painted after (ms):   ${line(results.page, Math.min)}   empty page: ${line(results.empty, Math.min)}   limit 1000 at best`);
+console.log(`zooming (frames/s):   ${line(results.zoom, Math.max)}   empty page: ${line(results.idle, Math.max)}   limit 50 at best`);

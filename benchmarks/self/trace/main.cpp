@@ -123,7 +123,7 @@ int compare(std::uint64_t megabytes, std::size_t rounds, const fs::path& folder)
                 static_cast<double>(made.bytes) / 1e6 / median(one.seconds), median(ratios),
                 static_cast<double>(one.memory_kib) / 1024, one.found.c_str());
   }
-  std::printf("goal: weir at least 0.50 of simdjson, at most 64 MiB\n");
+  std::printf("limits: weir at least 0.50 of simdjson, at most 64 MiB\n");
   return 0;
 }
 
