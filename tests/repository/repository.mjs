@@ -46,7 +46,7 @@ const scanned = /^((gate|tools|tests|benchmarks|ci|cmake|docs|configs|\.github)\
 const left_out = /^CHANGELOG\.md$|^tests\/(golden|worked|repository)\/|\/data\/|third_party|\.(json|jsonl|patch|svg)$/;
 const slashes = /\.(c|h|m|cpp|hpp|mjs|js|ts|css|comp|glsl|proto|in)$/;
 const ends = 'c|h|m|cpp|hpp|mjs|js|ts|comp|glsl|sh|cmake|patch';
-const name = new RegExp(`(?<![\\w./{}$*<>~@%-])((?:\\.\\.?/)*\\w[\\w.-]*(?:/[\\w.@-]+)+\\.(?:${ends}|md|yml|yaml|json|jsonl|txt|svg)|\\w[\\w.-]*\\.(?:${ends})|ci/[a-z][\\w./-]*)(?![\\w/{}*<>$-]|\\.\\w)`, 'g');
+const name = new RegExp(`(?<![\\w./{}$*<>~@%-])((?:\\.\\.?/)*\\w[\\w.-]*(?:/[\\w.@-]+)+\\.(?:${ends}|md|yml|yaml|json|jsonl|txt|svg)|\\w[\\w.-]*\\.(?:${ends})|[A-Z][A-Z_-]+\\.md|ci/[a-z][\\w./-]*)(?![\\w/{}*<>$-]|\\.\\w)`, 'g');
 // Pages that a message of the program leads to.
 const page = /docs\/[\w./-]+\.md/g;
 

@@ -47,7 +47,7 @@ test('each row of the table of words refuses its examples, by name and line', (c
 
 test('a name that is not there is found in comments, pages and links', (context) => {
   const folder = tree_of(context, {
-    'README.md': '[a page](docs/a.md), [no page](docs/b.md#part), `ci/run`, `ci/lost`, <img src="docs/no.svg">\n',
+    'README.md': '[a page](docs/a.md), [no page](docs/b.md#part), NOTES.md, `ci/run`, `ci/lost`, <img src="docs/no.svg">\n',
     'docs/a.md': '[up](../README.md), [out](https://h/x.md); `x/b.hpp`, `gate/x/lost.hpp`, `y.yaml`\n',
     'gate/x/README.md': '`x/b`, `x/lost`\n',
     'gate/x/b.hpp': '// b_test.cpp, lost_test.cpp. https://h/c.cpp\nconst char* k = "d.cpp, docs/lost.md, docs/a.md";\n',
@@ -57,6 +57,7 @@ test('a name that is not there is found in comments, pages and links', (context)
   });
   const {missing, unused} = names_in(folder, files_of(folder), read_table('lost_.*  an example\nnever  needed by nothing\n'));
   assert.deepEqual(missing.sort(), [
+    'README.md:1: NOTES.md',
     'README.md:1: ci/lost',
     'README.md:1: docs/b.md',
     'README.md:1: docs/no.svg',
