@@ -1,7 +1,6 @@
 #include "gate/report/timeline_text.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <vector>
 
