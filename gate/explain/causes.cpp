@@ -9,17 +9,13 @@ namespace weir::explain {
 namespace {
 
 using verdict::CellVerdict;
-using verdict::MetricVerdict;
+using verdict::Judgement;
 using verdict::Outcome;
 
-constexpr const char* k_kernels = "kernels";
-constexpr const char* k_kernel_code = "kernel_code";
-constexpr const char* k_placement = "placement";
-
-using MetricsByName = std::map<std::string, const MetricVerdict*>;
+using MetricsByName = std::map<std::string, const Judgement*>;
 MetricsByName metrics_by_name(const CellVerdict& cell) {
   MetricsByName metrics;
-  for (const MetricVerdict& metric : cell.metrics) metrics[metric.metric.name] = &metric;
+  for (const Judgement& metric : cell.metrics()) metrics[metric.metric.name] = &metric;
   return metrics;
 }
 
@@ -30,15 +26,11 @@ struct Judged {
 // What needs a reader, as the cell lists it.
 std::vector<Judged> judged(const CellVerdict& cell) {
   std::vector<Judged> list;
-  const auto add = [&](const std::string& what, Outcome outcome) {
-    if (outcome == Outcome::fail || outcome == Outcome::inconclusive) {
-      list.push_back({what, outcome == Outcome::fail});
+  for (const Judgement& one : cell.judgements) {
+    if (one.verdict == Outcome::fail || one.verdict == Outcome::inconclusive) {
+      list.push_back({one.metric.name, one.verdict == Outcome::fail});
     }
-  };
-  for (const MetricVerdict& metric : cell.metrics) add(metric.metric.name, metric.verdict);
-  add(k_kernels, cell.kernels_verdict);
-  add(k_kernel_code, cell.kernel_code_verdict());
-  add(k_placement, cell.placement_verdict);
+  }
   return list;
 }
 
@@ -274,7 +266,7 @@ std::vector<Carried> carried_by(const Group& group) {
     for (const std::string& name : member.claims) {
       const auto* metric = look_up(metrics, name);
       if (metric == nullptr) continue;
-      const MetricVerdict& of = **metric;
+      const Judgement& of = **metric;
       Carried& carried = found[name];
       verdict::Carrier& carrier = carried.carrier;
       carrier.metric = name;

@@ -57,9 +57,9 @@ std::optional<unit::Scope> scope_of(const profile::Profile& profile) {
 
 // The same of metrics that have both sides; of others, the first that tells one.
 std::optional<unit::Scope> scope_of(const Evidence& evidence,
-                                    const std::vector<verdict::MetricVerdict>& metrics) {
+                                    std::span<const verdict::Judgement> metrics) {
   std::vector<unit::Scope> told;
-  for (const verdict::MetricVerdict& one : metrics) {
+  for (const verdict::Judgement& one : metrics) {
     const unit::Metric& metric = one.metric;
     if (metric.kind != unit::Kind::count || metric.scope == unit::Scope::fixed) continue;
     const auto& sides = evidence.before.metrics.empty() ? evidence.after : evidence.before;
@@ -146,8 +146,7 @@ void add_changed(const std::vector<verdict::Changed>& changed, Work::Kind kind, 
 }
 
 // How many command buffers of one label there were, exactly.
-void add_buffers(const std::string& label, const verdict::MetricVerdict& metric,
-                 Evidence& evidence) {
+void add_buffers(const std::string& label, const verdict::Judgement& metric, Evidence& evidence) {
   const Known before = known_of(metric.baseline, metric.baseline_text, metric.nature);
   const Known after = known_of(metric.current, metric.current_text, metric.nature);
   if (!before.exact || !after.exact) return;
@@ -157,39 +156,39 @@ void add_buffers(const std::string& label, const verdict::MetricVerdict& metric,
 }
 
 // Failed, improved or accepted.
-bool decided(const verdict::MetricVerdict& metric) {
+bool decided(const verdict::Judgement& metric) {
   using verdict::Outcome;
   return metric.verdict == Outcome::fail || metric.verdict == Outcome::improved ||
          metric.verdict == Outcome::accepted;
 }
 
 // What a gate calls changed. A limit on the value itself also fails what did not change.
-bool called_changed(const verdict::MetricVerdict& metric) {
+bool called_changed(const verdict::Judgement& metric) {
   return decided(metric) && (!metric.low || !metric.high || *metric.low > 0 || *metric.high < 0);
 }
 
 // Why the cell is not a pass, by the first that says so.
 std::string reason_of(const verdict::CellVerdict& cell) {
   if (!cell.reason.empty()) return text::first_line(cell.reason);
+  const auto says = [&](const verdict::Judgement& one) {
+    return one.verdict == cell.verdict && !one.reason.empty();
+  };
   // Counts change with where the work ran.
-  if (cell.placement_verdict == cell.verdict && !cell.placement_reason.empty()) {
-    return "placement: " + text::first_line(cell.placement_reason);
-  }
-  for (const verdict::MetricVerdict& metric : cell.metrics) {
-    if (metric.verdict != cell.verdict || metric.reason.empty()) continue;
-    return unit::label(metric.metric) + ": " + text::first_line(metric.reason);
-  }
-  if (cell.kernels_verdict == cell.verdict && !cell.kernels_reason.empty()) {
-    return "kernels: " + text::first_line(cell.kernels_reason);
-  }
-  return "";
+  const auto* said = &cell.of(verdict::k_placement);
+  if (!says(*said)) said = first_of(cell.judgements, says);
+  return said == nullptr ? "" : unit::label(said->metric) + ": " + text::first_line(said->reason);
 }
 
-Judgement judgement_of(const verdict::CellVerdict& cell) {
-  Judgement made{cell.verdict,  cell.kernels_verdict, cell.placement_verdict, {}, {},
-                 cell.findings, cell.not_allowed};
+CellRuling ruling_of(const verdict::CellVerdict& cell) {
+  CellRuling made{cell.verdict,
+                  cell.of(verdict::k_kernels).verdict,
+                  cell.of(verdict::k_placement).verdict,
+                  {},
+                  {},
+                  cell.findings,
+                  cell.not_allowed};
   if (cell.verdict != verdict::Outcome::pass) made.reason = reason_of(cell);
-  for (const verdict::MetricVerdict& metric : cell.metrics) {
+  for (const verdict::Judgement& metric : cell.metrics()) {
     if (called_changed(metric)) {
       made.changed[metric.metric.name] = {metric.metric, metric.change};
     }
@@ -248,8 +247,8 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
   Evidence evidence;
   evidence.cell = cell.cell.str();
   evidence.device = cell.device;
-  evidence.gate = judgement_of(cell);
-  for (const verdict::MetricVerdict& metric : cell.metrics) {
+  evidence.gate = ruling_of(cell);
+  for (const verdict::Judgement& metric : cell.metrics()) {
     const bool judged = decided(metric) || metric.nature == profile::Nature::exact;
     if (metric.current && !judged && metric.metric.kind == unit::Kind::count) {
       evidence.unjudged[metric.metric.name] = *metric.current;
@@ -271,14 +270,16 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
     evidence.after.metrics[name] = known_of(metric.current, metric.current_text, metric.nature);
     evidence.length = longest(evidence.length, metric.metric);
   }
-  evidence.scope = scope_of(evidence, cell.metrics).value_or(evidence.scope);
+  evidence.scope = scope_of(evidence, cell.metrics()).value_or(evidence.scope);
   const bool cpu = cell.device == "cpu";
-  add_changed(cell.kernels, cpu ? Work::Kind::op : Work::Kind::kernel, cpu, evidence);
-  add_changed(cell.ops, Work::Kind::op, true, evidence);
+  const auto& kernels = cell.of(verdict::k_kernels).changed;
+  const auto& ops = cell.of(verdict::k_placement).changed;
+  add_changed(kernels, cpu ? Work::Kind::op : Work::Kind::kernel, cpu, evidence);
+  add_changed(ops, Work::Kind::op, true, evidence);
   std::ranges::copy_if(cell.functions, std::back_inserter(evidence.calls), is_call);
-  if (cell.kernel_code) evidence.code = cell.kernel_code->changed;
-  evidence.kernels_known = !cell.kernels.empty();
-  evidence.cpu_ops_known = !cell.ops.empty();
+  evidence.code = cell.of(verdict::k_kernel_code).code;
+  evidence.kernels_known = !kernels.empty();
+  evidence.cpu_ops_known = !ops.empty();
   return evidence;
 }
 

@@ -50,14 +50,14 @@ struct Side {
   std::vector<Work> works;
 };
 
-// A metric that a gate called changed, and by how much it did (relative, as MetricVerdict::change).
+// A metric that a gate called changed, and by how much it did (relative, as Judgement::change).
 struct CalledChanged {
   unit::Metric metric;
   std::optional<double> change{};
 };
 
 // What a gate said of a cell.
-struct Judgement {
+struct CellRuling {
   verdict::Outcome cell = verdict::Outcome::pass;
   verdict::Outcome kernels = verdict::Outcome::info, placement = verdict::Outcome::info;
   std::string reason;  // of the first that is not "pass", one line; "" where there is none
@@ -81,7 +81,7 @@ struct Evidence {
   bool same_graph = false;  // both sides tell its ops: the same ones, in the same place
   std::vector<verdict::OtherCode> code{};  // kernels with other code, or in other groups
   std::vector<verdict::Changed> calls{};   // system calls that changed, by name
-  std::optional<Judgement> gate;           // of evidence out of a verdict
+  std::optional<CellRuling> gate;          // of evidence out of a verdict
   std::optional<Fusible> fusible{};        // of the later side, where its profile is there
   // Counts of the later side that differ from run to run, by full name: compared with nothing.
   std::map<std::string, double> unjudged{};

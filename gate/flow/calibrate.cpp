@@ -16,7 +16,7 @@ constexpr std::uint64_t k_largest_calibration = std::uint64_t{1} << 20;
 
 bool judged_a_time(const verdict::CellVerdict& cell) {
   using verdict::Outcome;
-  return std::ranges::any_of(cell.metrics, [](const auto& metric) {
+  return std::ranges::any_of(cell.metrics(), [](const auto& metric) {
     return metric.metric.kind != unit::Kind::count && metric.limit.mode == verdict::Mode::gate &&
            (metric.limit.max_drop || metric.limit.max_increase) &&
            (metric.verdict == Outcome::pass || metric.verdict == Outcome::fail ||

@@ -155,7 +155,7 @@ struct Rulebook {
     for (const verdict::CellVerdict* other : alike) {
       const explain::ModelFacts* facts = model_of(other->cell);
       if (other->cell == cell || facts == nullptr || *facts != *mine) continue;
-      const auto* rate = first_of(other->metrics, [](const verdict::MetricVerdict& metric) {
+      const auto* rate = first_of(other->judgements, [](const verdict::Judgement& metric) {
         return metric.metric.name == "decode_tokens_per_second" && metric.current;
       });
       others.push_back(other->cell.model +

@@ -56,9 +56,11 @@ verdict::GateVerdict finish(std::vector<verdict::CellVerdict> cells, const verdi
   // A stranger's run names code by hashes of its choice.
   if (!measured.claimed) add_code_differences(cells, files);
   for (verdict::CellVerdict& cell : cells) {
-    if (!cell.kernel_code || measured.known.redactor.cell(cell.cell) == cell.cell) continue;
+    if (measured.known.redactor.cell(cell.cell) == cell.cell) continue;
     // Of a private engine hashes and figures alone may leave the machine.
-    for (verdict::OtherCode& one : cell.kernel_code->changed) one.differences.clear();
+    for (verdict::Judgement& judged : cell.judgements) {
+      for (verdict::OtherCode& one : judged.code) one.differences.clear();
+    }
   }
   explain_cells(cells, *measured.known.settings, measured.known.place.value_or(measured.known.file),
                 files);
@@ -369,15 +371,13 @@ std::string headline(const std::string& text) { return text::printable(text::fir
 
 std::string why_failed(const CellVerdict& cell) {
   std::vector<std::string> why;
-  for (const verdict::MetricVerdict& metric : cell.metrics) {
-    if (metric.verdict != Outcome::fail) continue;
-    const report::MetricWords said = report::words(metric);
-    why.push_back(fmt::format("{} {}{}{}", said.label, said.baseline,
-                              said.baseline.empty() ? "" : " → ", said.current));
+  for (const verdict::Judgement& one : cell.judgements) {
+    if (one.verdict != Outcome::fail) continue;
+    const report::MetricWords said = report::words(one);
+    why.push_back(!one.is_metric() ? one.reason
+                                   : fmt::format("{} {}{}{}", said.label, said.baseline,
+                                                 said.baseline.empty() ? "" : " → ", said.current));
   }
-  if (cell.kernels_verdict == Outcome::fail) why.push_back(cell.kernels_reason);
-  if (cell.kernel_code_verdict() == Outcome::fail) why.push_back(cell.kernel_code->reason);
-  if (cell.placement_verdict == Outcome::fail) why.push_back(cell.placement_reason);
   return fmt::format("{}: {}", cell.cell.str(), headline(text::join(why)));
 }
 

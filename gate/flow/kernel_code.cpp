@@ -94,22 +94,25 @@ Result<std::vector<std::string>> check_compilers(std::vector<run::PreparedCell>&
   return notes;
 }
 
+static void add_code_differences(std::vector<verdict::OtherCode>& codes, const sys::Files& files) {
+  for (verdict::OtherCode& one : codes) {
+    if (!one.other_code) continue;
+    const auto changes = code_changes_of(one, files);
+    if (!changes) continue;
+    // Several pieces of code under one name mostly change alike: each line once.
+    std::vector<std::string> lines;
+    const auto add = [&](const std::string& line) {
+      if (!line.empty() && !holds(lines, line)) lines.push_back(line);
+    };
+    for (const explain::CodeChanges& piece : *changes) add(piece.headline);
+    for (const explain::CodeChanges& piece : *changes) std::ranges::for_each(piece.lines, add);
+    if (!lines.empty()) one.differences = std::move(lines);
+  }
+}
+
 void add_code_differences(std::vector<verdict::CellVerdict>& cells, const sys::Files& files) {
   for (verdict::CellVerdict& cell : cells) {
-    if (!cell.kernel_code) continue;
-    for (verdict::OtherCode& one : cell.kernel_code->changed) {
-      if (!one.other_code) continue;
-      const auto changes = code_changes_of(one, files);
-      if (!changes) continue;
-      // Several pieces of code under one name mostly change alike: each line once.
-      std::vector<std::string> lines;
-      const auto add = [&](const std::string& line) {
-        if (!line.empty() && !holds(lines, line)) lines.push_back(line);
-      };
-      for (const explain::CodeChanges& piece : *changes) add(piece.headline);
-      for (const explain::CodeChanges& piece : *changes) std::ranges::for_each(piece.lines, add);
-      if (!lines.empty()) one.differences = std::move(lines);
-    }
+    for (verdict::Judgement& judged : cell.judgements) add_code_differences(judged.code, files);
   }
 }
 
@@ -149,9 +152,9 @@ void add_machine_code(verdict::GateVerdict& gate, sys::World& world) {
   if (gate.rules) return;  // perhaps a stranger's run: its hashes and compilers are claims
   constexpr std::size_t k_kernels = 6, k_lines = 600;
   std::map<std::vector<std::string>, std::string> known;  // by the code on both sides
-  for (verdict::CellVerdict& cell : gate.cells) {
-    if (!cell.kernel_code || cell.kernel_code->compiler.empty()) continue;
-    for (verdict::OtherCode& one : cell.kernel_code->changed) {
+  const auto add = [&](verdict::Judgement& judged) {
+    if (judged.compiler.empty()) return;
+    for (verdict::OtherCode& one : judged.code) {
       std::vector<std::string> key = one.before;
       key.insert(key.end(), one.now.begin(), one.now.end());
       // Those of private cells have none.
@@ -160,12 +163,13 @@ void add_machine_code(verdict::GateVerdict& gate, sys::World& world) {
         continue;
       const auto [place, fresh] = known.try_emplace(std::move(key));
       if (fresh) {
-        const std::string target = target_of(cell.kernel_code->compiler);
+        const std::string target = target_of(judged.compiler);
         place->second = machine_code_diff(one, target, k_lines, world).value_or("");
       }
       one.machine_code = place->second;
     }
-  }
+  };
+  for (verdict::CellVerdict& cell : gate.cells) std::ranges::for_each(cell.judgements, add);
 }
 
 }  // namespace weir::flow

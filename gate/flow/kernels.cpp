@@ -123,15 +123,16 @@ Result<Answer> diff(const Job& job, const KernelsOptions& options) {
   if (options.targets.size() > 1) return fail(Code::usage, "--diff is for one --target");
   std::vector<report::KernelDiff> found;
   for (const verdict::CellVerdict& cell : gate.cells) {
-    if (!cell.kernel_code || !job.asked.wants(cell.cell.str())) continue;
-    for (const verdict::OtherCode& one : cell.kernel_code->changed) {
+    if (!job.asked.wants(cell.cell.str())) continue;
+    const verdict::Judgement& code = cell.of(verdict::k_kernel_code);
+    for (const verdict::OtherCode& one : code.code) {
       if (!text::glob_match(options.diff, one.kernel)) continue;
       auto* known = first_of(found, [&](const report::KernelDiff& other) {
         return other.code.kernel == one.kernel && other.code.before == one.before &&
                other.code.now == one.now;
       });
       if (known == nullptr) {
-        known = &found.emplace_back(report::KernelDiff{one, {}, cell.kernel_code->compiler, ""});
+        known = &found.emplace_back(report::KernelDiff{one, {}, code.compiler, ""});
       }
       known->cells.push_back(cell.cell.str());
     }

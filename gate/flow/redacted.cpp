@@ -39,11 +39,10 @@ void hide(verdict::Cause& cause, const config::Redactor& redactor) {
 
 void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
   cell.cell = redactor.cell(std::move(cell.cell));
-  hide_all(redactor, cell.reason, cell.base, cell.not_compared, cell.kernels_reason,
-           cell.placement_reason, cell.stderr_tail, cell.warnings, cell.notes, cell.counts_skipped,
-           cell.instructions_skipped, cell.host_skipped);
-  for (verdict::MetricVerdict& metric : cell.metrics) {
-    hide_all(redactor, metric.reason, metric.limit.reason, metric.warnings);
+  hide_all(redactor, cell.reason, cell.base, cell.not_compared, cell.stderr_tail, cell.warnings,
+           cell.notes, cell.counts_skipped, cell.instructions_skipped, cell.host_skipped);
+  for (verdict::Judgement& one : cell.judgements) {
+    hide_all(redactor, one.reason, one.limit.reason, one.warnings);
   }
   for (verdict::Finding& finding : cell.findings) hide(finding, redactor);
   if (cell.twin_check) {
@@ -51,7 +50,6 @@ void hide(verdict::CellVerdict& cell, const config::Redactor& redactor) {
   }
   // Functions without a symbol go by their library, which may be the engine's program.
   for (verdict::Changed& one : cell.functions) hide(one.name, redactor);
-  if (cell.kernel_code) hide(cell.kernel_code->reason, redactor);
   for (profile::ServerFigure& figure : cell.server) hide(figure.name, redactor);
 }
 

@@ -38,7 +38,7 @@ verdict::GateVerdict on_one_screen(verdict::GateVerdict shown) {
   shown.base_source.clear();
   shown.decision_rule.clear();
   for (verdict::CellVerdict& cell : shown.cells) {
-    for (verdict::MetricVerdict& metric : cell.metrics) {
+    for (verdict::Judgement& metric : cell.metrics()) {
       if (metric.verdict == verdict::Outcome::improved) metric.reason.clear();
     }
   }

@@ -148,7 +148,7 @@ Run run_of(RunFacts facts, const verdict::GateVerdict& verdict) {
   for (const verdict::CellVerdict& cell : verdict.cells) {
     const Place place{kept_text(cell.device_class), kept_text(cell.device_name),
                       kept_text(cell.machine_class), kept_text(cell.machine_name), ""};
-    for (const verdict::MetricVerdict& one : cell.metrics) {
+    for (const verdict::Judgement& one : cell.metrics()) {
       profile::Measurement measured;
       measured.metric = one.metric;
       measured.nature = one.nature;
@@ -192,12 +192,10 @@ std::set<std::string> judged_parts(const StoredVerdict& verdict) {
       if (!part.empty()) parts.insert(cell.cell.str() + ": " + part);
     };
     const auto is_gone = [](const auto& one) { return one.metric.name == verdict::k_cell_metric; };
-    if (std::ranges::any_of(cell.metrics, is_gone)) continue;  // it failed since it was not there
+    if (std::ranges::any_of(cell.judgements, is_gone))
+      continue;  // it failed since it was not there
     add(cell.verdict, "");
-    for (const verdict::MetricVerdict& one : cell.metrics) add(one.verdict, one.metric.name);
-    add(cell.kernels_verdict, "kernels");
-    add(cell.kernel_code_verdict(), "kernel_code");
-    add(cell.placement_verdict, "placement");
+    for (const verdict::Judgement& one : cell.judgements) add(one.verdict, one.metric.name);
   }
   return parts;
 }

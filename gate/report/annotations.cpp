@@ -31,6 +31,7 @@ std::string command(std::string_view kind, std::string_view title, std::string_v
 
 std::string metric_line(const MetricRow& row) {
   const std::string parts = row.words.parts();
+  if (!row.of->is_metric()) return row.words.label + ": " + one_line(row.of->reason, 300);
   std::string line = fmt::format("{}: {}{}", row.words.label, row.words.from_to(),
                                  parts.empty() ? "" : " (" + parts + ")");
   if (!reason_is_plain(*row.of) && !row.of->reason.empty()) {
@@ -60,20 +61,13 @@ std::string message_of(const Block& block) {
   const CellVerdict& cell = *document.of;
   std::vector<std::string> lines;
   if (!block.reason.empty()) lines.push_back(one_line(block.reason, 600));
-  if (cell.placement_verdict < Outcome::pass) {
-    lines.push_back("placement: " + one_line(cell.placement_reason, 300));
-  }
-  if (kernels_stand_alone(cell) && cell.kernels_verdict < Outcome::fresh)
-    lines.push_back("kernels: " + one_line(cell.kernels_reason, 300));
   for (const MetricRow* row : block.rows) {
     // A new cell has one reason; that none of its metrics can be judged follows from it.
     if (cell.verdict == Outcome::fresh && !lines.empty()) break;
-    if (row->of->verdict == cell.verdict) lines.push_back(metric_line(*row));
+    const bool metric = row->of->is_metric() && row->of->verdict == cell.verdict;
+    if (metric || row->broken_rule()) lines.push_back(metric_line(*row));
   }
-  if (const auto* code = broken_code(cell)) {
-    lines.push_back("kernel code: " + one_line(code->reason, 300));
-  }
-  if (cell.kernels_verdict < Outcome::pass || cell.verdict == Outcome::fail) {
+  if (cell.of(verdict::k_kernels).verdict < Outcome::pass || cell.verdict == Outcome::fail) {
     list("kernels", block, block.kernels, lines);
   }
   list("functions", block, block.functions, lines);

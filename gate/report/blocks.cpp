@@ -41,11 +41,8 @@ std::string key_of(const CellDocument& cell) {
       fmt::format("{}\n{}\n", verdict::to_string(of.verdict), with_values ? "" : reason);
   if (says_all) return key;
   key += judged_by(of) + "\n";
-  if (of.placement_verdict < Outcome::pass) key += of.placement_reason + "\n";
-  if (kernels_stand_alone(of)) key += of.kernels_reason + "\n";
-  if (const auto* code = broken_code(of)) key += code->reason + "\n";
   for (const MetricRow* row : cell.worst_first) {
-    if (needs_a_reader(*row)) key += told(*row);
+    if (needs_a_reader(*row) && !row->follows) key += told(*row);
   }
   return key;
 }
@@ -84,7 +81,7 @@ const MetricRow* same_row(const CellDocument& cell, const MetricRow& row) {
 
 // "68", or "68 … 82" where cells differ.
 std::string range_of(const Cells& cells, const MetricRow& row,
-                     std::optional<double> MetricVerdict::*value, std::string MetricWords::*words) {
+                     std::optional<double> Judgement::*value, std::string MetricWords::*words) {
   std::vector<ValueWords> values;
   for (const CellDocument* cell : cells) {
     const MetricRow* same = same_row(*cell, row);
@@ -107,8 +104,8 @@ std::vector<MetricRow> rows_of(const Cells& cells) {
     rows.push_back(*row);
     if (cells.size() == 1 || !change_says_all(*row)) continue;
     MetricWords& words = rows.back().words;
-    words.baseline = range_of(cells, *row, &MetricVerdict::baseline, &MetricWords::baseline);
-    words.current = range_of(cells, *row, &MetricVerdict::current, &MetricWords::current);
+    words.baseline = range_of(cells, *row, &Judgement::baseline, &MetricWords::baseline);
+    words.current = range_of(cells, *row, &Judgement::current, &MetricWords::current);
   }
   return rows;
 }

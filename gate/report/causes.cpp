@@ -51,11 +51,13 @@ const MetricRow* row_of(const CellDocument& cell, std::string_view metric) {
 NumberWords numbers_of(const std::string& metric, const Cells& cells) {
   NumberWords words;
   std::vector<ValueWords> before, now, change;
+  std::set<std::string> reasons;  // in place of numbers, of what is no metric
   for (const CellDocument* cell : cells) {
     const MetricRow* row = row_of(*cell, metric);
     if (row == nullptr) continue;
-    const MetricVerdict& of = *row->of;
+    const Judgement& of = *row->of;
     words.label = row->words.label;
+    if (!of.is_metric()) reasons.insert(one_line(of.reason, 200));
     if (of.baseline) before.emplace_back(*of.baseline, row->words.baseline);
     if (of.current) now.emplace_back(*of.current, row->words.current);
     if (!of.baseline || !of.current) continue;
@@ -71,21 +73,11 @@ NumberWords numbers_of(const std::string& metric, const Cells& cells) {
                                    : range_words(before) + std::string(k_arrow) + range_words(now);
   }
   words.change = range_words(change);
+  if (reasons.size() == 1) words.from_to = *reasons.begin();  // else each is true of one cell alone
   if (!words.label.empty()) return words;
   const auto known = unit::find_metric(metric);
   words.label = known ? unit::label(*known) : one_line(metric, 100);
   return words;
-}
-
-// What is judged beside metrics has a reason in place of numbers.
-std::optional<NumberWords> rule_of(const std::string& what, const CellVerdict& cell) {
-  const auto words = [](std::string_view label, std::string_view reason) {
-    return NumberWords{std::string(label), one_line(reason, 200), "", ""};
-  };
-  if (what == "kernels") return words(what, cell.kernels_reason);
-  if (what == "placement") return words(what, cell.placement_reason);
-  if (what != "kernel_code") return std::nullopt;
-  return words("kernel code", cell.kernel_code ? cell.kernel_code->reason : "");
 }
 
 std::string where_of(const Cells& cells, const Document& document) {
@@ -130,13 +122,7 @@ CauseWords cause_words(const verdict::Cause& cause, const Cells& cells, const Do
 
 NumberWords unexplained_words(const std::string& what, const Cells& cells,
                               const Document& document) {
-  auto rule = cells.empty() ? std::nullopt : rule_of(what, *cells.front()->of);
-  if (rule && std::ranges::any_of(cells, [&](const CellDocument* cell) {
-        return rule_of(what, *cell->of)->from_to != rule->from_to;
-      })) {
-    rule->from_to.clear();  // what it says is true of one cell alone
-  }
-  NumberWords words = rule ? *rule : numbers_of(what, cells);
+  NumberWords words = numbers_of(what, cells);
   words.where = where_of(cells, document);
   return words;
 }

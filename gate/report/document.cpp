@@ -37,20 +37,36 @@ bool unmeasured(const CellVerdict& cell) {
   return cell.verdict == Outcome::error && !cell.not_compared;
 }
 
+// Kernels whose count has the same verdict, and changed.
+bool follows_count(const Judgement& one, const CellVerdict& cell) {
+  return one.metric.name == verdict::k_kernels &&
+         std::ranges::any_of(cell.judgements, [&](const Judgement& count) {
+           return adds_up_kernels(cell, count.metric) && count.verdict == one.verdict &&
+                  count.baseline != count.current;
+         });
+}
+
 CellDocument document_of(const CellVerdict& cell, bool to_keep) {
   CellDocument document{&cell, cell_title(cell.cell), cell.reason, {}, {}, {}, {}, {}};
-  document.kernels = changed_words(cell.kernels);
+  document.kernels = changed_words(cell.of(verdict::k_kernels).changed);
   document.functions = function_words(cell.functions);
-  document.ops = changed_words(cell.ops);
+  document.ops = changed_words(cell.of(verdict::k_placement).changed);
   to_keep = to_keep && cell.verdict != Outcome::fail && cell.verdict != Outcome::error;
-  for (const MetricVerdict& metric : cell.metrics) {
-    document.rows.push_back({&metric, words(metric, to_keep)});
-    if (document.reason.empty() && metric.verdict == cell.verdict) document.reason = metric.reason;
+  for (const Judgement& one : cell.judgements) {
+    if (!one.is_metric() && one.verdict == Outcome::info) continue;
+    document.rows.push_back({&one, words(one, to_keep), follows_count(one, cell)});
+    if (document.reason.empty() && one.is_metric() && one.verdict == cell.verdict) {
+      document.reason = one.reason;
+    }
   }
-  document.passed = count_of(cell.metrics, Outcome::pass);
+  document.passed = count_of(cell.metrics(), Outcome::pass);
   for (const MetricRow& row : document.rows) document.worst_first.push_back(&row);
   // Outcome is declared in order of precedence. What is fine keeps its place after what is not.
-  const auto rank = [](const MetricRow* row) { return std::min(row->of->verdict, Outcome::pass); };
+  // Counts change with where the work ran.
+  const auto rank = [](const MetricRow* row) {
+    return std::pair(std::min(row->of->verdict, Outcome::pass),
+                     row->of->metric.name != verdict::k_placement);
+  };
   std::ranges::stable_sort(document.worst_first, {}, rank);
   return document;
 }
@@ -141,8 +157,7 @@ std::vector<Shared> Document::notes() const {
 std::vector<Shared> Document::other_code() const {
   std::vector<Shared> out;
   for (const CellDocument& cell : cells) {
-    if (!cell.of->kernel_code) continue;
-    for (const verdict::OtherCode& one : cell.of->kernel_code->changed) {
+    for (const verdict::OtherCode& one : cell.of->of(verdict::k_kernel_code).code) {
       share(out, one_line(fmt::format("{}: {}", one.kernel, one.words())), cell);
     }
   }
@@ -191,7 +206,7 @@ std::string headline(const GateVerdict& gate) {
           fmt::format(fmt::runtime(did), fmt::arg("are", number == 1 ? "is" : "are"));
   } else {
     std::size_t passed = 0;
-    for (const CellVerdict& cell : gate.cells) passed += count_of(cell.metrics, Outcome::pass);
+    for (const CellVerdict& cell : gate.cells) passed += count_of(cell.metrics(), Outcome::pass);
     const std::size_t fine = count_of(gate.cells, Outcome::pass);
     out = fmt::format("{}, {} within limits",
                       fine == all ? cells : fmt::format("{} of {}", fine, cells),
@@ -209,7 +224,7 @@ std::string short_rule(const GateVerdict& gate) {
   bool exact = false;
   std::optional<double> least, most;
   for (const CellVerdict& cell : gate.cells) {
-    for (const MetricVerdict& metric : cell.metrics) {
+    for (const Judgement& metric : cell.metrics()) {
       const verdict::Limit& limit = metric.limit;
       if (limit.mode != verdict::Mode::gate) continue;
       exact = exact || limit.exact;
@@ -319,7 +334,7 @@ bool add_against(Hint& hint, const verdict::GateVerdict& gate) {
 bool times_failed(const verdict::GateVerdict& gate) {
   for (const auto& cell : gate.cells) {
     if (cell.verdict == Outcome::fail && cell.counts_skipped) return true;
-    for (const auto& metric : cell.metrics) {
+    for (const auto& metric : cell.metrics()) {
       if (metric.verdict == Outcome::fail && metric.metric.kind != unit::Kind::count) return true;
     }
   }
@@ -474,7 +489,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   }
   OpsByEngine to_allow;
   for (const CellVerdict& cell : gate.cells) {
-    if (cell.placement_verdict != Outcome::fail || cell.not_allowed.empty()) continue;
+    if (cell.of(verdict::k_placement).verdict != Outcome::fail) continue;
     for (const std::string& op : cell.not_allowed) {
       to_allow[cell.cell.engine][op].insert(cell.cell.backend);
     }
@@ -484,7 +499,7 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
   }
   // No comment waives where work ran.
   const bool waivable = std::ranges::any_of(gate.cells, [](const CellVerdict& cell) {
-    return cell.verdict == Outcome::fail && cell.placement_verdict != Outcome::fail;
+    return cell.verdict == Outcome::fail && cell.of(verdict::k_placement).verdict != Outcome::fail;
   });
   if (waivable && !gate.runs && holds(verbs, "/weir accept"))
     out.push_back({"comment", {"/weir accept CODE REASON"}});

@@ -17,7 +17,7 @@ namespace weir::report {
 
 using verdict::CellVerdict;
 using verdict::GateVerdict;
-using verdict::MetricVerdict;
+using verdict::Judgement;
 using verdict::Outcome;
 
 // How verdicts are put in words and numbers: one place for every format.
@@ -55,27 +55,19 @@ struct MetricWords {
   [[nodiscard]] std::string parts() const;
 };
 // `to_keep`: what improved has to be accepted, as it is stored baselines that it is compared with.
-[[nodiscard]] MetricWords words(const verdict::MetricVerdict& metric, bool to_keep = true);
-// The limit of kernels and placement, in the same words.
-[[nodiscard]] std::string_view change_limit(verdict::Outcome outcome, bool to_keep = true);
+[[nodiscard]] MetricWords words(const verdict::Judgement& metric, bool to_keep = true);
 
 // A count for the better: its limit reads "improved: accept to keep".
-[[nodiscard]] bool limit_says_improved(const verdict::MetricVerdict& metric);
+[[nodiscard]] bool limit_says_improved(const verdict::Judgement& metric);
 // True when the numbers and the limit alone say why: an exact count that grew, say.
-[[nodiscard]] bool reason_is_plain(const verdict::MetricVerdict& metric);
+[[nodiscard]] bool reason_is_plain(const verdict::Judgement& metric);
 // A metric at `mode: report` whose numbers moved: nothing is judged, yet somebody asked to see it.
-[[nodiscard]] bool observed_change(const verdict::MetricVerdict& metric);
+[[nodiscard]] bool observed_change(const verdict::Judgement& metric);
 // dispatches, barriers, syncs and throughput: shown beside what is wrong also when fine.
 [[nodiscard]] bool key_metric(const unit::Metric& metric);
 // The count that the cell's kernels add up to, beside which they are shown: dispatches, on the CPU
 // ops.
 [[nodiscard]] bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metric);
-
-// The kernels broke a rule, and that count did not: they have a line of their own.
-[[nodiscard]] bool kernels_stand_alone(const verdict::CellVerdict& cell);
-
-// The code of kernels broke a rule; else null.
-[[nodiscard]] const verdict::KernelCode* broken_code(const verdict::CellVerdict& cell);
 
 // Nothing of the cell was compared, and nothing else is wrong with it.
 [[nodiscard]] bool reason_says_all(const verdict::CellVerdict& cell);
@@ -157,10 +149,17 @@ struct Shared {
 // Adds `text` and the cell; nothing where there is no text.
 void share(std::vector<Shared>& list, std::string text, const CellDocument& cell);
 
-// One metric of a cell, with its words chosen.
+// One judgement of a cell, with its words chosen.
 struct MetricRow {
-  const verdict::MetricVerdict* of;
+  const verdict::Judgement* of;
   MetricWords words;
+  // Kernels whose count changed as well: its row says that something did, and they only what.
+  bool follows = false;
+
+  // A rule about no metric, which is broken and needs a row of its own.
+  [[nodiscard]] bool broken_rule() const {
+    return !of->is_metric() && of->verdict < Outcome::pass && !follows;
+  }
 };
 
 struct CellDocument {

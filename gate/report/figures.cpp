@@ -78,7 +78,7 @@ constexpr std::array<const char*, 7> k_load_metrics = {
 LoadedCell loaded(const CellVerdict& cell) {
   LoadedCell out{&cell, {}};
   for (std::size_t at = 0; at < k_load_metrics.size(); ++at) {
-    out.metrics.at(at) = first_of(cell.metrics, [&](const MetricVerdict& one) {
+    out.metrics.at(at) = first_of(cell.judgements, [&](const Judgement& one) {
       return one.current && one.metric.name == k_load_metrics.at(at);
     });
   }
@@ -97,7 +97,7 @@ std::vector<Json> served_figures(const CellVerdict& cell) {
 }
 
 Json ratios_figure(const MetricRow& row) {
-  const MetricVerdict& metric = *row.of;
+  const Judgement& metric = *row.of;
   const Histogram all = histogram(metric, 60);
   return {{"kind", "ratios"},
           {"title", row.words.label + ": now against base, pair by pair"},
@@ -144,7 +144,7 @@ Json load_figure(const std::vector<LoadedCell>& cells) {
   for (const LoadedCell& cell : cells) {
     const std::string title = cell_title(cell.of->cell);
     for (std::size_t at = 0; at < cell.metrics.size(); ++at) {
-      const MetricVerdict* metric = cell.metrics.at(at);
+      const Judgement* metric = cell.metrics.at(at);
       if (metric == nullptr) continue;
       points.push_back({nullptr, title, at, *metric->current});
       if (metric->baseline) bases.push_back({title, at, *metric->baseline});

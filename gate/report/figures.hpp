@@ -25,7 +25,7 @@ namespace weir::report {
 // the output's rate. Null: not measured.
 struct LoadedCell {
   const verdict::CellVerdict* of;
-  std::array<const verdict::MetricVerdict*, 7> metrics;
+  std::array<const verdict::Judgement*, 7> metrics;
 };
 // The cells of each prompt that was measured at several concurrencies, by rising concurrency.
 [[nodiscard]] std::vector<LoadedCell> loaded_cells(const verdict::GateVerdict& gate);

@@ -63,41 +63,31 @@ std::string changes(std::string_view what, const Block& block,
 }
 
 std::string table_row(const MetricRow& row) {
-  const MetricVerdict& metric = *row.of;
+  const Judgement& metric = *row.of;
   const MetricWords& all = row.words;
   const std::string between = all.change.empty() || all.evidence.empty() ? "" : ", ";
+  const std::string numbers = !metric.is_metric()
+                                  ? "<td></td><td></td><td></td>"
+                                  : fmt::format(
+                                        "<td class=\"number\">{}</td><td class=\"number\">{}</td>"
+                                        "<td class=\"change\">{}</td>",
+                                        xml_text(all.baseline), xml_text(all.now()),
+                                        xml_text(all.change + between + all.evidence));
   return fmt::format(
-      "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>"
-      "<td class=\"number\">{2}</td><td class=\"number\">{3}</td><td class=\"change\">{4}</td><td "
-      "class=\"limit\">{5}</td>"
-      "<td class=\"why\">{6}</td></tr>\n",
-      verdict::to_string(metric.verdict), xml_text(all.label), xml_text(all.baseline),
-      xml_text(all.now()), xml_text(all.change + between + all.evidence), xml_text(all.limit),
+      "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>{2}"
+      "<td class=\"limit\">{3}</td><td class=\"why\">{4}</td></tr>\n",
+      verdict::to_string(metric.verdict), xml_text(all.label), numbers, xml_text(all.limit),
       xml_text(reason_is_plain(metric) ? "" : one_line(metric.reason)));
 }
 
 // The worst first. What is within its limit folds where anything else stands there.
 std::string table(const Block& block) {
-  const CellVerdict& cell = block.of();
   std::vector<std::pair<Outcome, std::string>> rows;
-  const auto special = [&](std::string_view name, Outcome outcome, std::string_view reason) {
-    if (outcome == Outcome::info) return;
-    rows.emplace_back(
-        outcome,
-        fmt::format("<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>"
-                    "<td></td><td></td><td></td><td class=\"limit\">{3}</td>"
-                    "<td class=\"why\">{2}</td></tr>\n",
-                    verdict::to_string(outcome), name, xml_text(one_line(reason)),
-                    change_limit(outcome)));
-  };
-  special("placement", cell.placement_verdict, cell.placement_reason);
   for (const MetricRow* one : block.rows) {
     // What is only observed, and moved, is there to be seen.
     rows.emplace_back(observed_change(*one->of) ? Outcome::accepted : one->of->verdict,
                       table_row(*one));
   }
-  special("kernels", cell.kernels_verdict, cell.kernels_reason);
-  if (const auto& code = cell.kernel_code) special("kernel code", code->verdict, code->reason);
   std::ranges::stable_sort(rows, {}, &std::pair<Outcome, std::string>::first);
   const auto shown = [&](std::string_view which, bool fine) {
     std::string out;
@@ -236,13 +226,13 @@ std::string machine_code(const GateVerdict& gate) {
   std::string out;
   std::set<std::string> shown;
   for (const CellVerdict& cell : gate.cells) {
-    if (!cell.kernel_code) continue;
-    for (const verdict::OtherCode& one : cell.kernel_code->changed) {
+    const Judgement& code = cell.of(verdict::k_kernel_code);
+    for (const verdict::OtherCode& one : code.code) {
       if (one.machine_code.empty() || !shown.insert(one.kernel + one.machine_code).second) continue;
       out += fmt::format(
           "<details>\n<summary>Machine code of <code>{}</code> <span class=\"soft\">{}</span>"
           "</summary>\n<pre tabindex=\"0\">{}</pre>\n</details>\n",
-          xml_text(one_line(one.kernel, 200)), xml_text(one_line(cell.kernel_code->compiler, 100)),
+          xml_text(one_line(one.kernel, 200)), xml_text(one_line(code.compiler, 100)),
           xml_text(one.machine_code));
     }
   }
@@ -255,7 +245,7 @@ std::string loads(const GateVerdict& gate) {
   std::string rows;
   for (const LoadedCell& cell : cells) {
     rows += fmt::format("<tr><th scope=\"row\">{}</th>", xml_text(cell_title(cell.of->cell)));
-    for (const MetricVerdict* metric : cell.metrics) {
+    for (const Judgement* metric : cell.metrics) {
       rows += fmt::format(
           "<td class=\"number\">{}</td>",
           metric == nullptr ? "not measured" : unit::show(metric->metric, *metric->current));

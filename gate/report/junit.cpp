@@ -74,31 +74,24 @@ class Junit {
         known != nullptr ? *known : suites_.emplace_back(Suite{.name = name, .cases = {}});
     const std::string prompt = cell.cell.prompt_part();
     // The cell as a whole carries what belongs to no metric.
-    const bool own =
-        cell.verdict == Outcome::error || cell.verdict == Outcome::skipped || cell.metrics.empty();
+    const bool own = cell.verdict == Outcome::error || cell.verdict == Outcome::skipped ||
+                     cell.metrics().empty();
     if (own) test(suite, prompt, cell.verdict, document.reason, whole_text(cell));
-    rule(suite, prompt + ": placement", cell.placement_verdict, cell.placement_reason,
-         changed_text(document.ops));
-    rule(suite, prompt + ": kernels", cell.kernels_verdict, cell.kernels_reason,
-         changed_text(document.kernels));
-    if (cell.kernel_code) {
-      rule(suite, prompt + ": kernel code", cell.kernel_code->verdict, cell.kernel_code->reason,
-           "");
-    }
     for (const MetricRow& row : document.rows) {
+      const std::string test_name = fmt::format("{}: {}", prompt, row.words.label);
+      if (!row.of->is_metric()) {
+        test(suite, test_name, row.of->verdict, row.of->reason,
+             changed_text(changed_words(row.of->changed)));
+        continue;
+      }
       std::string body = row.of->reason;
       const bool functions = explained_by_functions(cell, row.of->metric);
       if (functions) body += "\n" + changed_text(document.functions);
       const std::string parts = row.words.parts();
-      rule(suite, fmt::format("{}: {}", prompt, row.words.label), row.of->verdict,
+      if (row.of->verdict == Outcome::info) continue;  // what is only shown is no test
+      test(suite, test_name, row.of->verdict,
            row.words.from_to() + (parts.empty() ? "" : ", " + parts), body);
     }
-  }
-
-  // What is only shown is no test.
-  void rule(Suite& suite, const std::string& name, Outcome outcome, std::string_view brief,
-            std::string_view body) const {
-    if (outcome != Outcome::info) test(suite, name, outcome, brief, body);
   }
 
   void test(Suite& suite, const std::string& name, Outcome outcome, std::string_view brief,

@@ -22,7 +22,8 @@ using Row = std::array<std::string, 3>;
 
 // A phone has room for two columns and a half: lines break between phrases, which are unbroken().
 Row row(const MetricRow& row) {
-  const auto& [metric, all] = row;
+  const auto* metric = row.of;
+  const MetricWords& all = row.words;
   const bool failed = metric->verdict == Outcome::fail;
   std::string what = markdown_text(all.label);
   if (!failed && !limit_says_improved(*metric)) {
@@ -45,10 +46,6 @@ Row row(const MetricRow& row) {
   return {what, text::join(parts), limit};
 }
 
-Row special_row(std::string_view what, std::string_view change, Outcome outcome) {
-  return {std::string(what), std::string(change), std::string(change_limit(outcome))};
-}
-
 // Behind a fold, where many tables share little room, a limit that all rows have is no column but
 // stands behind `head`.
 std::string table_of(const std::string& head, const std::vector<Row>& rows, bool folded) {
@@ -69,13 +66,21 @@ std::string table_of(const std::string& head, const std::vector<Row>& rows, bool
 }
 
 // "+45 ops": how many more there are that ran elsewhere.
-std::string moved_ops(const CellVerdict& cell) {
+std::string moved_ops(const std::vector<verdict::Changed>& ops) {
   std::optional<Rational> sum(Rational(0));
-  for (const verdict::Changed& one : cell.ops) {
+  for (const verdict::Changed& one : ops) {
     const auto by = one.current.value_or(Rational(0)).minus(one.baseline.value_or(Rational(0)));
     sum = sum && by ? sum->plus(*by) : std::nullopt;
   }
-  return cell.ops.empty() || !sum ? "see below" : unbroken(signed_show(*sum) + " ops elsewhere");
+  return ops.empty() || !sum ? "see below" : unbroken(signed_show(*sum) + " ops elsewhere");
+}
+
+// A broken rule that is about no metric.
+Row rule_row(const MetricRow& row) {
+  const Judgement& of = *row.of;
+  const bool placement = of.metric.name == verdict::k_placement;
+  return {row.words.label, placement ? moved_ops(of.changed) : markdown_text(of.reason, 200),
+          markdown_text(row.words.limit)};
 }
 
 std::string changed_list(const std::vector<ChangedWords>& all) {
@@ -89,7 +94,7 @@ std::string changed_list(const std::vector<ChangedWords>& all) {
 
 // " per token": what kernels are counted over.
 std::string_view scope_of(const CellVerdict& cell) {
-  for (const MetricVerdict& metric : cell.metrics) {
+  for (const Judgement& metric : cell.metrics()) {
     if (!adds_up_kernels(cell, metric.metric)) continue;
     if (metric.metric.scope == unit::Scope::per_request) return " per request";
     if (metric.metric.scope == unit::Scope::per_token) return " per token";
@@ -99,7 +104,7 @@ std::string_view scope_of(const CellVerdict& cell) {
 }
 
 // The ratios of a metric's pairs, with what their marks mean.
-std::string picture(const MetricVerdict& metric) {
+std::string picture(const Judgement& metric) {
   const std::string strip = ratio_strip(metric, k_strip);
   if (strip.empty()) return "";
   return fmt::format("now / base: {}<br><sub>{}</sub>", markdown_code(strip),
@@ -125,18 +130,11 @@ std::string cell_name(const CellDocument& document, std::size_t first_part) {
 std::string table_of(const Block& block, std::size_t first_part) {
   const CellVerdict& cell = block.of();
   std::vector<Row> rows;
-  if (cell.placement_verdict < Outcome::pass) {
-    rows.push_back(special_row("placement", moved_ops(cell), cell.placement_verdict));
-  }
-  if (kernels_stand_alone(cell)) {
-    rows.push_back(
-        special_row("kernels", markdown_text(cell.kernels_reason, 200), cell.kernels_verdict));
-  }
-  if (const auto* code = broken_code(cell)) {
-    rows.push_back(special_row("kernel code", markdown_text(code->reason, 200), code->verdict));
+  for (const MetricRow* one : block.rows) {
+    if (one->broken_rule()) rows.push_back(rule_row(*one));
   }
   for (const MetricRow* one : block.rows) {
-    if (one->of->verdict < Outcome::pass) rows.push_back(row(*one));
+    if (one->of->is_metric() && one->of->verdict < Outcome::pass) rows.push_back(row(*one));
   }
   if (rows.empty()) return "";
   const auto names = collect<std::string>(
@@ -177,17 +175,17 @@ std::vector<Paragraph> paragraphs_of(const Block& block) {
   if (wrong) {
     for (const Shared& why : block.why) add(why.cells, "Why", markdown_text(why.text, 400));
   }
-  if (cell.placement_verdict < Outcome::pass) {
-    add(block.cells, "Placement", markdown_text(cell.placement_reason, 600));
-  }
+  const Judgement& placement = cell.of(verdict::k_placement);
+  const bool moved = placement.verdict < Outcome::pass;
+  if (moved) add(block.cells, "Placement", markdown_text(placement.reason, 600));
   if (wrong) add_changes(fmt::format("Kernels{}", scope_of(cell)), block.kernels);
   if (wrong) add_changes("Functions", block.functions);
   // Where ops broke the rule, the reason names them.
-  if (cell.placement_verdict >= Outcome::pass) add_changes("Ops", block.ops);
+  if (!moved) add_changes("Ops", block.ops);
   if (cell.verdict != Outcome::error) add(block.cells, "Note", markdown_text(cell.reason));
   for (const MetricRow* row : block.rows) {
-    const MetricVerdict& metric = *row->of;
-    if (metric.verdict >= Outcome::pass) continue;
+    const Judgement& metric = *row->of;
+    if (metric.verdict >= Outcome::pass || !metric.is_metric()) continue;
     std::string text = reason_is_plain(metric) ? "" : markdown_text(metric.reason);
     if (const std::string strip = picture(metric); !strip.empty()) {
       text += (text.empty() ? "" : "<br>") + strip;

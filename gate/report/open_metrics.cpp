@@ -93,7 +93,7 @@ std::string open_metrics(const Document& document) {
         .add(label("cell", cell.of->cell.str()), look_of(cell.of->verdict).code);
   }
   for (const CellDocument& cell : document.cells) {
-    for (const auto& [metric, words] : cell.rows) {
+    for (const auto& [metric, words, follows] : cell.rows) {
       if (!metric->current || !std::isfinite(*metric->current)) continue;
       bool exactly = true;
       const std::string name = family_name(metric->metric, exactly);

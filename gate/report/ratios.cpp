@@ -18,7 +18,7 @@ constexpr std::string_view k_limit_mark = "\u2503", k_tolerated_mark = "\u254e",
                            k_no_change_mark = "\u2502";
 
 // In order, those of pairs that ended on both sides.
-std::vector<double> changes_of(const MetricVerdict& metric) {
+std::vector<double> changes_of(const Judgement& metric) {
   std::vector<double> changes;
   for (const auto& ratio : metric.ratios) {
     if (ratio && std::isfinite(*ratio)) changes.push_back(*ratio - 1);
@@ -27,21 +27,20 @@ std::vector<double> changes_of(const MetricVerdict& metric) {
   return changes;
 }
 
-const std::optional<verdict::MaxChange>& change_limit(const MetricVerdict& metric) {
+const std::optional<verdict::MaxChange>& change_limit(const Judgement& metric) {
   return metric.metric.better == unit::Better::higher ? metric.limit.max_drop
                                                       : metric.limit.max_increase;
 }
 
 // An amount of the limit as a change of the metric; nothing where it is none of the base's.
-std::optional<double> as_change(const MetricVerdict& metric, const verdict::Amount& amount) {
+std::optional<double> as_change(const Judgement& metric, const verdict::Amount& amount) {
   const double share = amount.relative ? amount.value : amount.value / metric.baseline.value_or(0);
   if (!std::isfinite(share) || !(share > 0)) return std::nullopt;
   return metric.metric.better == unit::Better::higher ? -share : share;
 }
 
 // "−5 %" as it was written; a plain amount by its share of the base.
-std::string amount_words(const MetricVerdict& metric, const verdict::Amount& amount,
-                         double change) {
+std::string amount_words(const Judgement& metric, const verdict::Amount& amount, double change) {
   if (!amount.relative) return percent(change);
   const bool higher = metric.metric.better == unit::Better::higher;
   return std::string(higher ? k_minus : std::string_view("+")) + verdict::show(amount);
@@ -109,16 +108,15 @@ std::size_t Histogram::most() const {
   return bars.empty() ? 0 : std::ranges::max(bars, {}, &Bar::pairs).pairs;
 }
 
-bool has_picture(const MetricVerdict& metric) {
+bool has_picture(const Judgement& metric) {
   return metric.pairs && metric.limit.any() && !changes_of(metric).empty();
 }
 
 bool beside_base(const verdict::GateVerdict& gate) {
   if (!gate.against) return false;
   return std::ranges::any_of(gate.cells, [](const verdict::CellVerdict& cell) {
-    return std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
-      return metric.pairs && metric.limit.any();
-    });
+    return std::ranges::any_of(
+        cell.metrics(), [](const Judgement& metric) { return metric.pairs && metric.limit.any(); });
   });
 }
 
@@ -128,7 +126,7 @@ std::vector<const MetricRow*> pictured(const CellDocument& cell) {
   return out;
 }
 
-Histogram histogram(const MetricVerdict& metric, std::size_t bars) {
+Histogram histogram(const Judgement& metric, std::size_t bars) {
   Histogram all;
   const std::vector<double> changes = changes_of(metric);
   all.pairs = changes.size();
@@ -159,7 +157,7 @@ Histogram histogram(const MetricVerdict& metric, std::size_t bars) {
   return all;
 }
 
-std::string ratio_strip(const MetricVerdict& metric, std::size_t columns) {
+std::string ratio_strip(const Judgement& metric, std::size_t columns) {
   if (!has_picture(metric)) return "";
   // Two labels with their spaces, three marks and what rounding adds.
   constexpr std::size_t k_around = 34;
@@ -176,7 +174,7 @@ std::string ratio_strip(const MetricVerdict& metric, std::size_t columns) {
   return strip;
 }
 
-std::string strip_legend(const MetricVerdict& metric) {
+std::string strip_legend(const Judgement& metric) {
   std::vector<std::string> parts;
   if (const auto& limit = change_limit(metric)) {
     for (const auto& [mark, what, amount] :
@@ -191,7 +189,7 @@ std::string strip_legend(const MetricVerdict& metric) {
   return text::join(parts, "   ");
 }
 
-std::string picture_words(const MetricVerdict& metric) {
+std::string picture_words(const Judgement& metric) {
   const std::vector<double> changes = changes_of(metric);
   if (changes.empty()) return "no pair ended on both sides";
   std::string words = fmt::format("{} from {} to {}", plural(changes.size(), "pair"),
@@ -209,7 +207,7 @@ std::string picture_words(const MetricVerdict& metric) {
   return words;
 }
 
-std::vector<std::string> spread_words(const MetricVerdict& metric) {
+std::vector<std::string> spread_words(const Judgement& metric) {
   if (!metric.spread_ratio || !metric.baseline_runs || !metric.current_runs) return {};
   std::vector<std::string> lines;
   // Where nothing else is known, the reason says this already.

@@ -17,7 +17,7 @@
 namespace weir::report {
 
 // Judged (or watched, at `mode: report`) by pairs of which at least one ended on both sides.
-[[nodiscard]] bool has_picture(const verdict::MetricVerdict& metric);
+[[nodiscard]] bool has_picture(const verdict::Judgement& metric);
 
 // Some times were judged by pairs: then every report says in words what that promises.
 [[nodiscard]] bool beside_base(const verdict::GateVerdict& gate);
@@ -40,18 +40,18 @@ struct Histogram {
 // "−12.0 %" for an end of the axis, of ratios by the hundred "+1.25e+06 %".
 [[nodiscard]] std::string end_label(double change);
 // About `bars` bars, some more or less; none without a pair that ended.
-[[nodiscard]] Histogram histogram(const verdict::MetricVerdict& metric, std::size_t bars);
+[[nodiscard]] Histogram histogram(const verdict::Judgement& metric, std::size_t bars);
 
 // "−12.0 % ▂▆█▃_┃__╎__│__ +3.0 %", without spaces in the middle; `columns` at most, which shall be
 // 40 or more. "" without a picture.
-[[nodiscard]] std::string ratio_strip(const verdict::MetricVerdict& metric, std::size_t columns);
+[[nodiscard]] std::string ratio_strip(const verdict::Judgement& metric, std::size_t columns);
 // What its marks mean: "┃ limit −5 %   ╎ tolerated −2.5 %   │ no change".
-[[nodiscard]] std::string strip_legend(const verdict::MetricVerdict& metric);
+[[nodiscard]] std::string strip_legend(const verdict::Judgement& metric);
 
 // The picture in words: "8 pairs from −14.2 % to −9.8 %; 8 of them beyond the limit of −5 %".
-[[nodiscard]] std::string picture_words(const verdict::MetricVerdict& metric);
+[[nodiscard]] std::string picture_words(const verdict::Judgement& metric);
 
 // Where the runs of both sides lie, a line each, where they spread unlike each other; else nothing.
-[[nodiscard]] std::vector<std::string> spread_words(const verdict::MetricVerdict& metric);
+[[nodiscard]] std::vector<std::string> spread_words(const verdict::Judgement& metric);
 
 }  // namespace weir::report

@@ -166,21 +166,20 @@ class Terminal {
     if (says_all) return;
     if (cell.verdict == Outcome::error) last_words(block);
     if (const std::string base = judged_by(cell); !base.empty()) detail(base, k_dim);
-    if (cell.placement_verdict < Outcome::pass) {
-      broken("placement   ", cell.placement_verdict, cell.placement_reason, block, block.ops);
+    for (const MetricRow* row : block.rows) {
+      if (row->broken_rule()) broken(*row, block);
     }
-    if (const auto* code = broken_code(cell))
-      broken("kernel code ", code->verdict, code->reason, block, {});
     metrics(block);
     why(block);
   }
 
   // A rule that is about no metric, and what changed.
-  void broken(std::string_view rule, Outcome outcome, const std::string& reason, const Block& block,
-              const std::vector<ChangedIn>& changed) {
-    page_.paragraph(std::string(k_row_indent, ' ') + std::string(rule), one_line(reason, 600),
-                    k_detail_indent, "", look_of(outcome).color);
-    changes(block, changed);
+  void broken(const MetricRow& row, const Block& block) {
+    const verdict::Judgement& of = *row.of;
+    page_.paragraph(fmt::format("{:{}}{}   ", "", k_row_indent, row.words.label),
+                    one_line(of.reason, 600), k_detail_indent, "", look_of(of.verdict).color);
+    if (of.metric.name == verdict::k_placement) changes(block, block.ops);
+    if (of.metric.name == verdict::k_kernels) changes(block, block.kernels);
   }
 
   // The best explanation alone; weir explain has the others, and the arithmetic.
@@ -210,9 +209,10 @@ class Terminal {
   [[nodiscard]] Rows rows_of(const Block& block) const {
     Rows rows = block.rows;
     std::erase_if(rows, [&](const MetricRow* row) {
-      const MetricVerdict& metric = *row->of;
+      const Judgement& metric = *row->of;
       const bool wrong = metric.verdict < Outcome::pass;
       const bool shown = metric.verdict == Outcome::pass && key_metric(metric.metric);
+      if (!metric.is_metric()) return true;
       return !style_.verbose && !wrong && !shown && !observed_change(metric);
     });
     return rows;
@@ -224,16 +224,16 @@ class Terminal {
     const CellVerdict& cell = block.of();
     const Rows rows = rows_of(block);
     const Widths widths = widths_of(rows);
-    bool kernels_shown = kernels_stand_alone(cell);
-    if (kernels_shown) {
-      broken("kernels   ", cell.kernels_verdict, cell.kernels_reason, block, block.kernels);
-    }
+    const verdict::Judgement& kernels = cell.of(verdict::k_kernels);
+    bool kernels_shown = std::ranges::any_of(block.rows, [&](const MetricRow* row) {
+      return row->of == &kernels && row->broken_rule();
+    });
     for (const MetricRow* one : rows) {
       row(cell, *one, widths);
       if (!kernels_shown && adds_up_kernels(cell, one->of->metric) && one->words.differs) {
         kernels_shown = true;
-        if (style_.verbose && !cell.kernels_reason.empty()) {
-          detail(one_line(cell.kernels_reason, 600), k_dim);
+        if (style_.verbose && !kernels.reason.empty()) {
+          detail(one_line(kernels.reason, 600), k_dim);
         }
         changes(block, block.kernels);
       }
@@ -268,7 +268,7 @@ class Terminal {
   }
 
   void row(const CellVerdict& cell, const MetricRow& row, const Widths& widths) {
-    const MetricVerdict& metric = *row.of;
+    const Judgement& metric = *row.of;
     const MetricWords& all = row.words;
     const OutcomeLook& look = look_of(metric.verdict);
     const bool wrong = metric.verdict < Outcome::pass;
@@ -304,7 +304,7 @@ class Terminal {
 
   // The ratios of pairs, what the marks mean where that was not just said, and how the sides
   // spread.
-  void picture(const MetricVerdict& metric) {
+  void picture(const Judgement& metric) {
     const std::string strip = ratio_strip(metric, page_.width() - k_detail_indent);
     if (strip.empty()) return;
     detail(kept_together(strip));
@@ -314,7 +314,7 @@ class Terminal {
     for (const std::string& line : spread_words(metric)) detail(line);
   }
 
-  [[nodiscard]] std::string tail_words(const MetricVerdict& metric, const MetricWords& all,
+  [[nodiscard]] std::string tail_words(const Judgement& metric, const MetricWords& all,
                                        const Widths& widths) const {
     const bool show_limit = !all.limit.empty() && metric.verdict != Outcome::pass;
     const std::string limit = show_limit || style_.verbose ? all.limit : "";

@@ -53,7 +53,7 @@ std::vector<ChangedWords> largest_first(std::vector<std::pair<double, ChangedWor
   return out;
 }
 
-std::string relative_change(const MetricVerdict& metric) {
+std::string relative_change(const Judgement& metric) {
   if (!metric.change || !std::isfinite(*metric.change)) return "";
   const std::string out = percent(*metric.change);
   const auto &low = metric.low, &high = metric.high;
@@ -65,7 +65,7 @@ std::string relative_change(const MetricVerdict& metric) {
                : out;
 }
 
-std::string change_words(const MetricVerdict& metric) {
+std::string change_words(const Judgement& metric) {
   if (!metric.baseline || !metric.current) return "";
   if (metric.metric.kind != unit::Kind::count) return relative_change(metric);
   if (*metric.baseline == *metric.current) return "";
@@ -84,7 +84,7 @@ std::string change_words(const MetricVerdict& metric) {
   return signed_show(metric.metric, *metric.current - *metric.baseline);
 }
 
-std::string evidence_words(const MetricVerdict& metric) {
+std::string evidence_words(const Judgement& metric) {
   const auto many = [](std::int64_t number, std::string_view one) {
     return plural(static_cast<std::size_t>(std::max<std::int64_t>(number, 0)), one);
   };
@@ -136,19 +136,14 @@ std::string percent(double ratio) { return percent_number(ratio) + " %"; }
 // "must not change" would read as a reproach.
 constexpr std::string_view k_improved = "improved", k_keep = "improved: accept to keep";
 
-std::string_view change_limit(Outcome outcome, bool to_keep) {
-  if (outcome != Outcome::improved) return "must not change";
-  return to_keep ? k_keep : k_improved;
-}
-
-MetricWords words(const MetricVerdict& metric, bool to_keep) {
+MetricWords words(const Judgement& metric, bool to_keep) {
   MetricWords out;
   out.label = one_line(unit::label(metric.metric), k_longest_name);
   out.baseline = number_words(metric.metric, metric.baseline, metric.baseline_text);
   out.current = number_words(metric.metric, metric.current, metric.current_text);
   out.change = change_words(metric);
   out.evidence = evidence_words(metric);
-  out.limit = limit_says_improved(metric) ? std::string(change_limit(metric.verdict, to_keep))
+  out.limit = limit_says_improved(metric) ? std::string(to_keep ? k_keep : k_improved)
                                           : one_line(metric.limit.words(), 200);
   out.differs = !out.baseline.empty() && !out.current.empty() &&
                 (out.baseline != out.current || !out.change.empty());
@@ -172,11 +167,12 @@ std::string MetricWords::parts() const {
   return text::join(all);
 }
 
-bool limit_says_improved(const MetricVerdict& metric) {
+bool limit_says_improved(const Judgement& metric) {
   return metric.verdict == Outcome::improved && metric.metric.kind == unit::Kind::count;
 }
 
-bool reason_is_plain(const MetricVerdict& metric) {
+bool reason_is_plain(const Judgement& metric) {
+  if (!metric.is_metric()) return metric.reason.empty();
   if (metric.verdict == Outcome::pass) return true;
   if (limit_says_improved(metric)) return metric.baseline && metric.current;
   if (metric.verdict == Outcome::info) return !observed_change(metric);
@@ -191,7 +187,7 @@ bool reason_is_plain(const MetricVerdict& metric) {
                                                      : *metric.current < *metric.baseline;
 }
 
-bool observed_change(const MetricVerdict& metric) {
+bool observed_change(const Judgement& metric) {
   if (metric.verdict != Outcome::info || metric.limit.mode != verdict::Mode::report) return false;
   if (!metric.limit.any() || !metric.baseline || !metric.current) return false;
   if (metric.low && metric.high) return *metric.low > 0 || *metric.high < 0;
@@ -206,19 +202,6 @@ bool key_metric(const unit::Metric& metric) {
 
 bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metric) {
   return metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches");
-}
-
-bool kernels_stand_alone(const verdict::CellVerdict& cell) {
-  if (cell.kernels_verdict >= verdict::Outcome::pass) return false;
-  return std::ranges::none_of(cell.metrics, [&](const verdict::MetricVerdict& metric) {
-    return adds_up_kernels(cell, metric.metric) && metric.verdict == cell.kernels_verdict &&
-           metric.baseline != metric.current;
-  });
-}
-
-const verdict::KernelCode* broken_code(const verdict::CellVerdict& cell) {
-  const bool broken = cell.kernel_code && cell.kernel_code->verdict < verdict::Outcome::pass;
-  return broken ? &*cell.kernel_code : nullptr;
 }
 
 bool reason_says_all(const verdict::CellVerdict& cell) {

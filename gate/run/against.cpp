@@ -148,10 +148,10 @@ class Against final : public Sequel {
     if (!candidate.errors.empty() || choice.match == baseline::Choice::Match::none) return false;
     const verdict::CellVerdict judged =
         verdict::judge_cell(candidate, {choice}, options_.limits, options_.policy);
-    return differs(judged.kernels_verdict) || differs(judged.kernel_code_verdict()) ||
-           std::ranges::any_of(judged.metrics, [](const auto& metric) {
-             return metric.metric.kind == unit::Kind::count && differs(metric.verdict);
-           });
+    return std::ranges::any_of(judged.judgements, [](const verdict::Judgement& one) {
+      return one.metric.kind == unit::Kind::count && one.metric.name != verdict::k_placement &&
+             differs(one.verdict);
+    });
   }
 
   std::vector<Step> counts_to_confirm() const {

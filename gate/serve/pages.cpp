@@ -77,7 +77,7 @@ std::optional<BadgeState> state_of(const verdict::GateVerdict& verdict, const Ba
   for (const verdict::CellVerdict& cell : verdict.cells) {
     if (!wanted.cell.empty() && !text::glob_match(wanted.cell, cell.cell.str())) continue;
     if (wanted.metric.empty()) note(cell.verdict);
-    for (const verdict::MetricVerdict& metric : cell.metrics) {
+    for (const verdict::Judgement& metric : cell.metrics()) {
       if (!wanted.metric.empty() && text::glob_match(wanted.metric, metric.metric.name)) {
         note(metric.verdict);
       }

@@ -29,7 +29,7 @@ bool quiet(Outcome outcome) {
   return outcome == Outcome::pass || outcome == Outcome::info || outcome == Outcome::skipped;
 }
 
-Json metric_verdict_json(const verdict::MetricVerdict& said) {
+Json judgement_json(const verdict::Judgement& said) {
   return {{"metric", site_metric_json(history::metric_of(said.metric))},
           {"verdict", to_string(said.verdict)},
           {"baseline", optional_to_json(said.baseline)},
@@ -39,31 +39,28 @@ Json metric_verdict_json(const verdict::MetricVerdict& said) {
           {"change", optional_to_json(said.change)},
           {"low", optional_to_json(said.low)},
           {"high", optional_to_json(said.high)},
-          {"reason", said.reason}};
+          {"reason", said.reason},
+          {"changed", changed_json(said.changed)}};
 }
 
 // What is fine is counted, not listed.
 Json cell_verdict_json(const SiteIndex& index, const std::string& project,
                        const verdict::CellVerdict& said) {
-  Json metrics = Json::array();
+  Json judgements = Json::array();
   std::int64_t fine = 0;
-  for (const verdict::MetricVerdict& metric : said.metrics) {
-    if (quiet(metric.verdict)) {
-      fine += metric.verdict == Outcome::pass ? 1 : 0;
-    } else {
-      metrics.push_back(metric_verdict_json(metric));
+  for (const verdict::Judgement& one : said.judgements) {
+    if (!quiet(one.verdict) || !one.changed.empty()) {
+      judgements.push_back(judgement_json(one));
+    } else if (one.is_metric() && one.verdict == Outcome::pass) {
+      ++fine;
     }
   }
   return {{"cell", said.cell.str()},
           {"id", cell_id(index, project, said.cell.str())},
           {"verdict", to_string(said.verdict)},
           {"reason", said.reason},
-          {"metrics", std::move(metrics)},
+          {"judgements", std::move(judgements)},
           {"fine", fine},
-          {"kernels", changed_json(said.kernels)},
-          {"kernels_reason", said.kernels_reason},
-          {"ops", changed_json(said.ops)},
-          {"placement_reason", quiet(said.placement_verdict) ? "" : said.placement_reason},
           {"functions", changed_json(said.functions)}};
 }
 
@@ -144,7 +141,7 @@ Json site_run_json(const SiteIndex& index, std::size_t run) {
       if (auto figures = report::served_figures(cell); !figures.empty()) {
         served.push_back({{"cell", cell.cell.str()}, {"figures", std::move(figures)}});
       }
-      for (const verdict::MetricVerdict& one : cell.metrics) {
+      for (const verdict::Judgement& one : cell.metrics()) {
         const auto at = metric_at.find(history::metric_of(one.metric));
         if (!cell.cell.concurrency || !one.baseline || at == metric_at.end()) continue;
         bases.push_back({cell.cell.str(), at->second, *one.baseline});

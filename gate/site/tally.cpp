@@ -33,16 +33,11 @@ Said said_by(const std::vector<SiteVerdict>& verdicts) {
     const history::StoredVerdict& stored = *verdicts[v].stored;
     const auto& cells = verdicts[v].gate.cells;
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      const auto add = [&](const std::string& metric, SaidOfMetric what) {
+      for (const verdict::Judgement& one : cells[c].judgements) {
         said[{stored.project, stored.branch.value_or(""), cells[c].cell.str(),
-              cells[c].device_class, metric}]
-            .push_back(std::move(what));
-      };
-      for (const verdict::MetricVerdict& one : cells[c].metrics) {
-        add(one.metric.name, {v, c, one.verdict, one.baseline, one.baseline_text});
+              cells[c].device_class, one.metric.name}]
+            .push_back({v, c, one.verdict, one.baseline, one.baseline_text});
       }
-      add("kernels", {v, c, cells[c].kernels_verdict, {}, {}});
-      add("placement", {v, c, cells[c].placement_verdict, {}, {}});
     }
   }
   return said;

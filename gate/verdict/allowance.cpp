@@ -26,7 +26,7 @@ std::optional<double> parse_bound(const std::string& text) {
 }
 
 // The worst end of what is known of a time's change.
-std::optional<double> worst_change(const MetricVerdict& metric) {
+std::optional<double> worst_change(const Judgement& metric) {
   const bool lower_is_worse = metric.metric.better == unit::Better::higher;
   std::optional<double> worst = metric.change;
   for (const auto& end : {metric.low, metric.high}) {
@@ -46,8 +46,8 @@ bool says(const std::string& text, const std::optional<double>& number) {
 }
 
 // What of a metric that failed would have to be allowed; nothing where it is no value.
-std::optional<Allowable> of_metric(const std::string& cell, const std::string& device_class,
-                                   const MetricVerdict& metric) {
+std::optional<Allowable> of_number(const std::string& cell, const std::string& device_class,
+                                   const Judgement& metric) {
   const bool gone = !metric.current && metric.current_text == k_not_measured;
   const bool count = metric.metric.kind == unit::Kind::count;
   if ((gone || count) && metric.baseline_text && metric.current_text) {
@@ -88,8 +88,29 @@ Allowable of_kernels(const std::string& cell, const std::string& device_class,
   return made;
 }
 
+// What of a judgement that failed would have to be allowed; nothing where nothing can be.
+std::optional<Allowable> of_judgement(const std::string& cell, const std::string& device_class,
+                                      const Judgement& one) {
+  if (one.is_metric()) return of_number(cell, device_class, one);
+  if (one.metric.name != k_kernels || one.changed.empty()) return std::nullopt;
+  return of_kernels(cell, device_class, one.changed);
+}
+
+// Why a fail is beyond what can be allowed.
+std::string beyond_words(const Judgement& one, const std::string& cell) {
+  const std::string& subject = one.metric.name;
+  if (subject == k_kernels) return "the kernels of " + cell + " cannot be compared";
+  if (subject == k_kernel_code) {
+    return "kernels of " + cell + " have other code (kernel_code is a rule)";
+  }
+  if (subject == k_placement) {
+    return "work of " + cell + " ran elsewhere (cpu_ops_allowed is a rule)";
+  }
+  return fmt::format("{} of {} is no value that could be allowed", subject, cell);
+}
+
 // Whether a fail of `metric` is what was allowed.
-bool allows(const Allowable& what, const MetricVerdict& metric) {
+bool allows(const Allowable& what, const Judgement& metric) {
   if (metric.metric.name != what.metric) return false;
   const bool exact = metric.metric.kind == unit::Kind::count || !metric.current;
   if (metric.baseline_text && metric.current_text && exact) {
@@ -119,8 +140,7 @@ void say_accepted(const Accepted& accepted, CellVerdict& cell) {
     if (words == nullptr || !said.insert(*words).second) return;
     reason = *words + (reason.empty() ? "" : " (" + reason + ")");
   };
-  for (MetricVerdict& metric : cell.metrics) say(metric.reason);
-  say(cell.kernels_reason);
+  for (Judgement& one : cell.judgements) say(one.reason);
 }
 
 std::string title_of(const Allowance& allowance) {
@@ -129,10 +149,7 @@ std::string title_of(const Allowance& allowance) {
 }
 
 bool any(const CellVerdict& cell, Outcome outcome) {
-  return cell.kernels_verdict == outcome || cell.placement_verdict == outcome ||
-         cell.kernel_code_verdict() == outcome ||
-         std::ranges::any_of(
-             cell.metrics, [&](const MetricVerdict& metric) { return metric.verdict == outcome; });
+  return std::ranges::find(cell.judgements, outcome, &Judgement::verdict) != cell.judgements.end();
 }
 
 // Why it cannot hold for this gate, whatever was measured.
@@ -156,21 +173,14 @@ std::string void_here(const Allowance& allowance, const AllowedFor& gate) {
 const std::string* apply_to(const Allowance& allowance, CellVerdict& cell, std::string& now) {
   const Allowable& what = allowance.what;
   if (!what.device_class.empty() && what.device_class != cell.device_class) return nullptr;
-  if (what.metric == "kernels") {
-    if (cell.kernels_verdict != Outcome::fail) return nullptr;
-    const Allowable here = of_kernels(what.cell, what.device_class, cell.kernels);
-    now = fmt::format("{} → {}", here.from, here.to);
-    if (here.kernels.empty() || here.kernels != what.kernels) return nullptr;  // words may differ
-    cell.kernels_verdict = Outcome::accepted;
-    return &cell.kernels_reason;
-  }
-  for (MetricVerdict& metric : cell.metrics) {
-    if (metric.metric.name != what.metric || metric.verdict != Outcome::fail) continue;
-    const auto here = of_metric(what.cell, what.device_class, metric);
+  for (Judgement& one : cell.judgements) {
+    if (one.metric.name != what.metric || one.verdict != Outcome::fail) continue;
+    const auto here = of_judgement(what.cell, what.device_class, one);
     if (here) now = fmt::format("{} → {}", here->from, here->to);
-    if (!allows(what, metric)) continue;
-    metric.verdict = Outcome::accepted;
-    return &metric.reason;
+    const bool kernels = here && !here->kernels.empty();  // their words may differ
+    if (kernels ? here->kernels != what.kernels : !allows(what, one)) continue;
+    one.verdict = Outcome::accepted;
+    return &one.reason;
   }
   return nullptr;
 }
@@ -194,33 +204,21 @@ WouldTake would_take(const GateVerdict& gate) {
       if (any(cell, Outcome::fail)) made.beyond.push_back("the parts of " + name + " do not agree");
       continue;
     }
-    if (cell.placement_verdict == Outcome::fail) {
-      made.beyond.push_back("work of " + name + " ran elsewhere (cpu_ops_allowed is a rule)");
-      // Its counts follow from that: waived, they would only hide what comes after it is mended.
-      if (cell.elsewhere) continue;
-    }
-    for (const MetricVerdict& metric : cell.metrics) {
-      if (metric.verdict != Outcome::fail) continue;
-      auto what = of_metric(name, cell.device_class, metric);
-      if (what && what->from == what->to) {
+    // Counts follow from where work ran: waived, they would only hide what comes after it is
+    // mended.
+    const bool elsewhere = cell.elsewhere && cell.of(k_placement).verdict == Outcome::fail;
+    for (const Judgement& one : cell.judgements) {
+      if (one.verdict != Outcome::fail) continue;
+      if (elsewhere && one.metric.name != k_placement) continue;
+      auto what = of_judgement(name, cell.device_class, one);
+      if (what && what->from == what->to && what->kernels.empty()) {
         made.beyond.push_back(
-            fmt::format("{} of {} breaks a limit without a change", metric.metric.name, name));
+            fmt::format("{} of {} breaks a limit without a change", one.metric.name, name));
       } else if (what) {
         made.changes.push_back(std::move(*what));
       } else {
-        made.beyond.push_back(
-            fmt::format("{} of {} is no value that could be allowed", metric.metric.name, name));
+        made.beyond.push_back(beyond_words(one, name));
       }
-    }
-    if (cell.kernels_verdict == Outcome::fail) {
-      if (cell.kernels.empty()) {
-        made.beyond.push_back("the kernels of " + name + " cannot be compared");
-      } else {
-        made.changes.push_back(of_kernels(name, cell.device_class, cell.kernels));
-      }
-    }
-    if (cell.kernel_code_verdict() == Outcome::fail) {
-      made.beyond.push_back("kernels of " + name + " have other code (kernel_code is a rule)");
     }
   }
   if (undecided && gate.fail_on_inconclusive) {

@@ -15,14 +15,19 @@ void append(std::vector<T>& list, const std::optional<T>& one) {
   if (one) list.push_back(*one);
 }
 
-bool counts_as_judged(Outcome outcome) { return judges(outcome) || outcome == Outcome::error; }
+// Where work ran is judged without a base.
+bool needs_base(const Judgement& one) { return one.metric.name != k_placement; }
+
+bool counts_as_judged(const Judgement& one) {
+  return needs_base(one) && (judges(one.verdict) || one.verdict == Outcome::error);
+}
 
 // Why nothing of a cell that was measured was compared.
 std::optional<std::string> why_not_compared(const Question& question, const CellVerdict& cell) {
   if (is_compared(cell) || cell.verdict == Outcome::skipped) return std::nullopt;
   if (!question.candidate.errors.empty()) return std::nullopt;
   if (question.base == nullptr && !question.choice.reason.empty()) return question.choice.reason;
-  for (const MetricVerdict& metric : cell.metrics) {
+  for (const Judgement& metric : cell.metrics()) {
     if (metric.verdict == Outcome::fresh && !metric.reason.empty()) return metric.reason;
   }
   return "no limit holds for what was measured";
@@ -67,12 +72,12 @@ void describe(const Question& question, CellVerdict& cell) {
 
 // --- pairs beside stored samples -----------------------------------------------------------------
 
-bool is_suspected(const MetricVerdict& metric) {
+bool is_suspected(const Judgement& metric) {
   return metric.suspected && metric.verdict == Outcome::fail && !metric.pairs;
 }
 
 // A side that breaks, or a cell that the budget did not reach, answers nothing.
-bool asked(const MetricVerdict& metric, const CellVerdict& beside) {
+bool asked(const Judgement& metric, const CellVerdict& beside) {
   if (metric.verdict == Outcome::fail && metric.pairs) return true;
   return beside.reason.empty() && metric.pairs.value_or(0) > 0 &&
          (metric.verdict == Outcome::pass || metric.verdict == Outcome::improved ||
@@ -80,8 +85,8 @@ bool asked(const MetricVerdict& metric, const CellVerdict& beside) {
 }
 
 // The numbers are those of the pairs; what stored samples said stays as words.
-MetricVerdict told_by_pairs(const MetricVerdict& stored, MetricVerdict paired,
-                            const std::string& base, Confirmed& told) {
+Judgement told_by_pairs(const Judgement& stored, Judgement paired, const std::string& base,
+                        Confirmed& told) {
   const std::string stored_words = "against stored samples it was " + stored.reason;
   paired.warnings.insert(paired.warnings.begin(), stored.warnings.begin(), stored.warnings.end());
   if (paired.verdict == Outcome::fail || paired.verdict == Outcome::inconclusive) {
@@ -105,9 +110,9 @@ MetricVerdict told_by_pairs(const MetricVerdict& stored, MetricVerdict paired,
 
 void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::string& base,
                   Confirmed& told) {
-  for (MetricVerdict& metric : cell.metrics) {
+  for (Judgement& metric : cell.metrics()) {
     const bool suspect = is_suspected(metric);
-    const MetricVerdict* found = of_metric(beside.metrics, metric.metric.name);
+    const Judgement* found = of_metric(beside.judgements, metric.metric.name);
     if (found == nullptr || !asked(*found, beside)) {
       if (!suspect) continue;
       const std::string why = !beside.reason.empty() ? beside.reason
@@ -128,7 +133,7 @@ void confirm_cell(CellVerdict& cell, const CellVerdict& beside, const std::strin
 
 // A baseline of the same device class says so.
 bool does_not_fit_as_accepted(const Question& question, const CellVerdict& cell) {
-  const MetricVerdict* const fits = of_metric(cell.metrics, unit::k_fits);
+  const Judgement* const fits = of_metric(cell.judgements, unit::k_fits);
   return fits != nullptr && fits->verdict == Outcome::pass && !question.nearest() &&
          fits->baseline == 0 && fits->current == 0 &&
          profile::only_does_not_fit(question.candidate);
@@ -146,8 +151,35 @@ Question::Question(const Profile& profile, const Base& compared,
       base(choice.match >= baseline::Choice::Match::nearest && choice.baseline ? &*choice.baseline
                                                                                : nullptr) {}
 
-MetricVerdict Question::about(const Measurement& measured) const {
-  MetricVerdict made;
+Judgement::Judgement(const char* subject, Limit held_to)
+    : Ruling{Outcome::info}, limit(std::move(held_to)) {
+  metric.name = metric.base = subject;
+}
+
+bool Judgement::is_metric() const { return !holds(k_specials, metric.name); }
+
+std::span<Judgement> CellVerdict::metrics() {
+  return {judgements.begin(), std::ranges::find_if_not(judgements, &Judgement::is_metric)};
+}
+std::span<const Judgement> CellVerdict::metrics() const {
+  return {judgements.begin(), std::ranges::find_if_not(judgements, &Judgement::is_metric)};
+}
+
+const Judgement& CellVerdict::of(std::string_view subject) const {
+  static const Judgement k_none;
+  const Judgement* found = of_metric(judgements, subject);
+  return found == nullptr ? k_none : *found;
+}
+
+Judgement& CellVerdict::put(const char* subject) {
+  if (Judgement* found = of_metric(judgements, subject)) return *found;
+  Limit exact;
+  exact.exact = true;
+  return judgements.emplace_back(subject, std::move(exact));
+}
+
+Judgement Question::about(const Measurement& measured) const {
+  Judgement made;
   made.metric = measured.metric;
   made.nature = measured.nature;
   made.source = measured.source;
@@ -164,9 +196,8 @@ Ruling Question::fresh(bool exact, const std::string& why) const {
 }
 
 bool is_compared(const CellVerdict& cell) {
-  return judges(cell.kernels_verdict) ||
-         std::ranges::any_of(cell.metrics,
-                             [](const MetricVerdict& one) { return judges(one.verdict); });
+  return std::ranges::any_of(
+      cell.judgements, [](const Judgement& one) { return needs_base(one) && judges(one.verdict); });
 }
 
 std::string plural(std::size_t number, std::string_view what) {
@@ -179,17 +210,15 @@ void new_beside_nearest(const Question& question, bool exact, Ruling& ruling) {
 }
 
 bool fold(CellVerdict& cell) {
-  Outcome counts = worst(cell.kernels_verdict, cell.placement_verdict);
-  counts = worst(counts, cell.kernel_code_verdict());
-  Outcome times = Outcome::info, times_not_new = Outcome::info;
-  bool counts_judged = counts_as_judged(cell.kernels_verdict);
-  for (const MetricVerdict& metric : cell.metrics) {
-    if (metric.metric.kind == unit::Kind::count) {
-      counts = worst(counts, metric.verdict);
-      counts_judged = counts_judged || counts_as_judged(metric.verdict);
+  Outcome counts = Outcome::info, times = Outcome::info, times_not_new = Outcome::info;
+  bool counts_judged = false;
+  for (const Judgement& one : cell.judgements) {
+    if (one.metric.kind == unit::Kind::count) {
+      counts = worst(counts, one.verdict);
+      counts_judged = counts_judged || counts_as_judged(one);
     } else {
-      times = worst(times, metric.verdict);
-      if (metric.verdict != Outcome::fresh) times_not_new = worst(times_not_new, metric.verdict);
+      times = worst(times, one.verdict);
+      if (one.verdict != Outcome::fresh) times_not_new = worst(times_not_new, one.verdict);
     }
   }
   // A time that is new beside counts that were judged is told, and changes nothing.
@@ -206,20 +235,24 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   const Question question(candidate, base, limits, policy);
   CellVerdict cell;
   describe(question, cell);
-  cell.metrics = judge_counts(question);
-  append(cell.metrics, judge_works(question, cell.warnings));
-  append(cell.metrics, judge_kernel_costs(question, cell.warnings));
-  append(cell.metrics, judge_likely_tokens(question));
-  judge_kernels(question, cell);
-  judge_kernel_code(question, cell);
-  judge_placement(question, cell);
-  append(cell.metrics, judge_times(question));
-  append(cell.metrics, missing_times(question));
+  cell.judgements = judge_counts(question);
+  append(cell.judgements, judge_works(question, cell.warnings));
+  append(cell.judgements, judge_kernel_costs(question, cell.warnings));
+  append(cell.judgements, judge_likely_tokens(question));
+  append(cell.judgements, judge_times(question));
+  append(cell.judgements, missing_times(question));
   explain_instructions(question, cell);
   // Counts first, then times; what has no limit last.
-  std::stable_partition(cell.metrics.begin(), cell.metrics.end(), [](const MetricVerdict& metric) {
+  std::ranges::stable_partition(cell.judgements, [](const Judgement& metric) {
     return metric.verdict != Outcome::info || metric.limit.any();
   });
+  for (const auto& judge : {judge_kernels, judge_kernel_code, judge_placement}) {
+    Judgement one = judge(question, cell);
+    const bool silent = one.verdict == Outcome::info && one.reason.empty();
+    if (!silent || !one.changed.empty() || !one.code.empty()) {
+      cell.judgements.push_back(std::move(one));
+    }
+  }
 
   std::vector<std::string> reasons = candidate.errors;
   if (does_not_fit_as_accepted(question, cell)) {
@@ -247,7 +280,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
   }
   // Of a cell that fails for another reason, nothing is to be accepted.
   if (cell.verdict == Outcome::improved) {
-    for (MetricVerdict& metric : cell.metrics) {
+    for (Judgement& metric : cell.metrics()) {
       if (metric.verdict != Outcome::improved || metric.metric.kind != unit::Kind::count) continue;
       metric.reason += ": accept it as the new baseline";
     }
@@ -262,7 +295,7 @@ CellVerdict judge_cell(const Profile& candidate, const Base& base,
 std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells) {
   std::vector<profile::CellKey> keys;
   for (const CellVerdict& cell : cells) {
-    if (std::ranges::any_of(cell.metrics, is_suspected)) keys.push_back(cell.cell);
+    if (std::ranges::any_of(cell.judgements, is_suspected)) keys.push_back(cell.cell);
   }
   return keys;
 }

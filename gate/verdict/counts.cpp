@@ -234,9 +234,9 @@ bool work_stayed(const Question& question) {
   });
 }
 
-MetricVerdict judge_count(const Question& question, const Measurement& current,
-                          const std::optional<Measurement>& base) {
-  MetricVerdict made = question.about(current);
+Judgement judge_count(const Question& question, const Measurement& current,
+                      const std::optional<Measurement>& base) {
+  Judgement made = question.about(current);
   Limit& limit = made.limit;
   if (base && base->nature == Nature::nearly_exact) made.nature = base->nature;
   made.warnings = current.warnings;
@@ -266,8 +266,8 @@ MetricVerdict judge_count(const Question& question, const Measurement& current,
   return made;
 }
 
-std::optional<MetricVerdict> judge_missing(const Question& question, const Measurement& base) {
-  MetricVerdict made = question.about(base);
+std::optional<Judgement> judge_missing(const Question& question, const Measurement& base) {
+  Judgement made = question.about(base);
   made.baseline = base.value();
   if (base.exact) made.baseline_text = base.exact->str();
   if (!made.limit.any() || made.limit.mode == Mode::off) return std::nullopt;
@@ -292,11 +292,11 @@ std::optional<MetricVerdict> judge_missing(const Question& question, const Measu
   return made;
 }
 
-std::vector<MetricVerdict> judge_counts(const Question& question) {
+std::vector<Judgement> judge_counts(const Question& question) {
   static const Counts k_none;
   const Counts& base = question.choice.baseline ? question.choice.baseline->counts : k_none;
   const Counts& current = question.candidate.metrics;
-  std::vector<MetricVerdict> made;
+  std::vector<Judgement> made;
   for (const auto& [name, measured] : current) {
     if (!is_count(measured)) continue;
     if (const auto* stored = look_up(base, name)) {

@@ -9,7 +9,7 @@ namespace {
 
 using Cells = std::vector<CellVerdict>;
 
-bool is_time(const MetricVerdict& metric) { return metric.metric.kind != unit::Kind::count; }
+bool is_time(const Judgement& metric) { return metric.metric.kind != unit::Kind::count; }
 
 using CellTest = std::function<bool(const CellVerdict&)>;
 std::size_t cells_with(const Cells& cells, const CellTest& test) {
@@ -45,8 +45,9 @@ void add_reason(Reasons& reasons, const std::string& reason) {
 std::vector<std::string> other_code(const Cells& cells) {
   std::set<std::string> kernels;
   for (const CellVerdict& cell : cells) {
-    if (!cell.kernel_code || judges(cell.kernel_code->verdict)) continue;
-    for (const OtherCode& one : cell.kernel_code->changed) {
+    const Judgement& code = cell.of(k_kernel_code);
+    if (judges(code.verdict)) continue;
+    for (const OtherCode& one : code.code) {
       if (one.other_code) kernels.insert(one.kernel);
     }
   }
@@ -74,7 +75,7 @@ std::string_view group_of(const unit::Metric& metric) {
   return rate ? "throughput" : "latency";
 }
 
-using MetricTest = std::function<bool(const CellVerdict&, const MetricVerdict&)>;
+using MetricTest = std::function<bool(const CellVerdict&, const Judgement&)>;
 
 // Groups of metrics of which one passes `test` while another one with a limit, of the same cell,
 // does not: the group's name would say too much.
@@ -82,7 +83,7 @@ std::set<std::string_view> split_groups(const Cells& cells, const MetricTest& te
   std::set<std::string_view> split;
   for (const CellVerdict& cell : cells) {
     std::set<std::string_view> in, out;
-    for (const MetricVerdict& metric : cell.metrics) {
+    for (const Judgement& metric : cell.metrics()) {
       const bool passes = test(cell, metric);
       if (passes || metric.limit.any()) (passes ? in : out).insert(group_of(metric.metric));
     }
@@ -102,7 +103,7 @@ void tell_metrics(const Cells& cells, std::string_view what, const MetricTest& t
   };
   std::vector<Name> names;
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    for (const MetricVerdict& metric : cells[i].metrics) {
+    for (const Judgement& metric : cells[i].metrics()) {
       if (!test(cells[i], metric)) continue;
       const std::string_view group = group_of(metric.metric);
       const std::string name =
@@ -129,7 +130,7 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   std::vector<std::string> lines = other_code(cells);
   tell_metrics(
       cells, "not decided",
-      [](const CellVerdict&, const MetricVerdict& metric) {
+      [](const CellVerdict&, const Judgement& metric) {
         return is_time(metric) && metric.verdict == Outcome::inconclusive;
       },
       lines);
@@ -140,14 +141,14 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   }
   tell_metrics(
       cells, "new",
-      [](const CellVerdict& cell, const MetricVerdict& metric) {
+      [](const CellVerdict& cell, const Judgement& metric) {
         return cell.verdict != Outcome::fresh && is_time(metric) &&
                metric.verdict == Outcome::fresh;
       },
       lines);
   tell_metrics(
       cells, "reported, not gated,",
-      [](const CellVerdict&, const MetricVerdict& metric) {
+      [](const CellVerdict&, const Judgement& metric) {
         return metric.limit.any() && metric.limit.mode != Mode::gate;
       },
       lines);
@@ -215,7 +216,7 @@ std::string decision_rule(const Cells& cells, const Policy& policy) {
   PairedLimits paired;
   bool exact = false, allowance = false;
   for (const CellVerdict& cell : cells) {
-    for (const MetricVerdict& metric : cell.metrics) {
+    for (const Judgement& metric : cell.metrics()) {
       if (metric.limit.mode != Mode::gate || !metric.limit.any()) continue;
       if (is_time(metric) && metric.pairs) {
         const auto& change =
@@ -323,7 +324,7 @@ GateVerdict judge_gate(std::vector<CellVerdict> cells, const Policy& policy) {
     gate.verdict = worst(gate.verdict, cell.verdict);
     ++gate.totals[std::string(to_string(cell.verdict))];
     gate.metrics_judged += std::ranges::count_if(
-        cell.metrics, [](const MetricVerdict& metric) { return judges(metric.verdict); });
+        cell.metrics(), [](const Judgement& metric) { return judges(metric.verdict); });
     gate.compared += is_compared(cell) ? 1 : 0;
   }
   gate.not_compared = not_compared(cells);

@@ -45,10 +45,9 @@ constexpr auto k_exit_codes =
 
 // Known metrics by their names; others say what they are.
 void metric_fields(Fields& io, unit::Metric& metric) {
-  std::string name = metric.name, kind(to_string(metric.kind)), unit(to_string(metric.unit)),
-              better(to_string(metric.better));
-  io("metric", name);
-  io.derived("label", io.reads() ? "" : unit::label(metric));
+  const std::string& name = metric.name;
+  std::string kind(to_string(metric.kind)), unit(to_string(metric.unit)),
+      better(to_string(metric.better));
   const auto known = io.reads() ? unit::find_metric(name) : std::nullopt;
   for (const auto& [key, text] : {std::pair("kind", &kind), {"unit", &unit}, {"better", &better}}) {
     if (known) {
@@ -99,11 +98,34 @@ void fields(Fields& io, RunSpread& runs) {
   io.always("slow", Short{runs.slow});
 }
 
-static void fields(Fields& io, MetricVerdict& verdict) {
+static void fields(Fields& io, Changed& changed) {
+  io("name", changed.name);
+  io.always("baseline", changed.baseline);
+  io.always("current", changed.current);
+}
+
+static void fields(Fields& io, OtherCode::Cost& cost) {
+  io("cost", cost.cost);
+  io("before", cost.before);
+  io("now", cost.now);
+}
+
+static void fields(Fields& io, OtherCode& code) {
+  io("kernel", code.kernel);
+  io("calls", code.calls);
+  io("other_code", code.other_code);
+  io("before", code.before);
+  io("now", code.now);
+  io.sparse("groups_before", code.groups_before);
+  io.sparse("groups_now", code.groups_now);
+  io.sparse("costs", code.costs, "cost");
+  io.sparse("differences", code.differences);
+}
+
+static void metric_fields(Fields& io, Judgement& verdict) {
   metric_fields(io, verdict.metric);
   io("nature", profile::nature_field(verdict.nature));
   io.always("source", verdict.source);
-  io("verdict", outcome_field(verdict.verdict));
   io.always("baseline", Short{verdict.baseline});
   io.always("current", Short{verdict.current});
   io.always("baseline_text", verdict.baseline_text);
@@ -120,20 +142,25 @@ static void fields(Fields& io, MetricVerdict& verdict) {
   io.always("baseline_runs", verdict.baseline_runs);
   io.always("current_runs", verdict.current_runs);
   io.always("spread_ratio", Short{verdict.spread_ratio});
+  io.always("warnings", verdict.warnings);
+}
+
+static void fields(Fields& io, Judgement& verdict) {
+  io("subject", verdict.metric.name);
+  io.derived("label", io.reads() ? "" : unit::label(verdict.metric));
+  io("verdict", outcome_field(verdict.verdict));
+  io.always("reason", verdict.reason);
   if (io.reads() || verdict.limit.any() || verdict.limit.mode != Mode::gate) {
     io.always("limit", verdict.limit);
   } else {
     io.derived("limit", Json());
   }
   io.derived("limit_words", io.reads() ? "" : verdict.limit.words());
-  io.always("reason", verdict.reason);
-  io.always("warnings", verdict.warnings);
-}
-
-static void fields(Fields& io, Changed& changed) {
-  io("name", changed.name);
-  io.always("baseline", changed.baseline);
-  io.always("current", changed.current);
+  if (verdict.is_metric()) return metric_fields(io, verdict);
+  verdict.metric.base = verdict.metric.name;
+  io.sparse("changed", verdict.changed, "=");
+  io.sparse("code", verdict.code, "kernel");
+  io.sparse("compiler", verdict.compiler);
 }
 
 std::string Finding::text() const {
@@ -190,31 +217,6 @@ static void fields(Fields& io, TwinCheck& check) {
   io("kernels", check.kernels, "=");
 }
 
-static void fields(Fields& io, OtherCode::Cost& cost) {
-  io("cost", cost.cost);
-  io("before", cost.before);
-  io("now", cost.now);
-}
-
-static void fields(Fields& io, OtherCode& code) {
-  io("kernel", code.kernel);
-  io("calls", code.calls);
-  io("other_code", code.other_code);
-  io("before", code.before);
-  io("now", code.now);
-  io.sparse("groups_before", code.groups_before);
-  io.sparse("groups_now", code.groups_now);
-  io.sparse("costs", code.costs, "cost");
-  io.sparse("differences", code.differences);
-}
-
-static void fields(Fields& io, KernelCode& code) {
-  io("verdict", outcome_field(code.verdict));
-  io.always("reason", code.reason);
-  io.sparse("compiler", code.compiler);
-  io("changed", code.changed, "kernel");
-}
-
 static void fields(Fields& io, CellVerdict& cell) {
   io("cell", cell.cell);
   const std::string name = cell.cell.str();
@@ -236,22 +238,10 @@ static void fields(Fields& io, CellVerdict& cell) {
   io.always("machine_name", cell.machine_name);
   io.always("base", cell.base);
   io.always("not_compared", cell.not_compared);
-  io("metrics", cell.metrics, "metrics");
-  const auto kernels = [&](Fields& of) {
-    of("verdict", outcome_field(cell.kernels_verdict));
-    of.always("reason", cell.kernels_reason);
-    of("changed", cell.kernels, "=");
-  };
-  io.object("kernels", kernels, (name + ": kernels").c_str());
-  io.sparse("kernel_code", cell.kernel_code, (name + ": kernel_code").c_str());
-  const auto placement = [&](Fields& of) {
-    of("verdict", outcome_field(cell.placement_verdict));
-    of.always("reason", cell.placement_reason);
-    of("ops", cell.ops, "=");
-    of.sparse("elsewhere", cell.elsewhere);
-    of.sparse("not_allowed", cell.not_allowed);
-  };
-  io.object("placement", placement, (name + ": placement").c_str());
+  io("judgements", cell.judgements, "judgements");
+  if (io.reads()) std::ranges::stable_partition(cell.judgements, &Judgement::is_metric);
+  io.sparse("elsewhere", cell.elsewhere);
+  io.sparse("not_allowed", cell.not_allowed);
   io.always("functions", cell.functions, "=");
   io.always("server_metrics", cell.server, "server's metric");
   io.sparse("requests", cell.requests);

@@ -36,7 +36,7 @@ struct Question {
 
   [[nodiscard]] bool nearest() const { return choice.match == baseline::Choice::Match::nearest; }
   // Whose metric, nature, source and limit are those of `measured`; nothing is judged yet.
-  [[nodiscard]] MetricVerdict about(const Measurement& measured) const;
+  [[nodiscard]] Judgement about(const Measurement& measured) const;
   // Nothing judges it, for this reason: new, or an error where an exact baseline is required.
   [[nodiscard]] Ruling fresh(bool exact, const std::string& why) const;
 };
@@ -56,24 +56,24 @@ void show_only(const Limit& limit, Ruling& ruling);
 void new_beside_nearest(const Question& question, bool exact, Ruling& ruling);
 
 // Every count of the candidate, and those that the baseline has and the candidate lacks.
-[[nodiscard]] std::vector<MetricVerdict> judge_counts(const Question& question);
+[[nodiscard]] std::vector<Judgement> judge_counts(const Question& question);
 
 // One count. `base` is absent where nothing is held against it.
-[[nodiscard]] MetricVerdict judge_count(const Question& question, const Measurement& current,
-                                        const std::optional<Measurement>& base);
+[[nodiscard]] Judgement judge_count(const Question& question, const Measurement& current,
+                                    const std::optional<Measurement>& base);
 
 // What the baseline holds and the candidate lacks. With a limit that is an error: a count that can
 // no longer be measured must not pass in silence.
-[[nodiscard]] std::optional<MetricVerdict> judge_missing(const Question& question,
-                                                         const Measurement& base);
+[[nodiscard]] std::optional<Judgement> judge_missing(const Question& question,
+                                                     const Measurement& base);
 
 // Calls of the single kernels and ops that limits name. What could not be judged goes into
 // `not_judged`, ready to show.
-[[nodiscard]] std::vector<MetricVerdict> judge_works(const Question& question,
-                                                     std::vector<std::string>& not_judged);
+[[nodiscard]] std::vector<Judgement> judge_works(const Question& question,
+                                                 std::vector<std::string>& not_judged);
 
 // How far the likely tokens of the output are from the base's; none where nobody asked for them.
-[[nodiscard]] std::vector<MetricVerdict> judge_likely_tokens(const Question& question);
+[[nodiscard]] std::vector<Judgement> judge_likely_tokens(const Question& question);
 
 // Costs of single kernels that limits name, on either side ("registers:NAME"); the worst code of
 // each name. kernel_costs.cpp.
@@ -81,34 +81,33 @@ using Costs = std::map<std::string, Measurement>;
 [[nodiscard]] Costs costs_of(const std::optional<profile::KernelSet>& codes,
                              const std::map<std::string, profile::CodeFacts>& facts,
                              const std::string& compiler);
-[[nodiscard]] std::vector<MetricVerdict> judge_kernel_costs(const Question& question,
-                                                            std::vector<std::string>& not_judged);
+[[nodiscard]] std::vector<Judgement> judge_kernel_costs(const Question& question,
+                                                        std::vector<std::string>& not_judged);
 
 // Every time and memory, in the order of their names.
-[[nodiscard]] std::vector<MetricVerdict> judge_times(const Question& question);
+[[nodiscard]] std::vector<Judgement> judge_times(const Question& question);
 // What the baseline of this machine held as a time and this run lacks, although it was timed.
-[[nodiscard]] std::vector<MetricVerdict> missing_times(const Question& question);
+[[nodiscard]] std::vector<Judgement> missing_times(const Question& question);
 
 // Of servers beside each other: how many starts the times are of, and what those do not cover.
 [[nodiscard]] std::optional<std::string> starts_note(const Question& question);
 
 // A time of pairs. Fills everything but limit, which it is given with.
-void judge_pairs(const Question& question, const profile::PairedMetric& metric,
-                 MetricVerdict& made);
+void judge_pairs(const Question& question, const profile::PairedMetric& metric, Judgement& made);
 
-// Fill kernels_* (after cell.metrics holds the counts) and placement_* of a cell.
 // Counted over the same: then their numbers can be compared.
 [[nodiscard]] bool alike(const profile::KernelSet& a, const profile::KernelSet& b);
-void judge_kernels(const Question& question, CellVerdict& cell);
-void judge_kernel_code(const Question& question, CellVerdict& cell);
+// Those of a cell whose metrics were judged, and what its notes have to say of them.
+[[nodiscard]] Judgement judge_kernels(const Question& question, CellVerdict& cell);
+[[nodiscard]] Judgement judge_kernel_code(const Question& question, CellVerdict& cell);
+[[nodiscard]] Judgement judge_placement(const Question& question, CellVerdict& cell);
 // Kernels of the same code that are called as often, by another name: the name before -> now.
 [[nodiscard]] std::map<std::string, std::string> renamed_kernels(const Question& question,
                                                                  std::span<const Changed> kernels);
-// Fills functions (after cell.metrics holds counts and times).
+// Fills functions (after the metrics of the cell were judged).
 void explain_instructions(const Question& question, CellVerdict& cell);
-void judge_placement(const Question& question, CellVerdict& cell);
 
-// The worst of what a cell's metrics, kernels, placement and errors say becomes its verdict; false,
+// The worst of what a cell's judgements and errors say becomes its verdict; false,
 // and nothing changed, where nothing was judged.
 bool fold(CellVerdict& cell);
 

@@ -239,15 +239,15 @@ std::map<std::string, std::string> renamed_kernels(const Question& question,
   return renamed;
 }
 
-void judge_kernel_code(const Question& question, CellVerdict& cell) {
-  const Limit limit = resolve_special(cell.cell, "kernel_code", question.limits);
-  if (limit.mode == Mode::off) return;
-  std::vector<OtherCode> changed;
-  auto found = compare(question, limit.exact, changed);
-  if (!found) return;
-  show_only(limit, *found);
-  cell.kernel_code = KernelCode{found->verdict, std::move(found->reason),
-                                question.candidate.compiler, std::move(changed)};
+Judgement judge_kernel_code(const Question& question, CellVerdict& cell) {
+  Judgement made(k_kernel_code, resolve_special(cell.cell, k_kernel_code, question.limits));
+  if (made.limit.mode == Mode::off) return made;
+  auto found = compare(question, made.limit.exact, made.code);
+  if (!found) return made;
+  show_only(made.limit, *found);
+  static_cast<Ruling&>(made) = std::move(*found);
+  made.compiler = question.candidate.compiler;
+  return made;
 }
 
 }  // namespace weir::verdict

@@ -47,8 +47,8 @@ Costs costs_of(const std::optional<profile::KernelSet>& codes,
   return costs;
 }
 
-std::vector<MetricVerdict> judge_kernel_costs(const Question& question,
-                                              std::vector<std::string>& not_judged) {
+std::vector<Judgement> judge_kernel_costs(const Question& question,
+                                          std::vector<std::string>& not_judged) {
   const std::vector<std::string> patterns = patterns_of(question, prefixes());
   if (patterns.empty()) return {};
   const Profile& candidate = question.candidate;
@@ -57,7 +57,7 @@ std::vector<MetricVerdict> judge_kernel_costs(const Question& question,
       question.base == nullptr
           ? Costs()
           : costs_of(question.base->codes, question.base->code_facts, question.base->compiler);
-  std::vector<MetricVerdict> made;
+  std::vector<Judgement> made;
   std::set<std::string> matched;
   const auto wanted = [&](const std::string& name) {
     bool any = false;

@@ -16,8 +16,8 @@ Numbers exact_counts(const std::map<std::string, std::int64_t>& counts) {
 }
 
 // The count that a kernel set adds up to: dispatches, or on the CPU, where kernels are ops, those.
-const MetricVerdict* total_of(const KernelSet& kernels, const CellVerdict& cell) {
-  return first_of(cell.metrics, [&](const MetricVerdict& metric) {
+const Judgement* total_of(const KernelSet& kernels, const CellVerdict& cell) {
+  return first_of(cell.judgements, [&](const Judgement& metric) {
     return metric.metric.base == (cell.device == "cpu" ? "cpu_ops" : "dispatches") &&
            metric.metric.scope == kernels.scope && metric.metric.length == kernels.length;
   });
@@ -33,7 +33,7 @@ Ruling changed_kernels(const Question& question, const KernelSet& current, const
                        std::span<const Changed> kernels) {
   if (only_renamed(kernels)) return {Outcome::pass, "the same kernels by other names"};
   if (question.nearest()) return {Outcome::fail, "other kernels"};
-  const MetricVerdict* total = total_of(current, cell);
+  const Judgement* total = total_of(current, cell);
   if (total == nullptr) {
     // What the multiset itself adds up to: so with ops of an engine whose device no probe sees.
     const auto before = question.base->kernels->sum(), now = current.sum();
@@ -70,7 +70,8 @@ Ruling changed_kernels(const Question& question, const KernelSet& current, const
 }
 
 // `gated`: a note tells of kernels on both sides that are not compared.
-Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) {
+Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell,
+                       std::vector<Changed>& changed) {
   const Ruling nothing{Outcome::info};
   const auto& current = question.candidate.kernels;
   const bool named = current && current->named;  // hashes of code only explain
@@ -86,7 +87,7 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) 
   }
   if (stored->varies || current->varies) {
     if (!named) return nothing;
-    if (alike(*stored, *current)) cell.kernels = differences(stored->counts, current->counts);
+    if (alike(*stored, *current)) changed = differences(stored->counts, current->counts);
     std::string reason = fmt::format(
         "the kernels of {} were not the same in all runs of one length: they are not compared",
         current->varies ? "this run" : "the baseline");
@@ -105,14 +106,14 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell) 
     }
     return {Outcome::fail, "the kernels are no longer the same for every token or prefill"};
   }
-  cell.kernels = differences(stored->counts, current->counts);
+  changed = differences(stored->counts, current->counts);
   if (!named) return nothing;
-  if (cell.kernels.empty()) return {};
-  std::vector<Changed> others = cell.kernels;
+  if (changed.empty()) return {};
+  std::vector<Changed> others = changed;
   std::vector<std::string> names;
   const Limit by_name = resolve_special(cell.cell, "kernel_names", question.limits);
   if (!by_name.exact || by_name.mode != Mode::gate) {
-    for (const auto& [before, now] : renamed_kernels(question, cell.kernels)) {
+    for (const auto& [before, now] : renamed_kernels(question, changed)) {
       std::erase_if(others,
                     [&](const Changed& one) { return one.name == before || one.name == now; });
       names.push_back(fmt::format("{} is {} now", before, now));
@@ -199,23 +200,24 @@ bool alike(const KernelSet& a, const KernelSet& b) {
   return a.scope == b.scope && a.length == b.length;
 }
 
-void judge_kernels(const Question& question, CellVerdict& cell) {
-  const Limit limit = resolve_special(cell.cell, "kernels", question.limits);
-  Ruling found = compare_kernels(question, limit.exact, cell);
+Judgement judge_kernels(const Question& question, CellVerdict& cell) {
+  Judgement made(k_kernels, resolve_special(cell.cell, k_kernels, question.limits));
+  const Limit& limit = made.limit;
+  Ruling found = compare_kernels(question, limit.exact, cell, made.changed);
   if (found.verdict == Outcome::fail || found.verdict == Outcome::error) {
     new_beside_nearest(question, limit.exact, found);
   }
-  if (!limit.exact) return;  // the changes stay as an explanation
+  if (!limit.exact) return made;  // the changes stay as an explanation
   show_only(limit, found);
-  cell.kernels_verdict = found.verdict;
-  cell.kernels_reason = found.reason;
+  static_cast<Ruling&>(made) = std::move(found);
+  return made;
 }
 
 // System calls of the candidate that came or went, where a limit on what the host does is broken.
 // What scheduling enters into differs a little in every run.
 static void explain_calls(const std::vector<Changed>& changed, CellVerdict& cell) {
   constexpr double k_least = 0.5, k_least_share = 0.25;
-  const bool broken = std::ranges::any_of(cell.metrics, [](const MetricVerdict& metric) {
+  const bool broken = std::ranges::any_of(cell.judgements, [](const Judgement& metric) {
     const bool of_host = metric.source == "host" || metric.metric.kind == unit::Kind::usage;
     return of_host && (metric.verdict == Outcome::fail || metric.verdict == Outcome::improved);
   });
@@ -241,7 +243,7 @@ void explain_instructions(const Question& question, CellVerdict& cell) {
       changed, [](const Changed& one) { return !one.name.starts_with(profile::k_system_call); });
   explain_calls({calls.begin(), calls.end()}, cell);
   changed.erase(calls.begin(), calls.end());
-  const MetricVerdict* total = first_of(cell.metrics, [&](const MetricVerdict& metric) {
+  const Judgement* total = first_of(cell.judgements, [&](const Judgement& metric) {
     return metric.metric.base == "instructions" && metric.metric.scope == now->scope;
   });
   if (total == nullptr || !total->baseline || !total->current) return;
@@ -259,9 +261,9 @@ void explain_instructions(const Question& question, CellVerdict& cell) {
   }
 }
 
-void judge_placement(const Question& question, CellVerdict& cell) {
+Judgement judge_placement(const Question& question, CellVerdict& cell) {
   using State = Placement::State;
-  const Limit limit = resolve_special(cell.cell, "placement", question.limits);
+  Judgement made(k_placement, resolve_special(cell.cell, k_placement, question.limits));
   const Placement& placement = question.candidate.placement;
   Ruling ruling{placement.state == State::refuted   ? Outcome::fail
                 : placement.state == State::unknown ? Outcome::info
@@ -275,10 +277,10 @@ void judge_placement(const Question& question, CellVerdict& cell) {
     return one.state == State::shown || !one.cpu_ops.empty();
   };
   if (question.base != nullptr && ops_known(question.base->placement) && ops_known(placement)) {
-    cell.ops = differences(exact_counts(question.base->placement.cpu_ops),
-                           exact_counts(placement.cpu_ops));
+    made.changed = differences(exact_counts(question.base->placement.cpu_ops),
+                               exact_counts(placement.cpu_ops));
     std::vector<std::string> moved;
-    for (const Changed& op : cell.ops) {
+    for (const Changed& op : made.changed) {
       if (op.current.value_or(Rational(0)) > op.baseline.value_or(Rational(0))) {
         moved.push_back(op.name);
       }
@@ -289,15 +291,15 @@ void judge_placement(const Question& question, CellVerdict& cell) {
                 fmt::format("{}: {}",
                             question.nearest() ? "more often on the CPU here" : "moved to the CPU",
                             text::join(moved))};
-      new_beside_nearest(question, limit.exact, ruling);
+      new_beside_nearest(question, made.limit.exact, ruling);
     }
   }
   cell.elsewhere = placement.state == State::refuted;
   cell.not_allowed = placement.not_allowed;
-  if (!limit.exact) return;
-  show_only(limit, ruling);
-  cell.placement_verdict = ruling.verdict;
-  cell.placement_reason = ruling.reason;
+  if (!made.limit.exact) return made;
+  show_only(made.limit, ruling);
+  static_cast<Ruling&>(made) = std::move(ruling);
+  return made;
 }
 
 // Both sides tell which tokens were likely: that judges an output, not its digest.
@@ -332,7 +334,7 @@ std::optional<std::string> other_output(const Question& question) {
                                              : ": output_kl judges it");
 }
 
-std::vector<MetricVerdict> judge_likely_tokens(const Question& question) {
+std::vector<Judgement> judge_likely_tokens(const Question& question) {
   const profile::Likely& now = question.candidate.work.likely;
   const auto far = question.base == nullptr ? std::nullopt
                                             : profile::divergence(question.base->work.likely, now);
@@ -341,7 +343,7 @@ std::vector<MetricVerdict> judge_likely_tokens(const Question& question) {
   measured.nature = profile::Nature::nearly_exact;  // greedy, one request at a time
   measured.source = "requests";
   if (far) measured.samples = {*far};
-  MetricVerdict made = judge_count(question, measured, std::nullopt);
+  Judgement made = judge_count(question, measured, std::nullopt);
   if (now.empty()) {
     // Nothing passes in silence that was judged before.
     const Profile& candidate = question.candidate;
@@ -360,8 +362,7 @@ std::vector<MetricVerdict> judge_likely_tokens(const Question& question) {
   return {made};
 }
 
-std::vector<MetricVerdict> judge_works(const Question& question,
-                                       std::vector<std::string>& not_judged) {
+std::vector<Judgement> judge_works(const Question& question, std::vector<std::string>& not_judged) {
   const std::array prefixes{std::string(prefix_of(question.candidate.device == "cpu"))};
   std::vector<std::string> patterns = patterns_of(question, prefixes);
   if (patterns.empty()) return {};
@@ -394,7 +395,7 @@ std::vector<MetricVerdict> judge_works(const Question& question,
     const bool one = pattern.find('*') == std::string::npos;
     if (one && unit::find_metric(pattern)) names.insert(pattern);
   }
-  std::vector<MetricVerdict> made;
+  std::vector<Judgement> made;
   for (const std::string& name : names) {
     made.push_back(judge_count(question, measured(name, *now),
                                before ? std::optional(measured(name, *before)) : std::nullopt));
@@ -419,7 +420,7 @@ std::vector<std::string> limits_on_nothing(std::span<const CellVerdict> cells,
           seen = true;  // what it would have shown is not known
           break;
         }
-        for (const MetricVerdict& metric : cell.metrics) {
+        for (const Judgement& metric : cell.metrics()) {
           measured = measured || (metric.metric.kind == unit::Kind::count) != time;
           if (!entry.covers(cell.cell, metric.metric.name)) continue;
           seen = seen || text::glob_match(pattern, metric.metric.name);

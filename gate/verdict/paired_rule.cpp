@@ -23,7 +23,7 @@ double in_pair(const profile::PairedMetric& metric, const std::optional<double>&
 using stats::Decision;
 
 void show_pairs(const profile::PairedMetric& metric, std::span<const stats::Pair> pairs,
-                MetricVerdict& made) {
+                Judgement& made) {
   for (const profile::NumberPair& pair : metric.pairs) {
     // A ratio with what is not above 0 says nothing.
     const bool both =
@@ -53,13 +53,13 @@ std::string unlike_words(const profile::PairedMetric& metric, const stats::Paire
       change(spreads->by.p90));
 }
 
-std::string limit_words(const MetricVerdict& made, bool tolerated) {
+std::string limit_words(const Judgement& made, bool tolerated) {
   const auto& change = change_in(made.limit, made.metric);
   return show(tolerated ? change->tolerate : change->amount);
 }
 
 // How the undecided could be decided; fills more_pairs and more_seconds.
-std::string more_words(const stats::PairedTest& test, double pair_seconds, MetricVerdict& made) {
+std::string more_words(const stats::PairedTest& test, double pair_seconds, Judgement& made) {
   const auto more = test.more_pairs();
   if (!more) return "nothing points either way yet";
   made.more_pairs = static_cast<std::int64_t>(std::min(std::ceil(*more), 1e9));
@@ -74,7 +74,7 @@ std::string more_words(const stats::PairedTest& test, double pair_seconds, Metri
 
 // The numbers stand beside the reason, so it does not repeat them.
 Ruling decided(const profile::PairedMetric& metric, const stats::PairedTest& test,
-               const stats::PairedRule& rule, double pair_seconds, MetricVerdict& made) {
+               const stats::PairedRule& rule, double pair_seconds, Judgement& made) {
   const std::string after = plural(test.decided_after(), "pair");
   const std::string_view worse = made.metric.better == unit::Better::higher ? "dropped" : "rose";
   switch (test.decision()) {
@@ -180,8 +180,7 @@ std::string percent(double share) {
                               : std::string(share > 0 ? "+∞" : "-100 %");
 }
 
-void judge_pairs(const Question& question, const profile::PairedMetric& metric,
-                 MetricVerdict& made) {
+void judge_pairs(const Question& question, const profile::PairedMetric& metric, Judgement& made) {
   const std::vector<stats::Pair> pairs = rule_pairs(metric);
   show_pairs(metric, pairs, made);
   made.pairs = static_cast<std::int64_t>(pairs.size());

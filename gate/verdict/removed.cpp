@@ -6,8 +6,8 @@ namespace weir::verdict {
 namespace {
 
 // The cell itself, as a count: one before, none now.
-MetricVerdict cell_metric(std::string reason) {
-  MetricVerdict made;
+Judgement cell_metric(std::string reason) {
+  Judgement made;
   made.metric = unit::custom_metric(k_cell_metric, unit::Kind::count, unit::Unit::count,
                                     unit::Better::higher);
   made.nature = profile::Nature::exact;
@@ -39,7 +39,7 @@ struct Holding {
       whole(fmt::format("another cell under this name ({} changed): nothing of the base judges it",
                         held.changed));
     }
-    for (MetricVerdict& metric : cell.metrics) metric_lost(metric);
+    for (Judgement& metric : cell.metrics()) metric_lost(metric);
     kernels_lost();
     if (!held.lost.empty()) limits_lost();
     if (!told && !held.lost.empty() && candidate.counts_skipped) {
@@ -53,7 +53,7 @@ struct Holding {
   void whole(std::string reason) {
     told = true;
     if (!fails) return warn(reason);
-    cell.metrics.insert(cell.metrics.begin(), cell_metric(std::move(reason)));
+    cell.judgements.insert(cell.judgements.begin(), cell_metric(std::move(reason)));
   }
   void warn(const std::string& reason) {
     cell.warnings.push_back(reason + " (gate.on_removed: warn)");
@@ -69,7 +69,7 @@ struct Holding {
            (verdict == Outcome::skipped && (!held.lost.empty() || !candidate.counts_skipped));
   }
 
-  void metric_lost(MetricVerdict& metric) {
+  void metric_lost(Judgement& metric) {
     if (metric.current || metric.pairs || !explained(metric.verdict)) return;
     const bool count = metric.metric.kind == unit::Kind::count;
     if (count && !metric.baseline) return;
@@ -79,7 +79,7 @@ struct Holding {
                                                    : fmt::format("{:.10g}", *metric.baseline);
     fail(metric, had, fmt::format("not measured any more: the baseline holds {}{}", had, by()));
   }
-  void fail(MetricVerdict& metric, std::string had, std::string reason) {
+  void fail(Judgement& metric, std::string had, std::string reason) {
     told = true;
     if (!fails) return warn(fmt::format("{}: {}", unit::label(metric.metric), reason));
     metric.baseline_text = std::move(had);
@@ -92,16 +92,17 @@ struct Holding {
                              ? choice.baseline->kernels
                              : std::nullopt;
     const bool missing = stored && stored->named && !stored->counts.empty() && !candidate.kernels;
-    const bool gone = cell.kernels_verdict == Outcome::error ||
-                      (cell.kernels_verdict == Outcome::info && !held.lost.empty());
-    const Limit limit = resolve_special(candidate.cell, "kernels", limits);
+    const Outcome verdict = cell.of(k_kernels).verdict;
+    const bool gone = verdict == Outcome::error || (verdict == Outcome::info && !held.lost.empty());
+    const Limit limit = resolve_special(candidate.cell, k_kernels, limits);
     if (!missing || !gone || !limit.exact || limit.mode != Mode::gate) return;
     const std::string reason = "not measured any more: the baseline holds kernels" + by();
     told = true;
     if (!fails) return warn("kernels: " + reason);
-    cell.kernels = differences(stored->counts, {});
-    cell.kernels_verdict = Outcome::fail;
-    cell.kernels_reason = reason;
+    Judgement& kernels = cell.put(k_kernels);
+    kernels.limit = limit;
+    static_cast<Ruling&>(kernels) = {Outcome::fail, reason};
+    kernels.changed = differences(stored->counts, {});
   }
 
   // Plain limits that name their metric: a probe that is gone leaves nothing for them to hold.
@@ -110,15 +111,15 @@ struct Holding {
       if (!entry.max && !entry.min) continue;
       for (const std::string& name : entry.metrics) {
         const auto metric = unit::find_metric(name);
-        const bool known = of_metric(cell.metrics, name) != nullptr;
+        const bool known = of_metric(cell.judgements, name) != nullptr;
         if (!metric || known || !entry.covers(candidate.cell, name)) continue;
-        MetricVerdict made;
+        Judgement made;
         made.metric = *metric;
         made.limit = resolve_limit(candidate.cell, *metric, limits);
         if (made.limit.mode != Mode::gate) continue;
         fail(made, made.limit.words(),
              fmt::format("not measured any more: the limit is {}{}", made.limit.words(), by()));
-        if (fails) cell.metrics.insert(cell.metrics.begin(), std::move(made));
+        if (fails) cell.judgements.insert(cell.judgements.begin(), std::move(made));
       }
     }
   }
@@ -139,7 +140,7 @@ void fields(Fields& io, HeldCell& held) {
 CellVerdict removed_cell(const HeldCell& held) {
   CellVerdict cell;
   if (auto key = profile::CellKey::parse(held.shown)) cell.cell = std::move(*key);
-  cell.metrics.push_back(cell_metric("not measured any more: " + held.why));
+  cell.judgements.push_back(cell_metric("not measured any more: " + held.why));
   for (const std::string& limit : held.limits) {
     cell.notes.push_back(fmt::format("the limit at {} holds no cell any more", limit));
   }

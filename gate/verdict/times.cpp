@@ -181,7 +181,7 @@ std::optional<Samples> normalized(const Profile& candidate, const Measurement& c
 }
 
 // A percentile of so few requests that it lies between the two largest, where a limit is on it.
-std::optional<std::string> percentile_doubt(const Profile& candidate, const MetricVerdict& metric) {
+std::optional<std::string> percentile_doubt(const Profile& candidate, const Judgement& metric) {
   const Limit& limit = metric.limit;
   const std::string& name = metric.metric.name;
   if (!candidate.requests || limit.mode == Mode::off || !limit.any()) return std::nullopt;
@@ -198,7 +198,7 @@ std::optional<std::string> percentile_doubt(const Profile& candidate, const Metr
 }
 
 // Limits on the change by pairs, plain numbers by this side's own runs.
-void judge_beside_base(const Question& question, const Measurement& current, MetricVerdict& made) {
+void judge_beside_base(const Question& question, const Measurement& current, Judgement& made) {
   const auto* found = of_metric(question.pairs->metrics, current.metric.name);
   Ruling& ruling = made;
   if (made.limit.mode == Mode::off) {
@@ -221,8 +221,8 @@ void judge_beside_base(const Question& question, const Measurement& current, Met
   show_only(made.limit, ruling);
 }
 
-MetricVerdict judge_time(const Question& question, const Measurement& current) {
-  MetricVerdict made = question.about(current);
+Judgement judge_time(const Question& question, const Measurement& current) {
+  Judgement made = question.about(current);
   made.warnings = current.warnings;
   if (is_reference(question.candidate)) made.limit = {};
   if (auto doubt = percentile_doubt(question.candidate, made)) {
@@ -273,8 +273,8 @@ MetricVerdict judge_time(const Question& question, const Measurement& current) {
 
 }  // namespace
 
-std::vector<MetricVerdict> judge_times(const Question& question) {
-  std::vector<MetricVerdict> made;
+std::vector<Judgement> judge_times(const Question& question) {
+  std::vector<Judgement> made;
   const auto& metrics = question.candidate.metrics;
   for (const auto& [name, measured] : metrics) {
     if (measured.metric.kind != Kind::count && !measured.samples.empty()) {
@@ -289,26 +289,26 @@ std::vector<MetricVerdict> judge_times(const Question& question) {
     Measurement none;
     none.metric = paired.metric;
     none.source = paired.source;
-    MetricVerdict one = judge_time(question, none);
+    Judgement one = judge_time(question, none);
     if (one.limit.any() && one.limit.mode != Mode::off) made.push_back(std::move(one));
   }
   return made;
 }
 
-std::vector<MetricVerdict> missing_times(const Question& question) {
+std::vector<Judgement> missing_times(const Question& question) {
   const Profile& candidate = question.candidate;
   const auto* sessions = sessions_here(question);
   if (sessions == nullptr || sessions->empty() || question.pairs != nullptr ||
       candidate.timed_runs == 0 || !candidate.errors.empty() || is_reference(candidate)) {
     return {};
   }
-  std::vector<MetricVerdict> made;
+  std::vector<Judgement> made;
   for (const auto& [name, samples] : sessions->back().samples) {
     const auto metric = unit::find_metric(name);
     if (candidate.metrics.contains(name) || !metric || metric->kind == Kind::count) continue;
     Measurement none;
     none.metric = *metric;
-    MetricVerdict one = question.about(none);
+    Judgement one = question.about(none);
     if (!one.limit.any() || one.limit.mode == Mode::off) continue;
     static_cast<Ruling&>(one) = {Outcome::error,
                                  "could not be measured: samples are stored, this run gave none"};

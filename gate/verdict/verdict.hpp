@@ -79,10 +79,62 @@ struct Ruling {
   std::string reason{};
 };
 
-struct MetricVerdict : Ruling {
-  MetricVerdict() : Ruling{Outcome::info} {}
+// A kernel that is called as often as before, and is not the same.
+struct OtherCode {
+  struct Cost {
+    std::string cost;  // as in unit/kernel_cost.hpp
+    std::int64_t before = 0, now = 0;
+
+    friend bool operator==(const Cost&, const Cost&) = default;
+  };
+  std::string kernel;
+  Rational calls;
+  bool other_code = false;                            // else only its groups differ
+  std::vector<std::string> before, now;               // hashes of its code
+  std::optional<Rational> groups_before, groups_now;  // where they differ
+  std::vector<Cost> costs;                            // that differ, by the same compiler
+  // What its code differs in, most telling first: "constant 2: 64 → 128". Its instructions are
+  // compared by the caller, who may have them.
+  std::vector<std::string> differences;
+  std::string machine_code{};  // a diff of it, for pages alone; in no document
+
+  // "constant 2: 64 → 128, occupancy 18 → 6"; "other code" where nothing more is known.
+  [[nodiscard]] std::string words() const;
+  friend bool operator==(const OtherCode&, const OtherCode&) = default;
+};
+// What a profile or a baseline tells of the code of its kernels.
+struct CodeSide {
+  const std::optional<profile::KernelSet>&codes, &groups;
+  const std::map<std::string, profile::CodeFacts>& facts;
+  const std::string& compiler;
+};
+template <typename Side>
+[[nodiscard]] CodeSide code_of(const Side& side) {
+  return {side.codes, side.code_groups, side.code_facts, side.compiler};
+}
+// Kernels that run as often on both sides, with other code or other groups. Nothing where a side
+// does not tell, or not by the same unit.
+[[nodiscard]] std::vector<OtherCode> other_code(const CodeSide& before, const CodeSide& now);
+
+// Subjects of judgements that are no metric.
+inline constexpr const char *k_kernels = "kernels", *k_kernel_code = "kernel_code",
+                            *k_placement = "placement";
+
+// What a cell is judged by: a metric, its kernels, their code, or where its work ran.
+struct Judgement : Ruling {
+  Judgement() : Ruling{Outcome::info} {}
+  // Of kernels, their code or placement: a metric by name alone.
+  Judgement(const char* subject, Limit held_to);
+
+  [[nodiscard]] bool is_metric() const;
 
   unit::Metric metric;
+  Limit limit;
+  std::vector<Changed> changed{};  // kernels; of placement, ops that moved
+  std::vector<OtherCode> code{};   // kernels whose code changed
+  std::string compiler{};          // that its costs are by: "radv-navi31, Mesa 25.0.7"; "": none
+
+  // Of metrics alone.
   profile::Nature nature = profile::Nature::sampled;
   std::string source;
   std::optional<double> baseline, current;
@@ -99,7 +151,6 @@ struct MetricVerdict : Ruling {
   std::vector<std::optional<double>> ratios{};
   std::optional<RunSpread> baseline_runs{}, current_runs{};
   std::optional<double> spread_ratio{};
-  Limit limit;
   // Against stored samples its limit on the change fails, and nothing else does: pairs may tell
   // (confirm()). Not a part of weir.verdict/1.
   bool suspected = false;
@@ -144,52 +195,6 @@ struct Finding {
 
 void fields(Fields& io, Finding& finding);
 
-// A kernel that is called as often as before, and is not the same.
-struct OtherCode {
-  struct Cost {
-    std::string cost;  // as in unit/kernel_cost.hpp
-    std::int64_t before = 0, now = 0;
-
-    friend bool operator==(const Cost&, const Cost&) = default;
-  };
-  std::string kernel;
-  Rational calls;
-  bool other_code = false;                            // else only its groups differ
-  std::vector<std::string> before, now;               // hashes of its code
-  std::optional<Rational> groups_before, groups_now;  // where they differ
-  std::vector<Cost> costs;                            // that differ, by the same compiler
-  // What its code differs in, most telling first: "constant 2: 64 → 128". Its instructions are
-  // compared by the caller, who may have them.
-  std::vector<std::string> differences;
-  std::string machine_code{};  // a diff of it, for pages alone; in no document
-
-  // "constant 2: 64 → 128, occupancy 18 → 6"; "other code" where nothing more is known.
-  [[nodiscard]] std::string words() const;
-  friend bool operator==(const OtherCode&, const OtherCode&) = default;
-};
-// What a profile or a baseline tells of the code of its kernels.
-struct CodeSide {
-  const std::optional<profile::KernelSet>&codes, &groups;
-  const std::map<std::string, profile::CodeFacts>& facts;
-  const std::string& compiler;
-};
-template <typename Side>
-[[nodiscard]] CodeSide code_of(const Side& side) {
-  return {side.codes, side.code_groups, side.code_facts, side.compiler};
-}
-// Kernels that run as often on both sides, with other code or other groups. Nothing where a side
-// does not tell, or not by the same unit.
-[[nodiscard]] std::vector<OtherCode> other_code(const CodeSide& before, const CodeSide& now);
-
-struct KernelCode {
-  Outcome verdict = Outcome::info;
-  std::string reason;
-  std::string compiler;  // that costs are by: "radv-navi31, Mesa 25.0.7"; "": none
-  std::vector<OtherCode> changed;
-
-  friend bool operator==(const KernelCode&, const KernelCode&) = default;
-};
-
 struct CellVerdict {
   profile::CellKey cell;
   std::string device;
@@ -199,21 +204,19 @@ struct CellVerdict {
   std::optional<std::string> base;  // which baseline judged it: "same device class", "nearest: …"
   // It was measured and nothing of it was compared: why, in one clause without the cell's name.
   std::optional<std::string> not_compared{};
-  std::vector<MetricVerdict> metrics;  // counts first, then times, info last; "kernels" and
-                                       // "placement" are not here but below
-  Outcome kernels_verdict = Outcome::info;
-  std::string kernels_reason;
-  std::vector<Changed> kernels;             // those that changed
-  std::optional<KernelCode> kernel_code{};  // absent: nothing was to be said of it
-  [[nodiscard]] Outcome kernel_code_verdict() const {
-    return kernel_code ? kernel_code->verdict : Outcome::info;
-  }
+  // Metrics first: counts, then times, then what has no limit. Then kernels, kernel code and
+  // placement, where they were judged or changed.
+  std::vector<Judgement> judgements;
+  [[nodiscard]] std::span<const Judgement> metrics() const;
+  [[nodiscard]] std::span<Judgement> metrics();
+  // That of a subject: the full name of a metric, k_kernels, …; an info without words where there
+  // is none.
+  [[nodiscard]] const Judgement& of(std::string_view subject) const;
+  // That of kernels, their code or placement; where there is none, one that must not change.
+  Judgement& put(const char* subject);
   // Instructions per token or prefill of functions that changed, where those counts differ: they
   // say which, and judge nothing.
   std::vector<Changed> functions{};
-  Outcome placement_verdict = Outcome::info;
-  std::string placement_reason;
-  std::vector<Changed> ops;  // ops that moved
   // Work ran elsewhere than asked: no baseline can be accepted of it. not_allowed as Placement has
   // it.
   bool elsewhere = false;

@@ -16,7 +16,7 @@ using namespace weir;
 // Two cells of a server and a metric of pairs, all of which hostile text names.
 verdict::GateVerdict hostile_gate() {
   verdict::GateVerdict gate = report::fixtures::beside_fail();
-  verdict::MetricVerdict& metric = gate.cells[1].metrics[5];
+  verdict::Judgement& metric = gate.cells[1].judgements[5];
   metric.metric = unit::custom_metric(site::scene::k_hostile, unit::Kind::time,
                                       unit::Unit::tokens_per_second, unit::Better::higher);
   const verdict::GateVerdict served = site::scene::served_gate();

@@ -66,11 +66,13 @@ inline verdict::GateVerdict served_gate() {
       verdict::CellVerdict& cell = cells.emplace_back();
       cell.cell = key;
       cell.device = "cpu";
-      cell.verdict = cell.kernels_verdict = cell.placement_verdict = verdict::Outcome::pass;
+      cell.verdict = cell.put("kernels").verdict = cell.put("placement").verdict =
+          verdict::Outcome::pass;
       cell.server = {{"llamacpp:tokens_predicted_total", profile::ServerFigure::Kind::counter, 512},
                      {k_hostile, profile::ServerFigure::Kind::gauge, 0.5}};
     }
-    verdict::MetricVerdict& metric = cells.back().metrics.emplace_back();
+    verdict::Judgement& metric = *cells.back().judgements.insert(
+        cells.back().judgements.begin() + std::ssize(cells.back().metrics()), verdict::Judgement());
     metric.metric = unit::find_metric(point.metric).value();
     metric.current = point.value;
     metric.samples = 3;

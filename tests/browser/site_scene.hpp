@@ -111,8 +111,8 @@ inline verdict::CellVerdict said_of_cell(const std::string& cell, verdict::Outco
   made.device = "vulkan";
   made.device_class = "vulkan-10005-0";
   made.verdict = outcome;
-  made.kernels_verdict = made.placement_verdict = verdict::Outcome::pass;
-  verdict::MetricVerdict metric;
+  made.put("kernels").verdict = made.put("placement").verdict = verdict::Outcome::pass;
+  verdict::Judgement metric;
   metric.metric = unit::find_metric("dispatches_per_token").value();
   metric.nature = profile::Nature::exact;
   metric.verdict = outcome;
@@ -122,7 +122,7 @@ inline verdict::CellVerdict said_of_cell(const std::string& cell, verdict::Outco
   metric.current_text = fmt::format("{}", now);
   metric.limit.exact = true;
   metric.reason = outcome == verdict::Outcome::fail ? "changed; an exact count must not" : "";
-  made.metrics.push_back(std::move(metric));
+  made.judgements.insert(made.judgements.begin(), std::move(metric));
   return made;
 }
 
@@ -221,11 +221,11 @@ inline SiteModel small_scene() {
 
   using verdict::Outcome;
   verdict::CellVerdict red = said_of_cell(vulkan, Outcome::fail, 77);
-  red.kernels_verdict = Outcome::fail;
-  red.kernels_reason = "other kernels";
-  red.kernels = {{"rms_norm_f32", std::nullopt, Rational::make(12, 1)},
-                 {"mul_f32" + k_hostile, std::nullopt, Rational::make(12, 1)},
-                 {"rms_norm_mul_f32", Rational::make(12, 1), std::nullopt}};
+  red.put("kernels").verdict = Outcome::fail;
+  red.put("kernels").reason = "other kernels";
+  red.put("kernels").changed = {{"rms_norm_f32", std::nullopt, Rational::make(12, 1)},
+                                {"mul_f32" + k_hostile, std::nullopt, Rational::make(12, 1)},
+                                {"rms_norm_mul_f32", Rational::make(12, 1), std::nullopt}};
   model.verdicts = {stored(61, {said_of_cell(vulkan, Outcome::pass, 65)}, box),
                     stored(62, {red}, box),
                     stored(70, {said_of_cell(vulkan, Outcome::pass, 65)}, box),

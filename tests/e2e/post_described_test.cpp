@@ -88,8 +88,8 @@ TEST_F(PostDescribed, EveryRequestOfACommentsCommandFitsIt) {
   verdict::GateVerdict gate = gate_with(3, 2);
   for (verdict::CellVerdict& cell : gate.cells) {
     if (cell.verdict != verdict::Outcome::fail) continue;
-    cell.metrics[0].current = 77;
-    cell.metrics[0].current_text = "77";
+    cell.judgements[0].current = 77;
+    cell.judgements[0].current_text = "77";
   }
   verdict("grown.json", gate);
   ASSERT_EQ(post({"grown.json", "--fail"}, runner(900, 1)).exit_code, 0);

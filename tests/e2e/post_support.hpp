@@ -25,7 +25,7 @@ inline verdict::GateVerdict gate_with(std::size_t cells, std::size_t failing) {
     cell.cell.prompt = fmt::format("decode-{}", i);
     cell.device = "vulkan";
     cell.verdict = fails ? verdict::Outcome::fail : verdict::Outcome::pass;
-    verdict::MetricVerdict metric;
+    verdict::Judgement metric;
     metric.metric = unit::find_metric("dispatches_per_token").value();
     metric.nature = profile::Nature::exact;
     metric.verdict = cell.verdict;
@@ -35,7 +35,7 @@ inline verdict::GateVerdict gate_with(std::size_t cells, std::size_t failing) {
     metric.current_text = std::to_string(fails ? 65 + i : 65);
     metric.limit.exact = true;
     metric.reason = fails ? "changed; an exact count must not" : "unchanged";
-    cell.metrics.push_back(metric);
+    cell.judgements.push_back(metric);
     gate.cells.push_back(std::move(cell));
   }
   gate.totals["fail"] = static_cast<std::int64_t>(failing);

@@ -229,7 +229,7 @@ TEST_F(PostVerb, OfAForksOwnRunSaysHowToPostAllTheSame) {
 
 TEST_F(PostVerb, TakesTheTokenFromAFileAndMasksItWhereverItStands) {
   verdict::GateVerdict gate = gate_with(2, 1);
-  gate.cells[0].metrics[0].reason = "the engine printed " + k_token;
+  gate.cells[0].judgements[0].reason = "the engine printed " + k_token;
   gate.cells[1].reason = "Authorization: Bearer " + k_token;
   verdict("leak.json", gate);
   spill(scratch_ / "token", k_token + "\n");

@@ -101,12 +101,12 @@ TEST(EvidenceOfAVerdict, TellsOfMoreBarriersBetweenTheSameKernels) {
 TEST(EvidenceOfAVerdict, TakesAnyNumberOfAVerdictsText) {
   for (const double value : {1e300, -1e300, 9.3e18}) {
     verdict::CellVerdict cell;
-    verdict::MetricVerdict metric;
+    verdict::Judgement metric;
     metric.metric = *unit::find_metric("syncs_per_token");
     metric.nature = profile::Nature::exact;
     metric.baseline = 1;
     metric.current = value;
-    cell.metrics = {metric};
+    cell.judgements = {metric};
     const Evidence evidence = evidence_of(cell);
     EXPECT_EQ(evidence.before.metrics.at("syncs_per_token").exact, Rational(1));
     EXPECT_EQ(evidence.after.metrics.at("syncs_per_token").exact, std::nullopt) << value;
@@ -127,11 +127,11 @@ TEST(EvidenceOfAVerdict, TellsOfATimeThatTheGateFailed) {
   cell.cell = *profile::CellKey::parse("llama.cpp/tiny-llama/vulkan/decode");
   cell.device = "vulkan";
   cell.verdict = verdict::Outcome::fail;
-  cell.metrics.resize(2);
-  cell.metrics[0].metric = *unit::find_metric("dispatches_per_token");
-  cell.metrics[0].nature = profile::Nature::exact;
-  cell.metrics[0].baseline = cell.metrics[0].current = 65;
-  verdict::MetricVerdict& rate = cell.metrics[1];
+  cell.judgements.resize(2);
+  cell.judgements[0].metric = *unit::find_metric("dispatches_per_token");
+  cell.judgements[0].nature = profile::Nature::exact;
+  cell.judgements[0].baseline = cell.judgements[0].current = 65;
+  verdict::Judgement& rate = cell.judgements[1];
   rate.metric = *unit::find_metric("decode_tokens_per_second");
   rate.verdict = verdict::Outcome::fail;
   rate.baseline = 28.6;
@@ -152,11 +152,11 @@ TEST(EvidenceOfAVerdict, TellsOfATimeThatTheGateFailed) {
   }
   // What is done once explains no rate.
   verdict::CellVerdict beside = cell;
-  beside.metrics.push_back(cell.metrics[0]);
-  beside.metrics[2].metric = *unit::find_metric("allocations_fixed");
-  beside.metrics[2].verdict = verdict::Outcome::fail;
-  beside.metrics[2].baseline = 5;
-  beside.metrics[2].current = 6;
+  beside.judgements.push_back(cell.judgements[0]);
+  beside.judgements[2].metric = *unit::find_metric("allocations_fixed");
+  beside.judgements[2].verdict = verdict::Outcome::fail;
+  beside.judgements[2].baseline = 5;
+  beside.judgements[2].current = 6;
   const auto both = explain(evidence_of(beside), nullptr, {default_bands(), {}});
   ASSERT_EQ(both.findings.size(), 2U);
   EXPECT_EQ(both.findings.front().kind, "time_changed");

@@ -22,7 +22,7 @@ struct JudgedCell {
 
   JudgedCell& count(const std::string& name, std::int64_t before, std::int64_t after,
                     verdict::Outcome outcome = verdict::Outcome::fail) {
-    verdict::MetricVerdict& metric = add(name, outcome);
+    verdict::Judgement& metric = add(name, outcome);
     metric.nature = profile::Nature::exact;
     metric.baseline = static_cast<double>(before);
     metric.current = static_cast<double>(after);
@@ -32,25 +32,26 @@ struct JudgedCell {
   }
   JudgedCell& rate(const std::string& name, double before, double after,
                    verdict::Outcome outcome = verdict::Outcome::fail) {
-    verdict::MetricVerdict& metric = add(name, outcome);
+    verdict::Judgement& metric = add(name, outcome);
     metric.baseline = before;
     metric.current = after;
     return *this;
   }
   JudgedCell& kernel(const std::string& name, std::int64_t before, std::int64_t after) {
-    verdict.kernels.push_back(changed(name, before, after));
-    verdict.kernels_verdict = verdict::Outcome::fail;
+    verdict.put("kernels").changed.push_back(changed(name, before, after));
+    verdict.put("kernels").verdict = verdict::Outcome::fail;
     return *this;
   }
   JudgedCell& op(const std::string& name, std::int64_t before, std::int64_t after) {
-    verdict.ops.push_back(changed(name, before, after));
-    verdict.placement_verdict = verdict::Outcome::fail;
+    verdict.put("placement").changed.push_back(changed(name, before, after));
+    verdict.put("placement").verdict = verdict::Outcome::fail;
     return *this;
   }
 
  private:
-  verdict::MetricVerdict& add(const std::string& name, verdict::Outcome outcome) {
-    verdict::MetricVerdict& metric = verdict.metrics.emplace_back();
+  verdict::Judgement& add(const std::string& name, verdict::Outcome outcome) {
+    verdict::Judgement& metric = *verdict.judgements.insert(
+        verdict.judgements.begin() + std::ssize(verdict.metrics()), verdict::Judgement());
     metric.metric = unit::find_metric(name).value();
     metric.verdict = outcome;
     return metric;
@@ -84,10 +85,7 @@ inline std::vector<std::string> lost(const verdict::GateVerdict& gate) {
       const bool unexplained = rest != nullptr && holds(rest->cells, name);
       if (unexplained == claimed.contains(what)) list.push_back(name + ": " + what);
     };
-    for (const auto& metric : cell.metrics) look(metric.metric.name, metric.verdict);
-    look("kernels", cell.kernels_verdict);
-    look("kernel_code", cell.kernel_code_verdict());
-    look("placement", cell.placement_verdict);
+    for (const auto& one : cell.judgements) look(one.metric.name, one.verdict);
   }
   return list;
 }

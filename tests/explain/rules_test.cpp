@@ -64,7 +64,7 @@ TEST(Rule, SpeaksOfATimeThatTheGateFailed) {
     return !why.findings.empty() && why.findings.back().kind == "user_rule";
   };
   EXPECT_FALSE(says()) << "one run a side, and nobody judged it";
-  evidence.gate = Judgement{};
+  evidence.gate = CellRuling{};
   evidence.gate->changed["decode_tokens_per_second"].metric =
       *unit::find_metric("decode_tokens_per_second");
   EXPECT_TRUE(says());
@@ -137,15 +137,15 @@ TEST(Checklist, OfANewCellLooksAtTheCountsThatTheVerdictHolds) {
   cell.verdict = verdict::Outcome::fresh;
   for (const auto& [name, count] :
        {std::pair{"dispatches_per_token", 706}, {"syncs_per_token", 17}}) {
-    verdict::MetricVerdict metric;
+    verdict::Judgement metric;
     metric.metric = *unit::find_metric(name);
     metric.nature = profile::Nature::exact;
     metric.current = count;
     metric.current_text = std::to_string(count);
     metric.verdict = verdict::Outcome::fresh;
-    cell.metrics.push_back(metric);
+    cell.judgements.push_back(metric);
   }
-  cell.metrics.back().nature = profile::Nature::sampled;
+  cell.judgements.back().nature = profile::Nature::sampled;
   Options options{default_bands(), {}};
   options.other_quantizations = {"q8_0 41.2 tokens/s"};
   const auto why = explain(evidence_of(cell), nullptr, options);
@@ -163,7 +163,7 @@ TEST(Checklist, HasTheFusionThatTheGateFoundLostOpen) {
   cell.cell = *profile::CellKey::parse("e/m/metal/decode");
   cell.device = "metal";
   cell.verdict = verdict::Outcome::fail;
-  cell.kernels_verdict = verdict::Outcome::pass;
+  cell.put("kernels").verdict = verdict::Outcome::pass;
   Finding lost;
   lost.kind = kind::fusion_lost;
   lost.headline = "Fusion lost: gelu_mul ran as one kernel 6 times a token.";

@@ -34,7 +34,7 @@ bool strict(const std::string& rules) { return rules == k_main || rules == k_lat
 
 verdict::GateVerdict judged(const std::string& head, const std::optional<std::string>& rules,
                             bool passes) {
-  verdict::MetricVerdict metric;
+  verdict::Judgement metric;
   metric.metric = *unit::find_metric("dispatches_per_token");
   metric.verdict = passes ? verdict::Outcome::pass : verdict::Outcome::fail;
   metric.baseline_text = "65";
@@ -47,7 +47,7 @@ verdict::GateVerdict judged(const std::string& head, const std::optional<std::st
   cell.cell = *profile::CellKey::parse("llama.cpp/tiny/vulkan/decode");
   cell.device = "vulkan";
   cell.verdict = metric.verdict;
-  cell.metrics = {metric};
+  cell.judgements = {metric};
   verdict::GateVerdict gate = verdict::judge_gate({cell}, {});
   if (rules) gate.rules = verdict::RulesFrom{"base", *rules, std::string(64, 'e')};
   return gate;

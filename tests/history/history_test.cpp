@@ -258,17 +258,17 @@ TEST(Machines, GoByWhatDoesNotChangeWithAnImage) {
 TEST(JudgedParts, AreThoseThatAnOutcomeRestsOn) {
   using verdict::Outcome;
   const auto metric = [](const std::string& name, Outcome outcome) {
-    verdict::MetricVerdict one;
+    verdict::Judgement one;
     one.metric.name = name;
     one.verdict = outcome;
     return one;
   };
   const auto cell = [](const std::string& name, Outcome outcome,
-                       std::vector<verdict::MetricVerdict> metrics) {
+                       std::vector<verdict::Judgement> metrics) {
     verdict::CellVerdict one;
     one.cell = profile::CellKey::parse(name).value();
     one.verdict = outcome;
-    one.metrics = std::move(metrics);
+    one.judgements = std::move(metrics);
     return one;
   };
   verdict::GateVerdict gate;
@@ -279,8 +279,8 @@ TEST(JudgedParts, AreThoseThatAnOutcomeRestsOn) {
                 cell("e/m/b/broken", Outcome::error, {}),
                 cell("e/m/b/gone", Outcome::fail, {metric("cell", Outcome::fail)}),
                 cell("e/m/b/whole", Outcome::fail, {})};
-  gate.cells.back().kernels_verdict = Outcome::fail;
-  gate.cells.back().placement_verdict = Outcome::pass;
+  gate.cells.back().put("kernels").verdict = Outcome::fail;
+  gate.cells.back().put("placement").verdict = Outcome::pass;
   EXPECT_EQ(judged_parts(stored_verdict({}, "r", gate, 0)),
             (std::set<std::string>{"e/m/b/mixed", "e/m/b/mixed: syncs", "e/m/b/whole",
                                    "e/m/b/whole: kernels", "e/m/b/whole: placement"}));

@@ -23,7 +23,7 @@ constexpr const char* k_file = "allowances/7.json";
 constexpr const char* k_branch = "perf-baselines";
 
 verdict::GateVerdict failing(const std::string& to = "77") {
-  verdict::MetricVerdict metric;
+  verdict::Judgement metric;
   metric.metric = *unit::find_metric("dispatches_per_token");
   metric.verdict = verdict::Outcome::fail;
   metric.baseline_text = "65";
@@ -37,7 +37,7 @@ verdict::GateVerdict failing(const std::string& to = "77") {
   cell.device = "vulkan";
   cell.device_class = "vulkan-1";
   cell.verdict = verdict::Outcome::fail;
-  cell.metrics = {metric};
+  cell.judgements = {metric};
   verdict::GateVerdict gate = verdict::judge_gate({cell}, {});
   gate.weir_version = "0.1.0";
   gate.rules = verdict::RulesFrom{"origin/main", std::string(40, 'd'), std::string(64, 'e')};
@@ -308,8 +308,8 @@ TEST_F(Comments, NeedACodeAReasonAndAFail) {
 
 TEST_F(Comments, LeaveTheCheckRedWhereMoreThanAllowedIsWrong) {
   verdict::GateVerdict gate = failing();
-  gate.cells[0].placement_verdict = verdict::Outcome::fail;
-  gate.cells[0].placement_reason = "moved to the CPU: MUL_MAT";
+  gate.cells[0].put("placement").verdict = verdict::Outcome::fail;
+  gate.cells[0].put("placement").reason = "moved to the CPU: MUL_MAT";
   post(gate);
   const Answer answered = answer(says("ada", accepts(gate)));
   EXPECT_EQ(answered.kind, Kind::accepted);

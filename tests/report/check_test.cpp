@@ -20,7 +20,7 @@ using testing::StartsWith;
 using verdict::CellVerdict;
 using verdict::ExitCode;
 using verdict::GateVerdict;
-using verdict::MetricVerdict;
+using verdict::Judgement;
 using verdict::Outcome;
 
 GateVerdict all_new() {
@@ -28,7 +28,7 @@ GateVerdict all_new() {
   for (CellVerdict& cell : gate.cells) {
     cell.verdict = Outcome::fresh;
     cell.reason = "no baseline is stored";
-    for (MetricVerdict& metric : cell.metrics) metric.verdict = Outcome::fresh;
+    for (Judgement& metric : cell.metrics()) metric.verdict = Outcome::fresh;
   }
   gate.verdict = Outcome::fresh;
   gate.unjudged = "nothing was compared: no baseline is stored";

@@ -22,11 +22,11 @@ using testing::HasSubstr;
 using testing::Not;
 using verdict::CellVerdict;
 using verdict::GateVerdict;
-using verdict::MetricVerdict;
+using verdict::Judgement;
 
 void add_time(CellVerdict& cell, const std::string& name, double value) {
   const bool rate = name.ends_with("per_second");
-  MetricVerdict& made = cell.metrics.emplace_back();
+  Judgement& made = cell.judgements.emplace_back();
   made.metric = unit::custom_metric(name, unit::Kind::time,
                                     rate ? unit::Unit::tokens_per_second : unit::Unit::seconds,
                                     rate ? unit::Better::higher : unit::Better::lower);
@@ -68,7 +68,7 @@ TEST(LoadedCells, AreThoseOfAPromptMeasuredAtSeveralConcurrenciesInTheirOrder) {
   CellVerdict alone = serving(1, 0.02, 0.01, 90);
   alone.cell.prompt = "once";
   CellVerdict failed = serving(64, 0, 0, 0);
-  failed.metrics.clear();
+  failed.judgements.clear();
   gate.cells.push_back(alone);
   gate.cells.push_back(failed);
   gate.cells.push_back(fixtures::passing(fixtures::key("tiny-llama", "cpu", "decode")));
@@ -82,10 +82,10 @@ TEST(LoadedCells, AreThoseOfAPromptMeasuredAtSeveralConcurrenciesInTheirOrder) {
 TEST(LoadFigure, HasEachNumberOfTheCellsAndOfTheirBase) {
   GateVerdict gate = served();
   // The one in the middle has no p99.
-  std::erase_if(gate.cells[2].metrics, [](const MetricVerdict& metric) {
+  std::erase_if(gate.cells[2].judgements, [](const Judgement& metric) {
     return metric.metric.name.find("p99") != std::string::npos;
   });
-  gate.cells[2].metrics[0].baseline = 0.04;
+  gate.cells[2].judgements[0].baseline = 0.04;
   const Json figure = load_figure(loaded_cells(gate));
   EXPECT_EQ(figure["kind"], "load");
   EXPECT_EQ(figure["points"].size(), 7U + 5U + 7U);
@@ -101,7 +101,7 @@ TEST(LoadFigure, HasEachNumberOfTheCellsAndOfTheirBase) {
 
 TEST(Html, HasATableOfWhatIsDrawnOfLoads) {
   GateVerdict gate = served();
-  std::erase_if(gate.cells[2].metrics, [](const MetricVerdict& metric) {
+  std::erase_if(gate.cells[2].judgements, [](const Judgement& metric) {
     return metric.metric.name.find("p99") != std::string::npos;
   });
   EXPECT_THAT(html(gate),

@@ -18,7 +18,7 @@ namespace weir::report::fixtures {
 
 using verdict::CellVerdict;
 using verdict::GateVerdict;
-using verdict::MetricVerdict;
+using verdict::Judgement;
 using verdict::Outcome;
 
 struct Case {
@@ -35,9 +35,9 @@ inline profile::CellKey key(std::string model, std::string backend, std::string 
   return cell;
 }
 
-inline MetricVerdict count(const std::string& name, Outcome outcome, std::int64_t baseline,
-                           std::int64_t current) {
-  MetricVerdict made;
+inline Judgement count(const std::string& name, Outcome outcome, std::int64_t baseline,
+                       std::int64_t current) {
+  Judgement made;
   made.metric = unit::find_metric(name).value();
   made.nature = profile::Nature::exact;
   made.source = "vulkan";
@@ -59,9 +59,9 @@ struct Interval {
   double change, low, high;
 };
 
-inline MetricVerdict rate(const std::string& name, Outcome outcome, double baseline, double current,
-                          Interval interval) {
-  MetricVerdict made;
+inline Judgement rate(const std::string& name, Outcome outcome, double baseline, double current,
+                      Interval interval) {
+  Judgement made;
   made.metric = unit::find_metric(name).value();
   made.source = "llama-bench";
   made.verdict = outcome;
@@ -74,6 +74,12 @@ inline MetricVerdict rate(const std::string& name, Outcome outcome, double basel
   made.baseline_sessions = 3;
   made.limit.max_drop = verdict::MaxChange{{0.05, true}, {0.025, true}};
   return made;
+}
+
+// The first `count` metrics, and what is no metric.
+inline void keep_metrics(CellVerdict& cell, std::ptrdiff_t count) {
+  const auto first = cell.judgements.begin();
+  cell.judgements.erase(first + count, first + std::ssize(cell.metrics()));
 }
 
 inline CellVerdict passing(profile::CellKey cell) {
@@ -91,15 +97,15 @@ inline CellVerdict passing(profile::CellKey cell) {
     const std::int64_t value = std::string(base) == "dispatches" ? 65
                                : std::string(base) == "barriers" ? 46
                                                                  : 1;
-    made.metrics.push_back(count(base + scope, Outcome::pass, value, value));
+    made.judgements.push_back(count(base + scope, Outcome::pass, value, value));
   }
-  made.metrics.push_back(
+  made.judgements.push_back(
       rate(made.cell.prompt == "prefill" ? "prefill_tokens_per_second" : "decode_tokens_per_second",
            Outcome::pass, 28.6, 28.4, {-0.007, -0.021, 0.008}));
-  made.metrics.push_back(count("dispatches_fixed", Outcome::info, 65, 65));
-  made.metrics.back().limit.exact = false;
-  made.kernels_verdict = Outcome::pass;
-  made.placement_verdict = Outcome::pass;
+  made.judgements.push_back(count("dispatches_fixed", Outcome::info, 65, 65));
+  made.judgements.back().limit.exact = false;
+  made.put("kernels").verdict = Outcome::pass;
+  made.put("placement").verdict = Outcome::pass;
   return made;
 }
 
@@ -146,16 +152,17 @@ inline GateVerdict red() {
   GateVerdict gate = green();
   CellVerdict& cell = decode_on_vulkan(gate);
   cell.verdict = Outcome::fail;
-  cell.metrics[0] = count("dispatches_per_token", Outcome::fail, 65, 77);
-  cell.metrics[1] = count("barriers_per_token", Outcome::fail, 46, 58);
-  cell.metrics[5] =
+  cell.judgements[0] = count("dispatches_per_token", Outcome::fail, 65, 77);
+  cell.judgements[1] = count("barriers_per_token", Outcome::fail, 46, 58);
+  cell.judgements[5] =
       rate("decode_tokens_per_second", Outcome::pass, 28.6, 27.9, {-0.024, -0.041, -0.006});
-  cell.metrics[5].samples = 28;
-  cell.metrics[5].pairs = 14;
-  cell.kernels_verdict = Outcome::fail;
-  cell.kernels_reason = "three kernels are not those of the baseline";
-  cell.kernels = {changed("rms_norm_f32", std::nullopt, 12), changed("mul_f32", std::nullopt, 12),
-                  changed("rms_norm_mul_f32", 12, std::nullopt)};
+  cell.judgements[5].samples = 28;
+  cell.judgements[5].pairs = 14;
+  cell.put("kernels").verdict = Outcome::fail;
+  cell.put("kernels").reason = "three kernels are not those of the baseline";
+  cell.put("kernels").changed = {changed("rms_norm_f32", std::nullopt, 12),
+                                 changed("mul_f32", std::nullopt, 12),
+                                 changed("rms_norm_mul_f32", 12, std::nullopt)};
   gate.verdict = Outcome::fail;
   gate.exit_code = verdict::ExitCode::fail;
   return gate;
@@ -167,23 +174,25 @@ inline GateVerdict moved() {
   GateVerdict gate = green();
   CellVerdict& other_kernels = decode_on_vulkan(gate);
   other_kernels.verdict = Outcome::fail;
-  other_kernels.kernels_verdict = Outcome::fail;
-  other_kernels.kernels_reason = "65 dispatches as before, by other kernels";
-  other_kernels.kernels = {changed("flash_attn_f32_f16_aligned_cm1", std::nullopt, 4),
-                           changed("flash_attn_f32_f16_aligned", 4, std::nullopt)};
+  other_kernels.put("kernels").verdict = Outcome::fail;
+  other_kernels.put("kernels").reason = "65 dispatches as before, by other kernels";
+  other_kernels.put("kernels").changed = {
+      changed("flash_attn_f32_f16_aligned_cm1", std::nullopt, 4),
+      changed("flash_attn_f32_f16_aligned", 4, std::nullopt)};
   CellVerdict& fewer = gate.cells[7];
   fewer.verdict = Outcome::fail;
-  fewer.metrics[2] = count("syncs_per_token", Outcome::fail, 1, 0);
-  fewer.metrics[2].reason = "fewer syncs, and nothing here sees where the work went";
+  fewer.judgements[2] = count("syncs_per_token", Outcome::fail, 1, 0);
+  fewer.judgements[2].reason = "fewer syncs, and nothing here sees where the work went";
   CellVerdict& on_cpu = gate.cells[6];
   on_cpu.verdict = Outcome::fail;
-  on_cpu.placement_verdict = Outcome::fail;
-  on_cpu.placement_reason =
+  on_cpu.put("placement").verdict = Outcome::fail;
+  on_cpu.put("placement").reason =
       "asked for vulkan: 45 ops a prefill ran on the CPU: MUL_MAT 29 times (256x768,256x16->768x16 "
       "and 3 more), ADD 8 times (256x16,256x16->256x16), ROPE 8 times (64x4x16,16->64x4x16), which "
       "cpu_ops_allowed does not name";
-  on_cpu.ops = {changed("MUL_MAT", std::nullopt, 29), changed("ROPE", std::nullopt, 8),
-                changed("ADD", std::nullopt, 8)};
+  on_cpu.put("placement").changed = {changed("MUL_MAT", std::nullopt, 29),
+                                     changed("ROPE", std::nullopt, 8),
+                                     changed("ADD", std::nullopt, 8)};
   on_cpu.elsewhere = true;
   on_cpu.not_allowed = {"ADD", "MUL_MAT", "ROPE"};
   gate.verdict = Outcome::fail;
@@ -195,9 +204,9 @@ inline GateVerdict undecided() {
   GateVerdict gate = green();
   CellVerdict& cell = gate.cells[1];
   cell.verdict = Outcome::inconclusive;
-  cell.metrics[5] =
+  cell.judgements[5] =
       rate("decode_tokens_per_second", Outcome::inconclusive, 112, 108, {-0.036, -0.080, 0.011});
-  cell.metrics[5].reason =
+  cell.judgements[5].reason =
       "Not sure yet: the change may lie on either side of the limit. About 45 more runs would "
       "settle it.";
   cell.warnings = {"11 % steal time during 6 of 60 runs"};
@@ -208,8 +217,7 @@ inline GateVerdict undecided() {
 
 inline void absent_device(CellVerdict& cell) {
   cell.verdict = Outcome::error;
-  cell.metrics.clear();
-  cell.kernels_verdict = cell.placement_verdict = Outcome::info;
+  cell.judgements.clear();
   cell.device_class = cell.device_name = "";
   cell.base.reset();
   cell.reason =
@@ -230,7 +238,7 @@ inline GateVerdict errors() {
       "ggml_vulkan: 0 = llvmpipe (LLVM 15.0.6, 256 bits) | uma: 0 | fp16: 1 | warp size: 8 | int "
       "dot: 1\n\x1b[31mGGML_ASSERT(n > 0) failed\x1b[0m\n";
   // Its times are there, its counts are not.
-  crash.metrics = {
+  crash.judgements = {
       rate("prefill_tokens_per_second", Outcome::pass, 512, 508, {-0.008, -0.02, 0.01})};
   gate.verdict = Outcome::error;
   gate.exit_code = verdict::ExitCode::unmeasured;
@@ -246,7 +254,7 @@ inline GateVerdict mixed() {
     fresh.verdict = Outcome::fresh;
     fresh.reason = "no baseline is stored";
     fresh.base.reset();
-    for (MetricVerdict& metric : fresh.metrics) {
+    for (Judgement& metric : fresh.metrics()) {
       if (metric.verdict == Outcome::pass) metric.verdict = Outcome::fresh;
       metric.baseline.reset();
       metric.baseline_text.reset();
@@ -256,35 +264,35 @@ inline GateVerdict mixed() {
       metric.baseline_sessions.reset();
       metric.reason = "nothing to compare with";
     }
-    fresh.kernels_verdict = Outcome::fresh;
+    fresh.put("kernels").verdict = Outcome::fresh;
   }
   CellVerdict& times = gate.cells[2];
-  times.metrics[5].verdict = Outcome::fresh;
-  times.metrics[5].reason = "stored samples are of another machine class";
+  times.judgements[5].verdict = Outcome::fresh;
+  times.judgements[5].reason = "stored samples are of another machine class";
   CellVerdict& skipped = gate.cells[4];
   skipped.verdict = Outcome::skipped;
   skipped.reason = "no probe sees cpu";
-  skipped.metrics.clear();
+  keep_metrics(skipped, 0);
   CellVerdict& nearest = gate.cells[5];
   nearest.base = "nearest: vulkan-10005-0-d-2-0a1b2c3d (another driver version)";
   nearest.warnings = {"kernel table overflowed: 12 kernels counted as (other)"};
   CellVerdict& better = gate.cells[6];
   better.verdict = Outcome::improved;
-  better.metrics[0] = count("dispatches_per_prefill", Outcome::improved, 133, 125);
-  better.metrics[0].baseline_text = "133/2";
-  better.metrics[0].baseline = 66.5;
-  better.metrics[0].current_text = "191/3";
-  better.metrics[0].current = 191.0 / 3;
-  better.metrics[0].reason = "8 dispatches fewer, with every op where it was";
-  better.kernels = {changed("mul_f32", 8, std::nullopt)};
+  better.judgements[0] = count("dispatches_per_prefill", Outcome::improved, 133, 125);
+  better.judgements[0].baseline_text = "133/2";
+  better.judgements[0].baseline = 66.5;
+  better.judgements[0].current_text = "191/3";
+  better.judgements[0].current = 191.0 / 3;
+  better.judgements[0].reason = "8 dispatches fewer, with every op where it was";
+  better.put("kernels").changed = {changed("mul_f32", 8, std::nullopt)};
   CellVerdict& seen = gate.cells[7];
-  seen.metrics[5].verdict = Outcome::info;
-  seen.metrics[5].limit.mode = verdict::Mode::report;
-  seen.metrics[5].current = 25.1;
-  seen.metrics[5].change = -0.122;
-  seen.metrics[5].low = -0.14;
-  seen.metrics[5].high = -0.1;
-  seen.metrics[5].reason = "reported, not gated: new, being observed";
+  seen.judgements[5].verdict = Outcome::info;
+  seen.judgements[5].limit.mode = verdict::Mode::report;
+  seen.judgements[5].current = 25.1;
+  seen.judgements[5].change = -0.122;
+  seen.judgements[5].low = -0.14;
+  seen.judgements[5].high = -0.1;
+  seen.judgements[5].reason = "reported, not gated: new, being observed";
   gate.verdict = Outcome::fresh;
   gate.not_judged = {"throughput not decided in 3 of 8 cells", "2 cells new",
                      "1 skipped: no probe sees cpu"};
@@ -296,7 +304,7 @@ inline GateVerdict all_skipped() {
   for (CellVerdict& cell : gate.cells) {
     cell.verdict = Outcome::skipped;
     cell.reason = "no probe sees cpu";
-    cell.metrics.clear();
+    keep_metrics(cell, 0);
   }
   gate.verdict = Outcome::skipped;
   gate.not_judged = {"8 skipped: no probe sees cpu"};
@@ -332,20 +340,21 @@ inline GateVerdict hostile() {
   cell.reason = evil() + "\n" + evil();
   cell.device_name = cell.device_class = cell.machine_name = evil();
   cell.base = evil();
-  cell.kernels = {changed(evil(), 1, 2), changed(long_name, 2, 1), changed("```", 1, 9)};
-  cell.kernels_reason = evil();
-  cell.placement_verdict = Outcome::fail;
-  cell.placement_reason = evil();
-  cell.ops = {changed(evil(), std::nullopt, 2)};
+  cell.put("kernels").changed = {changed(evil(), 1, 2), changed(long_name, 2, 1),
+                                 changed("```", 1, 9)};
+  cell.put("kernels").reason = evil();
+  cell.put("placement").verdict = Outcome::fail;
+  cell.put("placement").reason = evil();
+  cell.put("placement").changed = {changed(evil(), std::nullopt, 2)};
   cell.warnings = {evil()};
   cell.notes = {evil()};
-  cell.metrics[2].verdict = Outcome::fail;
-  cell.metrics[2].metric =
+  cell.judgements[2].verdict = Outcome::fail;
+  cell.judgements[2].metric =
       unit::custom_metric(evil(), unit::Kind::count, unit::Unit::count, unit::Better::lower);
-  cell.metrics[2].reason = evil();
-  cell.metrics[2].warnings = {evil()};
-  cell.metrics[3].baseline = 1e300;
-  cell.metrics[3].baseline_text = evil();
+  cell.judgements[2].reason = evil();
+  cell.judgements[2].warnings = {evil()};
+  cell.judgements[3].baseline = 1e300;
+  cell.judgements[3].baseline_text = evil();
   CellVerdict& error = gate.cells[4];
   absent_device(error);
   error.reason = evil();
@@ -376,7 +385,7 @@ inline GateVerdict many(std::size_t cells) {
 inline GateVerdict unlike(std::size_t cells) {
   GateVerdict gate = many(cells);
   for (std::size_t i = 0; i < cells; ++i) {
-    gate.cells[i].metrics[0] =
+    gate.cells[i].judgements[0] =
         count("dispatches_per_token", Outcome::fail, 65, static_cast<std::int64_t>(100 + i));
   }
   return gate;
@@ -390,14 +399,15 @@ inline GateVerdict alike() {
   const std::vector<CellVerdict> fine = gate.cells;
   const GateVerdict broken = many(4), mix = mixed();
   gate.cells = broken.cells;
-  gate.cells[3].metrics[0] = count("dispatches_per_token", Outcome::fail, 101, 113);
+  gate.cells[3].judgements[0] = count("dispatches_per_token", Outcome::fail, 101, 113);
   // As the gate words it: with the values.
   for (CellVerdict& cell : gate.cells) {
-    MetricVerdict& failed = cell.metrics[0];
+    Judgement& failed = cell.judgements[0];
     failed.reason =
         fmt::format("{} to {} (+12), must not change", *failed.baseline_text, *failed.current_text);
   }
-  gate.cells[2].kernels.push_back(changed("flash_attn_f32_f16_aligned_cm1", std::nullopt, 4));
+  gate.cells[2].put("kernels").changed.push_back(
+      changed("flash_attn_f32_f16_aligned_cm1", std::nullopt, 4));
   for (CellVerdict& cell : gate.cells) cell.findings = {{}};
   for (std::size_t i = 0; i < 4; ++i) {
     gate.cells[i].findings[0].headline =
@@ -406,7 +416,7 @@ inline GateVerdict alike() {
   for (std::size_t i = 0; i < 3; ++i) {
     gate.cells.push_back(mix.cells[6]);
     gate.cells.back().cell.model = "better-" + std::to_string(i);
-    gate.cells.back().metrics.resize(1);
+    keep_metrics(gate.cells.back(), 1);
   }
   gate.cells.insert(gate.cells.end(), fine.begin(), fine.begin() + 5);
   gate.verdict = Outcome::fail;
@@ -425,7 +435,7 @@ inline GateVerdict removed() {
       verdict::removed_cell({name, name, "", "", "", {"weir.yaml of 1a2b3c4:31:5"}}));
   CellVerdict& cell = decode_on_vulkan(gate);
   cell.verdict = Outcome::fail;
-  verdict::MetricVerdict& lost = cell.metrics[2];
+  verdict::Judgement& lost = cell.judgements[2];
   lost.verdict = Outcome::fail;
   lost.current.reset();
   lost.current_text = verdict::k_not_measured;
@@ -463,18 +473,18 @@ inline GateVerdict cache_on_host() {
         const auto grown = [&](const char* base, std::int64_t from, std::int64_t by) {
           return count(base + scope, Outcome::fail, from, from + by);
         };
-        cell.metrics[0] = grown("dispatches", 65 + other, -moved);
-        cell.metrics[0].reason = "fewer dispatches: SET_ROWS ran on the CPU";
-        cell.metrics[1] = grown("barriers", 46 + other, moved);
-        cell.metrics[2] = grown("syncs", 1, moved);
-        cell.metrics[3] = grown("copies", 1, 2 * moved + other);
-        cell.metrics[4] = grown("submits", 1, moved);
-        cell.metrics.insert(cell.metrics.begin(), grown("cpu_ops", 0, moved));
-        cell.verdict = cell.placement_verdict = Outcome::fail;
-        cell.placement_reason = fmt::format(
+        cell.judgements[0] = grown("dispatches", 65 + other, -moved);
+        cell.judgements[0].reason = "fewer dispatches: SET_ROWS ran on the CPU";
+        cell.judgements[1] = grown("barriers", 46 + other, moved);
+        cell.judgements[2] = grown("syncs", 1, moved);
+        cell.judgements[3] = grown("copies", 1, 2 * moved + other);
+        cell.judgements[4] = grown("submits", 1, moved);
+        cell.judgements.insert(cell.judgements.begin(), grown("cpu_ops", 0, moved));
+        cell.verdict = cell.put("placement").verdict = Outcome::fail;
+        cell.put("placement").reason = fmt::format(
             "asked for {}: SET_ROWS ran on the CPU {} times, which cpu_ops_allowed does not name",
             backends[backend], moved);
-        cell.ops = {changed("SET_ROWS", std::nullopt, moved)};
+        cell.put("placement").changed = {changed("SET_ROWS", std::nullopt, moved)};
         cell.findings = {{}};
         cell.findings[0].kind = cause.kind;
         cell.findings[0].headline =
@@ -509,8 +519,8 @@ inline GateVerdict two_causes() {
   for (std::size_t i = 0; i < gate.cells.size(); i += 2) {
     CellVerdict& cell = gate.cells[i];
     for (const std::size_t at : {std::size_t{1}, std::size_t{2}}) {  // dispatches, barriers
-      const auto from = static_cast<std::int64_t>(*cell.metrics[at].baseline);
-      cell.metrics[at] = count(cell.metrics[at].metric.name, Outcome::fail, from, from + 12);
+      const auto from = static_cast<std::int64_t>(*cell.judgements[at].baseline);
+      cell.judgements[at] = count(cell.judgements[at].metric.name, Outcome::fail, from, from + 12);
     }
     lost.cells.push_back(cell.cell.str());
   }
@@ -520,7 +530,8 @@ inline GateVerdict two_causes() {
   gate.causes.push_back(lost);
   verdict::Unexplained slower{"decode_tokens_per_second", {}};
   for (const std::size_t at : {std::size_t{1}, std::size_t{6}}) {
-    gate.cells[at].metrics[6] = rate(slower.what, Outcome::fail, 28.6, 25.1, {-0.122, -0.14, -0.1});
+    gate.cells[at].judgements[6] =
+        rate(slower.what, Outcome::fail, 28.6, 25.1, {-0.122, -0.14, -0.1});
     slower.cells.push_back(gate.cells[at].cell.str());
   }
   gate.unexplained = {slower};

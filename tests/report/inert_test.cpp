@@ -109,18 +109,18 @@ void strings_of(const Json& json, const Place& at, std::vector<Place>& found) {
 GateVerdict everything() {
   GateVerdict gate = fixtures::red();
   CellVerdict fail = fixtures::decode_on_vulkan(gate);
-  fail.metrics.resize(2);
-  fail.metrics[1].metric =
+  fixtures::keep_metrics(fail, 2);
+  fail.judgements[1].metric =
       unit::custom_metric("mine", unit::Kind::count, unit::Unit::count, unit::Better::lower);
-  fail.metrics[1].current = 1;  // fewer: for a reason that numbers do not tell
-  fail.metrics[1].current_text = "1";
-  fail.metrics[1].warnings = {"w"};
-  fail.metrics[1].limit.reason = "r";
+  fail.judgements[1].current = 1;  // fewer: for a reason that numbers do not tell
+  fail.judgements[1].current_text = "1";
+  fail.judgements[1].warnings = {"w"};
+  fail.judgements[1].limit.reason = "r";
   fail.reason = "r";
-  fail.placement_verdict = Outcome::fail;
-  fail.placement_reason = "p";
-  fail.kernels.resize(1);
-  fail.functions = fail.ops = fail.kernels;
+  fail.put("placement").verdict = Outcome::fail;
+  fail.put("placement").reason = "p";
+  fail.put("kernels").changed.resize(1);
+  fail.functions = fail.put("placement").changed = fail.of("kernels").changed;
   fail.warnings = fail.notes = {"w"};
   verdict::TwinCheck twin{"t", "d", fail.cell, {"a"}, 1, true, {}, {}};
   twin.differences = {{"n", Rational(1), Rational(2)}};
@@ -137,10 +137,10 @@ GateVerdict everything() {
   fresh.verdict = Outcome::fresh;
   skipped.verdict = Outcome::skipped;
   CellVerdict open = fixtures::beside_open().cells[1];
-  open.metrics.erase(open.metrics.begin(), open.metrics.begin() + 5);
+  open.judgements.erase(open.judgements.begin(), open.judgements.begin() + 5);
   open.warnings = {"w"};
   CellVerdict pass = fixtures::beside_pass().cells[0];
-  pass.metrics.erase(pass.metrics.begin(), pass.metrics.begin() + 5);
+  pass.judgements.erase(pass.judgements.begin(), pass.judgements.begin() + 5);
   gate.cells = {fail, error, fresh, skipped, open, pass};
   gate.against = verdict::Against{"origin/main", {}};
   gate.notes = gate.not_judged = {"n"};
@@ -154,7 +154,7 @@ GateVerdict everything() {
 GateVerdict caused(const std::string& text) {
   GateVerdict gate = fixtures::two_causes();
   gate.unexplained.push_back({"placement", {gate.cells[0].cell.str()}});
-  gate.cells[0].placement_reason = text;
+  gate.cells[0].put("placement").reason = text;
   gate.unexplained.push_back({text, {gate.cells[1].cell.str()}});
   verdict::Cause& cause = gate.causes.front();
   cause.kind = cause.headline = cause.cause = cause.look_at = text;
@@ -345,9 +345,9 @@ TEST(Inert, IsTextFromOutsideInMarkdownWhereverItStands) {
       EXPECT_EQ(html.find("<p>|"), std::string::npos) << "a torn table: " << attack;
     }
   }
-  for (const char* place :
-       {"/base_source", "/commit", "/cells/0/kernels/changed/0/name", "/cells/1/stderr_tail",
-        "/cells/0/metrics/1/reason", "/not_judged/0", "/cells/0/device_name", "/cells/2/reason"}) {
+  for (const char* place : {"/base_source", "/commit", "/cells/0/judgements/2/changed/0/name",
+                            "/cells/1/stderr_tail", "/cells/0/judgements/1/reason", "/not_judged/0",
+                            "/cells/0/device_name", "/cells/2/reason"}) {
     EXPECT_TRUE(shown.contains(place)) << place << " is not shown: the test proves nothing of it";
   }
 }

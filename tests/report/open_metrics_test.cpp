@@ -123,7 +123,7 @@ TEST(OpenMetrics, GivesMetricsOfTheConfigurationNamesOfTheirOwn) {
     auto metric = fixtures::count("syncs_per_token", Outcome::pass, 1, 1);
     metric.metric =
         unit::custom_metric(name, unit::Kind::count, unit::Unit::count, unit::Better::lower);
-    gate.cells[0].metrics.push_back(metric);
+    gate.cells[0].judgements.push_back(metric);
   };
   for (const char* name : {"cell_verdict", "cache-hits", "cache_hits", "a#b\"c\\", "jobs_total"}) {
     custom(name);

@@ -22,9 +22,9 @@ inline double bell(std::mt19937& random) {
   return sum;
 }
 
-inline MetricVerdict paired(const std::string& name, Outcome outcome, double base, Ran ran,
-                            Interval interval) {
-  MetricVerdict made = rate(name, outcome, base, base * (1 + interval.change), interval);
+inline Judgement paired(const std::string& name, Outcome outcome, double base, Ran ran,
+                        Interval interval) {
+  Judgement made = rate(name, outcome, base, base * (1 + interval.change), interval);
   made.samples = ran.pairs;
   made.baseline_sessions.reset();
   made.pairs = ran.pairs;
@@ -55,11 +55,11 @@ inline GateVerdict beside_pass() {
   gate.budget_seconds = 600;
   gate.cells.resize(2);
   for (CellVerdict& cell : gate.cells) cell.base = "same device class";
-  gate.cells[0].metrics[5] = paired("prefill_tokens_per_second", Outcome::pass, 512,
-                                    {14, 0.998, 0.02}, {-0.003, -0.014, 0.009});
-  gate.cells[1].metrics[5] = paired("decode_tokens_per_second", Outcome::pass, 28.6,
-                                    {22, 1.004, 0.03}, {0.004, -0.011, 0.018});
-  gate.cells[1].metrics[5].ratios[7] = 0.31;  // one run while something else ran
+  gate.cells[0].judgements[5] = paired("prefill_tokens_per_second", Outcome::pass, 512,
+                                       {14, 0.998, 0.02}, {-0.003, -0.014, 0.009});
+  gate.cells[1].judgements[5] = paired("decode_tokens_per_second", Outcome::pass, 28.6,
+                                       {22, 1.004, 0.03}, {0.004, -0.011, 0.018});
+  gate.cells[1].judgements[5].ratios[7] = 0.31;  // one run while something else ran
   gate.totals = {{"pass", 2}};
   return gate;
 }
@@ -68,13 +68,13 @@ inline GateVerdict beside_fail() {
   GateVerdict gate = beside_pass();
   CellVerdict& cell = gate.cells[1];
   cell.verdict = Outcome::fail;
-  cell.metrics[5] = paired("decode_tokens_per_second", Outcome::fail, 28.6, {12, 0.882, 0.02},
-                           {-0.118, -0.126, -0.109});
-  cell.metrics[5].reason = "it dropped by more than 2.5 %, sure after 12 pairs";
-  MetricVerdict first = paired("time_to_first_token_seconds", Outcome::fail, 0.2, {12, 1.22, 0.05},
-                               {0.22, 0.17, 0.28});
+  cell.judgements[5] = paired("decode_tokens_per_second", Outcome::fail, 28.6, {12, 0.882, 0.02},
+                              {-0.118, -0.126, -0.109});
+  cell.judgements[5].reason = "it dropped by more than 2.5 %, sure after 12 pairs";
+  Judgement first = paired("time_to_first_token_seconds", Outcome::fail, 0.2, {12, 1.22, 0.05},
+                           {0.22, 0.17, 0.28});
   first.reason = "it rose by more than 2.5 %, sure after 12 pairs";
-  cell.metrics.insert(cell.metrics.begin() + 6, std::move(first));
+  cell.judgements.insert(cell.judgements.begin() + 6, std::move(first));
   gate.verdict = Outcome::fail;
   gate.exit_code = verdict::ExitCode::fail;
   gate.totals = {{"pass", 1}, {"fail", 1}};
@@ -86,23 +86,23 @@ inline GateVerdict beside_open() {
   GateVerdict gate = beside_pass();
   CellVerdict& more = gate.cells[0];
   more.verdict = Outcome::inconclusive;
-  more.metrics[5] = paired("prefill_tokens_per_second", Outcome::inconclusive, 512,
-                           {30, 0.964, 0.09}, {-0.036, -0.08, 0.011});
-  more.metrics[5].ratios[4].reset();
-  more.metrics[5].more_pairs = 45;
-  more.metrics[5].more_seconds = 123;
-  more.metrics[5].reason =
+  more.judgements[5] = paired("prefill_tokens_per_second", Outcome::inconclusive, 512,
+                              {30, 0.964, 0.09}, {-0.036, -0.08, 0.011});
+  more.judgements[5].ratios[4].reset();
+  more.judgements[5].more_pairs = 45;
+  more.judgements[5].more_seconds = 123;
+  more.judgements[5].reason =
       "not decided after 30 pairs; about 45 pairs more (2 m 3 s) would settle it";
   CellVerdict& unlike = gate.cells[1];
   unlike.verdict = Outcome::inconclusive;
-  unlike.metrics[5] = paired("decode_tokens_per_second", Outcome::inconclusive, 28.6,
-                             {80, 0.95, 0.3}, {-0.05, -0.1, 0.004});
-  unlike.metrics[5].reason =
+  unlike.judgements[5] = paired("decode_tokens_per_second", Outcome::inconclusive, 28.6,
+                                {80, 0.95, 0.3}, {-0.05, -0.1, 0.004});
+  unlike.judgements[5].reason =
       "the candidate's runs spread 6.1 x as wide as the base's, and they do not agree: fastest "
       "tenth +31.0 %, middle -5.0 %, mean -4.2 %, slowest tenth -34.0 %";
-  unlike.metrics[5].spread_ratio = 6.1;
-  unlike.metrics[5].baseline_runs = verdict::RunSpread{30.1, 28.6, 28.5, 26.9};
-  unlike.metrics[5].current_runs = verdict::RunSpread{39.4, 27.2, 27.3, 17.8};
+  unlike.judgements[5].spread_ratio = 6.1;
+  unlike.judgements[5].baseline_runs = verdict::RunSpread{30.1, 28.6, 28.5, 26.9};
+  unlike.judgements[5].current_runs = verdict::RunSpread{39.4, 27.2, 27.3, 17.8};
   gate.verdict = Outcome::inconclusive;
   gate.not_judged = {"throughput not decided in 2 of 2 cells"};
   gate.totals = {{"inconclusive", 2}};
@@ -113,9 +113,9 @@ inline GateVerdict beside_improved() {
   GateVerdict gate = beside_pass();
   CellVerdict& cell = gate.cells[1];
   cell.verdict = Outcome::improved;
-  cell.metrics[5] = paired("decode_tokens_per_second", Outcome::improved, 28.6, {16, 1.094, 0.02},
-                           {0.094, 0.081, 0.107});
-  cell.metrics[5].reason = "better by more than 2.5 %";
+  cell.judgements[5] = paired("decode_tokens_per_second", Outcome::improved, 28.6,
+                              {16, 1.094, 0.02}, {0.094, 0.081, 0.107});
+  cell.judgements[5].reason = "better by more than 2.5 %";
   gate.verdict = Outcome::improved;
   gate.totals = {{"pass", 1}, {"improved", 1}};
   return gate;
@@ -132,11 +132,11 @@ inline GateVerdict beside_error() {
   cell.verdict = Outcome::error;
   cell.reason = "timed: the candidate timed out 3 times, the base program never";
   cell.stderr_tail = "llama_model_loader: loaded\nwaiting for device\n";
-  cell.metrics[5] = paired("decode_tokens_per_second", Outcome::inconclusive, 28.6, {5, 1.0, 0.02},
-                           {0, -0.2, 0.1});
-  for (const std::size_t hung : {1U, 2U, 4U}) cell.metrics[5].ratios[hung].reset();
-  cell.metrics[5].low.reset();
-  cell.metrics[5].reason = "not decided after 5 pairs; nothing points either way yet";
+  cell.judgements[5] = paired("decode_tokens_per_second", Outcome::inconclusive, 28.6,
+                              {5, 1.0, 0.02}, {0, -0.2, 0.1});
+  for (const std::size_t hung : {1U, 2U, 4U}) cell.judgements[5].ratios[hung].reset();
+  cell.judgements[5].low.reset();
+  cell.judgements[5].reason = "not decided after 5 pairs; nothing points either way yet";
   gate.verdict = Outcome::error;
   gate.exit_code = verdict::ExitCode::unmeasured;
   gate.not_judged = {"throughput not decided in 1 of 2 cells"};

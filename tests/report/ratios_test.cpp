@@ -22,13 +22,13 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-using verdict::MetricVerdict;
+using verdict::Judgement;
 using verdict::Outcome;
 
 constexpr const char* k_rate = "decode_tokens_per_second";
 
-MetricVerdict with_ratios(const std::string& name, std::vector<std::optional<double>> ratios) {
-  MetricVerdict made = fixtures::paired(name, Outcome::pass, 100, {0, 1, 0}, {0, -0.01, 0.01});
+Judgement with_ratios(const std::string& name, std::vector<std::optional<double>> ratios) {
+  Judgement made = fixtures::paired(name, Outcome::pass, 100, {0, 1, 0}, {0, -0.01, 0.01});
   made.pairs = static_cast<std::int64_t>(ratios.size());
   made.ratios = std::move(ratios);
   return made;
@@ -45,7 +45,7 @@ std::size_t pairs_of(const Histogram& all, double from, double to) {
 TEST(Ratios, StandOnTheirSideOfEveryMark) {
   // Of a rate that may drop 5 %, 2.5 % tolerated: two beyond, one between, one tolerated, two
   // better.
-  const MetricVerdict metric =
+  const Judgement metric =
       with_ratios(k_rate, {0.90, 0.9499, 0.96, 0.98, 1.001, 1.02, std::nullopt});
   const Histogram all = histogram(metric, 40);
   EXPECT_EQ(all.pairs, 6U);
@@ -65,7 +65,7 @@ TEST(Ratios, OfATimeHaveTheirLimitToTheRight) {
 }
 
 TEST(Ratios, TakePlainAmountsAsAShareOfTheBase) {
-  MetricVerdict metric = with_ratios(k_rate, {1, 1.01});
+  Judgement metric = with_ratios(k_rate, {1, 1.01});
   metric.limit.max_drop = verdict::MaxChange{{8, false}, {4, false}};
   EXPECT_DOUBLE_EQ(*histogram(metric, 40).limit, -0.08);
   metric.baseline.reset();
@@ -111,13 +111,13 @@ TEST(Ratios, FitTheirColumnsWhateverTheyAre) {
 
 TEST(Ratios, HaveNoPictureWhereNothingEndedOrNothingIsJudged) {
   EXPECT_EQ(ratio_strip(with_ratios(k_rate, {std::nullopt}), 70), "");
-  MetricVerdict unlimited = with_ratios(k_rate, {1, 1});
+  Judgement unlimited = with_ratios(k_rate, {1, 1});
   unlimited.limit = {};
   EXPECT_FALSE(has_picture(unlimited));
 }
 
 TEST(Ratios, AreToldInWordsToo) {
-  const MetricVerdict metric = with_ratios(k_rate, {0.90, 0.96, 1.02, std::nullopt});
+  const Judgement metric = with_ratios(k_rate, {0.90, 0.96, 1.02, std::nullopt});
   EXPECT_EQ(picture_words(metric),
             "3 pairs from \u221210.0 % to +2.0 %; 1 beyond the limit of \u22125 %; 1 more did not "
             "end");
@@ -157,7 +157,7 @@ TEST(BesideABase, TheCommitOfTheBaseIsNamedOnce) {
 }
 
 TEST(BesideABase, AnIntervalThatIsOpenSaysSo) {
-  MetricVerdict metric = with_ratios(k_rate, {1, 1});
+  Judgement metric = with_ratios(k_rate, {1, 1});
   metric.low.reset();
   EXPECT_THAT(words(metric).change, HasSubstr("(\u2212100 \u2026 +1.0)"));
   metric.low = -0.01;
@@ -203,7 +203,7 @@ TEST(BesideABase, NothingIsAcceptedAndTheSameBaseIsAskedForAgain) {
 
   auto by_counts = fixtures::beside_pass();
   by_counts.verdict = by_counts.cells[1].verdict = Outcome::fail;
-  by_counts.cells[1].metrics[0] = fixtures::count("dispatches_per_token", Outcome::fail, 65, 77);
+  by_counts.cells[1].judgements[0] = fixtures::count("dispatches_per_token", Outcome::fail, 65, 77);
   by_counts.against = verdict::Against{"", {"./old bench", "-m", "{model}", "it's"}};
   EXPECT_THAT(hints(by_counts, verbs).at(0).words,
               ElementsAre("weir gate", "--counts-only", cell, "--against --", "'./old bench'", "-m",

@@ -78,7 +78,7 @@ TEST(Schema, TakesATwinHeldAgainstItsDevice) {
 
 TEST(Schema, TakesEveryKindOfLimit) {
   auto gate = fixtures::green();
-  verdict::Limit& limit = gate.cells[0].metrics[0].limit;
+  verdict::Limit& limit = gate.cells[0].judgements[0].limit;
   limit.max_increase = verdict::MaxChange{{3, false}, {1, false}};
   limit.max_decrease = verdict::MaxChange{{0.1, true}, {0.05, true}};
   limit.max = verdict::Amount{3, false};
@@ -109,9 +109,9 @@ TEST(Schema, DescribesEveryKeyThatWeirWritesAndNoOther) {
   const Json& of = schema["definitions"];
   EXPECT_EQ(keys(schema["properties"]), keys(gate));
   EXPECT_EQ(keys(of["cell"]["properties"]), keys(gate["cells"][3]));
-  EXPECT_EQ(keys(of["metric"]["properties"]), keys(gate["cells"][3]["metrics"][0]));
+  EXPECT_EQ(keys(of["metric"]["properties"]), keys(gate["cells"][3]["judgements"][0]));
   EXPECT_EQ(keys(of["max_change"]["properties"]),
-            keys(gate["cells"][3]["metrics"][5]["limit"]["max_drop"]));
+            keys(gate["cells"][3]["judgements"][5]["limit"]["max_drop"]));
 }
 
 TEST(Schema, RefusesWhatIsBroken) {
@@ -127,16 +127,17 @@ TEST(Schema, RefusesWhatIsBroken) {
       {"cells that are no list", [](Json& json) { json["cells"] = Json::object(); }},
       {"a total of no verdict", [](Json& json) { json["totals"]["fine"] = 1; }},
       {"a cell without its name", [](Json& json) { json["cells"][3].erase("cell"); }},
-      {"a metric without a unit", [](Json& json) { json["cells"][3]["metrics"][0].erase("unit"); }},
-      {"a number as text", [](Json& json) { json["cells"][3]["metrics"][0]["current"] = "77"; }},
+      {"a metric without a unit",
+       [](Json& json) { json["cells"][3]["judgements"][0].erase("unit"); }},
+      {"a number as text", [](Json& json) { json["cells"][3]["judgements"][0]["current"] = "77"; }},
       {"exact: false",
-       [](Json& json) { json["cells"][3]["metrics"][0]["limit"]["exact"] = false; }},
+       [](Json& json) { json["cells"][3]["judgements"][0]["limit"]["exact"] = false; }},
       {"an empty limit",
-       [](Json& json) { json["cells"][3]["metrics"][0]["limit"] = Json::object(); }},
+       [](Json& json) { json["cells"][3]["judgements"][0]["limit"] = Json::object(); }},
       {"a kernel count of 1.5",
-       [](Json& json) { json["cells"][3]["kernels"]["changed"][0]["current"] = 1.5; }},
+       [](Json& json) { json["cells"][3]["judgements"][7]["changed"][0]["current"] = 1.5; }},
       {"a fraction that is none",
-       [](Json& json) { json["cells"][3]["kernels"]["changed"][0]["current"] = "1/x"; }},
+       [](Json& json) { json["cells"][3]["judgements"][7]["changed"][0]["current"] = "1/x"; }},
   };
   for (const auto& [what, spoil] : rows) {
     Json json = write_fields(fixtures::red());

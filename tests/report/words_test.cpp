@@ -115,7 +115,7 @@ TEST(Words, HeadTheReportWithTheGatesVerdict) {
 TEST(Words, PutTheLimitsInShort) {
   EXPECT_EQ(short_rule(fixtures::green()), "counts exact, throughput may drop 5 %");
   auto gate = fixtures::green();
-  gate.cells[0].metrics[5].limit.max_drop->amount.value = 0.1;
+  gate.cells[0].judgements[5].limit.max_drop->amount.value = 0.1;
   EXPECT_EQ(short_rule(gate), "counts exact, throughput may drop 5 % to 10 %");
 }
 
@@ -201,7 +201,7 @@ TEST(Hints, OfferToAcceptNothingThatRanElsewhere) {
     for (CellVerdict& cell : gate.cells) cell.verdict = Outcome::pass;
     CellVerdict& cell = gate.cells[7];
     cell.verdict = Outcome::fail;
-    cell.placement_verdict = one.placement;
+    cell.put("placement").verdict = one.placement;
     cell.elsewhere = one.elsewhere;
     cell.not_allowed = one.not_allowed;
     if (one.others) gate.cells[6].verdict = Outcome::fail;

@@ -351,7 +351,7 @@ TEST_F(ServerPair, IsJudgedByThePercentilesOfEachSidesStarts) {
     candidate_seconds_ = candidate;
     const verdict::CellVerdict cell = judged();
     EXPECT_NE(cell.verdict, verdict::Outcome::error) << cell.reason;
-    for (const verdict::MetricVerdict& one : cell.metrics) {
+    for (const verdict::Judgement& one : cell.metrics()) {
       if (one.metric.name != "time_to_first_token_p90_seconds") continue;
       EXPECT_GE(one.pairs.value_or(0), 8);
       EXPECT_NEAR(one.change.value_or(0), candidate / base - 1, 0.01);

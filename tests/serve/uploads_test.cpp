@@ -127,7 +127,7 @@ std::string gate_text(const std::vector<std::pair<std::string, verdict::Outcome>
     verdict::CellVerdict& cell = made.emplace_back();
     cell.cell = value_of(profile::CellKey::parse(name));
     cell.verdict = outcome;
-    verdict::MetricVerdict& one = cell.metrics.emplace_back();
+    verdict::Judgement& one = cell.judgements.emplace_back();
     one.metric = *unit::find_metric(metric);
     one.verdict = outcome;
     one.nature = profile::Nature::exact;

@@ -217,8 +217,9 @@ TEST(Site, TellsOfARunWhichKernelsChanged) {
   }
   const Json run = document(site, "data/runs/" + red + ".js");
   const Json& cell = run["verdicts"][0]["cells"][0];
-  EXPECT_EQ(cell["kernels"][0], Json::parse(R"(["rms_norm_f32", null, "12"])"));
-  EXPECT_EQ(cell["metrics"][0]["current"], 77);
+  EXPECT_EQ(cell["judgements"][0]["current"], 77);
+  EXPECT_EQ(cell["judgements"][1]["reason"], "other kernels");
+  EXPECT_EQ(cell["judgements"][1]["changed"][0], Json::parse(R"(["rms_norm_f32", null, "12"])"));
   EXPECT_EQ(run["points"].size(), 7U);  // all that was measured that night on that machine
 }
 

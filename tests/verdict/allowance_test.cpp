@@ -17,8 +17,8 @@ using ::testing::SizeIs;
 constexpr const char* k_cell = "llama.cpp/tiny/vulkan/decode";
 const std::string k_head(40, 'a');
 
-MetricVerdict count(const std::string& name, const std::string& from, const std::string& to) {
-  MetricVerdict metric;
+Judgement count(const std::string& name, const std::string& from, const std::string& to) {
+  Judgement metric;
   metric.metric = *unit::find_metric(name);
   metric.verdict = Outcome::fail;
   metric.baseline_text = from;
@@ -30,8 +30,8 @@ MetricVerdict count(const std::string& name, const std::string& from, const std:
   return metric;
 }
 
-MetricVerdict rate(double change, double low, double high) {
-  MetricVerdict metric;
+Judgement rate(double change, double low, double high) {
+  Judgement metric;
   metric.metric = *unit::find_metric("decode_tokens_per_second");
   metric.verdict = Outcome::fail;
   metric.change = change;
@@ -40,11 +40,11 @@ MetricVerdict rate(double change, double low, double high) {
   return metric;
 }
 
-CellVerdict failing(std::vector<MetricVerdict> metrics) {
+CellVerdict failing(std::vector<Judgement> metrics) {
   CellVerdict cell;
   cell.cell = *profile::CellKey::parse(k_cell);
   cell.device_class = "vulkan-1";
-  cell.metrics = std::move(metrics);
+  cell.judgements = std::move(metrics);
   cell.verdict = Outcome::fail;
   return cell;
 }
@@ -60,7 +60,7 @@ TEST(Allowances, AcceptExactlyTheValueThatWasAllowed) {
   EXPECT_THAT(apply_allowances({allowed("dispatches_per_token", "65", "77")}, k_gate, cells),
               IsEmpty());
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  EXPECT_EQ(cells[0].metrics[0].reason, "accepted by ada until 2026-12-31: a new fusion (grew)");
+  EXPECT_EQ(cells[0].judgements[0].reason, "accepted by ada until 2026-12-31: a new fusion (grew)");
   EXPECT_EQ(judge_gate(cells, {}).exit_code, ExitCode::pass);
 }
 
@@ -76,9 +76,10 @@ TEST(Allowances, OfOnePersonForOneReasonAreSaidOnceACell) {
                                k_gate, cells),
               IsEmpty());
   EXPECT_EQ(cells[0].verdict, Outcome::accepted);
-  EXPECT_EQ(cells[0].metrics[0].reason, "accepted by ada until 2026-12-31: a new fusion (grew)");
-  EXPECT_EQ(cells[0].metrics[1].reason, "grew");
-  EXPECT_EQ(cells[0].metrics[2].reason, "accepted by ada until 2026-12-31: one more read (grew)");
+  EXPECT_EQ(cells[0].judgements[0].reason, "accepted by ada until 2026-12-31: a new fusion (grew)");
+  EXPECT_EQ(cells[0].judgements[1].reason, "grew");
+  EXPECT_EQ(cells[0].judgements[2].reason,
+            "accepted by ada until 2026-12-31: one more read (grew)");
 }
 
 TEST(Allowances, AreVoidForAnythingElse) {
@@ -134,7 +135,7 @@ TEST(Allowances, OfSomeFailsLeaveTheOthers) {
   std::vector<CellVerdict> cells{
       failing({count("dispatches_per_token", "65", "77"), count("syncs_per_token", "1", "2")})};
   (void)apply_allowances({allowed("dispatches_per_token", "65", "77")}, k_gate, cells);
-  EXPECT_EQ(cells[0].metrics[0].verdict, Outcome::accepted);
+  EXPECT_EQ(cells[0].judgements[0].verdict, Outcome::accepted);
   EXPECT_EQ(cells[0].verdict, Outcome::fail);
 }
 
@@ -152,8 +153,8 @@ TEST(Allowances, OfATimeHoldDownToTheirBound) {
 
 TEST(Allowances, OfKernelsNameEachOfThem) {
   CellVerdict cell = failing({});
-  cell.kernels_verdict = Outcome::fail;
-  cell.kernels = {{"mul", {}, Rational(9)}, {"fused", Rational(9), {}}};
+  cell.put("kernels").verdict = Outcome::fail;
+  cell.put("kernels").changed = {{"mul", {}, Rational(9)}, {"fused", Rational(9), {}}};
   GateVerdict gate;
   gate.cells = {cell};
   const WouldTake take = would_take(gate);
@@ -176,7 +177,7 @@ TEST(Allowances, OfKernelsNameEachOfThem) {
 
 TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
   CellVerdict cell = failing({count("dispatches_per_token", "65", "77")});
-  cell.placement_verdict = Outcome::fail;
+  cell.put("placement").verdict = Outcome::fail;
   CellVerdict broken = failing({});
   broken.verdict = Outcome::error;
   broken.reason = "crashed";
@@ -192,7 +193,7 @@ TEST(Allowances, AreNotForWhatRanElsewhereOrWasNotMeasured) {
 }
 
 TEST(WhatCouldBeAllowed, IsNothingThatReportsDoNotShow) {
-  MetricVerdict other = count("dispatches_per_token", "65", "66");
+  Judgement other = count("dispatches_per_token", "65", "66");
   other.current_text = "500";  // reports show 66
   CellVerdict quiet = failing({count("syncs_per_token", "1", "2")});
   quiet.verdict = Outcome::pass;
@@ -217,7 +218,7 @@ TEST(WhatCouldBeAllowed, SaysWhatAFailHidesInItsCell) {
   CellVerdict crashed = failing({count("syncs_per_token", "1", "2")});
   crashed.reason = "the timed pass ended by SIGSEGV";
   CellVerdict open = failing({count("syncs_per_token", "1", "2"), rate(-0.04, -0.09, 0.01)});
-  open.metrics[1].verdict = Outcome::inconclusive;
+  open.judgements[1].verdict = Outcome::inconclusive;
   GateVerdict gate;
   gate.cells = {crashed};
   EXPECT_THAT(would_take(gate).beyond, SizeIs(1));

@@ -88,9 +88,9 @@ inline CellVerdict judge(const profile::Profile& candidate, std::vector<baseline
   return judge_cell(candidate, {baseline::choose(candidate, known)}, limits, policy);
 }
 
-inline const MetricVerdict& metric(const CellVerdict& cell, const std::string& name) {
-  static const MetricVerdict k_none;
-  for (const MetricVerdict& one : cell.metrics) {
+inline const Judgement& metric(const CellVerdict& cell, const std::string& name) {
+  static const Judgement k_none;
+  for (const Judgement& one : cell.metrics()) {
     if (one.metric.name == name) return one;
   }
   return k_none;

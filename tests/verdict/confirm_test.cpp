@@ -9,8 +9,8 @@ using ::testing::HasSubstr;
 
 const profile::CellKey k_cell = *profile::CellKey::parse("e/m/b/p");
 
-MetricVerdict rate(Outcome outcome, bool paired, std::string reason = "why") {
-  MetricVerdict made;
+Judgement rate(Outcome outcome, bool paired, std::string reason = "why") {
+  Judgement made;
   made.metric = *unit::find_metric("decode_tokens_per_second");
   made.verdict = outcome;
   made.limit.max_drop = MaxChange{{0.05, true}, {0.025, true}};
@@ -23,19 +23,19 @@ MetricVerdict rate(Outcome outcome, bool paired, std::string reason = "why") {
   return made;
 }
 
-CellVerdict cell(std::vector<MetricVerdict> metrics) {
+CellVerdict cell(std::vector<Judgement> metrics) {
   CellVerdict made;
   made.cell = k_cell;
-  made.metrics = std::move(metrics);
-  made.verdict = made.metrics.front().verdict;
+  made.judgements = std::move(metrics);
+  made.verdict = made.judgements.front().verdict;
   return made;
 }
 
 TEST(Suspected, IsATimeThatFailsAgainstStoredSamplesByItsChange) {
-  MetricVerdict floor = rate(Outcome::fail, false);
+  Judgement floor = rate(Outcome::fail, false);
   floor.suspected = false;  // it is below a plain number (times.cpp)
   const struct {
-    MetricVerdict metric;
+    Judgement metric;
     bool suspected;
   } cases[] = {{rate(Outcome::fail, false), true},
                {rate(Outcome::pass, false), false},
@@ -54,7 +54,7 @@ TEST(Confirm, LeavesAFailWherePairsBrokeOrWereNone) {
     CellVerdict broken = cell({rate(outcome, true)});
     broken.reason = "the candidate crashed twice";
     CellVerdict none = cell({rate(Outcome::inconclusive, true)});
-    none.metrics[0].pairs = 0;
+    none.judgements[0].pairs = 0;
     for (const CellVerdict& one : {broken, none}) {
       std::vector<CellVerdict> cells{cell({rate(Outcome::fail, false)})};
       const CellVerdict beside[] = {one};
@@ -82,8 +82,8 @@ TEST(Confirm, GivesASuspectedTimeTheVerdictOfItsPairs) {
     const CellVerdict beside[] = {cell({rate(c.pairs, true)})};
     const Confirmed told = confirm(cells, beside, "main");
     EXPECT_EQ(cells[0].verdict, c.expected) << to_string(c.pairs);
-    EXPECT_EQ(cells[0].metrics[0].verdict, c.expected) << to_string(c.pairs);
-    EXPECT_THAT(cells[0].metrics[0].reason, HasSubstr(c.reason));
+    EXPECT_EQ(cells[0].judgements[0].verdict, c.expected) << to_string(c.pairs);
+    EXPECT_THAT(cells[0].judgements[0].reason, HasSubstr(c.reason));
     EXPECT_EQ(told.confirmed + told.cleared + told.open +
                   static_cast<std::int64_t>(told.not_asked.size()),
               1);
@@ -96,7 +96,7 @@ TEST(Confirm, TakesOfATimeThatWasNotSuspectedAFailAlone) {
       std::vector<CellVerdict> cells{cell({rate(stored, false)})};
       const CellVerdict beside[] = {cell({rate(pairs, true)})};
       EXPECT_TRUE(confirm(cells, beside, "main").not_asked.empty());
-      EXPECT_EQ(cells[0].metrics[0].verdict, pairs == Outcome::fail ? Outcome::fail : stored);
+      EXPECT_EQ(cells[0].judgements[0].verdict, pairs == Outcome::fail ? Outcome::fail : stored);
     }
   }
 }

@@ -18,12 +18,13 @@ TEST(Counts, PassWhenNothingChanged) {
   const CellVerdict cell = judge(reference(), {stored(reference())});
   EXPECT_EQ(cell.verdict, Outcome::pass);
   EXPECT_EQ(cell.base, "same device class");
-  EXPECT_EQ(cell.kernels_verdict, Outcome::pass);
-  EXPECT_EQ(cell.placement_verdict, Outcome::pass);
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::pass);
+  EXPECT_EQ(cell.of("placement").verdict, Outcome::pass);
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::pass);
   EXPECT_EQ(metric(cell, "dispatches_fixed").verdict, Outcome::info)
       << "no limit: counts as nothing";
-  EXPECT_EQ(cell.metrics.back().metric.name, "dispatches_fixed") << "what is only told comes last";
+  EXPECT_EQ(cell.metrics().back().metric.name, "dispatches_fixed")
+      << "what is only told comes last";
 }
 
 TEST(Counts, FailInEitherDirectionUnlessTheWorkIsSeenToHaveStayed) {
@@ -75,7 +76,7 @@ TEST(Counts, OfWaitsImproveWhereTheDeviceGotTheSameWork) {
     Profile before = reference(), after = reference();
     add_count(before, "syncs_per_token", 18);
     for (const auto& [name, value] : c.now) add_count(after, name, value);
-    const MetricVerdict syncs = metric(judge(after, {stored(before)}), "syncs_per_token");
+    const Judgement syncs = metric(judge(after, {stored(before)}), "syncs_per_token");
     EXPECT_EQ(syncs.verdict, c.syncs) << c.says;
     EXPECT_THAT(syncs.reason, HasSubstr(c.says));
   }
@@ -102,7 +103,7 @@ TEST(Counts, TellWhatChangedInNumbers) {
   add_count(after, "dispatches_per_token", 77);
   add_count(after, "barriers_per_token", *Rational::make(93, 2));
   const CellVerdict cell = judge(after, {stored(reference())});
-  const MetricVerdict& dispatches = metric(cell, "dispatches_per_token");
+  const Judgement& dispatches = metric(cell, "dispatches_per_token");
   EXPECT_EQ(dispatches.baseline, 65);
   EXPECT_EQ(dispatches.current, 77);
   EXPECT_DOUBLE_EQ(*dispatches.change, 12.0 / 65);
@@ -178,8 +179,7 @@ TEST(Counts, AreHeldToEveryKindThatStands) {
   Profile before = reference(), after = reference();
   add_nearly(before, "instructions_per_token", {1000});
   add_nearly(after, "instructions_per_token", {1004});
-  const MetricVerdict held =
-      metric(judge(after, {stored(before)}, {both}), "instructions_per_token");
+  const Judgement held = metric(judge(after, {stored(before)}, {both}), "instructions_per_token");
   EXPECT_EQ(held.verdict, Outcome::fail);
   EXPECT_THAT(held.reason, HasSubstr("may rise 0.2 %"));
 }
@@ -251,7 +251,7 @@ TEST(Counts, OfInstructionsThatGrewNameTheFunctionsThatChanged) {
 TEST(Counts, OfInstructionsCountedInTwoWaysDoNotJudgeEachOther) {
   Profile before = with_functions(100'000, {}), after = with_functions(150'000, {});
   before.metrics["instructions_per_token"].source = "perf";
-  const MetricVerdict made = metric(judge(after, {stored(before)}), "instructions_per_token");
+  const Judgement made = metric(judge(after, {stored(before)}), "instructions_per_token");
   EXPECT_EQ(made.verdict, Outcome::fresh);
   EXPECT_THAT(made.reason, HasSubstr("counted by perf, this run by callgrind"));
 }
@@ -290,10 +290,10 @@ TEST(Counts, OfMarksAreNoneWhereOthersOfTheirsAreThere) {
   };
   const Profile without = marked({{"graphs_per_token", 1}});
   const Profile with = marked({{"graphs_per_token", 1}, {"copies_per_token", 2}});
-  const MetricVerdict first = metric(judge(with, {stored(without)}), "copies_per_token");
+  const Judgement first = metric(judge(with, {stored(without)}), "copies_per_token");
   EXPECT_EQ(first.verdict, Outcome::fail);
   EXPECT_EQ(first.baseline, 0);
-  const MetricVerdict gone = metric(judge(without, {stored(with)}), "copies_per_token");
+  const Judgement gone = metric(judge(without, {stored(with)}), "copies_per_token");
   EXPECT_EQ(gone.verdict, Outcome::fail) << "it fell, and where the work ran is not known";
   EXPECT_EQ(gone.current, 0) << "not: could not be measured";
   Profile other = with;
@@ -392,7 +392,7 @@ TEST(Counts, OfTheNearestClassPassWhenEqualAndAreNewOtherwise) {
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fresh);
   EXPECT_EQ(metric(cell, "dispatches_per_token").baseline, 65);
   EXPECT_EQ(metric(cell, "barriers_per_token").verdict, Outcome::pass);
-  EXPECT_EQ(cell.kernels_verdict, Outcome::fresh);
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::fresh);
   EXPECT_EQ(cell.verdict, Outcome::fresh);
 }
 
@@ -430,8 +430,8 @@ TEST(Counts, AreShownAndNotGatedInReportMode) {
   EXPECT_THAT(metric(cell, "dispatches_per_token").reason,
               HasSubstr("reported, not gated: new, being observed (would be fail: 65 to 77"));
   EXPECT_EQ(metric(cell, "barriers_per_token").reason, "reported, not gated: new, being observed");
-  EXPECT_EQ(cell.kernels_verdict, Outcome::info);
-  EXPECT_EQ(cell.placement_verdict, Outcome::info);
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::info);
+  EXPECT_EQ(cell.of("placement").verdict, Outcome::info);
   EXPECT_EQ(cell.verdict, Outcome::pass);
   EXPECT_THAT(cell.notes, ElementsAre(HasSubstr("nothing was judged")));
 }
@@ -442,14 +442,14 @@ TEST(Kernels, TakeTheVerdictOfTheDispatchesWhereThoseChanged) {
   after.kernels->counts = {{"mul_mat", 53}};
   add_count(after, "dispatches_per_token", 53);
   CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.kernels_verdict, Outcome::improved);
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::improved);
   EXPECT_EQ(cell.verdict, Outcome::improved);
-  ASSERT_EQ(cell.kernels.size(), 1U);
-  EXPECT_EQ(cell.kernels[0].name, "rms_norm_mul");
-  EXPECT_EQ(cell.kernels[0].baseline, Rational(12));
-  EXPECT_FALSE(cell.kernels[0].current);
+  ASSERT_EQ(cell.of("kernels").changed.size(), 1U);
+  EXPECT_EQ(cell.of("kernels").changed[0].name, "rms_norm_mul");
+  EXPECT_EQ(cell.of("kernels").changed[0].baseline, Rational(12));
+  EXPECT_FALSE(cell.of("kernels").changed[0].current);
   add_count(after, "dispatches_per_token", 77);
-  EXPECT_EQ(judge(after, {stored(before)}).kernels_verdict, Outcome::fail);
+  EXPECT_EQ(judge(after, {stored(before)}).of("kernels").verdict, Outcome::fail);
 }
 
 TEST(Kernels, FailWhereTheTotalStayedTheSame) {
@@ -457,13 +457,14 @@ TEST(Kernels, FailWhereTheTotalStayedTheSame) {
   after.kernels->counts = {{"mul_mat", 53}, {"rms_norm", 12}};
   const CellVerdict cell = judge(after, {stored(reference())});
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::pass);
-  EXPECT_EQ(cell.kernels_verdict, Outcome::fail);
-  EXPECT_EQ(cell.kernels_reason, "65 dispatches as before, by other kernels");
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(cell.of("kernels").reason, "65 dispatches as before, by other kernels");
   EXPECT_EQ(cell.verdict, Outcome::fail);
   LimitEntry off = entry({"kernels"});
   off.exact = false;
   EXPECT_EQ(judge(after, {stored(reference())}, {off}).verdict, Outcome::pass);
-  EXPECT_EQ(judge(after, {stored(reference())}, {off}).kernels.size(), 2U) << "still explained";
+  EXPECT_EQ(judge(after, {stored(reference())}, {off}).of("kernels").changed.size(), 2U)
+      << "still explained";
 }
 
 // Runs that disagree about their kernels hold no multiset that could be compared.
@@ -474,12 +475,14 @@ TEST(Kernels, ThatVaryBetweenRunsAreToldAndJudgeNothing) {
     Profile& varied = varied_before ? before : after;
     varied.kernels->varies = true;
     const CellVerdict cell = judge(after, {stored(before)});
-    EXPECT_EQ(cell.kernels_verdict, Outcome::info);
-    EXPECT_THAT(cell.kernels_reason, HasSubstr(varied_before ? "of the baseline" : "of this run"));
-    EXPECT_THAT(cell.kernels_reason, HasSubstr("not the same in all runs"));
-    EXPECT_EQ(cell.kernels.size(), 1U) << "shown all the same";
+    EXPECT_EQ(cell.of("kernels").verdict, Outcome::info);
+    EXPECT_THAT(cell.of("kernels").reason,
+                HasSubstr(varied_before ? "of the baseline" : "of this run"));
+    EXPECT_THAT(cell.of("kernels").reason, HasSubstr("not the same in all runs"));
+    EXPECT_EQ(cell.of("kernels").changed.size(), 1U) << "shown all the same";
     EXPECT_EQ(cell.verdict, Outcome::pass);
-    EXPECT_THAT(cell.notes, ElementsAre(cell.kernels_reason)) << "never passed over in silence";
+    EXPECT_THAT(cell.notes, ElementsAre(cell.of("kernels").reason))
+        << "never passed over in silence";
   }
 }
 
@@ -488,13 +491,13 @@ TEST(Kernels, WithoutNamesOnlyExplain) {
   before.kernels->named = after.kernels->named = false;
   after.kernels->counts = {{"0badc0de", 65}};
   CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.kernels_verdict, Outcome::info);
-  EXPECT_EQ(cell.kernels.size(), 3U);
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::info);
+  EXPECT_EQ(cell.of("kernels").changed.size(), 3U);
   EXPECT_EQ(cell.verdict, Outcome::pass);
   cell = judge(after, {stored(reference())});
-  EXPECT_EQ(cell.kernels_verdict, Outcome::error) << "names that are gone cannot be compared";
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::error) << "names that are gone cannot be compared";
   after.kernels.reset();
-  EXPECT_EQ(judge(after, {stored(reference())}).kernels_verdict, Outcome::error);
+  EXPECT_EQ(judge(after, {stored(reference())}).of("kernels").verdict, Outcome::error);
 }
 
 TEST(PlacementLimit, FailsWhereTheWorkRanElsewhere) {
@@ -503,8 +506,8 @@ TEST(PlacementLimit, FailsWhereTheWorkRanElsewhere) {
   for (const auto& known : {std::vector{stored(reference())}, std::vector<baseline::Baseline>{}}) {
     const CellVerdict cell = judge(after, known);
     EXPECT_EQ(cell.verdict, Outcome::fail) << "with or without a baseline";
-    EXPECT_EQ(cell.placement_verdict, Outcome::fail);
-    EXPECT_EQ(cell.placement_reason, "asked for vulkan: gave it no work");
+    EXPECT_EQ(cell.of("placement").verdict, Outcome::fail);
+    EXPECT_EQ(cell.of("placement").reason, "asked for vulkan: gave it no work");
     EXPECT_TRUE(cell.elsewhere);
     EXPECT_THAT(cell.not_allowed, testing::IsEmpty());
   }
@@ -523,11 +526,11 @@ TEST(PlacementLimit, NamesOpsThatMovedToTheCpu) {
   after.placement = {Placement::State::shown, "", {{"GET_ROWS", 1}, {"ROPE", 8}}};
   add_count(after, "dispatches_per_token", 57);
   const CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.placement_verdict, Outcome::fail);
-  EXPECT_EQ(cell.placement_reason, "moved to the CPU: ROPE");
+  EXPECT_EQ(cell.of("placement").verdict, Outcome::fail);
+  EXPECT_EQ(cell.of("placement").reason, "moved to the CPU: ROPE");
   EXPECT_FALSE(cell.elsewhere) << "it is allowed there: accepting it mends that";
-  ASSERT_EQ(cell.ops.size(), 1U);
-  EXPECT_EQ(cell.ops[0].current, Rational(8));
+  ASSERT_EQ(cell.of("placement").changed.size(), 1U);
+  EXPECT_EQ(cell.of("placement").changed[0].current, Rational(8));
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fail) << "fewer, but they moved";
 }
 
@@ -539,12 +542,12 @@ TEST(PlacementLimit, ListsOpsThatMovedBesideTheReasonTheProbeGave) {
                      {{"GET_ROWS", 1}, {"MUL_MAT", 4}},
                      {"MUL_MAT"}};
   const CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.placement_reason, "MUL_MAT ran on the CPU");
+  EXPECT_EQ(cell.of("placement").reason, "MUL_MAT ran on the CPU");
   EXPECT_TRUE(cell.elsewhere);
   EXPECT_THAT(cell.not_allowed, testing::ElementsAre("MUL_MAT"));
-  ASSERT_EQ(cell.ops.size(), 1U);
-  EXPECT_EQ(cell.ops[0].name, "MUL_MAT");
-  EXPECT_FALSE(cell.ops[0].baseline);
+  ASSERT_EQ(cell.of("placement").changed.size(), 1U);
+  EXPECT_EQ(cell.of("placement").changed[0].name, "MUL_MAT");
+  EXPECT_FALSE(cell.of("placement").changed[0].baseline);
 }
 
 TEST(PlacementLimit, LetsFewerCountsImproveWhenWorkCameToTheDevice) {
@@ -558,7 +561,7 @@ TEST(PlacementLimit, LetsFewerCountsImproveWhenWorkCameToTheDevice) {
   add_count(before, "dispatches_per_token", 53);
   const CellVerdict back = judge(before, {stored(after)});
   EXPECT_EQ(metric(back, "dispatches_per_token").verdict, Outcome::fail);
-  EXPECT_EQ(back.placement_reason, "moved to the CPU: GET_ROWS");
+  EXPECT_EQ(back.of("placement").reason, "moved to the CPU: GET_ROWS");
 }
 
 // On the CPU ops are the kernels, and cpu_ops is what they add up to.
@@ -573,14 +576,14 @@ TEST(Kernels, OfACpuCellAreItsOps) {
   Profile after = before;
   after.kernels->counts = {{"MUL", 4}, {"SUB", 4}};
   CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.kernels_verdict, Outcome::fail);
-  EXPECT_EQ(cell.kernels_reason, "8 ops as before, but others");
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(cell.of("kernels").reason, "8 ops as before, but others");
   after.kernels->counts = {{"MUL", 4}, {"ADD", 2}};
   add_count(after, "cpu_ops_per_token", 6);
   cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.kernels_verdict, Outcome::improved);
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::improved);
   EXPECT_EQ(cell.verdict, Outcome::improved);
-  EXPECT_EQ(judge(before, {stored(after)}).kernels_verdict, Outcome::fail);
+  EXPECT_EQ(judge(before, {stored(after)}).of("kernels").verdict, Outcome::fail);
 }
 
 TEST(Kernels, WithoutACountOfTheirOwnAreJudgedByTheirSum) {
@@ -590,12 +593,12 @@ TEST(Kernels, WithoutACountOfTheirOwnAreJudgedByTheirSum) {
   before.metrics.erase("dispatches_fixed");
   Profile after = before;
   after.kernels->counts["mul_mat"] = 50;
-  EXPECT_EQ(judge(after, {stored(before)}).kernels_verdict, Outcome::improved);
-  EXPECT_EQ(judge(after, {stored(before)}).kernels_reason,
+  EXPECT_EQ(judge(after, {stored(before)}).of("kernels").verdict, Outcome::improved);
+  EXPECT_EQ(judge(after, {stored(before)}).of("kernels").reason,
             "65 to 62 in all, with all work where it was");
-  EXPECT_EQ(judge(before, {stored(after)}).kernels_verdict, Outcome::fail);
+  EXPECT_EQ(judge(before, {stored(after)}).of("kernels").verdict, Outcome::fail);
   after.placement.state = Placement::State::seen;
-  EXPECT_EQ(judge(after, {stored(before)}).kernels_verdict, Outcome::fail);
+  EXPECT_EQ(judge(after, {stored(before)}).of("kernels").verdict, Outcome::fail);
 }
 
 TEST(SameWork, IsAnErrorWhereBothSidesSayOtherwise) {
@@ -624,7 +627,7 @@ TEST(Counts, ThatWereExactAreJudgedWhereTheyOnlyVaryNow) {
   sampled.nature = profile::Nature::sampled;
   sampled.samples = {35, 37, 40};
   after.metrics["futex_waits_per_token"] = sampled;
-  const MetricVerdict judged = metric(judge(after, {stored(before)}), "futex_waits_per_token");
+  const Judgement judged = metric(judge(after, {stored(before)}), "futex_waits_per_token");
   EXPECT_EQ(judged.verdict, Outcome::fail) << judged.reason;
   // Where they varied before, nothing is judged.
   Profile varied = reference();
@@ -704,7 +707,7 @@ TEST(Cell, IsAnErrorWhereAPassCouldNotBeMeasuredAndStillShowsTheOther) {
   broken.errors = {"counted: exit 1"};
   cell = judge(broken, {stored(reference())});
   EXPECT_EQ(cell.verdict, Outcome::error);
-  EXPECT_THAT(cell.metrics, IsEmpty()) << "said once, not for every count";
+  EXPECT_THAT(cell.metrics(), IsEmpty()) << "said once, not for every count";
 }
 
 TEST(Cell, FailsWhereAModelNoLongerFitsAndIsAsAcceptedWhereItNeverDid) {

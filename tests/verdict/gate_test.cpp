@@ -116,8 +116,8 @@ TEST(Gate, AdmitsWhatItDidNotJudge) {
   EXPECT_THAT(judge_gate({judge(reference(), {stored(reference())})}, {}).not_judged, IsEmpty());
 }
 
-MetricVerdict limited(const char* name, Outcome outcome, Mode mode = Mode::gate) {
-  MetricVerdict made;
+Judgement limited(const char* name, Outcome outcome, Mode mode = Mode::gate) {
+  Judgement made;
   made.metric = unit::find_metric(name).value();
   made.limit.exact = true;  // any limit
   made.limit.mode = mode;
@@ -134,7 +134,7 @@ TEST(Gate, NamesInItsFirstLineNoMoreThanWhatItLeavesOpen) {
   constexpr const char* k_memory = "peak_rss_bytes";
   struct Case {
     const char* title;
-    std::vector<std::vector<MetricVerdict>> cells;
+    std::vector<std::vector<Judgement>> cells;
     std::vector<std::string> want;
   };
   const Case k_cases[] = {
@@ -162,7 +162,7 @@ TEST(Gate, NamesInItsFirstLineNoMoreThanWhatItLeavesOpen) {
   };
   for (const Case& one : k_cases) {
     std::vector<CellVerdict> cells;
-    for (const auto& metrics : one.cells) cells.emplace_back(cell_of(pass)).metrics = metrics;
+    for (const auto& metrics : one.cells) cells.emplace_back(cell_of(pass)).judgements = metrics;
     EXPECT_EQ(judge_gate(cells, {}).not_judged, one.want) << one.title;
   }
 }
@@ -286,8 +286,8 @@ GateVerdict full_gate() {
   gate.seconds = 41.5;
   gate.budget_seconds = 600;
   gate.run = "weir-out/1";
-  gate.cells[0].metrics[0].pairs = 14;
-  gate.cells[0].ops = {{"ADD", {}, Rational(3)}};
+  gate.cells[0].judgements[0].pairs = 14;
+  gate.cells[0].put("placement").changed = {{"ADD", {}, Rational(3)}};
   gate.cells[0].latencies = {0, 20'000, 100'000, 50'000, 20'000, 900'000};
   gate.cells[0].requests = 10'000;
   gate.cells[0].batches = {{1, 1, 12}, {3, 4, 7}};
@@ -376,8 +376,8 @@ TEST(VerdictJson, IsCompleteAndReadsAsTheDesignShowsIt) {
   EXPECT_EQ(cell["cell"], "llama.cpp/tiny-llama/vulkan/decode");
   EXPECT_EQ(cell["findings"], Json::array());
   Json dispatches;
-  for (const Json& metric : cell["metrics"]) {
-    if (metric["metric"] == "dispatches_per_token") dispatches = metric;
+  for (const Json& metric : cell["judgements"]) {
+    if (metric["subject"] == "dispatches_per_token") dispatches = metric;
   }
   EXPECT_EQ(dispatches["nature"], "exact");
   EXPECT_EQ(dispatches["baseline"].dump(), "65");

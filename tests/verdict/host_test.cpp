@@ -64,7 +64,7 @@ TEST(Host, WhatATimedProcessTookIsNeverJudgedByStoredSamples) {
   add_time(after, "voluntary_switches", around(10000));
   const baseline::Baseline known = stored(before);
   EXPECT_THAT(known.sessions, IsEmpty()) << "it is not stored";
-  const MetricVerdict made = metric(judge(after, {known}), "voluntary_switches");
+  const Judgement made = metric(judge(after, {known}), "voluntary_switches");
   EXPECT_EQ(made.verdict, Outcome::info);
   EXPECT_THAT(made.reason, HasSubstr("--against"));
 }
@@ -91,16 +91,16 @@ CellVerdict judged_cell(double base, double candidate, double spread) {
   const auto known = stored(with_calls(0, 0));
   return judge_cell(after, {baseline::choose(after, {&known, 1}), runs}, {}, Policy{});
 }
-MetricVerdict judged(double base, double candidate, double spread) {
+Judgement judged(double base, double candidate, double spread) {
   return metric(judged_cell(base, candidate, spread), "voluntary_switches");
 }
 
 TEST(Host, AWaitMoreATokenFailsInPairsAndAFewMoreInAllDoNot) {
-  const MetricVerdict more = judged(10, 10 + 96, 8);
+  const Judgement more = judged(10, 10 + 96, 8);
   EXPECT_EQ(more.verdict, Outcome::fail) << more.reason;
   EXPECT_GT(*more.change, 5) << "of what the base had";
   for (const double few : {0.0, 10.0}) {
-    const MetricVerdict same = judged(few, few, few);
+    const Judgement same = judged(few, few, few);
     EXPECT_EQ(same.verdict, Outcome::pass) << same.reason;
     EXPECT_LE(*same.pairs, 12) << "three waits in place of two are no news";
   }

@@ -46,9 +46,9 @@ std::vector<LimitEntry> exact() {
 }
 
 TEST(KernelCode, IsSilentWhereItIsTheSame) {
-  EXPECT_FALSE(judged(calls(), groups()).kernel_code);
+  EXPECT_EQ(judged(calls(), groups()).of("kernel_code").metric.name, "");
   const CellVerdict held = judged(calls(), groups(), exact());
-  EXPECT_EQ(held.kernel_code_verdict(), Outcome::pass);
+  EXPECT_EQ(held.of("kernel_code").verdict, Outcome::pass);
   EXPECT_EQ(held.verdict, Outcome::pass);
 }
 
@@ -61,12 +61,11 @@ TEST(KernelCode, IsToldInTheFirstLineAndFailsNothingByDefault) {
   other_groups.erase(k_flash);
   const CellVerdict cell = judged(other, other_groups);
   EXPECT_EQ(cell.verdict, Outcome::pass);
-  ASSERT_TRUE(cell.kernel_code);
-  EXPECT_EQ(cell.kernel_code->reason, "1 kernel has other code: flash_attn");
-  ASSERT_THAT(cell.kernel_code->changed, SizeIs(1));
-  EXPECT_EQ(cell.kernel_code->changed[0].before, std::vector<std::string>{"00000000000000a1"});
-  EXPECT_EQ(cell.kernel_code->changed[0].now, std::vector<std::string>{"00000000000000a2"});
-  EXPECT_FALSE(cell.kernel_code->changed[0].groups_now);
+  EXPECT_EQ(cell.of("kernel_code").reason, "1 kernel has other code: flash_attn");
+  ASSERT_THAT(cell.of("kernel_code").code, SizeIs(1));
+  EXPECT_EQ(cell.of("kernel_code").code[0].before, std::vector<std::string>{"00000000000000a1"});
+  EXPECT_EQ(cell.of("kernel_code").code[0].now, std::vector<std::string>{"00000000000000a2"});
+  EXPECT_FALSE(cell.of("kernel_code").code[0].groups_now);
   EXPECT_THAT(judge_gate({cell}, {}).not_judged, Contains("1 kernel has other code"));
 }
 
@@ -74,7 +73,7 @@ TEST(KernelCode, OfOneNameIsAMultiset) {
   Counts other = calls();
   other["mul_mat@00000000000000b1"] = 19;
   other["mul_mat@00000000000000b2"] = 10;
-  EXPECT_EQ(judged(other, groups()).kernel_code->reason, "1 kernel has other code: mul_mat");
+  EXPECT_EQ(judged(other, groups()).of("kernel_code").reason, "1 kernel has other code: mul_mat");
 }
 
 TEST(KernelCode, IsToldWithItsOptionsAndItsCosts) {
@@ -88,7 +87,7 @@ TEST(KernelCode, IsToldWithItsOptionsAndItsCosts) {
   const auto base =
       flash("00000000000000a1", "s1", {{"constant 2", "64"}, {"subgroup size", "64"}}, 84);
   auto now = flash("00000000000000a2", "s2", {{"constant 2", "128"}, {"constant 3", "1"}}, 108);
-  const auto changed = [&] { return judge(now, {stored(base)}).kernel_code->changed.at(0); };
+  const auto changed = [&] { return judge(now, {stored(base)}).of("kernel_code").code.at(0); };
   EXPECT_THAT(changed().differences,
               testing::ElementsAre("constant 2: 64 → 128", "constant 3: none → 1",
                                    "subgroup size: 64 → none", "other instructions"));
@@ -103,7 +102,8 @@ TEST(KernelCode, WithOtherNumbersOfGroupsIsToldWithThem) {
   Counts more = groups();
   more[k_flash] = 192;
   const CellVerdict cell = judged(calls(), more);
-  EXPECT_EQ(cell.kernel_code->reason, "1 kernel has other numbers of groups: flash_attn 96 → 192");
+  EXPECT_EQ(cell.of("kernel_code").reason,
+            "1 kernel has other numbers of groups: flash_attn 96 → 192");
   EXPECT_THAT(judge_gate({cell}, {}).not_judged, testing::Not(Contains(HasSubstr("other code"))));
 }
 
@@ -111,7 +111,7 @@ TEST(KernelCode, HasNoGroupsToCompareWhereOneSideHasThemOverAnotherLength) {
   profile::Profile candidate = with(calls(), groups());
   candidate.code_groups->scope = unit::Scope::at_length;
   candidate.code_groups->length = 24;
-  EXPECT_FALSE(judge(candidate, {stored(with(calls(), groups()))}).kernel_code);
+  EXPECT_EQ(judge(candidate, {stored(with(calls(), groups()))}).of("kernel_code").metric.name, "");
 }
 
 TEST(KernelCode, FailsWhereALimitHoldsItAndCannotBeAllowed) {
@@ -120,7 +120,7 @@ TEST(KernelCode, FailsWhereALimitHoldsItAndCannotBeAllowed) {
   other["flash_attn@00000000000000a2"] = 4;
   const CellVerdict cell = judged(other, groups(), exact());
   EXPECT_EQ(cell.verdict, Outcome::fail);
-  EXPECT_EQ(cell.kernel_code->reason, "1 kernel has other code: flash_attn");
+  EXPECT_EQ(cell.of("kernel_code").reason, "1 kernel has other code: flash_attn");
   const WouldTake taken = would_take(judge_gate({cell}, {}));
   EXPECT_TRUE(taken.changes.empty());
   EXPECT_THAT(taken.beyond, Contains(HasSubstr("have other code")));
@@ -130,7 +130,7 @@ TEST(KernelCode, OfKernelsThatAreCalledMoreOftenIsForTheRuleOnKernels) {
   Counts other = calls();
   other.erase(k_flash);
   other["flash_attn@00000000000000a2"] = 5;
-  EXPECT_FALSE(judged(other, groups()).kernel_code);
+  EXPECT_EQ(judged(other, groups()).of("kernel_code").metric.name, "");
 }
 
 // What else is known of its code, the most telling first, and only by the same compiler.
@@ -143,10 +143,12 @@ TEST(KernelCode, IsToldWithItsConstantsAndCosts) {
   now.compiler = base.compiler;
   now.code_facts["00000000000000a2"] = {
       "s1", {{"constant 2", "128"}}, {{"registers", 252}, {"occupancy", 6}, {"waves", 2}}, ""};
-  const auto words = [&] { return judge(now, {stored(base)}).kernel_code->changed.at(0).words(); };
+  const auto words = [&] {
+    return judge(now, {stored(base)}).of("kernel_code").code.at(0).words();
+  };
   EXPECT_EQ(words(), "constant 2: 64 → 128, occupancy 18 → 6, registers 84 → 252");
   now.code_facts["00000000000000a2"].source = "s2";
-  EXPECT_EQ(judge(now, {stored(base)}).kernel_code->changed.at(0).differences.back(),
+  EXPECT_EQ(judge(now, {stored(base)}).of("kernel_code").code.at(0).differences.back(),
             "other instructions");
   now.compiler = "radv-navi31, Mesa 22.3.6";
   EXPECT_EQ(words(), "constant 2: 64 → 128");
@@ -154,9 +156,11 @@ TEST(KernelCode, IsToldWithItsConstantsAndCosts) {
 
 TEST(KernelCode, ThatABaselineDoesNotHoldIsNew) {
   const profile::Profile candidate = with(calls(), groups());
-  EXPECT_EQ(judge(candidate, {stored(reference())}, exact()).kernel_code_verdict(), Outcome::fresh);
-  EXPECT_FALSE(judge(candidate, {stored(reference())}).kernel_code);
-  EXPECT_EQ(judge(reference(), {stored(candidate)}, exact()).kernel_code_verdict(), Outcome::error);
+  EXPECT_EQ(judge(candidate, {stored(reference())}, exact()).of("kernel_code").verdict,
+            Outcome::fresh);
+  EXPECT_EQ(judge(candidate, {stored(reference())}).of("kernel_code").metric.name, "");
+  EXPECT_EQ(judge(reference(), {stored(candidate)}, exact()).of("kernel_code").verdict,
+            Outcome::error);
 }
 
 // llama.cpp b6431 to b6673: set_rows_f16 became set_rows_f16_i64, of the same code.
@@ -169,26 +173,28 @@ TEST(KernelNames, OfTheSameCodeMayChangeUnlessALimitSaysOtherwise) {
   const std::string code = "00000000000000c1";
   const auto base = stored(named("set_rows_f16", code.c_str()));
   const CellVerdict renamed = judge(named("set_rows_f16_i64", code.c_str()), {base}, {});
-  EXPECT_EQ(renamed.kernels_verdict, Outcome::pass);
-  EXPECT_EQ(renamed.kernels_reason,
+  EXPECT_EQ(renamed.of("kernels").verdict, Outcome::pass);
+  EXPECT_EQ(renamed.of("kernels").reason,
             "the same code by other names: set_rows_f16 is set_rows_f16_i64 now");
-  EXPECT_THAT(renamed.kernels, SizeIs(2));
+  EXPECT_THAT(renamed.of("kernels").changed, SizeIs(2));
   const CellVerdict other = judge(named("set_rows_f16_i64", "00000000000000c2"), {base}, {});
-  EXPECT_EQ(other.kernels_verdict, Outcome::fail);
+  EXPECT_EQ(other.of("kernels").verdict, Outcome::fail);
   profile::Profile wider = named("set_rows_f16_i64", code.c_str());
   wider.code_groups = set_of({{"set_rows_f16_i64@" + code, 4}});
   profile::Profile narrow = named("set_rows_f16", code.c_str());
   narrow.code_groups = set_of({{"set_rows_f16@" + code, 1}});
-  EXPECT_EQ(judge(wider, {stored(narrow)}, {}).kernels_verdict, Outcome::fail) << "more groups";
+  EXPECT_EQ(judge(wider, {stored(narrow)}, {}).of("kernels").verdict, Outcome::fail)
+      << "more groups";
   profile::Profile shared = named("set_rows_f16_i64", code.c_str()),
                    small = named("set_rows_f16", code.c_str());
   shared.code_facts[code].costs["shared_bytes"] = 65536;
   small.code_facts[code].costs["shared_bytes"] = 1024;
-  EXPECT_EQ(judge(shared, {stored(small)}, {}).kernels_verdict, Outcome::fail) << "other costs";
+  EXPECT_EQ(judge(shared, {stored(small)}, {}).of("kernels").verdict, Outcome::fail)
+      << "other costs";
   LimitEntry names;
   names.metrics = {"kernel_names"};
   names.exact = true;
-  EXPECT_EQ(judge(named("set_rows_f16_i64", code.c_str()), {base}, {names}).kernels_verdict,
+  EXPECT_EQ(judge(named("set_rows_f16_i64", code.c_str()), {base}, {names}).of("kernels").verdict,
             Outcome::fail);
 }
 

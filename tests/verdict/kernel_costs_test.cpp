@@ -80,7 +80,7 @@ TEST(KernelCosts, AreHeldToLimitsByTheWorstCodeOfAName) {
 
 TEST(KernelCosts, ThatNoLimitNamesAreNotListed) {
   const auto profile = with({{"flash", k_a, {{"registers", 24}, {"occupancy", 16}}}});
-  for (const MetricVerdict& one : judge(profile, {stored(profile)}).metrics) {
+  for (const Judgement& one : judge(profile, {stored(profile)}).judgements) {
     EXPECT_THAT(one.metric.name, testing::Not(HasSubstr(":")));
   }
   EXPECT_EQ(metric(judge(profile, {stored(profile)}, limits()), "registers:matmul").metric.name,
@@ -92,7 +92,7 @@ TEST(KernelCosts, ByAnotherCompilerAreNew) {
   const std::vector<Code> now{{"flash", k_a, {{"spilled_registers", 95}}}};
   const CellVerdict cell =
       judge(with(now, "radv-navi31, Mesa 22.3.6"), {stored(with(base))}, limits());
-  const MetricVerdict& one = metric(cell, "spilled_registers:flash");
+  const Judgement& one = metric(cell, "spilled_registers:flash");
   EXPECT_EQ(one.verdict, Outcome::fresh);
   EXPECT_THAT(one.reason, HasSubstr("by radv-navi31, Mesa 25.0.7, this run by radv-navi31, Mesa "
                                     "22.3.6"));

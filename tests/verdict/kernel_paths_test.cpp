@@ -183,8 +183,8 @@ TEST(KernelPaths, FailWhateverTheTotalDid) {
   add_count(after, "dispatches_per_token", 53);
   const CellVerdict cell = judge(after, {stored(before)});
   EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::improved);
-  EXPECT_EQ(cell.kernels_verdict, Outcome::fail);
-  EXPECT_EQ(cell.kernels_reason, "the same work by other kernels: MUL_MAT 53 times");
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::fail);
+  EXPECT_EQ(cell.of("kernels").reason, "the same work by other kernels: MUL_MAT 53 times");
   EXPECT_EQ(cell.verdict, Outcome::fail);
 }
 
@@ -194,7 +194,7 @@ TEST(KernelPaths, PassWhereAnEngineOnlyRenamedItsKernels) {
   before.kernels->counts = {{"matmul_f16_aligned_m", 65}};
   after.kernels->counts = {{"matmul_f16_aligned_1", 65}};
   const CellVerdict cell = judge(after, {stored(before)});
-  EXPECT_EQ(cell.kernels_verdict, Outcome::pass);
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::pass);
   EXPECT_EQ(cell.verdict, Outcome::pass);
 }
 

@@ -77,8 +77,8 @@ TEST(NearestClass, MakesNewWhateverDiffersAndNothingFail) {
     one.change(after);
     const CellVerdict cell = judge(after, {of_another_driver(before)});
     EXPECT_EQ(cell.verdict, Outcome::fresh) << one.what;
-    std::string reasons = cell.kernels_reason + cell.placement_reason + cell.reason;
-    for (const MetricVerdict& metric : cell.metrics) reasons += metric.reason;
+    std::string reasons = cell.of("kernels").reason + cell.of("placement").reason + cell.reason;
+    for (const Judgement& metric : cell.metrics()) reasons += metric.reason;
     EXPECT_THAT(reasons, HasSubstr(one.says)) << one.what;
     EXPECT_THAT(reasons, HasSubstr("nearest device class")) << one.what;
     EXPECT_NE(judge(after, {stored(before)}).verdict, Outcome::fresh)
@@ -102,9 +102,9 @@ TEST(NearestClass, IsNoExactBaselineWhereOneIsRequired) {
 
 TEST(NearestClass, ShowsOpsOfBothSides) {
   const CellVerdict cell = judge(with_ops({{"ROPE", 8}}), {of_another_driver(with_ops({}))});
-  EXPECT_EQ(cell.placement_verdict, Outcome::fresh);
-  ASSERT_EQ(cell.ops.size(), 1U);
-  EXPECT_EQ(cell.ops[0].current, Rational(8));
+  EXPECT_EQ(cell.of("placement").verdict, Outcome::fresh);
+  ASSERT_EQ(cell.of("placement").changed.size(), 1U);
+  EXPECT_EQ(cell.of("placement").changed[0].current, Rational(8));
 }
 
 TEST(NearestClass, StillFailsWhatNeedsNoBaseline) {
@@ -112,7 +112,7 @@ TEST(NearestClass, StillFailsWhatNeedsNoBaseline) {
   after.placement.state = Placement::State::refuted;
   after.placement.reason = "ROPE ran on the CPU";
   const CellVerdict cell = judge(after, {of_another_driver(with_ops({}))});
-  EXPECT_EQ(cell.placement_verdict, Outcome::fail);
+  EXPECT_EQ(cell.of("placement").verdict, Outcome::fail);
 }
 
 TEST(NearestClass, MayComputeOtherNumbersButNotOtherWork) {
@@ -140,7 +140,7 @@ TEST(NearestClass, OfACpuShowsBothNumbersOfWhatIsNew) {
   add_count(now, "dispatches_per_token", 66);
   const CellVerdict cell = judge(now, {of_zen4(on_haswell())});
   EXPECT_EQ(cell.verdict, Outcome::fresh);
-  const MetricVerdict& grown = metric(cell, "dispatches_per_token");
+  const Judgement& grown = metric(cell, "dispatches_per_token");
   EXPECT_EQ(grown.verdict, Outcome::fresh);
   EXPECT_EQ(grown.baseline, 65);
   EXPECT_EQ(grown.current, 66);

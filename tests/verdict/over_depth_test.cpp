@@ -139,7 +139,7 @@ TEST(OverDepth, TimesAreHeldToStoredLinesAndASlopeWithinTheNoiseDecidesNothing) 
   EXPECT_NE(metric(worse, k_zero).verdict, Outcome::fail) << metric(worse, k_zero).reason;
   profile::Profile noisy = Depths{}.fit();
   noisy.metrics.at(k_slope).samples[3] = -1e-7;
-  const MetricVerdict made = metric(judge(noisy, {base}), k_slope);
+  const Judgement made = metric(judge(noisy, {base}), k_slope);
   EXPECT_EQ(made.verdict, Outcome::inconclusive);
   EXPECT_THAT(made.reason, HasSubstr("within the noise"));
 }
@@ -248,7 +248,7 @@ TEST(OverDepthBesideABase, IsShownWithItsChangeAndItsInterval) {
   const Rounds rounds{.slope = 1.2};
   const CellVerdict cell =
       judge_cell(fit, {baseline::choose(fit, {&known, 1}), rounds.fit(1)}, {}, {});
-  const MetricVerdict& made = metric(cell, k_slope);
+  const Judgement& made = metric(cell, k_slope);
   EXPECT_EQ(made.verdict, Outcome::fail) << made.reason;
   EXPECT_NEAR(*made.change, 0.2, 0.05);
   EXPECT_LT(*made.low, 0.2);

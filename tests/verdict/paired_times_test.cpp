@@ -51,11 +51,11 @@ struct Scene {
     const auto known = stored(reference());
     return judge_cell(profile, {baseline::choose(profile, {&known, 1}), runs}, {&limit, 1}, policy);
   }
-  [[nodiscard]] MetricVerdict verdict() const { return metric(cell(runs()), k_rate); }
+  [[nodiscard]] Judgement verdict() const { return metric(cell(runs()), k_rate); }
 };
 
 TEST(PairedTimes, PassWhereTheProgramDidNotChange) {
-  const MetricVerdict made = Scene{}.verdict();
+  const Judgement made = Scene{}.verdict();
   EXPECT_EQ(made.verdict, Outcome::pass) << made.reason;
   EXPECT_LT(*made.pairs, 12);
   EXPECT_EQ(made.ratios.size(), 60U);
@@ -65,7 +65,7 @@ TEST(PairedTimes, PassWhereTheProgramDidNotChange) {
 }
 
 TEST(PairedTimes, FailWhereItIsSurelySlowerThanTolerated) {
-  const MetricVerdict made = Scene{.factor = 0.9}.verdict();
+  const Judgement made = Scene{.factor = 0.9}.verdict();
   EXPECT_EQ(made.verdict, Outcome::fail) << made.reason;
   EXPECT_NEAR(*made.change, -0.1, 0.01);
   EXPECT_THAT(made.reason, HasSubstr("dropped by more than 2.5 %, sure after"));
@@ -80,7 +80,7 @@ TEST(PairedTimes, ImprovedMirrorsFailAndDoesNotBlock) {
 TEST(PairedTimes, InconclusiveTellsWhatItWouldTake) {
   Scene scene{.factor = 0.9, .noise = 0.02, .pairs = 12};
   scene.policy.timed_metrics = 200;
-  const MetricVerdict made = scene.verdict();
+  const Judgement made = scene.verdict();
   EXPECT_EQ(made.verdict, Outcome::inconclusive);
   ASSERT_TRUE(made.more_pairs);
   EXPECT_GT(*made.more_pairs, 0);
@@ -93,7 +93,7 @@ TEST(PairedTimes, InconclusiveTellsHowLongItWouldTake) {
   scene.policy.timed_metrics = 200;
   auto runs = scene.runs();
   runs.seconds = 26;  // of 12 pairs and the warm-ups, a pair too: 2 s each
-  const MetricVerdict made = metric(scene.cell(runs), k_rate);
+  const Judgement made = metric(scene.cell(runs), k_rate);
   ASSERT_TRUE(made.more_pairs && made.more_seconds);
   EXPECT_DOUBLE_EQ(*made.more_seconds, 2.0 * static_cast<double>(*made.more_pairs));
   EXPECT_THAT(made.reason, HasSubstr(fmt::format("({}) would settle it",
@@ -101,7 +101,7 @@ TEST(PairedTimes, InconclusiveTellsHowLongItWouldTake) {
 }
 
 TEST(PairedTimes, ACellThatTheBudgetNeverReachedIsNotDecided) {
-  const MetricVerdict made = Scene{.pairs = 0}.verdict();
+  const Judgement made = Scene{.pairs = 0}.verdict();
   EXPECT_EQ(made.verdict, Outcome::inconclusive);
   EXPECT_THAT(made.reason, HasSubstr("no pair was run"));
   EXPECT_FALSE(made.change);
@@ -113,7 +113,7 @@ TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
   const auto known = stored(reference());
   Base base{baseline::choose(reference(), {&known, 1}), scene.runs()};
   const CellVerdict cell = judge_cell(reference(), base, {&scene.limit, 1}, scene.policy);
-  const MetricVerdict made = metric(cell, k_rate);
+  const Judgement made = metric(cell, k_rate);
   EXPECT_EQ(made.verdict, Outcome::inconclusive);
   EXPECT_THAT(made.reason, HasSubstr("no pair was run"));
   EXPECT_EQ(cell.verdict, Outcome::inconclusive);
@@ -134,7 +134,7 @@ TEST(PairedTimes, ACellOfWarmUpsAloneHidesNoThroughput) {
 }
 
 TEST(PairedTimes, ANoisierCandidateIsShownAndNotJudged) {
-  const MetricVerdict made =
+  const Judgement made =
       Scene{.factor = 0.95, .noise = 0.3, .base_noise = 0.05, .pairs = 300}.verdict();
   EXPECT_EQ(made.verdict, Outcome::inconclusive);
   EXPECT_THAT(made.reason, HasSubstr("x as wide as the base's"));
@@ -156,7 +156,7 @@ TEST(PairedTimes, AProcessThatDidNotEndIsInfinitelySlowAndAGapInThePicture) {
   const Scene scene{.pairs = 30};
   auto runs = scene.runs();
   runs.metrics[0].pairs[3].candidate.reset();
-  const MetricVerdict made = metric(scene.cell(runs), k_rate);
+  const Judgement made = metric(scene.cell(runs), k_rate);
   EXPECT_FALSE(made.ratios[3]);
   EXPECT_EQ(made.verdict, Outcome::pass);
 }

@@ -67,9 +67,9 @@ TEST(ReferenceWorkload, TellsASlowMachineFromASlowProgram) {
     const CellVerdict cell =
         judge(profile_of(c.metric, around(c.now), Numbers(10, c.reference_now)),
               profile_of(c.metric, around(100), Numbers(10, 100)));
-    ASSERT_EQ(cell.metrics.size(), 1U);
-    EXPECT_EQ(cell.metrics[0].verdict, c.expected) << c.what << ": " << cell.metrics[0].reason;
-    EXPECT_NEAR(*cell.metrics[0].change, c.change, 0.01) << c.what;
+    ASSERT_EQ(cell.metrics().size(), 1U);
+    EXPECT_EQ(cell.metrics()[0].verdict, c.expected) << c.what << ": " << cell.metrics()[0].reason;
+    EXPECT_NEAR(*cell.metrics()[0].change, c.change, 0.01) << c.what;
   }
 }
 
@@ -79,8 +79,8 @@ TEST(ReferenceWorkload, IsTakenRoundByRound) {
   for (int i = 0; i < 10; ++i) drifting.push_back(100 - 6 * i);
   const CellVerdict cell =
       judge(profile_of(k_rate, drifting, drifting), profile_of(k_rate, around(100), around(100)));
-  EXPECT_EQ(cell.metrics[0].verdict, Outcome::pass) << cell.metrics[0].reason;
-  EXPECT_LT(*cell.metrics[0].high - *cell.metrics[0].low, 0.25);
+  EXPECT_EQ(cell.metrics()[0].verdict, Outcome::pass) << cell.metrics()[0].reason;
+  EXPECT_LT(*cell.metrics()[0].high - *cell.metrics()[0].low, 0.25);
 }
 
 TEST(ReferenceWorkload, IsNotUsedWhereItDidNotRunBesideBoth) {
@@ -94,14 +94,14 @@ TEST(ReferenceWorkload, IsNotUsedWhereItDidNotRunBesideBoth) {
   for (const profile::Profile& then :
        {profile_of(k_rate, around(100), std::nullopt), other, built, changed}) {
     const CellVerdict cell = judge(slow, then);
-    EXPECT_EQ(cell.metrics[0].verdict, Outcome::fail);
+    EXPECT_EQ(cell.metrics()[0].verdict, Outcome::fail);
     ASSERT_EQ(cell.notes.size(), 2U);
     EXPECT_THAT(cell.notes[0], HasSubstr("as it is did not run beside the stored samples"));
   }
   // A round in which one of the two did not report: no sample knows its partner.
   const CellVerdict cell = judge(profile_of(k_rate, Numbers(9, 60), Numbers(10, 60)),
                                  profile_of(k_rate, around(100), Numbers(10, 100)));
-  EXPECT_EQ(cell.metrics[0].verdict, Outcome::fail);
+  EXPECT_EQ(cell.metrics()[0].verdict, Outcome::fail);
 }
 
 TEST(ReferenceWorkload, IsShownAndNeverJudged) {
@@ -109,7 +109,7 @@ TEST(ReferenceWorkload, IsShownAndNeverJudged) {
   profile::Profile then = profile_of(k_rate, around(100), Numbers(10, 100));
   now.reference->cell = then.reference->cell = k_cell.str();
   const CellVerdict cell = judge(now, then);
-  EXPECT_EQ(cell.metrics[0].verdict, Outcome::info);
+  EXPECT_EQ(cell.metrics()[0].verdict, Outcome::info);
   EXPECT_NE(cell.verdict, Outcome::fail);
 }
 

@@ -43,10 +43,10 @@ profile::Profile uncounted(const std::string& why) {
 
 std::vector<std::string> failed(const CellVerdict& cell) {
   std::vector<std::string> names;
-  for (const MetricVerdict& one : cell.metrics) {
+  for (const Judgement& one : cell.metrics()) {
     if (one.verdict == Outcome::fail) names.push_back(one.metric.name);
   }
-  if (cell.kernels_verdict == Outcome::fail) names.emplace_back("kernels");
+  if (cell.of("kernels").verdict == Outcome::fail) names.emplace_back("kernels");
   return names;
 }
 
@@ -91,8 +91,8 @@ TEST(Removed, WhatADetachedProbeCountedIsMissed) {
   EXPECT_THAT(now.kernels->counts, IsEmpty());
   // Another baseline is another change.
   std::vector<CellVerdict> other{cell};
-  other[0].metrics[0].baseline_text = "99";
-  other[0].metrics[0].baseline = 99;
+  other[0].judgements[0].baseline_text = "99";
+  other[0].judgements[0].baseline = 99;
   EXPECT_EQ(apply_allowances(all, {12, "", "2026-12-01"}, other).size(), 1U);
 }
 

@@ -17,7 +17,7 @@ Profile timed(double rate) {
   return add_time(profile, k_rate, around(rate));
 }
 
-MetricVerdict judged(double rate, const LimitEntry& limit) {
+Judgement judged(double rate, const LimitEntry& limit) {
   return metric(judge(timed(rate), {stored(timed(100))}, {limit}), k_rate);
 }
 
@@ -38,7 +38,7 @@ TEST(Times, FailOnlyWhenTheWholeIntervalIsBeyondTheLimit) {
         Case{95, 0.10, Outcome::inconclusive}, Case{80, 0.10, Outcome::fail},
         Case{84, 0.10, Outcome::inconclusive}, Case{70, 0.20, Outcome::fail},
         Case{120, 0.05, Outcome::pass}}) {
-    const MetricVerdict verdict = judged(rate, may_drop(limit));
+    const Judgement verdict = judged(rate, may_drop(limit));
     EXPECT_EQ(verdict.verdict, want) << rate << " under " << limit << ": " << verdict.reason;
     EXPECT_NEAR(*verdict.change, rate / 100 - 1, 1e-9);
     EXPECT_EQ(verdict.samples, 10);
@@ -61,7 +61,7 @@ TEST(Times, FailBeyondTheLimitByLittleWhereManyRunsAreStored) {
   const auto judged_by_all = [&](double rate, double drop) {
     return metric(judge(timed(rate), {known}, {may_drop(drop)}), k_rate);
   };
-  const MetricVerdict slower = judged_by_all(93.6, 0.05);
+  const Judgement slower = judged_by_all(93.6, 0.05);
   EXPECT_EQ(slower.verdict, Outcome::fail) << slower.reason;
   EXPECT_EQ(slower.baseline_sessions, 20);
   EXPECT_EQ(judged_by_all(99, 0.05).verdict, Outcome::pass);
@@ -121,7 +121,7 @@ TEST(Times, WithoutALimitAreOnlyTold) {
   Profile before = timed(100), after = timed(100);
   add_time(before, "peak_rss_bytes", around(1e9));
   add_time(after, "peak_rss_bytes", around(2e9));
-  const MetricVerdict memory = metric(judge(after, {stored(before)}), "peak_rss_bytes");
+  const Judgement memory = metric(judge(after, {stored(before)}), "peak_rss_bytes");
   EXPECT_EQ(memory.verdict, Outcome::info);
   EXPECT_NEAR(*memory.change, 1, 1e-9);
 }
@@ -162,7 +162,7 @@ TEST(Times, SayWhatTheyWouldBeInReportMode) {
   LimitEntry limit = may_drop(0.10);
   limit.mode = Mode::report;
   limit.reason = "shared runner";
-  const MetricVerdict verdict = judged(70, limit);
+  const Judgement verdict = judged(70, limit);
   EXPECT_EQ(verdict.verdict, Outcome::info);
   EXPECT_THAT(verdict.reason,
               HasSubstr("reported, not gated: shared runner (would be fail: -30.0 %"));

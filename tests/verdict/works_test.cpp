@@ -20,7 +20,7 @@ LimitEntry kernels_free() {
 
 std::vector<std::string> works_of(const CellVerdict& cell) {
   std::vector<std::string> names;
-  for (const MetricVerdict& one : cell.metrics) {
+  for (const Judgement& one : cell.metrics()) {
     if (unit::names_work(one.metric.name)) names.push_back(one.metric.name);
   }
   return names;
@@ -105,7 +105,7 @@ TEST(SingleKernels, ThatAreNewFailWhereTheyMayNotChange) {
   limit.exact = true;
   const CellVerdict cell = test::judge(now, {test::stored(base)}, {kernels_free(), limit});
   EXPECT_EQ(cell.verdict, Outcome::fail);
-  const MetricVerdict& fresh = test::metric(cell, "kernel_calls:rms_norm");
+  const Judgement& fresh = test::metric(cell, "kernel_calls:rms_norm");
   EXPECT_EQ(fresh.verdict, Outcome::fail);
   EXPECT_EQ(fresh.baseline, 0) << "a kernel that a baseline with kernels lacks ran no time";
   EXPECT_EQ(fresh.reason, "0 to 6 (+6), must not change");
@@ -279,7 +279,7 @@ TEST(CommandBuffers, MayNotChangeByLabelUnlessALimitSaysSo) {
   for (const auto& one : cases) {
     const CellVerdict cell =
         test::judge(with(one.now, one.dispatches), {test::stored(with(one.before))}, one.limits);
-    const MetricVerdict& found = test::metric(cell, std::string("buffers:") + one.label);
+    const Judgement& found = test::metric(cell, std::string("buffers:") + one.label);
     EXPECT_EQ(found.verdict, one.want) << one.what << ": " << found.reason;
     EXPECT_THAT(found.reason, testing::StartsWith(one.reason)) << one.what;
   }

@@ -52,7 +52,7 @@ function cellPart(cell) {
   return h('section', {class: 'cell'},
     h('h3', {}, verdictBadge(cell.verdict), ' ', cellLink(cell.id, cell.cell)),
     cell.reason ? h('p', {class: 'lines'}, cell.reason) : null,
-    cell.metrics.length ? pagedTable({caption: `Metrics of ${cell.cell}`, rows: cell.metrics, columns: [
+    cell.judgements.length ? pagedTable({caption: `Metrics of ${cell.cell}`, rows: cell.judgements, columns: [
       {title: 'metric', cell: (one) => one.metric.label},
       {title: 'verdict', cell: (one) => verdictBadge(one.verdict)},
       {title: 'base', class: 'number', cell: (one) => show(one.metric, one.baseline, one.baseline_text)},
@@ -60,15 +60,14 @@ function cellPart(cell) {
       {title: 'change', class: 'number', cell: (one) => (one.baseline === null || one.current === null ? '–' : betweenText(one.metric, one.baseline, one.current))},
       {title: 'why', cell: (one) => one.reason},
     ]}).box : null,
-    changed('Kernels', cell.kernels, cell.kernels_reason),
-    changed('Ops that moved', cell.ops, cell.placement_reason),
-    changed('Functions', cell.functions, ''),
+    cell.judgements.map((one) => changed(one.metric.name === 'placement' ? 'Ops that moved' : 'Kernels', one.changed)),
+    changed('Functions', cell.functions),
     cell.fine ? h('p', {class: 'soft'}, `${cell.fine} other metrics within limits.`) : null);
 }
 
-function changed(title, list, reason) {
+function changed(title, list) {
   if (!list.length) return null;
-  return [h('h4', {}, title), reason ? h('p', {class: 'soft'}, reason) : null,
+  return [h('h4', {}, title),
     pagedTable({caption: title, rows: list, size: 40, columns: [
       {title: 'name', cell: ([name]) => h('code', {}, name)},
       {title: 'base', class: 'number', cell: (one) => one[1] ?? '–'},
