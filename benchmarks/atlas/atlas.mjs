@@ -109,14 +109,16 @@ const verdicts = (weir, runs) => {
     const ended = spawnSync(weir, ['gate', '-c', config, '--from', join(runs, version), '--baselines', folder, '--quiet', '--json', '-'],
       { encoding: 'utf8', maxBuffer: 1 << 30 });
     rmSync(folder, { recursive: true });
-    for (const { cell, verdict, base, metrics, kernels, placement, kernel_code } of JSON.parse(ended.stdout).cells) {
+    for (const { cell, verdict, base, judgements } of JSON.parse(ended.stdout).cells) {
       if (!base) continue;   // the release before could not run it
-      const failed = metrics.filter((one) => one.verdict === 'fail').map(({ metric, baseline, current }) => [metric, baseline, current]);
-      const more = [kernels, placement].map((one, at) => one.verdict === 'fail' && ['kernels', 'placement'][at]).filter(Boolean);
-      const other = metrics.filter((one) => one.verdict === 'improved').map(({ metric, baseline, current }) => [metric, baseline, current]);
+      const of = (subject) => judgements.find((one) => one.subject === subject);
+      const metrics = (outcome) => judgements.filter((one) => one.kind && one.verdict === outcome).map((one) => [one.subject, one.baseline, one.current]);
+      const failed = metrics('fail'), other = metrics('improved');
+      const more = ['kernels', 'placement'].filter((subject) => of(subject)?.verdict === 'fail');
+      const code = of('kernel_code')?.code;
       rows.push({ version, before: order[i], cell, verdict, ...(failed.length && { failed }), ...(more.length && { more }), ...(other.length && { improved: other }),
-        ...(kernels.reason.startsWith('the same code') && { renamed: true }),
-        ...(kernel_code && { code: kernel_code.changed.filter((one) => one.other_code).length }) });
+        ...(of('kernels')?.reason.startsWith('the same code') && { renamed: true }),
+        ...(code && { code: code.filter((one) => one.other_code).length }) });
     }
   }
   store('verdicts.jsonl.zst', rows);

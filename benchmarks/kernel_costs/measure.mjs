@@ -82,10 +82,10 @@ function unchanged(rounds) {
     let costs = 0;
     try {
       for (const cell of JSON.parse(gate.stdout).cells) {
-        if (cell.kernel_code?.verdict !== 'pass') told.push(`${cell.cell}: ${cell.kernel_code?.reason ?? 'no code of kernels'}`);
+        if (!cell.judgements.some((one) => one.subject === 'kernel_code')) told.push(`${cell.cell}: no code of kernels`);
         told.push(...cell.warnings, ...cell.notes);
-        for (const one of cell.metrics) {
-          const name = one.metric.name ?? one.metric;
+        for (const one of cell.judgements) {
+          const name = one.subject;
           if (name.includes(':') || name.startsWith('estimated_cycles')) ++costs;
           if (!['pass', 'info'].includes(one.verdict)) told.push(`${cell.cell}: ${name} ${one.verdict}: ${one.reason}`);
         }

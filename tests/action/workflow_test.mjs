@@ -160,7 +160,7 @@ test('the job that posts judges the records by the base\'s rules, whatever the a
   const forged = Buffer.from(JSON.stringify({...pass, verdict: 'pass'}));
   const fail = posted(slower, {path: [artifact_of(red, {'verdict.json': forged, 'run/verdict.json': forged, 'weir.yaml': Buffer.from('limits: []')})]});
   assert.equal(fail.verdict, 'fail');
-  assert.equal(fail.cells[0].metrics.find(({metric}) => metric === 'syncs_per_token').current, 6);
+  assert.equal(fail.cells[0].judgements.find(({subject}) => subject === 'syncs_per_token').current, 6);
 });
 
 test('a fork is measured by one workflow and judged by the other', {skip: refused && 'this weir judges no run by other rules'}, () => {

@@ -188,8 +188,9 @@ class EditedKernels : public testing::Test {
     const Json verdict = json_of(ended);
     for (const Json& cell : verdict["cells"]) {
       std::size_t compiled = 0;
-      for (const Json& metric : cell["metrics"]) {
-        const auto name = metric["metric"].get<std::string>();
+      for (const Json& metric : cell["judgements"]) {
+        const auto name = metric["subject"].get<std::string>();
+        if (name == "kernels" || name == "kernel_code") continue;  // below
         const std::size_t at = name.find(':');
         const bool sum = name.starts_with("estimated_cycles_");
         if (sum || at != std::string::npos) {
@@ -205,8 +206,11 @@ class EditedKernels : public testing::Test {
         EXPECT_THAT(metric["verdict"], testing::AnyOf("pass", "info")) << cell["cell"] << metric;
       }
       EXPECT_EQ(compiled > 20, !mesa_.empty()) << cell["cell"];
-      if (!cell.contains("kernel_code")) continue;
-      for (const Json& one : cell["kernel_code"]["changed"]) {
+      Json code = Json::array();
+      for (const Json& judged : cell["judgements"]) {
+        if (judged.contains("code")) code = judged["code"];
+      }
+      for (const Json& one : code) {
         EXPECT_FALSE(one.contains("groups_now")) << one;
         said.kernels[one["kernel"].get<std::string>()] =
             one.value("differences", std::vector<std::string>{});

@@ -46,8 +46,8 @@ class EditedMemory : public testing::Test {
     SCOPED_TRACE(change.what);
     const Json cell = gated(change.env, 1);
     std::set<std::string> failed;
-    for (const Json& metric : cell["metrics"]) {
-      const auto name = metric["metric"].get<std::string>();
+    for (const Json& metric : cell["judgements"]) {
+      const auto name = metric["subject"].get<std::string>();
       if (metric["verdict"] == "fail") failed.insert(name);
       // Nothing that a gate knew of before tells it.
       for (const char* known : {"dispatches", "barriers", "syncs", "submits", "copies"}) {

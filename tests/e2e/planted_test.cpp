@@ -139,10 +139,10 @@ const std::vector<Case>& cases() {
 
 std::map<std::string, int> failed_counts(const Json& cell) {
   std::map<std::string, int> found;
-  for (const Json& metric : cell.value("metrics", Json::array())) {
-    const std::string name = metric.value("metric", "");
-    if (metric.value("verdict", "") != "fail" || !name.ends_with("_per_token")) continue;
-    found[name] = metric.value("current", 0) - metric.value("baseline", 0);
+  for (const Json& one : cell.value("judgements", Json::array())) {
+    const std::string name = one.value("subject", "");
+    if (one.value("verdict", "") != "fail" || !name.ends_with("_per_token")) continue;
+    found[name] = one.value("current", 0) - one.value("baseline", 0);
   }
   return found;
 }
@@ -208,9 +208,10 @@ TEST_F(Planted, AreGoneWhenTheyAreTakenOut) {
 TEST_F(Planted, OpOnTheCpuIsAlsoRefusedByItsPlacement) {
   const Json cell = cell_of(json_of(gated("op-on-cpu", "marked/tiny/vulkan/decode")),
                             "marked/tiny/vulkan/decode");
-  EXPECT_EQ(cell["placement"].value("verdict", ""), "fail") << cell["placement"].dump(1);
-  EXPECT_THAT(cell["placement"].dump(), HasSubstr("SWIGLU"));
-  EXPECT_EQ(cell["placement"]["not_allowed"], Json::array({"SWIGLU"}));
+  EXPECT_EQ(metric_of(cell, "placement").value("verdict", ""), "fail")
+      << metric_of(cell, "placement").dump(1);
+  EXPECT_THAT(metric_of(cell, "placement").dump(), HasSubstr("SWIGLU"));
+  EXPECT_EQ(cell["not_allowed"], Json::array({"SWIGLU"}));
 }
 
 TEST_F(Planted, ThatTheCellCanNotHaveAreToldAsAnErrorOfTheEngine) {

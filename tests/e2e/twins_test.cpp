@@ -89,9 +89,9 @@ TEST_F(Twins, AreGatedExactlyAndFailWhereOnlyTheirPathChanges) {
   const std::size_t count = shipped_twins().size() * 2 * 2;
   EXPECT_EQ(green["cells"].size(), count);
   for (const Json& cell : green["cells"]) {
-    EXPECT_EQ(cell["placement"]["verdict"], "pass") << cell["cell"];
-    for (const Json& metric : cell["metrics"]) {  // no times, though they were asked for
-      EXPECT_EQ(metric["metric"].get<std::string>().find("per_second"), std::string::npos);
+    EXPECT_EQ(metric_of(cell, "placement")["verdict"], "pass") << cell["cell"];
+    for (const Json& metric : cell["judgements"]) {  // no times, though they were asked for
+      EXPECT_EQ(metric["subject"].get<std::string>().find("per_second"), std::string::npos);
     }
   }
 
@@ -171,10 +171,10 @@ TEST_F(Twins, TellOtherCodeBehindTheSameKernels) {
   EXPECT_EQ(red.exit_code, 1) << red.err;
   const Json verdict = json_of(red);
   EXPECT_EQ(cell_of(verdict, "llama.cpp/tiny-llama/amd/decode")["verdict"], "pass");
-  const Json code = cell_of(verdict, "llama.cpp/tiny-llama/amd/prefill")["kernel_code"];
+  const Json code = metric_of(cell_of(verdict, "llama.cpp/tiny-llama/amd/prefill"), "kernel_code");
   EXPECT_EQ(code["reason"],
             "2 kernels have other code: matmul_f16_aligned_1, matmul_f16_f32_f16acc_aligned_1");
-  EXPECT_EQ(code["changed"][1]["calls"], 29);
+  EXPECT_EQ(code["code"][1]["calls"], 29);
 }
 
 TEST_F(Twins, StandSideBySideInAMatrixOfDevices) {

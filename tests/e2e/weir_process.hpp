@@ -165,11 +165,15 @@ inline Json cell_of(const Json& verdict, const std::string& name) {
   return Json::object();
 }
 
+// In a verdict's cell the judgement of a metric, "kernels", "kernel_code" or "placement"; in a
+// profile the metric.
 inline Json metric_of(const Json& cell, const std::string& name) {
-  for (const Json& metric : cell.value("metrics", Json::array())) {
-    if (metric.value("metric", "") == name) return metric;
+  for (const auto& [list, key] : {std::pair{"judgements", "subject"}, {"metrics", "metric"}}) {
+    for (const Json& one : cell.value(list, Json::array())) {
+      if (one.value(key, "") == name) return one;
+    }
   }
-  ADD_FAILURE() << "no metric " << name << " in " << cell.value("cell", "?");
+  ADD_FAILURE() << "no " << name << " in " << cell.value("cell", "?");
   return Json::object();
 }
 

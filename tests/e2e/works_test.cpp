@@ -13,8 +13,8 @@ const std::string k_root = WEIR_SOURCE_DIR;
 
 Json metric_named(const Json& verdict, const std::string& name) {
   for (const Json& cell : verdict["cells"]) {
-    for (const Json& metric : cell["metrics"]) {
-      if (metric["metric"] == name) return metric;
+    for (const Json& metric : cell["judgements"]) {
+      if (metric["subject"] == name) return metric;
     }
   }
   return Json::object();

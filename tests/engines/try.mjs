@@ -75,8 +75,8 @@ for (const name of names) {
       const first = cell.findings?.[0];
       if (first?.kind !== engine.change.want) problems.push(`${cell.cell}: wanted ${engine.change.want}, got ${first?.kind}: ${first?.text ?? cell.verdict}`);
     }
-    const per_token = same.verdict?.cells[0]?.metrics.filter(one => /^(dispatches|barriers|syncs)_per_(token|prefill)$/.test(one.metric))
-      .map(one => `${one.metric.replace(/_per.*/, "")} ${one.current}`).join(", ");
+    const per_token = same.verdict?.cells[0]?.judgements.filter(one => /^(dispatches|barriers|syncs)_per_(token|prefill)$/.test(one.subject))
+      .map(one => `${one.subject.replace(/_per.*/, "")} ${one.current}`).join(", ");
     console.log(`${problems.length === 0 ? "ok " : "BAD"} ${name}: ${cells.length} cells, ${exact.size} counts exact, ${others.size} vary; ` +
       `a token of the first: ${per_token}; changed: ${cells[0]?.findings?.[0]?.text.split("\n")[0] ?? "nothing"} (${((Date.now() - from) / 1000).toFixed(0)} s)`);
   } catch (error) {

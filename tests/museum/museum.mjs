@@ -46,8 +46,7 @@ const judge = (weir, runs, ...names) => {
       const same = gate(piece.good), other = gate(piece.bad);
       if (same.verdict !== 'pass') problems.push(`${piece.good} on itself: ${same.verdict}, ${same.reason}`);
       if (other.verdict !== 'fail') problems.push(`${piece.bad}: ${other.verdict}, where fail was expected`);
-      const failed = other.metrics.filter(({ verdict }) => verdict === 'fail').map(({ metric }) => metric);
-      if (other.placement.verdict === 'fail') failed.push('placement');
+      const failed = other.judgements.filter(({ verdict }) => verdict === 'fail').map(({ subject }) => subject);
       if (!failed.includes(piece.metric)) problems.push(`${piece.metric} is not among what failed: ${failed.join(', ') || 'nothing'}`);
       const first = other.findings?.[0];
       if (first?.kind !== piece.cause) problems.push(`first cause ${first?.kind}, where ${piece.cause} was expected`);
