@@ -100,9 +100,8 @@ Moves helpers_of(const Moves& joined_kernels, Moves candidates) {
   const bool attention = std::ranges::any_of(joined_kernels, [](const Move* one) {
     return large_work(one->parsed) && !is_product(one->parsed);
   });
-  std::erase_if(candidates, [&](const Move* one) {
-    return !attention || one->parsed.words.empty() || one->parsed.words.front() != "fa";
-  });
+  std::erase_if(candidates,
+                [&](const Move* one) { return !attention || !finishes_attention(one->parsed); });
   return candidates;
 }
 

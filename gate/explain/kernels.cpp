@@ -9,7 +9,7 @@ namespace {
 // the other, or nearly.
 bool copies_instead(const Board& board, const Move* move) {
   const double copies = board.found.count("copies").value(), kernels = move->delta().value();
-  return profile::role_of(move->name).work == "CPY" && copies * kernels < 0 &&
+  return is_copy(move->parsed) && copies * kernels < 0 &&
          2 * std::fabs(copies) >= std::fabs(kernels);
 }
 
@@ -39,7 +39,7 @@ void add_works(Board& board, Moves moves, bool added) {
   const std::vector<std::string> recoded = recoded_beside(board, moves, added);
   // A copy that no op asked for is one that another kernel needs.
   const bool fusion = (same_graph || !recoded.empty()) && is_small(moves.front()) &&
-                      profile::role_of(moves.front()->name).work != "CPY";
+                      !is_copy(moves.front()->parsed);
   Finding finding = board.about(fusion  ? (added ? kind::fusion_lost : kind::fusion_gained)
                                 : added ? kind::op_added
                                         : kind::op_removed,

@@ -43,8 +43,7 @@ Moves replaced(const Board& board, bool one_by_one) {
 
 // Known to tell of the same work.
 bool same_works(const Move* a, const Move* b) {
-  const auto works = profile::role_of(a->name).works;
-  return !works.empty() && works == profile::role_of(b->name).works;
+  return !a->parsed.works.empty() && a->parsed.works == b->parsed.works;
 }
 
 // Names that begin alike, or that are known to tell of the same work.

@@ -1,6 +1,7 @@
 // What the names of kernels and ops tell: "rms_norm_mul_f32" does what rms_norm and mul do, on f32.
 //
 // Engines spell types, tile sizes and tricks behind what a kernel computes; these are its variant.
+// One vocabulary (kernel_name.cpp) says which work a word means and how large that is.
 // Names come from strangers and may be anything. Pure.
 #pragma once
 
@@ -13,8 +14,14 @@ namespace weir::profile {
 struct KernelName {
   std::vector<std::string> words;  // what it computes, lower case: {"rms", "norm", "mul"}
   std::string variant;             // the rest: "f32"
+  // ggml's op of each known work: {"RMS_NORM", "MUL"}; empty: none is known.
+  std::vector<std::string> works{};
+  std::string part{};  // what of it, or how: "ffn", "vec"; all words where no work is known
+  enum class Size { unknown, small, large };
+  Size size = Size::unknown;
 
   [[nodiscard]] std::string base() const;  // "rms_norm_mul"
+  [[nodiscard]] std::string work() const;  // "RMS_NORM_MUL"; its base where no work is known
 };
 [[nodiscard]] KernelName kernel_name(std::string_view name);
 
@@ -27,8 +34,8 @@ struct KernelName {
 
 // The names of at least two of `parts` follow one another within the joined one; answers which, in
 // that order.
-// Nothing where the name tells no such thing. Some kernels whose names do not tell are known:
-// flash attention is products and a softmax.
+// Nothing where the name tells no such thing. Of some works the vocabulary knows the parts: flash
+// attention is matrix multiplications and a softmax.
 [[nodiscard]] std::vector<std::size_t> parts_of(const KernelName& joined,
                                                 const std::vector<KernelName>& parts);
 
@@ -36,6 +43,16 @@ struct KernelName {
 
 // A product, or attention: what a model's time goes to, and never a part of a small kernel.
 [[nodiscard]] bool large_work(const KernelName& name);
+
+// Element by element or smaller: what engines like to fuse into what stands beside it.
+[[nodiscard]] bool small_work(const KernelName& name);
+
+// It copies or converts, and nothing else.
+[[nodiscard]] bool is_copy(const KernelName& name);
+
+// A kernel beside flash attention, which sums up what that computed in pieces: llama.cpp's
+// "fa_split_k_reduce".
+[[nodiscard]] bool finishes_attention(const KernelName& name);
 
 // The name that releases of an engine agree on: llama.cpp's tiles of products were letters once
 // ("matmul_f16_aligned_m") and are numbers now ("matmul_f16_aligned_1").
@@ -47,13 +64,11 @@ struct KernelName {
 // do switches that are on.
 [[nodiscard]] std::string untuned_name(std::string_view name);
 
-// Element by element or smaller: what engines like to fuse into what stands beside it.
-[[nodiscard]] bool small_work(const KernelName& name);
-
+// What one name, or several that were timed together, are there for.
 struct Role {
-  std::string work;     // "MUL_MAT", "RMS_NORM_MUL"; "" of an empty name alone
-  std::string part;     // what of it, or how: "ffn", "vec"; "" where the name adds nothing
-  std::string variant;  // as in KernelName: "q4_0_f32_f32"
+  std::string work;                  // "MUL_MAT", "RMS_NORM_MUL"; "" of an empty name alone
+  std::string part;                  // "ffn", "vec"; "" where the name adds nothing
+  std::string variant;               // as in KernelName: "q4_0_f32_f32"
   std::vector<std::string> works{};  // of `work` each: {"RMS_NORM", "MUL"}; empty: none is known
 
   friend bool operator==(const Role&, const Role&) = default;

@@ -5,8 +5,8 @@
 namespace weir::verdict {
 namespace {
 
+using profile::kernel_name;
 using profile::KernelName;
-using profile::Role;
 
 constexpr Rational k_none;
 
@@ -20,20 +20,13 @@ Rational delta_of(const Changed& one) {
 }
 
 // What a model's time goes to: never excused by what happened to small kernels.
-bool is_large(const std::string& op) { return op.starts_with("MUL_MAT") || op == "FLASH_ATTN_EXT"; }
-bool is_large(const std::string& kernel, const Role& role) {
-  const std::string name = text::lower(kernel);
-  return std::ranges::any_of(role.works, [](const std::string& op) { return is_large(op); }) ||
-         std::ranges::any_of(std::array{"gemm", "gemv", "attn"}, [&](std::string_view word) {
-           return name.find(word) != std::string::npos;
-         });
-}
+bool is_large(const std::string& op) { return large_work(kernel_name(op)); }
 
 // The changed kernels of one kind of work.
 struct Group {
   Rational came, went;
   std::vector<std::string> names;  // of those that came
-  Role role;
+  std::vector<std::string> works;  // of each of them; empty: not known
   bool large = false;
 
   [[nodiscard]] Rational swapped() const { return std::min(came, went); }
@@ -58,12 +51,11 @@ Numbers deltas_of(std::span<const Changed> kernels) {
 Work work_of(std::span<const Changed> kernels) {
   Work work;
   for (const auto& [full, delta] : deltas_of(kernels)) {
-    const KernelName name = profile::kernel_name(full);
-    Role role = profile::role_of(full);
-    for (const std::string& op : role.works) add(work.runs[op], delta);
-    Group& group = work.groups[role.work];
-    group.large = group.large || large_work(name) || is_large(full, role);
-    group.role = std::move(role);
+    const KernelName name = kernel_name(full);
+    for (const std::string& op : name.works) add(work.runs[op], delta);
+    Group& group = work.groups[name.work()];
+    group.large = group.large || large_work(name);
+    group.works = name.works;
     if (delta > k_none) {
       add(group.came, delta);
       group.names.push_back(full);
@@ -84,8 +76,8 @@ struct Graphs {
   Graphs(const Numbers* ops_before, const Numbers* ops_now)
       : known(ops_before != nullptr && ops_now != nullptr) {
     if (!known) return;
-    for (const auto& [op, count] : *ops_before) add(before[profile::role_of(op).work], count);
-    for (const auto& [op, count] : *ops_now) add(now[profile::role_of(op).work], count);
+    for (const auto& [op, count] : *ops_before) add(before[kernel_name(op).work()], count);
+    for (const auto& [op, count] : *ops_now) add(now[kernel_name(op).work()], count);
     for (const Changed& op : differences(before, now)) {
       const Rational delta = delta_of(op);
       add(is_large(op.name) ? large : small, delta < k_none ? minus(k_none, delta) : delta);
@@ -123,7 +115,7 @@ void add_left_alone(const Work& work, const Numbers& missing, KernelPaths& paths
   for (const auto& [op, count] : missing) {
     if (!is_large(op) || !(count > k_none)) continue;
     const bool taken = std::ranges::any_of(work.groups, [&work_done = op](const auto& item) {
-      return item.second.came > k_none && holds(item.second.role.works, work_done);
+      return item.second.came > k_none && holds(item.second.works, work_done);
     });
     if (!taken) paths.unexplained.push_back(op);
   }
@@ -141,30 +133,30 @@ KernelPaths paths_of(std::span<const Changed> kernels, const Numbers* before, co
   Rational excused = fused_of(missing, graphs, fell);
   add(excused, graphs.small);
   const auto by_name = [&](const std::string& name) {
-    return !parts_of(profile::kernel_name(name), work.gone).empty();
+    return !parts_of(kernel_name(name), work.gone).empty();
   };
   KernelPaths paths;
   // How many ops have to have been fused, or be others, that nothing is left to be explained.
   Rational swaps, newcomers;
-  std::vector<const Group*> small, unknown;
+  std::vector<const Group*> unknown;
+  Numbers small;
   for (const auto& [name, group] : work.groups) {
     const Rational swapped = group.swapped();
     if (swapped > k_none && group.large) {
       paths.replaced[name] = swapped;
     } else if (swapped > k_none) {
-      small.push_back(&group);
+      small[name] = swapped;
       add(swaps, swapped);
     }
     if (!fell || !(group.came > group.went)) continue;
-    if (group.role.works.empty() && !group.large) {
+    if (group.works.empty() && !group.large) {
       if (std::ranges::all_of(group.names, by_name)) continue;
       unknown.push_back(&group);
       // A fusion takes at least two ops: one is a kernel for another.
       const Rational more = minus(group.came, group.went);
       add(newcomers, more);
       add(newcomers, more);
-    } else if (group.role.works.empty() ||
-               std::ranges::any_of(group.role.works, [&](const std::string& op) {
+    } else if (group.works.empty() || std::ranges::any_of(group.works, [&](const std::string& op) {
                  return missing.at(op) < k_none;
                })) {
       if (!graphs.known && std::ranges::all_of(group.names, by_name)) continue;
@@ -172,9 +164,7 @@ KernelPaths paths_of(std::span<const Changed> kernels, const Numbers* before, co
     }
   }
   if (fell && graphs.known && unknown.empty()) add_left_alone(work, missing, paths);
-  if (swaps > excused) {
-    for (const Group* group : small) paths.replaced[group->role.work] = group->swapped();
-  }
+  if (swaps > excused) paths.replaced.merge(small);
   // Attention that is new in the graph brings helpers of its own.
   add(excused, graphs.large);
   add(newcomers, swaps);

@@ -70,6 +70,48 @@ TEST(KernelName, TellsItsParts) {
       (Indices{0, 2, 3}));
   EXPECT_EQ(parts("Gemm", {"MatMul", "Add"}), (Indices{0, 1}));
   EXPECT_EQ(parts("gemm", {"matmul"}), Indices{}) << "another kernel for the same";
+  EXPECT_EQ(parts("XgemmDirectTN", {"Xgemm", "XgemmStridedBatched"}), Indices{}) << "also others";
+  EXPECT_EQ(parts("flash_attn_tile", {"convert_unary<__half, float>", "cublasGemmEx", "soft_max"}),
+            (Indices{0, 1, 2}))
+      << "a conversion is a copy";
+}
+
+TEST(KernelName, SaysWhetherItsWorkIsLargeOrSmall) {
+  using Size = KernelName::Size;
+  struct Case {
+    const char* name;
+    Size size;
+    bool product = false;
+  };
+  // As llama.cpp, CLBlast, TensorFlow.js, cuBLAS and CUTLASS call them.
+  const Case cases[] = {
+      {"mul_mat_vec_q4_k_f32_f32", Size::large, true},
+      {"MUL_MAT_ID", Size::large, true},
+      {"MatMulPackedProgram", Size::large, true},
+      {"XgemmDirectTN", Size::large, true},
+      {"cublasSgemm_v2", Size::large, true},
+      {"void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16>(Params)", Size::large},
+      {"flash_attn_ext_f16<64, 64, 16, 2>", Size::large},
+      {"sdpa", Size::large},
+      {"rms_norm_mul_f32", Size::small},
+      {"geglu_f32_rte", Size::small},
+      {"BinaryOpProgram", Size::small},
+      {"rms_norm_mul_rope_set_rows_f32", Size::unknown},  // too long a name to be a part
+      {"CopyPadMatrix", Size::small},                     // of a matrix, and no product
+      {"TransposeMatrix", Size::unknown},
+      {"quantize_q8_1", Size::unknown},
+      {"fa_split_k_reduce", Size::unknown},
+      {"", Size::unknown},
+  };
+  for (const Case& one : cases) {
+    const KernelName name = kernel_name(one.name);
+    EXPECT_EQ(name.size, one.size) << one.name;
+    EXPECT_EQ(is_product(name), one.product) << one.name;
+  }
+  EXPECT_TRUE(is_copy(kernel_name("contig_cpy_f32_f16")));
+  EXPECT_FALSE(is_copy(kernel_name("cpy_mul_f32"))) << "and multiplies";
+  EXPECT_TRUE(finishes_attention(kernel_name("fa_split_k_reduce")));
+  EXPECT_FALSE(finishes_attention(kernel_name("split_k_reduce"))) << "of a product";
 }
 
 TEST(KernelName, WithoutItsTuningIsTheSameForOtherSizesAndSwitchesThatAreOff) {
