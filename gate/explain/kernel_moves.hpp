@@ -50,8 +50,6 @@ void name_ops(const Moves& moves, Finding& finding);
 void add_replaced(Board& board, bool one_by_one);
 // Kernels of one kind of work whose changes add up to nothing: none came, none went.
 [[nodiscard]] std::vector<Moves> swapped(const Open& open);
-// One kernel for another as often.
-[[nodiscard]] std::vector<Moves> exchanged(const Open& open);
 // Those for which `is` holds, no longer among the others.
 [[nodiscard]] std::vector<Moves> take_out(std::vector<Moves>& groups, bool (*is)(const Moves&));
 // By their names only the sizes of the work's pieces differ.

@@ -152,7 +152,7 @@ void find_kernels(Board& board) {
   std::ranges::move(switched, std::back_inserter(small));
   std::erase_if(small, [&](const Moves& group) { return !board.free(*group.front()); });
   add_variants(board, std::move(small), dispatches == k_none ? 1 : 2);
-  add_variants(board, exchanged(Open(board)));
+  add_exchanged_kinds(board);
   for (const bool lost : {lost_first, !lost_first}) add_merged(board, lost);
   add_replaced(board, true);
   const Open rest(board);

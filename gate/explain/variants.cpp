@@ -62,6 +62,9 @@ std::vector<Moves> exchanged_kinds(Open open) {
     bool small = false;
     std::vector<std::size_t> fits{};
   };
+  // Whatever they are called: nothing else changed, and one is gone where the other is new.
+  const bool only = open.up.size() == 1 && open.down.size() == 1 &&
+                    open.up.front()->before == k_none && open.down.front()->after == k_none;
   open.leave_out(is_nameless);
   std::vector<Kind> kinds;
   for (auto& [words, moves] : by_work(joined(open.up, open.down))) {
@@ -82,7 +85,7 @@ std::vector<Moves> exchanged_kinds(Open open) {
       if (!as_often) continue;
       const Move *a = one.moves.front(), *b = other.moves.front();
       // Of small kernels a longer name is another, fused one.
-      if (!(small ? same_works(a, b) : alike(a, b))) continue;
+      if (!only && !(small ? same_works(a, b) : alike(a, b))) continue;
       one.fits.push_back(k);
       other.fits.push_back(i);
     }
@@ -133,24 +136,6 @@ std::vector<Moves> swapped(const Open& open) {
     }
   }
   return groups;
-}
-
-std::vector<Moves> exchanged(const Open& open) {
-  std::vector<Moves> pairs;
-  if (too_many_names(open)) return pairs;
-  // Whatever they are called: nothing else changed, and one is gone where the other is new.
-  const bool only = open.up.size() == 1 && open.down.size() == 1 &&
-                    open.up.front()->before == k_none && open.down.front()->after == k_none;
-  std::set<const Move*> seen;
-  for (const Move* down : open.down) {
-    for (const Move* up : open.up) {
-      if (seen.contains(up) || seen.contains(down)) continue;
-      if (sum_of({up, down}) != k_none || !(alike(down, up) || only)) continue;
-      seen.insert({up, down});
-      pairs.push_back({up, down});
-    }
-  }
-  return pairs;
 }
 
 std::vector<Moves> take_out(std::vector<Moves>& groups, bool (*is)(const Moves&)) {

@@ -63,6 +63,9 @@ TEST(Kernels, WithoutNamesThatRunElsewhereAsBeforeAreLessWork) {
                  {{dawn + "2", 4}, {dawn + "3", 4}, {dawn + "4", 4}, {dawn + "5", 4}}));
   ASSERT_FALSE(why.findings.empty());
   EXPECT_EQ(why.findings.front().kind, "op_removed") << why.findings.front().headline;
+  for (const Finding& finding : why.findings) {
+    EXPECT_NE(finding.kind, "variant_changed") << "no name tells which one the new one replaced";
+  }
 }
 
 // From a file: what cannot be subtracted is no change, and no kernel that came.
