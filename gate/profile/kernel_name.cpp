@@ -41,7 +41,7 @@ constexpr std::array k_vocabulary{
     Meaning{"MUL_MAT", Kind::large,
             " mul_mat mul_mv mul_mm mat mv matmul gemv mm addmm qmv qmm dmmv "},
     Meaning{"MUL_MAT", Kind::large, " gemm ", " MUL_MAT ADD ", 2},
-    Meaning{"FLASH_ATTN_EXT", Kind::large, " flash_attn fattn sdpa attention ",
+    Meaning{"FLASH_ATTN_EXT", Kind::large, " flash_attn fattn xe_fa sdpa attention ",
             " SOFT_MAX MUL_MAT CPY "},
     Meaning{"", Kind::large, " attn "},
     Meaning{"", Kind::other, " gate_up ", " MUL_MAT GLU "},
@@ -59,7 +59,8 @@ constexpr std::array k_vocabulary{
     Meaning{"GET_ROWS", Kind::small, " get_rows emb_lookup embedding "},
     Meaning{"SET_ROWS", Kind::small, " set_rows "},
     Meaning{"SUM_ROWS", Kind::small, " sum_rows "},
-    Meaning{"CPY", Kind::small, " cpy contig_cpy copy dup cont convert_unary convert_unary_cont "},
+    Meaning{"CPY", Kind::small,
+            " cpy contig_cpy copy dup cont convert_unary convert_unary_cont f32_to_f16 "},
     Meaning{"MUL", Kind::small, " mul "},
     Meaning{"SUB", Kind::small, " sub "},
     Meaning{"DIV", Kind::small, " div "},
@@ -72,7 +73,7 @@ constexpr std::array k_vocabulary{
     Meaning{"VIEW", Kind::other, " view "},
     Meaning{"", Kind::small,
             " act activate activation axpy xaxpy bcast bias binary exp max normalization rows sqr "
-            "sum unary "},
+            "sum to unary "},
     Meaning{"FLASH_ATTN_EXT", Kind::finishing, " fa "},
     Meaning{"", Kind::tuned,
             " k m s l xs xxs nl norepeat aligned unaligned small medium large acc dp subgroup wave "
@@ -286,8 +287,12 @@ KernelName kernel_name(std::string_view name) {
   for (std::string& word : text::split(lowered, '_')) {
     if (word.empty()) continue;
     // "split_k": along the inner dimension. Elsewhere the letter belongs to a type.
-    const bool split_k = word == "k" && !made.words.empty() && made.words.back() == "split";
-    if (!made.variant.empty() || (!made.words.empty() && !split_k && variant_word(word))) {
+    const std::string before = made.words.empty() ? "" : made.words.back();
+    const bool split_k = word == "k" && before == "split";
+    // "f32_to_f16": what the kernel does.
+    const bool target = before == "to";
+    if (!made.variant.empty() ||
+        (!made.words.empty() && !split_k && !target && variant_word(word))) {
       append(made.variant, word);
     } else {
       made.words.push_back(std::move(word));
