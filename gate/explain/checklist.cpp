@@ -137,7 +137,7 @@ Check fallbacks(const Seen& seen) {
 Check beside_a_baseline(const Seen& seen) {
   if (!seen.evidence.gate) return fine("both sides are here");
   const Outcome outcome = seen.evidence.gate->cell;
-  if (outcome == Outcome::fresh) return wrong("there is none: the cell is new");
+  if (outcome == Outcome::new_) return wrong("there is none: the cell is new");
   if (outcome == Outcome::error || outcome == Outcome::skipped) {
     return unknown("the cell was not measured");
   }

@@ -275,7 +275,7 @@ Result<std::vector<std::string>> take_in(const Measured& pairs, const StoredBase
   std::vector<std::string> said{fmt::format(
       "slower than stored runs, re-tested in pairs with {}: {} confirmed, {} cleared, {} "
       "inconclusive ({})",
-      pairs.beside->facts.words, told.confirmed, told.cleared, told.open, pairs.folder)};
+      pairs.beside->facts.words, told.confirmed, told.cleared, told.inconclusive, pairs.folder)};
   for (const std::string& line : told.not_asked) said.push_back("not confirmed by pairs: " + line);
   add(said, beside.notes);
   return said;

@@ -63,7 +63,7 @@ std::string message_of(const Block& block) {
   if (!block.reason.empty()) lines.push_back(one_line(block.reason, 600));
   for (const MetricRow* row : block.rows) {
     // A new cell has one reason; that none of its metrics can be judged follows from it.
-    if (cell.verdict == Outcome::fresh && !lines.empty()) break;
+    if (cell.verdict == Outcome::new_ && !lines.empty()) break;
     const bool metric = row->of->is_metric() && row->of->verdict == cell.verdict;
     if (metric || row->broken_rule()) lines.push_back(metric_line(*row));
   }

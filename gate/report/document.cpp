@@ -527,8 +527,8 @@ std::vector<Hint> hints(const verdict::GateVerdict& gate, const Verbs& verbs, st
          }));
   // Apart from what changed: storing a first baseline shall not store a regression.
   accept("store", names_of(gate, [](const CellVerdict& cell) {
-           return cell.verdict >= Outcome::fresh && !cell.elsewhere &&
-                  (cell.verdict == Outcome::fresh || cell.not_compared);
+           return cell.verdict >= Outcome::new_ && !cell.elsewhere &&
+                  (cell.verdict == Outcome::new_ || cell.not_compared);
          }));
   return out;
 }

@@ -419,7 +419,7 @@ std::string html(const Document& document, std::string_view figures) {
   }
   out += said("Warnings", document, document.warnings());
   out += titled("What is new or was not measured",
-                folded(document, Outcome::fresh) + folded(document, Outcome::skipped));
+                folded(document, Outcome::new_) + folded(document, Outcome::skipped));
   out += titled("What improved or was accepted",
                 sections(document, Outcome::improved, Outcome::accepted));
   out += said("Kernels with other code", document, document.other_code()) + machine_code(gate);

@@ -529,7 +529,7 @@ class Markdown {
   }
 
   void news() {
-    for (const Shared& fresh : document_.by_reason(Outcome::fresh)) {
+    for (const Shared& fresh : document_.by_reason(Outcome::new_)) {
       const std::string text =
           fmt::format("**{} new:** {} ({})\n\n", plural(fresh.cells.size(), "cell"),
                       markdown_text(fresh.text), names(fresh.cells));

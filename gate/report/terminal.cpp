@@ -377,7 +377,7 @@ class Terminal {
   // Where nothing is wrong: cells whose times pairs have judged, for how sure that is can be seen.
   void decided() {
     constexpr std::size_t k_most = 8;
-    if (style_.verbose || gate_.verdict < Outcome::fresh) return;  // verbose: with their cells
+    if (style_.verbose || gate_.verdict < Outcome::new_) return;  // verbose: with their cells
     std::size_t shown = 0;
     for (const CellDocument& cell : document_.cells) {
       if (cell.of->verdict < Outcome::pass) continue;

@@ -205,7 +205,7 @@ bool adds_up_kernels(const verdict::CellVerdict& cell, const unit::Metric& metri
 }
 
 bool reason_says_all(const verdict::CellVerdict& cell) {
-  return cell.verdict == Outcome::fresh ||
+  return cell.verdict == Outcome::new_ ||
          (cell.verdict == Outcome::error && cell.not_compared.has_value());
 }
 

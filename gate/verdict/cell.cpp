@@ -28,7 +28,7 @@ std::optional<std::string> why_not_compared(const Question& question, const Cell
   if (!question.candidate.errors.empty()) return std::nullopt;
   if (question.base == nullptr && !question.choice.reason.empty()) return question.choice.reason;
   for (const Judgement& metric : cell.metrics()) {
-    if (metric.verdict == Outcome::fresh && !metric.reason.empty()) return metric.reason;
+    if (metric.verdict == Outcome::new_ && !metric.reason.empty()) return metric.reason;
   }
   return "no limit holds for what was measured";
 }
@@ -94,7 +94,7 @@ Judgement told_by_pairs(const Judgement& stored, Judgement paired, const std::st
     if (fails) {
       ++told.confirmed;
     } else {
-      ++told.open;
+      ++told.inconclusive;
     }
     paired.reason =
         fmt::format("{}{}; beside {}; {}", fails ? "" : "suspected, not confirmed: ", paired.reason,
@@ -192,7 +192,7 @@ Ruling Question::fresh(bool exact, const std::string& why) const {
     return {Outcome::info, "the model did not fit before: accept it as the new baseline"};
   }
   if (policy.require_baseline && exact) return {Outcome::error, "a baseline is required: " + why};
-  return {Outcome::fresh, why};
+  return {Outcome::new_, why};
 }
 
 bool is_compared(const CellVerdict& cell) {
@@ -218,11 +218,11 @@ bool fold(CellVerdict& cell) {
       counts_judged = counts_judged || counts_as_judged(one);
     } else {
       times = worst(times, one.verdict);
-      if (one.verdict != Outcome::fresh) times_not_new = worst(times_not_new, one.verdict);
+      if (one.verdict != Outcome::new_) times_not_new = worst(times_not_new, one.verdict);
     }
   }
   // A time that is new beside counts that were judged is told, and changes nothing.
-  if (counts_judged && times == Outcome::fresh) times = times_not_new;
+  if (counts_judged && times == Outcome::new_) times = times_not_new;
   Outcome folded = worst(counts, times);
   if (!cell.reason.empty()) folded = worst(folded, Outcome::error);
   if (folded == Outcome::info) return false;

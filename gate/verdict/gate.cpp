@@ -134,7 +134,7 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
         return is_time(metric) && metric.verdict == Outcome::inconclusive;
       },
       lines);
-  const std::size_t fresh = cells_with(cells, has(Outcome::fresh));
+  const std::size_t fresh = cells_with(cells, has(Outcome::new_));
   // Where nothing at all was compared, that is said in its place.
   if (fresh > 0 && std::ranges::any_of(cells, is_compared)) {
     lines.push_back(plural(fresh, "cell") + " new");
@@ -142,8 +142,7 @@ std::vector<std::string> not_judged(const Cells& cells, const Policy& policy) {
   tell_metrics(
       cells, "new",
       [](const CellVerdict& cell, const Judgement& metric) {
-        return cell.verdict != Outcome::fresh && is_time(metric) &&
-               metric.verdict == Outcome::fresh;
+        return cell.verdict != Outcome::new_ && is_time(metric) && metric.verdict == Outcome::new_;
       },
       lines);
   tell_metrics(
@@ -283,7 +282,7 @@ std::string words_of(const std::vector<NotCompared>& all) {
 Outcome worst(Outcome a, Outcome b) { return std::min(a, b); }
 
 bool judges(Outcome outcome) {
-  return outcome != Outcome::info && outcome != Outcome::skipped && outcome != Outcome::fresh &&
+  return outcome != Outcome::info && outcome != Outcome::skipped && outcome != Outcome::new_ &&
          outcome != Outcome::error;
 }
 

@@ -156,11 +156,11 @@ std::optional<Ruling> compare(const Question& question, bool exact, std::vector<
     return Ruling{outcome, std::move(why)};
   };
   if (question.base == nullptr || question.nearest()) {
-    return now ? only_exact(Outcome::fresh, question.choice.reason) : std::nullopt;
+    return now ? only_exact(Outcome::new_, question.choice.reason) : std::nullopt;
   }
   const auto& stored = question.base->codes;
   if (!stored) {
-    return now ? only_exact(Outcome::fresh, "the baseline holds no code of kernels") : std::nullopt;
+    return now ? only_exact(Outcome::new_, "the baseline holds no code of kernels") : std::nullopt;
   }
   if (!now) {
     return question.candidate.errors.empty() && question.candidate.counted_runs > 0
@@ -171,7 +171,7 @@ std::optional<Ruling> compare(const Question& question, bool exact, std::vector<
   }
   if (stored->varies || now->varies) return std::nullopt;  // as kernels, which say so
   if (!alike(*stored, *now)) {
-    return only_exact(Outcome::fresh, "the baseline's code was counted over another length");
+    return only_exact(Outcome::new_, "the baseline's code was counted over another length");
   }
   out = other_code(code_of(*question.base), code_of(question.candidate));
   if (out.empty()) return only_exact(Outcome::pass, "");

@@ -76,7 +76,7 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell,
   const auto& current = question.candidate.kernels;
   const bool named = current && current->named;  // hashes of code only explain
   if (question.base == nullptr) {
-    return named ? Ruling{Outcome::fresh, question.choice.reason} : nothing;
+    return named ? Ruling{Outcome::new_, question.choice.reason} : nothing;
   }
   const auto& stored = question.base->kernels;
   if (!stored) return named ? question.fresh(false, "the baseline holds no kernels") : nothing;
@@ -98,11 +98,11 @@ Ruling compare_kernels(const Question& question, bool gated, CellVerdict& cell,
     return {Outcome::error,
             "cannot be compared: the program named its kernels before and does so no longer"};
   }
-  if (!stored->named && named) return {Outcome::fresh, "the baseline's kernels have no names"};
+  if (!stored->named && named) return {Outcome::new_, "the baseline's kernels have no names"};
   if (!alike(*stored, *current)) {
     if (!named) return nothing;
     if (stored->scope == unit::Scope::at_length || current->scope != unit::Scope::at_length) {
-      return {Outcome::fresh, "the baseline's kernels were counted over another length"};
+      return {Outcome::new_, "the baseline's kernels were counted over another length"};
     }
     return {Outcome::fail, "the kernels are no longer the same for every token or prefill"};
   }

@@ -208,7 +208,7 @@ void judge_beside_base(const Question& question, const Measurement& current, Jud
   if (found != nullptr) {
     judge_pairs(question, *found, made);
   } else if (made.limit.max_drop || made.limit.max_increase) {
-    ruling = {Outcome::fresh, "the base program does not report it"};
+    ruling = {Outcome::new_, "the base program does not report it"};
   }
   const bool bounded = made.limit.max || made.limit.min;
   if (bounded && current.samples.empty()) {
@@ -261,7 +261,7 @@ Judgement judge_time(const Question& question, const Measurement& current) {
   if (made.limit.max_drop || made.limit.max_increase) {
     const Ruling compared = interval                  ? *against_stored(made.limit, *interval)
                             : stored.why_none.empty() ? not_positive(current.metric)
-                                                      : Ruling{Outcome::fresh, stored.why_none};
+                                                      : Ruling{Outcome::new_, stored.why_none};
     made.suspected = compared.verdict == Outcome::fail && made.limit.mode == Mode::gate &&
                      (!ruling || ruling->verdict != Outcome::fail);
     take_worse(ruling, compared);

@@ -15,7 +15,7 @@
 namespace weir::verdict {
 
 // In order of precedence: a cell and a gate take the first that occurs. `info` counts as nothing.
-enum class Outcome { fail, error, inconclusive, fresh, improved, accepted, pass, skipped, info };
+enum class Outcome { fail, error, inconclusive, new_, improved, accepted, pass, skipped, info };
 // "fail", "error", "inconclusive", "new", "improved", "accepted", "pass", "skipped", "info".
 [[nodiscard]] std::string_view to_string(Outcome outcome);
 [[nodiscard]] std::optional<Outcome> parse_outcome(std::string_view text);
@@ -400,7 +400,7 @@ void fields(Fields& io, GateVerdict& verdict);
 [[nodiscard]] std::vector<profile::CellKey> suspected(std::span<const CellVerdict> cells);
 
 struct Confirmed {
-  std::int64_t confirmed = 0, cleared = 0, open = 0;  // suspected metrics
+  std::int64_t confirmed = 0, cleared = 0, inconclusive = 0;  // suspected metrics
   // What pairs could not be asked: one line each; these metrics stay as they were.
   std::vector<std::string> not_asked;
 };

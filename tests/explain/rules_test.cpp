@@ -134,7 +134,7 @@ TEST(Checklist, OfANewCellLooksAtTheCountsThatTheVerdictHolds) {
   verdict::CellVerdict cell;
   cell.cell = *profile::CellKey::parse("e/m/metal/decode");
   cell.device = "metal";
-  cell.verdict = verdict::Outcome::fresh;
+  cell.verdict = verdict::Outcome::new_;
   for (const auto& [name, count] :
        {std::pair{"dispatches_per_token", 706}, {"syncs_per_token", 17}}) {
     verdict::Judgement metric;
@@ -142,7 +142,7 @@ TEST(Checklist, OfANewCellLooksAtTheCountsThatTheVerdictHolds) {
     metric.nature = profile::Nature::exact;
     metric.current = count;
     metric.current_text = std::to_string(count);
-    metric.verdict = verdict::Outcome::fresh;
+    metric.verdict = verdict::Outcome::new_;
     cell.judgements.push_back(metric);
   }
   cell.judgements.back().nature = profile::Nature::sampled;

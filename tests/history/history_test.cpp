@@ -272,10 +272,10 @@ TEST(JudgedParts, AreThoseThatAnOutcomeRestsOn) {
     return one;
   };
   verdict::GateVerdict gate;
-  gate.cells = {cell("e/m/b/mixed", Outcome::fresh,
-                     {metric("syncs", Outcome::pass), metric("copies", Outcome::fresh),
+  gate.cells = {cell("e/m/b/mixed", Outcome::new_,
+                     {metric("syncs", Outcome::pass), metric("copies", Outcome::new_),
                       metric("time", Outcome::info), metric("submits", Outcome::skipped)}),
-                cell("e/m/b/new", Outcome::fresh, {metric("syncs", Outcome::fresh)}),
+                cell("e/m/b/new", Outcome::new_, {metric("syncs", Outcome::new_)}),
                 cell("e/m/b/broken", Outcome::error, {}),
                 cell("e/m/b/gone", Outcome::fail, {metric("cell", Outcome::fail)}),
                 cell("e/m/b/whole", Outcome::fail, {})};

@@ -184,7 +184,7 @@ TEST(NewComments, AreMadeOfAllButAPassUnlessTheRulesSayOtherwise) {
       {Outcome::error, ExitCode::unmeasured, Reach::create},
       {Outcome::inconclusive, ExitCode::pass, Reach::create},
       {Outcome::inconclusive, ExitCode::inconclusive, Reach::create},
-      {Outcome::fresh, ExitCode::pass, Reach::create},
+      {Outcome::new_, ExitCode::pass, Reach::create},
       {Outcome::improved, ExitCode::pass, Reach::create},
       {Outcome::accepted, ExitCode::pass, Reach::create},
       {Outcome::skipped, ExitCode::usage, Reach::create},

@@ -26,11 +26,11 @@ using verdict::Outcome;
 GateVerdict all_new() {
   GateVerdict gate = fixtures::green();
   for (CellVerdict& cell : gate.cells) {
-    cell.verdict = Outcome::fresh;
+    cell.verdict = Outcome::new_;
     cell.reason = "no baseline is stored";
-    for (Judgement& metric : cell.metrics()) metric.verdict = Outcome::fresh;
+    for (Judgement& metric : cell.metrics()) metric.verdict = Outcome::new_;
   }
-  gate.verdict = Outcome::fresh;
+  gate.verdict = Outcome::new_;
   gate.unjudged = "nothing was compared: no baseline is stored";
   return gate;
 }

@@ -251,11 +251,11 @@ inline GateVerdict mixed() {
   GateVerdict gate = green();
   for (const std::size_t at : {std::size_t{0}, std::size_t{1}}) {
     CellVerdict& fresh = gate.cells[at];
-    fresh.verdict = Outcome::fresh;
+    fresh.verdict = Outcome::new_;
     fresh.reason = "no baseline is stored";
     fresh.base.reset();
     for (Judgement& metric : fresh.metrics()) {
-      if (metric.verdict == Outcome::pass) metric.verdict = Outcome::fresh;
+      if (metric.verdict == Outcome::pass) metric.verdict = Outcome::new_;
       metric.baseline.reset();
       metric.baseline_text.reset();
       metric.change.reset();
@@ -264,10 +264,10 @@ inline GateVerdict mixed() {
       metric.baseline_sessions.reset();
       metric.reason = "nothing to compare with";
     }
-    fresh.put("kernels").verdict = Outcome::fresh;
+    fresh.put("kernels").verdict = Outcome::new_;
   }
   CellVerdict& times = gate.cells[2];
-  times.judgements[5].verdict = Outcome::fresh;
+  times.judgements[5].verdict = Outcome::new_;
   times.judgements[5].reason = "stored samples are of another machine class";
   CellVerdict& skipped = gate.cells[4];
   skipped.verdict = Outcome::skipped;
@@ -293,7 +293,7 @@ inline GateVerdict mixed() {
   seen.judgements[5].low = -0.14;
   seen.judgements[5].high = -0.1;
   seen.judgements[5].reason = "reported, not gated: new, being observed";
-  gate.verdict = Outcome::fresh;
+  gate.verdict = Outcome::new_;
   gate.not_judged = {"throughput not decided in 3 of 8 cells", "2 cells new",
                      "1 skipped: no probe sees cpu"};
   return gate;
@@ -361,7 +361,7 @@ inline GateVerdict hostile() {
   error.stderr_tail =
       "``````\n" + evil() + "\n" + std::string(5000, 'w') + "\n</pre>\n</details>\n";
   CellVerdict& fresh = gate.cells[5];
-  fresh.verdict = Outcome::fresh;
+  fresh.verdict = Outcome::new_;
   fresh.reason = evil();
   CellVerdict& skipped = gate.cells[6];
   skipped.verdict = Outcome::skipped;

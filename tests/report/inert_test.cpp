@@ -134,7 +134,7 @@ GateVerdict everything() {
   CellVerdict error = fail, fresh = fail, skipped = fail;
   error.verdict = Outcome::error;
   error.stderr_tail = "tail";
-  fresh.verdict = Outcome::fresh;
+  fresh.verdict = Outcome::new_;
   skipped.verdict = Outcome::skipped;
   CellVerdict open = fixtures::beside_open().cells[1];
   open.judgements.erase(open.judgements.begin(), open.judgements.begin() + 5);

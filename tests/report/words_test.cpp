@@ -168,7 +168,7 @@ TEST(Hints, StoreNewCellsApartFromWhatGotWorse) {
     EXPECT_THAT(hint.words, testing::Contains("--counts-only"));
     for (const auto& cell : gate.cells) {
       const std::string option = fmt::format("--cell '{}'", cell.cell.str());
-      const bool meant = cell.verdict == (hint.what == "store" ? Outcome::fresh : Outcome::fail);
+      const bool meant = cell.verdict == (hint.what == "store" ? Outcome::new_ : Outcome::fail);
       EXPECT_EQ(std::ranges::count(hint.words, option), meant ? 1 : 0) << hint.what << option;
     }
   }

@@ -60,7 +60,7 @@ TEST(Confirm, LeavesAFailWherePairsBrokeOrWereNone) {
       const CellVerdict beside[] = {one};
       const Confirmed told = confirm(cells, beside, "main");
       EXPECT_EQ(cells[0].verdict, Outcome::fail) << to_string(outcome);
-      EXPECT_EQ(told.cleared + told.open, 0);
+      EXPECT_EQ(told.cleared + told.inconclusive, 0);
     }
   }
 }
@@ -75,7 +75,7 @@ TEST(Confirm, GivesASuspectedTimeTheVerdictOfItsPairs) {
       {Outcome::improved, Outcome::pass, "not slower than main"},
       {Outcome::inconclusive, Outcome::inconclusive, "suspected, not confirmed"},
       {Outcome::error, Outcome::fail, "-9 %"},
-      {Outcome::fresh, Outcome::fail, "-9 %"},
+      {Outcome::new_, Outcome::fail, "-9 %"},
   };
   for (const auto& c : cases) {
     std::vector<CellVerdict> cells{cell({rate(Outcome::fail, false, "-9 %")})};
@@ -84,14 +84,14 @@ TEST(Confirm, GivesASuspectedTimeTheVerdictOfItsPairs) {
     EXPECT_EQ(cells[0].verdict, c.expected) << to_string(c.pairs);
     EXPECT_EQ(cells[0].judgements[0].verdict, c.expected) << to_string(c.pairs);
     EXPECT_THAT(cells[0].judgements[0].reason, HasSubstr(c.reason));
-    EXPECT_EQ(told.confirmed + told.cleared + told.open +
+    EXPECT_EQ(told.confirmed + told.cleared + told.inconclusive +
                   static_cast<std::int64_t>(told.not_asked.size()),
               1);
   }
 }
 
 TEST(Confirm, TakesOfATimeThatWasNotSuspectedAFailAlone) {
-  for (const Outcome stored : {Outcome::pass, Outcome::inconclusive, Outcome::fresh}) {
+  for (const Outcome stored : {Outcome::pass, Outcome::inconclusive, Outcome::new_}) {
     for (const Outcome pairs : {Outcome::fail, Outcome::pass, Outcome::inconclusive}) {
       std::vector<CellVerdict> cells{cell({rate(stored, false)})};
       const CellVerdict beside[] = {cell({rate(pairs, true)})};

@@ -129,7 +129,7 @@ TEST(Counts, FailByThePlainNumbersOfALimitEvenWithoutABaseline) {
   range.max = Amount{3, false};
   for (const auto& [value, with_base, want] :
        {std::tuple(4, false, Outcome::fail), std::tuple(0, false, Outcome::fail),
-        std::tuple(2, false, Outcome::fresh), std::tuple(1, true, Outcome::pass),
+        std::tuple(2, false, Outcome::new_), std::tuple(1, true, Outcome::pass),
         std::tuple(2, true, Outcome::fail)}) {  // still exact: kinds add up
     Profile after = reference();
     add_count(after, "syncs_per_token", value);
@@ -252,7 +252,7 @@ TEST(Counts, OfInstructionsCountedInTwoWaysDoNotJudgeEachOther) {
   Profile before = with_functions(100'000, {}), after = with_functions(150'000, {});
   before.metrics["instructions_per_token"].source = "perf";
   const Judgement made = metric(judge(after, {stored(before)}), "instructions_per_token");
-  EXPECT_EQ(made.verdict, Outcome::fresh);
+  EXPECT_EQ(made.verdict, Outcome::new_);
   EXPECT_THAT(made.reason, HasSubstr("counted by perf, this run by callgrind"));
 }
 
@@ -298,7 +298,7 @@ TEST(Counts, OfMarksAreNoneWhereOthersOfTheirsAreThere) {
   EXPECT_EQ(gone.current, 0) << "not: could not be measured";
   Profile other = with;
   other.metrics["copies_per_token"].source = "vulkan";
-  EXPECT_EQ(metric(judge(other, {stored(without)}), "copies_per_token").verdict, Outcome::fresh)
+  EXPECT_EQ(metric(judge(other, {stored(without)}), "copies_per_token").verdict, Outcome::new_)
       << "a probe that stands before an API counts every kind";
 }
 
@@ -334,7 +334,7 @@ TEST(Counts, ThatABaselineIsOlderThanAreInformation) {
   EXPECT_EQ(cell.verdict, Outcome::pass);
   after.metrics["pipelines_per_token"].source = "cuda";
   EXPECT_EQ(metric(judge(after, {stored(reference())}), "pipelines_per_token").verdict,
-            Outcome::fresh)
+            Outcome::new_)
       << "another probe than the baseline's";
 }
 
@@ -364,7 +364,7 @@ TEST(Counts, AreNewWithoutABaselineAndAnErrorWhereOneIsRequired) {
     Policy policy;
     policy.require_baseline = required;
     const CellVerdict cell = judge(reference(), {}, {}, policy);
-    EXPECT_EQ(cell.verdict, required ? Outcome::error : Outcome::fresh);
+    EXPECT_EQ(cell.verdict, required ? Outcome::error : Outcome::new_);
     EXPECT_THAT(metric(cell, "dispatches_per_token").reason, HasSubstr("no baseline is stored"));
   }
   Profile changed = reference();
@@ -372,7 +372,7 @@ TEST(Counts, AreNewWithoutABaselineAndAnErrorWhereOneIsRequired) {
   changed.provenance.fingerprint = "beef";
   add_count(changed, "dispatches_per_token", 99);
   const CellVerdict cell = judge(changed, {stored(reference())});
-  EXPECT_EQ(cell.verdict, Outcome::fresh) << "another fingerprint is another cell, never a fail";
+  EXPECT_EQ(cell.verdict, Outcome::new_) << "another fingerprint is another cell, never a fail";
   EXPECT_THAT(metric(cell, "dispatches_per_token").reason,
               HasSubstr("another fingerprint: arguments changed"));
   EXPECT_EQ(metric(cell, "dispatches_per_token").baseline, 65) << "shown beside";
@@ -389,11 +389,11 @@ TEST(Counts, OfTheNearestClassPassWhenEqualAndAreNewOtherwise) {
   add_count(after, "dispatches_per_token", 66);
   after.kernels->counts["add"] = 1;
   cell = judge(after, {near});
-  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::fresh);
+  EXPECT_EQ(metric(cell, "dispatches_per_token").verdict, Outcome::new_);
   EXPECT_EQ(metric(cell, "dispatches_per_token").baseline, 65);
   EXPECT_EQ(metric(cell, "barriers_per_token").verdict, Outcome::pass);
-  EXPECT_EQ(cell.of("kernels").verdict, Outcome::fresh);
-  EXPECT_EQ(cell.verdict, Outcome::fresh);
+  EXPECT_EQ(cell.of("kernels").verdict, Outcome::new_);
+  EXPECT_EQ(cell.verdict, Outcome::new_);
 }
 
 TEST(Counts, AtLengthsAreComparedWithALine) {
@@ -677,7 +677,7 @@ TEST(SameWork, OfAServerThatTellsLikelyTokensIsJudgedByThese) {
   Profile after = reference();
   after.work.likely = {{"a", {{"a", -0.1}}}};
   const CellVerdict first = judge(after, {stored(reference())}, {limit});
-  EXPECT_EQ(metric(first, "output_kl").verdict, Outcome::fresh);
+  EXPECT_EQ(metric(first, "output_kl").verdict, Outcome::new_);
   after.work.output_digest = "other";
   EXPECT_EQ(judge(after, {stored(reference())}, {limit}).verdict, Outcome::error);
   // A server that tells none any more is judged by nothing, which is no pass.
@@ -760,7 +760,7 @@ TEST(Cell, IsSkippedOnlyWhenNothingHereCanMeasureIt) {
   EXPECT_EQ(cell.verdict, Outcome::skipped);
   EXPECT_EQ(cell.reason, "no probe sees cpu");
   add_time(skipped, "decode_tokens_per_second", around(28));
-  EXPECT_EQ(judge(skipped, {}).verdict, Outcome::fresh);
+  EXPECT_EQ(judge(skipped, {}).verdict, Outcome::new_);
 }
 
 }  // namespace counts_test

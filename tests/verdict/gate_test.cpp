@@ -28,7 +28,7 @@ TEST(Outcomes, KeepTheirPrecedenceAndNames) {
   const std::pair<Outcome, const char*> k_order[] = {{Outcome::fail, "fail"},
                                                      {Outcome::error, "error"},
                                                      {Outcome::inconclusive, "inconclusive"},
-                                                     {Outcome::fresh, "new"},
+                                                     {Outcome::new_, "new"},
                                                      {Outcome::improved, "improved"},
                                                      {Outcome::accepted, "accepted"},
                                                      {Outcome::pass, "pass"},
@@ -53,13 +53,13 @@ TEST(Gate, TurnsVerdictsIntoExitCodes) {
   };
   using enum Outcome;
   const Case k_cases[] = {
-      {{pass, improved, accepted, fresh, skipped}, true, ExitCode::pass},
+      {{pass, improved, accepted, new_, skipped}, true, ExitCode::pass},
       {{pass, fail, error, inconclusive}, true, ExitCode::fail},
       {{pass, error, inconclusive}, true, ExitCode::unmeasured},
-      {{pass, inconclusive, fresh}, true, ExitCode::inconclusive},
-      {{pass, inconclusive, fresh}, false, ExitCode::pass},
+      {{pass, inconclusive, new_}, true, ExitCode::inconclusive},
+      {{pass, inconclusive, new_}, false, ExitCode::pass},
       {{skipped, skipped}, false, ExitCode::usage},
-      {{skipped, fresh}, false, ExitCode::pass},
+      {{skipped, new_}, false, ExitCode::pass},
       {{}, false, ExitCode::usage},
   };
   for (const Case& one : k_cases) {
@@ -154,7 +154,7 @@ TEST(Gate, NamesInItsFirstLineNoMoreThanWhatItLeavesOpen) {
        {{limited(k_output, inconclusive)}, {limited(k_memory, inconclusive)}},
        {"throughput not decided in 1 of 2 cells", "memory not decided in 1 of 2 cells"}},
       {"memory has nothing to compare with",
-       {{limited(k_memory, fresh)}},
+       {{limited(k_memory, new_)}},
        {"memory new in 1 of 1 cell"}},
       {"one count is reported and another one fails",
        {{limited("barriers_per_token", info, Mode::report), limited("dispatches_per_token", fail)}},

@@ -157,7 +157,7 @@ TEST(KernelCode, IsToldWithItsConstantsAndCosts) {
 TEST(KernelCode, ThatABaselineDoesNotHoldIsNew) {
   const profile::Profile candidate = with(calls(), groups());
   EXPECT_EQ(judge(candidate, {stored(reference())}, exact()).of("kernel_code").verdict,
-            Outcome::fresh);
+            Outcome::new_);
   EXPECT_EQ(judge(candidate, {stored(reference())}).of("kernel_code").metric.name, "");
   EXPECT_EQ(judge(reference(), {stored(candidate)}, exact()).of("kernel_code").verdict,
             Outcome::error);

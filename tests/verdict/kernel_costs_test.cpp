@@ -69,7 +69,7 @@ TEST(KernelCosts, AreHeldToLimitsByTheWorstCodeOfAName) {
       {{{"matmul", k_a, {{"registers", 24}}}},
        {{"flash", k_b, {{"spilled_registers", 3}}}},
        "spilled_registers:flash",
-       Outcome::fresh},
+       Outcome::new_},
   };
   for (const Case& one : cases) {
     const CellVerdict cell = judge(with(one.now), {stored(with(one.base))}, limits());
@@ -93,7 +93,7 @@ TEST(KernelCosts, ByAnotherCompilerAreNew) {
   const CellVerdict cell =
       judge(with(now, "radv-navi31, Mesa 22.3.6"), {stored(with(base))}, limits());
   const Judgement& one = metric(cell, "spilled_registers:flash");
-  EXPECT_EQ(one.verdict, Outcome::fresh);
+  EXPECT_EQ(one.verdict, Outcome::new_);
   EXPECT_THAT(one.reason, HasSubstr("by radv-navi31, Mesa 25.0.7, this run by radv-navi31, Mesa "
                                     "22.3.6"));
 }

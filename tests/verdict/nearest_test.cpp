@@ -76,12 +76,12 @@ TEST(NearestClass, MakesNewWhateverDiffersAndNothingFail) {
     Profile after = before;
     one.change(after);
     const CellVerdict cell = judge(after, {of_another_driver(before)});
-    EXPECT_EQ(cell.verdict, Outcome::fresh) << one.what;
+    EXPECT_EQ(cell.verdict, Outcome::new_) << one.what;
     std::string reasons = cell.of("kernels").reason + cell.of("placement").reason + cell.reason;
     for (const Judgement& metric : cell.metrics()) reasons += metric.reason;
     EXPECT_THAT(reasons, HasSubstr(one.says)) << one.what;
     EXPECT_THAT(reasons, HasSubstr("nearest device class")) << one.what;
-    EXPECT_NE(judge(after, {stored(before)}).verdict, Outcome::fresh)
+    EXPECT_NE(judge(after, {stored(before)}).verdict, Outcome::new_)
         << one.what << ": its own class judges";
   }
 }
@@ -102,7 +102,7 @@ TEST(NearestClass, IsNoExactBaselineWhereOneIsRequired) {
 
 TEST(NearestClass, ShowsOpsOfBothSides) {
   const CellVerdict cell = judge(with_ops({{"ROPE", 8}}), {of_another_driver(with_ops({}))});
-  EXPECT_EQ(cell.of("placement").verdict, Outcome::fresh);
+  EXPECT_EQ(cell.of("placement").verdict, Outcome::new_);
   ASSERT_EQ(cell.of("placement").changed.size(), 1U);
   EXPECT_EQ(cell.of("placement").changed[0].current, Rational(8));
 }
@@ -139,9 +139,9 @@ TEST(NearestClass, OfACpuShowsBothNumbersOfWhatIsNew) {
   Profile now = on_haswell();
   add_count(now, "dispatches_per_token", 66);
   const CellVerdict cell = judge(now, {of_zen4(on_haswell())});
-  EXPECT_EQ(cell.verdict, Outcome::fresh);
+  EXPECT_EQ(cell.verdict, Outcome::new_);
   const Judgement& grown = metric(cell, "dispatches_per_token");
-  EXPECT_EQ(grown.verdict, Outcome::fresh);
+  EXPECT_EQ(grown.verdict, Outcome::new_);
   EXPECT_EQ(grown.baseline, 65);
   EXPECT_EQ(grown.current, 66);
   EXPECT_EQ(grown.reason, "65 to 66: the baseline is of the nearest device class, cpu-zen4");
@@ -153,14 +153,14 @@ TEST(NearestClass, NeverJudgesInstructions) {
   add_nearly(now, "instructions_per_token", {1000, 1000, 1000});
   const baseline::Baseline zen4 = of_zen4(now);
   const CellVerdict same = judge(now, {zen4});
-  EXPECT_EQ(metric(same, "instructions_per_token").verdict, Outcome::fresh) << "equal by chance";
+  EXPECT_EQ(metric(same, "instructions_per_token").verdict, Outcome::new_) << "equal by chance";
   EXPECT_EQ(metric(same, "instructions_per_token").baseline, 1000);
   EXPECT_THAT(metric(same, "instructions_per_token").reason, HasSubstr("cpu-zen4"));
   EXPECT_EQ(metric(same, "dispatches_per_token").verdict, Outcome::pass);
   add_nearly(now, "instructions_per_token", {2000, 2000, 2000});
-  EXPECT_EQ(metric(judge(now, {zen4}), "instructions_per_token").verdict, Outcome::fresh);
+  EXPECT_EQ(metric(judge(now, {zen4}), "instructions_per_token").verdict, Outcome::new_);
   EXPECT_EQ(metric(judge(now, {stored(on_haswell()), zen4}), "instructions_per_token").verdict,
-            Outcome::fresh)
+            Outcome::new_)
       << "the baseline of its own class has none";
   EXPECT_EQ(metric(judge(now, {of_zen4(now), stored(now)}), "instructions_per_token").verdict,
             Outcome::pass);

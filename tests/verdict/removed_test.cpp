@@ -126,7 +126,7 @@ TEST(Removed, AnotherCellUnderTheNameFailsWhereItIsTheConfigurationThatChanged) 
   other.provenance.fingerprint = "beef";
   EXPECT_THAT(failed(hold(other, held("arguments"))), ElementsAre("cell"));
   EXPECT_THAT(failed(hold(other, held())), IsEmpty()) << "a model of another content";
-  EXPECT_EQ(hold(other, held("arguments"), false).verdict, Outcome::fresh);
+  EXPECT_EQ(hold(other, held("arguments"), false).verdict, Outcome::new_);
   EXPECT_THAT(failed(hold(reference(), held("arguments"))), IsEmpty()) << "it is judged";
 }
 

@@ -105,12 +105,12 @@ TEST(Times, AreNewOnAnotherMachineAndDoNotLiftTheCellAboveItsCounts) {
   Profile elsewhere = timed(50);
   elsewhere.provenance.machine_class = "machine-b";
   CellVerdict cell = judge(elsewhere, {stored(timed(100))});
-  EXPECT_EQ(metric(cell, k_rate).verdict, Outcome::fresh);
+  EXPECT_EQ(metric(cell, k_rate).verdict, Outcome::new_);
   EXPECT_THAT(metric(cell, k_rate).reason, HasSubstr("other machine classes"));
   EXPECT_EQ(cell.verdict, Outcome::pass);
   EXPECT_EQ(metric(judge(timed(50), {stored(reference())}), k_rate).reason,
             "no timed samples are stored");
-  EXPECT_EQ(judge(timed(50), {}).verdict, Outcome::fresh) << "with its counts";
+  EXPECT_EQ(judge(timed(50), {}).verdict, Outcome::new_) << "with its counts";
 }
 
 TEST(Times, OfFewerDecisionsThanCountsMakeTheCellInconclusive) {
@@ -138,7 +138,7 @@ TEST(Times, AreHeldToPlainNumbersWithoutABaseline) {
   };
   EXPECT_EQ(verdict(120), Outcome::fail);
   EXPECT_EQ(verdict(100), Outcome::inconclusive) << "the samples lie on both sides";
-  EXPECT_EQ(metric(judge(timed(100), {}, at_least(50)), k_rate).verdict, Outcome::fresh)
+  EXPECT_EQ(metric(judge(timed(100), {}, at_least(50)), k_rate).verdict, Outcome::new_)
       << "the default max_drop has nothing to judge by";
   EXPECT_EQ(metric(judge(timed(100), {}, at_least(120)), k_rate).verdict, Outcome::fail);
 }

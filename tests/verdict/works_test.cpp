@@ -144,7 +144,7 @@ TEST(SingleKernels, WithoutABaselineAreNew) {
   LimitEntry limit = test::entry({"kernel_calls:mul_mat"});
   limit.exact = true;
   const CellVerdict cell = test::judge(test::reference(), {}, {limit});
-  EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::fresh);
+  EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::new_);
 }
 
 TEST(SingleKernels, BesideABaselineThatNamesNoneAreNew) {
@@ -153,7 +153,7 @@ TEST(SingleKernels, BesideABaselineThatNamesNoneAreNew) {
   LimitEntry limit = test::entry({"kernel_calls:mul_mat"});
   limit.exact = true;
   const CellVerdict cell = test::judge(test::reference(), {test::stored(base)}, {limit});
-  EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::fresh);
+  EXPECT_EQ(test::metric(cell, "kernel_calls:mul_mat").verdict, Outcome::new_);
 }
 
 TEST(SingleKernels, ThatNobodyNamesAreToldNotToBeJudged) {
@@ -255,7 +255,7 @@ TEST(CommandBuffers, MayNotChangeByLabelUnlessALimitSaysSo) {
        65,
        {},
        "attn",
-       Outcome::fresh,
+       Outcome::new_,
        "the baseline does not hold this count"},
       {"labels that are no longer printed",
        usual,
