@@ -125,6 +125,4 @@ struct RowChoice {
 // By its category; what a trace says of the CPU's calls is none.
 [[nodiscard]] bool is_device_work(const observed::ObservedOp& op);
 
-[[nodiscard]] bool names_a_cpu(const std::string& backend);  // "CPU", "BLAS"
-
 }  // namespace weir::explain

@@ -14,6 +14,7 @@
 namespace weir::explain {
 namespace {
 
+using observed::names_a_cpu;
 using observed::Observed;
 using observed::ObservedBuffer;
 using observed::ObservedOp;
@@ -439,11 +440,6 @@ bool is_device_work(const ObservedOp& op) {
   const std::string category = text::lower(op.category);
   return category.empty() || category == "kernel" || category == "device" ||
          category == "compute";  // the last one is ggml's
-}
-
-bool names_a_cpu(const std::string& backend) {
-  const std::string name = text::lower(backend);
-  return name.starts_with("cpu") || name == "blas" || name == "host";
 }
 
 Evidence evidence_of(const Observed& before, const Observed& after) {

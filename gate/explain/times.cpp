@@ -2,10 +2,13 @@
 // beyond their noise where nothing before explains them.
 
 #include "gate/explain/patterns.hpp"
+#include "gate/observed/totals.hpp"
 #include "gate/stats/quantile.hpp"
 
 namespace weir::explain {
 namespace {
+
+using observed::time_text;
 
 // One run's times vary, and all of them together when the machine does. A work is slower only where
 // it stands out among all the others of the same pair of runs, and where it matters.
@@ -147,12 +150,6 @@ bool all_alike(const std::vector<Timed>& list) {
   return high - low <= std::log(k_spread) && std::ranges::all_of(list, [&](const Timed& one) {
            return way * one.log_ratio >= std::log(k_least);
          });
-}
-
-std::string time_text(double seconds) {
-  if (seconds >= 1) return fmt::format("{:.3g} s", seconds);
-  if (seconds >= 1e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
-  return fmt::format("{:.3g} us", seconds * 1e6);
 }
 
 // `what` stands in front of the name.

@@ -217,20 +217,54 @@ std::vector<bool> scopes_with_work(const Process& process, const std::vector<std
   return out;
 }
 
+// Times in which each thread waited for devices, those that overlap together.
+class Waited {
+ public:
+  explicit Waited(const Process& process) {
+    std::vector<const Wait*> waits;
+    for (const Wait& wait : process.waits) waits.push_back(&wait);
+    std::ranges::sort(waits, {}, [](const Wait* wait) { return wait->call.begin; });
+    for (const Wait* wait : waits) {
+      std::vector<Interval>& list = threads_[wait->thread];
+      if (list.empty() || wait->call.begin > list.back().end) {
+        list.push_back(wait->call);
+      } else {
+        list.back().end = std::max(list.back().end, wait->call.end);
+      }
+    }
+  }
+  // Seconds of the scope.
+  [[nodiscard]] double within(const OpScope& scope) const {
+    const auto list = threads_.find(scope.thread);
+    if (list == threads_.end()) return 0;
+    double seconds = 0;
+    auto at = std::ranges::upper_bound(list->second, scope.call.begin, {}, &Interval::end);
+    for (; at != list->second.end() && at->begin < scope.call.end; ++at) {
+      seconds += std::min(at->end, scope.call.end) - std::max(at->begin, scope.call.begin);
+    }
+    return seconds;
+  }
+
+ private:
+  std::map<std::uint32_t, std::vector<Interval>> threads_;
+};
+
 // An engine's marks of ops, each without what is marked within it. Where devices were seen at work,
-// those of others alone: what the CPU did itself.
+// those of others alone: what the CPU did itself, without its waits for that work.
 void add_marks(const Process& process, bool devices_seen, WorkRows& rows) {
   const std::vector<OpScope>& scopes = process.op_scopes;
   std::vector<double> own;
   std::vector<std::size_t> around;                           // index of the scope that it is in
   std::map<std::uint32_t, std::vector<std::size_t>> stacks;  // by thread, the outermost first
+  const Waited waited(process);
   for (const OpScope& scope : scopes) {
     std::vector<std::size_t>& stack = stacks[scope.thread];
     while (!stack.empty() && scopes[stack.back()].depth >= scope.depth) stack.pop_back();
-    if (!stack.empty()) own[stack.back()] -= scope.call.length();
+    const double worked = scope.call.length() - (devices_seen ? waited.within(scope) : 0);
+    if (!stack.empty()) own[stack.back()] -= worked;
     around.push_back(stack.empty() ? scopes.size() : stack.back());
     stack.push_back(own.size());
-    own.push_back(scope.call.length());
+    own.push_back(worked);
   }
   const std::vector<bool> has_work = scopes_with_work(process, around);
   std::set<std::string_view> devices;

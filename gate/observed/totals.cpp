@@ -406,6 +406,19 @@ std::optional<double> result_bytes(const ObservedOp& op) {
   return types && shapes ? bytes_of(types->result, shapes->result) : std::nullopt;
 }
 
+bool names_a_cpu(std::string_view backend) {
+  const std::string name = text::lower(backend);
+  return name.starts_with("cpu") || name == "blas" || name == "host";
+}
+
+std::string time_text(double seconds) {
+  // What rounds to a thousand is one of the next unit.
+  if (seconds >= 999.5) return fmt::format("{:.0f} s", seconds);
+  if (seconds >= 0.9995) return fmt::format("{:.3g} s", seconds);
+  if (seconds >= 0.9995e-3) return fmt::format("{:.3g} ms", seconds * 1e3);
+  return fmt::format("{:.3g} us", seconds * 1e6);
+}
+
 std::string figure_name(const ObservedLatency& latency) {
   if (latency.percentile) return fmt::format("p{:g}", *latency.percentile);
   return latency.figure == "median" ? "p50" : latency.figure;
@@ -453,23 +466,21 @@ namespace {
 // between dispatches a device idles, and marks of buffers span that.
 constexpr double k_drift_good = 0.05, k_drift_bad = 0.10, k_most_of_it = 0.5;
 
-std::string in_ms(double seconds) { return fmt::format("{:.3g} ms", seconds * 1e3); }
-
 std::optional<std::string> against_buffers(const Observed& observed) {
   double rows = 0, buffers = 0;
   // Of some of the buffers alone nothing could be said.
   if (std::ranges::any_of(observed.steps, &ObservedStep::labels_left_out)) return std::nullopt;
   for (const auto& op : observed.ops) {
     // In no command buffer: work of the CPU, and its time to write commands.
-    const bool on_cpu = text::lower(op.backend) == "cpu" || op.category == "encode";
+    const bool on_cpu = names_a_cpu(op.backend) || op.category == "encode";
     if (!op.covers_others && !on_cpu) rows += time_of_its_own(op).value_or(0);
   }
   for (const auto& buffer : observed.buffers) buffers += buffer.seconds.value_or(0);
   if (rows <= 0 || buffers <= 0) return std::nullopt;
   const double drift = rows / buffers - 1;
   if (drift <= k_drift_good && drift >= k_most_of_it - 1) return std::nullopt;
-  const std::string sums =
-      fmt::format("dispatches add up to {}, command buffers to {}: ", in_ms(rows), in_ms(buffers));
+  const std::string sums = fmt::format(
+      "dispatches add up to {}, command buffers to {}: ", time_text(rows), time_text(buffers));
   if (drift < 0) return sums + "most of their time is in no dispatch";
   return sums + fmt::format("{:.0f} % apart{}", 100 * drift,
                             drift > k_drift_bad ? ", too much to trust their times" : "");
@@ -494,7 +505,7 @@ std::optional<std::string> against_the_clock(const Observed& observed) {
   }
   const double share = rows / *wall;
   if (rows <= 0 || (share >= k_most_of_it && share <= 1 + k_drift_good)) return std::nullopt;
-  return fmt::format("ops take {} a token, the token {}: {}", in_ms(rows), in_ms(*wall),
+  return fmt::format("ops take {} a token, the token {}: {}", time_text(rows), time_text(*wall),
                      share < k_most_of_it ? "most of its time is in no op"
                                           : "they overlap, or profiling slows them");
 }

@@ -126,6 +126,12 @@ void compare_with_peak(Observed& observed, const Observed& peak);
 // Bytes of what a call results in; nothing where type or shape do not tell.
 [[nodiscard]] std::optional<double> result_bytes(const ObservedOp& op);
 
+// A backend of this name is the host's processor: "CPU", "BLAS", "host".
+[[nodiscard]] bool names_a_cpu(std::string_view backend);
+
+// Three digits: "7.63 s", "140 ms", "0.3 us".
+[[nodiscard]] std::string time_text(double seconds);
+
 // What a profile says in single numbers, whatever shows or compares them. Pure.
 
 struct ObservedFigure {

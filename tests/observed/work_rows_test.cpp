@@ -1,4 +1,7 @@
 // A timeline's work as rows: by op, shape, backend, layer, token.
+#include <map>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -226,6 +229,41 @@ TEST(WorkRows, TakeAnEnginesMarksWhereNothingElseIs) {
   EXPECT_EQ(totals[0].seconds, 7);
   EXPECT_EQ(totals[1].seconds, 3);
   EXPECT_THAT(work_times(timeline), IsEmpty()) << "marks are no device work";
+}
+
+// An op on the host of 10 s, in which it waits from 1 to 7 s as two probes see it, and an op within
+// it of 2 s, half of them a wait. Another thread waits all the time.
+TEST(WorkRows, OfTheHostLeaveOutItsWaitsForADevice) {
+  Timeline timeline;
+  Process& process = timeline.processes.emplace_back();
+  process.queues = {{"GPU", "vulkan queue 0.0", true}};
+  const auto mark = [&](const char* op, std::uint32_t depth, double begin, double end) {
+    OpScope& out = process.op_scopes.emplace_back();
+    out.op = op;
+    out.backend = "host";
+    out.depth = depth;
+    out.thread = 1;
+    out.call = {begin, end};
+  };
+  mark("SWIGLU", 0, 0, 10);
+  mark("SILU", 1, 8, 10);
+  process.waits = {{0, 1, "wait for fence", {1, 5}, true},
+                   {0, 1, "wait for queue", {2, 7}, true},
+                   {0, 1, "wait for fence", {9, 12}, true},
+                   {0, 2, "wait for fence", {0, 20}, true}};
+  const auto seconds = [&] {
+    std::map<std::string, double> out;
+    for (const OpTotal& total : op_totals(observed_of(timeline), GroupBy::op)) {
+      out[total.name] = total.seconds.value_or(-1);
+    }
+    return out;
+  };
+  EXPECT_THAT(seconds(), testing::ElementsAre(testing::Pair("SILU", 2), testing::Pair("SWIGLU", 8)))
+      << "no device was seen at work: the waits are all that tells its time";
+  process.commands.push_back({0, dispatch("mul_mat", 0), 0.5, Interval{1, 7}});
+  process.commands.back().command.op = "MUL_MAT";
+  EXPECT_THAT(seconds(), testing::ElementsAre(testing::Pair("MUL_MAT", 6), testing::Pair("SILU", 1),
+                                              testing::Pair("SWIGLU", 2)));
 }
 
 // A token of two layers, of one dispatch each, one of them in no buffer.

@@ -150,8 +150,8 @@ class Spoilt final : public Backend {
   // that cpu_ops_allowed does not name.
   void activate_somewhere() {
     if (!has(Plant::op_on_cpu)) return below_->activate();
-    const Op op(counts_, "SWIGLU", Where::cpu);
     if (!bring({Slot::gate, Slot::up})) return;
+    const Op op(counts_, "SWIGLU", Where::cpu);  // without the wait for what it reads
     std::vector<float> gate = below_->copied(Slot::gate);
     silu_times(gate, below_->copied(Slot::up));
     below_->write(Slot::gate, gate);

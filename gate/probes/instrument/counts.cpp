@@ -102,9 +102,9 @@ WEIR_EXPORTED void weir_submit_on(uint32_t queue, uint64_t buffer) {
 }
 
 WEIR_EXPORTED void weir_wait_begin_on(void) {
-  if (!events_on()) return;
+  if (!events_on() && !g.timed) return;
   const Mark mark;
-  mark.thread->wait_began = now_nanoseconds();
+  mark.thread->wait_began = stamp(g.stamps);
 }
 
 WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
@@ -115,7 +115,8 @@ WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
   if (counted) add(&row->counters[WEIR_COUNT_SYNCS], 1);
   add(&row->counters[WEIR_COUNT_WAITS], 1);
   add(&g.file.devices[g.queues[queue].device].counters[WEIR_COUNT_WAITS], 1);
-  if (!events_on()) return;
-  write_wait(event_queue(queue), WEIR_WAIT_QUEUE, thread->wait_began, counted);
+  wait_in_op(thread);
+  // Stamps are nanoseconds where events are written.
+  if (events_on()) write_wait(event_queue(queue), WEIR_WAIT_QUEUE, thread->wait_began, counted);
   thread->wait_began = 0;
 }

@@ -224,6 +224,15 @@ void take_boundary(uint32_t rows) {
   write_event(WEIR_EVENT_GRAPH, graph, &event, sizeof event);
 }
 
+void wait_in_op(Thread* thread) {
+  const uint32_t open = thread->depth < k_most_depth ? thread->depth : k_most_depth;
+  if (open == 0 || thread->wait_began == 0) return;
+  Scope& scope = thread->scopes[open - 1];
+  const uint64_t begin = scope.begin > thread->wait_began ? scope.begin : thread->wait_began;
+  const uint64_t end = stamp(g.stamps);
+  if (end > begin) scope.waited += end - begin;
+}
+
 void forget_ops_after_fork() {
   each_row([](KindRow* row) { row->taken = row->count; });
   g_ops.boundary = 0;
@@ -288,6 +297,7 @@ WEIR_EXPORTED void weir_op_begin_on(const char* name, uint32_t device, int32_t l
                    ? seen->name
                    : name_of_scope(thread, name, where, &thread->unkept[thread->depth - 1]);
   scope.hash = scope.name->hash;
+  scope.waited = 0;
   scope.begin = g.timed ? stamp(g.stamps) : 0;
 }
 
@@ -319,7 +329,9 @@ WEIR_EXPORTED void weir_op_end_on(void) {
   raise(&row->count, 1);
   if (scope.begin == 0) return;
   const uint64_t end = stamp(g.stamps);
-  time_row(row, end > scope.begin ? end - scope.begin : 0);
+  if (thread->depth != 0) thread->scopes[thread->depth - 1].waited += scope.waited;
+  const uint64_t length = end > scope.begin ? end - scope.begin : 0;
+  time_row(row, length > scope.waited ? length - scope.waited : 0);
   if (events_on()) write_op(scope, thread->depth, end);
 }
 

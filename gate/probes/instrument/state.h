@@ -126,7 +126,8 @@ constexpr uint64_t k_of_device = uint64_t{1} << 40;
 // An op scope that is open.
 struct Scope {
   uint64_t hash;
-  uint64_t begin;  // 0: not timed
+  uint64_t begin;   // 0: not timed
+  uint64_t waited;  // for devices so far, in units of stamps
   uint32_t device;
   int32_t layer;
   uint32_t operands;
@@ -142,7 +143,7 @@ struct Thread {
   uint32_t slot;
   uint32_t generation;  // 1 more in each forked process
   uint32_t left;        // atomic: stored when a mark is done
-  uint64_t wait_began;  // 0: nobody said
+  uint64_t wait_began;  // a stamp; 0: nobody said
   Table rows;           // of one writer and reader: salted hashes: kernels, queues, kinds
   KindChunk first;
   KindChunk* last;
@@ -269,8 +270,10 @@ inline uint64_t mix(uint64_t a, uint64_t b) {
   return hash_bytes(a * 0x9e3779b97f4a7c15ULL, &b, sizeof b);
 }
 
-// ops.cpp; under the lock
+// ops.cpp; under the lock but for what is of a thread
 void take_boundary(uint32_t rows);
+// The wait of this thread ends, which is no time of the op that is open.
+void wait_in_op(Thread* thread);
 void forget_ops_after_fork();
 void forget_op_times();
 void dump_ops(int descriptor);

@@ -138,6 +138,29 @@ static void slow_op(void) {
   weir_token(1);
 }
 
+static void wait_for_queue(long milliseconds) {
+  const struct timespec length = {0, milliseconds * 1000000};
+  weir_wait_begin();
+  nanosleep(&length, NULL);
+  weir_sync(g_queue);
+}
+
+/* Waits of 200 ms in an op and of 100 ms in one within it. Prints how long it all took. */
+static int run_waiting(void) {
+  weir_profile_enable(WEIR_PROFILE_COUNTS | WEIR_PROFILE_OPS);
+  const uint64_t begin = weir_now();
+  weir_op_begin("OUTER", g_gpu, 0);
+  wait_for_queue(200);
+  weir_op_begin("INNER", g_gpu, 0);
+  wait_for_queue(100);
+  weir_op_end();
+  weir_op_end();
+  const uint64_t end = weir_now();
+  weir_profile_dump(1);
+  printf("%llu us\n", (unsigned long long)(end - begin) / 1000);
+  return 0;
+}
+
 static int run_reset(void) {
   weir_profile_enable(WEIR_PROFILE_OPS);
   for (int i = 0; i < 3; ++i) slow_op();
@@ -266,7 +289,7 @@ int main(int argc, char** argv) {
       {"handover", run_handover},     {"left-open", run_left_open},   {"names", run_names},
       {"late-clock", run_late_clock}, {"switched", run_switched},     {"reset", run_reset},
       {"fork-reset", run_fork_reset}, {"fork-twice", run_fork_twice}, {"pipe", run_pipe},
-      {"errno", run_errno},           {"labels", run_labels},
+      {"errno", run_errno},           {"labels", run_labels},         {"waiting", run_waiting},
   };
   g_gpu = weir_device_declare("metal", "discrete", "Sample GPU", "sample-1002-0-0-1-0");
   g_queue = weir_queue_declare(g_gpu);

@@ -62,6 +62,21 @@ TEST(MarksInCorners, AreCountedAfterScopesThatWereCutOff) {
   EXPECT_THAT(ran.out, Not(HasSubstr("CUT")));
 }
 
+// The rest of the whole is more than the ops' own times, however slow the machine is. The counter
+// that scopes read is compared with the clock for as long as they last: 1 ms is for that.
+TEST(MarksInCorners, OfOpsHaveNoTimeOfWaits) {
+  const Ran ran = corner("waiting");
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto number = [&](const char* pattern) {
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(ran.out, found, std::regex(pattern))) << pattern << ran.out;
+    return found.empty() ? 0 : std::stod(found[1]);
+  };
+  const double whole = number("([0-9]+) us\n") / 1000;
+  EXPECT_LE(number("OUTER +1 +([0-9.]+) "), whole - 300 + 1);
+  EXPECT_LE(number("INNER +1 +([0-9.]+) "), whole - 300 + 1);
+}
+
 // Of one scope alone the mean is the longest.
 void expect_one_of_each(const Ran& ran) {
   EXPECT_EQ(ran.status, 0) << ran.err;

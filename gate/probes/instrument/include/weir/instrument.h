@@ -86,7 +86,8 @@ WEIR_INSTRUMENT_API void weir_barrier(uint32_t queue);
 WEIR_INSTRUMENT_API void weir_copy(uint32_t queue, uint32_t kind, uint64_t bytes);
 /* Work was handed over: `buffer` of weir_buffer_begin, or 0. */
 WEIR_INSTRUMENT_API void weir_submit(uint32_t queue, uint64_t buffer);
-/* The CPU waits from here on; optional, and of this thread. */
+/* The CPU waits from here on; optional, and of this thread. Until weir_sync it is no time of the op
+ * that is open. */
 WEIR_INSTRUMENT_API void weir_wait_begin(void);
 /* A wait ended, or a poll said "done". Counts when something was submitted to the queue since the
  * last one that did; each time on a queue that is never submitted to. */
