@@ -380,7 +380,9 @@ void carry_marks(const std::vector<Dispatch>& marks, const std::vector<Dispatch>
 
 // Op, graph and label of what marks are around.
 void take_marks(Process& process) {
-  if (std::ranges::none_of(process.queues, &Queue::marked)) return;
+  const bool marked = std::ranges::any_of(process.queues, &Queue::marked) ||
+                      std::ranges::any_of(process.graph_runs, &GraphRun::marked);
+  if (!marked) return;
   for (Submission& submission : process.submissions) {
     for (BufferWork& buffer : submission.buffers) {
       for (Command& command : buffer.commands) command.label = buffer.label;

@@ -297,7 +297,8 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
     step.phase = phase;
     if (rows > 0) step.tokens = rows;
     if (waited || run.marked) {
-      step.seconds = run.call.length();
+      // Nothing tells when a first one began that holds no mark.
+      if (run.call.length() > 0) step.seconds = run.call.length();
     } else {
       // The device may have worked on when the call returned: it lasts until the next one begins.
       const auto [before, first] = last.try_emplace(run.thread, *index, run.call.begin);

@@ -297,6 +297,31 @@ Timeline marked_timeline() {
   return timeline;
 }
 
+// As an engine marks its work on the CPU: two tokens of two ops, and nothing on a queue. Each graph
+// ends when a token does; when the first began its first op tells.
+TEST(WorkRows, OfMarksOnTheCpuBelongToTheirTokens) {
+  Timeline timeline = marked_timeline();
+  Process& process = timeline.processes[0];
+  process.queues.clear();
+  process.submissions.clear();
+  process.commands.clear();
+  align(timeline);
+  const Observed observed = observed_of(timeline);
+  std::map<std::string, double> seconds, calls;
+  for (const OpPerToken& op : op_totals_per_token(observed, GroupBy::op)) {
+    seconds[op.name] = op.seconds.value_or(-1);
+    calls[op.name] = op.calls.value_or(-1);
+  }
+  const std::map<std::string, double> one_each{{"NORM", 1}, {"FFN", 1}};
+  EXPECT_EQ(calls, one_each);
+  EXPECT_EQ(seconds, one_each);
+  ASSERT_EQ(observed.steps.size(), 2U);
+  EXPECT_EQ(observed.steps[0].seconds, 10);
+  process.op_scopes.clear();
+  process.graph_runs[0].call = {10, 10};
+  EXPECT_EQ(observed_of(timeline).steps[0].seconds, std::nullopt) << "nothing tells its begin";
+}
+
 TEST(WorkRows, HaveTheOperandsOfMarks) {
   const auto groups = [](const Timeline& timeline) {
     std::map<std::string, std::int64_t> calls;
