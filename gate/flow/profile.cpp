@@ -196,6 +196,53 @@ void forget_device_times(observed::Timeline& timeline) {
   timeline.warnings.emplace_back("a twin runs nothing: device work is counted without times");
 }
 
+void add_doubts(std::vector<std::string>& warnings, const std::vector<std::string>& doubts) {
+  for (const std::string& doubt : doubts) {
+    if (!holds(warnings, doubt)) warnings.push_back(doubt);
+  }
+}
+
+// What an engine or a profiler wrote.
+Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
+                             observed::Observed observed,
+                             const observed::ObservedMoments& moments) {
+  const bool trace = !moments.rows.empty();
+  if (!options.trace.empty()) {
+    return fail(Code::usage, "--trace: {} {}", options.what,
+                trace ? "is a Chrome trace already"
+                      : "holds totals, no moments: no trace can be made of it");
+  }
+  add_doubts(observed.warnings, observed::cross_checks(observed));
+  if (options.peak) observed::compare_with_peak(observed, *options.peak);
+  report::ObservedStyle style;
+  style.width = static_cast<std::size_t>(job.width());
+  style.most_rows = options.top;
+  (void)report::set_grouping(style, options.by);
+  Answer answer{report::observed_text(observed, style),
+                document(write_fields(report::without_private(observed, options.page.privacy)))};
+  if (options.page.file.empty()) return answer;
+  // Nothing is said of this machine, as the file was not made on it.
+  report::PageFacts facts = facts_of(job, options.page, sys::file_name_of(options.what), {});
+  WEIR_CHECK(write_page(job, options.page.file,
+                        report::observed_page(observed, trace ? &moments : nullptr,
+                                              std::move(facts), {options.page.privacy, style.by}),
+                        answer));
+  return answer;
+}
+
+// A program's own profile, where no probe saw it do anything and it printed one. Times of what ran
+// on a twin mean nothing.
+std::optional<observed::Observed> printed_profile(const ProfileOptions& options,
+                                                  const Target& target,
+                                                  const sys::Finished& finished) {
+  if (target.on_twin || !options.trace.empty()) return std::nullopt;
+  auto read = read_printed(target.redactor.text(finished.out), target.redactor.text(finished.err));
+  if (!read) return std::nullopt;
+  read->warnings.insert(read->warnings.begin(),
+                        "the probes saw nothing: this is what the program printed by itself");
+  return std::move(*read);
+}
+
 Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target target,
                           const Place& place) {
   const sys::Interrupts interrupts;
@@ -231,45 +278,19 @@ Result<Answer> run_target(const Job& job, const ProfileOptions& options, Target 
     timeline.warnings.insert(timeline.warnings.begin(),
                              "the probes saw nothing: weir doctor says what they can see");
   }
+  if (failed.empty() && timeline.processes.empty() && timeline.unread == 0) {
+    if (auto printed = printed_profile(options, target, finished)) {
+      if (!options.keep) (void)job.files().remove_tree(place.folder);
+      ProfileOptions shown = options;
+      shown.what = sys::file_name_of(program);
+      return show_observed(job, shown, std::move(*printed), {});
+    }
+  }
   const std::string trace = options.trace.empty() ? place.folder + "/trace.json" : options.trace;
   std::vector<std::string> command = target.spec.argv;
   for (std::string& word : command) word = target.redactor.text(word);
   WEIR_TRY(Answer answer, outcome(job, options, std::move(timeline), trace, command));
   if (!failed.empty()) answer.code = ExitCode::unmeasured;
-  return answer;
-}
-
-void add_doubts(std::vector<std::string>& warnings, const std::vector<std::string>& doubts) {
-  for (const std::string& doubt : doubts) {
-    if (!holds(warnings, doubt)) warnings.push_back(doubt);
-  }
-}
-
-// What an engine or a profiler wrote.
-Result<Answer> show_observed(const Job& job, const ProfileOptions& options,
-                             observed::Observed observed,
-                             const observed::ObservedMoments& moments) {
-  const bool trace = !moments.rows.empty();
-  if (!options.trace.empty()) {
-    return fail(Code::usage, "--trace: {} {}", options.what,
-                trace ? "is a Chrome trace already"
-                      : "holds totals, no moments: no trace can be made of it");
-  }
-  add_doubts(observed.warnings, observed::cross_checks(observed));
-  if (options.peak) observed::compare_with_peak(observed, *options.peak);
-  report::ObservedStyle style;
-  style.width = static_cast<std::size_t>(job.width());
-  style.most_rows = options.top;
-  (void)report::set_grouping(style, options.by);
-  Answer answer{report::observed_text(observed, style),
-                document(write_fields(report::without_private(observed, options.page.privacy)))};
-  if (options.page.file.empty()) return answer;
-  // Nothing is said of this machine, as the file was not made on it.
-  report::PageFacts facts = facts_of(job, options.page, sys::file_name_of(options.what), {});
-  WEIR_CHECK(write_page(job, options.page.file,
-                        report::observed_page(observed, trace ? &moments : nullptr,
-                                              std::move(facts), {options.page.privacy, style.by}),
-                        answer));
   return answer;
 }
 

@@ -32,13 +32,17 @@ Result<ProfileFile> profiles_in(const Json& json, const std::string& schema) {
   return read;
 }
 
-ProfileFile observed_file(observed::Observed observed) {
-  // Where the model lay is nobody's business.
+// Where the model lay is nobody's business.
+observed::Observed without_folder(observed::Observed observed) {
   if (auto& model = observed.context.model) {
     while (model->size() > 1 && model->ends_with('/')) model->pop_back();
     model = model->substr(model->find_last_of("/\\") + 1);
   }
-  return {{}, std::move(observed)};
+  return observed;
+}
+
+ProfileFile observed_file(observed::Observed observed) {
+  return {{}, without_folder(std::move(observed))};
 }
 
 Result<ProfileFile> read_text(const std::string& path, const std::string& text,
@@ -100,6 +104,11 @@ Result<ProfileFile> read_profile_file(const std::string& path, const sys::Files&
   }
   WEIR_TRY(const std::string text, files.read(path, most_whole));
   return read_text(path, text, moments).map_error(in_context(path));
+}
+
+Result<observed::Observed> read_printed(const std::string& out, const std::string& err) {
+  WEIR_TRY(observed::Observed observed, adapters::read_any({out, err}));
+  return without_folder(std::move(observed));
 }
 
 bool holds_run(const std::string& path, const sys::Files& files) {

@@ -28,6 +28,10 @@ struct ProfileFile {
     const std::string& path, const sys::Files& files,
     std::uint64_t most_whole = adapters::k_most_read, observed::ObservedMoments* moments = nullptr);
 
+// What a program printed, of any format that adapters read. Fails with Code::data where it is none.
+[[nodiscard]] Result<observed::Observed> read_printed(const std::string& out,
+                                                      const std::string& err);
+
 // Two things that hold profiles, beside each other: runs, files of profiles, folders of a profile's
 // probe files, and what engines and profilers wrote.
 // A run's folder or its journal. Other folders, and other files that end in .jsonl, are none.

@@ -341,6 +341,21 @@ TEST(Profile, WritesAPageOfWhatOthersWrote) {
   }
 }
 
+// As Agave prints its counts and a token's time. An engine of which no probe can see anything.
+TEST(Profile, IsWhatAProgramPrintsWhereProbesSeeNothing) {
+  Scratch scratch;
+  spill_program(scratch / "engine",
+                "#!/bin/sh\necho 'Metal: 690 dispatches, 690 barriers, 1 sync' >&2\n"
+                "echo 'Token time: 60ms (16.7 tok/s)' >&2\nexit ${STATUS:-0}\n");
+  const std::vector<std::string> words{"profile", "--probes", "vulkan", "--", "./engine"};
+  const Ended printed = weir(scratch, words);
+  EXPECT_EQ(printed.exit_code, 0) << printed.err;
+  EXPECT_THAT(printed.out, HasSubstr("690"));
+  EXPECT_THAT(printed.out, HasSubstr("warning: the probes saw nothing: this is what the program"));
+  const Ended failed = weir(scratch, words, {{"STATUS", "7"}});
+  EXPECT_EQ(failed.exit_code, 3) << "what it printed before it failed is no profile";
+}
+
 TEST(Profile, SaysWhatItCannotDo) {
   Scratch scratch;
   spill(scratch / "junk.json", "{\"schema\": \"other\"}");
