@@ -64,5 +64,16 @@ TEST(RealTimes, OfBuffersAloneHaveNoDispatches) {
   EXPECT_EQ(sums.dispatch_count, 0);
 }
 
+// A prompt of 4 tokens at once, then two of the three tokens: the prefill gives the first.
+TEST(RealTimes, OfAPrefillAreApartFromThoseOfTokens) {
+  const probes::Folder folder;
+  const std::string path = write_model(folder, "f32", of_type(second_model(), "f32"));
+  const probes::Ran ran = run_engine(path, {"--backend", "vulkan", "-p", "4", "-n", "3"},
+                                     {{"WEIR_PROFILE", "cb,dispatch"}});
+  EXPECT_EQ(ran.status, 0) << ran.err;
+  EXPECT_THAT(ran.err, testing::ContainsRegex("\ntokens +2 "));
+  EXPECT_THAT(ran.err, testing::ContainsRegex("\ntokens, prefill +1 "));
+}
+
 }  // namespace times_test
 }  // namespace weir::engine

@@ -1,5 +1,6 @@
 // Command buffers by label: what was encoded into them, when the GPU ran them, and how its ticks
 // are told on the CPU's clock.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,8 @@ struct Buffer {
   uint64_t serial;
   uint32_t label;  // index into g_labels
   bool open;       // its thread may still add to it
+  bool evaluated;  // the evaluation that it began in is over
+  bool prefill;    // and was one of several tokens
   uint32_t used;   // atomic: stored when the kernel and its chunk are there
   BufferChunk* first;
   BufferChunk* last;  // of its thread
@@ -33,15 +36,21 @@ constexpr uint32_t k_most_entries = 4096;  // of the table of dispatches
 constexpr uint32_t k_most_flying = 256;
 constexpr uint32_t k_most_in_buffer = 16384;
 
+// Times are of evaluations of several tokens (`prefill`), of all else that is over, and of what is
+// not yet.
 struct Label {
   char name[64];
+  char prefill_name[64];
   uint64_t hash;
-  Timed timed;
+  Timed timed, prefill, fresh;
+};
+struct Sum {
+  uint64_t calls, total;
 };
 // A place in buffers of one label, and the kernel that ran there.
 struct Entry {
   uint32_t label, position, kernel;
-  uint64_t calls, total;
+  Sum timed, prefill, fresh;
 };
 // All of it under the lock.
 Label g_labels[k_most_labels];
@@ -62,28 +71,53 @@ Label* label_of(const char* name) {
   Label* label = &g_labels[g_label_count++];
   const bool last = g_label_count == k_most_labels;
   copy_text(label->name, sizeof label->name, last ? "(other)" : name == nullptr ? "" : name);
+  snprintf(label->prefill_name, sizeof label->prefill_name, "%.52s, prefill", label->name);
   label->hash = hash;
   return label;
 }
 
-void time_label(Label* label, uint64_t nanoseconds) {
-  ++label->timed.calls;
-  label->timed.total += nanoseconds;
-  if (nanoseconds > label->timed.most) label->timed.most = nanoseconds;
+void add_times(Timed* sum, const Timed& more) {
+  sum->calls += more.calls;
+  sum->total += more.total;
+  if (more.most > sum->most) sum->most = more.most;
 }
 
-void time_entry(uint32_t label, uint32_t position, uint32_t kernel, uint64_t nanoseconds) {
+void add_times(Sum* sum, const Sum& more) {
+  sum->calls += more.calls;
+  sum->total += more.total;
+}
+
+// The sum of a label or entry that takes the times of `buffer`.
+template <class Of>
+auto* sum_for(Of* of, const Buffer& buffer) {
+  if (!buffer.evaluated) return &of->fresh;
+  return buffer.prefill ? &of->prefill : &of->timed;
+}
+
+// What is fresh belongs to an evaluation that is over.
+template <class Of>
+void settle(Of* of, bool prefill) {
+  add_times(prefill ? &of->prefill : &of->timed, of->fresh);
+  of->fresh = {};
+}
+
+void settle_all(bool prefill) {
+  for (uint32_t i = 0; i < g_label_count; ++i) settle(&g_labels[i], prefill);
+  for (uint32_t i = 0; i < g_entry_count; ++i) settle(&g_entries[i], prefill);
+}
+
+void time_entry(const Buffer& buffer, uint32_t position, uint32_t kernel, uint64_t nanoseconds) {
+  const uint32_t label = buffer.label;
   const uint64_t key = mix(mix(label + 1, position), kernel);
   auto* entry = g_entry_of.get<Entry>(key);
   if (entry == nullptr) {
     if (g_entry_count == k_most_entries) return;
     entry = &g_entries[g_entry_count];
-    *entry = {label, position, kernel, 0, 0};
+    *entry = {label, position, kernel, {}, {}, {}};
     if (!g_entry_of.insert(key, entry)) return;
     ++g_entry_count;
   }
-  ++entry->calls;
-  entry->total += nanoseconds;
+  add_times(sum_for(entry, buffer), {1, nanoseconds});
 }
 
 void drop(Buffer** at) {
@@ -113,7 +147,7 @@ Buffer* follow(uint64_t serial, const char* label) {
   auto* buffer = static_cast<Buffer*>(calloc(1, sizeof(Buffer)));
   if (buffer == nullptr) return nullptr;
   const auto index = static_cast<uint32_t>(label_of(label) - g_labels);
-  *buffer = {g_flying, serial, index, true, 0, nullptr, nullptr};
+  *buffer = {g_flying, serial, index, true, false, false, 0, nullptr, nullptr};
   g_flying = buffer;
   ++g_flying_count;
   return buffer;
@@ -132,13 +166,14 @@ void tabulate(const Clock& clock, uint64_t serial, uint64_t begin, uint64_t end,
   while (*at != nullptr && (*at)->serial != serial) at = &(*at)->next;
   if (*at == nullptr) return;
   Buffer* const buffer = *at;
-  time_label(&g_labels[buffer->label], length(clock, begin, end));
+  const uint64_t whole = length(clock, begin, end);
+  add_times(sum_for(&g_labels[buffer->label], *buffer), {1, whole, whole});
   const uint32_t used = __atomic_load_n(&buffer->used, __ATOMIC_ACQUIRE);
   const BufferChunk* chunk = nullptr;
   for (uint32_t i = 0; i < dispatches && i < used; ++i) {
     const uint32_t place = i % k_kernels_of_chunk;
     if (place == 0) chunk = i == 0 ? buffer->first : chunk->next;
-    time_entry(buffer->label, i, chunk->kernels[place],
+    time_entry(*buffer, i, chunk->kernels[place],
                length(clock, pairs[size_t{2} * i], pairs[size_t{2} * i + 1]));
   }
   if (!buffer->open) drop(at);
@@ -247,15 +282,34 @@ void forget_buffers() {
 }
 
 void reset_buffers() {
-  for (uint32_t i = 0; i < g_label_count; ++i) g_labels[i].timed = {};
-  for (uint32_t i = 0; i < g_entry_count; ++i) g_entries[i].calls = g_entries[i].total = 0;
+  for (uint32_t i = 0; i < g_label_count; ++i) {
+    g_labels[i].timed = g_labels[i].prefill = g_labels[i].fresh = {};
+  }
+  for (uint32_t i = 0; i < g_entry_count; ++i) {
+    g_entries[i].timed = g_entries[i].prefill = g_entries[i].fresh = {};
+  }
 }
 
+void end_evaluation_of_buffers(uint32_t rows) {
+  const bool prefill = rows > 1;
+  for (Buffer* buffer = g_flying; buffer != nullptr; buffer = buffer->next) {
+    if (buffer->evaluated) continue;
+    buffer->evaluated = true;
+    buffer->prefill = prefill;
+  }
+  settle_all(prefill);
+}
+
+// A label's times in prefill have a row of their own where it has others.
 void dump_buffers(int descriptor) {
-  Row rows[k_most_labels];
+  settle_all(false);
+  static Row rows[2 * k_most_labels];  // under the lock
   uint32_t count = 0;
   for (uint32_t i = 0; i < g_label_count; ++i) {
-    if (g_labels[i].timed.calls != 0) rows[count++] = {g_labels[i].name, g_labels[i].timed};
+    const Label& label = g_labels[i];
+    if (label.timed.calls != 0) rows[count++] = {label.name, label.timed};
+    if (label.prefill.calls == 0) continue;
+    rows[count++] = {label.timed.calls != 0 ? label.prefill_name : label.name, label.prefill};
   }
   if (count == 0) return;
   print_rows(descriptor, "command buffers", "GPU ms", rows, count);
@@ -263,16 +317,20 @@ void dump_buffers(int descriptor) {
     bool first = true;
     for (uint32_t i = 0; i < g_entry_count; ++i) {
       const Entry& entry = g_entries[i];
-      if (g_labels[entry.label].name != rows[l].name || entry.calls == 0) continue;
+      const Label& label = g_labels[entry.label];
+      if (rows[l].name != label.name && rows[l].name != label.prefill_name) continue;
+      const bool prefill = rows[l].name == label.prefill_name || label.timed.calls == 0;
+      const Sum& sum = prefill ? entry.prefill : entry.timed;
+      if (sum.calls == 0) continue;
       if (first) {
         print_line(descriptor, "\n  %-4s %-40.40s %8s %10s %8s\n", "nr", rows[l].name, "times",
                    "GPU ms", "mean us");
       }
       first = false;
       print_line(descriptor, "  %-4u %-40.40s %8llu %10.3f %8.2f\n", entry.position,
-                 g.file.kernels[entry.kernel].name, static_cast<unsigned long long>(entry.calls),
-                 static_cast<double>(entry.total) * 1e-6,
-                 static_cast<double>(entry.total) * 1e-3 / static_cast<double>(entry.calls));
+                 g.file.kernels[entry.kernel].name, static_cast<unsigned long long>(sum.calls),
+                 static_cast<double>(sum.total) * 1e-6,
+                 static_cast<double>(sum.total) * 1e-3 / static_cast<double>(sum.calls));
     }
   }
 }
@@ -323,7 +381,7 @@ WEIR_EXPORTED void weir_record(const char* label, uint64_t nanoseconds) {
   if ((weir_profile_flags & WEIR_PROFILE_CB) == 0) return;
   self();
   const Locked locked(&g.lock);
-  time_label(label_of(label), nanoseconds);
+  add_times(&label_of(label)->timed, {1, nanoseconds, nanoseconds});
 }
 
 WEIR_EXPORTED void weir_clock_pair(uint32_t device, uint64_t cpu_nanoseconds, uint64_t gpu_ticks) {

@@ -339,4 +339,5 @@ WEIR_EXPORTED void weir_token_on(uint32_t rows) {
   self();
   const Locked locked(&g.lock);
   take_boundary(rows);
+  end_evaluation_of_buffers(rows);
 }

@@ -281,7 +281,9 @@ void dump_ops(int descriptor);
 void enter_dispatch(Thread* thread, uint32_t kernel, uint32_t x, uint32_t y, uint32_t z);
 void enter_submit(uint32_t queue, uint64_t buffer);
 void leave_buffer(Thread* thread);
-void close_buffer(Thread* thread);  // under the lock, as are the three below
+void close_buffer(Thread* thread);  // under the lock, as are the four below
+// Times of buffers that were begun since the one before are of an evaluation of so many tokens.
+void end_evaluation_of_buffers(uint32_t rows);
 void forget_buffers();
 void reset_buffers();
 void dump_buffers(int descriptor);

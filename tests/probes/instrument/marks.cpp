@@ -217,9 +217,15 @@ TEST_P(Marks, ArePrintedSortedByTotalWhereNobodyReadsThem) {
   EXPECT_THAT(ran.err, testing::ContainsRegex("Sample GPU 0 +24 +8 +6 +5 +5\n"));
   EXPECT_THAT(ran.err, testing::ContainsRegex("mul_mat +16\nrms_norm +8\n"));
   EXPECT_THAT(ran.err, HasSubstr("4 evaluations"));
-  // 4 buffers of 60 ticks and no clock pair: 0.06 us each; dispatches in their order.
-  EXPECT_THAT(ran.err, testing::ContainsRegex("token +4 +0\\.000 +0\\.06 +0\\.06 100\\.0%"));
-  EXPECT_THAT(ran.err, testing::ContainsRegex("  0 +rms_norm +4 .*\n  1 +mul_mat +4"));
+  // 4 buffers of 60 ticks and no clock pair: 0.06 us each; dispatches in their order. The first is
+  // of a prefill, of 8 tokens.
+  EXPECT_THAT(ran.err, testing::ContainsRegex("token +3 +0\\.000 +0\\.06 +0\\.06  75\\.0%"));
+  EXPECT_THAT(ran.err,
+              testing::ContainsRegex("token, prefill +1 +0\\.000 +0\\.06 +0\\.06  25\\.0%"));
+  EXPECT_THAT(ran.err,
+              testing::ContainsRegex("nr   token .*\n  0 +rms_norm +3 .*\n  1 +mul_mat +3"));
+  EXPECT_THAT(ran.err, testing::ContainsRegex(
+                           "nr   token, prefill .*\n  0 +rms_norm +1 .*\n  1 +mul_mat +1"));
   EXPECT_THAT(ran.err, HasSubstr("a GPU tick is taken for 1 ns"));
 }
 

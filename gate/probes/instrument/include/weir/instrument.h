@@ -7,7 +7,7 @@
  *
  *   counts     dispatches, barriers, copies, submits, syncs, by queue and kernel
  *   ops        op scopes, and what makes up a token
- *   cb         command buffers by label, with GPU times (implies counts)
+ *   cb         command buffers by label, those of prefills apart, with GPU times (implies counts)
  *   dispatch   each dispatch of a command buffer, in order (implies cb)
  *
  * Plain C11, valid C++, no macro among the functions: docs/how-to/instrument.md has C, C++, Zig,
@@ -42,6 +42,8 @@ extern "C" {
 #define WEIR_PROFILE_OPS 2u
 #define WEIR_PROFILE_CB 4u
 #define WEIR_PROFILE_DISPATCH 8u
+/* Either of these needs to know which evaluation its work is of. */
+#define WEIR_PROFILE_TOKENS (WEIR_PROFILE_OPS | WEIR_PROFILE_CB)
 
 /* What is on. To be read; weir_profile_enable changes it. */
 extern WEIR_INSTRUMENT_API uint32_t weir_profile_flags;
@@ -145,7 +147,7 @@ WEIR_INSTRUMENT_API uint64_t weir_ticks_to_nanoseconds(uint32_t device, uint64_t
   MARK(OPS, op_begin, (const char* name, uint32_t device, int32_t layer), (name, device, layer)) \
   MARK(OPS, op_operand, (const char* type, const int64_t* ne), (type, ne))                       \
   MARK(OPS, op_end, (void), ())                                                                  \
-  MARK(OPS, token, (uint32_t rows), (rows))
+  MARK(TOKENS, token, (uint32_t rows), (rows))
 
 #define WEIR_INSTRUMENT_DECLARE(flag, name, parameters, arguments) \
   WEIR_INSTRUMENT_API void weir_##name##_on parameters;
