@@ -233,17 +233,22 @@ class Typed {
 Result<TypedConfig> config_of(const TypedCommand& typed) { return Typed(typed).config(); }
 
 std::vector<std::string> devices_typed(const Preset& preset, const Arguments& args) {
-  std::vector<std::string> spelt, typed, others;
+  std::vector<std::string> spelt, typed;
   for (const std::string& word : args) spelt.push_back(spelled(preset, word));
   for (const Preset::Device& device : preset.devices) {
     const Arguments& own = device.extra.args;
     const auto pair = own.begin() + std::min<std::ptrdiff_t>(2, std::ssize(own));
     const bool stands = std::search(spelt.begin(), spelt.end(), own.begin(), pair) != spelt.end();
     if (!own.empty() && stands) typed.push_back(device.name);
-    if (device.name != "cpu") others.push_back(device.name);
   }
-  if (typed.empty() && !preset.unasked.empty()) return {preset.unasked};
-  return typed.empty() ? others : typed;
+  return typed;
+}
+
+std::vector<std::string> devices_untyped(const Preset& preset) {
+  if (!preset.unasked.empty()) return {preset.unasked};
+  auto names = collect<std::string>(preset.devices, &Preset::Device::name);
+  std::erase(names, "cpu");
+  return names;
 }
 
 }  // namespace weir::config

@@ -33,8 +33,9 @@ struct TypedConfig {
 // where a number is none.
 [[nodiscard]] Result<TypedConfig> config_of(const TypedCommand& typed);
 
-// The devices of the preset whose arguments stand among `args` ("-ngl 0"); where none do, the one
-// that it works on then, or all but the CPU.
+// The devices of the preset whose arguments stand among `args` ("-ngl 0").
 [[nodiscard]] std::vector<std::string> devices_typed(const Preset& preset, const Arguments& args);
+// Where none stand there: the device that it works on then, or all but the CPU.
+[[nodiscard]] std::vector<std::string> devices_untyped(const Preset& preset);
 
 }  // namespace weir::config

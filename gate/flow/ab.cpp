@@ -3,7 +3,9 @@
 #include "gate/adapters/format.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/config/matrix.hpp"
 #include "gate/config/typed_command.hpp"
+#include "gate/flow/configure.hpp"
 #include "gate/flow/devices.hpp"
 #include "gate/flow/program.hpp"
 #include "gate/sys/paths.hpp"
@@ -49,24 +51,24 @@ std::optional<std::string> device_said(const adapters::Format& format,
 // What one run of a program that nobody knows shows.
 struct Trial {
   std::string output{};        // the adapter that reads what it prints; "": none does
-  std::string device = "cpu";  // the engine's own word, or one on which a probe saw work
+  std::string reported{};      // the device that the engine names; "": none
+  std::string device = "cpu";  // that one, or one on which a probe saw work
   bool is_counted = false;     // a probe saw something
   std::set<std::string> cpu_ops{};
 };
 // Of the base: what its counterpart does elsewhere is for the gate to find.
-Result<Trial> try_once(const Job& job, const std::string& program,
-                       const config::TypedCommand& typed, run::Probing& probing,
+Result<Trial> try_once(const Job& job, const config::CommandLine& line,
+                       const std::vector<std::string>& probes, run::Probing& probing,
                        const sys::Stop& stop) {
-  std::vector<std::string> command{program};
-  command.insert(command.end(), typed.args.begin(), typed.args.end());
-  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, command, k_trial_seconds));
+  const std::string& program = line.argv.front();
+  WEIR_TRY(sys::ProcessSpec spec, command_spec(job, line.argv, k_trial_seconds));
   WEIR_TRY(const sys::ScratchFolder scratch,
            sys::ScratchFolder::make_temporary(job.files(), "weir-ab-"));
   const std::string& folder = scratch.path();
-  WEIR_CHECK(attach_probes(probing, typed.probes, folder, {}, spec));
+  WEIR_CHECK(attach_probes(probing, probes, folder, line.env, spec));
   job.talk(fmt::format("running {} once to see what it does", sys::file_name_of(program)));
   WEIR_TRY(const sys::Finished finished, run_program(job.world, spec, stop, true));
-  const auto counted = probing.collect(typed.probes, folder);
+  const auto counted = probing.collect(probes, folder);
   if (const std::string failed = failure_words(finished, spec); !failed.empty()) {
     talk_of(job, finished.err);
     return fail(Code::unavailable, "{}: {}", program, failed);
@@ -93,9 +95,9 @@ Result<Trial> try_once(const Job& job, const std::string& program,
     }
   }
   if (!formats.empty()) {
-    trial.device =
-        device_said(*formats.front(), {finished.out, finished.err}).value_or(trial.device);
+    trial.reported = device_said(*formats.front(), {finished.out, finished.err}).value_or("");
   }
+  if (!trial.reported.empty()) trial.device = trial.reported;
   return trial;
 }
 
@@ -109,15 +111,58 @@ config::Environment device_env(const Job& job, const config::Preset* preset,
   return env;
 }
 
-// Of the devices that its arguments may mean, the first that is here and that a probe sees work on;
-// else the CPU. Where only the engine can tell what is here (CUDA), it runs once.
+config::CommandLine typed_line(const std::string& program, const config::TypedCommand& typed) {
+  config::CommandLine line{{program}, {}};
+  line.argv.insert(line.argv.end(), typed.args.begin(), typed.args.end());
+  return line;
+}
+
+// The base's shortest counted run: with the preset's own arguments, some of which make the engine
+// name its backend (--profile).
+Result<config::CommandLine> counted_line(const Job& job, const std::string& program,
+                                         config::TypedCommand typed) {
+  typed.program = program;
+  typed.env.clear();
+  WEIR_TRY(const config::TypedConfig config, config::config_of(typed));
+  WEIR_TRY(const Configured known,
+           configured(config.yaml, "the command line", known_now(job.world, "the command line")));
+  WEIR_TRY(const config::Matrix matrix, config::expand(*known.settings));
+  const config::Cell& cell = matrix.cells.front();
+  config::Filling filling{config::counted_asked(cell).front(), cell.model_path, "", "", ""};
+  filling.pass = profile::Pass::counted;
+  return config::fill(cell, filling);
+}
+
+// What the engine reports of itself, if it counts its own work and runs as typed; "" else.
+Result<std::string> device_reported(const Job& job, const std::string& program,
+                                    const config::TypedCommand& typed, run::Probing& probing,
+                                    const sys::Stop& stop) {
+  const auto* adapter = adapters::find(typed.preset->output);
+  if (adapter == nullptr || adapter->counts == adapters::Counts::none) return "";
+  const auto line = counted_line(job, program, typed);
+  if (!line) return "";  // as the gate will say
+  const auto trial = try_once(job, *line, {}, probing, stop);
+  if (trial) return trial->reported;
+  if (trial.error().code == Code::interrupted) return tl::unexpected(trial.error());
+  return "";
+}
+
+// The one device that the arguments name. If they name none or several: what the engine reports;
+// else the first that is here and that a probe sees work on; else the CPU. Where only the engine
+// can tell what is here (CUDA), it runs once.
 Result<std::string> device_of(const Job& job, const std::string& program,
                               const config::TypedCommand& typed, run::Probing& probing,
                               const sys::Stop& stop) {
+  std::vector<std::string> names = config::devices_typed(*typed.preset, typed.args);
+  if (names.size() != 1) {
+    WEIR_TRY(std::string reported, device_reported(job, program, typed, probing, stop));
+    if (!reported.empty()) return reported;
+  }
+  if (names.empty()) names = config::devices_untyped(*typed.preset);
   config::Cell cell;
   const auto machine = sys::read_machine(job.files());
   bool runs = false;
-  for (const std::string& name : config::devices_typed(*typed.preset, typed.args)) {
+  for (const std::string& name : names) {
     if (!holds(typed.probes, name)) continue;
     cell.device = name;
     cell.env = device_env(job, typed.preset, name);
@@ -127,7 +172,8 @@ Result<std::string> device_of(const Job& job, const std::string& program,
     if (found != nullptr && !found->absent) return name;
   }
   if (!runs) return "cpu";
-  WEIR_TRY(const Trial trial, try_once(job, program, typed, probing, stop));
+  WEIR_TRY(const Trial trial,
+           try_once(job, typed_line(program, typed), typed.probes, probing, stop));
   return trial.device;
 }
 
@@ -155,8 +201,13 @@ Result<config::TypedConfig> config_of(const Job& job, const AbOptions& options,
       if (!holds(typed.probes, probe)) typed.probes.push_back(probe);
     }
   }
+  // An engine that its preset knows to be without ggml; a script's file does not tell.
+  if (typed.preset != nullptr && !holds(typed.preset->probes, "ggml")) {
+    std::erase(typed.probes, "ggml");
+  }
   if (typed.preset == nullptr) {
-    WEIR_TRY(const Trial trial, try_once(job, base, typed, *probing, interrupts.stop()));
+    WEIR_TRY(const Trial trial,
+             try_once(job, typed_line(base, typed), typed.probes, *probing, interrupts.stop()));
     typed.output = trial.output;
     typed.device = trial.device;
     if (trial.device != "cpu") typed.cpu_ops = trial.cpu_ops;

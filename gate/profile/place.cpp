@@ -36,7 +36,7 @@ void place_device(const CellFacts& facts, std::string_view probe, const Records&
       !profile.provenance.device_name.empty() && !devices_of_api(facts.device, counted).empty()
           ? profile.provenance.device_name
           : facts.device_present.value_or("");
-  const std::string cure = facts.device_cure.empty() ? "" : "\n  " + facts.device_cure;
+  const std::string cure = facts.device_cure.empty() ? "" : ".\n  " + facts.device_cure;
   if (probe.empty()) {
     const bool marks = std::ranges::any_of(
         counted, [](const RunRecord* record) { return find_probe(*record, k_marks) != nullptr; });

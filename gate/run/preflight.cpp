@@ -16,6 +16,11 @@ namespace {
 constexpr std::uint64_t k_largest_prompt = std::uint64_t{16} << 20;
 constexpr const char* k_ggml_devices = "GGML_VK_VISIBLE_DEVICES";
 
+bool may_be_ggml(const config::Cell& cell) {
+  return cell.adapter.starts_with("llama-") ||
+         (cell.engine != nullptr && holds(cell.engine->probes, "ggml"));
+}
+
 // What is Vulkan's has been called so from the start.
 std::string class_of_twin(const config::Cell& cell) {
   if (cell.device != "cuda") return "twin-" + *cell.twin;
@@ -258,9 +263,10 @@ class Preflight {
       from.device_class = found->device_class;
       from.device_name = found->name;
       if (!found->absent) prepared.facts.device_present = found->name;
-      if (found->on_cpu && device == "vulkan" && !prepared.cell.env.contains(k_ggml_devices)) {
+      if (found->on_cpu && device == "vulkan" && may_be_ggml(prepared.cell) &&
+          !prepared.cell.env.contains(k_ggml_devices)) {
         prepared.facts.device_cure = fmt::format(
-            "it is a CPU, and ggml leaves such devices out unless the backend has env: {{{}: "
+            "It is a CPU, and ggml leaves such devices out unless the backend has env: {{{}: "
             "\"0\"}}",
             k_ggml_devices);
       }

@@ -13,6 +13,7 @@ namespace typed_command_test {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 TypedCommand typed(const char* preset, Arguments args) {
   TypedCommand made;
@@ -140,10 +141,11 @@ TEST(TypedCommand, KnowsTheDeviceByTheArgumentsThatChooseIt) {
   EXPECT_THAT(devices_typed(llama, {"-m", "x", "--n-gpu-layers", "0"}), ElementsAre("cpu"));
   EXPECT_THAT(devices_typed(llama, {"-ngl", "99"}),
               ElementsAre("vulkan", "cuda", "hip", "metal", "opencl"));
-  EXPECT_THAT(devices_typed(llama, {}), ElementsAre("vulkan", "cuda", "hip", "metal", "opencl"));
+  EXPECT_THAT(devices_typed(llama, {"-m", "x"}), IsEmpty());
+  EXPECT_THAT(devices_untyped(llama), ElementsAre("vulkan", "cuda", "hip", "metal", "opencl"));
   const Preset& engine = *find_named(presets(), std::string("weir-engine"));
   EXPECT_THAT(devices_typed(engine, {"--backend", "vulkan"}), ElementsAre("vulkan"));
-  EXPECT_THAT(devices_typed(engine, {}), ElementsAre("cpu"));
+  EXPECT_THAT(devices_untyped(engine), ElementsAre("cpu"));
 }
 
 }  // namespace typed_command_test

@@ -122,6 +122,23 @@ TEST_P(OwnCounters, AreComparedByAbOnTheDeviceThatTheEngineNames) {
   EXPECT_EQ(verdict["cells"][0]["device"], "metal") << ended.err;
 }
 
+// Nobody asked for Vulkan, which the preset of Agave would take where a device of it is.
+TEST_P(OwnCounters, AreThoseOfTheNamedDeviceWhereAPresetWouldTakeAnother) {
+  const std::string name = GetParam();
+  if (name == "generic") return;
+  slow("none");
+  spill_program(scratch_ / name, k_engine);
+  for (const char* engine : {"engine", name.c_str()}) {
+    const std::string program = fmt::format("./{}", engine);
+    const Ended ended = weir(scratch_, {"ab", program, program, "--preset", name, "--counts-only",
+                                        "--json", "-", "--", name, "12"});
+    EXPECT_EQ(ended.exit_code, 0) << ended.out << ended.err;
+    const Json verdict = json_of(ended);
+    ASSERT_EQ(verdict["cells"].size(), 1U) << ended.err;
+    EXPECT_EQ(verdict["cells"][0]["device"], "metal") << engine;
+  }
+}
+
 // The output itself, by the verbs that read files.
 TEST_P(OwnCounters, AreComparedAndExplainedByTheirMeans) {
   if (std::string(GetParam()) == "generic") return;  // only weir.yaml says how it is read

@@ -658,11 +658,11 @@ TEST(Placement, IsRefutedWhereTheDeviceGotNoWork) {
   std::vector<RunRecord> records = {counted(0, 8, 0), counted(1, 16, 0), counted(2, 24, 0)};
   for (RunRecord& record : records) record.probes[0].kernels.clear();
   CellFacts known = facts();
-  known.device_cure = "set this";
+  known.device_cure = "Set this";
   const Profile profile = assemble(known, records);
   EXPECT_EQ(profile.placement.state, Placement::State::refuted);
   EXPECT_THAT(profile.placement.reason,
-              HasSubstr("gave it no work, though llvmpipe is there\n  set this"));
+              HasSubstr("gave it no work, though llvmpipe is there.\n  Set this"));
   EXPECT_EQ(exact(profile, "dispatches_per_token"), Rational(0));
 }
 

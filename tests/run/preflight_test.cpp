@@ -146,10 +146,13 @@ TEST(Preflight, SaysWhatLetsGgmlTakeAVulkanDeviceThatIsACpu) {
   EXPECT_EQ(cure(), "");
   device.on_cpu = true;
   EXPECT_EQ(cure(),
-            "it is a CPU, and ggml leaves such devices out unless the backend has env: "
+            "It is a CPU, and ggml leaves such devices out unless the backend has env: "
             "{GGML_VK_VISIBLE_DEVICES: \"0\"}");
   scene->cells[1].env["GGML_VK_VISIBLE_DEVICES"] = "0";
   EXPECT_EQ(cure(), "");
+  scene->cells[1].env.clear();
+  scene->cells[1].adapter = "agave";
+  EXPECT_EQ(cure(), "") << "an engine without ggml";
 }
 
 TEST(Preflight, HandsOnTheLibraryWithCudaCodeThatAScriptOpens) {
