@@ -129,7 +129,7 @@ void pick_one(std::optional<ValueRule::Pick> pick, std::vector<T>& values) {
   values = {pick == Pick::max ? values.back() : values[values.size() / 2]};
 }
 
-// False: nobody can say what the values are of; a warning of the report says so.
+// False: nobody can say what the values are of; `uncounted` of the report has the reason.
 Result<bool> add_count(profile::EngineReport& report, const ValueRule& rule,
                        const unit::Metric& metric, const std::vector<std::string>& texts,
                        const profile::Asked& asked) {
@@ -219,10 +219,10 @@ Result<profile::EngineReport> read_generic(const Output& output) {
     } else if (counts) {
       WEIR_TRY(const bool added, add_count(report, rule, *metric, texts, output.asked));
       if (!added && needed(metric->kind, output.pass)) {
-        missing_and_needed.push_back(
-            report.warnings.back() +
-            "; pick: sum says that they cover all tokens together, first, last, max or median "
-            "takes one");
+        missing_and_needed.push_back(fmt::format(
+            "{}: {}; pick: sum says that they cover all tokens together, first, last, max or "
+            "median takes one",
+            metric->name, report.uncounted.at(metric->name)));
       }
     } else {
       WEIR_CHECK(add_times(report, rule, *metric, texts));

@@ -29,11 +29,9 @@ bool add_own_count(profile::EngineReport& report, const unit::Metric& metric,
   const auto divisor = of_all ? std::optional(tokens) : divisor_of(count, metric, tokens, repeats);
   const auto share = divisor ? Rational::share(values, *divisor) : std::nullopt;
   if (!share) {
-    report.warnings.push_back(
-        fmt::format("{}: printed {} times in {} of {} tokens: how many tokens each value is of is "
-                    "not known, so it is not counted",
-                    metric.name, count, repeats == 1 ? "a run" : fmt::format("{} runs", repeats),
-                    tokens / repeats));
+    report.uncounted[metric.name] = fmt::format(
+        "printed {} times in {} of {} tokens: how many tokens each value is of is not known", count,
+        repeats == 1 ? "a run" : fmt::format("{} runs", repeats), tokens / repeats);
     return false;
   }
   report.shares[metric.name] = *share;

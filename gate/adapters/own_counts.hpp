@@ -6,7 +6,7 @@
 
 namespace weir::adapters {
 
-// Puts the count into `report`, of which generated_tokens is read; false, with a warning in it,
+// Puts the count into `report`, of which generated_tokens is read; false, with the reason in it,
 // where nobody can say what the values are of. `values`: as printed, in order, none negative, at
 // least one. A count that was printed several times is a share: their sum over what they are of.
 //

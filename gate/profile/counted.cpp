@@ -208,6 +208,23 @@ std::optional<unit::Metric> metric_named(const EngineReport& report, const std::
   return declared != nullptr ? *declared : unit::find_metric(name);
 }
 
+// The engine's own counters that are not counted, those with one reason together, as the first run
+// that has some gives it; "" where there are none.
+std::string uncounted_text(const Records& counted) {
+  const RunRecord* const* record = first_of(
+      counted, [](const RunRecord* one) { return one->report && !one->report->uncounted.empty(); });
+  if (record == nullptr) return "";
+  std::map<std::string, std::vector<std::string>> metrics;
+  for (const auto& [metric, reason] : (*record)->report->uncounted) {
+    metrics[reason].push_back(metric);
+  }
+  return text::join(
+      collect<std::string>(
+          metrics,
+          [](const auto& one) { return fmt::format("{}: {}", text::join(one.second), one.first); }),
+      "; ");
+}
+
 // The engine's own counters: already per token or per prefill, so all runs should say the same.
 void add_own_counts(const CellFacts& facts, const Records& counted, Profile& profile) {
   std::map<std::string, std::pair<unit::Metric, std::vector<std::int64_t>>> seen;
@@ -432,12 +449,16 @@ void add_counted(const CellFacts& facts, const Records& counted, Profile& profil
              "the engine marked nothing: it is not linked with weir's instrument library, or marks "
              "no work");
   }
-  if (!has_counts(profile) && !profile.counts_skipped &&
-      profile.placement.state != Placement::State::refuted) {
+  const std::string uncounted = uncounted_text(counted);
+  const bool is_error = !has_counts(profile) && !profile.counts_skipped &&
+                        profile.placement.state != Placement::State::refuted;
+  if (is_error) {
     profile.errors.push_back(fmt::format(
-        "counted: nothing was counted: no probe saw the engine open {} and it reports no "
-        "counts of its own. See weir doctor.",
-        facts.device));
+        "counted: nothing was counted: no probe saw the engine open {} and {}", facts.device,
+        uncounted.empty() ? "it reports no counts of its own. See weir doctor."
+                          : fmt::format("its own counts are of no use: {}", uncounted)));
+  } else if (!uncounted.empty()) {
+    add_once(profile.warnings, "not counted: " + uncounted);
   }
 }
 

@@ -46,6 +46,7 @@ static void fields(Fields& io, EngineReport& report) {
     for (CountMetric& one : declared) report.count_metrics[one.count] = std::move(one.metric);
   }
   io.sparse("shares", report.shares);
+  io.sparse("uncounted", report.uncounted);
   io.sparse("generated_tokens", report.generated_tokens);
   io.sparse("prompt_tokens", report.prompt_tokens);
   io.sparse("output_digest", report.output_digest);

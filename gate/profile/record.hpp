@@ -62,6 +62,8 @@ struct EngineReport {
   // Counters that an engine printed for each token, as their mean; and what a server counted of a
   // load. By metric name.
   std::map<std::string, Rational> shares{};
+  // Counters that it printed and that are not counted, by metric name, with the reason.
+  std::map<std::string, std::string> uncounted{};
   std::optional<std::int64_t> generated_tokens;  // really generated, one repetition
   std::optional<std::int64_t> prompt_tokens;     // really processed, one repetition
   std::optional<std::string> output_digest;

@@ -178,7 +178,7 @@ TEST(Generic, SumsWhatIsPrintedForEachTokenOverTheTokens) {
     const auto expected = c.count ? std::map<std::string, Rational>{{c.metric, *c.count}}
                                   : std::map<std::string, Rational>{};
     EXPECT_EQ(found, expected);
-    EXPECT_EQ(report->warnings.size(), c.count ? 0U : 1U);
+    EXPECT_EQ(report->uncounted.size(), c.count ? 0U : 1U);
     const auto counted = read_in(profile::Pass::counted);
     EXPECT_EQ(counted.has_value(), c.count.has_value());
     if (!counted) EXPECT_THAT(counted.error().message, HasSubstr("pick: sum says"));

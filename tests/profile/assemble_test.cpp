@@ -692,6 +692,20 @@ TEST(Placement, TellsADeviceNeverOpenedFromAProbeThatSawNothing) {
   EXPECT_THAT(profile.placement.reason, HasSubstr("never opened it, though llvmpipe is there"));
 }
 
+TEST(OwnCounts, ThatCannotBeCountedAreTheErrorOrAWarning) {
+  const std::string why = "printed 8 times in a run of 4 tokens";
+  std::vector<RunRecord> records = reference();
+  records[0].report->uncounted = {{"barriers_per_token", why}, {"dispatches_per_token", why}};
+  const std::string both = "barriers_per_token, dispatches_per_token: " + why;
+  const Profile counted = assemble(facts(), records);
+  EXPECT_THAT(counted.errors, IsEmpty());
+  EXPECT_THAT(counted.warnings, Contains("not counted: " + both));
+  for (RunRecord& record : records) record.probes.clear();
+  const Profile uncounted = assemble(facts(), records);
+  EXPECT_THAT(uncounted.errors, ElementsAre(HasSubstr("its own counts are of no use: " + both)));
+  EXPECT_THAT(uncounted.warnings, Not(Contains(HasSubstr(why)))) << "said once";
+}
+
 TEST(OwnCounts, BecomeExactWhenAllRunsAgree) {
   RunRecord record = timed(0, {12});
   record.pass = Pass::counted;
