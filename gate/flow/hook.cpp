@@ -176,12 +176,14 @@ class PushJudge {
                                            const source::Effects& effects) {
     source::TreeWanted asked{commit, builds_, cache_};
     const double build_left = limit_seconds_ - build_spent_;
-    const bool builds =
-        options_.build || (!builds_.empty() && !options_.no_build && build_left > 0);
+    const bool checkout_does = builds_.empty();
+    const bool makes = checkout_does || options_.build || (!options_.no_build && build_left > 0);
     WEIR_TRY(auto known, source::known_tree(git, asked, effects));
-    if (known || !builds) return known;
-    say(fmt::format("{}: building it", source::short_commit(commit)));
-    if (!options_.build) asked.build_timeout_seconds = build_left;
+    if (known || !makes) return known;
+    if (!checkout_does) {
+      say(fmt::format("{}: building it", source::short_commit(commit)));
+      if (!options_.build) asked.build_timeout_seconds = build_left;
+    }
     const double begun = clock_.steady();
     auto made = source::prepare_tree(git, asked, effects);
     build_spent_ += clock_.steady() - begun;
@@ -403,6 +405,16 @@ std::optional<source::Pushed> from_pre_commit(const Job& job) {
   return source::Pushed{branch, *to, branch, from};
 }
 
+// Where trees of bases come from.
+std::string trees_text(const HookOptions& options, const std::vector<source::Build>& builds) {
+  if (builds.empty()) {
+    return "Bases are checked out and nothing is built, for no engine has a build command (build:)";
+  }
+  if (options.no_build) return "Only what is built already is judged";
+  return fmt::format("What is not built is built within the push{}",
+                     options.build ? "" : ", for up to " + options.limit);
+}
+
 }  // namespace
 
 Result<Answer> install_hook(const Job& job, const HookOptions& options) {
@@ -416,14 +428,10 @@ Result<Answer> install_hook(const Job& job, const HookOptions& options) {
   WEIR_TRY(const bool beside,
            put_hook(job.files(), folder, hook_text(program.empty() ? "weir" : program, words)));
   const auto builds = builds_of_cells(loaded.cells);
-  const std::string built = options.no_build || builds.empty()
-                                ? "Only what is built already is judged"
-                                : fmt::format("What is not built is built within the push{}",
-                                              options.build ? "" : ", for up to " + options.limit);
   return Answer{text::printable(
-      fmt::format("{}/pre-push: made{}\n{}{}.\n", folder,
+      fmt::format("{}/pre-push: made{}\n{}.\n", folder,
                   beside ? "; the hook that was there runs first (pre-push.before-weir)" : "",
-                  built, builds.empty() ? " (no engine says by build: how it is built)" : ""))};
+                  trees_text(options, builds)))};
 }
 
 Result<Answer> uninstall_hook(const Job& job, const HookOptions& /*options*/) {

@@ -62,6 +62,31 @@ TEST_F(Hook, BuildsWhatIsNotBuiltAndKeepsTheFirstPushOfARegressionBack) {
   EXPECT_EQ(remote("main"), sha(1));
 }
 
+// A base of such an engine is its checkout.
+TEST_F(Hook, JudgesAnEngineThatNeedsNoBuild) {
+  std::string config = slurp(repo() / "weir.yaml");
+  const std::string build = "    build: [./build.sh]\n", engine = "./engine";
+  config.erase(config.find(build), build.size());
+  config.replace(config.find(engine), engine.size(), "./script");
+  spill(repo() / "weir.yaml", config);
+  const auto commit_with = [&](int dispatches) {
+    spill_program(repo() / "script", fmt::format("#!/bin/sh\necho '{} dispatches, 1 syncs'\n"
+                                                 "echo '(100.0 tok/s)'\n",
+                                                 dispatches));
+    git("add script");
+    git("commit -q -m script");
+  };
+  commit_with(65);
+  EXPECT_EQ(push("origin HEAD:main").exit_code, 0) << "before there is a hook";
+  hook({"install", "--no-build"});
+  commit_with(66);
+  const Ended bad = push("origin HEAD:main");
+  EXPECT_NE(bad.exit_code, 0) << bad.out;
+  EXPECT_THAT(bad.out, HasSubstr("65 → 66"));
+  commit_with(65);
+  EXPECT_EQ(push("origin HEAD:main").exit_code, 0);
+}
+
 TEST_F(Hook, KeepsBackWhatWasNotJudgedIfStrict) {
   hook({"install", "--no-build", "--strict"});
   const Ended pushed = push("origin " + sha(3) + ":main");
