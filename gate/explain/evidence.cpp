@@ -176,7 +176,11 @@ std::string reason_of(const verdict::CellVerdict& cell) {
   // Counts change with where the work ran.
   const auto* said = &cell.of(verdict::k_placement);
   if (!says(*said)) said = first_of(cell.judgements, says);
-  return said == nullptr ? "" : unit::label(said->metric) + ": " + text::first_line(said->reason);
+  if (said == nullptr) return "";
+  const std::string reason = text::first_line(said->reason);
+  // No metric of a new cell has a baseline.
+  const bool of_cell = cell.verdict == verdict::Outcome::new_;
+  return of_cell ? reason : unit::label(said->metric) + ": " + reason;
 }
 
 CellRuling ruling_of(const verdict::CellVerdict& cell) {
