@@ -75,5 +75,29 @@ TEST(RealTimes, OfAPrefillAreApartFromThoseOfTokens) {
   EXPECT_THAT(ran.err, testing::ContainsRegex("\ntokens, prefill +1 "));
 }
 
+// On the CPU nothing reaches a device, and ops are timed only where they are asked for.
+TEST(RealTimes, OfNoDeviceAreSaidOnceToBeMissing) {
+  const probes::Folder folder;
+  const std::string path = write_model(folder, "f32", of_type(second_model(), "f32"));
+  const std::string missing = ": no work of a device was marked";
+  const struct {
+    const char* profile;
+    std::string says;  // at its end
+  } cases[] = {
+      {"cb,dispatch",
+       "weir: WEIR_PROFILE=cb,dispatch" + missing + "; WEIR_PROFILE=ops times ops on the CPU\n"},
+      {"ops,cb", "weir: WEIR_PROFILE=ops,cb" + missing + "\n"},
+      {"ops", " evaluations\n"},
+  };
+  for (const auto& one : cases) {
+    const probes::Ran ran =
+        run_engine(path, {"--backend", "cpu", "-n", "4"}, {{"WEIR_PROFILE", one.profile}});
+    EXPECT_EQ(ran.status, 0) << ran.err;
+    EXPECT_THAT(ran.err, testing::EndsWith(one.says));
+    const bool tables = ran.err.find("weir: profile of process") != std::string::npos;
+    EXPECT_EQ(tables, std::string(one.profile).starts_with("ops")) << ran.err;
+  }
+}
+
 }  // namespace times_test
 }  // namespace weir::engine

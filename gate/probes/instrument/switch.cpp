@@ -18,7 +18,10 @@ constexpr const char* k_variable = "WEIR_PROFILE";
 constexpr uint32_t k_most_warnings = 64;
 uint64_t g_warned[k_most_warnings];
 uint32_t g_warnings;
+uint32_t g_flags_at_start;
+pid_t g_first_pid;  // not that of a forked child
 bool g_dump_at_end;
+bool g_headed;  // the dump in progress has printed its first line
 
 // cb needs the counts it belongs to, dispatch the buffers.
 uint32_t whole(uint32_t flags) {
@@ -62,19 +65,63 @@ __attribute__((constructor)) void look_at_environment() {
   g.attached = folder != nullptr && folder[0] != '\0';
   g_dump_at_end = !g.attached;
   g.timed = !g.attached;
-  weir_profile_flags = flags_of(wanted);
+  weir_profile_flags = g_flags_at_start = flags_of(wanted);
+  g_first_pid = getpid();
+}
+
+// Sums of a queue's counters; false where all are 0.
+bool counts_of_queue(uint32_t queue, uint64_t (&sums)[WEIR_COUNTERS]) {
+  uint64_t any = 0;
+  for (const uint32_t row : g.queues[queue].row_of_slot) {
+    for (int i = 0; row != 0 && i < WEIR_COUNTERS; ++i) {
+      sums[i] += __atomic_load_n(&g.file.queues[row - 1].counters[i], __ATOMIC_RELAXED);
+    }
+  }
+  for (const uint64_t sum : sums) any |= sum;
+  return any != 0;
+}
+
+bool saw_device_work() {
+  for (uint32_t queue = 0; queue < g.queue_count; ++queue) {
+    uint64_t sums[WEIR_COUNTERS] = {};
+    if (counts_of_queue(queue, sums)) return true;
+  }
+  return false;
+}
+
+// A program on the CPU has nothing to show of a device: it is said, as silence looks like a fault.
+void tell_of_no_device_work() {
+  if ((g_flags_at_start & WEIR_PROFILE_COUNTS) == 0 || getpid() != g_first_pid) return;
+  if (is_ready(g) && saw_device_work()) return;
+  const bool ops = (g_flags_at_start & WEIR_PROFILE_OPS) != 0;
+  const char* words = environment(k_variable);
+  if (words == nullptr) words = "";
+  // Nothing but words goes to a terminal.
+  const size_t length = strspn(words, "abcdefghijklmnopqrstuvwxyz,");
+  print_line(2, "weir: %s=%.*s: no work of a device was marked%s\n", k_variable,
+             length < 64 ? static_cast<int>(length) : 64, words,
+             ops ? "" : "; WEIR_PROFILE=ops times ops on the CPU");
 }
 
 __attribute__((destructor)) void tell_at_end() {
-  if (!is_ready(g)) return;
-  // What ended after the last token belongs to none.
-  pthread_mutex_lock(&g.lock);
-  take_boundary(0);
-  pthread_mutex_unlock(&g.lock);
-  if (g_dump_at_end) weir_profile_dump(2);
+  if (is_ready(g)) {
+    // What ended after the last token belongs to none.
+    pthread_mutex_lock(&g.lock);
+    take_boundary(0);
+    pthread_mutex_unlock(&g.lock);
+    if (g_dump_at_end) weir_profile_dump(2);
+  }
+  if (g_dump_at_end) tell_of_no_device_work();
 }
 
 // --- tables for people, where weir is not the one who asks: sorted by total, 80 columns
+
+// Before the first table of a dump; one without any prints nothing. Under the lock.
+void print_head(int descriptor) {
+  if (g_headed) return;
+  g_headed = true;
+  print_line(descriptor, "weir: profile of process %ld\n", static_cast<long>(getpid()));
+}
 
 int by_total(const void* a, const void* b) {
   const auto *one = static_cast<const Row*>(a), *two = static_cast<const Row*>(b);
@@ -90,15 +137,10 @@ uint32_t used(uint32_t kind) { return section_of(&g.file, kind)->used; }
 void dump_queues(int descriptor) {
   bool first = true;
   for (uint32_t queue = 0; queue < g.queue_count; ++queue) {
-    uint64_t sums[WEIR_COUNTERS] = {}, any = 0;
-    for (const uint32_t row : g.queues[queue].row_of_slot) {
-      for (int i = 0; row != 0 && i < WEIR_COUNTERS; ++i) {
-        sums[i] += __atomic_load_n(&g.file.queues[row - 1].counters[i], __ATOMIC_RELAXED);
-      }
-    }
-    for (const uint64_t sum : sums) any |= sum;
-    if (any == 0) continue;
+    uint64_t sums[WEIR_COUNTERS] = {};
+    if (!counts_of_queue(queue, sums)) continue;
     if (first) {
+      print_head(descriptor);
       print_line(descriptor, "\n%-28s %10s %9s %9s %9s %9s\n", "queue", "dispatches", "barriers",
                  "copies", "submits", "syncs");
     }
@@ -126,6 +168,7 @@ void dump_kernels(int descriptor) {
   }
   if (filled != 0) {
     sort_rows(rows, filled);
+    print_head(descriptor);
     print_line(descriptor, "\n%-68s %10s\n", "kernel", "dispatches");
     for (uint32_t i = 0; i < filled; ++i) {
       print_line(descriptor, "%-68.68s %10llu\n", rows[i].name,
@@ -148,6 +191,7 @@ void print_rows(int descriptor, const char* what, const char* clock, Row* rows, 
   sort_rows(rows, count);
   uint64_t all = 0;
   for (uint32_t i = 0; i < count; ++i) all += rows[i].timed.total;
+  print_head(descriptor);
   print_line(descriptor, "\n%-34s %8s %10s %8s %8s %6s\n", what, "times", clock, "mean us",
              "max us", "share");
   for (uint32_t i = 0; i < count; ++i) {
@@ -199,7 +243,7 @@ WEIR_EXPORTED void weir_profile_dump(int32_t descriptor) {
   if (!is_ready(g)) return;
   const KeepErrno keep;
   const Locked locked(&g.lock);
-  print_line(descriptor, "weir: profile of process %ld\n", static_cast<long>(getpid()));
+  g_headed = false;
   dump_queues(descriptor);
   dump_kernels(descriptor);
   dump_ops(descriptor);
