@@ -8,6 +8,8 @@ namespace {
 using Answer = Check::Answer;
 using verdict::Outcome;
 
+constexpr std::string_view k_no_baseline = "there is no baseline to compare with";
+
 // What a check looks at.
 struct Seen {
   const Evidence& evidence;
@@ -135,6 +137,7 @@ Check fallbacks(const Seen& seen) {
 }
 
 Check beside_a_baseline(const Seen& seen) {
+  if (seen.evidence.alone) return wrong("there is none: weir explain BASE THIS compares two");
   if (!seen.evidence.gate) return fine("both sides are here");
   const Outcome outcome = seen.evidence.gate->cell;
   if (outcome == Outcome::new_) return wrong("there is none: the cell is new");
@@ -174,7 +177,9 @@ Check fusions(const Seen& seen) {
   }
   // What a CPU's kernel joins no name tells.
   const bool told = seen.evidence.device != "cpu";
-  if (told && (seen.evidence.kernels_known || (gate && gate->kernels == Outcome::pass))) {
+  if (seen.evidence.alone && !fusible) return unknown(std::string(k_no_baseline));
+  if (!seen.evidence.alone && told &&
+      (seen.evidence.kernels_known || (gate && gate->kernels == Outcome::pass))) {
     return fine("as much as before");
   }
   if (fusible && !fusible->unclear.empty()) {
@@ -192,6 +197,7 @@ Check quantizations(const Options& options) {
 
 Check batching(const Seen& seen) {
   if (seen.found(kind::batching_lost)) return wrong("batching was lost");
+  if (seen.evidence.alone) return unknown(std::string(k_no_baseline));
   if (counted(seen.evidence, "barriers")) return fine("as much as before");
   return unknown("barriers were not counted on both sides");
 }

@@ -247,6 +247,30 @@ Evidence evidence_of(const profile::Profile& before, const profile::Profile& aft
   return evidence;
 }
 
+namespace {
+
+// What is doubted of both sides is doubted once, of no side.
+Evidence alone(Evidence evidence) {
+  evidence.alone = true;
+  std::erase_if(evidence.doubts, [](const auto& doubt) { return doubt.starts_with("before: "); });
+  for (std::string& doubt : evidence.doubts) {
+    for (const std::string_view side : {"after: ", "both sides: "}) {
+      if (doubt.starts_with(side)) doubt.erase(0, side.size());
+    }
+  }
+  return evidence;
+}
+
+}  // namespace
+
+Evidence evidence_of(const profile::Profile& profile) {
+  return alone(evidence_of(profile, profile));
+}
+
+Evidence evidence_of(const observed::Observed& observed) {
+  return alone(evidence_of(observed, observed));
+}
+
 Evidence evidence_of(const verdict::CellVerdict& cell) {
   Evidence evidence;
   evidence.cell = cell.cell.str();

@@ -78,6 +78,7 @@ struct Evidence {
   bool cpu_ops_known = false;  // both sides tell which ops ran on the CPU of a cell on a device
   // Both sides tell every op of the graph, with where it ran.
   bool graph_known = false;
+  bool alone = false;       // one profile, which stands on both sides: nothing is compared
   bool same_graph = false;  // both sides tell its ops: the same ones, in the same place
   std::vector<verdict::OtherCode> code{};  // kernels with other code, or in other groups
   std::vector<verdict::Changed> calls{};   // system calls that changed, by name
@@ -102,6 +103,10 @@ struct Evidence {
 // either.
 [[nodiscard]] Evidence evidence_of(const observed::Observed& before,
                                    const observed::Observed& after);
+
+// One profile alone: hints and the checklist, as far as they need no other.
+[[nodiscard]] Evidence evidence_of(const profile::Profile& profile);
+[[nodiscard]] Evidence evidence_of(const observed::Observed& observed);
 
 // Which rows of two profilers' outputs are held against each other. Used by this module alone.
 

@@ -185,6 +185,7 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   Explanation made;
   made.cell = evidence.cell;
   made.scope = evidence.scope;
+  made.alone = evidence.alone;
   made.totals = totals_of(evidence);
   made.findings = findings_of(std::move(entries));
   std::ranges::move(user_findings(evidence, found, options.rules),
@@ -198,7 +199,7 @@ Explanation explain(const Evidence& evidence, const ModelFacts* model, const Opt
   made.doubts = evidence.doubts;
   // Of profiles: nothing else tells how often the device was waited for.
   const bool told = evidence.gate || counted(evidence, "syncs") || counted(evidence, "barriers");
-  if (made.findings.empty() && !told && !evidence.after.works.empty()) {
+  if (!evidence.alone && made.findings.empty() && !told && !evidence.after.works.empty()) {
     made.doubts.emplace_back(
         "barriers, syncs, submits and copies are not compared: they are not counted in these files "
         "(weir gate, weir ab and weir run count them)");

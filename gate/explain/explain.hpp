@@ -111,6 +111,7 @@ struct Explanation {
   std::vector<Hint> hints;          // counts outside of the usual, of the later side
   std::vector<Check> checklist;     // for slow engines
   std::vector<std::string> doubts;  // of the data
+  bool alone = false;               // of one profile, which is both sides
   bool differs = false;             // something does, explained or not
   // What the gate said, where it is no pass: "fail", "error", "new", …; with its reason, one line.
   std::string verdict, reason;

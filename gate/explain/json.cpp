@@ -31,6 +31,7 @@ static void fields(Fields& io, Check& check) {
 
 void fields(Fields& io, Explanation& explanation) {
   io("cell", explanation.cell);
+  if (explanation.alone) io("alone", explanation.alone);
   io("differs", explanation.differs);
   io("findings", explanation.findings);
   io("totals", explanation.totals);

@@ -1,5 +1,6 @@
 #include "gate/flow/explain.hpp"
 
+#include "gate/adapters/format.hpp"
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
@@ -9,6 +10,7 @@
 #include "gate/report/explain_text.hpp"
 #include "gate/report/formats.hpp"
 #include "gate/report/markdown.hpp"
+#include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"
 
 namespace weir::flow {
@@ -175,23 +177,8 @@ struct JudgedRun {
   std::string run;  // its folder; "" where there is none beside it
 };
 
-Result<JudgedRun> judged_run(const Job& job, const ExplainOptions& options) {
-  const sys::Files& files = job.files();
-  JudgedRun judged;
-  std::string path = options.what.empty() ? "" : options.what.front();
-  if (path.empty()) WEIR_SET(path, run::newest_run(files, job.asked.out));
-  const auto name_the_other_way = [](Error error) {
-    error.message += "\n  weir explain RUN OTHER compares two runs";
-    return error;
-  };
-  WEIR_TRY(const std::string file, find_verdict(path, files).map_error(name_the_other_way));
-  WEIR_TRY(judged.gate, read_verdict(file, files));
-  if (file != path) judged.run = std::move(path);
-  return judged;
-}
-
-Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options) {
-  WEIR_TRY(const JudgedRun judged, judged_run(job, options));
+Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options,
+                               const JudgedRun& judged) {
   WEIR_TRY(Rulebook book, Rulebook::make(job, options));
   // The run's own configuration leads to its models. A verdict may be all there is.
   Job every = job;
@@ -224,6 +211,54 @@ Result<Answer> explain_verdict(const Job& job, const ExplainOptions& options) {
   }
   if (all.empty()) return fail(Code::usage, "no cell of this verdict is selected by --cell");
   return told(job, options, all);
+}
+
+// --- one profile, or a run that was not judged ------------------------------------------------
+
+Result<Answer> explain_alone(const Job& job, const ExplainOptions& options,
+                             const std::string& path) {
+  WEIR_TRY(Rulebook book, Rulebook::make(job, options));
+  std::optional<Measured> run;
+  WEIR_TRY(const ProfileFile file, read_profiles(job, path, run));
+  if (run) book.take(*run, job.files());
+  std::vector<Explanation> all;
+  if (file.observed) {
+    all.push_back(explain::explain(explain::evidence_of(*file.observed),
+                                   book.named ? &*book.named : nullptr, book.settings));
+  }
+  for (const profile::Profile& profile : file.profiles) {
+    if (!job.asked.wants(profile.cell.str())) continue;
+    all.push_back(book.shown(book.explained(explain::evidence_of(profile), profile.cell)));
+  }
+  if (all.empty()) return fail(Code::usage, "{} has no cell that --cell selects", path);
+  if (run && job.files().kind(path) == sys::Kind::folder) {
+    job.talk(
+        fmt::format("{0}: this run was not judged: weir gate --from {0} judges it,\n"
+                    "  weir explain RUN OTHER compares two runs",
+                    text::shell_word(path)));
+  }
+  return told(job, options, all);
+}
+
+// Names itself a verdict: if it cannot be read as one it is no profile either.
+bool names_verdict(const std::string& file, const sys::Files& files) {
+  const auto text = files.read(file, adapters::k_most_read);
+  return text && text->find("\"weir.verdict/") != std::string::npos;
+}
+
+Result<Answer> explain_what_there_is(const Job& job, const ExplainOptions& options) {
+  const sys::Files& files = job.files();
+  std::string path = options.what.empty() ? "" : options.what.front();
+  if (path.empty()) WEIR_SET(path, run::newest_run(files, job.asked.out));
+  const bool folder = files.kind(path) == sys::Kind::folder;
+  const bool judged = folder
+                          ? files.kind(sys::join_path(path, run::k_verdict_name)) == sys::Kind::file
+                          : names_verdict(path, files);
+  const bool has_runs = folder && !holds_run(path, files) && !run::list_runs(files, path).empty();
+  if (!judged && !has_runs) return explain_alone(job, options, path);
+  WEIR_TRY(const std::string file, find_verdict(path, files));
+  WEIR_TRY(verdict::GateVerdict verdict, read_verdict(file, files));
+  return explain_verdict(job, options, {std::move(verdict), folder ? path : ""});
 }
 
 // --- two sides ---------------------------------------------------------------------------------
@@ -272,7 +307,7 @@ Result<Answer> explain_two(const Job& job, const ExplainOptions& options) {
 }  // namespace
 
 Result<Answer> explain_changes(const Job& job, const ExplainOptions& options) {
-  return options.what.size() == 2 ? explain_two(job, options) : explain_verdict(job, options);
+  return options.what.size() == 2 ? explain_two(job, options) : explain_what_there_is(job, options);
 }
 
 namespace {

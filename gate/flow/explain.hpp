@@ -19,7 +19,7 @@ void explain_cells(std::vector<verdict::CellVerdict>& cells, const config::Setti
                    const std::string& config_file, const sys::Files& files);
 
 struct ExplainOptions {
-  std::vector<std::string> what;  // none, a run or verdict, or two sides
+  std::vector<std::string> what;  // none, a run, verdict or profile, or two sides
   std::string model;
   bool checklist = false;
 };

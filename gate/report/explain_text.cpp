@@ -65,12 +65,14 @@ std::string totals_line(const Cells& cells) {
     }
     return text::join(ranges, " / ");
   };
-  return side(&explain::Total::before) + std::string(k_arrow) + side(&explain::Total::after) +
-         "   " + total_names(first);
+  const std::string before =
+      first.alone ? "" : side(&explain::Total::before) + std::string(k_arrow);
+  return before + side(&explain::Total::after) + "   " + total_names(first);
 }
 
 // In place of findings.
 std::string unexplained(const Explanation& one) {
+  if (one.alone) return "One profile, compared with nothing.";
   if (one.differs) return "Something differs, and no known pattern fits it.";
   if (one.verdict.empty()) return "Nothing differs beyond what varies by itself.";
   const std::string said = fmt::format("The verdict is {}", one.verdict);
@@ -96,7 +98,8 @@ class ExplainPage {
     Cells cells;
     for (const Explanation& one : all) {
       cells.push_back(&one);
-      if (!one.differs && one.verdict.empty() && !style_.checklist && one.doubts.empty()) {
+      if (!one.alone && !one.differs && one.verdict.empty() && !style_.checklist &&
+          one.doubts.empty()) {
         same.push_back(one.cell);
         continue;
       }
@@ -195,7 +198,7 @@ class ExplainPage {
       page_.paragraph(k_before, unexplained(one), k_number_indent);
     }
     for (const std::string& doubt : one.doubts) labelled("   warning: ", doubt);
-    if (style_.checklist) checklist(one);
+    if (style_.checklist || one.alone) checklist(one);
   }
 
   void show_finding(const Finding& finding, std::size_t number) {

@@ -148,6 +148,9 @@ TEST_P(OwnCounters, AreComparedAndExplainedByTheirMeans) {
     ASSERT_EQ(std::system(line.c_str()), 0);
   };
   print("none", "good.txt");
+  const Ended alone = weir(scratch_, {"explain", "good.txt"});
+  EXPECT_EQ(alone.exit_code, 0) << alone.err;
+  EXPECT_THAT(alone.out, HasSubstr("Checklist for slow engines"));
   for (const auto& [which, share] : k_slow) {
     print(which, "bad.txt");
     const Ended compared = weir(scratch_, {"compare", "good.txt", "bad.txt"});

@@ -192,7 +192,7 @@ TEST(EvidenceOfAVerdict, SaysWhatTheGateSaidOfACellThatIsNoPass) {
   const auto fresh = judged::judge(judged::reference(), {});
   const auto why = explain(evidence_of(fresh), nullptr, {default_bands(), {}});
   EXPECT_EQ(why.verdict, "new");
-  EXPECT_EQ(why.reason, fresh.metrics.front().reason) << "of the cell, not of one metric";
+  EXPECT_EQ(why.reason, "no baseline is stored") << "of the cell, not of one metric";
   EXPECT_EQ(write_fields(why)["verdict"], "new");
 }
 
@@ -268,6 +268,15 @@ TEST(ChecklistOfProfiles, KnowsWhichOpsAreAllowedOnTheCpu) {
   EXPECT_EQ(said(std::nullopt), Check::Answer::unknown);
   EXPECT_EQ(said(std::set<std::string>{}), Check::Answer::wrong);
   EXPECT_EQ(said(std::set<std::string>{"GET_ROWS"}), Check::Answer::fine);
+}
+
+TEST(ChecklistOfProfiles, ClaimsNoComparisonOfOneAlone) {
+  const auto why = explain(evidence_of(judged::reference()), nullptr, {default_bands(), {}});
+  EXPECT_TRUE(why.alone);
+  EXPECT_FALSE(why.differs);
+  EXPECT_EQ(check(why, "Profiled with a baseline").answer, Check::Answer::wrong);
+  EXPECT_EQ(check(why, "Ops in a row are fused").answer, Check::Answer::unknown);
+  EXPECT_EQ(check(why, "Work that may overlap is batched").answer, Check::Answer::unknown);
 }
 
 TEST(EvidenceOfProfiles, LeavesOutWhatOneSideLacks) {

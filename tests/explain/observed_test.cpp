@@ -50,6 +50,30 @@ TEST(ObservedRuns, TellOfAnOpThatMovedToTheCpu) {
   EXPECT_EQ(why.findings.front().per_layer, 1);
 }
 
+TEST(OneObservedRun, HasTheChecklistAndComparesNothing) {
+  const auto why = explain(evidence_of(ten_tokens()), nullptr, {default_bands(), {}});
+  EXPECT_TRUE(why.alone);
+  EXPECT_FALSE(why.differs);
+  EXPECT_TRUE(why.findings.empty());
+  const struct {
+    const char* question;
+    Check::Answer answer;
+    const char* note;
+  } cases[] = {
+      {"Profiled with a baseline", Check::Answer::wrong, "weir explain BASE THIS"},
+      // 0.30 of 0.391 seconds.
+      {"The slowest operation is known", Check::Answer::fine, "MUL_MAT takes 77 %"},
+      {"Work that may overlap is batched", Check::Answer::unknown, "no baseline"},
+      {"Ops in a row are fused", Check::Answer::unknown, "no baseline"},
+  };
+  for (const auto& one : cases) {
+    const auto found = std::ranges::find(why.checklist, one.question, &Check::question);
+    ASSERT_NE(found, why.checklist.end()) << one.question;
+    EXPECT_EQ(found->answer, one.answer) << one.question;
+    EXPECT_THAT(found->note, HasSubstr(one.note));
+  }
+}
+
 // Agave and ggml's Vulkan logger name the device of the run in each row; ggml's profiler says of
 // each row where it ran.
 TEST(ObservedRuns, TellThatNoOpIsOnTheCpuOnlyWhereTheyTellWhereEachRan) {

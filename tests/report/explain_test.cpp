@@ -99,6 +99,21 @@ TEST(ExplainText, SaysThatNothingDiffers) {
   EXPECT_EQ(explain_text(all, {}), "llama.cpp / tiny / vulkan / decode: nothing differs.\n");
 }
 
+TEST(ExplainText, HasTheChecklistOfOneProfileUnasked) {
+  std::vector<explain::Explanation> all(1);
+  all.front().cell = "llama.cpp/tiny/vulkan/decode";
+  all.front().alone = true;
+  all.front().totals = {{"dispatches", Rational(690), Rational(690)}};
+  all.front().checklist = {{"Syncs: 3 a token or fewer", explain::Check::Answer::fine, "1"}};
+  EXPECT_EQ(explain_text(all, {}),
+            "llama.cpp / tiny / vulkan / decode\n"
+            "   690   dispatches a token\n"
+            "   One profile, compared with nothing.\n"
+            "\n"
+            "Checklist for slow engines\n"
+            "   [x] Syncs: 3 a token or fewer: 1\n");
+}
+
 TEST(ExplainText, NeverSaysThatNothingDiffersOfACellThatIsNoPass) {
   std::vector<explain::Explanation> all(1);
   all.front().cell = "llama.cpp/tiny/vulkan/decode";

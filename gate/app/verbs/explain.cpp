@@ -8,8 +8,8 @@ namespace weir::app {
 void add_explain(const Verb& verb) {
   const auto options = verb.runs(flow::explain_changes);
   verb.option("WHAT", options->what, "",
-              "A judged run or its verdict.json (default: the newest run), or two things to "
-              "compare: everything that weir compare takes")
+              "A judged run or its verdict.json (default: the newest run), one profile (the "
+              "checklist), or two things to compare: everything that weir compare takes")
       ->expected(0, 2);
   verb.option("--model", options->model, "FILE",
               "Model whose layers explain the counts: GGUF or config.json");
@@ -23,6 +23,7 @@ void add_explain(const Verb& verb) {
       "Examples:\n"
       "  weir explain                               why cells of the newest run failed\n"
       "  weir explain --cell '*/vulkan/decode' --json\n"
+      "  weir explain profile.txt                   the checklist of one profile\n"
       "  weir explain weir-out/A weir-out/B         what differs between two runs\n"
       "  weir explain before.json after.json --model model.gguf\n"
       "  weir explain old.txt new.txt               output of GGML_VK_PERF_LOGGER=1");
