@@ -6,6 +6,8 @@
 // it here. Rates are in whole milliseconds and so coarse on small models: a warning says how
 // coarse.
 
+#include <numeric>
+
 #include "gate/adapters/readers.hpp"
 
 namespace weir::adapters::agave {
@@ -182,6 +184,16 @@ std::optional<ObservedStep> token_of(std::string_view line) {
   return ObservedStep{fmt::format("token {}", number), Phase::decode, 1, ms / 1e3};
 }
 
+// "Token time: 71ms (14.1 tok/s)" in seconds. Of the two numbers the time is the less rounded one
+// from 100 ms on, the rate below.
+std::optional<double> token_time_of(std::string_view line) {
+  Scan scan(line);
+  double ms = 0, rate = 0;
+  if (!scan.take("Token time:") || !scan.fits("{} ms ({} tok/s)", ms, rate)) return std::nullopt;
+  if (ms >= 100) return ms / 1e3;
+  return ms >= 0 && rate > 0 ? std::optional(1 / rate) : std::nullopt;
+}
+
 // Lines "Token 15: "world" (151ms)" with their parts below, and the counters.
 class Tokens {
  public:
@@ -191,12 +203,8 @@ class Tokens {
   bool take(std::string_view line) {
     last_was_counter_ = false;
     if (take_token(line) || take_counter(line)) return true;
-    if (Scan time(line); time.take("Token time:")) {
-      // Of the counters above it: "71ms (14.1 tok/s)".
-      double ms = 0, rate = 0;
-      if (time.fits("{} ms ({} tok/s)", ms, rate)) {
-        add_sample(observed_.timings, "decode_tokens_per_second", rate);
-      }
+    if (const auto seconds = token_time_of(line)) {
+      times_.push_back(*seconds);
       return true;
     }
     if (line.starts_with("  ") && in_token_) return take_part(line);
@@ -206,6 +214,7 @@ class Tokens {
 
   // `open`: the last line may have been cut. A count at the very end may have lost its last digits.
   void finish(bool open) {
+    add_times();
     if (!open || !last_was_counter_) return;
     auto& counts = observed_.counts;
     counts.back().values.pop_back();
@@ -214,6 +223,20 @@ class Tokens {
   }
 
  private:
+  // One rate of all tokens that have a line of their time. They are steps where the text has no
+  // other step, and no table of ops, which counts its tokens by itself.
+  void add_times() {
+    if (times_.empty()) return;
+    const double seconds = std::accumulate(times_.begin(), times_.end(), 0.0);
+    add_sample(observed_.timings, "decode_tokens_per_second",
+               static_cast<double>(times_.size()) / seconds);
+    if (!observed_.steps.empty() || !observed_.ops.empty()) return;
+    for (std::size_t i = 0; i < times_.size(); ++i) {
+      keep_row(observed_.steps, {fmt::format("token {}", i + 1), Phase::decode, 1, times_[i]},
+               observed_);
+    }
+  }
+
   bool take_token(std::string_view line) {
     auto token = token_of(line);
     if (!token) return false;
@@ -300,6 +323,7 @@ class Tokens {
   }
 
   Observed& observed_;
+  std::vector<double> times_;  // of lines "Token time:", in seconds
   bool in_token_ = false, in_counters_ = false;
   bool last_was_counter_ = false;
 };
@@ -375,7 +399,7 @@ int recognises(const Printed& printed) {
     Observed none;
     Scan scan(line);
     const bool heads = !take_device(scan, "counters").empty() && scan.done();
-    return heads || token_of(line) || read_counters_line(line, none);
+    return heads || token_of(line) || token_time_of(line) || read_counters_line(line, none);
   };
   const bool likely =
       printed.begins("Token ") || printed.holds(" dispatches") || printed.holds(" counters:");

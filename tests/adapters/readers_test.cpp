@@ -113,6 +113,34 @@ TEST(Agave, CountsOfATokenComeInEitherForm) {
   EXPECT_THAT(about.warnings, Contains(HasSubstr("rounded")));
 }
 
+// 3 tokens in 71 + 91 + 71 ms are 12.9 tok/s, whatever the middle one is; 2 in 71 + 142 ms are 9.4.
+TEST(Agave, RateOfTokenTimesIsThatOfTheWholeText) {
+  struct Case {
+    const char* text;
+    double rate;
+    std::size_t tokens;
+  };
+  for (const Case& one : {
+           Case{"Token time: 71ms (14.1 tok/s)\n", 14.1, 1},
+           Case{"Token time: 71ms (14.1 tok/s)\nToken time: 91ms (11.0 tok/s)\n"
+                "Token time: 71ms (14.1 tok/s)\n",
+                12.9, 3},
+           Case{"Metal: 690 dispatches, 690 barriers, 1 sync\nToken time: 71ms (14.1 tok/s)\n"
+                "Metal: 690 dispatches, 690 barriers, 1 sync\nToken time: 142ms (7.0 tok/s)\n",
+                9.4, 2},
+           Case{"Token time: 25000ms (0.0 tok/s)\n", 0.04, 1},
+       }) {
+    const auto observed = read(one.text);
+    EXPECT_EQ(observed.format, "agave") << one.text;
+    ASSERT_EQ(observed.timings.size(), 1U) << one.text;
+    EXPECT_THAT(observed.timings[0].samples, ElementsAre(DoubleNear(one.rate, 0.05))) << one.text;
+    EXPECT_EQ(observed.steps.size(), one.tokens) << one.text;
+  }
+  for (const char* none : {"Token time: 0ms (0.0 tok/s)\n", "Token time: soon\n"}) {
+    EXPECT_FALSE(read_any({none, ""})) << none;
+  }
+}
+
 TEST(Agave, CountersAloneNameTheirDevice) {
   for (const char* device : {"Metal", "CUDA", "ROCm", "Vulkan"}) {
     for (const char* form : {"{} stats: 994 dispatches, 690 barriers, 1 syncs\n",
