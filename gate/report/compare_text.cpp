@@ -236,15 +236,20 @@ std::string gap_time(double seconds) {
   return (seconds < 0 ? "\u2212" : "+") + brief_time(std::fabs(seconds));
 }
 
-// "A token takes +1.7 ms. Command buffers make up +1.2 ms of it: layer.attn +1.2 ms."
+// "A token takes +1.7 ms. Command buffers take +1.2 ms of it: layer.attn +1.2 ms." Without "of it"
+// where they changed by more than the token, or the other way.
 std::string gap_text(const Comparison& comparison) {
   constexpr std::size_t k_most = 3;
   const auto gap = explain::token_gap(comparison);
   if (!gap) return "";
+  const auto is_part = [&] {
+    return gap->buffers * *gap->seconds >= 0 && std::fabs(gap->buffers) <= std::fabs(*gap->seconds);
+  };
   std::string words =
-      gap->seconds ? fmt::format("A token takes {}. Command buffers take {} of it",
-                                 gap_time(*gap->seconds), gap_time(gap->buffers))
-                   : fmt::format("Command buffers of a token take {}", gap_time(gap->buffers));
+      gap->seconds
+          ? fmt::format("A token takes {}. Command buffers take {}{}", gap_time(*gap->seconds),
+                        gap_time(gap->buffers), is_part() ? " of it" : "")
+          : fmt::format("Command buffers of a token take {}", gap_time(gap->buffers));
   std::vector<std::string> labels;
   for (const auto& [op, by] : gap->labels) {
     if (by != 0 && labels.size() < k_most)

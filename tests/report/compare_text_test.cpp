@@ -81,6 +81,29 @@ TEST(CompareText, SaysWhichCommandBuffersMakeTheDifferenceOfAToken) {
                         "left out."));
 }
 
+TEST(CompareText, CallNoDifferenceAPartOfASmallerOne) {
+  const auto run = [](double rate, double seconds) {
+    observed::Observed made;
+    made.format = "hf2q";
+    made.profiled_tokens = 1;
+    made.timings.push_back({*unit::find_metric("decode_tokens_per_second"), {rate}, {}, {}});
+    made.buffers = {{"head", 2, {}, {}, {}, {}, seconds, {}, {}}};
+    return made;
+  };
+  struct Case {
+    double rate, seconds;
+    const char* text;
+  };
+  const observed::Observed before = run(40, 0.010);
+  for (const Case& one : {Case{32, 0.015, "+6.25 ms. Command buffers take +5.00 ms of it: head"},
+                          Case{32, 0.019, "+6.25 ms. Command buffers take +9.00 ms: head"},
+                          Case{50, 0.015, "5.00 ms. Command buffers take +5.00 ms: head"}}) {
+    const observed::Observed after = run(one.rate, one.seconds);
+    const std::vector all{explain::compare({"a", &before}, {"b", &after})};
+    EXPECT_THAT(compare_text(all, {.width = 200}), HasSubstr(one.text));
+  }
+}
+
 TEST(CompareText, KeepToTheirWidth) {
   for (const Pair& pair : k_pairs) {
     const std::string text =
