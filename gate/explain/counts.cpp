@@ -211,6 +211,18 @@ bool find_submissions(Board& board, const ExactCounts& waits) {
   return true;
 }
 
+// A new op that nothing says the place of, and that may be waited for each time. Null where none or
+// several could be meant.
+const Move* op_to_wait_for(const Board& board, const Rational& waits) {
+  const Move* found = nullptr;
+  for (const Move& move : board.found.kernels) {
+    if (move.before != k_none || move.delta() > waits) continue;
+    if (found != nullptr || place_known(board.evidence, move)) return nullptr;
+    found = &move;
+  }
+  return found;
+}
+
 // One before a dispatch and one behind it.
 bool stand_between(const Rational& barriers, const Rational& dispatches) {
   return size_of(barriers) <= 2 * size_of(dispatches) + 2;
@@ -314,6 +326,12 @@ void find_syncs(Board& board) {
   if (more && !each) {
     finding.cause = "results read back or written in between, or work no longer sent ahead.";
     finding.look_at = "what runs between two submissions: a read, a copy to the host, a log.";
+    if (const Move* op = op_to_wait_for(board, delta)) {
+      finding.cause = fmt::format(
+          "{} is new ({} times{}): if it runs on the CPU, it waits for the GPU before and after.",
+          safe(op->name), op->after.str(), per);
+      finding.look_at = fmt::format("where {} runs: nothing here says it.", safe(op->name));
+    }
   }
   board.take(base);
   board.take("backend_syncs");

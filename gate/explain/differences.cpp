@@ -218,6 +218,13 @@ std::optional<ExactCounts> exact_values(const Evidence& evidence, const std::str
   return exact ? std::optional(ExactCounts{*before->exact, *after->exact}) : std::nullopt;
 }
 
+bool place_known(const Evidence& evidence, const Move& work) {
+  const bool in_buffers =
+      std::ranges::any_of(work.labels, [](const std::string& label) { return !label.empty(); });
+  return evidence.kernels_known || evidence.cpu_ops_known || evidence.gate ||
+         evidence.device == "cpu" || in_buffers;
+}
+
 Differences differences_of(const Evidence& evidence) {
   Differences made;
   add_metrics(evidence, made);

@@ -55,8 +55,10 @@ void add_works(Board& board, Moves moves, bool added) {
                                    added ? "lost" : "gained", added ? "now run" : "no longer run",
                                    names, moves.size() == 1 ? "its" : "their");
   } else {
-    finding.headline = fmt::format("{} work on the {}: {}.", added ? "More" : "Less",
-                                   board.evidence.device == "cpu" ? "CPU" : "device", names);
+    const char* place = !place_known(board.evidence, *moves.front()) ? ""
+                        : board.evidence.device == "cpu"             ? " on the CPU"
+                                                                     : " on the device";
+    finding.headline = fmt::format("{} work{}: {}.", added ? "More" : "Less", place, names);
   }
   if (moves.size() > 1) finding.lines.push_back(move_words(moves, 6));
   arithmetic(board, {{safe(moves.front()->name), moves.front()->delta()}}, finding);

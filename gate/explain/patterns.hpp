@@ -83,6 +83,9 @@ struct Differences {
 [[nodiscard]] std::optional<unit::Metric> metric_of(const Evidence& evidence,
                                                     const std::string& name);
 
+// Something says where it ran: a side tells each op's place, or that these are a device's kernels.
+[[nodiscard]] bool place_known(const Evidence& evidence, const Move& work);
+
 // The change of a count, where both sides are known, and more than samples of either vary by
 // themselves. What a gate called changed is, however few its samples are here.
 [[nodiscard]] std::optional<Rational> count_change(const Evidence& evidence,

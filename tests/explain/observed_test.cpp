@@ -74,6 +74,35 @@ TEST(OneObservedRun, HasTheChecklistAndComparesNothing) {
   }
 }
 
+// Agave's rows name the device of the run alone: six syncs more, and an op of its CPU code.
+TEST(ObservedRuns, ConnectNewSyncsWithAnOpThatMayRunOnTheCpu) {
+  Observed before;
+  before.context.backend = "Metal";
+  before.profiled_tokens = 1;
+  add_op(before, "gemv", "Metal", 9, 0.01);
+  add_op(before, "rope", "Metal", 4, 0.01);
+  Observed after = before;
+  add_op(after, "cpuSoftmax", "Metal", 2, 0.004);
+  const auto syncs = *unit::find_metric("syncs_per_token");
+  before.counts = {{syncs, {1}}};
+  after.counts = {{syncs, {7}}};
+  const auto why = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  ASSERT_EQ(why.findings.size(), 2U);
+  EXPECT_EQ(why.findings[0].kind, "sync_added");
+  EXPECT_EQ(why.findings[0].cause,
+            "cpuSoftmax is new (2 times a token): if it runs on the CPU, it waits for the GPU "
+            "before and after.");
+  EXPECT_THAT(why.findings[1].headline, testing::StartsWith("More work: "));
+  // A row of a command buffer ran on the device.
+  for (Observed* one : {&before, &after}) {
+    for (observed::ObservedOp& op : one->ops) op.buffer = "layer.attn";
+  }
+  const auto known = explain(evidence_of(before, after), nullptr, {default_bands(), {}});
+  ASSERT_EQ(known.findings.size(), 2U);
+  EXPECT_THAT(known.findings[0].cause, testing::Not(HasSubstr("cpuSoftmax")));
+  EXPECT_THAT(known.findings[1].headline, testing::StartsWith("More work on the device: "));
+}
+
 // Agave and ggml's Vulkan logger name the device of the run in each row; ggml's profiler says of
 // each row where it ran.
 TEST(ObservedRuns, TellThatNoOpIsOnTheCpuOnlyWhereTheyTellWhereEachRan) {
