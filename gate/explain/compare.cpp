@@ -6,6 +6,7 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/explain/evidence.hpp"
+#include "gate/explain/explain.hpp"
 #include "gate/explain/timed_together.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/profile/kernel_name.hpp"
@@ -553,6 +554,34 @@ std::optional<TokenGap> token_gap(const Comparison& comparison) {
     if (rate && one.a && one.b && *one.a > 0 && *one.b > 0) gap.seconds = 1 / *one.b - 1 / *one.a;
   }
   return gap;
+}
+
+void shift_named_rows(Comparison& comparison) {
+  std::set<std::string> ops, labels;
+  for (const verdict::Finding& finding : comparison.findings) {
+    if (finding.kind != kind::op_slower && finding.kind != kind::op_faster) continue;
+    ops.insert(finding.ops.begin(), finding.ops.end());
+  }
+  if (const auto gap = token_gap(comparison)) {
+    for (std::size_t i = 0; i < std::min(gap->labels.size(), k_gap_labels); ++i) {
+      labels.insert(gap->labels[i].first->role);
+    }
+  }
+  const auto named = [&](const std::string& name) { return ops.contains(name); };
+  const auto shift = [&](OpChange& op, bool in_gap) {
+    const auto ratio = op.time_ratio();
+    if (op.change != Shift::same || !ratio) return;
+    if (!in_gap && std::ranges::none_of(op.a->names, named) &&
+        std::ranges::none_of(op.b->names, named)) {
+      return;
+    }
+    if (*ratio >= k_named) op.change = Shift::slower;
+    if (*ratio <= 1 / k_named) op.change = Shift::faster;
+  };
+  for (OpChange& op : comparison.ops) shift(op, false);
+  for (OpChange& buffer : comparison.buffers) shift(buffer, labels.contains(buffer.role));
+  sort_ops(comparison.ops);
+  sort_ops(comparison.buffers);
 }
 
 }  // namespace weir::explain

@@ -20,7 +20,7 @@
 namespace weir::explain {
 
 // What a row of the comparison is, the first that holds. Beyond what single runs vary by:
-// k_slower. Calls are compared as they are.
+// k_slower, or k_named of a row that shift_named_rows() looks at. Calls are compared as they are.
 enum class Shift {
   fresh,        // on side B alone: "new"
   gone,         // on side A alone
@@ -34,6 +34,7 @@ enum class Shift {
 
 // The time of a call on B over that on A from which it is slower; faster from the inverse on.
 inline constexpr double k_slower = 1.2;
+inline constexpr double k_named = 1.02;
 
 // One side of a row: work of one role together.
 struct ComparedOp {
@@ -103,6 +104,11 @@ struct TokenGap {
 };
 // Nothing where a side does not time its command buffers. Points into `comparison`.
 [[nodiscard]] std::optional<TokenGap> token_gap(const Comparison& comparison);
+inline constexpr std::size_t k_gap_labels = 3;  // that a text names
+
+// Calls rows slower or faster that `findings`, or texts of the token's gap, name as such: they are
+// not the same. The findings have to be filled in.
+void shift_named_rows(Comparison& comparison);
 
 // One element of the list in weir.comparison/1.
 void fields(Fields& io, Comparison& comparison);

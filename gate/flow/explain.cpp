@@ -358,6 +358,7 @@ Comparison comparison_of(const std::pair<std::string, std::string>& names, const
                          const Profile& b, const explain::Options& settings) {
   Comparison made = explain::compare({names.first, &a}, {names.second, &b});
   made.findings = explain::explain(explain::evidence_of(a, b), nullptr, settings).findings;
+  explain::shift_named_rows(made);
   return made;
 }
 

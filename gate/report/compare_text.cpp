@@ -239,7 +239,6 @@ std::string gap_time(double seconds) {
 // "A token takes +1.7 ms. Command buffers take +1.2 ms of it: layer.attn +1.2 ms." Without "of it"
 // where they changed by more than the token, or the other way.
 std::string gap_text(const Comparison& comparison) {
-  constexpr std::size_t k_most = 3;
   const auto gap = explain::token_gap(comparison);
   if (!gap) return "";
   const auto is_part = [&] {
@@ -252,7 +251,7 @@ std::string gap_text(const Comparison& comparison) {
           : fmt::format("Command buffers of a token take {}", gap_time(gap->buffers));
   std::vector<std::string> labels;
   for (const auto& [op, by] : gap->labels) {
-    if (by != 0 && labels.size() < k_most)
+    if (by != 0 && labels.size() < explain::k_gap_labels)
       labels.push_back(one_line(op->role, 60) + " " + gap_time(by));
   }
   if (!labels.empty()) words += ": " + text::join(labels);

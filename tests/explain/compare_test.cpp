@@ -1,6 +1,8 @@
 // Two profiles beside each other: which work is the same work, and what of it changed.
 #include "gate/explain/compare.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,6 +114,38 @@ TEST(Compared, CommandBuffersGoByTheirLabel) {
   EXPECT_EQ(gap->labels[0].first->role, "moe");
   EXPECT_NEAR(gap->labels[0].second, 0.005, 1e-12);
   EXPECT_THAT(made.doubts, ElementsAre());
+}
+
+// "moe" takes 1.15 times as long, as a finding may say at less than a fifth; "head" 1.01 times.
+TEST(Compared, RowsThatAFindingOrTheGapNamesAreNotTheSame) {
+  const auto run = [](double rate, double moe, double head) {
+    return labelled(rate, {{"moe", {80, moe}}, {"head", {20, head}}, {"attn", {80, 0.4}}});
+  };
+  const Observed before = run(40, 1.2, 0.20), after = run(37, 1.38, 0.202);
+  Comparison made = compared(before, after);
+  const auto change = [](const std::vector<OpChange>& rows, const std::string& role) {
+    return std::ranges::find(rows, role, &OpChange::role)->change;
+  };
+  EXPECT_EQ(change(made.buffers, "moe"), Shift::same);
+  shift_named_rows(made);
+  EXPECT_EQ(made.buffers.front().role, "moe");
+  EXPECT_EQ(change(made.buffers, "moe"), Shift::slower);
+  EXPECT_EQ(change(made.buffers, "head"), Shift::same);
+  EXPECT_EQ(change(made.buffers, "attn"), Shift::same);
+  Comparison back = compared(after, before);
+  shift_named_rows(back);
+  EXPECT_EQ(change(back.buffers, "moe"), Shift::faster);
+  // Of ops a finding alone.
+  Comparison ops =
+      compared(run_of("GPU", 1, {{"ADD", "", "", "", 1, 0.10}, {"ROPE", "", "", "", 1, 0.10}}),
+               run_of("GPU", 1, {{"ADD", "", "", "", 1, 0.11}, {"ROPE", "", "", "", 1, 0.11}}));
+  verdict::Finding finding;
+  finding.kind = "op_slower";
+  finding.ops = {"ADD"};
+  ops.findings = {finding};
+  shift_named_rows(ops);
+  EXPECT_EQ(change(ops.ops, "ADD"), Shift::slower);
+  EXPECT_EQ(change(ops.ops, "ROPE"), Shift::same);
 }
 
 TEST(Compared, AGapIsToldOfTimesOnBothSidesAlone) {
