@@ -48,6 +48,7 @@ struct Work {
 struct Side {
   std::map<std::string, Known> metrics;  // by full name
   std::vector<Work> works;
+  std::map<std::int64_t, double> layers{};  // seconds of the works of each that tell their layer
 };
 
 // A metric that a gate called changed, and by how much it did (relative, as Judgement::change).

@@ -112,6 +112,9 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
     if (!choice.takes(op) || alone.contains(op.category)) continue;
     made.backends = made.backends || !op.backend.empty();
     made.places = made.places || (!op.backend.empty() && op.backend != observed.context.backend);
+    if (const auto own = observed::time_of_its_own(op); own && op.layer) {
+      made.side.layers[*op.layer] += *own / static_cast<double>(tokens);
+    }
     const std::string& backend = backends ? op.backend : k_nowhere;
     const std::string kernel = kernel_of(op, kernels_told);
     if (!kernel.empty()) {

@@ -152,6 +152,57 @@ bool all_alike(const std::vector<Timed>& list) {
          });
 }
 
+struct LayerTimes {
+  std::int64_t layer = 0;
+  double before = 0, after = 0;  // seconds
+
+  [[nodiscard]] std::string text() const {
+    return fmt::format("{} → {}", time_text(before), time_text(after));
+  }
+};
+
+// Layers that take longer, or less long, by more than runs vary; the largest change first. None
+// where all of them do: no single one is the place then.
+std::vector<LayerTimes> layers_that_moved(const Evidence& evidence, bool slower) {
+  constexpr double k_least = 1.2;
+  std::vector<LayerTimes> moved;
+  for (const auto& [layer, after] : evidence.after.layers) {
+    const double before = look_up(evidence.before.layers, layer, 0.0);
+    const double from = slower ? before : after, to = slower ? after : before;
+    if (from > 0 && to >= k_least * from) moved.push_back({layer, before, after});
+  }
+  if (moved.size() == evidence.after.layers.size()) return {};
+  std::ranges::stable_sort(moved, std::greater(),
+                           [](const LayerTimes& one) { return std::fabs(one.after - one.before); });
+  return moved;
+}
+
+// "2", "0.5", "12" times.
+std::string times_text(double times) {
+  return times < 10 ? fmt::format("{:.3g}", times) : fmt::format("{:.0f}", times);
+}
+
+// Names the layers in place of the rest of their time that is in no op.
+void name_layers(const std::vector<LayerTimes>& moved, bool slower, Finding& finding) {
+  constexpr std::size_t k_most = 4;
+  const LayerTimes& first = moved.front();
+  finding.headline =
+      moved.size() == 1 ? fmt::format("Layer {} takes {} times as long{} ({}).", first.layer,
+                                      times_text(first.after / first.before),
+                                      slower ? "" : " as before", first.text())
+                        : fmt::format("{} layers take {}, most of all layer {} ({}).", moved.size(),
+                                      slower ? "longer" : "less long", first.layer, first.text());
+  finding.lines.front().insert(0, "in no op that is listed: ");
+  for (std::size_t i = 1; i < std::min(moved.size(), k_most); ++i) {
+    finding.lines.push_back(fmt::format("layer {}: {}", moved[i].layer, moved[i].text()));
+  }
+  if (moved.size() > k_most) {
+    finding.lines.push_back(fmt::format("and {} more layers", moved.size() - k_most));
+  }
+  for (const LayerTimes& one : moved) finding.layers.push_back(one.layer);
+  std::ranges::sort(finding.layers);
+}
+
 // `what` stands in front of the name.
 void add_slow(Board& board, const Timed& one, const char* what) {
   const bool slower = one.log_ratio > 0;
@@ -159,15 +210,17 @@ void add_slow(Board& board, const Timed& one, const char* what) {
   finding.kind = slower ? kind::op_slower : kind::op_faster;
   finding.ops = {one.move->name};
   const double factor = std::exp(std::fabs(one.log_ratio));
-  const double times = slower ? factor : 1 / factor;
-  const std::string shown =
-      times < 10 ? fmt::format("{:.3g}", times) : fmt::format("{:.0f}", times);
-  finding.headline = fmt::format("{}{} takes {} times as long{}.", what, safe(one.move->name),
-                                 shown, slower ? "" : " as before");
+  finding.headline =
+      fmt::format("{}{} takes {} times as long{}.", what, safe(one.move->name),
+                  times_text(slower ? factor : 1 / factor), slower ? "" : " as before");
   finding.lines.push_back(fmt::format("{} → {} each time, {:.0f} % of all time",
                                       time_text(one.before), time_text(one.after),
                                       100 * one.share));
   if (slower) finding.cause = "another shape, type or kernel, or memory further away.";
+  if (one.move->name == observed::k_not_listed) {
+    const auto moved = layers_that_moved(board.evidence, slower);
+    if (!moved.empty()) name_layers(moved, slower, finding);
+  }
   board.add(std::move(finding), 100 * one.share);
 }
 

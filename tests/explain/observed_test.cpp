@@ -74,6 +74,52 @@ TEST(OneObservedRun, HasTheChecklistAndComparesNothing) {
   }
 }
 
+// A token of Agave's handbook of which most layers are not listed; times in seconds by layer.
+Observed token_of_layers(const std::map<std::int64_t, double>& not_listed) {
+  Observed made;
+  made.profiled_tokens = 1;
+  for (const auto& [op, seconds] : {std::pair{"embedLookup", 0.0002},
+                                    {"rmsNorm", 0.0003},
+                                    {"gemv", 0.0062},
+                                    {"rope", 0.0001},
+                                    {"sdpa", 0.0013},
+                                    {"final_norm", 0.0003},
+                                    {"lm_head_gemv", 0.0121}}) {
+    add_op(made, op, "Metal", 1, seconds);
+  }
+  for (const std::size_t listed : {1U, 2U, 3U, 4U}) made.ops[listed].layer = 0;
+  for (const auto& [layer, seconds] : not_listed) {
+    add_op(made, std::string(observed::k_not_listed), "Metal", 1, seconds);
+    made.ops.back().layer = layer;
+  }
+  return made;
+}
+
+TEST(ObservedRuns, NameTheLayersOfTimeThatIsNotListed) {
+  const std::map<std::int64_t, double> usual{{1, 0.008}, {31, 0.0081}};
+  const struct {
+    std::map<std::int64_t, double> after;
+    const char* headline;
+    std::vector<std::int64_t> layers;
+  } cases[] = {
+      {{{1, 0.016}, {31, 0.0081}}, "Layer 1 takes 2 times as long (8 ms → 16 ms).", {1}},
+      {{{1, 0.016}, {31, 0.0243}},
+       "2 layers take longer, most of all layer 31 (8.1 ms → 24.3 ms).",
+       {1, 31}},
+      {{{1, 0.0016}, {31, 0.0081}},
+       "Layer 1 takes 0.2 times as long as before (8 ms → 1.6 ms).",
+       {1}},
+  };
+  for (const auto& one : cases) {
+    const auto why = explain(evidence_of(token_of_layers(usual), token_of_layers(one.after)),
+                             nullptr, {default_bands(), {}});
+    ASSERT_FALSE(why.findings.empty()) << one.headline;
+    EXPECT_EQ(why.findings.front().headline, one.headline);
+    EXPECT_EQ(why.findings.front().layers, one.layers) << one.headline;
+    EXPECT_THAT(why.findings.front().lines.front(), HasSubstr("in no op that is listed: "));
+  }
+}
+
 // Agave's rows name the device of the run alone: six syncs more, and an op of its CPU code.
 TEST(ObservedRuns, ConnectNewSyncsWithAnOpThatMayRunOnTheCpu) {
   Observed before;
