@@ -6,6 +6,7 @@
 #include "gate/config/placeholders.hpp"
 #include "gate/config/presets.hpp"
 #include "gate/profile/assemble.hpp"
+#include "gate/verdict/limits.hpp"
 
 namespace weir::config {
 namespace {
@@ -203,6 +204,12 @@ void parse_generic(const Node* metrics, const Node* facts, GenericOutput& generi
             "\"{}\" cannot name a metric: lower-case letters, digits and \"_\", at most 64, a "
             "letter first; or op:NAME, kernel:NAME, op_calls:NAME, kernel_calls:NAME",
             text::printable(entry.key.substr(0, 80)));
+        continue;
+      }
+      if (!is_fact && holds(verdict::k_specials, entry.key)) {
+        parsing.problems.add(entry.key_at,
+                             "\"{}\" is judged by weir itself: give your metric another name",
+                             entry.key);
         continue;
       }
       auto& rules = is_fact ? generic.facts : generic.values;

@@ -151,12 +151,19 @@ Question::Question(const Profile& profile, const Base& compared,
       base(choice.match >= baseline::Choice::Match::nearest && choice.baseline ? &*choice.baseline
                                                                                : nullptr) {}
 
-Judgement::Judgement(const char* subject, Limit held_to)
-    : Ruling{Outcome::info}, limit(std::move(held_to)) {
+// Place of a subject in a cell's list: metrics come first.
+static std::size_t rank_of(std::string_view subject) {
+  constexpr std::array<std::string_view, 3> k_rules{k_kernels, k_kernel_code, k_placement};
+  const auto at = std::ranges::find(k_rules, subject);
+  return at == k_rules.end() ? 0 : static_cast<std::size_t>(at - k_rules.begin()) + 1;
+}
+
+Judgement::Judgement(const char* subject, Limit wanted)
+    : Ruling{Outcome::info}, limit(std::move(wanted)) {
   metric.name = metric.base = subject;
 }
 
-bool Judgement::is_metric() const { return !holds(k_specials, metric.name); }
+bool Judgement::is_metric() const { return rank_of(metric.name) == 0; }
 
 std::span<Judgement> CellVerdict::metrics() {
   return {judgements.begin(), std::ranges::find_if_not(judgements, &Judgement::is_metric)};
@@ -175,7 +182,10 @@ Judgement& CellVerdict::put(const char* subject) {
   if (Judgement* found = of_metric(judgements, subject)) return *found;
   Limit exact;
   exact.exact = true;
-  return judgements.emplace_back(subject, std::move(exact));
+  const auto behind = std::ranges::find_if(judgements, [&](const Judgement& one) {
+    return rank_of(one.metric.name) > rank_of(subject);
+  });
+  return *judgements.emplace(behind, subject, std::move(exact));
 }
 
 Judgement Question::about(const Measurement& measured) const {

@@ -124,7 +124,7 @@ inline constexpr const char *k_kernels = "kernels", *k_kernel_code = "kernel_cod
 struct Judgement : Ruling {
   Judgement() : Ruling{Outcome::info} {}
   // Of kernels, their code or placement: a metric by name alone.
-  Judgement(const char* subject, Limit held_to);
+  Judgement(const char* subject, Limit wanted);
 
   [[nodiscard]] bool is_metric() const;
 

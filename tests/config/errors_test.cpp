@@ -258,6 +258,8 @@ TEST(Errors, NameTheEngineModelOrBackendThatIsWrong) {
        "needs unit and better"},
       {"{command: [a], output: generic, metrics: {X: {regex: '(a)'}}}", "m.gguf", "{}", "2:56",
        "cannot name a metric"},
+      {"{command: [a], output: generic, metrics: {kernels: {regex: '(a)'}}}", "m.gguf", "{}",
+       "2:56", "is judged by weir itself"},
       {"{command: [a], output: generic, metrics: {load_seconds: {regex: '(a)', unit: MiB}}}",
        "m.gguf", "{}", "2:91", "is measured in s"},
       {"{command: [a], output: generic, metrics: {load_seconds: {regex: '(a)', unit: hours}}}",

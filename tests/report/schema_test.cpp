@@ -99,6 +99,12 @@ TEST(Schema, DescribesEveryKeyThatWeirWritesAndNoOther) {
   red.cells[3].requests = 1;
   red.cells[3].latencies = {0, 20'000, 100'000};
   red.cells[3].batches = {{1, 4, 12}};
+  red.cells[3].elsewhere = true;
+  red.cells[3].not_allowed = {"SWIGLU"};
+  verdict::Judgement& code = red.cells[3].put(verdict::k_kernel_code);
+  code.changed = {{"rms_norm", std::nullopt, Rational(1)}};
+  code.code.emplace_back().kernel = "rms_norm";
+  code.compiler = "radv-navi31, Mesa 25.0.7";
   const Json gate = write_fields(red);
   EXPECT_EQ(complaint(gate), "");
   const auto keys = [](const Json& object) {
@@ -110,6 +116,11 @@ TEST(Schema, DescribesEveryKeyThatWeirWritesAndNoOther) {
   EXPECT_EQ(keys(schema["properties"]), keys(gate));
   EXPECT_EQ(keys(of["cell"]["properties"]), keys(gate["cells"][3]));
   EXPECT_EQ(keys(of["metric"]["properties"]), keys(gate["cells"][3]["judgements"][0]));
+  const Json& rules = gate["cells"][3]["judgements"];
+  const auto rule = std::ranges::find(rules, verdict::k_kernel_code,
+                                      [](const Json& one) { return one["subject"]; });
+  ASSERT_NE(rule, rules.end());
+  EXPECT_EQ(keys(of["rule"]["properties"]), keys(*rule));
   EXPECT_EQ(keys(of["max_change"]["properties"]),
             keys(gate["cells"][3]["judgements"][5]["limit"]["max_drop"]));
 }
