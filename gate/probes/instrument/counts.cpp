@@ -109,13 +109,17 @@ WEIR_EXPORTED void weir_wait_begin_on(void) {
 
 WEIR_EXPORTED void weir_sync_on(uint32_t queue) {
   const auto [thread] = Mark();
+  wait_in_op(thread);
+  if ((weir_profile_flags & WEIR_PROFILE_COUNTS) == 0) {
+    thread->wait_began = 0;
+    return;
+  }
   queue = checked_queue(queue);
   weir_probe_queue* row = row_of(thread, queue);
   const bool counted = is_sync(queue);
   if (counted) add(&row->counters[WEIR_COUNT_SYNCS], 1);
   add(&row->counters[WEIR_COUNT_WAITS], 1);
   add(&g.file.devices[g.queues[queue].device].counters[WEIR_COUNT_WAITS], 1);
-  wait_in_op(thread);
   // Stamps are nanoseconds where events are written.
   if (events_on()) write_wait(event_queue(queue), WEIR_WAIT_QUEUE, thread->wait_began, counted);
   thread->wait_began = 0;

@@ -42,8 +42,9 @@ extern "C" {
 #define WEIR_PROFILE_OPS 2u
 #define WEIR_PROFILE_CB 4u
 #define WEIR_PROFILE_DISPATCH 8u
-/* Either of these needs to know which evaluation its work is of. */
+/* What needs to know which evaluation its work is of, and what needs to know of waits. */
 #define WEIR_PROFILE_TOKENS (WEIR_PROFILE_OPS | WEIR_PROFILE_CB)
+#define WEIR_PROFILE_WAITS (WEIR_PROFILE_OPS | WEIR_PROFILE_COUNTS)
 
 /* What is on. To be read; weir_profile_enable changes it. */
 extern WEIR_INSTRUMENT_API uint32_t weir_profile_flags;
@@ -142,8 +143,8 @@ WEIR_INSTRUMENT_API uint64_t weir_ticks_to_nanoseconds(uint32_t device, uint64_t
   MARK(COUNTS, barrier, (uint32_t queue), (queue))                                               \
   MARK(COUNTS, copy, (uint32_t queue, uint32_t kind, uint64_t bytes), (queue, kind, bytes))      \
   MARK(COUNTS, submit, (uint32_t queue, uint64_t buffer), (queue, buffer))                       \
-  MARK(COUNTS, wait_begin, (void), ())                                                           \
-  MARK(COUNTS, sync, (uint32_t queue), (queue))                                                  \
+  MARK(WAITS, wait_begin, (void), ())                                                            \
+  MARK(WAITS, sync, (uint32_t queue), (queue))                                                   \
   MARK(OPS, op_begin, (const char* name, uint32_t device, int32_t layer), (name, device, layer)) \
   MARK(OPS, op_operand, (const char* type, const int64_t* ne), (type, ne))                       \
   MARK(OPS, op_end, (void), ())                                                                  \
