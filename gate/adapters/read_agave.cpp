@@ -6,6 +6,7 @@
 // it here. Rates are in whole milliseconds and so coarse on small models: a warning says how
 // coarse.
 
+#include <cmath>
 #include <numeric>
 
 #include "gate/adapters/readers.hpp"
@@ -191,7 +192,7 @@ std::optional<double> token_time_of(std::string_view line) {
   double ms = 0, rate = 0;
   if (!scan.take("Token time:") || !scan.fits("{} ms ({} tok/s)", ms, rate)) return std::nullopt;
   if (ms >= 100) return ms / 1e3;
-  return ms >= 0 && rate > 0 ? std::optional(1 / rate) : std::nullopt;
+  return ms >= 0 && rate > 0 && std::isfinite(1 / rate) ? std::optional(1 / rate) : std::nullopt;
 }
 
 // Lines "Token 15: "world" (151ms)" with their parts below, and the counters.

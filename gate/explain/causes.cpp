@@ -53,6 +53,7 @@ struct Group {
   [[nodiscard]] const Subject& subject() const { return subjects.front(); }
   [[nodiscard]] const std::string& kind() const { return subject().kind; }
   [[nodiscard]] bool names_works() const { return !subject().works.empty(); }
+  [[nodiscard]] bool known() const { return std::ranges::any_of(subjects, &Subject::known); }
 
   [[nodiscard]] bool shares_cells(const Group& other) const {
     return std::ranges::any_of(members, [&](const Member& one) {
@@ -106,14 +107,14 @@ bool are_elsewhere(const Group& one, const Group& other) {
 // known: it is the one cause of this kind that has names.
 void join_nameless(std::vector<Group>& groups) {
   for (Group& group : groups) {
-    if (group.members.empty() || group.subject().known) continue;
+    if (group.members.empty() || group.known()) continue;
     const bool unknown = group.names_works();
     std::vector<Group*> named;
     for (Group& other : groups) {
       const bool fits = !other.members.empty() && other.names_works() &&
                         other.kind() == group.kind() &&
                         other.subject().what == group.subject().what;
-      if (!fits || (unknown && !(other.subject().known && are_elsewhere(group, other)))) continue;
+      if (!fits || (unknown && !(other.known() && are_elsewhere(group, other)))) continue;
       named.push_back(&other);
     }
     if (named.size() != 1) continue;

@@ -225,14 +225,15 @@ std::set<std::string> shapes_alike(const Together& rows) {
 // Parts of a side whose names say where else the same work is done: "lm_head_gemv" beside "gemv". A
 // side that has no such name may have no such work.
 std::set<std::string> other_places(const Together& rows) {
+  constexpr std::size_t k_longest = 512;
   std::set<std::string> places;
   for (const Rows& side : {rows.a, rows.b}) {
-    std::set<std::string> names;
+    std::set<std::string_view> names;
     for (const WorkRow* row : side) names.insert(row->name);
     for (const WorkRow* row : side) {
-      for (std::size_t at = row->name.find('_'); at != std::string::npos;
-           at = row->name.find('_', at + 1)) {
-        if (names.contains(row->name.substr(at + 1))) places.insert(row->role.part);
+      const std::string_view name = std::string_view(row->name).substr(0, k_longest);
+      for (std::size_t at = name.find('_'); at != name.npos; at = name.find('_', at + 1)) {
+        if (names.contains(name.substr(at + 1))) places.insert(row->role.part);
       }
     }
   }

@@ -108,10 +108,13 @@ bool each_time(const Timed& one, const std::vector<Timed>& list, const std::vect
   constexpr double k_least = 1.2, k_still = 1.1;
   const bool slower = one.log_ratio > 0;
   if (std::fabs(one.log_ratio) < std::log(k_least)) return false;
-  const bool alone = std::ranges::all_of(list, [&](const Timed& other) {
-    return &other == &one || other.share < k_least_share ||
-           std::fabs(other.log_ratio) <= std::log(k_still);
-  });
+  const auto matters = [&](const Timed& other) {
+    return &other != &one && other.share >= k_least_share;
+  };
+  const bool alone =
+      std::ranges::any_of(list, matters) && std::ranges::all_of(list, [&](const Timed& other) {
+        return !matters(other) || std::fabs(other.log_ratio) <= std::log(k_still);
+      });
   const double most = k_false / static_cast<double>(list.size());
   const auto ordered = [&](const Move& move) { return chance_of_order(move, slower) <= most; };
   const auto buffer_ordered = [&](const std::string& label) {

@@ -85,7 +85,8 @@ std::vector<Moves> exchanged_kinds(Open open) {
       if (!as_often) continue;
       const Move *a = one.moves.front(), *b = other.moves.front();
       // Of small kernels a longer name is another, fused one.
-      if (!only && !(small ? same_works(a, b) : alike(a, b))) continue;
+      const bool any_name = only && rest == 0;
+      if (!any_name && !(small ? same_works(a, b) : alike(a, b))) continue;
       one.fits.push_back(k);
       other.fits.push_back(i);
     }

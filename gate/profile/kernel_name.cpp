@@ -74,7 +74,7 @@ constexpr std::array k_vocabulary{
     Meaning{"", Kind::small,
             " act activate activation axpy xaxpy bcast bias binary exp max normalization rows sqr "
             "sum to unary "},
-    Meaning{"FLASH_ATTN_EXT", Kind::finishing, " fa "},
+    Meaning{"", Kind::finishing, " fa "},
     Meaning{"", Kind::tuned,
             " k m s l xs xxs nl norepeat aligned unaligned small medium large acc dp subgroup wave "
             "simd simdgroup int quant half float bfloat fp opt wg coopmat "},
@@ -84,7 +84,8 @@ constexpr std::array k_vocabulary{
 
 // `list` has it with a space on either side.
 bool has_word(std::string_view list, std::string_view word) {
-  for (std::size_t at = list.find(word); at != std::string_view::npos && !word.empty();
+  if (word.empty() || holds(word, ' ')) return false;
+  for (std::size_t at = list.find(word); at != std::string_view::npos;
        at = list.find(word, at + 1)) {
     if (list[at - 1] == ' ' && list[at + word.size()] == ' ') return true;
   }
@@ -395,8 +396,9 @@ std::string untuned_name(std::string_view name) {
 
 Role role_of(std::string_view name) {
   const Words names = names_in(name);
+  constexpr std::size_t k_most = 64;
   Role all = role_of_one(names.front());
-  for (std::size_t i = 1; i < names.size(); ++i) {
+  for (std::size_t i = 1; i < std::min(names.size(), k_most); ++i) {
     const Role one = role_of_one(names[i]);
     all.part.clear();
     all.variant.clear();

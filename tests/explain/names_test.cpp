@@ -127,6 +127,8 @@ TEST(KernelName, WithoutItsTuningIsTheSameForOtherSizesAndSwitchesThatAreOff) {
         "flash_attn_ext_f16<64, (ggml_type)1>", "flash_attn_ext_f16<64, float>"}) {
     EXPECT_NE(untuned_name(other), untuned_name(attention)) << other;
   }
+  // Words of a file may have any characters.
+  for (const char* spaced : {" q_4", "gs _4", " _4"}) EXPECT_NE(untuned_name(spaced), "") << spaced;
   EXPECT_EQ(untuned_name("matmul_f16_aligned_m"), untuned_name("matmul_f16_aligned_1"));
   EXPECT_NE(untuned_name("matmul_f16_aligned_m"), untuned_name("matmul_f16_aligned_l"));
   EXPECT_NE(untuned_name("dequant_q4_0"), untuned_name("dequant_q4_1"));
