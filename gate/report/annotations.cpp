@@ -65,7 +65,10 @@ std::string message_of(const Block& block) {
     // A new cell has one reason; that none of its metrics can be judged follows from it.
     if (cell.verdict == Outcome::new_ && !lines.empty()) break;
     const bool metric = row->of->is_metric() && row->of->verdict == cell.verdict;
-    if (metric || row->broken_rule()) lines.push_back(metric_line(*row));
+    // Kernels that are new or fewer say nothing of what broke.
+    const bool aside =
+        row->of->metric.name == verdict::k_kernels && row->of->verdict >= Outcome::new_;
+    if (metric || (row->broken_rule() && !aside)) lines.push_back(metric_line(*row));
   }
   if (cell.of(verdict::k_kernels).verdict < Outcome::pass || cell.verdict == Outcome::fail) {
     list("kernels", block, block.kernels, lines);

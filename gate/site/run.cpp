@@ -30,7 +30,9 @@ bool quiet(Outcome outcome) {
 }
 
 Json judgement_json(const verdict::Judgement& said) {
-  return {{"metric", site_metric_json(history::metric_of(said.metric))},
+  Json metric = site_metric_json(history::metric_of(said.metric));
+  metric["label"] = unit::label(said.metric);
+  return {{"metric", std::move(metric)},
           {"verdict", to_string(said.verdict)},
           {"baseline", optional_to_json(said.baseline)},
           {"current", optional_to_json(said.current)},

@@ -4,6 +4,10 @@ import {pictureOf} from '../figures.js';
 
 addEventListener('DOMContentLoaded', () => {
   for (const data of document.querySelectorAll('script.figure')) {
-    data.replaceWith(...[pictureOf(JSON.parse(data.textContent))].flat());
+    try {
+      data.replaceWith(...[pictureOf(JSON.parse(data.textContent))].flat());
+    } catch (error) {
+      console.error(error); // its words stay, and the other figures are drawn
+    }
   }
 });
