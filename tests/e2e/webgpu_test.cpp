@@ -61,7 +61,7 @@ TEST_F(WebGpu, IsCountedExactlyOnEveryDescriptionOfAVulkanDevice) {
   spill(scratch_ / "dawn.mjs", script);
   const Ended red = weir(scratch_, {"gate", "--counts-only", "--baselines", "base", "--json", "-"});
   EXPECT_EQ(red.exit_code, 1) << red.err;
-  for (const Json& cell : json_of(red)["cells"]) {
+  for (const Json judged = json_of(red); const Json& cell : judged["cells"]) {
     EXPECT_EQ(cell["verdict"], "fail") << cell["cell"];
     EXPECT_THAT(cell["findings"][0]["text"].get<std::string>(), HasSubstr("rms_norm_mul"))
         << cell["cell"];
