@@ -203,25 +203,6 @@ bool in_common(const Together& rows, std::size_t which) {
   return std::ranges::any_of(a, [&](const auto& one) { return b.contains(one); });
 }
 
-bool close(double a, double b) { return std::fabs(a - b) <= 1e-9 * std::max(a, b); }
-
-// Shapes that both sides run as often: these are the same work, whatever rows without a shape hold.
-std::set<std::string> shapes_alike(const Together& rows) {
-  const auto calls = [](const Rows& side) {
-    std::map<std::string, double> sums;
-    for (const WorkRow* row : side) sums[row->shape] += row->calls.value_or(std::nan(""));
-    sums.erase("");
-    return sums;
-  };
-  std::set<std::string> alike;
-  const auto b = calls(rows.b);
-  for (const auto& [shape, sum] : calls(rows.a)) {
-    const double* other = look_up(b, shape);
-    if (other != nullptr && close(sum, *other)) alike.insert(shape);
-  }
-  return alike;
-}
-
 // Parts of a side whose names say where else the same work is done: "lm_head_gemv" beside "gemv". A
 // side that has no such name may have no such work.
 std::set<std::string> other_places(const Together& rows) {
@@ -243,7 +224,7 @@ std::set<std::string> other_places(const Together& rows) {
 
 std::map<Detail, Together> kept_apart(const Together& rows) {
   const std::array used{in_common(rows, k_part), in_common(rows, k_shape), in_common(rows, k_type)};
-  const std::set<std::string> alike = shapes_alike(rows), places = other_places(rows);
+  const std::set<std::string> alike = shapes_alike(rows.a, rows.b), places = other_places(rows);
   std::map<Detail, Together> apart;
   const auto add = [&](const Rows& side, Rows Together::*into) {
     for (const WorkRow* row : side) {
@@ -300,7 +281,7 @@ Shift change_of(const OpChange& op) {
   if (!op.b) return Shift::gone;
   const auto each = op.each_ratio();
   if (each && *each >= k_slower) return Shift::slower;
-  if (op.a->calls && op.b->calls && !close(*op.a->calls, *op.b->calls)) {
+  if (op.a->calls && op.b->calls && !as_often(*op.a->calls, *op.b->calls)) {
     return *op.b->calls > *op.a->calls ? Shift::more_calls : Shift::fewer_calls;
   }
   return each && *each <= 1 / k_slower ? Shift::faster : Shift::same;

@@ -1,7 +1,6 @@
 #include "gate/explain/timed_together.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <utility>
@@ -61,14 +60,6 @@ bool several(const WorkName& row) {
          row.role.works.size() > profile::role_of(row.role.work).works.size();
 }
 
-// By shape, how often a side runs it.
-std::map<std::string, double> calls_by_shape(const Rows& side) {
-  std::map<std::string, double> sums;
-  for (const WorkName* row : side) sums[row->shape] += row->calls.value_or(std::nan(""));
-  sums.erase("");
-  return sums;
-}
-
 // Several of one role that one side alone timed together, with all of that role but shapes that
 // both sides run as often.
 void add_several(const RoleKey& key, const Sides& rows, std::vector<Joined>& all) {
@@ -76,12 +67,8 @@ void add_several(const RoleKey& key, const Sides& rows, std::vector<Joined>& all
     return std::ranges::any_of(side, [](const WorkName* row) { return several(*row); });
   };
   if (rows.a.empty() || rows.b.empty() || any(rows.a) == any(rows.b)) return;
-  const auto a = calls_by_shape(rows.a), b = calls_by_shape(rows.b);
-  const auto alike = [&](const WorkName* row) {
-    const double* one = look_up(a, row->shape);
-    const double* other = look_up(b, row->shape);
-    return one != nullptr && other != nullptr &&
-           std::fabs(*one - *other) <= 1e-9 * std::max(*one, *other);
+  const auto alike = [shapes = shapes_alike(rows.a, rows.b)](const WorkName* row) {
+    return shapes.contains(row->shape);
   };
   Joined joined{{key}, {}, rows};
   std::erase_if(joined.rows.a, alike);

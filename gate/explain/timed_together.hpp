@@ -2,12 +2,17 @@
 // two sides are the same work then. For comparisons and explanations. Pure.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "gate/base/find.hpp"
 #include "gate/profile/kernel_name.hpp"
 
 namespace weir::explain {
@@ -33,5 +38,30 @@ struct TimedTogether {
 // sides do not run as often. Groups that share a part are one, so no row is in two.
 [[nodiscard]] std::vector<TimedTogether> timed_together(std::span<const WorkName> a,
                                                         std::span<const WorkName> b);
+
+// Equal but for rounding: numbers of calls per unit.
+[[nodiscard]] inline bool as_often(double a, double b) {
+  return std::fabs(a - b) <= 1e-9 * std::max(a, b);
+}
+
+// Shapes that both sides run as often: these are the same work, whatever rows without a shape hold.
+// A row has `shape` and `calls`, as WorkName has.
+template <class Row>
+[[nodiscard]] std::set<std::string> shapes_alike(const std::vector<const Row*>& a,
+                                                 const std::vector<const Row*>& b) {
+  const auto calls = [](const std::vector<const Row*>& side) {
+    std::map<std::string, double> sums;
+    for (const Row* row : side) sums[row->shape] += row->calls.value_or(std::nan(""));
+    sums.erase("");
+    return sums;
+  };
+  std::set<std::string> alike;
+  const auto other = calls(b);
+  for (const auto& [shape, sum] : calls(a)) {
+    const double* found = look_up(other, shape);
+    if (found != nullptr && as_often(sum, *found)) alike.insert(shape);
+  }
+  return alike;
+}
 
 }  // namespace weir::explain

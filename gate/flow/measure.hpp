@@ -33,8 +33,7 @@ struct MeasureOptions {
   std::vector<std::string> output_places;
   bool starts = true;  // false: what would be run is only shown
   // The verb that goes on with an interrupted run: run::k_accept_verb as it is, others with
-  // --resume.
-  // "": none does, and the run's error names none.
+  // --resume. "": none does, and the run's error names none.
   std::string verb{};
 };
 

@@ -36,7 +36,7 @@ namespace weir::history {
 
 // Code::data where its text is no verdict.
 [[nodiscard]] Result<verdict::GateVerdict> verdict_of(const StoredVerdict& stored);
-// What a verdict judged: its cells, and "CELL: METRIC" ("kernels" and "placement" too). Nothing of
+// What a verdict judged: its cells, and "CELL: METRIC" (rules as well: "kernels"). Nothing of
 // what was new, skipped, unmeasured or only shown, nor of a text that is no verdict.
 [[nodiscard]] std::set<std::string> judged_parts(const StoredVerdict& verdict);
 // Where it lacks some of what `before` judged it counts as not judged: an error, unless it fails.

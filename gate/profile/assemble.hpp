@@ -43,8 +43,8 @@ struct CellFacts {
   // The device's name, where weir looked for it before the start and found it. An engine that then
   // never opens it has put its work elsewhere; without this it is a pass that could not be counted.
   std::optional<std::string> device_present;
-  std::string
-      device_cure{};  // how engines take a device that they leave out: a sentence; "": nothing
+  // How engines take a device that they leave out: a sentence; "": nothing.
+  std::string device_cure{};
   // The device is a description (`twin:`): its counts are those of that GPU, what it computes is
   // not.
   std::optional<std::string> twin{};

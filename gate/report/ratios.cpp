@@ -96,13 +96,14 @@ std::string runs_words(const unit::Metric& metric, const verdict::RunSpread& run
                      one(runs.median), one(runs.mean), one(runs.slow));
 }
 
-}  // namespace
-
+// "−12.0 %" for an end of the axis, of ratios by the hundred "+1.25e+06 %".
 std::string end_label(double change) {
   if (std::fabs(change) < 100) return percent(change);
   return fmt::format("{}{:.3g} %", change < 0 ? k_minus : std::string_view("+"),
                      std::fabs(change) * 100);
 }
+
+}  // namespace
 
 std::size_t Histogram::most() const {
   return bars.empty() ? 0 : std::ranges::max(bars, {}, &Bar::pairs).pairs;

@@ -37,8 +37,6 @@ struct Histogram {
   std::size_t not_ended = 0;               // not among `pairs`
   [[nodiscard]] std::size_t most() const;  // pairs in the highest bar
 };
-// "−12.0 %" for an end of the axis, of ratios by the hundred "+1.25e+06 %".
-[[nodiscard]] std::string end_label(double change);
 // About `bars` bars, some more or less; none without a pair that ended.
 [[nodiscard]] Histogram histogram(const verdict::Judgement& metric, std::size_t bars);
 

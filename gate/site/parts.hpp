@@ -38,7 +38,7 @@ enum class Fate {
 
 struct Red {
   std::size_t verdict = 0, cell = 0;  // places
-  std::string metric;                 // its name; "kernels" and "placement" too
+  std::string metric;                 // its name, or a rule's: "kernels"
   Fate fate = Fate::open;
 };
 
