@@ -1,13 +1,13 @@
 #include "gate/report/annotations.hpp"
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
+#include "gate/report/compose.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
@@ -29,100 +29,63 @@ std::string command(std::string_view kind, std::string_view title, std::string_v
                      escaped(text::disarm(message), false));
 }
 
-std::string metric_line(const MetricRow& row) {
-  const std::string parts = row.words.parts();
-  if (!row.of->is_metric()) return row.words.label + ": " + one_line(row.of->reason, 300);
-  std::string line = fmt::format("{}: {}{}", row.words.label, row.words.from_to(),
-                                 parts.empty() ? "" : " (" + parts + ")");
-  if (!reason_is_plain(*row.of) && !row.of->reason.empty()) {
-    line += ": " + one_line(row.of->reason, 300);
-  }
-  return line;
-}
-
-// What all cells of a block share.
-void list(std::string_view what, const Block& block, const std::vector<ChangedIn>& all,
-          std::vector<std::string>& lines) {
-  constexpr std::size_t k_most = 8;
-  if (all.empty() || all.front().cells.size() < block.cells.size()) return;
-  std::vector<std::string> parts;
-  for (const auto& [change, name] : all.front().changes) parts.push_back(change + " " + name);
-  parts.resize(std::min(k_most, parts.size()));
-  lines.push_back(fmt::format("{}: {}", what, text::join(parts)));
-}
-
-std::string title_of(const Block& block) {
-  return fmt::format("{}: {}", verdict::to_string(block.of().verdict),
-                     block.one() ? block.title : plural(block.cells.size(), "cell"));
-}
-
-std::string message_of(const Block& block) {
-  const CellDocument& document = block.first();
-  const CellVerdict& cell = *document.of;
-  std::vector<std::string> lines;
-  if (!block.reason.empty()) lines.push_back(one_line(block.reason, 600));
-  for (const MetricRow* row : block.rows) {
-    // A new cell has one reason; that none of its metrics can be judged follows from it.
-    if (cell.verdict == Outcome::new_ && !lines.empty()) break;
-    const bool metric = row->of->is_metric() && row->of->verdict == cell.verdict;
-    // Kernels that are new or fewer say nothing of what broke.
-    const bool aside =
-        row->of->metric.name == verdict::k_kernels && row->of->verdict >= Outcome::new_;
-    if (metric || (row->broken_rule() && !aside)) lines.push_back(metric_line(*row));
-  }
-  if (cell.of(verdict::k_kernels).verdict < Outcome::pass || cell.verdict == Outcome::fail) {
-    list("kernels", block, block.kernels, lines);
-  }
-  list("functions", block, block.functions, lines);
-  constexpr std::size_t k_most_lines = 12, k_most_cells = 20;
-  if (lines.size() > k_most_lines) lines = shortened(std::move(lines), k_most_lines - 1);
-  if (block.one()) return text::join(lines, "\n");
-  std::vector<std::string> names;
-  for (const CellDocument* one : block.cells) names.push_back("- " + one->title);
-  if (!lines.empty()) lines.emplace_back();
-  return text::join(lines, "\n") + text::join(shortened(std::move(names), k_most_cells), "\n");
-}
-
-std::string line_of(const NumberWords& words) {
-  std::vector<std::string> parts{words.from_to, words.change, words.where};
+// "dispatches/token: 65 → 77 (+12, must not change)", with the reason where there is one.
+std::string line_of(const Number& one) {
+  std::vector<std::string> parts{one.change, one.evidence, one.limit, one.where};
   std::erase(parts, "");
-  return fmt::format("{}: {}", words.label, text::join(parts));
-}
-
-Annotation annotation_of(const CauseWords& cause, std::size_t cells) {
-  std::vector<std::string> lines{cause.where.empty() ? "" : "in " + cause.where};
-  for (const NumberWords& one : cause.numbers) lines.push_back(line_of(one));
-  lines.push_back(cause.follow);
-  if (!cause.look_at.empty()) lines.push_back("look at: " + cause.look_at);
-  std::erase(lines, "");
-  return {Outcome::fail, "fail: " + cause.headline, text::join(lines, "\n"), cells};
-}
-
-Annotation unexplained_of(const Document& document) {
-  constexpr std::size_t k_most_lines = 12;
-  std::set<std::string> cells;
-  for (const verdict::Unexplained& one : document.gate.unexplained) {
-    cells.insert(one.cells.begin(), one.cells.end());
+  std::vector<std::string> sides{one.base, one.now};
+  std::erase(sides, "");
+  std::string line = text::join(sides, k_arrow);
+  if (!parts.empty() && says_numbers(one)) {
+    line += fmt::format("{}({})", line.empty() ? "" : " ", text::join(parts));
   }
-  const auto lines = collect<std::string>(document.unexplained, line_of);
-  return {Outcome::fail, "fail: not explained",
-          text::join(shortened(lines, k_most_lines - 1), "\n"), cells.size()};
+  if (!one.why.empty()) line += (line.empty() ? "" : ": ") + one_line(one.why, 300);
+  return one.label + ": " + line;
+}
+
+// What a comment says, a line each.
+void add_lines(std::vector<std::string>& lines, const Parts& parts) {
+  constexpr std::size_t k_most_changes = 8;
+  for (const Part& part : parts) {
+    if ((part.readers & k_comment) == 0) continue;
+    const std::string head = part.head.empty() ? part.in : plain_words(part.head) + ": " + part.in;
+    if (part.kind == Part::Kind::paragraph) {
+      lines.push_back(head + one_line(plain_words(part.words), 600));
+    } else if (part.kind == Part::Kind::changes) {
+      const auto all = collect<std::string>(
+          part.items, [](const Words& one) { return one.front().text + " " + one.back().text; });
+      lines.push_back(head + text::join(shortened(all, k_most_changes)));
+    }
+    for (const Number& one : part.numbers) {
+      if ((one.readers & k_comment) == 0) continue;
+      lines.push_back(line_of(one));
+      add_lines(lines, one.below);
+    }
+  }
+}
+
+// Sections that speak of cells; causes and what they leave have their verdict from around them.
+void add(std::vector<Annotation>& all, const Parts& parts, Outcome outcome) {
+  constexpr std::size_t k_most_lines = 12;
+  for (const Part& part : parts) {
+    if (part.kind != Part::Kind::section) continue;
+    const Outcome own = part.outcome.value_or(outcome);
+    if (part.cells == 0) {
+      add(all, part.parts, own);
+      continue;
+    }
+    std::vector<std::string> lines;
+    add_lines(lines, part.parts);
+    all.push_back({own, fmt::format("{}: {}", verdict::to_string(own), plain_words(part.head)),
+                   text::join(shortened(std::move(lines), k_most_lines), "\n"), part.cells});
+  }
 }
 
 }  // namespace
 
 std::vector<Annotation> annotations_of(const Document& document) {
   std::vector<Annotation> all;
-  if (document.cause_first) {
-    for (std::size_t i = 0; i < document.causes.size(); ++i) {
-      all.push_back(annotation_of(document.causes[i], document.gate.causes[i].cells.size()));
-    }
-    if (!document.unexplained.empty()) all.push_back(unexplained_of(document));
-  }
-  for (const Block& block : document.blocks) {
-    if (block.folded) continue;
-    all.push_back({block.of().verdict, title_of(block), message_of(block), block.cells.size()});
-  }
+  add(all, compose(document), document.gate.verdict);
   return all;
 }
 

@@ -68,12 +68,10 @@ NumberWords numbers_of(const std::string& metric, const Cells& cells) {
       change.emplace_back(*of.change, percent(*of.change));
     }
   }
-  if (!now.empty()) {
-    words.from_to = before.empty() ? range_words(now)
-                                   : range_words(before) + std::string(k_arrow) + range_words(now);
-  }
+  words.base = range_words(before);
+  words.now = range_words(now);
   words.change = range_words(change);
-  if (reasons.size() == 1) words.from_to = *reasons.begin();  // else each is true of one cell alone
+  if (reasons.size() == 1) words.why = *reasons.begin();  // else each is true of one cell alone
   if (!words.label.empty()) return words;
   const auto known = unit::find_metric(metric);
   words.label = known ? unit::label(*known) : one_line(metric, 100);
@@ -103,8 +101,9 @@ NumberWords carrier_words(const verdict::Carrier& carrier, const Cells& cells) {
 }
 
 CauseWords cause_words(const verdict::Cause& cause, const Cells& cells, const Document& document) {
-  CauseWords words{one_line(cause.headline, 400), where_of(cells, document),   {}, "",
-                   one_line(cause.cause, 400),    one_line(cause.look_at, 200)};
+  CauseWords words{
+      one_line(cause.headline, 400), where_of(cells, document), {}, "", one_line(cause.cause, 400),
+      one_line(cause.look_at, 200),  cause.cells.size()};
   for (const verdict::Carrier& one : cause.carriers) {
     words.numbers.push_back(carrier_words(one, cells));
   }
@@ -128,6 +127,11 @@ NumberWords unexplained_words(const std::string& what, const Cells& cells,
 }
 
 }  // namespace
+
+std::string NumberWords::from_to() const {
+  if (!why.empty()) return why;
+  return base.empty() || now.empty() ? now : base + std::string(k_arrow) + now;
+}
 
 std::string where(const std::vector<CellKey>& cells, const std::vector<CellKey>& all) {
   if (cells.size() == 1) return cell_title(cells.front());

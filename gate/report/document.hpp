@@ -230,9 +230,14 @@ struct Together {
 // A metric (or "kernels", "placement") over several cells.
 struct NumberWords {
   std::string label;    // "syncs/token"
-  std::string from_to;  // "14 → 22 … 30"; "" where nothing was compared
+  std::string base;     // "14"; "" where nothing was compared
+  std::string now;      // "22 … 30"
   std::string change;   // "+8 … +16"
   std::string where;    // "in 20 of 40 cells"; "" where it is in all cells of its cause
+  std::string why;      // in place of numbers, of what is no metric
+
+  // "14 → 22 … 30", or why.
+  [[nodiscard]] std::string from_to() const;
 };
 
 // A cause over its cells, in words; a part that does not apply is "".
@@ -242,6 +247,7 @@ struct CauseWords {
   std::vector<NumberWords> numbers;  // those that carry it
   std::string follow;                // "9 more counts follow from it; beside it: More is copied"
   std::string cause, look_at;        // as in a finding
+  std::size_t cells = 0;
 };
 
 // In the order of their first cells.

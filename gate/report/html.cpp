@@ -1,7 +1,6 @@
 #include "gate/report/html.hpp"
 
 #include <functional>
-#include <set>
 #include <span>
 #include <vector>
 
@@ -10,27 +9,34 @@
 #include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
+#include "gate/report/compose.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
-#include "gate/report/figures.hpp"
 #include "gate/report/html_style.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/ratios.hpp"
 
 namespace weir::report {
 namespace {
 
 std::string word(Outcome outcome) {
   const std::string_view name = verdict::to_string(outcome);
-  return fmt::format("<span class=\"word {}\">{}</span>", name, name);
+  return fmt::format("<span class=\"word {}\">{}</span> ", name, name);
+}
+
+std::string html_words(const Words& words) {
+  std::string out;
+  for (const Span& span : words) {
+    out += fmt::format(fmt::runtime(span.code ? "<code>{}</code>" : "{}"), xml_text(span.text));
+  }
+  return out;
+}
+
+std::string title_of(const Part& part) {
+  return (part.outcome ? word(*part.outcome) : "") + html_words(part.head);
 }
 
 std::string soft(std::string_view text) {
   return fmt::format("<p class=\"soft\">{}</p>\n", xml_text(text));
-}
-
-std::string titled(std::string_view title, const std::string& body) {
-  return body.empty() ? "" : fmt::format("<h2>{}</h2>\n{}", title, body);
 }
 
 std::string fold(std::string_view summary, std::string_view body) {
@@ -38,129 +44,179 @@ std::string fold(std::string_view summary, std::string_view body) {
                      body);
 }
 
-std::string list(const std::vector<std::string>& lines) {
-  std::string out;
-  for (const std::string& line : lines) out += fmt::format("<li>{}</li>\n", xml_text(line));
-  return out.empty() ? "" : "<ul>\n" + out + "</ul>\n";
-}
+// The parts of a report as elements; headings of sections within sections are smaller.
+class Elements {
+ public:
+  std::string all(const Parts& parts) {
+    std::string out;
+    for (const Part& part : parts) out += one(part);
+    return out;
+  }
 
-std::string changes(std::string_view what, const Block& block,
-                    const std::vector<ChangedIn>& shared) {
-  constexpr std::size_t k_most = 200;
-  std::string out;
-  for (const auto& [all, cells] : shared) {
-    out += soft(block.in(cells) + std::string(what)) + "<ul class=\"changes\">\n";
-    std::vector<std::string> items;
-    for (const auto& [change, name] : all) {
-      items.push_back(fmt::format("{} <code>{}</code>", change, xml_text(name)));
+ private:
+  std::string one(const Part& part) {
+    if ((part.readers & k_page) == 0) return "";
+    switch (part.kind) {
+      case Part::Kind::section:
+        return section(part);
+      case Part::Kind::fold:
+        return (part.open & k_page) != 0 ? all(part.parts) : fold(title_of(part), all(part.parts));
+      case Part::Kind::paragraph:
+        return paragraph(part);
+      case Part::Kind::list:
+      case Part::Kind::changes:
+        return list(part);
+      case Part::Kind::numbers:
+        return numbers(part);
+      case Part::Kind::table:
+        return table(part);
+      case Part::Kind::preformatted:
+        return (part.head.empty() ? "" : soft(plain_words(part.head))) +
+               fmt::format("<pre tabindex=\"0\">{}</pre>\n",
+                           xml_text(text::join(last_lines(part.text, 2000, 200'000), "\n")));
+      case Part::Kind::ratios:
+      case Part::Kind::figure:
+        return figure(part);
     }
+    return "";
+  }
+
+  std::string section(const Part& part) {
+    if ((part.titled & k_page) == 0) return all(part.parts);
+    ++depth_;
+    const std::size_t level = depth_ + 1;
+    const std::string body = all(part.parts);
+    --depth_;
+    return fmt::format("<section class=\"cell\">\n<h{0}>{1}</h{0}>\n{2}</section>\n", level,
+                       title_of(part), body);
+  }
+
+  static std::string paragraph(const Part& part) {
+    std::string lead =
+        part.head.empty() ? "" : fmt::format("<strong>{}:</strong> ", html_words(part.head));
+    lead += xml_text(part.in);
+    std::string out;
+    for (const std::string& line : text::lines(plain_words(part.words))) {
+      out += fmt::format("<p{}>{}{}</p>\n", part.soft ? " class=\"soft\"" : "",
+                         std::exchange(lead, ""), xml_text(line));
+    }
+    return out;
+  }
+
+  std::string list(const Part& part) const {
+    constexpr std::size_t k_most = 200;
+    if (part.items.empty()) return "";
+    const bool changes = part.kind == Part::Kind::changes;
+    std::string out;
+    if (!part.head.empty()) {
+      out = changes ? soft(part.in + plain_words(part.head))
+                    : fmt::format("<h{0}>{1}</h{0}>\n", depth_ + 2, html_words(part.head));
+    }
+    out += changes ? "<ul class=\"changes\">\n" : "<ul>\n";
+    auto items = collect<std::string>(part.items, [&](const Words& item) {
+      return changes ? html_words({item.front()}) + " " + html_words({item.back()})
+                     : html_words(item);
+    });
     for (const std::string& item : shortened(std::move(items), k_most)) {
       out += fmt::format("<li>{}</li>\n", item);
     }
-    out += "</ul>\n";
+    return out + "</ul>\n";
   }
-  return out;
-}
 
-std::string table_row(const MetricRow& row) {
-  const Judgement& metric = *row.of;
-  const MetricWords& all = row.words;
-  const std::string between = all.change.empty() || all.evidence.empty() ? "" : ", ";
-  const std::string numbers = !metric.is_metric()
-                                  ? "<td></td><td></td><td></td>"
-                                  : fmt::format(
-                                        "<td class=\"number\">{}</td><td class=\"number\">{}</td>"
-                                        "<td class=\"change\">{}</td>",
-                                        xml_text(all.baseline), xml_text(all.now()),
-                                        xml_text(all.change + between + all.evidence));
-  return fmt::format(
-      "<tr class=\"{0}\"><th scope=\"row\">{1}</th><td class=\"{0}\">{0}</td>{2}"
-      "<td class=\"limit\">{3}</td><td class=\"why\">{4}</td></tr>\n",
-      verdict::to_string(metric.verdict), xml_text(all.label), numbers, xml_text(all.limit),
-      xml_text(reason_is_plain(metric) ? "" : one_line(metric.reason)));
-}
-
-// The worst first. What is within its limit folds where anything else stands there.
-std::string table(const Block& block) {
-  std::vector<std::pair<Outcome, std::string>> rows;
-  for (const MetricRow* one : block.rows) {
-    // What is only observed, and moved, is there to be seen.
-    rows.emplace_back(observed_change(*one->of) ? Outcome::accepted : one->of->verdict,
-                      table_row(*one));
+  static std::string row(const Number& one, const std::vector<bool>& columns) {
+    const std::string between = one.change.empty() || one.evidence.empty() ? "" : ", ";
+    const std::string_view name = one.outcome ? verdict::to_string(*one.outcome) : "";
+    const std::string cells[] = {
+        fmt::format("<td class=\"{0}\">{0}</td>", name),
+        fmt::format("<td class=\"number\">{}</td>", xml_text(one.base)),
+        fmt::format("<td class=\"number\">{}</td>", xml_text(one.now)),
+        fmt::format("<td class=\"change\">{}</td>", xml_text(one.change + between + one.evidence)),
+        fmt::format("<td>{}</td>", xml_text(one.where)),
+        fmt::format("<td class=\"limit\">{}</td>", xml_text(one.limit)),
+        fmt::format("<td class=\"why\">{}</td>", xml_text(one.why))};
+    std::string out =
+        fmt::format("<tr class=\"{}\"><th scope=\"row\">{}</th>", name, xml_text(one.label));
+    for (std::size_t i = 0; i < columns.size(); ++i) out += columns[i] ? cells[i] : "";
+    return out + "</tr>\n";
   }
-  std::ranges::stable_sort(rows, {}, &std::pair<Outcome, std::string>::first);
-  const auto shown = [&](std::string_view which, bool fine) {
-    std::string out;
-    for (const auto& [outcome, html] : rows) out += (outcome >= Outcome::pass) == fine ? html : "";
-    if (out.empty()) return out;
-    return "<div class=\"metrics\">\n" +
-           html_table(fmt::format("{}metrics of {}", which, block.title),
-                      {"metric", "verdict", "#base", "#now", "change", "limit", "why"}, out) +
-           "</div>\n";
-  };
-  const std::string changed = shown("", false), fine = shown(changed.empty() ? "" : "other ", true);
-  if (changed.empty() || fine.empty()) return changed + fine;
-  const auto passed =
-      std::ranges::count(rows, Outcome::pass, &std::pair<Outcome, std::string>::first);
-  const auto others =
-      std::ranges::count_if(rows, [](const auto& one) { return one.first > Outcome::pass; });
-  return changed + fold(fmt::format("{} within limits{}", passed,
-                                    others > 0 ? fmt::format(", {} without a limit", others) : ""),
-                        fine);
-}
 
-// The data of a figure, in whose place the page's script draws it.
-std::string drawn(const Json& figure) {
-  return fmt::format("<script type=\"application/json\" class=\"figure\">{}</script>\n",
-                     script_json(dump_json(figure)));
-}
-
-std::string figure(const Json& of, const std::vector<std::string>& more = {}) {
-  std::string out = fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}",
-                                xml_text(of["caption"].get<std::string>()), drawn(of),
-                                soft(of["words"].get<std::string>()));
-  for (const std::string& line : more) out += soft(line);
-  return out + "</figure>\n";
-}
-
-// The ratios of the metrics that pairs have judged, and what a server did.
-std::string figures_of(const CellDocument& cell) {
-  std::string out;
-  for (const MetricRow* row : pictured(cell)) {
-    out += figure(ratios_figure(*row), spread_words(*row->of));
+  // Columns in which any row says something.
+  static std::string number_table(const std::string& label,
+                                  const std::vector<const Number*>& rows) {
+    if (rows.empty()) return "";
+    constexpr std::string_view k_titles[] = {"verdict", "#base", "#now", "change",
+                                             "cells",   "limit", "why"};
+    std::vector<bool> columns(std::size(k_titles));
+    std::string body;
+    for (const Number* one : rows) {
+      const bool said[] = {one->outcome.has_value(), !one->base.empty(),
+                           !one->now.empty(),        !one->change.empty() || !one->evidence.empty(),
+                           !one->where.empty(),      !one->limit.empty(),
+                           !one->why.empty()};
+      for (std::size_t i = 0; i < columns.size(); ++i) columns[i] = columns[i] || said[i];
+    }
+    for (const Number* one : rows) body += row(*one, columns);
+    std::vector<std::string> titles{"metric"};
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      if (columns[i]) titles.emplace_back(k_titles[i]);
+    }
+    return "<div class=\"metrics\">\n" + html_table(label, titles, body) + "</div>\n";
   }
-  for (const Json& one : served_figures(*cell.of)) out += figure(one);
-  return out;
-}
 
-// What the server's own metrics said of its load.
-std::string server_figures(const CellDocument& cell) {
-  if (cell.of->server.empty()) return "";
-  std::string rows;
-  for (const profile::ServerFigure& figure : cell.of->server) {
-    rows += fmt::format(
-        "<tr><th scope=\"row\"><code>{}</code></th><td>{}</td><td "
-        "class=\"number\">{}</td></tr>\n",
-        xml_text(one_line(figure.name, 200)), profile::to_string(figure.kind), show(figure));
+  // The worst first. Within limits folds where anything else stands there.
+  std::string numbers(const Part& part) {
+    std::vector<const Number*> changed, fine;
+    std::string below;
+    for (const Number& one : part.numbers) {
+      if ((one.readers & k_page) == 0) continue;
+      const bool seen = !one.outcome || *one.outcome < Outcome::pass || !one.why.empty();
+      (seen ? changed : fine).push_back(&one);
+      below += all(one.below);
+    }
+    const std::string label = plain_words(part.head);
+    if (changed.empty() || fine.empty()) {
+      return number_table(label, changed.empty() ? fine : changed) + below;
+    }
+    const auto passed = std::ranges::count_if(
+        fine, [](const Number* one) { return one->outcome == Outcome::pass; });
+    const std::size_t others = fine.size() - static_cast<std::size_t>(passed);
+    return number_table(label, changed) + below +
+           fold(fmt::format("{} within limits{}", passed,
+                            others > 0 ? fmt::format(", {} without a limit", others) : ""),
+                number_table("other " + label, fine));
   }
-  return fold(
-      "What the server itself counted",
-      html_table("the server's own metrics of " + cell.title, {"metric", "kind", "#value"}, rows,
-                 "Its own metrics of one load: how much counters grew, gauges at the end, "
-                 "means of histograms. They judge nothing."));
-}
 
-// The best explanation, with its arithmetic.
-std::string explained(const Block& block) {
-  std::string out;
-  for (const Shared& one : block.why) {
-    out +=
-        fmt::format("<p><strong>Why:</strong> {}</p>\n", xml_text(block.in(one.cells) + one.text));
-    out += list(collect<std::string>(one.cells.front()->of->findings.front().lines,
-                                     [](const std::string& line) { return one_line(line, 400); }));
+  static std::string table(const Part& part) {
+    std::string rows;
+    for (const std::vector<Words>& row : part.rows) {
+      std::string cells;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string_view form = i == 0 ? "<th scope=\"row\">{}</th>"
+                                      : part.columns[i].starts_with('#')
+                                          ? "<td class=\"number\">{}</td>"
+                                          : "<td>{}</td>";
+        cells += fmt::format(fmt::runtime(form), html_words(row[i]));
+      }
+      rows += fmt::format("<tr>{}</tr>\n", cells);
+    }
+    return html_table(plain_words(part.head), part.columns, rows);
   }
-  return out;
-}
+
+  // The data of a figure, in whose place the page's script draws it.
+  static std::string figure(const Part& part) {
+    const std::string drawn =
+        fmt::format("<script type=\"application/json\" class=\"figure\">{}</script>\n",
+                    script_json(dump_json(part.data)));
+    if (!part.data.contains("caption")) return drawn;
+    std::string out = fmt::format("<figure>\n<figcaption>{}</figcaption>\n{}{}",
+                                  xml_text(part.data["caption"].get<std::string>()), drawn,
+                                  soft(part.data["words"].get<std::string>()));
+    for (const Words& line : part.items) out += soft(plain_words(line));
+    return out + "</figure>\n";
+  }
+
+  std::size_t depth_ = 0;  // of sections
+};
 
 // Values that cells share, each listed once behind those that are there.
 template <class Get>
@@ -172,169 +228,6 @@ void add_distinct(std::vector<std::string>& values, const auto& cells, Get get) 
       values.push_back(value);
     }
   }
-}
-
-// Everything of a block but its title and verdict.
-std::string body(const Block& block) {
-  const CellVerdict& cell = block.of();
-  std::string out;
-  if (!block.one()) out += soft(block.list(block.cells, 40));
-  for (const std::string& line : text::lines(text::printable(block.reason))) {
-    out += fmt::format("<p>{}</p>\n", xml_text(one_line(line)));
-  }
-  if (const auto tail = last_lines(cell.stderr_tail, 100, 16384);
-      cell.verdict == Outcome::error && !tail.empty()) {
-    out += soft(block.one() ? "its last words" : "last words of one of them") +
-           fmt::format("<pre>{}</pre>\n", xml_text(text::join(tail, "\n")));
-  }
-  out += explained(block);
-  out += changes("kernels that changed", block, block.kernels);
-  out += changes("functions that changed", block, block.functions);
-  out += changes("ops that moved", block, block.ops);
-  out += table(block);
-  if (block.one()) {
-    out += figures_of(block.first()) + server_figures(block.first());
-  }
-  std::vector<std::string> where;
-  for (const auto fact :
-       {&CellVerdict::device_name, &CellVerdict::device_class, &CellVerdict::machine_name}) {
-    add_distinct(where, block.cells, [&](const CellDocument* one) { return one->of->*fact; });
-  }
-  add_distinct(where, block.cells, [](const CellDocument* one) {
-    const std::string base = one->of->base.value_or("");
-    return base.empty() ? "" : "base: " + base;
-  });
-  return where.empty() ? out : out + soft(text::join(where, " \u00b7 "));
-}
-
-// Once a page, with how many cells say it.
-std::string said(std::string_view title, const Document& document, const std::vector<Shared>& all) {
-  std::vector<std::string> lines;
-  for (const Shared& one : all) {
-    std::string where;
-    if (one.cells.size() == 1) where = one.cells.front()->title + ": ";
-    if (one.cells.size() > 1) {
-      where = fmt::format("{} of {}: ", one.cells.size(), plural(document.cells.size(), "cell"));
-    }
-    lines.push_back(where + one.text);
-  }
-  return titled(title, list(lines));
-}
-
-// A fold for each kernel whose compiled code is known on both sides.
-std::string machine_code(const GateVerdict& gate) {
-  std::string out;
-  std::set<std::string> shown;
-  for (const CellVerdict& cell : gate.cells) {
-    const Judgement& code = cell.of(verdict::k_kernel_code);
-    for (const verdict::OtherCode& one : code.code) {
-      if (one.machine_code.empty() || !shown.insert(one.kernel + one.machine_code).second) continue;
-      out += fmt::format(
-          "<details>\n<summary>Machine code of <code>{}</code> <span class=\"soft\">{}</span>"
-          "</summary>\n<pre tabindex=\"0\">{}</pre>\n</details>\n",
-          xml_text(one_line(one.kernel, 200)), xml_text(one_line(code.compiler, 100)),
-          xml_text(one.machine_code));
-    }
-  }
-  return out;
-}
-
-std::string loads(const GateVerdict& gate) {
-  const std::vector<LoadedCell> cells = loaded_cells(gate);
-  if (cells.empty()) return "";
-  std::string rows;
-  for (const LoadedCell& cell : cells) {
-    rows += fmt::format("<tr><th scope=\"row\">{}</th>", xml_text(cell_title(cell.of->cell)));
-    for (const Judgement* metric : cell.metrics) {
-      rows += fmt::format(
-          "<td class=\"number\">{}</td>",
-          metric == nullptr ? "not measured" : unit::show(metric->metric, *metric->current));
-    }
-    rows += "</tr>\n";
-  }
-  return titled("Latency against load",
-                drawn(load_figure(cells)) + html_table("latency against load",
-                                                       {"cell", "#TTFT p50", "#p90", "#p99",
-                                                        "#TPOT p50", "#p90", "#p99", "#tok/s"},
-                                                       rows));
-}
-
-std::string section(std::string_view head, std::string_view body) {
-  return fmt::format("<section class=\"cell\">\n<h3>{}</h3>\n{}</section>\n", head, body);
-}
-
-// Blocks of these verdicts, each with all that is known of it: those that causes report, or the
-// others.
-std::string sections(const Document& document, Outcome from, Outcome to, bool folded = false) {
-  std::string out;
-  for (const Block& block : document.blocks) {
-    if (block.of().verdict < from || block.of().verdict > to || block.folded != folded) continue;
-    out += section(word(block.of().verdict) + " " + xml_text(block.title), body(block));
-  }
-  return out;
-}
-
-// Metrics over several cells.
-std::string number_table(const std::string& label, const std::vector<NumberWords>& all) {
-  std::string rows;
-  for (const NumberWords& one : all) {
-    rows += fmt::format(
-        "<tr><th scope=\"row\">{}</th><td>{}</td><td class=\"change\">{}</td>"
-        "<td class=\"why\">{}</td></tr>\n",
-        xml_text(one.label), xml_text(one.from_to), xml_text(one.change), xml_text(one.where));
-  }
-  if (rows.empty()) return rows;
-  return html_table(label, {"metric", "base \u2192 now", "change", "cells"}, rows);
-}
-
-// Causes, and what none of them explains.
-std::string causes(const Document& document) {
-  if (!document.cause_first) return "";
-  std::string out;
-  for (const CauseWords& cause : document.causes) {
-    std::string body;
-    if (!cause.where.empty()) body += fmt::format("<p>In {}.</p>\n", xml_text(cause.where));
-    body += number_table("what carries " + cause.headline, cause.numbers);
-    if (!cause.follow.empty()) body += soft(cause.follow + ".");
-    if (!cause.cause.empty()) body += soft("Typical cause: " + cause.cause);
-    if (!cause.look_at.empty()) {
-      body += fmt::format("<p><strong>Look at:</strong> {}</p>\n", xml_text(cause.look_at));
-    }
-    out += section(xml_text(cause.headline), body);
-  }
-  const std::string rest = number_table("what no cause explains", document.unexplained);
-  if (!rest.empty()) out += section("Not explained", rest);
-  return out;
-}
-
-// The cells that causes report.
-std::string behind_causes(const Document& document) {
-  if (!document.cause_first) return "";
-  std::size_t cells = 0;
-  for (const Block& block : document.blocks) cells += block.folded ? block.cells.size() : 0;
-  return fold("Every number of " + plural(cells, "cell"),
-              sections(document, Outcome::fail, Outcome::fail, true));
-}
-
-// Cells of one verdict, each folded.
-std::string folded(const Document& document, Outcome outcome) {
-  std::string out;
-  for (const CellDocument& cell : document.cells) {
-    if (cell.of->verdict != outcome) continue;
-    const std::string summary =
-        cell.passed > 0 ? plural(cell.passed, "metric") + " passed" : one_line(cell.reason, 120);
-    out += fold(fmt::format("{} {} <span class=\"soft\">{}</span>", word(outcome),
-                            xml_text(cell.title), xml_text(summary)),
-                body(Block({&cell})));
-  }
-  return out;
-}
-
-std::string passed(const Document& document) {
-  const std::string cells = folded(document, Outcome::pass);
-  if (cells.empty()) return "";
-  return titled("What passed",
-                fold(plural(document.cells_with(Outcome::pass), "cell") + " within limits", cells));
 }
 
 std::string fact(std::string_view name, std::string_view value) {
@@ -383,10 +276,10 @@ std::string html_page(std::string_view title, std::string_view more_style, std::
       xml_text(title), figures.empty() ? k_no_script : figures, k_html_style, more_style, body);
 }
 
-std::string html_table(std::string_view label, std::initializer_list<std::string_view> columns,
+std::string html_table(std::string_view label, const std::vector<std::string>& columns,
                        std::string_view rows, std::string_view caption) {
   std::string head;
-  for (const std::string_view title : columns) {
+  for (const std::string& title : columns) {
     head += title.starts_with('#')
                 ? fmt::format("<th scope=\"col\" class=\"number\">{}</th>", title.substr(1))
                 : fmt::format("<th scope=\"col\">{}</th>", title);
@@ -401,30 +294,13 @@ std::string html_table(std::string_view label, std::initializer_list<std::string
 std::string html(const Document& document, std::string_view figures) {
   const GateVerdict& gate = document.gate;
   std::string out;
-  out += fmt::format("<h1>{} {}</h1>\n", word(gate.verdict), xml_text(document.headline));
+  out += fmt::format("<h1>{}{}</h1>\n", word(gate.verdict), xml_text(document.headline));
   if (!document.not_judged.empty()) {
     out += fmt::format("<p class=\"missing\">Not judged: {}</p>\n", xml_text(document.not_judged));
   }
   if (!document.rule.empty()) out += soft(document.rule);
   if (document.beside_base) out += soft(one_line(gate.decision_rule, 4000));
-  const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
-  out += titled(xml_text(all.head), list(all.lines));
-  out += titled("What is wrong or inconclusive",
-                causes(document) + sections(document, Outcome::fail, Outcome::inconclusive) +
-                    behind_causes(document));
-  for (const Hint& hint : hints(gate, {})) {
-    if (hint.what == "allow") {
-      out += titled("Meant to run on the CPU? Say why in the configuration", list(hint.words));
-    }
-  }
-  out += said("Warnings", document, document.warnings());
-  out += titled("What is new or was not measured",
-                folded(document, Outcome::new_) + folded(document, Outcome::skipped));
-  out += titled("What improved or was accepted",
-                sections(document, Outcome::improved, Outcome::accepted));
-  out += said("Kernels with other code", document, document.other_code()) + machine_code(gate);
-  out += loads(gate) + passed(document);
-  out += said("Notes", document, document.notes()) + facts(document);
+  out += Elements().all(compose(document)) + facts(document);
   return html_page("weir: " + document.first_line(), "", out, figures);
 }
 

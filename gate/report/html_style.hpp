@@ -1,9 +1,9 @@
 // What weir's HTML pages share: the style sheet, and how they begin.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace weir::report {
 
@@ -15,8 +15,8 @@ namespace weir::report {
 // Rows (<tr>…) under their headings, of which those that begin with '#' are of numbers; `label` is
 // any text. Focusable, since it scrolls sideways on a narrow screen.
 [[nodiscard]] std::string html_table(std::string_view label,
-                                     std::initializer_list<std::string_view> columns,
-                                     std::string_view rows, std::string_view caption = "");
+                                     const std::vector<std::string>& columns, std::string_view rows,
+                                     std::string_view caption = "");
 
 // One accent; red for broken limits alone. All text keeps a contrast of 4.5:1 or more.
 inline constexpr std::string_view k_html_style = R"css(

@@ -1,8 +1,8 @@
 // Causes of all gates that reports are shown with.
-#include "gate/explain/causes.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "gate/explain/causes.hpp"
 
 #include "tests/explain/judged.hpp"
 #include "tests/report/paired_fixtures.hpp"

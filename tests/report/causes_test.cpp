@@ -97,7 +97,7 @@ TEST(Causes, SayWhereTheyHoldWhatCarriesThemAndWhatToLookAt) {
   ASSERT_EQ(cause.numbers.size(), 3U);
   const NumberWords& syncs = cause.numbers[1];
   EXPECT_EQ(syncs.label, "syncs/token");
-  EXPECT_EQ(syncs.from_to, "1 \u2192 9 \u2026 17");
+  EXPECT_EQ(syncs.from_to(), "1 \u2192 9 \u2026 17");
   EXPECT_EQ(syncs.change, "+8 \u2026 +16");
   EXPECT_EQ(syncs.where, "in 30 of 40 cells");
   EXPECT_EQ(cause.follow,
@@ -138,7 +138,7 @@ TEST(Causes, LeaveEveryCellWithItsNumbersBehindAFold) {
   const std::string text = markdown(fixtures::cache_on_host(), summary);
   const std::size_t fold = text.find("<details>");
   // All rows have the same limit, which is no column then.
-  const char* head = "` \u00b7 must not change\n\n| what | base \u2192 now |\n";
+  const char* head = "`\n\nLimit: must not change\n\n| what | base \u2192 now |\n";
   EXPECT_EQ(occurrences(text.substr(0, fold), head), 0U) << text;
   EXPECT_EQ(occurrences(text.substr(fold), head), 40U);
   const std::string page = html(fixtures::cache_on_host());
@@ -173,12 +173,12 @@ TEST(Causes, AreAnnotationsInPlaceOfTheirCells) {
   ASSERT_EQ(one.size(), 1U);
   EXPECT_EQ(one[0].title, "fail: Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
   EXPECT_THAT(one[0].message,
-              HasSubstr("in all 40 cells: 2 models \u00d7 5 backends \u00d7 4 prompts\n"));
+              HasSubstr("In all 40 cells: 2 models \u00d7 5 backends \u00d7 4 prompts.\n"));
   EXPECT_THAT(one[0].message, HasSubstr("\n9 more counts follow from it; beside it: "));
   const auto more = check_text(fixtures::two_causes(), {}).annotations;
   ASSERT_EQ(more.size(), 3U);
-  EXPECT_EQ(more[2].title, "fail: not explained");
-  EXPECT_THAT(more[2].message, HasSubstr("decode tok/s: 28.6 \u2192 25.1, \u221212.2 %, 2 of 40"));
+  EXPECT_EQ(more[2].title, "fail: Not explained");
+  EXPECT_THAT(more[2].message, HasSubstr("decode tok/s: 28.6 \u2192 25.1 (\u221212.2 %, 2 of 40"));
 }
 
 TEST(Causes, FitAlsoWhereMuchIsNotExplained) {
@@ -206,9 +206,9 @@ TEST(Causes, FoldNoCellThatTheySayNothingOf) {
   const std::string title = cell_title(gate.cells.back().cell);
   EXPECT_THAT(terminal(gate, terminal_style()), HasSubstr("FAIL  " + title));
   const std::string comment = markdown(gate, markdown_style());
-  EXPECT_LT(comment.find("tiny-gemma3 \u00b7 adreno-750 \u00b7 long"), comment.find("<details>"));
+  EXPECT_LT(comment.find("tiny-gemma3 / adreno-750 / long"), comment.find("<details>"));
   const std::string page = html(gate);
-  EXPECT_LT(page.find(title + "</h3>"), page.find("<details>"));
+  EXPECT_LT(page.find(title + "</code></h2>"), page.find("<details>"));
 }
 
 TEST(Causes, LeaveOneBlockOfCellsAsItWas) {

@@ -103,7 +103,7 @@ TEST(Check, SaysFirstThatNothingWasComparedAndWhy) {
   }
   required.verdict = Outcome::error;
   const std::string comment = markdown(required, {});
-  EXPECT_THAT(comment, HasSubstr("**Not compared:** "));
+  EXPECT_THAT(comment, HasSubstr("error: 8 of 8 cells: "));
   EXPECT_THAT(comment, Not(HasSubstr("| dispatches/token"))) << "the reason is all there is to say";
   EXPECT_EQ(check_text(required, {}).annotations.size(), 1U);
   GateVerdict placed = with(all_new(), Outcome::fail);
@@ -115,10 +115,8 @@ TEST(Check, AnnotatesWhatNeedsAReaderTheWorstFirst) {
   const auto annotations = check_text(fixtures::mixed(), {}).annotations;
   ASSERT_EQ(annotations.size(), 2U);  // two new cells with one reason, one that improved
   EXPECT_EQ(annotations[0].level, "warning");
-  EXPECT_EQ(annotations[0].title, "new: 2 cells");
-  EXPECT_EQ(annotations[0].message,
-            "no baseline is stored\n- llama.cpp / tiny-llama / cpu / prefill\n"
-            "- llama.cpp / tiny-llama / cpu / decode");
+  EXPECT_EQ(annotations[0].title, "new: 2 of 8 cells: llama.cpp / tiny-llama / cpu / *");
+  EXPECT_EQ(annotations[0].message, "prefill, decode\nno baseline is stored");
   EXPECT_EQ(annotations[1].level, "notice");
   const auto red = check_text(fixtures::red(), {}).annotations;
   ASSERT_EQ(red.size(), 1U);

@@ -1,0 +1,496 @@
+#include "gate/report/compose.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "gate/base/find.hpp"
+#include "gate/base/text.hpp"
+#include "gate/report/figures.hpp"
+#include "gate/report/layout.hpp"
+#include "gate/report/ratios.hpp"
+
+namespace weir::report {
+
+std::string plain_words(const Words& words) {
+  std::string out;
+  for (const Span& span : words) out += span.text;
+  return out;
+}
+
+namespace {
+
+using Kind = Part::Kind;
+
+Words plain(std::string text) { return {{std::move(text)}}; }
+
+Part paragraph(std::string head, std::string words, bool soft = false) {
+  return {.head = head.empty() ? Words{} : plain(std::move(head)),
+          .words = plain(std::move(words)),
+          .soft = soft};
+}
+
+Part section(Words head, Parts parts = {}) {
+  return {.kind = Kind::section, .head = std::move(head), .parts = std::move(parts)};
+}
+
+Part fold(Words head, Parts parts, Readers open = 0) {
+  return {.kind = Kind::fold, .head = std::move(head), .open = open, .parts = std::move(parts)};
+}
+
+Part list(std::string head, const std::vector<std::string>& lines) {
+  return {.kind = Kind::list,
+          .head = head.empty() ? Words{} : plain(std::move(head)),
+          .items = collect<Words>(lines, plain)};
+}
+
+Part read_by(Readers readers, Part part) {
+  part.readers = readers;
+  return part;
+}
+
+// "3 of 12 cells: llama.cpp / * / vulkan / decode", of which the name is code.
+Words titled(const std::string& title, bool one) {
+  const std::size_t at = one ? 0 : title.find(": ");
+  if (at == std::string::npos) return plain(title);
+  if (one) return {{title, true}};
+  return {{title.substr(0, at + 2)}, {title.substr(at + 2), true}};
+}
+
+Part changes(std::string head, const Block& block, const ChangedIn& all) {
+  Part part{.kind = Kind::changes, .head = plain(std::move(head)), .in = block.in(all.cells)};
+  for (const auto& [change, name] : all.changes) {
+    part.items.push_back({{change}, {name, true}});
+  }
+  part.most = 12;
+  return part;
+}
+
+void add_changes(Parts& parts, const std::string& head, const Block& block,
+                 const std::vector<ChangedIn>& all) {
+  for (const ChangedIn& one : all) parts.push_back(changes(head, block, one));
+}
+
+// "+45 ops elsewhere": how many more there are that ran elsewhere.
+std::string moved_ops(const std::vector<verdict::Changed>& ops) {
+  std::optional<Rational> sum(Rational(0));
+  for (const verdict::Changed& one : ops) {
+    const auto by = one.current.value_or(Rational(0)).minus(one.baseline.value_or(Rational(0)));
+    sum = sum && by ? sum->plus(*by) : std::nullopt;
+  }
+  return ops.empty() || !sum ? "" : signed_show(*sum) + " ops elsewhere";
+}
+
+// "Kernels per token": what they are counted over.
+std::string kernels_head(const CellVerdict& cell) {
+  for (const Judgement& metric : cell.metrics()) {
+    if (!adds_up_kernels(cell, metric.metric)) continue;
+    if (metric.metric.scope == unit::Scope::per_request) return "Kernels per request";
+    if (metric.metric.scope == unit::Scope::per_token) return "Kernels per token";
+    if (metric.metric.scope == unit::Scope::per_prefill) return "Kernels per prefill";
+  }
+  return "Kernels";
+}
+
+Number number_of(const MetricRow& row) {
+  const Judgement& of = *row.of;
+  const MetricWords& words = row.words;
+  Number number{.label = words.label,
+                .base = words.baseline,
+                .now = words.baseline.empty() ? words.current : words.now(),
+                .change = words.change,
+                .evidence = words.evidence,
+                .limit = words.limit,
+                .where = "",
+                .why = reason_is_plain(of) ? "" : one_line(of.reason, 600),
+                .outcome = of.verdict,
+                .below = {}};
+  if (!words.differs && !words.current.empty()) number.base.clear();
+  const bool wrong = of.verdict < Outcome::pass && (of.is_metric() || row.broken_rule());
+  const bool beside = observed_change(of) || (of.verdict == Outcome::pass && key_metric(of.metric));
+  number.readers = wrong ? k_all : of.is_metric() && beside ? k_terminal | k_page : k_long;
+  return number;
+}
+
+Part ratios_of(const MetricRow& row) {
+  Part part{.kind = Kind::ratios, .words = plain(row.words.label), .judged = row.of};
+  part.data = ratios_figure(row);
+  for (const std::string& line : spread_words(*row.of)) part.items.push_back(plain(line));
+  return part;
+}
+
+// Metrics and broken rules, each with what adds up to it.
+Part numbers_of(const Block& block) {
+  const CellVerdict& cell = block.of();
+  Part part{.kind = Kind::numbers, .head = plain("metrics of " + block.title)};
+  bool kernels = false, functions = false;
+  for (const MetricRow* row : block.rows) {
+    const Judgement& of = *row->of;
+    Number number = number_of(*row);
+    if (of.metric.name == verdict::k_placement && row->broken_rule()) {
+      number.evidence = moved_ops(of.changed);
+      add_changes(number.below, "Ops", block, block.ops);
+    }
+    const bool counts = of.metric.name == verdict::k_kernels
+                            ? row->broken_rule()
+                            : adds_up_kernels(cell, of.metric) && row->words.differs;
+    if (counts && !std::exchange(kernels, true)) {
+      add_changes(number.below, kernels_head(cell), block, block.kernels);
+    }
+    if (explained_by_functions(cell, of.metric) && !std::exchange(functions, true)) {
+      add_changes(number.below, "Functions", block, block.functions);
+    }
+    if (has_picture(of)) number.below.push_back(ratios_of(*row));
+    part.numbers.push_back(std::move(number));
+  }
+  return part;
+}
+
+// The best explanation of each, with its arithmetic.
+void add_why(Parts& parts, const Block& block) {
+  for (const Shared& one : block.why) {
+    Part& why = parts.emplace_back(paragraph("Why", one.text));
+    why.in = block.in(one.cells);
+    const auto lines =
+        collect<std::string>(one.cells.front()->of->findings.front().lines,
+                             [](const std::string& line) { return one_line(line, 400); });
+    if (!lines.empty()) parts.push_back(read_by(k_long, list("", lines)));
+  }
+}
+
+// Values that cells share, each once.
+std::string distinct(const auto& cells, auto get) {
+  std::vector<std::string> values;
+  for (const auto& cell : cells) {
+    const std::string value = one_line(std::invoke(get, cell), 300);
+    if (!value.empty() && !holds(values, value)) values.push_back(value);
+  }
+  return text::join(values, "; ");
+}
+
+// What the server's own metrics said of its load.
+Part server_figures(const CellDocument& cell) {
+  Part table{.kind = Kind::table,
+             .head = plain("the server's own metrics of " + cell.title),
+             .columns = {"metric", "kind", "#value"}};
+  for (const profile::ServerFigure& figure : cell.of->server) {
+    table.rows.push_back({{{one_line(figure.name, 200), true}},
+                          plain(std::string(profile::to_string(figure.kind))),
+                          plain(show(figure))});
+  }
+  Part note = paragraph("",
+                        "Its own metrics of one load: how much counters grew, gauges at the end, "
+                        "means of histograms. They judge nothing.",
+                        true);
+  return fold(plain("What the server itself counted"), {std::move(note), std::move(table)});
+}
+
+// What a page has of one cell alone, and where a block was measured.
+void add_page(Parts& parts, const Block& block) {
+  if (block.one()) {
+    for (const Json& one : served_figures(block.of())) {
+      parts.push_back({.kind = Kind::figure, .readers = k_page, .data = one});
+    }
+    if (!block.of().server.empty()) {
+      parts.push_back(read_by(k_page, server_figures(block.first())));
+    }
+  }
+  std::vector<std::string> facts;
+  for (const auto fact :
+       {&CellVerdict::device_name, &CellVerdict::device_class, &CellVerdict::machine_name}) {
+    facts.push_back(distinct(block.cells, [&](const auto* one) { return one->of->*fact; }));
+  }
+  const std::string base =
+      distinct(block.cells, [](const CellDocument* one) { return one->of->base.value_or(""); });
+  facts.push_back(base.empty() ? "" : "base: " + base);
+  std::erase(facts, "");
+  parts.push_back(read_by(k_page, paragraph("", text::join(facts, " \u00b7 "), true)));
+}
+
+Part part_of(const Block& block) {
+  const CellVerdict& cell = block.of();
+  Part part = section(titled(block.title, block.one()));
+  part.outcome = cell.verdict;
+  part.cells = block.cells.size();
+  Parts& parts = part.parts;
+  if (!block.one()) {
+    parts.push_back(read_by(k_brief | k_comment, paragraph("", block.list(block.cells, 12), true)));
+    parts.push_back(
+        read_by(k_long, list("", collect<std::string>(block.cells, &CellDocument::title))));
+  }
+  const bool says_all = reason_says_all(cell);
+  const std::string& reason = says_all ? block.first().reason : block.reason;
+  if (!reason.empty()) parts.push_back(paragraph("", clip(text::printable(reason), 2000)));
+  if (cell.verdict == Outcome::error && !text::trim(cell.stderr_tail).empty()) {
+    const char* head = block.one() ? "its last words" : "last words of one of them";
+    parts.push_back({.kind = Kind::preformatted, .head = plain(head), .text = cell.stderr_tail});
+  }
+  const std::size_t before = parts.size();
+  if (std::string base = judged_by(cell); !base.empty()) {
+    parts.push_back(read_by(k_terminal, paragraph("", std::move(base), true)));
+  }
+  parts.push_back(numbers_of(block));
+  // Ops that moved as they may.
+  if (cell.of(verdict::k_placement).verdict >= Outcome::pass) {
+    Parts moved;
+    add_changes(moved, "Ops", block, block.ops);
+    for (Part& one : moved) parts.push_back(read_by(k_comment | k_page, std::move(one)));
+  }
+  add_why(parts, block);
+  add_page(parts, block);
+  if (says_all) {
+    for (std::size_t i = before; i < parts.size(); ++i) parts[i].readers &= k_long;
+  }
+  return part;
+}
+
+Part number_table(const std::string& label, const std::vector<NumberWords>& all,
+                  std::size_t most = 0) {
+  Part part{.kind = Kind::numbers, .head = plain(label), .most = most};
+  for (const NumberWords& one : all) {
+    part.numbers.push_back({.label = one.label,
+                            .base = one.base,
+                            .now = one.now,
+                            .change = one.change,
+                            .evidence = "",
+                            .limit = "",
+                            .where = one.where,
+                            .why = one.why,
+                            .below = {}});
+  }
+  return part;
+}
+
+// Causes, and what none of them explains.
+Part causes_part(const Document& document) {
+  Part all = section(plain(document.headline));
+  all.outcome = Outcome::fail;
+  all.titled = k_terminal;
+  all.most = 8;
+  all.noun = "cause";
+  for (const CauseWords& cause : document.causes) {
+    Parts parts;
+    if (!cause.where.empty()) parts.push_back(paragraph("", "In " + cause.where + "."));
+    parts.push_back(number_table("numbers that carry: " + cause.headline, cause.numbers));
+    if (!cause.follow.empty()) parts.push_back(paragraph("", cause.follow + ".", true));
+    if (!cause.cause.empty()) {
+      parts.push_back(read_by(k_long, paragraph("Typical cause", cause.cause, true)));
+    }
+    if (!cause.look_at.empty()) parts.push_back(paragraph("Look at", cause.look_at));
+    all.parts.push_back(section(plain(cause.headline), std::move(parts)));
+    all.parts.back().cells = cause.cells;
+  }
+  return all;
+}
+
+Part unexplained_part(const Document& document) {
+  Part part = section(plain("Not explained"),
+                      {number_table("what no cause explains", document.unexplained, 12)});
+  std::set<std::string> cells;
+  for (const verdict::Unexplained& one : document.gate.unexplained) {
+    cells.insert(one.cells.begin(), one.cells.end());
+  }
+  part.cells = cells.size();
+  part.kept = true;
+  return part;
+}
+
+// "3 of 8 cells: …", once a report.
+Part said(const char* tag, std::string head, const Document& document,
+          const std::vector<Shared>& all) {
+  Part part = list(std::move(head), {});
+  part.tag = tag;
+  part.most = document.cause_first ? 3 : 8;
+  for (const Shared& one : all) {
+    std::string where;
+    if (one.cells.size() == 1) where = one.cells.front()->title + ": ";
+    if (one.cells.size() > 1) {
+      where = fmt::format("{} of {}: ", one.cells.size(), plural(document.cells.size(), "cell"));
+    }
+    part.items.push_back(plain(where + one.text));
+  }
+  return part;
+}
+
+// Rows of one cell under its title.
+Part alone(const CellDocument& cell, const std::vector<const MetricRow*>& rows) {
+  Part numbers{.kind = Kind::numbers, .head = plain("metrics of " + cell.title)};
+  for (const MetricRow* row : rows) {
+    Number& number = numbers.numbers.emplace_back(number_of(*row));
+    if (has_picture(*row->of)) number.below.push_back(ratios_of(*row));
+    number.readers = k_all;
+  }
+  return section(titled(cell.title, true), {std::move(numbers)});
+}
+
+// Metrics at `mode: report` that moved in cells that are otherwise fine.
+Parts moved_unjudged(const Document& document) {
+  Parts all;
+  for (const CellDocument& cell : document.cells) {
+    if (cell.of->verdict < Outcome::pass) continue;
+    std::vector<const MetricRow*> moved;
+    for (const MetricRow& one : cell.rows) {
+      if (observed_change(*one.of)) moved.push_back(&one);
+    }
+    if (moved.empty()) continue;
+    all.push_back(read_by(k_brief, alone(cell, moved)));
+    all.back().tag = "seen";
+  }
+  return all;
+}
+
+// Times that pairs have found fine: how sure that is can be seen.
+void add_decided(Parts& parts, const Document& document) {
+  Part all = fold(plain("Times compared with the base build"), {});
+  all.readers = k_brief | k_comment;
+  all.noun = "cell";
+  all.most = 8;
+  if (document.gate.verdict >= Outcome::new_) all.open = k_brief;
+  for (const CellDocument& cell : document.cells) {
+    if (cell.of->verdict < Outcome::pass) continue;
+    std::vector<const MetricRow*> judged = pictured(cell);
+    std::erase_if(judged, [](const MetricRow* one) { return one->of->verdict > Outcome::pass; });
+    if (judged.empty()) continue;
+    all.parts.push_back(alone(cell, judged));
+    all.parts.back().outcome = Outcome::pass;
+  }
+  if (all.parts.empty()) return;
+  parts.push_back(std::move(all));
+}
+
+// A line of what is fine, and behind it each cell.
+Part passed_of(const Document& document, bool quiet) {
+  Part table{.kind = Kind::table, .readers = k_comment, .columns = {"cell", "#metrics"}};
+  Parts cells;
+  std::size_t metrics = 0;
+  for (const CellDocument& cell : document.cells) {
+    if (cell.of->verdict != Outcome::pass) continue;
+    metrics += cell.passed;
+    table.rows.push_back({{{cell.title, true}}, plain(std::to_string(cell.passed))});
+    Part one = part_of(Block({&cell}));
+    one.kind = Kind::fold;
+    one.readers = k_long;
+    one.open = k_verbose;
+    cells.push_back(std::move(one));
+  }
+  Part all =
+      fold(plain(fmt::format("{}, {}", plural(cells.size(), "cell"), plural(metrics, "metric"))),
+           {std::move(table)}, k_verbose);
+  all.outcome = Outcome::pass;
+  if (cells.size() == document.cells.size()) all.readers &= ~k_brief;  // its headline says it
+  if (quiet) all.readers &= ~k_comment;
+  if (cells.empty()) all.readers = 0;
+  std::ranges::move(cells, std::back_inserter(all.parts));
+  return all;
+}
+
+void add_skipped(Parts& parts, const Document& document) {
+  for (const Shared& skipped : document.by_reason(Outcome::skipped)) {
+    const std::string cells = plural(skipped.cells.size(), "cell");
+    Part& part = parts.emplace_back(section(plain(cells + ": " + skipped.text)));
+    part.outcome = Outcome::skipped;
+    const auto names =
+        collect<std::string>(skipped.cells, [](const CellDocument* cell) { return cell->title; });
+    part.parts.push_back(read_by(k_long, list("", names)));
+  }
+}
+
+// A fold for each kernel whose compiled code is known on both sides.
+void add_machine_code(Parts& parts, const GateVerdict& gate) {
+  std::set<std::string> shown;
+  for (const CellVerdict& cell : gate.cells) {
+    const Judgement& code = cell.of(verdict::k_kernel_code);
+    for (const verdict::OtherCode& one : code.code) {
+      if (one.machine_code.empty() || !shown.insert(one.kernel + one.machine_code).second) continue;
+      Words head{{"Machine code of "},
+                 {one_line(one.kernel, 200), true},
+                 {" " + one_line(code.compiler, 100)}};
+      Part lines{.kind = Kind::preformatted, .text = one.machine_code};
+      parts.push_back(read_by(k_page, fold(std::move(head), {std::move(lines)})));
+    }
+  }
+}
+
+void add_loads(Parts& parts, const GateVerdict& gate) {
+  const std::vector<LoadedCell> cells = loaded_cells(gate);
+  if (cells.empty()) return;
+  Part table{
+      .kind = Kind::table,
+      .head = plain("latency against load"),
+      .columns = {"cell", "#TTFT p50", "#p90", "#p99", "#TPOT p50", "#p90", "#p99", "#tok/s"}};
+  for (const LoadedCell& cell : cells) {
+    auto& row = table.rows.emplace_back(1, plain(cell_title(cell.of->cell)));
+    for (const Judgement* metric : cell.metrics) {
+      row.push_back(
+          plain(metric == nullptr ? "not measured" : unit::show(metric->metric, *metric->current)));
+    }
+  }
+  Part figure{.kind = Kind::figure, .data = load_figure(cells)};
+  parts.push_back(read_by(
+      k_page, section(plain("Latency against load"), {std::move(figure), std::move(table)})));
+}
+
+Part proposals_of(const GateVerdict& gate) {
+  const ProposalWords all = proposal_words(gate, verdict::k_most_proposals);
+  Part lines = list("", all.lines);
+  lines.most = 12;
+  Part part = section(plain(all.head), {std::move(lines)});
+  part.tag = "rules";
+  return part;
+}
+
+}  // namespace
+
+Parts compose(const Document& document) {
+  const GateVerdict& gate = document.gate;
+  Parts parts;
+  if (!gate.proposals.empty()) parts.push_back(proposals_of(gate));
+  if (document.cause_first) {
+    parts.push_back(causes_part(document));
+    if (!document.unexplained.empty()) parts.push_back(unexplained_part(document));
+  }
+  Parts behind;
+  std::size_t cells_behind = 0;
+  for (const Block& block : document.blocks) {
+    (block.folded ? behind : parts).push_back(part_of(block));
+    if (block.folded) cells_behind += block.cells.size();
+  }
+  for (const Hint& hint : hints(gate, {})) {
+    if (hint.what != "allow") continue;
+    parts.push_back(
+        read_by(k_page, list("Meant to run on the CPU? Say why in the configuration", hint.words)));
+  }
+  if (Part code = said("code", "Kernels with other code", document, document.other_code());
+      !code.items.empty()) {
+    parts.push_back(std::move(code));
+  }
+  std::ranges::move(moved_unjudged(document), std::back_inserter(parts));
+  if (!behind.empty()) {
+    Part all = fold(plain("Every number of " + plural(cells_behind, "cell")), std::move(behind),
+                    k_verbose);
+    parts.push_back(std::move(all));
+  }
+  add_decided(parts, document);
+  if (document.beside_base) {
+    Part rule =
+        fold(plain("How sure this is"), {paragraph("", one_line(gate.decision_rule, 2000))});
+    parts.push_back(read_by(k_comment, std::move(rule)));
+  }
+  Part warnings = said("warn", "Warnings", document, document.warnings());
+  const bool quiet = gate.verdict == Outcome::pass && warnings.items.empty();
+  for (Part& part :
+       std::array{std::move(warnings), said("note", "Notes", document, document.notes())}) {
+    if (part.items.empty()) continue;
+    Part& shut = parts.emplace_back(fold(part.head, {part}, k_terminal | k_page));
+    if (quiet) shut.readers &= ~k_comment;
+  }
+  add_machine_code(parts, gate);
+  add_loads(parts, gate);
+  parts.push_back(passed_of(document, quiet));
+  add_skipped(parts, document);
+  return parts;
+}
+
+}  // namespace weir::report
