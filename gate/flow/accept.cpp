@@ -4,7 +4,7 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/measure.hpp"
 #include "gate/flow/reports.hpp"
-#include "gate/report/document.hpp"
+#include "gate/report/hints.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/source/tree_files.hpp"
 #include "gate/unit/metric.hpp"

@@ -3,7 +3,7 @@
 #include "gate/base/text.hpp"
 #include "gate/flow/judge.hpp"
 #include "gate/flow/program.hpp"
-#include "gate/report/document.hpp"
+#include "gate/report/hints.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/run/journal.hpp"
 #include "gate/sys/paths.hpp"

@@ -373,10 +373,8 @@ std::string why_failed(const CellVerdict& cell) {
   std::vector<std::string> why;
   for (const verdict::Judgement& one : cell.judgements) {
     if (one.verdict != Outcome::fail) continue;
-    const report::MetricWords said = report::words(one);
-    why.push_back(!one.is_metric() ? one.reason
-                                   : fmt::format("{} {}{}{}", said.label, said.baseline,
-                                                 said.baseline.empty() ? "" : " → ", said.current));
+    const report::Number said = report::words(one);
+    why.push_back(one.is_metric() ? said.label + " " + said.from_to() : one.reason);
   }
   return fmt::format("{}: {}", cell.cell.str(), headline(text::join(why)));
 }

@@ -7,8 +7,8 @@
 
 #include "gate/config/redactor.hpp"
 #include "gate/flow/job.hpp"
-#include "gate/report/document.hpp"
 #include "gate/report/formats.hpp"
+#include "gate/report/hints.hpp"
 #include "gate/report/markdown.hpp"
 
 namespace weir::flow {

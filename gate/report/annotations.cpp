@@ -11,6 +11,7 @@
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/proposals.hpp"
 
 namespace weir::report {
 namespace {
@@ -31,13 +32,11 @@ std::string command(std::string_view kind, std::string_view title, std::string_v
 
 // "dispatches/token: 65 → 77 (+12, must not change)", with the reason where there is one.
 std::string line_of(const Number& one) {
-  std::vector<std::string> parts{one.change, one.evidence, one.limit, one.where};
-  std::erase(parts, "");
   std::vector<std::string> sides{one.base, one.now};
   std::erase(sides, "");
   std::string line = text::join(sides, k_arrow);
-  if (!parts.empty() && says_numbers(one)) {
-    line += fmt::format("{}({})", line.empty() ? "" : " ", text::join(parts));
+  if (const std::string parts = one.parts(); !parts.empty() && says_numbers(one)) {
+    line += fmt::format("{}({})", line.empty() ? "" : " ", parts);
   }
   if (!one.why.empty()) line += (line.empty() ? "" : ": ") + one_line(one.why, 300);
   return one.label + ": " + line;

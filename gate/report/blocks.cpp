@@ -16,7 +16,7 @@ namespace {
 // "+12" of an exact count says what happened, whatever it was before.
 bool change_says_all(const MetricRow& row) {
   return row.of->metric.kind == unit::Kind::count && row.of->nature == profile::Nature::exact &&
-         row.words.differs && !row.words.change.empty();
+         row.words.differs() && !row.words.change.empty();
 }
 
 // What a reader is told of a row that needs one.
@@ -71,7 +71,7 @@ std::vector<ChangedIn> changes_of(const Cells& cells,
 
 bool alike(const MetricRow& one, const MetricRow& other) {
   return one.of->verdict == other.of->verdict && one.words.label == other.words.label &&
-         one.words.current == other.words.current && one.words.baseline == other.words.baseline;
+         one.words.now == other.words.now && one.words.base == other.words.base;
 }
 
 const MetricRow* same_row(const CellDocument& cell, const MetricRow& row) {
@@ -81,7 +81,7 @@ const MetricRow* same_row(const CellDocument& cell, const MetricRow& row) {
 
 // "68", or "68 … 82" where cells differ.
 std::string range_of(const Cells& cells, const MetricRow& row,
-                     std::optional<double> Judgement::*value, std::string MetricWords::*words) {
+                     std::optional<double> Judgement::*value, std::string Number::*words) {
   std::vector<ValueWords> values;
   for (const CellDocument* cell : cells) {
     const MetricRow* same = same_row(*cell, row);
@@ -103,14 +103,30 @@ std::vector<MetricRow> rows_of(const Cells& cells) {
     if (!shared) continue;
     rows.push_back(*row);
     if (cells.size() == 1 || !change_says_all(*row)) continue;
-    MetricWords& words = rows.back().words;
-    words.baseline = range_of(cells, *row, &Judgement::baseline, &MetricWords::baseline);
-    words.current = range_of(cells, *row, &Judgement::current, &MetricWords::current);
+    Number& words = rows.back().words;
+    words.base = range_of(cells, *row, &Judgement::baseline, &Number::base);
+    words.now = range_of(cells, *row, &Judgement::current, &Number::now);
   }
   return rows;
 }
 
 }  // namespace
+
+void share(std::vector<Shared>& list, std::string text, const CellDocument& cell) {
+  if (text.empty()) return;
+  const auto found = std::ranges::find(list, text, &Shared::text);
+  if (found == list.end()) {
+    list.push_back({std::move(text), {&cell}});
+  } else if (found->cells.back() != &cell) {
+    found->cells.push_back(&cell);
+  }
+}
+
+std::string listed(std::vector<std::string> names, std::size_t most) {
+  const std::size_t all = names.size();
+  names.resize(std::min(all, most));
+  return text::join(names) + (all > most ? fmt::format(" and {} more", all - most) : "");
+}
 
 std::string error_key(const CellDocument& cell) {
   const std::vector<std::string> lines = text::lines(text::trim(cell.of->stderr_tail));
@@ -153,25 +169,15 @@ Together together(const std::vector<profile::CellKey>& cells,
   for (const profile::CellKey& cell : cells) {
     const auto parts = cell_parts(cell);
     for (std::size_t i = 0; i < common.size(); ++i) {
-      if (parts[i] != common[i]) common[i] = "*";
+      if (parts[i] != common[i]) common[i].clear();
     }
   }
-  const auto matches = [&](const profile::CellKey& cell) {
-    const auto parts = cell_parts(cell);
-    return std::ranges::equal(common, parts, [](const std::string& own, const std::string& part) {
-      return own == "*" || own == part;
-    });
-  };
-  const bool exact = std::ranges::count_if(all, matches) == std::ssize(cells);
-  Together made{exact ? fmt::format("{} of {}: {}", cells.size(), plural(all.size(), "cell"),
-                                    text::join(common, " / "))
-                      : where(cells, all),
-                {}};
+  Together made{where(cells, all), {}};
   for (const profile::CellKey& cell : cells) {
     std::vector<std::string> own;
     auto parts = cell_parts(cell);
     for (std::size_t i = 0; i < common.size(); ++i) {
-      if (common[i] == "*") own.push_back(std::move(parts[i]));
+      if (common[i].empty()) own.push_back(std::move(parts[i]));
     }
     made.names.push_back(text::join(own, " / "));
   }

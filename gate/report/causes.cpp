@@ -48,8 +48,8 @@ const MetricRow* row_of(const CellDocument& cell, std::string_view metric) {
 }
 
 // A metric's numbers over these cells, those of its cells that have it.
-NumberWords numbers_of(const std::string& metric, const Cells& cells) {
-  NumberWords words;
+Number numbers_of(const std::string& metric, const Cells& cells) {
+  Number words;
   std::vector<ValueWords> before, now, change;
   std::set<std::string> reasons;  // in place of numbers, of what is no metric
   for (const CellDocument* cell : cells) {
@@ -58,8 +58,8 @@ NumberWords numbers_of(const std::string& metric, const Cells& cells) {
     const Judgement& of = *row->of;
     words.label = row->words.label;
     if (!of.is_metric()) reasons.insert(one_line(of.reason, 200));
-    if (of.baseline) before.emplace_back(*of.baseline, row->words.baseline);
-    if (of.current) now.emplace_back(*of.current, row->words.current);
+    if (of.baseline) before.emplace_back(*of.baseline, row->words.base);
+    if (of.current) now.emplace_back(*of.current, row->words.now);
     if (!of.baseline || !of.current) continue;
     if (of.metric.kind == unit::Kind::count) {
       const double by = *of.current - *of.baseline;
@@ -86,8 +86,8 @@ std::string where_of(const Cells& cells, const Document& document) {
       collect<CellKey>(document.cells, [](const CellDocument& cell) { return cell.of->cell; }));
 }
 
-NumberWords carrier_words(const verdict::Carrier& carrier, const Cells& cells) {
-  NumberWords words = numbers_of(carrier.metric, cells);
+Number carrier_words(const verdict::Carrier& carrier, const Cells& cells) {
+  Number words = numbers_of(carrier.metric, cells);
   // As counted over its cells: exact where a verdict's numbers were rounded.
   if (const auto known = unit::find_metric(carrier.metric)) {
     words.change = range_words({{carrier.least, signed_show(*known, carrier.least)},
@@ -100,38 +100,40 @@ NumberWords carrier_words(const verdict::Carrier& carrier, const Cells& cells) {
   return words;
 }
 
-CauseWords cause_words(const verdict::Cause& cause, const Cells& cells, const Document& document) {
-  CauseWords words{
-      one_line(cause.headline, 400), where_of(cells, document), {}, "", one_line(cause.cause, 400),
-      one_line(cause.look_at, 200),  cause.cells.size()};
-  for (const verdict::Carrier& one : cause.carriers) {
-    words.numbers.push_back(carrier_words(one, cells));
-  }
+// "9 more counts follow from it; beside it: More is copied."
+std::string follow_words(const verdict::Cause& cause) {
+  std::vector<std::string> parts;
   if (cause.follow > 0) {
     const bool one = cause.follow == 1;
-    words.follow =
-        fmt::format("{} more {} from it", cause.follow, one ? "count follows" : "counts follow");
+    parts.push_back(
+        fmt::format("{} more {} from it", cause.follow, one ? "count follows" : "counts follow"));
   }
   if (!cause.beside.empty()) {
-    words.follow += fmt::format("{}: {}", words.follow.empty() ? "Beside it" : "; beside it",
-                                one_line(text::join(cause.beside, "; "), 300));
+    parts.push_back(fmt::format("{}eside it: {}", parts.empty() ? "B" : "b",
+                                one_line(text::join(cause.beside, "; "), 300)));
   }
-  return words;
+  return text::join(parts, "; ");
 }
 
-NumberWords unexplained_words(const std::string& what, const Cells& cells,
-                              const Document& document) {
-  NumberWords words = numbers_of(what, cells);
-  words.where = where_of(cells, document);
-  return words;
+Part part_of(const verdict::Cause& cause, const Cells& cells, const Document& document) {
+  const std::string headline = one_line(cause.headline, 400);
+  const auto add = [](Parts& parts, Part part) {
+    if (!plain_words(part.words).empty()) parts.push_back(std::move(part));
+  };
+  const std::string in = where_of(cells, document), follow = follow_words(cause);
+  Part part = section(plain(headline));
+  part.cells = cause.cells.size();
+  if (!in.empty()) part.parts.push_back(paragraph("", "In " + in + "."));
+  part.parts.push_back(number_table(
+      "numbers that carry: " + headline,
+      collect<Number>(cause.carriers, [&](const auto& one) { return carrier_words(one, cells); })));
+  add(part.parts, paragraph("", follow.empty() ? "" : follow + ".", true));
+  add(part.parts, read_by(k_long, paragraph("Typical cause", one_line(cause.cause, 400), true)));
+  add(part.parts, paragraph("Look at", one_line(cause.look_at, 200)));
+  return part;
 }
 
 }  // namespace
-
-std::string NumberWords::from_to() const {
-  if (!why.empty()) return why;
-  return base.empty() || now.empty() ? now : base + std::string(k_arrow) + now;
-}
 
 std::string where(const std::vector<CellKey>& cells, const std::vector<CellKey>& all) {
   if (cells.size() == 1) return cell_title(cells.front());
@@ -170,10 +172,21 @@ void Document::find_causes() {
     return found;
   };
   for (const verdict::Cause& one : gate.causes) {
-    causes.push_back(cause_words(one, cells_of(one.cells), *this));
+    causes.push_back(part_of(one, cells_of(one.cells), *this));
   }
+  std::set<std::string> left;
+  std::vector<Number> numbers;
   for (const verdict::Unexplained& one : gate.unexplained) {
-    unexplained.push_back(unexplained_words(one.what, cells_of(one.cells), *this));
+    const Cells cells = cells_of(one.cells);
+    left.insert(one.cells.begin(), one.cells.end());
+    numbers.push_back(numbers_of(one.what, cells));
+    numbers.back().where = where_of(cells, *this);
+  }
+  if (!numbers.empty()) {
+    unexplained = section(plain("Not explained"),
+                          {number_table("what no cause explains", std::move(numbers), 12)});
+    unexplained->cells = left.size();
+    unexplained->kept = true;
   }
   // A cell of which neither says anything keeps its block.
   std::vector<Block*> folding;

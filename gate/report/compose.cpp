@@ -9,55 +9,16 @@
 #include "gate/base/find.hpp"
 #include "gate/base/text.hpp"
 #include "gate/report/figures.hpp"
+#include "gate/report/hints.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/proposals.hpp"
 #include "gate/report/ratios.hpp"
 
 namespace weir::report {
 
-std::string plain_words(const Words& words) {
-  std::string out;
-  for (const Span& span : words) out += span.text;
-  return out;
-}
-
 namespace {
 
 using Kind = Part::Kind;
-
-Words plain(std::string text) { return {{std::move(text)}}; }
-
-Part paragraph(std::string head, std::string words, bool soft = false) {
-  return {.head = head.empty() ? Words{} : plain(std::move(head)),
-          .words = plain(std::move(words)),
-          .soft = soft};
-}
-
-Part section(Words head, Parts parts = {}) {
-  return {.kind = Kind::section, .head = std::move(head), .parts = std::move(parts)};
-}
-
-Part fold(Words head, Parts parts, Readers open = 0) {
-  return {.kind = Kind::fold, .head = std::move(head), .open = open, .parts = std::move(parts)};
-}
-
-Part list(std::string head, const std::vector<std::string>& lines) {
-  return {.kind = Kind::list,
-          .head = head.empty() ? Words{} : plain(std::move(head)),
-          .items = collect<Words>(lines, plain)};
-}
-
-Part read_by(Readers readers, Part part) {
-  part.readers = readers;
-  return part;
-}
-
-// "3 of 12 cells: llama.cpp / * / vulkan / decode", of which the name is code.
-Words titled(const std::string& title, bool one) {
-  const std::size_t at = one ? 0 : title.find(": ");
-  if (at == std::string::npos) return plain(title);
-  if (one) return {{title, true}};
-  return {{title.substr(0, at + 2)}, {title.substr(at + 2), true}};
-}
 
 Part changes(std::string head, const Block& block, const ChangedIn& all) {
   Part part{.kind = Kind::changes, .head = plain(std::move(head)), .in = block.in(all.cells)};
@@ -96,18 +57,14 @@ std::string kernels_head(const CellVerdict& cell) {
 
 Number number_of(const MetricRow& row) {
   const Judgement& of = *row.of;
-  const MetricWords& words = row.words;
-  Number number{.label = words.label,
-                .base = words.baseline,
-                .now = words.baseline.empty() ? words.current : words.now(),
-                .change = words.change,
-                .evidence = words.evidence,
-                .limit = words.limit,
-                .where = "",
-                .why = reason_is_plain(of) ? "" : one_line(of.reason, 600),
-                .outcome = of.verdict,
-                .below = {}};
-  if (!words.differs && !words.current.empty()) number.base.clear();
+  Number number = row.words;
+  if (number.now.empty() && !number.base.empty()) {
+    number.now = "not measured";
+  } else if (!number.differs()) {
+    number.base.clear();
+  }
+  number.why = reason_is_plain(of) ? "" : one_line(of.reason, 600);
+  number.outcome = of.verdict;
   const bool wrong = of.verdict < Outcome::pass && (of.is_metric() || row.broken_rule());
   const bool beside = observed_change(of) || (of.verdict == Outcome::pass && key_metric(of.metric));
   number.readers = wrong ? k_all : of.is_metric() && beside ? k_terminal | k_page : k_long;
@@ -124,7 +81,7 @@ Part ratios_of(const MetricRow& row) {
 // Metrics and broken rules, each with what adds up to it.
 Part numbers_of(const Block& block) {
   const CellVerdict& cell = block.of();
-  Part part{.kind = Kind::numbers, .head = plain("metrics of " + block.title)};
+  Part part = number_table("metrics of " + block.title, {});
   bool kernels = false, functions = false;
   for (const MetricRow* row : block.rows) {
     const Judgement& of = *row->of;
@@ -135,7 +92,7 @@ Part numbers_of(const Block& block) {
     }
     const bool counts = of.metric.name == verdict::k_kernels
                             ? row->broken_rule()
-                            : adds_up_kernels(cell, of.metric) && row->words.differs;
+                            : adds_up_kernels(cell, of.metric) && row->words.differs();
     if (counts && !std::exchange(kernels, true)) {
       add_changes(number.below, kernels_head(cell), block, block.kernels);
     }
@@ -211,7 +168,7 @@ void add_page(Parts& parts, const Block& block) {
 
 Part part_of(const Block& block) {
   const CellVerdict& cell = block.of();
-  Part part = section(titled(block.title, block.one()));
+  Part part = section({{block.title, block.one()}});
   part.outcome = cell.verdict;
   part.cells = block.cells.size();
   Parts& parts = part.parts;
@@ -246,55 +203,16 @@ Part part_of(const Block& block) {
   return part;
 }
 
-Part number_table(const std::string& label, const std::vector<NumberWords>& all,
-                  std::size_t most = 0) {
-  Part part{.kind = Kind::numbers, .head = plain(label), .most = most};
-  for (const NumberWords& one : all) {
-    part.numbers.push_back({.label = one.label,
-                            .base = one.base,
-                            .now = one.now,
-                            .change = one.change,
-                            .evidence = "",
-                            .limit = "",
-                            .where = one.where,
-                            .why = one.why,
-                            .below = {}});
-  }
-  return part;
-}
-
 // Causes, and what none of them explains.
-Part causes_part(const Document& document) {
-  Part all = section(plain(document.headline));
+void add_causes(Parts& parts, const Document& document) {
+  if (!document.cause_first) return;
+  Part all = section(plain(document.headline), document.causes);
   all.outcome = Outcome::fail;
   all.titled = k_terminal;
   all.most = 8;
   all.noun = "cause";
-  for (const CauseWords& cause : document.causes) {
-    Parts parts;
-    if (!cause.where.empty()) parts.push_back(paragraph("", "In " + cause.where + "."));
-    parts.push_back(number_table("numbers that carry: " + cause.headline, cause.numbers));
-    if (!cause.follow.empty()) parts.push_back(paragraph("", cause.follow + ".", true));
-    if (!cause.cause.empty()) {
-      parts.push_back(read_by(k_long, paragraph("Typical cause", cause.cause, true)));
-    }
-    if (!cause.look_at.empty()) parts.push_back(paragraph("Look at", cause.look_at));
-    all.parts.push_back(section(plain(cause.headline), std::move(parts)));
-    all.parts.back().cells = cause.cells;
-  }
-  return all;
-}
-
-Part unexplained_part(const Document& document) {
-  Part part = section(plain("Not explained"),
-                      {number_table("what no cause explains", document.unexplained, 12)});
-  std::set<std::string> cells;
-  for (const verdict::Unexplained& one : document.gate.unexplained) {
-    cells.insert(one.cells.begin(), one.cells.end());
-  }
-  part.cells = cells.size();
-  part.kept = true;
-  return part;
+  parts.push_back(std::move(all));
+  if (document.unexplained) parts.push_back(*document.unexplained);
 }
 
 // "3 of 8 cells: …", once a report.
@@ -316,13 +234,13 @@ Part said(const char* tag, std::string head, const Document& document,
 
 // Rows of one cell under its title.
 Part alone(const CellDocument& cell, const std::vector<const MetricRow*>& rows) {
-  Part numbers{.kind = Kind::numbers, .head = plain("metrics of " + cell.title)};
+  Part numbers = number_table("metrics of " + cell.title, {});
   for (const MetricRow* row : rows) {
     Number& number = numbers.numbers.emplace_back(number_of(*row));
     if (has_picture(*row->of)) number.below.push_back(ratios_of(*row));
     number.readers = k_all;
   }
-  return section(titled(cell.title, true), {std::move(numbers)});
+  return section({{cell.title, true}}, {std::move(numbers)});
 }
 
 // Metrics at `mode: report` that moved in cells that are otherwise fine.
@@ -441,16 +359,42 @@ Part proposals_of(const GateVerdict& gate) {
   return part;
 }
 
+// All that a page says of the run itself.
+Part facts_of(const Document& document) {
+  const GateVerdict& gate = document.gate;
+  Part table{.kind = Kind::table, .head = plain("facts of the run"), .columns = {"what", "value"}};
+  const auto add = [&](const char* name, std::string value) {
+    if (!value.empty()) table.rows.push_back({plain(name), plain(std::move(value))});
+  };
+  const auto took = [](const std::optional<double>& seconds) {
+    return seconds ? unit::show_duration(*seconds) : "";
+  };
+  add("config", one_line(gate.config, 300));
+  add("commit", one_line(gate.commit.value_or(""), 64));
+  add("base", document.base);
+  add("device", distinct(gate.cells, &CellVerdict::device_name));
+  add("device class", distinct(gate.cells, &CellVerdict::device_class));
+  add("machine", distinct(gate.cells, &CellVerdict::machine_name));
+  add("limits", document.rule);
+  if (!document.beside_base) add("rule", one_line(gate.decision_rule, 4000));
+  add("took", took(gate.seconds));
+  add("budget", took(gate.budget_seconds));
+  if (const auto cost = gate.profiling_cost) {
+    add("profiling", fmt::format("cost {:.1f} % of throughput", *cost * 100));
+  }
+  add("run", one_line(gate.run.value_or(""), 300));
+  add("exit code", std::to_string(static_cast<int>(gate.exit_code)));
+  add("weir", one_line(gate.weir_version, 30));
+  return read_by(k_page, section(plain("Facts"), {std::move(table)}));
+}
+
 }  // namespace
 
 Parts compose(const Document& document) {
   const GateVerdict& gate = document.gate;
   Parts parts;
   if (!gate.proposals.empty()) parts.push_back(proposals_of(gate));
-  if (document.cause_first) {
-    parts.push_back(causes_part(document));
-    if (!document.unexplained.empty()) parts.push_back(unexplained_part(document));
-  }
+  add_causes(parts, document);
   Parts behind;
   std::size_t cells_behind = 0;
   for (const Block& block : document.blocks) {
@@ -490,6 +434,7 @@ Parts compose(const Document& document) {
   add_loads(parts, gate);
   parts.push_back(passed_of(document, quiet));
   add_skipped(parts, document);
+  parts.push_back(facts_of(document));
   return parts;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gate/report/document.hpp"
+#include "gate/report/hints.hpp"
 
 namespace weir::report {
 

@@ -218,50 +218,6 @@ class Elements {
   std::size_t depth_ = 0;  // of sections
 };
 
-// Values that cells share, each listed once behind those that are there.
-template <class Get>
-void add_distinct(std::vector<std::string>& values, const auto& cells, Get get) {
-  const std::size_t before = values.size();
-  for (const auto& cell : cells) {
-    const std::string value = one_line(std::invoke(get, cell), 300);
-    if (!value.empty() && !holds(std::span(values).subspan(before), value)) {
-      values.push_back(value);
-    }
-  }
-}
-
-std::string fact(std::string_view name, std::string_view value) {
-  if (value.empty()) return "";
-  return fmt::format("<dt>{}</dt><dd>{}</dd>\n", name, xml_text(value));
-}
-
-std::string facts(const Document& document) {
-  const GateVerdict& gate = document.gate;
-  std::string out = "<h2>Facts</h2>\n<dl>\n";
-  out += fact("config", one_line(gate.config, 300));
-  if (gate.commit) out += fact("commit", one_line(*gate.commit, 64));
-  out += fact("base", document.base);
-  const auto of_cells = [&](std::string_view name, std::string CellVerdict::*value) {
-    std::vector<std::string> values;
-    add_distinct(values, gate.cells, value);
-    out += fact(name, text::join(values, "; "));
-  };
-  of_cells("device", &CellVerdict::device_name);
-  of_cells("device class", &CellVerdict::device_class);
-  of_cells("machine", &CellVerdict::machine_name);
-  out += fact("limits", document.rule);
-  if (!document.beside_base) out += fact("rule", one_line(gate.decision_rule, 4000));
-  if (gate.seconds) out += fact("took", unit::show_duration(*gate.seconds));
-  if (gate.budget_seconds) out += fact("budget", unit::show_duration(*gate.budget_seconds));
-  if (const auto cost = gate.profiling_cost) {
-    out += fact("profiling", fmt::format("cost {:.1f} % of throughput", *cost * 100));
-  }
-  if (gate.run) out += fact("run", one_line(*gate.run, 300));
-  out += fact("exit code", fmt::format("{}", static_cast<int>(gate.exit_code)));
-  out += fact("weir", one_line(gate.weir_version, 30));
-  return out + "</dl>\n";
-}
-
 }  // namespace
 
 std::string html_page(std::string_view title, std::string_view more_style, std::string_view body,
@@ -300,7 +256,7 @@ std::string html(const Document& document, std::string_view figures) {
   }
   if (!document.rule.empty()) out += soft(document.rule);
   if (document.beside_base) out += soft(one_line(gate.decision_rule, 4000));
-  out += Elements().all(compose(document)) + facts(document);
+  out += Elements().all(compose(document));
   return html_page("weir: " + document.first_line(), "", out, figures);
 }
 

@@ -9,6 +9,7 @@
 #include "gate/report/document.hpp"
 #include "gate/report/escape.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/proposals.hpp"
 
 namespace weir::report {
 namespace {

@@ -259,26 +259,18 @@ class Writer {
   std::size_t left_out_ = 0;  // cells
 };
 
-// What the cells ran on, those that need a reader first: each name with its class.
-std::vector<std::string> devices_of(const Document& document) {
-  std::vector<const CellDocument*> cells = document.to_read;
-  for (const CellDocument& cell : document.cells) cells.push_back(&cell);
-  std::vector<std::string> devices;
-  for (const CellDocument* one : cells) {
-    const CellVerdict* cell = one->of;
-    if (cell->device_name.empty() && cell->device_class.empty()) continue;
-    std::string device = markdown_text(cell->device_name, 100);
-    if (!cell->device_class.empty() && cell->device_class != cell->device_name) {
-      device += (device.empty() ? "" : " ") + markdown_code(cell->device_class, 100);
-    }
-    if (!holds(devices, device)) devices.push_back(std::move(device));
-  }
+// What the cells ran on: each name with its class.
+std::vector<std::string> devices_of(const GateVerdict& gate) {
   constexpr std::size_t k_most = 3;
-  if (devices.size() > k_most) {
-    devices[k_most] = plural(devices.size() - k_most, "more device");
-    devices.resize(k_most + 1);
+  std::vector<std::string> devices;
+  for (const CellVerdict& cell : gate.cells) {
+    std::string device = markdown_text(cell.device_name, 100);
+    if (!cell.device_class.empty() && cell.device_class != cell.device_name) {
+      device += (device.empty() ? "" : " ") + markdown_code(cell.device_class, 100);
+    }
+    if (!device.empty() && !holds(devices, device)) devices.push_back(std::move(device));
   }
-  return devices;
+  return shortened(std::move(devices), k_most);
 }
 
 std::string_view question(const Hint& hint) {
@@ -349,7 +341,7 @@ std::string foot_of(const Document& document, const MarkdownStyle& style, std::s
         fmt::format("{}against {}", commits.empty() ? "" : " ", markdown_text(document.base, 200));
   }
   if (!commits.empty()) parts.push_back(commits);
-  for (std::string& device : devices_of(document)) parts.push_back(std::move(device));
+  for (std::string& device : devices_of(gate)) parts.push_back(std::move(device));
   const CellVerdict* named =
       first_of(gate.cells, [](const CellVerdict& cell) { return !cell.machine_name.empty(); });
   if (named != nullptr) parts.push_back(markdown_text(named->machine_name, 100));

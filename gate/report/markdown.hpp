@@ -12,6 +12,7 @@
 #include <string>
 
 #include "gate/report/document.hpp"
+#include "gate/report/hints.hpp"
 
 namespace weir::report {
 

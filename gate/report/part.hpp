@@ -37,19 +37,27 @@ using Parts = std::vector<Part>;
 
 // A row of a table of numbers; a part that does not apply is "".
 struct Number {
-  std::string label;                          // "dispatches/token"
-  std::string base, now, change;              // "65", "77", "+12"
-  std::string evidence, limit, where;         // "14 pairs", "must not change", "in 20 of 40 cells"
-  std::string why;                            // where numbers and limit do not say it all
+  std::string label{};     // "dispatches/token"
+  std::string base{};      // "65"; "" when there is nothing to compare with
+  std::string now{};       // "77"; "" when it was not measured
+  std::string change{};    // "+12"; "−2.4 % (−4.1 … −0.6)"; "" when nothing changed
+  std::string evidence{};  // "14 pairs", "10 runs, 3 sessions"
+  std::string limit{};     // "must not change", "may drop 5 %"
+  std::string where{};     // "in 20 of 40 cells"
+  std::string why{};       // where numbers and limit do not say it all
   std::optional<verdict::Outcome> outcome{};  // absent of a cause's
   Readers readers = k_all;
   Parts below;  // kernels that add up to it, ratios of its pairs
-};
 
+  // Both sides are known and are shown as different numbers.
+  [[nodiscard]] bool differs() const;
+  // "65 → 77", "65 → not measured"; the current alone where there is nothing to compare with.
+  [[nodiscard]] std::string from_to() const;
+  // Those of change, evidence, limit and where that apply, with commas between them.
+  [[nodiscard]] std::string parts() const;
+};
 // Else it has nothing but its reason.
-[[nodiscard]] inline bool says_numbers(const Number& one) {
-  return !one.base.empty() || !one.now.empty() || !one.change.empty() || !one.evidence.empty();
-}
+[[nodiscard]] bool says_numbers(const Number& one);
 
 struct Part {
   enum class Kind {
@@ -88,5 +96,15 @@ struct Part {
   std::size_t cells = 0;  // that a section speaks of: counted where there is no room for it
   bool kept = false;      // has room in any case
 };
+
+[[nodiscard]] Words plain(std::string text);
+// A head of "" is none.
+[[nodiscard]] Part paragraph(std::string head, std::string words, bool soft = false);
+[[nodiscard]] Part section(Words head, Parts parts = {});
+[[nodiscard]] Part fold(Words head, Parts parts, Readers open = 0);
+[[nodiscard]] Part list(std::string head, const std::vector<std::string>& lines);
+[[nodiscard]] Part number_table(std::string label, std::vector<Number> numbers,
+                                std::size_t most = 0);
+[[nodiscard]] Part read_by(Readers readers, Part part);
 
 }  // namespace weir::report

@@ -10,6 +10,7 @@
 #include "gate/report/compose.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
+#include "gate/report/proposals.hpp"
 #include "gate/report/ratios.hpp"
 
 namespace weir::report {

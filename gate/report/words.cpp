@@ -1,10 +1,11 @@
+#include "gate/report/words.hpp"
+
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
 #include "gate/base/text.hpp"
-#include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
 
 namespace weir::report {
@@ -12,6 +13,21 @@ namespace weir::report {
 using verdict::Changed;
 
 namespace {
+
+// In the order in which outcomes are declared.
+constexpr OutcomeLook k_looks[] = {
+    {"FAIL", "1;31", "\u274c", "error", "failure", " broke a limit", 1},
+    {"error", "1;35", "\u26a0\ufe0f", "error", "error", " could not be measured", 2},
+    {"open", "1;33", "\u2753", "warning", "skipped", " {are} inconclusive", 3},
+    {"new", "1;36", "\U0001f195", "warning", "skipped", " {are} new: nothing to judge by", 4},
+    {"improved", "1;32", "\u2705", "notice", "", " improved", 0},
+    {"accepted", "1;32", "\u2705", "notice", "", " changed as allowed", 0},
+    {"pass", "32", "\u2705", "notice", "", "", 0},
+    // A circle: what was not measured is not green.
+    {"skip", "2", "\u26aa", "notice", "skipped", " cannot be measured on this machine", 5},
+    {"info", "2", "\u26aa", "notice", "", "", 0},
+};
+static_assert(std::size(k_looks) == static_cast<std::size_t>(Outcome::info) + 1);
 
 // Names are at most 64 characters a part where weir made them; others are not trusted.
 constexpr std::size_t k_longest_name = 96;
@@ -115,6 +131,12 @@ std::string decimal(const Rational& value, bool& exact) {
 
 }  // namespace
 
+const OutcomeLook& look_of(Outcome outcome) { return k_looks[static_cast<std::size_t>(outcome)]; }
+
+bool unmeasured(const CellVerdict& cell) {
+  return cell.verdict == Outcome::error && !cell.not_compared;
+}
+
 std::string show(const Rational& value) {
   bool exact = false;
   const std::string text = decimal(value, exact);
@@ -136,17 +158,15 @@ std::string percent(double ratio) { return percent_number(ratio) + " %"; }
 // "must not change" would read as a reproach.
 constexpr std::string_view k_improved = "improved", k_keep = "improved: accept to keep";
 
-MetricWords words(const Judgement& metric, bool to_keep) {
-  MetricWords out;
+Number words(const Judgement& metric, bool to_keep) {
+  Number out;
   out.label = one_line(unit::label(metric.metric), k_longest_name);
-  out.baseline = number_words(metric.metric, metric.baseline, metric.baseline_text);
-  out.current = number_words(metric.metric, metric.current, metric.current_text);
+  out.base = number_words(metric.metric, metric.baseline, metric.baseline_text);
+  out.now = number_words(metric.metric, metric.current, metric.current_text);
   out.change = change_words(metric);
   out.evidence = evidence_words(metric);
   out.limit = limit_says_improved(metric) ? std::string(to_keep ? k_keep : k_improved)
                                           : one_line(metric.limit.words(), 200);
-  out.differs = !out.baseline.empty() && !out.current.empty() &&
-                (out.baseline != out.current || !out.change.empty());
   return out;
 }
 
@@ -155,16 +175,6 @@ std::string range_words(const std::vector<ValueWords>& values) {
   const auto [least, most] = std::ranges::minmax(values);
   if (least.second == most.second) return least.second;
   return fmt::format("{} {} {}", least.second, k_ellipsis, most.second);
-}
-
-std::string MetricWords::from_to() const {
-  return baseline.empty() ? now() : baseline + std::string(k_arrow) + now();
-}
-
-std::string MetricWords::parts() const {
-  std::vector<std::string> all{change, evidence, limit};
-  std::erase(all, "");
-  return text::join(all);
 }
 
 bool limit_says_improved(const Judgement& metric) {

@@ -159,7 +159,7 @@ TEST(Gate, WritesEachReportOfTheTable) {
   EXPECT_THAT(*world.files.read("/out/report--html", 1 << 24), HasSubstr("<html"));
   EXPECT_THAT(*world.files.read("/out/report--openmetrics", 1 << 20), EndsWith("# EOF\n"));
   EXPECT_THAT(*world.files.read("/out/report--markdown", 1 << 20), HasSubstr("decode"));
-  EXPECT_THAT(world.terminal.out, HasSubstr("bench / tiny / cpu"));
+  EXPECT_THAT(world.terminal.out, HasSubstr("tiny \u00d7 cpu \u00d7 decode, other"));
 }
 
 TEST(Gate, PutsWhatDrawsFiguresIntoThePageWhereItIsInstalled) {

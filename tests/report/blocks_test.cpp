@@ -76,7 +76,7 @@ TEST(Blocks, PartErrorsWhoseEnginesWroteDifferentReasons) {
   }
 }
 
-TEST(Blocks, AreNamedByAStarOnlyWhereItMeansNoOtherCell) {
+TEST(Blocks, AreNamedByTheValuesThatTheyAreTheProductOf) {
   struct Row {
     std::vector<const char*> cells;
     const char* title;
@@ -90,8 +90,7 @@ TEST(Blocks, AreNamedByAStarOnlyWhereItMeansNoOtherCell) {
                          "e/c/gpu/y", "e/d/gpu/x", "e/d/gpu/y", "e/a/cpu/x"});
   for (const Row& row : {
            Row{{"e/a/gpu/x"}, "e / a / gpu / x", {}},
-           Row{{"e/b/gpu/x", "e/b/gpu/y"}, "2 of 9 cells: e / b / gpu / *", {"x", "y"}},
-           // x of d runs as well.
+           Row{{"e/b/gpu/x", "e/b/gpu/y"}, "2 of 9 cells: b \u00d7 gpu \u00d7 x, y", {"x", "y"}},
            Row{{"e/a/gpu/x", "e/b/gpu/x", "e/c/gpu/x"},
                "3 of 9 cells: a, b, c \u00d7 gpu \u00d7 x",
                {"a", "b", "c"}},

@@ -91,17 +91,19 @@ TEST(Causes, SayWhereTheyHoldWhatCarriesThemAndWhatToLookAt) {
   const Document document(gate);
   ASSERT_TRUE(document.cause_first);
   ASSERT_EQ(document.causes.size(), 1U);
-  const CauseWords& cause = document.causes.front();
-  EXPECT_EQ(cause.headline, "Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
-  EXPECT_EQ(cause.where, "all 40 cells: 2 models \u00d7 5 backends \u00d7 4 prompts");
-  ASSERT_EQ(cause.numbers.size(), 3U);
-  const NumberWords& syncs = cause.numbers[1];
+  const Part& cause = document.causes.front();
+  EXPECT_EQ(plain_words(cause.head), "Work moved to the CPU: SET_ROWS, 8 to 16 times a token.");
+  ASSERT_GE(cause.parts.size(), 3U);
+  EXPECT_EQ(plain_words(cause.parts[0].words),
+            "In all 40 cells: 2 models \u00d7 5 backends \u00d7 4 prompts.");
+  ASSERT_EQ(cause.parts[1].numbers.size(), 3U);
+  const Number& syncs = cause.parts[1].numbers[1];
   EXPECT_EQ(syncs.label, "syncs/token");
   EXPECT_EQ(syncs.from_to(), "1 \u2192 9 \u2026 17");
   EXPECT_EQ(syncs.change, "+8 \u2026 +16");
   EXPECT_EQ(syncs.where, "in 30 of 40 cells");
-  EXPECT_EQ(cause.follow,
-            "9 more counts follow from it; beside it: Another kernel does the same work");
+  EXPECT_EQ(plain_words(cause.parts[2].words),
+            "9 more counts follow from it; beside it: Another kernel does the same work.");
 }
 
 TEST(Causes, FitOnATerminalHoweverManyCellsBreak) {

@@ -103,7 +103,7 @@ TEST(Check, SaysFirstThatNothingWasComparedAndWhy) {
   }
   required.verdict = Outcome::error;
   const std::string comment = markdown(required, {});
-  EXPECT_THAT(comment, HasSubstr("error: 8 of 8 cells: "));
+  EXPECT_THAT(comment, HasSubstr("error: all 8 cells: "));
   EXPECT_THAT(comment, Not(HasSubstr("| dispatches/token"))) << "the reason is all there is to say";
   EXPECT_EQ(check_text(required, {}).annotations.size(), 1U);
   GateVerdict placed = with(all_new(), Outcome::fail);
@@ -115,7 +115,8 @@ TEST(Check, AnnotatesWhatNeedsAReaderTheWorstFirst) {
   const auto annotations = check_text(fixtures::mixed(), {}).annotations;
   ASSERT_EQ(annotations.size(), 2U);  // two new cells with one reason, one that improved
   EXPECT_EQ(annotations[0].level, "warning");
-  EXPECT_EQ(annotations[0].title, "new: 2 of 8 cells: llama.cpp / tiny-llama / cpu / *");
+  EXPECT_EQ(annotations[0].title,
+            "new: 2 of 8 cells: tiny-llama \u00d7 cpu \u00d7 prefill, decode");
   EXPECT_EQ(annotations[0].message, "prefill, decode\nno baseline is stored");
   EXPECT_EQ(annotations[1].level, "notice");
   const auto red = check_text(fixtures::red(), {}).annotations;

@@ -54,7 +54,7 @@ TEST(ExplainText, SaysOneCauseOfSeveralCellsOnce) {
   all[2].cell = "llama.cpp/tiny/cpu/decode";
   const std::string text = explain_text(all, {});
   EXPECT_THAT(text, testing::StartsWith(
-                        "2 of 3 cells: llama.cpp / * / vulkan / decode\n"
+                        "2 of 3 cells: tiny, small \u00d7 vulkan \u00d7 decode\n"
                         "   690 / 690 / 1 → 690 / 690 / 2   dispatches / barriers / syncs a token\n"
                         "   in tiny\n"
                         "   700 / 690 / 1 → 700 / 690 / 2   dispatches / barriers / syncs a token\n"
@@ -80,7 +80,7 @@ TEST(ExplainText, SaysOneCauseOfManyCellsOnceThoughTheirNumbersDiffer) {
     finding.headline = fmt::format("SET_ROWS moved to the CPU, {} times a token.", i);
   }
   EXPECT_EQ(explain_text(all, {}),
-            "5 of 5 cells: llama.cpp / * / vulkan / decode\n"
+            "all 5 cells: 5 models \u00d7 vulkan \u00d7 decode\n"
             "   690 / 1 \u2192 685 \u2026 689 / 2 \u2026 6   dispatches / syncs a token\n"
             "   in model-1, model-2, model-3, model-4, model-5\n"
             "\n"

@@ -1,8 +1,11 @@
 // Edits to the rules stand first in every report, and what is in them stays text.
+#include "gate/report/proposals.hpp"
+
 #include <gmock/gmock.h>
 
 #include "gate/report/annotations.hpp"
 #include "gate/report/document.hpp"
+#include "gate/report/hints.hpp"
 #include "gate/report/html.hpp"
 #include "gate/report/junit.hpp"
 #include "gate/report/markdown.hpp"

@@ -3,9 +3,11 @@
 
 #include "gate/base/text.hpp"
 #include "gate/report/document.hpp"
+#include "gate/report/hints.hpp"
 #include "gate/report/html.hpp"
 #include "gate/report/layout.hpp"
 #include "gate/report/markdown.hpp"
+#include "gate/report/proposals.hpp"
 #include "gate/report/terminal.hpp"
 
 #include "tests/report/fixtures.hpp"
@@ -59,7 +61,7 @@ TEST(Words, DescribeEachKindOfMetric) {
   EXPECT_EQ(times.evidence, "10 runs, 3 stored runs");
 
   auto bytes = fixtures::count("copied_bytes_per_token", verdict::Outcome::fail, 1024, 3072);
-  EXPECT_EQ(words(bytes).current, "3.00 KiB");
+  EXPECT_EQ(words(bytes).now, "3.00 KiB");
   EXPECT_EQ(words(bytes).change, "+2.00 KiB");
 
   auto many =
@@ -69,8 +71,8 @@ TEST(Words, DescribeEachKindOfMetric) {
   auto gone = fixtures::count("syncs_per_token", verdict::Outcome::error, 1, 1);
   gone.current.reset();
   gone.current_text.reset();
-  EXPECT_EQ(words(gone).current, "");
-  EXPECT_FALSE(words(gone).differs);
+  EXPECT_EQ(words(gone).now, "");
+  EXPECT_FALSE(words(gone).differs());
 }
 
 TEST(Words, GiveAReasonWhereNumbersDoNotTellIt) {
