@@ -88,6 +88,21 @@ std::vector<Annotation> annotations_of(const Document& document) {
   return all;
 }
 
+std::vector<Annotation> at_most(std::vector<Annotation> all, std::size_t most) {
+  if (all.size() <= most) return all;
+  std::size_t cells = 0;
+  for (std::size_t i = std::max<std::size_t>(most, 1) - 1; i < all.size(); ++i) {
+    cells += all[i].cells;
+  }
+  all.resize(most);
+  if (most > 0) {
+    all.back().title = "";
+    all.back().message = "and " + plural(cells, "more cell");
+    all.back().cells = cells;
+  }
+  return all;
+}
+
 std::string annotations(const Document& document) {
   const std::string_view verdict = verdict::to_string(document.gate.verdict);
   std::string out = command("notice", fmt::format("weir {}", verdict), document.first_line());
@@ -97,22 +112,13 @@ std::string annotations(const Document& document) {
   }
   const std::vector<Annotation> all = annotations_of(document);
   for (const std::string_view kind : {"error", "warning", "notice"}) {
-    std::vector<const Annotation*> of_kind;
-    std::size_t cells = 0;
-    for (const Annotation& one : all) {
-      if (look_of(one.verdict).level != kind) continue;
-      of_kind.push_back(&one);
-      cells += one.cells;
-    }
+    std::vector<Annotation> of_kind = all;
+    std::erase_if(of_kind,
+                  [&](const Annotation& one) { return look_of(one.verdict).level != kind; });
     // One notice is the headline's.
     const std::size_t room = k_annotations_shown - (kind == "notice" ? 1 : 0);
-    for (std::size_t i = 0; i < of_kind.size(); ++i) {
-      if (i + 1 == room && of_kind.size() > room) {
-        out += command(kind, "weir", "and " + plural(cells, "more cell"));
-        break;
-      }
-      cells -= of_kind[i]->cells;
-      out += command(kind, "weir " + of_kind[i]->title, of_kind[i]->message);
+    for (const Annotation& one : at_most(std::move(of_kind), room)) {
+      out += command(kind, one.title.empty() ? "weir" : "weir " + one.title, one.message);
     }
   }
   return out;

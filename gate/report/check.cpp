@@ -87,7 +87,8 @@ std::string path_of(const GateVerdict& gate) {
 }
 
 CheckAnnotation check_annotation(const Annotation& one, const std::string& path) {
-  const std::string title = clip_utf16(text::disarm(one.title), k_title_limit);
+  const std::string title =
+      clip_utf16(text::disarm(one.title.empty() ? "weir" : one.title), k_title_limit);
   const std::string message = text::disarm(one.message);
   // GitHub takes no annotation without a message.
   return {path, 1, level_of(one.verdict), title, message.empty() ? title : message};
@@ -104,17 +105,9 @@ CheckText check_text(const Document& document, const MarkdownStyle& style,
                   markdown(document, bounded),
                   {}};
 
-  const std::vector<Annotation> all = annotations_of(document);
   const std::string path = path_of(document.gate);
-  for (std::size_t i = 0; i < all.size() && check.annotations.size() < most_annotations; ++i) {
-    if (i + 1 == most_annotations && all.size() > most_annotations) {
-      std::size_t cells = 0;
-      for (std::size_t rest = i; rest < all.size(); ++rest) cells += all[rest].cells;
-      check.annotations.push_back(
-          {path, 1, level_of(all[i].verdict), "weir", "and " + plural(cells, "more cell")});
-      break;
-    }
-    check.annotations.push_back(check_annotation(all[i], path));
+  for (const Annotation& one : at_most(annotations_of(document), most_annotations)) {
+    check.annotations.push_back(check_annotation(one, path));
   }
   return check;
 }

@@ -198,7 +198,11 @@ Part part_of(const Block& block) {
   add_why(parts, block);
   add_page(parts, block);
   if (says_all) {
-    for (std::size_t i = before; i < parts.size(); ++i) parts[i].readers &= k_long;
+    const auto rest = parts.begin() + static_cast<std::ptrdiff_t>(before);
+    Parts measured(std::make_move_iterator(rest), std::make_move_iterator(parts.end()));
+    parts.erase(rest, parts.end());
+    parts.push_back(
+        read_by(k_long, fold(plain("What was measured"), std::move(measured), k_verbose)));
   }
   return part;
 }
@@ -223,7 +227,7 @@ Part said(const char* tag, std::string head, const Document& document,
   part.most = document.cause_first ? 3 : 8;
   for (const Shared& one : all) {
     std::string where;
-    if (one.cells.size() == 1) where = one.cells.front()->title + ": ";
+    if (one.cells.size() == 1) where = one_line(one.cells.front()->of->cell.str(), 300) + ": ";
     if (one.cells.size() > 1) {
       where = fmt::format("{} of {}: ", one.cells.size(), plural(document.cells.size(), "cell"));
     }

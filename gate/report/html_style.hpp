@@ -31,6 +31,8 @@ body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 68rem; background: 
 h1 { font-size: 1.35rem; line-height: 1.3; margin: 0 0 .25rem; font-weight: 650; }
 h2 { font-size: 1.05rem; margin: 2rem 0 .5rem; font-weight: 650; }
 h3 { font-size: .95rem; margin: 0 0 .35rem; font-weight: 600; }
+section.cell > h2 { margin: 0 0 .35rem; }
+h2 code, h3 code { font-size: .95em; }
 p { margin: .25rem 0; }
 .soft, dt, caption, th { color: var(--soft); }
 .word { font-size: .8rem; font-weight: 650; letter-spacing: .02em; margin-right: .35rem;
