@@ -3,8 +3,8 @@
 #
 #   ci/llama.cpp [--cuda 12|13] [TOOL…]
 #                            llama-bench (default), llama-completion, llama-simple, llama-server,
-#                            test-backend-ops, test-export-graph-ops, and llama-greedy, which is this
-#                            repository's own (tests/engine/llama_greedy.cpp)
+#                            test-backend-ops, test-export-graph-ops, ggml-blas.so, and llama-greedy,
+#                            which is this repository's own (tests/engine/llama_greedy.cpp)
 #
 # The npm package node-llama-cpp carries llama.cpp's source as a git bundle, and its platform
 # packages carry prebuilt libraries (Vulkan included, which Debian's glslc is too old to build).
@@ -12,6 +12,8 @@
 # side by side, since ggml looks for its backends in the program's own folder; it can be moved.
 # With --cuda the libraries are those of a CUDA build, in engines/llama.cpp-cuda13 or -cuda12; none
 # of NVIDIA's come with them, so only a machine with CUDA or a CUDA twin of weir's runs them.
+# ggml-blas.so is ggml's BLAS backend. ggml does not find it by that name, so counts stay as they are:
+# GGML_BACKEND_PATH=engines/llama.cpp/ggml-blas.so loads it.
 # Run again, it does nothing. Downloads are kept in .cache/llama.cpp and checked against the
 # SHA-256 sums below.
 set -euo pipefail
@@ -64,7 +66,7 @@ mark_done() { printf '%s\n' "$recipe" >"$engine/.$1.stamp"; }
 for tool in "${tools[@]}"; do
   case "$tool" in
     llama-bench | llama-completion | llama-simple | llama-server) ;;
-    llama-greedy | test-backend-ops | test-export-graph-ops) ;;
+    llama-greedy | ggml-blas.so | test-backend-ops | test-export-graph-ops) ;;
     *) die "unknown tool \"$tool\": see the beginning of this script for those it knows" ;;
   esac
 done
@@ -201,6 +203,7 @@ for tool in "${missing[@]}"; do
     llama-simple) compile "$tool" examples/simple/simple.cpp ;;
     llama-greedy) compile "$tool" "$greedy" ;;
     llama-server) compile_server ;;
+    ggml-blas.so) compile "$tool" -shared -fPIC -DGGML_BACKEND_BUILD ggml/src/ggml-blas/ggml-blas.cpp -lblas ;;
     test-*) compile "$tool" "tests/$tool.cpp" ;;
   esac
   mark_done "$tool"
