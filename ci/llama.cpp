@@ -3,7 +3,7 @@
 #
 #   ci/llama.cpp [--cuda 12|13] [TOOL…]
 #                            llama-bench (default), llama-completion, llama-simple, llama-server,
-#                            test-backend-ops, test-export-graph-ops, ggml-blas.so, and llama-greedy,
+#                            llama-parallel, test-backend-ops, test-export-graph-ops, ggml-blas.so, and llama-greedy,
 #                            which is this repository's own (tests/engine/llama_greedy.cpp)
 #
 # The npm package node-llama-cpp carries llama.cpp's source as a git bundle, and its platform
@@ -65,7 +65,7 @@ mark_done() { printf '%s\n' "$recipe" >"$engine/.$1.stamp"; }
 
 for tool in "${tools[@]}"; do
   case "$tool" in
-    llama-bench | llama-completion | llama-simple | llama-server) ;;
+    llama-bench | llama-completion | llama-simple | llama-server | llama-parallel) ;;
     llama-greedy | ggml-blas.so | test-backend-ops | test-export-graph-ops) ;;
     *) die "unknown tool \"$tool\": see the beginning of this script for those it knows" ;;
   esac
@@ -200,7 +200,7 @@ for tool in "${missing[@]}"; do
   case "$tool" in
     llama-bench) compile "$tool" tools/llama-bench/{llama-bench,main}.cpp ;;
     llama-completion) compile "$tool" tools/completion/{completion,main}.cpp ;;
-    llama-simple) compile "$tool" examples/simple/simple.cpp ;;
+    llama-simple | llama-parallel) compile "$tool" "examples/${tool#llama-}/${tool#llama-}.cpp" ;;
     llama-greedy) compile "$tool" "$greedy" ;;
     llama-server) compile_server ;;
     ggml-blas.so) compile "$tool" -shared -fPIC -DGGML_BACKEND_BUILD ggml/src/ggml-blas/ggml-blas.cpp -lblas ;;

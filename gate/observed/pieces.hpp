@@ -81,9 +81,9 @@ void each_group(const Process& process, const BufferWork& buffer, const Visit& v
 }
 
 inline Phase phase_of(const Process& process, std::uint32_t graph) {
-  return graph < process.graphs.size()
-             ? phase_of_rows(static_cast<std::int64_t>(process.graphs[graph].rows))
-             : Phase::unknown;
+  if (graph >= process.graphs.size()) return Phase::unknown;
+  const Graph& one = process.graphs[graph];
+  return one.rows_apart ? Phase::decode : phase_of_rows(static_cast<std::int64_t>(one.rows));
 }
 
 inline bool ran_by_node(const Process& process) {

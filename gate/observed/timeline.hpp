@@ -87,6 +87,7 @@ struct Graph {
   std::vector<Node> nodes;   // in order; empty when they could not be told
   std::uint64_t rows = 0;    // tokens of a language model's batch; 0 when unknown
   std::uint64_t splits = 0;  // that the scheduler cut it into; 0 when unknown
+  bool rows_apart = false;   // each of several rows is the next token of a sequence of its own
 };
 
 struct GraphRun {
@@ -204,7 +205,8 @@ struct CpuCall {
 [[nodiscard]] std::vector<CpuCall> cpu_calls(const Timeline& timeline);
 
 // Dispatches, barriers, copies, submissions and syncs of each token that a graph of its own
-// decoded, in order. None of tokens that were computed node by node to time them.
+// decoded, in order. None of tokens that were decoded together, and none of tokens that were
+// computed node by node to time them.
 [[nodiscard]] std::vector<ObservedCount> token_counts(const Timeline& timeline);
 
 // How well the times of a buffer's parts explain the whole: 1 - sum of groups / buffers' times.
@@ -243,14 +245,14 @@ struct ByNode {
 // A timeline's work as rows: what --by groups, and comparisons and explanations look at. Pure.
 
 // A row for work of the same kernels, op, type, shape, backend, layer and phase; work between two
-// barriers is together as work_times() has it. A graph of one row decodes, one of several is
-// prefill. Where graphs were computed node by node, only those and what belongs to no graph are in
-// the rows. Flops are those of matrix multiplications, attention's included: other ops have none.
-// An engine's marks of ops say op, operands, layer and step of the work in them, and are rows
-// themselves where nothing saw a device do it. Ops of graphs that ran on the CPU, or where no probe
-// saw a device, are rows without times, but for those that were timed. Steps are the graphs, and
-// profiled_tokens those that decode, of the ones in the rows. Times are there where all of a row
-// was timed.
+// barriers is together as work_times() has it. A graph of one row decodes, and one whose rows are
+// each of a sequence of its own; others of several rows are prefill. Where graphs were computed
+// node by node, only those and what belongs to no graph are in the rows. Flops are those of matrix
+// multiplications, attention's included: other ops have none. An engine's marks of ops say op,
+// operands, layer and step of the work in them, and are rows themselves where nothing saw a device
+// do it. Ops of graphs that ran on the CPU, or where no probe saw a device, are rows without times,
+// but for those that were timed. Steps are the graphs, and profiled_tokens the rows of those that
+// decode, of the ones in the rows. Times are there where all of a row was timed.
 [[nodiscard]] Observed observed_of(const Timeline& timeline);
 
 // Gives each node the layer that its name tells, and those without the one that all around them

@@ -310,7 +310,7 @@ StepsOfRuns add_steps(const Process& process, Observed& observed) {
     }
     observed.steps.push_back(std::move(step));
     if (phase == Phase::decode && (run.by_node || !waited)) {
-      observed.profiled_tokens = observed.profiled_tokens.value_or(0) + 1;
+      observed.profiled_tokens = observed.profiled_tokens.value_or(0) + rows;
     }
   }
   return steps;

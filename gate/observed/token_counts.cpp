@@ -20,6 +20,7 @@ std::vector<Interval> times_of_tokens(const Process& process) {
     const GraphRun& run = runs[i];
     if (run.thread != runs.front().thread) return {};
     if (run.by_node || phase_of(process, run.graph) != Phase::decode) continue;
+    if (process.graphs[run.graph].rows != 1) continue;
     if (run.marked) {
       times.push_back(run.call);
     } else if (i + 1 < runs.size()) {

@@ -206,11 +206,15 @@ enum weir_probe_graph_sum {
   WEIR_GRAPH_TENSOR_GETS = 2,
   WEIR_GRAPH_COPIED_BYTES = 3,
   WEIR_GRAPH_BACKEND_SYNCS = 4,
-  WEIR_GRAPH_SUMS = 8
+  WEIR_GRAPH_SUMS = 7
 };
 
-/* One kind of graph: the same ops on the same devices in the same order, for as many rows. Entry 0
- * takes what no longer fits. */
+/* No row attends to what another row computes: each is the next token of a sequence of its own.
+ * Looked for where events are recorded, in masks of attention, for more than one row. */
+#define WEIR_GRAPH_ROWS_APART 0x1u
+
+/* One kind of graph: the same ops on the same devices in the same order, for as many rows, with the
+ * same flags. Entry 0 takes what no longer fits. */
 struct weir_probe_graph {
   uint64_t hash;
   uint64_t computed; /* how often */
@@ -219,6 +223,8 @@ struct weir_probe_graph {
   uint64_t cpu_ops;
   uint64_t splits;
   uint64_t sums[WEIR_GRAPH_SUMS]; /* all times together, each from the end of the graph before */
+  uint32_t flags;
+  uint32_t reserved;
 };
 
 #define WEIR_STEP_FOLLOWS 0x1u /* takes the result of the step before, views between left out */

@@ -69,13 +69,16 @@ TEST(TokenCounts, AreOfTheDevicesProbeWhereMarksTellTheSame) {
 }
 
 TEST(TokenCounts, AreAbsentWhereNobodyKnows) {
-  Process by_node = three_tokens(), threads = three_tokens(), prompts = three_tokens();
+  Process by_node = three_tokens(), threads = three_tokens(), prompts = three_tokens(),
+          together = three_tokens();
   for (GraphRun& run : by_node.graph_runs) run.by_node = true;
   threads.graph_runs[2].thread = 2;
   prompts.graphs[1].rows = 16;
   EXPECT_EQ(words_of(by_node), "");
   EXPECT_EQ(words_of(threads), "");
   EXPECT_EQ(words_of(prompts), "");
+  together.graphs[1] = {{}, 4, 1, true};
+  EXPECT_EQ(words_of(together), "") << "what one of four tokens takes is not known";
   Process no_barriers = three_tokens();
   for (Submission& one : no_barriers.submissions) {
     std::erase_if(one.buffers[0].commands,

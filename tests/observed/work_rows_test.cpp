@@ -98,6 +98,27 @@ TEST(WorkRows, HoldOpsOfEveryBackendWithShapeLayerAndPhase) {
   EXPECT_EQ(observed.steps[1].seconds, 8);
 }
 
+// Three requests at once, each with its next token: as many tokens as rows.
+TEST(WorkRows, OfRowsThatAreEachTheNextTokenOfASequenceDecodeThemAll) {
+  const struct {
+    std::uint64_t rows;
+    bool apart;
+    Phase phase;
+    std::optional<std::int64_t> tokens;
+  } cases[] = {{1, false, Phase::decode, 1},
+               {3, true, Phase::decode, 3},
+               {3, false, Phase::prefill, std::nullopt}};
+  for (const auto& one : cases) {
+    Timeline timeline = two_tokens();
+    timeline.processes[0].graphs[0].rows = one.rows;
+    timeline.processes[0].graphs[0].rows_apart = one.apart;
+    const Observed observed = observed_of(timeline);
+    for (const ObservedOp& op : observed.ops) EXPECT_EQ(op.phase, one.phase) << op.op;
+    EXPECT_EQ(observed.steps[0].tokens, one.rows);
+    EXPECT_EQ(decoded_tokens(observed), one.tokens);
+  }
+}
+
 TEST(WorkRows, AreGroupedAsThoseOfFiles) {
   const Observed observed = observed_of(two_tokens());
   const auto names = [&](GroupBy by) {

@@ -1,5 +1,6 @@
 // Plays a scene on a stand-in ggml: as a program linked with it, or (ggml_host.cpp) from a library
 // that was opened privately. Prints what reached the library below the probe.
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -104,6 +105,12 @@ int play(const char* scene) {
     token(ggml);
     std::printf("asked %d told %d\n", seen.asked, seen.told);
     return 0;
+  } else if (std::strcmp(scene, "batches") == 0) {
+    for (const char* attended :
+         {"xx......xxx.....xxxx....", "x..x.....x..x.....x..x..", "x..x..x..x..x..x..x..x.x"}) {
+      for (int i = 0; i < 24; ++i) ggml.mask[i] = attended[i] == 'x' ? 0 : -INFINITY;
+      ggml_backend_sched_graph_compute(ggml.sched, ggml.graph_of_3);
+    }
   } else if (std::strcmp(scene, "failing") == 0) {
     token(ggml);
     ggml.calls[k_fail] = 1;

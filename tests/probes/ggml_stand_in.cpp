@@ -114,8 +114,9 @@ extern "C" {
 StandIn stand_in() {
   static Tensor weights = make(2, 256, 768, &g_gpu_buffer);
   static Tensor table = make(1, 256, 512, &g_host);
-  static Node nodes[3][256];
-  static Graph graphs[3] = {{nullptr, 0, nodes[0]}, {nullptr, 0, nodes[1]}, {nullptr, 0, nodes[2]}};
+  static Node nodes[4][256];
+  static Graph graphs[4] = {
+      {nullptr, 0, nodes[0]}, {nullptr, 0, nodes[1]}, {nullptr, 0, nodes[2]}, {&g_me, 0, nodes[3]}};
   static bool made = false;
   for (const long long rows : {1LL, 7LL}) {
     Graph& graph = graphs[rows == 1 ? 0 : 1];
@@ -138,6 +139,15 @@ StandIn stand_in() {
     add(&graphs[2], k_ops[i % 6], &g_gpu, rows[i % 6], &weights, &rows[i % 6]);
   }
   graphs[2].owner = &g_me;
+  static float mask_values[3 * 8];
+  static Tensor mask = make(0, 8, 3, &g_host);
+  if (!made) {
+    mask.flags = 1;  // an input
+    mask.data = mask_values;
+    add(&graphs[3], "GET_ROWS", &g_cpu, make(0, 256, 3, &g_host), &table, nullptr);
+    add(&graphs[3], "FLASH_ATTN_EXT", &g_gpu, make(0, 256, 3, &g_gpu_buffer), nullptr, nullptr);
+    nodes[3][1].tensor.src[3] = &mask;
+  }
   static Node whole[5];
   if (!made) {
     Graph numbers{&g_me, 0, whole};
@@ -158,6 +168,8 @@ StandIn stand_in() {
   out.graph_of_1 = &graphs[0];
   out.graph_of_7 = &graphs[1];
   out.graph_of_many = &graphs[2];
+  out.graph_of_3 = &graphs[3];
+  out.mask = mask_values;
   out.on_host = &graphs[0].nodes[0].tensor;
   out.on_gpu = &graphs[0].nodes[1].tensor;
   out.sorted = &whole[0].tensor;

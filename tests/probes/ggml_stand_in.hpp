@@ -10,6 +10,8 @@ struct StandIn {
   void *cpu, *gpu;
   void *graph_of_1, *graph_of_7;  // kinds of graphs: one row, seven rows
   void* graph_of_many;            // 240 nodes, 200 of which work
+  void* graph_of_3;               // three rows, with attention
+  float* mask;                    // of it: 3 rows of 8 places
   void *on_host, *on_gpu;         // tensors
   // Whole numbers, all but the last on the GPU: 3 sorted rows of 8, the first 2 of each row, the
   // largest of a row, none that an op computed; and sorted rows on the host.

@@ -190,6 +190,28 @@ TEST(GgmlProbe, TimesOpsOneByOneAndCountsTheSame) {
   }
 }
 
+// Scene "batches": three rows of one sequence, three sequences with a row each, and once more.
+TEST(GgmlProbe, TellsRowsOfSeveralSequencesByTheMaskWhereEventsAreRecorded) {
+  const Folder folder;
+  const Ran ran = run({WEIR_GGML_SCENES, "batches"}, {{"WEIR_PROBE_DIR", folder.path()},
+                                                      {"WEIR_PROBE_EVENTS", "1"},
+                                                      {"LD_PRELOAD", k_ggml_probe}});
+  ASSERT_EQ(ran.status, 0) << ran.err;
+  const auto timeline = collect_timeline(sys::RealFiles(), folder.path());
+  ASSERT_TRUE(timeline && timeline->processes.size() == 1);
+  const observed::Process& process = timeline->processes[0];
+  std::vector<bool> apart;
+  for (const observed::GraphRun& run : process.graph_runs) {
+    EXPECT_EQ(process.graphs.at(run.graph).rows, 3U);
+    apart.push_back(process.graphs[run.graph].rows_apart);
+  }
+  EXPECT_THAT(apart, ElementsAre(false, true, true));
+  // Counts need no masks.
+  const Probed counted({WEIR_GGML_SCENES, "batches"});
+  ASSERT_THAT(counted.counts.graphs, SizeIs(1));
+  EXPECT_EQ(counted.counts.graphs[0].computed, 3);
+}
+
 TEST(GgmlProbe, LeavesAProgramsOwnEvaluationCallbackAsItIs) {
   const Ran bare = run({WEIR_GGML_SCENES, "watched"}, {});
   const Probed played({WEIR_GGML_SCENES, "watched"},

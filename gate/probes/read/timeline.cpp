@@ -44,7 +44,8 @@ class Builder {
     first_queue_ = static_cast<std::uint32_t>(into->queues.size());
     first_graph_ = static_cast<std::uint32_t>(into->graphs.size());
     for (const ProbeGraph& graph : record.counts.graphs) {
-      into->graphs.push_back({{}, graph.rows, graph.splits});
+      const bool rows_apart = (graph.flags & WEIR_GRAPH_ROWS_APART) != 0;
+      into->graphs.push_back({{}, graph.rows, graph.splits, rows_apart});
     }
     for (const ProbeQueue& queue : record.counts.queues) {
       const ProbeDevice& device = record.counts.devices[queue.device];

@@ -202,10 +202,12 @@ uint64_t rows_of(int steps) {
 
 uint32_t graph_entry(int steps, uint64_t splits, uint64_t cpu_ops) {
   const uint64_t rows = rows_of(steps);
+  const uint32_t flags = rows > 1 && t_masks.apart == rows ? WEIR_GRAPH_ROWS_APART : 0;
   const uint64_t seed[3] = {rows, splits, static_cast<uint64_t>(steps)};
-  uint64_t hash = hash_bytes(k_hash_seed, seed, sizeof seed);
+  uint64_t hash = hash_bytes(k_hash_seed, seed, sizeof seed) + flags;
   for (int i = 0; i < steps; ++i) hash = mix(hash, g_steps[i].op_hash + g_steps[i].device);
-  const weir_probe_graph fresh = {hash, 0, rows, static_cast<uint64_t>(steps), cpu_ops, splits, {}};
+  const weir_probe_graph fresh = {hash, 0,     rows, static_cast<uint64_t>(steps), cpu_ops, splits,
+                                  {},   flags, 0};
   return graph_index(&g.file, &g_graphs, fresh);
 }
 

@@ -9,10 +9,8 @@ namespace weir_probe {
 namespace {
 
 constexpr uint32_t k_lists = 128;
-constexpr int32_t k_flag_input = 1;         // GGML_TENSOR_FLAG_INPUT
-constexpr size_t k_sources = 10;            // GGML_MAX_SRC
-constexpr int64_t k_most_places = 1 << 22;  // of a mask
-constexpr size_t k_tellers = 4;             // backends with threads of their own
+constexpr size_t k_sources = 10;  // GGML_MAX_SRC
+constexpr size_t k_tellers = 4;   // backends with threads of their own
 
 using SetThreads = void (*)(Backend*, int);
 
@@ -30,72 +28,6 @@ void noting(Backend* backend, int threads) {
   g_real[Which](backend, threads);
 }
 constexpr SetThreads k_noting[k_tellers] = {noting<0>, noting<1>, noting<2>, noting<3>};
-
-// Of one graph's masks, by the thread that is about to compute it.
-struct Masks {
-  const Tensor* last;  // many nodes in a row use the same
-  uint64_t last_open, last_all;
-  uint64_t open, all;
-};
-__thread Masks t_masks __attribute__((tls_model("initial-exec")));
-
-// The name of what a tensor is the scheduler's copy of, on another backend: "Vulkan0#inp_pos#0" is
-// one of "inp_pos". False where it is none.
-bool copied_name(const Functions& ggml, const Tensor* tensor, char (&out)[64]) {
-  const char* name = ask(ggml.get_name, tensor);
-  const char* first = name == nullptr ? nullptr : strchr(name, '#');
-  const char* last = first == nullptr ? nullptr : strrchr(name, '#');
-  if (first == last || last - first > static_cast<ptrdiff_t>(sizeof out)) return false;
-  const auto size = static_cast<size_t>(last - first) - 1;
-  memcpy(out, first + 1, size);
-  out[size] = '\0';
-  return size > 0;
-}
-
-// Does the program write it before the graph is computed, and not once for all graphs?
-bool is_input(const Functions& ggml, const Tensor* tensor) {
-  char name[64];
-  return (TensorView(tensor).flags() & k_flag_input) != 0 || copied_name(ggml, tensor, name);
-}
-
-// What the program writes and the graph makes a mask of; null where that cannot be followed.
-const Tensor* input_of(const Functions& ggml, Graph* graph, const Tensor* tensor) {
-  for (int i = 0; tensor != nullptr && i < 8; ++i) {
-    const TensorView view(tensor);
-    if (view.op() != 0) {
-      tensor = view.source(0);
-      continue;
-    }
-    if ((view.flags() & k_flag_input) != 0) return tensor;
-    char name[64];
-    if (!copied_name(ggml, tensor, name)) return nullptr;
-    tensor = ask(ggml.graph_get_tensor, graph, name);
-  }
-  return nullptr;
-}
-
-// Places whose value is not minus infinity.
-void read_mask(const Functions& ggml, const Tensor* mask, Masks* out) {
-  out->last = mask;
-  out->last_open = out->last_all = 0;
-  const int64_t count = ggml.nelements(mask);
-  const uint64_t bytes = ask(ggml.nbytes, mask);
-  const void* data = ggml.get_data(mask);
-  if (data == nullptr || count <= 0 || count > k_most_places) return;
-  BufferType* memory = memory_of(ggml, mask);
-  if (memory == nullptr || !ask(ggml.backend_buft_is_host, memory)) return;
-  const auto size = static_cast<uint64_t>(count);
-  if (bytes == size * 4) {
-    const auto* values = static_cast<const uint32_t*>(data);
-    for (uint64_t i = 0; i < size; ++i) out->last_open += values[i] != 0xFF800000U ? 1 : 0;
-  } else if (bytes == size * 2) {
-    const auto* values = static_cast<const uint16_t*>(data);
-    for (uint64_t i = 0; i < size; ++i) out->last_open += values[i] != 0xFC00U ? 1 : 0;
-  } else {
-    return;
-  }
-  out->last_all = size;
-}
 
 void tell_text(uint32_t which, const char* text) {
   if (text == nullptr) return;
@@ -158,25 +90,7 @@ void reset_replay_after_fork() {
   g_engine_told = false;
 }
 
-void look_at_masks(Library* library, Graph* graph) {
-  if (!g_wanted) return;
-  memset(&t_masks, 0, sizeof t_masks);
-  const Functions& ggml = library->ggml;
-  if (!lists_nodes(ggml)) return;
-  const int nodes = ggml.graph_n_nodes(graph);
-  for (int i = 0; i < nodes; ++i) {
-    const Tensor* node = ggml.graph_node(graph, i);
-    const char* op = node == nullptr ? nullptr : ggml.op_desc(node);
-    if (op == nullptr) continue;
-    const bool attention = strcmp(op, "FLASH_ATTN_EXT") == 0;
-    if ((!attention && strcmp(op, "SOFT_MAX") != 0) || !readable(library, node)) continue;
-    const Tensor* mask = input_of(ggml, graph, TensorView(node).source(attention ? 3 : 1));
-    if (mask == nullptr || !readable(library, mask)) continue;
-    if (mask != t_masks.last) read_mask(ggml, mask, &t_masks);
-    t_masks.open += t_masks.last_open;
-    t_masks.all += t_masks.last_all;
-  }
-}
+bool replay_wanted() { return g_wanted; }
 
 void* note_threads(const char* name, void* found) {
   if (!g_wanted || found == nullptr || name == nullptr ||

@@ -322,13 +322,29 @@ void tell_steps(Library* library, uint32_t kind, const Step* steps, int count, G
 // that the time of a graph is its own.
 void wait_for_steps(Library* library, Sched* sched);
 void wait_for_steps(Library* library, Backend* backend);
-// Before it is computed, as the memory of a mask may then be given to others.
-void look_at_masks(Library* library, Graph* graph);
 void make_replay_ready();
 void reset_replay_after_fork();
+bool replay_wanted();
 // What the program is to be given for a backend's function of this name: `found`, or one of the
 // probe's that notes how many threads are asked for and goes on to it.
 void* note_threads(const char* name, void* found);
+
+// --- Masks of attention (masks.cpp).
+
+// Does the program write it before the graph is computed, and not once for all graphs?
+bool is_input(const Functions& ggml, const Tensor* tensor);
+
+// Of the graph that this thread is about to compute, or has computed last.
+struct Masks {
+  uint64_t open, all;  // places, of each node that uses a mask; counted for replay alone
+  // Rows that attend to a place that no other row attends to (MaskValues); 0 if not all do so in
+  // every mask, or if a mask cannot be read.
+  uint64_t apart;
+};
+extern __thread Masks t_masks __attribute__((tls_model("initial-exec")));
+
+// With events alone. Before it is computed, as the memory of a mask may then be given to others.
+void look_at_masks(Library* library, Graph* graph);
 
 // --- Indices that the host reads from a device twin (indices.cpp).
 
