@@ -110,6 +110,14 @@ std::optional<Busy> busy(const Timeline& timeline) {
   return most;
 }
 
+std::optional<RecordingCost> recording_cost(const Timeline& timeline) {
+  RecordingCost out{timeline.recording, 0};
+  for (const Process& process : timeline.processes)
+    out.wall = std::max(out.wall, last_call(process));
+  if (out.seconds <= 0 || out.wall <= 0) return std::nullopt;
+  return out;
+}
+
 Coverage coverage(const Timeline& timeline) {
   Coverage result;
   for (const Process& process : timeline.processes) {

@@ -169,6 +169,7 @@ struct Timeline {
   std::optional<Alignment> alignment;
   std::size_t unread = 0;   // event files that could not be read; a warning says why
   bool serialized = false;  // the probe kept commands apart to time each alone
+  double recording = 0;     // seconds that recording took the program, about; 0: unknown
   std::vector<std::string> warnings;
 };
 
@@ -227,6 +228,14 @@ struct Busy {
 };
 // Nothing where nothing was timed.
 [[nodiscard]] std::optional<Busy> busy(const Timeline& timeline);
+
+// What recording the timeline cost the program's threads, without what timestamps cost devices.
+struct RecordingCost {
+  double seconds = 0;  // about
+  double wall = 0;     // from the first thing that was recorded to the last call
+};
+// Nothing where it is not known.
+[[nodiscard]] std::optional<RecordingCost> recording_cost(const Timeline& timeline);
 
 // Graphs that were computed node by node, beside those of the same kind that were left whole: of
 // the kind that was computed most often.

@@ -40,7 +40,8 @@ struct weir_events_header {
   uint32_t pid;
   uint32_t flags;
   char probe[16];
-  uint64_t dropped; /* records */
+  uint64_t dropped;   /* records */
+  uint64_t recording; /* nanoseconds that the program's threads spent on recording, about */
 };
 
 struct weir_events_block {

@@ -124,6 +124,15 @@ void node_words(Page& page, const observed::Timeline& timeline) {
            timeline.serialized ? "." : ": --timing serialized gives them.");
 }
 
+void recording_words(Page& page, const observed::Timeline& timeline) {
+  const auto cost = observed::recording_cost(timeline);
+  if (!cost) return;
+  const bool stamps = observed::coverage(timeline).timed != 0;
+  page.say(2, "Recording took about {} of {}: {:.2f} %{}.", brief_time(cost->seconds),
+           brief_time(cost->wall), 100 * cost->seconds / cost->wall,
+           stamps ? ", without what timestamps cost the device" : "");
+}
+
 // By kernel what devices did, as it is; by anything else, and of marks alone, the rows added up.
 void work_table(Page& page, const observed::Timeline& timeline, const std::vector<WorkTime>& work,
                 const TimelineStyle& style) {
@@ -171,6 +180,7 @@ std::string timeline_text(const observed::Timeline& timeline, const TimelineStyl
     page.say(2, "Serialized: commands were kept apart, so their sum is more than they take.");
   }
   node_words(page, timeline);
+  recording_words(page, timeline);
   std::vector<observed::CpuCall> calls = observed::cpu_calls(timeline);
   if (!calls.empty()) {
     page.add("\nCPU\n");
@@ -239,6 +249,9 @@ Json timeline_json(const observed::Timeline& timeline) {
   out["time_not_in_parts"] = gap ? Json(*gap) : Json(nullptr);
   if (const auto busy = observed::busy(timeline)) {
     out["busiest_queue"] = {{"device_seconds", busy->device}, {"wall_seconds", busy->wall}};
+  }
+  if (const auto cost = observed::recording_cost(timeline)) {
+    out["recording"] = {{"seconds", cost->seconds}, {"wall_seconds", cost->wall}};
   }
   return out;
 }

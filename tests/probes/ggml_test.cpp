@@ -206,6 +206,7 @@ TEST(GgmlProbe, TellsRowsOfSeveralSequencesByTheMaskWhereEventsAreRecorded) {
     apart.push_back(process.graphs[run.graph].rows_apart);
   }
   EXPECT_THAT(apart, ElementsAre(false, true, true));
+  EXPECT_GT(timeline->recording, 0) << "each graph and each fresh block add to it";
   // Counts need no masks.
   const Probed counted({WEIR_GGML_SCENES, "batches"});
   ASSERT_THAT(counted.counts.graphs, SizeIs(1));

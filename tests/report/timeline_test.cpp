@@ -123,6 +123,25 @@ TEST(TimelineText, HoldsTheBusiestQueueAgainstTheClock) {
   EXPECT_THAT(says(1.5 * wall->wall), testing::HasSubstr("its work overlaps, or a clock"));
 }
 
+// Its last call ends after 10.4 ms.
+TEST(TimelineText, TellsWhatRecordingTookOfTheRun) {
+  observed::Timeline timeline = a_token();
+  EXPECT_THAT(timeline_text(timeline, {}), testing::Not(testing::HasSubstr("Recording took")));
+  EXPECT_FALSE(timeline_json(timeline).contains("recording"));
+  timeline.recording = 0.00052;
+  EXPECT_THAT(
+      timeline_text(timeline, {}),
+      testing::HasSubstr("  Recording took about 520.0 us of 10.40 ms: 5.00 %, without what "
+                         "timestamps\n    cost the device.\n"));
+  EXPECT_EQ(timeline_json(timeline)["recording"],
+            Json({{"seconds", 0.00052}, {"wall_seconds", 0.0104}}));
+  for (auto& submission : timeline.processes[0].submissions) {
+    for (auto& buffer : submission.buffers) buffer.device.reset();
+  }
+  EXPECT_THAT(timeline_text(timeline, {}),
+              testing::HasSubstr("Recording took about 520.0 us of 10.40 ms: 5.00 %.\n"));
+}
+
 TEST(TimelineText, CutsLongTablesAndSaysHowToSeeTheRest) {
   EXPECT_THAT(timeline_text(a_token(), {.most_rows = 1}),
               testing::HasSubstr("and 3 more (--top 4 shows them)"));

@@ -78,6 +78,7 @@ Result<EventFile> read_event_file(std::string_view bytes) {
   out.pid = header.pid;
   out.flags = header.flags;
   out.dropped = header.dropped;
+  out.recording = header.recording;
   std::map<std::uint32_t, std::size_t> places;
   bytes.remove_prefix(header.header_size);
   for (std::uint64_t i = 0; i < header.blocks && bytes.size() >= header.block_size; ++i) {

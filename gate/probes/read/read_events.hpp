@@ -42,7 +42,8 @@ struct EventFile {
   std::string probe;
   std::uint32_t pid = 0;
   std::uint32_t flags = 0;
-  std::uint64_t dropped = 0;  // records that found no room
+  std::uint64_t dropped = 0;    // records that found no room
+  std::uint64_t recording = 0;  // nanoseconds that recording took, about; 0: unknown
   std::vector<EventThread> threads;
 };
 

@@ -532,6 +532,7 @@ observed::Timeline make_timeline(std::vector<ProbeRecord> records) {
     observed::Process& process = processes[record.counts.pid];
     process.pid = record.counts.pid;
     process.name = record.counts.process;
+    timeline.recording += static_cast<double>(record.events.recording) * k_nanosecond;
     const std::size_t before = process.submissions.size();
     Builder(record, &process, &warnings).build();
     // Only what is in command buffers can be kept apart by a probe.

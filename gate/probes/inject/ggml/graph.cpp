@@ -297,6 +297,7 @@ template <class BackendOf>
 void record(Library* library, Graph* graph, uint64_t splits, uint64_t begin,
             const Stepping* stepping, BackendOf backend_of) {
   const When when = {begin, begin == 0 ? 0 : now_nanoseconds()};
+  const Recorded recorded;
   const Locked locked(&g.lock);
   count(k_graphs);
   count(k_splits, splits);

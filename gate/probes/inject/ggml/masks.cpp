@@ -80,6 +80,7 @@ bool is_input(const Functions& ggml, const Tensor* tensor) {
 
 void look_at_masks(Library* library, Graph* graph) {
   if (!events_on()) return;
+  const Recorded recorded;
   t_masks = {};
   const Functions& ggml = library->ggml;
   if (!lists_nodes(ggml)) return;

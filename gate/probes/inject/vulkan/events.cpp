@@ -52,6 +52,7 @@ uint32_t piece_end(const Recording* recording, uint32_t from, uint32_t most) {
 }  // namespace
 
 void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uint32_t flags) {
+  const Sampled sampled;
   Recording* recording = buffer->recording;
   const weir_event_dispatch body = {x, y, z, flags, enter_group(buffer), recording->push_bytes};
   const uint32_t at = recording->used;
@@ -63,6 +64,7 @@ void log_dispatch(CommandBuffer* buffer, uint32_t x, uint32_t y, uint32_t z, uin
 }
 
 void log_barrier(CommandBuffer* buffer, const weir_event_barrier& barrier) {
+  const Sampled sampled;
   close_group(buffer);
   append(buffer->recording, WEIR_EVENT_BARRIER, barrier);
 }
@@ -76,6 +78,7 @@ void log_push(CommandBuffer* buffer, uint32_t offset, uint32_t size, const void*
 }
 
 void log_copy(CommandBuffer* buffer, uint32_t kind, uint64_t bytes) {
+  const Sampled sampled;
   const weir_event_copy body = {bytes, kind, enter_group(buffer)};
   append(buffer->recording, WEIR_EVENT_COPY, body);
 }
@@ -141,6 +144,7 @@ uint64_t next_serial() {
 void log_buffer(CommandBuffer* buffer, uint64_t serial, uint32_t order) {
   const Recording* recording = buffer->recording;
   if (recording == nullptr) return;
+  const Recorded recorded;
   const weir_event_buffer body = {serial, order, recording->commands};
   if (!write_event(WEIR_EVENT_BUFFER, 0, &body, sizeof body)) return;
   uint32_t next = 0;  // dispatch

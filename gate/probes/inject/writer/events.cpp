@@ -166,6 +166,7 @@ Writer* writer_for(uint32_t bytes) {
   bool room = false;
   if (bytes <= k_most_event) {
     const KeepErrno keep;
+    const Recorded recorded;
     const Locked locked(&g_log.lock);
     if (writer == nullptr || !is_of_this_process(writer)) t_writer = writer = adopt();
     room = writer != nullptr &&
@@ -257,8 +258,15 @@ bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_
   Writer* writer =
       writer_for(static_cast<uint32_t>(sizeof(weir_event)) + padded(head_bytes + tail_bytes));
   if (writer == nullptr) return false;
+  const Sampled sampled;
   put(writer, kind, index, head, head_bytes, tail, tail_bytes);
   return true;
+}
+
+__thread uint32_t t_sampled __attribute__((tls_model("initial-exec")));
+
+void note_recording(uint64_t nanoseconds) {
+  __atomic_fetch_add(&g_log.header->recording, nanoseconds, __ATOMIC_RELAXED);
 }
 
 void write_times(uint32_t queue, uint64_t serial, uint32_t order, uint64_t begin, uint64_t end,

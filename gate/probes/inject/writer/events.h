@@ -41,6 +41,38 @@ void write_wait(uint32_t queue, uint32_t kind, uint64_t begin, bool sync);
 char* begin_records(uint32_t bytes);
 void end_records(uint32_t bytes);
 
+// Adds to what recording cost the program, as the file's header tells.
+void note_recording(uint64_t nanoseconds);
+// Notes the time from here to the end of its scope.
+class Recorded {
+ public:
+  Recorded() : begin_(events_on() ? now_nanoseconds() : 0) {}
+  ~Recorded() {
+    if (begin_ != 0) note_recording(now_nanoseconds() - begin_);
+  }
+  Recorded(const Recorded&) = delete;
+  Recorded& operator=(const Recorded&) = delete;
+
+ private:
+  uint64_t begin_;
+};
+// The same for what is short: the clock is read for one in so many of the thread, in their middle,
+// and its time stands for all of them.
+extern __thread uint32_t t_sampled __attribute__((tls_model("initial-exec")));
+class Sampled {
+ public:
+  Sampled() : begin_(++t_sampled % k_every == k_every / 2 ? now_nanoseconds() : 0) {}
+  ~Sampled() {
+    if (begin_ != 0) note_recording(k_every * (now_nanoseconds() - begin_));
+  }
+  Sampled(const Sampled&) = delete;
+  Sampled& operator=(const Sampled&) = delete;
+
+ private:
+  static constexpr uint32_t k_every = 64;
+  uint64_t begin_;
+};
+
 // When the program first asked whether a queue was done, and it was not; 0: it did not since the
 // last answer. Atomic.
 struct Polled {
