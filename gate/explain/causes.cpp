@@ -168,45 +168,6 @@ Names names_in(const Group& group) {
   return names;
 }
 
-struct Sentence {
-  const char *kind, *words;
-  const char* seems = nullptr;  // where every finding only says that it seems so
-};
-constexpr std::array k_sentences = {
-    Sentence{kind::batches_changed, "The same work is done in other batches"},
-    Sentence{kind::graphs_lost, "CUDA graphs are no longer used"},
-    Sentence{kind::graphs_gained, "CUDA graphs are now used"},
-    Sentence{kind::work_moved_to_cpu, "Work moved to the CPU",
-             "Work seems to have moved to the CPU"},
-    Sentence{kind::work_moved_to_gpu, "Work moved to the GPU",
-             "Work seems to have moved to the GPU"},
-    Sentence{kind::fusion_lost, "Fusion lost", "Fusion seems lost"},
-    Sentence{kind::fusion_gained, "Fusion gained", "Fusion seems gained"},
-    Sentence{kind::batching_lost, "Batching lost", "Batching seems lost"},
-    Sentence{kind::batching_gained, "Batching gained", "Batching seems gained"},
-    Sentence{kind::sync_per_layer, "A CPU step came in between GPU steps, layer by layer"},
-    Sentence{kind::sync_added, "The CPU waits for the GPU more often"},
-    Sentence{kind::sync_removed, "The CPU waits for the GPU less often"},
-    Sentence{kind::extra_copies, "More is copied between memories"},
-    Sentence{kind::copies_removed, "Less is copied between memories"},
-    Sentence{kind::variant_changed, "Another kernel does the same work"},
-    Sentence{kind::code_changed, "Kernels have other code, or run in other groups"},
-    Sentence{kind::splits_changed, "The graph is cut into other parts between backends"},
-    Sentence{kind::submits_changed, "The GPU gets its work in other parts"},
-    Sentence{kind::grows_with_context, "Counts go with the context in another way"},
-    Sentence{kind::fixed_cost_changed, "What is done once changed"},
-    Sentence{kind::memory_changed, "Memory of devices changed"},
-    Sentence{kind::made_late, "Pipelines are made at other times"},
-    Sentence{kind::op_added, "More work on the device"},
-    Sentence{kind::op_removed, "Less work on the device"},
-    Sentence{kind::op_slower, "Ops take longer"},
-    Sentence{kind::op_faster, "Ops take less long"},
-    Sentence{kind::calls_changed, "System calls changed"},
-    Sentence{kind::threads_changed, "The engine has another number of threads"},
-    Sentence{kind::served_changed, "A server says otherwise of its caches or drafts"},
-    Sentence{kind::time_changed, "The same work takes another time"},
-    Sentence{kind::count_changed, "Counts changed, and nothing known explains it"}};
-
 // Of work that moved the ops alone: which kernels are gone for it differs, and they may be larger.
 void leave_ops(std::vector<std::string>& names) {
   const auto is_op = [](const std::string& name) {
@@ -215,19 +176,15 @@ void leave_ops(std::vector<std::string>& names) {
   if (!names.empty() && is_op(names.front())) std::erase_if(names, std::not_fn(is_op));
 }
 
-const Sentence* sentence_of(const std::string& kind) {
-  return first_of(k_sentences, [&](const Sentence& one) { return one.kind == kind; });
-}
-
 std::string headline_of(const Group& group, const Names& known) {
   constexpr std::size_t k_most_names = 3;
   std::string same = common(group, &Finding::headline);
-  const auto* sentence = sentence_of(group.kind());
-  if (!same.empty() || sentence == nullptr) {
+  const FindingKind* kind = find_named(k_finding_kinds, group.kind());
+  if (!same.empty() || kind == nullptr || kind->sentence.empty()) {
     return same.empty() ? group.members.front().finding->headline : same;
   }
   const bool seems =
-      sentence->seems != nullptr && std::ranges::all_of(group.members, [](const Member& member) {
+      !kind->seems.empty() && std::ranges::all_of(group.members, [](const Member& member) {
         return member.finding->headline.find(" seem") != std::string::npos;
       });
   std::vector<std::string> names(known.all.begin(),
@@ -239,8 +196,8 @@ std::string headline_of(const Group& group, const Names& known) {
   for (std::string& name : names) name = safe(name);
   const std::string& what = group.subject().what;
   if (!what.empty()) names.insert(names.begin(), safe(plain(what)));
-  return fmt::format("{}{}{}.", seems ? sentence->seems : sentence->words,
-                     names.empty() ? "" : ": ", text::join(names));
+  return fmt::format("{}{}{}.", seems ? kind->seems : kind->sentence, names.empty() ? "" : ": ",
+                     text::join(names));
 }
 
 // --- what carries it -----------------------------------------------------------------------------
@@ -296,21 +253,22 @@ std::vector<std::string> beside(const Group& group) {
   constexpr std::array k_outcomes = {kind::memory_changed, kind::fixed_cost_changed,
                                      kind::code_changed,   kind::made_late,
                                      kind::count_changed,  kind::time_changed};
-  std::vector<std::pair<const Sentence*, std::int64_t>> found;  // in how many cells
+  std::vector<std::pair<const FindingKind*, std::int64_t>> found;  // in how many cells
   for (const Member& member : group.members) {
     std::set<std::string> kinds{group.kind()};
     for (const Finding& other : member.cell->findings) {
-      const Sentence* sentence = sentence_of(other.kind);
-      if (other.also || !other.claims.empty() || sentence == nullptr) continue;
+      const FindingKind* kind = find_named(k_finding_kinds, other.kind);
+      if (other.also || !other.claims.empty() || kind == nullptr || kind->sentence.empty())
+        continue;
       if (holds(k_outcomes, other.kind) || !kinds.insert(other.kind).second) continue;
-      auto* known = first_of(found, [&](const auto& one) { return one.first == sentence; });
-      if (known == nullptr) known = &found.emplace_back(sentence, 0);
+      auto* known = first_of(found, [&](const auto& one) { return one.first == kind; });
+      if (known == nullptr) known = &found.emplace_back(kind, 0);
       ++known->second;
     }
   }
   std::ranges::stable_sort(found, std::greater(), [](const auto& one) { return one.second; });
   if (found.size() > k_most) found.resize(k_most);
-  return collect<std::string>(found, [](const auto& one) { return one.first->words; });
+  return collect<std::string>(found, [](const auto& one) { return one.first->sentence; });
 }
 
 verdict::Cause cause_of(const Group& group) {

@@ -48,16 +48,10 @@ bool follows(const Entry& entry, const Entry& first) {
 }
 
 // An engine may be slower for it, or else faster.
-bool may_make(const Finding& finding, bool slower) {
-  constexpr std::array k_slower = {kind::graphs_lost,   kind::work_moved_to_cpu, kind::fusion_lost,
-                                   kind::batching_lost, kind::sync_per_layer,    kind::sync_added,
-                                   kind::extra_copies,  kind::op_added,          kind::op_slower};
-  constexpr std::array k_faster = {
-      kind::graphs_gained, kind::work_moved_to_gpu, kind::fusion_gained, kind::batching_gained,
-      kind::sync_removed,  kind::copies_removed,    kind::op_removed,    kind::op_faster};
-  constexpr std::array k_neither = {kind::fixed_cost_changed, kind::count_changed};
-  if (holds(k_neither, finding.kind)) return false;
-  return slower ? !holds(k_faster, finding.kind) : !holds(k_slower, finding.kind);
+bool may_make(const Finding& finding, bool is_slower) {
+  using enum FindingKind::Effect;
+  const FindingKind* kind = find_named(k_finding_kinds, finding.kind);
+  return kind == nullptr || kind->effect == either || kind->effect == (is_slower ? slower : faster);
 }
 
 // Metrics that differ beyond their noise, or that the gate called changed.

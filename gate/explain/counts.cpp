@@ -206,7 +206,7 @@ bool find_submissions(Board& board, const ExactCounts& waits) {
       waits.after > waits.before ? "more" : "fewer", submits->after.str(), submits->before.str());
   finding.look_at = "after how many kernels, or when, the engine submits.";
   const double units = k_sync_units * size_of(board.found.count("submits"));
-  for (const char* base : {"submits", "syncs", "backend_syncs"}) board.take(base);
+  board.take_all({"submits", "syncs", "backend_syncs"});
   board.add(std::move(finding), units);
   return true;
 }
@@ -275,7 +275,7 @@ void find_graphs(Board& board) {
         "when the engine captures: copies between devices, buffers that move, new shapes.";
   }
   const double units = size_of(board.open("submits")) + 1;
-  for (const char* base : {"graph_launches", "graph_instantiations", "submits"}) board.take(base);
+  board.take_all({"graph_launches", "graph_instantiations", "submits"});
   board.add(std::move(finding), units, 0);
 }
 
@@ -307,8 +307,7 @@ void find_syncs(Board& board) {
   }
   // Parts of the graph, copied tensors and new copies are each waited for.
   const Rational splits = board.open("splits");
-  const bool cut =
-      splits != k_none && (splits > k_none) == more && size_of(delta) <= 2 * size_of(splits);
+  const bool cut = same_way(splits, delta) && size_of(delta) <= 2 * size_of(splits);
   const bool hidden = staged(board, delta);
   const bool copied = more && !each && !cut && !hidden && delta == board.open("copies");
   Finding finding = board.about(more ? kind::sync_added : kind::sync_removed, base);
@@ -354,7 +353,7 @@ void find_totals(Board& board) {
   std::vector<Amount> amounts = amounts_of(board, {"dispatches"});
   // Barriers stand between dispatches: they come and go with them, unless there are more.
   const Rational barriers = board.open("barriers");
-  if (barriers != k_none && (barriers > k_none) == more && stand_between(barriers, dispatches)) {
+  if (same_way(barriers, dispatches) && stand_between(barriers, dispatches)) {
     amounts.push_back({"barriers", barriers});
     board.take("barriers");
   }
@@ -374,25 +373,23 @@ void find_barriers(Board& board) {
   if (barriers == k_none) return;
   board.take("barriers");
   const bool more = barriers > k_none;
-  const auto goes_along = [&](const Rational& other) {
-    return other != k_none && (other > k_none) == more;
-  };
   const std::optional<Rational>& by_line = board.evidence.more_dispatches;
   const Rational dispatches = by_line.value_or(board.found.count("dispatches"));
   const Rational copies = board.found.count("copies");
   const bool kernels_changed = !board.found.kernels.empty();
+  const bool along = same_way(dispatches, barriers);
   // One before a copy and one behind it: where no dispatch changed, they came with the copies.
-  const bool with_copies = goes_along(copies) && dispatches == k_none && !kernels_changed;
+  const bool with_copies = same_way(copies, barriers) && dispatches == k_none && !kernels_changed;
   if (with_copies && size_of(barriers) <= 2 * size_of(copies)) return;
   // Barriers stand between dispatches: other kernels, other barriers; the same ones of other sizes
   // or code, the same barriers.
   double explained = 0;
   for (const Board::Entry& entry : board.entries) explained += entry.rank < 3 ? entry.units : 0;
   if (kernels_changed && size_of(barriers) <= 2 * explained + 2) return;
-  if (goes_along(dispatches) && !kernels_changed && stand_between(barriers, dispatches)) return;
+  if (along && !kernels_changed && stand_between(barriers, dispatches)) return;
   Finding finding = board.about(more ? kind::batching_lost : kind::batching_gained, "barriers");
   const bool known = by_line || counted(board.evidence, "dispatches");
-  const std::string each = goes_along(dispatches) ? beside_each(barriers, dispatches) : "";
+  const std::string each = along ? beside_each(barriers, dispatches) : "";
   finding.headline = fmt::format(
       "Batching{} {}: {}.", known ? "" : " seems", more ? "lost" : "gained",
       !each.empty() ? each
@@ -420,10 +417,8 @@ void find_splits(Board& board) {
   arithmetic(board, amounts_of(board, {"splits", "copies"}), finding);
   finding.cause = "tensors or ops are placed on other backends.";
   finding.look_at = "where weights and cache are kept: buffers in the engine's log.";
-  for (const char* base : {"splits", "copies", "submits", "tensor_copies", "tensor_sets",
-                           "tensor_gets", "copied_bytes", "backend_syncs", "cpu_ops"}) {
-    board.take(base);
-  }
+  board.take_all({"splits", "copies", "submits", "tensor_copies", "tensor_sets", "tensor_gets",
+                  "copied_bytes", "backend_syncs", "cpu_ops"});
   board.add(std::move(finding), 3 * size_of(splits));
 }
 
@@ -434,6 +429,7 @@ void find_copies(Board& board) {
   Rational leading;  // counts of other things do not add up
   // Some may be part of a finding about waits.
   bool ups = !board.free("copies") && board.found.count("copies") > k_none, downs = false;
+  const Rational bytes = board.open("copied_bytes");
   for (const char* kind : {"copies", "tensor_copies", "tensor_sets", "tensor_gets"}) {
     const Rational delta = board.open(kind);
     if (delta == k_none) continue;
@@ -441,16 +437,12 @@ void find_copies(Board& board) {
       base = kind;
       leading = delta;
     }
-    if (delta > k_none) {
-      ups = true;
-    } else {
-      downs = true;
-    }
+    ups = ups || delta > k_none;
+    downs = downs || delta < k_none;
     units += 2 * size_of(delta);
     amounts.push_back({plain(kind), delta});
     board.take(kind);
   }
-  const Rational bytes = board.open("copied_bytes");
   board.take("copied_bytes");
   if (base.empty()) {
     // Other sizes alone are a finding where there is no better one.
@@ -458,15 +450,9 @@ void find_copies(Board& board) {
     base = "copied_bytes";
     units = 1;
   }
-  if (bytes != k_none) {
-    leading = bytes;
-    if (bytes > k_none) {
-      ups = true;
-    } else {
-      downs = true;
-    }
-  }
-  const bool more = leading > k_none;
+  ups = ups || bytes > k_none;
+  downs = downs || bytes < k_none;
+  const bool more = (bytes != k_none ? bytes : leading) > k_none;
   Finding finding = board.about(more ? kind::extra_copies : kind::copies_removed, base);
   finding.headline = fmt::format("{} copied between memories{}.",
                                  ups && downs ? "Other things are"
@@ -486,10 +472,9 @@ void find_copies(Board& board) {
   const bool covered = works != k_none && !board.found.kernels.empty() &&
                        (works > k_none) == more &&
                        2 * size_of(works) >= size_of(amounts.front().delta);
-  const bool follows =
-      covered || std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
-        return entry.finding.kind == kind::fusion_lost || entry.finding.kind == kind::fusion_gained;
-      });
+  const bool follows = covered || board.any_entry([](const Board::Entry& entry) {
+    return entry.finding.kind == kind::fusion_lost || entry.finding.kind == kind::fusion_gained;
+  });
   board.add(std::move(finding), units, follows ? 2 : 1);
 }
 
@@ -524,44 +509,35 @@ void find_context(Board& board) {
 }
 
 // The same work in more or fewer submissions. What else changed may be why: it comes first.
-// "3 more command buffers labelled layer.ffn a token."
-static std::string buffers_headline(const Move& move) {
-  const Rational by = move.up() ? move.delta() : k_none.minus(move.delta()).value_or(k_none);
-  return fmt::format("{} {} command buffer{} labelled {} a token.", by.str(),
-                     move.up() ? "more" : "fewer", by == Rational(1) ? "" : "s", safe(move.name));
-}
-
 void find_submits(Board& board) {
-  const std::vector<Move>& buffers = board.found.buffers;  // the largest change first
   const Rational delta = board.open("submits");
+  const Moves buffers = pointers_to(board.found.buffers);  // the largest change first
   if (delta == k_none && buffers.empty()) return;
   Finding finding = board.about(kind::submits_changed, "submits");
   std::vector<Amount> amounts;
-  if (delta != k_none) amounts.push_back({plain("submits"), delta});
-  if (buffers.empty()) {
-    finding.headline = fmt::format("The GPU gets its work in {} parts{}.",
-                                   delta > k_none ? "more" : "fewer", board.per());
-  } else {
-    finding.headline = buffers_headline(buffers.front());
-    Moves moves;
-    for (const Move& move : buffers) moves.push_back(&move);
-    if (moves.size() > 1) finding.lines.push_back(move_words(moves, 6));
-    if (amounts.empty()) amounts.push_back({safe(buffers.front().name), buffers.front().delta()});
+  if (delta != k_none) amounts.push_back({"submits", delta});
+  finding.headline = fmt::format("The GPU gets its work in {} parts{}.",
+                                 delta > k_none ? "more" : "fewer", board.per());
+  if (!buffers.empty()) {
+    const Move& most = *buffers.front();
+    const Rational by = magnitude(most.delta());
+    finding.headline =
+        fmt::format("{} {} command buffer{} labelled {} a token.", by.str(),
+                    most.up() ? "more" : "fewer", by == Rational(1) ? "" : "s", safe(most.name));
+    if (buffers.size() > 1) finding.lines.push_back(move_words(buffers, 6));
+    if (amounts.empty()) amounts.push_back({safe(most.name), most.delta()});
   }
   arithmetic(board, amounts, finding);
   if (delta == k_none) {
-    finding.metric = unit::work_name(unit::k_buffers, buffers.front().name);
-    finding.delta = buffers.front().delta();
+    finding.metric = unit::work_name(unit::k_buffers, buffers.front()->name);
+    finding.delta = buffers.front()->delta();
   }
   finding.look_at = "when the engine submits: after so many operations, bytes or flops.";
-  board.take("submits");
-  board.take("buffers");
+  board.take_all({"submits", "buffers"});
   // Other code alone submits nothing.
-  const bool follows = std::ranges::any_of(board.entries, [](const Board::Entry& entry) {
-    return entry.finding.kind != kind::code_changed;
-  });
-  const double units = delta != k_none ? size_of(delta) : buffers.front().size();
-  board.add(std::move(finding), units, follows ? 2 : 1);
+  const bool follows = board.any_entry(
+      [](const Board::Entry& entry) { return entry.finding.kind != kind::code_changed; });
+  board.add(std::move(finding), size_of(amounts.front().delta), follows ? 2 : 1);
 }
 
 void find_fixed(Board& board) {
@@ -570,9 +546,8 @@ void find_fixed(Board& board) {
   std::erase_if(once, [&](const auto& one) { return board.found.counts.contains(one.first); });
   for (const auto& [base, delta] : once) board.take(base);
   // The same work by kernels that only have other code or sizes is no other count.
-  const bool alone =
-      board.found.counts.empty() &&
-      std::ranges::none_of(board.entries, [](const Board::Entry& entry) { return entry.rank < 2; });
+  const bool alone = board.found.counts.empty() &&
+                     !board.any_entry([](const Board::Entry& entry) { return entry.rank < 2; });
   const Counts counts = counts_in(once);
   // Beside other changes a few more or less say little.
   constexpr double k_few = 5;

@@ -143,11 +143,13 @@ std::string Move::work() const {
   return op.empty() ? parsed.base() : std::string(op);
 }
 
+Moves pointers_to(const std::vector<Move>& moves) {
+  return collect<const Move*>(moves, [](const Move& move) { return &move; });
+}
+
 Moves one_way(const std::vector<Move>& moves, bool up) {
-  Moves list;
-  for (const Move& move : moves) {
-    if (move.up() == up) list.push_back(&move);
-  }
+  Moves list = pointers_to(moves);
+  std::erase_if(list, [&](const Move* move) { return move->up() != up; });
   return list;
 }
 

@@ -16,57 +16,46 @@
 
 namespace weir::explain {
 
-// What Finding::kind says.
+// What Finding::kind says: its name, which way it may move times, and what it is over many cells;
+// the third where every finding only says that it seems so.
+#define WEIR_FINDING_KINDS(K)                                                                  \
+  K(batches_changed, either, "The same work is done in other batches", "")                     \
+  K(graphs_lost, slower, "CUDA graphs are no longer used", "")                                 \
+  K(graphs_gained, faster, "CUDA graphs are now used", "")                                     \
+  K(work_moved_to_cpu, slower, "Work moved to the CPU", "Work seems to have moved to the CPU") \
+  K(work_moved_to_gpu, faster, "Work moved to the GPU", "Work seems to have moved to the GPU") \
+  K(fusion_lost, slower, "Fusion lost", "Fusion seems lost")                                   \
+  K(fusion_gained, faster, "Fusion gained", "Fusion seems gained")                             \
+  K(batching_lost, slower, "Batching lost", "Batching seems lost")                             \
+  K(batching_gained, faster, "Batching gained", "Batching seems gained")                       \
+  K(sync_per_layer, slower, "A CPU step came in between GPU steps, layer by layer", "")        \
+  K(sync_added, slower, "The CPU waits for the GPU more often", "")                            \
+  K(sync_removed, faster, "The CPU waits for the GPU less often", "")                          \
+  K(extra_copies, slower, "More is copied between memories", "")                               \
+  K(copies_removed, faster, "Less is copied between memories", "")                             \
+  K(variant_changed, either, "Another kernel does the same work", "")                          \
+  K(code_changed, either, "Kernels have other code, or run in other groups", "")               \
+  K(splits_changed, either, "The graph is cut into other parts between backends", "")          \
+  K(submits_changed, either, "The GPU gets its work in other parts", "")                       \
+  K(grows_with_context, either, "Counts go with the context in another way", "")               \
+  K(fixed_cost_changed, neither, "What is done once changed", "")                              \
+  K(memory_changed, either, "Memory of devices changed", "")                                   \
+  K(made_late, either, "Pipelines are made at other times", "")                                \
+  K(op_added, slower, "More work on the device", "")                                           \
+  K(op_removed, faster, "Less work on the device", "")                                         \
+  K(op_slower, slower, "Ops take longer", "")                                                  \
+  K(op_faster, faster, "Ops take less long", "")                                               \
+  K(calls_changed, either, "System calls changed", "")                                         \
+  K(threads_changed, either, "The engine has another number of threads", "")                   \
+  K(served_changed, either, "A server says otherwise of its caches or drafts", "")             \
+  K(time_changed, either, "The same work takes another time", "")                              \
+  K(count_changed, neither, "Counts changed, and nothing known explains it", "")               \
+  K(user_rule, either, "", "") /* weir.yaml says what it means */
+
 namespace kind {
-// the same work in more or fewer batches
-constexpr const char* batches_changed = "batches_changed";
-// CUDA graphs: each kernel is handed over by itself
-constexpr const char* graphs_lost = "graphs_lost";
-// many kernels are handed over at once
-constexpr const char* graphs_gained = "graphs_gained";
-constexpr const char* work_moved_to_cpu = "work_moved_to_cpu";
-constexpr const char* work_moved_to_gpu = "work_moved_to_gpu";
-constexpr const char* fusion_lost = "fusion_lost";
-constexpr const char* fusion_gained = "fusion_gained";
-// more barriers between the same dispatches, or the same work in more of these
-constexpr const char* batching_lost = "batching_lost";
-// fewer of them
-constexpr const char* batching_gained = "batching_gained";
-// as many syncs as there are layers of a kind
-constexpr const char* sync_per_layer = "sync_per_layer";
-// some, not by layers
-constexpr const char* sync_added = "sync_added";
-constexpr const char* sync_removed = "sync_removed";
-constexpr const char* extra_copies = "extra_copies";
-constexpr const char* copies_removed = "copies_removed";
-// the same work by another kernel
-constexpr const char* variant_changed = "variant_changed";
-// the same kernel, other code behind its name, or other groups
-constexpr const char* code_changed = "code_changed";
-constexpr const char* splits_changed = "splits_changed";
-// the same work in more or fewer submissions
-constexpr const char* submits_changed = "submits_changed";
-constexpr const char* grows_with_context = "grows_with_context";
-constexpr const char* fixed_cost_changed = "fixed_cost_changed";
-// what it takes of devices, and how often it asks for that
-constexpr const char* memory_changed = "memory_changed";
-// pipelines or graphs made while tokens are generated, or fewer of these for each token
-constexpr const char* made_late = "made_late";
-constexpr const char* op_added = "op_added";
-constexpr const char* op_removed = "op_removed";
-constexpr const char* op_slower = "op_slower";
-constexpr const char* op_faster = "op_faster";
-// system calls by name, per token
-constexpr const char* calls_changed = "calls_changed";
-constexpr const char* threads_changed = "threads_changed";
-// what a server took from a cache, or accepted of a draft
-constexpr const char* served_changed = "served_changed";
-// a rate, a time or memory, with no difference that explains it
-constexpr const char* time_changed = "time_changed";
-// none of the above
-constexpr const char* count_changed = "count_changed";
-// weir.yaml says what it means
-constexpr const char* user_rule = "user_rule";
+#define WEIR_KIND_NAME(name, effect, sentence, seems) constexpr const char* name = #name;
+WEIR_FINDING_KINDS(WEIR_KIND_NAME)
+#undef WEIR_KIND_NAME
 }  // namespace kind
 
 using verdict::Finding;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "gate/explain/patterns.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::explain {
 namespace {
@@ -285,7 +286,13 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
   board.add(std::move(finding), 0, 9);
 }
 
+Rational magnitude(const Rational& value) {
+  return value < k_none ? k_none.minus(value).value_or(value) : value;
+}
+
 double size_of(const Rational& value) { return std::fabs(value.value()); }
+
+bool same_way(const Rational& a, const Rational& b) { return a.value() * b.value() > 0; }
 
 std::string plain(std::string base) {
   std::ranges::replace(base, '_', ' ');
@@ -293,17 +300,13 @@ std::string plain(std::string base) {
 }
 
 std::string move_words(const Moves& moves, std::size_t most) {
-  std::vector<std::string> words;
-  for (const Move* move : std::span(moves).first(std::min(moves.size(), most))) {
-    words.push_back(signed_text(move->delta()) + " " + safe(move->name));
-  }
-  const std::string more =
-      moves.size() > most ? fmt::format(" and {} more", moves.size() - most) : "";
-  return text::join(words) + more;
+  const auto words = collect<std::string>(
+      moves, [](const Move* move) { return signed_text(move->delta()) + " " + safe(move->name); });
+  return verdict::some_of(words, most);
 }
 
 std::string times_words(const Rational& times, unit::Scope scope) {
-  const Rational often = times < k_none ? k_none.minus(times).value_or(times) : times;
+  const Rational often = magnitude(times);
   const std::string per = per_words(scope);
   const std::string unit = per.empty() ? "" : " " + per;
   if (often == Rational(1)) return "once" + unit;

@@ -48,29 +48,21 @@ void find_calls(Board& board) {
   finding.lines.erase(finding.lines.begin());
   set_cause(calls.front().name.substr(profile::k_system_call.size()),
             change_of(calls.front()) > k_none, finding);
-  for (const char* count :
-       {"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"}) {
-    board.take(count);
-  }
+  board.take_all({"system_calls", "memory_calls", "futex_waits", "futex_wakes", "poll_calls"});
   board.add(std::move(finding), size_of(change_of(calls.front())));
 }
 
 void find_threads(Board& board) {
-  const auto before = board.evidence.before.metrics.find(k_threads);
-  const auto after = board.evidence.after.metrics.find(k_threads);
-  if (before == board.evidence.before.metrics.end() ||
-      after == board.evidence.after.metrics.end() ||
-      before->second.value() == after->second.value()) {
-    return;
-  }
-  const bool more = after->second.value() > before->second.value();
+  const Known* before = look_up(board.evidence.before.metrics, k_threads);
+  const Known* after = look_up(board.evidence.after.metrics, k_threads);
+  if (before == nullptr || after == nullptr || before->value() == after->value()) return;
   Finding finding;
   finding.kind = kind::threads_changed;
   finding.metric = k_threads;
   board.take(k_threads);
   finding.headline = fmt::format("The engine has {:g} threads at once, before {:g}.",
-                                 after->second.value(), before->second.value());
-  if (more) {
+                                 after->value(), before->value());
+  if (after->value() > before->value()) {
     finding.cause = "a thread that spins takes a core from the others, whether it works or not.";
     finding.look_at = "what they do: top -H -p PID, or gdb's thread apply all bt.";
   }

@@ -41,13 +41,11 @@ std::string context_words(const ModelFacts* model, const Rational& bytes) {
 bool cache_leads(const Board& board) {
   const auto bytes = exact_values(board.evidence, "kv_cache_bytes");
   // A fusion that is gained comes with another build.
-  const auto moved = [](const Board::Entry& entry) {
-    const std::string& kind = entry.finding.kind;
-    return kind == kind::work_moved_to_cpu || kind == kind::work_moved_to_gpu ||
-           kind == kind::fusion_gained;
-  };
+  constexpr std::array k_moved = {kind::work_moved_to_cpu, kind::work_moved_to_gpu,
+                                  kind::fusion_gained};
+  const auto moved = [&](const Board::Entry& entry) { return holds(k_moved, entry.finding.kind); };
   return bytes && board.found.levels.contains("kv_cache_bytes") && !board.entries.empty() &&
-         std::ranges::none_of(board.entries, moved) &&
+         !board.any_entry(moved) &&
          8 * size_of(board.found.levels.at("kv_cache_bytes")) >= bytes->before.value();
 }
 

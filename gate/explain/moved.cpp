@@ -137,8 +137,7 @@ constexpr std::array k_crossings = {"syncs", "splits", "copies", "backend_syncs"
 bool stayed(const Board& board, bool to_cpu) {
   if (to_cpu) return false;
   const auto goes = [&](const char* base) {
-    const Rational delta = board.found.count(base);
-    return delta != k_none && (delta > k_none) == to_cpu;
+    return same_way(board.found.count(base), Rational(to_cpu ? 1 : -1));
   };
   const auto known = [&](const char* base) { return counted(board.evidence, base); };
   return goes("dispatches") && std::ranges::any_of(k_crossings, known) &&
@@ -169,48 +168,47 @@ std::optional<Moved> by_ops(const Board& board) {
 
 std::optional<Moved> by_counts(const Board& board) {
   const Evidence& evidence = board.evidence;
+  const std::vector<Move>& kernels = board.found.kernels;
+  const auto moved = [](bool to_cpu, bool seems, const char* went, const char* came) {
+    return Moved{to_cpu, {}, {}, to_cpu ? went : came, seems};
+  };
   const auto sums = exact_counts(evidence, "dispatches");
   if (sums && (sums->before == k_none) != (sums->after == k_none)) {
-    const bool to_cpu = sums->after == k_none;
-    return Moved{to_cpu,
-                 {},
-                 {},
-                 to_cpu ? "The device gets no work at all any more."
-                        : "The device got no work at all before."};
+    return moved(sums->after == k_none, false, "The device gets no work at all any more.",
+                 "The device got no work at all before.");
   }
   // Ops of both sides are known, and none moved.
   if (evidence.cpu_ops_known || evidence.graph_known) return std::nullopt;
   if (evidence.after.metrics.contains(metric_name(evidence, "cpu_ops"))) return std::nullopt;
-  const bool named = evidence.kernels_known && !board.found.kernels.empty();
+  const bool named = evidence.kernels_known && !kernels.empty();
   for (const bool to_cpu : {true, false}) {
     if (!named || !step_in_between(board.found, to_cpu)) continue;
-    return Moved{to_cpu,
-                 {},
-                 {},
-                 to_cpu ? "Kernels do less, and the CPU waits for the device more often: it does "
-                          "the rest in between."
-                        : "Kernels do more, and the CPU waits for the device less often: it did "
-                          "that in between.",
-                 true};
+    return moved(
+        to_cpu, true,
+        "Kernels do less, and the CPU waits for the device more often: it does the rest in "
+        "between.",
+        "Kernels do more, and the CPU waits for the device less often: it did that in "
+        "between.");
   }
   const Rational dispatches = board.found.count("dispatches");
   if (dispatches == k_none) return std::nullopt;
   const bool to_cpu = dispatches < k_none;
-  const bool broad = broad_fall(board.found.kernels, to_cpu);
+  const bool broad = broad_fall(kernels, to_cpu);
   // A wait or copy more says little beside kernels that have names: these have to say it too.
-  if (named && !broad && !plain_removal(board.found.kernels, to_cpu)) return std::nullopt;
+  if (named && !broad && !plain_removal(kernels, to_cpu)) return std::nullopt;
   int signs = 0;
   for (const char* base : k_crossings) {
     const Rational delta = board.found.count(base);
-    if (delta != k_none) signs += (delta > k_none) == to_cpu ? 1 : -1;
+    if (delta != k_none) signs += same_way(delta, dispatches) ? -1 : 1;
   }
-  if (signs < 0 || (signs == 0 && !broad)) return std::nullopt;
-  const char* crossings = to_cpu ? "Dispatches are gone while waits, splits or copies are new."
-                                 : "Dispatches are new while waits, splits or copies are gone.";
-  const char* kinds =
-      to_cpu ? "Kernels of all kinds run less often: the CPU does their work, or nobody."
-             : "Kernels of all kinds run more often: the CPU did their work, or nobody.";
-  return Moved{to_cpu, {}, {}, signs > 0 ? crossings : kinds, true};
+  if (signs > 0) {
+    return moved(to_cpu, true, "Dispatches are gone while waits, splits or copies are new.",
+                 "Dispatches are new while waits, splits or copies are gone.");
+  }
+  if (signs < 0 || !broad) return std::nullopt;
+  return moved(to_cpu, true,
+               "Kernels of all kinds run less often: the CPU does their work, or nobody.",
+               "Kernels of all kinds run more often: the CPU did their work, or nobody.");
 }
 
 // With the ops that the gate found on the CPU, where the baseline does not say which were there.

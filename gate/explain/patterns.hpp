@@ -35,6 +35,18 @@ using profile::KernelName;
 
 inline constexpr Rational k_none;
 
+// A row of WEIR_FINDING_KINDS.
+struct FindingKind {
+  enum class Effect { either, slower, faster, neither };  // on times, that it may have
+  std::string_view name;
+  Effect effect;
+  std::string_view sentence, seems;
+};
+#define WEIR_KIND_ROW(name, effect, sentence, seems) \
+  FindingKind{#name, FindingKind::Effect::effect, sentence, seems},
+inline constexpr FindingKind k_finding_kinds[] = {WEIR_FINDING_KINDS(WEIR_KIND_ROW)};
+#undef WEIR_KIND_ROW
+
 // A kernel or op on both sides.
 struct Move {
   std::string name;
@@ -51,6 +63,7 @@ struct Move {
   [[nodiscard]] bool up() const { return delta() > k_none; }
 };
 using Moves = std::vector<const Move*>;
+[[nodiscard]] Moves pointers_to(const std::vector<Move>& moves);
 [[nodiscard]] Moves one_way(const std::vector<Move>& moves, bool up);
 [[nodiscard]] std::vector<KernelName> names_in(const Moves& moves);
 // Of the deltas; what does not fit a Rational is left out.
@@ -139,12 +152,19 @@ struct Board {
     if (taken.insert(item).second) pending.push_back(item);
   }
   void take(const Moves& kernels);
+  void take_all(std::initializer_list<const char*> all) {
+    for (const char* item : all) take(item);
+  }
   // The change of a count that nothing has claimed; 0 where there is none.
   [[nodiscard]] Rational open(const std::string& base) const {
     return free(base) ? found.count(base) : k_none;
   }
   void add(Finding finding, double units, int rank = 1) {
     entries.push_back({std::move(finding), units, rank, std::exchange(pending, {})});
+  }
+  template <class Is>
+  [[nodiscard]] bool any_entry(const Is& is) const {
+    return std::ranges::any_of(entries, is);
   }
   void end_pattern() {
     std::ranges::move(std::exchange(pending, {}), std::back_inserter(followed));
@@ -179,7 +199,10 @@ void add_number(const Amount& amount, Finding& finding);
 // Another set of layers that fits some of the amounts, as a finding of its own.
 void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best);
 
-[[nodiscard]] double size_of(const Rational& value);  // without its sign
+[[nodiscard]] Rational magnitude(const Rational& value);  // without its sign
+[[nodiscard]] double size_of(const Rational& value);      // the same
+// Both changed: both are more, or both are less.
+[[nodiscard]] bool same_way(const Rational& a, const Rational& b);
 // "copied bytes" of "copied_bytes".
 [[nodiscard]] std::string plain(std::string base);
 // "+9 mul_f32", at most `most` of them, then "and 3 more".

@@ -40,9 +40,7 @@ void find_served(Board& board) {
     const Rational graphs = board.open("graphs");
     const bool leads =
         std::fabs(is - was) >= k_much && graphs != k_none && (is < was) == (graphs > k_none);
-    for (const char* base : {"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"}) {
-      board.take(base);
-    }
+    board.take_all({"graphs", "splits", "backend_syncs", "tensor_sets", "cpu_ops"});
     if (leads) {
       for (const auto& [count, delta] : board.found.counts) board.take(count);
     }
