@@ -12,13 +12,6 @@ using verdict::CellVerdict;
 using verdict::Judgement;
 using verdict::Outcome;
 
-using MetricsByName = std::map<std::string, const Judgement*>;
-MetricsByName metrics_by_name(const CellVerdict& cell) {
-  MetricsByName metrics;
-  for (const Judgement& metric : cell.metrics()) metrics[metric.metric.name] = &metric;
-  return metrics;
-}
-
 struct Judged {
   std::string what;
   bool failed = false;  // else it is not decided
@@ -217,14 +210,10 @@ std::size_t place_of(const std::string& base) {
 
 std::vector<Carried> carried_by(const Group& group) {
   std::map<std::string, Carried> found;
-  std::map<const CellVerdict*, MetricsByName> known;
   for (const Member& member : group.members) {
-    MetricsByName& metrics = known[member.cell];
-    if (metrics.empty()) metrics = metrics_by_name(*member.cell);
-    for (const std::string& name : member.claims) {
-      const auto* metric = look_up(metrics, name);
-      if (metric == nullptr) continue;
-      const Judgement& of = **metric;
+    for (const Judgement& of : member.cell->metrics()) {
+      const std::string& name = of.metric.name;
+      if (!holds(member.claims, name)) continue;
       Carried& carried = found[name];
       verdict::Carrier& carrier = carried.carrier;
       carrier.metric = name;
@@ -314,29 +303,24 @@ std::set<std::string> add_findings(const CellVerdict& cell, std::vector<Group>& 
   return claimed;
 }
 
-// Those that failed somewhere first, then in the order of cells.
+// What follows from no cause: those that failed somewhere first, then in the order of cells.
 struct Rest {
-  std::vector<verdict::Unexplained> failed, open;
+  struct One {
+    verdict::Unexplained of;
+    std::size_t failed_at = SIZE_MAX;  // how many failures came before its first
+  };
+  std::vector<One> all;
+  std::size_t failures = 0;
 
   void add(const Judged& one, const std::string& cell) {
-    auto* found = named(failed, one.what);
-    if (found == nullptr && one.failed) {
-      auto* before = named(open, one.what);
-      found = &failed.emplace_back(verdict::Unexplained{one.what, {}});
-      if (before != nullptr) {
-        found->cells = std::move(before->cells);
-        open.erase(open.begin() + (before - open.data()));
-      }
-    }
-    if (found == nullptr) found = named(open, one.what);
-    if (found == nullptr) found = &open.emplace_back(verdict::Unexplained{one.what, {}});
-    found->cells.push_back(cell);
+    One* rest = first_of(all, [&](const One& known) { return known.of.what == one.what; });
+    if (rest == nullptr) rest = &all.emplace_back(One{{one.what, {}}});
+    rest->of.cells.push_back(cell);
+    if (one.failed) rest->failed_at = std::min(rest->failed_at, failures++);
   }
-
- private:
-  static verdict::Unexplained* named(std::vector<verdict::Unexplained>& list,
-                                     const std::string& what) {
-    return first_of(list, [&](const auto& one) { return one.what == what; });
+  [[nodiscard]] std::vector<verdict::Unexplained> in_order() && {
+    std::ranges::stable_sort(all, {}, &One::failed_at);
+    return collect<verdict::Unexplained>(all, &One::of);
   }
 };
 
@@ -398,8 +382,7 @@ void find_causes(verdict::GateVerdict& gate) {
   }
   std::ranges::stable_sort(gate.causes, std::greater(),
                            [](const verdict::Cause& cause) { return cause.cells.size(); });
-  gate.unexplained = std::move(rest.failed);
-  std::ranges::move(rest.open, std::back_inserter(gate.unexplained));
+  gate.unexplained = std::move(rest).in_order();
 }
 
 }  // namespace weir::explain

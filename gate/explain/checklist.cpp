@@ -1,6 +1,7 @@
 // Hints and the checklist: what counts a token usually are, and what is known of a slow engine.
 
 #include "gate/explain/patterns.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::explain {
 namespace {
@@ -150,12 +151,10 @@ Check beside_a_baseline(const Seen& seen) {
 // "RMS_NORM+MUL 9 times a token, MUL_MAT+ADD 7"
 std::string rows_text(const std::vector<Fusible::Row>& rows, unit::Scope scope) {
   constexpr std::size_t k_most = 4;
-  std::vector<std::string> texts;
-  for (const Fusible::Row& row : std::span(rows).first(std::min(rows.size(), k_most))) {
-    texts.push_back(fmt::format("{} {}", row.ops, times_words(row.times, scope)));
-  }
-  if (rows.size() > k_most) texts.push_back(fmt::format("{} others", rows.size() - k_most));
-  return text::join(texts);
+  const auto text = [&](const Fusible::Row& row) {
+    return row.ops + " " + times_words(row.times, scope);
+  };
+  return verdict::some_of(collect<std::string>(rows, text), k_most);
 }
 
 Check fusions(const Seen& seen) {

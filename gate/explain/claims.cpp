@@ -55,16 +55,10 @@ bool may_make(const Finding& finding, bool is_slower) {
 }
 
 // Metrics that differ beyond their noise, or that the gate called changed.
-std::map<std::string, unit::Metric> moved_metrics(const Evidence& evidence) {
+std::map<std::string, unit::Metric> moved_metrics(const Board& board) {
   std::map<std::string, unit::Metric> moved;
-  for (const auto& [name, changed] : evidence.gate->changed) moved.emplace(name, changed.metric);
-  for (const auto& [name, before] : evidence.before.metrics) {
-    const auto after = evidence.after.metrics.find(name);
-    const auto metric = metric_of(evidence, name);
-    if (after == evidence.after.metrics.end() || !metric) continue;
-    if (metric->kind != unit::Kind::count) continue;
-    if (count_change(evidence, name, before, after->second)) moved.emplace(name, *metric);
-  }
+  for (const auto& [name, one] : board.evidence.gate->changed) moved.emplace(name, one.metric);
+  for (const auto& [name, one] : board.found.moved) moved.emplace(name, one.metric);
   return moved;
 }
 
@@ -166,7 +160,7 @@ void claim(Entry* owner, const std::string& judgement) {
 void add_claims(Board& board) {
   if (!board.evidence.gate || board.entries.empty()) return;
   const Owners owners(board);
-  for (const auto& [name, metric] : moved_metrics(board.evidence)) {
+  for (const auto& [name, metric] : moved_metrics(board)) {
     claim(owners.of_metric(metric), name);
   }
   if (!board.found.kernels.empty()) claim(owners.of_kernels(), "kernels");

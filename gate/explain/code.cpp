@@ -38,8 +38,7 @@ void find_code(Board& board) {
   if (changed.empty()) return;
   std::ranges::stable_sort(changed, std::greater<>(),
                            [](const auto* one) { return worsening(*one); });
-  Finding finding;
-  finding.kind = kind::code_changed;
+  Finding finding = finding_of(kind::code_changed);
   const verdict::OtherCode& first = *changed.front();
   finding.headline = fmt::format("The kernel {} {}: {}.", safe(first.kernel),
                                  other ? "has other code" : "runs in other groups", line_of(first));

@@ -483,8 +483,7 @@ void find_context(Board& board) {
   constexpr double k_context = 1000;
   auto context = board.found.context;
   std::erase_if(context, [](const auto& one) { return one.first.ends_with("_bytes"); });
-  Finding finding;
-  finding.kind = kind::grows_with_context;
+  Finding finding = finding_of(kind::grows_with_context);
   if (!context.empty()) {
     for (const auto& [name, delta] : context) board.take("context " + name);
     const auto dispatches = context.find("dispatches");
@@ -552,9 +551,7 @@ void find_fixed(Board& board) {
   // Beside other changes a few more or less say little.
   constexpr double k_few = 5;
   if (once.empty() || (!alone && counts.units < k_few)) return;
-  Finding finding;
-  finding.kind = kind::fixed_cost_changed;
-  finding.metric = once.begin()->first + "_fixed";
+  Finding finding = finding_of(kind::fixed_cost_changed, once.begin()->first + "_fixed");
   finding.delta = once.begin()->second;
   const std::string per = board.per();
   finding.headline = fmt::format("{} is done once changed{}: load, warm-up{}{}.",

@@ -69,38 +69,6 @@ double time_ratio(const Evidence& evidence, const std::string& name, double from
   return from > 0 ? to / from : 0;
 }
 
-void add_metrics(const Evidence& evidence, Differences& made) {
-  for (const auto& [name, before] : evidence.before.metrics) {
-    const auto metric = metric_of(evidence, name);
-    const auto found = evidence.after.metrics.find(name);
-    if (!metric) continue;
-    if (found == evidence.after.metrics.end()) {
-      const bool now_at_lengths = std::ranges::any_of(evidence.after.metrics, [&](const auto& one) {
-        return one.first.starts_with(metric->base + "_at_");
-      });
-      if (slope(metric->scope) && now_at_lengths) made.unsteady.push_back(name);
-      continue;
-    }
-    if (metric->kind == unit::Kind::count) {
-      const auto delta = count_change(evidence, name, before, found->second);
-      if (!delta) continue;
-      if (unit::is_level(metric->base)) {
-        made.levels[metric->base] = *delta;
-      } else if (metric->scope == Scope::fixed) {
-        made.fixed[metric->base] = *delta;
-      } else if (metric->scope == Scope::per_context_token) {
-        made.context[metric->base] = *delta;
-      } else if (beside_works(evidence, *metric)) {
-        made.counts[metric->base] = *delta;
-      }
-    } else if (called_changed(evidence, name)) {
-      const double ratio = time_ratio(evidence, name, before.value(), found->second.value());
-      if (ratio > 0 && std::isfinite(ratio) && ratio != 1) made.times[name] = ratio;
-    }
-    // A time that nobody judged is none: of many metrics one always differs by chance.
-  }
-}
-
 struct Range {
   double low = 0, high = 0;
   [[nodiscard]] double width() const { return high - low; }
@@ -132,6 +100,51 @@ std::optional<Rational> sampled_change(const Known& before, const Known& after) 
   // cent.
   if (std::fabs(delta) <= std::max(3 * varies, 0.005 * std::fabs(a.value()))) return std::nullopt;
   return whole(delta);
+}
+
+// The change of a count, where both sides are known, and more than samples of either vary by
+// themselves. What a gate called changed is, however few its samples are here.
+std::optional<Rational> count_change(const Evidence& evidence, const std::string& name,
+                                     const Known& before, const Known& after) {
+  if (before.exact && after.exact) {
+    if (*before.exact == *after.exact) return std::nullopt;
+    return after.exact->minus(*before.exact).value_or(k_none);
+  }
+  return called_changed(evidence, name) ? whole(after.value() - before.value())
+                                        : sampled_change(before, after);
+}
+
+void add_metrics(const Evidence& evidence, Differences& made) {
+  for (const auto& [name, before] : evidence.before.metrics) {
+    const auto metric = metric_of(evidence, name);
+    const auto found = evidence.after.metrics.find(name);
+    if (!metric) continue;
+    if (found == evidence.after.metrics.end()) {
+      const bool now_at_lengths = std::ranges::any_of(evidence.after.metrics, [&](const auto& one) {
+        return one.first.starts_with(metric->base + "_at_");
+      });
+      if (slope(metric->scope) && now_at_lengths) made.unsteady.push_back(name);
+      continue;
+    }
+    if (metric->kind == unit::Kind::count) {
+      const auto delta = count_change(evidence, name, before, found->second);
+      if (!delta) continue;
+      made.moved[name] = {*metric, *delta};
+      if (unit::is_level(metric->base)) {
+        made.levels[metric->base] = *delta;
+      } else if (metric->scope == Scope::fixed) {
+        made.fixed[metric->base] = *delta;
+      } else if (metric->scope == Scope::per_context_token) {
+        made.context[metric->base] = *delta;
+      } else if (beside_works(evidence, *metric)) {
+        made.counts[metric->base] = *delta;
+      }
+    } else if (called_changed(evidence, name)) {
+      const double ratio = time_ratio(evidence, name, before.value(), found->second.value());
+      if (ratio > 0 && std::isfinite(ratio) && ratio != 1) made.times[name] = ratio;
+    }
+    // A time that nobody judged is none: of many metrics one always differs by chance.
+  }
 }
 
 }  // namespace
@@ -180,16 +193,6 @@ bool Differences::work_changed() const {
 bool Differences::only_works() const { return counts.empty() && levels.empty() && fixed.empty(); }
 
 bool Differences::any() const { return work_changed() || !fixed.empty() || !times.empty(); }
-
-std::optional<Rational> count_change(const Evidence& evidence, const std::string& name,
-                                     const Known& before, const Known& after) {
-  if (before.exact && after.exact) {
-    if (*before.exact == *after.exact) return std::nullopt;
-    return after.exact->minus(*before.exact).value_or(k_none);
-  }
-  return called_changed(evidence, name) ? whole(after.value() - before.value())
-                                        : sampled_change(before, after);
-}
 
 std::optional<unit::Metric> metric_of(const Evidence& evidence, const std::string& name) {
   if (called_changed(evidence, name)) return evidence.gate->changed.at(name).metric;

@@ -135,14 +135,19 @@ void claim_barriers(const Evidence& at_lengths, const std::string& dispatches,
 
 }  // namespace
 
+Finding finding_of(const char* kind, std::string metric) {
+  Finding finding;
+  finding.kind = kind;
+  finding.metric = std::move(metric);
+  return finding;
+}
+
 void Board::take(const Moves& kernels) {
   for (const Move* kernel : kernels) take("kernel " + kernel->name);
 }
 
 Finding Board::about(const char* kind, const std::string& base) const {
-  Finding finding;
-  finding.kind = kind;
-  finding.metric = metric_name(evidence, base);
+  Finding finding = finding_of(kind, metric_name(evidence, base));
   if (const Rational delta = found.count(base); delta != k_none) finding.delta = delta;
   return finding;
 }

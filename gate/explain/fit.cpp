@@ -183,12 +183,8 @@ std::string safe(std::string_view name) {
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\t'; }, ' ');
   if (text::columns(text) <= 96) return text;
-  std::size_t bytes = 0, points = 0;
-  while (bytes < text.size() && points < 95) {
-    do ++bytes;
-    while (bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xC0U) == 0x80U);
-    ++points;
-  }
+  std::size_t bytes = 0;
+  for (int point = 0; point < 95; ++point) static_cast<void>(text::next_code_point(text, bytes));
   return text.substr(0, bytes) + "\u2026";
 }
 
@@ -266,12 +262,11 @@ void add_also(Board& board, const std::vector<Amount>& amounts, const Fit& best)
     if (!fits_too) unlike.push_back(one.name);
   }
   const bool barriers = amount->name == "barriers", more = amount->delta > k_none;
-  Finding finding;
+  Finding finding = finding_of(!barriers ? kind::count_changed
+                               : more    ? kind::batching_lost
+                                         : kind::batching_gained,
+                               metric_name(board.evidence, amount->name));
   finding.also = true;
-  finding.kind = !barriers ? kind::count_changed
-                 : more    ? kind::batching_lost
-                           : kind::batching_gained;
-  finding.metric = metric_name(board.evidence, amount->name);
   finding.delta = amount->delta;
   set_where(fit, fit.terms.front(), finding);
   finding.numbers.push_back({amount->name, amount->delta, finding.per_layer, finding.layers});

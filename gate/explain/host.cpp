@@ -56,9 +56,7 @@ void find_threads(Board& board) {
   const Known* before = look_up(board.evidence.before.metrics, k_threads);
   const Known* after = look_up(board.evidence.after.metrics, k_threads);
   if (before == nullptr || after == nullptr || before->value() == after->value()) return;
-  Finding finding;
-  finding.kind = kind::threads_changed;
-  finding.metric = k_threads;
+  Finding finding = finding_of(kind::threads_changed, k_threads);
   board.take(k_threads);
   finding.headline = fmt::format("The engine has {:g} threads at once, before {:g}.",
                                  after->value(), before->value());

@@ -78,9 +78,7 @@ std::string level_words(const Board& board, const std::string& name, const Exact
 // before it says where to look.
 Finding memory_finding(Board& board, const MemoryUse& use, bool caused) {
   const Rational delta = board.found.levels.at(use.base);
-  Finding finding;
-  finding.kind = kind::memory_changed;
-  finding.metric = use.base;
+  Finding finding = finding_of(kind::memory_changed, use.base);
   finding.delta = delta;
   finding.headline = fmt::format("{} {} memory.", use.what, delta > k_none ? "more" : "less");
   if (!caused) finding.look_at = use.look_at;

@@ -1,5 +1,6 @@
 #include "gate/explain/model_facts.hpp"
 
+#include "gate/base/find.hpp"
 #include "gate/base/json.hpp"
 #include "gate/base/text.hpp"
 #include "gate/model/twin_sizes.hpp"
@@ -109,32 +110,29 @@ void add_tensor_families(const TensorLayers& tensors, std::int64_t layers, Model
   }
 }
 
-// Per-layer values of the metadata: layers without keys and values keep no cache, those with a
-// window attend to a part of it.
-void add_metadata_families(const model::GgufHeader& header, ModelFacts& facts) {
-  if (const auto* heads = header.find_own("attention.head_count_kv")) {
-    if (const auto list = heads->to_unsigned_list()) {
-      Layers some;
-      for (std::size_t i = 0; i < list->size() && i < std::size_t{k_most_layers}; ++i) {
-        if ((*list)[i] > 0) some.insert(static_cast<std::int64_t>(i));
-      }
-      add_family(facts, "attention.head_count_kv > 0", "with keys and values", some);
-    }
-  }
-  if (const auto* window = header.find_own("attention.sliding_window_pattern")) {
-    if (const auto every = window->to_unsigned(); every && *every > 1 && *every <= 64) {
-      const auto step = static_cast<std::int64_t>(*every);
-      add_family(facts, "attention.sliding_window_pattern", "without a sliding window",
-                 every_nth(facts.layers, step, step - 1));
-    }
-  }
-}
-
 std::optional<std::int64_t> small_number(const model::GgufHeader& header, std::string_view key) {
   const auto* value = header.find_own(key);
   const auto number = value == nullptr ? 0 : value->to_unsigned().value_or(0);
   if (number == 0 || number > 1'000'000) return std::nullopt;
   return static_cast<std::int64_t>(number);
+}
+
+// Per-layer values of the metadata: layers without keys and values keep no cache, those with a
+// window attend to a part of it.
+void add_metadata_families(const model::GgufHeader& header, ModelFacts& facts) {
+  const auto* heads = header.find_own("attention.head_count_kv");
+  if (const auto list = heads == nullptr ? std::nullopt : heads->to_unsigned_list()) {
+    Layers some;
+    for (std::size_t i = 0; i < list->size() && i < std::size_t{k_most_layers}; ++i) {
+      if ((*list)[i] > 0) some.insert(static_cast<std::int64_t>(i));
+    }
+    add_family(facts, "attention.head_count_kv > 0", "with keys and values", some);
+  }
+  const auto every = small_number(header, "attention.sliding_window_pattern");
+  if (every && *every > 1 && *every <= 64) {
+    add_family(facts, "attention.sliding_window_pattern", "without a sliding window",
+               every_nth(facts.layers, *every, *every - 1));
+  }
 }
 
 // One file of several: the tensors of the layers in the others are not in it.
@@ -155,38 +153,35 @@ std::optional<std::int64_t> whole(const Json& config, std::initializer_list<cons
   return std::nullopt;
 }
 
-// One word a layer, as hybrid models have it.
-void add_types(const Json& config, ModelFacts& facts) {
-  for (const char* key : {"layer_types", "layers_block_type"}) {
-    std::map<std::string, Layers> kinds;
-    std::int64_t layer = 0;
-    for (const Json& one : list_in(config, key)) {
-      if (layer >= facts.layers) break;
-      if (one.is_string()) {
-        kinds[text::printable(one.get<std::string>().substr(0, 64))].insert(layer);
-      }
-      ++layer;
-    }
-    for (const auto& [kind, layers] : kinds) {
-      add_family(facts, kind, fmt::format("of {} \"{}\"", key, kind), layers);
-    }
+// Families by what each layer is said to be, in quotes between `before` and `after`; "" says
+// nothing.
+void add_kinds(const std::vector<std::string>& of_layers, const std::string& before,
+               const std::string& after, ModelFacts& facts) {
+  std::map<std::string, Layers> kinds;
+  std::int64_t layer = 0;
+  for (const std::string& kind : of_layers) {
+    if (layer < facts.layers) kinds[kind].insert(layer++);
+  }
+  kinds.erase("");
+  for (const auto& [kind, layers] : kinds) {
+    add_family(facts, kind, before + '"' + kind + '"' + after, layers);
   }
 }
 
-// "M-M*-": one letter a layer.
-void add_letters(const Json& config, ModelFacts& facts) {
-  const Json& found = below(config, "hybrid_override_pattern");
-  if (!found.is_string()) return;
-  std::map<char, Layers> kinds;
-  std::int64_t layer = 0;
-  for (const char letter : found.get_ref<const std::string&>()) {
-    if (layer < facts.layers) kinds[letter].insert(layer++);
+// One word or letter ("M-M*-") a layer, as hybrid models have it.
+void add_types(const Json& config, ModelFacts& facts) {
+  const auto word = [](const Json& one) {
+    return one.is_string() ? text::printable(one.get<std::string>().substr(0, 64)) : "";
+  };
+  const auto letter = [](char c) { return std::string(c > ' ' && c <= '~' ? 1 : 0, c); };
+  for (const std::string key : {"layer_types", "layers_block_type"}) {
+    add_kinds(collect<std::string>(list_in(config, key.c_str()), word), "of " + key + " ", "",
+              facts);
   }
-  for (const auto& [letter, layers] : kinds) {
-    if (letter <= ' ' || letter > '~') continue;
-    add_family(facts, std::string(1, letter),
-               fmt::format("marked \"{}\" in hybrid_override_pattern", letter), layers);
-  }
+  const Json& letters = below(config, "hybrid_override_pattern");
+  if (!letters.is_string()) return;
+  add_kinds(collect<std::string>(letters.get<std::string>(), letter), "marked ",
+            " in hybrid_override_pattern", facts);
 }
 
 void add_both(ModelFacts& facts, const Layers& layers, const std::string& one,
@@ -283,7 +278,6 @@ Result<ModelFacts> model_facts_from_config(std::string_view source) {
   facts.experts_used = whole(
       config, {"num_experts_per_tok", "num_experts_per_token", "experts_per_token"}, 1'000'000);
   add_types(config, facts);
-  add_letters(config, facts);
   add_periods(config, facts);
   order_families(facts);
   return facts;

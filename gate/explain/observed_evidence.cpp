@@ -10,6 +10,7 @@
 #include "gate/explain/timed_together.hpp"
 #include "gate/observed/totals.hpp"
 #include "gate/profile/kernel_name.hpp"
+#include "gate/verdict/proposal.hpp"
 
 namespace weir::explain {
 namespace {
@@ -298,15 +299,10 @@ void join_timed_together(Evidence& evidence) {
   erase(works, after);
   std::ranges::move(sums, std::back_inserter(works));
   constexpr std::size_t k_most = 4;
-  std::vector<std::string> shown(names.begin(), names.end());
-  if (shown.size() > k_most) {
-    shown[k_most] = fmt::format("{} more", shown.size() - k_most);
-    shown.resize(k_most + 1);
-  }
   evidence.doubts.push_back(
       fmt::format("only one side timed these together, so they are not judged (weir compare shows "
                   "their times): {}",
-                  fmt::join(shown, ", ")));
+                  verdict::some_of({names.begin(), names.end()}, k_most)));
 }
 
 // Times that differ by a fifth and more.

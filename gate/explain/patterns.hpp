@@ -70,6 +70,11 @@ using Moves = std::vector<const Move*>;
 [[nodiscard]] Rational sum_of(const Moves& moves);
 
 struct Differences {
+  struct Moved {
+    unit::Metric metric;
+    Rational delta;
+  };
+  std::map<std::string, Moved> moved;  // every count that differs beyond its noise, by full name
   // Counts that differ beyond their noise: base name -> change, by scope.
   std::map<std::string, Rational> counts;   // in the scope of the works
   std::map<std::string, Rational> fixed;    // of the start
@@ -99,12 +104,6 @@ struct Differences {
 // Something says where it ran: a side tells each op's place, or that these are a device's kernels.
 [[nodiscard]] bool place_known(const Evidence& evidence, const Move& work);
 
-// The change of a count, where both sides are known, and more than samples of either vary by
-// themselves. What a gate called changed is, however few its samples are here.
-[[nodiscard]] std::optional<Rational> count_change(const Evidence& evidence,
-                                                   const std::string& name, const Known& before,
-                                                   const Known& after);
-
 // "dispatches_per_token" of "dispatches" in the scope of the evidence; "" where there is none.
 [[nodiscard]] std::string metric_name(const Evidence& evidence, const std::string& base);
 // Both sides counted it, exactly or not.
@@ -127,6 +126,8 @@ struct ExactCounts {
 // The findings answer some of it.
 [[nodiscard]] std::vector<Check> checklist_of(const Evidence& evidence, const Options& options,
                                               const std::vector<Finding>& findings);
+
+[[nodiscard]] Finding finding_of(const char* kind, std::string metric = "");
 
 // What the patterns look at and write on.
 struct Board {

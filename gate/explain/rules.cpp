@@ -54,15 +54,15 @@ bool metric_fits(const Rule& rule, const Evidence& evidence, const Differences& 
       return true;
     }
   }
-  for (const auto& [name, before] : evidence.before.metrics) {
-    const auto after = evidence.after.metrics.find(name);
-    if (!text::glob_match(rule.metric, name) || after == evidence.after.metrics.end()) continue;
-    const auto metric = metric_of(evidence, name);
-    if (!metric || metric->kind != unit::Kind::count) continue;
-    const auto delta = count_change(evidence, name, before, after->second);
-    if (!delta || !fits_metric(rule.change, before, after->second, *delta)) continue;
+  for (const auto& [name, moved] : found.moved) {
+    const Known &before = evidence.before.metrics.at(name),
+                &after = evidence.after.metrics.at(name);
+    if (!text::glob_match(rule.metric, name) ||
+        !fits_metric(rule.change, before, after, moved.delta)) {
+      continue;
+    }
     finding.metric = name;
-    finding.delta = delta;
+    finding.delta = moved.delta;
     return true;
   }
   return false;
@@ -76,8 +76,7 @@ std::vector<Finding> user_findings(const Evidence& evidence, const Differences& 
   for (const Rule& rule : rules) {
     if (!rule.cell.empty() && !text::glob_match(rule.cell, evidence.cell)) continue;
     if (rule.kernel.empty() && rule.op.empty() && rule.metric.empty()) continue;
-    Finding finding;
-    finding.kind = kind::user_rule;
+    Finding finding = finding_of(kind::user_rule);
     if (!move_fits(rule, rule.kernel, {&found.kernels}, finding) ||
         !move_fits(rule, rule.op, {&found.cpu_ops, &found.graph}, finding) ||
         !metric_fits(rule, evidence, found, finding)) {

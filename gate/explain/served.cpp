@@ -24,9 +24,7 @@ void find_served(Board& board) {
     const auto both = exact_values(board.evidence, share.metric);
     if (!both || both->before == both->after) continue;
     const double was = both->before.value(), is = both->after.value();
-    Finding finding;
-    finding.kind = kind::served_changed;
-    finding.metric = share.metric;
+    Finding finding = finding_of(kind::served_changed, share.metric);
     constexpr double k_percent = 100;
     finding.headline =
         fmt::format("{:.3g} % {}, before {:.3g} %.", k_percent * is, share.words, k_percent * was);

@@ -1,5 +1,6 @@
 #include "gate/explain/spirv.hpp"
 
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -17,40 +18,21 @@ constexpr std::uint32_t k_magic = 0x07230203;
 constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t k_most_threads = 1U << 16;  // of a group
 
-// Of its specification, those that are read here.
-enum SpirvOp : std::uint32_t {
-  k_name = 5,
-  k_ext_inst = 12,
-  k_entry_point = 15,
-  k_execution_mode = 16,
-  k_capability = 17,
-  k_type_bool = 20,
-  k_type_int = 21,
-  k_type_float = 22,
-  k_type_vector = 23,
-  k_type_matrix = 24,
-  k_type_array = 28,
-  k_type_struct = 30,
-  k_type_pointer = 32,
-  k_constant_true = 41,
-  k_constant_false = 42,
-  k_constant = 43,
-  k_spec_constant_true = 48,
-  k_spec_constant_false = 49,
-  k_spec_constant = 50,
-  k_spec_constant_composite = 51,
-  k_spec_constant_op = 52,
-  k_function = 54,
-  k_function_parameter = 55,
-  k_variable = 59,
-  k_decorate = 71,
-  k_loop_merge = 246,
-  k_label = 248,
-  k_execution_mode_id = 331,
-  k_type_matrix_khr = 4456,
-  k_type_matrix_nv = 5358
-};
-enum : std::uint32_t { k_spec_id = 1, k_built_in = 11, k_binding = 33, k_set = 34 };
+// Numbers of its specification, those that are read here: instructions,
+constexpr std::uint32_t k_name = 5, k_ext_inst = 12, k_entry_point = 15, k_execution_mode = 16,
+                        k_capability = 17, k_function = 54, k_function_parameter = 55,
+                        k_variable = 59, k_decorate = 71, k_loop_merge = 246, k_label = 248,
+                        k_execution_mode_id = 331;
+// of types,
+constexpr std::uint32_t k_type_bool = 20, k_type_int = 21, k_type_float = 22, k_type_vector = 23,
+                        k_type_matrix = 24, k_type_array = 28, k_type_struct = 30,
+                        k_type_pointer = 32, k_type_matrix_khr = 4456, k_type_matrix_nv = 5358;
+// of constants,
+constexpr std::uint32_t k_constant_true = 41, k_constant_false = 42, k_plain_constant = 43,
+                        k_spec_constant_true = 48, k_spec_constant_false = 49, k_spec_constant = 50,
+                        k_spec_constant_composite = 51, k_spec_constant_op = 52;
+// and what these name.
+constexpr std::uint32_t k_spec_id = 1, k_built_in = 11, k_binding = 33, k_set = 34;
 constexpr std::uint32_t k_workgroup_size = 25, k_workgroup = 4;
 constexpr std::uint32_t k_local_size = 17, k_local_size_id = 38;
 constexpr std::uint32_t k_unroll = 1, k_dont_unroll = 2;
@@ -205,7 +187,7 @@ class SpirvReader {
     std::optional<std::uint64_t> value;
     if (op == k_constant_true || op == k_spec_constant_true) value = 1;
     if (op == k_constant_false || op == k_spec_constant_false) value = 0;
-    if ((op == k_constant || op == k_spec_constant) && in.size() >= 3) {
+    if ((op == k_plain_constant || op == k_spec_constant) && in.size() >= 3) {
       value = in[2] | (in.size() > 3 ? std::uint64_t{in[3]} << 32 : 0);
     }
     if (op == k_spec_constant_op && in.size() >= 3) value = folded(in);
@@ -214,7 +196,7 @@ class SpirvReader {
       local_size_by_id_ = true;
     }
     if (!value) return;
-    if (op == k_constant) out_.literals.insert(shown(*value, type));
+    if (op == k_plain_constant) out_.literals.insert(shown(*value, type));
     if (const std::uint32_t* spec = look_up(spec_ids_, id)) {
       out_.constants[*spec] = {look_up(names_, id, ""), shown(*value, type),
                                type.is_float && type.width == 32};
@@ -250,10 +232,9 @@ class SpirvReader {
 
   void body(std::uint32_t op, Words in) {
     constexpr std::uint32_t k_line = 8, k_no_line = 317, k_function_end = 56;
-    for (const std::uint32_t one : {std::uint32_t{k_label}, std::uint32_t{k_function_parameter},
-                                    k_line, k_no_line, k_function_end}) {
-      if (op == one) return;
-    }
+    constexpr std::array k_no_work = {k_label, k_function_parameter, k_line, k_no_line,
+                                      k_function_end};
+    if (holds(k_no_work, op)) return;
     ++out_.all;
     const bool extended = op == k_ext_inst && in.size() >= 4;
     ++out_.instructions[extended ? extended_name(in[3]) : instruction_name(op)];

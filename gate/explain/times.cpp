@@ -209,8 +209,7 @@ void name_layers(const std::vector<LayerTimes>& moved, bool slower, Finding& fin
 // `what` stands in front of the name.
 void add_slow(Board& board, const Timed& one, const char* what) {
   const bool slower = one.log_ratio > 0;
-  Finding finding;
-  finding.kind = slower ? kind::op_slower : kind::op_faster;
+  Finding finding = finding_of(slower ? kind::op_slower : kind::op_faster);
   finding.ops = {one.move->name};
   const double factor = std::exp(std::fabs(one.log_ratio));
   finding.headline =
@@ -235,8 +234,7 @@ void add_alike(Board& board, const std::vector<Timed>& list) {
     before += *one.move->seconds_before;
     after += *one.move->seconds_after;
   }
-  Finding finding;
-  finding.kind = kind::time_changed;
+  Finding finding = finding_of(kind::time_changed);
   finding.headline = fmt::format("All {} ops take {}, {:.3g} to {:.3g} times{}.", list.size(),
                                  slower ? "longer" : "less time", std::exp(low.log_ratio),
                                  std::exp(high.log_ratio), slower ? "" : " as long as before");
@@ -297,9 +295,7 @@ void find_times(Board& board) {
   std::ranges::stable_sort(times, std::greater(),
                            [](const auto& one) { return std::fabs(std::log(one.second)); });
   const bool counted = counts_known(board.evidence);
-  Finding finding;
-  finding.kind = kind::time_changed;
-  finding.metric = times.front().first;
+  Finding finding = finding_of(kind::time_changed, times.front().first);
   for (const auto& [name, ratio] : std::span(times).first(std::min<std::size_t>(times.size(), 6))) {
     finding.lines.push_back(time_words(board.evidence, name, ratio));
   }

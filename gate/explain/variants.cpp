@@ -111,9 +111,7 @@ bool only_renamed(const Moves& group) {
 void add_replaced(Board& board, bool one_by_one) {
   const Moves all = replaced(board, one_by_one);
   if (all.empty()) return;
-  Finding finding;
-  finding.kind = kind::variant_changed;
-  finding.metric = metric_name(board.evidence, "dispatches");
+  Finding finding = finding_of(kind::variant_changed, metric_name(board.evidence, "dispatches"));
   const auto came = std::ranges::count_if(all, &Move::up);
   finding.headline =
       came == 1 ? std::string("A kernel without a name was replaced by another, as often.")
@@ -166,9 +164,7 @@ bool is_switched(const Moves& group) {
 void add_variants(Board& board, std::vector<Moves> groups, int rank) {
   if (groups.empty()) return;
   std::ranges::stable_sort(groups, std::greater(), units_of);
-  Finding finding;
-  finding.kind = kind::variant_changed;
-  finding.metric = metric_name(board.evidence, "dispatches");
+  Finding finding = finding_of(kind::variant_changed, metric_name(board.evidence, "dispatches"));
   // What came of a group: kinds that run more often, or of one kind the variants that do.
   const auto kinds = by_work(groups.front());
   Moves came = groups.front();
