@@ -1,5 +1,6 @@
 #include "gate/explain/compare.hpp"
 
+#include <array>
 #include <cmath>
 #include <tuple>
 
@@ -40,11 +41,10 @@ using profile::Profile;
 
 constexpr std::size_t k_most_doubts = 8;  // of the document's own
 
-using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
-struct Sum {
-  double calls = 0, seconds = 0;
-  bool counted = true, timed = true;  // every row said so
-};
+// Nothing where one of them is not told.
+void add(std::optional<double>& to, const std::optional<double>& one) {
+  to = to && one ? std::optional(*to + *one) : std::nullopt;
+}
 
 std::string kind_of(const ObservedOp& op) { return is_device_work(op) ? "" : op.category; }
 
@@ -109,27 +109,25 @@ WorkRows work_rows(const Observed& observed, const Shared& shared, bool by_kerne
     made.per = "token";
     made.side.tokens = choice.tokens;
   }
-  std::map<Key, Sum> sums;
+  std::map<std::array<std::string, 5>, WorkRow> sums;
   for (const ObservedOp& op : observed.ops) {
     if (!choice.takes(op)) continue;
     const bool kernel = op.op.empty() || (by_kernel && !op.kernel.empty());
-    Sum& sum = sums[{kind_of(op), kernel ? op.kernel : op.op, op.type, op.shape, op.backend}];
-    sum.counted = sum.counted && op.calls.has_value();
-    sum.calls += static_cast<double>(op.calls.value_or(0));
-    const auto own = observed::time_of_its_own(op);
-    sum.timed = sum.timed && own.has_value();
-    sum.seconds += own.value_or(0);
+    WorkRow row{kind_of(op), {}, kernel ? op.kernel : op.op, op.type, op.shape, op.backend, 0, 0};
+    const auto key = std::array{row.kind, row.name, row.type, row.shape, row.backend};
+    WorkRow& sum = sums.try_emplace(key, std::move(row)).first->second;
+    add(sum.calls, op.calls);
+    add(sum.seconds, observed::time_of_its_own(op));
   }
-  std::map<std::pair<std::string, std::string>, Role> roles;
   const auto tokens = static_cast<double>(choice.tokens);
-  for (const auto& [key, sum] : sums) {
-    const auto& [kind, name, type, shape, backend] = key;
-    const auto [role, fresh] = roles.try_emplace({kind, name});
-    if (fresh) role->second = kind.empty() ? role_of(name) : Role{name, "", ""};
-    WorkRow row{kind, role->second, name, type, shape, backend, {}, {}};
+  for (auto& [key, row] : sums) {
+    const WorkRow* last = made.rows.empty() ? nullptr : &made.rows.back();  // of one name, perhaps
+    row.role = last != nullptr && last->kind == row.kind && last->name == row.name ? last->role
+               : row.kind.empty() ? role_of(row.name)
+                                  : Role{row.name, "", ""};
     if (row.backend.empty()) row.backend = observed.context.backend.value_or("");
-    if (sum.counted) row.calls = sum.calls / tokens;
-    if (sum.timed) row.seconds = sum.seconds / tokens;
+    if (row.calls) *row.calls /= tokens;
+    if (row.seconds) *row.seconds /= tokens;
     made.rows.push_back(std::move(row));
   }
   return made;
@@ -226,19 +224,17 @@ std::map<Detail, Together> kept_apart(const Together& rows) {
   const std::array used{in_common(rows, k_part), in_common(rows, k_shape), in_common(rows, k_type)};
   const std::set<std::string> alike = shapes_alike(rows.a, rows.b), places = other_places(rows);
   std::map<Detail, Together> apart;
-  const auto add = [&](const Rows& side, Rows Together::*into) {
-    for (const WorkRow* row : side) {
+  for (Rows Together::*side : {&Together::a, &Together::b}) {
+    for (const WorkRow* row : rows.*side) {
       Detail detail = detail_of(*row);
       for (std::size_t i = 0; i < used.size(); ++i) {
         const bool told =
             i == k_shape ? alike.contains(detail[i]) : i == k_part && places.contains(detail[i]);
         if (!used[i] && !told) detail[i].clear();
       }
-      (apart[std::move(detail)].*into).push_back(row);
+      (apart[std::move(detail)].*side).push_back(row);
     }
-  };
-  add(rows.a, &Together::a);
-  add(rows.b, &Together::b);
+  }
   return apart;
 }
 
@@ -260,9 +256,6 @@ std::optional<ComparedOp> sum_of(const Rows& rows) {
   if (rows.empty()) return std::nullopt;
   ComparedOp sum;
   sum.calls = sum.seconds = 0;
-  const auto add = [](std::optional<double>& to, const std::optional<double>& one) {
-    to = to && one ? std::optional(*to + *one) : std::nullopt;
-  };
   for (const WorkRow* row : rows) {
     sum.names.insert(row->name);
     sum.types.insert(detail_of(*row)[k_type]);

@@ -124,12 +124,12 @@ void drop_works(Evidence& evidence, Work::Kind kind, bool on_cpu) {
 
 Known known_of(const std::optional<double>& value, const std::optional<std::string>& text,
                profile::Nature nature) {
-  Known known;
-  if (text && nature == profile::Nature::exact) known.exact = Rational::parse(*text);
   constexpr double k_exact = 9007199254740992;  // 2^53: beyond it a double is no count any more
-  if (!known.exact && value && nature == profile::Nature::exact && std::fabs(*value) <= k_exact &&
-      *value == std::trunc(*value)) {
-    known.exact = Rational(static_cast<std::int64_t>(*value));
+  Known known;
+  if (nature == profile::Nature::exact) {
+    const bool whole = value && std::fabs(*value) <= k_exact && *value == std::trunc(*value);
+    if (text) known.exact = Rational::parse(*text);
+    if (!known.exact && whole) known.exact = Rational(static_cast<std::int64_t>(*value));
   }
   if (!known.exact && value) known.samples = {*value};
   return known;
@@ -143,16 +143,6 @@ void add_changed(const std::vector<verdict::Changed>& changed, Work::Kind kind, 
     }
     if (one.current) evidence.after.works.push_back(work_of(kind, one.name, on_cpu, *one.current));
   }
-}
-
-// How many command buffers of one label there were, exactly.
-void add_buffers(const std::string& label, const verdict::Judgement& metric, Evidence& evidence) {
-  const Known before = known_of(metric.baseline, metric.baseline_text, metric.nature);
-  const Known after = known_of(metric.current, metric.current_text, metric.nature);
-  if (!before.exact || !after.exact) return;
-  using enum Work::Kind;
-  evidence.before.works.push_back(work_of(buffers, label, false, *before.exact));
-  evidence.after.works.push_back(work_of(buffers, label, false, *after.exact));
 }
 
 // Failed, improved or accepted.
@@ -283,19 +273,20 @@ Evidence evidence_of(const verdict::CellVerdict& cell) {
     }
     if (!metric.current || !judged) continue;
     if (metric.metric.name == verdict::k_cell_metric) continue;  // it is gone: no work to explain
-    if (const auto label = unit::buffer_label(metric.metric.name)) {
-      add_buffers(std::string(*label), metric, evidence);
+    const std::string& name = metric.metric.name;
+    const Known before = known_of(metric.baseline, metric.baseline_text, metric.nature);
+    const Known after = known_of(metric.current, metric.current_text, metric.nature);
+    if (const auto label = unit::buffer_label(name)) {
+      if (!before.exact || !after.exact) continue;
+      const verdict::Changed buffers{std::string(*label), before.exact, after.exact};
+      add_changed({buffers}, Work::Kind::buffers, false, evidence);
       continue;
     }
     // Kernels that changed are told below, by their own names.
-    if (unit::names_work(metric.metric.name) && metric.metric.kind == unit::Kind::count) continue;
+    if (unit::names_work(name) && metric.metric.kind == unit::Kind::count) continue;
     if (unit::is_summed_cost(metric.metric.base)) continue;
-    const std::string& name = metric.metric.name;
-    if (metric.baseline) {
-      evidence.before.metrics[name] =
-          known_of(metric.baseline, metric.baseline_text, metric.nature);
-    }
-    evidence.after.metrics[name] = known_of(metric.current, metric.current_text, metric.nature);
+    if (metric.baseline) evidence.before.metrics[name] = before;
+    evidence.after.metrics[name] = after;
     evidence.length = longest(evidence.length, metric.metric);
   }
   evidence.scope = scope_of(evidence, cell.metrics()).value_or(evidence.scope);

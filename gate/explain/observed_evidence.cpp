@@ -28,12 +28,9 @@ struct RowKey {
   auto operator<=>(const RowKey&) const = default;
 };
 struct RowSum {
+  Work work;  // of all tokens together
   std::int64_t calls = 0;
-  bool counted = true;  // every row said how many calls it is
-  std::optional<double> seconds;
-  std::optional<TimeRange> range;
   bool ranged = true;  // every row said it
-  std::set<std::string> labels;
 };
 
 using RowSums = std::map<RowKey, RowSum>;
@@ -49,30 +46,31 @@ std::optional<double> steady_time(const ObservedOp& op) {
   return std::max(0.0, *own - *op.most) * n / (n - 1);
 }
 
-void add_row(RowSums& rows, RowKey key, const ObservedOp& op, bool timed) {
-  RowSum& sum = rows[std::move(key)];
-  add_capped(sum.calls, op.calls.value_or(0));
-  sum.counted = sum.counted && op.calls;
-  const auto own = steady_time(op);
-  if (timed && !own) sum.ranged = false;
-  if (!timed || !own) return;
-  sum.seconds = sum.seconds.value_or(0) + *own;
-  sum.labels.insert(op.buffer);
-  // What is nested in it is in the times of single calls.
-  sum.ranged = sum.ranged && op.calls && op.least && op.most && !op.own_seconds;
-  if (!sum.ranged) return;
-  TimeRange& range = sum.range ? *sum.range : sum.range.emplace(TimeRange{*op.least, *op.most});
-  range.least = std::min(range.least, *op.least);
-  range.most = std::max(range.most, *op.most);
-  range.times += static_cast<double>(*op.calls);
-}
-
 struct SideRows {
   Side side;
+  RowSums rows{};
   bool kernels = false, backends = false, ops = false;
   bool places = false;              // a row names another backend than that of the whole run
   std::set<std::string> uncounted;  // names of works that ran nobody knows how often
 };
+
+void add_row(SideRows& into, const RowKey& key, const ObservedOp& op, bool timed) {
+  auto& [work, calls, ranged] = into.rows[key];
+  add_capped(calls, op.calls.value_or(0));
+  if (!op.calls) into.uncounted.insert(key.name);
+  const auto own = steady_time(op);
+  if (timed && !own) ranged = false;
+  if (!timed || !own) return;
+  work.seconds = work.seconds.value_or(0) + *own;
+  work.labels.insert(op.buffer);
+  // What is nested in it is in the times of single calls.
+  ranged = ranged && op.calls && op.least && op.most && !op.own_seconds;
+  if (!ranged) return;
+  if (!work.range) work.range = TimeRange{*op.least, *op.most};
+  work.range->least = std::min(work.range->least, *op.least);
+  work.range->most = std::max(work.range->most, *op.most);
+  work.range->times += static_cast<double>(*op.calls);
+}
 
 bool tells_backends(const Observed& observed) {
   return std::ranges::any_of(observed.ops,
@@ -106,7 +104,6 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
   SideRows made;
   const RowChoice choice = rows_of_side(observed, shared);
   const std::int64_t tokens = choice.tokens;
-  RowSums rows;
   const bool kernels_told = std::ranges::any_of(
       observed.ops, [](const ObservedOp& op) { return !profile::op_of(op.kernel).empty(); });
   for (const ObservedOp& op : observed.ops) {
@@ -120,26 +117,20 @@ SideRows rows_of(const Observed& observed, const Shared& shared, bool backends,
     const std::string kernel = kernel_of(op, kernels_told);
     if (!kernel.empty()) {
       made.kernels = true;
-      add_row(rows, {Work::Kind::kernel, kernel, op.type, op.shape, backend}, op, true);
+      add_row(made, {Work::Kind::kernel, kernel, op.type, op.shape, backend}, op, true);
     }
     if (op.op.empty()) continue;
     made.ops = true;
-    add_row(rows, {Work::Kind::op, op.op, op.type, op.shape, backend}, op, kernel.empty());
+    add_row(made, {Work::Kind::op, op.op, op.type, op.shape, backend}, op, kernel.empty());
   }
-  for (const auto& [key, sum] : rows) {
-    Work work{key.kind,
-              key.name,
-              key.type,
-              key.shape,
-              key.backend,
-              names_a_cpu(key.backend),
-              Rational::make(sum.calls, tokens).value_or(Rational(sum.calls)),
-              {}};
-    if (!sum.counted) made.uncounted.insert(key.name);
-    if (sum.seconds) work.seconds = *sum.seconds / static_cast<double>(tokens);
-    if (sum.ranged) work.range = sum.range;
-    work.labels = sum.labels;
-    made.side.works.push_back(std::move(work));
+  for (auto& [key, sum] : made.rows) {
+    Work& work = made.side.works.emplace_back(std::move(sum.work));
+    std::tie(work.kind, work.name, work.type, work.shape, work.backend) =
+        std::tie(key.kind, key.name, key.type, key.shape, key.backend);
+    work.on_cpu = names_a_cpu(work.backend);
+    work.times = Rational::make(sum.calls, tokens).value_or(Rational(sum.calls));
+    if (work.seconds) *work.seconds /= static_cast<double>(tokens);
+    if (!sum.ranged) work.range.reset();
   }
   for (const observed::ObservedCount& count : observed.counts) {
     const auto mean = count.mean();

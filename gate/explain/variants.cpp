@@ -187,14 +187,13 @@ void add_variants(Board& board, std::vector<Moves> groups, int rank) {
     units += units_of(group);
     finding.lines.push_back(move_words(group, 4));
   }
-  Finding fitted;
-  if (arithmetic(board, {{safe(first->name), first->delta()}}, fitted)) {
-    finding.layers = fitted.layers;
-    finding.tensors = fitted.tensors;
-    finding.per_layer = fitted.per_layer;
-    finding.numbers = fitted.numbers;
-    finding.lines.push_back(fitted.lines.front());
+  std::vector<std::string> lines = std::exchange(finding.lines, {});
+  if (arithmetic(board, {{safe(first->name), first->delta()}}, finding)) {
+    lines.push_back(finding.lines.front());
+  } else {
+    finding.numbers.clear();
   }
+  finding.lines = std::move(lines);
   if (cpu) {
     finding.cause = "a setting of the cache or of attention, or the types of tensors.";
     finding.look_at = "the engine's arguments and defaults.";
