@@ -53,7 +53,7 @@ struct CodeSide {
   }
 };
 
-std::string went(const std::string& what, const std::string& before, const std::string& now) {
+std::string went(const std::string& what, const auto& before, const auto& now) {
   return fmt::format("{} {} \u2192 {}", what, before, now);
 }
 
@@ -104,8 +104,7 @@ class CodeComparison {
     }
     together(was.loops, is.loops, "");
     if (was.shared_bytes && is.shared_bytes && was.shared_bytes != is.shared_bytes) {
-      say(went("bytes of shared memory", fmt::format("{}", *was.shared_bytes),
-               fmt::format("{}", *is.shared_bytes)));
+      say(went("bytes of shared memory", *was.shared_bytes, *is.shared_bytes));
       together(was.shared, is.shared, "bytes of ");
     }
     if (was.local_size != is.local_size) {
@@ -116,9 +115,7 @@ class CodeComparison {
     sets("execution modes", was.modes, is.modes);
     sets("bindings", was.bindings, is.bindings);
     together(was.instructions, is.instructions, "");
-    if (was.all != is.all) {
-      say(went("instructions", fmt::format("{}", was.all), fmt::format("{}", is.all)));
-    }
+    if (was.all != is.all) say(went("instructions", was.all, is.all));
     sets("literals", was.literals, is.literals);
     together(was.decorations, is.decorations, "");
   }
@@ -171,8 +168,7 @@ class CodeComparison {
     for (const auto& [name, count] : all) {
       const std::int64_t a = look_up(was, name, 0), b = look_up(is, name, 0);
       if (a == b) continue;
-      out.push_back({went(what + name, fmt::format("{}", a), fmt::format("{}", b)), std::abs(b - a),
-                     a == 0 || b == 0});
+      out.push_back({went(what + name, a, b), std::abs(b - a), a == 0 || b == 0});
     }
     std::ranges::stable_sort(out, std::greater(), &Changed::size);
     return out;

@@ -46,28 +46,31 @@ constexpr std::array k_scopes = {unit::Scope::per_request, unit::Scope::per_toke
                                  unit::Scope::per_prefill, unit::Scope::at_zero_context,
                                  unit::Scope::at_length};
 
+std::optional<unit::Scope> main_scope(const std::vector<unit::Scope>& told) {
+  const auto* found = first_of(k_scopes, [&](unit::Scope scope) { return holds(told, scope); });
+  return found == nullptr ? std::nullopt : std::optional(*found);
+}
+
 std::optional<unit::Scope> scope_of(const profile::Profile& profile) {
-  for (const unit::Scope scope : k_scopes) {
-    for (const auto& [name, measured] : profile.metrics) {
-      if (measured.metric.kind == unit::Kind::count && measured.metric.scope == scope) return scope;
-    }
+  std::vector<unit::Scope> told;
+  for (const auto& [name, measured] : profile.metrics) {
+    if (measured.metric.kind == unit::Kind::count) told.push_back(measured.metric.scope);
   }
-  return std::nullopt;
+  return main_scope(told);
 }
 
 // The same of metrics that have both sides; of others, the first that tells one.
 std::optional<unit::Scope> scope_of(const Evidence& evidence,
                                     std::span<const verdict::Judgement> metrics) {
+  const Side& side = evidence.before.metrics.empty() ? evidence.after : evidence.before;
   std::vector<unit::Scope> told;
   for (const verdict::Judgement& one : metrics) {
     const unit::Metric& metric = one.metric;
     if (metric.kind != unit::Kind::count || metric.scope == unit::Scope::fixed) continue;
-    const auto& sides = evidence.before.metrics.empty() ? evidence.after : evidence.before;
-    if (sides.metrics.contains(metric.name)) told.push_back(metric.scope);
+    if (side.metrics.contains(metric.name)) told.push_back(metric.scope);
   }
   if (told.empty()) return std::nullopt;
-  const auto* found = first_of(k_scopes, [&](unit::Scope scope) { return holds(told, scope); });
-  return found == nullptr ? told.front() : *found;
+  return main_scope(told).value_or(told.front());
 }
 
 using Length = std::optional<std::int64_t>;

@@ -53,9 +53,8 @@ std::optional<Rational> more_dispatches(const Evidence& evidence, std::int64_t l
   if (!each) return std::nullopt;
   const ExactCounts start =
       exact_values(evidence, "dispatches_fixed").value_or(ExactCounts{k_none, k_none});
-  const auto of_each = each->after.minus(each->before);
+  const auto of_each = each->delta(), of_start = start.delta();
   const auto of_tokens = of_each ? of_each->times(Rational(length)) : std::nullopt;
-  const auto of_start = start.after.minus(start.before);
   return of_tokens && of_start ? of_tokens->plus(*of_start) : std::nullopt;
 }
 

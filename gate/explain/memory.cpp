@@ -68,7 +68,7 @@ std::string level_words(const Board& board, const std::string& name, const Exact
     return unit::show(metric, bytes.value()) +
            (name == "kv_cache_bytes" ? context_words(board.model, bytes) : "");
   };
-  const Rational delta = both.after.minus(both.before).value_or(k_none);
+  const Rational delta = both.delta().value_or(k_none);
   const std::string what = name.ends_with("_bytes") ? name.substr(0, name.size() - 6) : name;
   return fmt::format("{}: {} to {} ({}{})", plain(what), shown(both.before), shown(both.after),
                      delta > k_none ? "+" : "\u2212", unit::show(metric, size_of(delta)));
@@ -136,10 +136,9 @@ void find_made_late(Board& board) {
   std::map<std::int64_t, Rational> changes;  // by length
   for (const auto& [name, is] : board.evidence.after.metrics) {
     const auto metric = unit::find_metric(name);
-    const Known* was = look_up(board.evidence.before.metrics, name);
     if (!metric || metric->base != "pipelines" || metric->scope != unit::Scope::at_length) continue;
-    if (was == nullptr || !was->exact || !is.exact) continue;
-    changes[metric->length.value_or(0)] = is.exact->minus(*was->exact).value_or(k_none);
+    const auto both = exact_values(board.evidence, name);
+    if (both) changes[metric->length.value_or(0)] = both->delta().value_or(k_none);
   }
   const Rational each = board.open("pipelines");
   if (changes.empty() && each == k_none) return;
