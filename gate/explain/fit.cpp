@@ -13,26 +13,28 @@ constexpr std::int64_t k_most_each = 64;        // more of anything in one layer
 constexpr std::int64_t k_most_delta = 1 << 20;  // counts, not bytes
 constexpr double k_worth_telling = 0.35;        // a fit that chance makes more often is none
 
-std::string layers_of(const ModelFacts& model) {
-  return fmt::format("{} layer{}", model.layers, model.layers == 1 ? "" : "s");
+std::string layers_text(std::int64_t number) {
+  return fmt::format("{} layer{}", number, number == 1 ? "" : "s");
+}
+
+LayerSet set_of(std::vector<std::int64_t> layers, const std::string& tensors) {
+  LayerSet set;
+  set.layers = std::move(layers);
+  set.tensors = tensors;
+  set.words = layers_text(set.size());
+  set.short_words = "the same " + set.words;
+  return set;
 }
 
 LayerSet all_layers(const ModelFacts& model) {
-  LayerSet all;
-  for (std::int64_t layer = 0; layer < model.layers; ++layer) all.layers.push_back(layer);
-  all.words = layers_of(model);
-  all.short_words = "the same " + layers_of(model);
-  return all;
+  std::vector<std::int64_t> all;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) all.push_back(layer);
+  return set_of(std::move(all), "");
 }
 
 LayerSet of_family(const Family& family, const ModelFacts& model) {
-  LayerSet set;
-  set.layers = family.layers;
-  set.tensors = family.pattern;
-  const std::size_t size = family.layers.size();
-  set.words = fmt::format("{} layer{} {} (of {})", size, size == 1 ? "" : "s", family.words,
-                          layers_of(model));
-  set.short_words = fmt::format("the same {} layer{}", size, size == 1 ? "" : "s");
+  LayerSet set = set_of(family.layers, family.pattern);
+  set.words += fmt::format(" {} (of {})", family.words, layers_text(model.layers));
   return set;
 }
 
@@ -76,7 +78,7 @@ std::optional<std::string> loose_split(const Board& board, const Amount& amount)
   const std::int64_t each = all / layers, rest = all % layers;
   if (each < 1 || each > k_most_each || rest > k_most_rest) return std::nullopt;
   return fmt::format("Perhaps {}: so few layers fit most numbers.",
-                     term_words({0, each, rest}, layers_of(*board.model)));
+                     term_words({0, each, rest}, layers_text(layers)));
 }
 
 // An earlier line lists it among others, as move_words() does: "−9 rms_norm_mul, −4 rope".

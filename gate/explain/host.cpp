@@ -30,7 +30,7 @@ void set_cause(const std::string& most, bool more, Finding& finding) {
   }
 }
 
-// What a server says.
+// Shares that a server reports of a counted burst.
 struct Share {
   const char *metric, *words, *cause, *look_at;
 };

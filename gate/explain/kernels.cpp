@@ -95,6 +95,14 @@ void name_ops(const Moves& moves, Finding& finding) {
   for (const Move* move : moves) finding.ops.push_back(move->name);
 }
 
+// Adds a finding that names these kernels and explains them, and how many dispatches there are.
+void add_dispatched(Board& board, Finding finding, const Moves& kernels, double units) {
+  name_ops(kernels, finding);
+  board.take(kernels);
+  board.take("dispatches");
+  board.add(std::move(finding), units);
+}
+
 // --- the same work by other kernels -------------------------------------------------------------
 
 // Many of the kernels without names that ran before are gone: another build of the shaders.
@@ -423,16 +431,14 @@ void add_fusion(Board& board, Fusion fusion, bool lost) {
     amounts.insert(amounts.begin(), {safe(all.front()->name), all.front()->delta()});
   }
   arithmetic(board, amounts, finding);
-  name_ops(joined(all, fusion.helpers), finding);
-  board.take(joined(all, fusion.helpers));
   if (lost) {
     finding.cause =
         "a switch, a changed order of ops or a new shape or type keeps the pattern from matching.";
     finding.look_at = "the fusion's conditions, and environment variables that turn it off.";
   }
-  board.take("dispatches");
   // What it costs or saves: dispatches.
-  board.add(std::move(finding), std::max(1.0, size_of(sum_of(all))) + units_of(fusion.helpers));
+  const double units = std::max(1.0, size_of(sum_of(all))) + units_of(fusion.helpers);
+  add_dispatched(board, std::move(finding), joined(all, fusion.helpers), units);
 }
 
 enum class FusionBy { name, number };
@@ -477,10 +483,8 @@ bool add_compiled_otherwise(Board& board) {
                   lost ? "lost" : "gained", totals->after.str(), board.per(), totals->before.str());
   finding.lines = {fmt::format("{} kernels are gone, {} are new", gone.size(), came.size())};
   arithmetic(board, amounts_of(board, {"dispatches", "barriers"}), finding);
-  name_ops(joined(gone, came), finding);
-  board.take(joined(gone, came));
-  board.take("dispatches");
-  board.add(std::move(finding), size_of(board.found.count("dispatches")));
+  add_dispatched(board, std::move(finding), joined(gone, came),
+                 size_of(board.found.count("dispatches")));
   return true;
 }
 
@@ -557,12 +561,9 @@ void add_works(Board& board, Moves moves, bool added) {
   }
   if (moves.size() > 1) finding.lines.push_back(move_words(moves, 6));
   arithmetic(board, {{safe(moves.front()->name), moves.front()->delta()}}, finding);
-  name_ops(moves, finding);
   finding.cause = added ? "an op was added, is converted or copied first, or is no longer fused."
                         : "an op is gone, was fused into another kernel, or runs elsewhere.";
-  board.take(moves);
-  board.take("dispatches");
-  board.add(std::move(finding), units_of(moves));
+  add_dispatched(board, std::move(finding), moves, units_of(moves));
 }
 
 // Products that `moves` do run in more dispatches, or in fewer; `amount` says how many where no
@@ -581,9 +582,7 @@ void add_batching(Board& board, Finding finding, const Moves& moves, const Amoun
     finding.look_at =
         "where matmuls of the same input are joined: query, key and value; gate and up.";
   }
-  name_ops(moves, finding);
-  board.take("dispatches");
-  board.add(std::move(finding), size_of(sum_of(moves)));
+  add_dispatched(board, std::move(finding), moves, size_of(sum_of(moves)));
 }
 
 // Large kernels of one kind all gave way to others of it, and these run more often: other kernels
@@ -687,7 +686,6 @@ void find_pieces(Board& board) {
     finding.look_at =
         "whether the work is gone, or the CPU does it: a probe that sees ops can tell.";
   }
-  board.take(moves);
   add_batching(board, std::move(finding), moves, {safe(first.name), first.delta()});
 }
 

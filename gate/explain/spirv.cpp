@@ -99,12 +99,12 @@ std::string name_in(const Names& names, std::uint32_t number, const char* otherw
   return name == nullptr ? fmt::format("{} {}", otherwise, number) : *name;
 }
 
-// Of an instruction in a function: "OpFMul"; "instruction 6000" where it is not listed.
+// Names an instruction in a function: "OpFMul"; "instruction 6000" where it is not listed.
 std::string instruction_name(std::uint32_t number) {
   const std::string* name = look_up(k_instructions, number);
   return name == nullptr ? fmt::format("instruction {}", number) : "Op" + *name;
 }
-// Of GLSL.std.450: "Fma".
+// Names an instruction of GLSL.std.450: "Fma".
 std::string extended_name(std::uint32_t number) {
   return name_in(k_extended, number, "extended instruction");
 }
@@ -112,11 +112,11 @@ std::string capability_name(std::uint32_t number) {
   return name_in(k_capabilities, number, "capability");
 }
 std::string mode_name(std::uint32_t number) { return name_in(k_modes, number, "execution mode"); }
-// Of a decoration that says how values are computed or memory is used; "" of others.
+// Names a decoration that says how values are computed or memory is used; "" for others.
 std::string decoration_name(std::uint32_t number) { return look_up(k_decorations, number, ""); }
 
-// What kind of work an instruction does where people ask for it by kind: "cooperative matrix
-// instructions"; "" else.
+// The kind of work that an instruction does, where people ask for it by kind: "cooperative matrix
+// instructions"; else "".
 std::string kind_of_instruction(std::uint32_t number) {
   for (const Kind& kind : k_kinds) {
     if (number >= kind.first && number <= kind.last) return std::string(kind.name);
@@ -132,7 +132,7 @@ constexpr std::uint32_t k_magic = 0x07230203;
 constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 40;
 constexpr std::uint64_t k_most_threads = 1U << 16;  // of a group
 
-// Numbers of its specification, those that are read here: instructions,
+// Numbers of the specification that are read here: instructions,
 constexpr std::uint32_t k_name = 5, k_ext_inst = 12, k_entry_point = 15, k_execution_mode = 16,
                         k_capability = 17, k_function = 54, k_function_parameter = 55,
                         k_variable = 59, k_decorate = 71, k_loop_merge = 246, k_label = 248,
