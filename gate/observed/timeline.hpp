@@ -169,7 +169,7 @@ struct Timeline {
   std::optional<Alignment> alignment;
   std::size_t unread = 0;   // event files that could not be read; a warning says why
   bool serialized = false;  // the probe kept commands apart to time each alone
-  double recording = 0;     // seconds that recording took the program, about; 0: unknown
+  double recording = 0;     // seconds of the processor that this took, about; 0: unknown
   std::vector<std::string> warnings;
 };
 
@@ -229,9 +229,9 @@ struct Busy {
 // Nothing where nothing was timed.
 [[nodiscard]] std::optional<Busy> busy(const Timeline& timeline);
 
-// What recording the timeline cost the program's threads, without what timestamps cost devices.
+// What recording the timeline cost the program, without what timestamps cost devices.
 struct RecordingCost {
-  double seconds = 0;  // about
+  double seconds = 0;  // of the processor, about
   double wall = 0;     // from the first thing that was recorded to the last call
 };
 // Nothing where it is not known.

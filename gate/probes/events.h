@@ -41,7 +41,7 @@ struct weir_events_header {
   uint32_t flags;
   char probe[16];
   uint64_t dropped;   /* records */
-  uint64_t recording; /* nanoseconds that the program's threads spent on recording, about */
+  uint64_t recording; /* of the processor, in nanoseconds, that recording took the program, about */
 };
 
 struct weir_events_block {

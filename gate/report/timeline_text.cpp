@@ -128,8 +128,8 @@ void recording_words(Page& page, const observed::Timeline& timeline) {
   const auto cost = observed::recording_cost(timeline);
   if (!cost) return;
   const bool stamps = observed::coverage(timeline).timed != 0;
-  page.say(2, "Recording took about {} of {}: {:.2f} %{}.", brief_time(cost->seconds),
-           brief_time(cost->wall), 100 * cost->seconds / cost->wall,
+  page.say(2, "Recording took about {} of processor time in {}: {:.2f} %{}.",
+           brief_time(cost->seconds), brief_time(cost->wall), 100 * cost->seconds / cost->wall,
            stamps ? ", without what timestamps cost the device" : "");
 }
 

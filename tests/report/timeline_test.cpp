@@ -131,15 +131,16 @@ TEST(TimelineText, TellsWhatRecordingTookOfTheRun) {
   timeline.recording = 0.00052;
   EXPECT_THAT(
       timeline_text(timeline, {}),
-      testing::HasSubstr("  Recording took about 520.0 us of 10.40 ms: 5.00 %, without what "
-                         "timestamps\n    cost the device.\n"));
+      testing::HasSubstr("  Recording took about 520.0 us of processor time in 10.40 ms: 5.00 %, "
+                         "without\n    what timestamps cost the device.\n"));
   EXPECT_EQ(timeline_json(timeline)["recording"],
             Json({{"seconds", 0.00052}, {"wall_seconds", 0.0104}}));
   for (auto& submission : timeline.processes[0].submissions) {
     for (auto& buffer : submission.buffers) buffer.device.reset();
   }
-  EXPECT_THAT(timeline_text(timeline, {}),
-              testing::HasSubstr("Recording took about 520.0 us of 10.40 ms: 5.00 %.\n"));
+  EXPECT_THAT(
+      timeline_text(timeline, {}),
+      testing::HasSubstr("Recording took about 520.0 us of processor time in 10.40 ms: 5.00 %.\n"));
 }
 
 TEST(TimelineText, CutsLongTablesAndSaysHowToSeeTheRest) {

@@ -43,7 +43,7 @@ struct EventFile {
   std::uint32_t pid = 0;
   std::uint32_t flags = 0;
   std::uint64_t dropped = 0;    // records that found no room
-  std::uint64_t recording = 0;  // nanoseconds that recording took, about; 0: unknown
+  std::uint64_t recording = 0;  // nanoseconds of the processor, about; 0: unknown
   std::vector<EventThread> threads;
 };
 

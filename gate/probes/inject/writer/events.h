@@ -41,14 +41,14 @@ void write_wait(uint32_t queue, uint32_t kind, uint64_t begin, bool sync);
 char* begin_records(uint32_t bytes);
 void end_records(uint32_t bytes);
 
-// Adds to what recording cost the program, as the file's header tells.
+// Adds to the processor time that recording cost the program, as the file's header tells.
 void note_recording(uint64_t nanoseconds);
-// Notes the time from here to the end of its scope.
+// Notes what the thread takes from here to the end of the scope.
 class Recorded {
  public:
-  Recorded() : begin_(events_on() ? now_nanoseconds() : 0) {}
+  Recorded() : begin_(events_on() ? thread_nanoseconds() : 0) {}
   ~Recorded() {
-    if (begin_ != 0) note_recording(now_nanoseconds() - begin_);
+    if (begin_ != 0) note_recording(thread_nanoseconds() - begin_);
   }
   Recorded(const Recorded&) = delete;
   Recorded& operator=(const Recorded&) = delete;
@@ -56,20 +56,23 @@ class Recorded {
  private:
   uint64_t begin_;
 };
-// The same for what is short: the clock is read for one in so many of the thread, in their middle,
-// and its time stands for all of them.
+// The same for what is short: a clock that costs less is read for one in so many of the thread, in
+// their middle, and its time stands for all of them. A long one was interrupted, and is left out.
 extern __thread uint32_t t_sampled __attribute__((tls_model("initial-exec")));
 class Sampled {
  public:
   Sampled() : begin_(++t_sampled % k_every == k_every / 2 ? now_nanoseconds() : 0) {}
   ~Sampled() {
-    if (begin_ != 0) note_recording(k_every * (now_nanoseconds() - begin_));
+    if (begin_ == 0) return;
+    const uint64_t each = now_nanoseconds() - begin_;
+    if (each < k_long) note_recording(k_every * each);
   }
   Sampled(const Sampled&) = delete;
   Sampled& operator=(const Sampled&) = delete;
 
  private:
   static constexpr uint32_t k_every = 64;
+  static constexpr uint64_t k_long = 10'000;
   uint64_t begin_;
 };
 

@@ -77,6 +77,12 @@ inline uint64_t now_nanoseconds() {
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
 }
+// Of the processor, that this thread has taken.
+inline uint64_t thread_nanoseconds() {
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<uint64_t>(now.tv_sec) * 1000000000ULL + static_cast<uint64_t>(now.tv_nsec);
+}
 
 #ifndef __APPLE__
 // Null where there is none, and in a program with other rights than its caller's.
