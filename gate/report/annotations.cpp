@@ -38,6 +38,7 @@ std::string line_of(const Number& one) {
   if (const std::string parts = one.parts(); !parts.empty() && says_numbers(one)) {
     line += fmt::format("{}({})", line.empty() ? "" : " ", parts);
   }
+  if (!says_numbers(one)) line = one.where;
   if (!one.why.empty()) line += (line.empty() ? "" : ": ") + one_line(one.why, 300);
   return one.label + ": " + line;
 }

@@ -70,6 +70,7 @@ Number numbers_of(const std::string& metric, const Cells& cells) {
   }
   words.base = range_words(before);
   words.now = range_words(now);
+  if (words.now.empty() && !words.base.empty()) words.now = "not measured";
   words.change = range_words(change);
   if (reasons.size() == 1) words.why = *reasons.begin();  // else each is true of one cell alone
   if (!words.label.empty()) return words;
@@ -177,10 +178,10 @@ void Document::find_causes() {
   std::set<std::string> left;
   std::vector<Number> numbers;
   for (const verdict::Unexplained& one : gate.unexplained) {
-    const Cells cells = cells_of(one.cells);
+    const Cells in = cells_of(one.cells);
     left.insert(one.cells.begin(), one.cells.end());
-    numbers.push_back(numbers_of(one.what, cells));
-    numbers.back().where = where_of(cells, *this);
+    numbers.push_back(numbers_of(one.what, in));
+    numbers.back().where = where_of(in, *this);
   }
   if (!numbers.empty()) {
     unexplained = section(plain("Not explained"),

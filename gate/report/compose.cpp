@@ -29,9 +29,18 @@ Part changes(std::string head, const Block& block, const ChangedIn& all) {
   return part;
 }
 
+// Each of the sets; a comment and a brief reader have the first four.
 void add_changes(Parts& parts, const std::string& head, const Block& block,
-                 const std::vector<ChangedIn>& all) {
-  for (const ChangedIn& one : all) parts.push_back(changes(head, block, one));
+                 const std::vector<ChangedIn>& all, Readers readers = k_all) {
+  constexpr std::size_t k_most = 4;
+  if (readers == 0) return;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    parts.push_back(read_by(i < k_most ? readers : readers & k_long, changes(head, block, all[i])));
+  }
+  if (all.size() <= k_most) return;
+  const std::string sets = plural(all.size() - k_most, "set of cells", "sets of cells");
+  parts.push_back(read_by(readers & (k_brief | k_comment),
+                          paragraph("", fmt::format("and others in {} more", sets), true)));
 }
 
 // "+45 ops elsewhere": how many more there are that ran elsewhere.
@@ -78,14 +87,17 @@ Part ratios_of(const MetricRow& row) {
   return part;
 }
 
-// Metrics and broken rules, each with what adds up to it.
-Part numbers_of(const Block& block) {
+// Metrics and broken rules, each with what adds up to it, which stands alone where a reader has no
+// such row.
+void add_numbers(Parts& parts, const Block& block) {
   const CellVerdict& cell = block.of();
   Part part = number_table("metrics of " + block.title, {});
-  bool kernels = false, functions = false;
+  if (block.one()) part.noun = "metric";
+  Readers kernels = 0, functions = 0;  // who has them
   for (const MetricRow* row : block.rows) {
     const Judgement& of = *row->of;
     Number number = number_of(*row);
+    if (of.is_metric() && of.reason == cell.reason) number.why.clear();  // it stands above
     if (of.metric.name == verdict::k_placement && row->broken_rule()) {
       number.evidence = moved_ops(of.changed);
       add_changes(number.below, "Ops", block, block.ops);
@@ -93,23 +105,35 @@ Part numbers_of(const Block& block) {
     const bool counts = of.metric.name == verdict::k_kernels
                             ? row->broken_rule()
                             : adds_up_kernels(cell, of.metric) && row->words.differs();
-    if (counts && !std::exchange(kernels, true)) {
+    if (counts && kernels == 0) {
+      kernels = number.readers;
       add_changes(number.below, kernels_head(cell), block, block.kernels);
     }
-    if (explained_by_functions(cell, of.metric) && !std::exchange(functions, true)) {
+    if (explained_by_functions(cell, of.metric) && functions == 0) {
+      functions = number.readers;
       add_changes(number.below, "Functions", block, block.functions);
     }
     if (has_picture(of)) number.below.push_back(ratios_of(*row));
     part.numbers.push_back(std::move(number));
   }
-  return part;
+  parts.push_back(std::move(part));
+  constexpr Readers k_always = k_comment | k_page;
+  add_changes(parts, kernels_head(cell), block, block.kernels, k_always & ~kernels);
+  add_changes(parts, "Functions", block, block.functions, k_always & ~functions);
+  // Ops that moved as they may.
+  if (cell.of(verdict::k_placement).verdict >= Outcome::pass) {
+    add_changes(parts, "Ops", block, block.ops, k_always);
+  }
 }
 
 // The best explanation of each, with its arithmetic.
 void add_why(Parts& parts, const Block& block) {
-  for (const Shared& one : block.why) {
-    Part& why = parts.emplace_back(paragraph("Why", one.text));
+  constexpr std::size_t k_most = 3;
+  for (std::size_t i = 0; i < block.why.size(); ++i) {
+    const Shared& one = block.why[i];
+    Part why = paragraph("Why", one.text);
     why.in = block.in(one.cells);
+    parts.push_back(read_by(i < k_most ? k_all : k_long, std::move(why)));
     const auto lines =
         collect<std::string>(one.cells.front()->of->findings.front().lines,
                              [](const std::string& line) { return one_line(line, 400); });
@@ -127,7 +151,7 @@ std::string distinct(const auto& cells, auto get) {
   return text::join(values, "; ");
 }
 
-// What the server's own metrics said of its load.
+// Table of the server's own metrics of its load.
 Part server_figures(const CellDocument& cell) {
   Part table{.kind = Kind::table,
              .head = plain("the server's own metrics of " + cell.title),
@@ -144,7 +168,7 @@ Part server_figures(const CellDocument& cell) {
   return fold(plain("What the server itself counted"), {std::move(note), std::move(table)});
 }
 
-// What a page has of one cell alone, and where a block was measured.
+// Figures of one cell alone, and the devices of a block.
 void add_page(Parts& parts, const Block& block) {
   if (block.one()) {
     for (const Json& one : served_figures(block.of())) {
@@ -184,26 +208,27 @@ Part part_of(const Block& block) {
     const char* head = block.one() ? "its last words" : "last words of one of them";
     parts.push_back({.kind = Kind::preformatted, .head = plain(head), .text = cell.stderr_tail});
   }
-  const std::size_t before = parts.size();
+  if (says_all) {
+    Parts measured;
+    for (const CellDocument* one : block.cells) {
+      const Block alone({one});
+      Parts numbers;
+      add_numbers(numbers, alone);
+      add_page(numbers, alone);
+      if (!one->rows.empty()) measured.push_back(section({{one->title, true}}, std::move(numbers)));
+    }
+    if (!measured.empty()) {
+      parts.push_back(
+          read_by(k_long, fold(plain("What was measured"), std::move(measured), k_verbose)));
+    }
+    return part;
+  }
   if (std::string base = judged_by(cell); !base.empty()) {
     parts.push_back(read_by(k_terminal, paragraph("", std::move(base), true)));
   }
-  parts.push_back(numbers_of(block));
-  // Ops that moved as they may.
-  if (cell.of(verdict::k_placement).verdict >= Outcome::pass) {
-    Parts moved;
-    add_changes(moved, "Ops", block, block.ops);
-    for (Part& one : moved) parts.push_back(read_by(k_comment | k_page, std::move(one)));
-  }
+  add_numbers(parts, block);
   add_why(parts, block);
   add_page(parts, block);
-  if (says_all) {
-    const auto rest = parts.begin() + static_cast<std::ptrdiff_t>(before);
-    Parts measured(std::make_move_iterator(rest), std::make_move_iterator(parts.end()));
-    parts.erase(rest, parts.end());
-    parts.push_back(
-        read_by(k_long, fold(plain("What was measured"), std::move(measured), k_verbose)));
-  }
   return part;
 }
 
@@ -248,8 +273,11 @@ Part alone(const CellDocument& cell, const std::vector<const MetricRow*>& rows) 
 }
 
 // Metrics at `mode: report` that moved in cells that are otherwise fine.
-Parts moved_unjudged(const Document& document) {
-  Parts all;
+void add_unjudged(Parts& parts, const Document& document) {
+  Part all = fold({}, {}, k_brief);
+  all.readers = k_brief;
+  all.noun = "cell";
+  all.most = 8;
   for (const CellDocument& cell : document.cells) {
     if (cell.of->verdict < Outcome::pass) continue;
     std::vector<const MetricRow*> moved;
@@ -257,10 +285,10 @@ Parts moved_unjudged(const Document& document) {
       if (observed_change(*one.of)) moved.push_back(&one);
     }
     if (moved.empty()) continue;
-    all.push_back(read_by(k_brief, alone(cell, moved)));
-    all.back().tag = "seen";
+    all.parts.push_back(alone(cell, moved));
+    all.parts.back().tag = "seen";
   }
-  return all;
+  if (!all.parts.empty()) parts.push_back(std::move(all));
 }
 
 // Times that pairs have found fine: how sure that is can be seen.
@@ -308,11 +336,12 @@ Part passed_of(const Document& document, bool quiet) {
   return all;
 }
 
-void add_skipped(Parts& parts, const Document& document) {
+void add_skipped(Parts& parts, const Document& document, bool quiet) {
   for (const Shared& skipped : document.by_reason(Outcome::skipped)) {
     const std::string cells = plural(skipped.cells.size(), "cell");
     Part& part = parts.emplace_back(section(plain(cells + ": " + skipped.text)));
     part.outcome = Outcome::skipped;
+    if (quiet) part.readers &= ~k_comment;  // counted in the line of what was checked
     const auto names =
         collect<std::string>(skipped.cells, [](const CellDocument* cell) { return cell->title; });
     part.parts.push_back(read_by(k_long, list("", names)));
@@ -414,7 +443,7 @@ Parts compose(const Document& document) {
       !code.items.empty()) {
     parts.push_back(std::move(code));
   }
-  std::ranges::move(moved_unjudged(document), std::back_inserter(parts));
+  add_unjudged(parts, document);
   if (!behind.empty()) {
     Part all = fold(plain("Every number of " + plural(cells_behind, "cell")), std::move(behind),
                     k_verbose);
@@ -437,7 +466,7 @@ Parts compose(const Document& document) {
   add_machine_code(parts, gate);
   add_loads(parts, gate);
   parts.push_back(passed_of(document, quiet));
-  add_skipped(parts, document);
+  add_skipped(parts, document, quiet);
   parts.push_back(facts_of(document));
   return parts;
 }

@@ -1,7 +1,7 @@
 #include "gate/report/html.hpp"
 
-#include <functional>
-#include <span>
+#include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -42,6 +42,22 @@ std::string soft(std::string_view text) {
 std::string fold(std::string_view summary, std::string_view body) {
   return fmt::format("<details>\n<summary>{}</summary>\n<div>\n{}</div>\n</details>\n", summary,
                      body);
+}
+
+// Rows (<tr>…) under their headings, of which those that begin with '#' are of numbers. Focusable,
+// since it scrolls sideways on a narrow screen.
+std::string html_table(std::string_view label, const std::vector<std::string>& columns,
+                       std::string_view rows) {
+  std::string head;
+  for (const std::string& title : columns) {
+    head += title.starts_with('#')
+                ? fmt::format("<th scope=\"col\" class=\"number\">{}</th>", title.substr(1))
+                : fmt::format("<th scope=\"col\">{}</th>", title);
+  }
+  return fmt::format(
+      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table>\n"
+      "<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n",
+      xml_text(label), head, rows);
 }
 
 // The parts of a report as elements; headings of sections within sections are smaller.
@@ -230,21 +246,6 @@ std::string html_page(std::string_view title, std::string_view more_style, std::
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<style>{}{}</style>\n</head>\n<body>\n<main>\n{}</main>\n</body>\n</html>\n",
       xml_text(title), figures.empty() ? k_no_script : figures, k_html_style, more_style, body);
-}
-
-std::string html_table(std::string_view label, const std::vector<std::string>& columns,
-                       std::string_view rows, std::string_view caption) {
-  std::string head;
-  for (const std::string& title : columns) {
-    head += title.starts_with('#')
-                ? fmt::format("<th scope=\"col\" class=\"number\">{}</th>", title.substr(1))
-                : fmt::format("<th scope=\"col\">{}</th>", title);
-  }
-  return fmt::format(
-      "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">\n<table>\n{}"
-      "<thead><tr>{}</tr></thead>\n<tbody>\n{}</tbody>\n</table>\n</div>\n",
-      xml_text(label), caption.empty() ? "" : fmt::format("<caption>{}</caption>\n", caption), head,
-      rows);
 }
 
 std::string html(const Document& document, std::string_view figures) {

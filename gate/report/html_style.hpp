@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace weir::report {
 
@@ -11,12 +10,6 @@ namespace weir::report {
 // that of `figures`: gate/web's report.html.
 [[nodiscard]] std::string html_page(std::string_view title, std::string_view more_style,
                                     std::string_view body, std::string_view figures = "");
-
-// Rows (<tr>…) under their headings, of which those that begin with '#' are of numbers; `label` is
-// any text. Focusable, since it scrolls sideways on a narrow screen.
-[[nodiscard]] std::string html_table(std::string_view label,
-                                     const std::vector<std::string>& columns, std::string_view rows,
-                                     std::string_view caption = "");
 
 // One accent; red for broken limits alone. All text keeps a contrast of 4.5:1 or more.
 inline constexpr std::string_view k_html_style = R"css(
@@ -34,7 +27,7 @@ h3 { font-size: .95rem; margin: 0 0 .35rem; font-weight: 600; }
 section.cell > h2 { margin: 0 0 .35rem; }
 h2 code, h3 code { font-size: .95em; }
 p { margin: .25rem 0; }
-.soft, dt, caption, th { color: var(--soft); }
+.soft, dt, th { color: var(--soft); }
 .word { font-size: .8rem; font-weight: 650; letter-spacing: .02em; margin-right: .35rem;
   padding: .05rem .4rem; border: 1px solid currentColor; border-radius: .25rem; white-space: nowrap; }
 .fail, td.fail { color: var(--bad); }
@@ -44,7 +37,6 @@ p { margin: .25rem 0; }
 section.cell { border-top: 1px solid var(--line); padding: .8rem 0; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-caption { text-align: left; font-size: .85rem; padding: .2rem 0; }
 th, td { text-align: left; vertical-align: top; padding: .2rem .9rem .2rem 0;
   border-bottom: 1px solid var(--line); font-weight: 400; overflow-wrap: normal; }
 thead th { font-size: .8rem; white-space: nowrap; }

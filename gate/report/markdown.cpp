@@ -97,14 +97,24 @@ class Writer {
   std::string fit(const Part& part, std::size_t room, bool top = false) {
     if ((part.readers & k_comment) == 0) return "";
     if (part.kind == Part::Kind::section || part.kind == Part::Kind::fold) {
-      return container(part, room, top);
+      return container(part, room);
     }
-    std::string out = part.kind == Part::Kind::table ? table(part, room) : block(part, top);
+    std::string out = part.kind == Part::Kind::table     ? table(part, room)
+                      : part.kind == Part::Kind::numbers ? numbers(part, room)
+                                                         : block(part, top);
     return out.size() > room ? "" : out;
   }
 
   [[nodiscard]] std::size_t left_out() const { return left_out_; }
-  void leave_out(std::size_t cells) { left_out_ += cells; }
+
+ private:
+  // A comment has rows of numbers of one of them.
+  static bool has_rows(const Parts& parts) {
+    return std::ranges::any_of(parts, [](const Part& part) {
+      return std::ranges::any_of(part.numbers,
+                                 [](const Number& one) { return (one.readers & k_comment) != 0; });
+    });
+  }
 
   static std::string title(const Part& part) {
     if (!part.outcome) return fmt::format("**{}**\n\n", marked_up(part.head));
@@ -114,8 +124,7 @@ class Writer {
                        marked_up(part.head));
   }
 
- private:
-  std::string container(const Part& part, std::size_t room, bool top) {
+  std::string container(const Part& part, std::size_t room) {
     constexpr std::size_t k_more = 60;
     const bool shut = part.kind == Part::Kind::fold;
     std::string out = (part.titled & k_comment) == 0 ? "" : title(part);
@@ -126,25 +135,33 @@ class Writer {
       ++depth_;
     }
     const std::size_t end = k_more + (shut ? k_end_fold.size() : 0);
+    // A cell behind a fold has its numbers alone, if it has any.
+    const bool numbers_alone = depth_ > 0 && part.cells > 0 && has_rows(part.parts);
     std::size_t left = 0;
-    bool any = part.parts.empty();
+    bool any = std::ranges::none_of(part.parts,
+                                    [](const Part& one) { return (one.readers & k_comment) != 0; });
+    bool torn = false;
     for (const Part& one : part.parts) {
       if ((one.readers & k_comment) == 0) continue;
-      // A cell behind a fold has its numbers alone.
-      short_ = depth_ > 0 && part.cells > 0;
+      short_ = numbers_alone;
       if (short_ && one.kind != Part::Kind::numbers) continue;
-      const std::size_t used = out.size() + end;
-      std::string piece = used < room ? fit(one, room - used) : "";
+      const std::size_t used = std::min(room, out.size() + end);
+      // Parts that are counted are whole, and none stands behind one that had no room.
+      const bool whole = !part.noun.empty();
+      std::string piece = left > 0 ? "" : fit(one, whole ? limit_ : room - used);
+      if (piece.size() > room - used) piece.clear();
       any = any || !piece.empty();
-      if (piece.empty() && part.noun.empty()) left_out_ += one.cells;
-      if (piece.empty() && !part.noun.empty()) ++left;
+      torn = torn || (piece.empty() && has_rows({one}));
+      if (piece.empty() && whole) ++left;
+      if (piece.empty() && !whole) left_out_ += one.cells;
       out += piece;
     }
     depth_ -= shut ? 1 : 0;
     if (left > 0) {
       out += fmt::format("_and {}_\n\n", plural(left, "more " + part.noun));
     }
-    if (out.size() + (shut ? k_end_fold.size() : 0) > room || (!any && !top)) return "";
+    // Numbers without room leave no title behind.
+    if (!any || torn || out.size() + (shut ? k_end_fold.size() : 0) > room) return "";
     return shut ? out + std::string(k_end_fold.substr(out.ends_with("\n\n") ? 1 : 0)) : out;
   }
 
@@ -163,8 +180,6 @@ class Writer {
         });
         return lead_of(part) + text::join(shortened(std::move(items), part.most)) + "\n\n";
       }
-      case Part::Kind::numbers:
-        return numbers(part);
       case Part::Kind::preformatted: {
         const auto lines = last_lines(part.text, 15, 4000);
         return lines.empty() ? ""
@@ -180,12 +195,17 @@ class Writer {
 
   std::string list(const Part& part, bool top) const {
     std::string out;
+    std::size_t shown = 0;
+    const std::size_t most = part.most == 0 ? part.items.size() : part.most;
     for (const Words& item : part.items) {
       const std::string line = fmt::format("- {}\n", marked_up(item));
-      if (out.size() + line.size() > std::min<std::size_t>(limit_ / 8, 4000)) break;
+      if (shown == most || out.size() + line.size() > std::min<std::size_t>(limit_ / 4, 4000))
+        break;
       out += line;
+      ++shown;
     }
-    if (out.empty()) return "";
+    if (part.items.empty()) return "";
+    if (shown < part.items.size()) out += fmt::format("- and {} more\n", part.items.size() - shown);
     return (top && !part.head.empty() ? fmt::format("**{}**\n\n", marked_up(part.head)) : "") +
            out + "\n";
   }
@@ -215,7 +235,7 @@ class Writer {
   }
 
   // Limits and cells are columns where any row has them; a limit that all rows have stands above.
-  std::string numbers(const Part& part) {
+  std::string numbers(const Part& part, std::size_t room) {
     std::vector<const Number*> rows;
     for (const Number& one : part.numbers) {
       if ((one.readers & k_comment) != 0) rows.push_back(&one);
@@ -237,20 +257,36 @@ class Writer {
     if (limits) columns.emplace_back("limit");
     if (cells) columns.emplace_back("cells");
     out += table_head(columns);
+    constexpr std::size_t k_more = 30;
     std::string below;
+    std::size_t shown = 0, left = 0;
+    const auto add_below = [&](const std::string& text) {
+      const bool fits = out.size() + below.size() + text.size() + 2 * k_more <= room;
+      below += fits ? text : "";
+      left += fits ? 0 : 1;
+    };
     for (const Number* one : std::span(rows).first(most)) {
       std::vector<std::string> line{label_of(*one), base_and_now(*one)};
       if (limits) line.push_back(limit_of(*one));
       if (cells) line.push_back(markdown_text(one->where, 300));
+      if (out.size() + table_line(line).size() + k_more > room) break;
       out += table_line(line);
-      if (short_) continue;
-      if (!one->why.empty() && says_numbers(*one)) {
-        below += fmt::format("**{}**: {}\n\n", markdown_text(one->label), markdown_text(one->why));
-      }
-      for (const Part& part_below : one->below) below += block(part_below, false);
+      ++shown;
     }
-    if (most < rows.size()) out += fmt::format("\nand {} more\n", rows.size() - most);
-    return out + "\n" + below;
+    if (shown == 0) return "";
+    if (shown < rows.size()) out += fmt::format("\nand {} more\n", rows.size() - shown);
+    out += "\n";
+    for (const Number* one : std::span(rows).first(short_ ? 0 : shown)) {
+      if (!one->why.empty() && says_numbers(*one)) {
+        add_below(
+            fmt::format("**{}**: {}\n\n", markdown_text(one->label), markdown_text(one->why)));
+      }
+      for (const Part& part_below : one->below) {
+        if ((part_below.readers & k_comment) != 0) add_below(block(part_below, false));
+      }
+    }
+    if (left > 0) below += fmt::format("_and {} more_\n\n", left);
+    return out + below;
   }
 
   std::size_t limit_;
@@ -300,7 +336,7 @@ std::string heading_of(const Document& document, const MarkdownStyle& style, std
   if (!style.gate.empty() && style.gate != "default") {
     line += fmt::format(" {}", markdown_code(style.gate, 40));
   }
-  line += fmt::format(": {}", document.headline);
+  line += ": " + markdown_text(document.headline, 400);
   if (gate.exit_code == verdict::ExitCode::inconclusive) line += ", which fails here";
   const std::string& missing = document.not_judged;
   std::string out = line + "\n\n";
@@ -402,7 +438,11 @@ std::string markdown(const Document& document, const MarkdownStyle& style) {
   std::map<const Part*, std::string> kept;
   for (const Part& part : parts) {
     if (!part.kept) continue;
-    std::string text = writer.fit(part, limit / 4, true);
+    std::string text = writer.fit(part, std::min(limit / 4, room()), true);
+    if (text.empty()) {
+      const std::size_t changes = part.parts.front().numbers.size();
+      text = fmt::format("**{} not explained**\n\n", plural(changes, "change"));
+    }
     reserved += text.size();
     kept.emplace(&part, std::move(text));
   }
@@ -414,7 +454,10 @@ std::string markdown(const Document& document, const MarkdownStyle& style) {
       out += text->second;
       continue;
     }
-    const bool full = part.cells > 0 && (shown == k_open_blocks || out.size() > limit / 2);
+    // Of a cell without numbers its reason is all there is to say.
+    const bool numbers = part.outcome != Outcome::error && part.outcome != Outcome::new_;
+    const bool full =
+        part.cells > 0 && numbers && (shown == k_open_blocks || out.size() > limit / 2);
     const std::string text = full ? "" : writer.fit(part, room(), true);
     out += text;
     if (part.cells == 0) continue;
@@ -425,8 +468,11 @@ std::string markdown(const Document& document, const MarkdownStyle& style) {
       ++shown;
     }
   }
-  if (document.gate.verdict == Outcome::pass && document.warnings().empty())
-    out += checked(document);
+  const bool quiet = document.gate.verdict == Outcome::pass && document.warnings().empty();
+  if (const std::string text = checked(document);
+      quiet && !document.cells.empty() && text.size() <= room()) {
+    out += text;
+  }
   out += next;
   reserved -= next.size();
   later.head = {{plural(std::exchange(later.cells, 0), "more cell") + " that changed"}};

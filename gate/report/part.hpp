@@ -29,7 +29,7 @@ struct Span {
   bool code = false;
 };
 using Words = std::vector<Span>;
-// Without marks.
+// Text of all spans.
 [[nodiscard]] std::string plain_words(const Words& words);
 
 struct Part;
@@ -44,7 +44,7 @@ struct Number {
   std::string evidence{};  // "14 pairs", "10 runs, 3 sessions"
   std::string limit{};     // "must not change", "may drop 5 %"
   std::string where{};     // "in 20 of 40 cells"
-  std::string why{};       // where numbers and limit do not say it all
+  std::string why{};       // reason that numbers and limit do not show
   std::optional<verdict::Outcome> outcome{};  // absent of a cause's
   Readers readers = k_all;
   Parts below;  // kernels that add up to it, ratios of its pairs

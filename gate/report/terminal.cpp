@@ -10,7 +10,6 @@
 #include "gate/report/compose.hpp"
 #include "gate/report/document.hpp"
 #include "gate/report/layout.hpp"
-#include "gate/report/proposals.hpp"
 #include "gate/report/ratios.hpp"
 
 namespace weir::report {
@@ -79,7 +78,7 @@ class Terminal {
        k_dim);
   }
 
-  void show_all(const Parts& parts, bool within) {
+  void show_all(std::span<const Part> parts, bool within) {
     for (const Part& part : parts) show(part, within);
   }
 
@@ -135,7 +134,7 @@ class Terminal {
     if (part.outcome) title(part, within);
     if (!open) return;
     const std::size_t most = shown(part, part.parts.size());
-    show_all({part.parts.begin(), part.parts.begin() + static_cast<std::ptrdiff_t>(most)}, within);
+    show_all(std::span(part.parts).first(most), within);
     more(k_title_indent, part.parts.size() - most, part.noun);
   }
 
@@ -223,7 +222,7 @@ class Terminal {
     std::size_t fine = 0;
     for (const Number& one : part.numbers) {
       if ((one.readers & reader_) != 0) {
-        if (says_numbers(one) || !one.why.empty()) all.push_back(&one);
+        if (says_numbers(one) || !one.why.empty() || !one.where.empty()) all.push_back(&one);
       } else if (one.outcome == Outcome::pass && !one.now.empty()) {
         ++fine;
       }
@@ -237,7 +236,8 @@ class Terminal {
       show_all(one->below, true);
     }
     more(k_detail_indent, left, "");
-    if (fine > 0) at(k_row_indent, plural(fine, "more metric") + " within limits", k_dim);
+    if (fine > 0 && !part.noun.empty())
+      at(k_row_indent, plural(fine, "more metric") + " within limits", k_dim);
   }
 
   void number(const Number& one, const Widths& widths) {
@@ -250,7 +250,9 @@ class Terminal {
         tagged ? fmt::format("  {:5} ", look_of(*one.outcome).tag) : std::string(k_row_indent, ' ');
     line += pad_right(clip(one.label, longest_label_), widths.label) + "  ";
     if (one.base.empty() && one.now.empty() && one.change.empty()) {
-      return page_.paragraph(line + " ", one.why, k_detail_indent, "", color);
+      std::vector<std::string> words{one.why, one.where};
+      std::erase(words, "");
+      return page_.paragraph(line + " ", text::join(words), k_detail_indent, "", color);
     }
     if (one.base.empty()) {
       line += pad_left(one.now, widths.base) + "   ";

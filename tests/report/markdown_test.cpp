@@ -59,6 +59,37 @@ TEST(Markdown, IsTwoLinesWhenAllIsFine) {
   EXPECT_EQ(occurrences(green, "\n\n"), 2U) << green;  // verdict, what was checked, the foot
 }
 
+TEST(Markdown, SaysWhyACellHasNoNumbersHoweverMuchThereIs) {
+  auto gate = fixtures::unlike(60);
+  gate.cells.push_back(gate.cells[0]);
+  fixtures::absent_device(gate.cells.back());
+  gate.cells.back().cell.model = "absent";
+  MarkdownStyle style;
+  style.limit = 6000;
+  const std::string comment = markdown(gate, style);
+  EXPECT_LE(comment.size(), 6000U);
+  EXPECT_THAT(comment, HasSubstr("asked for Vulkan")) << comment;
+}
+
+TEST(Markdown, KeepsAReasonWhyNothingWasJudgedInert) {
+  auto gate = fixtures::green();
+  gate.verdict = Outcome::error;
+  gate.unjudged = "<img src=x> @octocat <!-- weir:gate -->";
+  const std::string comment = markdown(gate, {});
+  EXPECT_THAT(comment, Not(HasSubstr("<img")));
+  EXPECT_THAT(comment, Not(HasSubstr("<!--")));
+}
+
+TEST(Markdown, CountsLinesOfAListThatHaveNoRoom) {
+  auto gate = fixtures::red();
+  for (int i = 0; i < 40; ++i) {
+    verdict::Proposal one;
+    one.what = "limits.decode_tokens_per_second of a long name " + std::to_string(i);
+    gate.proposals.push_back(std::move(one));
+  }
+  EXPECT_THAT(markdown(gate, {}), HasSubstr("- and 28 more\n"));
+}
+
 TEST(Markdown, NamesTheGateWhereThereAreSeveral) {
   MarkdownStyle style;
   style.gate = "default";

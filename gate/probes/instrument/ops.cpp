@@ -204,7 +204,7 @@ void take_boundary(uint32_t rows) {
     ops += kind->pending;
     if (on_cpu(*kind)) cpu_ops += kind->pending;
   }
-  const uint32_t graph = graph_index(&g.file, &g_ops.graphs, {hash, 0, rows, ops, cpu_ops, 0, {}});
+  const uint32_t graph = graph_index(&g.file, &g_ops.graphs, {hash, 0, rows, ops, cpu_ops, 0, {}, 0, 0});
   for (Kind* kind = first; kind != nullptr;) {
     if (weir_probe_op* op = op_of(graph, kind)) add(&op->count, kind->pending);
     kind->pending = 0;
