@@ -43,7 +43,7 @@ std::string line_of(const Number& one) {
   return one.label + ": " + line;
 }
 
-// What a comment says, a line each.
+// Lines of the parts that a comment has.
 void add_lines(std::vector<std::string>& lines, const Parts& parts) {
   constexpr std::size_t k_most_changes = 8;
   for (const Part& part : parts) {

@@ -13,7 +13,7 @@ namespace weir::report {
 
 inline constexpr std::size_t k_annotations_shown = 10;
 
-// What asks for a reader, in plain text without control characters.
+// A message for whoever reads the change, in plain text without control characters.
 struct Annotation {
   verdict::Outcome verdict = verdict::Outcome::fail;
   std::string title;    // "" of those left out; "fail: llama.cpp / tiny-llama / vulkan / decode",

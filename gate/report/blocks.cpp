@@ -19,8 +19,8 @@ bool change_says_all(const MetricRow& row) {
          row.words.differs() && !row.words.change.empty();
 }
 
-// What a reader is told of a row that needs one.
-std::string told(const MetricRow& row) {
+// Text of a row that needs a reader.
+std::string row_key(const MetricRow& row) {
   const std::string reason = reason_is_plain(*row.of) ? "" : row.of->reason;
   return fmt::format("{}\n{}\n{}\n{}\n{}\n", verdict::to_string(row.of->verdict), row.words.label,
                      change_says_all(row) ? "" : row.words.from_to(), row.words.parts(), reason);
@@ -42,7 +42,7 @@ std::string key_of(const CellDocument& cell) {
   if (says_all) return key;
   key += judged_by(of) + "\n";
   for (const MetricRow* row : cell.worst_first) {
-    if (needs_a_reader(*row) && !row->follows) key += told(*row);
+    if (needs_a_reader(*row) && !row->follows) key += row_key(*row);
   }
   return key;
 }

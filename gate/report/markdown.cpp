@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t k_strip = 60;  // columns of a picture of ratios
 constexpr std::string_view k_end_fold = "\n</details>\n\n";
 
-// Within a line.
+// Spans as Markdown of one line.
 std::string marked_up(const Words& words, std::size_t most = 600) {
   std::string out;
   for (const Span& span : words) {
@@ -93,7 +93,7 @@ class Writer {
  public:
   explicit Writer(std::size_t limit) : limit_(limit) {}
 
-  // At most `room` bytes; what there is no room for is counted. "" where nothing has room.
+  // Returns at most `room` bytes, "" where nothing has room; cells without room are counted.
   std::string fit(const Part& part, std::size_t room, bool top = false) {
     if ((part.readers & k_comment) == 0) return "";
     if (part.kind == Part::Kind::section || part.kind == Part::Kind::fold) {
@@ -295,7 +295,7 @@ class Writer {
   std::size_t left_out_ = 0;  // cells
 };
 
-// What the cells ran on: each name with its class.
+// Devices, each name with its class.
 std::vector<std::string> devices_of(const GateVerdict& gate) {
   constexpr std::size_t k_most = 3;
   std::vector<std::string> devices;
@@ -410,7 +410,7 @@ std::string left_out(const Document& document, const MarkdownStyle& style, std::
                      run_link(style, "The report of the run"));
 }
 
-// What was checked, of a green verdict.
+// The line of a green verdict: limits, and how many cells were skipped.
 std::string checked(const Document& document) {
   std::string line = "Checked: ";
   const auto judged = static_cast<std::size_t>(document.gate.metrics_judged);

@@ -41,7 +41,7 @@ struct Number {
   std::string base{};      // "65"; "" when there is nothing to compare with
   std::string now{};       // "77"; "" when it was not measured
   std::string change{};    // "+12"; "−2.4 % (−4.1 … −0.6)"; "" when nothing changed
-  std::string evidence{};  // "14 pairs", "10 runs, 3 sessions"
+  std::string evidence{};  // "14 pairs", "10 runs, 3 stored runs"
   std::string limit{};     // "must not change", "may drop 5 %"
   std::string where{};     // "in 20 of 40 cells"
   std::string why{};       // reason that numbers and limit do not show
@@ -53,10 +53,10 @@ struct Number {
   [[nodiscard]] bool differs() const;
   // "65 → 77", "65 → not measured"; the current alone where there is nothing to compare with.
   [[nodiscard]] std::string from_to() const;
-  // Those of change, evidence, limit and where that apply, with commas between them.
+  // Joins change, evidence, limit and where with commas.
   [[nodiscard]] std::string parts() const;
 };
-// Else it has nothing but its reason.
+// False if it has nothing but a reason and cells.
 [[nodiscard]] bool says_numbers(const Number& one);
 
 struct Part {
@@ -69,7 +69,7 @@ struct Part {
     numbers,       // numbers, under the label `head`
     table,         // columns, of which those that begin with '#' are of numbers; rows
     preformatted,  // text, of which the last lines stay
-    ratios,        // of the pairs of `judged`
+    ratios,        // ratios of the pairs of `judged`
     figure,        // data for gate/web
   };
   Kind kind = Kind::paragraph;
@@ -77,7 +77,7 @@ struct Part {
   std::optional<verdict::Outcome> outcome{};  // in a section's head
   std::string tag{};                          // at a terminal's margin, in the outcome's place
   Words head{};
-  Readers titled = k_all;  // those who read the head
+  Readers titled = k_all;  // readers of the head
   Readers open = 0;
   std::string in{};  // cells that it holds for: "in 1 of 3 (tiny / vulkan)"; "" of all
   Words words{};
@@ -90,10 +90,10 @@ struct Part {
   std::string text{};
   const verdict::Judgement* judged = nullptr;
   Json data{};
-  // Of parts, items or numbers: so many for a brief reader, and "and 3 more causes".
+  // Parts, items or numbers that a brief reader gets; the rest is counted: "and 3 more causes".
   std::size_t most = 0;  // 0: all
   std::string noun{};
-  std::size_t cells = 0;  // that a section speaks of: counted where there is no room for it
+  std::size_t cells = 0;  // number of cells in a section: counted where there is no room for it
   bool kept = false;      // has room in any case
 };
 
