@@ -3,13 +3,14 @@
 // by this module alone.
 //
 //   moved.cpp     work that left the device for the CPU, or came back
-//   kernels.cpp   what changed among kernels: pieces of work, variants, fusions, work added and
-//                 removed
+//   kernels.cpp   what changed among kernels: pieces of work; variants (variants.cpp), fusions
+//                 (fusions.cpp), work added and removed
 //   code.cpp      other code behind the names of kernels
 //   counts.cpp    batches, waits, sums of dispatches, barriers, splits, copies, context, the fixed
 //                 part, and what is left
 //   memory.cpp    memory of devices, pipelines that are made late
-//   host.cpp      system calls by name, threads; what a server says of its caches and drafts
+//   host.cpp      system calls by name, threads
+//   served.cpp    what a server says of itself: caches, drafts
 //   times.cpp     works that take longer each time; rates, times and memory that nothing explains
 //
 // What a pattern takes before it adds a finding is what that finding explains (claims.cpp).
