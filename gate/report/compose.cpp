@@ -310,6 +310,16 @@ void add_decided(Parts& parts, const Document& document) {
   parts.push_back(std::move(all));
 }
 
+// The line of a green verdict: limits, and how many cells were skipped.
+std::string checked_words(const Document& document) {
+  std::string line = "Checked: ";
+  const auto judged = static_cast<std::size_t>(document.gate.metrics_judged);
+  line += document.rule.empty() ? plural(judged, "metric") : document.rule;
+  const std::size_t skipped = document.cells_with(Outcome::skipped);
+  if (skipped > 0) line += fmt::format("; {} skipped", skipped);
+  return line + ".";
+}
+
 // A line of what is fine, and behind it each cell.
 Part passed_of(const Document& document, bool quiet) {
   Part table{.kind = Kind::table, .readers = k_comment, .columns = {"cell", "#metrics"}};
@@ -462,6 +472,9 @@ Parts compose(const Document& document) {
     if (part.items.empty()) continue;
     Part& shut = parts.emplace_back(fold(part.head, {part}, k_terminal | k_page));
     if (quiet) shut.readers &= ~k_comment;
+  }
+  if (quiet && !document.cells.empty()) {
+    parts.push_back(read_by(k_comment, paragraph("", checked_words(document))));
   }
   add_machine_code(parts, gate);
   add_loads(parts, gate);

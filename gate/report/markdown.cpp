@@ -410,16 +410,6 @@ std::string left_out(const Document& document, const MarkdownStyle& style, std::
                      run_link(style, "The report of the run"));
 }
 
-// The line of a green verdict: limits, and how many cells were skipped.
-std::string checked(const Document& document) {
-  std::string line = "Checked: ";
-  const auto judged = static_cast<std::size_t>(document.gate.metrics_judged);
-  line += document.rule.empty() ? plural(judged, "metric") : document.rule;
-  const std::size_t skipped = document.cells_with(Outcome::skipped);
-  if (skipped > 0) line += fmt::format("; {} skipped", skipped);
-  return line + ".\n\n";
-}
-
 }  // namespace
 
 std::string markdown(const Document& document, const MarkdownStyle& style) {
@@ -467,11 +457,6 @@ std::string markdown(const Document& document, const MarkdownStyle& style) {
     } else {
       ++shown;
     }
-  }
-  const bool quiet = document.gate.verdict == Outcome::pass && document.warnings().empty();
-  if (const std::string text = checked(document);
-      quiet && !document.cells.empty() && text.size() <= room()) {
-    out += text;
   }
   out += next;
   reserved -= next.size();
