@@ -263,6 +263,7 @@ bool write_event(uint16_t kind, uint32_t index, const void* head, uint32_t head_
   return true;
 }
 
+__thread uint32_t t_recorded __attribute__((tls_model("initial-exec")));
 __thread uint32_t t_sampled __attribute__((tls_model("initial-exec")));
 
 void note_recording(uint64_t nanoseconds) {

@@ -43,11 +43,13 @@ void end_records(uint32_t bytes);
 
 // Adds to the processor time that recording cost the program, as the file's header tells.
 void note_recording(uint64_t nanoseconds);
-// Notes what the thread takes from here to the end of the scope.
+extern __thread uint32_t t_recorded __attribute__((tls_model("initial-exec")));
+// Notes what the thread takes from here to the end of the scope, with all that is noted within.
 class Recorded {
  public:
-  Recorded() : begin_(events_on() ? thread_nanoseconds() : 0) {}
+  Recorded() : begin_(t_recorded++ == 0 && events_on() ? thread_nanoseconds() : 0) {}
   ~Recorded() {
+    --t_recorded;
     if (begin_ != 0) note_recording(thread_nanoseconds() - begin_);
   }
   Recorded(const Recorded&) = delete;
@@ -61,7 +63,8 @@ class Recorded {
 extern __thread uint32_t t_sampled __attribute__((tls_model("initial-exec")));
 class Sampled {
  public:
-  Sampled() : begin_(++t_sampled % k_every == k_every / 2 ? now_nanoseconds() : 0) {}
+  Sampled()
+      : begin_(t_recorded == 0 && ++t_sampled % k_every == k_every / 2 ? now_nanoseconds() : 0) {}
   ~Sampled() {
     if (begin_ == 0) return;
     const uint64_t each = now_nanoseconds() - begin_;
