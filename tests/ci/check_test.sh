@@ -9,7 +9,7 @@ fail() { echo "ci/check: $1" >&2; exit 1; }
 mkdir -p "$root"/tree/ci "$root"/tree/gate/{base,probes/twin} "$root/bin"
 cd "$root/tree"
 cp "$check" ci/check
-for name in setup check-layers words macos; do ln -s /bin/true ci/$name; done
+for name in setup check-layers words markdown macos; do ln -s /bin/true ci/$name; done
 for name in cmake clang-format-14 ctest; do ln -s /bin/true "$root/bin/$name"; done
 printf '#!/bin/sh\nshift 3\nprintf "%%s\\n" "$@" >>"%s/read"\n' "$root" >"$root/bin/clang-tidy-14"
 chmod +x "$root/bin/clang-tidy-14"

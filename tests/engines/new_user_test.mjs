@@ -16,7 +16,7 @@ const page = name => readFileSync(join(root, "docs/how-to", name), "utf8");
 const block = (text, kind = "") => text.match(new RegExp("```" + kind + "\\n([^]*?)```"))[1];
 const lines = text => block(text).trim().split("\n"), [, after_five] = page("script-engines.md").split("A program needs four.");
 const commands = lines(page("script-engines.md")), for_a_program = lines(after_five), bench = join(root, "engines/llama.cpp");
-const rows = [...page("script-engines.md").matchAll(/^\| `(.*?)` \| (.*?) \| (.*?) \| `tests\/engines\/(.*?)` \|$/gm)].map(([, preset, names, model, script]) =>
+const rows = [...page("script-engines.md").matchAll(/^\| `(.*?)` +\| (.*?) +\| (.*?) +\| `tests\/engines\/(.*?)` +\|$/gm)].map(([, preset, names, model, script]) =>
   ({preset, packages: [...names.matchAll(/`(.*?)`/g)].map(([, name]) => name), model, script}));
 
 const models = {
