@@ -1,3 +1,4 @@
+// Sums that cannot overflow. Pure.
 #pragma once
 
 #include <cstdint>
@@ -5,7 +6,7 @@
 
 namespace weir {
 
-// Adds counts, up to the largest that a number holds: files say what they like.
+// Adds to a sum, up to the largest number: files may contain any numbers.
 inline void add_capped(std::int64_t& sum, std::int64_t amount) {
   if (__builtin_add_overflow(sum, amount, &sum)) sum = std::numeric_limits<std::int64_t>::max();
 }

@@ -1,3 +1,4 @@
+// Encodings of bytes as text: base64, percent-encoding, hexadecimal.
 #include "gate/base/encode.hpp"
 
 #include <cstdint>
@@ -15,27 +16,28 @@ constexpr std::string_view k_alphabet =
 }  // namespace
 
 std::string base64(std::string_view bytes) {
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
   for (std::size_t i = 0; i < bytes.size(); i += 3) {
     std::uint32_t group = 0;
     for (std::size_t k = 0; k < 3; ++k) {
-      const bool there = i + k < bytes.size();
-      group = (group << 8U) | (there ? static_cast<unsigned char>(bytes[i + k]) : 0U);
+      const bool has_byte = i + k < bytes.size();
+      group = (group << 8U) | (has_byte ? static_cast<unsigned char>(bytes[i + k]) : 0U);
     }
-    const std::size_t left = bytes.size() - i;
-    out += k_alphabet[group >> 18U];
-    out += k_alphabet[(group >> 12U) & 63U];
-    out += left > 1 ? k_alphabet[(group >> 6U) & 63U] : '=';
-    out += left > 2 ? k_alphabet[group & 63U] : '=';
+    const std::size_t bytes_left = bytes.size() - i;
+    text += k_alphabet[group >> 18U];
+    text += k_alphabet[(group >> 12U) & 63U];
+    text += bytes_left > 1 ? k_alphabet[(group >> 6U) & 63U] : '=';
+    text += bytes_left > 2 ? k_alphabet[group & 63U] : '=';
   }
-  return out;
+  return text;
 }
 
-std::optional<std::string> base64_decoded(std::string_view text) {
-  std::string out;
+// Decodes base64; nothing if it is malformed. Line breaks are ignored.
+std::optional<std::string> decode_base64(std::string_view text) {
+  std::string bytes;
   std::uint32_t bits = 0;
-  int held = 0;
+  int bit_count = 0;
   std::size_t digits = 0;
   std::size_t padding = 0;
   for (const char c : text) {
@@ -48,18 +50,19 @@ std::optional<std::string> base64_decoded(std::string_view text) {
     const std::size_t value = k_alphabet.find(c);
     if (value == std::string_view::npos || padding > 0) return std::nullopt;
     bits = (bits << 6U) | static_cast<std::uint32_t>(value);
-    held += 6;
-    if (held < 8) continue;
-    held -= 8;
-    out += static_cast<char>((bits >> static_cast<unsigned>(held)) & 0xFFU);
-    bits &= (1U << static_cast<unsigned>(held)) - 1U;
+    bit_count += 6;
+    if (bit_count < 8) continue;
+    bit_count -= 8;
+    bytes += static_cast<char>((bits >> static_cast<unsigned>(bit_count)) & 0xFFU);
+    bits &= (1U << static_cast<unsigned>(bit_count)) - 1U;
   }
-  // Bits left over must be none, else two texts would mean the same bytes.
+  // Unused bits must be zero, else two texts would decode to the same bytes.
   if (digits % 4 != 0 || padding > 2 || bits != 0) return std::nullopt;
-  return out;
+  return bytes;
 }
 
-std::string percent_encoded(std::string_view bytes) {
+// Percent-encodes all bytes except letters, digits and "-._~".
+std::string percent_encode(std::string_view bytes) {
   constexpr std::string_view k_unreserved = "-._~";
   std::string out;
   out.reserve(bytes.size());

@@ -1,4 +1,4 @@
-// What a program that failed wrote last, and why. Pure.
+// The end of a failed program's output, with the reason for the failure. Pure.
 #pragma once
 
 #include <cstddef>

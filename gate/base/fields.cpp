@@ -1,3 +1,4 @@
+// Reads and writes the fields of a struct as JSON.
 #include "gate/base/fields.hpp"
 
 #include <cmath>
@@ -8,26 +9,27 @@
 namespace weir {
 namespace {
 
-// JSON holds finite numbers alone.
+// JSON has no NaN or infinity: these become null.
 Json short_json(double value) { return std::isfinite(value) ? number_to_json(value) : Json(); }
 Json short_json(const std::optional<double>& value) { return value ? short_json(*value) : Json(); }
 template <class T>
 Json short_json(const std::vector<T>& values) {
   Json list = Json::array();
-  for (const T& one : values) list.push_back(short_json(one));
+  for (const T& value : values) list.push_back(short_json(value));
   return list;
 }
 
-std::string path_of(const char* key, const char* place, const Fields& outer,
-                    std::optional<std::size_t> number) {
-  std::string_view written = place != nullptr ? place : key;
-  if (written == "=") return outer.path();
-  const bool numbered = place == nullptr || written.ends_with("[]");
-  if (written.ends_with("[]")) written.remove_suffix(2);
+// Builds the path of a field or list item for messages, like "cells[2].name".
+std::string field_path(const char* key, const char* place, const Fields& outer,
+                       std::optional<std::size_t> number) {
+  std::string_view label = place != nullptr ? place : key;
+  if (label == "=") return outer.path();
+  const bool is_numbered = place == nullptr || label.ends_with("[]");
+  if (label.ends_with("[]")) label.remove_suffix(2);
   std::string path;
-  if (written.starts_with('.') || written.starts_with(' ')) path = outer.path();
-  path += written;
-  if (number && numbered) path += fmt::format("[{}]", *number);
+  if (label.starts_with('.') || label.starts_with(' ')) path = outer.path();
+  path += label;
+  if (number && is_numbered) path += fmt::format("[{}]", *number);
   return path;
 }
 
@@ -48,13 +50,13 @@ Fields::Fields(const Json& json, std::string path, Fields& outer)
 
 Fields::Fields(const Json& json, const char* key, const char* place, Fields& outer,
                std::optional<std::size_t> number)
-    : Fields(json, path_of(key, place, outer, number), outer) {
+    : Fields(json, field_path(key, place, outer, number), outer) {
   if (reads_object_) return;
-  // An item of a list is named by its own path, a field by its key.
+  // Messages name a list item by its own path, a field by its key.
   if (number) {
     complain("should be an object");
   } else {
-    outer.complain_of(key, "should be an object");
+    outer.complain_about(key, "should be an object");
   }
 }
 
@@ -62,7 +64,7 @@ void Fields::complain(std::string_view message) {
   if (!*problem_) *problem_ = Error{Code::data, fmt::format("{} {}", path_, message)};
 }
 
-void Fields::complain_of(const char* key, std::string_view message) {
+void Fields::complain_about(const char* key, std::string_view message) {
   complain(fmt::format("\"{}\" {}", key, message));
 }
 
@@ -74,31 +76,31 @@ void Fields::refuse(Error error) {
 
 void Fields::schema(std::string_view name, std::string_view complaint) {
   if (!reads()) return put(slot("schema"), name);
-  std::string found;
-  (*this)("schema", found);
-  if (found != name) complain(complaint);
+  std::string value;
+  (*this)("schema", value);
+  if (value != name) complain(complaint);
 }
 
 void Fields::schema_of_document(std::string_view name, std::string_view before) {
   if (!reads()) return put(slot("schema"), name);
   const Json* json = find("schema");
-  const std::string found = json != nullptr && json->is_string() ? json->get<std::string>() : "";
-  if (found == name) return;
+  const std::string value = json != nullptr && json->is_string() ? json->get<std::string>() : "";
+  if (value == name) return;
   refuse({Code::data, fmt::format("{}schema is \"{}\", should be \"{}\"", before,
-                                  text::printable(found.substr(0, 60)), name)});
+                                  text::printable(value.substr(0, 60)), name)});
 }
 
 void Fields::at_most(const char* key, std::size_t most, std::string_view complaint) {
-  const Json* found = reads() ? find(key) : nullptr;
-  if (found == nullptr || found->size() <= most) return;
+  const Json* field = reads() ? find(key) : nullptr;
+  if (field == nullptr || field->size() <= most) return;
   complain(complaint);
   reads_object_ = false;
 }
 
 const Json* Fields::find(const char* key) const {
   if (!reads_object_) return nullptr;
-  const auto found = in_->find(key);
-  return found == in_->end() || found->is_null() ? nullptr : &*found;
+  const auto field = in_->find(key);
+  return field == in_->end() || field->is_null() ? nullptr : &*field;
 }
 
 bool Fields::has(const char* key) const { return find(key) != nullptr; }
@@ -114,21 +116,21 @@ void Fields::make_object(Json& slot) { slot = Json::object(); }
 void Fields::make_list(Json& slot) { slot = Json::array(); }
 
 std::vector<const Json*> Fields::items(const Json& json, const char* key) {
-  std::vector<const Json*> all;
+  std::vector<const Json*> list;
   if (!json.is_array()) {
-    complain_of(key, "should be a list");
-    return all;
+    complain_about(key, "should be a list");
+    return list;
   }
-  all.reserve(json.size());
-  for (const Json& item : json) all.push_back(&item);
-  return all;
+  list.reserve(json.size());
+  for (const Json& item : json) list.push_back(&item);
+  return list;
 }
 
 std::vector<std::pair<std::string, const Json*>> Fields::members() const {
-  std::vector<std::pair<std::string, const Json*>> all;
-  if (!reads_object_) return all;
-  for (const auto& [name, item] : in_->items()) all.emplace_back(name, &item);
-  return all;
+  std::vector<std::pair<std::string, const Json*>> list;
+  if (!reads_object_) return list;
+  for (const auto& [name, item] : in_->items()) list.emplace_back(name, &item);
+  return list;
 }
 
 void Fields::put(Json& slot, bool value) { slot = value; }
@@ -139,7 +141,7 @@ void Fields::put(Json& slot, const Json& value) { slot = value; }
 void Fields::put(Json& slot, const Rational& value) { slot = rational_to_json(value); }
 
 void Fields::take(const Json& json, const char* key, bool& value, const char*) {
-  if (!json.is_boolean()) return complain_of(key, "should be true or false");
+  if (!json.is_boolean()) return complain_about(key, "should be true or false");
   value = json.get<bool>();
 }
 
@@ -174,7 +176,7 @@ const Fields::Misfit* Fields::read(const Json& json, Rational& value) {
 }
 
 void Fields::take(const Json& json, const char* key, Json& object, const char*) {
-  if (!json.is_object()) return complain_of(key, "should be an object");
+  if (!json.is_object()) return complain_about(key, "should be an object");
   object = json;
 }
 
@@ -188,12 +190,13 @@ template <class T>
 void Short<T>::put(Json& slot) const {
   slot = short_json(value);
 }
+// Reads numbers; in a list of optional ones, anything else becomes nothing.
 template <class T>
 void Short<T>::take(const Json& json, Fields& io, const char* key) const {
   if constexpr (std::is_same_v<T, std::vector<std::optional<double>>>) {
-    if (!json.is_array()) return io.complain_of(key, "should be a list");
-    for (const Json& one : json) {
-      value.push_back(one.is_number() ? std::optional(one.get<double>()) : std::nullopt);
+    if (!json.is_array()) return io.complain_about(key, "should be a list");
+    for (const Json& entry : json) {
+      value.push_back(entry.is_number() ? std::optional(entry.get<double>()) : std::nullopt);
     }
   } else if constexpr (std::is_same_v<T, std::optional<double>>) {
     io.take(json, key, value.emplace());
@@ -212,19 +215,20 @@ template <class T>
 void Within<T>::put(Json& slot) const {
   Fields(slot).put(slot, value);
 }
+// Reads a whole number and complains if it is out of range.
 template <class T>
 void Within<T>::take(const Json& json, Fields& io, const char* key) const {
-  std::int64_t whole = least;
-  io.take(json, key, whole);
-  if (whole < least || whole > most) {
-    return io.complain_of(key, complaint.empty()
-                                   ? fmt::format("is {}, not {} to {}", whole, least, most)
-                                   : std::string(complaint));
+  std::int64_t number = least;
+  io.take(json, key, number);
+  if (number < least || number > most) {
+    return io.complain_about(key, complaint.empty()
+                                      ? fmt::format("is {}, not {} to {}", number, least, most)
+                                      : std::string(complaint));
   }
   if constexpr (requires { value.has_value(); }) {
-    value = static_cast<typename T::value_type>(whole);
+    value = static_cast<typename T::value_type>(number);
   } else {
-    value = static_cast<T>(whole);
+    value = static_cast<T>(number);
   }
 }
 template struct Within<std::int64_t>;

@@ -9,7 +9,7 @@
 //   Json json = write_fields(step);
 //   Result<Step> step = read_fields<Step>(json, "steps[3]");
 //
-// fields() is found by its argument: it stands in the struct's namespace, not in an unnamed one.
+// fields() is field by its argument: it stands in the struct's namespace, not in an unnamed one.
 // Everything read is hostile: what has another type than it should is refused, null counts as
 // missing, keys that are not listed are passed over. The first complaint is kept, after the path of
 // its object: `steps[3] lacks "cell"`. What could not be read is at its default.
@@ -30,7 +30,7 @@ namespace weir {
 
 class Fields;
 
-// What lists and maps hold as it is.
+// Types that lists and maps can hold directly.
 template <class T>
 concept PlainField = std::same_as<T, double> || std::same_as<T, std::int64_t> ||
     std::same_as<T, std::string> || std::same_as<T, Rational>;
@@ -48,7 +48,7 @@ class Fields {
   Fields(const Json& json, std::string path);
   // Writes into `json`.
   explicit Fields(Json& json);
-  // Of an object within that of `outer`, whose complaint is kept there.
+  // An object within that of `outer`, which gets its complaints.
   Fields(const Json& json, std::string path, Fields& outer);
   Fields(const Fields&) = delete;
   Fields& operator=(const Fields&) = delete;
@@ -61,8 +61,8 @@ class Fields {
   template <class T>
   void operator()(const char* key, T&& value, const char* place = nullptr) {
     if (!reads()) return put(slot(key), value);
-    const Json* found = find(key);
-    if (found != nullptr) return take(*found, key, value, place);
+    const Json* field = find(key);
+    if (field != nullptr) return take(*field, key, value, place);
     if constexpr (requires { value.complaint_when_missing; }) {
       if (value.complaint_when_missing) return complain(value.complaint);
     }
@@ -71,7 +71,7 @@ class Fields {
   template <class T>
   void always(const char* key, T&& value, const char* place = nullptr) {
     if (!reads()) return put(slot(key), value);
-    if (const Json* found = find(key)) take(*found, key, value, place);
+    if (const Json* field = find(key)) take(*field, key, value, place);
   }
   template <class T>
   void sparse(const char* key, T&& value, const char* place = nullptr) {
@@ -94,9 +94,9 @@ class Fields {
       Fields into(slot(key));
       return inner(into);
     }
-    const Json* found = find(key);
-    if (found == nullptr) return complain_missing(key);
-    Fields from(*found, key, place, *this);
+    const Json* field = find(key);
+    if (field == nullptr) return complain_missing(key);
+    Fields from(*field, key, place, *this);
     if (from.reads_object_) inner(from);
   }
   // Written and never read: it is made from other fields.
@@ -114,9 +114,9 @@ class Fields {
   void check(bool ok, std::string_view complaint) {
     if (reads() && !ok) complain(complaint);
   }
-  void complain(std::string_view message);                      // "PATH message"; keeps the first
-  void complain_of(const char* key, std::string_view message);  // "PATH \"KEY\" message"
-  void refuse(Error error);                                     // as it is
+  void complain(std::string_view message);  // "PATH message"; keeps the first
+  void complain_about(const char* key, std::string_view message);  // "PATH \"KEY\" message"
+  void refuse(Error error);                                        // as it is
   void set_path(std::string path) { path_ = std::move(path); }
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const std::optional<Error>& problem() const { return *problem_; }
@@ -165,22 +165,22 @@ class Fields {
   void take(const Json& json, const char* key, bool& value, const char* = nullptr);
   template <std::integral Whole>
   void take(const Json& json, const char* key, Whole& value, const char* = nullptr) {
-    std::int64_t whole = 0;
-    if (const Misfit* misfit = read(json, whole)) return complain_of(key, misfit->alone);
-    if (!std::in_range<Whole>(whole)) return complain_of(key, "is out of range");
-    value = static_cast<Whole>(whole);
+    std::int64_t number = 0;
+    if (const Misfit* misfit = read(json, number)) return complain_about(key, misfit->alone);
+    if (!std::in_range<Whole>(number)) return complain_about(key, "is out of range");
+    value = static_cast<Whole>(number);
   }
   template <PlainField T>
   requires(!std::integral<T>) void take(const Json& json, const char* key, T& value,
                                         const char* = nullptr) {
-    if (const Misfit* misfit = read(json, value)) complain_of(key, misfit->alone);
+    if (const Misfit* misfit = read(json, value)) complain_about(key, misfit->alone);
   }
   void take(const Json& json, const char* key, Json& object, const char* = nullptr);
   template <PlainField T>
   void take(const Json& json, const char* key, std::vector<T>& values, const char* = nullptr) {
     for (const Json* item : items(json, key)) {
       const Misfit* misfit = read(*item, values.emplace_back());
-      if (misfit != nullptr) return complain_of(key, misfit->among);
+      if (misfit != nullptr) return complain_about(key, misfit->among);
     }
   }
   template <PlainField T>
@@ -188,7 +188,7 @@ class Fields {
             const char* = nullptr) {
     for (const auto& [name, item] : Fields(json, key, nullptr, *this).members()) {
       const Misfit* misfit = read(*item, values[name]);
-      if (misfit != nullptr) return complain_of(key, misfit->among);
+      if (misfit != nullptr) return complain_about(key, misfit->among);
     }
   }
   void take(const Json& json, const char* key, std::set<std::string>& values,
@@ -250,7 +250,7 @@ class Fields {
     }
   }
 
-  // What is wrong with a value, alone and in a list or map; null where it could be read.
+  // The complaint about a value, alone and in a list or map; null if it could be read.
   struct Misfit {
     const char* alone;
     const char* among;
@@ -300,18 +300,18 @@ template <class E>
 struct Named {
   E& value;
   std::span<const Name<E>> names;
-  std::string complaint;  // of another name
+  std::string complaint;  // used for an unknown name
   void put(Json& slot) const {
-    for (const auto& [known, name] : names) {
-      if (known == value) return Fields(slot).put(slot, name);
+    for (const auto& [candidate, name] : names) {
+      if (candidate == value) return Fields(slot).put(slot, name);
     }
   }
   void take(const Json& json, Fields& io, const char* key) const {
     std::string name;
     io.take(json, key, name);
-    const auto known = value_of(names, name);
-    if (!known) return io.complain(complaint);
-    value = *known;
+    const auto named_value = value_of(names, name);
+    if (!named_value) return io.complain(complaint);
+    value = *named_value;
   }
 };
 template <class E, std::size_t N>

@@ -8,32 +8,32 @@
 
 namespace weir {
 
-// The value under `key`; null where there is none.
+// Returns the value under `key`, or null.
 template <class Map, class Key>
 [[nodiscard]] auto* look_up(Map& map, const Key& key) {
-  const auto found = map.find(key);
-  return found == map.end() ? nullptr : &found->second;
+  const auto entry = map.find(key);
+  return entry == map.end() ? nullptr : &entry->second;
 }
 
-// A copy of it, or `otherwise`.
+// Returns a copy of the value under `key`, or `otherwise`.
 template <class Map, class Key, class Value>
 [[nodiscard]] typename Map::mapped_type look_up(const Map& map, const Key& key,
                                                 const Value& otherwise) {
-  const auto* found = look_up(map, key);
-  return found == nullptr ? typename Map::mapped_type(otherwise) : *found;
+  const auto* entry = look_up(map, key);
+  return entry == nullptr ? typename Map::mapped_type(otherwise) : *entry;
 }
 
-// The first that fits; null where none does.
+// Returns the first element that fits, or null.
 template <class List, class Fits>
 [[nodiscard]] auto* first_of(List& list, const Fits& fits) {
-  const auto found = std::find_if(std::begin(list), std::end(list), fits);
-  return found == std::end(list) ? nullptr : &*found;
+  const auto match = std::find_if(std::begin(list), std::end(list), fits);
+  return match == std::end(list) ? nullptr : &*match;
 }
 
-// The one of this name.
+// Returns the element of this name, or null.
 template <class List, class Text>
 [[nodiscard]] auto* find_named(List& list, const Text& name) {
-  return first_of(list, [&](const auto& one) { return one.name == name; });
+  return first_of(list, [&](const auto& item) { return item.name == name; });
 }
 
 template <class List, class Value>
@@ -41,11 +41,11 @@ template <class List, class Value>
   return std::find(std::begin(list), std::end(list), value) != std::end(list);
 }
 
-// `part` of each, in their order: collect<std::string>(engines, &Engine::name).
+// Returns `part` of each element, in order: collect<std::string>(engines, &Engine::name).
 template <class Item, class List, class Part>
 [[nodiscard]] std::vector<Item> collect(const List& list, const Part& part) {
   std::vector<Item> items;
-  for (const auto& one : list) items.emplace_back(std::invoke(part, one));
+  for (const auto& element : list) items.emplace_back(std::invoke(part, element));
   return items;
 }
 

@@ -1,3 +1,4 @@
+// XXH3 hashes.
 #include "gate/base/hash.hpp"
 
 #include <fmt/format.h>

@@ -1,12 +1,13 @@
+// Parses JSON within limits, and reads values out of it.
 #include "gate/base/json.hpp"
 
 #include <cmath>
 
 namespace weir {
 
-// Checked before parsing, so that no recursion anywhere sees deeper input and nothing is made of
-// more values.
-static std::optional<Error> over_limit(std::string_view text, const JsonLimits& limits) {
+// Returns an error if the text is over a limit. Checked before parsing, so that hostile input can
+// neither exhaust the stack nor memory.
+static std::optional<Error> check_limits(std::string_view text, const JsonLimits& limits) {
   std::size_t depth = 0, values = 0;
   bool in_string = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -20,7 +21,8 @@ static std::optional<Error> over_limit(std::string_view text, const JsonLimits& 
     } else if (c == '"') {
       in_string = true;
     } else if (c == '{' || c == '[') {
-      if (++depth > limits.depth) {
+      ++depth;
+      if (depth > limits.depth) {
         return Error{Code::data,
                      fmt::format("JSON nests deeper than {} at byte {}", limits.depth, i)};
       }
@@ -38,11 +40,12 @@ static std::optional<Error> over_limit(std::string_view text, const JsonLimits& 
   return std::nullopt;
 }
 
+// Parses JSON; fails if it is malformed or over a limit.
 Result<Json> parse_json(std::string_view text, const JsonLimits& limits) {
   if (text.size() > limits.bytes) {
     return fail(Code::data, "JSON of {} bytes is over the limit of {}", text.size(), limits.bytes);
   }
-  if (auto problem = over_limit(text, limits)) return tl::unexpected(*std::move(problem));
+  if (auto problem = check_limits(text, limits)) return tl::unexpected(*std::move(problem));
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
@@ -82,25 +85,33 @@ Json optional_to_json(const std::optional<double>& value) {
 
 const Json& JsonReader::array(const char* key) {
   static const Json k_empty = Json::array();
-  const Json* found = find(key);
-  if (found != nullptr && found->is_array()) return *found;
-  found == nullptr ? complain_missing(key) : complain_of(key, "should be a list");
+  const Json* field = find(key);
+  if (field != nullptr && field->is_array()) return *field;
+  if (field == nullptr) {
+    complain_missing(key);
+  } else {
+    complain_about(key, "should be a list");
+  }
   return k_empty;
 }
 
 const Json& JsonReader::object(const char* key) {
   static const Json k_empty = Json::object();
-  const Json* found = find(key);
-  if (found != nullptr && found->is_object()) return *found;
-  found == nullptr ? complain_missing(key) : complain_of(key, "should be an object");
+  const Json* field = find(key);
+  if (field != nullptr && field->is_object()) return *field;
+  if (field == nullptr) {
+    complain_missing(key);
+  } else {
+    complain_about(key, "should be an object");
+  }
   return k_empty;
 }
 
 const Json& below(const Json& json, const char* key) {
   static const Json k_nothing;
   if (!json.is_object()) return k_nothing;
-  const auto found = json.find(key);
-  return found == json.end() ? k_nothing : *found;
+  const auto field = json.find(key);
+  return field == json.end() ? k_nothing : *field;
 }
 
 const Json& list_in(const Json& json, const char* key) {

@@ -21,19 +21,20 @@ template <class E, class... Texts>
   return {{Name<E>{static_cast<E>(at++), names}...}};
 }
 
-// That of the first in the table where `value` has none.
+// Returns the name of `value`, or the table's first name if it has none.
 template <class E, std::size_t N>
 [[nodiscard]] constexpr std::string_view name_of(const std::array<Name<E>, N>& names, E value) {
-  const auto found = std::find_if(names.begin(), names.end(),
-                                  [&](const Name<E>& one) { return one.first == value; });
-  return (found == names.end() ? names.front() : *found).second;
+  const auto entry = std::find_if(names.begin(), names.end(), [&](const Name<E>& candidate) {
+    return candidate.first == value;
+  });
+  return (entry == names.end() ? names.front() : *entry).second;
 }
 
 template <class E>
 [[nodiscard]] constexpr std::optional<E> value_of(std::span<const Name<E>> names,
                                                   std::string_view name) {
-  for (const auto& [value, known] : names) {
-    if (known == name) return value;
+  for (const auto& [value, value_name] : names) {
+    if (value_name == name) return value;
   }
   return std::nullopt;
 }

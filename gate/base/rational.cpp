@@ -1,3 +1,4 @@
+// Exact fractions of 64-bit integers.
 #include "gate/base/rational.hpp"
 
 #include <limits>
@@ -11,13 +12,15 @@ namespace weir {
 
 __extension__ typedef __int128 Wide;
 
-// In lowest terms, where these fit.
-struct RationalOf {
+// Makes fractions in lowest terms; nothing if they do not fit.
+struct RationalMaker {
+  // Reduces a fraction; nothing if its terms do not fit 64 bits or the denominator is 0.
   static std::optional<Rational> terms(Wide numerator, Wide denominator) {
     if (denominator == 0) return std::nullopt;
+    // Euclid's algorithm.
     Wide divisor = numerator, rest = denominator;
     while (rest != 0) divisor = std::exchange(rest, divisor % rest);
-    // Of the denominator's sign, which is then gone from both.
+    // Give the divisor the denominator's sign, so that the result's denominator is positive.
     if ((divisor < 0) != (denominator < 0)) divisor = -divisor;
     numerator /= divisor;
     denominator /= divisor;
@@ -33,13 +36,13 @@ struct RationalOf {
 };
 
 std::optional<Rational> Rational::make(std::int64_t numerator, std::int64_t denominator) {
-  return RationalOf::terms(numerator, denominator);
+  return RationalMaker::terms(numerator, denominator);
 }
 
-std::optional<Rational> Rational::share(std::span<const std::int64_t> values, std::int64_t of) {
+std::optional<Rational> Rational::share(std::span<const std::int64_t> values, std::int64_t whole) {
   Wide sum = 0;
   for (const std::int64_t value : values) sum += value;
-  return RationalOf::terms(sum, of);
+  return RationalMaker::terms(sum, whole);
 }
 
 std::optional<Rational> Rational::parse(std::string_view text) {
@@ -57,20 +60,20 @@ std::string Rational::str() const {
 }
 
 std::optional<Rational> Rational::plus(const Rational& other) const {
-  return RationalOf::terms(
+  return RationalMaker::terms(
       Wide{numerator_} * other.denominator_ + Wide{other.numerator_} * denominator_,
       Wide{denominator_} * other.denominator_);
 }
 
 std::optional<Rational> Rational::minus(const Rational& other) const {
-  return RationalOf::terms(
+  return RationalMaker::terms(
       Wide{numerator_} * other.denominator_ - Wide{other.numerator_} * denominator_,
       Wide{denominator_} * other.denominator_);
 }
 
 std::optional<Rational> Rational::times(const Rational& other) const {
-  return RationalOf::terms(Wide{numerator_} * other.numerator_,
-                           Wide{denominator_} * other.denominator_);
+  return RationalMaker::terms(Wide{numerator_} * other.numerator_,
+                              Wide{denominator_} * other.denominator_);
 }
 
 std::strong_ordering operator<=>(const Rational& a, const Rational& b) {

@@ -42,7 +42,7 @@ class Rational {
   friend std::strong_ordering operator<=>(const Rational& a, const Rational& b);
 
  private:
-  friend struct RationalOf;
+  friend struct RationalMaker;
   Rational(std::int64_t numerator, std::int64_t denominator)
       : numerator_(numerator), denominator_(denominator) {}
 

@@ -13,7 +13,7 @@
 
 namespace weir {
 
-// What kind of failure; the app turns it into an exit code (usage and config: 2, the rest: 3).
+// Kinds of failures; the app turns them into exit codes (usage and config: 2, the rest: 3).
 enum class Code {
   usage,        // the command line is wrong
   config,       // weir.yaml, or something it names, is wrong

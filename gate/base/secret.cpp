@@ -1,3 +1,4 @@
+// Masks secrets in text, in all forms in which they may appear.
 #include "gate/base/secret.hpp"
 
 #include "gate/base/encode.hpp"
@@ -7,83 +8,91 @@
 namespace weir {
 namespace {
 
-// A part of a longer base64 text can begin and end amid a group; what is left of it is shorter.
+// Least length of a base64 form. Inside a longer base64 text, part of the first and last group is
+// mixed with other bytes, so a form is shorter than the whole encoding.
 constexpr std::size_t k_shortest_base64 = 6;
 
-// The digits of base64 that depend on the secret alone when it stands `before` (0, 1 or 2) bytes
-// behind the beginning of a group.
-std::string base64_core(const std::string& secret, std::size_t before) {
-  const std::string whole = base64(std::string(before, '\0') + secret);
-  const std::size_t skip = before == 0 ? 0 : before + 1;  // digits that hold bits of what is before
-  // Of 3 bytes behind, the last group is whole; else its last digit mixes with what follows.
-  const std::size_t bits = (before + secret.size()) * 8;
-  return whole.substr(skip, bits / 6 - skip);
+// Returns the base64 digits that depend on the secret alone if it begins at this offset (0, 1 or 2)
+// of a group.
+std::string base64_core(const std::string& secret, std::size_t offset) {
+  const std::string encoded = base64(std::string(offset, '\0') + secret);
+  const std::size_t skip = offset == 0 ? 0 : offset + 1;  // digits that contain bits of other bytes
+  // If the end is not on a group's border, the last digit depends on what follows.
+  const std::size_t bits = (offset + secret.size()) * 8;
+  return encoded.substr(skip, bits / 6 - skip);
 }
 
 }  // namespace
 
+// Adds all forms of a secret: plain, percent-encoded, JSON-escaped, and base64 at each offset.
 void Masker::add(const Secret& secret) {
   const std::string& plain = secret.reveal();
   if (plain.size() < k_shortest) return;
-  const auto take = [&](std::string form, std::size_t shortest) {
+  const auto add_form = [&](std::string form, std::size_t shortest) {
     if (form.size() >= shortest && std::ranges::find(forms_, form) == forms_.end()) {
       forms_.push_back(std::move(form));
     }
   };
-  take(plain, k_shortest);
-  const std::string percent = percent_encoded(plain);
-  take(percent, k_shortest);
-  std::string lowered = percent;
-  for (std::size_t i = 0; i + 2 < lowered.size(); ++i) {
-    if (lowered[i] == '%') lowered.replace(i + 1, 2, text::lower(lowered.substr(i + 1, 2)));
+  add_form(plain, k_shortest);
+  const std::string percent = percent_encode(plain);
+  add_form(percent, k_shortest);
+  std::string lower_percent = percent;
+  for (std::size_t i = 0; i + 2 < lower_percent.size(); ++i) {
+    if (lower_percent[i] == '%')
+      lower_percent.replace(i + 1, 2, text::lower(lower_percent.substr(i + 1, 2)));
   }
-  take(lowered, k_shortest);
+  add_form(lower_percent, k_shortest);
   const std::string quoted = dump_json(Json(plain));
-  take(quoted.substr(1, quoted.size() - 2), k_shortest);
-  for (std::size_t before = 0; before < 3; ++before) {
-    std::string core = base64_core(plain, before);
-    take(core, k_shortest_base64);
-    std::ranges::replace(core, '+', '-');  // the alphabet of URLs
+  add_form(quoted.substr(1, quoted.size() - 2), k_shortest);
+  for (std::size_t offset = 0; offset < 3; ++offset) {
+    std::string core = base64_core(plain, offset);
+    add_form(core, k_shortest_base64);
+    std::ranges::replace(core, '+', '-');  // base64url
     std::ranges::replace(core, '/', '_');
-    take(core, k_shortest_base64);
-    take(percent_encoded(base64_core(plain, before)), k_shortest_base64);
+    add_form(core, k_shortest_base64);
+    add_form(percent_encode(base64_core(plain, offset)), k_shortest_base64);
   }
   std::ranges::stable_sort(forms_,
                            [](const auto& a, const auto& b) { return a.size() > b.size(); });
 }
 
 std::string Masker::mask(std::string_view text) const {
-  std::string out(text);
+  std::string masked(text);
   for (const std::string& form : forms_) {
-    for (std::size_t at = out.find(form); at != std::string::npos; at = out.find(form, at + 3)) {
-      out.replace(at, form.size(), "***");
+    for (std::size_t at = masked.find(form); at != std::string::npos;
+         at = masked.find(form, at + 3)) {
+      masked.replace(at, form.size(), "***");
     }
   }
-  return out;
+  return masked;
 }
 
+// Masks complete forms, then beginnings and ends of them, as left by a text that was cut.
 std::string Masker::mask_with_parts(std::string_view text) const {
-  std::string out = mask(text);
+  std::string masked = mask(text);
   for (const std::string& form : forms_) {
     const std::string head = form.substr(0, k_shortest);
-    for (std::size_t at = out.find(head); at != std::string::npos; at = out.find(head, at + 3)) {
+    for (std::size_t at = masked.find(head); at != std::string::npos;
+         at = masked.find(head, at + 3)) {
       std::size_t length = head.size();
-      while (length < form.size() && at + length < out.size() && out[at + length] == form[length]) {
+      while (length < form.size() && at + length < masked.size() &&
+             masked[at + length] == form[length]) {
         ++length;
       }
-      out.replace(at, length, "***");
+      masked.replace(at, length, "***");
     }
     const std::string tail = form.substr(form.size() - std::min(form.size(), k_shortest));
-    for (std::size_t at = out.find(tail); at != std::string::npos; at = out.find(tail, at + 1)) {
+    for (std::size_t at = masked.find(tail); at != std::string::npos;
+         at = masked.find(tail, at + 1)) {
       std::size_t length = tail.size();
-      while (length < form.size() && at > 0 && out[at - 1] == form[form.size() - length - 1]) {
+      while (length < form.size() && at > 0 && masked[at - 1] == form[form.size() - length - 1]) {
         --at;
         ++length;
       }
-      out.replace(at, length, "***");
+      masked.replace(at, length, "***");
     }
   }
-  return out;
+  return masked;
 }
 
 }  // namespace weir

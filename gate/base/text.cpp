@@ -1,3 +1,4 @@
+// Text: UTF-8, globs, splitting, safe output, numbers.
 #include "gate/base/text.hpp"
 
 #include <charconv>
@@ -10,6 +11,7 @@
 namespace weir::text {
 namespace {
 
+// Returns the Levenshtein distance of two texts, in bytes.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -25,9 +27,9 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-// Marks that reorder, hide or part text without being seen: bidirectional controls, characters of
-// no width, fillers, tags, and separators of lines and paragraphs.
-bool hidden(char32_t point) {
+// Returns true for invisible characters that reorder, hide or split text: bidirectional controls,
+// zero-width characters, fillers, tags, and separators of lines and paragraphs.
+bool is_hidden(char32_t point) {
   static constexpr std::pair<char32_t, char32_t> k_ranges[] = {
       {0x00AD, 0x00AD}, {0x034F, 0x034F},   {0x061C, 0x061C},   {0x115F, 0x1160},
       {0x17B4, 0x17B5}, {0x180B, 0x180F},   {0x200B, 0x200F},   {0x2028, 0x202E},
@@ -38,21 +40,22 @@ bool hidden(char32_t point) {
       k_ranges, [&](const auto& range) { return range.first <= point && point <= range.second; });
 }
 
-// As Unicode has it, and so the programs that read a runner's log.
-bool white_space(char32_t point) {
+// White space as Unicode defines it, which programs that read a CI log use.
+bool is_white_space(char32_t point) {
   return point == ' ' || (point >= '\t' && point <= '\r') || point == 0x85 || point == 0xA0 ||
          point == 0x1680 || (point >= 0x2000 && point <= 0x200B) || point == 0x2028 ||
          point == 0x2029 || point == 0x202F || point == 0x205F || point == 0x3000 ||
          point == 0xFEFF;
 }
 
-bool control(char32_t point) {
+bool is_control(char32_t point) {
   if (point == '\n' || point == '\t') return false;
   return point < 0x20 || (point >= 0x7F && point < 0xA0);
 }
 
+// Parses a number that makes up the whole text.
 template <class Number>
-std::optional<Number> whole_text(std::string_view text) {
+std::optional<Number> parse_number(std::string_view text) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
@@ -61,12 +64,18 @@ std::optional<Number> whole_text(std::string_view text) {
 
 }  // namespace
 
+// Decodes the UTF-8 character at `at` and moves `at` behind it. Invalid bytes give U+FFFD, one byte
+// at a time.
 char32_t next_code_point(std::string_view text, std::size_t& at) {
   constexpr char32_t k_bad = 0xFFFD;
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(at++);
+  const unsigned char lead = byte(at);
+  ++at;
   if (lead < 0x80) return lead;
-  const int more = lead >= 0xF0 && lead < 0xF5 ? 3 : lead >= 0xE0 ? 2 : lead >= 0xC2 ? 1 : 0;
+  int more = 0;  // continuation bytes
+  if (lead >= 0xC2) more = 1;
+  if (lead >= 0xE0) more = 2;
+  if (lead >= 0xF0) more = 3;
   if (more == 0 || lead >= 0xF5 || at + static_cast<std::size_t>(more) > text.size()) return k_bad;
   char32_t point = lead & (0x3FU >> more);
   for (int i = 0; i < more; ++i) {
@@ -80,6 +89,8 @@ char32_t next_code_point(std::string_view text, std::size_t& at) {
   return point;
 }
 
+// Matches a name against a pattern in which '*' stands for any text. On a mismatch, the last '*'
+// stands for one more character.
 bool glob_match(std::string_view pattern, std::string_view name) {
   std::size_t p = 0;
   std::size_t n = 0;
@@ -87,14 +98,16 @@ bool glob_match(std::string_view pattern, std::string_view name) {
   std::size_t resume = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
+      star = p;
+      ++p;
       resume = n;
     } else if (p < pattern.size() && pattern[p] == name[n]) {
       ++p;
       ++n;
     } else if (star != std::string_view::npos) {
       p = star + 1;
-      n = ++resume;
+      ++resume;
+      n = resume;
     } else {
       return false;
     }
@@ -103,32 +116,35 @@ bool glob_match(std::string_view pattern, std::string_view name) {
   return p == pattern.size();
 }
 
-std::optional<std::string> nearest(std::string_view word, std::span<const std::string> known) {
+// Returns the candidate that is most similar; nothing if none is similar enough.
+std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates) {
   if (word.size() > 64) return std::nullopt;
-  const std::string wanted = lower(word);
+  const std::string lower_word = lower(word);
   std::optional<std::string> best;
-  std::size_t best_begins = 0;
+  std::size_t best_prefix = 0;
   std::size_t best_distance = std::min<std::size_t>(3, (word.size() - (word.empty() ? 0 : 1)) / 2);
-  for (const std::string& candidate : known) {
+  for (const std::string& candidate : candidates) {
     if (candidate.size() > 64) continue;
-    const std::string lowered = lower(candidate);
-    const std::size_t distance = edit_distance(wanted, lowered);
-    // Of two that are as near, the one that goes on as the word does: people leave ends out.
-    const std::size_t begins = static_cast<std::size_t>(
-        std::mismatch(wanted.begin(), wanted.end(), lowered.begin(), lowered.end()).first -
-        wanted.begin());
+    const std::string lower_candidate = lower(candidate);
+    const std::size_t distance = edit_distance(lower_word, lower_candidate);
+    // If two are equally near, prefer the longer common prefix: people often leave out the end.
+    const std::size_t common_prefix =
+        static_cast<std::size_t>(std::mismatch(lower_word.begin(), lower_word.end(),
+                                               lower_candidate.begin(), lower_candidate.end())
+                                     .first -
+                                 lower_word.begin());
     if (distance > best_distance) continue;
-    if (best && distance == best_distance && begins <= best_begins) continue;
+    if (best && distance == best_distance && common_prefix <= best_prefix) continue;
     best = candidate;
     best_distance = distance;
-    best_begins = begins;
+    best_prefix = common_prefix;
   }
   return best;
 }
 
-std::string did_you_mean(std::string_view word, std::span<const std::string> known) {
-  const auto found = nearest(word, known);
-  return found ? fmt::format(" (did you mean \"{}\"?)", *found) : "";
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  const auto suggestion = nearest(word, candidates);
+  return suggestion ? fmt::format(" (did you mean \"{}\"?)", *suggestion) : "";
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
@@ -146,13 +162,14 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
+// Splits text into lines without their "\n" or "\r\n".
 std::vector<std::string> lines(std::string_view text) {
-  std::vector<std::string> found = split(text, '\n');
-  if (!found.empty() && found.back().empty()) found.pop_back();
-  for (std::string& line : found) {
+  std::vector<std::string> result = split(text, '\n');
+  if (!result.empty() && result.back().empty()) result.pop_back();
+  for (std::string& line : result) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
   }
-  return found;
+  return result;
 }
 
 std::string first_line(std::string_view text) {
@@ -174,13 +191,14 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+// Makes text safe to show: drops control characters and escape sequences, shows hidden characters.
 std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t from = at;
     const char32_t point = next_code_point(text, at);
-    if (point == 0x1B) {  // drop a whole ANSI control sequence, not only its first byte
+    if (point == 0x1B) {  // drop the complete ANSI sequence, not only its first byte
       if (at < text.size() && text[at] == '[') {
         ++at;
         while (at < text.size() && !(text[at] >= '@' && text[at] <= '~')) ++at;
@@ -188,35 +206,37 @@ std::string printable(std::string_view text) {
       }
     } else if (point == 0xFFFD) {
       result += "\xEF\xBF\xBD";
-    } else if (point >= 0x80 && hidden(point)) {
+    } else if (point >= 0x80 && is_hidden(point)) {
       result += fmt::format("<U+{:04X}>", static_cast<unsigned>(point));
-    } else if (!control(point)) {
+    } else if (!is_control(point)) {
       result.append(text.substr(from, at - from));
     }
   }
   return result;
 }
 
+// Makes text safe to print in CI: breaks up what a runner would take as a command.
 std::string disarm(std::string_view text) {
   constexpr std::string_view k_line_command = "::";
   constexpr std::pair<std::string_view, std::string_view> k_commands[] = {
       {k_line_command, "\u2237"}, {"##[", "##("}, {"##vso[", "##vso("}};
   std::string safe;
   safe.reserve(text.size());
-  bool begins = true;  // only white space since the line began
+  bool at_line_start = true;  // the line has only had white space so far
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t from = at;
-    const auto* command = first_of(k_commands, [&](const auto& one) {
-      return text.substr(from).starts_with(one.first) && (begins || one.first != k_line_command);
+    const auto* command = first_of(k_commands, [&](const auto& entry) {
+      return text.substr(from).starts_with(entry.first) &&
+             (at_line_start || entry.first != k_line_command);
     });
     if (command != nullptr) {
       safe += command->second;
       at += command->first.size();
-      begins = false;
+      at_line_start = false;
       continue;
     }
     const char32_t point = next_code_point(text, at);
-    begins = point == '\n' || point == '\r' || (begins && white_space(point));
+    at_line_start = point == '\n' || point == '\r' || (at_line_start && is_white_space(point));
     safe.append(text.substr(from, at - from));
   }
   return safe;
@@ -240,18 +260,18 @@ std::size_t columns(std::string_view utf8) {
 }
 
 std::optional<double> to_double(std::string_view text) {
-  const auto value = whole_text<double>(text);
+  const auto value = parse_number<double>(text);
   return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
-std::optional<long long> to_int(std::string_view text) { return whole_text<long long>(text); }
+std::optional<long long> to_int(std::string_view text) { return parse_number<long long>(text); }
 
 std::string shell_word(std::string_view word) {
-  const bool plain =
+  const bool is_plain =
       !word.empty() && word.find_first_not_of(
                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                            "-_./=:,@%+") == std::string_view::npos;
-  if (plain) return std::string(word);
+  if (is_plain) return std::string(word);
   std::string result = "'";
   for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return result + "'";

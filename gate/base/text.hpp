@@ -9,7 +9,7 @@
 
 namespace weir::text {
 
-// Of ASCII, whatever the locale is.
+// True for ASCII digits, in any locale.
 [[nodiscard]] constexpr bool is_digit(char c) { return c >= '0' && c <= '9'; }
 [[nodiscard]] constexpr bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -20,12 +20,13 @@ namespace weir::text {
 // Case matters. Linear in the product of the lengths, no recursion.
 [[nodiscard]] bool glob_match(std::string_view pattern, std::string_view name);
 
-// The member of `known` nearest to `word` (edit distance at most 3 and less than half its
+// The member of `candidates` nearest to `word` (edit distance at most 3 and less than half its
 // length), ignoring case; nothing when none is near.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view word,
-                                                 std::span<const std::string> known);
+                                                 std::span<const std::string> candidates);
 // " (did you mean \"vulkan\"?)" or "".
-[[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> known);
+[[nodiscard]] std::string did_you_mean(std::string_view word,
+                                       std::span<const std::string> candidates);
 
 [[nodiscard]] std::string join(std::span<const std::string> parts,
                                std::string_view separator = ", ");

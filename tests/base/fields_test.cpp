@@ -1,3 +1,4 @@
+// Tests how fields are written as JSON, read back and refused.
 #include "gate/base/fields.hpp"
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Tests the JSON parser and its limits, and the reader that keeps the first complaint.
 #include "gate/base/json.hpp"
 
 #include <random>

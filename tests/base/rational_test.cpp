@@ -1,3 +1,4 @@
+// Tests exact fractions: their lowest terms, their text, overflow and comparison.
 #include "gate/base/rational.hpp"
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Tests the masking of secrets in texts, and the encodings that it looks for.
 #include "gate/base/secret.hpp"
 
 #include <type_traits>
@@ -81,17 +82,17 @@ TEST(Encode, CodesBase64AsRfc4648Does) {
   };
   for (const auto& [plain, coded] : cases) {
     EXPECT_EQ(base64(plain), coded);
-    EXPECT_EQ(base64_decoded(coded).value_or("none"), plain);
+    EXPECT_EQ(decode_base64(coded).value_or("none"), plain);
   }
-  EXPECT_EQ(base64_decoded("Zm9v\nYmFy\n").value_or("none"), "foobar");
+  EXPECT_EQ(decode_base64("Zm9v\nYmFy\n").value_or("none"), "foobar");
   for (const char* text : {"Zg", "Zg=", "Z===", "Zg==Zg==", "Zh==", "Zm9*", "Zm9v="}) {
-    EXPECT_FALSE(base64_decoded(text)) << text;
+    EXPECT_FALSE(decode_base64(text)) << text;
   }
 }
 
 TEST(Encode, EncodesAllButUnreservedCharactersWithPercent) {
-  EXPECT_EQ(percent_encoded("aZ09-._~"), "aZ09-._~");
-  EXPECT_EQ(percent_encoded("a/b c?&=#%\n\xC3\xA9"), "a%2Fb%20c%3F%26%3D%23%25%0A%C3%A9");
+  EXPECT_EQ(percent_encode("aZ09-._~"), "aZ09-._~");
+  EXPECT_EQ(percent_encode("a/b c?&=#%\n\xC3\xA9"), "a%2Fb%20c%3F%26%3D%23%25%0A%C3%A9");
 }
 
 }  // namespace secret_test

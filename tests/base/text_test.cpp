@@ -1,3 +1,4 @@
+// Tests helpers for text: globs, nearest words, printable text, numbers and lines.
 #include "gate/base/text.hpp"
 
 #include <gtest/gtest.h>
