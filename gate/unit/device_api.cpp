@@ -1,3 +1,4 @@
+// The table of device APIs.
 #include "gate/unit/device_api.hpp"
 
 #include "gate/base/find.hpp"
@@ -70,7 +71,7 @@ const std::vector<std::string>& device_names() {
 std::string device_without_version(std::string_view device_class) {
   std::vector<std::string> parts = text::split(device_class, '-');
   std::size_t device_parts = 0;
-  if (parts.front() == k_cpu) device_parts = 1;                     // what follows is its version
+  if (parts.front() == k_cpu) device_parts = 1;                     // the rest is its version
   if (find_device_api(parts.front()) != nullptr) device_parts = 3;  // API, vendor, device
   if (device_parts == 0 || parts.size() <= device_parts) return "";
   parts.resize(device_parts);

@@ -1,6 +1,5 @@
-// The device APIs that weir knows, one line each: their names, how a probe gets into a program of
-// theirs, and what a machine needs to have them. Whatever is said of an API elsewhere is read from
-// here. Pure.
+// The device APIs that weir supports, one entry each: names, how a program loads the probe, and
+// what a machine needs for them. All facts about an API are in this table. Pure.
 #pragma once
 
 #include <array>
@@ -26,10 +25,10 @@ struct DeviceApi {
   std::string_view package{};  // Debian's with a software device; "": weir-devices does not ask
   std::array<std::string_view, 2> shaders{};  // endings of source files that are compiled for it
   bool on_macos = false;                      // there alone; else on Linux alone
-  // A second probe that counts the same by other means, where weir was built with it: its counts
-  // are only held against the first one's. Its name, its file, and the variable that loads it.
+  // A second probe that counts the same by other means, if weir was built with it. Its counts are
+  // only compared with the first probe's. Its name, its file, and the variable that loads it.
   std::string_view check{}, check_library{}, check_variable{};
-  // How names of ggml's backends begin whose work the probe times.
+  // Beginning of the names of those ggml backends whose work the probe times.
   std::string_view timed_backend{};
 };
 

@@ -1,3 +1,4 @@
+// The table of op sequences that engines fuse into one kernel.
 #include "gate/unit/fusions.hpp"
 
 #include <algorithm>
@@ -9,9 +10,9 @@ namespace {
 
 using Ops = std::vector<std::string_view>;
 
-// By the lists of ggml-vulkan and ggml-cuda (llama.cpp v0.5.0). ADD+RMS_NORM is not among them:
-// ggml-vulkan lets the ADD prepare the norm and still runs two kernels.
-std::vector<Fusion> make() {
+// Returns the fusions of ggml-vulkan and ggml-cuda (llama.cpp v0.5.0). ADD+RMS_NORM is not among
+// them: ggml-vulkan lets the ADD prepare the norm and still runs two kernels.
+std::vector<Fusion> make_fusions() {
   std::vector<Fusion> table = {
       {{"SOFTPLUS", "SQRT", "ADD", "ARGSORT", "GET_ROWS", "SUM_ROWS", "CLAMP", "DIV"}, "topk_moe"},
       {{"SIGMOID", "ADD", "ARGSORT", "GET_ROWS", "SUM_ROWS", "CLAMP", "DIV"}, "topk_moe"},
@@ -46,7 +47,8 @@ std::vector<Fusion> make() {
   return table;
 }
 
-bool stands_at(const Ops& wanted, std::span<const OpInRow> ops) {
+// Returns true if `ops` begins with `wanted`, each op taking the result of the one before.
+bool begins_with_ops(const Ops& wanted, std::span<const OpInRow> ops) {
   if (wanted.size() > ops.size()) return false;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (ops[i].op != wanted[i] || (i > 0 && !ops[i].follows)) return false;
@@ -61,22 +63,22 @@ std::string Fusion::name() const {
 }
 
 const std::vector<Fusion>& fusions() {
-  static const std::vector<Fusion> k_fusions = make();
+  static const std::vector<Fusion> k_fusions = make_fusions();
   return k_fusions;
 }
 
-std::map<std::string, std::int64_t> fusible_rows(std::span<const OpInRow> ops, bool one_row) {
+std::map<std::string, std::int64_t> count_fusible_rows(std::span<const OpInRow> ops, bool one_row) {
   std::map<std::string, std::int64_t> rows;
   while (!ops.empty()) {
-    const Fusion* found = nullptr;
-    for (const Fusion& one : fusions()) {
-      if ((one_row || !one.of_a_vector) && stands_at(one.ops, ops) &&
-          (found == nullptr || one.ops.size() > found->ops.size())) {
-        found = &one;
+    const Fusion* longest = nullptr;
+    for (const Fusion& fusion : fusions()) {
+      if ((one_row || !fusion.needs_vector) && begins_with_ops(fusion.ops, ops) &&
+          (longest == nullptr || fusion.ops.size() > longest->ops.size())) {
+        longest = &fusion;
       }
     }
-    if (found != nullptr) ++rows[found->name()];
-    ops = ops.subspan(found == nullptr ? 1 : found->ops.size());
+    if (longest != nullptr) ++rows[longest->name()];
+    ops = ops.subspan(longest == nullptr ? 1 : longest->ops.size());
   }
   return rows;
 }

@@ -1,5 +1,5 @@
-// Ops in a row that engines compute as one kernel, by the names of ggml's graph. The one table of
-// them: kernels are laid beside ops by it, and missing fusions found.
+// Sequences of ops that engines compute as one kernel, by the names of ggml's graph. Kernels are
+// matched with ops by this table, and missing fusions found.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace weir::unit {
 struct Fusion {
   std::vector<std::string_view> ops;  // each takes the result of the one before; views left out
   std::string_view kernel;            // how ggml's kernels for it begin: "rms_norm_mul"
-  bool of_a_vector = false;           // matrices by one vector alone: graphs of one row
+  bool needs_vector = false;          // only for matrix times vector: graphs of one row
 
   [[nodiscard]] std::string name() const;  // "RMS_NORM+MUL"
 };
@@ -28,9 +28,10 @@ struct OpInRow {
   bool follows = false;  // it takes the result of the op before it, on the same device
 };
 
-// How often each fusion's ops stand in a row, by its name. No op counts twice: the longest row
-// wins. `one_row`: the graph computes one row, so that matrices are multiplied by a vector.
-[[nodiscard]] std::map<std::string, std::int64_t> fusible_rows(std::span<const OpInRow> ops,
-                                                               bool one_row);
+// Returns how often each fusion's ops follow each other, by its name. No op counts twice: the
+// longest fusion wins. `one_row`: the graph computes one row, so that matrices are multiplied by a
+// vector.
+[[nodiscard]] std::map<std::string, std::int64_t> count_fusible_rows(std::span<const OpInRow> ops,
+                                                                     bool one_row);
 
 }  // namespace weir::unit

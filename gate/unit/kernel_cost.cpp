@@ -1,3 +1,4 @@
+// The table of costs of a kernel's code.
 #include "gate/unit/kernel_cost.hpp"
 
 #include <array>
@@ -7,7 +8,7 @@
 namespace weir::unit {
 namespace {
 
-// The most telling first.
+// In order of importance.
 constexpr std::array k_costs{
     KernelCost{"spilled_registers", "spilled registers",
                "registers that did not fit, and went to memory or to other registers"},

@@ -1,5 +1,5 @@
-// What a kernel's code costs, as far as its machine code says it: figures that the compiler of the
-// device reports, or that stand in the code as shipped. None of them is a time. Pure.
+// Costs of a kernel that its machine code shows: figures that the device's compiler reports, or
+// that are in the code as shipped. None of them is a time. Pure.
 #pragma once
 
 #include <span>

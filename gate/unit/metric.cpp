@@ -1,3 +1,4 @@
+// The table of metrics: names, labels, units, directions; and texts of their values.
 #include "gate/unit/metric.hpp"
 
 #include <cmath>
@@ -10,7 +11,8 @@
 namespace weir::unit {
 namespace {
 
-struct Whole {
+// A metric that is measured over a whole process or load, without a scope.
+struct NamedMetric {
   const char* name;
   const char* label;
   Kind kind;
@@ -19,57 +21,59 @@ struct Whole {
   const char* about;
 };
 
-constexpr std::array k_whole{
-    Whole{"decode_tokens_per_second", "decode tok/s", Kind::time, Unit::tokens_per_second,
-          Better::higher, "tokens generated per second, one request"},
-    Whole{"prefill_tokens_per_second", "prefill tok/s", Kind::time, Unit::tokens_per_second,
-          Better::higher, "prompt tokens processed per second"},
-    Whole{"output_tokens_per_second", "output tok/s", Kind::time, Unit::tokens_per_second,
-          Better::higher, "tokens that a server generated per second, all requests"},
-    Whole{"requests_per_second", "requests/s", Kind::time, Unit::requests_per_second,
-          Better::higher, "requests that a server answered per second"},
-    Whole{"goodput_requests_per_second", "good requests/s", Kind::time, Unit::requests_per_second,
-          Better::higher, "answered requests per second that kept the engine's slo"},
-    Whole{"capacity_requests_per_second", "capacity", Kind::time, Unit::requests_per_second,
-          Better::higher, "highest rate of requests at which a server keeps its slo"},
-    Whole{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower,
-          "time to load the model"},
-    Whole{"cold_time_to_first_token_seconds", "cold time to first token", Kind::time, Unit::seconds,
-          Better::lower, "time to first token of the first request that a started server is sent"},
-    Whole{"iteration_seconds", "iteration time", Kind::time, Unit::seconds, Better::lower,
-          "one iteration of each benchmark of a program, added up"},
-    Whole{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower,
-          "largest resident memory of the engine's processes"},
-    Whole{"perplexity", "perplexity", Kind::quality, Unit::ratio, Better::lower,
-          "perplexity, as the engine reports it"},
-    Whole{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher,
-          "share of tokens that a reference also picks"},
-    Whole{k_divergence.data(), "output KL", Kind::quality, Unit::ratio, Better::lower,
-          "divergence of the likely tokens from the base's, in nats a token"},
-    Whole{"process_cpu_seconds", "CPU time", Kind::usage, Unit::seconds, Better::lower,
-          "processor time of all threads of a timed process"},
-    Whole{"voluntary_switches", "voluntary switches", Kind::usage, Unit::count, Better::lower,
-          "context switches of a timed process because a thread of it waited"},
-    Whole{"involuntary_switches", "involuntary switches", Kind::usage, Unit::count, Better::lower,
-          "context switches of a timed process because it was another's turn"},
-    Whole{"minor_faults", "minor faults", Kind::usage, Unit::count, Better::lower,
-          "pages that a timed process touched for the first time"},
-    Whole{"major_faults", "major faults", Kind::usage, Unit::count, Better::lower,
-          "pages that were read from a disk for a timed process"},
-    Whole{"draft_acceptance", "draft acceptance", Kind::count, Unit::ratio, Better::higher,
-          "share of drafted tokens that the model accepted"},
-    Whole{"cached_prompt_share", "prompt from cache", Kind::count, Unit::ratio, Better::higher,
-          "share of prompt tokens that the server took from a cache"},
-    Whole{"preemptions_per_request", "preemptions/request", Kind::count, Unit::count, Better::lower,
-          "requests that a server put off for want of memory, per request"},
-    Whole{"server_queue_seconds", "queue time", Kind::time, Unit::seconds, Better::lower,
-          "mean time that requests waited in the server's queue"},
-    Whole{"server_batch_size", "batch size", Kind::quality, Unit::ratio, Better::higher,
-          "requests that a step of the server computes, as it says itself"},
-    Whole{"kv_cache_share", "KV cache in use", Kind::quality, Unit::ratio, Better::lower,
-          "share of the KV cache in use at the end of a load"},
-    Whole{k_fits.data(), "fits", Kind::count, Unit::count, Better::higher,
-          "1 where the model fits into the memory of a CUDA twin, else 0"},
+constexpr std::array k_named_metrics{
+    NamedMetric{"decode_tokens_per_second", "decode tok/s", Kind::time, Unit::tokens_per_second,
+                Better::higher, "tokens generated per second, one request"},
+    NamedMetric{"prefill_tokens_per_second", "prefill tok/s", Kind::time, Unit::tokens_per_second,
+                Better::higher, "prompt tokens processed per second"},
+    NamedMetric{"output_tokens_per_second", "output tok/s", Kind::time, Unit::tokens_per_second,
+                Better::higher, "tokens that a server generated per second, all requests"},
+    NamedMetric{"requests_per_second", "requests/s", Kind::time, Unit::requests_per_second,
+                Better::higher, "requests that a server answered per second"},
+    NamedMetric{"goodput_requests_per_second", "good requests/s", Kind::time,
+                Unit::requests_per_second, Better::higher,
+                "answered requests per second that kept the engine's slo"},
+    NamedMetric{"capacity_requests_per_second", "capacity", Kind::time, Unit::requests_per_second,
+                Better::higher, "highest rate of requests at which a server keeps its slo"},
+    NamedMetric{"load_seconds", "load time", Kind::time, Unit::seconds, Better::lower,
+                "time to load the model"},
+    NamedMetric{"cold_time_to_first_token_seconds", "cold time to first token", Kind::time,
+                Unit::seconds, Better::lower,
+                "time to first token of the first request that a started server is sent"},
+    NamedMetric{"iteration_seconds", "iteration time", Kind::time, Unit::seconds, Better::lower,
+                "one iteration of each benchmark of a program, added up"},
+    NamedMetric{"peak_rss_bytes", "peak memory", Kind::memory, Unit::bytes, Better::lower,
+                "largest resident memory of the engine's processes"},
+    NamedMetric{"perplexity", "perplexity", Kind::quality, Unit::ratio, Better::lower,
+                "perplexity, as the engine reports it"},
+    NamedMetric{"greedy_agreement", "greedy agreement", Kind::quality, Unit::ratio, Better::higher,
+                "share of tokens that a reference also picks"},
+    NamedMetric{k_divergence.data(), "output KL", Kind::quality, Unit::ratio, Better::lower,
+                "divergence of the likely tokens from the base's, in nats a token"},
+    NamedMetric{"process_cpu_seconds", "CPU time", Kind::usage, Unit::seconds, Better::lower,
+                "processor time of all threads of a timed process"},
+    NamedMetric{"voluntary_switches", "voluntary switches", Kind::usage, Unit::count, Better::lower,
+                "context switches of a timed process because a thread of it waited"},
+    NamedMetric{"involuntary_switches", "involuntary switches", Kind::usage, Unit::count,
+                Better::lower, "context switches of a timed process because it was another's turn"},
+    NamedMetric{"minor_faults", "minor faults", Kind::usage, Unit::count, Better::lower,
+                "pages that a timed process touched for the first time"},
+    NamedMetric{"major_faults", "major faults", Kind::usage, Unit::count, Better::lower,
+                "pages that were read from a disk for a timed process"},
+    NamedMetric{"draft_acceptance", "draft acceptance", Kind::count, Unit::ratio, Better::higher,
+                "share of drafted tokens that the model accepted"},
+    NamedMetric{"cached_prompt_share", "prompt from cache", Kind::count, Unit::ratio,
+                Better::higher, "share of prompt tokens that the server took from a cache"},
+    NamedMetric{"preemptions_per_request", "preemptions/request", Kind::count, Unit::count,
+                Better::lower, "requests that a server put off for want of memory, per request"},
+    NamedMetric{"server_queue_seconds", "queue time", Kind::time, Unit::seconds, Better::lower,
+                "mean time that requests waited in the server's queue"},
+    NamedMetric{"server_batch_size", "batch size", Kind::quality, Unit::ratio, Better::higher,
+                "requests that a step of the server computes, as it says itself"},
+    NamedMetric{"kv_cache_share", "KV cache in use", Kind::quality, Unit::ratio, Better::lower,
+                "share of the KV cache in use at the end of a load"},
+    NamedMetric{k_fits.data(), "fits", Kind::count, Unit::count, Better::higher,
+                "1 where the model fits into the memory of a CUDA twin, else 0"},
 };
 
 // Latencies of requests, in seconds: their middle ("BASE_seconds") and two percentiles
@@ -82,8 +86,8 @@ constexpr std::array k_latencies{
 };
 constexpr std::array k_percentiles{"", "p90", "p99"};
 
-// What may get worse while a server runs ("BASE_drift").
-constexpr std::array k_drifting{
+// Values that may get worse while a server runs ("BASE_drift").
+constexpr std::array k_drifts{
     std::pair{"time_to_first_token", "time to first token"},
     std::pair{"time_per_output_token", "time per output token"},
     std::pair{"end_to_end_latency", "end-to-end latency"},
@@ -156,7 +160,7 @@ constexpr std::array k_counts{
           true, true},
     Count{"allowed_cpus", Unit::count, "fewest CPUs that a thread was allowed to run on",
           Better::higher, true, true},
-    // Of compiled kernels (unit/kernel_cost.hpp), over all waves that they run in.
+    // Costs of compiled kernels (unit/kernel_cost.hpp), over all waves that they run in.
     Count{"estimated_cycles", Unit::count, "cycles of kernels, as RADV estimates them: no time"},
     Count{"spilled_registers", Unit::count,
           "registers that kernels keep in memory, over all waves"},
@@ -164,21 +168,22 @@ constexpr std::array k_counts{
           "instructions in the code of kernels, over all waves"},
 };
 
-// What single ops and kernels are measured by; behind it stands what the engine calls them.
-struct OfWork {
+// Metrics of single ops, kernels and buffers. Each is named by its prefix and the engine's name of
+// the op, as in "kernel:mul_mat_vec".
+struct WorkMetric {
   std::string prefix, label;
   Kind kind = Kind::count;
   Unit unit = Unit::count;
   Better better = Better::lower;
 };
-const std::vector<OfWork>& of_work() {
+const std::vector<WorkMetric>& work_metrics() {
   static const auto k_all = [] {
-    std::vector<OfWork> all{{"op:", "time of ", Kind::time, Unit::seconds},
-                            {"kernel:", "time of ", Kind::time, Unit::seconds},
-                            {"op_calls:", "calls of "},
-                            {"kernel_calls:", "calls of "},
-                            {"buffer:", "time of buffers ", Kind::time, Unit::seconds},
-                            {std::string(k_buffers), "buffers "}};
+    std::vector<WorkMetric> all{{"op:", "time of ", Kind::time, Unit::seconds},
+                                {"kernel:", "time of ", Kind::time, Unit::seconds},
+                                {"op_calls:", "calls of "},
+                                {"kernel_calls:", "calls of "},
+                                {"buffer:", "time of buffers ", Kind::time, Unit::seconds},
+                                {std::string(k_buffers), "buffers "}};
     for (const KernelCost& cost : kernel_costs()) {
       all.push_back({fmt::format("{}:", cost.name), fmt::format("{} of ", cost.label), Kind::count,
                      cost.name.ends_with("_bytes") ? Unit::bytes : Unit::count,
@@ -189,31 +194,32 @@ const std::vector<OfWork>& of_work() {
   return k_all;
 }
 constexpr std::size_t k_longest_work = 100;
-constexpr std::size_t k_longest_name = 128;  // of a metric
+constexpr std::size_t k_longest_name = 128;  // a metric's name
 
 constexpr auto k_units = names_in_order<Unit>("s", "B", "count", "tok/s", "requests/s", "ratio");
 constexpr auto k_directions = names_in_order<Better>("higher", "lower");
 constexpr auto k_kinds = names_in_order<Kind>("time", "memory", "quality", "usage", "count");
 
-const OfWork* find_work(std::string_view name) {
-  return first_of(of_work(), [&](const OfWork& one) { return name.starts_with(one.prefix); });
+const WorkMetric* find_work(std::string_view name) {
+  return first_of(work_metrics(),
+                  [&](const WorkMetric& work) { return name.starts_with(work.prefix); });
 }
 
-// ASCII, without the space.
+// Returns true for printable ASCII but the space.
 bool is_printable(char c) { return c > ' ' && c < 0x7f; }
 
-// Scopes that have a name of their own: behind a metric's, and in words.
-struct ScopeWords {
+// Suffix of a metric's name for its scope, and the same in its label.
+struct ScopeName {
   Scope scope;
   std::string_view suffix, label;
 };
 constexpr std::array k_scopes{
-    ScopeWords{Scope::per_token, "_per_token", "/token"},
-    ScopeWords{Scope::per_prefill, "_per_prefill", "/prefill"},
-    ScopeWords{Scope::fixed, "_fixed", " fixed"},
-    ScopeWords{Scope::per_request, "_per_request", "/request"},
-    ScopeWords{Scope::at_zero_context, "_at_zero_context", " at zero context"},
-    ScopeWords{Scope::per_context_token, "_per_context_token", "/context token"},
+    ScopeName{Scope::per_token, "_per_token", "/token"},
+    ScopeName{Scope::per_prefill, "_per_prefill", "/prefill"},
+    ScopeName{Scope::fixed, "_fixed", " fixed"},
+    ScopeName{Scope::per_request, "_per_request", "/request"},
+    ScopeName{Scope::at_zero_context, "_at_zero_context", " at zero context"},
+    ScopeName{Scope::per_context_token, "_per_context_token", "/context token"},
 };
 
 // Times per token that are fitted over depths.
@@ -223,71 +229,74 @@ constexpr std::array k_times_over_context{
 };
 constexpr std::array k_over_context{Scope::at_zero_context, Scope::per_context_token};
 
-// Of scopes that have no name none.
-ScopeWords words_of(Scope scope) {
-  const auto* found = std::ranges::find(k_scopes, scope, &ScopeWords::scope);
-  return found == k_scopes.end() ? ScopeWords{scope, "", ""} : *found;
+// Returns the suffix and label of `scope`; both empty for scopes that have none.
+ScopeName scope_name(Scope scope) {
+  const auto* scope_row = std::ranges::find(k_scopes, scope, &ScopeName::scope);
+  return scope_row == k_scopes.end() ? ScopeName{scope, "", ""} : *scope_row;
 }
 
 const Count* find_count(std::string_view base) {
   return first_of(k_counts, [&](const Count& count) { return base == count.base; });
 }
 
-// What is known of a metric; label and about are "" where its base and scope tell them.
-struct Known {
+// A metric with its texts. `label` and `about` are "" where they follow from base and scope.
+struct MetricInfo {
   Metric metric;
   std::string label{}, about{};
 };
 
-const std::map<std::string, Known, std::less<>>& table() {
+// Returns all metrics with a fixed name. Those of single ops and `_at_LENGTH` are not in it.
+const std::map<std::string, MetricInfo, std::less<>>& metric_table() {
   static const auto k_table = [] {
-    std::map<std::string, Known, std::less<>> made;
-    for (const Whole& whole : k_whole) {
-      made[whole.name] = {custom_metric(whole.name, whole.kind, whole.unit, whole.better),
-                          whole.label, whole.about};
+    std::map<std::string, MetricInfo, std::less<>> infos;
+    for (const NamedMetric& metric : k_named_metrics) {
+      infos[metric.name] = {custom_metric(metric.name, metric.kind, metric.unit, metric.better),
+                            metric.label, metric.about};
     }
-    for (const auto& [base, words] : k_latencies) {
+    for (const auto& [base, title] : k_latencies) {
       for (const std::string_view percentile : k_percentiles) {
-        const bool middle = percentile.empty();
-        const std::string name = fmt::format("{}_{}{}seconds", base, percentile, middle ? "" : "_");
-        made[name] = {custom_metric(name, Kind::time, Unit::seconds, Better::lower),
-                      fmt::format("{}{}{}", words, middle ? "" : " ", percentile),
-                      fmt::format("{} of requests, {}", words, middle ? "median" : percentile)};
+        const bool is_median = percentile.empty();
+        const std::string name =
+            fmt::format("{}_{}{}seconds", base, percentile, is_median ? "" : "_");
+        infos[name] = {custom_metric(name, Kind::time, Unit::seconds, Better::lower),
+                       fmt::format("{}{}{}", title, is_median ? "" : " ", percentile),
+                       fmt::format("{} of requests, {}", title, is_median ? "median" : percentile)};
       }
     }
-    for (const auto& [base, words] : k_drifting) {
+    for (const auto& [base, title] : k_drifts) {
       const std::string name = fmt::format("{}_drift", base);
-      made[name] = {custom_metric(name, Kind::count, Unit::ratio, Better::lower),
-                    fmt::format("{} drift", words),
-                    fmt::format("by how much {} got worse over a run, beyond chance", words)};
+      infos[name] = {custom_metric(name, Kind::count, Unit::ratio, Better::lower),
+                     fmt::format("{} drift", title),
+                     fmt::format("by how much {} got worse over a run, beyond chance", title)};
     }
     for (const Count& count : k_counts) {
       if (count.level) {
-        made[count.base] = {count_metric(count.base, Scope::whole), "", count.about};
+        infos[count.base] = {count_metric(count.base, Scope::whole), "", count.about};
         continue;
       }
       for (const auto& [scope, suffix, label] : k_scopes) {
         const Metric metric = count_metric(count.base, scope);
-        // Instructions only nearly repeat: no exact line, and none is fitted.
-        if (over_context(metric) && metric.base == "instructions") continue;
-        made[metric.name] = {metric, "", count.about};
+        // Counts of instructions vary a little, so no line over depths is fitted to them.
+        if (is_over_context(metric) && metric.base == "instructions") continue;
+        infos[metric.name] = {metric, "", count.about};
       }
     }
     for (const auto& [base, head] : k_times_over_context) {
       for (const Scope scope : k_over_context) {
-        const ScopeWords& words = words_of(scope);
-        const std::string name = fmt::format("{}{}", base, words.suffix);
-        made[name] = {{name, base, Kind::time, Unit::seconds, Better::lower, scope, {}},
-                      fmt::format("{}{}", head, words.label),
-                      "time per token, fitted over the prompt's depths"};
+        const ScopeName scope_text = scope_name(scope);
+        const std::string name = fmt::format("{}{}", base, scope_text.suffix);
+        infos[name] = {{name, base, Kind::time, Unit::seconds, Better::lower, scope, {}},
+                       fmt::format("{}{}", head, scope_text.label),
+                       "time per token, fitted over the prompt's depths"};
       }
     }
-    return made;
+    return infos;
   }();
   return k_table;
 }
 
-std::string with_digits(double value) {
+// Returns `value` with about three significant digits.
+std::string three_digits(double value) {
   const double size = std::fabs(value);
   if (size >= 1e6 || (size > 0 && size < 0.001)) return fmt::format("{:.3g}", value);
   if (size >= 100) return fmt::format("{:.0f}", value);
@@ -327,7 +336,7 @@ constexpr NamedScale k_scales[] = {{"s", {Unit::seconds, 1}},
                                    {"", {Unit::count, 1}}};
 
 // Splits "120s" into its number and its suffix.
-std::optional<std::pair<double, std::string_view>> number_and_suffix(std::string_view text) {
+std::optional<std::pair<double, std::string_view>> split_number(std::string_view text) {
   text = text::trim(text);
   std::size_t end = 0;
   while (end < text.size() && (text::is_digit(text[end]) || text[end] == '.')) ++end;
@@ -340,8 +349,8 @@ std::optional<std::pair<double, std::string_view>> number_and_suffix(std::string
 
 std::string about(const Metric& metric) {
   if (const Count* count = find_count(metric.base)) return count->about;
-  const Known* known = look_up(table(), metric.name);
-  return known == nullptr ? "" : known->about;
+  const MetricInfo* info = look_up(metric_table(), metric.name);
+  return info == nullptr ? "" : info->about;
 }
 
 Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64_t> length) {
@@ -358,7 +367,7 @@ Metric count_metric(std::string_view base, Scope scope, std::optional<std::int64
   if (scope == Scope::at_length) {
     metric.name += fmt::format("_at_{}", length.value_or(0));
   } else {
-    metric.name += words_of(scope).suffix;
+    metric.name += scope_name(scope).suffix;
   }
   return metric;
 }
@@ -373,13 +382,13 @@ bool may_be_missing(std::string_view base) {
   return count != nullptr && count->may_be_missing;
 }
 
-bool over_context(const Metric& metric) { return holds(k_over_context, metric.scope); }
+bool is_over_context(const Metric& metric) { return holds(k_over_context, metric.scope); }
 
 Metric custom_metric(std::string_view name, Kind kind, Unit unit, Better better) {
   return {std::string(name), std::string(name), kind, unit, better, Scope::whole, {}};
 }
 
-bool names_work(std::string_view text) { return find_work(text) != nullptr; }
+bool is_work_name(std::string_view text) { return find_work(text) != nullptr; }
 
 std::optional<std::string_view> buffer_label(std::string_view name) {
   if (!name.starts_with(k_buffers)) return std::nullopt;
@@ -387,14 +396,14 @@ std::optional<std::string_view> buffer_label(std::string_view name) {
 }
 
 std::string work_name(std::string_view prefix, std::string_view name) {
-  std::string made(prefix);
-  for (const char c : name.substr(0, k_longest_work)) made += is_printable(c) ? c : '_';
-  return made;
+  std::string printable(prefix);
+  for (const char c : name.substr(0, k_longest_work)) printable += is_printable(c) ? c : '_';
+  return printable;
 }
 
 std::optional<Metric> find_metric(std::string_view name) {
-  if (const Known* known = look_up(table(), name)) return known->metric;
-  if (const OfWork* work = find_work(name)) {
+  if (const MetricInfo* info = look_up(metric_table(), name)) return info->metric;
+  if (const WorkMetric* work = find_work(name)) {
     const std::string_view what = name.substr(work->prefix.size());
     const bool fits =
         !what.empty() && what.size() <= k_longest_work && std::ranges::all_of(what, is_printable);
@@ -415,7 +424,7 @@ std::optional<Metric> find_metric(std::string_view name) {
 
 const std::vector<std::string>& metric_names() {
   static const auto k_names =
-      collect<std::string>(table(), [](const auto& one) { return one.first; });
+      collect<std::string>(metric_table(), [](const auto& entry) { return entry.first; });
   return k_names;
 }
 
@@ -425,45 +434,45 @@ const std::vector<std::string>& count_bases() {
 }
 
 std::string label(const Metric& metric) {
-  const Known* known = look_up(table(), metric.name);
-  if (known != nullptr && !known->label.empty()) return known->label;
-  if (const OfWork* work = find_work(metric.name)) {
+  const MetricInfo* info = look_up(metric_table(), metric.name);
+  if (info != nullptr && !info->label.empty()) return info->label;
+  if (const WorkMetric* work = find_work(metric.name)) {
     return work->label + metric.name.substr(work->prefix.size());
   }
-  std::string words = metric.base;
-  std::ranges::replace(words, '_', ' ');
+  std::string base = metric.base;
+  std::ranges::replace(base, '_', ' ');
   if (metric.scope == Scope::at_length) {
-    return fmt::format("{} at {}", words, metric.length.value_or(0));
+    return fmt::format("{} at {}", base, metric.length.value_or(0));
   }
-  return fmt::format("{}{}", words, words_of(metric.scope).label);
+  return fmt::format("{}{}", base, scope_name(metric.scope).label);
 }
 
 std::string show(const Metric& metric, double value) {
   const double size = std::fabs(value);
   switch (metric.unit) {
     case Unit::count:
-      // Of millions, a tenth is more than anybody reads.
+      // Nobody reads fractions of millions.
       return (value == std::floor(value) || size >= 1e6) && size < 1e15
                  ? fmt::format("{:.0f}", value)
-                 : with_digits(value);
+                 : three_digits(value);
     case Unit::tokens_per_second:
-      return with_digits(value);
+      return three_digits(value);
     case Unit::requests_per_second:
     case Unit::ratio:
       return fmt::format("{:.5g}", value);
     case Unit::seconds:
-      if (size >= 1) return with_digits(value) + " s";
-      if (size >= 1e-3) return with_digits(value * 1e3) + " ms";
-      // What a token of context costs is a matter of nanoseconds.
-      if (size >= 1e-6 || size == 0) return with_digits(value * 1e6) + " us";
-      return with_digits(value * 1e9) + " ns";
+      if (size >= 1) return three_digits(value) + " s";
+      if (size >= 1e-3) return three_digits(value * 1e3) + " ms";
+      // A token of context costs nanoseconds.
+      if (size >= 1e-6 || size == 0) return three_digits(value * 1e6) + " us";
+      return three_digits(value * 1e9) + " ns";
     case Unit::bytes:
-      if (size >= k_gibi) return with_digits(value / k_gibi) + " GiB";
-      if (size >= k_mebi) return with_digits(value / k_mebi) + " MiB";
-      if (size >= k_kibi) return with_digits(value / k_kibi) + " KiB";
+      if (size >= k_gibi) return three_digits(value / k_gibi) + " GiB";
+      if (size >= k_mebi) return three_digits(value / k_mebi) + " MiB";
+      if (size >= k_kibi) return three_digits(value / k_kibi) + " KiB";
       return fmt::format("{:.0f} B", value);
   }
-  return with_digits(value);
+  return three_digits(value);
 }
 
 std::string_view to_string(Unit unit) { return name_of(k_units, unit); }
@@ -500,12 +509,12 @@ void MetricField::take(const Json& json, Fields& io, const char*) const {
 }
 
 std::optional<Scale> parse_scale(std::string_view text) {
-  const auto* known = std::ranges::find(k_scales, text, &NamedScale::name);
-  return known == std::end(k_scales) ? std::nullopt : std::optional(known->scale);
+  const auto* match = std::ranges::find(k_scales, text, &NamedScale::name);
+  return match == std::end(k_scales) ? std::nullopt : std::optional(match->scale);
 }
 
 Result<double> parse_duration_seconds(std::string_view text) {
-  if (const auto parts = number_and_suffix(text)) {
+  if (const auto parts = split_number(text)) {
     const auto& [value, suffix] = *parts;
     if (suffix == "ms") return value * 1e-3;
     if (suffix == "s") return value;
@@ -516,7 +525,7 @@ Result<double> parse_duration_seconds(std::string_view text) {
 }
 
 Result<std::int64_t> parse_bytes(std::string_view text) {
-  if (const auto parts = number_and_suffix(text)) {
+  if (const auto parts = split_number(text)) {
     const auto& [value, suffix] = *parts;
     const auto scale =
         suffix.empty() ? std::optional<Scale>({Unit::bytes, 1}) : parse_scale(suffix);
@@ -529,10 +538,10 @@ Result<std::int64_t> parse_bytes(std::string_view text) {
 
 std::string show_duration(double seconds) {
   if (seconds < 10) return fmt::format("{:.1f} s", seconds);
-  const auto whole = static_cast<long long>(std::llround(seconds));
-  if (whole < 60) return fmt::format("{} s", whole);
-  if (whole < 3600) return fmt::format("{} m {} s", whole / 60, whole % 60);
-  return fmt::format("{} h {} m", whole / 3600, whole / 60 % 60);
+  const auto rounded = static_cast<long long>(std::llround(seconds));
+  if (rounded < 60) return fmt::format("{} s", rounded);
+  if (rounded < 3600) return fmt::format("{} m {} s", rounded / 60, rounded % 60);
+  return fmt::format("{} h {} m", rounded / 3600, rounded / 60 % 60);
 }
 
 }  // namespace weir::unit

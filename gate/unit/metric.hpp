@@ -2,8 +2,8 @@
 // outside this module.
 //
 // Names: times and memory stand alone ("decode_tokens_per_second"); counts are a base and a scope
-// ("dispatches" + per_token -> "dispatches_per_token"). What is fitted over depths is a time's or a
-// count's name with "_at_zero_context" and "_per_context_token" behind it. Pure.
+// ("dispatches" + per_token -> "dispatches_per_token"). Fits over depths are named after their time
+// or count, with "_at_zero_context" or "_per_context_token" at the end. Pure.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ enum class Better { higher, lower };
 enum class Kind {
   time,     // sampled; judged by max_drop (higher is better) or max_increase (lower is better)
   memory,   // sampled; bytes
-  quality,  // of the answer (perplexity); judged as times are, the same in every session
-  usage,    // sampled; what a timed process took of the machine: judged by pairs alone
+  quality,  // quality of the answer (perplexity); judged as times are, the same in every run
+  usage,    // sampled; the machine's resources that a timed process used: judged by pairs only
   count,    // exact by default
 };
 enum class Scope {
@@ -31,10 +31,9 @@ enum class Scope {
   per_prefill,
   fixed,
   at_length,
-  per_request,  // of a server: all that one request costs, its prompt and the longest answer
-                // counted
-  // Of the line over a prompt's list of depths: of a time or of a count per token (per prefill in
-  // prompts that generate nothing), what it is without context, and what a token of context adds.
+  per_request,  // a server's cost of one request, with its prompt and the longest answer
+  // The line over a prompt's list of depths, for a time or for a count per token (per prefill if a
+  // prompt generates nothing): its value without context, and the increase per token of context.
   at_zero_context,
   per_context_token,
 };
@@ -51,9 +50,9 @@ struct Metric {
   friend bool operator==(const Metric&, const Metric&) = default;
 };
 
-// 0 where a model does not fit into a twin's memory; a cell that was counted has no such number.
+// 0 if a model does not fit into a twin's memory; a cell that was counted has no such value.
 inline constexpr std::string_view k_fits = "fits";
-inline constexpr std::string_view k_divergence = "output_kl";  // of a cell beside its base
+inline constexpr std::string_view k_divergence = "output_kl";  // a cell compared with its base
 
 // A metric by its full name; knows every base x scope, and "<count>_at_<n>" with 1 <= n <= 10^9.
 [[nodiscard]] std::optional<Metric> find_metric(std::string_view name);
@@ -62,12 +61,13 @@ inline constexpr std::string_view k_divergence = "output_kl";  // of a cell besi
 [[nodiscard]] Metric count_metric(std::string_view base, Scope scope,
                                   std::optional<std::int64_t> length = std::nullopt);
 
-// A count of what is there at once ("device_memory_peak_bytes"): it has no scope but the whole.
+// True for counts of what exists at once ("device_memory_peak_bytes"), whose only scope is the
+// whole.
 [[nodiscard]] bool is_level(std::string_view base);
-// A count that a stored baseline of an older weir may lack.
+// True for counts that a stored baseline of an older weir may lack.
 [[nodiscard]] bool may_be_missing(std::string_view base);
-// Fitted over depths: of a line, not of one cell's processes.
-[[nodiscard]] bool over_context(const Metric& metric);
+// True for metrics that are fitted over depths, which belong to a line rather than to one cell.
+[[nodiscard]] bool is_over_context(const Metric& metric);
 
 // Metrics of single ops and kernels: their time ("op:lm_head", "kernel:NAME") and their calls
 // ("op_calls:NAME", "kernel_calls:NAME"), per token or prefill as the cell counts; and what a
@@ -75,8 +75,8 @@ inline constexpr std::string_view k_divergence = "output_kl";  // of a cell besi
 // name; no default limit covers one.
 // Command buffers by the label that the engine gives them are such works too: "buffer:LABEL" is
 // the device's time in those of a token, "buffers:LABEL" how many of them a token takes.
-// `text` begins as such names do; it may be a pattern of them.
-[[nodiscard]] bool names_work(std::string_view text);
+// Returns true if `text` begins as such names do; it may be a pattern.
+[[nodiscard]] bool is_work_name(std::string_view text);
 inline constexpr std::string_view k_buffers = "buffers:";
 // The label in "buffers:LABEL"; nothing of other names.
 [[nodiscard]] std::optional<std::string_view> buffer_label(std::string_view name);
@@ -92,11 +92,11 @@ inline constexpr std::string_view k_buffers = "buffers:";
 // over depths.
 [[nodiscard]] const std::vector<std::string>& count_bases();
 
-// What people read: "dispatches/token", "syncs/prefill", "dispatches fixed", "dispatches at 8",
-// "decode tok/s", "peak memory".
+// The metric's name for people: "dispatches/token", "syncs/prefill", "dispatches fixed",
+// "dispatches at 8", "decode tok/s", "peak memory".
 [[nodiscard]] std::string label(const Metric& metric);
 
-// What it is, in a few words: "kernels that reach the device".
+// A description in a few words: "kernels that reach the device".
 [[nodiscard]] std::string about(const Metric& metric);
 
 // A value as people read it, with its unit where the label does not say it: "65", "133/2" is the

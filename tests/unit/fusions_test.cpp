@@ -1,3 +1,4 @@
+// Tests of the table of fusions.
 #include "gate/unit/fusions.hpp"
 
 #include <set>
@@ -55,7 +56,7 @@ TEST(FusibleRows, AreTheLongestInTheOrderOfTheGraph) {
        {{"SOFT_MAX+ARGSORT+GET_ROWS+SUM_ROWS+CLAMP+DIV", 1}}},
       {"and its sum", {{"ADD"}, {"ADD", true}, {"ADD", true}}, true, {{"ADD+ADD+ADD", 1}}},
   };
-  for (const auto& c : cases) EXPECT_EQ(fusible_rows(c.ops, c.one_row), c.expected) << c.what;
+  for (const auto& c : cases) EXPECT_EQ(count_fusible_rows(c.ops, c.one_row), c.expected) << c.what;
 }
 
 }  // namespace fusions_test

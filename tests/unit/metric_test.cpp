@@ -1,3 +1,4 @@
+// Tests of the table of metrics.
 #include "gate/unit/metric.hpp"
 
 #include <set>
@@ -45,7 +46,7 @@ TEST(FindMetric, KnowsTimesAndCallsOfAnyOpAndKernel) {
   ASSERT_TRUE(calls);
   EXPECT_EQ(calls->kind, Kind::count);
   EXPECT_EQ(label(*calls), "calls of aten::mm_per_token") << "as the engine calls it";
-  EXPECT_TRUE(names_work("op_calls:gemv_*"));
+  EXPECT_TRUE(is_work_name("op_calls:gemv_*"));
   for (const char* bad : {"op:", "kernel_calls:a b", "op_call:a", "op"}) {
     EXPECT_FALSE(find_metric(bad)) << bad;
   }
@@ -114,9 +115,9 @@ TEST(FindMetric, KnowsWhatIsFittedOverDepths) {
     EXPECT_EQ(metric->scope, c.scope);
     EXPECT_EQ(label(*metric), c.label);
     EXPECT_EQ(metric->better, Better::lower);
-    EXPECT_TRUE(over_context(*metric));
+    EXPECT_TRUE(is_over_context(*metric));
   }
-  EXPECT_FALSE(over_context(*find_metric("dispatches_per_token")));
+  EXPECT_FALSE(is_over_context(*find_metric("dispatches_per_token")));
   EXPECT_FALSE(find_metric("instructions_per_context_token")) << "they only nearly repeat";
 }
 
