@@ -1,3 +1,4 @@
+// Draws the arrivals of a Poisson process.
 #include "gate/stats/arrivals.hpp"
 
 #include <cmath>
@@ -5,6 +6,7 @@
 
 namespace weir::stats {
 
+// Draws `count` arrival times in seconds, with exponential gaps of mean 1 / rate.
 std::vector<double> poisson_arrivals(double rate, std::size_t count, std::uint64_t seed) {
   std::mt19937_64 engine(seed);
   std::vector<double> arrivals;

@@ -1,4 +1,4 @@
-// When requests of an open loop are due: a Poisson process. Pure.
+// Due times of requests in an open loop: a Poisson process. Pure.
 #pragma once
 
 #include <cstddef>

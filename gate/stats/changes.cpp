@@ -1,3 +1,4 @@
+// Turns the alerts of the trend rule into changes with sizes, and levels between them.
 #include "gate/stats/changes.hpp"
 
 #include <algorithm>
@@ -24,9 +25,9 @@ constexpr std::array k_false_alarms{std::pair{-0.8, 0.0520}, std::pair{-0.6, 0.0
                                     std::pair{-0.4, 0.0168}, std::pair{-0.2, 0.0090},
                                     std::pair{0.0, 0.0045}};
 
-// The line through the two points of the table that `at` lies between or next to.
+// The value at `at` on the line through the two rows of the table around or next to it.
 template <class Key, class Value>
-double along_table(double at, Key key, Value value) {
+double interpolate(double at, Key key, Value value) {
   std::size_t i = 0;
   while (i + 2 < k_false_alarms.size() &&
          (key(k_false_alarms[i + 1]) < at) == (key(k_false_alarms[0]) < key(k_false_alarms[1]))) {
@@ -35,25 +36,26 @@ double along_table(double at, Key key, Value value) {
   const auto &a = k_false_alarms[i], &b = k_false_alarms[i + 1];
   return value(a) + (value(b) - value(a)) * (at - key(a)) / (key(b) - key(a));
 }
-double offset_of(const std::pair<double, double>& row) { return row.first; }
-double log_share_of(const std::pair<double, double>& row) { return std::log(row.second); }
+double table_offset(const std::pair<double, double>& row) { return row.first; }
+double table_log_share(const std::pair<double, double>& row) { return std::log(row.second); }
 
-// What the alerts of a series come to: changes with their sizes, and the levels between them.
-class Description {
+// Reads a series: runs the trend rule over it, and measures its changes and the levels between
+// them.
+class SeriesReader {
  public:
-  Description(std::span<const double> values, const ChangePolicy& policy)
+  SeriesReader(std::span<const double> values, const ChangePolicy& policy)
       : scaled_(scaled(values)), policy_(policy) {}
 
   [[nodiscard]] Changes read() {
     TrendRule rule(policy_.offset);
     for (const double value : scaled_.values) rule.add(value);
-    put_changes(rule.alerts());
-    put_lines();
-    put_sizes();
+    add_changes(rule.alerts());
+    add_lines();
+    measure_sizes();
     for (const Line& line : lines_) {
-      found_.levels.push_back({line.begin, line.end, shown(line.first), shown(line.last)});
+      result_.levels.push_back({line.begin, line.end, to_unit(line.first), to_unit(line.last)});
     }
-    return std::move(found_);
+    return std::move(result_);
   }
 
  private:
@@ -65,49 +67,51 @@ class Description {
     [[nodiscard]] double points() const { return static_cast<double>(end - begin); }
   };
 
-  [[nodiscard]] double shown(double level) const {
+  // Back to the unit of the series.
+  [[nodiscard]] double to_unit(double level) const {
     return scaled_.relative ? std::exp(level) : level * scaled_.scale;
   }
-  [[nodiscard]] double shown_size(double size) const {
+  [[nodiscard]] double size_to_unit(double size) const {
     return scaled_.relative ? std::expm1(size) : size * scaled_.scale;
   }
 
-  void put_changes(const std::vector<Alert>& alerts) {
+  // Adds a change for each alert. A bend begins a drift, or ends it.
+  void add_changes(const std::vector<Alert>& alerts) {
     double slope = 0;
-    std::optional<std::size_t> open;  // the drift that goes on
+    std::optional<std::size_t> drift;  // the drift that goes on, an index of changes
     for (const Alert& alert : alerts) {
       Change change;
       // A drift may have begun with the series.
       change.index = change.end = std::max<std::size_t>(1, alert.place);
-      change.found = alert.night;
+      change.found_at = alert.night;
       change.settled = alert.settled;
       change.relative = scaled_.relative;
       change.confidence = 1 - yearly_false_alarms(policy_.offset + alert.excess);
       if (alert.kind == Alert::Kind::bend) {
-        if (open) found_.changes[*open].end = alert.place;
-        const double before = std::exchange(slope, slope + alert.size);
-        const bool ended = open && std::abs(slope) < std::abs(before) / 2;
-        open.reset();
-        if (ended) continue;
-        open = found_.changes.size();
+        if (drift) result_.changes[*drift].end = alert.place;
+        const double slope_before = std::exchange(slope, slope + alert.size);
+        const bool has_ended = drift && std::abs(slope) < std::abs(slope_before) / 2;
+        drift.reset();
+        if (has_ended) continue;
+        drift = result_.changes.size();
         change.kind = ChangeKind::drift;
         change.end = scaled_.values.size();
       }
       noise_.push_back(alert.noise / (1 - alert.memory));
-      found_.changes.push_back(change);
+      result_.changes.push_back(change);
     }
   }
 
-  // The first point is none of a change, but a drift may have begun with it.
-  static std::size_t begin_of(const Change& change) {
+  // The first point is never a change, but a drift may have begun with it.
+  static std::size_t first_point(const Change& change) {
     return change.kind == ChangeKind::drift && change.index == 1 ? 0 : change.index;
   }
 
-  // A straight line between neighbouring changes, level where no drift is under way.
-  void put_lines() {
+  // Lays a straight line between neighbouring changes, level unless a drift goes on there.
+  void add_lines() {
     std::vector<std::size_t> places{0, scaled_.values.size()};
-    for (const Change& change : found_.changes) {
-      places.push_back(begin_of(change));
+    for (const Change& change : result_.changes) {
+      places.push_back(first_point(change));
       places.push_back(change.end);
     }
     std::ranges::sort(places);
@@ -115,16 +119,16 @@ class Description {
     for (std::size_t i = 0; i + 1 < places.size(); ++i) {
       Line line{places[i], places[i + 1]};
       line.sloped =
-          line.points() > 2 && std::ranges::any_of(found_.changes, [&](const Change& one) {
-            return begin_of(one) <= line.begin && line.begin < one.end;
+          line.points() > 2 && std::ranges::any_of(result_.changes, [&](const Change& item) {
+            return first_point(item) <= line.begin && line.begin < item.end;
           });
       fit(line);
       lines_.push_back(line);
     }
   }
 
-  // Level: the mean of the middle three fifths. Sloped: least squares of the points, those far from
-  // the line between the medians of its two halves pulled in.
+  // Fits one line. A level line is the mean of the middle three fifths. A sloped line is fitted by
+  // least squares, with points far from the line between the medians of its two halves pulled in.
   void fit(Line& line) const {
     const std::span<const double> points(scaled_.values.data() + line.begin, line.end - line.begin);
     if (!line.sloped) {
@@ -139,16 +143,19 @@ class Description {
     const std::size_t half = points.size() / 2;
     const double low = *median(points.first(half)), high = *median(points.last(half));
     const double count = line.points(), middle = (count - 1) / 2;
-    const double guess = (high - low) / (count - static_cast<double>(half));
-    const auto guessed = [&](double at) { return (low + high) / 2 + guess * (at - middle); };
-    std::vector<double> off;
+    // A first line, through the medians of both halves.
+    const double rough_slope = (high - low) / (count - static_cast<double>(half));
+    const auto rough_line = [&](double at) {
+      return (low + high) / 2 + rough_slope * (at - middle);
+    };
+    std::vector<double> distances;
     for (std::size_t i = 0; i < points.size(); ++i) {
-      off.push_back(std::abs(points[i] - guessed(static_cast<double>(i))));
+      distances.push_back(std::abs(points[i] - rough_line(static_cast<double>(i))));
     }
-    const double far = 5 * *median(off);
+    const double far = 5 * *median(distances);
     double sum = 0, product = 0;
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const double at = static_cast<double>(i), line_at = guessed(at);
+      const double at = static_cast<double>(i), line_at = rough_line(at);
       const double value = std::clamp(points[i], line_at - far, line_at + far);
       sum += value - points[0];
       product += (at - middle) * (value - points[0]);
@@ -158,103 +165,110 @@ class Description {
     line.last = line.first + slope * (count - 1);
   }
 
-  // What a step moved, from the line before it to the line behind it.
-  [[nodiscard]] double jump_of(const Change& step) const {
-    const auto behind = std::ranges::find(lines_, step.index, &Line::begin);
-    return behind->first - std::prev(behind)->last;
+  // The height of a step: from the line before it to the line after it.
+  [[nodiscard]] double step_height(const Change& step) const {
+    const auto after = std::ranges::find(lines_, step.index, &Line::begin);
+    return after->first - std::prev(after)->last;
   }
 
-  // What the steps on a drift moved: they tell it themselves.
-  [[nodiscard]] double jumps_on(const Change& drift) const {
+  // The heights of all steps on a drift: these are changes of their own.
+  [[nodiscard]] double step_heights_on(const Change& drift) const {
     double sum = 0;
-    for (const Change& one : found_.changes) {
-      const bool on_it =
-          one.kind == ChangeKind::step && one.index >= drift.index && one.index < drift.end;
-      if (on_it) sum += jump_of(one);
+    for (const Change& change : result_.changes) {
+      const bool on_drift = change.kind == ChangeKind::step && change.index >= drift.index &&
+                            change.index < drift.end;
+      if (on_drift) sum += step_height(change);
     }
     return sum;
   }
 
-  void put_sizes() {
+  // Measures each change from the lines before and after it, with an interval.
+  void measure_sizes() {
     const double sds = normal_quantile(1 - policy_.interval_level / 2);
-    for (std::size_t i = 0; i < found_.changes.size(); ++i) {
-      Change& change = found_.changes[i];
-      // The end of a sloped line is known half as well as its middle.
+    for (std::size_t i = 0; i < result_.changes.size(); ++i) {
+      Change& change = result_.changes[i];
+      // The end of a sloped line is half as certain as its middle.
       const auto variance = [](const Line& line) { return (line.sloped ? 4 : 1) / line.points(); };
-      const auto behind = std::ranges::find(lines_, begin_of(change), &Line::begin);
-      auto last = behind;
+      const auto after_line = std::ranges::find(lines_, first_point(change), &Line::begin);
+      auto last = after_line;
       if (change.kind == ChangeKind::drift) {
         while (last + 1 != lines_.end() && last->end < change.end) ++last;
       }
-      // A drift begins where the level before it was, unless it goes on from another one.
-      const bool own = behind == lines_.begin() ||
-                       (change.kind == ChangeKind::drift && std::prev(behind)->sloped);
-      const Line& front = own ? *behind : *std::prev(behind);
-      const double before = own ? front.first : front.last;
-      const double after =
-          change.kind == ChangeKind::step ? behind->first : last->last - jumps_on(change);
+      // A drift begins at the level before it, unless the series begins with it or it follows
+      // another drift.
+      const bool starts_itself =
+          after_line == lines_.begin() ||
+          (change.kind == ChangeKind::drift && std::prev(after_line)->sloped);
+      const Line& front = starts_itself ? *after_line : *std::prev(after_line);
+      const double before = starts_itself ? front.first : front.last;
+      const double after = change.kind == ChangeKind::step ? after_line->first
+                                                           : last->last - step_heights_on(change);
       const double spread = std::sqrt(variance(front) + variance(*last));
       const double reach = sds * noise_[i] * spread;
-      change.before = shown(before);
-      change.after = shown(after);
-      change.size = shown_size(after - before);
-      change.low = shown_size(after - before - reach);
-      change.high = shown_size(after - before + reach);
+      change.before = to_unit(before);
+      change.after = to_unit(after);
+      change.size = size_to_unit(after - before);
+      change.low = size_to_unit(after - before - reach);
+      change.high = size_to_unit(after - before + reach);
     }
-    std::ranges::stable_sort(found_.changes, {}, &Change::index);
+    std::ranges::stable_sort(result_.changes, {}, &Change::index);
   }
 
   Scaled scaled_;
   ChangePolicy policy_;
-  Changes found_;
-  std::vector<double> noise_;  // of each change as it was found: sd of a long mean, times its root
+  Changes result_;
+  std::vector<double> noise_;  // per change as it was found: sd of a long mean, times its root
   std::vector<Line> lines_;
 };
 
 }  // namespace
 
 double yearly_false_alarms(double offset) {
-  return std::min(1.0, std::exp(along_table(offset, offset_of, log_share_of)));
+  return std::min(1.0, std::exp(interpolate(offset, table_offset, table_log_share)));
 }
 double offset_for(double yearly_false_alarms) {
-  return along_table(std::log(yearly_false_alarms), log_share_of, offset_of);
+  return interpolate(std::log(yearly_false_alarms), table_log_share, table_offset);
 }
 
+// Takes logarithms if all values are above 0; else divides them by the median size of the first
+// ten.
 Scaled scaled(std::span<const double> values) {
-  Scaled made{{values.begin(), values.end()}};
-  made.relative = std::ranges::all_of(values, [](double value) { return value > 0; });
-  if (made.relative) {
-    for (double& value : made.values) value = std::log(value);
-    return made;
+  Scaled result{{values.begin(), values.end()}};
+  result.relative = std::ranges::all_of(values, [](double value) { return value > 0; });
+  if (result.relative) {
+    for (double& value : result.values) value = std::log(value);
+    return result;
   }
   std::vector<double> sizes;
   for (const double value : values.first(std::min<std::size_t>(values.size(), 10))) {
     sizes.push_back(std::abs(value));
   }
   const double middle = median(sizes).value_or(0);
-  if (middle > 0) made.scale = middle;
-  for (double& value : made.values) value /= made.scale;
-  return made;
+  if (middle > 0) result.scale = middle;
+  for (double& value : result.values) value /= result.scale;
+  return result;
 }
 
 Result<Changes> find_changes(std::span<const double> values, const ChangePolicy& policy) {
   WEIR_CHECK(check_numbers(values));
-  const bool fits = policy.offset >= -2 && policy.offset <= 4 && policy.interval_level > 0 &&
-                    policy.interval_level < 1;
-  if (!fits) return fail(Code::internal, "find_changes: a policy outside its ranges");
-  return Description(values, policy).read();
+  const bool valid = policy.offset >= -2 && policy.offset <= 4 && policy.interval_level > 0 &&
+                     policy.interval_level < 1;
+  if (!valid) return fail(Code::internal, "find_changes: a policy outside its ranges");
+  return SeriesReader(values, policy).read();
 }
 
+// Finds every place at which a count differs from the one before.
 Result<Changes> count_changes(std::span<const double> values) {
   WEIR_CHECK(check_numbers(values));
   Changes changes;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (i == 0 || values[i] != values[i - 1])
+    if (i == 0 || values[i] != values[i - 1]) {
       changes.levels.push_back({i, i, values[i], values[i]});
+    }
     changes.levels.back().end = i + 1;
     if (i == 0 || values[i] == values[i - 1]) continue;
     Change change;
-    change.index = change.end = change.found = i;
+    change.index = change.end = change.found_at = i;
     change.settled = true;
     change.before = values[i - 1];
     change.after = values[i];

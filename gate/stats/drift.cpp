@@ -1,3 +1,4 @@
+// Measures how far a series drifts while it is taken.
 #include "gate/stats/drift.hpp"
 
 #include <algorithm>
@@ -9,10 +10,10 @@
 namespace weir::stats {
 namespace {
 
-// Of neighbours among the residuals of a line. That a line was taken from n points makes it about
-// (1 + 4 r) / n too low (Kendall, Biometrika 41, 1954, for a fitted mean: 1 + 3 r; a slope takes
-// one more).
-double memory_of(const std::vector<double>& residuals) {
+// The correlation of neighbouring residuals of a line. Since the line was fitted to the same n
+// points, the raw value is about (1 + 4 r) / n too low. (Kendall, Biometrika 41, 1954, has 1 + 3 r
+// for a fitted mean; a slope takes one more.)
+double residual_memory(const std::vector<double>& residuals) {
   double products = 0, squares = 0;
   for (std::size_t i = 0; i < residuals.size(); ++i) {
     squares += residuals[i] * residuals[i];
@@ -23,9 +24,9 @@ double memory_of(const std::vector<double>& residuals) {
   return std::clamp(raw + (1 + 4 * raw) / n, -0.95, 0.95);
 }
 
-// Those beyond three standard deviations of a normal series, as its middle half shows them, are
-// moved there: a stall of seconds weighs no more than a slow request.
-std::vector<Point> without_outliers(std::span<const Point> points) {
+// Moves values beyond three standard deviations to there, so that a stall of seconds weighs no more
+// than a slow request. The deviation is a normal series' with the same middle half.
+std::vector<Point> pull_in_outliers(std::span<const Point> points) {
   constexpr double k_reach = 3, k_of_middle_half = 0.7413;  // a quartile distance to a deviation
   std::vector<double> values;
   for (const Point& point : points) values.push_back(point.y);
@@ -34,7 +35,7 @@ std::vector<Point> without_outliers(std::span<const Point> points) {
       k_of_middle_half * (quantile_of_sorted(values, 0.75) - quantile_of_sorted(values, 0.25));
   const double middle = quantile_of_sorted(values, 0.5);
   std::vector<Point> moved(points.begin(), points.end());
-  if (deviation <= 0) return moved;  // most are the same: what differs is all that there is
+  if (deviation <= 0) return moved;  // most are equal, so the others are all the information
   for (Point& point : moved) {
     point.y = std::clamp(point.y, middle - k_reach * deviation, middle + k_reach * deviation);
   }
@@ -43,9 +44,8 @@ std::vector<Point> without_outliers(std::span<const Point> points) {
 
 }  // namespace
 
-std::optional<Drift> drift_of(std::span<const Point> points, double level) {
-  if (points.size() < k_least_drift_points) return std::nullopt;
-  const std::vector<Point> all = without_outliers(points);
+// The means of k_drift_blocks equal parts of the series.
+static std::vector<Point> block_means(std::span<const Point> points) {
   std::vector<Point> blocks;
   for (std::size_t block = 0; block < k_drift_blocks; ++block) {
     const std::size_t begin = points.size() * block / k_drift_blocks;
@@ -53,11 +53,18 @@ std::optional<Drift> drift_of(std::span<const Point> points, double level) {
     const double count = static_cast<double>(end - begin);
     Point mean;
     for (std::size_t i = begin; i < end; ++i) {
-      mean.x += all[i].x / count;
-      mean.y += all[i].y / count;
+      mean.x += points[i].x / count;
+      mean.y += points[i].y / count;
     }
     blocks.push_back(mean);
   }
+  return blocks;
+}
+
+// Fits a line through the means of blocks. Its interval is wider if the blocks remember each other.
+std::optional<Drift> measure_drift(std::span<const Point> points, double level) {
+  if (points.size() < k_least_drift_points) return std::nullopt;
+  const std::vector<Point> blocks = block_means(pull_in_outliers(points));
   const auto line = theil_sen(blocks);
   if (!line) return std::nullopt;
   std::vector<double> residuals;
@@ -65,15 +72,15 @@ std::optional<Drift> drift_of(std::span<const Point> points, double level) {
     residuals.push_back(block.y - line->intercept - line->slope * block.x);
   }
   Drift drift;
-  drift.memory = memory_of(residuals);
+  drift.memory = residual_memory(residuals);
   double middle = 0, squares = 0, width = 0;
   for (const Point& block : blocks) middle += block.x / k_drift_blocks;
   for (const Point& block : blocks) width += (block.x - middle) * (block.x - middle);
   for (const double residual : residuals) squares += residual * residual;
   constexpr double k_freedom = k_drift_blocks - 2, k_efficiency = 0.955;  // 3 / pi: Sen 1968
-  const double held = std::max(0.0, drift.memory);
+  const double memory = std::max(0.0, drift.memory);
   const double deviation =
-      std::sqrt(squares / k_freedom / width * (1 + held) / (1 - held) / k_efficiency);
+      std::sqrt(squares / k_freedom / width * (1 + memory) / (1 - memory) / k_efficiency);
   const double reach = student_quantile(1 - level / 2, k_freedom) * deviation;
   const double span = points.back().x - points.front().x;
   drift.change = line->slope * span;

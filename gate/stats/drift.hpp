@@ -12,13 +12,13 @@
 namespace weir::stats {
 
 inline constexpr std::size_t k_drift_blocks = 100;
-// Fewer points make no blocks to speak of.
+// Fewer points make no blocks that mean anything.
 inline constexpr std::size_t k_least_drift_points = 2 * k_drift_blocks;
 
-// From the first x to the last, in units of y.
+// The change from the first x to the last, in units of y.
 struct Drift {
-  double change = 0;         // Theil and Sen's line through the means of blocks
-  double low = 0, high = 0;  // where it lies with probability 1 - level
+  double change = 0;         // by Theil and Sen's line through the means of blocks
+  double low = 0, high = 0;  // contains the change with probability 1 - level
   double memory = 0;         // correlation of a block's distance from the line with the one before
   [[nodiscard]] bool stands_out() const { return low > 0 || high < 0; }
 };
@@ -26,6 +26,6 @@ struct Drift {
 // their variance is multiplied by (1 + r) / (1 - r), with r the memory above 0, as for an AR(1)
 // series, and divided by the efficiency of Sen's slope. Absent with too few points, or all at one
 // x.
-[[nodiscard]] std::optional<Drift> drift_of(std::span<const Point> points, double level);
+[[nodiscard]] std::optional<Drift> measure_drift(std::span<const Point> points, double level);
 
 }  // namespace weir::stats

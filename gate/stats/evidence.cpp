@@ -1,3 +1,4 @@
+// Multiplies evidence that one program is slower, pair by pair.
 #include "gate/stats/evidence.hpp"
 
 #include <algorithm>
@@ -8,12 +9,12 @@ namespace weir::stats {
 namespace {
 
 constexpr int k_cells_per_gap = 5;
-// How far below the first value the grid begins, and how close to its beginning a value may come
-// before the grid is laid anew; in gaps.
+// How far below the first value the grid begins, in gaps. A value closer to the beginning than
+// k_too_close gaps makes it lay the grid anew.
 constexpr double k_room_below = 12, k_too_close = 4;
-constexpr std::size_t k_look_again = 32;
-// Weight of an even density beside what was learned, per value learned.
-constexpr double k_even = 0.002;
+constexpr std::size_t k_search_again = 32;
+// Weight of an even density added to the learned one, per value learned.
+constexpr double k_even_density = 0.002;
 
 // Scales of the `pair` bets, in gaps: from a quiet machine to a loud one.
 constexpr std::array<double, 4> k_pair_scales = {1.0 / 12, 1.0 / 3, 1.5, 6};
@@ -54,9 +55,10 @@ int Place::cell_of(double value) const {
   return static_cast<int>(std::clamp(cell, 0.0, static_cast<double>(k_cells - 1)));
 }
 
+// The ratio of the density shifted and not, made non-decreasing, at both values of the pair.
 double Place::factor(double lo, double hi) const {
   if (seen_.empty()) return 1;
-  const double even = k_even * 2 * static_cast<double>(seen_.size());
+  const double even = k_even_density * 2 * static_cast<double>(seen_.size());
   std::array<Step, k_cells> steps;
   std::size_t count = 0;
   for (int cell = 0; cell < k_cells; ++cell) {
@@ -68,13 +70,14 @@ double Place::factor(double lo, double hi) const {
       step.under += steps[count - 1].under;
       --count;
     }
-    steps[count++] = step;
+    steps[count] = step;
+    ++count;
   }
   const auto ratio_at = [&](double value) {
     const int cell = cell_of(value);
     const auto* step =
         std::upper_bound(steps.data(), steps.data() + count, cell,
-                         [](int wanted, const Step& one) { return wanted < one.end; });
+                         [](int wanted, const Step& item) { return wanted < item.end; });
     return step->over / step->under;
   };
   const double at_lo = ratio_at(lo), at_hi = ratio_at(hi);
@@ -91,19 +94,20 @@ void Place::add(double lo, double hi) {
   add_at(cell_of(hi) - shift_);
 }
 
+// Tries the room below each value as the beginning.
 double Place::best_start() const {
   const double gap = width_ * k_cells_per_gap;
   const double below_all = lowest_ - k_room_below * gap;
   std::vector<double> values;
   values.reserve(2 * seen_.size());
-  for (const Seen& seen : seen_) {
-    for (const double value : {seen.lo, seen.hi}) {
+  for (const Seen& run_pair : seen_) {
+    for (const double value : {run_pair.lo, run_pair.hi}) {
       if (!std::isinf(value)) values.push_back(value);
     }
   }
   const double length = k_cells * width_;
   if (*std::ranges::max_element(values) < below_all + length) return below_all;
-  // Too short for all: where most of them are, the lowest such place.
+  // The grid is too short for all values: take the place with most of them, the lowest such.
   std::ranges::sort(values);
   std::size_t best = 0, most = 0, end = 0;
   for (std::size_t begin = 0; begin < values.size(); ++begin) {
@@ -116,21 +120,24 @@ double Place::best_start() const {
   return best == 0 ? below_all : values[best] - k_too_close * gap;
 }
 
+// Adds a pair to the density. Lays the grid anew if values come close to its beginning, or if
+// another place holds more of them.
 void Place::learn(double lo, double hi) {
   const double lower = std::min(lo, hi);
-  if (std::isinf(lower)) return;  // both timed out: nothing is known of where runs lie
+  if (std::isinf(lower)) return;  // both timed out: they do not show where runs lie
   const double gap = width_ * k_cells_per_gap;
   seen_.push_back({lo, hi});
   lowest_ = anchored_ ? std::min(lowest_, lower) : lower;
-  // Looked at again when a value comes close to the beginning, and now and then. Of runs that
-  // spread wider than the grid many do: those are looked at when there are an eighth more.
-  const bool close = lower < start_ + k_too_close * gap;
-  const bool more = seen_.size() > looked_after_ + looked_after_ / 8;
-  const bool look = !anchored_ || (close && (!too_short_ || more)) ||
-                    (seen_.size() >= k_look_again && (seen_.size() & (seen_.size() - 1)) == 0);
-  const double start = look ? best_start() : start_;
-  if (look) {
-    looked_after_ = seen_.size();
+  // Search for the best start again when a value comes close to the beginning, and now and then. If
+  // runs spread wider than the grid, many come close: then search once there are an eighth more.
+  const bool is_close = lower < start_ + k_too_close * gap;
+  const bool has_more = seen_.size() > searched_after_ + searched_after_ / 8;
+  const bool is_power_of_two = (seen_.size() & (seen_.size() - 1)) == 0;
+  const bool search = !anchored_ || (is_close && (!too_short_ || has_more)) ||
+                      (seen_.size() >= k_search_again && is_power_of_two);
+  const double start = search ? best_start() : start_;
+  if (search) {
+    searched_after_ = seen_.size();
     too_short_ = start > lowest_ - k_room_below * gap;
   }
   if (anchored_ && std::abs(start - start_) < k_too_close * gap) {
@@ -140,7 +147,7 @@ void Place::learn(double lo, double hi) {
   anchored_ = true;
   start_ = start;
   density_.fill(0);
-  for (const Seen& seen : seen_) add(seen.lo, seen.hi);
+  for (const Seen& run_pair : seen_) add(run_pair.lo, run_pair.hi);
 }
 
 Evidence::Evidence(Side side, double null, double gap, std::span<const double> shifts, Scale scale)
@@ -152,12 +159,13 @@ Evidence::Evidence(Side side, double null, double gap, std::span<const double> s
   }
 }
 
+// Multiplies the wealth of every bet by its factor for this pair.
 void Evidence::add(const Pair& pair) {
   const double moved =
       scale_ == Scale::line ? pair.candidate * std::exp(-null_) : pair.candidate - null_;
   const double lo = side_ == Side::larger ? pair.base : moved;
   const double hi = side_ == Side::larger ? moved : pair.base;
-  // A tie bets nothing, and infinity less infinity is no number.
+  // A tie bets nothing, and infinity less infinity is not a number.
   if (lo != hi) {
     for (PairBet& bet : pair_) {
       bet.log_wealth += std::log(pair_factor(hi - lo, bet.shift, bet.scale));

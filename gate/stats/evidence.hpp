@@ -1,19 +1,18 @@
 // Evidence that one program is slower than another, from pairs of runs whose order a coin decided.
 //
-// x = ln(time), lower is better; where `Scale::line` is said, numbers that may be negative, in
-// units of their size, and a `null` then multiplies: candidate <= e^null * base. Each evidence is a
-// nonnegative number that starts at 1 and is multiplied, pair by pair, by a factor F(lo, hi) fixed
+// x = ln(time), lower is better. With `Scale::line`, x may be negative, in units of its size, and
+// `null` multiplies: candidate <= e^null * base. Each evidence is a
 // before the pair was run, with
 //   F(x, y) + F(y, x) = 2,   F not rising in lo, not falling in hi.
-// Where in each slot of a pair the candidate would be at most `null` slower than the base (side
-// larger; at least, side smaller), the coin makes its expectation at most 1 at every stop, so that
-// P(it ever reaches 1/a) <= a (Ville). Nothing else is assumed: not independence, not a
-// distribution, not a quiet machine. After: Ramdas, Ruf, Larsson, Koolen, arXiv 2009.03167.
+// If in each slot of a pair the candidate is at most `null` slower than the base (side larger; at
+// least, side smaller), the coin makes its expectation at most 1 at every stop. Then P(it ever
+// reaches 1/a) <= a (Ville). Nothing else is assumed: not independence, not a distribution, not a
+// quiet machine. After: Ramdas, Ruf, Larsson, Koolen, arXiv 2009.03167.
 //
 // Two families of bets, averaged half and half:
-//   pair   knows nothing and learns nothing: the Cauchy likelihood ratio of the difference,
-//          made symmetric and held at its maximum. Strong under drift.
-//   place  learns where runs lie (their floor, their modes) from earlier pairs, as a density on a
+//   pair   is fixed: the Cauchy likelihood ratio of the difference, made symmetric and held at its
+//          maximum. Strong under drift.
+//   place  learns from earlier pairs where runs lie (their floor, their modes), as a density on a
 //          grid; the ratio of that density shifted and not is made monotone before it bets.
 //
 // Pure; one thread an object.
@@ -39,7 +38,7 @@ enum class Scale { logarithm, line };
 //   difference = hi - lo, may be infinite; shift, scale > 0. In (0, 2).
 [[nodiscard]] double pair_factor(double difference, double shift, double scale);
 
-// What one shift of `place` has learned. All values in units of the logarithm.
+// The density of runs as one shift of `place` has learned it. All values in units of the logarithm.
 class Place {
  public:
   // `gap` > 0 is the distance between the limits of the rule; `shift_cells` the shift in fifths of
@@ -56,8 +55,8 @@ class Place {
 
  private:
   [[nodiscard]] int cell_of(double value) const;
-  // Where the grid should begin, of all that was seen: below the lowest value, or so that most
-  // values lie on it where it is too short for all.
+  // The best beginning of the grid: below the lowest value, or, if it is too short for all values,
+  // such that most of them lie on it.
   [[nodiscard]] double best_start() const;
   void add(double lo, double hi);
   void add_at(int cell);
@@ -67,8 +66,8 @@ class Place {
   bool anchored_ = false;
   double start_ = 0;
   double lowest_ = 0;
-  std::size_t looked_after_ = 0;  // pairs at the last look for the best start
-  bool too_short_ = false;        // for all that was seen by then
+  std::size_t searched_after_ = 0;  // pairs at the last search for the best start
+  bool too_short_ = false;          // the grid did not hold all values at that time
   struct Seen {
     double lo, hi;
   };
@@ -85,7 +84,7 @@ class Evidence {
 
   void add(const Pair& pair);
 
-  // Natural logarithms: now, and the most it ever was (at least 0).
+  // Natural logarithms: now, and its maximum so far (at least 0).
   [[nodiscard]] double log_value() const;
   [[nodiscard]] double log_most() const { return most_; }
   // The two halves alone.

@@ -23,7 +23,7 @@ namespace weir::stats {
 struct PairedRule {
   double tolerate = 0;        // > 0
   double limit = 0;           // > tolerate, < 2.3
-  double false_alarm = 1e-3;  // of this metric alone: the gate's, divided over its metrics
+  double false_alarm = 1e-3;  // for this metric alone: the gate's, divided over its metrics
   double blamed = 0.01;
   double missed = 0.01;
   bool strict = false;  // fail only by L, at false_alarm
@@ -32,16 +32,16 @@ struct PairedRule {
   Scale scale = Scale::logarithm;
 };
 
-// ln of what is left of a rate after a drop of `share`, and of what a time grows by, as effects.
+// Effects of a rate that drops, and of a time that grows, by `share`.
 [[nodiscard]] double effect_of_drop(double share);      // -ln(1 - share)
 [[nodiscard]] double effect_of_increase(double share);  // ln(1 + share)
 
-// Spreads that would lie so unlike each other by chance in 1 of 50 pairs of programs: from there on
-// that they differ is said, and looked into.
+// Spreads that differ so much by chance in 1 of 50 pairs of programs: from here on their difference
+// is reported and has to agree with a decision.
 inline constexpr double k_suspect_spread = 0.02;
 
-// Pairs without which nothing can pass: 8 at `missed` 0.01. No test of n coins has a p-value below
-// 2^-n, and the bets need one pair more.
+// The fewest pairs that anything can pass with: 8 at `missed` 0.01. No test of n coins has a
+// p-value below 2^-n, and the bets need one pair more.
 [[nodiscard]] std::size_t fewest_pairs(const PairedRule& rule);
 
 enum class Decision {
@@ -55,7 +55,7 @@ class PairedTest {
  public:
   explicit PairedTest(const PairedRule& rule);
 
-  // Looks after the pair; the first decision stands.
+  // Tests after the pair; the first decision stands.
   void add(const Pair& pair);
 
   [[nodiscard]] Decision decision() const { return decision_; }
@@ -77,21 +77,22 @@ class PairedTest {
   Evidence slower_, beyond_, within_;
   std::vector<Pair> all_;
   std::size_t decided_after_ = 0;
-  // What the evidence says, and since when; a suspicion about spreads is given time to settle.
+  // The decision of the evidence, and after how many pairs: spreads that differ may delay it.
   Decision reached_ = Decision::undecided;
   std::size_t reached_after_ = 0;
   Decision decision_ = Decision::undecided;
 };
 
-// The mirror of fail at the same levels: faster at all, and by more than `tolerate`.
+// Returns true for the mirror of fail, at the same levels: faster at all, and by more than
+// `tolerate`.
 [[nodiscard]] bool improved(std::span<const Pair> pairs, const PairedRule& rule);
-// 0 when it is; absent while nothing points there.
+// About how many more pairs that would take: 0 if improved already; absent if nothing points there.
 [[nodiscard]] std::optional<double> more_pairs_to_improved(std::span<const Pair> pairs,
                                                            const PairedRule& rule);
 
-// Effects that neither side's evidence speaks against: covers a constant effect with probability
-// 1 - level at any stop. `estimate` is where both sides weigh the same; it is biased by stopping
-// (towards what was decided), so show the interval.
+// Effects that neither side's evidence rejects: covers a constant effect with probability
+// 1 - level at any stop. `estimate` is the effect at which both sides have equal evidence. Stopping
+// biases it (towards the decision), so show the interval.
 struct EffectInterval {
   double estimate = 0, low = 0, high = 0;  // low and high may be infinite
 };

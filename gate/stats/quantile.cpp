@@ -1,3 +1,4 @@
+// Computes quantiles: of samples, of the normal distribution, of Student's t.
 #include "gate/stats/quantile.hpp"
 
 #include <cmath>
@@ -12,14 +13,14 @@ double polynomial(std::span<const double> coefficients, double x) {
   return sum;
 }
 
-// Of two polynomials; the constant term below is 1, and left out.
-double ratio(std::span<const double> above, std::span<const double> below, double x) {
+// The ratio of two polynomials; the constant term of the one below is 1, and left out.
+double polynomial_ratio(std::span<const double> above, std::span<const double> below, double x) {
   return polynomial(above, x) / (polynomial(below, x) * x + 1);
 }
 
 // Regularised incomplete beta function I_x(a, b), by the continued fraction of DiDonato and Morris
-// evaluated with Lentz's method; converges fast for x < (a + 1) / (a + b + 2), which the caller
-// sees to.
+// evaluated with Lentz's method. It converges fast for x < (a + 1) / (a + b + 2), which the caller
+// must ensure.
 double beta_fraction(double a, double b, double x) {
   constexpr double k_tiny = 1e-300;
   constexpr int k_steps = 500;
@@ -44,6 +45,7 @@ double beta_fraction(double a, double b, double x) {
   return std::exp(log_front) * fraction / a;
 }
 
+// I_x(a, b) for any x, by its symmetry.
 double incomplete_beta(double a, double b, double x) {
   if (x <= 0) return 0;
   if (x >= 1) return 1;
@@ -66,11 +68,12 @@ double quantile_of_sorted(std::span<const double> sorted, double p) {
   const auto below = static_cast<std::size_t>(place);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   const double part = place - static_cast<double>(below);
-  // Infinity less infinity is no number.
+  // Infinity less infinity is not a number.
   if (part == 0 || sorted[below] == sorted[above]) return sorted[below];
   return sorted[below] + part * (sorted[above] - sorted[below]);
 }
 
+// Wichura's AS 241: a polynomial ratio for the middle, and two for the tails.
 double normal_quantile(double p) {
   constexpr double k_a[] = {3.3871328727963666080e0,  1.3314166789178437745e+2,
                             1.9715909503065514427e+3, 1.3731693765509461125e+4,
@@ -102,7 +105,8 @@ double normal_quantile(double p) {
     return q * polynomial(k_a, r) / (polynomial(k_b, r) * r + 1);
   }
   const double r = std::sqrt(-std::log(q < 0 ? p : 1 - p));
-  const double size = r <= 5 ? ratio(k_c, k_d, r - 1.6) : ratio(k_e, k_f, r - 5);
+  const double size =
+      r <= 5 ? polynomial_ratio(k_c, k_d, r - 1.6) : polynomial_ratio(k_e, k_f, r - 5);
   return q < 0 ? -size : size;
 }
 
@@ -111,6 +115,7 @@ double student_cdf(double t, double df) {
   return t > 0 ? 1 - tail : tail;
 }
 
+// Bisects student_cdf() below 0; the upper half is its mirror.
 double student_quantile(double p, double df) {
   if (p == 0.5) return 0;
   if (p > 0.5) return -student_quantile(1 - p, df);

@@ -1,3 +1,4 @@
+// Replays gates from measured pairs.
 #include "gate/stats/replay.hpp"
 
 #include <cassert>
@@ -11,7 +12,7 @@
 namespace weir::stats {
 namespace {
 
-// In [0, 1), the same everywhere: the standard leaves open how its distributions draw.
+// A number in [0, 1), the same on every system: standard distributions differ between libraries.
 double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11U) * 0x1p-53; }
 
 // ln P(X = k) for X of a binomial distribution, 0 < p < 1.
@@ -21,9 +22,9 @@ double log_binomial(std::size_t k, std::size_t n, double p) {
          (all - x) * std::log1p(-p);
 }
 
-// P(at most `hits` of `trials`), for 0 < share < 1. Terms shrink downwards where share > hits /
+// P(at most `hits` of `trials`), for 0 < share < 1. Terms shrink downwards if share > hits /
 // trials.
-double at_most(std::size_t hits, std::size_t trials, double share) {
+double chance_of_at_most(std::size_t hits, std::size_t trials, double share) {
   double term = std::exp(log_binomial(hits, trials, share));
   double sum = 0;
   for (std::size_t k = hits;; --k) {
@@ -40,52 +41,57 @@ double replay_block(std::size_t pairs) {
   return std::clamp(static_cast<double>(pairs) / 5, 1.0, 8.0);
 }
 
+// Replays one gate of a cell: draws pairs in blocks until every metric is decided, at most `most`
+// pairs.
 CellReplay replay_cell(const CellPairs& series, std::span<const PairedRule> rules, ReplayAs as,
                        std::uint64_t seed, std::size_t most) {
   assert(!series.empty() && series.size() == rules.size() && series.front().size() >= 2);
   const std::size_t length = series.front().size();
   const double jump = 1 / replay_block(length);
   std::vector<PairedTest> tests(rules.begin(), rules.end());
-  std::vector<double> taken_out(series.size(), 0), added(series.size(), 0);
+  std::vector<double> removed(series.size(), 0), added(series.size(), 0);
   for (std::size_t m = 0; m < series.size(); ++m) {
-    if (as != ReplayAs::seen) taken_out[m] = median_difference(series[m]);
+    if (as != ReplayAs::seen) removed[m] = median_difference(series[m]);
     if (as == ReplayAs::at_limit) added[m] = rules[m].limit;
   }
   std::mt19937_64 random(seed);
-  const auto open = [](const PairedTest& test) { return test.decision() == Decision::undecided; };
+  const auto is_undecided = [](const PairedTest& test) {
+    return test.decision() == Decision::undecided;
+  };
   CellReplay replay;
   std::size_t place = random() % length;
   while (replay.pairs < most) {
     // One coin for all metrics: they come from the same two runs.
     const bool swap = as != ReplayAs::seen && (random() >> 63U) != 0;
     for (std::size_t m = 0; m < series.size(); ++m) {
-      if (!open(tests[m])) continue;
+      if (!is_undecided(tests[m])) continue;
       Pair pair = series[m][place];
-      pair.candidate -= taken_out[m];
+      pair.candidate -= removed[m];
       if (swap) std::swap(pair.base, pair.candidate);
       pair.candidate += added[m];
       tests[m].add(pair);
     }
     ++replay.pairs;
-    if (std::ranges::none_of(tests, open)) break;
+    if (std::ranges::none_of(tests, is_undecided)) break;
     place = uniform(random) < jump ? random() % length : (place + 1) % length;
   }
   for (const PairedTest& test : tests) {
-    replay.decided = replay.decided && !open(test) && test.decision() != Decision::unlike;
+    replay.decided = replay.decided && !is_undecided(test) && test.decision() != Decision::unlike;
     replay.failed = replay.failed || test.decision() == Decision::fail;
     replay.all_failed = replay.all_failed && test.decision() == Decision::fail;
   }
   return replay;
 }
 
+// The standard deviation of candidate - base, from the middle half of the pairs.
 double pair_noise(std::span<const Pair> pairs) {
   std::vector<double> differences;
   for (const Pair& pair : pairs) {
-    const double difference = pair.candidate - pair.base;
-    // Both timed out: alike. quantile() interpolates, so a large number stands for infinity.
-    differences.push_back(std::isnan(difference)   ? 0
-                          : std::isinf(difference) ? std::copysign(1e300, difference)
-                                                   : difference);
+    double difference = pair.candidate - pair.base;
+    if (std::isnan(difference)) difference = 0;  // both timed out
+    // quantile() interpolates, so a large number stands for infinity.
+    if (std::isinf(difference)) difference = std::copysign(1e300, difference);
+    differences.push_back(difference);
   }
   const auto low = quantile(differences, 0.25), high = quantile(differences, 0.75);
   if (!low || !high) return 0;
@@ -94,13 +100,14 @@ double pair_noise(std::span<const Pair> pairs) {
   return noise > 1e100 ? std::numeric_limits<double>::infinity() : noise;
 }
 
+// Bisects for the largest share that `hits` of `trials` does not reject.
 double share_at_most(std::size_t hits, std::size_t trials, double confidence) {
   assert(hits <= trials);
   if (hits == trials) return 1;
   double low = static_cast<double>(hits) / static_cast<double>(trials), high = 1;
   for (int step = 0; step < 60; ++step) {
     const double share = (low + high) / 2;
-    const double chance = share < 1 ? at_most(hits, trials, share) : 0;
+    const double chance = share < 1 ? chance_of_at_most(hits, trials, share) : 0;
     if (chance > 1 - confidence) {
       low = share;
     } else {

@@ -1,3 +1,4 @@
+// Compares the spreads of the two sides of pairs.
 #include "gate/stats/spread.hpp"
 
 #include <cmath>
@@ -11,18 +12,19 @@ namespace {
 
 constexpr std::size_t k_fewest = 8;
 
-double minus(double a, double b) { return a == b ? 0 : a - b; }
+// a - b; 0 for two infinities.
+double difference_or_zero(double a, double b) { return a == b ? 0 : a - b; }
 
 std::vector<double> distances(std::vector<double> values, double middle) {
-  for (double& value : values) value = std::abs(minus(value, middle));
+  for (double& value : values) value = std::abs(difference_or_zero(value, middle));
   return values;
 }
 
 // Klotz's scores of all distances of both sides, ranked together (middle ranks for ties): the
 // square of the normal quantile that a distance of this rank would have. Efficient for a normal
 // distribution, and fair for any.
-std::vector<double> scores_of(const std::vector<double>& all) {
-  std::vector<std::size_t> places(all.size());  // of the distances in their order
+std::vector<double> klotz_scores(const std::vector<double>& all) {
+  std::vector<std::size_t> places(all.size());  // sorted by their distances
   std::iota(places.begin(), places.end(), std::size_t{0});
   std::ranges::sort(places, {}, [&](std::size_t place) { return all[place]; });
   std::vector<double> scores(all.size());
@@ -37,11 +39,11 @@ std::vector<double> scores_of(const std::vector<double>& all) {
   return scores;
 }
 
-// Were each pair's two distances swapped by a fair coin, how likely were scores so unlike?
-double swapped_p(const std::vector<double>& a, const std::vector<double>& b) {
+// The two-sided chance of scores that differ so much, if a fair coin swaps each pair's distances.
+double chance_of_swaps(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> all(a);
   all.insert(all.end(), b.begin(), b.end());
-  const std::vector<double> scores = scores_of(all);
+  const std::vector<double> scores = klotz_scores(all);
   double sum = 0, squares = 0;
   std::size_t unlike = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -81,16 +83,18 @@ double median_difference(std::span<const Pair> pairs) {
   return median(finite_differences(pairs)).value_or(0);
 }
 
+// Compares quantiles, means and typical distances from the middle of the two sides.
 std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {
   const auto base = collect<double>(pairs, &Pair::base);
   const auto candidate = collect<double>(pairs, &Pair::candidate);
   const auto from = spread_of(base), to = spread_of(candidate);
   if (!from || !to) return std::nullopt;
   SpreadDifference difference;
-  difference.by = {minus(to->p10, from->p10), minus(to->median, from->median),
-                   minus(to->mean, from->mean), minus(to->p90, from->p90)};
-  // Each side against its own median would be unfair where runs have two modes: the two medians may
-  // lie in different ones. So the candidate is moved onto the base first, and both have one middle.
+  difference.by = {
+      difference_or_zero(to->p10, from->p10), difference_or_zero(to->median, from->median),
+      difference_or_zero(to->mean, from->mean), difference_or_zero(to->p90, from->p90)};
+  // The median of each side would be unfair as the middle of runs with two modes: the two medians
+  // may lie in different ones. So the candidate is moved onto the base, and both share one middle.
   const double moved = median_difference(pairs);
   std::vector<double> aligned(candidate), all(base);
   for (double& value : aligned) value -= moved;
@@ -99,11 +103,15 @@ std::optional<SpreadDifference> compare_spreads(std::span<const Pair> pairs) {
   const double middle = quantile_of_sorted(all, 0.5);
   const std::vector<double> near = distances(base, middle);
   const std::vector<double> far = distances(std::move(aligned), middle);
-  difference.p = swapped_p(far, near);
+  difference.p = chance_of_swaps(far, near);
   const double base_size = spread_of(near)->median, candidate_size = spread_of(far)->median;
-  difference.ratio = base_size == candidate_size ? 1
-                     : base_size == 0            ? std::numeric_limits<double>::infinity()
-                                                 : candidate_size / base_size;
+  if (base_size == candidate_size) {
+    difference.ratio = 1;
+  } else if (base_size == 0) {
+    difference.ratio = std::numeric_limits<double>::infinity();
+  } else {
+    difference.ratio = candidate_size / base_size;
+  }
   return difference;
 }
 

@@ -1,8 +1,8 @@
-// Where runs of one side lie, and whether the two sides of pairs spread alike.
+// Compares how runs of the two sides of pairs spread.
 //
-// "Slower" has one answer only where the candidate's runs are the base's, moved. Where they spread
-// more (or less), its fast runs, its typical ones and its slow ones may each say something else:
-// then a verdict stands only if they agree. Pure.
+// "Slower" has one answer only if the candidate's runs are the base's, moved. If they spread more
+// (or less), its fast runs, its typical ones and its slow ones may each say something else. Then a
+// verdict stands only if they agree. Pure.
 #pragma once
 
 #include <optional>
@@ -11,26 +11,27 @@
 
 namespace weir::stats {
 
-// Of logarithms of one side, timed-out runs (+infinity) included; `mean` may be infinite.
+// Quantiles and mean of the logarithms of one side, timed-out runs (+infinity) included; `mean` may
+// be infinite.
 struct Spread {
   double p10 = 0, median = 0, mean = 0, p90 = 0;
 };
 [[nodiscard]] std::optional<Spread> spread_of(std::span<const double> values);  // absent when empty
 
-// candidate - base of the pairs in which both runs ended.
+// candidate - base for the pairs in which both runs ended.
 [[nodiscard]] std::vector<double> finite_differences(std::span<const Pair> pairs);
-// The median of candidate - base over the pairs in which both runs ended; 0 where there are none.
+// The median of candidate - base over the pairs in which both runs ended; 0 without such pairs.
 [[nodiscard]] double median_difference(std::span<const Pair> pairs);
 
-// Differences candidate - base of each.
+// How the spreads of the two sides differ.
 struct SpreadDifference {
-  Spread by;
-  // Two-sided probability of distances from the middle lying so unlike each other, if both sides
-  // spread alike: Klotz's scores (Annals of Mathematical Statistics 33, 1962) of the candidate's
-  // distances less those of the base's, pair by pair, by the normal approximation of their swaps.
-  // The candidate is first moved by the median difference of the pairs; the middle is the median
-  // of both sides then. 1 below 8 pairs that differ. The coin makes the swaps fair under
-  // any drift that meets both runs of a pair.
+  Spread by;  // candidate - base of each number
+  // Two-sided probability that the distances from the middle differ so much if both sides spread
+  // alike. By Klotz's scores (Annals of Mathematical Statistics 33, 1962): the candidate's less the
+  // base's, pair by pair, with a normal approximation of their swaps. The candidate is first moved
+  // by the median difference of the pairs; the middle is then the median of both sides. 1 below 8
+  // pairs that differ. The coin makes the swaps fair under any drift that meets both runs of a
+  // pair.
   double p = 1;
   double ratio = 1;  // median distance of the candidate over that of the base; 0, or infinite
 };

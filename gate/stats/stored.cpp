@@ -1,3 +1,4 @@
+// Compares a run with stored runs, by a posterior of how much runs differ.
 #include "gate/stats/stored.hpp"
 
 #include <cmath>
@@ -14,7 +15,8 @@ struct Centre {
   double error = 0;  // standard error
 };
 
-std::optional<Centre> centre_of(std::span<const double> samples) {
+// The median of the samples' logarithms with its error; nothing if a sample is not above 0.
+std::optional<Centre> find_centre(std::span<const double> samples) {
   std::vector<double> logs;
   for (const double sample : samples) {
     if (!(sample > 0) || !std::isfinite(sample)) return std::nullopt;
@@ -25,58 +27,60 @@ std::optional<Centre> centre_of(std::span<const double> samples) {
   const double least = logs.size() < k_enough
                            ? k_assumed_process_sd / std::sqrt(static_cast<double>(logs.size()))
                            : 0;
-  const double seen = logs.size() < 2 ? 0 : median_standard_error(logs);
-  return Centre{*median(logs), std::max(least, seen)};
+  const double error = logs.size() < 2 ? 0 : median_standard_error(logs);
+  return Centre{*median(logs), std::max(least, error)};
 }
 
-// What is known of s, as equally spaced values of ln s and how likely each is.
+// The posterior of s, as equally spaced values of ln s and how likely each is.
 struct Posterior {
   std::vector<double> variance, weight;  // s^2; weights add up to 1
 };
 
+// Computes the posterior by adding up logarithms over a grid of ln s.
 Posterior posterior(const BetweenRuns& spread) {
   const double freedom = spread.runs - 1;
-  const double seen = freedom > 0 ? std::sqrt(spread.sum_of_squares / freedom) : 0;
-  if (seen <= 0 && spread.expected <= 0) return {{0}, {1}};  // runs never differ
-  // Runs that were taken not to differ and do: nothing but what they show is known.
-  const double middle = spread.expected > 0 ? spread.expected : seen;
+  const double observed_sd = freedom > 0 ? std::sqrt(spread.sum_of_squares / freedom) : 0;
+  if (observed_sd <= 0 && spread.expected <= 0) return {{0}, {1}};  // runs never differ
+  // Runs that were assumed not to differ, and do: only their own spread is known.
+  const double middle = spread.expected > 0 ? spread.expected : observed_sd;
   constexpr int k_steps = 160;
   constexpr double k_margin = 4 * k_prior_spread;
-  const double lowest = (seen > 0 ? std::min(seen, middle) : middle) * std::exp(-k_margin);
+  const double lowest =
+      (observed_sd > 0 ? std::min(observed_sd, middle) : middle) * std::exp(-k_margin);
   const double first = std::log(std::max(lowest, spread.least));
-  const double last = std::log(std::max(seen, middle)) + k_margin;
-  Posterior known;
+  const double last = std::log(std::max(observed_sd, middle)) + k_margin;
+  Posterior result;
   std::vector<double> logs;
   for (int i = 0; i <= k_steps; ++i) {
     const double at = first + (last - first) * i / k_steps;  // ln s
     const double off = (at - std::log(middle)) / k_prior_spread;
-    known.variance.push_back(std::exp(2 * at));
+    result.variance.push_back(std::exp(2 * at));
     logs.push_back(-off * off / 2 - freedom * at -
-                   spread.sum_of_squares / (2 * known.variance.back()));
+                   spread.sum_of_squares / (2 * result.variance.back()));
   }
   const double highest = std::ranges::max(logs);
   double sum = 0;
   for (const double log : logs) {
-    known.weight.push_back(std::exp(log - highest));
-    sum += known.weight.back();
+    result.weight.push_back(std::exp(log - highest));
+    sum += result.weight.back();
   }
-  for (double& weight : known.weight) weight /= sum;
-  return known;
+  for (double& weight : result.weight) weight /= sum;
+  return result;
 }
 
-double mean_variance(const Posterior& known) {
-  return std::inner_product(known.variance.begin(), known.variance.end(), known.weight.begin(),
-                            0.0);
+double mean_variance(const Posterior& posterior) {
+  return std::inner_product(posterior.variance.begin(), posterior.variance.end(),
+                            posterior.weight.begin(), 0.0);
 }
 
-// Half the interval.
-double reach(const BetweenRuns& spread) {
-  const Posterior known = posterior(spread);
+// Half the width of the interval: the smallest r that is exceeded with chance `level`.
+double half_width(const BetweenRuns& spread) {
+  const Posterior s = posterior(spread);
   const auto beyond = [&](double r) {
     double chance = 0;
-    for (std::size_t i = 0; i < known.variance.size(); ++i) {
-      const double variance = known.variance[i] * (1 + 1 / spread.runs) + spread.excess;
-      if (variance > 0) chance += known.weight[i] * std::erfc(r / std::sqrt(2 * variance));
+    for (std::size_t i = 0; i < s.variance.size(); ++i) {
+      const double variance = s.variance[i] * (1 + 1 / spread.runs) + spread.excess;
+      if (variance > 0) chance += s.weight[i] * std::erfc(r / std::sqrt(2 * variance));
     }
     return chance;
   };
@@ -94,10 +98,11 @@ double reach(const BetweenRuns& spread) {
   return low;
 }
 
-std::string percent(double share) { return fmt::format("{:.2g} %", share * 100); }
+std::string percent_text(double share) { return fmt::format("{:.2g} %", share * 100); }
 
 }  // namespace
 
+// The median's standard error, from the order statistics around it: no distribution is assumed.
 double median_standard_error(std::span<const double> samples) {
   std::vector<double> sorted(samples.begin(), samples.end());
   std::ranges::sort(sorted);
@@ -116,21 +121,21 @@ double median_standard_error(std::span<const double> samples) {
 }
 
 std::optional<MedianInterval> median_interval(std::span<const double> samples, double level) {
-  const auto centre = centre_of(samples);
+  const auto centre = find_centre(samples);
   if (!centre) return std::nullopt;
-  const double reach = normal_quantile(1 - level / 2) * centre->error;
-  return MedianInterval{std::exp(centre->log_median), std::exp(centre->log_median - reach),
-                        std::exp(centre->log_median + reach)};
+  const double half_width = normal_quantile(1 - level / 2) * centre->error;
+  return MedianInterval{std::exp(centre->log_median), std::exp(centre->log_median - half_width),
+                        std::exp(centre->log_median + half_width)};
 }
 
 std::optional<StoredInterval> compare_with_stored(std::span<const std::vector<double>> sessions,
                                                   std::span<const double> current,
                                                   const StoredPolicy& policy) {
-  const auto candidate = centre_of(current);
+  const auto candidate = find_centre(current);
   std::vector<Centre> centres;
   for (const std::vector<double>& samples : sessions) {
     if (samples.empty()) continue;
-    const auto centre = centre_of(samples);
+    const auto centre = find_centre(samples);
     if (!centre) return std::nullopt;
     centres.push_back(*centre);
   }
@@ -155,7 +160,7 @@ std::optional<StoredInterval> compare_with_stored(std::span<const std::vector<do
   spread.excess = std::max(0.0, own - worst);
 
   const double d = candidate->log_median - mean;
-  const double half = reach(spread);
+  const double half = half_width(spread);
   StoredInterval answer;
   answer.sessions = centres.size();
   answer.spread = spread;
@@ -166,27 +171,28 @@ std::optional<StoredInterval> compare_with_stored(std::span<const std::vector<do
   answer.current = std::exp(candidate->log_median);
   answer.between = std::sqrt(mean_variance(posterior(spread)));
   answer.words = centres.size() == 1 ? fmt::format("1 stored run; runs are assumed to differ by {}",
-                                                   percent(answer.between))
+                                                   percent_text(answer.between))
                                      : fmt::format("{} stored runs, which differ by about {}",
-                                                   centres.size(), percent(answer.between));
+                                                   centres.size(), percent_text(answer.between));
   return answer;
 }
 
+// How many more stored runs, like those that are there, would put `limit` outside the interval.
 std::optional<std::size_t> more_stored_runs(const StoredInterval& interval, double limit,
                                             std::size_t most) {
   const double away = std::fabs(std::log1p(interval.change) - std::log1p(limit));
-  // Each further run is taken to be off by the middle of what is known of s.
-  const Posterior known = posterior(interval.spread);
+  // Each further run is assumed to be off by the middle of the posterior of s.
+  const Posterior s = posterior(interval.spread);
   double middle = 0;
-  for (std::size_t i = 0; i < known.variance.size(); ++i) {
-    if (known.weight[i] > 0) middle += known.weight[i] * std::log(known.variance[i]);
+  for (std::size_t i = 0; i < s.variance.size(); ++i) {
+    if (s.weight[i] > 0) middle += s.weight[i] * std::log(s.variance[i]);
   }
   BetweenRuns more = interval.spread;
   for (std::size_t runs = interval.sessions + 1; runs <= most; ++runs) {
     more.runs = static_cast<double>(runs);
     more.sum_of_squares =
         interval.spread.sum_of_squares + (more.runs - interval.spread.runs) * std::exp(middle);
-    if (reach(more) < away) return runs - interval.sessions;
+    if (half_width(more) < away) return runs - interval.sessions;
   }
   return std::nullopt;
 }

@@ -1,3 +1,4 @@
+// Fits Theil and Sen's line, and an interval for its slope.
 #include "gate/stats/theil_sen.hpp"
 
 #include <cmath>
@@ -9,7 +10,8 @@
 namespace weir::stats {
 namespace {
 
-std::vector<double> slopes_of(std::span<const Point> points) {
+// The slopes of all pairs of points that differ in x.
+std::vector<double> pair_slopes(std::span<const Point> points) {
   std::vector<double> slopes;
   for (std::size_t i = 0; i < points.size(); ++i) {
     for (std::size_t k = i + 1; k < points.size(); ++k) {
@@ -20,32 +22,34 @@ std::vector<double> slopes_of(std::span<const Point> points) {
   return slopes;
 }
 
-// What n values, or a tie of n, weigh in the variance of Kendall's score.
-double weight(double n) { return n * (n - 1) * (2 * n + 5); }
+// The term of n values, or of n equal ones, in the variance of Kendall's score.
+double variance_term(double n) { return n * (n - 1) * (2 * n + 5); }
 
-double ties(std::span<const Point> points, double Point::*part) {
-  std::map<double, int> seen;
-  for (const Point& point : points) ++seen[point.*part];
+// The sum of the terms of all equal values.
+double tie_terms(std::span<const Point> points, double Point::*part) {
+  std::map<double, int> number_of_value;
+  for (const Point& point : points) ++number_of_value[point.*part];
   double sum = 0;
-  for (const auto& [value, times] : seen) sum += weight(times);
+  for (const auto& [value, times] : number_of_value) sum += variance_term(times);
   return sum;
 }
 
 }  // namespace
 
 std::optional<SlopeAndIntercept> theil_sen(std::span<const Point> points) {
-  const auto slope = median(slopes_of(points));
+  const auto slope = median(pair_slopes(points));
   if (!slope) return std::nullopt;
-  const auto rest = [&](const Point& point) { return point.y - *slope * point.x; };
-  return SlopeAndIntercept{*slope, *median(collect<double>(points, rest))};
+  const auto intercept = [&](const Point& point) { return point.y - *slope * point.x; };
+  return SlopeAndIntercept{*slope, *median(collect<double>(points, intercept))};
 }
 
+// The interval of slopes that Kendall's test does not reject.
 std::optional<SlopeInterval> slope_interval(std::span<const Point> points, double level) {
-  std::vector<double> slopes = slopes_of(points);
+  std::vector<double> slopes = pair_slopes(points);
   if (slopes.empty()) return std::nullopt;
   std::ranges::sort(slopes);
-  const double variance = (weight(static_cast<double>(points.size())) - ties(points, &Point::x) -
-                           ties(points, &Point::y)) /
+  const double variance = (variance_term(static_cast<double>(points.size())) -
+                           tie_terms(points, &Point::x) - tie_terms(points, &Point::y)) /
                           18;
   const double reach = normal_quantile(1 - level / 2) * std::sqrt(std::max(0.0, variance));
   const double count = static_cast<double>(slopes.size()), last = count - 1;

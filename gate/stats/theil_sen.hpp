@@ -20,10 +20,11 @@ struct SlopeAndIntercept {
 // Absent with fewer than two different x. Takes n^2 / 2 numbers of memory for n points.
 [[nodiscard]] std::optional<SlopeAndIntercept> theil_sen(std::span<const Point> points);
 
-// Where the slope lies with probability 1 - level (0 < level < 1), if the errors of all points are
-// alike and independent: the slopes of pairs that Kendall's tau leaves standing, by its normal
-// approximation corrected for ties in x and y (Sen, Journal of the American Statistical Association
-// 63, 1968). Few points give the whole range of slopes, and less than 1 - level. Absent as above.
+// An interval that contains the slope with probability 1 - level (0 < level < 1), if the errors of
+// all points are alike and independent: the slopes of pairs that Kendall's tau does not reject, by
+// its normal approximation corrected for ties in x and y (Sen, Journal of the American Statistical
+// Association 63, 1968). Few points give the whole range of slopes, and less than 1 - level. Absent
+// as above.
 struct SlopeInterval {
   double low = 0, high = 0;
 };

@@ -1,11 +1,11 @@
-// The rule by which a series of nights is watched: a line with a step and a bend, noise that
-// remembers (AR 1), outliers that count only as much as their rate allows, and forecasts from
-// before: the last points are compared with a fit that never saw them, so that neither a drift nor
-// the step itself is taken for noise or for memory.
+// The rule that watches a series of nights: a line with a step and a bend, noise that remembers
+// (AR 1), outliers that count only as much as their rate allows. The last points are compared with
+// a fit that never saw them. So neither a drift nor the step itself is taken for noise or for
+// memory.
 //
-// One look a night, about 7 us; what it told stays told. How often it errs and how soon it finds
-// what: docs/evidence/change-points.md. Constants were chosen by simulation, there too. Inside
-// stats. Pure.
+// One test a night, about 7 us. An alert is never taken back. Its error rates and delays, and the
+// simulations that its constants were chosen by: docs/evidence/change-points.md. Inside stats.
+// Pure.
 //
 // Sources: Romano, Rigaill, Runge, Fearnhead, JASA 117, 2022 (AR(1) noise beside drift); Fearnhead,
 // Rigaill, JASA 114, 2019 (outliers, bounded loss); Page, Biometrika 41, 1954 (CUSUM).
@@ -19,28 +19,29 @@
 
 namespace weir::stats {
 
-// What a night knew of the points up to it: value = line + step + bend, by weighted least squares.
+// The fit of one night to the points up to it: value = line + step + bend, by weighted least
+// squares.
 struct NightFit {
   static constexpr std::size_t k_terms = 4;
   using Terms = std::array<double, k_terms>;
 
   std::size_t night = 0, begin = 0;       // over the points [begin, night]
-  std::optional<std::size_t> step, bend;  // first point behind the step, last before the bend
-  std::size_t terms = 2;                  // of coefficients: level, slope, step, bend
+  std::optional<std::size_t> step, bend;  // first point after the step, last before the bend
+  std::size_t terms = 2;                  // coefficients in use: level, slope, step, bend
   Terms coefficients{};
   std::array<Terms, k_terms> covariance{};  // over the variance of a residual
-  double scale = 0;                         // of residuals
+  double scale = 0;                         // typical size of a residual
   double memory = 0;                        // correlation of a residual with the one before
-  double noise = 0;                         // sd of what a residual does not remember
+  double noise = 0;                         // sd of the part that a residual does not remember
   double reach = 0;                         // an outlier weighs no more than exp(-reach^2 / 2)
-  double strictness = 0;                    // what its tails raise thresholds by
+  double strictness = 0;                    // heavy tails raise thresholds by this
   double last_residual = 0;
   double fresh = 0;  // points since the last change, at least 3
 
   [[nodiscard]] double points() const { return static_cast<double>(night - begin + 1); }
   [[nodiscard]] Terms terms_at(std::size_t i) const;
-  // The products with terms_at(), without those that add nothing. Half of a look's time is here, so
-  // it is inline.
+  // The sum of coefficients times terms_at(), without terms that are 0. Half the time of a test is
+  // spent here, so it is inline.
   [[nodiscard]] double line_at(std::size_t i) const {
     double line =
         coefficients[0] + (static_cast<double>(i) - static_cast<double>(begin)) * coefficients[1];
@@ -52,10 +53,10 @@ struct NightFit {
 
 struct Alert {
   enum class Kind { step, bend };
-  std::size_t night = 0;  // when it was told
+  std::size_t night = 0;  // when it was raised
   Kind kind = Kind::step;
   std::size_t place = 0;  // first changed point
-  double size = 0;        // of the step; of the bend, change of the slope a night
+  double size = 0;        // a step's height; a bend's change of the slope a night
   double memory = 0, noise = 0;
   double excess = 0;     // over the threshold
   bool settled = false;  // kind and place change no more
@@ -64,33 +65,33 @@ struct Alert {
 class TrendRule {
  public:
   // `offset` is added to all thresholds: below 0 finds sooner and errs more often.
-  explicit TrendRule(double offset = 0) : offset_(offset), fits_(k_nights_kept) {}
+  explicit TrendRule(double offset = 0) : offset_(offset), fits_(k_stored_nights) {}
 
   // The next night's value, finite: a logarithm, or a value over a fixed scale.
   void add(double value);
-  // By night. The kind of the last may change for 16 nights, the place of a step for 6.
+  // All alerts by night. The kind of the last may change for 16 nights, the place of a step for 6.
   [[nodiscard]] const std::vector<Alert>& alerts() const { return alerts_; }
-  // Null: there were too few points, or it is longer ago than nights are kept.
+  // Null if there were too few points, or the night is too long ago to be stored.
   [[nodiscard]] const NightFit* fit_of(std::size_t night) const;
 
-  // How far the last `points` points are from what the night before them foretold.
+  // How far the last `points` points are from the prediction of the night before them.
   struct Distance {
-    double evidence = 0;   // that outliers cannot have done it
-    double clearness = 0;  // that the uncertain line cannot
+    double evidence = 0;   // against outliers as the cause
+    double clearness = 0;  // against the uncertainty of the line as the cause
     double evidence_needed = 0, clearness_needed = 0;
 
     [[nodiscard]] double excess() const;
   };
-  // Nothing where it cannot be told, or is no more than noise.
+  // Nothing if it cannot be computed, or is no more than noise.
   [[nodiscard]] std::optional<Distance> distance(Alert::Kind kind, std::size_t points) const;
 
  private:
-  static constexpr std::size_t k_nights_kept = 128;
+  static constexpr std::size_t k_stored_nights = 128;
 
   struct Regime {
     std::size_t begin = 0;
     std::optional<std::size_t> step, bend;
-    bool sloped = false;  // a drift was told
+    bool sloped = false;  // a drift was reported
   };
   struct Explanation {
     Alert::Kind kind = Alert::Kind::step;
@@ -99,33 +100,34 @@ class TrendRule {
   };
 
   [[nodiscard]] std::size_t night() const { return values_.size() - 1; }
-  void reconsider();
+  void revise_last_alert();
   void test();
   void fit();
   void test_slope();
-  void put(Alert::Kind kind, std::size_t place);
-  [[nodiscard]] const NightFit& fit_before(std::size_t place) const;
+  void add_to_regime(Alert::Kind kind, std::size_t place);
+  [[nodiscard]] const NightFit& find_fit_before(std::size_t place) const;
   [[nodiscard]] Explanation explain(const NightFit& fit, std::size_t place) const;
-  void start(NightFit& fit) const;
-  void refine(NightFit& fit, double scale) const;
-  void read_residuals(const NightFit& fit) const;
-  void foretell(const NightFit& fit, std::size_t first, std::size_t count) const;
+  void fit_initially(NightFit& fit) const;
+  void reweight(NightFit& fit, double scale) const;
+  void compute_residuals(const NightFit& fit) const;
+  void predict_errors(const NightFit& fit, std::size_t first, std::size_t count) const;
 
   double offset_;
   std::vector<double> values_;
-  std::vector<NightFit> fits_;  // by night, the last k_nights_kept; terms is 0 where there is none
+  std::vector<NightFit>
+      fits_;  // by night, the last k_stored_nights; terms is 0 where there is none
   std::vector<Alert> alerts_;
-  Regime now_;
+  Regime regime_;
   std::size_t last_alert_ = 0;  // its night; 0: none
 
-  // Of an alert whose kind may still change.
-  struct Doubt {
+  // The state before the last alert, while its kind may still change.
+  struct RevisableAlert {
     NightFit fit;
     Regime before;
     std::size_t place = 0;
   };
-  std::optional<Doubt> doubt_;
-  // Used again by every night, so that none allocates.
+  std::optional<RevisableAlert> revisable_;
+  // Buffers that every night uses again, so that none allocates.
   mutable std::vector<double> residuals_, errors_, weights_, sorted_;
 };
 

@@ -1,3 +1,4 @@
+// Tests the random arrival times of requests.
 #include "gate/stats/arrivals.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ TEST(PoissonArrivals, DifferFromSeedToSeedAndRise) {
   EXPECT_TRUE(std::is_sorted(one.begin(), one.end()));
 }
 
-// Gaps of a Poisson process: mean 1/rate, as much standard deviation, P(gap > t) = e^(−rate·t).
+// Gaps of a Poisson process have mean and standard deviation 1/rate, and P(gap > t) = e^(−rate·t).
 // The seed is fixed; limits are 4 standard errors of 100 000 gaps.
 TEST(PoissonArrivals, HaveExponentialGaps) {
   const std::size_t n = 100'000;

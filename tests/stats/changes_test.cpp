@@ -1,3 +1,4 @@
+// Tests finding steps and drifts in a series.
 #include "gate/stats/changes.hpp"
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace weir::stats {
 namespace changes_test {
 
-// The same on every machine: std::normal_distribution is not.
+// Random nights that are the same on every machine, unlike std::normal_distribution.
 class Nights {
  public:
   explicit Nights(std::uint64_t seed) : engine_(seed) {}
@@ -20,7 +21,7 @@ class Nights {
     return radius * std::cos(6.283185307179586 * uniform());
   }
   double uniform() { return (static_cast<double>(engine_() >> 11) + 0.5) * 0x1p-53; }
-  // 100 with 2 % of noise, each night remembering `memory` of the one before.
+  // Times of 100 with 2 % of noise; `memory` is the share that a night keeps of the one before.
   std::vector<double> times(std::size_t count, double memory = 0) {
     std::vector<double> values;
     double at = normal();
@@ -58,7 +59,7 @@ TEST(Changes, AStepHasItsPlaceItsLevelsAndAnIntervalForItsSize) {
     EXPECT_LT(step.low, 0.10);
     EXPECT_GT(step.high, 0.10);
     EXPECT_GT(step.confidence, 0.99);
-    EXPECT_LE(step.found, 105U);
+    EXPECT_LE(step.found_at, 105U);
     EXPECT_TRUE(step.settled);
     ASSERT_EQ(changes.levels.size(), 2U);
     EXPECT_EQ(changes.levels[0].end, 100U);
@@ -85,7 +86,7 @@ TEST(Changes, AStepOfWhatDoesNotVaryIsSeen) {
   ASSERT_EQ(changes.changes.size(), 1U);
   EXPECT_EQ(changes.changes[0].index, 60U);
   EXPECT_NEAR(changes.changes[0].size, 0.05, 1e-12);
-  EXPECT_NEAR(changes.changes[0].low, 0.05, 5e-4);  // noise is taken for 0.005 % at least
+  EXPECT_NEAR(changes.changes[0].low, 0.05, 5e-4);  // noise is at least 0.005 %
 }
 
 TEST(Changes, NumbersThatAreNoneAndPoliciesOutsideTheirRangesAreRefused) {
@@ -210,7 +211,7 @@ TEST(Changes, HugeAndTinyValuesAreSurvived) {
   EXPECT_EQ(changes_in(mixed).changes.size(), 1U);
 }
 
-// What docs/evidence/change-points.md has figures for, on few series with fixed seeds. With a true
+// Checks the figures of docs/evidence/change-points.md on few series with fixed seeds. With a true
 // share of 1 %, more than 14 of 500 would be seen with chance 0.0004.
 TEST(Changes, FewSeriesWithoutAChangeShowOne) {
   struct Case {
@@ -245,7 +246,7 @@ TEST(Changes, MostStepsOfThreeSpreadsAreFoundWithinEightPoints) {
   EXPECT_GE(seen, 168);
 }
 
-// What a rule for noisy machines misses: -0.1 % a night under 0.5 % of noise, and a step on a
+// A rule for noisy machines would miss these: -0.1 % a night with 0.5 % of noise, and a step on a
 // drift.
 TEST(Changes, QuietMachinesShowDriftsAndStepsOnThem) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
@@ -265,7 +266,7 @@ TEST(Changes, QuietMachinesShowDriftsAndStepsOnThem) {
              change.size > -0.18;
     })) << seed;
     EXPECT_LT(two.levels.back().last, two.levels.front().first * 0.87) << seed;
-    for (const Change& change : two.changes) {  // what the step moved is told by the step alone
+    for (const Change& change : two.changes) {  // only the step reports its own size
       if (change.kind != ChangeKind::drift) continue;
       EXPECT_NEAR(change.size, std::exp(-0.0595) - 1, 0.03) << seed;
     }
@@ -273,8 +274,8 @@ TEST(Changes, QuietMachinesShowDriftsAndStepsOnThem) {
 }
 
 TEST(Changes, SensitivityIsAShareOfFalseAlarmsAndBack) {
-  EXPECT_NEAR(yearly_false_alarms(0), 0.0045, 1e-9);  // the table of docs/evidence/change-points.md
-  EXPECT_NEAR(yearly_false_alarms(-0.8), 0.0520, 1e-9);  // the same
+  EXPECT_NEAR(yearly_false_alarms(0), 0.0045, 1e-9);     // docs/evidence/change-points.md
+  EXPECT_NEAR(yearly_false_alarms(-0.8), 0.0520, 1e-9);  // docs/evidence/change-points.md
   for (const double offset : {-1.5, -0.8, -0.5, -0.2, 0.0, 1.0}) {
     EXPECT_NEAR(offset_for(yearly_false_alarms(offset)), offset, 1e-9);
   }
@@ -282,7 +283,7 @@ TEST(Changes, SensitivityIsAShareOfFalseAlarmsAndBack) {
   std::size_t last = 0;
   for (const double offset : {-0.8, 0.0, 1.5}) {
     const Changes changes = find_changes(values, {offset}).value();
-    const std::size_t found = changes.changes.empty() ? 999 : changes.changes[0].found;
+    const std::size_t found = changes.changes.empty() ? 999 : changes.changes[0].found_at;
     EXPECT_GE(found, last) << offset;
     last = found;
   }

@@ -1,3 +1,4 @@
+// Tests the test for latencies that rise during a run.
 #include "gate/stats/drift.hpp"
 
 #include <cmath>
@@ -14,7 +15,7 @@ namespace drift_test {
 constexpr double k_level = 0.0015;
 constexpr std::size_t k_requests = 2000;
 
-// Logarithms of latencies that remember each other (AR(1)), 10 % apart, and rise by `drift`.
+// Logarithms of latencies that are autocorrelated (AR(1)), 10 % apart, and rise by `drift`.
 class Soaks {
  public:
   explicit Soaks(double memory, double drift) : memory_(memory), drift_(drift) {}
@@ -40,24 +41,24 @@ int found(double memory, double drift, int soaks) {
   Soaks all(memory, drift);
   int found = 0;
   for (int i = 0; i < soaks; ++i) {
-    const auto seen = drift_of(all.next(), k_level);
+    const auto seen = measure_drift(all.next(), k_level);
     found += seen && (drift < 0 ? seen->high < 0 : seen->low > 0) ? 1 : 0;
   }
   return found;
 }
 
 TEST(Drift, OfTenPercentOverTheRunIsFoundIn99Of100) {
-  // 99.3 % of 4 000 (docs/evidence/serving-load.md); fewer here, for time's sake.
+  // 99.3 % of 4 000 (docs/evidence/serving-load.md); fewer here, to save time.
   EXPECT_GE(found(0.6, 0.1, 400), 394);
   EXPECT_GE(found(0.6, -0.1, 400), 394);
 }
 
-// Of those that get slower, which is what fails: 1 of 1000 at most.
+// Only slowdowns fail: 1 of 1000 at most is a false alarm.
 TEST(Drift, IsHardlyEverFoundWhereThereIsNone) {
   for (const double memory : {0.0, 0.6, 0.9}) EXPECT_LE(found(memory, 0, 1000), 2) << memory;
 }
 
-// Slow moments of a busy machine last longer than simulated ones remember.
+// Slow moments of a busy machine last longer than the autocorrelation of simulated ones.
 TEST(Drift, IsNotFoundInRecordedTimesOfAServerThatStaysTheSame) {
   std::ifstream file(std::string(WEIR_SOURCE_DIR) + "/tests/stats/data/llama-server-latencies.txt");
   std::vector<std::vector<Point>> recorded;
@@ -72,11 +73,11 @@ TEST(Drift, IsNotFoundInRecordedTimesOfAServerThatStaysTheSame) {
       points.push_back({static_cast<double>(points.size()), std::log(ms)});
     }
   }
-  std::erase_if(recorded, [](const auto& points) { return points.empty(); });  // words alone
+  std::erase_if(recorded, [](const auto& points) { return points.empty(); });  // only text
   ASSERT_EQ(recorded.size(), 4U);
   for (const auto& points : recorded) {
     ASSERT_EQ(points.size(), k_requests);
-    const auto drift = drift_of(points, k_level);
+    const auto drift = measure_drift(points, k_level);
     ASSERT_TRUE(drift);
     EXPECT_FALSE(drift->stands_out()) << drift->low << " … " << drift->high;
   }
@@ -85,20 +86,20 @@ TEST(Drift, IsNotFoundInRecordedTimesOfAServerThatStaysTheSame) {
 TEST(Drift, IsTheChangeFromTheFirstToTheLast) {
   std::vector<Point> points;
   for (int i = 0; i <= 1000; ++i) points.push_back({3600.0 + i, 5 + 0.002 * i});
-  auto drift = drift_of(points, k_level);
+  auto drift = measure_drift(points, k_level);
   ASSERT_TRUE(drift);
   EXPECT_NEAR(drift->change, 2, 1e-9);
   EXPECT_TRUE(drift->stands_out());
-  // A stall of 50 requests in a row, a thousand times as slow, moves it by little.
+  // A stall of 50 requests in a row, a thousand times as slow, changes the slope only a little.
   for (int i = 700; i < 750; ++i) points[static_cast<std::size_t>(i)].y = 5000;
-  drift = drift_of(points, k_level);
+  drift = measure_drift(points, k_level);
   EXPECT_NEAR(drift->change, 2, 0.1);
 }
 
 TEST(Drift, OfASeriesThatStandsStillIsNone) {
   std::vector<Point> points;
   for (int i = 0; i < 400; ++i) points.push_back({static_cast<double>(i), 1});
-  const auto drift = drift_of(points, k_level);
+  const auto drift = measure_drift(points, k_level);
   ASSERT_TRUE(drift);
   EXPECT_EQ(drift->change, 0);
   EXPECT_FALSE(drift->stands_out());
@@ -106,11 +107,11 @@ TEST(Drift, OfASeriesThatStandsStillIsNone) {
 
 TEST(Drift, NeedsEnoughPointsAtDifferentMoments) {
   std::vector<Point> points(k_least_drift_points - 1, Point{0, 1});
-  EXPECT_FALSE(drift_of(points, k_level));
+  EXPECT_FALSE(measure_drift(points, k_level));
   points.push_back({0, 1});
-  EXPECT_FALSE(drift_of(points, k_level)) << "all at one moment";
+  EXPECT_FALSE(measure_drift(points, k_level)) << "all at one moment";
   points.back().x = 1;
-  EXPECT_TRUE(drift_of(points, k_level));
+  EXPECT_TRUE(measure_drift(points, k_level));
 }
 
 }  // namespace drift_test

@@ -1,5 +1,5 @@
-// The bets of the paired rule. Two implementations, in two languages, agree on the numbers of the
-// vector to six digits.
+// Tests the bets of the paired rule. Two implementations in two languages agree on the numbers of
+// the test vector to six digits.
 #include "gate/stats/evidence.hpp"
 
 #include <cmath>
@@ -49,7 +49,7 @@ TEST(Evidence, MeetsTheVectorOfTheStudyToSixDigits) {
   }
 }
 
-// What makes an evidence fair whatever the machine does: swapping a pair swaps gain for loss.
+// An evidence is fair on any machine because swapping a pair swaps gain and loss.
 TEST(Evidence, PairFactorsOfAPairAndOfItsSwapAddUpToTwo) {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> difference(-3, 3), size(0.001, 1);
@@ -75,7 +75,8 @@ TEST(Evidence, PairFactorNeverFallsWithTheDifference) {
   EXPECT_EQ(pair_factor(k_infinity, 0.1, 0.1), pair_factor(10, 0.1, 0.1));
 }
 
-// A Place that has learned something irregular: two modes, a tail, a value far below, a time-out.
+// Returns a Place that has learned an irregular series: two modes, a tail, an outlier below, a
+// time-out.
 Place learned(std::uint64_t seed, int pairs) {
   std::mt19937_64 random(seed);
   std::normal_distribution<double> noise(0, 0.04);
@@ -159,7 +160,7 @@ TEST(Evidence, AFirstRunFarAboveAllOthersDoesNotBlindThePlace) {
     late.add(pair);
     plain.add(pair);
   }
-  // It learns as it would have without that pair, less what one pair tells.
+  // It learns as without that pair, less the information of one pair.
   EXPECT_GT(late.log_place(), 0.8 * plain.log_place());
 }
 

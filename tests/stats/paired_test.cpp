@@ -1,5 +1,5 @@
-// The paired rule: what it promises, replayed with fixed seeds. Longer replays, real traces and
-// rules that others use: benchmarks/decision_quality.
+// Tests the promises of the paired rule with fixed seeds. benchmarks/decision_quality has longer
+// replays, real traces and other rules.
 #include "gate/stats/paired.hpp"
 
 #include <cmath>
@@ -27,7 +27,7 @@ using Noise = std::function<double(Random&)>;
 
 struct Machine {
   Noise noise = [](Random& random) { return std::normal_distribution<double>(0, 0.05)(random); };
-  double second_slot = 0;  // how much slower whatever runs second is
+  double second_slot = 0;  // slowdown of whichever runs second
   bool coin = true;
 };
 
@@ -65,12 +65,12 @@ TEST(PairedTest, PassesAProgramThatDidNotChange) {
 
 TEST(PairedTest, FailsAProgramThatIsAsSlowAsTheLimit) {
   const PairedRule rule = rule_of(0.05, 0.10, 200);
-  // 1 % may pass; of 200 with that chance, more than 7 would in one test of 300.
+  // 1 % may pass. With that chance, more than 7 of 200 would pass in one test of 300.
   EXPECT_GE(count(Decision::fail, 200, {}, rule.limit, rule, 600), 193);
 }
 
 TEST(PairedTest, CanNotFailBeforeTheCoinAllowsIt) {
-  // Every p-value of n coins is at least 2^-n: 5e-6 needs 18 pairs and this rule 19, pass 8.
+  // Every p-value of n coins is at least 2^-n: 5e-6 needs 18 pairs. This rule needs 19, a pass 8.
   const PairedRule rule = rule_of(0.05, 0.10, 200);
   PairedTest slower(rule), same(rule);
   Random random(1);
@@ -96,7 +96,7 @@ TEST(PairedTest, TheFirstDecisionStands) {
   EXPECT_EQ(test.more_pairs(), 0);
 }
 
-// A second slot that is 8 % slower: always base first, and the candidate is blamed for it.
+// The second slot is 8 % slower: with the base always first, the candidate is blamed for it.
 TEST(PairedTest, WithoutTheCoinASlowSecondSlotIsBlamedOnTheCandidate) {
   Machine machine;
   machine.noise = [](Random& random) { return std::normal_distribution<double>(0, 0.02)(random); };
@@ -110,7 +110,7 @@ TEST(PairedTest, WithoutTheCoinASlowSecondSlotIsBlamedOnTheCandidate) {
 
 TEST(PairedTest, StrictBlamesAToleratedDropNoMoreOftenThanNoChange) {
   PairedRule rule = rule_of(0.05, 0.10);
-  rule.false_alarm = 0.05;  // loose enough that 400 trials would show a broken promise
+  rule.false_alarm = 0.05;  // 400 trials would show a broken promise
   rule.strict = true;
   // Binomial(400, 0.05) is above 31 in one of 400 tests.
   EXPECT_LE(count(Decision::fail, 400, {}, rule.tolerate, rule, 100), 31);
@@ -142,7 +142,8 @@ TEST(Improved, IsTheMirrorOfFail) {
 }
 
 TEST(EffectInterval, CoversTheTrueEffectAtAnyStop) {
-  // 95 % promised, at the stop of the rule itself; of 120, fewer than 107 in one test of 1000.
+  // 95 % are promised, at the stop of the rule itself. Fewer than 107 of 120 occur in one test of
+  // 1000.
   const PairedRule rule = rule_of(0.05, 0.10);
   for (const double effect : {0.0, 0.1}) {
     int covered = 0;

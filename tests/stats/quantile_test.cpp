@@ -1,3 +1,4 @@
+// Tests quantiles of samples, of the normal and of Student's distribution.
 #include "gate/stats/quantile.hpp"
 
 #include <cmath>
@@ -19,7 +20,7 @@ TEST(Quantile, AgreesWithNumpysDefault) {
   EXPECT_FALSE(median({}));
 }
 
-// scipy 1.10.1: scipy.stats.norm.ppf(p).
+// Reference values by scipy 1.10.1: scipy.stats.norm.ppf(p).
 TEST(NormalQuantile, AgreesWithScipy) {
   struct Case {
     double p, z;
@@ -32,8 +33,8 @@ TEST(NormalQuantile, AgreesWithScipy) {
   EXPECT_EQ(normal_quantile(0.5), 0);
 }
 
-// df 1 and 2 have closed forms, tan(pi (p - 1/2)) and (2p - 1) / sqrt(2p (1 - p)), where scipy is
-// good to 8 digits only; the others are scipy 1.10.1: scipy.stats.t.ppf(p, df).
+// df 1 and 2 have closed forms, tan(pi (p - 1/2)) and (2p - 1) / sqrt(2p (1 - p)). There scipy is
+// good to 8 digits only. The others are by scipy 1.10.1: scipy.stats.t.ppf(p, df).
 TEST(StudentQuantile, AgreesWithClosedFormsAndScipy) {
   constexpr double k_pi = 3.14159265358979323846;
   struct Case {

@@ -1,3 +1,4 @@
+// Tests the replay of measured pairs, which predicts a gate's verdicts.
 #include "gate/stats/replay.hpp"
 
 #include <algorithm>
@@ -55,7 +56,7 @@ TEST(ReplayCell, OfAProgramAgainstItselfPassesAndAtItsLimitFails) {
   EXPECT_EQ(same.failed, 0U);
   EXPECT_EQ(same.decided, 200U);
   const Replays slow = replays(series, {&rule, 1}, ReplayAs::at_limit, 200);
-  // 1 % may pass; of 200 with that chance, more than 7 would in one test of 300.
+  // 1 % may pass. With that chance, more than 7 of 200 would pass in one test of 300.
   EXPECT_GE(slow.failed, 193U);
   EXPECT_GE(same.pairs_mean, 8);  // nothing passes earlier
 }
@@ -118,7 +119,7 @@ TEST(ReplayCell, SaysWhenItWasNotDecided) {
 
 TEST(ReplayCell, ThatEndsWithSidesThatSpreadUnlikeIsNotDecided) {
   const PairedRule rule = rule_of(0.05, 0.10);
-  // Of a candidate ten times as noisy as its base, sides kept.
+  // The candidate is ten times as noisy as its base; the sides are kept.
   auto pairs = measured(60, 0.02);
   for (Pair& pair : pairs) pair.candidate *= 10;
   std::size_t decided = 0;
@@ -148,7 +149,7 @@ TEST(ReplayBlock, GrowsWithTheSeriesUpToEight) {
 }
 
 TEST(PairNoise, IsTheStandardDeviationOfNormalDifferencesAndForgetsOutliers) {
-  // Of the difference of two runs with 3 % each: 0.03 sqrt(2).
+  // Expected: the difference of two runs with 3 % each, 0.03 sqrt(2).
   auto pairs = measured(4000, 0.03);
   EXPECT_NEAR(pair_noise(pairs), 0.03 * std::sqrt(2.0), 0.002);
   for (std::size_t i = 0; i < 40; ++i) pairs[i].candidate = k_infinity;

@@ -1,3 +1,4 @@
+// Tests the check that base and candidate spread alike.
 #include "gate/stats/spread.hpp"
 
 #include <cmath>
@@ -13,8 +14,8 @@ namespace spread_test {
 
 constexpr double k_infinity = std::numeric_limits<double>::infinity();
 
-// Reference: Python's statistics.NormalDist().inv_cdf and math.erfc over ranks counted by hand
-// (distances 0.5 … 4.5 twice each, and their doubles): z = 2.429999.
+// Reference: Python's statistics.NormalDist().inv_cdf and math.erfc over ranks counted by hand.
+// Distances are 0.5 … 4.5 twice each, and their doubles: z = 2.429999.
 TEST(Spread, TestOfScoresMeetsItsReference) {
   std::vector<Pair> pairs;
   for (int i = 0; i < 10; ++i) pairs.push_back({i - 4.5, 2 * (i - 4.5)});
@@ -42,7 +43,8 @@ TEST(Spread, ASideThatIsMovedSpreadsAlike) {
   EXPECT_LE(suspected, 17);  // 8 are expected; Binomial(400, 0.02) is above 17 in 1 of 1000 tests
 }
 
-// A machine with two states, half of the time each: the sides' medians may lie in different ones.
+// The machine has two states, half of the time each. The medians of the sides may be in different
+// states.
 TEST(Spread, ASideWithTwoModesThatIsMovedSpreadsAlike) {
   std::mt19937_64 random(2);
   std::normal_distribution<double> noise(0, 0.02);
@@ -88,7 +90,7 @@ TEST(Spread, ANoisierCandidateAtTheLimitIsNotPassed) {
     passed += decision == Decision::pass ? 1 : 0;
     unlike += decision == Decision::unlike ? 1 : 0;
   }
-  EXPECT_LE(passed, 8);  // without looking at spreads 9 of 100 pass
+  EXPECT_LE(passed, 8);  // without the check, 9 of 100 pass
   EXPECT_GT(unlike, 40);
 }
 

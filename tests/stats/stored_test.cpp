@@ -1,3 +1,4 @@
+// Tests intervals of times compared with stored runs.
 #include "gate/stats/stored.hpp"
 
 #include <cmath>
@@ -20,7 +21,7 @@ Samples scaled(Samples samples, double factor) {
   return samples;
 }
 
-// Expected: Price and Bonett's formula, with scipy 1.10.1's binom.cdf and norm.ppf.
+// Expected values: Price and Bonett's formula, with scipy 1.10.1's binom.cdf and norm.ppf.
 TEST(MedianStandardError, FollowsPriceAndBonett) {
   EXPECT_NEAR(median_standard_error(Samples{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}), 1.5221611678823757,
               1e-12);
@@ -30,8 +31,8 @@ TEST(MedianStandardError, FollowsPriceAndBonett) {
   EXPECT_TRUE(std::isfinite(median_standard_error(Samples(5000, 1.5))));
 }
 
-// Expected: the header's formulas in Python's standard library, with ln s integrated over 20 of its
-// standard deviations in 40 000 steps (median_standard_error as above).
+// Expected values: the header's formulas in Python's standard library. ln s is integrated over 20
+// of its standard deviations in 40 000 steps; median_standard_error as above.
 TEST(Stored, AgreesWithItsFormulasWrittenTwice) {
   const std::vector<Samples> six = {
       k_a, scaled(k_a, 1.02), scaled(k_a, 0.97), scaled(k_a, 1.01), scaled(k_a, 0.99), k_b};
@@ -65,7 +66,7 @@ TEST(Stored, SaysWhetherTheVariationIsAssumedOrSeen) {
               "5 stored runs, which differ by about 0.57 %");
 }
 
-// The same processes in each run: the more of them, the less is left of the 3 % assumed.
+// Each run has the same processes. The more runs, the less remains of the assumed 3 %.
 TEST(Stored, LetWhatIsAssumedFadeAsRunsAreStored) {
   const Samples still(10, 30.0);
   const auto reach = [&](std::size_t runs) {
@@ -87,7 +88,7 @@ TEST(Stored, OverrulesWhatIsAssumedWhereRunsDifferMore) {
   EXPECT_LT(answer->low, -0.4);
 }
 
-// Ten processes within half a percent of `rate`.
+// Returns ten processes within half a percent of `rate`.
 Samples around(double rate) {
   Samples samples;
   for (int i = 0; i < 10; ++i) samples.push_back(rate * (1 + 0.001 * (i - 4.5)));
@@ -100,8 +101,8 @@ TEST(Stored, TellsAboutHowManyMoreRunsPutALimitOutside) {
     double rate, limit;
     std::optional<std::size_t> more;
   };
-  // Expected: as above, each further run adding e^(2 mean of ln s) to the sum of squares; a
-  // candidate on the limit stays there.
+  // Expected values as above: each further run adds e^(2 mean of ln s) to the sum of squares. A
+  // candidate at the limit stays there.
   for (const auto& [stored, rate, limit, more] :
        {Case{1, 100, -0.05, 4}, Case{1, 100, 0.05, 5}, Case{1, 95, -0.03, std::nullopt},
         Case{2, 96, -0.03, std::nullopt}, Case{3, 95, -0.05, std::nullopt}}) {
@@ -121,8 +122,8 @@ TEST(Stored, HasNoAnswerWithoutNumbersOnBothSides) {
   EXPECT_FALSE(compare_with_stored(std::vector<Samples>{{-1.0, 2}}, k_b, {}));
 }
 
-// The interval must hold the truth in 95 of 100 worlds where the model is true: sessions and
-// processes differ by 3 % each. Fixed seed; 4000 worlds give a standard error of 0.35 %.
+// The interval must cover the true value in 95 of 100 worlds in which the model is true. Runs and
+// processes differ by 3 % each. The seed is fixed; 4000 worlds give a standard error of 0.35 %.
 TEST(Stored, CoversTheTruthAsOftenAsItSays) {
   std::mt19937 random(7);
   std::normal_distribution<double> normal;

@@ -1,3 +1,4 @@
+// Tests the Theil-Sen line and the interval of its slope.
 #include "gate/stats/theil_sen.hpp"
 
 #include <cmath>
@@ -9,8 +10,8 @@
 namespace weir::stats {
 namespace theil_sen_test {
 
-// Sen's own example (Journal of the American Statistical Association 63, 1968, section 6): slope 4,
-// 93 % interval 3.71 to 4.38; the intercept by hand: the median of 5, 7, 7, 4, 5, 7, 6 is 6.
+// Example by Sen (Journal of the American Statistical Association 63, 1968, section 6): slope 4,
+// 93 % interval 3.71 to 4.38. The intercept by hand: the median of 5, 7, 7, 4, 5, 7, 6 is 6.
 const std::vector<Point> k_sen{{1, 9}, {2, 15}, {3, 19}, {4, 20}, {10, 45}, {12, 55}, {18, 78}};
 
 TEST(TheilSen, GivesThePublishedSlopeAndInterval) {
@@ -47,7 +48,7 @@ TEST(TheilSen, IsAbsentWithoutTwoDifferentX) {
   }
 }
 
-// Simulated, seed fixed: three depths, ten processes at each, as a gate has them.
+// Simulated with a fixed seed: three depths with ten processes each, as in a gate.
 TEST(SlopeInterval, HoldsTheTrueSlopeAsOftenAsItSays) {
   std::mt19937_64 random(1);
   std::student_t_distribution<double> noise(3);
@@ -63,7 +64,7 @@ TEST(SlopeInterval, HoldsTheTrueSlopeAsOftenAsItSays) {
     const auto interval = slope_interval(points, 0.1);
     held += interval->low <= 0.01 && 0.01 <= interval->high ? 1 : 0;
   }
-  // 90 % asked; two standard errors of 2000 trials are 1.3 %.
+  // 90 % are requested; two standard errors of 2000 trials are 1.3 %.
   EXPECT_NEAR(static_cast<double>(held) / k_trials, 0.9, 0.015);
 }
 

@@ -1,3 +1,4 @@
+// Tests the rule that raises alerts on a trend.
 #include "gate/stats/trend_rule.hpp"
 
 #include <cmath>
@@ -7,7 +8,8 @@
 namespace weir::stats {
 namespace trend_rule_test {
 
-// Worked out with a program that shares no code with this one (docs/evidence/change-points.md).
+// Numbers by an independent program that shares no code with this one
+// (docs/evidence/change-points.md).
 TEST(TrendRule, GivesTheNumbersOfItsTestVector) {
   TrendRule rule;
   const auto value = [](std::size_t i) {
@@ -46,13 +48,13 @@ TEST(TrendRule, GivesTheNumbersOfItsTestVector) {
   EXPECT_NEAR(rule.alerts()[0].size, -0.03162, 5e-6);
 }
 
-// A drift's first nights may look like a step: the alert stays one, and is corrected.
+// The first nights of a drift may look like a step: one alert is raised, and then corrected.
 TEST(TrendRule, CorrectsKindAndPlaceForSixteenNightsWithoutASecondAlert) {
   int corrected = 0;
   for (unsigned seed = 1; seed <= 200; ++seed) {
     TrendRule rule;
     unsigned state = seed;
-    const auto noise = [&state] {  // about normal: of twelve uniform ones
+    const auto noise = [&state] {  // roughly normal: sum of twelve uniform numbers
       double sum = -6;
       for (int i = 0; i < 12; ++i) {
         state = state * 1664525U + 1013904223U;
