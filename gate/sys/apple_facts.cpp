@@ -1,3 +1,4 @@
+// Turns readings of a Mac into a machine's facts and health.
 #include "gate/sys/apple_facts.hpp"
 
 #include <algorithm>
@@ -7,15 +8,15 @@
 namespace weir::sys {
 namespace {
 
-// IOPSGetTimeRemainingEstimate's word for "not on a battery".
+// IOPSGetTimeRemainingEstimate() returns this if the Mac is not on battery.
 constexpr double k_on_the_mains = -2;
 
 std::int64_t at_least_one(std::optional<std::int64_t> number) {
   return std::max<std::int64_t>(1, number.value_or(1));
 }
 
-// OSThermalNotification.h, as macOS has it.
-std::string words_of_pressure(std::uint64_t level) {
+// Names a level of OSThermalNotification.h.
+std::string pressure_text(std::uint64_t level) {
   constexpr const char* k_levels[] = {"no", "moderate", "heavy", "critical", "critical"};
   return k_levels[std::min<std::uint64_t>(level, std::size(k_levels) - 1)];
 }
@@ -51,6 +52,7 @@ std::int64_t apple_available(std::uint64_t free_pages, std::uint64_t inactive_pa
   return static_cast<std::int64_t>((free_pages + inactive_pages) * page_bytes);
 }
 
+// Fills a machine's health from readings and sysctls.
 MachineHealth apple_health(const Sysctls& sysctls, const AppleReadings& readings) {
   MachineHealth health;
   health.macos = true;
@@ -65,7 +67,7 @@ MachineHealth apple_health(const Sysctls& sysctls, const AppleReadings& readings
     health.tells_heat = true;
     if (*readings.thermal_pressure > 0) {
       health.hot_zone =
-          fmt::format("{} thermal pressure", words_of_pressure(*readings.thermal_pressure));
+          fmt::format("{} thermal pressure", pressure_text(*readings.thermal_pressure));
     }
   }
   if (readings.battery_seconds) health.on_battery = *readings.battery_seconds != k_on_the_mains;

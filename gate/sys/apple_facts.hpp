@@ -1,4 +1,4 @@
-// What macOS's own numbers mean: from sysctl values, ticks and pages to the facts that weir keeps.
+// Translates macOS's own numbers (sysctl values, ticks, pages) to the facts that weir keeps.
 //
 // Pure: machine_macos.cpp asks the system, and tests ask anywhere.
 #pragma once
@@ -27,11 +27,11 @@ struct Sysctls {
 [[nodiscard]] CpuTicks apple_ticks(std::uint64_t user, std::uint64_t system, std::uint64_t idle,
                                    std::uint64_t nice);
 
-// What programs may still have: pages that nobody holds, and those that were not used lately.
+// Memory that programs may still get: free pages, and pages that were not used lately.
 [[nodiscard]] std::int64_t apple_available(std::uint64_t free_pages, std::uint64_t inactive_pages,
                                            std::uint64_t page_bytes);
 
-// What asking took more than sysctls; absent where the system did not answer.
+// Readings that need more than sysctls; absent if the system did not answer.
 struct AppleReadings {
   std::optional<std::uint64_t> thermal_pressure;  // OSThermalPressureLevel: 0 is none
   std::optional<double>

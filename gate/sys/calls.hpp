@@ -13,14 +13,14 @@
 
 namespace weir::sys {
 
-// What the system holds of a process in memory, in bytes.
+// Resident memory of a process, in bytes.
 struct Resident {
   std::int64_t anonymous = 0, of_files = 0, shared = 0;
 
   friend bool operator==(const Resident&, const Resident&) = default;
 };
 
-// What calls brought of files.
+// Files that calls opened, read and mapped.
 struct FilesRead {
   std::int64_t opened = 0;        // for reading or writing, each time
   std::int64_t read_bytes = 0;    // pipes and sockets are in it
@@ -29,16 +29,16 @@ struct FilesRead {
   friend bool operator==(const FilesRead&, const FilesRead&) = default;
 };
 
-// What one process writes and another reads, in memory that they share.
+// Counts in shared memory: one process writes them, another reads.
 struct CallCounts {
-  std::array<std::uint64_t, 1024> by_number{};  // those of futexes are counted apart
+  std::array<std::uint64_t, 1024> by_number{};  // without futexes, which are counted separately
   std::uint64_t futex_waits = 0, futex_wakes = 0;
   FilesRead files;
   // Each kind's most, of one process. Memory shrinks by calls alone: right before each is a peak.
   Resident peak;
   std::array<bool, 4096> opening{};  // threads, by the end of their number, within such a call
   std::int64_t threads = 1, most_threads = 1;  // alive now, and at once
-  std::int64_t least_cpus = 0;  // that a thread was allowed at its end; 0: none has ended
+  std::int64_t least_cpus = 0;  // fewest that a thread was allowed at its end; 0: none has ended
   bool begun = false;           // the engine's own program runs
 };
 
@@ -67,10 +67,10 @@ struct SharedCounts {
 
 // In the child, right before it becomes the engine: stops until its parent traces it. False with
 // errno where the system does not let it be traced.
-[[nodiscard]] bool be_traced();
+[[nodiscard]] bool allow_tracing();
 // In the parent: lets `engine` go until it is another program, or is gone.
-void trace_to_its_start(pid_t engine, CallCounts& counts);
-// What wait() said of a thread that is traced: counts it, and lets it go on where it stopped.
-void note_traced(pid_t thread, int status, CallCounts& counts);
+void trace_until_exec(pid_t engine, CallCounts& counts);
+// Handles wait()'s report of a traced thread: counts it, and lets the thread go on.
+void handle_trace_stop(pid_t thread, int status, CallCounts& counts);
 
 }  // namespace weir::sys

@@ -1,3 +1,4 @@
+// Counts system calls of an engine and its children with ptrace and seccomp.
 #include <bit>
 #include <charconv>
 #include <csignal>
@@ -25,7 +26,7 @@ struct CallName {
   long number;
   const char* name;
 };
-// Those that engines make; of others the number is told.
+// System calls that engines make; others are shown by number.
 // clang-format off
 #define WEIR_CALLS(X) \
   X(read) X(write) X(close) X(fstat) X(lseek) X(mmap) X(mprotect) X(munmap) X(brk) \
@@ -51,14 +52,15 @@ struct CallName {
 // clang-format on
 constexpr CallName k_call_names[] = {WEIR_CALLS(WEIR_CALL) WEIR_OLDER_CALLS(WEIR_CALL)};
 
-std::string name_of_call(long number) {
-  for (const CallName& one : k_call_names) {
-    if (one.number == number) return one.name;
+std::string call_name(long number) {
+  for (const CallName& call : k_call_names) {
+    if (call.number == number) return call.name;
   }
   return fmt::format("call {}", number);
 }
 
-bool waits(std::uint64_t operation) {
+// Returns true if a futex operation waits.
+bool is_wait(std::uint64_t operation) {
   constexpr std::uint64_t k_lock_pi2 = 13;
   switch (operation & FUTEX_CMD_MASK) {
     case FUTEX_WAIT:
@@ -72,25 +74,25 @@ bool waits(std::uint64_t operation) {
   }
 }
 
-// "RssAnon:	  1234 kB" as bytes; 0 where there is no such line.
-std::int64_t bytes_of(std::string_view status, std::string_view key) {
+// Reads a line like "RssAnon:	  1234 kB" as bytes; 0 if it is not there.
+std::int64_t read_kilobytes(std::string_view status, std::string_view key) {
   constexpr std::int64_t k_kibi = 1024;
-  const std::size_t at = status.find(key);
-  if (at == std::string_view::npos) return 0;
-  std::string_view rest = status.substr(at + key.size());
+  const std::size_t key_at = status.find(key);
+  if (key_at == std::string_view::npos) return 0;
+  std::string_view rest = status.substr(key_at + key.size());
   rest.remove_prefix(std::min(rest.find_first_not_of(" \t"), rest.size()));
   std::int64_t kilobytes = 0;
   std::from_chars(rest.data(), rest.data() + rest.size(), kilobytes);
   return kilobytes * k_kibi;
 }
 
-// "Cpus_allowed:	ff,ffffffff" as how many.
-std::int64_t cpus_in(std::string_view status) {
+// Counts the processors in a line like "Cpus_allowed:	ff,ffffffff".
+std::int64_t count_cpus(std::string_view status) {
   constexpr std::string_view k_key = "Cpus_allowed:\t";
-  const std::size_t at = status.find(k_key);
-  if (at == std::string_view::npos) return 0;
+  const std::size_t key_at = status.find(k_key);
+  if (key_at == std::string_view::npos) return 0;
   std::int64_t cpus = 0;
-  for (const char c : status.substr(at + k_key.size())) {
+  for (const char c : status.substr(key_at + k_key.size())) {
     if (c == '\n') break;
     unsigned digit = 0;
     constexpr int k_hex = 16;
@@ -99,33 +101,33 @@ std::int64_t cpus_in(std::string_view status) {
   return cpus;
 }
 
-// Of a thread that ends also what it was allowed.
-void note_status(pid_t thread, bool ends, CallCounts& counts) {
+// Updates the peaks of memory from /proc/PID/status, and for an ending thread its allowed CPUs.
+void note_status(pid_t thread, bool is_ending, CallCounts& counts) {
   std::array<char, 32> path{};
   fmt::format_to_n(path.data(), path.size() - 1, "/proc/{}/status", thread);
   const int file = open(path.data(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return;
   std::array<char, 4096> text{};
-  const ssize_t got = read(file, text.data(), text.size());
+  const ssize_t count = read(file, text.data(), text.size());
   close(file);
-  if (got <= 0) return;
-  const std::string_view status(text.data(), static_cast<std::size_t>(got));
+  if (count <= 0) return;
+  const std::string_view status(text.data(), static_cast<std::size_t>(count));
   Resident& peak = counts.peak;
-  peak.anonymous = std::max(peak.anonymous, bytes_of(status, "RssAnon:"));
-  peak.of_files = std::max(peak.of_files, bytes_of(status, "RssFile:"));
-  peak.shared = std::max(peak.shared, bytes_of(status, "RssShmem:"));
-  const std::int64_t cpus = ends ? cpus_in(status) : 0;
+  peak.anonymous = std::max(peak.anonymous, read_kilobytes(status, "RssAnon:"));
+  peak.of_files = std::max(peak.of_files, read_kilobytes(status, "RssFile:"));
+  peak.shared = std::max(peak.shared, read_kilobytes(status, "RssShmem:"));
+  const std::int64_t cpus = is_ending ? count_cpus(status) : 0;
   if (cpus > 0 && (counts.least_cpus == 0 || cpus < counts.least_cpus)) counts.least_cpus = cpus;
 }
 
-bool opens(std::uint64_t number) {
+bool is_open_call(std::uint64_t number) {
 #ifdef __x86_64__
   if (number == SYS_open || number == SYS_creat) return true;
 #endif
   return number == SYS_openat || number == SYS_openat2;
 }
 
-bool reads(std::uint64_t number) {
+bool is_read_call(std::uint64_t number) {
   return number == SYS_read || number == SYS_pread64 || number == SYS_readv ||
          number == SYS_preadv || number == SYS_preadv2;
 }
@@ -139,14 +141,14 @@ bool& is_opening(pid_t thread, CallCounts& counts) {
   return counts.opening.at(static_cast<std::size_t>(thread) % counts.opening.size());
 }
 
-// True where its answer is wanted.
+// Counts the call that the thread is about to make. Returns true if its result is needed too.
 bool count_call(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return false;
   if (info.op != PTRACE_SYSCALL_INFO_SECCOMP) return false;
   const auto& [number, args] = std::tie(info.seccomp.nr, info.seccomp.args);
   if (number == SYS_futex) {
-    if (waits(args[1])) {
+    if (is_wait(args[1])) {
       ++counts.futex_waits;
     } else {
       ++counts.futex_wakes;
@@ -154,14 +156,15 @@ bool count_call(pid_t thread, CallCounts& counts) {
     return false;
   }
   ++counts.by_number[std::min<std::uint64_t>(number, counts.by_number.size() - 1)];
-  if (changes_memory(number)) note_status(thread, false, counts);
+  if (changes_memory(number)) note_status(thread, /*is_ending=*/false, counts);
   if (number == SYS_mmap && (args[3] & MAP_ANONYMOUS) == 0) {
     counts.files.mapped_bytes += static_cast<std::int64_t>(args[1]);
   }
-  is_opening(thread, counts) = opens(number);
-  return opens(number) || reads(number);
+  is_opening(thread, counts) = is_open_call(number);
+  return is_open_call(number) || is_read_call(number);
 }
 
+// Counts the result of a call: a file that was opened, or bytes that were read.
 void count_answer(pid_t thread, CallCounts& counts) {
   __ptrace_syscall_info info{};
   if (ptrace(PTRACE_GET_SYSCALL_INFO, thread, sizeof info, &info) <= 0) return;
@@ -175,13 +178,14 @@ void count_answer(pid_t thread, CallCounts& counts) {
 
 }  // namespace
 
+// Turns numbers of calls into names.
 Calls calls_of(const CallCounts& counts) {
   Calls calls;
   const auto add = [&](const std::string& name, std::uint64_t times) {
     if (times > 0) calls.by_name[name] += static_cast<std::int64_t>(times);
   };
   for (std::size_t i = 0; i < counts.by_number.size(); ++i) {
-    if (counts.by_number[i] > 0) add(name_of_call(static_cast<long>(i)), counts.by_number[i]);
+    if (counts.by_number[i] > 0) add(call_name(static_cast<long>(i)), counts.by_number[i]);
   }
   add("futex wait", counts.futex_waits);
   add("futex wake", counts.futex_wakes);
@@ -193,17 +197,17 @@ Calls calls_of(const CallCounts& counts) {
 }
 
 SharedCounts::SharedCounts() {
-  void* place =
+  void* memory =
       mmap(nullptr, sizeof(CallCounts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (place != MAP_FAILED) counts = new (place) CallCounts;
+  if (memory != MAP_FAILED) counts = new (memory) CallCounts;
 }
 SharedCounts::~SharedCounts() {
   if (counts != nullptr) munmap(counts, sizeof(CallCounts));
 }
 
-bool be_traced() {
+bool allow_tracing() {
   if (ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) return false;
-  // Until its parent has said what it wants to hear of: a call that the filter tells nobody fails.
+  // Stop until the parent has set its options: with the filter alone, each call would fail.
   raise(SIGSTOP);
   sock_filter each_call{BPF_RET | BPF_K, 0, 0, SECCOMP_RET_TRACE};
   const sock_fprog filter{1, &each_call};
@@ -211,11 +215,12 @@ bool be_traced() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-void note_traced(pid_t thread, int status, CallCounts& counts) {
+// Handles a stop of a traced thread: counts what it stands for and lets the thread go on.
+void handle_trace_stop(pid_t thread, int status, CallCounts& counts) {
   if (!WIFSTOPPED(status)) return;
   constexpr int k_event_shift = 16, k_answered = SIGTRAP | 0x80;
   const int signal = WSTOPSIG(status);
-  int passed_on = 0;
+  int forwarded_signal = 0;
   bool wants_answer = false;
   switch (status >> k_event_shift) {
     case PTRACE_EVENT_SECCOMP:
@@ -224,36 +229,40 @@ void note_traced(pid_t thread, int status, CallCounts& counts) {
     case PTRACE_EVENT_EXEC:
       counts.begun = true;
       break;
-    case PTRACE_EVENT_EXIT:  // once for each; what nobody waits for is reaped twice
-      note_status(thread, true, counts);
+    case PTRACE_EVENT_EXIT:  // happens once a thread, while reaping may report it twice
+      note_status(thread, /*is_ending=*/true, counts);
       --counts.threads;
       break;
     case PTRACE_EVENT_CLONE:
     case PTRACE_EVENT_FORK:
     case PTRACE_EVENT_VFORK:
-      counts.most_threads = std::max(counts.most_threads, ++counts.threads);
+      ++counts.threads;
+      counts.most_threads = std::max(counts.most_threads, counts.threads);
       break;
     default:
       if (signal == k_answered) {
         count_answer(thread, counts);
-      } else if (signal != SIGSTOP) {  // with which each new thread begins: the tracer's
-        passed_on = signal;
+      } else if (signal != SIGSTOP) {  // a new thread begins with the tracer's SIGSTOP
+        forwarded_signal = signal;
       }
   }
-  ptrace(wants_answer ? PTRACE_SYSCALL : PTRACE_CONT, thread, nullptr, passed_on);
+  ptrace(wants_answer ? PTRACE_SYSCALL : PTRACE_CONT, thread, nullptr, forwarded_signal);
 }
 
-void trace_to_its_start(pid_t engine, CallCounts& counts) {
+// Lets the engine run until it has become its own program. Sets the trace options at its first
+// stop.
+void trace_until_exec(pid_t engine, CallCounts& counts) {
   int status = 0;
-  bool told = false;
+  bool has_options = false;
   while (!counts.begun && waitpid(engine, &status, __WALL) == engine && WIFSTOPPED(status)) {
-    if (!std::exchange(told, true)) {
+    if (!has_options) {
+      has_options = true;
       ptrace(PTRACE_SETOPTIONS, engine, nullptr,
              PTRACE_O_EXITKILL | PTRACE_O_TRACEEXIT | PTRACE_O_TRACESYSGOOD |
                  PTRACE_O_TRACESECCOMP | PTRACE_O_TRACEEXEC | PTRACE_O_TRACECLONE |
                  PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK);
     }
-    note_traced(engine, status, counts);
+    handle_trace_stop(engine, status, counts);
   }
 }
 

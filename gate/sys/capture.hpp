@@ -1,4 +1,4 @@
-// What an engine prints, kept within bounds: all of it, or its beginning and its end.
+// Bounded capture of an engine's output: all of it, or its beginning and its end.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ class Capture {
   // While `whole` (the beginning), everything is kept; cut() keeps only head and tail from now on.
   void add(std::string_view bytes) {
     bytes_ += bytes.size();
-    if (whole_) {
+    if (is_complete_) {
       head_.append(bytes);
     } else {
       add_cut(bytes);
@@ -28,8 +28,8 @@ class Capture {
 
   // Lets go of the middle. The memory is given back at once.
   void cut() {
-    if (!whole_) return;
-    whole_ = false;
+    if (!is_complete_) return;
+    is_complete_ = false;
     const std::string all = std::exchange(head_, {});
     add_cut(all.size() > head_limit_ + tail_limit_ ? std::string_view(all).substr(0, head_limit_)
                                                    : std::string_view(all));
@@ -41,8 +41,8 @@ class Capture {
   // Room for `bytes` at least, not for much more.
   void reserve(std::size_t bytes) { head_.reserve(bytes); }
 
-  [[nodiscard]] bool whole() const { return whole_; }
-  [[nodiscard]] std::size_t held() const { return head_.size() + tail_.size(); }
+  [[nodiscard]] bool is_complete() const { return is_complete_; }
+  [[nodiscard]] std::size_t size() const { return head_.size() + tail_.size(); }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }  // added so far
   // Head, a line that tells how much is left out, tail. Ends the capture.
   [[nodiscard]] std::string take() {
@@ -65,7 +65,7 @@ class Capture {
   }
 
   std::size_t head_limit_, tail_limit_;
-  bool whole_ = true;
+  bool is_complete_ = true;
   std::uint64_t bytes_ = 0;
   std::string head_, tail_;
 };

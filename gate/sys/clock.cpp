@@ -1,3 +1,4 @@
+// Clocks, text of times, and waiting that a stop interrupts.
 #include "gate/sys/clock.hpp"
 
 #include <algorithm>
@@ -11,9 +12,9 @@ namespace weir::sys {
 namespace {
 
 std::string format(double seconds, const char* pattern) {
-  const auto whole = static_cast<time_t>(std::floor(seconds));
+  const auto whole_seconds = static_cast<time_t>(std::floor(seconds));
   std::tm parts{};
-  if (gmtime_r(&whole, &parts) == nullptr) return "";
+  if (gmtime_r(&whole_seconds, &parts) == nullptr) return "";
   char text[64];
   return std::string(text, std::strftime(text, sizeof text, pattern, &parts));
 }
@@ -38,14 +39,15 @@ std::string time_of(double seconds_since_epoch) {
   return format(seconds_since_epoch, "%Y-%m-%dT%H:%M:%SZ");
 }
 
+// Waits; returns false if the stop was requested first.
 bool RealPause::wait(double seconds, const Stop& stop) {
-  constexpr double k_step = 0.2;  // where the system had no pipe for the stop
+  constexpr double k_step = 0.2;  // used if the system had no pipe for the stop
   const RealClock clock;
   const double end = clock.steady() + seconds;
   while (!stop.requested()) {
-    const double left = end - clock.steady();
-    if (left <= 0) return true;
-    const double step = std::min(left, stop.fd() >= 0 ? 3600.0 : k_step);
+    const double seconds_left = end - clock.steady();
+    if (seconds_left <= 0) return true;
+    const double step = std::min(seconds_left, stop.fd() >= 0 ? 3600.0 : k_step);
     pollfd until{stop.fd(), POLLIN, 0};
     poll(&until, stop.fd() >= 0 ? 1 : 0, static_cast<int>(std::ceil(step * 1000)));
   }

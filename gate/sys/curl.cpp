@@ -1,3 +1,4 @@
+// Settings and error codes that all libcurl requests share.
 #include "gate/sys/curl.hpp"
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 namespace weir::sys {
 namespace {
 
+// Returns true if the text has no control characters, which could end a header line.
 bool fits_in_a_line(std::string_view text) {
   return std::ranges::all_of(
       text, [](char c) { return static_cast<unsigned char>(c) >= 0x20 && c != 0x7F; });
@@ -41,6 +43,7 @@ NoPipeSignal::~NoPipeSignal() {
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
+// Sets the options and headers that all requests have.
 void CurlHandle::begin(const std::string& url, const HttpHeaders& lines,
                        const Secret& authorization, double connect_seconds) {
   const auto add = [&](const std::string& line) {
@@ -50,7 +53,7 @@ void CurlHandle::begin(const std::string& url, const HttpHeaders& lines,
   };
   for (const auto& [name, value] : lines) add(fmt::format("{}: {}", name, value));
   if (!authorization.empty()) add("Authorization: " + authorization.reveal());
-  add("Expect:");  // no waiting for "100 Continue"
+  add("Expect:");  // do not wait for "100 Continue"
   set(CURLOPT_HTTPHEADER, headers);
   set(CURLOPT_ERRORBUFFER, words);
   set(CURLOPT_URL, url.c_str());
@@ -69,6 +72,7 @@ void CurlHandle::set_body(const char* bytes, std::size_t size) {
   set(CURLOPT_POSTFIELDS, bytes);
 }
 
+// Adds a header line. Returns false if the header is too large.
 bool CurlHead::take(std::string_view line) {
   constexpr std::size_t k_most_bytes = 256 << 10;
   bytes += line.size();
@@ -76,7 +80,7 @@ bool CurlHead::take(std::string_view line) {
   if (too_large) return false;
   line = text::trim(line);
   if (line.starts_with("HTTP/")) {
-    headers.clear();  // of a "100 Continue"
+    headers.clear();  // drops the headers of a "100 Continue"
   } else if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
     headers.emplace_back(text::lower(line.substr(0, colon)), text::trim(line.substr(colon + 1)));
   }
@@ -91,28 +95,29 @@ bool fits_in_headers(const std::string& method, const std::string& url, const Ht
          });
 }
 
+// Translates libcurl's error code for whole answers and for streams.
 CurlFault curl_fault(CURLcode code) {
-  using One = HttpFailure::What;
-  using Many = StreamEnd::What;
+  using Http = HttpFailure::What;
+  using Stream = StreamEnd::What;
   constexpr CurlFault k_faults[] = {
-      {CURLE_URL_MALFORMAT, One::invalid, Many::invalid},
-      // Also of an answer that has no header: HTTP/0.9.
-      {CURLE_UNSUPPORTED_PROTOCOL, One::invalid, Many::bad_http},
-      {CURLE_COULDNT_RESOLVE_PROXY, One::no_connection, Many::other},
-      {CURLE_COULDNT_RESOLVE_HOST, One::no_connection, Many::no_connection},
-      {CURLE_COULDNT_CONNECT, One::no_connection, Many::no_connection},
-      {CURLE_SSL_CONNECT_ERROR, One::no_connection, Many::tls},  // broke off: it may pass
-      {CURLE_PEER_FAILED_VERIFICATION, One::tls, Many::tls},
-      {CURLE_SSL_CACERT_BADFILE, One::tls, Many::tls},
-      {CURLE_SSL_ISSUER_ERROR, One::tls, Many::tls},
-      // The only limit that libcurl has for a stream is that on connecting.
-      {CURLE_OPERATION_TIMEDOUT, One::timed_out, Many::no_connection},
-      {CURLE_GOT_NOTHING, One::cut, Many::cut},
-      {CURLE_SEND_ERROR, One::cut, Many::cut},
-      {CURLE_RECV_ERROR, One::cut, Many::cut},
-      {CURLE_PARTIAL_FILE, One::cut, Many::cut},
-      {CURLE_WEIRD_SERVER_REPLY, One::other, Many::bad_http},
-      {CURLE_BAD_CONTENT_ENCODING, One::other, Many::bad_http}};
+      {CURLE_URL_MALFORMAT, Http::invalid, Stream::invalid},
+      // Also reported for an answer without a header (HTTP/0.9).
+      {CURLE_UNSUPPORTED_PROTOCOL, Http::invalid, Stream::bad_http},
+      {CURLE_COULDNT_RESOLVE_PROXY, Http::no_connection, Stream::other},
+      {CURLE_COULDNT_RESOLVE_HOST, Http::no_connection, Stream::no_connection},
+      {CURLE_COULDNT_CONNECT, Http::no_connection, Stream::no_connection},
+      {CURLE_SSL_CONNECT_ERROR, Http::no_connection, Stream::tls},  // broke off: may be temporary
+      {CURLE_PEER_FAILED_VERIFICATION, Http::tls, Stream::tls},
+      {CURLE_SSL_CACERT_BADFILE, Http::tls, Stream::tls},
+      {CURLE_SSL_ISSUER_ERROR, Http::tls, Stream::tls},
+      // A stream's only limit is that on connecting.
+      {CURLE_OPERATION_TIMEDOUT, Http::timed_out, Stream::no_connection},
+      {CURLE_GOT_NOTHING, Http::cut, Stream::cut},
+      {CURLE_SEND_ERROR, Http::cut, Stream::cut},
+      {CURLE_RECV_ERROR, Http::cut, Stream::cut},
+      {CURLE_PARTIAL_FILE, Http::cut, Stream::cut},
+      {CURLE_WEIRD_SERVER_REPLY, Http::other, Stream::bad_http},
+      {CURLE_BAD_CONTENT_ENCODING, Http::other, Stream::bad_http}};
   for (const CurlFault& fault : k_faults) {
     if (fault.code == code) return fault;
   }
@@ -121,7 +126,7 @@ CurlFault curl_fault(CURLcode code) {
 
 long curl_milliseconds(double seconds) { return std::lround(std::clamp(seconds * 1000, 1.0, 1e9)); }
 
-std::string shown_words(std::string_view words, const Secret& authorization) {
+std::string printable_error(std::string_view words, const Secret& authorization) {
   Masker masker;
   const std::string& value = authorization.reveal();  // "Bearer TOKEN"
   masker.add(Secret(value.substr(value.rfind(' ') + 1)));

@@ -1,4 +1,4 @@
-// What http.cpp and streams.cpp share of libcurl, which stays in this folder.
+// Parts of libcurl that http.cpp and streams.cpp share; libcurl stays in this folder.
 #pragma once
 
 #include <string>
@@ -47,8 +47,8 @@ struct CurlHandle {
   void set(CURLoption option, Value value) {
     good = good && curl_easy_setopt(easy, option, value) == CURLE_OK;
   }
-  // What every request is sent with: HTTP/1.1, TLS always verified, no redirect followed. All but
-  // the headers must outlive it.
+  // Sets what every request has: HTTP/1.1, TLS always verified, no redirect followed. All arguments
+  // except the headers must outlive it.
   void begin(const std::string& url, const HttpHeaders& lines, const Secret& authorization,
              double connect_seconds);
   void set_body(const char* bytes, std::size_t size);
@@ -67,7 +67,7 @@ struct CurlHead {
 [[nodiscard]] bool fits_in_headers(const std::string& method, const std::string& url,
                                    const HttpHeaders& headers, const Secret& authorization);
 
-// What a code says of one request, and of one of many.
+// The meaning of a code for a single request, and for a stream.
 struct CurlFault {
   CURLcode code = CURLE_OK;
   HttpFailure::What http = HttpFailure::What::other;
@@ -79,6 +79,6 @@ struct CurlFault {
 [[nodiscard]] long curl_milliseconds(double seconds);
 
 // libcurl's words (or `words`, where it had more to say), fit to show, without the authorization.
-[[nodiscard]] std::string shown_words(std::string_view words, const Secret& authorization);
+[[nodiscard]] std::string printable_error(std::string_view words, const Secret& authorization);
 
 }  // namespace weir::sys

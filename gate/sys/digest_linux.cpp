@@ -1,3 +1,4 @@
+// SHA-256 with OpenSSL.
 #include <array>
 
 #include <openssl/evp.h>

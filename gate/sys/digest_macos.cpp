@@ -1,3 +1,4 @@
+// SHA-256 with CommonCrypto.
 #include <array>
 
 #include <CommonCrypto/CommonDigest.h>

@@ -32,15 +32,15 @@ class Fd {
   int fd_ = -1;
 };
 
-// What the system says about the call that just failed. Thread-safe, unlike strerror.
-inline std::string errno_words() { return std::generic_category().message(errno); }
+// The system's text for the call that just failed. Thread-safe, unlike strerror.
+inline std::string errno_text() { return std::generic_category().message(errno); }
 
 struct Pipe {
   Fd read, write;
 };
 
 // False with errno. Its ends are closed by exec.
-[[nodiscard]] inline bool make_pipe(Pipe& made) {
+[[nodiscard]] inline bool make_pipe(Pipe& result) {
   int fds[2];
 #ifdef __linux__
   if (pipe2(fds, O_CLOEXEC) != 0) return false;
@@ -48,8 +48,8 @@ struct Pipe {
   if (pipe(fds) != 0) return false;
   for (const int fd : fds) fcntl(fd, F_SETFD, FD_CLOEXEC);
 #endif
-  made.read = Fd(fds[0]);
-  made.write = Fd(fds[1]);
+  result.read = Fd(fds[0]);
+  result.write = Fd(fds[1]);
   return true;
 }
 

@@ -1,3 +1,4 @@
+// Reads, writes and lists files of this machine.
 #include "gate/sys/files.hpp"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ Fd open_retrying(const std::string& path, int flags, mode_t mode = 0) {
   return Fd(fd);
 }
 
-// Waits until the file's bytes are on the disk.
+// Waits until the file's bytes are on disk.
 int sync_file(int fd) {
 #ifdef __APPLE__
   return fcntl(fd, F_FULLFSYNC) == 0 ? 0 : fsync(fd);
@@ -42,7 +43,7 @@ int sync_file(int fd) {
 #endif
 }
 
-// A name beside `path` that no other writer of this host uses.
+// Returns a name next to `path` that no other writer of this host uses.
 std::string temporary_name(const std::string& path) {
   static std::atomic<unsigned> g_serial{0};
   return fmt::format("{}.{}-{}.tmp", path, getpid(), g_serial.fetch_add(1));
@@ -58,16 +59,16 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-// A folder's own entry for a new name is on the disk only after this. Some file systems cannot:
-// that is no error, as nothing more can be done there.
+// Makes a new name in a folder permanent. Some file systems cannot do that; then nothing more can
+// be done, so it is no error.
 void sync_folder(const std::string& folder) {
   const Fd fd = open_retrying(folder, O_RDONLY | O_DIRECTORY);
   if (fd.open()) fsync(fd.get());
 }
 
-// A regular file, whose facts come into `info`.
-Result<Fd> open_to_read(const std::string& path, struct stat& info) {
-  // Without O_NONBLOCK opening a pipe without a writer would never return.
+// Opens a regular file and fills `info` with its facts.
+Result<Fd> open_regular_file(const std::string& path, struct stat& info) {
+  // Without O_NONBLOCK, opening a pipe that has no writer would block forever.
   Fd fd = open_retrying(path, O_RDONLY | O_NONBLOCK);
   if (!fd.open() || fstat(fd.get(), &info) != 0) return io_error(path, "cannot be read");
   if (!S_ISREG(info.st_mode)) return fail(Code::io, "{}: not a file", path);
@@ -82,25 +83,26 @@ bool has_capabilities([[maybe_unused]] int fd) {
 #endif
 }
 
-// Reads at most `limit` bytes; `more` tells that there were further ones.
-Result<std::string> read_bytes(const std::string& path, std::uint64_t limit, bool* more) {
+// Reads at most `limit` bytes; `has_more` is set if the file has further ones.
+Result<std::string> read_bytes(const std::string& path, std::uint64_t limit, bool* has_more) {
   struct stat info {};
-  WEIR_TRY(const Fd fd, open_to_read(path, info));
+  WEIR_TRY(const Fd fd, open_regular_file(path, info));
   std::string text;
   const auto size = static_cast<std::uint64_t>(std::max<off_t>(0, info.st_size));
   text.reserve(std::min(size, limit));
-  *more = false;
+  *has_more = false;
   char buffer[65536];
   for (;;) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return io_error(path, "cannot be read");
-    if (got == 0) return text;
-    const auto room = limit - text.size();
-    const auto taken = std::min<std::uint64_t>(room, static_cast<std::uint64_t>(got));
-    text.append(buffer, static_cast<std::size_t>(taken));
-    *more = taken < static_cast<std::uint64_t>(got) || (text.size() == limit && limit < size);
-    if (*more) return text;
+    const ssize_t count = ::read(fd.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return io_error(path, "cannot be read");
+    if (count == 0) return text;
+    const auto space = limit - text.size();
+    const auto appended = std::min<std::uint64_t>(space, static_cast<std::uint64_t>(count));
+    text.append(buffer, static_cast<std::size_t>(appended));
+    *has_more =
+        appended < static_cast<std::uint64_t>(count) || (text.size() == limit && limit < size);
+    if (*has_more) return text;
   }
 }
 
@@ -109,6 +111,7 @@ class RealLog final : public AppendLog {
   RealLog(std::string path, Fd fd, off_t size)
       : path_(std::move(path)), fd_(std::move(fd)), size_(size) {}
 
+  // Appends a line and waits until it is on disk. After a failure, no more lines are written.
   Result<void> append(std::string_view line) override {
     if (line.find('\n') != std::string_view::npos) {
       return fail(Code::internal, "{}: a line holds a newline", path_);
@@ -126,7 +129,7 @@ class RealLog final : public AppendLog {
     }
     failed_ = true;
     auto error = io_error(path_, "cannot be written");
-    // Where even that fails, a reader skips the line.
+    // Cut off what was written of the line. If that fails too, readers skip it.
     if (ftruncate(fd_.get(), size_) == 0) (void)sync_file(fd_.get());
     return error;
   }
@@ -135,11 +138,11 @@ class RealLog final : public AppendLog {
   std::string path_;
   Fd fd_;
   std::mutex mutex_;
-  off_t size_;  // of whole lines
+  off_t size_;  // sum of the complete lines
   bool failed_ = false;
 };
 
-Result<void> write_whole(const std::string& path, std::string_view text, bool synced) {
+Result<void> write_file(const std::string& path, std::string_view text, bool synced) {
   WEIR_TRY(FileWriter writer, FileWriter::create(path));
   WEIR_CHECK(writer.write(text));
   return writer.finish(synced);
@@ -148,25 +151,26 @@ Result<void> write_whole(const std::string& path, std::string_view text, bool sy
 }  // namespace
 
 Result<std::string> RealFiles::read(const std::string& path, std::uint64_t max_bytes) const {
-  bool more = false;
-  WEIR_TRY(std::string text, read_bytes(path, max_bytes, &more));
-  if (more) return fail(Code::data, "{}: more than {} bytes", path, max_bytes);
+  bool has_more = false;
+  WEIR_TRY(std::string text, read_bytes(path, max_bytes, &has_more));
+  if (has_more) return fail(Code::data, "{}: more than {} bytes", path, max_bytes);
   return text;
 }
 
 Result<std::string> RealFiles::read_prefix(const std::string& path, std::uint64_t bytes) const {
-  bool more = false;
-  return read_bytes(path, bytes, &more);
+  bool has_more = false;
+  return read_bytes(path, bytes, &has_more);
 }
 
 Result<void> RealFiles::write_atomic(const std::string& path, std::string_view text) {
-  return write_whole(path, text, true);
+  return write_file(path, text, /*synced=*/true);
 }
 
 Result<void> RealFiles::write_unsynced(const std::string& path, std::string_view text) {
-  return write_whole(path, text, false);
+  return write_file(path, text, /*synced=*/false);
 }
 
+// Opens and locks a log; cuts off everything after `keep_bytes`.
 Result<std::unique_ptr<AppendLog>> RealFiles::append_log(const std::string& path,
                                                          std::uint64_t keep_bytes) {
   Fd fd = open_retrying(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW, 0666);
@@ -218,6 +222,7 @@ Result<std::string> RealFiles::stamp(const std::string& path) const {
   return fmt::format("{} bytes, {}.{:09}", info.st_size, changed.tv_sec, changed.tv_nsec);
 }
 
+// Lists the names in a folder, sorted.
 Result<std::vector<std::string>> RealFiles::list(const std::string& path) const {
   std::error_code error;
   std::filesystem::directory_iterator entry(path, error);
@@ -236,11 +241,12 @@ Result<void> RealFiles::set_mode(const std::string& path, unsigned mode) {
   return {};
 }
 
+// Makes a folder and the ones above it, as `mkdir -p`.
 Result<void> RealFiles::make_dirs(const std::string& path) {
   for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
     if (!part.empty() && mkdir(part.c_str(), 0777) != 0 && errno != EEXIST) {
-      // A folder above may exist where nothing can be made.
+      // It may exist in a place where this user cannot create anything.
       const int error = errno;
       if (kind(part) != Kind::folder) {
         errno = error;
@@ -277,22 +283,25 @@ Result<void> RealFiles::remove_tree(const std::string& path) {
 
 Result<FileReader> FileReader::open(const std::string& path) {
   struct stat info {};
-  WEIR_TRY(Fd fd, open_to_read(path, info));
-  const bool other_rights = (info.st_mode & (S_ISUID | S_ISGID)) != 0 || has_capabilities(fd.get());
-  return FileReader(path, std::move(fd), static_cast<std::uint64_t>(info.st_size), other_rights);
+  WEIR_TRY(Fd fd, open_regular_file(path, info));
+  const bool has_other_rights =
+      (info.st_mode & (S_ISUID | S_ISGID)) != 0 || has_capabilities(fd.get());
+  return FileReader(path, std::move(fd), static_cast<std::uint64_t>(info.st_size),
+                    has_other_rights);
 }
 
+// Reads up to `size` bytes at `offset`; fewer at the end of the file.
 Result<std::string> FileReader::read_at(std::uint64_t offset, std::uint64_t size) const {
   if (offset >= size_) return std::string();
   std::string bytes(static_cast<std::size_t>(std::min(size, size_ - offset)), '\0');
   std::size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t got = pread(fd_.get(), bytes.data() + done, bytes.size() - done,
-                              static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return io_error(path_, "cannot be read");
-    if (got == 0) break;  // it became shorter meanwhile
-    done += static_cast<std::size_t>(got);
+    const ssize_t count = pread(fd_.get(), bytes.data() + done, bytes.size() - done,
+                                static_cast<off_t>(offset + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return io_error(path_, "cannot be read");
+    if (count == 0) break;  // the file has become shorter meanwhile
+    done += static_cast<std::size_t>(count);
   }
   bytes.resize(done);
   return bytes;
@@ -305,17 +314,19 @@ Result<FileWriter> FileWriter::create(const std::string& path) {
   return FileWriter(path, std::move(temporary), std::move(fd));
 }
 
+// Writes a file of `bytes` bytes that begins with `head`; the rest is a hole that uses no disk.
+// Returns the bytes that the file uses.
 Result<std::uint64_t> write_with_hole(const std::string& path, std::string_view head,
                                       std::uint64_t bytes) {
-  constexpr std::uint64_t k_block = 512;  // of st_blocks
+  constexpr std::uint64_t k_block = 512;  // unit of st_blocks
   const std::string temporary = temporary_name(path);
   Fd fd = open_retrying(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
-  struct stat about {};
-  const bool written = fd.open() && write_all(fd.get(), head) &&
-                       ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 &&
-                       fsync(fd.get()) == 0 && fstat(fd.get(), &about) == 0 &&
-                       rename(temporary.c_str(), path.c_str()) == 0;
-  if (written) return static_cast<std::uint64_t>(about.st_blocks) * k_block;
+  struct stat info {};
+  const bool is_written = fd.open() && write_all(fd.get(), head) &&
+                          ftruncate(fd.get(), static_cast<off_t>(bytes)) == 0 &&
+                          fsync(fd.get()) == 0 && fstat(fd.get(), &info) == 0 &&
+                          rename(temporary.c_str(), path.c_str()) == 0;
+  if (is_written) return static_cast<std::uint64_t>(info.st_blocks) * k_block;
   auto error = io_error(path, "cannot be written");
   if (fd.open()) unlink(temporary.c_str());
   return error;
@@ -344,7 +355,7 @@ Result<ScratchFolder> ScratchFolder::make(Files& files, const std::string& paren
   if (mkdtemp(pattern.data()) == nullptr) {
     return fail(Code::io, "{}: no folder can be made there", parent);
   }
-  return ScratchFolder(files, std::move(pattern), false);
+  return ScratchFolder(files, std::move(pattern), /*stays=*/false);
 }
 
 Result<ScratchFolder> ScratchFolder::make_temporary(Files& files, const std::string& prefix) {

@@ -67,7 +67,7 @@ class Files {
   [[nodiscard]] virtual Result<std::vector<std::string>> list(const std::string& path) const = 0;
   // Makes the folder and those above it; fine when it is there.
   [[nodiscard]] virtual Result<void> make_dirs(const std::string& path) = 0;
-  // What its owner, group and others may do with it ("0700"). Nothing where files have no rights.
+  // Sets the rights of owner, group and others ("0700"). Does nothing where files have no rights.
   [[nodiscard]] virtual Result<void> set_mode(const std::string& path, unsigned mode) {
     (void)path;
     (void)mode;
@@ -118,7 +118,7 @@ class FileReader {
   // `size` bytes from `offset`; fewer where the file ends before. Never more memory than the file
   // holds.
   [[nodiscard]] Result<std::string> read_at(std::uint64_t offset, std::uint64_t size) const;
-  // Whether the system starts this program with other rights than its caller's (setuid, setgid,
+  // True if the system starts this program with other rights than its caller's (setuid, setgid,
   // file capabilities): loaders then ignore the caller's variables.
   [[nodiscard]] bool changes_rights() const { return changes_rights_; }
 
@@ -160,7 +160,7 @@ class ScratchFolder {
   // In `parent`, which must be there: PREFIX and six characters. Code::io where none can be made.
   static Result<ScratchFolder> make(Files& files, const std::string& parent,
                                     const std::string& prefix);
-  // Where files of the moment go: below TMPDIR, or /tmp.
+  // Makes a temporary folder in TMPDIR, or in /tmp.
   static Result<ScratchFolder> make_temporary(Files& files, const std::string& prefix);
   // One that is there already, and that stays.
   static ScratchFolder kept(Files& files, std::string path) {

@@ -1,3 +1,4 @@
+// Reads a file that may be compressed with gzip.
 #include "gate/sys/gunzip.hpp"
 
 #ifdef WEIR_ZLIB
@@ -14,7 +15,7 @@ bool begins_gzip(std::string_view head) { return head.starts_with("\x1F\x8B"); }
 struct UnpackedReader::Stream {
   z_stream z = {};
   std::string input;
-  bool between = true;  // at the beginning, or behind a packed part
+  bool at_member_start = true;  // at the beginning of a compressed member
 };
 
 void UnpackedReader::Close::operator()(Stream* stream) const {
@@ -26,6 +27,7 @@ struct UnpackedReader::Stream {};
 void UnpackedReader::Close::operator()(Stream* stream) const { delete stream; }
 #endif
 
+// Opens a file and prepares to decompress it if it is gzip.
 Result<UnpackedReader> UnpackedReader::open(const std::string& path) {
   WEIR_TRY(FileReader file, FileReader::open(path));
   WEIR_TRY(const std::string head, file.read_at(0, 2));
@@ -43,6 +45,7 @@ Result<UnpackedReader> UnpackedReader::open(const std::string& path) {
 #endif
 }
 
+// Reads up to `size` bytes, decompressed.
 Result<std::string> UnpackedReader::read(std::uint64_t size) {
   if (!packed()) {
     WEIR_TRY(std::string bytes, file_.read_at(at_, size));
@@ -59,7 +62,7 @@ Result<std::string> UnpackedReader::read(std::uint64_t size) {
       at_ += stream_->input.size();
       z.next_in = reinterpret_cast<Bytef*>(stream_->input.data());
       z.avail_in = static_cast<uInt>(stream_->input.size());
-      if (z.avail_in == 0 && stream_->between) break;
+      if (z.avail_in == 0 && stream_->at_member_start) break;
       if (z.avail_in == 0) {
         return fail(Code::data,
                     "its gzip data ends too early, at byte {}: it was cut off while it was "
@@ -67,22 +70,23 @@ Result<std::string> UnpackedReader::read(std::uint64_t size) {
                     at_);
       }
     }
-    while (stream_->between && z.avail_in > 0 && *z.next_in == 0) {  // padding, as gzip has it
+    while (stream_->at_member_start && z.avail_in > 0 &&
+           *z.next_in == 0) {  // skip padding, as gzip does
       ++z.next_in;
       --z.avail_in;
     }
     if (z.avail_in == 0) continue;
-    const std::size_t before = out.size();
-    out.resize(before + std::min(size - before, k_chunk));
-    z.next_out = reinterpret_cast<Bytef*>(out.data() + before);
-    z.avail_out = static_cast<uInt>(out.size() - before);
-    stream_->between = false;
-    const int got = inflate(&z, Z_NO_FLUSH);
+    const std::size_t old_size = out.size();
+    out.resize(old_size + std::min(size - old_size, k_chunk));
+    z.next_out = reinterpret_cast<Bytef*>(out.data() + old_size);
+    z.avail_out = static_cast<uInt>(out.size() - old_size);
+    stream_->at_member_start = false;
+    const int status = inflate(&z, Z_NO_FLUSH);
     out.resize(out.size() - z.avail_out);
-    if (got == Z_STREAM_END) {
-      stream_->between = true;
-      inflateReset(&z);  // keeps what is left of the input
-    } else if (got != Z_OK && got != Z_BUF_ERROR) {
+    if (status == Z_STREAM_END) {
+      stream_->at_member_start = true;
+      inflateReset(&z);  // keeps the remaining input
+    } else if (status != Z_OK && status != Z_BUF_ERROR) {
       return fail(Code::data, "its gzip data is damaged before byte {}: {}", at_ - z.avail_in,
                   z.msg == nullptr ? "zlib cannot go on" : z.msg);
     }

@@ -33,7 +33,7 @@ class UnpackedReader {
   explicit UnpackedReader(FileReader file) : file_(std::move(file)) {}
 
   FileReader file_;
-  std::uint64_t at_ = 0;  // of the file
+  std::uint64_t at_ = 0;  // position in the file
   std::unique_ptr<Stream, Close> stream_;
 };
 

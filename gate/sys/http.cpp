@@ -1,3 +1,4 @@
+// HTTP requests with libcurl, one at a time.
 #include "gate/sys/http.hpp"
 
 #include <curl/curl.h>
@@ -10,7 +11,7 @@ namespace {
 
 using What = HttpFailure::What;
 
-// What is being received.
+// The answer as far as received.
 struct Incoming {
   CurlHead head{};
   std::string body{};
@@ -32,7 +33,7 @@ std::size_t on_body(char* data, std::size_t, std::size_t size, void* user) {
   return size;
 }
 
-// This machine's own addresses are not reached through a proxy.
+// Returns true for addresses of this machine, which must not go through a proxy.
 bool is_loopback(const std::string& url) {
   CURLU* parts = curl_url();
   char* host = nullptr;
@@ -47,36 +48,38 @@ bool is_loopback(const std::string& url) {
   return loopback;
 }
 
-HttpFailure failure(CURLcode code, const Incoming& incoming, const CurlHandle& handle) {
+// Describes why a request failed.
+HttpFailure make_failure(CURLcode code, const Incoming& incoming, const CurlHandle& handle) {
   long request_bytes = 0;
   curl_easy_getinfo(handle.easy, CURLINFO_REQUEST_SIZE, &request_bytes);
-  HttpFailure failed{.what = curl_fault(code).http, .sent = request_bytes > 0};
-  if (incoming.too_large) failed.what = What::too_large;
-  if (failed.what == What::timed_out && !failed.sent) failed.what = What::no_connection;
-  failed.message = handle.words[0] == 0 ? curl_easy_strerror(code) : handle.words;
+  HttpFailure result{.what = curl_fault(code).http, .sent = request_bytes > 0};
+  if (incoming.too_large) result.what = What::too_large;
+  if (result.what == What::timed_out && !result.sent) result.what = What::no_connection;
+  result.message = handle.words[0] == 0 ? curl_easy_strerror(code) : handle.words;
   if (incoming.too_large) {
-    failed.message = "the answer is larger than the " + std::to_string(incoming.most_body) +
+    result.message = "the answer is larger than the " + std::to_string(incoming.most_body) +
                      " bytes taken of one";
   }
-  return failed;
+  return result;
 }
 
+// Sets all options of a request.
 void set_up(CurlHandle& handle, const HttpRequest& request, const HttpLimits& limits,
             Incoming& incoming) {
   handle.begin(request.url, request.headers, request.authorization, limits.connect_seconds);
   handle.set(CURLOPT_TIMEOUT_MS, curl_milliseconds(limits.total_seconds));
   if (is_loopback(request.url)) handle.set(CURLOPT_PROXY, "");
-  const bool sends =
+  const bool needs_body =
       request.method == "POST" || request.method == "PUT" || request.method == "PATCH";
   if (request.body) {
     handle.set_body(request.body->c_str(), request.body->size());
-  } else if (sends) {
+  } else if (needs_body) {
     handle.set_body("", 0);
   }
   handle.set(CURLOPT_CUSTOMREQUEST, request.method.c_str());
   if (request.method == "HEAD") handle.set(CURLOPT_NOBODY, 1L);
-  // libcurl by itself sends a request again when a connection that it kept turns out to be dead,
-  // also one that may have been carried out. Only what does no harm twice may meet such a one.
+  // libcurl repeats a request if a connection that it kept proves dead, even if the server may have
+  // carried it out. So only requests that do no harm twice may use a kept connection.
   if (request.method != "GET" && request.method != "HEAD") handle.set(CURLOPT_FRESH_CONNECT, 1L);
   handle.set(CURLOPT_HEADERFUNCTION, on_header);
   handle.set(CURLOPT_HEADERDATA, &incoming);
@@ -84,24 +87,24 @@ void set_up(CurlHandle& handle, const HttpRequest& request, const HttpLimits& li
   handle.set(CURLOPT_WRITEDATA, &incoming);
 }
 
-// Until it ends, one way or the other; nothing when the stop came first.
+// Carries out a request. Returns libcurl's result, or nothing if the stop came first.
 std::optional<CURLcode> perform(CURLM* multi, CURL* easy, const Stop& stop) {
   if (curl_multi_add_handle(multi, easy) != CURLM_OK) return CURLE_FAILED_INIT;
-  std::optional<CURLcode> ended;
-  while (!ended && !stop.requested()) {
+  std::optional<CURLcode> outcome;
+  while (!outcome && !stop.requested()) {
     int running = 0;
-    if (curl_multi_perform(multi, &running) != CURLM_OK) ended = CURLE_FAILED_INIT;
-    int left = 0;
-    while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {
-      if (message->msg == CURLMSG_DONE) ended = message->data.result;
+    if (curl_multi_perform(multi, &running) != CURLM_OK) outcome = CURLE_FAILED_INIT;
+    int remaining = 0;
+    while (const CURLMsg* message = curl_multi_info_read(multi, &remaining)) {
+      if (message->msg == CURLMSG_DONE) outcome = message->data.result;
     }
-    if (ended) break;
-    curl_waitfd also{stop.fd(), CURL_WAIT_POLLIN, 0};
+    if (outcome) break;
+    curl_waitfd stop_fd{stop.fd(), CURL_WAIT_POLLIN, 0};
     const bool has_fd = stop.fd() >= 0;
-    curl_multi_poll(multi, has_fd ? &also : nullptr, has_fd ? 1 : 0, 200, nullptr);
+    curl_multi_poll(multi, has_fd ? &stop_fd : nullptr, has_fd ? 1 : 0, 200, nullptr);
   }
   curl_multi_remove_handle(multi, easy);
-  return ended;
+  return outcome;
 }
 
 }  // namespace
@@ -115,30 +118,33 @@ std::optional<std::string> HttpResponse::header(std::string_view name) const {
 
 RealHttp::RealHttp() : multi_(libcurl_ready() ? curl_multi_init() : nullptr) {}
 RealHttp::~RealHttp() {
-  const NoPipeSignal quiet;  // TLS connections say goodbye
+  const NoPipeSignal quiet;  // closing TLS connections writes to them
   curl_multi_cleanup(multi_);
 }
 
+// Sends a request and waits for the complete answer.
 tl::expected<HttpResponse, HttpFailure> RealHttp::send(const HttpRequest& request,
                                                        const HttpLimits& limits, const Stop& stop) {
-  const auto failed = [](What what, const char* words) {
+  const auto make_error = [](What what, const char* words) {
     return tl::unexpected(HttpFailure{.what = what, .message = words});
   };
-  const bool fits =
+  const bool is_valid =
       fits_in_headers(request.method, request.url, request.headers, request.authorization);
-  if (!fits) return failed(What::invalid, "the request holds control characters");
-  if (stop.requested()) return failed(What::stopped, "interrupted");
+  if (!is_valid) return make_error(What::invalid, "the request holds control characters");
+  if (stop.requested()) return make_error(What::stopped, "interrupted");
   const NoPipeSignal quiet;
   CurlHandle handle;
   Incoming incoming{.most_body = limits.body_bytes};
   set_up(handle, request, limits, incoming);
-  if (multi_ == nullptr || !handle.good) return failed(What::other, "libcurl cannot be set up");
-  const std::optional<CURLcode> ended = perform(multi_, handle.easy, stop);
-  if (!ended || *ended != CURLE_OK) {
-    HttpFailure why = failure(ended.value_or(CURLE_ABORTED_BY_CALLBACK), incoming, handle);
-    if (!ended) why = {.what = What::stopped, .sent = why.sent, .message = "interrupted"};
-    why.message = shown_words(why.message, request.authorization);
-    return tl::unexpected(std::move(why));
+  if (multi_ == nullptr || !handle.good) return make_error(What::other, "libcurl cannot be set up");
+  const std::optional<CURLcode> outcome = perform(multi_, handle.easy, stop);
+  if (!outcome || *outcome != CURLE_OK) {
+    HttpFailure http_failure =
+        make_failure(outcome.value_or(CURLE_ABORTED_BY_CALLBACK), incoming, handle);
+    if (!outcome)
+      http_failure = {.what = What::stopped, .sent = http_failure.sent, .message = "interrupted"};
+    http_failure.message = printable_error(http_failure.message, request.authorization);
+    return tl::unexpected(std::move(http_failure));
   }
   long status = 0;
   curl_easy_getinfo(handle.easy, CURLINFO_RESPONSE_CODE, &status);

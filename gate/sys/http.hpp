@@ -36,7 +36,7 @@ struct HttpResponse {
   int status = 0;
   HttpHeaders headers{};  // names in lower case; in the order they came
   std::string body{};
-  // Of the first header of that (lower-case) name.
+  // The value of the first header of that (lower-case) name.
   [[nodiscard]] std::optional<std::string> header(std::string_view name) const;
 };
 
@@ -48,7 +48,7 @@ struct HttpFailure {
     tls,            // the other side is not who it should be
     timed_out,      // no whole answer in time
     cut,            // the connection ended before the answer did
-    too_large,      // of headers or body
+    too_large,      // the headers or the body
     stopped,        // the stop was requested
     other,
   };

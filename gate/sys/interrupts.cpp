@@ -1,3 +1,4 @@
+// Turns signals, and the end of a time limit, into requests to stop.
 #include "gate/sys/interrupts.hpp"
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int k_stopping[] = {SIGINT, SIGTERM, SIGHUP};
 
-std::atomic<Stop*> g_stop{nullptr};  // a signal handler has no other way to know
+std::atomic<Stop*> g_stop{nullptr};  // the only way to reach it from a signal handler
 
 void on_signal(int signal) {
   const int error = errno;
@@ -30,33 +31,35 @@ Stop::Stop() {
 
 void Stop::request(int signal) noexcept {
   if (signal != 0) signal_.store(signal);
-  // One byte is enough: it is never read, so every poller sees it, also those that come later.
+  // One byte is enough: nobody reads it, so every later poll sees it too.
   if (times_.fetch_add(1) == 0 && pipe_.write.open()) {
     [[maybe_unused]] const ssize_t written = write(pipe_.write.get(), "!", 1);
   }
 }
 
-struct Interrupts::Before {
+struct Interrupts::Previous {
   struct sigaction stopping[std::size(k_stopping)];
   struct sigaction pipe;
   Stop* stop = nullptr;
 };
 
-Interrupts::Interrupts(std::optional<double> limit_seconds) : before_(std::make_unique<Before>()) {
-  before_->stop = g_stop.exchange(&stop_);
+// Installs handlers that request the stop, unless the signal was ignored before.
+Interrupts::Interrupts(std::optional<double> limit_seconds)
+    : previous_(std::make_unique<Previous>()) {
+  previous_->stop = g_stop.exchange(&stop_);
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;  // who waits for long polls the stop's descriptor
+  action.sa_flags = SA_RESTART;  // long waits poll the stop's descriptor instead
   for (std::size_t i = 0; i < std::size(k_stopping); ++i) {
-    sigaction(k_stopping[i], nullptr, &before_->stopping[i]);
-    if (before_->stopping[i].sa_handler == SIG_IGN) continue;
+    sigaction(k_stopping[i], nullptr, &previous_->stopping[i]);
+    if (previous_->stopping[i].sa_handler == SIG_IGN) continue;
     sigaction(k_stopping[i], &action, nullptr);
   }
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
-  sigaction(SIGPIPE, &ignore, &before_->pipe);
-  constexpr double k_longest = 1e8;  // three years; a clock holds it
+  sigaction(SIGPIPE, &ignore, &previous_->pipe);
+  constexpr double k_longest = 1e8;  // three years, still within a clock's range
   if (limit_seconds) {
     limit_ = std::thread([this, s = std::min(*limit_seconds, k_longest)] { wait_for_end(s); });
   }
@@ -71,6 +74,7 @@ void Interrupts::wait_for_end(double limit_seconds) {
   stop_.request();
 }
 
+// Stops the time limit and restores the previous handlers.
 Interrupts::~Interrupts() {
   if (limit_.joinable()) {
     {
@@ -81,10 +85,10 @@ Interrupts::~Interrupts() {
     limit_.join();
   }
   for (std::size_t i = 0; i < std::size(k_stopping); ++i) {
-    sigaction(k_stopping[i], &before_->stopping[i], nullptr);
+    sigaction(k_stopping[i], &previous_->stopping[i], nullptr);
   }
-  sigaction(SIGPIPE, &before_->pipe, nullptr);
-  g_stop.store(before_->stop);
+  sigaction(SIGPIPE, &previous_->pipe, nullptr);
+  g_stop.store(previous_->stop);
 }
 
 }  // namespace weir::sys

@@ -53,10 +53,10 @@ class Interrupts {
  private:
   void wait_for_end(double limit_seconds);
 
-  struct Before;  // what signals did
+  struct Previous;  // signal handlers before this object
 
   Stop stop_;
-  std::unique_ptr<Before> before_;
+  std::unique_ptr<Previous> previous_;
   std::atomic<bool> over_{false};
   std::mutex mutex_;
   std::condition_variable ended_;

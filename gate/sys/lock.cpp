@@ -1,3 +1,4 @@
+// Locks between programs of one host, as files in a shared folder.
 #include "gate/sys/lock.hpp"
 
 #include <algorithm>
@@ -18,8 +19,8 @@ constexpr double k_retry_seconds = 0.05;
 
 std::string file_name(std::string name) {
   for (char& c : name) {
-    const bool fine = text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
-    if (!fine) c = '-';
+    const bool is_allowed = text::is_alphanumeric(c) || c == '.' || c == '_' || c == '-';
+    if (!is_allowed) c = '-';
   }
   return (name.empty() ? "lock" : name.substr(0, 200)) + ".lock";
 }
@@ -29,12 +30,12 @@ struct HeldFiles final : Held {
   std::vector<Fd> files;
 };
 
-// The folder is everybody's: sticky, so that no user removes another's file.
+// Makes the folder of locks. It belongs to everybody; sticky, so no user can remove another's file.
 Result<void> make_folder(const std::string& folder) {
   if (mkdir(folder.c_str(), 0777) == 0) {
-    // Whatever the umask is; a folder that was there keeps what its owner gave it.
+    // Set the mode despite the umask. An existing folder keeps the mode that its owner gave it.
     if (chmod(folder.c_str(), 01777) != 0) {
-      return fail(Code::io, "{}: cannot be shared with other users: {}", folder, errno_words());
+      return fail(Code::io, "{}: cannot be shared with other users: {}", folder, errno_text());
     }
     return {};
   }
@@ -43,18 +44,19 @@ Result<void> make_folder(const std::string& folder) {
   if (lstat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
   errno = error == EEXIST ? ENOTDIR : error;
   return fail(Code::io, "{}: no place for locks: {}; name another in WEIR_LOCK_DIR", folder,
-              errno_words());
+              errno_text());
 }
 
+// Opens the file of a lock and creates it if needed.
 Result<Fd> open_file(const std::string& path) {
-  // Reading is enough for a lock, and all that another user's file allows. It is opened before it
-  // is made: in a sticky folder the system refuses to "make" what another user owns.
+  // Read access is enough for a lock, and may be all that another user's file allows. Try to open
+  // before creating: in a sticky folder, the system refuses O_CREAT on another user's file.
   for (int attempt = 0; attempt < 8; ++attempt) {
     Fd fd(open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (!fd.open() && errno == ENOENT) {
       fd = Fd(open(path.c_str(), O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
       if (fd.open()) fchmod(fd.get(), 0644);
-      if (!fd.open() && errno == EEXIST) continue;  // somebody was faster
+      if (!fd.open() && errno == EEXIST) continue;  // another program has just created it
     }
     if (!fd.open() && errno == EINTR) continue;
     if (!fd.open()) break;
@@ -63,15 +65,15 @@ Result<Fd> open_file(const std::string& path) {
     return fail(Code::io, "{}: not a file, so no lock; remove it", path);
   }
   return fail(Code::io, "{}: cannot be opened: {}; name another folder in WEIR_LOCK_DIR", path,
-              errno_words());
+              errno_text());
 }
 
-// True: locked. False: somebody else has it.
+// Returns true if the lock was taken, false if another program has it.
 Result<bool> try_lock(int fd, Share share, const std::string& path) {
-  const int how = share == Share::exclusive ? LOCK_EX : LOCK_SH;
-  while (flock(fd, how | LOCK_NB) != 0) {
+  const int operation = share == Share::exclusive ? LOCK_EX : LOCK_SH;
+  while (flock(fd, operation | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return false;
-    if (errno != EINTR) return fail(Code::io, "{}: cannot be locked: {}", path, errno_words());
+    if (errno != EINTR) return fail(Code::io, "{}: cannot be locked: {}", path, errno_text());
   }
   return true;
 }
@@ -79,39 +81,40 @@ Result<bool> try_lock(int fd, Share share, const std::string& path) {
 }  // namespace
 
 std::string HostLocks::default_folder() {
-  const auto given = environment_value("WEIR_LOCK_DIR");
-  // Not TMPDIR: all users and jobs of the host have to mean the same place.
-  return given && !given->empty() ? *given : "/tmp/weir-locks";
+  const auto folder = environment_value("WEIR_LOCK_DIR");
+  // Not TMPDIR, because all users and jobs of the host must agree on one folder.
+  return folder && !folder->empty() ? *folder : "/tmp/weir-locks";
 }
 
+// Takes all locks, in the order of their names so that two callers cannot block each other.
 Result<std::unique_ptr<Held>> HostLocks::acquire(
     std::vector<LockWanted> wanted, const Stop& stop,
     const std::function<void(const std::string&)>& waiting) {
-  std::ranges::sort(wanted, {}, [](const LockWanted& one) {
-    return std::pair(one.name, one.share == Share::shared);
+  std::ranges::sort(wanted, {}, [](const LockWanted& lock) {
+    return std::pair(lock.name, lock.share == Share::shared);
   });
-  // Of one name the strongest wish counts: a second lock would wait for the first.
+  // Keep only the stronger lock of a name: a second one would wait for the first.
   const auto same_name = [](const auto& a, const auto& b) { return a.name == b.name; };
   wanted.erase(std::unique(wanted.begin(), wanted.end(), same_name), wanted.end());
   WEIR_CHECK(make_folder(folder_));
-  auto held = std::make_unique<HeldFiles>();
-  bool told = false;
+  auto held_files = std::make_unique<HeldFiles>();
+  bool has_reported = false;
   for (const LockWanted& lock : wanted) {
     const std::string path = join_path(folder_, file_name(lock.name));
     WEIR_TRY(Fd file, open_file(path));
-    const int fd = held->files.emplace_back(std::move(file)).get();
+    const int fd = held_files->files.emplace_back(std::move(file)).get();
     for (;;) {
-      WEIR_TRY(const bool got, try_lock(fd, lock.share, path));
-      if (got) break;
+      WEIR_TRY(const bool is_locked, try_lock(fd, lock.share, path));
+      if (is_locked) break;
       if (stop.requested()) return fail(Code::interrupted, "stopped while waiting for {}", path);
-      if (!told && waiting) {
+      if (!has_reported && waiting) {
         waiting(fmt::format("waiting for {}: another weir is using it ({})", lock.name, path));
       }
-      told = true;
+      has_reported = true;
       (void)pause_.wait(k_retry_seconds, stop);
     }
   }
-  return held;
+  return held_files;
 }
 
 }  // namespace weir::sys

@@ -1,3 +1,4 @@
+// Parses what a machine says about itself, and names its class.
 #include "gate/sys/machine.hpp"
 
 #include <algorithm>
@@ -11,11 +12,12 @@
 namespace weir::sys {
 namespace {
 
-std::string name_part(std::string_view text) {
+// Turns text into a part of a name: other characters than letters, digits, '.' and '_' become '-'.
+std::string to_name_part(std::string_view text) {
   std::string part;
   for (const char c : text) {
-    const bool fine = text::is_alphanumeric(c) || c == '.' || c == '_';
-    if (fine) {
+    const bool is_allowed = text::is_alphanumeric(c) || c == '.' || c == '_';
+    if (is_allowed) {
       part += c;
     } else if (!part.empty() && part.back() != '-') {
       part += '-';
@@ -25,20 +27,20 @@ std::string name_part(std::string_view text) {
   return part;
 }
 
-// The steps of the x86-64 psABI: a level needs all flags of its own and of those below it.
+// Returns the level of the x86-64 psABI. A level needs its own flags and those of all lower levels.
 std::string x86_class(const std::set<std::string, std::less<>>& flags) {
   static const std::vector<std::vector<std::string_view>> k_levels = {
       {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
       {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
       {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
   };
-  const auto missed = std::ranges::find_if_not(k_levels, [&](const auto& needed) {
+  const auto first_missing = std::ranges::find_if_not(k_levels, [&](const auto& needed) {
     return std::ranges::all_of(needed, [&](std::string_view flag) { return flags.contains(flag); });
   });
-  return fmt::format("cpu-x86-64-v{}", 1 + (missed - k_levels.begin()));
+  return fmt::format("cpu-x86-64-v{}", 1 + (first_missing - k_levels.begin()));
 }
 
-// What engines choose their kernels by on Arm.
+// Lists the features that engines on Arm choose kernels by.
 std::string arm_class(const std::set<std::string, std::less<>>& flags) {
   std::string name = "cpu-arm64";
   constexpr std::pair<std::string_view, std::string_view> k_parts[] = {
@@ -49,7 +51,7 @@ std::string arm_class(const std::set<std::string, std::less<>>& flags) {
   return name;
 }
 
-// Rounded up: the kernel keeps a little of the memory for itself, and not always as much.
+// Rounds up, because the kernel keeps a varying bit of the memory for itself.
 long long gibibytes(std::int64_t bytes) {
   return std::llround(std::ceil(static_cast<double>(bytes) / (1 << 30)));
 }
@@ -61,8 +63,9 @@ std::string Machine::name() const {
                      physical_cores == 1 ? "core" : "cores", gibibytes(memory_bytes), os_release);
 }
 
+// Reads /proc/cpuinfo: model, cores and CPU class.
 Machine parse_cpuinfo(std::string_view content, std::string_view architecture) {
-  Machine facts;
+  Machine machine;
   std::int64_t logical = 0;
   std::set<std::pair<std::string, std::string>> cores;
   std::set<std::string, std::less<>> flags;
@@ -73,10 +76,11 @@ Machine parse_cpuinfo(std::string_view content, std::string_view architecture) {
     const std::string key(text::trim(std::string_view(line).substr(0, colon)));
     const std::string value(text::trim(std::string_view(line).substr(colon + 1)));
     if (key == "processor") ++logical;
-    if (key == "model name" && facts.cpu_model.empty()) facts.cpu_model = text::printable(value);
+    if (key == "model name" && machine.cpu_model.empty())
+      machine.cpu_model = text::printable(value);
     if (key == "CPU implementer") implementer = value;
-    if (key == "CPU part" && facts.cpu_model.empty()) {
-      facts.cpu_model = text::printable(fmt::format("Arm {} {}", implementer, value));
+    if (key == "CPU part" && machine.cpu_model.empty()) {
+      machine.cpu_model = text::printable(fmt::format("Arm {} {}", implementer, value));
     }
     if (key == "physical id") package = value;
     if (key == "core id") cores.emplace(package, value);
@@ -84,20 +88,21 @@ Machine parse_cpuinfo(std::string_view content, std::string_view architecture) {
       for (const std::string& flag : text::split(value, ' ')) flags.insert(flag);
     }
   }
-  facts.logical_cores = std::max<std::int64_t>(1, logical);
-  facts.physical_cores =
-      cores.empty() ? facts.logical_cores : static_cast<std::int64_t>(cores.size());
-  if (facts.cpu_model.empty()) facts.cpu_model = std::string(architecture);
+  machine.logical_cores = std::max<std::int64_t>(1, logical);
+  machine.physical_cores =
+      cores.empty() ? machine.logical_cores : static_cast<std::int64_t>(cores.size());
+  if (machine.cpu_model.empty()) machine.cpu_model = std::string(architecture);
   if (architecture == "x86_64") {
-    facts.cpu_class = x86_class(flags);
+    machine.cpu_class = x86_class(flags);
   } else if (architecture == "aarch64" || architecture == "arm64") {
-    facts.cpu_class = arm_class(flags);
+    machine.cpu_class = arm_class(flags);
   } else {
-    facts.cpu_class = "cpu-" + name_part(architecture);
+    machine.cpu_class = "cpu-" + to_name_part(architecture);
   }
-  return facts;
+  return machine;
 }
 
+// Returns "ID VERSION" of /etc/os-release.
 std::string parse_os_release(std::string_view content) {
   std::map<std::string, std::string> values;
   for (const std::string& line : text::lines(content)) {
@@ -135,22 +140,23 @@ std::optional<double> parse_cpu_max(std::string_view content) {
   return *quota / *period;
 }
 
+// Reads the first line of /proc/stat: ticks of all processors together.
 std::optional<CpuTicks> parse_stat(std::string_view content) {
   const std::string_view line = content.substr(0, content.find('\n'));
   if (!line.starts_with("cpu ")) return std::nullopt;
   CpuTicks ticks;
-  int place = 0;
+  int index = 0;
   for (const std::string& field : text::split(line.substr(4), ' ')) {
     if (field.empty()) continue;
     const auto value = text::to_int(field);
     if (!value || *value < 0) return std::nullopt;
-    // user nice system idle iowait irq softirq steal; guest times are in user and nice already.
-    if (place < 8) ticks.total += static_cast<std::uint64_t>(*value);
-    if (place == 7) ticks.steal = static_cast<std::uint64_t>(*value);
-    if (place == 3 || place == 4) ticks.idle += static_cast<std::uint64_t>(*value);
-    ++place;
+    // Order: user nice system idle iowait irq softirq steal. Guest times are part of user and nice.
+    if (index < 8) ticks.total += static_cast<std::uint64_t>(*value);
+    if (index == 7) ticks.steal = static_cast<std::uint64_t>(*value);
+    if (index == 3 || index == 4) ticks.idle += static_cast<std::uint64_t>(*value);
+    ++index;
   }
-  if (place < 8) return std::nullopt;
+  if (index < 8) return std::nullopt;
   return ticks;
 }
 
@@ -162,11 +168,12 @@ std::optional<double> steal_share(const CpuTicks& before, const CpuTicks& after)
 }
 
 std::string machine_class(const Machine& machine, std::string_view device_class) {
-  return fmt::format("{}-{}-{}c-{}g-{}", name_part(device_class), name_part(machine.cpu_model),
+  return fmt::format("{}-{}-{}c-{}g-{}", to_name_part(device_class),
+                     to_name_part(machine.cpu_model),
                      machine.usable_cores == machine.physical_cores
                          ? std::to_string(machine.physical_cores)
                          : fmt::format("{}of{}", machine.usable_cores, machine.physical_cores),
-                     gibibytes(machine.memory_bytes), name_part(machine.os_release));
+                     gibibytes(machine.memory_bytes), to_name_part(machine.os_release));
 }
 
 std::optional<double> RealMachineLoad::load_average() const {

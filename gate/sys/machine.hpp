@@ -12,10 +12,10 @@
 
 namespace weir::sys {
 
-// What does not change while weir runs.
+// Facts that do not change while weir runs.
 struct Machine {
   std::string cpu_model;            // "AMD EPYC 9654 96-Core Processor"
-  std::int64_t physical_cores = 1;  // of the machine
+  std::int64_t physical_cores = 1;  // in the machine
   std::int64_t logical_cores = 1;
   // Physical cores that weir and its engines may use: fewer under an affinity mask or a cgroup
   // limit. What {threads} is by default.
@@ -30,8 +30,8 @@ struct Machine {
 };
 [[nodiscard]] Machine read_machine(const Files& files);
 
-// What times depend on: device class, CPU model, cores, memory in GiB, OS release. One valid name
-// of characters [A-Za-z0-9._-].
+// The class that times depend on: device class, CPU model, cores, memory in GiB, OS release. One
+// valid name of characters [A-Za-z0-9._-].
 [[nodiscard]] std::string machine_class(const Machine& machine, std::string_view device_class);
 
 // Its model, cores and class.
@@ -54,7 +54,7 @@ struct CpuTicks {
 // does not tell.
 [[nodiscard]] std::optional<double> steal_share(const CpuTicks& before, const CpuTicks& after);
 
-// What changes: read anew each time. Absent where the system does not tell.
+// Readings that change, so they are read each time. Absent if the system does not tell.
 class MachineLoad {
  public:
   virtual ~MachineLoad() = default;

@@ -1,3 +1,4 @@
+// Judges a machine's health: what makes times worse or less steady, and what to do about it.
 #include "gate/sys/machine_health.hpp"
 
 #include <algorithm>
@@ -29,9 +30,10 @@ std::optional<double> parse_throttled(std::string_view content) {
   return static_cast<double>(*throttled) / static_cast<double>(*periods);
 }
 
+// Reads the output of nvidia-smi, one GPU a line.
 std::vector<GpuHealth> parse_nvidia_smi(std::string_view content) {
-  // nvml.h, nvmlClocksEventReasons: software power cap, hardware slowdown, software and hardware
-  // thermal slowdown, power brake.
+  // Bits of nvml.h's nvmlClocksEventReasons: software power cap, hardware slowdown, software and
+  // hardware thermal slowdown, power brake.
   constexpr unsigned long long k_power = 0x4 | 0x80, k_heat = 0x20 | 0x40, k_hardware = 0x8;
   constexpr unsigned long long k_fixed = 0x2;
   std::vector<GpuHealth> gpus;
@@ -44,9 +46,9 @@ std::vector<GpuHealth> parse_nvidia_smi(std::string_view content) {
     if (fields[1].starts_with("0x") && fields[1].size() <= 18) {
       const unsigned long long reasons = std::strtoull(fields[1].c_str(), nullptr, 16);
       gpu.slowed = (reasons & (k_power | k_heat | k_hardware)) != 0;
-      gpu.slowed_by = (reasons & k_heat) != 0    ? "heat"
-                      : (reasons & k_power) != 0 ? "its power cap"
-                                                 : "its hardware";
+      gpu.slowed_by = "its hardware";
+      if ((reasons & k_power) != 0) gpu.slowed_by = "its power cap";
+      if ((reasons & k_heat) != 0) gpu.slowed_by = "heat";
       gpu.clocks_fixed = (reasons & k_fixed) != 0;
     }
     gpu.power_cap_watts = text::to_double(fields[2]);
@@ -63,18 +65,18 @@ void add_activity(MachineHealth& health, const CpuTicks& before, const CpuTicks&
   if (after.total <= before.total || after.idle < before.idle) return;
   const double idle = static_cast<double>(after.idle - before.idle) /
                       static_cast<double>(after.total - before.total);
-  // What others took is not what programs here did.
+  // Time that other virtual machines took was not used by programs here.
   health.busy = std::clamp(1 - idle - health.steal.value_or(0), 0.0, 1.0);
 }
 
 namespace {
 
-// From where on something is worth a line. A decode loop that is held up one per cent of the time
-// moves by about one per cent: a fifth of the default limit of 5 %.
-constexpr double k_busy = 0.10;       // of all processors, by other programs
-constexpr double k_wait = 0.10;       // of ten seconds, in which something waited
-constexpr double k_steal = 0.01;      // of all processors
-constexpr double k_throttled = 0.01;  // of a cgroup's periods
+// Thresholds for a finding. A decode loop that is held up 1 % of the time gets about 1 % slower,
+// which is a fifth of the default limit of 5 %.
+constexpr double k_busy = 0.10;       // share of all processors that other programs use
+constexpr double k_wait = 0.10;       // share of ten seconds in which something waited
+constexpr double k_steal = 0.01;      // share of all processors' time
+constexpr double k_throttled = 0.01;  // share of a cgroup's periods
 constexpr double k_gpu_busy = 0.05;
 constexpr double k_memory_left = 0.10;
 constexpr std::int64_t k_swap = std::int64_t{256} << 20;
@@ -85,191 +87,210 @@ std::string gib(std::int64_t bytes) {
   return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
+// Collects findings subject by subject.
 class Report {
  public:
   void add(const char* subject, Weight weight, std::string what, std::string cure) {
-    out_.findings.push_back({subject, weight, std::move(what), std::move(cure)});
+    report_.findings.push_back({subject, weight, std::move(what), std::move(cure)});
   }
-  void worse(const char* subject, std::string what, std::string cure) {
+  void add_worse(const char* subject, std::string what, std::string cure) {
     add(subject, Weight::worse, std::move(what), std::move(cure));
   }
-  void note(const char* subject, std::string what, std::string cure) {
+  void add_note(const char* subject, std::string what, std::string cure) {
     add(subject, Weight::note, std::move(what), std::move(cure));
   }
-  // Closes a subject: with nothing said of it, it is fine, or unknown.
-  void close(const char* subject, bool known) {
-    const auto& all = out_.findings;
-    const bool said = std::ranges::count(all, subject, &HealthFinding::subject) > 0;
-    if (!said) (known ? out_.fine : out_.unknown).emplace_back(subject);
+  // Ends a subject. One without a finding is fine, or unknown if nothing could be read about it.
+  void finish_subject(const char* subject, bool is_known) {
+    const auto& findings = report_.findings;
+    const bool has_finding = std::ranges::count(findings, subject, &HealthFinding::subject) > 0;
+    if (has_finding) return;
+    if (is_known) {
+      report_.fine.emplace_back(subject);
+    } else {
+      report_.unknown.emplace_back(subject);
+    }
   }
   HealthReport finish() {
-    std::ranges::stable_sort(out_.findings, {}, &HealthFinding::weight);
-    return std::move(out_);
+    std::ranges::stable_sort(report_.findings, {}, &HealthFinding::weight);
+    return std::move(report_);
   }
 
  private:
-  HealthReport out_;
+  HealthReport report_;
 };
 
+// Judges what other programs do: processors and disk.
 void judge_load(const MachineHealth& health, Report& report) {
   const char* cure =
       "Stop them or wait; `weir gate --counts-only` needs no quiet machine, and --against a base "
       "program a less quiet one";
   if (health.busy && *health.busy > k_busy) {
-    report.worse("load",
-                 fmt::format("other programs keep {} of {} processors busy", percent(*health.busy),
-                             health.processors),
-                 cure);
+    report.add_worse("load",
+                     fmt::format("other programs keep {} of {} processors busy",
+                                 percent(*health.busy), health.processors),
+                     cure);
   } else if (health.cpu_wait && *health.cpu_wait > k_wait) {
-    report.worse("load",
-                 fmt::format("in {} of the last 10 s some program waited for a processor",
-                             percent(*health.cpu_wait)),
-                 cure);
+    report.add_worse("load",
+                     fmt::format("in {} of the last 10 s some program waited for a processor",
+                                 percent(*health.cpu_wait)),
+                     cure);
   } else if (health.load && *health.load > 0.5 * static_cast<double>(health.processors)) {
-    report.note("load",
-                fmt::format("{:.1f} programs on average wanted a processor within the last minute "
-                            "(there are {})",
-                            *health.load, health.processors),
-                cure);
+    report.add_note(
+        "load",
+        fmt::format("{:.1f} programs on average wanted a processor within the last minute "
+                    "(there are {})",
+                    *health.load, health.processors),
+        cure);
   }
-  report.close("load", health.busy || health.cpu_wait || health.load);
+  report.finish_subject("load", health.busy || health.cpu_wait || health.load);
   if (health.io_wait && *health.io_wait > k_wait) {
-    report.worse("disk",
-                 fmt::format("in {} of the last 10 s some program waited for the disk",
-                             percent(*health.io_wait)),
-                 "Wait until it is quiet; load times and first tokens suffer most");
+    report.add_worse("disk",
+                     fmt::format("in {} of the last 10 s some program waited for the disk",
+                                 percent(*health.io_wait)),
+                     "Wait until it is quiet; load times and first tokens suffer most");
   }
-  report.close("disk", health.io_wait.has_value());
+  report.finish_subject("disk", health.io_wait.has_value());
 }
 
+// Judges governors, turbo and SMT.
 void judge_frequency(const MachineHealth& health, Report& report) {
-  std::string slow;
-  int under = 0;
+  std::string governor_names;
+  int slow_processors = 0;
   for (const auto& [name, processors] : health.governors) {
     if (name == "performance") continue;
-    slow += (slow.empty() ? "" : ", ") + name;
-    under += processors;
+    governor_names += (governor_names.empty() ? "" : ", ") + name;
+    slow_processors += processors;
   }
-  // intel_pstate and amd_pstate call theirs "powersave"; there the preference decides.
+  // intel_pstate and amd_pstate name their governor "powersave"; the preference decides there.
   const bool prefers_speed =
       health.preferences.size() == 1 && health.preferences.begin()->first == "performance";
-  if (under > 0 && !prefers_speed) {
-    report.worse("governor",
-                 fmt::format("{} of {} processors change their clock by load (governor {})", under,
-                             health.processors, slow),
-                 "sudo cpupower frequency-set -g performance");
+  if (slow_processors > 0 && !prefers_speed) {
+    report.add_worse("governor",
+                     fmt::format("{} of {} processors change their clock by load (governor {})",
+                                 slow_processors, health.processors, governor_names),
+                     "sudo cpupower frequency-set -g performance");
   }
-  report.close("governor", !health.governors.empty());
+  report.finish_subject("governor", !health.governors.empty());
   if (health.turbo == true) {
-    report.note("turbo", "turbo is on: the clock depends on temperature and on how many cores work",
-                "For steadier, slower times: echo 1 | sudo tee "
-                "/sys/devices/system/cpu/intel_pstate/no_turbo (or 0 into cpufreq/boost)");
+    report.add_note("turbo",
+                    "turbo is on: the clock depends on temperature and on how many cores work",
+                    "For steadier, slower times: echo 1 | sudo tee "
+                    "/sys/devices/system/cpu/intel_pstate/no_turbo (or 0 into cpufreq/boost)");
   }
-  report.close("turbo", health.turbo.has_value());
+  report.finish_subject("turbo", health.turbo.has_value());
   if (health.smt == true) {
-    report.note("SMT", "two threads share each core, so a neighbour takes half of one",
-                "Use as many threads as physical cores (weir's {threads} is that), or: echo off | "
-                "sudo tee /sys/devices/system/cpu/smt/control");
+    report.add_note(
+        "SMT", "two threads share each core, so a neighbour takes half of one",
+        "Use as many threads as physical cores (weir's {threads} is that), or: echo off | "
+        "sudo tee /sys/devices/system/cpu/smt/control");
   }
-  report.close("SMT", health.smt.has_value());
+  report.finish_subject("SMT", health.smt.has_value());
 }
 
+// Judges heat, battery and power profile.
 void judge_heat_and_power(const MachineHealth& health, Report& report) {
   if (!health.hot_zone.empty()) {
-    report.worse("heat", fmt::format("{}: the clock is held down", health.hot_zone),
-                 "Let it cool, and give it air; fewer threads heat less");
+    report.add_worse("heat", fmt::format("{}: the clock is held down", health.hot_zone),
+                     "Let it cool, and give it air; fewer threads heat less");
   } else if (health.slowed_by_heat && *health.slowed_by_heat > 0) {
-    report.note("heat",
-                fmt::format("slowed down by heat {} times since the machine started",
-                            *health.slowed_by_heat),
-                "Run the timed cells after a pause; look whether the number grows with a run");
+    report.add_note("heat",
+                    fmt::format("slowed down by heat {} times since the machine started",
+                                *health.slowed_by_heat),
+                    "Run the timed cells after a pause; look whether the number grows with a run");
   }
-  report.close("heat", health.hottest_zone || health.slowed_by_heat || health.tells_heat);
+  report.finish_subject("heat", health.hottest_zone || health.slowed_by_heat || health.tells_heat);
   if (health.on_battery == true) {
-    const std::string left =
+    const std::string battery_left =
         health.battery_percent ? fmt::format(" ({} % left)", *health.battery_percent) : "";
-    report.worse("power", fmt::format("runs on its battery{}", left), "Plug it in");
+    report.add_worse("power", fmt::format("runs on its battery{}", battery_left), "Plug it in");
   } else if (health.power_profile == "low-power" || health.power_profile == "quiet" ||
              health.power_profile == "cool") {
-    report.worse("power", fmt::format("the power profile is {}", health.power_profile),
-                 "powerprofilesctl set performance");
+    report.add_worse("power", fmt::format("the power profile is {}", health.power_profile),
+                     "powerprofilesctl set performance");
   }
-  report.close("power", health.on_battery || !health.power_profile.empty());
+  report.finish_subject("power", health.on_battery || !health.power_profile.empty());
 }
 
+// Judges swap and free memory.
 void judge_memory(const MachineHealth& health, Report& report) {
   if (health.swap_used && *health.swap_used > k_swap) {
-    report.worse(
+    report.add_worse(
         "swap", fmt::format("{} of memory are out on the disk", gib(*health.swap_used)),
         health.macos
             ? "End what fills the memory; macOS empties its swap by itself, or when it restarts"
             : "End what fills the memory, then: sudo swapoff -a && sudo swapon -a");
   }
-  report.close("swap", health.swap_used.has_value());
+  report.finish_subject("swap", health.swap_used.has_value());
   if (health.memory_bytes && health.memory_available &&
       static_cast<double>(*health.memory_available) <
           k_memory_left * static_cast<double>(*health.memory_bytes)) {
-    report.worse(
+    report.add_worse(
         "memory",
         fmt::format("{} of {} are free", gib(*health.memory_available), gib(*health.memory_bytes)),
         "End what fills it: a model that does not fit is read from the disk each time");
   }
-  report.close("memory", health.memory_available.has_value());
+  report.finish_subject("memory", health.memory_available.has_value());
 }
 
+// Judges what other users of the machine take: quotas, steal time, virtual machines.
 void judge_sharing(const MachineHealth& health, Report& report) {
-  const char* other_machine = "Times need another machine or --against; counts do not";
+  const char* hint = "Times need another machine or --against; counts do not";
   if (health.quota && *health.quota < static_cast<double>(health.processors)) {
-    const bool used_up = health.throttled && *health.throttled > k_throttled;
+    const bool is_used_up = health.throttled && *health.throttled > k_throttled;
     const std::string what = fmt::format(
         "a quota grants {:.1f} of {} processors{}", *health.quota, health.processors,
-        used_up ? fmt::format(", used up in {} of its periods", percent(*health.throttled)) : "");
+        is_used_up ? fmt::format(", used up in {} of its periods", percent(*health.throttled))
+                   : "");
     const char* cure =
         "Lift it (docker --cpus, Kubernetes limits.cpu), or give whole processors by --cpuset-cpus";
-    report.add("quota", used_up ? Weight::worse : Weight::note, what, cure);
+    report.add("quota", is_used_up ? Weight::worse : Weight::note, what, cure);
   }
-  report.close("quota", health.looked_for_quota);
+  report.finish_subject("quota", health.looked_for_quota);
   if (health.steal && *health.steal > k_steal) {
-    report.worse("steal",
-                 fmt::format("other virtual machines take {} of the processors' time",
-                             percent(*health.steal)),
-                 other_machine);
+    report.add_worse("steal",
+                     fmt::format("other virtual machines take {} of the processors' time",
+                                 percent(*health.steal)),
+                     hint);
   }
-  report.close("steal", health.steal.has_value());
+  report.finish_subject("steal", health.steal.has_value());
   if (health.virtual_machine) {
-    report.note("virtual machine",
-                fmt::format("neighbours come and go unseen{}",
-                            health.virtual_machine_name.empty()
-                                ? ""
-                                : fmt::format(" ({})", health.virtual_machine_name)),
-                other_machine);
+    report.add_note("virtual machine",
+                    fmt::format("neighbours come and go unseen{}",
+                                health.virtual_machine_name.empty()
+                                    ? ""
+                                    : fmt::format(" ({})", health.virtual_machine_name)),
+                    hint);
   }
 }
 
+// Judges one GPU: its clock, power cap, load and driver.
 void judge_gpu(const GpuHealth& gpu, Report& report) {
   if (gpu.slowed == true) {
-    report.worse("GPU", fmt::format("{}: its clock is held down by {}", gpu.name, gpu.slowed_by),
-                 "Let it cool or give it air; for a cap: sudo nvidia-smi -pl WATTS");
+    report.add_worse("GPU",
+                     fmt::format("{}: its clock is held down by {}", gpu.name, gpu.slowed_by),
+                     "Let it cool or give it air; for a cap: sudo nvidia-smi -pl WATTS");
   }
   if (gpu.power_cap_watts && gpu.power_default_watts &&
       *gpu.power_cap_watts < 0.99 * *gpu.power_default_watts) {
-    report.worse("GPU",
-                 fmt::format("{}: capped at {:.0f} W of {:.0f} W", gpu.name, *gpu.power_cap_watts,
-                             *gpu.power_default_watts),
-                 "Keep it the same for every session, or lift it: sudo nvidia-smi -pl, rocm-smi "
-                 "--resetpoweroverdrive");
+    report.add_worse(
+        "GPU",
+        fmt::format("{}: capped at {:.0f} W of {:.0f} W", gpu.name, *gpu.power_cap_watts,
+                    *gpu.power_default_watts),
+        "Keep it the same for every session, or lift it: sudo nvidia-smi -pl, rocm-smi "
+        "--resetpoweroverdrive");
   }
   if (gpu.busy && *gpu.busy > k_gpu_busy) {
-    report.worse("GPU", fmt::format("{}: {} busy with other work", gpu.name, percent(*gpu.busy)),
-                 "End it or wait: nvidia-smi and rocm-smi --showpids name it");
+    report.add_worse("GPU",
+                     fmt::format("{}: {} busy with other work", gpu.name, percent(*gpu.busy)),
+                     "End it or wait: nvidia-smi and rocm-smi --showpids name it");
   }
   if (gpu.clocks_fixed == false) {
-    report.note("GPU", fmt::format("{}: its clock floats with heat and load", gpu.name),
-                "For steadier times: sudo nvidia-smi -lgc MHZ, rocm-smi --setperflevel high");
+    report.add_note("GPU", fmt::format("{}: its clock floats with heat and load", gpu.name),
+                    "For steadier times: sudo nvidia-smi -lgc MHZ, rocm-smi --setperflevel high");
   }
   if (gpu.persistence == false) {
-    report.note("GPU", fmt::format("{}: its driver starts anew with each program", gpu.name),
-                "sudo nvidia-smi -pm 1 (load times alone suffer)");
+    report.add_note("GPU", fmt::format("{}: its driver starts anew with each program", gpu.name),
+                    "sudo nvidia-smi -pm 1 (load times alone suffer)");
   }
 }
 

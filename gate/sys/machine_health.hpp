@@ -1,8 +1,8 @@
-// What makes times on this machine worse: the facts, as the system tells them.
+// Facts that make times on this machine worse, as the system reports them.
 //
 // On Linux everything is read through Files from /proc and /sys, text of hostile length and
-// content; on macOS the system is asked (apple_facts.hpp). What it does not tell is absent.
-// judge_health() says what it means.
+// content; on macOS the system is asked (apple_facts.hpp). Facts that it does not report are
+// absent. judge_health() says what they mean.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct GpuHealth {
 };
 
 struct MachineHealth {
-  bool macos = false;           // whose commands a cure names
+  bool macos = false;           // remedies are for macOS
   std::int64_t processors = 1;  // logical
 
   std::map<std::string, int> governors;    // name -> processors under it
@@ -66,7 +66,7 @@ struct MachineHealth {
 
 // All but busy and steal, which take time to see (add_activity), and NVIDIA's (parse_nvidia_smi).
 [[nodiscard]] MachineHealth read_machine_health(const Files& files);
-// What happened between two readings of /proc/stat.
+// Adds the activity between two readings of /proc/stat.
 void add_activity(MachineHealth& health, const CpuTicks& before, const CpuTicks& after);
 
 // "some avg10=19.56 …" of /proc/pressure/*: 0.1956.
@@ -74,13 +74,14 @@ void add_activity(MachineHealth& health, const CpuTicks& before, const CpuTicks&
 // nr_throttled / nr_periods of a cgroup's cpu.stat.
 [[nodiscard]] std::optional<double> parse_throttled(std::string_view text);
 
-// What `nvidia-smi --query-gpu=FIELDS --format=csv,noheader,nounits` prints, one GPU a line.
+// Fields of `nvidia-smi --query-gpu=FIELDS --format=csv,noheader,nounits`; it prints one GPU a
+// line.
 inline constexpr std::string_view k_nvidia_fields =
     "name,clocks_throttle_reasons.active,power.limit,power.default_limit,utilization.gpu,"
     "persistence_mode";
 [[nodiscard]] std::vector<GpuHealth> parse_nvidia_smi(std::string_view text);
 
-// What a machine's facts mean for the times measured on it, and what to do about each. Pure.
+// Judges what a machine's facts mean for times measured on it, and what to do about each. Pure.
 //
 // Counts do not depend on any of this.
 

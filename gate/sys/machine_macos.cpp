@@ -1,4 +1,4 @@
-// What macOS says of the machine and its health: sysctlbyname(3), host_statistics(3), thermal
+// Reads the machine's facts and health on macOS: sysctlbyname(3), host_statistics(3), thermal
 // pressure by notify(3), the battery by IOKit's power sources. Built, not run.
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include "gate/sys/machine.hpp"
 #include "gate/sys/machine_health.hpp"
 
-// Of <notify.h>, which the cross compiler's headers lack; part of libSystem.
+// Declared in <notify.h>, which the cross compiler's headers lack; part of libSystem.
 extern "C" std::uint32_t notify_register_check(const char* name, int* token);
 extern "C" std::uint32_t notify_get_state(int token, std::uint64_t* state);
 extern "C" std::uint32_t notify_cancel(int token);
@@ -22,9 +22,10 @@ extern "C" std::uint32_t notify_cancel(int token);
 namespace weir::sys {
 namespace {
 
+// Returns functions that read a sysctl as a number or text.
 Sysctls real_sysctls() {
   return {[](const char* name) -> std::optional<std::int64_t> {
-            std::int64_t number = 0;  // narrower ones fill its lower half: both processors' order
+            std::int64_t number = 0;  // narrower values fill the lower half on both architectures
             std::size_t size = sizeof number;
             if (sysctlbyname(name, &number, &size, nullptr, 0) != 0) return std::nullopt;
             return number;
@@ -43,12 +44,12 @@ std::optional<std::uint64_t> thermal_pressure() {
     return std::nullopt;
   }
   std::uint64_t level = 0;
-  const bool known = notify_get_state(token, &level) == 0;
+  const bool is_known = notify_get_state(token, &level) == 0;
   notify_cancel(token);
-  return known ? std::optional(level) : std::nullopt;
+  return is_known ? std::optional(level) : std::nullopt;
 }
 
-// Opened, not linked: doctor alone asks, and a Mac without it loses nothing else.
+// Opens IOKit at run time: only doctor needs it, and all else works without it.
 std::optional<double> battery_seconds() {
   void* const kit = dlopen("/System/Library/Frameworks/IOKit.framework/IOKit", RTLD_LAZY);
   if (kit == nullptr) return std::nullopt;
@@ -76,20 +77,22 @@ std::optional<CpuTicks> RealMachineLoad::ticks() const {
                      load.cpu_ticks[CPU_STATE_IDLE], load.cpu_ticks[CPU_STATE_NICE]);
 }
 
+// Returns the bytes of memory that programs may still get.
 std::optional<std::int64_t> RealMachineLoad::memory_available() const {
   vm_statistics64 pages{};
   mach_msg_type_number_t count = HOST_VM_INFO64_COUNT;
   const mach_port_t host = mach_host_self();
   vm_size_t page_bytes = 0;
-  const bool known =
+  const bool is_known =
       host_page_size(host, &page_bytes) == KERN_SUCCESS &&
       host_statistics64(host, HOST_VM_INFO64, reinterpret_cast<host_info64_t>(&pages), &count) ==
           KERN_SUCCESS;
   mach_port_deallocate(mach_task_self(), host);
-  if (!known) return std::nullopt;
+  if (!is_known) return std::nullopt;
   return apple_available(pages.free_count, pages.inactive_count, page_bytes);
 }
 
+// Reads the facts that times on this Mac depend on.
 MachineHealth read_machine_health(const Files& /*files*/) {
   AppleReadings readings;
   readings.thermal_pressure = thermal_pressure();

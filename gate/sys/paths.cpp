@@ -1,3 +1,4 @@
+// Joins, splits and resolves paths.
 #include "gate/sys/paths.hpp"
 
 #include <cstdlib>
@@ -25,12 +26,12 @@ std::string file_name_of(std::string_view path) {
 }
 
 std::string absolute(std::string_view path) {
-  std::string whole(path);
+  std::string full_path(path);
   if (!path.starts_with('/')) {
     std::error_code ignored;
-    whole = join_path(std::filesystem::current_path(ignored).string(), path);
+    full_path = join_path(std::filesystem::current_path(ignored).string(), path);
   }
-  std::string clean = std::filesystem::path(whole).lexically_normal().string();
+  std::string clean = std::filesystem::path(full_path).lexically_normal().string();
   if (clean.size() > 1 && clean.ends_with('/')) clean.pop_back();
   return clean;
 }
@@ -43,22 +44,23 @@ std::optional<std::string> real_path(const std::string& path) {
   return text;
 }
 
+// Finds a program: a name with '/' is a path from `folder`, any other is looked up in PATH.
 std::optional<std::string> find_program(const Files& files, std::string_view name,
                                         std::string_view folder, std::string_view path_variable) {
-  const auto usable = [&](const std::string& path) {
+  const auto is_usable = [&](const std::string& path) {
     return files.kind(path) == Kind::file && files.executable(path);
   };
   if (name.empty()) return std::nullopt;
   if (name.find('/') != std::string_view::npos) {
     std::string path = absolute(join_path(folder, name));
-    return usable(path) ? std::optional(std::move(path)) : std::nullopt;
+    return is_usable(path) ? std::optional(std::move(path)) : std::nullopt;
   }
   for (const std::string& place : text::split(path_variable, ':')) {
-    // An empty entry means the current folder to a shell; an engine found by where weir happens to
-    // be called would be a surprise.
+    // A shell takes an empty entry as the current folder. That weir's result depended on it would
+    // be a surprise.
     if (place.empty()) continue;
     std::string path = absolute(join_path(place, name));
-    if (usable(path)) return path;
+    if (is_usable(path)) return path;
   }
   return std::nullopt;
 }

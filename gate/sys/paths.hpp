@@ -12,7 +12,7 @@ namespace weir::sys {
 
 // "a" + "b" -> "a/b"; an absolute `name` stands alone; an empty `folder` is the current one.
 [[nodiscard]] std::string join_path(std::string_view folder, std::string_view name);
-// What stands before the last '/': "." when there is none, "/" for "/x".
+// The part before the last '/': "." if there is none, "/" for "/x".
 [[nodiscard]] std::string folder_of(std::string_view path);
 [[nodiscard]] std::string file_name_of(std::string_view path);
 // From the root, with "." and ".." taken out of the text (links are not looked at).

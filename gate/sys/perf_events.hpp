@@ -8,8 +8,8 @@
 
 namespace weir::sys {
 
-// What is counted, as perf_event_open(2) names it; work of the process itself, not of the kernel
-// for it.
+// An event to count, as perf_event_open(2) names it. Only the process's own work counts, not the
+// kernel's for it.
 struct PerfEvent {
   std::uint32_t type = 0;
   std::uint64_t config = 0;
@@ -37,7 +37,7 @@ struct PerfCount {
 
 // Why the event cannot be counted here and what to do about it, two lines ready to show; nothing
 // when it can. Asks the system.
-[[nodiscard]] std::optional<std::string> why_not_counted(const PerfEvent& event);
+[[nodiscard]] std::optional<std::string> counter_problem(const PerfEvent& event);
 // The same from the error that opening ended with. `paranoid`: kernel.perf_event_paranoid, where
 // known. Pure.
 [[nodiscard]] std::string perf_refusal(int error, std::optional<int> paranoid);

@@ -1,3 +1,4 @@
+// Runs processes: the entry to the supervisor, the environment, ports, and reasons for failures.
 #include "gate/sys/process.hpp"
 
 #include <csignal>
@@ -22,7 +23,7 @@ namespace weir::sys {
 
 namespace {
 
-// Neither has a state.
+// Both are stateless.
 const RealClock k_real_clock;
 RealPause g_real_pause;
 
@@ -31,17 +32,18 @@ RealPause g_real_pause;
 RealProcesses::RealProcesses() : RealProcesses(k_real_clock, g_real_pause) {}
 
 RealProcesses::RealProcesses(const Clock& clock, Pause& pause) : clock_(clock), pause_(pause) {
-  // Telling a supervisor that was killed to stop must not end weir.
-  struct sigaction now {};
-  sigaction(SIGPIPE, nullptr, &now);
-  if (now.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
+  // Writing to a supervisor that was killed must not end weir.
+  struct sigaction current {};
+  sigaction(SIGPIPE, nullptr, &current);
+  if (current.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
 #ifdef __GLIBC__
-  // By itself glibc would keep memory as big as the biggest output for later use, in each thread.
+  // By default glibc would keep memory as large as the largest output in each thread.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 20);
 #endif
 }
 
+// Runs a process to its end. Everything the engine does wrong is in the result.
 Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
   if (spec.argv.empty()) return fail(Code::internal, "a process needs a program to run");
   for (const std::string& argument : spec.argv) {
@@ -51,14 +53,16 @@ Result<Finished> RealProcesses::run(const ProcessSpec& spec, const Stop& stop) {
     }
   }
   if (stop.requested()) return Finished{.ended = HowEnded::interrupted};
-  const TakePlace take_place = [taken = large_taken_]() -> std::shared_ptr<void> {
-    if (taken->exchange(true)) return nullptr;
-    return {taken.get(), [taken](void*) { taken->store(false); }};
+  const TakeOutputPlace take_output_place = [is_taken =
+                                                 large_output_taken_]() -> std::shared_ptr<void> {
+    if (is_taken->exchange(true)) return nullptr;
+    return {is_taken.get(), [is_taken](void*) { is_taken->store(false); }};
   };
-  return run_process(spec, stop, clock_, pause_, take_place);
+  return run_process(spec, stop, clock_, pause_, take_output_place);
 }
 
-std::string ended_words(const Finished& finished, const ProcessSpec& spec) {
+// Describes how a process ended, to follow its name.
+std::string describe_ending(const Finished& finished, const ProcessSpec& spec) {
   switch (finished.ended) {
     case HowEnded::exited:
       return fmt::format("exited with code {}", finished.exit_code);
@@ -96,18 +100,18 @@ std::optional<std::string> environment_value(const std::string& name) {
 
 namespace {
 
-// A socket bound to the port (0: any) of 127.0.0.1; closed when it could not be.
-Fd bound(int port) {
+// Returns a socket that listens at the port (0: any) of 127.0.0.1; closed if that fails.
+Fd bind_port(int port) {
   Fd fd(socket(AF_INET, SOCK_STREAM, 0));
   if (!fd.open()) return fd;
-  // As servers do: connections that were there before and are being given up do not matter.
+  // As servers do: ignore connections of earlier programs that are still closing.
   const int yes = 1;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  at.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0 ||
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       listen(fd.get(), 1) != 0) {
     const int error = errno;
     fd.reset();
@@ -119,33 +123,36 @@ Fd bound(int port) {
 }  // namespace
 
 Result<int> free_port() {
-  const Fd fd = bound(0);
-  sockaddr_in at{};
-  socklen_t size = sizeof at;
-  if (!fd.open() || getsockname(fd.get(), reinterpret_cast<sockaddr*>(&at), &size) != 0) {
-    return fail(Code::io, "no port for a server: {}", errno_words());
+  const Fd fd = bind_port(0);
+  sockaddr_in address{};
+  socklen_t size = sizeof address;
+  if (!fd.open() || getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return fail(Code::io, "no port for a server: {}", errno_text());
   }
-  return static_cast<int>(ntohs(at.sin_port));
+  return static_cast<int>(ntohs(address.sin_port));
 }
 
-bool is_free(int port) { return bound(port).open(); }
+bool is_free(int port) { return bind_port(port).open(); }
 
-std::optional<std::string> why_not_traced(Processes& processes) {
+// Tries to count system calls. Returns why that fails and what to do, or nothing if it works.
+std::optional<std::string> trace_problem(Processes& processes) {
   ProcessSpec nothing;
   nothing.argv = {"/bin/sh", "-c", ":"};
   nothing.count_calls = true;
   const auto finished = processes.run(nothing, Stop());
-  const bool started = finished && finished->ended != HowEnded::not_started;
-  if (started && finished->calls && !finished->calls->by_name.empty()) return std::nullopt;
-  if (started) return "the kernel does not say which calls a traced program makes (Linux 5.3 does)";
+  const bool has_started = finished && finished->ended != HowEnded::not_started;
+  if (has_started && finished->calls && !finished->calls->by_name.empty()) return std::nullopt;
+  if (has_started)
+    return "the kernel does not say which calls a traced program makes (Linux 5.3 does)";
   return fmt::format(
       "{}\nAllow ptrace: kernel.yama.ptrace_scope below 2, and in a container "
       "--cap-add SYS_PTRACE",
       finished ? finished->start_error : finished.error().message);
 }
 
+// Explains why the system refused a performance counter, and what to do about it.
 std::string perf_refusal(int error, std::optional<int> paranoid) {
-  constexpr int k_own_processes = 2;  // the highest level at which one's own programs are countable
+  constexpr int k_own_processes = 2;  // the highest level at which own programs can be counted
   switch (error) {
     case ENOENT:
     case EOPNOTSUPP:

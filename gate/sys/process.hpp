@@ -34,20 +34,20 @@ struct ProcessSpec {
   EnvironmentList env{};          // set on top of weir's own environment; an entry replaces
   // Names of weir's own environment that the engine shall not see; `env` comes after.
   std::vector<std::string> unset{};
-  // Those that are withheld (k_withheld) and that it gets all the same; '*' stands for anything.
+  // Patterns of withheld variables (k_withheld) that it gets nevertheless; '*' stands for anything.
   std::vector<std::string> passed{};
   std::string folder{};  // to run in; empty: weir's own
   double timeout_seconds = 300;
   double kill_grace_seconds = 3;  // from SIGTERM to SIGKILL
-  // What the engine started may go on for so long after its own end before it is ended, too. The
-  // time-out is the engine's own: it does not go on meanwhile.
+  // Seconds that the engine's children may go on after its own end before they are ended too. The
+  // time-out is the engine's own: it stands still meanwhile.
   double settle_seconds = 0;
   // Standard output and standard error together; more stops the engine.
   std::uint64_t output_limit = std::uint64_t{16} << 20;
   // False: standard output is kept like standard error, so that much of it takes no memory.
   bool whole_output = true;
-  // Of standard error, and of an output that went beyond the limit, so much is kept from its
-  // beginning and its end; what was between is replaced by a line that says how much it was.
+  // Bytes kept from the beginning and the end of standard error, and of output beyond the limit. A
+  // line in between says how much was left out.
   std::size_t keep_head = std::size_t{64} << 10;
   std::size_t keep_tail = std::size_t{64} << 10;
   // Counted over the engine and everything it starts, from its first instruction to its end.
@@ -58,13 +58,13 @@ struct ProcessSpec {
   std::function<void(std::string_view piece)> heard{};
 };
 
-// What the system did for a process and the descendants that it waited for, as rusage has it.
-struct Took {
+// Resources that the system used for a process and the descendants it waited for (rusage).
+struct ProcessUsage {
   std::int64_t waits = 0;        // context switches because it waited
   std::int64_t preemptions = 0;  // context switches because another's turn came
   std::int64_t minor_faults = 0, major_faults = 0;
 
-  friend bool operator==(const Took&, const Took&) = default;
+  friend bool operator==(const ProcessUsage&, const ProcessUsage&) = default;
 };
 
 enum class HowEnded {
@@ -86,14 +86,14 @@ struct Finished {
   // The biggest resident size of the engine or of a descendant it waited for. Absent where the
   // system cannot tell it from weir's own (very small programs).
   std::optional<std::int64_t> peak_rss_bytes{};
-  std::optional<Took> took{};
+  std::optional<ProcessUsage> usage{};
   std::string out{}, err{};
   std::uint64_t out_bytes = 0, err_bytes = 0;  // really printed, as far as weir read
-  // What ProcessSpec::count asked for. Absent when nothing was asked for or the system said no,
-  // which count_error then holds.
+  // The count that ProcessSpec::count asked for. Absent if none was asked for, or if the system
+  // refused; then count_error has the reason.
   std::optional<PerfCount> counted{};
   std::string count_error{};
-  std::optional<Calls> calls{};  // what ProcessSpec::count_calls asked for
+  std::optional<Calls> calls{};  // set if ProcessSpec::count_calls asked for it
   // Processes that the engine left behind and that were ended.
   std::int64_t left_behind = 0;
   // Holds the place of a large output in memory: keep no Finished longer than needed.
@@ -101,7 +101,7 @@ struct Finished {
 };
 
 // How it ended, behind the name of what ran: "exited with code 2", "was ended by signal 9".
-[[nodiscard]] std::string ended_words(const Finished& finished, const ProcessSpec& spec);
+[[nodiscard]] std::string describe_ending(const Finished& finished, const ProcessSpec& spec);
 
 class Processes {
  public:
@@ -114,7 +114,7 @@ class Processes {
 
 // Why system calls cannot be counted here and what to do about it, two lines ready to show; nothing
 // when they can. Tries it.
-[[nodiscard]] std::optional<std::string> why_not_traced(Processes& processes);
+[[nodiscard]] std::optional<std::string> trace_problem(Processes& processes);
 
 // Memory: an output may take 1 MiB at once; beyond that one process at a time may grow to its
 // limit, the others are not read from meanwhile (their time-outs stand still).
@@ -130,7 +130,8 @@ class RealProcesses final : public Processes {
   const Clock& clock_;
   Pause& pause_;
   // The place in memory for one large output is somebody's.
-  std::shared_ptr<std::atomic<bool>> large_taken_ = std::make_shared<std::atomic<bool>>(false);
+  std::shared_ptr<std::atomic<bool>> large_output_taken_ =
+      std::make_shared<std::atomic<bool>>(false);
 };
 
 // No process inherits these: secrets, git's settings of the moment, and the files by which a CI
@@ -140,8 +141,8 @@ inline constexpr auto k_withheld = std::to_array<std::string_view>(
      "GITHUB_PATH", "GITHUB_STATE", "GITHUB_STEP_SUMMARY", "ACTIONS_*", "*TOKEN*", "*SECRET*",
      "*PASSWORD*", "*_KEY", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_*", "GIT_CONFIG_VALUE_*",
      "GIT_CONFIG_PARAMETERS"});
-// What such a process inherits of `own`. Of git's settings safe.directory is: without it no program
-// could ask git in a folder of another user. Pure.
+// The part of `own` that such a process inherits. Of git's settings only safe.directory stays:
+// without it no program could use git in another user's folder. Pure.
 [[nodiscard]] EnvironmentList inherited(const EnvironmentList& own,
                                         const std::vector<std::string>& passed);
 // Names of weir's own environment that are withheld, joined by ", ". Those in `passed` are not.
@@ -158,7 +159,7 @@ inline constexpr auto k_withheld = std::to_array<std::string_view>(
 // binds it soon, and may still find it taken. Fails with Code::io when the system has none to give.
 [[nodiscard]] Result<int> free_port();
 
-// Whether a server could listen there now.
+// True if a server could listen there now.
 [[nodiscard]] bool is_free(int port);
 
 }  // namespace weir::sys

@@ -1,3 +1,4 @@
+// Processes on Linux: descriptors, orphans, performance counters.
 #include <climits>
 
 #include <fcntl.h>
@@ -21,21 +22,23 @@ void close_descriptors(int first) {
 
 void adopt_descendants() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
-// The supervisor has one thread, whose end is the process's end.
+// Ends this process with its parent. The supervisor has one thread, so its end is the process's
+// end.
 void end_with_parent() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
-// The engine, and what came back. Their own children come back in turn, so that repeating it
-// reaches all. Only unreaped children are named here: no process id can have gone to somebody else.
+// Kills our direct children: the engine, and orphans that became ours. Their children become ours
+// in turn, so call it until none is left. Only unreaped children are listed, so no id can have been
+// reused.
 void kill_descendants() {
   const int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   char buffer[4096];
   pid_t pid = 0;
   for (;;) {
-    const ssize_t got = read(fd, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) break;
-    for (ssize_t i = 0; i < got; ++i) {
+    const ssize_t count = read(fd, buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    for (ssize_t i = 0; i < count; ++i) {
       if (buffer[i] >= '0' && buffer[i] <= '9') {
         pid = pid * 10 + (buffer[i] - '0');
       } else {
@@ -48,7 +51,7 @@ void kill_descendants() {
   close(fd);
 }
 
-std::int64_t strangers_left() { return 0; }
+std::int64_t count_strangers() { return 0; }
 
 void kill_session(pid_t /*leader*/) {}
 
@@ -64,10 +67,10 @@ std::optional<int> paranoid_level() {
   const Fd fd(open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC));
   if (!fd.open()) return std::nullopt;
   char buffer[16];
-  const ssize_t got = read(fd.get(), buffer, sizeof buffer);
-  if (got <= 0) return std::nullopt;
+  const ssize_t count = read(fd.get(), buffer, sizeof buffer);
+  if (count <= 0) return std::nullopt;
   const auto level =
-      text::to_int(text::trim(std::string_view(buffer, static_cast<std::size_t>(got))));
+      text::to_int(text::trim(std::string_view(buffer, static_cast<std::size_t>(count))));
   return level ? std::optional<int>(static_cast<int>(*level)) : std::nullopt;
 }
 
@@ -76,36 +79,40 @@ std::optional<int> paranoid_level() {
 PerfEvent instructions_event() { return {PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS}; }
 PerfEvent page_faults_event() { return {PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS}; }
 
+// Opens a counter over this process's children. Returns its descriptor, or -1 with errno.
 int open_for_children(const PerfEvent& event) {
-  perf_event_attr wanted{};
-  wanted.size = sizeof wanted;
-  wanted.type = event.type;
-  wanted.config = event.config;
-  wanted.disabled = 1;
-  // A child gets a counter of its own, which begins when it becomes the engine and is added to this
-  // one: what runs between fork and exec is ours, not the engine's.
-  wanted.inherit = 1;
-  wanted.enable_on_exec = 1;
-  wanted.exclude_kernel = 1;
-  wanted.exclude_hv = 1;
-  wanted.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-  return static_cast<int>(syscall(SYS_perf_event_open, &wanted, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+  perf_event_attr attributes{};
+  attributes.size = sizeof attributes;
+  attributes.type = event.type;
+  attributes.config = event.config;
+  attributes.disabled = 1;
+  // Each child gets its own counter, which starts when it becomes the engine and is added to this
+  // one. Instructions between fork and exec are ours, so they are not counted.
+  attributes.inherit = 1;
+  attributes.enable_on_exec = 1;
+  attributes.exclude_kernel = 1;
+  attributes.exclude_hv = 1;
+  attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  return static_cast<int>(
+      syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
 }
 
+// Reads a counter; returns false with errno if that fails.
 bool read_counter(int fd, PerfCount& count) {
   std::uint64_t values[3] = {};
-  ssize_t got = 0;
-  while ((got = read(fd, values, sizeof values)) < 0 && errno == EINTR) {
-  }
-  if (got != sizeof values) {
-    if (got >= 0) errno = EIO;
+  ssize_t bytes_read = 0;
+  do {
+    bytes_read = read(fd, values, sizeof values);
+  } while (bytes_read < 0 && errno == EINTR);
+  if (bytes_read != sizeof values) {
+    if (bytes_read >= 0) errno = EIO;
     return false;
   }
   count = {values[0], values[1], values[2]};
   return true;
 }
 
-std::optional<std::string> why_not_counted(const PerfEvent& event) {
+std::optional<std::string> counter_problem(const PerfEvent& event) {
   const Fd fd(open_for_children(event));
   if (fd.open()) return std::nullopt;
   const int error = errno;

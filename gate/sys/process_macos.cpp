@@ -1,4 +1,5 @@
-// Built, not run. The libproc calls here are single system calls (proc_info) without allocation.
+// Processes on macOS. Built, not run. The libproc calls here are single
+// system calls (proc_info) without allocation.
 #include <cerrno>
 #include <cstdint>
 
@@ -15,10 +16,10 @@
 namespace weir::sys {
 namespace {
 
-constexpr int k_most_processes = 16384;  // several times what macOS allows by itself
+constexpr int k_most_processes = 16384;  // several times macOS's own default limit
 
-// Calls visit(pid) for every other process of the session; zombies have none. The caller is a
-// process of its own with one thread, or weir, under kill_session: each has its own copy.
+// Calls visit(pid) for every other process of the session, except zombies. Runs in the supervisor,
+// which has one thread, or in weir under kill_session(), each with its own list.
 template <class Visit>
 void visit_session(pid_t leader, pid_t* pids, const Visit& visit) {
   const int number = proc_listallpids(pids, k_most_processes * static_cast<int>(sizeof *pids));
@@ -27,7 +28,7 @@ void visit_session(pid_t leader, pid_t* pids, const Visit& visit) {
   }
 }
 
-// The supervisor's: too big for the stack of a thread that forked it.
+// The supervisor's list: too large for the stack of the thread that forked it.
 pid_t g_pids[k_most_processes];
 
 }  // namespace
@@ -46,20 +47,20 @@ void kill_descendants() {
   visit_session(getpid(), g_pids, [](pid_t pid) { kill(pid, SIGKILL); });
 }
 
-std::int64_t strangers_left() {
-  std::int64_t left = 0;
+std::int64_t count_strangers() {
+  std::int64_t strangers = 0;
   const pid_t self = getpid();
   visit_session(self, g_pids, [&](pid_t pid) {
     proc_bsdshortinfo info{};
-    const int got = proc_pidinfo(pid, PROC_PIDT_SHORTBSDINFO, 0, &info, sizeof info);
-    if (got == sizeof info && static_cast<pid_t>(info.pbsi_ppid) == self) return;
-    ++left;
+    const int count = proc_pidinfo(pid, PROC_PIDT_SHORTBSDINFO, 0, &info, sizeof info);
+    if (count == sizeof info && static_cast<pid_t>(info.pbsi_ppid) == self) return;
+    ++strangers;
   });
-  return left;
+  return strangers;
 }
 
 void kill_session(pid_t leader) {
-  // In weir, where several threads may: no system reuses the number while one of the session lives.
+  // Several threads of weir may call this. A session's id is not reused while a member lives.
   auto* const pids = new pid_t[k_most_processes];
   visit_session(leader, pids, [](pid_t pid) { kill(pid, SIGKILL); });
   delete[] pids;
@@ -67,22 +68,22 @@ void kill_session(pid_t leader) {
 
 std::string own_program() {
   std::uint32_t size = 0;
-  _NSGetExecutablePath(nullptr, &size);  // says how much it takes
+  _NSGetExecutablePath(nullptr, &size);  // only sets the size that it needs
   std::string path(size, '\0');
   if (size == 0 || _NSGetExecutablePath(path.data(), &size) != 0) return "";
-  // As it was called, links and dots included.
+  // The path may contain links and dots.
   return real_path(path.c_str()).value_or("");
 }
 
 Calls calls_of(const CallCounts& /*counts*/) { return {}; }
 SharedCounts::SharedCounts() { errno = ENOTSUP; }
 SharedCounts::~SharedCounts() = default;
-bool be_traced() {
+bool allow_tracing() {
   errno = ENOTSUP;
   return false;
 }
-void trace_to_its_start(pid_t /*engine*/, CallCounts& /*counts*/) {}
-void note_traced(pid_t /*thread*/, int /*status*/, CallCounts& /*counts*/) {}
+void trace_until_exec(pid_t /*engine*/, CallCounts& /*counts*/) {}
+void handle_trace_stop(pid_t /*thread*/, int /*status*/, CallCounts& /*counts*/) {}
 
 PerfEvent instructions_event() { return {}; }
 PerfEvent page_faults_event() { return {}; }
@@ -97,7 +98,7 @@ bool read_counter(int /*fd*/, PerfCount& /*count*/) {
   return false;
 }
 
-std::optional<std::string> why_not_counted(const PerfEvent& /*event*/) {
+std::optional<std::string> counter_problem(const PerfEvent& /*event*/) {
   return "perf events are not on macOS\nCount instructions on Linux";
 }
 

@@ -1,3 +1,4 @@
+// Watches whether all threads of a server sleep and its connections are idle, from /proc.
 #include "gate/sys/resting.hpp"
 
 #include <algorithm>
@@ -23,14 +24,14 @@ namespace {
 
 constexpr std::size_t k_page = 4096;
 
-// The beginning of a file; nothing where it cannot be read: what it was of may have ended.
+// Reads the beginning of a file; nothing if that fails, since its process may have ended.
 std::optional<std::string> read_proc(const std::string& path, std::size_t most) {
   auto text = RealFiles().read_prefix(path, most);
   return text ? std::optional(std::move(*text)) : std::nullopt;
 }
 
-// Entries of a folder whose names are numbers.
-std::vector<std::int64_t> numbers_in(const std::string& path) {
+// Lists the entries of a folder whose names are numbers.
+std::vector<std::int64_t> list_numbers(const std::string& path) {
   std::vector<std::int64_t> numbers;
   DIR* folder = opendir(path.c_str());
   if (folder == nullptr) return numbers;
@@ -41,43 +42,44 @@ std::vector<std::int64_t> numbers_in(const std::string& path) {
   return numbers;
 }
 
-std::vector<std::string> words_of(std::string_view line) {
+std::vector<std::string> split_words(std::string_view line) {
   std::vector<std::string> words = text::split(line, ' ');
   std::erase(words, "");
   return words;
 }
 
-// A word of /proc/PID/stat, by its place behind the name, which is in brackets and may hold
-// anything.
+// Reads a number of /proc/PID/stat by its place after the name. The name is in brackets and may
+// contain anything.
 constexpr std::size_t k_parent = 1, k_group = 2, k_resident_pages = 21;
-std::optional<std::int64_t> of_stat(const std::string& proc, std::int64_t process,
-                                    std::size_t place) {
+std::optional<std::int64_t> read_stat_number(const std::string& proc, std::int64_t process,
+                                             std::size_t place) {
   const auto stat = read_proc(fmt::format("{}/{}/stat", proc, process), k_page);
   if (!stat) return std::nullopt;
   const std::size_t name_ends = stat->rfind(')');
   if (name_ends == std::string::npos) return std::nullopt;
-  const auto words = words_of(text::trim(std::string_view(*stat).substr(name_ends + 1)));
+  const auto words = split_words(text::trim(std::string_view(*stat).substr(name_ends + 1)));
   return words.size() <= place ? std::nullopt : text::to_int(words[place]);
 }
 
-std::optional<std::uint64_t> hexadecimal(std::string_view digits) {
+std::optional<std::uint64_t> parse_hex(std::string_view digits) {
   std::uint64_t value = 0;
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value, 16);
   return error == std::errc() && stop == end ? std::optional(value) : std::nullopt;
 }
 
-// Of "0100007F:1F90".
-std::optional<std::uint64_t> behind_colon(std::string_view word) {
+// Parses the number after the colon, as in "0100007F:1F90".
+std::optional<std::uint64_t> parse_after_colon(std::string_view word) {
   const std::size_t colon = word.find(':');
-  return colon == std::string_view::npos ? std::nullopt : hexadecimal(word.substr(colon + 1));
+  return colon == std::string_view::npos ? std::nullopt : parse_hex(word.substr(colon + 1));
 }
 
 }  // namespace
 
+// Reads a thread's state and number of context switches; nothing if a field is missing.
 std::optional<ThreadState> parse_thread_status(std::string_view text) {
   ThreadState state;
-  int found = 0;
+  int field_count = 0;
   for (const std::string& line : text::lines(text)) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
@@ -85,31 +87,33 @@ std::optional<ThreadState> parse_thread_status(std::string_view text) {
     const std::string_view value = text::trim(std::string_view(line).substr(colon + 1));
     if (name == "State") {
       state.sleeps = value.starts_with('S');
-      ++found;
+      ++field_count;
     } else if (name == "voluntary_ctxt_switches" || name == "nonvoluntary_ctxt_switches") {
       const auto count = text::to_int(value);
       if (!count || *count < 0) return std::nullopt;
       state.switches += static_cast<std::uint64_t>(*count);
-      ++found;
+      ++field_count;
     }
   }
-  return found == 3 ? std::optional(state) : std::nullopt;
+  return field_count == 3 ? std::optional(state) : std::nullopt;
 }
 
+// Adds the connections in a table like /proc/net/tcp that use the port.
 void add_traffic(std::string_view text, int port, PortTraffic& traffic) {
   constexpr std::uint64_t k_established = 1;
   constexpr std::size_t k_local = 1, k_remote = 2, k_state = 3, k_queues = 4, k_inode = 9;
   for (const std::string& line : text::lines(text)) {
-    const auto words = words_of(line);
-    if (words.size() <= k_inode || hexadecimal(words[k_state]) != k_established) continue;
+    const auto words = split_words(line);
+    if (words.size() <= k_inode || parse_hex(words[k_state]) != k_established) continue;
     const std::string_view queues = words[k_queues];
-    const auto to_send = hexadecimal(queues.substr(0, queues.find(':')));
-    const auto to_read = behind_colon(queues);
-    if (behind_colon(words[k_local]) == static_cast<std::uint64_t>(port)) {
+    const auto send_bytes = parse_hex(queues.substr(0, queues.find(':')));
+    const auto unread_bytes = parse_after_colon(queues);
+    if (parse_after_colon(words[k_local]) == static_cast<std::uint64_t>(port)) {
       ++traffic.connections;
-      // One that waits to be accepted belongs to no open file yet.
-      if (to_read != 0 || words[k_inode] == std::string_view("0")) ++traffic.unread;
-    } else if (behind_colon(words[k_remote]) == static_cast<std::uint64_t>(port) && to_send != 0) {
+      // A connection that waits to be accepted belongs to no open file yet.
+      if (unread_bytes != 0 || words[k_inode] == std::string_view("0")) ++traffic.unread;
+    } else if (parse_after_colon(words[k_remote]) == static_cast<std::uint64_t>(port) &&
+               send_bytes != 0) {
       ++traffic.unsent;
     }
   }
@@ -118,46 +122,49 @@ void add_traffic(std::string_view text, int port, PortTraffic& traffic) {
 Resting::Resting(std::span<const std::int64_t> processes, std::string proc)
     : proc_(std::move(proc)) {
   for (const std::int64_t process : processes) {
-    if (const auto group = of_stat(proc_, process, k_group)) groups_.push_back(*group);
+    if (const auto group = read_stat_number(proc_, process, k_group)) groups_.push_back(*group);
   }
   processes_ = members();
 }
 
+// Returns the processes of the watched groups.
 std::vector<std::int64_t> Resting::members() const {
-  std::vector<std::int64_t> found;
-  for (const std::int64_t process : numbers_in(proc_)) {
-    const auto group = of_stat(proc_, process, k_group);
-    if (group && std::ranges::count(groups_, *group) > 0) found.push_back(process);
+  std::vector<std::int64_t> processes;
+  for (const std::int64_t process : list_numbers(proc_)) {
+    const auto group = read_stat_number(proc_, process, k_group);
+    if (group && std::ranges::count(groups_, *group) > 0) processes.push_back(process);
   }
-  return found;
+  return processes;
 }
 
+// Returns true if no thread has run since the last call, or each slept in enough rounds.
 bool Resting::rest() {
-  Threads now;
+  Threads threads_now;
   awake_.clear();
   for (const std::int64_t process : processes_) {
     const std::string folder = fmt::format("{}/{}/task", proc_, process);
-    for (const std::int64_t thread : numbers_in(folder)) {
+    for (const std::int64_t thread : list_numbers(folder)) {
       const auto status = read_proc(fmt::format("{}/{}/status", folder, thread), 2 * k_page);
       const auto state = status ? parse_thread_status(*status) : std::nullopt;
       if (!state) continue;  // it has ended meanwhile
-      now[{process, thread}] = *state;
+      threads_now[{process, thread}] = *state;
       if (state->sleeps) asleep_.insert({process, thread});
-      const auto before = before_.find({process, thread});
-      if (state->sleeps && before != before_.end() && before->second == *state) continue;
+      const auto previous = previous_threads_.find({process, thread});
+      if (state->sleeps && previous != previous_threads_.end() && previous->second == *state)
+        continue;
       if (awake_.empty()) awake_ = fmt::format("thread {} of process {}", thread, process);
     }
   }
-  const bool same = now == before_;
-  before_ = std::move(now);
-  if (before_.empty()) return false;
+  const bool is_unchanged = threads_now == previous_threads_;
+  previous_threads_ = std::move(threads_now);
+  if (previous_threads_.empty()) return false;
   const bool round_is_over = std::ranges::all_of(
-      before_, [&](const auto& thread) { return asleep_.contains(thread.first); });
+      previous_threads_, [&](const auto& thread) { return asleep_.contains(thread.first); });
   if (round_is_over) {
     asleep_.clear();
     ++rounds_;
   }
-  return (same && awake_.empty()) || rounds_ >= k_rounds;
+  return (is_unchanged && awake_.empty()) || rounds_ >= k_rounds;
 }
 
 void Resting::begin_again() {
@@ -165,34 +172,36 @@ void Resting::begin_again() {
   rounds_ = 0;
 }
 
+// Returns the connections of the port; nothing if the system does not show them.
 std::optional<PortTraffic> Resting::traffic(int port) const {
   constexpr std::size_t k_most = std::size_t{16} << 20;
   PortTraffic traffic;
-  bool any = false;
+  bool is_readable = false;
   for (const char* name : {"/net/tcp", "/net/tcp6"}) {
     const auto text = read_proc(proc_ + name, k_most);
     if (!text) continue;
-    any = true;
+    is_readable = true;
     add_traffic(*text, port, traffic);
   }
-  return any ? std::optional(traffic) : std::nullopt;
+  return is_readable ? std::optional(traffic) : std::nullopt;
 }
 
+// Sums up the resident memory of all descendants of a process; nothing if there is none.
 std::optional<std::int64_t> resident_bytes_below(std::int64_t process, const std::string& proc) {
   std::multimap<std::int64_t, std::int64_t> children;
-  for (const std::int64_t one : numbers_in(proc)) {
-    if (const auto parent = of_stat(proc, one, k_parent)) children.emplace(*parent, one);
+  for (const std::int64_t pid : list_numbers(proc)) {
+    if (const auto parent = read_stat_number(proc, pid, k_parent)) children.emplace(*parent, pid);
   }
   std::int64_t pages = 0;
-  std::vector<std::int64_t> left{process};
-  std::set<std::int64_t> seen;
-  while (!left.empty()) {
-    const std::int64_t one = left.back();
-    left.pop_back();
-    if (!seen.insert(one).second) continue;
-    if (one != process) pages += of_stat(proc, one, k_resident_pages).value_or(0);
-    const auto [begin, end] = children.equal_range(one);
-    for (auto child = begin; child != end; ++child) left.push_back(child->second);
+  std::vector<std::int64_t> queue{process};
+  std::set<std::int64_t> visited;
+  while (!queue.empty()) {
+    const std::int64_t pid = queue.back();
+    queue.pop_back();
+    if (!visited.insert(pid).second) continue;
+    if (pid != process) pages += read_stat_number(proc, pid, k_resident_pages).value_or(0);
+    const auto [begin, end] = children.equal_range(pid);
+    for (auto child = begin; child != end; ++child) queue.push_back(child->second);
   }
   return pages == 0 ? std::nullopt : std::optional(pages * sysconf(_SC_PAGESIZE));
 }

@@ -1,5 +1,5 @@
-// Whether a server has taken in what was sent to it, and does nothing more: what /proc says of its
-// sockets and threads. Linux alone.
+// Tells when a server has read everything that was sent to it and its threads sleep, from /proc.
+// Linux only.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct ThreadState {
 // Connections of this machine's own clients to one of its ports, from /proc/net/tcp and tcp6.
 struct PortTraffic {
   std::int64_t connections = 0;  // at the server's end
-  std::int64_t unread = 0;       // of those: not accepted yet, or with bytes that nobody has read
+  std::int64_t unread = 0;       // connections not accepted yet, or with bytes that nobody has read
   std::int64_t unsent = 0;       // at the clients' end, with bytes that have not arrived
   friend bool operator==(const PortTraffic&, const PortTraffic&) = default;
 };
@@ -55,9 +55,9 @@ class Resting {
   std::string proc_;
   std::vector<std::int64_t> groups_, processes_;
   static constexpr int k_rounds = 4;
-  Threads before_;
+  Threads previous_threads_;
   std::set<Threads::key_type> asleep_;  // seen so in this round
-  int rounds_ = 0;                      // that are over
+  int rounds_ = 0;                      // completed rounds
   std::string awake_;
 };
 
@@ -65,7 +65,7 @@ class Resting {
 [[nodiscard]] std::optional<std::int64_t> resident_bytes_below(std::int64_t process,
                                                                const std::string& proc = "/proc");
 
-// Whether this system tells all that.
+// True if this system provides all that.
 [[nodiscard]] bool can_see_rest();
 
 // A 4096-byte page at the beginning of a file that another process has mapped, to be changed word

@@ -1,3 +1,4 @@
+// Runs one engine: reads its output, enforces its limits, and reports how it ended.
 #include <cmath>
 #include <map>
 
@@ -14,26 +15,27 @@ namespace weir::sys {
 namespace {
 
 constexpr std::size_t k_free_output = std::size_t{1} << 20;
-constexpr double k_drain_seconds = 1;  // an open pipe after the engine's end
-constexpr double k_give_up_seconds =
-    15;  // a killed engine that does not end (it hangs in a driver)
+constexpr double k_drain_seconds = 1;  // for a pipe that is open after the engine's end
+// Seconds that a killed engine has to end; one that hangs in a driver never does.
+constexpr double k_give_up_seconds = 15;
 
-std::string words_of(int error) { return std::generic_category().message(error); }
+std::string error_text(int error) { return std::generic_category().message(error); }
 
 Finished not_started(std::string why) {
   return {.ended = HowEnded::not_started, .start_error = std::move(why)};
 }
 
+// Explains why an engine could not be started.
 std::string explain_start(const ProcessSpec& spec, const SupervisorReport& report) {
-  const std::string words = words_of(report.error);
+  const std::string error_message = error_text(report.error);
   switch (report.stage) {
     case Stage::folder:
-      return fmt::format("cannot enter the folder {}: {}", spec.folder, words);
+      return fmt::format("cannot enter the folder {}: {}", spec.folder, error_message);
     case Stage::fork:
     case Stage::redirect:
-      return fmt::format("no new process could be made: {}", words);
+      return fmt::format("no new process could be made: {}", error_message);
     case Stage::trace:
-      return fmt::format("its system calls cannot be counted here: ptrace: {}", words);
+      return fmt::format("its system calls cannot be counted here: ptrace: {}", error_message);
     case Stage::exec:
     case Stage::none:
       break;
@@ -45,10 +47,10 @@ std::string explain_start(const ProcessSpec& spec, const SupervisorReport& repor
     return fmt::format("{}: not a program for this machine (a script needs a first line #!)",
                        spec.argv[0]);
   }
-  return fmt::format("{}: {}", spec.argv[0], words);
+  return fmt::format("{}: {}", spec.argv[0], error_message);
 }
 
-// Environment and arguments as the system wants them; owns the text.
+// Arguments and environment in the form that execve() takes; owns the text.
 class CallText {
  public:
   explicit CallText(const ProcessSpec& spec) {
@@ -79,10 +81,10 @@ class CallText {
   std::vector<char*> argv_, envp_;
 };
 
-// One engine being run: the loop that reads, waits and stops.
-class Running {
+// One run of an engine: the loop that reads, waits and stops.
+class ProcessRun {
  public:
-  Running(const ProcessSpec& spec, const Stop& stop, const Clock& clock, Pause& pause)
+  ProcessRun(const ProcessSpec& spec, const Stop& stop, const Clock& clock, Pause& pause)
       : spec_(spec),
         stop_(stop),
         clock_(clock),
@@ -93,32 +95,35 @@ class Running {
     if (!spec.whole_output) out_.cut();
   }
 
-  Finished run(const TakePlace& take_place) {
+  // Runs the engine to its end. While large output waits for its place in memory, time stands
+  // still.
+  Finished run(const TakeOutputPlace& take_output_place) {
     const CallText text(spec_);
     if (auto problem = start(text)) return not_started(*problem);
-    const double begun = clock_.steady();
-    deadline_ = begun + std::max(0.0, spec_.timeout_seconds);
-    double now = begun;
-    while (!done(now)) {
-      const bool paused = must_pause(take_place);
-      wait(now, paused);
-      const double then = std::exchange(now, clock_.steady());
-      if (paused) deadline_ += now - then;
-      // The end of an output that waits for its place is still in the pipe.
-      if (paused && ended_at_) *ended_at_ += now - then;
-      obey(now);
+    const double began_at = clock_.steady();
+    deadline_ = began_at + std::max(0.0, spec_.timeout_seconds);
+    double now = began_at;
+    while (!is_done(now)) {
+      const bool is_paused = must_pause(take_output_place);
+      wait(now, is_paused);
+      const double before = std::exchange(now, clock_.steady());
+      if (is_paused) deadline_ += now - before;
+      // Output that waits for its place is still in the pipe, so give it more time.
+      if (is_paused && ended_at_) *ended_at_ += now - before;
+      check_limits(now);
     }
     return finish();
   }
 
  private:
+  // Starts the supervisor, which starts the engine. Returns the problem if that fails.
   std::optional<std::string> start(const CallText& text) {
     Pipe control, report, out, err;
     if (spec_.count_calls && calls_.emplace().counts == nullptr) {
-      return fmt::format("no memory to count system calls in: {}", words_of(errno));
+      return fmt::format("no memory to count system calls in: {}", error_text(errno));
     }
     if (!make_pipe(control) || !make_pipe(report) || !make_pipe(out) || !make_pipe(err)) {
-      return fmt::format("no pipe could be made: {}", words_of(errno));
+      return fmt::format("no pipe could be made: {}", error_text(errno));
     }
     SupervisorOrder order;
     order.program = spec_.argv[0].c_str();
@@ -133,7 +138,7 @@ class Running {
     order.out_fd = out.write.get();
     order.err_fd = err.write.get();
     supervisor_ = start_supervisor(order);
-    if (supervisor_ < 0) return fmt::format("no new process could be made: {}", words_of(errno));
+    if (supervisor_ < 0) return fmt::format("no new process could be made: {}", error_text(errno));
     for (const Fd* fd : {&report.read, &out.read, &err.read}) {
       fcntl(fd->get(), F_SETFL, O_NONBLOCK);
     }
@@ -144,30 +149,33 @@ class Running {
     return std::nullopt;
   }
 
-  [[nodiscard]] bool done(double now) const {
+  [[nodiscard]] bool is_done(double now) const {
     if (ended_at_) {
       return (!out_fd_.open() && !err_fd_.open()) || now > *ended_at_ + k_drain_seconds;
     }
-    // The supervisor is gone without a word, or what was killed does not end.
+    // The supervisor is gone without a report, or the killed engine does not end.
     return !report_fd_.open() || (killed_at_ && now > *killed_at_ + k_give_up_seconds);
   }
 
-  bool must_pause(const TakePlace& take_place) {
-    if (!out_.whole() || out_.held() < k_free_output || place_ != nullptr) return false;
-    place_ = take_place();
-    return place_ == nullptr;
+  // Returns true if standard output has to wait for the place of a large output.
+  bool must_pause(const TakeOutputPlace& take_output_place) {
+    if (!out_.is_complete() || out_.size() < k_free_output || output_place_ != nullptr)
+      return false;
+    output_place_ = take_output_place();
+    return output_place_ == nullptr;
   }
 
+  // Waits for output, a report, a stop or the next deadline, and reads what came.
   void wait(double now, bool paused) {
     std::array<pollfd, 4> fds{};
-    // A negative descriptor is left alone by poll.
+    // poll() ignores negative descriptors.
     fds[0] = {report_fd_.get(), POLLIN, 0};
     fds[1] = {paused ? -1 : out_fd_.get(), POLLIN, 0};
     fds[2] = {err_fd_.get(), POLLIN, 0};
     fds[3] = {stop_seen_ ? -1 : stop_.fd(), POLLIN, 0};
     double until = now + 1;
-    if (reason_ == Reason::none && !settling_) until = std::min(until, deadline_);
-    if (reason_ != Reason::none && !killed_at_) until = std::min(until, kill_at_);
+    if (stop_reason_ == StopReason::none && !settling_) until = std::min(until, deadline_);
+    if (stop_reason_ != StopReason::none && !killed_at_) until = std::min(until, kill_at_);
     if (ended_at_) until = std::min(until, *ended_at_ + k_drain_seconds);
     if (paused || stop_seen_ || stop_.fd() < 0) until = std::min(until, now + 0.05);
     const int milliseconds = static_cast<int>(std::ceil(std::max(0.0, until - now) * 1000));
@@ -177,86 +185,93 @@ class Running {
     if (fds[2].revents != 0) read_stream(err_fd_, err_);
   }
 
+  // Reads one report of the supervisor.
   void read_report() {
     SupervisorReport report;
-    const ssize_t got = read(report_fd_.get(), &report, sizeof report);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (got != sizeof report) return report_fd_.reset();
+    const ssize_t count = read(report_fd_.get(), &report, sizeof report);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (count != sizeof report) return report_fd_.reset();
     if (report.what == SupervisorReport::What::settling) {
       settling_ = true;
     } else if (report.what != SupervisorReport::What::started) {
-      last_ = report;
+      last_report_ = report;
       ended_at_ = clock_.steady();
     }
   }
 
+  // Reads output that is available.
   void read_stream(Fd& fd, Capture& capture) {
     char buffer[65536];
-    // Few rounds at a time: the other stream, the time-out and the stop have their turn too.
+    // Only a few rounds, so that the other stream, the time-out and the stop get their turn.
     for (int round = 0; round < 4; ++round) {
-      const ssize_t got = read(fd.get(), buffer, sizeof buffer);
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0 && errno == EAGAIN) return;
-      if (got <= 0) return fd.reset();
-      const auto bytes = static_cast<std::size_t>(got);
+      const ssize_t count = read(fd.get(), buffer, sizeof buffer);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && errno == EAGAIN) return;
+      if (count <= 0) return fd.reset();
+      const auto bytes = static_cast<std::size_t>(count);
       if (out_.bytes() + err_.bytes() + bytes > spec_.output_limit) {
         out_.cut();
-        if (reason_ == Reason::none && !ended_at_) stop_engine(Reason::output, clock_.steady());
+        if (stop_reason_ == StopReason::none && !ended_at_)
+          stop_engine(StopReason::output, clock_.steady());
         over_limit_ = true;
       } else if (&capture == &out_) {
-        grow(bytes);
+        reserve_output(bytes);
       }
       capture.add({buffer, bytes});
       if (spec_.heard) spec_.heard({buffer, bytes});
-      if (&capture == &out_ && out_.whole() && out_.held() >= k_free_output && !place_) return;
+      if (&capture == &out_ && out_.is_complete() && out_.size() >= k_free_output && !output_place_)
+        return;
     }
   }
 
-  // Doubling, but never beyond the limit: a string by itself would take up to twice of it.
-  void grow(std::size_t bytes) {
-    const std::size_t wanted = out_.held() + bytes;
-    if (!out_.whole() || wanted <= room_) return;
-    room_ = std::max(
-        wanted, static_cast<std::size_t>(std::min<std::uint64_t>(spec_.output_limit, 2 * wanted)));
-    out_.reserve(room_);
+  // Reserves memory for output: twice what is needed, but never more than the limit. A growing
+  // string alone could take up to twice the limit.
+  void reserve_output(std::size_t bytes) {
+    const std::size_t needed = out_.size() + bytes;
+    if (!out_.is_complete() || needed <= reserved_bytes_) return;
+    reserved_bytes_ = std::max(
+        needed, static_cast<std::size_t>(std::min<std::uint64_t>(spec_.output_limit, 2 * needed)));
+    out_.reserve(reserved_bytes_);
   }
 
-  enum class Reason { none, timeout, output, interrupted };
+  enum class StopReason { none, timeout, output, interrupted };
 
-  void tell(char order) {
+  void send_order(char order) {
     if (!control_.open()) return;
     while (write(control_.get(), &order, 1) < 0 && errno == EINTR) {
     }
   }
 
-  void stop_engine(Reason reason, double now) {
-    reason_ = reason;
-    if (reason == Reason::output) return kill_engine(now);  // it would go on printing
-    tell(k_control_terminate);
+  void stop_engine(StopReason reason, double now) {
+    stop_reason_ = reason;
+    if (reason == StopReason::output)
+      return kill_engine(now);  // asked politely, it would go on printing
+    send_order(k_control_terminate);
     kill_at_ = now + std::max(0.0, spec_.kill_grace_seconds);
   }
 
   void kill_engine(double now) {
-    tell(k_control_kill);
+    send_order(k_control_kill);
     killed_at_ = now;
   }
 
-  void obey(double now) {
+  // Stops or kills the engine if a stop, the time-out or the grace period says so.
+  void check_limits(double now) {
     if (ended_at_) return;
     if (stop_.requested()) {
       stop_seen_ = true;
-      if (reason_ == Reason::none) stop_engine(Reason::interrupted, now);
+      if (stop_reason_ == StopReason::none) stop_engine(StopReason::interrupted, now);
       if (stop_.times() > 1 && !killed_at_) kill_engine(now);
     }
     // An engine that is settling has ended in time.
-    if (reason_ == Reason::none && !settling_ && now >= deadline_) {
-      stop_engine(Reason::timeout, now);
+    if (stop_reason_ == StopReason::none && !settling_ && now >= deadline_) {
+      stop_engine(StopReason::timeout, now);
     }
-    if (reason_ != Reason::none && !killed_at_ && now >= kill_at_) kill_engine(now);
+    if (stop_reason_ != StopReason::none && !killed_at_ && now >= kill_at_) kill_engine(now);
   }
 
-  // A batch system asks all processes of a job to end, in any order: the engine's end is then no
-  // crash, and the same wish reaches this process in a moment.
+  // A batch system asks all processes of a job to end, in any order. So an engine that was asked to
+  // end did not crash if weir is asked too, a moment later.
   static bool asks_to_end(int signal) {
     return signal == SIGTERM || signal == SIGINT || signal == SIGHUP;
   }
@@ -266,53 +281,56 @@ class Running {
     return stop_.requested();
   }
 
+  // Collects the result once the engine has ended.
   Finished finish() {
-    control_.reset();  // should the supervisor still be there, this ends it
+    control_.reset();  // ends a supervisor that is still there
     if (ended_at_ || !report_fd_.open()) {
       while (waitpid(supervisor_, nullptr, 0) < 0 && errno == EINTR) {
       }
     }
-    if (last_.what == SupervisorReport::What::not_started && ended_at_) {
-      return not_started(explain_start(spec_, last_));
+    if (last_report_.what == SupervisorReport::What::not_started && ended_at_) {
+      return not_started(explain_start(spec_, last_report_));
     }
     Finished finished;
     finished.out_bytes = out_.bytes();
     finished.err_bytes = err_.bytes();
     finished.out = out_.take();
     finished.err = err_.take();
-    finished.output_place = std::move(place_);
+    finished.output_place = std::move(output_place_);
     if (ended_at_) {
-      finished.wall_seconds = static_cast<double>(last_.wall_ns) / 1e9;
-      finished.cpu_seconds = static_cast<double>(last_.cpu_us) / 1e6;
-      if (last_.peak_bytes >= 0) finished.peak_rss_bytes = last_.peak_bytes;
-      finished.took = last_.took;
-      finished.left_behind = last_.left_behind;
-      if (spec_.count && last_.count_error == 0) finished.counted = last_.counted;
-      if (spec_.count && last_.count_error != 0) {
-        finished.count_error = perf_refusal(last_.count_error, std::nullopt);
+      finished.wall_seconds = static_cast<double>(last_report_.wall_ns) / 1e9;
+      finished.cpu_seconds = static_cast<double>(last_report_.cpu_us) / 1e6;
+      if (last_report_.peak_bytes >= 0) finished.peak_rss_bytes = last_report_.peak_bytes;
+      finished.usage = last_report_.usage;
+      finished.left_behind = last_report_.left_behind;
+      if (spec_.count && last_report_.count_error == 0) finished.counted = last_report_.counted;
+      if (spec_.count && last_report_.count_error != 0) {
+        finished.count_error = perf_refusal(last_report_.count_error, std::nullopt);
       }
       if (calls_) finished.calls = calls_of(*calls_->counts);
-      if (WIFSIGNALED(last_.status)) {
+      if (WIFSIGNALED(last_report_.status)) {
         finished.ended = HowEnded::signaled;
-        finished.signal = WTERMSIG(last_.status);
-        if (reason_ == Reason::none && asks_to_end(finished.signal) && stop_follows()) {
+        finished.signal = WTERMSIG(last_report_.status);
+        if (stop_reason_ == StopReason::none && asks_to_end(finished.signal) && stop_follows()) {
           finished.ended = HowEnded::interrupted;
         }
       } else {
-        finished.exit_code = WEXITSTATUS(last_.status);
+        finished.exit_code = WEXITSTATUS(last_report_.status);
       }
     } else {
-      // Either the supervisor was killed (it takes the engine along), or the engine cannot die.
+      // Either the supervisor was killed, which ends the engine too, or the engine cannot be
+      // killed.
       kill_session(supervisor_);
       finished.ended = HowEnded::signaled;
       finished.signal = SIGKILL;
       finished.err += killed_at_ ? "\n[weir: killed, but it did not end: it may hang in a driver]\n"
                                  : "\n[weir: the process that watches over it was killed]\n";
     }
-    if (reason_ == Reason::timeout) finished.ended = HowEnded::timed_out;
-    if (reason_ == Reason::interrupted) finished.ended = HowEnded::interrupted;
-    const bool too_much = reason_ == Reason::output || (reason_ == Reason::none && over_limit_);
-    if (too_much) finished.ended = HowEnded::output_limit;
+    if (stop_reason_ == StopReason::timeout) finished.ended = HowEnded::timed_out;
+    if (stop_reason_ == StopReason::interrupted) finished.ended = HowEnded::interrupted;
+    const bool is_over_limit =
+        stop_reason_ == StopReason::output || (stop_reason_ == StopReason::none && over_limit_);
+    if (is_over_limit) finished.ended = HowEnded::output_limit;
     return finished;
   }
 
@@ -323,21 +341,21 @@ class Running {
   Capture out_, err_;
   Fd control_, report_fd_, out_fd_, err_fd_;
   pid_t supervisor_ = -1;
-  std::shared_ptr<void> place_;
-  std::size_t room_ = 0;
+  std::shared_ptr<void> output_place_;
+  std::size_t reserved_bytes_ = 0;
   double deadline_ = 0, kill_at_ = 0;
   std::optional<double> killed_at_, ended_at_;
-  Reason reason_ = Reason::none;
+  StopReason stop_reason_ = StopReason::none;
   bool stop_seen_ = false, over_limit_ = false, settling_ = false;
-  SupervisorReport last_;
+  SupervisorReport last_report_;
   std::optional<SharedCounts> calls_;
 };
 
 }  // namespace
 
 Finished run_process(const ProcessSpec& spec, const Stop& stop, const Clock& clock, Pause& pause,
-                     const TakePlace& take_place) {
-  return Running(spec, stop, clock, pause).run(take_place);
+                     const TakeOutputPlace& take_output_place) {
+  return ProcessRun(spec, stop, clock, pause).run(take_output_place);
 }
 
 }  // namespace weir::sys

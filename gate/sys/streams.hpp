@@ -43,10 +43,10 @@ struct StreamEnd {
 class StreamSink {
  public:
   virtual ~StreamSink() = default;
-  virtual void connected(double at, bool kept) = 0;  // kept: an earlier request had opened it
+  virtual void connected(double at, bool reused) = 0;  // reused: an earlier request opened it
   // The header of the answer (1xx are passed over), names in lower case. False: no more of it.
   [[nodiscard]] virtual bool answered(double at, int status, const HttpHeaders& headers) = 0;
-  [[nodiscard]] virtual bool bytes(double at, std::string_view chunk) = 0;  // of the body
+  [[nodiscard]] virtual bool bytes(double at, std::string_view chunk) = 0;  // a piece of the body
   virtual void ended(double at, const StreamEnd& end) = 0;
 };
 

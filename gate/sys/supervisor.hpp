@@ -21,11 +21,11 @@
 
 namespace weir::sys {
 
-// Where the start of an engine failed.
+// The stage at which the start of an engine failed.
 enum class Stage : std::int32_t { none, fork, folder, redirect, trace, exec };
 
-// What comes through the report pipe: `started` or `not_started`, then (after `started`) `ended`.
-// Between them `settling`, where what the engine left has time to end: the engine itself is gone.
+// A message of the report pipe: `started` or `not_started`, then (after `started`) `ended`. In
+// between `settling` may come: the engine is gone, and its children get time to end.
 struct SupervisorReport {
   enum class What : std::int32_t { started, not_started, settling, ended };
   What what = What::started;
@@ -35,7 +35,7 @@ struct SupervisorReport {
   std::int64_t wall_ns = 0;
   std::int64_t cpu_us = 0;
   std::int64_t peak_bytes = -1;  // -1: cannot be told from weir's own
-  Took took{};
+  ProcessUsage usage{};
   std::int64_t left_behind = 0;
   std::int32_t count_error = 0;  // errno, when an event was to be counted and was not
   PerfCount counted{};
@@ -62,21 +62,21 @@ struct SupervisorOrder {
 [[nodiscard]] pid_t start_supervisor(const SupervisorOrder& order);
 
 // Answers the place for one large output (see RealProcesses), nothing while somebody else has it.
-using TakePlace = std::function<std::shared_ptr<void>()>;
+using TakeOutputPlace = std::function<std::shared_ptr<void>()>;
 
 // `clock` and `pause` as RealProcesses has them.
 // REQUIRES: spec.argv is not empty and holds no zero byte.
 [[nodiscard]] Finished run_process(const ProcessSpec& spec, const Stop& stop, const Clock& clock,
-                                   Pause& pause, const TakePlace& take_place);
+                                   Pause& pause, const TakeOutputPlace& take_output_place);
 
-// Where Linux and macOS differ in keeping hold of what an engine starts. For the supervisor,
+// The differences of Linux and macOS in keeping hold of an engine's children. For the supervisor,
 // between fork and exec: all of it is async-signal-safe.
 
 // Closes every descriptor from `first` on.
 void close_descriptors(int first);
 
-// Those of this process's descendants whose parent ends become its own children. macOS has no such
-// thing: there they go to launchd.
+// Makes this process adopt descendants whose parent ends. macOS has nothing like it: there they go
+// to launchd.
 void adopt_descendants();
 
 // In a fresh child: its parent's end is its own. Not on macOS (kill_session makes up for it).
@@ -89,7 +89,7 @@ void kill_descendants();
 
 // Processes that wait() does not tell of: on macOS those of this session that are no children. 0 on
 // Linux.
-[[nodiscard]] std::int64_t strangers_left();
+[[nodiscard]] std::int64_t count_strangers();
 
 // SIGKILL to the session that `leader` led and left behind. On Linux its end has done that.
 void kill_session(pid_t leader);

@@ -1,3 +1,4 @@
+// Chooses which variables a process does not inherit.
 #include <algorithm>
 
 #include "gate/base/text.hpp"
@@ -6,7 +7,7 @@
 namespace weir::sys {
 namespace {
 
-// True where a process that has `passed` does not inherit the variable. Pure.
+// Returns true if a process with these `passed` patterns does not inherit the variable. Pure.
 bool is_withheld(std::string_view name, const std::vector<std::string>& passed) {
   const std::string lower = text::lower(name);
   const auto matches = [&](std::string_view pattern) {
@@ -17,20 +18,22 @@ bool is_withheld(std::string_view name, const std::vector<std::string>& passed) 
 
 }  // namespace
 
+// Returns the environment without withheld variables. Of git's settings, only safe.directory stays.
 EnvironmentList inherited(const EnvironmentList& own, const std::vector<std::string>& passed) {
   EnvironmentList list;
   std::ranges::copy_if(own, std::back_inserter(list),
-                       [&](const auto& one) { return !is_withheld(one.first, passed); });
+                       [&](const auto& entry) { return !is_withheld(entry.first, passed); });
   constexpr std::string_view k_key = "GIT_CONFIG_KEY_", k_value = "GIT_CONFIG_VALUE_";
   if (!is_withheld("GIT_CONFIG_COUNT", passed)) return list;
   int count = 0;
   for (const auto& [name, key] : own) {
     if (!name.starts_with(k_key) || text::lower(key) != "safe.directory") continue;
-    const std::string of = fmt::format("{}{}", k_value, name.substr(k_key.size()));
-    const auto value = std::ranges::find(own, of, &EnvironmentList::value_type::first);
+    const std::string value_name = fmt::format("{}{}", k_value, name.substr(k_key.size()));
+    const auto value = std::ranges::find(own, value_name, &EnvironmentList::value_type::first);
     if (value == own.end()) continue;
     list.emplace_back(fmt::format("{}{}", k_key, count), key);
-    list.emplace_back(fmt::format("{}{}", k_value, count++), value->second);
+    list.emplace_back(fmt::format("{}{}", k_value, count), value->second);
+    ++count;
   }
   if (count > 0) list.emplace_back("GIT_CONFIG_COUNT", std::to_string(count));
   return list;

@@ -1,3 +1,4 @@
+// The real files, clock, processes and terminal of this machine.
 #include "gate/sys/world.hpp"
 
 #include <cstdio>
@@ -28,16 +29,18 @@ struct RealWorld::Parts {
     [[nodiscard]] std::string read_input(std::size_t most) override {
       std::string text;
       char block[65536];
-      for (std::size_t got = 0; (got = std::fread(block, 1, sizeof block, stdin)) > 0;) {
-        text.append(block, got);
+      for (;;) {
+        const std::size_t count = std::fread(block, 1, sizeof block, stdin);
+        if (count == 0) break;
+        text.append(block, count);
         if (text.size() > most) break;
       }
       return text;
     }
   };
 
-  // Made with the first process: from then on SIGPIPE is ignored, which otherwise ends a verb whose
-  // reader has gone.
+  // Creates the real object with the first process: from then on SIGPIPE is ignored, which
+  // otherwise ends a verb whose reader has gone.
   class LazyProcesses final : public Processes {
    public:
     LazyProcesses(const Clock& clock, Pause& pause) : clock_(clock), pause_(pause) {}

@@ -19,13 +19,13 @@ class MachineLoad;
 class Pause;
 class Processes;
 
-// What people and scripts see of weir.
+// The input and output streams that people and scripts use.
 class Terminal {
  public:
   virtual ~Terminal() = default;
   // To standard output (1) or standard error (2), before anything that is written later to either.
   virtual void write(int stream, std::string_view text) = 0;
-  // Of the terminal behind `stream`: 0 where it does not say, nothing where it is no terminal.
+  // Width of the terminal at `stream`: 0 if it does not say, nothing if it is no terminal.
   [[nodiscard]] virtual std::optional<int> columns(int stream) const = 0;
   // All of standard input, a little more than `most` bytes of what is longer.
   [[nodiscard]] virtual std::string read_input(std::size_t most) = 0;

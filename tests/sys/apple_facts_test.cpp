@@ -1,3 +1,4 @@
+// Tests how facts about a Mac are read from its sysctls.
 #include "gate/sys/apple_facts.hpp"
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 namespace weir::sys {
 namespace apple_facts_test {
 
-// A system that answers these names and no other.
+// Returns a system that answers these names only.
 Sysctls telling(std::map<std::string, std::int64_t> numbers,
                 std::map<std::string, std::string> texts) {
   return {[numbers = std::move(numbers)](const char* name) -> std::optional<std::int64_t> {
@@ -63,7 +64,7 @@ TEST(AppleFacts, MakeAWholeMachineOfASystemThatTellsNothing) {
   EXPECT_EQ(absurd.cpu_model.find('\x1b'), std::string::npos);
 }
 
-// Half of the time between the readings is idle; who else ran on the host is not told.
+// Half of the time between the readings is idle. macOS does not report other guests of the host.
 TEST(AppleFacts, TellHowBusyItIsAndNothingOfOthers) {
   MachineHealth health;
   add_activity(health, apple_ticks(100, 50, 800, 0), apple_ticks(130, 60, 850, 10));

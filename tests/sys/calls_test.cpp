@@ -1,3 +1,4 @@
+// Tests the counting of system calls of real processes.
 #include "gate/sys/calls.hpp"
 
 #include <fstream>
@@ -30,7 +31,7 @@ std::int64_t writes(const Finished& finished) {
   return finished.calls ? finished.calls->by_name.at("write") : -1;
 }
 
-// A machine may forbid ptrace (kernel.yama.ptrace_scope, a container's profile).
+// Skips the tests if the machine forbids ptrace (kernel.yama.ptrace_scope, a container's profile).
 class SystemCalls : public testing::Test {
  protected:
   void SetUp() override {
@@ -64,7 +65,7 @@ TEST_F(SystemCalls, OfWhatAnEngineStartsAreItsOwn) {
   EXPECT_EQ(finished.left_behind, 0);
 }
 
-// Each stops as it ends, and is waited for until its tracer lets it go on.
+// Each process stops at its end and waits until its tracer lets it go on.
 TEST_F(SystemCalls, OfAnEngineThatLeavesAProcessEndWithIt) {
   const Finished finished = shell("sleep 600 >/dev/null 2>&1 & echo a");
   EXPECT_EQ(finished.out, "a\n");
@@ -85,7 +86,7 @@ TEST_F(SystemCalls, TellWhatWasReadOfFiles) {
 
 TEST_F(SystemCalls, TellWhatMemoryAProcessHadAtItsPeak) {
   constexpr std::int64_t k_mebi = 1 << 20;
-  // It holds 32 MiB once, and gives them back before it ends.
+  // The engine holds 32 MiB once, and frees them before it ends.
   const auto held = traced({"/usr/bin/perl", "-e", "my $x = 'x' x (32 << 20); undef $x;"}).calls;
   ASSERT_TRUE(held);
   EXPECT_GT(held->peak.anonymous, 32 * k_mebi);
@@ -113,7 +114,7 @@ TEST_F(SystemCalls, LeaveTheEndOfAnEngineAsItWas) {
   EXPECT_EQ(killed.ended, HowEnded::signaled);
   EXPECT_EQ(killed.signal, SIGSEGV);
   EXPECT_TRUE(killed.calls);
-  // A signal that it handles reaches it.
+  // The engine gets a signal that it handles.
   EXPECT_EQ(shell("trap 'echo caught' USR1; kill -USR1 $$; echo on").out, "caught\non\n");
 }
 
@@ -145,8 +146,8 @@ TEST(SystemCallsOfNobody, AreLeftAloneWhenNobodyAsks) {
   const auto finished = processes.run(spec, interrupts.stop());
   ASSERT_TRUE(finished);
   EXPECT_FALSE(finished->calls);
-  ASSERT_TRUE(finished->took);
-  EXPECT_GT(finished->took->minor_faults, 0);
+  ASSERT_TRUE(finished->usage);
+  EXPECT_GT(finished->usage->minor_faults, 0);
 }
 
 }  // namespace calls_test

@@ -1,3 +1,4 @@
+// Tests files, both on the disk and in memory.
 #include "gate/sys/files.hpp"
 
 #include <atomic>
@@ -22,7 +23,7 @@
 namespace weir::sys {
 namespace files_test {
 
-// The same questions to real files and to the fake, so that the fake stays true.
+// Asks the real files and the fake the same questions, so that the fake stays correct.
 class AnyFiles : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -96,7 +97,7 @@ TEST_P(AnyFiles, GiveEveryVersionOfAFileAnotherStamp) {
   ASSERT_TRUE(files_->write_atomic(at("a"), "one").has_value());
   const std::string before = *files_->stamp(at("a"));
   EXPECT_EQ(*files_->stamp(at("a")), before);
-  // The clock of file systems is coarse: until it has gone on.
+  // Waits until the file system's coarse clock has moved on.
   EXPECT_TRUE(tests::eventually([&] {
     EXPECT_TRUE(files_->write_atomic(at("clock"), "any").has_value());
     return *files_->stamp(at("clock")) != before;
@@ -172,7 +173,7 @@ TEST_F(RealFolder, NeverMixesLinesOfSeveralThreads) {
   }
 }
 
-// A limit on the size of files stands for a full disk: what fits of a line is written.
+// A limit on the size of files stands for a full disk: only a part of a line is written.
 TEST_F(RealFolder, CutsOffHalfALineAndWritesNoMoreToThatLog) {
   std::signal(SIGXFSZ, SIG_IGN);
   auto log = files_.append_log(at("log"), 0);
@@ -212,7 +213,7 @@ TEST_F(RealFolder, LetsNobodyElseWriteALogThatIsOpen) {
   EXPECT_NE(second.error().message.find("another weir is writing it"), std::string::npos);
 }
 
-// A reader at any moment sees one of the two texts in full, also while the writer is killed.
+// At any moment a reader sees one of the two texts in full, also while the writer is killed.
 TEST_F(RealFolder, ReplacesAFileWholeOrNotAtAllWhenTheWriterIsKilled) {
   const std::string one(300'000, '1'), two(300'000, '2');
   ASSERT_TRUE(files_.write_atomic(at("a"), one).has_value());

@@ -1,3 +1,4 @@
+// Tests stop requests, signals, and the output that is captured.
 #include "gate/sys/interrupts.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ TEST(Stop, WakesEveryPollerForGood) {
 }
 
 TEST(Interrupts, TurnSignalsIntoAStopAndGiveThemBack) {
-  // Whoever starts the tests may ignore some of them (nohup, a shell's background).
+  // The caller of the tests may ignore some of them (nohup, a shell's background).
   for (const int taken : {SIGINT, SIGTERM, SIGHUP}) signal(taken, SIG_DFL);
   struct sigaction before {
   }, after{};

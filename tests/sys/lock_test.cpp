@@ -1,3 +1,4 @@
+// Tests locks between threads and between processes.
 #include "gate/sys/lock.hpp"
 
 #include <cstdlib>
@@ -16,7 +17,7 @@
 namespace weir::sys {
 namespace lock_test {
 
-// Waits for nothing: `meanwhile` is what happens in each wait, by its number from 1.
+// A pause that does not wait: calls `meanwhile` with the number of each wait, from 1.
 class Waits final : public Pause {
  public:
   explicit Waits(std::function<void(int)> meanwhile) : meanwhile_(std::move(meanwhile)) {}
@@ -39,7 +40,7 @@ class Locking : public testing::Test {
   }
   void TearDown() override { (void)RealFiles().remove_tree(root_); }
 
-  // Taken at once, or not at all.
+  // Takes the locks at once, or returns null.
   std::unique_ptr<Held> try_for(std::vector<LockWanted> wanted) {
     Stop at_once;
     at_once.request();
@@ -65,7 +66,7 @@ TEST_F(Locking, ExcludesWhatMustNotRunTogether) {
       {{{"cpu", exclusive}}, {{"vulkan", exclusive}}, true},
       {{{"cpu", shared}, {"vulkan", exclusive}}, {{"cpu", shared}, {"cuda", exclusive}}, true},
       {{{"cpu", shared}, {"vulkan", exclusive}}, {{"vulkan", exclusive}}, false},
-      // of one name the strongest counts, and nobody waits for itself
+      // With several locks of one name, the strongest counts, and nobody waits for itself.
       {{{"cpu", shared}, {"cpu", exclusive}}, {{"cpu", shared}}, false},
   };
   for (const Case& c : cases) {
@@ -135,7 +136,7 @@ TEST_F(Locking, MakesAPlaceThatAllUsersShareAndNothingElse) {
 }
 
 TEST_F(Locking, FollowsNoLinkThatSomebodyLaid) {
-  ASSERT_NE(try_for({{"x", exclusive}}), nullptr);  // makes the folder
+  ASSERT_NE(try_for({{"x", exclusive}}), nullptr);  // creates the folder
   const std::string target = root_ + "/target";
   ASSERT_EQ(symlink(target.c_str(), (folder_ + "/cpu.lock").c_str()), 0);
   EXPECT_EQ(try_for({{"cpu", exclusive}}), nullptr);

@@ -1,3 +1,4 @@
+// Tests which disturbances of a machine are found in its system files.
 #include "gate/sys/machine_health.hpp"
 
 #include <random>
@@ -14,7 +15,7 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// Texts as Linux 6.1 writes them.
+// Files of a laptop, as Linux 6.1 writes them.
 void make_laptop(MemoryFiles& files) {
   for (const char* cpu : {"cpu0", "cpu1"}) {
     const std::string at = std::string("/sys/devices/system/cpu/") + cpu;
@@ -161,7 +162,7 @@ TEST(MachineHealth, TellsWhatOthersTookFromWhatRanHere) {
   EXPECT_EQ(ticks->idle, 75U) << "idle and iowait";
 }
 
-// nvidia-smi's own words; the reasons are bits of nvml.h: 0x4 software power cap, 0x20 software
+// Output of nvidia-smi. The reasons are bits of nvml.h: 0x4 software power cap, 0x20 software
 // thermal slowdown, 0x1 idle, 0x2 clocks set by somebody.
 TEST(MachineHealth, ReadsNvidiaGpus) {
   const auto gpus = parse_nvidia_smi(

@@ -1,3 +1,4 @@
+// Tests which facts about a machine are read from its system files.
 #include "gate/sys/machine.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +32,7 @@ constexpr const char* k_v4 =
     "avx512bw "
     "avx512cd avx512dq avx512vl";
 
-// The levels of the x86-64 psABI.
+// Levels as in the x86-64 psABI.
 TEST(Machine, NamesTheInstructionSetByItsLevel) {
   const auto class_of = [](const std::string& flags) {
     return parse_cpuinfo(cpuinfo(1, 1, 1, flags), "x86_64").cpu_class;
@@ -78,7 +79,7 @@ TEST(Machine, ReadsWhatTheSystemSaysOfItself) {
 TEST(Machine, HasAClassThatIsOneName) {
   MemoryFiles files;
   files.put("/proc/cpuinfo", cpuinfo(1, 4, 1, k_v3));
-  files.put("/proc/meminfo", "MemTotal: 16262144 kB\n");  // 15.5 GiB of 16: the kernel's share
+  files.put("/proc/meminfo", "MemTotal: 16262144 kB\n");  // 15.5 GiB of 16: the kernel has the rest
   files.put("/etc/os-release", "ID=debian\nVERSION_ID=\"12\"\n");
   Machine machine = read_machine(files);
   EXPECT_EQ(machine.cpu_model, "Test  CPU @ 2.00GHz");
@@ -104,7 +105,7 @@ TEST(Machine, MeasuresStolenTime) {
   const auto before = parse_stat("cpu  100 0 50 800 0 0 0 50 7 7\ncpu0 1 2 3\n");
   const auto after = parse_stat("cpu  150 0 50 830 0 0 0 70 9 9\n");
   ASSERT_TRUE(before && after);
-  EXPECT_EQ(before->total, 1000U);  // guest time is in user time already
+  EXPECT_EQ(before->total, 1000U);  // user time includes guest time
   EXPECT_DOUBLE_EQ(steal_share(*before, *after).value_or(-1), 0.2);  // 20 of 100
   EXPECT_EQ(steal_share(*before, *before), std::nullopt);
   EXPECT_EQ(steal_share(*after, *before), std::nullopt);

@@ -1,3 +1,4 @@
+// Tests the counting of instructions through perf events.
 #include "gate/sys/perf_events.hpp"
 
 #include <cerrno>
@@ -13,7 +14,8 @@ namespace perf_events_test {
 
 using testing::Test;
 
-// This machine may offer no hardware counters; the kernel's own events go the same way.
+// Counts an event over a script. Without hardware counters, the kernel's own events take the same
+// way.
 Finished counted_run(const std::string& script, const PerfEvent& event) {
   RealProcesses processes;
   ProcessSpec spec;
@@ -28,7 +30,7 @@ Finished counted_run(const std::string& script, const PerfEvent& event) {
 class PerfEventsOfTheKernel : public Test {
  protected:
   void SetUp() override {
-    if (const auto why = why_not_counted(page_faults_event())) GTEST_SKIP() << *why;
+    if (const auto why = counter_problem(page_faults_event())) GTEST_SKIP() << *why;
   }
 };
 
@@ -46,7 +48,7 @@ TEST_F(PerfEventsOfTheKernel, HoldWhatChildrenDidAndNothingOfWeir) {
   const auto more = counted_run("(exit 0); (exit 0); (exit 0); (exit 0)", page_faults_event());
   ASSERT_TRUE(one && more.counted);
   EXPECT_GT(more.counted->value, one->value);
-  // weir itself is far bigger than a shell that does nothing: some hundred faults at most.
+  // weir is far bigger than a shell that does nothing: a shell has some hundred faults at most.
   EXPECT_LT(one->value, 2000U);
 }
 
@@ -78,13 +80,13 @@ TEST(PerfEvents, ThatTheSystemRefusesLeaveTheEngineRunningAndSayWhy) {
 }
 
 TEST(PerfEvents, OfInstructionsAreThereOrTheReasonIsTold) {
-  const auto why = why_not_counted(instructions_event());
+  const auto why = counter_problem(instructions_event());
   const Finished finished = counted_run("exit 0", instructions_event());
   EXPECT_EQ(finished.counted.has_value(), !why.has_value()) << why.value_or("countable");
   if (why) {
     EXPECT_NE(why->find('\n'), std::string::npos) << "no cure: " << *why;
   } else {
-    EXPECT_GT(finished.counted->value, 10'000U);  // a shell's start alone takes that many
+    EXPECT_GT(finished.counted->value, 10'000U);  // the start of a shell takes that many
   }
 }
 

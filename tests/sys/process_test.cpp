@@ -1,3 +1,4 @@
+// Tests how processes are started, watched and ended.
 #include "gate/sys/process.hpp"
 
 #include <algorithm>
@@ -47,7 +48,7 @@ ProcessSpec engine(const std::string& mode, std::vector<std::string> more = {}) 
   ProcessSpec spec;
   spec.argv = {k_engine, mode};
   spec.argv.insert(spec.argv.end(), more.begin(), more.end());
-  spec.timeout_seconds = 600;  // against hanging alone
+  spec.timeout_seconds = 600;  // only in case it hangs
   spec.kill_grace_seconds = 0.2;
   return spec;
 }
@@ -60,7 +61,7 @@ Finished finished(const ProcessSpec& spec) {
   return result ? std::move(*result) : Finished{};
 }
 
-// The system's time, and more of it where a test says so.
+// A clock that adds time to the system's if a test asks for it.
 class LeapingClock final : public Clock {
  public:
   [[nodiscard]] double now() const override { return real_.now(); }
@@ -72,7 +73,7 @@ class LeapingClock final : public Clock {
   std::atomic<double> leapt_{0};
 };
 
-// Calls `then` once, when the engine has printed that it is ready.
+// Returns a callback that calls `then` once, when the engine has printed that it is ready.
 std::function<void(std::string_view)> when_ready(std::function<void()> then) {
   return [then = std::move(then), said = std::string()](std::string_view piece) mutable {
     const bool before = said.find("ready\n") != std::string::npos;
@@ -81,7 +82,7 @@ std::function<void(std::string_view)> when_ready(std::function<void()> then) {
   };
 }
 
-// Its time-out comes as soon as it is ready, however long that takes.
+// Runs an engine that times out as soon as it is ready, however long that takes.
 Finished timed_out_when_ready(ProcessSpec spec) {
   LeapingClock clock;
   RealPause pause;
@@ -93,7 +94,7 @@ Finished timed_out_when_ready(ProcessSpec spec) {
   return result ? std::move(*result) : Finished{};
 }
 
-// The process ids that fake engines wrote into their log.
+// Returns the process ids that fake engines wrote into their log.
 std::vector<pid_t> logged(const std::string& path) {
   std::ifstream log(path);
   std::vector<pid_t> pids;
@@ -103,7 +104,7 @@ std::vector<pid_t> logged(const std::string& path) {
   return pids;
 }
 
-// A zombie that init has not reaped yet does not count: it runs no more.
+// Returns true if the process runs. A zombie that init has not reaped yet does not.
 bool alive(pid_t pid) {
   std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
   std::string text;
@@ -135,7 +136,7 @@ TEST(Processes, TellHowAnEngineEnded) {
   };
   for (const Case& c : cases) {
     ProcessSpec spec = engine(c.mode, {"-n", "4"});
-    // Who ends when it is asked has the time for it.
+    // An engine that ends on request has the time for it.
     if (c.signal != SIGKILL) spec.kill_grace_seconds = 600;
     const Finished end =
         c.ended == HowEnded::timed_out ? timed_out_when_ready(spec) : finished(spec);
@@ -178,7 +179,7 @@ TEST(Processes, LeaveNoDescendantBehindHoweverTheEngineEnds) {
   struct Case {
     const char* mode;
     bool times_out;
-    std::size_t processes;  // that logged themselves
+    std::size_t processes;  // expected to log themselves
   };
   const Case cases[] = {
       {"fork_escape", false, 2}, {"fork_escape_pipe", false, 2}, {"fork_escape_hang", true, 2},
@@ -200,9 +201,9 @@ TEST(Processes, LeaveNoDescendantBehindHoweverTheEngineEnds) {
 
 TEST(Processes, LetWhatTheEngineLeftEndByItselfWhereThatIsAllowed) {
   struct Case {
-    const char* left;       // what the engine leaves
+    const char* left;       // descendants of the engine, after its end
     double settle_seconds;  // 600: longer than any machine takes
-    bool done;              // it came to its end
+    bool done;              // the command came to its end
   };
   for (const Case& c : {Case{"sleep 0.3", 600, true}, Case{"sleep 0.3; sleep 600", 0.01, false},
                         Case{"sleep 600", 0, false}}) {
@@ -218,9 +219,9 @@ TEST(Processes, LetWhatTheEngineLeftEndByItselfWhereThatIsAllowed) {
   }
 }
 
-// What is left speaks when the engine has ended and the supervisor has said so, which it has when
-// it takes in an orphan that was made after that. The time-out of the engine is over between what
-// it says for the second and the third time, and then it may end.
+// The descendant writes after the engine has ended and the supervisor has reported that. The
+// supervisor reports it when it adopts an orphan that was made after the end. The time-out of the
+// engine expires between the second and the third text, and then the descendant may end.
 TEST(Processes, CountNoTimeAgainstAnEngineForWhatItLeft) {
   const Folder folder;
   ProcessSpec spec;
@@ -263,7 +264,7 @@ TEST(Processes, HearAStopWhileWhatTheEngineLeftIsWaitedFor) {
   interrupter.join();
   ASSERT_TRUE(end.has_value());
   EXPECT_EQ(end->ended, HowEnded::interrupted);
-  // Else it was given up, and nobody said how the engine ended.
+  // Otherwise it was abandoned, and the engine's end was not reported.
   EXPECT_EQ(end->exit_code, 3);
 }
 
@@ -297,7 +298,7 @@ TEST(Processes, EndEveryEngineWhenAStopIsRequested) {
   }
 }
 
-// As a batch system does: everybody is asked to end, and the engine is quicker.
+// A batch system asks all processes to end, and the engine is quicker.
 TEST(Processes, TakeAnEngineThatWasAskedToEndJustBeforeThemForInterrupted) {
   class Moment final : public Pause {
    public:
@@ -339,7 +340,7 @@ TEST(Processes, StartNothingAfterAStop) {
   EXPECT_TRUE(logged(folder.at("log")).empty());
 }
 
-// In a process of its own, which is killed as no handler can see.
+// Runs in a process of its own, which is killed by a signal that no handler sees.
 TEST(Processes, LeaveNoDescendantBehindWhenWeirIsKilled) {
   for (const char* mode : {"hang", "ignore_term", "fork_escape_hang", "wrapper"}) {
     const Folder folder;
@@ -349,7 +350,7 @@ TEST(Processes, LeaveNoDescendantBehindWhenWeirIsKilled) {
       const Stop never;
       ProcessSpec spec = engine(mode);
       spec.env = {{"FAKE_ENGINE_LOG", folder.at("log")}};
-      // From a thread, as counted passes are run.
+      // Starts it from a thread, like counted passes.
       std::thread([&] { (void)processes.run(spec, never); }).join();
       _exit(0);
     }
@@ -374,10 +375,10 @@ TEST(Processes, KeepTheWholeOutputUpToTheLimit) {
   EXPECT_EQ(end.out.find_first_not_of('x'), std::string::npos);
 }
 
-// The first one's output has the place for a large one. The second is over 1 MiB by what a pipe
-// holds: its engine is gone long before it may be read to its end.
+// The first engine's output has the place for a large one. The second output is over 1 MiB by the
+// size of a pipe. Its engine is gone long before the output may be read to its end.
 TEST(Processes, KeepTheEndOfAnOutputThatWaitedForItsPlace) {
-  class Hurrying final : public Clock {  // a second with each look
+  class Hurrying final : public Clock {  // a second later at each look
    public:
     [[nodiscard]] double now() const override { return steady(); }
     [[nodiscard]] double steady() const override { return ++looks; }
@@ -418,7 +419,7 @@ TEST(Processes, KeepBeginningAndEndOfATalkativeStandardError) {
   EXPECT_NE(end.out.find("\"n_gen\": 2"), std::string::npos);
 }
 
-// The peak of this process, in KiB.
+// Returns the peak memory of this process in KiB.
 long peak_kib() {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -429,8 +430,8 @@ long peak_kib() {
   return kib;
 }
 
-// Outputs of 1 GB, and 15 MiB that are kept, from eight engines at a time: weir itself stays within
-// 64 MiB of where it began. A sanitizer's own memory would be measured instead of weir's.
+// Eight engines at a time print 1 GB, and 15 MiB are kept. weir itself stays within 64 MiB of its
+// start. A sanitizer's own memory would be measured instead of weir's.
 TEST(Processes, StayWithin64MiBWhateverIsPrinted) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   constexpr long k_allowed_kib = 1024 * 1024;
@@ -474,18 +475,18 @@ TEST(Processes, MeasureTheEngineAndNotThemselves) {
 #if !defined(__SANITIZE_ADDRESS__) && \
     !defined(__SANITIZE_THREAD__)  // which make weir the bigger one
   ASSERT_TRUE(big.peak_rss_bytes.has_value());
-  EXPECT_GE(*big.peak_rss_bytes, std::int64_t{100} << 20);  // what it touches
+  EXPECT_GE(*big.peak_rss_bytes, std::int64_t{100} << 20);  // it touches this much memory
   EXPECT_LT(*big.peak_rss_bytes, std::int64_t{140} << 20);
 #endif
   EXPECT_GT(big.cpu_seconds.value_or(0), 0);
 
-  // A weir that is bigger than its engine must not give its own size for the engine's.
+  // If weir is bigger than its engine, it must not report its own size as the engine's.
   std::vector<char> ballast(64 << 20, 'b');
   const Finished small = finished(engine("ok", {"-n", "1"}));
   EXPECT_FALSE(small.peak_rss_bytes.has_value()) << *small.peak_rss_bytes;
   EXPECT_EQ(ballast[12345], 'b');
 
-  EXPECT_GE(finished(engine("slow", {"-n", "1"})).wall_seconds, 0.3);  // what it sleeps
+  EXPECT_GE(finished(engine("slow", {"-n", "1"})).wall_seconds, 0.3);  // it sleeps this long
 }
 
 TEST(Processes, GiveTheEngineAPlainSurrounding) {
@@ -520,7 +521,7 @@ TEST(Processes, KeepVariablesFromAnEngineThatShallNotSeeThem) {
   EXPECT_NE(out.find("WEIR_TEST_SET_AGAIN=new\n"), std::string::npos);
 }
 
-// Sets variables for as long as it lives.
+// Sets environment variables while the object lives.
 class Surrounding {
  public:
   explicit Surrounding(EnvironmentList set) : set_(std::move(set)) {

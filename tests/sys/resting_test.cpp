@@ -1,3 +1,4 @@
+// Tests how a process is seen to be at rest.
 #include "gate/sys/resting.hpp"
 
 #include <filesystem>
@@ -66,7 +67,7 @@ TEST(Traffic, IsReadFromTheTableOfSockets) {
   }
 }
 
-// A /proc of two processes in one group and one in another.
+// Fake of /proc with two processes in one group and one in another.
 class Proc {
  public:
   Proc() {
@@ -115,7 +116,7 @@ TEST(Rest, IsSeenWhenNoThreadOfTheGroupRanBetweenTwoLooks) {
   EXPECT_FALSE(resting.rest());
 }
 
-// Two threads that look at a clock in turns: never both asleep, each seen so in each round.
+// Two threads look at a clock in turns: never both asleep, but each seen asleep in each round.
 TEST(Rest, IsAlsoThatEachSleepsWheneverItIsItsTurn) {
   Proc proc;
   const std::int64_t process = 11;

@@ -38,7 +38,7 @@ void* library() {
   return k_library;
 }
 
-// What is answered where there is no library.
+// The answer of every function if there is no library.
 template <class Result>
 Result missing() {
   if constexpr (std::is_same_v<Result, CURLcode>) return CURLE_FAILED_INIT;
@@ -51,12 +51,12 @@ Result missing() {
 template <class Result, class... Arguments>
 auto real(Result (*)(Arguments...), const char* name) {
   using Function = Result (*)(Arguments...);
-  auto* found = library() ? reinterpret_cast<Function>(dlsym(library(), name)) : nullptr;
-  return found ? found : [](Arguments...) { return missing<Result>(); };
+  auto* function = library() ? reinterpret_cast<Function>(dlsym(library(), name)) : nullptr;
+  return function ? function : [](Arguments...) { return missing<Result>(); };
 }
 
-// Of options, and of what is asked about a handle: each is a pointer or as wide as one: long,
-// curl_off_t, a function.
+// Functions that set options and read facts. Their last argument is a pointer or as wide as one: a
+// long, a curl_off_t, a function.
 static_assert(sizeof(void*) == sizeof(long) && sizeof(void*) == sizeof(curl_off_t));
 template <class Result, class Handle, class Option>
 Result option_missing(Handle, Option, ...) {
@@ -65,8 +65,8 @@ Result option_missing(Handle, Option, ...) {
 template <class Result, class Handle, class Option>
 auto real(Result (*)(Handle, Option, ...), const char* name) {
   using Function = Result (*)(Handle, Option, ...);
-  auto* found = library() ? reinterpret_cast<Function>(dlsym(library(), name)) : nullptr;
-  return found ? found : option_missing<Result, Handle, Option>;
+  auto* function = library() ? reinterpret_cast<Function>(dlsym(library(), name)) : nullptr;
+  return function ? function : option_missing<Result, Handle, Option>;
 }
 
 // Newer headers have a const there.
