@@ -1,3 +1,4 @@
+// Reads and writes the headers of GGUF model files.
 #include "gate/model/gguf.hpp"
 
 #include <algorithm>
@@ -18,8 +19,8 @@ constexpr std::uint64_t k_max_name = 1024;
 constexpr std::uint64_t k_max_key = 65535;  // the format's own limit
 constexpr std::uint64_t k_max_alignment = 1U << 20;
 
-// Walks over the bytes. Once something is wrong or missing every further step does nothing, so the
-// parser below reads straight on and asks at its ends.
+// Reads the bytes in order. After an error or at the end of the bytes, every further step does
+// nothing, so callers need not check each one.
 class Cursor {
  public:
   Cursor(std::string_view bytes, const GgufLimits& limits) : bytes_(bytes), limits_(limits) {}
@@ -29,6 +30,7 @@ class Cursor {
   [[nodiscard]] std::uint64_t needed() const { return needed_; }
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
 
+  // Keeps the first error, with the byte at which it occurred.
   template <class... Args>
   void complain(fmt::format_string<Args...> format, Args&&... args) {
     if (!ok()) return;
@@ -46,18 +48,18 @@ class Cursor {
       needed_ = at_ + count;
       return {};
     }
-    const std::string_view taken = bytes_.substr(at_, count);
+    const std::string_view bytes = bytes_.substr(at_, count);
     at_ += count;
-    return taken;
+    return bytes;
   }
 
   template <class Word>
   Word word() {
-    const std::string_view taken = take(sizeof(Word));
-    return ok() ? decode<Word>(taken) : Word{0};
+    const std::string_view bytes = take(sizeof(Word));
+    return ok() ? decode<Word>(bytes) : Word{0};
   }
 
-  // Of a value; u8 where it is none that is known.
+  // Reads a value type; u8 if it is unknown.
   GgufType type() {
     const auto number = word<std::uint32_t>();
     if (ok() && !known_type(number)) complain("unknown value type {}", number);
@@ -80,7 +82,7 @@ class Cursor {
   std::optional<Error> error_;
 };
 
-// Steps over the elements of an array, checking them. Depth is limited by the caller.
+// Steps over the elements of an array and checks them. `depth` is the nesting so far.
 void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsigned depth,
                    const GgufLimits& limits) {
   if (const auto size = fixed_size(element)) {
@@ -105,6 +107,7 @@ void skip_elements(Cursor& cursor, GgufType element, std::uint64_t count, unsign
   }
 }
 
+// Reads one value with its type. After an error, returns a value without meaning.
 GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& limits) {
   GgufValue nothing(GgufType::u8, std::string(1, '\0'));
   const GgufType type = cursor.type();
@@ -122,14 +125,15 @@ GgufValue read_value(Cursor& cursor, std::string_view bytes, const GgufLimits& l
   return {element, count, std::string(bytes.substr(start, cursor.at() - start))};
 }
 
+// Reads `count` metadata entries into the header, and its alignment.
 void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
                    const GgufLimits& limits, GgufHeader& header) {
-  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string> keys;
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
     std::string key(cursor.text(k_max_key, "key"));
     GgufValue value = read_value(cursor, bytes, limits);
     if (!cursor.ok()) return;
-    if (!seen.insert(key).second) {
+    if (!keys.insert(key).second) {
       return cursor.complain("the key \"{}\" occurs twice", text::printable(key));
     }
     header.metadata.emplace_back(std::move(key), std::move(value));
@@ -143,8 +147,9 @@ void read_metadata(Cursor& cursor, std::string_view bytes, std::uint64_t count,
   }
 }
 
+// Reads the entries of `count` tensors into the header.
 void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
-  std::unordered_set<std::string> seen;
+  std::unordered_set<std::string> names;
   for (std::uint64_t i = 0; i < count && cursor.ok(); ++i) {
     GgufTensor tensor;
     tensor.name = cursor.text(k_max_name, "tensor name");
@@ -152,7 +157,7 @@ void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
     if (cursor.ok() && dims > k_max_dims) {
       return cursor.complain("a tensor of {} dimensions", dims);
     }
-    std::uint64_t values = 1;
+    std::uint64_t values = 1;  // at most 2^62
     for (std::uint32_t d = 0; d < dims && cursor.ok(); ++d) {
       const auto dim = cursor.word<std::uint64_t>();
       if (dim != 0 && values > (std::uint64_t{1} << 62) / dim) {
@@ -167,7 +172,7 @@ void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
     if (tensor.offset % header.alignment != 0 || tensor.offset > (std::uint64_t{1} << 62)) {
       return cursor.complain("tensor offset {} is not aligned", tensor.offset);
     }
-    if (!seen.insert(tensor.name).second) {
+    if (!names.insert(tensor.name).second) {
       return cursor.complain("the tensor \"{}\" occurs twice", text::printable(tensor.name));
     }
     header.tensors.push_back(std::move(tensor));
@@ -177,8 +182,8 @@ void read_tensors(Cursor& cursor, std::uint64_t count, GgufHeader& header) {
 }  // namespace
 
 const GgufValue* GgufHeader::find(std::string_view key) const {
-  const auto* found = first_of(metadata, [&](const auto& entry) { return entry.first == key; });
-  return found == nullptr ? nullptr : &found->second;
+  const auto* match = first_of(metadata, [&](const auto& entry) { return entry.first == key; });
+  return match == nullptr ? nullptr : &match->second;
 }
 
 const GgufValue* GgufHeader::find_own(std::string_view key) const {
@@ -244,7 +249,7 @@ Result<GgufHeader> load_gguf(const ReadPrefix& read, const GgufLimits& limits) {
   }
 }
 
-Result<const TensorTypeInfo*> known_type_of(const GgufTensor& tensor) {
+Result<const TensorTypeInfo*> find_type_info(const GgufTensor& tensor) {
   if (const TensorTypeInfo* info = find_tensor_type(tensor.type)) return info;
   return fail(Code::data, "tensor {}: type {} is not known to weir", text::printable(tensor.name),
               tensor.type);
@@ -252,8 +257,8 @@ Result<const TensorTypeInfo*> known_type_of(const GgufTensor& tensor) {
 
 namespace {
 
-Result<std::uint64_t> bytes_of(const GgufTensor& tensor) {
-  WEIR_TRY(const TensorTypeInfo* info, known_type_of(tensor));
+Result<std::uint64_t> data_bytes(const GgufTensor& tensor) {
+  WEIR_TRY(const TensorTypeInfo* info, find_type_info(tensor));
   return tensor_bytes(*info, tensor.dims)
       .map_error(in_context("tensor " + text::printable(tensor.name)));
 }
@@ -280,7 +285,7 @@ Result<std::string> encode_gguf_header(GgufHeader& header) {
   }
   std::uint64_t offset = 0;
   for (GgufTensor& tensor : header.tensors) {
-    WEIR_TRY(const std::uint64_t bytes, bytes_of(tensor));
+    WEIR_TRY(const std::uint64_t bytes, data_bytes(tensor));
     tensor.offset = offset;
     offset = align_up(offset + bytes, header.alignment);
     encode_string(out, tensor.name);
@@ -299,7 +304,7 @@ Result<std::string> encode_gguf_header(GgufHeader& header) {
 Result<std::uint64_t> gguf_file_bytes(const GgufHeader& header) {
   std::uint64_t end = header.data_start;
   for (const GgufTensor& tensor : header.tensors) {
-    WEIR_TRY(const std::uint64_t bytes, bytes_of(tensor));
+    WEIR_TRY(const std::uint64_t bytes, data_bytes(tensor));
     end = std::max(end, header.data_start + align_up(tensor.offset + bytes, header.alignment));
   }
   return end;
@@ -309,7 +314,7 @@ Result<void> write_random_gguf(GgufHeader& header, std::uint64_t seed, const Byt
   WEIR_TRY(const std::string head, encode_gguf_header(header));
   WEIR_CHECK(sink(head));
   for (const GgufTensor& tensor : header.tensors) {
-    WEIR_TRY(const std::uint64_t bytes, bytes_of(tensor));
+    WEIR_TRY(const std::uint64_t bytes, data_bytes(tensor));
     const TensorTypeInfo& info = *find_tensor_type(tensor.type);
     const std::uint64_t row = tensor.dims.empty() ? 1 : tensor.dims.front();
     const TensorBytes data(seed, tensor.name, info.type, fill_for(tensor.name, tensor.dims), row);
@@ -319,7 +324,7 @@ Result<void> write_random_gguf(GgufHeader& header, std::uint64_t seed, const Byt
     for (std::uint64_t block = 0; block < blocks; block += k_chunk_blocks) {
       chunk.resize(std::min(k_chunk_blocks, blocks - block) * info.block_bytes);
       data.write(block, chunk);
-      // unsigned char may be looked at as char
+      // unsigned char may be read as char
       WEIR_CHECK(sink({reinterpret_cast<const char*>(chunk.data()), chunk.size()}));
     }
     const std::string padding(align_up(bytes, header.alignment) - bytes, '\0');

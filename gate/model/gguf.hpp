@@ -36,8 +36,8 @@ enum class GgufType : std::uint32_t {
   f64 = 12,
 };
 
-// One metadata value. Numbers are asked for by what they mean, not by how they are stored: an
-// engine accepts 4096 as any integer type, and so does this.
+// One metadata value. Numbers are read by meaning, not by storage type: an engine accepts 4096 as
+// any integer type, and so do these functions.
 class GgufValue {
  public:
   // A value from its encoding; the reader and the functions below make these.
@@ -55,8 +55,8 @@ class GgufValue {
 
   [[nodiscard]] GgufType type() const { return type_; }
   [[nodiscard]] bool is_array() const { return type_ == GgufType::array; }
-  [[nodiscard]] GgufType element() const { return element_; }   // of an array
-  [[nodiscard]] std::uint64_t count() const { return count_; }  // of an array; else 1
+  [[nodiscard]] GgufType element() const { return element_; }   // an array's element type
+  [[nodiscard]] std::uint64_t count() const { return count_; }  // an array's elements; else 1
   // The encoding, without an array's element type and count.
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
@@ -67,7 +67,7 @@ class GgufValue {
   [[nodiscard]] std::optional<std::vector<std::uint64_t>> to_unsigned_list() const;
   [[nodiscard]] std::optional<std::vector<std::string>> to_string_list() const;
 
-  // The same kind of value holding other numbers; nothing where they do not fit into its type.
+  // The same kind of value with other numbers; nothing if they do not fit into its type.
   [[nodiscard]] std::optional<GgufValue> with_unsigned(std::uint64_t value) const;
   [[nodiscard]] std::optional<GgufValue> with_unsigned_list(
       std::span<const std::uint64_t> values) const;
@@ -94,8 +94,8 @@ struct GgufTensor {
 };
 
 struct TensorTypeInfo;
-// Code::data for a type that weir does not know.
-[[nodiscard]] Result<const TensorTypeInfo*> known_type_of(const GgufTensor& tensor);
+// Returns the tensor's type. Fails with Code::data for an unsupported type.
+[[nodiscard]] Result<const TensorTypeInfo*> find_type_info(const GgufTensor& tensor);
 
 struct GgufHeader {
   std::uint32_t version = 3;
@@ -109,9 +109,9 @@ struct GgufHeader {
   [[nodiscard]] const GgufValue* find(std::string_view key) const;
   // The value of "ARCHITECTURE.key", as most sizes are named: get("embedding_length").
   [[nodiscard]] const GgufValue* find_own(std::string_view key) const;
-  // The same as a whole number; nothing where it is none.
+  // The same as an integer; nothing if it is none.
   [[nodiscard]] std::optional<std::uint64_t> own_number(std::string_view key) const;
-  [[nodiscard]] std::string architecture() const;  // "" when it is not said
+  [[nodiscard]] std::string architecture() const;  // "" when there is none
 };
 
 struct GgufLimits {
@@ -122,11 +122,11 @@ struct GgufLimits {
   unsigned array_depth = 4;
 };
 
-// What a prefix of a file tells: the header, or that it goes on.
+// Result of reading a prefix of a file: the header, or the number of bytes needed for it.
 struct GgufRead {
   std::optional<GgufHeader> header;
-  // Without a header: give at least so many bytes (more than were given now, at least twice as
-  // many so that growing is cheap; a shorter file: all it has).
+  // Without a header: the bytes to read next time, at least twice as many as now, so that growing
+  // is cheap. A shorter file gives all it has.
   std::uint64_t needed = 0;
 };
 
@@ -134,7 +134,7 @@ struct GgufRead {
 // within the limits, however they go on.
 [[nodiscard]] Result<GgufRead> read_gguf(std::string_view prefix, const GgufLimits& limits = {});
 
-// Answers the file's first `bytes` bytes, or all of them when there are fewer.
+// Returns the file's first `bytes` bytes, or all of them when there are fewer.
 using ReadPrefix = std::function<Result<std::string>(std::uint64_t bytes)>;
 // Reads growing prefixes until the header is complete. A file that ends before is Code::data.
 [[nodiscard]] Result<GgufHeader> load_gguf(const ReadPrefix& read, const GgufLimits& limits = {});
@@ -146,7 +146,7 @@ using ReadPrefix = std::function<Result<std::string>(std::uint64_t bytes)>;
 using ByteSink = std::function<Result<void>(std::string_view)>;
 
 // Lays the tensors out one after another (offset), fills in `bytes`, `data_start` and `hash`, and
-// answers the header's encoding, padded to data_start. Fails with Code::data when a tensor's type
+// returns the header's encoding, padded to data_start. Fails with Code::data when a tensor's type
 // is unknown, its rows are not whole blocks, or the alignment is not a power of two.
 [[nodiscard]] Result<std::string> encode_gguf_header(GgufHeader& header);
 

@@ -1,3 +1,4 @@
+// Metadata values of GGUF files, in the file's own encoding.
 #include <bit>
 
 #include "gate/model/gguf.hpp"
@@ -15,7 +16,7 @@ bool is_integer(GgufType type) {
          type != GgufType::boolean;
 }
 
-// The integer at the beginning of `bytes`, its sign extended to 64 bits.
+// Returns the integer at the beginning of `bytes`, its sign extended to 64 bits.
 std::int64_t integer_at(GgufType type, std::string_view bytes) {
   const std::uint64_t size = fixed_size(type).value_or(8);
   const std::uint64_t above = 64 - 8 * size;
@@ -30,7 +31,8 @@ std::optional<std::uint64_t> unsigned_at(GgufType type, std::string_view bytes) 
   return static_cast<std::uint64_t>(value);
 }
 
-bool put_unsigned(std::string& out, GgufType type, std::uint64_t value) {
+// Appends `value` as `type` to `out`; returns false if it does not fit.
+bool append_unsigned(std::string& out, GgufType type, std::uint64_t value) {
   const std::uint64_t size = fixed_size(type).value_or(0);
   const std::uint64_t bits = 8 * size - (is_signed(type) ? 1 : 0);
   if (bits < 64 && value >> bits != 0) return false;
@@ -38,8 +40,8 @@ bool put_unsigned(std::string& out, GgufType type, std::uint64_t value) {
   return true;
 }
 
-// Of elements with 32 bits.
-GgufValue words_of(GgufType element, const auto& values) {
+// Returns an array of elements with 32 bits.
+GgufValue encode_words(GgufType element, const auto& values) {
   std::string bytes;
   for (const auto value : values) encode(bytes, std::bit_cast<std::uint32_t>(value));
   return {element, values.size(), std::move(bytes)};
@@ -79,10 +81,12 @@ GgufValue GgufValue::strings(std::span<const std::string> values) {
 }
 
 GgufValue GgufValue::i32s(std::span<const std::int32_t> values) {
-  return words_of(GgufType::i32, values);
+  return encode_words(GgufType::i32, values);
 }
 
-GgufValue GgufValue::f32s(std::span<const float> values) { return words_of(GgufType::f32, values); }
+GgufValue GgufValue::f32s(std::span<const float> values) {
+  return encode_words(GgufType::f32, values);
+}
 
 std::optional<std::uint64_t> GgufValue::to_unsigned() const {
   if (!is_integer(type_)) return std::nullopt;
@@ -122,7 +126,7 @@ std::optional<std::vector<std::string>> GgufValue::to_string_list() const {
 
 std::optional<GgufValue> GgufValue::with_unsigned(std::uint64_t value) const {
   std::string bytes;
-  if (!is_integer(type_) || !put_unsigned(bytes, type_, value)) return std::nullopt;
+  if (!is_integer(type_) || !append_unsigned(bytes, type_, value)) return std::nullopt;
   return GgufValue(type_, std::move(bytes));
 }
 
@@ -131,7 +135,7 @@ std::optional<GgufValue> GgufValue::with_unsigned_list(
   if (!is_array() || !is_integer(element_)) return std::nullopt;
   std::string bytes;
   for (const std::uint64_t value : values) {
-    if (!put_unsigned(bytes, element_, value)) return std::nullopt;
+    if (!append_unsigned(bytes, element_, value)) return std::nullopt;
   }
   return GgufValue(element_, values.size(), std::move(bytes));
 }
@@ -148,14 +152,14 @@ GgufValue GgufValue::picked(std::span<const std::uint64_t> indices) const {
     places.emplace_back(at, size);
     at += size;
   }
-  std::string kept;
+  std::string bytes_kept;
   std::uint64_t count = 0;
   for (const std::uint64_t index : indices) {
     if (index >= places.size()) continue;
-    kept += bytes.substr(places[index].first, places[index].second);
+    bytes_kept += bytes.substr(places[index].first, places[index].second);
     ++count;
   }
-  return {element_, count, std::move(kept)};
+  return {element_, count, std::move(bytes_kept)};
 }
 
 }  // namespace weir::model

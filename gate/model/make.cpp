@@ -1,3 +1,4 @@
+// Makes small models with random weights.
 #include "gate/model/make.hpp"
 
 #include <algorithm>
@@ -28,13 +29,13 @@ constexpr std::array<Mix, 3> k_mixes{{{"q3_k_m", TensorType::q3_k, TensorType::q
                                       {"q5_k_m", TensorType::q5_k, TensorType::q6_k}}};
 
 // Types that files hold weight matrices in.
-constexpr TensorType k_pure[] = {
+constexpr TensorType k_single_types[] = {
     TensorType::f32,  TensorType::f16,    TensorType::bf16,   TensorType::q4_0,
     TensorType::q4_1, TensorType::q5_0,   TensorType::q5_1,   TensorType::q8_0,
     TensorType::q2_k, TensorType::q3_k,   TensorType::q4_k,   TensorType::q5_k,
     TensorType::q6_k, TensorType::iq4_nl, TensorType::iq4_xs, TensorType::mxfp4};
 
-// general.file_type, which engines only show ("Q4_K - Medium"); nothing for the rest.
+// Returns general.file_type, which engines only show ("Q4_K - Medium"); nothing for the rest.
 std::optional<std::uint32_t> file_type(const Quantization& quantization) {
   constexpr Name<std::uint32_t> k_numbers[] = {
       {0, "f32"},     {1, "f16"},   {2, "q4_0"},    {3, "q4_1"},    {7, "q8_0"},    {8, "q5_0"},
@@ -55,18 +56,21 @@ class Builder {
     header_.tensors.push_back(
         {std::move(name), {length}, static_cast<std::uint32_t>(TensorType::f32), 0});
   }
-  void matrix(std::string name, std::vector<std::uint64_t> dims, bool sensitive) {
+  // `sensitive`: give it the more precise type of a mix.
+  void matrix(std::string name, std::vector<std::uint64_t> dims, bool sensitive = false) {
     const Quantization& types = options_.quantization;
     const auto type = static_cast<std::uint32_t>(sensitive ? types.sensitive : types.matrices);
     header_.tensors.push_back({std::move(name), std::move(dims), type, 0});
   }
 
+  // Adds the tensors of one layer.
   void layer(std::uint32_t index) {
     const auto name = [&](std::string_view part) {
       return fmt::format("blk.{}.{}.weight", index, part);
     };
     const bool gemma = options_.architecture == "gemma3";
-    // The first and last eighth of the layers and every third between, as llama.cpp's mixes do.
+    // Sensitive matrices: the first and last eighth of the layers and every third between, as in
+    // llama.cpp's mixes.
     const std::uint32_t eighth = options_.layers / 8;
     const bool sensitive =
         index < eighth || index >= 7 * options_.layers / 8 || (index - eighth) % 3 == 2;
@@ -77,10 +81,10 @@ class Builder {
     const std::uint64_t kv = dim * options_.kv_heads;
 
     norm(name("attn_norm"), embd);
-    matrix(name("attn_q"), {embd, query}, false);
-    matrix(name("attn_k"), {embd, kv}, false);
+    matrix(name("attn_q"), {embd, query});
+    matrix(name("attn_k"), {embd, kv});
     matrix(name("attn_v"), {embd, kv}, sensitive);
-    matrix(name("attn_output"), {query, embd}, false);
+    matrix(name("attn_output"), {query, embd});
     if (gemma || is_qwen(options_)) {
       norm(name("attn_q_norm"), dim);
       norm(name("attn_k_norm"), dim);
@@ -91,12 +95,12 @@ class Builder {
       const std::uint64_t experts = options_.experts;
       norm(name("ffn_gate_inp"), embd);
       header_.tensors.back().dims.push_back(experts);  // the router stays F32, too
-      matrix(name("ffn_gate_exps"), {embd, ff, experts}, false);
-      matrix(name("ffn_up_exps"), {embd, ff, experts}, false);
+      matrix(name("ffn_gate_exps"), {embd, ff, experts});
+      matrix(name("ffn_up_exps"), {embd, ff, experts});
       matrix(name("ffn_down_exps"), {ff, embd, experts}, sensitive);
     } else {
-      matrix(name("ffn_gate"), {embd, ff}, false);
-      matrix(name("ffn_up"), {embd, ff}, false);
+      matrix(name("ffn_gate"), {embd, ff});
+      matrix(name("ffn_up"), {embd, ff});
       matrix(name("ffn_down"), {ff, embd}, sensitive);
     }
     if (gemma) norm(name("post_ffw_norm"), embd);
@@ -107,12 +111,13 @@ class Builder {
   GgufHeader& header_;
 };
 
-Result<void> check(const ModelOptions& options) {
-  const auto known = model_architectures();
-  if (!holds(known, options.architecture)) {
+// Fails with Code::usage if the options are out of range or do not fit together.
+Result<void> check_options(const ModelOptions& options) {
+  const auto architectures = model_architectures();
+  if (!holds(architectures, options.architecture)) {
     return fail(Code::usage, "unknown architecture \"{}\"{}\n  known here: {}",
                 text::printable(options.architecture),
-                text::did_you_mean(options.architecture, known), text::join(known));
+                text::did_you_mean(options.architecture, architectures), text::join(architectures));
   }
   const struct {
     std::string_view name;
@@ -158,8 +163,8 @@ constexpr std::int32_t k_unknown = 2;
 constexpr std::int32_t k_control = 3;
 constexpr std::int32_t k_byte = 6;
 
-// 0, 1, 2 … as "a", "b" … "z", "aa", "ab" …: distinct whatever the number.
-std::string word(std::uint32_t index) {
+// Returns 0, 1, 2 … as "a", "b" … "z", "aa", "ab" …: a distinct word for each number.
+std::string letters_for(std::uint32_t index) {
   std::string letters;
   for (std::uint64_t rest = std::uint64_t{index} + 1; rest > 0; rest = (rest - 1) / 26) {
     letters.push_back(static_cast<char>('a' + (rest - 1) % 26));
@@ -168,8 +173,8 @@ std::string word(std::uint32_t index) {
   return letters;
 }
 
-// The smallest tokenizer that engines accept: SentencePiece ("llama") with byte tokens, so that any
-// text can be encoded. REQUIRES: vocab >= k_min_vocab.
+// Adds the smallest tokenizer that engines accept: SentencePiece ("llama") with byte tokens, so
+// that any text can be encoded. REQUIRES: vocab >= k_min_vocab.
 void add_tokenizer(std::uint32_t vocab, GgufHeader& header) {
   std::vector<std::string> tokens{"<unk>", "<s>", "</s>"};
   std::vector<std::int32_t> types{k_unknown, k_control, k_control};
@@ -180,7 +185,7 @@ void add_tokenizer(std::uint32_t vocab, GgufHeader& header) {
   tokens.emplace_back("\xe2\x96\x81");  // U+2581, SentencePiece's space
   types.push_back(k_normal);
   for (std::uint32_t i = 0; tokens.size() < vocab; ++i) {
-    tokens.push_back(word(i));
+    tokens.push_back(letters_for(i));
     types.push_back(k_normal);
   }
   // Longer pieces come later and score lower; whole numbers are exact as floats.
@@ -201,6 +206,7 @@ void add_tokenizer(std::uint32_t vocab, GgufHeader& header) {
   put("add_space_prefix", GgufValue::boolean(true));
 }
 
+// Adds all metadata of a model with these options.
 void add_metadata(const ModelOptions& options, GgufHeader& header) {
   const auto put = [&](std::string key, GgufValue value) {
     header.metadata.emplace_back(std::move(key), std::move(value));
@@ -249,7 +255,8 @@ void add_metadata(const ModelOptions& options, GgufHeader& header) {
 
 std::vector<std::string> quantization_names() {
   std::vector<std::string> names;
-  for (const TensorType type : k_pure) names.push_back(text::lower(tensor_type_info(type).name));
+  for (const TensorType type : k_single_types)
+    names.push_back(text::lower(tensor_type_info(type).name));
   for (const Mix& mix : k_mixes) names.emplace_back(mix.name);
   return names;
 }
@@ -259,7 +266,7 @@ Result<Quantization> parse_quantization(std::string_view name) {
   for (const Mix& mix : k_mixes) {
     if (mix.name == wanted) return Quantization{wanted, mix.matrices, mix.sensitive};
   }
-  for (const TensorType type : k_pure) {
+  for (const TensorType type : k_single_types) {
     if (text::lower(tensor_type_info(type).name) == wanted) return Quantization{wanted, type, type};
   }
   const auto names = quantization_names();
@@ -277,7 +284,7 @@ Result<ModelOptions> default_model(std::string_view architecture) {
     options.experts = 8;
     options.experts_used = 2;
   }
-  WEIR_CHECK(check(options));
+  WEIR_CHECK(check_options(options));
   return options;
 }
 
@@ -296,17 +303,17 @@ const std::pair<std::string_view, ModelOptions> k_published[] = {
 
 }  // namespace
 
-std::vector<std::string> known_models() {
-  return collect<std::string>(k_published, [](const auto& one) { return one.first; });
+std::vector<std::string> published_models() {
+  return collect<std::string>(k_published, [](const auto& entry) { return entry.first; });
 }
 
 Result<ModelOptions> model_like(std::string_view name) {
-  const auto* found = first_of(k_published, [&](const auto& one) { return one.first == name; });
-  if (found == nullptr) {
+  const auto* match = first_of(k_published, [&](const auto& entry) { return entry.first == name; });
+  if (match == nullptr) {
     return fail(Code::usage, "no model is called \"{}\"{}\n  known here: {}", text::printable(name),
-                text::did_you_mean(name, known_models()), text::join(known_models()));
+                text::did_you_mean(name, published_models()), text::join(published_models()));
   }
-  ModelOptions options = found->second;
+  ModelOptions options = match->second;
   WEIR_TRY(options.quantization, parse_quantization("q4_k_m"));
   return options;
 }
@@ -327,19 +334,21 @@ Result<ModelSummary> summarize(const GgufHeader& header) {
 }
 
 Result<GgufHeader> make_model(const ModelOptions& options) {
-  WEIR_CHECK(check(options));
+  WEIR_CHECK(check_options(options));
   GgufHeader header;
   add_metadata(options, header);
   Builder builder(options, header);
   const bool tied = options.architecture == "gemma3";  // the embedding serves as output
-  builder.matrix("token_embd.weight", {options.embedding, options.vocab}, tied);
+  builder.matrix("token_embd.weight", {options.embedding, options.vocab}, /*sensitive=*/tied);
   for (std::uint32_t i = 0; i < options.layers; ++i) builder.layer(i);
   builder.norm("output_norm.weight", options.embedding);
-  if (!tied) builder.matrix("output.weight", {options.embedding, options.vocab}, true);
-  auto laid_out = encode_gguf_header(header);
-  if (!laid_out) {
+  if (!tied) {
+    builder.matrix("output.weight", {options.embedding, options.vocab}, /*sensitive=*/true);
+  }
+  const auto encoded = encode_gguf_header(header);
+  if (!encoded) {
     return fail(Code::usage, "{}\n  choose sizes that quantization {} divides, or another one",
-                laid_out.error().message, options.quantization.name);
+                encoded.error().message, options.quantization.name);
   }
   return header;
 }

@@ -1,5 +1,5 @@
-// Small models with random weights, the same bytes on every machine: something real for an engine
-// to run where no downloaded model may or need be there.
+// Small models with random weights, the same bytes on every machine: real models for an engine to
+// run without a download.
 //
 // They load in llama.cpp and take the code path of the architecture and tensor types asked for.
 // What they generate is noise. Pure: bytes leave through a sink.
@@ -15,12 +15,12 @@
 #include "gate/model/tensor_type.hpp"
 
 namespace weir::model {
-// Which type each weight matrix has; norms and biases are F32 always.
+// Types of the weight matrices; norms and biases are always F32.
 struct Quantization {
   std::string name = "f16";
   TensorType matrices = TensorType::f16;
-  // Of the output matrix (or of the token embedding where it serves as output) and of the more
-  // sensitive half of the attn_v and ffn_down matrices, as llama.cpp's "_M" mixes choose them.
+  // Type of the output matrix (or the token embedding that serves as output) and of the more
+  // sensitive half of the attn_v and ffn_down matrices, as in llama.cpp's "_M" mixes.
   TensorType sensitive = TensorType::f16;
 
   friend bool operator==(const Quantization&, const Quantization&) = default;
@@ -31,7 +31,7 @@ struct Quantization {
 [[nodiscard]] Result<Quantization> parse_quantization(std::string_view name);
 [[nodiscard]] std::vector<std::string> quantization_names();  // all that it takes
 
-// Of a vocabulary: three special tokens, 256 bytes, the space and the letters.
+// Smallest vocabulary: three special tokens, 256 bytes, the space and the letters.
 inline constexpr std::uint32_t k_min_vocab = 320;
 
 struct ModelOptions {
@@ -43,7 +43,7 @@ struct ModelOptions {
   std::uint32_t kv_heads = 2;
   std::uint32_t head_dim = 64;
   std::uint32_t vocab = 512;     // at least k_min_vocab
-  std::uint32_t context = 4096;  // what the header says it was trained for
+  std::uint32_t context = 4096;  // trained context length in the header
   std::uint32_t experts = 0;     // llama and qwen3moe: mixture of experts when not 0
   std::uint32_t experts_used = 0;
   Quantization quantization{};
@@ -54,7 +54,7 @@ struct ModelOptions {
 // Sizes of published models, by the names that they go by ("llama-3.1-8b"), as their configurations
 // state them; weights in Q4_K_M. Code::usage otherwise.
 [[nodiscard]] Result<ModelOptions> model_like(std::string_view name);
-[[nodiscard]] std::vector<std::string> known_models();
+[[nodiscard]] std::vector<std::string> published_models();
 // The reference model of that architecture; Code::usage when it is not one that weir can make.
 [[nodiscard]] Result<ModelOptions> default_model(std::string_view architecture);
 
@@ -63,7 +63,7 @@ struct ModelSummary {
   std::uint64_t layers = 0;
   std::uint64_t tensors = 0;
   std::uint64_t parameters = 0;  // weights
-  std::uint64_t bytes = 0;       // of the file
+  std::uint64_t bytes = 0;       // size of the file
   std::string header_hash;
   std::vector<std::string> warnings;
 };

@@ -1,3 +1,4 @@
+// Tensor types, and random data that is valid for each of them.
 #include "gate/model/tensor_type.hpp"
 
 #include <algorithm>
@@ -12,23 +13,23 @@
 namespace weir::model {
 namespace {
 
-// The half-precision scales inside a block: where they lie, and by how many powers of two they
-// are smaller than the weights (the spread of the integers that they multiply). The minimum of a
-// block (`negated` where the format adds it) is chosen so that weights lie around 0: about -8 d of
-// Q4_1, -16 d of Q5_1.
+// A half-precision scale inside a block: its place, and by how many powers of two it is smaller
+// than the weights (the spread of the integers that it multiplies). The minimum of a block is
+// chosen so that weights lie around 0: about -8 d for Q4_1, -16 d for Q5_1. It is `negated` if the
+// format adds it.
 struct HalfField {
   std::uint32_t offset;
   int shift;
   bool negated = false;
 };
-struct KnownType : TensorTypeInfo {
+struct TypeRow : TensorTypeInfo {
   std::array<HalfField, 2> halves{};
   std::size_t half_count = 0;
 };
-#define WEIR_KNOWN(type, number, name, values, bytes, ...) \
+#define WEIR_TYPE_ROW(type, number, name, values, bytes, ...) \
   {{TensorType::type, name, values, bytes} __VA_OPT__(, ) __VA_ARGS__},
-constexpr KnownType k_types[] = {WEIR_TENSOR_TYPES(WEIR_KNOWN)};
-#undef WEIR_KNOWN
+constexpr TypeRow k_types[] = {WEIR_TENSOR_TYPES(WEIR_TYPE_ROW)};
+#undef WEIR_TYPE_ROW
 
 // splitmix64's output function: a bijection of 64 bits that looks random.
 constexpr std::uint64_t mix(std::uint64_t x) {
@@ -48,42 +49,42 @@ void store(std::span<unsigned char> bytes, std::size_t at, Word word) {
   }
 }
 
-// 2^-power x (1 + mantissa/1024); the smallest normal half is 2^-14.
-std::uint16_t half(int power, unsigned mantissa) {
+// Returns 2^-power x (1 + mantissa/1024) as a half; the smallest normal half is 2^-14.
+std::uint16_t make_half(int power, unsigned mantissa) {
   const auto exponent = static_cast<unsigned>(15 - std::clamp(power, 0, 14));
   return static_cast<std::uint16_t>(exponent << 10 | (mantissa & 0x3ffU));
 }
 
-// A float with `mantissa_bits` from random bits: sign, two bits that lower the exponent, mantissa.
-// 0.88 x 2^-spread is its root mean square.
+// Returns a float with `mantissa_bits`, made of random bits: sign, two bits that lower the
+// exponent, mantissa. Its root mean square is 0.88 x 2^-spread.
 std::uint64_t random_float(std::uint64_t bits, unsigned mantissa_bits, unsigned exponent_bits,
                            Fill fill, unsigned spread) {
-  const std::uint64_t one = (std::uint64_t{1} << (exponent_bits - 1)) - 1;  // exponent of 1.0
+  const std::uint64_t one_exponent =
+      (std::uint64_t{1} << (exponent_bits - 1)) - 1;  // exponent of 1.0
   const std::uint64_t mantissa = bits & ((std::uint64_t{1} << mantissa_bits) - 1);
   const std::uint64_t sign = std::uint64_t{1} << (mantissa_bits + exponent_bits);
-  if (fill == Fill::ones) return one << mantissa_bits | mantissa >> 4;
-  if (fill == Fill::negative) return sign | one << mantissa_bits | mantissa;
+  if (fill == Fill::ones) return one_exponent << mantissa_bits | mantissa >> 4;
+  if (fill == Fill::negative) return sign | one_exponent << mantissa_bits | mantissa;
   const std::uint64_t lower = spread + (bits >> (mantissa_bits + 1) & 3U);
-  const std::uint64_t exponent = one - std::min(lower, one - 1);
+  const std::uint64_t exponent = one_exponent - std::min(lower, one_exponent - 1);
   return ((bits >> mantissa_bits & 1U) != 0 ? sign : 0) | exponent << mantissa_bits | mantissa;
 }
 
 }  // namespace
 
 const TensorTypeInfo* find_tensor_type(std::uint32_t number) {
-  return first_of(k_types, [&](const KnownType& one) {
-    return static_cast<std::uint32_t>(one.type) == number;
-  });
+  return first_of(
+      k_types, [&](const TypeRow& row) { return static_cast<std::uint32_t>(row.type) == number; });
 }
 
 const TensorTypeInfo* find_tensor_type(std::string_view name) {
   const std::string wanted = text::lower(name);
-  return first_of(k_types, [&](const KnownType& one) { return text::lower(one.name) == wanted; });
+  return first_of(k_types, [&](const TypeRow& row) { return text::lower(row.name) == wanted; });
 }
 
 const TensorTypeInfo& tensor_type_info(TensorType type) {
-  const TensorTypeInfo* found = find_tensor_type(static_cast<std::uint32_t>(type));
-  return found != nullptr ? *found : k_types[0];  // every enumerator is in the table
+  const TensorTypeInfo* row = find_tensor_type(static_cast<std::uint32_t>(type));
+  return row != nullptr ? *row : k_types[0];  // every enumerator is in the table
 }
 
 Result<std::uint64_t> tensor_bytes(const TensorTypeInfo& info,
@@ -113,9 +114,9 @@ Fill fill_for(std::string_view tensor_name, std::span<const std::uint64_t> dims)
   if (tensor_name.ends_with(".bias")) return Fill::weights;
   if (has("ssm_a") && !has("ssm_a_norm") && !has("ssm_alpha")) return Fill::negative;
   if (has("norm") || has("rope_freqs") || has("rope_factors") || has("ssm_d")) return Fill::ones;
-  const bool vector =
+  const bool is_vector =
       std::all_of(dims.begin() + (dims.empty() ? 0 : 1), dims.end(), [](auto d) { return d == 1; });
-  return vector ? Fill::ones : Fill::weights;
+  return is_vector ? Fill::ones : Fill::weights;
 }
 
 TensorBytes::TensorBytes(std::uint64_t seed, std::string_view tensor_name, TensorType type,
@@ -136,15 +137,15 @@ TensorBytes::TensorBytes(std::uint64_t seed, std::string_view tensor_name, Tenso
 
 void TensorBytes::write(std::uint64_t first_block, std::span<unsigned char> out) const {
   const std::size_t size = info_.block_bytes;
-  // Word w of the tensor's endless random stream is mix(key + w x golden ratio); block b starts at
-  // byte b x size of it, so that no bit is made for nothing.
+  // Word w of the tensor's endless random stream is mix(key + w x golden ratio). Block b starts at
+  // byte b x size of it, so that no bit is wasted.
   std::uint64_t word = 0;
-  std::uint64_t have = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t word_index = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t at = first_block * size;
   for (unsigned char& byte : out) {
-    if (at / 8 != have) {
-      have = at / 8;
-      word = mix(key_ + have * 0x9e3779b97f4a7c15U);
+    if (at / 8 != word_index) {
+      word_index = at / 8;
+      word = mix(key_ + word_index * 0x9e3779b97f4a7c15U);
     }
     byte = static_cast<unsigned char>(word >> (8 * (at % 8)));
     ++at;
@@ -154,11 +155,11 @@ void TensorBytes::write(std::uint64_t first_block, std::span<unsigned char> out)
   }
 }
 
-// Turns random bytes into a valid block: most bits of a quantized block may be anything, its
-// scales may not.
+// Turns random bytes into a valid block. Most bits of a quantized block may have any value, but not
+// its scales.
 void TensorBytes::shape(std::span<unsigned char> block) const {
   const auto spread = [&] { return static_cast<int>(spread_); };
-  // Of a block that is one number, or begins with one.
+  // For a block that is one number, or begins with one.
   const auto make_float = [&]<class Word>(Word /*as*/, unsigned mantissa, unsigned exponent) {
     const auto bits = decode<Word>(block);
     store(block, 0, static_cast<Word>(random_float(bits, mantissa, exponent, fill_, spread_)));
@@ -189,7 +190,7 @@ void TensorBytes::shape(std::span<unsigned char> block) const {
       }
       return;
     case TensorType::iq1_m: {  // the scale is spread over the upper nibbles of four 16-bit words
-      const unsigned scale = half(spread() + 3, decode<std::uint16_t>(block.subspan(48)));
+      const unsigned scale = make_half(spread() + 3, decode<std::uint16_t>(block.subspan(48)));
       for (std::size_t i = 0; i < 4; ++i) {
         unsigned char& high = block[48 + 2 * i + 1];
         high = static_cast<unsigned char>((high & 0x0fU) | (scale >> (4 * i) & 0xfU) << 4);
@@ -210,12 +211,12 @@ void TensorBytes::shape(std::span<unsigned char> block) const {
     default:
       break;
   }
-  const KnownType& known =
-      *first_of(k_types, [&](const KnownType& one) { return one.type == info_.type; });
-  for (std::size_t i = 0; i < known.half_count; ++i) {
-    const HalfField& field = known.halves[i];
+  const TypeRow& type_row =
+      *first_of(k_types, [&](const TypeRow& row) { return row.type == info_.type; });
+  for (std::size_t i = 0; i < type_row.half_count; ++i) {
+    const HalfField& field = type_row.halves[i];
     const std::uint16_t value =
-        half(spread() + field.shift, decode<std::uint16_t>(block.subspan(field.offset)));
+        make_half(spread() + field.shift, decode<std::uint16_t>(block.subspan(field.offset)));
     store(block, field.offset, static_cast<std::uint16_t>(value | (field.negated ? 0x8000U : 0U)));
   }
 }

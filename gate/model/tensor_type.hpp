@@ -76,13 +76,13 @@ struct TensorTypeInfo {
 [[nodiscard]] Result<std::uint64_t> tensor_bytes(const TensorTypeInfo& info,
                                                  std::span<const std::uint64_t> dims);
 
-// What random values shall look like.
+// Distribution of random values.
 enum class Fill {
   weights,   // both signs, standard deviation about 1/sqrt(row length)
   ones,      // 1 to 1.06: norm weights, rope factors
   negative,  // -1 to -2: decay rates of state space models
 };
-// Which of them suits a tensor, told from its name ("blk.0.attn_norm.weight") and shape.
+// Returns the distribution that suits a tensor, by its name ("blk.0.attn_norm.weight") and shape.
 [[nodiscard]] Fill fill_for(std::string_view tensor_name, std::span<const std::uint64_t> dims);
 
 // The bytes of one tensor, block by block. A block depends on seed, tensor name, type, fill, row

@@ -1,3 +1,4 @@
+// Shrinks a real model to a tiny one that takes the same code path.
 #include "gate/model/twin.hpp"
 
 #include <algorithm>
@@ -19,18 +20,18 @@ constexpr std::uint64_t k_max_kv_heads = 1024;
 constexpr int k_max_attempts = 64;  // for each head dimension: hostile sizes fit nowhere
 constexpr std::uint64_t k_max_bytes = std::uint64_t{64} << 30;  // more is no small twin
 
-// What a layer consists of, so that layers can be compared: names and dimensions of its tensors.
-// Types are left out: quantization mixes choose them by rules of their own.
+// Returns a number for each layer; layers with the same tensors have the same number. Tensors are
+// compared by name and dimensions. Their types differ by the rules of quantization mixes.
 std::vector<std::size_t> layer_shapes(const GgufHeader& header, std::uint64_t layers) {
   std::vector<std::string> shapes(layers);
   for (const GgufTensor& tensor : header.tensors) {
-    const auto layer = layer_of(tensor.name);
+    const auto layer = layer_index(tensor.name);
     if (!layer || *layer >= layers) continue;
     const std::size_t dot = tensor.name.find('.', tensor.name.find("blk.") + 4);
     shapes[*layer] += fmt::format("{} {};", tensor.name.substr(std::min(dot, tensor.name.size())),
                                   fmt::join(tensor.dims, "x"));
   }
-  // As numbers, since patterns are searched by comparing many pairs.
+  // Numbers make the many comparisons of the pattern search cheap.
   std::map<std::string, std::size_t> numbers;
   std::vector<std::size_t> kinds;
   kinds.reserve(shapes.size());
@@ -40,11 +41,12 @@ std::vector<std::size_t> layer_shapes(const GgufHeader& header, std::uint64_t la
   return kinds;
 }
 
-// The layer pattern as "so many first layers, then periods of so many": the least sum of both.
+// The layer pattern: `lead` layers first, then periods of `period` layers.
 struct Pattern {
   std::uint64_t lead = 0;
   std::uint64_t period = 1;
 };
+// Returns the pattern with the least sum of lead and period.
 Pattern find_pattern(const std::vector<std::size_t>& shapes) {
   const std::size_t count = shapes.size();
   for (std::size_t sum = 1; sum < count; ++sum) {
@@ -59,7 +61,8 @@ Pattern find_pattern(const std::vector<std::size_t>& shapes) {
   return {count, 1};
 }
 
-// Patterns of attention that tensors do not show: from the header, else as engines have them.
+// Returns the period of attention windows, which tensors do not show: from the header, else a
+// multiple of the periods that engines use.
 std::uint64_t window_period(const GgufHeader& header) {
   if (const auto period = header.own_number("attention.sliding_window_pattern")) {
     return std::max<std::uint64_t>(*period, 1);
@@ -71,38 +74,39 @@ std::uint64_t window_period(const GgufHeader& header) {
   return 12;  // a multiple of 2, 3, 4 and 6, the periods in use
 }
 
-// Lists in the header with one element a layer, of any element type.
+// Removes layers so that `wanted` remain, rounded up to whole periods of the layer pattern. Lists
+// in the header with one element per layer are cut as well. 0 keeps all layers.
 void limit_layers(std::uint64_t wanted, GgufHeader& header, std::vector<std::string>& warnings) {
   const std::uint64_t layers = header.own_number("block_count").value_or(0);
   if (wanted == 0 || wanted >= layers) return;
   const Pattern pattern = find_pattern(layer_shapes(header, layers));
   const std::uint64_t period = std::lcm(pattern.period, window_period(header));
   const std::uint64_t after = wanted > pattern.lead ? wanted - pattern.lead : 1;
-  const std::uint64_t kept =
+  const std::uint64_t layer_count =
       std::min(layers, pattern.lead + (after + period - 1) / period * period);
-  if (kept != wanted) {
+  if (layer_count != wanted) {
     warnings.push_back(fmt::format("{} layers kept in place of {}: {} first and periods of {}",
-                                   kept, wanted, pattern.lead, period));
+                                   layer_count, wanted, pattern.lead, period));
   }
-  if (kept == layers) return;
+  if (layer_count == layers) return;
   std::erase_if(header.tensors, [&](const GgufTensor& tensor) {
-    const auto layer = layer_of(tensor.name);
-    return layer && *layer >= kept;
+    const auto layer = layer_index(tensor.name);
+    return layer && *layer >= layer_count;
   });
-  std::vector<std::uint64_t> first(kept);
+  std::vector<std::uint64_t> first(layer_count);
   std::iota(first.begin(), first.end(), 0);
   const std::string own = header.architecture() + ".";
   for (auto& [key, value] : header.metadata) {
     if (!key.starts_with(own)) continue;
-    if (key == own + "block_count") value = value.with_unsigned(kept).value_or(value);
-    // Extra layers that predict further tokens are the last ones: gone.
+    if (key == own + "block_count") value = value.with_unsigned(layer_count).value_or(value);
+    // Extra layers that predict further tokens are the last ones, which are removed.
     if (key == own + "nextn_predict_layers") value = value.with_unsigned(0).value_or(value);
     if (key == own + "leading_dense_block_count") {
       const std::uint64_t dense = value.to_unsigned().value_or(0);
-      value = value.with_unsigned(std::min(dense, kept)).value_or(value);
+      value = value.with_unsigned(std::min(dense, layer_count)).value_or(value);
     }
-    const bool per_layer = value.is_array() && value.count() == layers;
-    if (per_layer && !key.ends_with("dimension_sections")) value = value.picked(first);
+    const bool is_per_layer = value.is_array() && value.count() == layers;
+    if (is_per_layer && !key.ends_with("dimension_sections")) value = value.picked(first);
   }
 }
 
@@ -112,9 +116,10 @@ struct Candidate {
   std::set<std::string> unknown;
 };
 
-// The twin for one way of shrinking; nothing when sizes get mixed up or rows are no whole blocks.
-std::optional<Candidate> attempt(const GgufHeader& base, const TwinSizes& old_sizes,
-                                 TwinSizes new_sizes, std::uint64_t vocab) {
+// Returns the twin with these sizes; nothing if a dimension could be two different sizes or rows
+// are no whole blocks.
+std::optional<Candidate> try_sizes(const GgufHeader& base, const TwinSizes& old_sizes,
+                                   TwinSizes new_sizes, std::uint64_t vocab) {
   new_sizes.vocab = vocab;
   // Tensors first: most attempts end here, before the tokenizer is copied.
   Candidate candidate;
@@ -125,7 +130,7 @@ std::optional<Candidate> attempt(const GgufHeader& base, const TwinSizes& old_si
     if (!dims) return std::nullopt;
     for (const std::uint64_t dim : unknown) {
       const std::size_t dot = tensor.name.find('.', tensor.name.find("blk.") + 4);
-      const bool layer = layer_of(tensor.name).has_value() && dot != std::string::npos;
+      const bool layer = layer_index(tensor.name).has_value() && dot != std::string::npos;
       candidate.unknown.insert(fmt::format("size {} of {} is kept: not recognized", dim,
                                            layer ? "*" + tensor.name.substr(dot) : tensor.name));
     }
@@ -141,10 +146,11 @@ std::optional<Candidate> attempt(const GgufHeader& base, const TwinSizes& old_si
   return candidate;
 }
 
-// For each head dimension the fewest heads that keep what sizes are multiples of; the first that
-// is small enough, else the smallest.
-std::optional<Candidate> search(const GgufHeader& base, const TwinSizes& sizes, std::uint64_t vocab,
-                                const TwinOptions& options, std::vector<std::string>& warnings) {
+// Tries each head dimension with the fewest heads that keep the divisors of the sizes. Returns the
+// first twin that is small enough, else the smallest.
+std::optional<Candidate> search_sizes(const GgufHeader& base, const TwinSizes& sizes,
+                                      std::uint64_t vocab, const TwinOptions& options,
+                                      std::vector<std::string>& warnings) {
   std::optional<Candidate> best;
   unsigned best_halvings = 0;
   const std::uint64_t most = std::clamp<std::uint64_t>(largest(sizes.kv_heads), 1, k_max_kv_heads);
@@ -154,7 +160,7 @@ std::optional<Candidate> search(const GgufHeader& base, const TwinSizes& sizes, 
       const auto small = shrink(sizes, kv_heads, halvings);
       if (!small) continue;
       ++attempts;
-      auto candidate = attempt(base, sizes, *small, vocab);
+      auto candidate = try_sizes(base, sizes, *small, vocab);
       if (!candidate) continue;
       if (!best || candidate->bytes < best->bytes) {
         best = std::move(candidate);
@@ -183,16 +189,16 @@ constexpr std::string_view k_prefix = "tokenizer.ggml.";
 constexpr std::uint64_t k_control_token = 3;  // token_type
 constexpr std::uint64_t k_byte_token = 6;
 
-bool names_token(std::string_view key) {
+bool is_token_id(std::string_view key) {
   return key.starts_with(k_prefix) && key.ends_with("_token_id");
 }
-bool names_tokens(std::string_view key) {
+bool is_token_id_list(std::string_view key) {
   return key.starts_with(k_prefix) && key.ends_with("_token_ids");
 }
 
-// For each token whether it stays; nothing when more than `left` cannot be left out.
-std::optional<std::vector<bool>> choose(std::uint64_t vocab, std::uint64_t left,
-                                        const GgufHeader& header) {
+// Returns for each token whether it is kept; nothing if more than `limit` tokens must be kept.
+std::optional<std::vector<bool>> choose_tokens(std::uint64_t vocab, std::uint64_t limit,
+                                               const GgufHeader& header) {
   std::vector<bool> stays(vocab, false);
   std::uint64_t count = 0;
   const auto keep = [&](std::uint64_t id) {
@@ -201,8 +207,8 @@ std::optional<std::vector<bool>> choose(std::uint64_t vocab, std::uint64_t left,
     ++count;
   };
   for (const auto& [key, value] : header.metadata) {
-    if (names_token(key)) keep(value.to_unsigned().value_or(vocab));
-    if (!names_tokens(key)) continue;
+    if (is_token_id(key)) keep(value.to_unsigned().value_or(vocab));
+    if (!is_token_id_list(key)) continue;
     for (const std::uint64_t id : value.to_unsigned_list().value_or(std::vector<std::uint64_t>{})) {
       keep(id);
     }
@@ -219,63 +225,64 @@ std::optional<std::vector<bool>> choose(std::uint64_t vocab, std::uint64_t left,
     }
   };
   keep_kind(k_byte_token, vocab);
-  keep_kind(k_control_token, left / 8);  // some vocabularies reserve thousands
-  if (count > left) return std::nullopt;
-  for (std::uint64_t id = 0; id < vocab && count < left; ++id) keep(id);
+  keep_kind(k_control_token, limit / 8);  // some vocabularies reserve thousands
+  if (count > limit) return std::nullopt;
+  for (std::uint64_t id = 0; id < vocab && count < limit; ++id) keep(id);
   return stays;
 }
 
 // A merge "a b" can only be applied while a, b and ab are tokens.
-GgufValue kept_merges(const GgufValue& merges, const std::unordered_set<std::string>& tokens) {
+GgufValue filter_merges(const GgufValue& merges, const std::unordered_set<std::string>& tokens) {
   const auto all = merges.to_string_list();
   if (!all) return merges;
-  std::vector<std::string> kept;
+  std::vector<std::string> result;
   for (const std::string& merge : *all) {
     const std::size_t space = merge.find(' ', 1);
     if (space == std::string::npos) continue;
-    const std::string left = merge.substr(0, space);
-    const std::string right = merge.substr(space + 1);
-    if (tokens.contains(left) && tokens.contains(right) && tokens.contains(left + right)) {
-      kept.push_back(merge);
+    const std::string first = merge.substr(0, space);
+    const std::string second = merge.substr(space + 1);
+    if (tokens.contains(first) && tokens.contains(second) && tokens.contains(first + second)) {
+      result.push_back(merge);
     }
   }
-  return GgufValue::strings(kept);
+  return GgufValue::strings(result);
 }
 
-// Keeps at most `limit` of the `vocab` tokens: those named by tokenizer.ggml.*_token_id, byte
-// tokens and control tokens first, then those with the lowest numbers. Everything that counts or
-// names tokens (scores, types, merges, ids) follows. Answers how many tokens are left, which is
-// `vocab` when nothing needs to go or the tokens named would not fit.
+// Keeps at most `limit` of the `vocab` tokens: first those named by tokenizer.ggml.*_token_id, byte
+// tokens and control tokens, then those with the lowest numbers. Scores, types, merges and ids are
+// changed accordingly. Returns the number of tokens that remain: `vocab` if all fit, or if the
+// named ones alone do not.
 std::uint64_t shrink_vocab(std::uint64_t vocab, std::uint64_t limit, GgufHeader& header) {
   if (limit == 0 || vocab <= limit) return vocab;
-  // A multiple of the same power of two as before, where kernels look at that.
-  std::uint64_t left = limit;
-  while (left > 1 && std::gcd(left, std::uint64_t{256}) != std::gcd(vocab, std::uint64_t{256})) {
-    --left;
+  // Keep the same power of two as a divisor, since kernels are chosen by it.
+  std::uint64_t rounded = limit;
+  while (rounded > 1 &&
+         std::gcd(rounded, std::uint64_t{256}) != std::gcd(vocab, std::uint64_t{256})) {
+    --rounded;
   }
-  const auto stays = choose(vocab, left, header);
-  if (!stays) return vocab;
-  std::vector<std::uint64_t> kept;
+  const auto is_kept = choose_tokens(vocab, rounded, header);
+  if (!is_kept) return vocab;
+  std::vector<std::uint64_t> kept_ids;
   std::vector<std::uint64_t> new_id(vocab, 0);
   for (std::uint64_t id = 0; id < vocab; ++id) {
-    if (!(*stays)[id]) continue;
-    new_id[id] = kept.size();
-    kept.push_back(id);
+    if (!(*is_kept)[id]) continue;
+    new_id[id] = kept_ids.size();
+    kept_ids.push_back(id);
   }
 
   std::unordered_set<std::string> tokens;
   for (auto& [key, value] : header.metadata) {
     if (!key.starts_with(k_prefix)) continue;
-    if (names_token(key)) {
+    if (is_token_id(key)) {
       const auto id = value.to_unsigned();
       if (id && *id < vocab) value = value.with_unsigned(new_id[*id]).value_or(value);
-    } else if (names_tokens(key)) {
+    } else if (is_token_id_list(key)) {
       auto ids = value.to_unsigned_list().value_or(std::vector<std::uint64_t>{});
       std::erase_if(ids, [&](std::uint64_t id) { return id >= vocab; });
       for (std::uint64_t& id : ids) id = new_id[id];
       value = value.with_unsigned_list(ids).value_or(value);
     } else if (value.is_array() && value.count() == vocab) {
-      value = value.picked(kept);
+      value = value.picked(kept_ids);
     }
     if (key == "tokenizer.ggml.tokens") {
       const auto names = value.to_string_list().value_or(std::vector<std::string>{});
@@ -283,14 +290,14 @@ std::uint64_t shrink_vocab(std::uint64_t vocab, std::uint64_t limit, GgufHeader&
     }
   }
   for (auto& [key, value] : header.metadata) {
-    if (key == "tokenizer.ggml.merges") value = kept_merges(value, tokens);
+    if (key == "tokenizer.ggml.merges") value = filter_merges(value, tokens);
   }
-  return kept.size();
+  return kept_ids.size();
 }
 
 }  // namespace
 
-Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options) {
+Result<Twin> shrink_model(const GgufHeader& source, const TwinOptions& options) {
   const GgufValue* parts = source.find("split.count");
   if (parts != nullptr && parts->to_unsigned().value_or(0) > 1) {
     return fail(
@@ -298,11 +305,11 @@ Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options) {
         "one part of a model in several files: merge them first (llama-gguf-split --merge)");
   }
   if (source.tensors.empty()) return fail(Code::data, "the source has no tensors");
-  for (const GgufTensor& tensor : source.tensors) WEIR_CHECK(known_type_of(tensor));
+  for (const GgufTensor& tensor : source.tensors) WEIR_CHECK(find_type_info(tensor));
   Twin twin;
   GgufHeader base = source;
   std::erase_if(base.metadata, [](const auto& entry) { return entry.first.starts_with("split."); });
-  WEIR_CHECK(read_sizes(base));  // before anything is made as large as it says
+  WEIR_CHECK(read_sizes(base));  // checks sizes before anything is allocated by them
   limit_layers(options.layers, base, twin.warnings);
   WEIR_TRY(const TwinSizes sizes, read_sizes(base));
   const std::uint64_t vocab = shrink_vocab(sizes.vocab, options.vocab, base);
@@ -311,19 +318,19 @@ Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options) {
       value = GgufValue::string(value.to_string().value_or("model") + " (twin)");
     }
   }
-  auto found = search(base, sizes, vocab, options, twin.warnings);
-  if (!found) {
+  auto candidate = search_sizes(base, sizes, vocab, options, twin.warnings);
+  if (!candidate) {
     return fail(Code::data,
                 "found no smaller sizes for architecture \"{}\" that keep its sizes apart and its "
                 "rows whole blocks (embedding {}, vocabulary {})",
                 text::printable(source.architecture()), sizes.embedding, sizes.vocab);
   }
-  if (found->bytes > k_max_bytes) {
-    return fail(Code::data, "the smallest twin found has {} bytes: not made", found->bytes);
+  if (candidate->bytes > k_max_bytes) {
+    return fail(Code::data, "the smallest twin found has {} bytes: not made", candidate->bytes);
   }
-  twin.header = std::move(found->header);
+  twin.header = std::move(candidate->header);
   constexpr std::size_t k_most_notes = 20;
-  for (const std::string& note : found->unknown) {
+  for (const std::string& note : candidate->unknown) {
     if (twin.warnings.size() < k_most_notes) twin.warnings.push_back(text::printable(note));
   }
   return twin;
@@ -331,7 +338,7 @@ Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options) {
 
 Result<ModelSummary> write_twin(const GgufHeader& source, const TwinOptions& options,
                                 const ByteSink& sink) {
-  WEIR_TRY(Twin twin, twin_model(source, options));
+  WEIR_TRY(Twin twin, shrink_model(source, options));
   WEIR_CHECK(write_random_gguf(twin.header, options.seed, sink));
   WEIR_TRY(ModelSummary summary, summarize(twin.header));
   summary.warnings = std::move(twin.warnings);

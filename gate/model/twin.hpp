@@ -1,11 +1,11 @@
-// A tiny twin of a real model: an engine takes (nearly) the same code path for it, at a
+// A shrunken model (twin) of a real one: an engine takes (nearly) the same code path for it, at a
 // thousandth of the size and without the weights.
 //
 // Kept: architecture, metadata, tokenizer kind, layers and their pattern, tensor names and types,
-// expert counts, the ratio of query to key heads, and what the sizes are multiples of (kernels are
-// chosen by that). Shrunk: embedding, feed-forward, number of heads, vocabulary. Where that alone
-// is too large, the head dimension is halved as well. Sizes that are not recognized are kept, with
-// a warning. What an engine decides by absolute size (a split of very long rows, say) can differ.
+// expert counts, the ratio of query to key heads, and the divisors of the sizes (kernels are chosen
+// by them). Shrunk: embedding, feed-forward, number of heads, vocabulary. If that is still too
+// large, the head dimension is halved as well. Sizes that are not recognized are kept, with a
+// warning. Decisions of an engine by absolute size (a split of very long rows, say) can differ.
 // Only the source's header is needed. Pure.
 #pragma once
 
@@ -37,7 +37,7 @@ struct Twin {
 
 // Fails with Code::data when the source is one part of several, names no architecture or sizes, or
 // has sizes that cannot be told apart; with Code::usage for impossible options.
-[[nodiscard]] Result<Twin> twin_model(const GgufHeader& source, const TwinOptions& options);
+[[nodiscard]] Result<Twin> shrink_model(const GgufHeader& source, const TwinOptions& options);
 // Header and weights.
 [[nodiscard]] Result<ModelSummary> write_twin(const GgufHeader& source, const TwinOptions& options,
                                               const ByteSink& sink);

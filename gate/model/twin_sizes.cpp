@@ -1,3 +1,4 @@
+// Reads and shrinks the sizes of a model, and finds them in the dimensions of its tensors.
 #include "gate/model/twin_sizes.hpp"
 
 #include <algorithm>
@@ -18,12 +19,12 @@ constexpr std::uint64_t k_smallest_head = 32;
 // More query heads per key head are not kept (latent attention has 128 of them).
 constexpr std::uint64_t k_max_ratio = 16;
 
-// One number for each scalar size that has a key of its own, in one list for reading and writing.
-struct Named {
+// A size with the metadata key that holds it, for reading and writing.
+struct SizeKey {
   std::string_view key;
   std::uint64_t TwinSizes::*size;
 };
-constexpr Named k_named[] = {
+constexpr SizeKey k_sizes[] = {
     {"embedding_length", &TwinSizes::embedding},
     {"attention.key_length", &TwinSizes::key},
     {"attention.value_length", &TwinSizes::value},
@@ -50,19 +51,19 @@ constexpr Named k_named[] = {
     {"context_length", &TwinSizes::context},
     {"block_count", &TwinSizes::layers},
 };
-struct NamedList {
+struct SizeListKey {
   std::string_view key;
   std::vector<std::uint64_t> TwinSizes::*list;
 };
-constexpr NamedList k_lists[] = {
+constexpr SizeListKey k_lists[] = {
     {"feed_forward_length", &TwinSizes::feed_forward},
     {"attention.head_count", &TwinSizes::heads},
     {"attention.head_count_kv", &TwinSizes::kv_heads},
 };
 
-// A size that depends on no other: the smallest wide one that is a multiple of the same power of
-// two. A function of the size alone, so that equal sizes stay equal.
-std::uint64_t pick(std::uint64_t size) {
+// Returns the new value of a size that depends on no other: the smallest one of at least k_wide
+// that is a multiple of the same power of two. Equal sizes thus stay equal.
+std::uint64_t shrink_size(std::uint64_t size) {
   if (size <= k_tile) return size;
   const std::uint64_t unit = std::gcd(size, k_tile);
   std::uint64_t times = (k_wide + unit - 1) / unit;
@@ -70,30 +71,32 @@ std::uint64_t pick(std::uint64_t size) {
   return unit * times;
 }
 
-// Keeps what `size` was a multiple of (up to `tile`) and stays wide where it was.
-bool fits(std::uint64_t size, std::uint64_t small, std::uint64_t tile) {
+// Returns true if `small` keeps the divisor that `size` has in common with `tile`, and is wide if
+// `size` was.
+bool keeps_divisor(std::uint64_t size, std::uint64_t small, std::uint64_t tile) {
   return small % std::gcd(size, tile) == 0 && small >= std::min(size, k_wide);
 }
 
 // Sizes in a fixed order, so that the list of the old sizes and that of the new ones correspond.
 using Values = std::vector<std::uint64_t>;
 
-bool has(std::string_view text, std::string_view part) {
+bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
-bool has_any(std::string_view text, std::initializer_list<std::string_view> parts) {
-  return std::ranges::any_of(parts, [&](std::string_view part) { return has(text, part); });
+bool contains_any(std::string_view text, std::initializer_list<std::string_view> parts) {
+  return std::ranges::any_of(parts, [&](std::string_view part) { return contains(text, part); });
 }
 
-Values head_values(std::string_view name, const TwinSizes& s, std::uint64_t heads,
-                   std::uint64_t kv) {
+// Returns the sizes of attention matrices of a layer with so many query heads and `kv` key heads.
+Values head_sizes(std::string_view name, const TwinSizes& s, std::uint64_t heads,
+                  std::uint64_t kv) {
   Values v;
   for (const auto& [key, value] : {std::pair{s.key, s.value}, {s.key_swa, s.value_swa}}) {
     v.insert(v.end(), {heads * key, kv * key, heads * value, kv * value, key, value});
-    // Several matrices in one, and a query with its gate.
-    if (has(name, "qkv")) v.push_back(heads * key + kv * key + kv * value);
-    if (has(name, "attn_kv.")) v.push_back(kv * key + kv * value);
-    if (has(name, "attn_q.")) v.push_back(2 * heads * key);
+    // Fused matrices, and a query with its gate.
+    if (contains(name, "qkv")) v.push_back(heads * key + kv * key + kv * value);
+    if (contains(name, "attn_kv.")) v.push_back(kv * key + kv * value);
+    if (contains(name, "attn_q.")) v.push_back(2 * heads * key);
   }
   if (s.kv_rank > 0) {
     const std::uint64_t nope = s.key_mla > s.rope ? s.key_mla - s.rope : 0;
@@ -104,7 +107,8 @@ Values head_values(std::string_view name, const TwinSizes& s, std::uint64_t head
   return v;
 }
 
-Values state_values(const TwinSizes& s) {
+// Returns the sizes of state space models and linear attention.
+Values state_sizes(const TwinSizes& s) {
   Values v;
   if (s.inner > 0) {
     const std::uint64_t grouped = 2 * s.groups * s.state;
@@ -124,7 +128,7 @@ Values state_values(const TwinSizes& s) {
   return v;
 }
 
-Values forward_values(const TwinSizes& s, std::uint64_t forward) {
+Values forward_sizes(const TwinSizes& s, std::uint64_t forward) {
   return {forward,
           2 * forward,
           s.expert_feed_forward,
@@ -133,33 +137,33 @@ Values forward_values(const TwinSizes& s, std::uint64_t forward) {
           s.expert_feed_forward * s.shared_experts};
 }
 
-// Dimensions that are the embedding by the tensor's name, though other sizes may equal it. Their
-// other dimensions are the embedding only where they are nothing else.
+// Returns true if the tensor's name says that dimension `dim` is the embedding, even if other sizes
+// have the same value.
 bool is_embedding(const GgufTensor& tensor, std::size_t dim) {
   const std::string_view name = tensor.name;
-  if (has(name, "attn_output.")) return dim + 1 == tensor.dims.size();
+  if (contains(name, "attn_output.")) return dim + 1 == tensor.dims.size();
   if (name.starts_with("token_embd.") || name.starts_with("output.") ||
       name.starts_with("position_embd.") ||
-      has_any(name, {"attn_q.", "attn_k.", "attn_v.", "attn_qkv.", "attn_q_a.", "attn_kv_a_mqa.",
-                     "attn_gate.", "ffn_gate", "ffn_up"})) {
+      contains_any(name, {"attn_q.", "attn_k.", "attn_v.", "attn_qkv.", "attn_q_a.",
+                          "attn_kv_a_mqa.", "attn_gate.", "ffn_gate", "ffn_up"})) {
     return dim == 0 && tensor.dims.size() > 1;
   }
-  if (has(name, "ffn_down")) return dim == 1;
-  return dim == 0 && has_any(name, {"attn_norm.", "ffn_norm.", "post_attention_norm.",
-                                    "post_ffw_norm.", "output_norm."});
+  if (contains(name, "ffn_down")) return dim == 1;
+  return dim == 0 && contains_any(name, {"attn_norm.", "ffn_norm.", "post_attention_norm.",
+                                         "post_ffw_norm.", "output_norm."});
 }
 
-// Everything that a dimension of this tensor may be. Small numbers (a count of heads) occur only
-// where tensors of that name have them, lest 8 heads be taken for 8 experts.
-Values values_for(const GgufTensor& tensor, const TwinSizes& s) {
+// Returns every size that a dimension of this tensor may be. Small numbers (a count of heads) are
+// included only for names that have them, lest 8 heads be taken for 8 experts.
+Values possible_sizes(const GgufTensor& tensor, const TwinSizes& s) {
   const std::string_view name = tensor.name;
-  // Where the name tells which dimension is the embedding, no other is.
+  // If the name tells which dimension is the embedding, no other one is.
   Values v;
   if (!is_embedding(tensor, 0) && !is_embedding(tensor, tensor.dims.size() - 1)) {
     v.push_back(s.embedding);
   }
   const auto add = [&](const Values& more) { v.insert(v.end(), more.begin(), more.end()); };
-  const auto layer = layer_of(name);
+  const auto layer = layer_index(name);
   if (!layer) {
     add({s.vocab, s.per_layer_input * s.layers, s.rope / 2, s.rope_swa / 2});
     if (name.starts_with("position_embd.")) v = {s.context};
@@ -169,36 +173,36 @@ Values values_for(const GgufTensor& tensor, const TwinSizes& s) {
   const std::uint64_t forward = s.feed_forward.empty() ? 0 : s.feed_forward[i];
   const std::uint64_t heads = s.heads.empty() ? 0 : s.heads[i];
   const std::uint64_t kv = s.kv_heads.empty() ? 0 : s.kv_heads[i];
-  if (has_any(name, {"ffn", "ffw", "channel_mix", "vis_gate", "vis_up", "vis_down"})) {
-    add(forward_values(s, forward));
+  if (contains_any(name, {"ffn", "ffw", "channel_mix", "vis_gate", "vis_up", "vis_down"})) {
+    add(forward_sizes(s, forward));
   } else {
-    add(head_values(name, s, heads, kv));
-    add(state_values(s));
+    add(head_sizes(name, s, heads, kv));
+    add(state_sizes(s));
   }
   add({s.per_layer_input});
-  if (has_any(name,
-              {"attn_sinks", "attn_k_b", "attn_v_b", "attn_rel_b", "attn_q_norm", "attn_g"})) {
+  if (contains_any(name,
+                   {"attn_sinks", "attn_k_b", "attn_v_b", "attn_rel_b", "attn_q_norm", "attn_g"})) {
     add({heads});
   }
-  if (has(name, "attn_k_norm")) add({kv});
-  if (has(name, "ssm")) add({s.rank, 2 * s.rank, s.groups});
+  if (contains(name, "attn_k_norm")) add({kv});
+  if (contains(name, "ssm")) add({s.rank, 2 * s.rank, s.groups});
   return v;
 }
 
-// Dimensions that never shrink, told by the tensor's name.
+// Returns true for dimensions that never shrink, by the tensor's name.
 bool is_fixed(const GgufTensor& tensor, std::size_t dim) {
   if (tensor.dims[dim] <= 1) return true;
-  const bool last = dim + 1 == tensor.dims.size();
-  if (last && has_any(tensor.name, {"_exps", "ffn_gate_inp", "exp_probs_b"})) {
-    return !has_any(tensor.name, {"ffn_gate_inp_shexp", "norm"});
+  const bool is_last = dim + 1 == tensor.dims.size();
+  if (is_last && contains_any(tensor.name, {"_exps", "ffn_gate_inp", "exp_probs_b"})) {
+    return !contains_any(tensor.name, {"ffn_gate_inp_shexp", "norm"});
   }
-  if (has(tensor.name, "indexer")) return dim > 0;  // has heads of its own
-  return dim == 0 && tensor.dims.size() > 1 && has_any(tensor.name, {"conv1d", "conv.weight"});
+  if (contains(tensor.name, "indexer")) return dim > 0;  // has heads of its own
+  return dim == 0 && tensor.dims.size() > 1 && contains_any(tensor.name, {"conv1d", "conv.weight"});
 }
 
-// Sizes that a few architectures have in unusual places, where nothing else fits.
-std::optional<std::uint64_t> last_resort(std::uint64_t size, const TwinSizes& old_sizes,
-                                         const TwinSizes& new_sizes) {
+// Returns the new value of a size that a few architectures have in unusual places.
+std::optional<std::uint64_t> unusual_size(std::uint64_t size, const TwinSizes& old_sizes,
+                                          const TwinSizes& new_sizes) {
   if (size == old_sizes.embedding) return new_sizes.embedding;
   if (!old_sizes.feed_forward.empty() && 2 * size == old_sizes.feed_forward[0]) {
     return new_sizes.feed_forward[0] / 2;  // the header counts both halves there
@@ -212,7 +216,7 @@ std::uint64_t largest(const std::vector<std::uint64_t>& sizes) {
   return sizes.empty() ? 0 : *std::ranges::max_element(sizes);
 }
 
-std::optional<std::uint64_t> layer_of(std::string_view tensor_name) {
+std::optional<std::uint64_t> layer_index(std::string_view tensor_name) {
   const std::size_t start = tensor_name.find("blk.");
   if (start == std::string_view::npos) return std::nullopt;
   const std::string_view rest = tensor_name.substr(start + 4);
@@ -224,7 +228,7 @@ std::optional<std::uint64_t> layer_of(std::string_view tensor_name) {
 Result<TwinSizes> read_sizes(const GgufHeader& source) {
   constexpr std::uint64_t k_largest = std::uint64_t{1} << 28;  // products of two stay in range
   TwinSizes s;
-  for (const auto& [key, size] : k_named) {
+  for (const auto& [key, size] : k_sizes) {
     s.*size = source.own_number(key).value_or(s.*size);
     if (s.*size > k_largest) return fail(Code::data, "{}: {} is absurd", key, s.*size);
   }
@@ -237,8 +241,8 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
   for (const auto& [key, list] : k_lists) {
     const GgufValue* value = source.find_own(key);
     if (value == nullptr) continue;
-    if (const auto one = value->to_unsigned()) {
-      (s.*list).assign(s.layers, *one);
+    if (const auto number = value->to_unsigned()) {
+      (s.*list).assign(s.layers, *number);
     } else {
       s.*list = value->to_unsigned_list().value_or(Values{});
       if ((s.*list).size() < s.layers) {
@@ -250,13 +254,13 @@ Result<TwinSizes> read_sizes(const GgufHeader& source) {
   }
   if (s.kv_heads.empty()) s.kv_heads = s.heads;
   const std::uint64_t heads = largest(s.heads);
-  if (heads > 0) {  // what engines take when it is not said
+  if (heads > 0) {  // defaults of engines
     if (s.key == 0) s.key = s.embedding / heads;
     if (s.value == 0) s.value = s.key;
   }
   for (const GgufTensor& tensor : source.tensors) {
-    const bool table = tensor.name == "token_embd.weight" || tensor.name == "output.weight";
-    if (table && tensor.dims.size() >= 2) s.vocab = std::max(s.vocab, tensor.dims[1]);
+    const bool is_table = tensor.name == "token_embd.weight" || tensor.name == "output.weight";
+    if (is_table && tensor.dims.size() >= 2) s.vocab = std::max(s.vocab, tensor.dims[1]);
   }
   if (s.vocab > k_max_vocab) return fail(Code::data, "{} tokens: absurd", s.vocab);
   return s;
@@ -288,16 +292,17 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, std::uint64_t kv_heads, 
     }
     const std::uint64_t query = heads * sizes.value;
     const std::uint64_t small_query = largest(small.heads) * small.value;
-    // Halved heads are there to be small: the key matrices may become narrow then.
-    const bool narrow = halvings == 0 && !fits(kv * sizes.key, kv_heads * small.key, k_wide);
-    if (!fits(query, small_query, k_tile) || narrow) return std::nullopt;
+    // With halved heads, the key matrices may become narrow.
+    const bool is_narrow =
+        halvings == 0 && !keeps_divisor(kv * sizes.key, kv_heads * small.key, k_wide);
+    if (!keeps_divisor(query, small_query, k_tile) || is_narrow) return std::nullopt;
   }
   // Many architectures take the product of heads and head dimension for the embedding.
-  const bool coupled = heads > 0 && sizes.embedding == heads * sizes.key;
-  small.embedding = coupled ? largest(small.heads) * small.key : pick(sizes.embedding);
-  if (!fits(sizes.embedding, small.embedding, k_tile)) return std::nullopt;
+  const bool is_coupled = heads > 0 && sizes.embedding == heads * sizes.key;
+  small.embedding = is_coupled ? largest(small.heads) * small.key : shrink_size(sizes.embedding);
+  if (!keeps_divisor(sizes.embedding, small.embedding, k_tile)) return std::nullopt;
   const auto forward = [&](std::uint64_t size) {
-    return size == sizes.embedding ? small.embedding : pick(size);
+    return size == sizes.embedding ? small.embedding : shrink_size(size);
   };
   for (std::uint64_t& size : small.feed_forward) size = forward(size);
   small.expert_feed_forward = forward(sizes.expert_feed_forward);
@@ -318,20 +323,21 @@ std::optional<TwinSizes> shrink(const TwinSizes& sizes, std::uint64_t kv_heads, 
 }
 
 void put_sizes(const TwinSizes& old_sizes, const TwinSizes& new_sizes, GgufHeader& header) {
-  // What is under a key of the architecture's becomes `with` of it; false where there is nothing.
+  // Replaces the value under a key of the architecture by with(value); returns false if there is
+  // none.
   const auto change = [&](std::string_view key, const auto& with) {
-    auto* found = const_cast<GgufValue*>(header.find_own(key));
-    if (found == nullptr) return false;
-    if (const std::optional<GgufValue> value = with(*found)) *found = *value;
+    auto* entry = const_cast<GgufValue*>(header.find_own(key));
+    if (entry == nullptr) return false;
+    if (const std::optional<GgufValue> value = with(*entry)) *entry = *value;
     return true;
   };
-  for (const auto& [key, size] : k_named) {
+  for (const auto& [key, size] : k_sizes) {
     const std::uint64_t fresh = new_sizes.*size;
     if (change(key, [&](const GgufValue& value) { return value.with_unsigned(fresh); })) continue;
-    // Engines would work the head dimension out of the embedding: say it where that is another.
-    const bool head = size == &TwinSizes::key || size == &TwinSizes::value;
+    // Engines derive a missing head dimension from the embedding: add it if that would be wrong.
+    const bool is_head = size == &TwinSizes::key || size == &TwinSizes::value;
     const std::uint64_t heads = largest(new_sizes.heads);
-    if (head && heads > 0 && new_sizes.embedding / heads != fresh) {
+    if (is_head && heads > 0 && new_sizes.embedding / heads != fresh) {
       header.metadata.emplace_back(fmt::format("{}.{}", header.architecture(), key),
                                    GgufValue::u32(static_cast<std::uint32_t>(fresh)));
     }
@@ -359,23 +365,23 @@ std::optional<std::vector<std::uint64_t>> shrink_dims(const GgufTensor& tensor,
                                                       std::vector<std::uint64_t>& unknown) {
   std::vector<std::uint64_t> dims = tensor.dims;
   if (dims.empty()) return dims;
-  const Values from = values_for(tensor, old_sizes);
-  const Values to = values_for(tensor, new_sizes);
+  const Values from = possible_sizes(tensor, old_sizes);
+  const Values to = possible_sizes(tensor, new_sizes);
   for (std::size_t d = 0; d < dims.size(); ++d) {
     if (is_fixed(tensor, d)) continue;
     if (is_embedding(tensor, d) && dims[d] == old_sizes.embedding) {
       dims[d] = new_sizes.embedding;
       continue;
     }
-    std::optional<std::uint64_t> found;
+    std::optional<std::uint64_t> new_size;
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (from[i] != tensor.dims[d]) continue;
-      if (found && *found != to[i]) return std::nullopt;
-      found = to[i];
+      if (new_size && *new_size != to[i]) return std::nullopt;
+      new_size = to[i];
     }
-    if (!found) found = last_resort(tensor.dims[d], old_sizes, new_sizes);
-    if (!found) unknown.push_back(tensor.dims[d]);
-    dims[d] = found.value_or(tensor.dims[d]);
+    if (!new_size) new_size = unusual_size(tensor.dims[d], old_sizes, new_sizes);
+    if (!new_size) unknown.push_back(tensor.dims[d]);
+    dims[d] = new_size.value_or(tensor.dims[d]);
   }
   return dims;
 }

@@ -1,3 +1,4 @@
+// Tests of reading GGUF headers.
 #include "gate/model/gguf.hpp"
 
 #include <random>
@@ -51,7 +52,7 @@ std::string encoded(GgufHeader& header) {
   return bytes.value_or("");
 }
 
-// What read_gguf says of the bytes: "" when it is a header, "more", or the error.
+// Returns "" if read_gguf finds a header in the bytes, "more" if it needs more, else the error.
 std::string said(std::string_view bytes, const GgufLimits& limits = {}) {
   const auto read = read_gguf(bytes, limits);
   if (!read) return read.error().message;
@@ -232,7 +233,7 @@ TEST(GgufHeader, SurvivesTenThousandRandomInputs) {
     }
     ++headers;
     ASSERT_LE(read->header->bytes, bytes.size());
-    (void)twin_model(*read->header, {}).has_value();
+    (void)shrink_model(*read->header, {}).has_value();
   }
   // Changed letters still make a header, changed lengths do not: the inputs reach both.
   EXPECT_GT(headers, 1000);

@@ -1,3 +1,4 @@
+// Tests of making small models.
 #include "gate/model/make.hpp"
 
 #include <map>
@@ -116,7 +117,7 @@ TEST(ModelMake, KnowsTheSizesOfPublishedModels) {
       {"qwen3-8b", 8.191e9},     {"qwen3-30b-a3b", 30.532e9}, {"gemma-3-4b", 3.880e9},
       {"gemma-3-27b", 27.009e9},
   };
-  for (const std::string& name : known_models()) {
+  for (const std::string& name : published_models()) {
     const auto options = model_like(name);
     ASSERT_TRUE(options) << name;
     auto header = make_model(*options);

@@ -1,3 +1,4 @@
+// Tests of tensor types and their blocks.
 #include "gate/model/tensor_type.hpp"
 
 #include <bit>
@@ -98,7 +99,7 @@ TEST(TensorType, MakesNormsNearOneAndDecaysNegative) {
 }
 
 TEST(TensorType, KeepsScalesOfQuantizedBlocksSmallAndFinite) {
-  // Where each format keeps its half-precision scales; 2^-4 is a weight's size at 256 a row.
+  // The places of half-precision scales in each format; 2^-4 is a weight's size at 256 a row.
   const struct {
     TensorType type;
     std::size_t at;

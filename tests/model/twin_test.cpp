@@ -1,3 +1,4 @@
+// Tests of shrunken models.
 #include "gate/model/twin.hpp"
 
 #include <algorithm>
@@ -32,7 +33,7 @@ GgufHeader header_of(const ModelOptions& options) {
 }
 
 Twin twin_of(const GgufHeader& source, const TwinOptions& options = {}) {
-  auto twin = twin_model(source, options);
+  auto twin = shrink_model(source, options);
   EXPECT_TRUE(twin) << twin.error().message;
   return twin.value_or(Twin{});
 }
@@ -187,7 +188,7 @@ TEST(ModelTwin, RefusesWhatItCanNotShrink) {
   const auto says = [&](auto change) {
     GgufHeader source = good;
     change(source);
-    const auto twin = twin_model(source, {});
+    const auto twin = shrink_model(source, {});
     return twin ? std::string("made") : twin.error().message;
   };
   const auto set = [](GgufHeader& header, std::string_view key, std::uint32_t number) {
